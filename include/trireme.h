@@ -1,0 +1,757 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Trireme: training neural networks in C. This header is the whole public interface and its
+ * documentation; it reads top to bottom. A complete program:
+ *
+ *     #include <stdio.h>
+ *     #include <trireme.h>
+ *
+ *     static void network(tri_graph *g) {
+ *         int64_t n = tri_batch(g);
+ *         tri_tensor *x = tri_input(g, "image", TRI_F32, TRI_SHAPE(n, 1, 28, 28));
+ *         tri_tensor *y = tri_input(g, "label", TRI_I64, TRI_SHAPE(n), .below = 10);
+ *         tri_tensor *h = tri_relu(tri_dense(tri_flatten(x, 1), "fc1", 128));
+ *         tri_tensor *logits = tri_dense(h, "fc2", 10);
+ *         tri_metric(tri_accuracy(logits, y, 1), "top1");
+ *         tri_loss(tri_cross_entropy(logits, y));
+ *     }
+ *
+ *     int main(int argc, char **argv) {
+ *         tri_options o = tri_options_default();
+ *         if (tri_options_parse(&o, &argc, argv)) return 2;
+ *         tri_graph *g = tri_graph_new(o.batch);
+ *         network(g);
+ *         tri_run *run = tri_open(g, &o);
+ *         while (tri_step(run))
+ *             if (tri_step_number(run) % 100 == 0) printf("loss %g\n", tri_value(run, "loss"));
+ *         return tri_close(run);
+ *     }
+ *
+ * Build it with: cc prog.c $(pkg-config --cflags --libs trireme)
+ *
+ * The network is written once, as for one device and the whole batch. Shapes, names and defaults
+ * are those that PyTorch users know: dense weights are [out, in], convolution weights
+ * [out, in, height, width], images [batch, channel, height, width].
+ *
+ * Contents: 1 status  2 types  3 graph  4 sources  5 operators  6 cells (operators with
+ * parameters)  7 losses and metrics  8 gradients and updates  9 data  10 options  11 running
+ * 12 files  13 operators of your own  14 the zoo  15 where in your file
+ */
+#ifndef TRIREME_H
+#define TRIREME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRI_VERSION "0.1.0"
+
+/* Notes the line of your file for messages; the macros of section 15 call it. */
+void tri_here(const char *file, int line);
+#define TRI_HERE tri_here(__FILE__, __LINE__)
+
+#if defined __GNUC__
+#define TRI_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+#else
+#define TRI_PRINTF(fmt, first)
+#endif
+
+/* ---- 1 Status ------------------------------------------------------------------------------ */
+
+/* Every call that can fail returns one of these, or a null pointer; they are also the exit codes
+ * of programs. The text of the last failure on the calling thread is tri_message(): what, where,
+ * and what to do. Mistakes of the user never abort. */
+typedef enum tri_status {
+    TRI_OK = 0,
+    TRI_FAILED = 1, /* a file, the memory, the machine, or a number that became impossible */
+    TRI_USAGE = 2   /* the call, the network or an option is wrong */
+} tri_status;
+
+const char *tri_message(void);
+
+/* ---- 2 Types and shapes -------------------------------------------------------------------- */
+
+typedef enum tri_type { TRI_F32, TRI_BF16, TRI_F16, TRI_I32, TRI_I64, TRI_U8, TRI_BOOL } tri_type;
+
+/* bf16 and fp16 are kept as their 16 bits; arithmetic on them is done in fp32. */
+size_t tri_type_size(tri_type type);
+const char *tri_type_name(tri_type type); /* "f32", "bf16", "f16", "i32", "i64", "u8", "bool" */
+
+#define TRI_MAX_RANK 8
+
+typedef struct tri_shape {
+    int rank;
+    int64_t dim[TRI_MAX_RANK];
+} tri_shape;
+
+/* TRI_SHAPE(n, 3, 32, 32); a scalar is TRI_SCALAR. */
+#define TRI_SHAPE(...)                                                                      \
+    ((tri_shape){(int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define TRI_SCALAR ((tri_shape){0, {0}})
+
+int64_t tri_shape_count(const tri_shape *shape); /* number of elements */
+
+/* ---- 3 Graph ------------------------------------------------------------------------------- */
+
+/* A graph owns all its tensors and nodes; tri_graph_free, or tri_close of the run that took it,
+ * frees them together. The first mistake made in building sticks to the graph and is told, with
+ * operator, scope, shapes and place, when the graph is opened; until then every builder returns
+ * some tensor, so that model code needs no checks. */
+typedef struct tri_graph tri_graph;
+typedef struct tri_tensor tri_tensor;
+typedef struct tri_node tri_node;
+
+tri_graph *tri_graph_new(int64_t batch);
+void tri_graph_free(tri_graph *g);
+int64_t tri_batch(const tri_graph *g);
+tri_status tri_graph_status(const tri_graph *g); /* TRI_OK, or the first mistake (tri_message) */
+
+/* The textual form: what `trireme dump` prints. It reads back to an equal graph. The caller frees
+ * the text with free(). `name` stands in messages. */
+char *tri_graph_print(const tri_graph *g);
+tri_graph *tri_graph_parse(const char *text, size_t bytes, const char *name);
+tri_graph *tri_graph_read(const char *path, int64_t batch); /* batch 0: the file's own */
+
+/* Scopes prefix the names of parameters and operators: "layer1.0.conv1.weight". The name is
+ * formatted like printf. */
+void tri_push(tri_graph *g, const char *fmt, ...) TRI_PRINTF(2, 3);
+void tri_pop(tri_graph *g);
+
+tri_graph *tri_graph_of(const tri_tensor *t);
+tri_type tri_type_of(const tri_tensor *t);
+tri_shape tri_shape_of(const tri_tensor *t);
+int tri_rank(const tri_tensor *t);
+int64_t tri_dim(const tri_tensor *t, int axis); /* negative axes count from the end */
+const char *tri_name_of(const tri_tensor *t);
+
+/* ---- 4 Sources ----------------------------------------------------------------------------- */
+
+/* One field of the data. Dimension 0 is the sample; the whole batch is written here, however it is
+ * cut later. below: for integer inputs, the values lie in [0, below), or [-100, below) where
+ * -100 marks a place to ignore; what the data brings is checked against it. */
+typedef struct tri_input_options {
+    int64_t below;
+} tri_input_options;
+/* Options go by name, after the arguments: tri_conv2d(x, w, .stride = 2, .pad = 1). The functions
+ * with a trailing underscore take them as a struct (for C++ and other languages). */
+tri_tensor *tri_input_(tri_graph *g, const char *name, tri_type type, tri_shape shape,
+                       tri_input_options o);
+#define tri_input(g, name, type, shape, ...) \
+    (TRI_HERE, tri_input_(g, name, type, shape, (tri_input_options){__VA_ARGS__}))
+
+/* How a parameter or state begins: drawn from (seed, name, element), so the order of construction
+ * does not matter. fan-in and fan-out are taken from the shape as PyTorch does. Zero is zeros. */
+typedef struct tri_init {
+    enum {
+        TRI_CONSTANT,         /* a: the value */
+        TRI_UNIFORM,          /* a, b: the bounds */
+        TRI_NORMAL,           /* a: mean, b: standard deviation */
+        TRI_TRUNCATED_NORMAL, /* a: mean, b: standard deviation; cut at two of them */
+        TRI_XAVIER_UNIFORM,   /* a: gain (0: 1) */
+        TRI_XAVIER_NORMAL,
+        TRI_HE_UNIFORM, /* a: gain (0: sqrt 2); fan-in */
+        TRI_HE_NORMAL,
+        TRI_HE_NORMAL_OUT /* the same with fan-out, as torchvision's residual networks */
+    } kind;
+    double a, b;
+} tri_init;
+
+/* A trainable parameter. Its full name is the scope's, a dot, and `name`. */
+tri_tensor *tri_param(tri_graph *g, const char *name, tri_shape shape, tri_init init);
+
+/* A value that lives from step to step and is changed by tri_assign alone: running statistics, the
+ * optimizer's moments, a loss scale. */
+tri_tensor *tri_state(tri_graph *g, const char *name, tri_type type, tri_shape shape,
+                      tri_init init);
+
+tri_tensor *tri_constant(tri_graph *g, double value, tri_type type);
+tri_tensor *tri_array(tri_graph *g, tri_type type, tri_shape shape, const void *data); /* copied */
+
+/* A scalar (f32) that the run sets before every step: "lr" follows the schedule, "step" is the
+ * number of the step about to be done, from 1; any other is set with tri_set_scalar. */
+tri_tensor *tri_scalar(tri_graph *g, const char *name);
+
+/* ---- 5 Operators --------------------------------------------------------------------------- */
+
+/* Elementwise, with broadcasting as in NumPy (shapes aligned at their last dimension). Types must
+ * agree, except that a scalar constant follows the other operand's type. */
+tri_tensor *tri_add(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_sub(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_mul(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_div(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_pow(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_maximum(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_minimum(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_add_number(tri_tensor *a, double b); /* a + b */
+tri_tensor *tri_scale(tri_tensor *a, double b);      /* a * b */
+
+tri_tensor *tri_neg(tri_tensor *x);
+tri_tensor *tri_exp(tri_tensor *x);
+tri_tensor *tri_log(tri_tensor *x);
+tri_tensor *tri_sqrt(tri_tensor *x);
+tri_tensor *tri_rsqrt(tri_tensor *x);
+tri_tensor *tri_abs(tri_tensor *x);
+tri_tensor *tri_sign(tri_tensor *x);
+tri_tensor *tri_erf(tri_tensor *x);
+tri_tensor *tri_clip(tri_tensor *x, double low, double high);
+
+tri_tensor *tri_relu(tri_tensor *x);
+tri_tensor *tri_relu6(tri_tensor *x);
+tri_tensor *tri_leaky_relu(tri_tensor *x, double slope);
+tri_tensor *tri_gelu(tri_tensor *x);      /* x * Phi(x), by erf */
+tri_tensor *tri_gelu_tanh(tri_tensor *x); /* the tanh approximation */
+tri_tensor *tri_silu(tri_tensor *x);
+tri_tensor *tri_sigmoid(tri_tensor *x);
+tri_tensor *tri_tanh(tri_tensor *x);
+tri_tensor *tri_softplus(tri_tensor *x); /* log(1 + exp x) */
+
+/* Comparisons give bool; the logical operators take it. */
+tri_tensor *tri_equal(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_not_equal(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_less(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_less_equal(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_greater(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_greater_equal(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_and(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_or(tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_not(tri_tensor *x);
+tri_tensor *tri_where(tri_tensor *condition, tri_tensor *a, tri_tensor *b);
+tri_tensor *tri_cast(tri_tensor *x, tri_type type);
+tri_tensor *tri_stop_gradient(tri_tensor *x);
+
+/* a [..., m, k] times b [..., k, n]; leading dimensions broadcast. trans_a: a is [..., k, m];
+ * trans_b: b is [..., n, k]. */
+typedef struct tri_matmul_options {
+    bool trans_a, trans_b;
+} tri_matmul_options;
+tri_tensor *tri_matmul_(tri_tensor *a, tri_tensor *b, tri_matmul_options o);
+#define tri_matmul(a, b, ...) \
+    (TRI_HERE, tri_matmul_(a, b, (tri_matmul_options){__VA_ARGS__}))
+
+/* x [n, in, h, w], weight [out, in / groups, kh, kw]; 0 means the default (1; for padding 0; for
+ * the _w fields the same as without). bias [out] or null. */
+typedef struct tri_conv_options {
+    int64_t stride, pad, dilation, groups;
+    int64_t stride_w, dilation_w;
+    int64_t pad_w; /* 0: as pad; for none beside a padded height, say -1 */
+    tri_tensor *bias;
+} tri_conv_options;
+tri_tensor *tri_conv2d_(tri_tensor *x, tri_tensor *weight, tri_conv_options o);
+#define tri_conv2d(x, weight, ...) \
+    (TRI_HERE, tri_conv2d_(x, weight, (tri_conv_options){__VA_ARGS__}))
+
+/* x [n, c, h, w]. stride 0 means the size, as in PyTorch. Maximum ignores padding; the average
+ * counts it unless exclude_pad. */
+typedef struct tri_pool_options {
+    int64_t size, stride, pad;
+    int64_t size_w, stride_w, pad_w; /* as in tri_conv_options */
+    bool ceil_mode, exclude_pad;
+} tri_pool_options;
+tri_tensor *tri_max_pool_(tri_tensor *x, tri_pool_options o);
+#define tri_max_pool(x, ...) \
+    (TRI_HERE, tri_max_pool_(x, (tri_pool_options){__VA_ARGS__}))
+tri_tensor *tri_avg_pool_(tri_tensor *x, tri_pool_options o);
+#define tri_avg_pool(x, ...) \
+    (TRI_HERE, tri_avg_pool_(x, (tri_pool_options){__VA_ARGS__}))
+tri_tensor *tri_global_avg_pool(tri_tensor *x); /* [n, c, h, w] to [n, c] */
+
+/* Normalisation. x [n, c, ...]; gamma, beta, mean, var [c] (gamma, beta may be null). In training
+ * the statistics are those of each lane (see section 10), or of `groups` equal parts of it, and
+ * running mean and variance move by momentum (0: 0.1, PyTorch's meaning); evaluation uses the
+ * running ones. eps 0 means 1e-5. */
+typedef struct tri_norm_options {
+    double eps, momentum;
+    int64_t groups; /* batch norm: statistics groups of a lane (0: 1) */
+    int axes;       /* layer norm: the last `axes` dimensions are normalised (0: 1) */
+    bool no_affine; /* cells only: no weight and bias */
+} tri_norm_options;
+tri_tensor *tri_batch_norm_(tri_tensor *x, tri_tensor *gamma, tri_tensor *beta, tri_tensor *mean,
+                            tri_tensor *var, tri_norm_options o);
+#define tri_batch_norm(x, gamma, beta, mean, var, ...) \
+    (TRI_HERE, tri_batch_norm_(x, gamma, beta, mean, var, (tri_norm_options){__VA_ARGS__}))
+tri_tensor *tri_layer_norm_(tri_tensor *x, tri_tensor *gamma, tri_tensor *beta,
+                            tri_norm_options o);
+#define tri_layer_norm(x, gamma, beta, ...) \
+    (TRI_HERE, tri_layer_norm_(x, gamma, beta, (tri_norm_options){__VA_ARGS__}))
+tri_tensor *tri_group_norm_(tri_tensor *x, int64_t groups, tri_tensor *gamma, tri_tensor *beta,
+                            tri_norm_options o);
+#define tri_group_norm(x, groups, gamma, beta, ...) \
+    (TRI_HERE, tri_group_norm_(x, groups, gamma, beta, (tri_norm_options){__VA_ARGS__}))
+
+tri_tensor *tri_softmax(tri_tensor *x, int axis);
+tri_tensor *tri_log_softmax(tri_tensor *x, int axis);
+
+/* Shape. In tri_reshape one dimension may be -1. */
+tri_tensor *tri_reshape(tri_tensor *x, tri_shape shape);
+tri_tensor *tri_flatten(tri_tensor *x, int from_axis); /* from_axis and all after it become one */
+tri_tensor *tri_transpose(tri_tensor *x, tri_shape order); /* TRI_SHAPE(0, 2, 1) */
+tri_tensor *tri_slice(tri_tensor *x, int axis, int64_t begin, int64_t end);
+tri_tensor *tri_concat(tri_tensor *const *parts, int n, int axis);
+void tri_split(tri_tensor *x, int n, int axis, tri_tensor **parts); /* n equal parts */
+tri_tensor *tri_pad(tri_tensor *x, tri_shape before, tri_shape after, double value);
+tri_tensor *tri_expand(tri_tensor *x, tri_shape shape); /* broadcast to */
+tri_tensor *tri_gather(tri_tensor *table, tri_tensor *ids); /* rows: [v, ...], ids -> ids + [...] */
+tri_tensor *tri_one_hot(tri_tensor *ids, int64_t depth);    /* f32; ids outside give zeros */
+
+/* Reductions. axes: TRI_SHAPE(0, 2); TRI_ALL for every one. */
+#define TRI_ALL ((tri_shape){-1, {0}})
+typedef struct tri_reduce_options {
+    bool keep; /* keep reduced dimensions with length 1 */
+} tri_reduce_options;
+tri_tensor *tri_sum_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
+#define tri_sum(x, axes, ...) \
+    (TRI_HERE, tri_sum_(x, axes, (tri_reduce_options){__VA_ARGS__}))
+tri_tensor *tri_mean_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
+#define tri_mean(x, axes, ...) \
+    (TRI_HERE, tri_mean_(x, axes, (tri_reduce_options){__VA_ARGS__}))
+tri_tensor *tri_max_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
+#define tri_max(x, axes, ...) \
+    (TRI_HERE, tri_max_(x, axes, (tri_reduce_options){__VA_ARGS__}))
+tri_tensor *tri_argmax(tri_tensor *x, int axis);                       /* i64; the first of equals */
+void tri_top_k(tri_tensor *x, int64_t k, tri_tensor **values, tri_tensor **indices); /* last axis */
+tri_tensor *tri_all_finite(tri_tensor *const *xs, int n);  /* bool scalar */
+tri_tensor *tri_global_norm(tri_tensor *const *xs, int n); /* sqrt of the sum of all squares */
+
+/* Zeroes each element with probability p in training and scales the others by 1 / (1 - p). What is
+ * dropped depends on seed, step, sample, the operator's name and the element, and nothing else. */
+tri_tensor *tri_dropout(tri_tensor *x, double p);
+
+/* ---- 6 Cells: operators with parameters of their own ---------------------------------------- */
+
+/* Parameters are named `name`.weight and `name`.bias inside the current scope, initialised as
+ * PyTorch's modules are; `init` overrides the weight's. */
+typedef struct tri_cell_options {
+    bool no_bias;
+    const tri_init *init;
+    int64_t stride, pad, dilation, groups; /* convolution */
+} tri_cell_options;
+
+tri_tensor *tri_dense_(tri_tensor *x, const char *name, int64_t out, tri_cell_options o);
+#define tri_dense(x, name, out, ...) \
+    (TRI_HERE, tri_dense_(x, name, out, (tri_cell_options){__VA_ARGS__}))
+tri_tensor *tri_conv_(tri_tensor *x, const char *name, int64_t out, int64_t size,
+                      tri_cell_options o);
+#define tri_conv(x, name, out, size, ...) \
+    (TRI_HERE, tri_conv_(x, name, out, size, (tri_cell_options){__VA_ARGS__}))
+tri_tensor *tri_bn_(tri_tensor *x, const char *name, tri_norm_options o);
+#define tri_bn(x, name, ...) \
+    (TRI_HERE, tri_bn_(x, name, (tri_norm_options){__VA_ARGS__}))
+tri_tensor *tri_ln_(tri_tensor *x, const char *name, tri_norm_options o);
+#define tri_ln(x, name, ...) \
+    (TRI_HERE, tri_ln_(x, name, (tri_norm_options){__VA_ARGS__}))
+tri_tensor *tri_gn_(tri_tensor *x, const char *name, int64_t groups, tri_norm_options o);
+#define tri_gn(x, name, groups, ...) \
+    (TRI_HERE, tri_gn_(x, name, groups, (tri_norm_options){__VA_ARGS__}))
+tri_tensor *tri_embed_(tri_tensor *ids, const char *name, int64_t rows, int64_t width,
+                       tri_cell_options o);
+#define tri_embed(ids, name, rows, width, ...) \
+    (TRI_HERE, tri_embed_(ids, name, rows, width, (tri_cell_options){__VA_ARGS__}))
+
+/* ---- 7 Losses and metrics ------------------------------------------------------------------ */
+
+typedef enum tri_reduction { TRI_MEAN, TRI_SUM, TRI_NONE } tri_reduction;
+
+typedef struct tri_loss_options {
+    tri_reduction reduction;
+    double smoothing;     /* cross-entropy: label smoothing */
+    bool ignore;          /* cross-entropy: places whose label is ignore_index do not count, */
+    int64_t ignore_index; /* neither in the sum nor in the mean's divisor */
+    double delta;         /* Huber (0: 1) */
+} tri_loss_options;
+
+/* logits [..., classes]; labels [...] of i32 or i64, or f32 probabilities [..., classes]. */
+tri_tensor *tri_cross_entropy_(tri_tensor *logits, tri_tensor *labels, tri_loss_options o);
+#define tri_cross_entropy(logits, labels, ...) \
+    (TRI_HERE, tri_cross_entropy_(logits, labels, (tri_loss_options){__VA_ARGS__}))
+/* Shapes must be equal: a loss never broadcasts. */
+tri_tensor *tri_mse_(tri_tensor *prediction, tri_tensor *target, tri_loss_options o);
+#define tri_mse(prediction, target, ...) \
+    (TRI_HERE, tri_mse_(prediction, target, (tri_loss_options){__VA_ARGS__}))
+tri_tensor *tri_l1_(tri_tensor *prediction, tri_tensor *target, tri_loss_options o);
+#define tri_l1(prediction, target, ...) \
+    (TRI_HERE, tri_l1_(prediction, target, (tri_loss_options){__VA_ARGS__}))
+tri_tensor *tri_huber_(tri_tensor *prediction, tri_tensor *target, tri_loss_options o);
+#define tri_huber(prediction, target, ...) \
+    (TRI_HERE, tri_huber_(prediction, target, (tri_loss_options){__VA_ARGS__}))
+tri_tensor *tri_bce_(tri_tensor *logits, tri_tensor *target, tri_loss_options o);
+#define tri_bce(logits, target, ...) \
+    (TRI_HERE, tri_bce_(logits, target, (tri_loss_options){__VA_ARGS__}))
+
+/* The share of samples whose label is among the k largest logits. */
+tri_tensor *tri_accuracy(tri_tensor *logits, tri_tensor *labels, int64_t k);
+
+/* Declares the scalar that training makes small; it is also the output "loss". */
+void tri_loss(tri_tensor *scalar);
+/* A named scalar for the progress line and metrics.jsonl. */
+void tri_metric(tri_tensor *scalar, const char *name);
+/* Any other result that tri_read should give. */
+void tri_output(tri_tensor *t, const char *name);
+
+/* ---- 8 Gradients and updates --------------------------------------------------------------- */
+
+/* A graph with a loss and no updates of its own gets the usual step when it is opened: gradients
+ * of all parameters, clipping, the optimizer that the options name. To compose a step yourself,
+ * call these while building; then the graph is taken as it is. */
+
+int tri_param_count(const tri_graph *g);
+tri_tensor *tri_param_at(const tri_graph *g, int i); /* in order of construction */
+tri_tensor *tri_find(const tri_graph *g, const char *name); /* parameter, state, input, output */
+
+/* out[i] becomes the derivative of the scalar `y` by wrt[i]: more graph, which can be
+ * differentiated again. Where y does not depend on it: zeros. */
+void tri_grad(tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out);
+
+/* Scales all gradients by min(1, limit / norm), in place in the array; returns the norm. */
+tri_tensor *tri_clip_by_norm(tri_tensor **grads, int n, double limit);
+
+/* At the end of the step, target (a parameter or state) takes value; with a condition (a bool
+ * scalar), only if it is true. All updates see the values from before the step. */
+void tri_assign(tri_tensor *target, tri_tensor *value);
+void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition);
+
+typedef struct tri_optimizer {
+    const char *name;    /* "sgd", "momentum", "nesterov", "adam", "adamw" */
+    double lr;           /* 0: the optimizer's customary one */
+    double momentum;     /* 0: 0.9 */
+    double beta1, beta2; /* 0: 0.9, 0.999 */
+    double eps;          /* 0: 1e-8 */
+    double weight_decay; /* decoupled in adamw, added to the gradient in the others */
+    bool decay_all;      /* otherwise norms and biases (rank below 2) do not decay */
+    double clip_norm;    /* 0: none */
+    const char *schedule; /* see tri_options */
+} tri_optimizer;
+
+/* Adds the update of n parameters by these gradients (null: computes those of `loss` for all
+ * trainable parameters). condition may be null. Updates read tri_scalar "lr". */
+void tri_minimize(tri_tensor *loss, tri_optimizer o);
+void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_optimizer o,
+                tri_tensor *condition);
+
+/* Settings of all parameters whose full name matches the pattern (*, ?, [...]); later ones win. */
+void tri_freeze(tri_graph *g, const char *pattern);
+void tri_group_lr(tri_graph *g, const char *pattern, double factor);
+void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay);
+/* A second name for a parameter, for files written elsewhere: counted, hashed and saved once. */
+void tri_tie(tri_tensor *param, const char *other_name);
+
+/* ---- 9 Data -------------------------------------------------------------------------------- */
+
+/* A data set is a number of samples, each with named fields. Inputs of the graph take the fields
+ * of the same name; type and shape must fit. */
+typedef struct tri_data tri_data;
+
+typedef struct tri_field {
+    const char *name;
+    tri_type type;
+    tri_shape shape; /* of one sample, without the batch dimension */
+} tri_field;
+
+/* "idx:DIR[,split=train|test][,mean=X][,std=X]"; "synthetic[:size=N]" needs the graph. */
+tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed);
+
+/* Your own: fill writes sample `index` of `epoch`, one pointer per field. It is called in any order
+ * and must give the same for the same arguments, unless the source declares itself sequential: then
+ * it is called exactly once a sample, in order, and can be neither shuffled nor drawn by others.
+ * A return other than 0 fails the step, naming the sample. */
+typedef int tri_fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out);
+tri_data *tri_data_new(const char *name, int64_t size, const tri_field *fields, int n,
+                       tri_fill *fill, void *user, bool sequential);
+int64_t tri_data_size(const tri_data *d);
+int tri_data_fields(const tri_data *d, const tri_field **fields);
+tri_status tri_data_get(tri_data *d, int64_t index, int64_t epoch, uint64_t seed,
+                        void *const *out);
+void tri_data_free(tri_data *d);
+
+/* ---- 10 Options ---------------------------------------------------------------------------- */
+
+/* What `trireme train` takes, for your own program. Zero means the default everywhere. */
+typedef struct tri_options {
+    int64_t batch;  /* samples of a step, over all workers (64) */
+    int64_t lanes;  /* parts of a step, the unit of scheduling; 0: chosen from model and batch */
+    int64_t steps;  /* or epochs */
+    int64_t epochs; /* (1) */
+    uint64_t seed;
+    const char *device; /* "cpu" or "ref" */
+    const char *data;   /* see tri_data_open; the default is "synthetic" */
+    tri_data *source;   /* or a source of your own, which the run then owns */
+    bool no_shuffle;
+    tri_optimizer optimizer; /* name "sgd"; schedule: "constant", "step:every=N,factor=X",
+                                "poly:power=X,end=X", "cosine:end=X", each with warmup=N steps */
+    const char *out;  /* directory for metrics.jsonl; null: none (the program: "run") */
+    const char *load; /* safetensors files */
+    const char *save;
+    bool forward; /* no training: outputs only, operators in evaluation mode */
+    bool quiet;   /* no progress */
+} tri_options;
+
+tri_options tri_options_default(void);
+/* Takes the options it knows out of argv and leaves the rest. On a mistake it prints what would be
+ * right and returns TRI_USAGE; on --help it prints the options and exits. */
+tri_status tri_options_parse(tri_options *o, int *argc, char **argv);
+const char *tri_options_help(void);
+
+/* ---- 11 Running ---------------------------------------------------------------------------- */
+
+typedef struct tri_run tri_run;
+
+/* Compiles the graph and takes it (also on failure). Null on failure: see tri_message. */
+tri_run *tri_open(tri_graph *g, const tri_options *o);
+
+/* Does one step; false when all are done or one failed. A null run gives false. */
+bool tri_step(tri_run *run);
+/* Ends the run, frees it and its graph; returns the first failure, also of tri_open if run is
+ * null, so that `return tri_close(run)` ends a main function; the message has then been printed. */
+tri_status tri_close(tri_run *run);
+
+int64_t tri_step_number(const tri_run *run); /* steps done */
+int64_t tri_step_total(const tri_run *run);
+int64_t tri_epoch(const tri_run *run);
+double tri_value(const tri_run *run, const char *name); /* a scalar output; NaN if unknown */
+void tri_set_scalar(tri_run *run, const char *name, double value);
+tri_status tri_run_status(const tri_run *run);
+
+/* Whole tensors by name: outputs can be read, parameters and states read and written. bytes must be
+ * the exact size. */
+tri_status tri_read(const tri_run *run, const char *name, void *data, size_t bytes);
+tri_status tri_write(tri_run *run, const char *name, const void *data, size_t bytes);
+
+/* Forward only: feed every input of the batch, run, read outputs.
+ *     tri_feed(run, "image", pixels, sizeof pixels);
+ *     tri_forward(run);
+ *     tri_read(run, "logits", scores, sizeof scores);          */
+tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes);
+tri_status tri_forward(tri_run *run);
+
+/* The mean of every scalar output over a data set, in evaluation mode, with the run's parameters.
+ * Every sample counts once. Read the results with tri_result. */
+tri_status tri_evaluate(tri_run *run, tri_data *data);
+double tri_result(const tri_run *run, const char *name);
+
+/* SHA-256 in hexadecimal. weights: all parameters in name order as plain fp32; state: also running
+ * statistics, optimizer state, loss scale and data cursor. */
+void tri_hash(const tri_run *run, char weights[65], char state[65]);
+
+/* The usual loop in one call, with progress, metrics and the final line. Any callback may be
+ * null; a callback that returns other than 0 ends the run. */
+typedef struct tri_callbacks {
+    int (*step)(tri_run *run, void *user);
+    int (*epoch)(tri_run *run, void *user);
+    void *user;
+} tri_callbacks;
+tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks);
+
+/* ---- 12 Files ------------------------------------------------------------------------------ */
+
+/* safetensors with the parameters and running statistics under PyTorch's names. Loading is strict:
+ * missing, unexpected and mis-shaped tensors are listed. */
+tri_status tri_save(const tri_run *run, const char *path);
+tri_status tri_load(tri_run *run, const char *path);
+
+/* ---- 13 Operators of your own -------------------------------------------------------------- */
+
+typedef struct tri_spec {
+    tri_type type;
+    tri_shape shape;
+} tri_spec;
+
+#define TRI_MAX_OUTPUTS 16
+
+/* An attribute's value; which member counts follows from the row's schema. */
+typedef struct tri_attr {
+    const char *name;
+    int64_t i; /* int; type; bool */
+    double f;  /* float */
+    tri_shape list; /* ints, shape */
+    const char *text;
+} tri_attr;
+
+/* What a kernel is given. Tensors are contiguous, row-major. */
+typedef struct tri_call {
+    const tri_node *node;
+    const void *const *in;
+    void *const *out;
+    void *state;         /* what the kernel's preparation made, if any */
+    uint64_t seed;
+    int64_t step;
+    int64_t first;       /* where element 0 of output 0 stands in the tensor of the whole batch:
+                            random kernels key their numbers by first + i */
+    struct tri_fault *fault; /* tri_call_fail writes here */
+} tri_call;
+
+typedef void tri_kernel(const tri_call *call);
+
+/* One operator, one row.
+ *
+ * attributes  what a node of it carries: "stride:ints=1,1 pad:ints=0,0 axis:int=-1 p:float
+ *             mode:text=same shape:shape to:type"; without "=" it must be given. A `shape` is the
+ *             output's shape, which is cut where the output is.
+ * infer       checks the inputs and writes the specs of the outputs; returns their number, or 0
+ *             after tri_op_error.
+ * gradient    given the node and the derivative by each output (null where none flows), sets the
+ *             derivative by each input that has one (dx starts as nulls). tri_grad_none: nothing
+ *             flows back; tri_grad_refused: not provided, an error that names the operator.
+ * factors     how it may be split, like einsum: "mk,kn->mn". A letter for each dimension; capitals
+ *             may not be split; "1" is a dimension of length 1; "..." stands for leading dimensions,
+ *             broadcast; "(ns)" for one dimension made of two factors, the outer first. A letter
+ *             missing from an output is summed over. Null and no factor_fn: never split, but over
+ *             dimension 0 of everything if `samplewise`.
+ * factor_fn   the same, where it depends on the node: writes the string.
+ * linear      which sums may be taken after it rather than before: TRI_LINEAR_JOINTLY in all inputs
+ *             at once (add), TRI_LINEAR_EACH in any one of them (mul).
+ * examples    inputs to test it with, "f32[2,3]@0.5:2, i64[4]@0:9 {axis=1}"; @low:high is the
+ *             range from which values are drawn. At least one.
+ * flops       arithmetic of a node, for planning; null: one per output element.
+ * count       what a mean divides by, frozen into the attribute "count" when the batch is cut.
+ * kernel      runs where the backend has no kernel of its own and memory is the host's. */
+typedef struct tri_op {
+    const char *name;
+    int inputs, inputs_max; /* inputs_max 0: exactly `inputs`; -1: any number from `inputs` up */
+    const char *attributes;
+    int (*infer)(const tri_node *n, tri_spec *out);
+    void (*gradient)(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx);
+    const char *factors;
+    void (*factor_fn)(const tri_node *n, char *text, size_t bytes);
+    enum { TRI_NOT_LINEAR, TRI_LINEAR_JOINTLY, TRI_LINEAR_EACH } linear;
+    const char *const *examples; /* ends with null */
+    double (*flops)(const tri_node *n);
+    int64_t (*count)(const tri_node *n);
+    tri_kernel *kernel;
+    bool samplewise;
+    unsigned shape_only; /* bit i: of input i only the shape is used, its contents never */
+    bool random;         /* the result depends on seed and step besides its inputs */
+} tri_op;
+
+/* Registers a row, which must live as long as the process; before any graph uses it. */
+tri_status tri_register(const tri_op *op);
+const tri_op *tri_op_find(const char *name);
+
+/* Adds a node. Attributes not given take their defaults. Returns output 0. */
+tri_tensor *tri_apply(tri_graph *g, const char *op, tri_tensor *const *in, int n,
+                      const tri_attr *attrs, int n_attrs);
+
+const tri_op *tri_node_op(const tri_node *n);
+int tri_node_inputs(const tri_node *n);
+tri_tensor *tri_node_in(const tri_node *n, int i); /* null beyond the last */
+int tri_node_outputs(const tri_node *n);
+tri_tensor *tri_node_out(const tri_node *n, int i);
+tri_node *tri_node_of(const tri_tensor *t);
+int64_t tri_attr_int(const tri_node *n, const char *name);
+double tri_attr_float(const tri_node *n, const char *name);
+tri_shape tri_attr_list(const tri_node *n, const char *name);
+const char *tri_attr_text(const tri_node *n, const char *name);
+/* Tells a mistake in the node being inferred; returns 0. */
+int tri_op_error(const tri_node *n, const char *fmt, ...) TRI_PRINTF(2, 3);
+/* Fails the step from inside a kernel: "label 12 at element 77 is not below 10". */
+void tri_call_fail(const tri_call *c, const char *fmt, ...) TRI_PRINTF(2, 3);
+
+void tri_grad_none(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx);
+void tri_grad_refused(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx);
+
+/* Runs the row's examples: against finite differences, split against unsplit, device against
+ * reference. TRI_OK, or what differed. */
+tri_status tri_op_check(const tri_op *op, const char *device);
+
+/* ---- 14 The zoo ---------------------------------------------------------------------------- */
+
+/* A model in a shared object exports `void tri_model(tri_graph *g, tri_args *args)`. The arguments
+ * are what stands behind the colon in "resnet50:classes=100"; one that nobody asked for is an
+ * error. */
+typedef struct tri_args tri_args;
+typedef void tri_builder(tri_graph *g, tri_args *args);
+int64_t tri_args_int(tri_args *a, const char *name, int64_t otherwise);
+double tri_args_float(tri_args *a, const char *name, double otherwise);
+const char *tri_args_text(tri_args *a, const char *name, const char *otherwise);
+
+/* A name of the zoo with arguments, a textual graph (*.tri) or a shared object (*.so). The graph
+ * carries any mistake. */
+tri_graph *tri_model_open(const char *spec, int64_t batch);
+
+/* ---- 15 Where in your file ----------------------------------------------------------------- */
+
+/* So that a message can name the line of the mistake, each builder notes it. The macros hide
+ * nothing else: (tri_add)(a, b) calls the function alone. */
+#ifndef TRI_NO_LINES
+#define tri_neg(x) (TRI_HERE, (tri_neg)(x))
+#define tri_exp(x) (TRI_HERE, (tri_exp)(x))
+#define tri_log(x) (TRI_HERE, (tri_log)(x))
+#define tri_sqrt(x) (TRI_HERE, (tri_sqrt)(x))
+#define tri_rsqrt(x) (TRI_HERE, (tri_rsqrt)(x))
+#define tri_abs(x) (TRI_HERE, (tri_abs)(x))
+#define tri_sign(x) (TRI_HERE, (tri_sign)(x))
+#define tri_erf(x) (TRI_HERE, (tri_erf)(x))
+#define tri_relu(x) (TRI_HERE, (tri_relu)(x))
+#define tri_relu6(x) (TRI_HERE, (tri_relu6)(x))
+#define tri_gelu(x) (TRI_HERE, (tri_gelu)(x))
+#define tri_gelu_tanh(x) (TRI_HERE, (tri_gelu_tanh)(x))
+#define tri_silu(x) (TRI_HERE, (tri_silu)(x))
+#define tri_sigmoid(x) (TRI_HERE, (tri_sigmoid)(x))
+#define tri_tanh(x) (TRI_HERE, (tri_tanh)(x))
+#define tri_softplus(x) (TRI_HERE, (tri_softplus)(x))
+#define tri_not(x) (TRI_HERE, (tri_not)(x))
+#define tri_stop_gradient(x) (TRI_HERE, (tri_stop_gradient)(x))
+#define tri_global_avg_pool(x) (TRI_HERE, (tri_global_avg_pool)(x))
+#define tri_loss(x) (TRI_HERE, (tri_loss)(x))
+#define tri_add(a, b) (TRI_HERE, (tri_add)(a, b))
+#define tri_sub(a, b) (TRI_HERE, (tri_sub)(a, b))
+#define tri_mul(a, b) (TRI_HERE, (tri_mul)(a, b))
+#define tri_div(a, b) (TRI_HERE, (tri_div)(a, b))
+#define tri_pow(a, b) (TRI_HERE, (tri_pow)(a, b))
+#define tri_maximum(a, b) (TRI_HERE, (tri_maximum)(a, b))
+#define tri_minimum(a, b) (TRI_HERE, (tri_minimum)(a, b))
+#define tri_add_number(a, b) (TRI_HERE, (tri_add_number)(a, b))
+#define tri_scale(a, b) (TRI_HERE, (tri_scale)(a, b))
+#define tri_clip(x, low, high) (TRI_HERE, (tri_clip)(x, low, high))
+#define tri_leaky_relu(x, slope) (TRI_HERE, (tri_leaky_relu)(x, slope))
+#define tri_equal(a, b) (TRI_HERE, (tri_equal)(a, b))
+#define tri_not_equal(a, b) (TRI_HERE, (tri_not_equal)(a, b))
+#define tri_less(a, b) (TRI_HERE, (tri_less)(a, b))
+#define tri_less_equal(a, b) (TRI_HERE, (tri_less_equal)(a, b))
+#define tri_greater(a, b) (TRI_HERE, (tri_greater)(a, b))
+#define tri_greater_equal(a, b) (TRI_HERE, (tri_greater_equal)(a, b))
+#define tri_and(a, b) (TRI_HERE, (tri_and)(a, b))
+#define tri_or(a, b) (TRI_HERE, (tri_or)(a, b))
+#define tri_where(condition, a, b) (TRI_HERE, (tri_where)(condition, a, b))
+#define tri_cast(x, type) (TRI_HERE, (tri_cast)(x, type))
+#define tri_softmax(x, axis) (TRI_HERE, (tri_softmax)(x, axis))
+#define tri_log_softmax(x, axis) (TRI_HERE, (tri_log_softmax)(x, axis))
+#define tri_reshape(x, shape) (TRI_HERE, (tri_reshape)(x, shape))
+#define tri_flatten(x, from_axis) (TRI_HERE, (tri_flatten)(x, from_axis))
+#define tri_transpose(x, order) (TRI_HERE, (tri_transpose)(x, order))
+#define tri_slice(x, axis, begin, end) (TRI_HERE, (tri_slice)(x, axis, begin, end))
+#define tri_concat(parts, n, axis) (TRI_HERE, (tri_concat)(parts, n, axis))
+#define tri_split(x, n, axis, parts) (TRI_HERE, (tri_split)(x, n, axis, parts))
+#define tri_pad(x, before, after, value) (TRI_HERE, (tri_pad)(x, before, after, value))
+#define tri_expand(x, shape) (TRI_HERE, (tri_expand)(x, shape))
+#define tri_gather(table, ids) (TRI_HERE, (tri_gather)(table, ids))
+#define tri_one_hot(ids, depth) (TRI_HERE, (tri_one_hot)(ids, depth))
+#define tri_argmax(x, axis) (TRI_HERE, (tri_argmax)(x, axis))
+#define tri_top_k(x, k, values, indices) (TRI_HERE, (tri_top_k)(x, k, values, indices))
+#define tri_all_finite(xs, n) (TRI_HERE, (tri_all_finite)(xs, n))
+#define tri_global_norm(xs, n) (TRI_HERE, (tri_global_norm)(xs, n))
+#define tri_dropout(x, p) (TRI_HERE, (tri_dropout)(x, p))
+#define tri_accuracy(logits, labels, k) (TRI_HERE, (tri_accuracy)(logits, labels, k))
+#define tri_metric(scalar, name) (TRI_HERE, (tri_metric)(scalar, name))
+#define tri_output(t, name) (TRI_HERE, (tri_output)(t, name))
+#define tri_param(g, name, shape, init) (TRI_HERE, (tri_param)(g, name, shape, init))
+#define tri_state(g, name, type, shape, init) (TRI_HERE, (tri_state)(g, name, type, shape, init))
+#define tri_constant(g, value, type) (TRI_HERE, (tri_constant)(g, value, type))
+#define tri_array(g, type, shape, data) (TRI_HERE, (tri_array)(g, type, shape, data))
+#define tri_scalar(g, name) (TRI_HERE, (tri_scalar)(g, name))
+#define tri_grad(y, wrt, n, out) (TRI_HERE, (tri_grad)(y, wrt, n, out))
+#define tri_clip_by_norm(grads, n, limit) (TRI_HERE, (tri_clip_by_norm)(grads, n, limit))
+#define tri_assign(target, value) (TRI_HERE, (tri_assign)(target, value))
+#define tri_assign_if(target, value, condition) \
+    (TRI_HERE, (tri_assign_if)(target, value, condition))
+#define tri_apply(g, op, in, n, attrs, n_attrs) \
+    (TRI_HERE, (tri_apply)(g, op, in, n, attrs, n_attrs))
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define MESSAGE_BYTES 4096
+
+static _Thread_local char message[MESSAGE_BYTES];
+
+const char *tri_message(void) { return message; }
+
+tri_status base_vfail(tri_status code, const char *fmt, va_list args) {
+    /* Arguments may point into the message itself ("%s: %s", path, tri_message()). */
+    char next[MESSAGE_BYTES];
+    vsnprintf(next, sizeof next, fmt, args);
+    memcpy(message, next, sizeof message);
+    return code;
+}
+
+tri_status base_fail(tri_status code, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    base_vfail(code, fmt, args);
+    va_end(args);
+    return code;
+}
+
+tri_status base_no_memory(const char *what) {
+    return base_fail(TRI_FAILED, "out of memory for %s", what);
+}
+
+void base_bug(const char *file, int line, const char *function, const char *what) {
+    fprintf(stderr, "trireme: bug in %s:%d (%s): %s does not hold\n", file, line, function, what);
+    abort();
+}
+
+/* ---- arenas ---- */
+
+#define ARENA_ALIGN 16
+#define ARENA_CHUNK 32768
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t used, size; /* of data, behind the header rounded up to ARENA_ALIGN */
+};
+
+static size_t round_up(size_t n) { return (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN; }
+
+void *arena_alloc(struct arena *a, size_t bytes) {
+    const size_t header = round_up(sizeof(struct arena_chunk));
+    bytes = round_up(bytes ? bytes : 1);
+    if (!a->chunk || a->chunk->size - a->chunk->used < bytes) {
+        size_t size = bytes > ARENA_CHUNK ? bytes : ARENA_CHUNK;
+        struct arena_chunk *chunk = calloc(1, header + size);
+        if (!chunk) {
+            a->failed = true;
+            return NULL;
+        }
+        chunk->size = size;
+        chunk->next = a->chunk;
+        a->chunk = chunk;
+    }
+    void *p = (char *)a->chunk + header + a->chunk->used;
+    a->chunk->used += bytes;
+    return p;
+}
+
+char *arena_text(struct arena *a, const char *fmt, ...) {
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    char *p = arena_alloc(a, (size_t)n + 1);
+    if (p) vsnprintf(p, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return p;
+}
+
+char *arena_copy(struct arena *a, const char *text) { return arena_text(a, "%s", text); }
+
+void arena_free(struct arena *a) {
+    while (a->chunk) {
+        struct arena_chunk *next = a->chunk->next;
+        free(a->chunk);
+        a->chunk = next;
+    }
+}
+
+/* ---- growing text and arrays ---- */
+
+bool base_grow(void **array, size_t used, size_t *capacity, size_t element) {
+    if (used < *capacity) return true;
+    size_t bigger = *capacity ? *capacity * 2 : 16;
+    void *p = realloc(*array, bigger * element);
+    if (!p) return false;
+    *array = p;
+    *capacity = bigger;
+    return true;
+}
+
+static bool text_room(struct text *t, size_t more) {
+    if (t->failed) return false;
+    if (t->size + more + 1 <= t->capacity) return true;
+    size_t capacity = t->capacity ? t->capacity : 256;
+    while (capacity < t->size + more + 1) capacity *= 2;
+    char *p = realloc(t->data, capacity);
+    if (!p) {
+        t->failed = true;
+        return false;
+    }
+    t->data = p;
+    t->capacity = capacity;
+    return true;
+}
+
+void text_add(struct text *t, const char *fmt, ...) {
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (text_room(t, (size_t)n)) {
+        vsnprintf(t->data + t->size, (size_t)n + 1, fmt, again);
+        t->size += (size_t)n;
+    }
+    va_end(again);
+}
+
+void text_add_bytes(struct text *t, const void *data, size_t bytes) {
+    if (!text_room(t, bytes)) return;
+    memcpy(t->data + t->size, data, bytes);
+    t->size += bytes;
+    t->data[t->size] = 0;
+}
+
+void text_free(struct text *t) {
+    free(t->data);
+    *t = (struct text){0};
+}
+
+/* ---- hashing: FNV-1a, finished by the mixer of SplitMix64 ---- */
+
+uint64_t base_hash(const void *data, size_t bytes, uint64_t seed) {
+    const unsigned char *p = data;
+    uint64_t h = 0xcbf29ce484222325u ^ seed;
+    for (size_t i = 0; i < bytes; i++) h = (h ^ p[i]) * 0x100000001b3u;
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+    return h ^ (h >> 31);
+}
+
+uint64_t base_hash_text(const char *text) { return base_hash(text, strlen(text), 0); }
+
+/* ---- files ---- */
+
+tri_status base_read_file(const char *path, char **data, size_t *bytes) {
+    *data = NULL;
+    *bytes = 0;
+    FILE *f = fopen(path, "rb");
+    if (!f) return base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    struct stat st;
+    tri_status status = TRI_OK;
+    if (fstat(fileno(f), &st))
+        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        status = base_fail(TRI_FAILED, "%s: not a regular file", path);
+    else if (!(*data = malloc((size_t)st.st_size + 1)))
+        status = base_no_memory(path);
+    else if ((*bytes = fread(*data, 1, (size_t)st.st_size, f)) != (size_t)st.st_size)
+        status = base_fail(TRI_FAILED, "%s: read stopped at offset %zu of %zu", path, *bytes,
+                           (size_t)st.st_size);
+    fclose(f);
+    if (status) {
+        free(*data);
+        *data = NULL;
+    } else {
+        (*data)[*bytes] = 0;
+    }
+    return status;
+}
+
+/* ---- types and shapes ---- */
+
+static const struct {
+    const char *name;
+    size_t size;
+} types[] = {
+    [TRI_F32] = {"f32", 4}, [TRI_BF16] = {"bf16", 2}, [TRI_F16] = {"f16", 2},
+    [TRI_I32] = {"i32", 4}, [TRI_I64] = {"i64", 8},   [TRI_U8] = {"u8", 1},
+    [TRI_BOOL] = {"bool", 1},
+};
+
+size_t tri_type_size(tri_type type) { return types[type].size; }
+
+const char *tri_type_name(tri_type type) {
+    return (size_t)type < COUNT(types) ? types[type].name : "unknown";
+}
+
+int64_t tri_shape_count(const tri_shape *shape) {
+    int64_t n = 1;
+    for (int i = 0; i < shape->rank; i++) n *= shape->dim[i];
+    return n;
+}
+
+char *base_spec_text(const tri_spec *spec, char buffer[SPEC_TEXT]) {
+    int at = snprintf(buffer, SPEC_TEXT, "%s[", tri_type_name(spec->type));
+    for (int i = 0; i < spec->shape.rank && at < SPEC_TEXT; i++)
+        at += snprintf(buffer + at, (size_t)(SPEC_TEXT - at), "%s%lld", i ? "," : "",
+                       (long long)spec->shape.dim[i]);
+    if (at < SPEC_TEXT) snprintf(buffer + at, (size_t)(SPEC_TEXT - at), "]");
+    return buffer;
+}
+
+bool base_shape_equal(const tri_shape *a, const tri_shape *b) {
+    if (a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dim[i] != b->dim[i]) return false;
+    return true;
+}
+
+size_t base_spec_bytes(const tri_spec *spec) {
+    return (size_t)tri_shape_count(&spec->shape) * tri_type_size(spec->type);
+}
+
+double base_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What every layer stands on: failures with a message, arenas, growing text, assertions. */
+#ifndef BASE_BASE_H
+#define BASE_BASE_H
+
+#include <stdarg.h>
+
+#define TRI_NO_LINES /* inside the library, builders keep the user's line */
+#include <trireme.h>
+
+/* Sets the calling thread's message and returns the code, so that `return base_fail(...)` reads
+ * well. The text is one line without a final newline. */
+tri_status base_fail(tri_status code, const char *fmt, ...) TRI_PRINTF(2, 3);
+tri_status base_vfail(tri_status code, const char *fmt, va_list args) TRI_PRINTF(2, 0);
+/* "out of memory" with what it was for. */
+tri_status base_no_memory(const char *what);
+
+/* A broken invariant of ours: prints where and aborts. Never for a user's mistake. */
+#define CHECK(condition) \
+    ((condition) ? (void)0 : base_bug(__FILE__, __LINE__, __func__, #condition))
+_Noreturn void base_bug(const char *file, int line, const char *function, const char *what);
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Memory that is freed all at once. Everything is aligned to 16 bytes and zeroed. A failed
+ * allocation returns null and makes arena->failed true for good. */
+struct arena {
+    struct arena_chunk *chunk;
+    bool failed;
+};
+void *arena_alloc(struct arena *a, size_t bytes);
+char *arena_text(struct arena *a, const char *fmt, ...) TRI_PRINTF(2, 3);
+char *arena_copy(struct arena *a, const char *text);
+void arena_free(struct arena *a);
+
+/* Growing text. After a failed allocation further calls do nothing and `failed` stays true. */
+struct text {
+    char *data; /* always terminated once anything was added */
+    size_t size, capacity;
+    bool failed;
+};
+void text_add(struct text *t, const char *fmt, ...) TRI_PRINTF(2, 3);
+void text_add_bytes(struct text *t, const void *data, size_t bytes);
+void text_free(struct text *t);
+
+/* A growing array of any element type: `array` is a pointer variable, `n` and `capacity` its
+ * counters. False when memory is out; the array is then unchanged. */
+#define ARRAY_GROW(array, n, capacity) \
+    base_grow((void **)&(array), (size_t)(n), &(capacity), sizeof *(array))
+bool base_grow(void **array, size_t used, size_t *capacity, size_t element);
+
+/* A 64-bit hash that never changes: keys of random numbers are made with it. */
+uint64_t base_hash(const void *data, size_t bytes, uint64_t seed);
+uint64_t base_hash_text(const char *text);
+
+/* The whole of a regular file; *data is freed with free() and has a zero byte behind its end. */
+tri_status base_read_file(const char *path, char **data, size_t *bytes);
+
+/* "f32[2,3]" into a buffer; returns it. */
+#define SPEC_TEXT 160
+char *base_spec_text(const tri_spec *spec, char buffer[SPEC_TEXT]);
+bool base_shape_equal(const tri_shape *a, const tri_shape *b);
+size_t base_spec_bytes(const tri_spec *spec);
+
+double base_seconds(void); /* a monotonic clock */
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dev/dev.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct dev dev_ref;
+#ifdef HAVE_DNNL
+extern const struct dev dev_cpu;
+#endif
+
+/* In the order of preference. */
+static const struct dev *const devices[] = {
+#ifdef HAVE_DNNL
+    &dev_cpu,
+#endif
+    &dev_ref,
+};
+
+const struct dev *dev_at(int i) { return i >= 0 && i < (int)COUNT(devices) ? devices[i] : NULL; }
+
+const struct dev *dev_find(const char *name) {
+    for (size_t i = 0; i < COUNT(devices); i++)
+        if (!strcmp(devices[i]->name, name)) return devices[i];
+    return NULL;
+}
+
+const struct dev_row *dev_row_find(const struct dev_row *const *tables, const char *op) {
+    for (; *tables; tables++)
+        for (const struct dev_row *r = *tables; r->op; r++)
+            if (!strcmp(r->op, op)) return r;
+    return NULL;
+}
+
+void *dev_host_allocate(size_t bytes) {
+    bytes = (bytes + 63) / 64 * 64;
+    return aligned_alloc(64, bytes ? bytes : 64);
+}
+
+void dev_host_release(void *memory, size_t bytes) {
+    (void)bytes;
+    free(memory);
+}
+
+void tri_call_fail(const tri_call *c, const char *fmt, ...) {
+    if (c->fault->failed) return;
+    char what[sizeof c->fault->text / 2];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    c->fault->failed = true;
+    snprintf(c->fault->text, sizeof c->fault->text, "%s (%s): %s", c->node->name,
+             c->node->entry->op->name, what);
+}

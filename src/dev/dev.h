@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A device is a table of functions; those marked nullable have a meaning when they are missing.
+ * Everything above asks through it: only kernels and transfers touch the contents of buffers, and
+ * every buffer lies in one memory space. */
+#ifndef DEV_DEV_H
+#define DEV_DEV_H
+
+#include "graph/graph.h"
+
+enum memory_space { SPACE_HOST };
+
+/* A node made ready once; then run for every lane of every step. */
+struct kernel {
+    tri_kernel *run;
+    void *state;                  /* becomes call->state */
+    void (*release)(void *state); /* null: nothing to free */
+};
+
+struct dev {
+    const char *name;
+    enum memory_space space;
+    /* What it is, for the first line of a run and `trireme doctor`: "oneDNN 2.6.3, AVX-512". */
+    void (*describe)(char *text, size_t bytes);
+    tri_status (*open)(void); /* nullable; called before anything else, any number of times */
+    void *(*allocate)(size_t bytes); /* aligned to 64 bytes; contents not defined */
+    void (*release)(void *memory, size_t bytes);
+    /* Transfers between host memory and this device's space. Null where they are one. */
+    void (*copy_in)(void *device, const void *host, size_t bytes);
+    void (*copy_out)(void *host, const void *device, size_t bytes);
+    /* Null if it can run the node, else the reason why not, a static text. */
+    const char *(*declines)(const tri_node *n);
+    /* Only for nodes it does not decline. */
+    tri_status (*prepare)(const tri_node *n, struct kernel *out);
+    /* Nullable: run enqueues and this waits until everything enqueued is done. */
+    void (*wait)(void);
+};
+
+/* By name; null if it is not known or not built in. */
+const struct dev *dev_find(const char *name);
+const struct dev *dev_at(int i); /* null behind the last; the first is the default */
+
+/* A row of a backend's table. supports: null if every type and shape can be done. prepare: null if
+ * there is nothing to make beforehand. */
+struct dev_row {
+    const char *op;
+    tri_kernel *run;
+    const char *(*supports)(const tri_node *n); /* null: it does; else the reason why not */
+    tri_status (*prepare)(const tri_node *n, void **state);
+    void (*release)(void *state);
+};
+
+/* Backends keep their rows in several tables, each ended by a row without a name. */
+const struct dev_row *dev_row_find(const struct dev_row *const *tables, const char *op);
+
+/* What backends of the host's memory share. */
+void *dev_host_allocate(size_t bytes);
+void dev_host_release(void *memory, size_t bytes);
+
+struct tri_fault {
+    bool failed;
+    char text[512];
+};
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dev/ref/ref.h"
+
+#include <stdio.h>
+
+static const struct dev_row *const tables[] = {
+    ref_elementwise, ref_shape, ref_reduce, ref_matmul, ref_conv,
+    ref_pool,        ref_norm,  ref_loss,   ref_random, NULL,
+};
+
+static void describe(char *text, size_t bytes) { snprintf(text, bytes, "plain loops in C"); }
+
+static const char *declines(const tri_node *n) {
+    const struct dev_row *r = dev_row_find(tables, n->entry->op->name);
+    if (!r) return n->entry->op->kernel ? NULL : "it has no kernel for it";
+    return r->supports ? r->supports(n) : NULL;
+}
+
+static tri_status prepare(const tri_node *n, struct kernel *out) {
+    const struct dev_row *r = dev_row_find(tables, n->entry->op->name);
+    *out = (struct kernel){.run = r ? r->run : n->entry->op->kernel};
+    if (!r || !r->prepare) return TRI_OK;
+    out->release = r->release;
+    return r->prepare(n, &out->state);
+}
+
+const struct dev dev_ref = {
+    .name = "ref",
+    .space = SPACE_HOST,
+    .describe = describe,
+    .allocate = dev_host_allocate,
+    .release = dev_host_release,
+    .declines = declines,
+    .prepare = prepare,
+};

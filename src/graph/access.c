@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Looking at a graph: tensors, nodes, attributes, parameters; and the check of its invariants. */
+#include <string.h>
+
+#include "graph/graph.h"
+
+tri_graph *tri_graph_of(const tri_tensor *t) { return t ? t->node->graph : NULL; }
+tri_type tri_type_of(const tri_tensor *t) { return t ? t->spec.type : TRI_F32; }
+tri_shape tri_shape_of(const tri_tensor *t) { return t ? t->spec.shape : TRI_SCALAR; }
+int tri_rank(const tri_tensor *t) { return t ? t->spec.shape.rank : 0; }
+const char *tri_name_of(const tri_tensor *t) { return t ? t->node->name : ""; }
+
+int64_t tri_dim(const tri_tensor *t, int axis) {
+    if (!t) return 1;
+    const tri_shape *s = &t->spec.shape;
+    if (axis < 0) axis += s->rank;
+    if (axis >= 0 && axis < s->rank) return s->dim[axis];
+    graph_fail(t->node->graph, TRI_USAGE, "%s has %d dimensions; there is no dimension %d",
+               t->node->name, s->rank, axis);
+    return 1;
+}
+
+const tri_op *tri_node_op(const tri_node *n) { return n->entry->op; }
+int tri_node_inputs(const tri_node *n) { return n->n_in; }
+tri_tensor *tri_node_in(const tri_node *n, int i) {
+    return i >= 0 && i < n->n_in ? n->in[i] : NULL;
+}
+int tri_node_outputs(const tri_node *n) { return n->n_out; }
+tri_tensor *tri_node_out(const tri_node *n, int i) {
+    return i >= 0 && i < n->n_out ? &n->out[i] : NULL;
+}
+tri_node *tri_node_of(const tri_tensor *t) { return t ? t->node : NULL; }
+
+const tri_attr *node_attr(const tri_node *n, const char *name) {
+    for (int i = 0; i < n->entry->n_attrs; i++)
+        if (!strcmp(n->entry->attr[i].name, name)) return &n->attr[i];
+    return NULL;
+}
+
+/* Asking for an attribute that the row does not have is a bug in the row. */
+static const tri_attr *attr_of(const tri_node *n, const char *name) {
+    const tri_attr *a = node_attr(n, name);
+    CHECK(a);
+    return a;
+}
+
+int64_t tri_attr_int(const tri_node *n, const char *name) { return attr_of(n, name)->i; }
+double tri_attr_float(const tri_node *n, const char *name) { return attr_of(n, name)->f; }
+tri_shape tri_attr_list(const tri_node *n, const char *name) { return attr_of(n, name)->list; }
+const char *tri_attr_text(const tri_node *n, const char *name) { return attr_of(n, name)->text; }
+
+bool node_is(const tri_node *n, const char *op) { return !strcmp(n->entry->op->name, op); }
+bool node_is_param(const tri_node *n) { return node_is(n, "param"); }
+bool node_is_stored(const tri_node *n) { return node_is_param(n) || node_is(n, "state"); }
+const char *source_name(const tri_node *n) { return tri_attr_text(n, "name"); }
+
+bool type_is_float(tri_type t) { return t == TRI_F32 || t == TRI_BF16 || t == TRI_F16; }
+
+int tri_param_count(const tri_graph *g) {
+    int n = 0;
+    for (size_t i = 0; g && i < g->n_nodes; i++) n += node_is_param(g->node[i]);
+    return n;
+}
+
+tri_tensor *tri_param_at(const tri_graph *g, int k) {
+    for (size_t i = 0; g && i < g->n_nodes; i++)
+        if (node_is_param(g->node[i]) && k-- == 0) return &g->node[i]->out[0];
+    return NULL;
+}
+
+tri_tensor *tri_find(const tri_graph *g, const char *name) {
+    if (!g) return NULL;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        tri_node *n = g->node[i];
+        if (n->n_in == 0 && node_attr(n, "name") && !strcmp(source_name(n), name)) return n->out;
+    }
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind == SETTING_TIE && !strcmp(g->setting[i].pattern, name))
+            return g->setting[i].param;
+    const struct graph_output *o = graph_output_find(g, name);
+    return o ? o->tensor : NULL;
+}
+
+void graph_verify(const tri_graph *g) {
+    int tensors = 0;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        CHECK(n->graph == g && n->id == (int)i && n->n_out >= 1);
+        for (int k = 0; k < n->n_in; k++) {
+            const tri_tensor *t = n->in[k];
+            CHECK(t->node->graph == g && t->node->id < n->id && t == &t->node->out[t->index]);
+        }
+        for (int k = 0; k < n->n_out; k++) {
+            CHECK(n->out[k].node == n && n->out[k].index == k && n->out[k].id == tensors++);
+        }
+    }
+    CHECK(tensors == g->n_tensors);
+    for (size_t i = 0; i < g->n_updates; i++) {
+        const struct graph_update *u = &g->update[i];
+        CHECK(node_is_stored(u->target->node) && u->value->node->graph == g);
+        CHECK(base_shape_equal(&u->target->spec.shape, &u->value->spec.shape));
+    }
+}

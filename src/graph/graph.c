@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Building: nodes, names, the sticky first mistake, outputs and updates. */
+#include "graph/graph.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct name_slot {
+    const char *name;
+    int asked;
+};
+
+static _Thread_local struct {
+    const char *file;
+    int line;
+} here;
+
+void tri_here(const char *file, int line) {
+    here.file = file;
+    here.line = line;
+}
+
+/* ---- life ---- */
+
+tri_graph *tri_graph_new(int64_t batch) {
+    tri_graph *g = calloc(1, sizeof *g);
+    if (!g) {
+        base_no_memory("a graph");
+        return NULL;
+    }
+    g->batch = batch;
+    g->lanes = 1;
+    g->poison_node = arena_alloc(&g->arena, sizeof *g->poison_node);
+    g->poison = arena_alloc(&g->arena, sizeof *g->poison);
+    if (g->arena.failed) {
+        tri_graph_free(g);
+        base_no_memory("a graph");
+        return NULL;
+    }
+    /* One float of rank 0 whose node is of no use but to lead back to the graph. */
+    *g->poison = (tri_tensor){.node = g->poison_node, .id = -1};
+    *g->poison_node = (tri_node){.graph = g, .out = g->poison, .n_out = 1, .id = -1,
+                                 .entry = registry_find("constant"), .name = "nothing"};
+    here.file = NULL;
+    here.line = 0;
+    if (batch < 1) graph_fail(g, TRI_USAGE, "the batch is %lld; it must be at least 1",
+                              (long long)batch);
+    return g;
+}
+
+tri_graph *graph_like(const tri_graph *g) {
+    tri_graph *like = tri_graph_new(g->batch);
+    if (like) like->lanes = g->lanes;
+    return like;
+}
+
+void tri_graph_free(tri_graph *g) {
+    if (!g) return;
+    free(g->node);
+    free(g->output);
+    free(g->update);
+    free(g->setting);
+    free(g->names);
+    text_free(&g->scope);
+    arena_free(&g->arena);
+    free(g);
+}
+
+int64_t tri_batch(const tri_graph *g) { return g ? g->batch : 1; }
+
+tri_status tri_graph_status(const tri_graph *g) {
+    if (!g) return TRI_FAILED; /* the message is that of tri_graph_new */
+    if (g->status) return base_fail(g->status, "%s", g->error ? g->error : "out of memory");
+    if (g->arena.failed) return base_no_memory("the graph");
+    return TRI_OK;
+}
+
+void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) {
+    if (g->status) return;
+    char buffer[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(buffer, sizeof buffer, fmt, args);
+    va_end(args);
+    g->status = code;
+    g->error = arena_copy(&g->arena, buffer);
+}
+
+static void no_memory(tri_graph *g) { graph_fail(g, TRI_FAILED, "out of memory for the graph"); }
+
+/* ---- names and scopes ---- */
+
+void tri_push(tri_graph *g, const char *fmt, ...) {
+    if (!g) return;
+    char buffer[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(buffer, sizeof buffer, fmt, args);
+    va_end(args);
+    text_add(&g->scope, "%s%s", g->scope.size ? "." : "", buffer);
+    /* Scopes nest by segments: the separator of a pushed segment is a zero-width mark. */
+    text_add_bytes(&g->scope, "\001", 1);
+    if (g->scope.failed) no_memory(g);
+}
+
+void tri_pop(tri_graph *g) {
+    if (!g || g->scope.failed) return;
+    if (!g->scope.size) {
+        graph_fail(g, TRI_USAGE, "tri_pop without tri_push");
+        return;
+    }
+    size_t at = g->scope.size - 1;
+    while (at > 0 && g->scope.data[at - 1] != '\001') at--;
+    g->scope.size = at;
+    g->scope.data[at] = 0;
+}
+
+/* Scope and name joined, without the marks. */
+char *graph_scoped(tri_graph *g, const char *name) {
+    size_t n = g->scope.size, length = strlen(name);
+    char *p = arena_alloc(&g->arena, n + length + 2), *q = p;
+    if (!p) return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (g->scope.data[i] != '\001') *q++ = g->scope.data[i];
+    if (n) *q++ = '.';
+    memcpy(q, name, length + 1);
+    return p;
+}
+
+static struct name_slot *name_slot(struct name_slot *table, size_t capacity, const char *name) {
+    size_t i = base_hash_text(name) & (capacity - 1);
+    while (table[i].name && strcmp(table[i].name, name)) i = (i + 1) & (capacity - 1);
+    return &table[i];
+}
+
+static bool names_grow(tri_graph *g) {
+    size_t capacity = g->names_capacity ? g->names_capacity * 2 : 64;
+    struct name_slot *table = calloc(capacity, sizeof *table);
+    if (!table) return false;
+    for (size_t i = 0; i < g->names_capacity; i++)
+        if (g->names[i].name) *name_slot(table, capacity, g->names[i].name) = g->names[i];
+    free(g->names);
+    g->names = table;
+    g->names_capacity = capacity;
+    return true;
+}
+
+/* "relu", then "relu_1", "relu_2": the number counts within the scope, so that adding an operator
+ * elsewhere changes no name (names are keys of random numbers). */
+static const char *unique(tri_graph *g, const char *name) {
+    if (g->n_names * 2 >= g->names_capacity && !names_grow(g)) return NULL;
+    struct name_slot *s = name_slot(g->names, g->names_capacity, name);
+    if (!s->name) {
+        s->name = name;
+        s->asked = 1;
+        g->n_names++;
+        return name;
+    }
+    /* The slot may move when the recursive call grows the table: take the number first. */
+    char *numbered = arena_text(&g->arena, "%s_%d", name, s->asked++);
+    return numbered ? unique(g, numbered) : NULL;
+}
+
+/* ---- describing ---- */
+
+void node_describe(const tri_node *n, struct text *out) {
+    char spec[SPEC_TEXT];
+    if (n->file) text_add(out, "%s:%d: ", n->file, n->line);
+    text_add(out, "%s (%s", n->name, n->entry->op->name);
+    for (int i = 0; i < n->n_in; i++)
+        text_add(out, "%s%s", i ? ", " : " ", base_spec_text(&n->in[i]->spec, spec));
+    text_add(out, ")");
+}
+
+int tri_op_error(const tri_node *n, const char *fmt, ...) {
+    char what[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    struct text t = {0};
+    node_describe(n, &t);
+    graph_fail(n->graph, TRI_USAGE, "%s: %s", t.failed || !t.data ? n->name : t.data, what);
+    text_free(&t);
+    return 0;
+}
+
+/* ---- adding nodes ---- */
+
+static bool copy_attrs(tri_graph *g, tri_node *n, const tri_attr *attrs) {
+    const struct op_entry *e = n->entry;
+    n->attr = arena_alloc(&g->arena, sizeof *n->attr * (size_t)(e->n_attrs ? e->n_attrs : 1));
+    if (!n->attr) return false;
+    for (int i = 0; i < e->n_attrs; i++) {
+        n->attr[i] = attrs[i];
+        n->attr[i].name = e->attr[i].name;
+        n->attr[i].text = attrs[i].text ? arena_copy(&g->arena, attrs[i].text) : "";
+        if (!n->attr[i].text) return false;
+    }
+    return true;
+}
+
+static bool check_specs(const tri_node *n, const tri_spec *spec, int count) {
+    for (int i = 0; i < count; i++) {
+        const tri_shape *s = &spec[i].shape;
+        double elements = 1;
+        if (s->rank < 0 || s->rank > TRI_MAX_RANK)
+            return tri_op_error(n, "a result would have %d dimensions; at most %d can be", s->rank,
+                                TRI_MAX_RANK);
+        for (int d = 0; d < s->rank; d++) {
+            if (s->dim[d] < 1)
+                return tri_op_error(n, "dimension %d of the result would be %lld", d,
+                                    (long long)s->dim[d]);
+            elements *= (double)s->dim[d];
+        }
+        if (elements > 1e12)
+            return tri_op_error(n, "the result would have %.3g elements", elements);
+    }
+    return true;
+}
+
+static bool fill_outputs(tri_graph *g, tri_node *n) {
+    tri_spec spec[TRI_MAX_OUTPUTS] = {{0}};
+    int count = n->entry->op->infer(n, spec);
+    if (count < 1) {
+        if (!g->status) tri_op_error(n, "its infer function gave no result and no reason");
+        return false;
+    }
+    if (!check_specs(n, spec, count)) return false;
+    n->n_out = count;
+    n->out = arena_alloc(&g->arena, sizeof *n->out * (size_t)count);
+    if (!n->out) return false;
+    for (int i = 0; i < count; i++)
+        n->out[i] = (tri_tensor){.node = n, .index = i, .id = g->n_tensors + i, .spec = spec[i]};
+    return true;
+}
+
+static bool check_inputs(tri_graph *g, const tri_op *op, tri_tensor *const *in, int n) {
+    for (int i = 0; i < n; i++) {
+        if (!in[i]) {
+            graph_fail(g, TRI_USAGE, "operator %s: input %d is a null pointer", op->name, i);
+            return false;
+        }
+        if (in[i]->node->graph != g) {
+            graph_fail(g, TRI_USAGE, "operator %s: input %d belongs to another graph", op->name, i);
+            return false;
+        }
+    }
+    int most = op->inputs_max == 0 ? op->inputs : op->inputs_max;
+    if (n >= op->inputs && (most < 0 || n <= most)) return true;
+    graph_fail(g, TRI_USAGE, "operator %s takes %s%d inputs, not %d", op->name,
+               most == op->inputs ? "" : "at least ", op->inputs, n);
+    return false;
+}
+
+static bool fill_node(tri_graph *g, tri_node *n, tri_tensor *const *in, const tri_attr *attrs,
+                      const char *name) {
+    n->in = arena_alloc(&g->arena, sizeof *n->in * (size_t)(n->n_in ? n->n_in : 1));
+    if (!n->in || !copy_attrs(g, n, attrs)) return false;
+    for (int i = 0; i < n->n_in; i++) n->in[i] = in[i];
+    n->file = g->file ? g->file : here.file ? arena_copy(&g->arena, here.file) : NULL;
+    n->line = g->file ? g->line : here.line;
+    const char *full = name ? arena_copy(&g->arena, name) : graph_scoped(g, n->entry->op->name);
+    n->name = full ? unique(g, full) : NULL;
+    return n->name && ARRAY_GROW(g->node, g->n_nodes, g->node_capacity) && fill_outputs(g, n);
+}
+
+tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *const *in, int n,
+                    const tri_attr *attrs, const char *name) {
+    if (g->status || !check_inputs(g, entry->op, in, n)) return g->poison_node;
+    tri_node *node = arena_alloc(&g->arena, sizeof *node);
+    if (node) {
+        *node = (tri_node){.graph = g, .entry = entry, .id = (int)g->n_nodes, .n_in = n};
+        if (fill_node(g, node, in, attrs, name)) {
+            g->node[g->n_nodes++] = node;
+            g->n_tensors += node->n_out;
+            return node;
+        }
+    }
+    no_memory(g); /* unless a mistake sticks already */
+    return g->poison_node;
+}
+
+/* The attributes in the schema's order, from those given by name. */
+static bool order_attrs(tri_graph *g, const struct op_entry *e, int n, const tri_attr *given,
+                        tri_attr *ordered) {
+    bool set[MAX_ATTRS] = {false};
+    for (int i = 0; i < e->n_attrs; i++) ordered[i] = e->attr[i].value;
+    for (int k = 0; k < n; k++) {
+        if (!given[k].name) continue;
+        int i = 0;
+        while (i < e->n_attrs && strcmp(e->attr[i].name, given[k].name)) i++;
+        if (i == e->n_attrs) {
+            graph_fail(g, TRI_USAGE, "operator %s has no attribute %s; it has: %s", e->op->name,
+                       given[k].name, e->op->attributes ? e->op->attributes : "none");
+            return false;
+        }
+        ordered[i] = given[k];
+        set[i] = true;
+    }
+    for (int i = 0; i < e->n_attrs; i++)
+        if (!set[i] && !e->attr[i].has_default) {
+            graph_fail(g, TRI_USAGE, "operator %s: attribute %s must be given", e->op->name,
+                       e->attr[i].name);
+            return false;
+        }
+    return true;
+}
+
+tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *in, int n_attrs,
+                        const tri_attr *attrs) {
+    for (int i = 0; !g && i < n; i++) g = tri_graph_of(in[i]);
+    if (!g) return NULL;
+    if (g->status) return g->poison;
+    const struct op_entry *e = registry_find(op);
+    tri_attr ordered[MAX_ATTRS];
+    if (!e) {
+        graph_fail(g, TRI_USAGE, "there is no operator %s", op);
+        return g->poison;
+    }
+    if (!order_attrs(g, e, n_attrs, attrs, ordered)) return g->poison;
+    return &graph_add(g, e, in, n, ordered, NULL)->out[0];
+}
+
+tri_tensor *tri_apply(tri_graph *g, const char *op, tri_tensor *const *in, int n,
+                      const tri_attr *attrs, int n_attrs) {
+    return graph_apply(g, op, n, in, n_attrs, attrs);
+}
+
+/* ---- outputs, updates, settings ---- */
+
+bool graph_put_output(tri_graph *g, const char *name, tri_tensor *t, bool metric) {
+    char *copy = arena_copy(&g->arena, name);
+    if (!copy || !ARRAY_GROW(g->output, g->n_outputs, g->output_capacity)) {
+        no_memory(g);
+        return false;
+    }
+    g->output[g->n_outputs++] = (struct graph_output){copy, t, metric};
+    return true;
+}
+
+bool graph_put_update(tri_graph *g, struct graph_update u) {
+    if (!ARRAY_GROW(g->update, g->n_updates, g->update_capacity)) {
+        no_memory(g);
+        return false;
+    }
+    g->update[g->n_updates++] = u;
+    return true;
+}
+
+bool graph_put_setting(tri_graph *g, struct graph_setting s) {
+    s.pattern = arena_copy(&g->arena, s.pattern);
+    if (!s.pattern || !ARRAY_GROW(g->setting, g->n_settings, g->setting_capacity)) {
+        no_memory(g);
+        return false;
+    }
+    g->setting[g->n_settings++] = s;
+    return true;
+}
+
+const struct graph_output *graph_output_find(const tri_graph *g, const char *name) {
+    for (size_t i = 0; i < g->n_outputs; i++)
+        if (!strcmp(g->output[i].name, name)) return &g->output[i];
+    return NULL;
+}
+
+static void put_named(tri_tensor *t, const char *name, bool metric) {
+    tri_graph *g = tri_graph_of(t);
+    if (!g || g->status) return;
+    if (graph_output_find(g, name))
+        graph_fail(g, TRI_USAGE, "there are two outputs named \"%s\"", name);
+    else
+        graph_put_output(g, name, t, metric);
+}
+
+void tri_output(tri_tensor *t, const char *name) { put_named(t, name, false); }
+
+static bool check_scalar(const tri_tensor *t, const char *role) {
+    if (t->spec.shape.rank == 0 && type_is_float(t->spec.type)) return true;
+    char spec[SPEC_TEXT];
+    struct text where = {0};
+    node_describe(t->node, &where);
+    graph_fail(t->node->graph, TRI_USAGE, "%s: %s must be one floating-point number, not %s; "
+               "tri_mean(x, TRI_ALL) makes one", where.data ? where.data : "", role,
+               base_spec_text(&t->spec, spec));
+    text_free(&where);
+    return false;
+}
+
+void tri_metric(tri_tensor *t, const char *name) {
+    if (t && !t->node->graph->status && check_scalar(t, "a metric")) put_named(t, name, true);
+}
+
+void tri_loss(tri_tensor *t) {
+    if (!t || t->node->graph->status || !check_scalar(t, "the loss")) return;
+    tri_graph *g = t->node->graph;
+    if (g->loss) {
+        graph_fail(g, TRI_USAGE, "the loss is declared twice; add the losses up first");
+        return;
+    }
+    g->loss = t;
+    put_named(t, "loss", false);
+}
+
+void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition) {
+    tri_graph *g = tri_graph_of(target);
+    if (!g || g->status) return;
+    char a[SPEC_TEXT], b[SPEC_TEXT];
+    if (!value || !node_is_stored(target->node))
+        graph_fail(g, TRI_USAGE, "tri_assign: the target must be a parameter or a state, not %s",
+                   target->node->name);
+    else if (target->spec.type != value->spec.type ||
+             !base_shape_equal(&target->spec.shape, &value->spec.shape))
+        graph_fail(g, TRI_USAGE, "tri_assign: %s is %s, its new value %s",
+                   source_name(target->node), base_spec_text(&target->spec, a),
+                   base_spec_text(&value->spec, b));
+    else if (condition && (condition->spec.type != TRI_BOOL || condition->spec.shape.rank))
+        graph_fail(g, TRI_USAGE, "tri_assign_if: the condition must be a bool scalar, not %s",
+                   base_spec_text(&condition->spec, a));
+    else
+        graph_put_update(g, (struct graph_update){target, value, condition});
+}
+
+void tri_assign(tri_tensor *target, tri_tensor *value) { tri_assign_if(target, value, NULL); }
+
+static void put_pattern(tri_graph *g, enum setting_kind kind, const char *pattern, double value) {
+    if (g && !g->status) graph_put_setting(g, (struct graph_setting){kind, pattern, value, NULL});
+}
+
+void tri_freeze(tri_graph *g, const char *pattern) { put_pattern(g, SETTING_FREEZE, pattern, 1); }
+
+void tri_group_lr(tri_graph *g, const char *pattern, double factor) {
+    put_pattern(g, SETTING_LR, pattern, factor);
+}
+
+void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay) {
+    put_pattern(g, SETTING_DECAY, pattern, weight_decay);
+}
+
+void tri_tie(tri_tensor *param, const char *other_name) {
+    tri_graph *g = tri_graph_of(param);
+    if (g && !g->status)
+        graph_put_setting(g, (struct graph_setting){SETTING_TIE, other_name, 0, param});
+}
+
+static double setting(const tri_node *n, enum setting_kind kind, double otherwise) {
+    for (size_t i = n->graph->n_settings; i-- > 0;) {
+        const struct graph_setting *s = &n->graph->setting[i];
+        if (s->kind == kind && !fnmatch(s->pattern, source_name(n), 0)) return s->value;
+    }
+    return otherwise;
+}
+
+bool param_frozen(const tri_node *n) { return setting(n, SETTING_FREEZE, 0) > 0; }
+double param_lr_factor(const tri_node *n) { return setting(n, SETTING_LR, 1); }
+double param_decay(const tri_node *n, double otherwise) {
+    return setting(n, SETTING_DECAY, otherwise);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The graph inside: static, arena-owned, SSA. Nodes stand in the order of their construction, which
+ * is a topological one. Everything a node is lies in its row (tri_op), its attributes and its
+ * inputs; sources (inputs, parameters, states, constants) are nodes without inputs. */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "base/base.h"
+
+/* ---- rows and their schema ---- */
+
+enum attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_INTS, ATTR_TEXT, ATTR_SHAPE, ATTR_TYPE };
+
+struct attr_schema {
+    char name[24];
+    enum attr_kind kind;
+    bool has_default;
+    tri_attr value; /* the default; its text points into the row's string or is "" */
+};
+
+#define MAX_ATTRS 12
+
+struct op_entry {
+    const tri_op *op;
+    int n_attrs;
+    struct attr_schema attr[MAX_ATTRS];
+};
+
+const struct op_entry *registry_find(const char *name);
+/* The i-th row, built-in ones first; null behind the last. */
+const struct op_entry *registry_at(int i);
+const char *attr_kind_name(enum attr_kind kind);
+
+/* The built-in rows, ended by null (src/ops/table.c). */
+extern const tri_op *const ops_table[];
+
+/* ---- the graph ---- */
+
+struct tri_tensor {
+    tri_node *node;
+    int index; /* which output of the node */
+    int id;    /* dense within the graph */
+    tri_spec spec;
+};
+
+struct tri_node {
+    tri_graph *graph;
+    const struct op_entry *entry;
+    int id; /* position in the graph */
+    int n_in, n_out;
+    tri_tensor **in;
+    tri_tensor *out;
+    tri_attr *attr; /* entry->n_attrs values, in the schema's order */
+    const char *name; /* unique in the graph: scope, operator, a number where needed */
+    const char *file; /* where the user wrote it; null if not known */
+    int line;
+};
+
+struct graph_output {
+    const char *name;
+    tri_tensor *tensor;
+    bool metric;
+};
+
+struct graph_update {
+    tri_tensor *target, *value, *condition; /* condition may be null */
+};
+
+/* A setting of all parameters that match a pattern; a tie has a name for a pattern. */
+enum setting_kind { SETTING_FREEZE, SETTING_LR, SETTING_DECAY, SETTING_TIE };
+struct graph_setting {
+    enum setting_kind kind;
+    const char *pattern;
+    double value;
+    tri_tensor *param; /* of a tie */
+};
+
+struct name_slot;
+
+struct tri_graph {
+    struct arena arena;
+    int64_t batch;
+    int64_t lanes; /* groups of batch statistics are counted per lane; 1 until lanes are chosen */
+    tri_node **node;
+    size_t n_nodes, node_capacity;
+    int n_tensors;
+    struct graph_output *output;
+    size_t n_outputs, output_capacity;
+    struct graph_update *update;
+    size_t n_updates, update_capacity;
+    struct graph_setting *setting;
+    size_t n_settings, setting_capacity;
+    tri_tensor *loss;
+    struct text scope; /* "layer1.0" */
+    const char *file;  /* what new nodes get as their place; null: what tri_here said */
+    int line;
+    struct name_slot *names; /* hash table: how often a name was asked for */
+    size_t n_names, names_capacity;
+    tri_status status; /* the first mistake */
+    const char *error;
+    tri_node *poison_node; /* what builders return after a mistake */
+    tri_tensor *poison;
+};
+
+/* Sticks the first mistake to the graph. */
+void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) TRI_PRINTF(3, 4);
+
+/* Adds a node with all attributes in the schema's order (their texts are copied). name null: made
+ * from the scope. Never null: after a mistake it is the poison node. */
+tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *const *in, int n,
+                    const tri_attr *attrs, const char *name);
+
+/* What builders end with: an operator by name, with the attributes given by name. */
+tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *in, int n_attrs,
+                        const tri_attr *attrs);
+#define APPLY(op, inputs, ...)                                                              \
+    graph_apply(tri_graph_of((inputs)[0]), op, (int)COUNT(inputs), inputs,                  \
+                (int)COUNT(((const tri_attr[]){{.name = NULL}, __VA_ARGS__})),              \
+                (const tri_attr[]){{.name = NULL}, __VA_ARGS__})
+#define INPUTS(...) ((tri_tensor *const[]){__VA_ARGS__})
+
+/* Scope, dot, name; in the arena. Null when memory is out. */
+char *graph_scoped(tri_graph *g, const char *name);
+
+/* An empty graph with the same batch, and lanes. Null: out of memory. */
+tri_graph *graph_like(const tri_graph *g);
+
+/* Registers an output, update or setting without checks; for passes that copy graphs. */
+bool graph_put_output(tri_graph *g, const char *name, tri_tensor *t, bool metric);
+bool graph_put_update(tri_graph *g, struct graph_update u);
+bool graph_put_setting(tri_graph *g, struct graph_setting s);
+
+/* Checks all invariants of the representation; a violation is a bug of ours. */
+void graph_verify(const tri_graph *g);
+
+const struct graph_output *graph_output_find(const tri_graph *g, const char *name);
+
+/* Sources are told by the row's name. */
+bool node_is(const tri_node *n, const char *op);
+bool node_is_param(const tri_node *n);  /* trainable or not */
+bool node_is_stored(const tri_node *n); /* param or state */
+const char *source_name(const tri_node *n); /* the attribute "name" */
+bool param_frozen(const tri_node *n);
+double param_lr_factor(const tri_node *n);
+/* The group's decay, or `otherwise`. */
+double param_decay(const tri_node *n, double otherwise);
+
+const tri_attr *node_attr(const tri_node *n, const char *name); /* null if the row has none */
+bool type_is_float(tri_type t);
+
+/* "fc1.matmul (matmul f32[2,3], f32[4,5])", with place before it; for messages. */
+void node_describe(const tri_node *n, struct text *out);
+
+/* ---- initial values as text: "normal(0,0.02)" ---- */
+char *init_print(struct arena *a, const tri_init *init);
+bool init_parse(const char *text, tri_init *init);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Initial values as text: "normal(0,0.02)". */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+static const char *const names[] = {
+    [TRI_CONSTANT] = "constant",
+    [TRI_UNIFORM] = "uniform",
+    [TRI_NORMAL] = "normal",
+    [TRI_TRUNCATED_NORMAL] = "truncated_normal",
+    [TRI_XAVIER_UNIFORM] = "xavier_uniform",
+    [TRI_XAVIER_NORMAL] = "xavier_normal",
+    [TRI_HE_UNIFORM] = "he_uniform",
+    [TRI_HE_NORMAL] = "he_normal",
+    [TRI_HE_NORMAL_OUT] = "he_normal_out",
+};
+
+char *init_print(struct arena *a, const tri_init *init) {
+    const char *name = (size_t)init->kind < COUNT(names) ? names[init->kind] : "unknown";
+    return arena_text(a, "%s(%.17g,%.17g)", name, init->a, init->b);
+}
+
+bool init_parse(const char *text, tri_init *init) {
+    char name[32];
+    int used = 0;
+    *init = (tri_init){0};
+    if (sscanf(text, "%31[a-z_](%lf,%lf)%n", name, &init->a, &init->b, &used) != 3 || text[used])
+        return false;
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (!strcmp(names[i], name)) {
+            init->kind = (int)i;
+            return true;
+        }
+    return false;
+}

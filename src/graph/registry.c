@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of operators: built-in rows and those that users register, with their attribute
+ * schemas taken apart once. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+#define MAX_OPS 512
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_once_t once;
+    struct op_entry *entry[MAX_OPS]; /* never moves: nodes point to entries */
+    int n;
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static const char *const kind_names[] = {
+    [ATTR_INT] = "int",   [ATTR_FLOAT] = "float", [ATTR_INTS] = "ints",
+    [ATTR_TEXT] = "text", [ATTR_SHAPE] = "shape", [ATTR_TYPE] = "type",
+};
+
+const char *attr_kind_name(enum attr_kind kind) { return kind_names[kind]; }
+
+static bool parse_default(struct attr_schema *s, const char *text, size_t length) {
+    char buffer[64];
+    if (length >= sizeof buffer) return false;
+    memcpy(buffer, text, length);
+    buffer[length] = 0;
+    char *end = buffer;
+    s->has_default = true;
+    switch (s->kind) {
+    case ATTR_INT: s->value.i = strtoll(buffer, &end, 10); break;
+    case ATTR_FLOAT: s->value.f = strtod(buffer, &end); break;
+    case ATTR_INTS:
+        while (*end && s->value.list.rank < TRI_MAX_RANK) {
+            s->value.list.dim[s->value.list.rank++] = strtoll(end, &end, 10);
+            if (*end == ',') end++;
+        }
+        break;
+    case ATTR_TEXT:
+        s->value.text = length ? strdup(buffer) : "";
+        return s->value.text != NULL;
+    default: return false; /* shapes and types are always given */
+    }
+    return !*end;
+}
+
+/* One "name:kind=default" between spaces. */
+static const char *parse_one(struct attr_schema *s, const char *p) {
+    size_t name = strcspn(p, ": ");
+    if (p[name] != ':' || name >= sizeof s->name) return NULL;
+    memcpy(s->name, p, name);
+    s->value.name = s->name;
+    s->value.text = "";
+    p += name + 1;
+    size_t kind = strcspn(p, "= "), k = 0;
+    while (k < COUNT(kind_names) &&
+           (strlen(kind_names[k]) != kind || memcmp(kind_names[k], p, kind)))
+        k++;
+    if (k == COUNT(kind_names)) return NULL;
+    s->kind = (enum attr_kind)k;
+    p += kind;
+    if (*p == '=') {
+        size_t length = strcspn(++p, " ");
+        if (!parse_default(s, p, length)) return NULL;
+        p += length;
+    }
+    return p;
+}
+
+static bool parse_schema(struct op_entry *e) {
+    for (const char *p = e->op->attributes; p && *p;) {
+        if (*p == ' ') {
+            p++;
+            continue;
+        }
+        if (e->n_attrs == MAX_ATTRS) return false;
+        p = parse_one(&e->attr[e->n_attrs++], p);
+        if (!p) return false;
+    }
+    return true;
+}
+
+static int find_locked(const char *name) {
+    for (int i = 0; i < registry.n; i++)
+        if (!strcmp(registry.entry[i]->op->name, name)) return i;
+    return -1;
+}
+
+static tri_status register_locked(const tri_op *op) {
+    if (!op->name || !op->infer || !op->gradient || !op->examples)
+        return base_fail(TRI_USAGE,
+                         "operator %s: its row needs name, infer, gradient (or tri_grad_none, "
+                         "tri_grad_refused) and examples",
+                         op->name ? op->name : "without a name");
+    if (find_locked(op->name) >= 0)
+        return base_fail(TRI_USAGE, "operator %s is registered already", op->name);
+    if (registry.n == MAX_OPS)
+        return base_fail(TRI_FAILED, "no room for operator %s: %d are registered", op->name,
+                         MAX_OPS);
+    struct op_entry *e = calloc(1, sizeof *e);
+    if (!e) return base_no_memory("an operator's row");
+    e->op = op;
+    if (!parse_schema(e)) {
+        free(e);
+        return base_fail(TRI_USAGE,
+                         "operator %s: attributes \"%s\" are not of the form "
+                         "\"name:int name:float=0.5 name:ints=1,1 name:text=x\"",
+                         op->name, op->attributes);
+    }
+    registry.entry[registry.n++] = e;
+    return TRI_OK;
+}
+
+static void forget(void) {
+    for (int i = 0; i < registry.n; i++) {
+        struct op_entry *e = registry.entry[i];
+        for (int k = 0; k < e->n_attrs; k++)
+            if (e->attr[k].kind == ATTR_TEXT && e->attr[k].value.text[0])
+                free((void *)e->attr[k].value.text);
+        free(e);
+    }
+    registry.n = 0;
+}
+
+static void register_built_in(void) {
+    for (int i = 0; ops_table[i]; i++) {
+        tri_status status = register_locked(ops_table[i]);
+        if (status) fprintf(stderr, "trireme: %s\n", tri_message());
+        CHECK(status == TRI_OK);
+    }
+    atexit(forget);
+}
+
+tri_status tri_register(const tri_op *op) {
+    pthread_once(&registry.once, register_built_in);
+    pthread_mutex_lock(&registry.lock);
+    tri_status status = register_locked(op);
+    pthread_mutex_unlock(&registry.lock);
+    return status;
+}
+
+const struct op_entry *registry_find(const char *name) {
+    pthread_once(&registry.once, register_built_in);
+    pthread_mutex_lock(&registry.lock);
+    int i = find_locked(name);
+    const struct op_entry *e = i < 0 ? NULL : registry.entry[i];
+    pthread_mutex_unlock(&registry.lock);
+    return e;
+}
+
+const struct op_entry *registry_at(int i) {
+    pthread_once(&registry.once, register_built_in);
+    pthread_mutex_lock(&registry.lock);
+    const struct op_entry *e = i >= 0 && i < registry.n ? registry.entry[i] : NULL;
+    pthread_mutex_unlock(&registry.lock);
+    return e;
+}
+
+const tri_op *tri_op_find(const char *name) {
+    const struct op_entry *e = registry_find(name);
+    return e ? e->op : NULL;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * fill_like: one number in the shape and type of another tensor, whose contents are not read. */
+#include "ops/op.h"
+
+const tri_op op_fill_like = {
+    .name = "fill_like",
+    .inputs = 1,
+    .attributes = "value:float=0",
+    .infer = op_like_input,
+    .gradient = tri_grad_none,
+    .factors = "...->...",
+    .examples = EXAMPLES("f32[2,3] {value=1.5}", "i64[4]@0:3"),
+    .shape_only = 1u << 0,
+};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/op.h"
+
+int op_like_input(const tri_node *n, tri_spec *out) {
+    out[0] = *in_spec(n, 0);
+    return 1;
+}
+
+int op_float_like_input(const tri_node *n, tri_spec *out) {
+    return op_need_float(n, 0) ? op_like_input(n, out) : 0;
+}
+
+bool op_broadcast_shape(const tri_shape *a, const tri_shape *b, tri_shape *out) {
+    *out = a->rank >= b->rank ? *a : *b;
+    for (int i = 1; i <= out->rank; i++) {
+        int64_t x = i <= a->rank ? a->dim[a->rank - i] : 1;
+        int64_t y = i <= b->rank ? b->dim[b->rank - i] : 1;
+        if (x != y && x != 1 && y != 1) return false;
+        out->dim[out->rank - i] = x == 1 ? y : x;
+    }
+    return true;
+}
+
+int op_broadcast(const tri_node *n, tri_spec *out) {
+    out[0] = *in_spec(n, 0);
+    for (int i = 1; i < n->n_in; i++) {
+        tri_shape joined;
+        if (in_spec(n, i)->type != out[0].type)
+            return tri_op_error(n, "the types of the operands differ; tri_cast one of them");
+        if (!op_broadcast_shape(&out[0].shape, in_shape(n, i), &joined))
+            return tri_op_error(n, "the shapes do not fit: aligned at the last dimension, lengths "
+                                   "must be equal or 1");
+        out[0].shape = joined;
+    }
+    if (out[0].type == TRI_BOOL) return tri_op_error(n, "bool is not a number; tri_cast it");
+    return 1;
+}
+
+int op_broadcast_float(const tri_node *n, tri_spec *out) {
+    return op_need_float(n, 0) ? op_broadcast(n, out) : 0;
+}
+
+int op_compare(const tri_node *n, tri_spec *out) {
+    if (!op_broadcast(n, out)) return 0;
+    out[0].type = TRI_BOOL;
+    return 1;
+}
+
+bool op_need_float(const tri_node *n, int i) {
+    return type_is_float(in_spec(n, i)->type) ||
+           tri_op_error(n, "input %d must be floating-point (f32, bf16, f16)", i);
+}
+
+bool op_need_index(const tri_node *n, int i) {
+    tri_type t = in_spec(n, i)->type;
+    return t == TRI_I32 || t == TRI_I64 || tri_op_error(n, "input %d must be i32 or i64", i);
+}
+
+bool op_need_type(const tri_node *n, int i, tri_type type) {
+    return in_spec(n, i)->type == type ||
+           tri_op_error(n, "input %d must be %s", i, tri_type_name(type));
+}
+
+bool op_need_rank(const tri_node *n, int i, int rank) {
+    return in_shape(n, i)->rank == rank ||
+           tri_op_error(n, "input %d must have %d dimensions", i, rank);
+}
+
+bool op_need_same_shape(const tri_node *n, int i, int k) {
+    return base_shape_equal(in_shape(n, i), in_shape(n, k)) ||
+           tri_op_error(n, "inputs %d and %d must have the same shape", i, k);
+}
+
+bool op_axis(const tri_node *n, const char *attr, int i, int *axis) {
+    int64_t a = tri_attr_int(n, attr);
+    int rank = in_shape(n, i)->rank;
+    *axis = (int)(a < 0 ? a + rank : a);
+    return (a >= -rank && a < rank) ||
+           tri_op_error(n, "%s is %lld, but input %d has %d dimensions", attr, (long long)a, i,
+                        rank);
+}
+
+/* ---- gradients ---- */
+
+tri_tensor *op_sum_to(tri_tensor *dy, const tri_tensor *like) {
+    const tri_shape *from = &dy->spec.shape, *to = &like->spec.shape;
+    if (base_shape_equal(from, to)) return dy;
+    tri_shape axes = {0};
+    for (int i = 0; i < from->rank; i++) {
+        int k = i - (from->rank - to->rank);
+        if (k < 0 || (to->dim[k] == 1 && from->dim[i] != 1)) axes.dim[axes.rank++] = i;
+    }
+    /* Kept dimensions first, then the leading ones that `like` does not have are dropped. */
+    tri_tensor *sum = tri_sum_(dy, axes, (tri_reduce_options){.keep = true});
+    return from->rank == to->rank ? sum : tri_reshape(sum, *to);
+}
+
+tri_tensor *op_zeros_like(tri_tensor *x) { return APPLY("fill_like", INPUTS(x)); }
+
+tri_tensor *op_constant_like(double value, const tri_tensor *t) {
+    return tri_constant(t->node->graph, value, t->spec.type);
+}
+
+static bool loose_constant(const tri_tensor *t) { return node_is(t->node, "constant"); }
+
+tri_tensor *op_binary(const char *op, tri_tensor *a, tri_tensor *b) {
+    if (a && b && a->spec.type != b->spec.type && !a->node->graph->status) {
+        if (loose_constant(b))
+            b = op_constant_like(tri_attr_float(b->node, "value"), a);
+        else if (loose_constant(a))
+            a = op_constant_like(tri_attr_float(a->node, "value"), b);
+    }
+    return graph_apply(a ? tri_graph_of(a) : tri_graph_of(b), op, 2, INPUTS(a, b), 0, NULL);
+}
+
+tri_tensor *op_unary(const char *op, tri_tensor *x) {
+    return graph_apply(tri_graph_of(x), op, 1, INPUTS(x), 0, NULL);
+}
+
+/* ---- factor strings and reductions ---- */
+
+char *op_letters(char *to, int rank, unsigned capitals) {
+    for (int i = 0; i < rank; i++) *to++ = (char)((capitals >> i & 1 ? 'A' : 'a') + i);
+    *to = 0;
+    return to;
+}
+
+unsigned op_axes_mask(const tri_node *n, int rank) {
+    tri_shape axes = tri_attr_list(n, "axes");
+    unsigned mask = axes.rank ? 0 : (1u << rank) - 1;
+    for (int i = 0; i < axes.rank; i++)
+        if (axes.dim[i] >= 0 && axes.dim[i] < rank) mask |= 1u << axes.dim[i];
+    return mask;
+}
+
+tri_shape op_reduced_shape(const tri_shape *x, unsigned mask, bool keep) {
+    tri_shape out = {0};
+    for (int i = 0; i < x->rank; i++) {
+        if (!(mask >> i & 1))
+            out.dim[out.rank++] = x->dim[i];
+        else if (keep)
+            out.dim[out.rank++] = 1;
+    }
+    return out;
+}
+
+char *op_reduced_letters(char *to, int rank, unsigned mask, bool keep) {
+    for (int i = 0; i < rank; i++) {
+        if (!(mask >> i & 1))
+            *to++ = (char)('a' + i);
+        else if (keep)
+            *to++ = '1';
+    }
+    *to = 0;
+    return to;
+}
+
+void op_reduction_factors(const tri_node *n, unsigned capitals, char *text, size_t bytes) {
+    char from[TRI_MAX_RANK + 1], to[TRI_MAX_RANK + 1];
+    int rank = in_shape(n, 0)->rank;
+    op_letters(from, rank, capitals);
+    op_reduced_letters(to, rank, op_axes_mask(n, rank), tri_attr_int(n, "keep"));
+    snprintf(text, bytes, "%s->%s", from, to);
+}
+
+tri_shape op_reduce_axes(tri_tensor *x, tri_shape axes) {
+    int rank = tri_rank(x);
+    if (axes.rank < 0) {
+        axes.rank = rank;
+        for (int i = 0; i < rank; i++) axes.dim[i] = i;
+    }
+    for (int i = 0; i < axes.rank; i++) {
+        if (axes.dim[i] < 0) axes.dim[i] += rank;
+        if (x && (axes.dim[i] < 0 || axes.dim[i] >= rank))
+            graph_fail(x->node->graph, TRI_USAGE, "%s has %d dimensions; axis %lld is not one",
+                       x->node->name, rank, (long long)axes.dim[i]);
+    }
+    return axes;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * state: a value that lives from step to step and is changed by updates alone. */
+#include "ops/op.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    tri_init init;
+    out[0].type = (tri_type)tri_attr_int(n, "type");
+    out[0].shape = tri_attr_list(n, "shape");
+    if (!init_parse(tri_attr_text(n, "init"), &init))
+        return tri_op_error(n, "initialiser \"%s\" is not known", tri_attr_text(n, "init"));
+    return 1;
+}
+
+const tri_op op_state = {
+    .name = "state",
+    .attributes = "name:text type:type shape:ints init:text=constant(0,0)",
+    .infer = infer,
+    .gradient = tri_grad_none,
+    .examples = EXAMPLES("{name=\"s\", type=f32, shape=[3]}"),
+};
+
+tri_tensor *tri_state(tri_graph *g, const char *name, tri_type type, tri_shape shape,
+                      tri_init init) {
+    if (!g) return NULL;
+    const char *full = graph_scoped(g, name), *text = init_print(&g->arena, &init);
+    if (full && tri_find(g, full))
+        graph_fail(g, TRI_USAGE, "there are two parameters or states named \"%s\"", full);
+    return graph_apply(g, "state", 0, NULL, 4,
+                       (const tri_attr[]){AT("name", full), AI("type", type), AL("shape", shape),
+                                          AT("init", text)});
+}
