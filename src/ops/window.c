@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/window.h"
+
+#include "ops/op.h"
+
+/* Which inputs carry the shapes; -1: none. */
+static const struct role {
+    const char *op;
+    int x, weight, dy;
+} roles[] = {
+    {"conv2d", 0, 1, -1},   {"conv2d_dx", 2, 1, 0},   {"conv2d_dw", 1, 2, 0},
+    {"max_pool", 0, -1, -1}, {"max_pool_dx", 2, -1, 0},
+    {"avg_pool", 0, -1, -1}, {"avg_pool_dx", 1, -1, 0},
+};
+
+static const struct role *role_of(const tri_node *n) {
+    size_t i = 0;
+    while (i < COUNT(roles) && !node_is(n, roles[i].op)) i++;
+    CHECK(i < COUNT(roles));
+    return &roles[i];
+}
+
+/* So large that no sum or product of sizes overflows. */
+#define LARGEST (1 << 20)
+
+/* An attribute of two numbers, the second for the width; where the row has none, 1 and 1. */
+static bool pair(const tri_node *n, const char *name, int64_t least, int64_t *v, int64_t *h) {
+    const tri_attr *a = node_attr(n, name);
+    *v = a ? a->list.dim[0] : 1;
+    *h = a ? a->list.dim[1] : 1;
+    if (!a || (a->list.rank == 2 && *v >= least && *h >= least && *v <= LARGEST && *h <= LARGEST))
+        return true;
+    return tri_op_error(n, "%s must be two numbers from %lld to %d, for height and width", name,
+                        (long long)least, LARGEST);
+}
+
+/* Output length along one axis; `ceil` adds a last window that begins inside input or padding
+ * before it, as PyTorch does. */
+static int64_t output_length(int64_t length, int64_t size, int64_t stride, int64_t pad,
+                             int64_t dilation, bool ceil) {
+    int64_t room = length + 2 * pad - dilation * (size - 1) - 1;
+    if (room < 0) return 0;
+    int64_t out = room / stride + 1;
+    if (ceil && room % stride && out * stride < length + pad) out++;
+    return out;
+}
+
+static bool convolution(const tri_node *n, const tri_shape *x, const tri_shape *weight,
+                        struct window *w) {
+    w->o = weight->dim[0];
+    w->kh = weight->dim[2];
+    w->kw = weight->dim[3];
+    w->groups = tri_attr_int(n, "groups");
+    if (w->groups < 1 || w->o % w->groups || x->dim[1] % w->groups)
+        return tri_op_error(n, "groups is %lld; it must divide the %lld input and the %lld output "
+                               "channels", (long long)w->groups, (long long)x->dim[1],
+                            (long long)w->o);
+    if (weight->dim[1] * w->groups != x->dim[1])
+        return tri_op_error(n, "x has %lld channels, but a weight [%lld,%lld,...] in %lld group%s "
+                               "takes %lld", (long long)x->dim[1], (long long)w->o,
+                            (long long)weight->dim[1], (long long)w->groups,
+                            w->groups == 1 ? "" : "s", (long long)(weight->dim[1] * w->groups));
+    return true;
+}
+
+static bool pooling(const tri_node *n, const tri_shape *x, struct window *w) {
+    w->o = x->dim[1];
+    w->groups = 1;
+    if (!pair(n, "size", 1, &w->kh, &w->kw)) return false;
+    return (2 * w->ph <= w->kh && 2 * w->pw <= w->kw) ||
+           tri_op_error(n, "pad must be at most half the window");
+}
+
+bool window_of(const tri_node *n, struct window *w) {
+    const struct role *role = role_of(n);
+    const tri_shape *x = in_shape(n, role->x);
+    *w = (struct window){0};
+    if (!op_need_rank(n, role->x, 4) || (role->weight >= 0 && !op_need_rank(n, role->weight, 4)) ||
+        !pair(n, "stride", 1, &w->sh, &w->sw) || !pair(n, "pad", 0, &w->ph, &w->pw) ||
+        !pair(n, "dilation", 1, &w->dh, &w->dw))
+        return false;
+    if (!(role->weight >= 0 ? convolution(n, x, in_shape(n, role->weight), w) : pooling(n, x, w)))
+        return false;
+    const tri_attr *ceil = node_attr(n, "ceil"), *exclude = node_attr(n, "exclude_pad");
+    w->exclude_pad = exclude && exclude->i;
+    w->n = x->dim[0];
+    w->c = x->dim[1];
+    w->h = x->dim[2];
+    w->w = x->dim[3];
+    w->oh = output_length(w->h, w->kh, w->sh, w->ph, w->dh, ceil && ceil->i);
+    w->ow = output_length(w->w, w->kw, w->sw, w->pw, w->dw, ceil && ceil->i);
+    if (w->oh < 1 || w->ow < 1)
+        return tri_op_error(n, "the window, %lldx%lld with dilation, is larger than the padded "
+                               "image, %lldx%lld", (long long)(w->dh * (w->kh - 1) + 1),
+                            (long long)(w->dw * (w->kw - 1) + 1), (long long)(w->h + 2 * w->ph),
+                            (long long)(w->w + 2 * w->pw));
+    tri_shape y = window_output(w);
+    if (role->dy < 0 || base_shape_equal(in_shape(n, role->dy), &y)) return true;
+    return tri_op_error(n, "input %d must be [%lld,%lld,%lld,%lld]", role->dy, (long long)y.dim[0],
+                        (long long)y.dim[1], (long long)y.dim[2], (long long)y.dim[3]);
+}
+
+tri_shape window_output(const struct window *w) { return TRI_SHAPE(w->n, w->o, w->oh, w->ow); }
+
+struct window_span window_span(int64_t at, int64_t size, int64_t stride, int64_t pad,
+                               int64_t length) {
+    int64_t begin = at * stride - pad, end = begin + size;
+    if (end > length + pad) end = length + pad;
+    return (struct window_span){.begin = begin < 0 ? 0 : begin,
+                                .end = end > length ? length : end,
+                                .padded = end - begin};
+}
+
+int64_t window_divisor(const struct window *w, int64_t r, int64_t q) {
+    struct window_span v = window_span(r, w->kh, w->sh, w->ph, w->h);
+    struct window_span h = window_span(q, w->kw, w->sw, w->pw, w->w);
+    return w->exclude_pad ? (v.end - v.begin) * (h.end - h.begin) : v.padded * h.padded;
+}
+
+double window_flops(const tri_node *n) {
+    struct window w;
+    if (!window_of(n, &w)) return 0;
+    tri_shape y = window_output(&w);
+    double places = (double)tri_shape_count(&y) * (double)(w.kh * w.kw);
+    return role_of(n)->weight < 0 ? places : 2 * places * (double)(w.c / w.groups);
+}
+
+tri_shape window_pair(int64_t both, int64_t width) { return TRI_SHAPE(both, width ? width : both); }
+
+tri_shape window_pad(int64_t both, int64_t width) {
+    return TRI_SHAPE(both, width == -1 ? 0 : width ? width : both);
+}
