@@ -16,6 +16,10 @@
 #define AL(key, value) {.name = key, .list = (value)}
 #define AT(key, value) {.name = key, .text = (value)}
 
+/* An operator with the attributes of node n, all of which its row has too. */
+#define APPLY_LIKE(n, op, inputs) \
+    graph_apply((n)->graph, op, (int)COUNT(inputs), inputs, (n)->entry->n_attrs, (n)->attr)
+
 #define EXAMPLES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static inline const tri_spec *in_spec(const tri_node *n, int i) { return &n->in[i]->spec; }

@@ -117,6 +117,18 @@ int64_t window_divisor(const struct window *w, int64_t r, int64_t q) {
     return w->exclude_pad ? (v.end - v.begin) * (h.end - h.begin) : v.padded * h.padded;
 }
 
+int window_infer_like_last(const tri_node *n, tri_spec *out) {
+    struct window w;
+    for (int i = 0; i < n->n_in; i++) {
+        tri_type t = in_spec(n, i)->type;
+        if (type_is_float(t) && t != in_spec(n, 0)->type)
+            return tri_op_error(n, "the types of the inputs differ; tri_cast one of them");
+    }
+    if (!op_need_float(n, 0) || !window_of(n, &w)) return 0;
+    out[0] = (tri_spec){in_spec(n, 0)->type, *in_shape(n, n->n_in - 1)};
+    return 1;
+}
+
 double window_flops(const tri_node *n) {
     struct window w;
     if (!window_of(n, &w)) return 0;
@@ -129,4 +141,15 @@ tri_shape window_pair(int64_t both, int64_t width) { return TRI_SHAPE(both, widt
 
 tri_shape window_pad(int64_t both, int64_t width) {
     return TRI_SHAPE(both, width == -1 ? 0 : width ? width : both);
+}
+
+tri_tensor *window_pool(const char *op, tri_tensor *x, const tri_pool_options *o, bool averages) {
+    tri_shape size = window_pair(o->size, o->size_w);
+    tri_shape stride = o->stride ? window_pair(o->stride, o->stride_w) : size;
+    if (!o->stride && o->stride_w) stride.dim[1] = o->stride_w;
+    return graph_apply(tri_graph_of(x), op, 1, INPUTS(x), averages ? 5 : 4,
+                       (const tri_attr[]){AL("size", size), AL("stride", stride),
+                                          AL("pad", window_pad(o->pad, o->pad_w)),
+                                          AI("ceil", o->ceil_mode),
+                                          AI("exclude_pad", o->exclude_pad)});
 }

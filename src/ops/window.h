@@ -33,10 +33,19 @@ struct window_span window_span(int64_t at, int64_t size, int64_t stride, int64_t
 /* What the average at output place (r, q) divides by. */
 int64_t window_divisor(const struct window *w, int64_t r, int64_t q);
 
-/* For rows: arithmetic of a node, counted alike for an operator and its derivatives. */
+/* ---- for rows ---- */
+
+#define WINDOW_CONV "stride:ints=1,1 pad:ints=0,0 dilation:ints=1,1 groups:int=1"
+#define WINDOW_POOL "size:ints stride:ints pad:ints=0,0 ceil:int=0"
+
+/* The derivatives by an input: it has the shape of the last input and the type of input 0. */
+int window_infer_like_last(const tri_node *n, tri_spec *out);
+/* Arithmetic of a node, counted alike for an operator and its derivatives. */
 double window_flops(const tri_node *n);
 /* [vertical, horizontal] from an option for both and one for the width: 0 means the same. */
 tri_shape window_pair(int64_t both, int64_t width);
 tri_shape window_pad(int64_t both, int64_t width); /* here -1 means none */
+/* The builder of pooling; `averages`: the row has exclude_pad. */
+tri_tensor *window_pool(const char *op, tri_tensor *x, const tri_pool_options *o, bool averages);
 
 #endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * avg_pool: the mean of each window of x [n, c, h, w]. Zeros of the padding count unless
+ * exclude_pad; what a ceiling window has beyond the padding never does. */
+#include "ops/op.h"
+#include "ops/window.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    struct window w;
+    if (!op_need_float(n, 0) || !window_of(n, &w)) return 0;
+    out[0] = (tri_spec){in_spec(n, 0)->type, window_output(&w)};
+    return 1;
+}
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    dx[0] = APPLY_LIKE(n, "avg_pool_dx", INPUTS(dy[0], n->in[0]));
+}
+
+const tri_op op_avg_pool = {
+    .name = "avg_pool",
+    .inputs = 1,
+    .attributes = WINDOW_POOL " exclude_pad:int=0",
+    .infer = infer,
+    .gradient = gradient,
+    .factors = "ncHW->ncPQ",
+    .linear = TRI_LINEAR_JOINTLY,
+    .flops = window_flops,
+    .examples = EXAMPLES("f32[2,3,6,4] {size=[2,2], stride=[2,2]}",
+                         "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1]}",
+                         "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1], exclude_pad=1}",
+                         "f32[1,2,7,6] {size=[3,2], stride=[2,3], pad=[1,1], ceil=1}",
+                         "f32[1,2,6,6] {size=[3,3], stride=[2,2], pad=[1,1], ceil=1, exclude_pad=1}",
+                         "f32[2,1,5,6] {size=[2,3], stride=[1,2], pad=[0,1]}",
+                         "bf16[1,2,4,4] {size=[2,2], stride=[2,2]}"),
+};
+
+tri_tensor *tri_avg_pool_(tri_tensor *x, tri_pool_options o) {
+    return window_pool("avg_pool", x, &o, true);
+}
+
+tri_tensor *tri_global_avg_pool(tri_tensor *x) {
+    if (x && tri_rank(x) != 4 && !x->node->graph->status)
+        graph_fail(x->node->graph, TRI_USAGE,
+                   "tri_global_avg_pool: %s has %d dimensions; 4 are needed, [n, c, h, w]",
+                   x->node->name, tri_rank(x));
+    return tri_mean_(x, TRI_SHAPE(2, 3), (tri_reduce_options){0});
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * conv2d: x [n, i, h, w], weight [o, i / groups, kh, kw], bias [o] if given, to [n, o, oh, ow].
+ * Convolution and its two derivatives are bilinear: each one's gradient is made of the others. */
+#include "ops/op.h"
+#include "ops/window.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    struct window w;
+    tri_type type = in_spec(n, 0)->type;
+    if (!op_need_float(n, 0) || !op_need_type(n, 1, type) || !window_of(n, &w)) return 0;
+    if (n->n_in > 2) {
+        if (!op_need_type(n, 2, type) || !op_need_rank(n, 2, 1)) return 0;
+        if (in_shape(n, 2)->dim[0] != w.o)
+            return tri_op_error(n, "the bias must have %lld elements, one for each output channel",
+                                (long long)w.o);
+    }
+    out[0] = (tri_spec){type, window_output(&w)};
+    return 1;
+}
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    tri_tensor *x = n->in[0], *w = n->in[1];
+    dx[0] = APPLY_LIKE(n, "conv2d_dx", INPUTS(dy[0], w, x));
+    dx[1] = APPLY_LIKE(n, "conv2d_dw", INPUTS(dy[0], x, w));
+    if (n->n_in > 2) dx[2] = tri_sum_(dy[0], TRI_SHAPE(0, 2, 3), (tri_reduce_options){0});
+}
+
+/* With several groups, channels of x, y and weight belong together in blocks and are not split. A
+ * sum over input channels must not be split either where each part would add the bias. */
+static void factors(const tri_node *n, char *text, size_t bytes) {
+    bool grouped = tri_attr_int(n, "groups") > 1, biased = n->n_in > 2;
+    snprintf(text, bytes, "%s%s->%s",
+             grouped ? "nCHW,OIYX" : biased ? "nIHW,oIYX" : "niHW,oiYX",
+             !biased ? "" : grouped ? ",O" : ",o", grouped ? "nOPQ" : "noPQ");
+}
+
+const tri_op op_conv2d = {
+    .name = "conv2d",
+    .inputs = 2,
+    .inputs_max = 3,
+    .attributes = WINDOW_CONV,
+    .infer = infer,
+    .gradient = gradient,
+    .factor_fn = factors,
+    .flops = window_flops,
+    .examples = EXAMPLES(
+        "f32[2,3,5,6], f32[4,3,3,3]", "f32[2,3,5,6], f32[4,3,3,3], f32[4] {pad=[1,1]}",
+        "f32[2,2,8,7], f32[4,2,3,3] {stride=[2,2], pad=[1,1]}",
+        "f32[1,2,9,8], f32[2,2,3,3] {pad=[2,2], dilation=[2,2]}",
+        "f32[2,2,6,9], f32[3,2,1,5], f32[3] {stride=[2,3], pad=[0,2]}",
+        "f32[1,2,7,7], f32[2,2,3,2] {stride=[2,1], pad=[2,1], dilation=[1,3]}",
+        "f32[2,4,5,5], f32[6,2,3,3], f32[6] {pad=[1,1], groups=2}",
+        "f32[2,4,6,5], f32[4,1,3,3] {stride=[2,2], pad=[1,1], groups=4}",
+        "f32[2,2,5,5], f32[4,1,3,3] {groups=2}", "f32[2,4,3,3], f32[2,4,1,1]",
+        "f32[2,4,5,5], f32[2,4,1,1] {stride=[2,2]}", "f32[1,1,1,1], f32[1,1,1,1]",
+        "f32[4,17,4,4], f32[19,17,3,3], f32[19] {pad=[1,1]}", "bf16[2,2,4,4], bf16[2,2,3,3]"),
+};
+
+static int64_t or_one(int64_t v) { return v ? v : 1; }
+
+tri_tensor *tri_conv2d_(tri_tensor *x, tri_tensor *weight, tri_conv_options o) {
+    tri_tensor *in[] = {x, weight, o.bias};
+    return graph_apply(tri_graph_of(x), "conv2d", o.bias ? 3 : 2, in, 4,
+                       (const tri_attr[]){AL("stride", window_pair(or_one(o.stride), o.stride_w)),
+                                          AL("pad", window_pad(o.pad, o.pad_w)),
+                                          AL("dilation",
+                                             window_pair(or_one(o.dilation), o.dilation_w)),
+                                          AI("groups", or_one(o.groups))});
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * conv2d_dx: the derivative of conv2d by x, given dy [n, o, oh, ow], the weight and the shape of x.
+ * Alone it is the transposed convolution. */
+#include "ops/op.h"
+#include "ops/window.h"
+
+static void gradient(const tri_node *n, tri_tensor *const *d, tri_tensor **dx) {
+    tri_tensor *dy = n->in[0], *w = n->in[1];
+    dx[0] = APPLY_LIKE(n, "conv2d", INPUTS(d[0], w));
+    dx[1] = APPLY_LIKE(n, "conv2d_dw", INPUTS(dy, d[0], w));
+}
+
+static void factors(const tri_node *n, char *text, size_t bytes) {
+    snprintf(text, bytes, "%s", tri_attr_int(n, "groups") > 1 ? "nOPQ,OIYX,nCHW->nCHW"
+                                                              : "noPQ,oiYX,niHW->niHW");
+}
+
+const tri_op op_conv2d_dx = {
+    .name = "conv2d_dx",
+    .inputs = 3,
+    .attributes = WINDOW_CONV,
+    .infer = window_infer_like_last,
+    .gradient = gradient,
+    .factor_fn = factors,
+    .linear = TRI_LINEAR_EACH,
+    .flops = window_flops,
+    .shape_only = 1u << 2,
+    .examples = EXAMPLES(
+        "f32[2,4,3,4], f32[4,3,3,3], f32[2,3,5,6]",
+        "f32[2,4,4,4], f32[4,2,3,3], f32[2,2,8,7] {stride=[2,2], pad=[1,1]}",
+        "f32[1,2,9,8], f32[2,2,3,3], f32[1,2,9,8] {pad=[2,2], dilation=[2,2]}",
+        "f32[2,3,3,3], f32[3,2,1,5], f32[2,2,6,9] {stride=[2,3], pad=[0,2]}",
+        "f32[2,6,5,5], f32[6,2,3,3], f32[2,4,5,5] {pad=[1,1], groups=2}",
+        "f32[2,4,3,3], f32[4,1,3,3], f32[2,4,6,5] {stride=[2,2], pad=[1,1], groups=4}",
+        "f32[2,2,3,3], f32[2,4,1,1], f32[2,4,5,5] {stride=[2,2]}",
+        "bf16[2,2,2,2], bf16[2,2,3,3], bf16[2,2,4,4]"),
+};

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * max_pool_dx: dy [n, c, oh, ow] added up in a tensor of x's shape at the places that max_pool's
+ * index names. */
+#include "ops/op.h"
+#include "ops/window.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    if (!op_need_type(n, 1, TRI_I32) || !op_need_same_shape(n, 1, 0)) return 0;
+    return window_infer_like_last(n, out);
+}
+
+const tri_op op_max_pool_dx = {
+    .name = "max_pool_dx",
+    .inputs = 3,
+    .attributes = WINDOW_POOL,
+    .infer = infer,
+    .gradient = tri_grad_refused,
+    .factors = "ncPQ,ncPQ,ncHW->ncHW",
+    .flops = window_flops,
+    .shape_only = 1u << 2,
+    .examples = EXAMPLES(
+        "f32[2,3,3,2], i32[2,3,3,2]@0:23, f32[2,3,6,4] {size=[2,2], stride=[2,2]}",
+        "f32[2,2,4,3], i32[2,2,4,3]@0:41, f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1]}",
+        "f32[1,2,4,4], i32[1,2,4,4]@0:41, f32[1,2,7,6] {size=[3,2], stride=[2,2], pad=[1,1], "
+        "ceil=1}",
+        "bf16[1,2,2,2], i32[1,2,2,2]@0:15, bf16[1,2,4,4] {size=[2,2], stride=[2,2]}"),
+};
