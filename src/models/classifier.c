@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What classifiers of images have in common: their inputs, their loss, their metrics. */
+#include "models/models.h"
+
+struct classifier classifier_begin(tri_graph *g, tri_args *a, int64_t classes, int64_t channels,
+                                   int64_t size) {
+    int64_t n = tri_batch(g);
+    struct classifier c = {.args = a, .classes = model_int(a, "classes", classes, 2, 1000000)};
+    channels = model_int(a, "channels", channels, 1, 65536);
+    size = model_int(a, "size", size, 1, 65536);
+    c.image = tri_input(g, "image", TRI_F32, TRI_SHAPE(n, channels, size, size));
+    c.label = tri_input(g, "label", TRI_I64, TRI_SHAPE(n), .below = c.classes);
+    return c;
+}
+
+void classifier_end(const struct classifier *c, tri_tensor *logits) {
+    double smoothing = tri_args_float(c->args, "smoothing", 0);
+    tri_output(logits, "logits");
+    tri_metric(tri_accuracy(logits, c->label, 1), "top1");
+    if (c->classes > 5) tri_metric(tri_accuracy(logits, c->label, 5), "top5");
+    tri_loss(tri_cross_entropy(logits, c->label, .smoothing = smoothing));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A small convolutional network: three times convolution, batch norm, relu and pooling, with twice
+ * the channels each time. */
+#include "models/models.h"
+
+static tri_tensor *stage(tri_tensor *x, const char *conv, const char *norm, int64_t channels) {
+    x = tri_conv(x, conv, channels, 3, .pad = 1, .no_bias = true);
+    return tri_max_pool(tri_relu(tri_bn(x, norm)), .size = 2);
+}
+
+void cnn_build(tri_graph *g, tri_args *args) {
+    struct classifier c = classifier_begin(g, args, 10, 1, 28);
+    int64_t width = model_int(args, "width", 16, 1, 65536);
+    tri_tensor *h = stage(c.image, "conv1", "bn1", width);
+    h = stage(h, "conv2", "bn2", 2 * width);
+    h = stage(h, "conv3", "bn3", 4 * width);
+    classifier_end(&c, tri_dense(tri_flatten(h, 1), "fc", c.classes));
+}

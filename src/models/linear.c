@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The smallest network, with data of its own: z = 2 x^2 + 3 y^3 + 5 and a little noise, from the
+ * features x^2 and y^3, so that training finds weights 2 and 3 and bias 5. */
+#include "models/models.h"
+
+#define SAMPLES 1600
+#define NOISE 0.03
+
+void linear_build(tri_graph *g, tri_args *args) {
+    (void)args;
+    int64_t n = tri_batch(g);
+    tri_tensor *features = tri_input(g, "features", TRI_F32, TRI_SHAPE(n, 2));
+    tri_tensor *target = tri_input(g, "target", TRI_F32, TRI_SHAPE(n, 1));
+    tri_tensor *prediction = tri_dense(features, "fc", 1);
+    tri_output(prediction, "prediction");
+    tri_loss(tri_mse(prediction, target));
+}
+
+/* The next of a sequence of numbers in [0, 1): splitmix64. */
+static double draw(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+/* The same samples in every epoch: a set of SAMPLES points, x and y uniform in [-1, 1). */
+static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    (void)user, (void)epoch;
+    uint64_t state = seed * 0xd1342543de82ef95u + (uint64_t)index * 0x2545f4914f6cdd1du;
+    double x = 2 * draw(&state) - 1, y = 2 * draw(&state) - 1;
+    double normal = -6; /* twelve uniforms: variance 1, and no function whose bits could differ */
+    for (int i = 0; i < 12; i++) normal += draw(&state);
+    float *features = out[0], *target = out[1];
+    features[0] = (float)(x * x);
+    features[1] = (float)(y * y * y);
+    target[0] = (float)(2 * (x * x) + 3 * (y * y * y) + 5 + NOISE * normal);
+    return 0;
+}
+
+tri_data *linear_data(void) {
+    const tri_field fields[] = {
+        {"features", TRI_F32, TRI_SHAPE(2)},
+        {"target", TRI_F32, TRI_SHAPE(1)},
+    };
+    return tri_data_new("linear", SAMPLES, fields, 2, fill, NULL, false);
+}

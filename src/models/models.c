@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The table of the zoo, and how a model's spec becomes a graph: by name, from a textual graph, or
+ * from a shared object. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "graph/graph.h"
+#include "models/args.h"
+#include "models/models.h"
+
+#define IMAGE_OPTIONS(classes, channels, size) \
+    "classes=" classes " channels=" channels " size=" size " smoothing=0"
+#define RESNET(layers, about_it)                                                        \
+    {                                                                                   \
+        .name = "resnet" #layers, .about = about_it, .input = "3x224x224",              \
+        .options = "form=imagenet|small width=64 " IMAGE_OPTIONS("1000", "3", "224"),   \
+        .build = resnet##layers##_build,                                                \
+    }
+
+static const struct model table[] = {
+    {
+        .name = "linear",
+        .about = "z = 2x^2 + 3y^3 + 5 from x^2 and y^3: a regression of one dense layer",
+        .options = "",
+        .input = "2",
+        .build = linear_build,
+        .data = linear_data,
+    },
+    {
+        .name = "mlp",
+        .about = "dense layers with relu over flattened images",
+        .options = "hidden=512 layers=2 " IMAGE_OPTIONS("10", "1", "28"),
+        .input = "1x28x28",
+        .build = mlp_build,
+    },
+    {
+        .name = "lenet5",
+        .about = "LeNet-5 with relu and maximum pooling",
+        .options = IMAGE_OPTIONS("10", "1", "28"),
+        .input = "1x28x28",
+        .build = lenet5_build,
+    },
+    {
+        .name = "cnn",
+        .about = "three convolutions with batch norm; learns Fashion-MNIST in two epochs",
+        .options = "width=16 " IMAGE_OPTIONS("10", "1", "28"),
+        .input = "1x28x28",
+        .build = cnn_build,
+    },
+    RESNET(18, "residual network of basic blocks; form=small is for images of 32x32"),
+    RESNET(34, "residual network of basic blocks, deeper"),
+    RESNET(50, "residual network of bottleneck blocks (torchvision's, v1.5)"),
+    RESNET(101, "residual network of bottleneck blocks, deeper"),
+    RESNET(152, "residual network of bottleneck blocks, the deepest"),
+};
+
+const struct model *model_at(int i) {
+    return i >= 0 && (size_t)i < COUNT(table) ? &table[i] : NULL;
+}
+
+const struct model *model_find(const char *spec) {
+    size_t n = strcspn(spec, ":");
+    for (size_t i = 0; i < COUNT(table); i++)
+        if (strlen(table[i].name) == n && !memcmp(table[i].name, spec, n)) return &table[i];
+    return NULL;
+}
+
+#define NAME_MAX_COMPARED 31
+
+/* Insertions, deletions and replacements from a to b; both are cut to NAME_MAX_COMPARED. */
+static size_t distance(const char *a, const char *b) {
+    size_t row[NAME_MAX_COMPARED + 1], n = strnlen(b, NAME_MAX_COMPARED);
+    for (size_t k = 0; k <= n; k++) row[k] = k;
+    for (size_t i = 0; i < NAME_MAX_COMPARED && a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t k = 1; k <= n; k++) {
+            size_t replaced = diagonal + (a[i] != b[k - 1]);
+            size_t shorter = row[k] < row[k - 1] ? row[k] + 1 : row[k - 1] + 1;
+            diagonal = row[k];
+            row[k] = replaced < shorter ? replaced : shorter;
+        }
+    }
+    return row[n];
+}
+
+/* The nearest names first; all of them where none is near. */
+static void unknown_model(tri_graph *g, const char *name) {
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < COUNT(table); i++) {
+        size_t d = distance(name, table[i].name);
+        if (d < best) best = d;
+    }
+    bool near = best * 2 <= strlen(name);
+    struct text names = {0};
+    for (size_t i = 0; i < COUNT(table); i++)
+        if (!near || distance(name, table[i].name) == best)
+            text_add(&names, "%s%s", names.size ? ", " : "", table[i].name);
+    graph_fail(g, TRI_USAGE, "no model is called \"%s\"; %s: %s (or give a .tri or .so file)", name,
+               near ? "near it" : "there are", names.data ? names.data : "");
+    text_free(&names);
+}
+
+/* The builder that a shared object exports. It stays loaded: rows of operators may live in it. */
+static tri_builder *load_builder(tri_graph *g, const char *path) {
+    const char *at = strchr(path, '/') ? path : arena_text(&g->arena, "./%s", path);
+    void *object = at ? dlopen(at, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!object) {
+        const char *why = at ? dlerror() : "out of memory";
+        graph_fail(g, TRI_FAILED, "cannot load the model %s: %s", path, why ? why : "unknown");
+        return NULL;
+    }
+    union {
+        void *data;
+        tri_builder *function;
+    } symbol = {.data = dlsym(object, "tri_model")};
+    if (!symbol.data)
+        graph_fail(g, TRI_FAILED,
+                   "%s exports no function tri_model; it should have "
+                   "void tri_model(tri_graph *g, tri_args *args)",
+                   path);
+    return symbol.function;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && !strcmp(text + n - m, end);
+}
+
+static void build(tri_graph *g, const char *name, const char *arguments) {
+    const struct model *model = model_find(name);
+    tri_builder *builder = NULL;
+    if (model)
+        builder = model->build;
+    else if (ends_with(name, ".so"))
+        builder = load_builder(g, name);
+    else
+        unknown_model(g, name);
+    if (!builder) return;
+    tri_args *args = args_open(g, name, arguments);
+    if (!args) {
+        graph_fail(g, TRI_FAILED, "out of memory for the model %s", name);
+        return;
+    }
+    builder(g, args);
+    args_close(args);
+}
+
+static tri_graph *read_textual(const char *path, const char *arguments, int64_t batch) {
+    tri_graph *g = *arguments ? NULL : tri_graph_read(path, batch);
+    if (g) return g;
+    g = tri_graph_new(batch > 0 ? batch : 1);
+    if (!g) return NULL;
+    if (*arguments)
+        graph_fail(g, TRI_USAGE, "%s is a textual graph; it takes no arguments such as \"%s\"",
+                   path, arguments);
+    else
+        graph_fail(g, TRI_FAILED, "%s", tri_message());
+    return g;
+}
+
+tri_graph *tri_model_open(const char *spec, int64_t batch) {
+    size_t n = strcspn(spec, ":");
+    const char *arguments = spec[n] ? spec + n + 1 : "";
+    struct arena scratch = {0};
+    const char *name = arena_text(&scratch, "%.*s", (int)n, spec);
+    tri_graph *g = NULL;
+    if (!name)
+        base_no_memory("the name of a model");
+    else if (ends_with(name, ".tri"))
+        g = read_textual(name, arguments, batch);
+    else if ((g = tri_graph_new(batch)) != NULL)
+        build(g, name, arguments);
+    arena_free(&scratch);
+    return g;
+}
