@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * batch_norm: x [n, c, ...] normalised per channel over groups of samples: each lane has `groups`
+ * of its own, G in all, and group k covers samples [k n / G, (k+1) n / G). Gives y, and [G, c] the
+ * mean, the biased and the unbiased variance of each group. training=0: y by the mean and variance
+ * given, of which the statistics are copies in every row. */
+#include "ops/norm.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    const tri_shape *x = in_shape(n, 0);
+    if (!norm_need_channels(n) || !norm_need_eps(n) ||
+        !norm_need_f32(n, 1, 5, TRI_SHAPE(x->dim[1])))
+        return 0;
+    int64_t groups = tri_attr_int(n, "groups");
+    if (groups < 1 || groups > x->dim[0] || (n->graph->lanes == 1 && x->dim[0] % groups))
+        return tri_op_error(n, "groups is %lld; it must divide the %lld samples",
+                            (long long)groups, (long long)x->dim[0]);
+    int64_t inner = tri_shape_count(x) / x->dim[0] / x->dim[1];
+    int64_t all = groups * n->graph->lanes, each = x->dim[0] / all * inner;
+    if (tri_attr_int(n, "training") && each < 2)
+        return tri_op_error(n, "%lld samples in %lld groups (%lld lanes) leave %lld values for a "
+                               "channel's variance; at least 2 are needed: more samples, or fewer "
+                               "lanes or groups", (long long)x->dim[0], (long long)all,
+                            (long long)n->graph->lanes, (long long)each);
+    out[0] = *in_spec(n, 0);
+    for (int i = 1; i < 4; i++) out[i] = (tri_spec){TRI_F32, TRI_SHAPE(all, x->dim[1])};
+    return 4;
+}
+
+/* In evaluation y depends on mean and var too: y = gamma (x - mean) rsqrt(var + eps) + beta, so
+ * dmean = -dbeta gamma rsqrt(var + eps) and dvar = -dgamma gamma / (2 (var + eps)). */
+static void evaluation_gradient(const tri_node *n, tri_tensor **dx) {
+    tri_tensor *gamma = n->in[1], *v = tri_add_number(n->in[4], tri_attr_float(n, "eps"));
+    dx[3] = tri_neg(tri_mul(tri_mul(dx[2], gamma), tri_rsqrt(v)));
+    dx[4] = tri_scale(tri_div(tri_mul(dx[1], gamma), v), -0.5);
+}
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    if (!norm_only_y(n, dy)) return;
+    norm_take(APPLY_LIKE(n, "batch_norm_dx",
+                         INPUTS(dy[0], n->in[0], n->in[1], &n->out[1], &n->out[2])), dx);
+    if (!tri_attr_int(n, "training") && dx[1]) evaluation_gradient(n, dx);
+}
+
+/* Splitting n gives each part groups of its own. */
+static void factors(const tri_node *n, char *text, size_t bytes) {
+    char x[TRI_MAX_RANK + 1];
+    op_letters(x, in_shape(n, 0)->rank, ~3u);
+    snprintf(text, bytes, "%s,b,b,b,b->%s,ab,ab,ab", x, x);
+}
+
+static double flops(const tri_node *n) { return 8.0 * (double)tri_shape_count(in_shape(n, 0)); }
+
+const tri_op op_batch_norm = {
+    .name = "batch_norm",
+    .inputs = 5,
+    .attributes = "eps:float=1e-5 groups:int=1 training:int=1",
+    .infer = infer,
+    .gradient = gradient,
+    .factor_fn = factors,
+    .flops = flops,
+    .examples = EXAMPLES(
+        "f32[4,3,2,3], f32[3]@0.5:2, f32[3], f32[3], f32[3]@0.5:2",
+        "f32[4,3,2,2], f32[3]@0.5:2, f32[3], f32[3], f32[3]@0.5:2 {groups=2, eps=0.001}",
+        "f32[6,5], f32[5]@0.5:2, f32[5], f32[5], f32[5]@0.5:2",
+        "f32[2,3,5], f32[3]@0.5:2, f32[3], f32[3], f32[3]@0.5:2",
+        "f32[2,17,3,3], f32[17]@0.5:2, f32[17], f32[17], f32[17]@0.5:2",
+        "f32[3,2,2,2], f32[2]@0.5:2, f32[2], f32[2], f32[2]@0.5:2 {training=0}",
+        "f32[4,3], f32[3]@0.5:2, f32[3], f32[3], f32[3]@0.5:2 {training=0, groups=2}",
+        "bf16[4,3,2,2], f32[3]@0.5:2, f32[3], f32[3], f32[3]@0.5:2"),
+};
+
+/* old * (1 - momentum) + momentum * the mean of the groups' statistics. */
+static void move(tri_tensor *running, tri_tensor *stats, double momentum) {
+    tri_tensor *now = tri_mean_(stats, TRI_SHAPE(0), (tri_reduce_options){0});
+    tri_assign(running, tri_add(tri_scale(running, 1 - momentum), tri_scale(now, momentum)));
+}
+
+tri_tensor *tri_batch_norm_(tri_tensor *x, tri_tensor *gamma, tri_tensor *beta, tri_tensor *mean,
+                            tri_tensor *var, tri_norm_options o) {
+    double momentum = o.momentum == 0 ? 0.1 : o.momentum;
+    tri_shape channels = tri_rank(x) < 2 ? TRI_SHAPE(1) : TRI_SHAPE(tri_dim(x, 1));
+    gamma = norm_affine(x, gamma, 1, channels);
+    beta = norm_affine(x, beta, 0, channels);
+    tri_tensor *y = APPLY("batch_norm", INPUTS(x, gamma, beta, mean, var),
+                          AF("eps", o.eps == 0 ? 1e-5 : o.eps),
+                          AI("groups", o.groups ? o.groups : 1));
+    if (!y || y->node->graph->status) return y;
+    if (!(momentum > 0 && momentum <= 1))
+        tri_op_error(y->node, "momentum is %g; it must be above 0 and at most 1", momentum);
+    move(mean, &y->node->out[1], momentum);
+    move(var, &y->node->out[3], momentum);
+    return y;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * cross_entropy: from logits [..., classes] and labels [...] the loss of each place, f32. With
+ * smoothing s the target is (1 - s) for the label and s / classes for every class. ignore=1: places
+ * labelled ignore_index give 0. A label that is neither that nor a class fails the step. */
+#include "ops/cross_entropy.h"
+
+bool cross_entropy_check(const tri_node *n, int logits) {
+    const tri_shape *x = in_shape(n, logits);
+    double s = tri_attr_float(n, "smoothing");
+    tri_shape places = *x;
+    places.rank--;
+    if (!op_need_float(n, logits) || !op_need_index(n, logits + 1)) return false;
+    if (x->rank < 1 || !base_shape_equal(&places, in_shape(n, logits + 1)))
+        return tri_op_error(n, "the labels (input %d) must have the shape of the logits (input %d) "
+                               "without their last dimension, the classes", logits + 1, logits);
+    return (s >= 0 && s <= 1) ||
+           tri_op_error(n, "smoothing is %g; it must lie between 0 and 1", s);
+}
+
+double cross_entropy_flops(const tri_node *n) {
+    double most = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        double count = (double)tri_shape_count(in_shape(n, i));
+        if (count > most) most = count;
+    }
+    return 8 * most;
+}
+
+static int infer(const tri_node *n, tri_spec *out) {
+    if (!cross_entropy_check(n, 0)) return 0;
+    out[0] = (tri_spec){TRI_F32, *in_shape(n, 1)};
+    return 1;
+}
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    dx[0] = APPLY_LIKE(n, "cross_entropy_dx", INPUTS(dy[0], n->in[0], n->in[1]));
+}
+
+const tri_op op_cross_entropy = {
+    .name = "cross_entropy",
+    .inputs = 2,
+    .attributes = CROSS_ENTROPY,
+    .infer = infer,
+    .gradient = gradient,
+    .factors = "...K,...->...",
+    .flops = cross_entropy_flops,
+    .examples = EXAMPLES("f32[4,5]@-3:3, i64[4]@0:4", "f32[2,3,7]@-3:3, i32[2,3]@0:6",
+                         "f32[4,5]@-3:3, i64[4]@0:4 {smoothing=0.1}",
+                         "f32[8,3]@-3:3, i64[8]@0:2 {ignore=1, ignore_index=1}",
+                         "f32[8,3]@-3:3, i32[8]@0:2 {smoothing=0.3, ignore=1, ignore_index=2}",
+                         "f32[3], i64[]@0:2", "f32[3,37]@-90:90, i64[3]@0:36",
+                         "bf16[4,5], i64[4]@0:4"),
+};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * group_norm: x [n, c, ...] normalised over each of `groups` equal runs of the channels of a
+ * sample. Gives y, and [n, groups] the mean and rsqrt(variance + eps). */
+#include "ops/norm.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    tri_shape stats;
+    if (!norm_need_channels(n) || !norm_need_groups(n, 0, &stats) || !norm_need_eps(n) ||
+        !norm_need_f32(n, 1, 3, TRI_SHAPE(in_shape(n, 0)->dim[1])))
+        return 0;
+    out[0] = *in_spec(n, 0);
+    out[1] = out[2] = (tri_spec){TRI_F32, stats};
+    return 3;
+}
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    if (!norm_only_y(n, dy)) return;
+    norm_take(APPLY("group_norm_dx",
+                    INPUTS(dy[0], n->in[0], n->in[1], &n->out[1], &n->out[2]),
+                    AI("groups", tri_attr_int(n, "groups"))), dx);
+}
+
+static void factors(const tri_node *n, char *text, size_t bytes) {
+    char x[TRI_MAX_RANK + 1];
+    op_letters(x, in_shape(n, 0)->rank, ~1u);
+    snprintf(text, bytes, "%s,B,B->%s,aZ,aZ", x, x);
+}
+
+static double flops(const tri_node *n) { return 8.0 * (double)tri_shape_count(in_shape(n, 0)); }
+
+const tri_op op_group_norm = {
+    .name = "group_norm",
+    .inputs = 3,
+    .attributes = "groups:int eps:float=1e-5",
+    .infer = infer,
+    .gradient = gradient,
+    .factor_fn = factors,
+    .flops = flops,
+    .examples = EXAMPLES("f32[2,6,2,3], f32[6]@0.5:2, f32[6] {groups=3}",
+                         "f32[2,4,3], f32[4]@0.5:2, f32[4] {groups=1, eps=0.001}",
+                         "f32[3,6], f32[6]@0.5:2, f32[6] {groups=2}",
+                         "f32[2,3,5,1], f32[3]@0.5:2, f32[3] {groups=3}",
+                         "bf16[2,4,2,2], f32[4]@0.5:2, f32[4] {groups=2}"),
+};
+
+tri_tensor *tri_group_norm_(tri_tensor *x, int64_t groups, tri_tensor *gamma, tri_tensor *beta,
+                            tri_norm_options o) {
+    tri_shape channels = tri_rank(x) < 2 ? TRI_SHAPE(1) : TRI_SHAPE(tri_dim(x, 1));
+    return APPLY("group_norm",
+                 INPUTS(x, norm_affine(x, gamma, 1, channels), norm_affine(x, beta, 0, channels)),
+                 AI("groups", groups), AF("eps", o.eps == 0 ? 1e-5 : o.eps));
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * in_top_k: from logits [..., classes] and labels [...] 1 where the label is among the k largest
+ * logits, else 0, f32. Of equal logits the lower index ranks first; a label that is no class (a
+ * place to ignore) is never among them, nor are logits that are not numbers. */
+#include "ops/op.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    const tri_shape *x = in_shape(n, 0);
+    int64_t k = tri_attr_int(n, "k");
+    tri_shape places = *x;
+    places.rank--;
+    if (!op_need_float(n, 0) || !op_need_index(n, 1)) return 0;
+    if (x->rank < 1 || !base_shape_equal(&places, in_shape(n, 1)))
+        return tri_op_error(n, "the labels must have the shape of the logits without their last "
+                               "dimension, the classes");
+    if (k < 1 || k > x->dim[x->rank - 1])
+        return tri_op_error(n, "k is %lld; it must be from 1 to the number of classes, %lld",
+                            (long long)k, (long long)x->dim[x->rank - 1]);
+    out[0] = (tri_spec){TRI_F32, places};
+    return 1;
+}
+
+const tri_op op_in_top_k = {
+    .name = "in_top_k",
+    .inputs = 2,
+    .attributes = "k:int=1",
+    .infer = infer,
+    .gradient = tri_grad_none,
+    .factors = "...K,...->...",
+    .examples = EXAMPLES("f32[6,5], i64[6]@0:4", "f32[2,3,7], i32[2,3]@0:6 {k=3}",
+                         "f32[4,3], i64[4]@-100:2 {k=3}", "bf16[8,4]@-2:2, i64[8]@0:3 {k=2}"),
+};

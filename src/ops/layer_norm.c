@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * layer_norm: x normalised over its last `axes` dimensions, whose shape gamma and beta have. Gives
+ * y, and of the shape that is left the mean and rsqrt(variance + eps). */
+#include "ops/norm.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    if (!op_need_float(n, 0) || !norm_need_axes(n, 0) || !norm_need_eps(n) ||
+        !norm_need_f32(n, 1, 3, norm_tail(n, 0)))
+        return 0;
+    out[0] = *in_spec(n, 0);
+    out[1] = out[2] = (tri_spec){TRI_F32, norm_head(n, 0)};
+    return 3;
+}
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    if (!norm_only_y(n, dy)) return;
+    norm_take(APPLY("layer_norm_dx",
+                    INPUTS(dy[0], n->in[0], n->in[1], &n->out[1], &n->out[2]),
+                    AI("axes", tri_attr_int(n, "axes"))), dx);
+}
+
+static void factors(const tri_node *n, char *text, size_t bytes) {
+    char x[TRI_MAX_RANK + 1];
+    int rank = in_shape(n, 0)->rank, head = rank - (int)tri_attr_int(n, "axes");
+    op_letters(x, rank, ~0u << head);
+    snprintf(text, bytes, "%s,%s,%s->%s,%.*s,%.*s", x, x + head, x + head, x, head, x, head, x);
+}
+
+static double flops(const tri_node *n) { return 8.0 * (double)tri_shape_count(in_shape(n, 0)); }
+
+const tri_op op_layer_norm = {
+    .name = "layer_norm",
+    .inputs = 3,
+    .attributes = "axes:int=1 eps:float=1e-5",
+    .infer = infer,
+    .gradient = gradient,
+    .factor_fn = factors,
+    .flops = flops,
+    .examples = EXAMPLES("f32[4,6], f32[6]@0.5:2, f32[6]", "f32[2,3,5], f32[5]@0.5:2, f32[5]",
+                         "f32[2,3,4], f32[3,4]@0.5:2, f32[3,4] {axes=2, eps=0.001}",
+                         "f32[5], f32[5]@0.5:2, f32[5]", "f32[2,2,2,19], f32[19]@0.5:2, f32[19]",
+                         "f32[2,2,3,2], f32[2,3,2]@0.5:2, f32[2,3,2] {axes=3}",
+                         "bf16[3,8], f32[8]@0.5:2, f32[8]"),
+};
+
+tri_tensor *tri_layer_norm_(tri_tensor *x, tri_tensor *gamma, tri_tensor *beta,
+                            tri_norm_options o) {
+    int axes = o.axes ? o.axes : 1, rank = tri_rank(x);
+    tri_shape from = tri_shape_of(x), tail = {.rank = axes < 1 || axes > rank ? 0 : axes};
+    for (int i = 0; i < tail.rank; i++) tail.dim[i] = from.dim[rank - axes + i];
+    return APPLY("layer_norm",
+                 INPUTS(x, norm_affine(x, gamma, 1, tail), norm_affine(x, beta, 0, tail)),
+                 AI("axes", axes), AF("eps", o.eps == 0 ? 1e-5 : o.eps));
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/norm.h"
+
+bool norm_need_f32(const tri_node *n, int first, int end, tri_shape shape) {
+    char spec[SPEC_TEXT];
+    tri_spec want = {TRI_F32, shape};
+    for (int i = first; i < end; i++)
+        if (in_spec(n, i)->type != TRI_F32 || !base_shape_equal(in_shape(n, i), &shape))
+            return tri_op_error(n, "input %d must be %s", i, base_spec_text(&want, spec));
+    return true;
+}
+
+bool norm_need_channels(const tri_node *n) {
+    return op_need_float(n, 0) &&
+           (in_shape(n, 0)->rank >= 2 ||
+            tri_op_error(n, "input 0 needs at least 2 dimensions, [batch, channel, ...]"));
+}
+
+bool norm_need_eps(const tri_node *n) {
+    double eps = tri_attr_float(n, "eps");
+    return eps >= 0 || tri_op_error(n, "eps is %g; it must be at least 0", eps);
+}
+
+bool norm_need_same(const tri_node *n) {
+    return op_need_float(n, 0) && op_need_type(n, 1, in_spec(n, 0)->type) &&
+           op_need_same_shape(n, 0, 1);
+}
+
+bool norm_need_axes(const tri_node *n, int i) {
+    int64_t axes = tri_attr_int(n, "axes");
+    int rank = in_shape(n, i)->rank;
+    return (axes >= 1 && axes <= rank) ||
+           tri_op_error(n, "axes is %lld; of %d dimensions it can be 1 to %d", (long long)axes,
+                        rank, rank);
+}
+
+tri_shape norm_head(const tri_node *n, int i) {
+    tri_shape s = *in_shape(n, i);
+    s.rank -= (int)tri_attr_int(n, "axes");
+    return s;
+}
+
+tri_shape norm_tail(const tri_node *n, int i) {
+    const tri_shape *x = in_shape(n, i);
+    tri_shape s = {.rank = (int)tri_attr_int(n, "axes")};
+    for (int k = 0; k < s.rank; k++) s.dim[k] = x->dim[x->rank - s.rank + k];
+    return s;
+}
+
+bool norm_need_groups(const tri_node *n, int i, tri_shape *stats) {
+    int64_t groups = tri_attr_int(n, "groups"), channels = in_shape(n, i)->dim[1];
+    *stats = TRI_SHAPE(in_shape(n, i)->dim[0], groups);
+    return (groups >= 1 && channels % groups == 0) ||
+           tri_op_error(n, "groups is %lld; it must divide the %lld channels", (long long)groups,
+                        (long long)channels);
+}
+
+bool norm_only_y(const tri_node *n, tri_tensor *const *dy) {
+    for (int i = 1; i < n->n_out; i++)
+        if (dy[i])
+            return tri_op_error(n, "nothing can be differentiated through its statistics (output "
+                                   "%d); tri_mean and tri_mul compute them with derivatives", i);
+    return dy[0] != NULL;
+}
+
+void norm_take(tri_tensor *dx_node, tri_tensor **dx) {
+    for (int i = 0; i < 3; i++) dx[i] = tri_node_out(dx_node->node, i);
+}
+
+tri_tensor *norm_affine(tri_tensor *x, tri_tensor *given, double otherwise, tri_shape shape) {
+    return given || !x ? given
+                       : tri_expand(tri_constant(tri_graph_of(x), otherwise, TRI_F32), shape);
+}

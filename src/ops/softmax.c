@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * softmax: exp(x) over its sum along one axis, without overflow. */
+#include "ops/softmax.h"
+
+int softmax_infer(const tri_node *n, tri_spec *out) {
+    int axis;
+    return op_axis(n, "axis", 0, &axis) ? op_float_like_input(n, out) : 0;
+}
+
+void softmax_factors(const tri_node *n, char *text, size_t bytes) {
+    char x[TRI_MAX_RANK + 1];
+    int axis;
+    if (!op_axis(n, "axis", 0, &axis)) return;
+    op_letters(x, in_shape(n, 0)->rank, 1u << axis);
+    snprintf(text, bytes, "%s->%s", x, x);
+}
+
+double softmax_flops(const tri_node *n) {
+    return 8.0 * (double)tri_shape_count(in_shape(n, 0));
+}
+
+/* dx = y (dy - sum(dy y)) */
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    tri_tensor *y = &n->out[0], *p = tri_mul(dy[0], y);
+    tri_shape axes = op_reduce_axes(y, TRI_SHAPE(tri_attr_int(n, "axis")));
+    tri_tensor *sum = tri_sum_(p, axes, (tri_reduce_options){.keep = true});
+    dx[0] = tri_sub(p, tri_mul(y, sum));
+}
+
+const tri_op op_softmax = {
+    .name = "softmax",
+    .inputs = 1,
+    .attributes = "axis:int",
+    .infer = softmax_infer,
+    .gradient = gradient,
+    .factor_fn = softmax_factors,
+    .flops = softmax_flops,
+    .examples = EXAMPLES("f32[3,5]@-3:3 {axis=1}", "f32[2,4,3]@-3:3 {axis=1}",
+                         "f32[2,3,4]@-3:3 {axis=-3}", "f32[7] {axis=0}", "f32[2,1] {axis=1}",
+                         "f32[2,37]@-90:90 {axis=1}", "bf16[2,5] {axis=1}"),
+};
+
+tri_tensor *tri_softmax(tri_tensor *x, int axis) {
+    return APPLY("softmax", INPUTS(x), AI("axis", axis));
+}

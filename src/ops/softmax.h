@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the rows of softmax and log_softmax share: everything but the gradient. */
+#ifndef OPS_SOFTMAX_H
+#define OPS_SOFTMAX_H
+
+#include "ops/op.h"
+
+int softmax_infer(const tri_node *n, tri_spec *out);
+void softmax_factors(const tri_node *n, char *text, size_t bytes); /* the axis is not split */
+double softmax_flops(const tri_node *n);
+
+#endif
