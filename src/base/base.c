@@ -11,15 +11,18 @@
 #define MESSAGE_BYTES 4096
 
 static _Thread_local char message[MESSAGE_BYTES];
+static _Thread_local tri_status last = TRI_FAILED;
 
 const char *tri_message(void) { return message; }
+
+tri_status base_last(void) { return last; }
 
 tri_status base_vfail(tri_status code, const char *fmt, va_list args) {
     /* Arguments may point into the message itself ("%s: %s", path, tri_message()). */
     char next[MESSAGE_BYTES];
     vsnprintf(next, sizeof next, fmt, args);
     memcpy(message, next, sizeof message);
-    return code;
+    return last = code;
 }
 
 tri_status base_fail(tri_status code, const char *fmt, ...) {

@@ -12,6 +12,8 @@
  * well. The text is one line without a final newline. */
 tri_status base_fail(tri_status code, const char *fmt, ...) TRI_PRINTF(2, 3);
 tri_status base_vfail(tri_status code, const char *fmt, va_list args) TRI_PRINTF(2, 0);
+/* The code that went with the thread's message: what a call that gave null failed with. */
+tri_status base_last(void);
 /* "out of memory" with what it was for. */
 tri_status base_no_memory(const char *what);
 
