@@ -47,6 +47,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 #define TRI_VERSION "0.1.0"
 
@@ -444,6 +447,8 @@ void tri_tie(tri_tensor *param, const char *other_name);
  * of the same name; type and shape must fit. */
 typedef struct tri_data tri_data;
 
+#define TRI_MAX_FIELDS 64
+
 typedef struct tri_field {
     const char *name;
     tri_type type;
@@ -750,6 +755,9 @@ tri_graph *tri_model_open(const char *spec, int64_t batch);
     (TRI_HERE, (tri_apply)(g, op, in, n, attrs, n_attrs))
 #endif
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

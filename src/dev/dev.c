@@ -43,6 +43,8 @@ void dev_host_release(void *memory, size_t bytes) {
     free(memory);
 }
 
+void dev_host_copy(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
+
 void tri_call_fail(const tri_call *c, const char *fmt, ...) {
     if (c->fault->failed) return;
     char what[sizeof c->fault->text / 2];

@@ -31,6 +31,8 @@ struct dev {
     const char *(*declines)(const tri_node *n);
     /* Only for nodes it does not decline. */
     tri_status (*prepare)(const tri_node *n, struct kernel *out);
+    /* Within the space. */
+    void (*copy)(void *to, const void *from, size_t bytes);
     /* Nullable: run enqueues and this waits until everything enqueued is done. */
     void (*wait)(void);
 };
@@ -55,6 +57,7 @@ const struct dev_row *dev_row_find(const struct dev_row *const *tables, const ch
 /* What backends of the host's memory share. */
 void *dev_host_allocate(size_t bytes);
 void dev_host_release(void *memory, size_t bytes);
+void dev_host_copy(void *to, const void *from, size_t bytes);
 
 struct tri_fault {
     bool failed;

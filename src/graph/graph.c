@@ -260,7 +260,7 @@ static bool fill_node(tri_graph *g, tri_node *n, tri_tensor *const *in, const tr
     n->in = arena_alloc(&g->arena, sizeof *n->in * (size_t)(n->n_in ? n->n_in : 1));
     if (!n->in || !copy_attrs(g, n, attrs)) return false;
     for (int i = 0; i < n->n_in; i++) n->in[i] = in[i];
-    n->file = g->file ? g->file : here.file ? arena_copy(&g->arena, here.file) : NULL;
+    n->file = g->file ? (*g->file ? g->file : NULL) : here.file ? arena_copy(&g->arena, here.file) : NULL;
     n->line = g->file ? g->line : here.line;
     const char *full = name ? arena_copy(&g->arena, name) : graph_scoped(g, n->entry->op->name);
     n->name = full ? unique(g, full) : NULL;
@@ -419,8 +419,10 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
     else if (condition && (condition->spec.type != TRI_BOOL || condition->spec.shape.rank))
         graph_fail(g, TRI_USAGE, "tri_assign_if: the condition must be a bool scalar, not %s",
                    base_spec_text(&condition->spec, a));
-    else
-        graph_put_update(g, (struct graph_update){target, value, condition});
+    else /* a source as it is would be overwritten under the eyes of other updates: take a copy */
+        graph_put_update(g, (struct graph_update){
+                                target, value->node->n_in ? value : tri_stop_gradient(value),
+                                condition});
 }
 
 void tri_assign(tri_tensor *target, tri_tensor *value) { tri_assign_if(target, value, NULL); }

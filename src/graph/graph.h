@@ -91,6 +91,7 @@ struct tri_graph {
     struct graph_setting *setting;
     size_t n_settings, setting_capacity;
     tri_tensor *loss;
+    size_t forward_nodes; /* when tri_grad was first called; 0: it was not */
     struct text scope; /* "layer1.0" */
     const char *file;  /* what new nodes get as their place; null: what tri_here said */
     int line;
@@ -147,6 +148,8 @@ double param_decay(const tri_node *n, double otherwise);
 
 const tri_attr *node_attr(const tri_node *n, const char *name); /* null if the row has none */
 bool type_is_float(tri_type t);
+/* The values of an "array" node, as bytes of its type; false if its text does not hold as many. */
+bool array_values(const tri_node *n, void *out);
 
 /* "fc1.matmul (matmul f32[2,3], f32[4,5])", with place before it; for messages. */
 void node_describe(const tri_node *n, struct text *out);

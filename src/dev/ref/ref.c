@@ -30,6 +30,9 @@ const struct dev dev_ref = {
     .describe = describe,
     .allocate = dev_host_allocate,
     .release = dev_host_release,
+    .copy_in = dev_host_copy,
+    .copy_out = dev_host_copy,
+    .copy = dev_host_copy,
     .declines = declines,
     .prepare = prepare,
 };

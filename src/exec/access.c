@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Values by name: outputs, parameters, states, inputs; hashes; files. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/convert.h"
+#include "exec/run.h"
+#include "io/safetensors.h"
+#include "io/sha256.h"
+
+double machine_value(const struct machine *m, const struct run_output *o) {
+    char raw[8];
+    if (!o || !o->memory || o->spec.shape.rank) return NAN;
+    m->dev->copy_out(raw, o->memory, base_spec_bytes(&o->spec));
+    return convert_load(o->spec.type, raw, 0);
+}
+
+double tri_value(const tri_run *run, const char *name) {
+    return run ? machine_value(&run->machine, machine_output(&run->machine, name)) : NAN;
+}
+
+/* A tied parameter has other names. */
+static const struct stored *stored(const tri_run *run, const char *name) {
+    const struct stored *e = store_find(&run->store, name);
+    for (size_t i = 0; !e && i < run->model->n_settings; i++) {
+        const struct graph_setting *s = &run->model->setting[i];
+        if (s->kind == SETTING_TIE && !strcmp(s->pattern, name))
+            e = store_find(&run->store, source_name(s->param->node));
+    }
+    return e;
+}
+
+static tri_status check_bytes(const char *name, const tri_spec *spec, size_t bytes) {
+    char text[SPEC_TEXT];
+    if (bytes == base_spec_bytes(spec)) return TRI_OK;
+    return base_fail(TRI_USAGE, "\"%s\" is %s, %zu bytes; the buffer has %zu", name,
+                     base_spec_text(spec, text), base_spec_bytes(spec), bytes);
+}
+
+tri_status tri_read(const tri_run *run, const char *name, void *data, size_t bytes) {
+    if (!run) return TRI_FAILED;
+    const struct run_output *o = machine_output(&run->machine, name);
+    const struct stored *e = o ? NULL : stored(run, name);
+    if (!o && !e)
+        return base_fail(TRI_USAGE, "there is no output, parameter or state \"%s\"", name);
+    tri_status status = check_bytes(name, o ? &o->spec : &e->spec, bytes);
+    if (status) return status;
+    if (o && !o->memory)
+        return base_fail(TRI_USAGE, "output \"%s\" has no value before the first step", name);
+    run->dev->copy_out(data, o ? o->memory : e->memory, bytes);
+    return TRI_OK;
+}
+
+tri_status tri_write(tri_run *run, const char *name, const void *data, size_t bytes) {
+    if (!run) return TRI_FAILED;
+    const struct stored *e = stored(run, name);
+    if (!e) return base_fail(TRI_USAGE, "there is no parameter or state \"%s\"", name);
+    tri_status status = check_bytes(name, &e->spec, bytes);
+    if (!status) store_write(&run->store, e, data);
+    return status;
+}
+
+tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes) {
+    if (!run) return TRI_FAILED;
+    struct run_input *in = machine_input(&run->machine, input);
+    if (!in) return base_fail(TRI_USAGE, "the network has no input \"%s\"", input);
+    tri_status status = check_bytes(input, &in->spec, bytes);
+    if (!status) memcpy(in->host, data, bytes);
+    return status;
+}
+
+/* ---- hashes ---- */
+
+static bool hash_entry(const tri_run *run, struct sha256 *h, const struct stored *e) {
+    size_t bytes = base_spec_bytes(&e->spec);
+    void *host = malloc(bytes ? bytes : 1);
+    if (!host) return false;
+    store_read(&run->store, e, host);
+    sha256_add(h, host, bytes);
+    free(host);
+    return true;
+}
+
+/* Entries are sorted by name. Parameters are f32 in the store, row-major: hashed as they lie. */
+static bool hash_all(const tri_run *run, bool state, char hex[65]) {
+    struct sha256 h;
+    bool ok = true;
+    sha256_begin(&h);
+    for (size_t i = 0; i < run->store.n && ok; i++)
+        if (state || run->store.entry[i].param) ok = hash_entry(run, &h, &run->store.entry[i]);
+    unsigned char cursor[8];
+    for (int i = 0; i < 8; i++) cursor[i] = (unsigned char)((uint64_t)run->done >> (8 * i));
+    if (state) sha256_add(&h, cursor, sizeof cursor);
+    sha256_end_hex(&h, hex);
+    return ok;
+}
+
+void tri_hash(const tri_run *run, char weights[65], char state[65]) {
+    weights[0] = state[0] = 0;
+    if (!run) return;
+    if (!hash_all(run, false, weights)) weights[0] = 0;
+    if (!hash_all(run, true, state)) state[0] = 0;
+}
+
+/* ---- files ---- */
+
+static bool in_file(const struct stored *e) { return !e->of_optimizer; }
+
+tri_status tri_save(const tri_run *run, const char *path) {
+    if (!run) return TRI_FAILED;
+    struct safetensors_entry *entries = calloc(run->store.n + 1, sizeof *entries);
+    if (!entries) return base_no_memory(path);
+    size_t n = 0;
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < run->store.n && !status; i++) {
+        const struct stored *e = &run->store.entry[i];
+        if (!in_file(e)) continue;
+        void *host = malloc(base_spec_bytes(&e->spec));
+        if (!host) {
+            status = base_no_memory(path);
+            break;
+        }
+        store_read(&run->store, e, host);
+        entries[n++] = (struct safetensors_entry){.name = e->name, .spec = e->spec, .data = host};
+    }
+    if (!status) status = safetensors_write(path, entries, n, NULL, 0);
+    for (size_t i = 0; i < n; i++) free((void *)entries[i].data);
+    free(entries);
+    return status;
+}
+
+static bool known_to_file(const struct safetensors *file, const tri_run *run, const char *name) {
+    if (safetensors_find(file, name)) return true;
+    for (size_t i = 0; i < run->model->n_settings; i++) {
+        const struct graph_setting *s = &run->model->setting[i];
+        if (s->kind == SETTING_TIE && !strcmp(source_name(s->param->node), name) &&
+            safetensors_find(file, s->pattern))
+            return true;
+    }
+    return false;
+}
+
+/* Everything that does not fit, in one message of lines; false if there is anything. */
+static bool check_fit(const struct safetensors *file, const tri_run *run, struct text *wrong) {
+    char a[SPEC_TEXT], b[SPEC_TEXT];
+    for (size_t i = 0; i < run->store.n; i++)
+        if (in_file(&run->store.entry[i]) && !known_to_file(file, run, run->store.entry[i].name))
+            text_add(wrong, "\n  missing: %s %s", run->store.entry[i].name,
+                     base_spec_text(&run->store.entry[i].spec, a));
+    for (size_t i = 0; i < file->n; i++) {
+        const struct safetensors_entry *t = &file->entry[i];
+        const struct stored *e = stored(run, t->name);
+        if (!e)
+            text_add(wrong, "\n  unexpected: %s %s", t->name, base_spec_text(&t->spec, a));
+        else if (!base_shape_equal(&e->spec.shape, &t->spec.shape) ||
+                 type_is_float(e->spec.type) != type_is_float(t->spec.type))
+            text_add(wrong, "\n  of another shape or type: %s is %s, the network has %s", t->name,
+                     base_spec_text(&t->spec, a), base_spec_text(&e->spec, b));
+    }
+    return !wrong->size && !wrong->failed;
+}
+
+static tri_status load_entry(tri_run *run, const struct safetensors_entry *t) {
+    const struct stored *e = stored(run, t->name);
+    void *host = malloc(base_spec_bytes(&e->spec));
+    if (!host) return base_no_memory(t->name);
+    convert(e->spec.type, host, t->spec.type, t->data, (size_t)tri_shape_count(&e->spec.shape));
+    store_write(&run->store, e, host);
+    free(host);
+    return TRI_OK;
+}
+
+tri_status tri_load(tri_run *run, const char *path) {
+    if (!run) return TRI_FAILED;
+    struct safetensors *file;
+    struct text wrong = {0};
+    tri_status status = safetensors_open(path, &file);
+    if (status) return status;
+    if (!check_fit(file, run, &wrong))
+        status = base_fail(TRI_FAILED, "%s does not fit the network:%s", path,
+                           wrong.data ? wrong.data : " out of memory");
+    for (size_t i = 0; i < file->n && !status; i++) status = load_entry(run, &file->entry[i]);
+    text_free(&wrong);
+    safetensors_close(file);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The means of all scalar outputs over a data set, with the run's parameters and operators in
+ * evaluation mode. A last, smaller batch gets a machine of its own, so that every sample counts
+ * once. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/run.h"
+
+struct evaluation {
+    struct machine whole, rest;
+    double *sum; /* by output */
+};
+
+static tri_status make(tri_run *run, struct machine *m, int64_t batch) {
+    if (m->compiled && m->batch == batch) return TRI_OK;
+    machine_free(m);
+    tri_options o = run->options;
+    o.forward = true;
+    o.batch = batch;
+    return machine_make(run->model, &o, run->dev, &run->store, m);
+}
+
+static tri_status run_batch_at(tri_run *run, struct machine *m, tri_data *data, int64_t first) {
+    tri_status status = feed_match(m, data);
+    for (int64_t row = 0; row < m->batch && !status; row++)
+        status = feed_sample(m, data, row, first + row, 0, run->options.seed);
+    if (status) return status;
+    feed_commit(m);
+    run->fault.failed = false;
+    if (!machine_step(m, &run->store, run->options.seed, 0, &run->fault))
+        return base_fail(TRI_FAILED, "evaluation, samples %lld to %lld: %s", (long long)first,
+                         (long long)(first + m->batch - 1), run->fault.text);
+    for (int i = 0; i < m->n_outputs; i++)
+        if (!m->output[i].spec.shape.rank)
+            run->evaluation->sum[i] += machine_value(m, &m->output[i]) * (double)m->batch;
+    return TRI_OK;
+}
+
+static tri_status evaluate(tri_run *run, tri_data *data) {
+    struct evaluation *e = run->evaluation;
+    int64_t size = tri_data_size(data), batch = run->machine.batch, first = 0;
+    if (batch > size) batch = size;
+    tri_status status = make(run, &e->whole, batch);
+    if (status) return status;
+    free(e->sum);
+    e->sum = calloc((size_t)e->whole.n_outputs + 1, sizeof *e->sum);
+    if (!e->sum) return base_no_memory("an evaluation");
+    for (; first + batch <= size && !status; first += batch)
+        status = run_batch_at(run, &e->whole, data, first);
+    if (first < size && !status) {
+        status = make(run, &e->rest, size - first);
+        if (!status) status = run_batch_at(run, &e->rest, data, first);
+    }
+    for (int i = 0; i < e->whole.n_outputs && !status; i++)
+        e->whole.output[i].result = e->sum[i] / (double)size;
+    return status;
+}
+
+tri_status tri_evaluate(tri_run *run, tri_data *data) {
+    if (!run || !data) return TRI_FAILED;
+    if (!run->evaluation) run->evaluation = calloc(1, sizeof *run->evaluation);
+    if (!run->evaluation) return base_no_memory("an evaluation");
+    return evaluate(run, data);
+}
+
+double tri_result(const tri_run *run, const char *name) {
+    const struct run_output *o =
+        run && run->evaluation ? machine_output(&run->evaluation->whole, name) : NULL;
+    return o && !o->spec.shape.rank ? o->result : NAN;
+}
+
+void evaluation_free(struct evaluation *e) {
+    if (!e) return;
+    machine_free(&e->whole);
+    machine_free(&e->rest);
+    free(e->sum);
+    free(e);
+}

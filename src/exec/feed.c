@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Data into inputs: fields are matched by name, samples are checked as they come. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/convert.h"
+#include "data/data.h"
+#include "exec/run.h"
+
+/* One sample of an input has the batch's shape without its first dimension. */
+static tri_spec sample_spec(const tri_spec *batch) {
+    tri_spec one = {batch->type, {batch->shape.rank - 1, {0}}};
+    for (int i = 0; i < one.shape.rank; i++) one.shape.dim[i] = batch->shape.dim[i + 1];
+    return one;
+}
+
+static tri_status match(struct run_input *in, const tri_data *data, const tri_field *fields,
+                        int n) {
+    char a[SPEC_TEXT], b[SPEC_TEXT];
+    struct text names = {0};
+    tri_spec want = sample_spec(&in->spec);
+    tri_status status = TRI_OK;
+    for (in->field = 0; in->field < n && strcmp(fields[in->field].name, in->name); in->field++)
+        text_add(&names, "%s%s", in->field ? ", " : "", fields[in->field].name);
+    if (in->field == n) {
+        status = base_fail(TRI_USAGE, "the network wants \"%s\" %s, which data %s does not have; it "
+                           "has: %s", in->name, base_spec_text(&want, a), data->name,
+                           names.data ? names.data : "nothing");
+    } else {
+        tri_spec have = {fields[in->field].type, fields[in->field].shape};
+        if (have.type != want.type || !base_shape_equal(&have.shape, &want.shape))
+            status = base_fail(TRI_USAGE, "the network wants \"%s\" %s a sample, but data %s has %s",
+                               in->name, base_spec_text(&want, a), data->name,
+                               base_spec_text(&have, b));
+    }
+    text_free(&names);
+    return status;
+}
+
+tri_status feed_match(struct machine *m, const tri_data *data) {
+    const tri_field *fields;
+    int n = tri_data_fields(data, &fields);
+    tri_status status = TRI_OK;
+    for (int i = 0; i < m->n_inputs && !status; i++) status = match(&m->input[i], data, fields, n);
+    return status;
+}
+
+#define IGNORED (-100) /* the label of a place that does not count */
+
+static tri_status check_row(const struct run_input *in, const char *row, const tri_data *data,
+                            int64_t index) {
+    if (in->below <= 0 || type_is_float(in->spec.type)) return TRI_OK;
+    size_t n = in->sample_bytes / tri_type_size(in->spec.type);
+    for (size_t i = 0; i < n; i++) {
+        double v = convert_load(in->spec.type, row, i);
+        if ((v >= 0 && v < (double)in->below) || v == IGNORED) continue;
+        return base_fail(TRI_FAILED, "data %s, sample %lld: \"%s\" is %.0f, but the network takes 0 "
+                         "to %lld", data->name, (long long)index, in->name, v,
+                         (long long)in->below - 1);
+    }
+    return TRI_OK;
+}
+
+tri_status feed_sample(struct machine *m, tri_data *data, int64_t row, int64_t index,
+                       int64_t epoch, uint64_t seed) {
+    const tri_field *fields;
+    int n = tri_data_fields(data, &fields);
+    void *out[TRI_MAX_FIELDS] = {NULL};
+    char *spare[TRI_MAX_FIELDS] = {NULL}; /* for fields that the network does not take */
+    tri_status status = TRI_OK;
+    for (int i = 0; i < m->n_inputs; i++) {
+        struct run_input *in = &m->input[i];
+        out[in->field] = in->host + (size_t)row * in->sample_bytes;
+    }
+    for (int i = 0; i < n && !status; i++) {
+        if (out[i]) continue;
+        tri_spec spec = {fields[i].type, fields[i].shape};
+        out[i] = spare[i] = malloc(base_spec_bytes(&spec));
+        if (!out[i]) status = base_no_memory("a sample");
+    }
+    if (!status) status = tri_data_get(data, index, epoch, seed, out);
+    for (int i = 0; i < m->n_inputs && !status; i++)
+        status = check_row(&m->input[i], out[m->input[i].field], data, index);
+    for (int i = 0; i < n; i++) free(spare[i]);
+    return status;
+}
+
+void feed_commit(struct machine *m) {
+    for (int i = 0; i < m->n_inputs; i++) {
+        struct run_input *in = &m->input[i];
+        if (in->host != in->memory)
+            m->dev->copy_in(in->memory, in->host, base_spec_bytes(&in->spec));
+    }
+}
+
+/* The inputs of a graph as the fields of synthetic data. */
+tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t seed) {
+    tri_field fields[TRI_MAX_FIELDS];
+    int64_t below[TRI_MAX_FIELDS];
+    int n = 0;
+    for (size_t i = 0; g && i < g->n_nodes; i++) {
+        const tri_node *node = g->node[i];
+        if (!node_is(node, "input")) continue;
+        if (n == TRI_MAX_FIELDS) {
+            base_fail(TRI_USAGE, "the network has more than %d inputs", TRI_MAX_FIELDS);
+            return NULL;
+        }
+        tri_spec one = sample_spec(&node->out->spec);
+        fields[n] = (tri_field){source_name(node), one.type, one.shape};
+        below[n++] = tri_attr_int(node, "below");
+    }
+    return data_synthetic(fields, below, n, size, seed);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening a run, stepping, closing. */
+#include "exec/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/data.h"
+
+tri_status run_fail(tri_run *run, tri_status status) {
+    if (run->status || !status) return run->status;
+    run->status = status;
+    run->message = strdup(tri_message());
+    return status;
+}
+
+/* ---- opening ---- */
+
+static tri_status check_options(const tri_options *o) {
+    const struct {
+        const char *what;
+        int64_t value;
+    } counts[] = {{"batch", o->batch}, {"steps", o->steps}, {"epochs", o->epochs}};
+    for (size_t i = 0; i < COUNT(counts); i++)
+        if (counts[i].value < 0)
+            return base_fail(TRI_USAGE, "%s is %lld; it must be at least 1 (0: the default)",
+                             counts[i].what, (long long)counts[i].value);
+    if (o->steps && o->epochs)
+        return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
+                         (long long)o->steps, (long long)o->epochs);
+    return TRI_OK;
+}
+
+static tri_status find_device(tri_run *run) {
+    struct text names = {0};
+    const char *name = run->options.device;
+    run->dev = name ? dev_find(name) : dev_at(0);
+    for (int i = 0; dev_at(i); i++) text_add(&names, "%s%s", i ? ", " : "", dev_at(i)->name);
+    tri_status status = TRI_OK;
+    if (!run->dev)
+        status = base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", name,
+                           names.data ? names.data : "");
+    text_free(&names);
+    return !status && run->dev->open ? run->dev->open() : status;
+}
+
+/* Data is needed to train; a forward run may be fed by hand. */
+static tri_status open_data(tri_run *run) {
+    const tri_options *o = &run->options;
+    struct machine *m = &run->machine;
+    run->data = o->source;
+    if (!run->data && o->forward) return TRI_OK;
+    if (!run->data) run->data = tri_data_open(o->data ? o->data : "synthetic", run->model, o->seed);
+    if (!run->data) return TRI_FAILED;
+    tri_status status = feed_match(m, run->data);
+    if (status) return status;
+    run->sampler = (struct sampler){tri_data_size(run->data), m->batch, o->seed, !o->no_shuffle};
+    if (run->data->sequential && !o->no_shuffle)
+        return base_fail(TRI_USAGE, "data %s comes in an order of its own and cannot be shuffled; "
+                         "--shuffle off (tri_options.no_shuffle)", run->data->name);
+    int64_t steps;
+    status = sampler_steps(&run->sampler, &steps);
+    run->total = o->steps ? o->steps : steps * (o->epochs ? o->epochs : 1);
+    return status;
+}
+
+static tri_status open_run(tri_run *run) {
+    tri_options *o = &run->options;
+    tri_status status = tri_graph_status(run->model);
+    if (!status) status = check_options(o);
+    if (!status) status = find_device(run);
+    if (!status) status = optimizer_check(&o->optimizer);
+    if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
+    if (!status) status = machine_make(run->model, o, run->dev, &run->store, &run->machine);
+    if (!status) status = open_data(run);
+    if (!status && o->load) status = tri_load(run, o->load);
+    if (!status && o->save && !(run->save = strdup(o->save))) status = base_no_memory("a name");
+    return status;
+}
+
+static void free_run(tri_run *run) {
+    evaluation_free(run->evaluation);
+    machine_free(&run->machine);
+    store_free(&run->store);
+    tri_data_free(run->data);
+    tri_graph_free(run->model);
+    free(run->message);
+    free(run->save);
+    free(run);
+}
+
+tri_run *tri_open(tri_graph *g, const tri_options *o) {
+    if (!g) return NULL;
+    tri_run *run = calloc(1, sizeof *run);
+    if (!run) {
+        tri_graph_free(g);
+        base_no_memory("a run");
+        return NULL;
+    }
+    run->model = g;
+    run->options = o ? *o : tri_options_default();
+    if (open_run(run)) {
+        if (!run->data) run->data = run->options.source;
+        free_run(run);
+        return NULL;
+    }
+    return run;
+}
+
+/* ---- stepping ---- */
+
+static tri_status fetch(tri_run *run) {
+    tri_status status = TRI_OK;
+    for (int64_t row = 0; row < run->machine.batch && !status; row++) {
+        int64_t index;
+        sampler_at(&run->sampler, run->done, row, &index, &run->epoch);
+        status = feed_sample(&run->machine, run->data, row, index, run->epoch, run->options.seed);
+    }
+    feed_commit(&run->machine);
+    return status;
+}
+
+void tri_set_scalar(tri_run *run, const char *name, double value) {
+    for (int i = 0; run && i < run->machine.n_scalars; i++)
+        if (!strcmp(run->machine.scalar[i].name, name))
+            run->machine.scalar[i].value = (float)value;
+}
+
+static tri_status run_machine(tri_run *run) {
+    int64_t number = run->done + 1;
+    run->fault.failed = false;
+    if (machine_step(&run->machine, &run->store, run->options.seed, number, &run->fault))
+        return TRI_OK;
+    return base_fail(TRI_FAILED, "step %lld: %s", (long long)number, run->fault.text);
+}
+
+bool tri_step(tri_run *run) {
+    if (!run || run->status || run->done >= run->total) return false;
+    run->rate =
+        schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
+    tri_set_scalar(run, "lr", run->rate);
+    tri_set_scalar(run, "step", (double)(run->done + 1));
+    tri_status status = fetch(run);
+    if (!status) status = run_machine(run);
+    if (run_fail(run, status)) return false;
+    run->done++;
+    return true;
+}
+
+tri_status tri_forward(tri_run *run) {
+    if (!run) return TRI_FAILED;
+    if (run->status) return base_fail(run->status, "%s", run->message ? run->message : "");
+    feed_commit(&run->machine);
+    return run_machine(run);
+}
+
+tri_status tri_close(tri_run *run) {
+    if (!run) {
+        fprintf(stderr, "trireme: %s\n", tri_message());
+        return TRI_FAILED;
+    }
+    if (!run->status && run->save) run_fail(run, tri_save(run, run->save));
+    tri_status status = run->status;
+    if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");
+    free_run(run);
+    return status;
+}
+
+/* ---- looking ---- */
+
+tri_status tri_run_status(const tri_run *run) {
+    if (!run) return TRI_FAILED;
+    return run->status ? base_fail(run->status, "%s", run->message ? run->message : "") : TRI_OK;
+}
+
+int64_t tri_step_number(const tri_run *run) { return run ? run->done : 0; }
+int64_t tri_step_total(const tri_run *run) { return run ? run->total : 0; }
+int64_t tri_epoch(const tri_run *run) { return run ? run->epoch : 0; }
+
+int run_output_count(const tri_run *run) { return run->machine.n_outputs; }
+const char *run_output_name(const tri_run *run, int i) { return run->machine.output[i].name; }
+bool run_output_is_metric(const tri_run *run, int i) { return run->machine.output[i].metric; }
+bool run_output_is_scalar(const tri_run *run, int i) {
+    return run->machine.output[i].spec.shape.rank == 0;
+}
+int64_t run_lanes(const tri_run *run) { return run->machine.lanes; }
+int64_t run_batch(const tri_run *run) { return run->machine.batch; }
+double run_lr(const tri_run *run) { return run->rate; }
+
+int64_t run_parameter_elements(const tri_run *run) {
+    int64_t n = 0;
+    for (size_t i = 0; i < run->store.n; i++)
+        if (run->store.entry[i].param) n += tri_shape_count(&run->store.entry[i].spec.shape);
+    return n;
+}
+
+void run_device_text(const tri_run *run, char *text, size_t bytes) {
+    char what[128];
+    run->dev->describe(what, sizeof what);
+    snprintf(text, bytes, "%s (%s)", run->dev->name, what);
+}

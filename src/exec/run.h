@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A run: the compiled phases of a step, the store, the data, and where the run stands. */
+#ifndef EXEC_RUN_H
+#define EXEC_RUN_H
+
+#include "data/sampler.h"
+#include "exec/program.h"
+#include "exec/store.h"
+#include "exec/tree.h"
+#include "plan/passes.h"
+#include "train/train.h"
+
+/* An input of the network: the whole batch lies in one piece, and lanes take their rows of it. */
+struct run_input {
+    const char *name;
+    tri_spec spec;
+    size_t sample_bytes;
+    int64_t below;
+    int field;    /* of the data; -1: none */
+    void *memory; /* in the device's space */
+    char *host;   /* where the data is written; the same memory if the space is the host's */
+};
+
+struct run_output {
+    const char *name;
+    tri_spec spec;
+    bool metric;
+    void *memory;             /* where it lies after a step, in the device's space */
+    void *owned;              /* of outputs put together from lanes: their own memory, else null */
+    const tri_tensor *tensor; /* in the step's graph; null if owned */
+    double result;            /* of the last evaluation */
+};
+
+struct run_scalar {
+    const char *name;
+    float value;
+    void *memory;
+};
+
+/* A set of programs over one store: the training step, or one batch size of an evaluation. */
+struct machine {
+    const struct dev *dev;
+    tri_graph *whole;
+    int64_t lanes, batch;
+    struct compilation compilation;
+    bool compiled;
+    struct program pre, step, count[2], lane[2];
+    struct tree tree[2];         /* of count, of lane */
+    void *arena;
+    size_t arena_bytes;
+    char *carried;               /* results of pre, for lane and step */
+    size_t carried_bytes;
+    struct run_input *input;
+    int n_inputs;
+    struct run_output *output;
+    int n_outputs;
+    struct run_scalar *scalar;
+    int n_scalars;
+    void *scalars;
+};
+
+struct evaluation; /* see evaluate.c */
+
+struct tri_run {
+    tri_status status;
+    char *message; /* of the first failure */
+    tri_graph *model;
+    tri_options options; /* its texts are not kept, but for these */
+    char *save;
+    const struct dev *dev;
+    struct schedule schedule;
+    struct store store;
+    struct machine machine;
+    tri_data *data;
+    struct sampler sampler;
+    int64_t done, total;
+    double rate; /* the learning rate of the last step */
+    int64_t epoch;
+    struct tri_fault fault;
+    struct evaluation *evaluation;
+};
+
+/* Remembers the first failure, from tri_message(); returns the run's status. */
+tri_status run_fail(tri_run *run, tri_status status);
+
+/* Compiles `model` for the options over a store that may yet have to be made (store->n == 0). */
+tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev *dev,
+                        struct store *store, struct machine *m);
+void machine_free(struct machine *m);
+/* One step on what lies in the inputs; false: see the fault. updates: apply them. */
+bool machine_step(struct machine *m, const struct store *store, uint64_t seed, int64_t step,
+                  struct tri_fault *fault);
+struct run_output *machine_output(const struct machine *m, const char *name);
+struct run_input *machine_input(const struct machine *m, const char *name);
+double machine_value(const struct machine *m, const struct run_output *o);
+
+/* Matches the fields of the data to the inputs. */
+tri_status feed_match(struct machine *m, const tri_data *data);
+/* Reads sample `index` into row `row` of every input, checks it. */
+tri_status feed_sample(struct machine *m, tri_data *data, int64_t row, int64_t index,
+                       int64_t epoch, uint64_t seed);
+void feed_commit(struct machine *m); /* what was written becomes visible to the device */
+
+void evaluation_free(struct evaluation *e);
+
+/* For progress lines and the like. */
+int run_output_count(const tri_run *run);
+const char *run_output_name(const tri_run *run, int i);
+bool run_output_is_metric(const tri_run *run, int i);
+bool run_output_is_scalar(const tri_run *run, int i);
+int64_t run_lanes(const tri_run *run);
+int64_t run_batch(const tri_run *run);
+int64_t run_parameter_elements(const tri_run *run);
+void run_device_text(const tri_run *run, char *text, size_t bytes);
+double run_lr(const tri_run *run);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What lives from step to step: parameters, running statistics, optimizer state; sorted by name. */
+#ifndef EXEC_STORE_H
+#define EXEC_STORE_H
+
+#include "dev/dev.h"
+
+struct stored {
+    const char *name; /* in the graph's arena */
+    tri_spec spec;
+    bool param;
+    bool of_optimizer; /* no part of a model's file */
+    const char *init;
+    void *memory; /* in the device's space, within the store's block */
+};
+
+struct store {
+    const struct dev *dev;
+    struct stored *entry;
+    size_t n;
+    void *block;
+    size_t bytes;
+};
+
+/* The params and states of g, drawn from the seed. g must live as long as the store. */
+tri_status store_make(const tri_graph *g, const struct dev *dev, uint64_t seed, struct store *out);
+struct stored *store_find(const struct store *s, const char *name);
+void store_free(struct store *s);
+
+/* Copies between the caller's memory and an entry. */
+void store_read(const struct store *s, const struct stored *e, void *host);
+void store_write(const struct store *s, const struct stored *e, const void *host);
+
+#endif

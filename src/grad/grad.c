@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reverse mode on the logical graph: the backward pass is more graph, nothing special. What each
+ * operator's gradient is stands in its row. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+#include "ops/op.h"
+
+void tri_grad_none(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    (void)n, (void)dy, (void)dx;
+}
+
+void tri_grad_refused(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    (void)dy, (void)dx;
+    tri_op_error(n, "operator %s has no derivative here: second derivatives are given for "
+                    "elementwise operators, matmul, reductions, softmax and convolution",
+                 n->entry->op->name);
+}
+
+struct reverse {
+    tri_graph *g;
+    size_t n_nodes;    /* when the pass began; later nodes are its own */
+    bool *needed;      /* by node: its outputs depend on wrt, and y on them */
+    tri_tensor **dy;   /* by tensor id: the derivative gathered so far */
+};
+
+/* Marks what lies between wrt and y: forward from wrt, then backward from y. */
+static void mark(struct reverse *r, const tri_tensor *y, tri_tensor *const *wrt, int n) {
+    bool *leads_to_y = r->needed + r->n_nodes;
+    for (int i = 0; i < n; i++) r->needed[wrt[i]->node->id] = true;
+    for (size_t i = 0; i < r->n_nodes; i++)
+        for (int k = 0; k < r->g->node[i]->n_in; k++)
+            if (r->needed[r->g->node[i]->in[k]->node->id] &&
+                type_is_float(r->g->node[i]->in[k]->spec.type))
+                r->needed[i] = true;
+    leads_to_y[y->node->id] = true;
+    for (size_t i = r->n_nodes; i-- > 0;)
+        for (int k = 0; leads_to_y[i] && k < r->g->node[i]->n_in; k++)
+            leads_to_y[r->g->node[i]->in[k]->node->id] = true;
+    for (size_t i = 0; i < r->n_nodes; i++) r->needed[i] = r->needed[i] && leads_to_y[i];
+}
+
+/* Contributions are added in the order in which the reverse walk meets them: a fixed one. */
+static void contribute(struct reverse *r, const tri_tensor *t, tri_tensor *d) {
+    tri_tensor **sum = &r->dy[t->id];
+    CHECK(r->g->status || base_shape_equal(&d->spec.shape, &t->spec.shape));
+    *sum = *sum ? tri_add(*sum, d) : d;
+}
+
+/* New nodes are named after the forward node, "grad.fc1.matmul.mul", and stand at its line. */
+static void enter(tri_graph *g, const tri_node *n) {
+    g->scope.size = 0;
+    g->file = n->file ? n->file : "";
+    g->line = n->line;
+    tri_push(g, "grad.%s", n->name);
+}
+
+static void reverse_node(struct reverse *r, const tri_node *n) {
+    bool flows = false;
+    for (int i = 0; i < n->n_out; i++) flows |= r->dy[n->out[i].id] != NULL;
+    if (!flows || !n->n_in) return;
+    tri_tensor *dy[TRI_MAX_OUTPUTS], **dx = calloc((size_t)n->n_in, sizeof *dx);
+    if (!dx) {
+        graph_fail(r->g, TRI_FAILED, "out of memory for gradients");
+        return;
+    }
+    for (int i = 0; i < n->n_out; i++) dy[i] = r->dy[n->out[i].id];
+    enter(r->g, n);
+    n->entry->op->gradient(n, dy, dx);
+    for (int i = 0; i < n->n_in; i++)
+        if (dx[i] && r->needed[n->in[i]->node->id] && type_is_float(n->in[i]->spec.type))
+            contribute(r, n->in[i], dx[i]);
+    free(dx);
+}
+
+static bool check(tri_tensor *y, tri_tensor *const *wrt, int n) {
+    tri_graph *g = tri_graph_of(y);
+    if (!g) return false;
+    if (!g->status && (y->spec.shape.rank || !type_is_float(y->spec.type)))
+        graph_fail(g, TRI_USAGE, "tri_grad: %s must be one floating-point number; reduce it first",
+                   y->node->name);
+    for (int i = 0; i < n && !g->status; i++)
+        if (!wrt[i] || wrt[i]->node->graph != g)
+            graph_fail(g, TRI_USAGE, "tri_grad: tensor %d is null or of another graph", i);
+    return !g->status;
+}
+
+static void run(struct reverse *r, tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out) {
+    mark(r, y, wrt, n);
+    enter(r->g, y->node);
+    r->dy[y->id] = tri_constant(r->g, 1, y->spec.type);
+    for (size_t i = r->n_nodes; i-- > 0 && !r->g->status;)
+        if (r->needed[i]) reverse_node(r, r->g->node[i]);
+    for (int i = 0; i < n; i++) {
+        tri_tensor *d = r->g->status ? r->g->poison : r->dy[wrt[i]->id];
+        out[i] = d ? d : op_zeros_like(wrt[i]);
+    }
+}
+
+void tri_grad(tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out) {
+    tri_graph *g = tri_graph_of(y);
+    for (int i = 0; i < n; i++) out[i] = g ? g->poison : NULL;
+    if (!check(y, wrt, n)) return;
+    struct reverse r = {.g = g, .n_nodes = g->n_nodes};
+    if (!g->forward_nodes) g->forward_nodes = g->n_nodes;
+    r.needed = calloc(2 * r.n_nodes, sizeof *r.needed);
+    r.dy = calloc((size_t)g->n_tensors, sizeof(tri_tensor *));
+    struct text scope = g->scope;
+    const char *file = g->file;
+    int line = g->line;
+    g->scope = (struct text){0};
+    if (r.needed && r.dy)
+        run(&r, y, wrt, n, out);
+    else
+        graph_fail(g, TRI_FAILED, "out of memory for gradients");
+    text_free(&g->scope);
+    g->scope = scope;
+    g->file = file;
+    g->line = line;
+    free(r.needed);
+    free(r.dy);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The textual form of a graph, read. Statements, one a line; # begins a comment:
+ *
+ *     graph {batch=64}
+ *     %x = input() {name="x", type=f32, shape=[64,2]}
+ *     %w = param() {name="fc.weight", shape=[1,2], init="normal(0,0.1)"}
+ *     %y = matmul(%x, %w) {trans_b=1} : f32[64,1] @ "fc.matmul"
+ *     loss "loss" %l         metric "top1" %m       output "logits" %y
+ *     assign %w %v if %c     freeze "layer1.*"      lr "fc.*" 0.1
+ *     decay "*.bias" 0       tie "other.weight" %w
+ *
+ * Types after the colon and the name after @ may be left out; types that are there are checked. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+struct named {
+    char *name;
+    tri_tensor *tensor;
+};
+
+struct parser {
+    const char *p, *end;
+    const char *file;
+    int line;
+    tri_graph *g;
+    struct named *named;
+    size_t n_named, named_capacity;
+    char word[256]; /* the last word or string read */
+};
+
+#define FAIL(s, ...) (fail_at(s, __VA_ARGS__), false)
+
+static void fail_at(struct parser *s, const char *fmt, ...) TRI_PRINTF(2, 3);
+static void fail_at(struct parser *s, const char *fmt, ...) {
+    char what[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    graph_fail(s->g, TRI_USAGE, "%s:%d: %s", s->file, s->line, what);
+}
+
+/* ---- tokens ---- */
+
+static void blanks(struct parser *s) {
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\r')) s->p++;
+    if (s->p < s->end && *s->p == '#')
+        while (s->p < s->end && *s->p != '\n') s->p++;
+}
+
+static bool at_end_of_line(struct parser *s) {
+    blanks(s);
+    return s->p == s->end || *s->p == '\n';
+}
+
+static bool take(struct parser *s, char c) {
+    blanks(s);
+    if (s->p == s->end || *s->p != c) return false;
+    s->p++;
+    return true;
+}
+
+static bool need(struct parser *s, char c) {
+    if (take(s, c)) return true;
+    if (at_end_of_line(s)) return FAIL(s, "expected '%c' before the end of the line", c);
+    return FAIL(s, "expected '%c', found '%c'", c, isprint((unsigned char)*s->p) ? *s->p : '?');
+}
+
+static bool word_char(char c) {
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '-' || c == '+';
+}
+
+/* A word of letters, digits and . _ - + (so numbers too). */
+static bool word(struct parser *s, const char *what) {
+    size_t n = 0;
+    blanks(s);
+    while (s->p < s->end && word_char(*s->p) && n + 1 < sizeof s->word) s->word[n++] = *s->p++;
+    s->word[n] = 0;
+    return n || FAIL(s, "expected %s", what);
+}
+
+/* A string between quotes, into the arena. */
+static const char *quoted(struct parser *s, const char *what) {
+    blanks(s);
+    if (!take(s, '"')) {
+        fail_at(s, "expected %s between double quotes", what);
+        return NULL;
+    }
+    const char *newline = memchr(s->p, '\n', (size_t)(s->end - s->p));
+    char *copy = arena_alloc(&s->g->arena, (size_t)((newline ? newline : s->end) - s->p) + 1);
+    char *q = copy;
+    if (!copy) return NULL;
+    while (s->p < s->end && *s->p != '"' && *s->p != '\n') {
+        if (*s->p == '\\' && s->p + 1 < s->end) s->p++;
+        *q++ = *s->p++;
+    }
+    *q = 0;
+    return need(s, '"') ? copy : NULL;
+}
+
+static bool integer(struct parser *s, int64_t *value) {
+    char *end;
+    if (!word(s, "a whole number")) return false;
+    errno = 0;
+    *value = strtoll(s->word, &end, 10);
+    return (!*end && !errno) || FAIL(s, "\"%s\" is not a whole number", s->word);
+}
+
+static bool number(struct parser *s, double *value) {
+    char *end;
+    if (!word(s, "a number")) return false;
+    *value = strtod(s->word, &end);
+    return !*end || FAIL(s, "\"%s\" is not a number", s->word);
+}
+
+static bool list(struct parser *s, tri_shape *out) {
+    *out = (tri_shape){0};
+    if (!need(s, '[')) return false;
+    if (take(s, ']')) return true;
+    do {
+        if (out->rank == TRI_MAX_RANK)
+            return FAIL(s, "a list has at most %d numbers", TRI_MAX_RANK);
+        if (!integer(s, &out->dim[out->rank++])) return false;
+    } while (take(s, ','));
+    return need(s, ']');
+}
+
+static bool type(struct parser *s, int64_t *out) {
+    if (!word(s, "a type")) return false;
+    for (int t = TRI_F32; t <= TRI_BOOL; t++)
+        if (!strcmp(s->word, tri_type_name((tri_type)t))) {
+            *out = t;
+            return true;
+        }
+    return FAIL(s, "\"%s\" is not a type (f32, bf16, f16, i32, i64, u8, bool)", s->word);
+}
+
+/* ---- tensors by name ---- */
+
+static struct named *find(struct parser *s, const char *name) {
+    for (size_t i = s->n_named; i-- > 0;)
+        if (!strcmp(s->named[i].name, name)) return &s->named[i];
+    return NULL;
+}
+
+static tri_tensor *tensor(struct parser *s) {
+    if (!need(s, '%') || !word(s, "a tensor's name")) return NULL;
+    struct named *found = find(s, s->word);
+    if (!found) fail_at(s, "%%%s is not defined above", s->word);
+    return found ? found->tensor : NULL;
+}
+
+/* ---- statements ---- */
+
+struct node_text {
+    char *result[TRI_MAX_OUTPUTS];
+    int n_results;
+    const struct op_entry *entry;
+    tri_tensor **in;
+    size_t n_in, in_capacity;
+    tri_attr attr[MAX_ATTRS];
+    bool given[MAX_ATTRS];
+    tri_spec spec[TRI_MAX_OUTPUTS];
+    int n_specs;
+    const char *name;
+};
+
+static bool attribute(struct parser *s, struct node_text *t) {
+    if (!word(s, "an attribute's name")) return false;
+    int i = 0;
+    while (i < t->entry->n_attrs && strcmp(t->entry->attr[i].name, s->word)) i++;
+    if (i == t->entry->n_attrs)
+        return FAIL(s, "operator %s has no attribute %s; it has: %s", t->entry->op->name, s->word,
+                    t->entry->op->attributes ? t->entry->op->attributes : "none");
+    if (t->given[i]) return FAIL(s, "attribute %s is given twice", s->word);
+    t->given[i] = true;
+    if (!need(s, '=')) return false;
+    tri_attr *a = &t->attr[i];
+    switch (t->entry->attr[i].kind) {
+    case ATTR_INT: return integer(s, &a->i);
+    case ATTR_FLOAT: return number(s, &a->f);
+    case ATTR_INTS:
+    case ATTR_SHAPE: return list(s, &a->list);
+    case ATTR_TEXT: return (a->text = quoted(s, "a text")) != NULL;
+    case ATTR_TYPE: return type(s, &a->i);
+    }
+    return false;
+}
+
+static bool attributes(struct parser *s, struct node_text *t) {
+    for (int i = 0; i < t->entry->n_attrs; i++) t->attr[i] = t->entry->attr[i].value;
+    if (take(s, '{') && !take(s, '}')) {
+        do {
+            if (!attribute(s, t)) return false;
+        } while (take(s, ','));
+        if (!need(s, '}')) return false;
+    }
+    for (int i = 0; i < t->entry->n_attrs; i++)
+        if (!t->given[i] && !t->entry->attr[i].has_default)
+            return FAIL(s, "operator %s: attribute %s must be given", t->entry->op->name,
+                        t->entry->attr[i].name);
+    return true;
+}
+
+static bool inputs(struct parser *s, struct node_text *t) {
+    if (!need(s, '(')) return false;
+    if (take(s, ')')) return true;
+    do {
+        if (!ARRAY_GROW(t->in, t->n_in, t->in_capacity)) return FAIL(s, "out of memory");
+        if (!(t->in[t->n_in++] = tensor(s))) return false;
+    } while (take(s, ','));
+    return need(s, ')');
+}
+
+static bool specs(struct parser *s, struct node_text *t) {
+    if (!take(s, ':')) return true;
+    do {
+        int64_t number_of_type;
+        if (t->n_specs == TRI_MAX_OUTPUTS) return FAIL(s, "too many types");
+        tri_spec *spec = &t->spec[t->n_specs++];
+        if (!type(s, &number_of_type) || !list(s, &spec->shape)) return false;
+        spec->type = (tri_type)number_of_type;
+    } while (take(s, ','));
+    return true;
+}
+
+static bool results(struct parser *s, struct node_text *t) {
+    do {
+        if (!need(s, '%') || !word(s, "a tensor's name")) return false;
+        if (t->n_results == TRI_MAX_OUTPUTS) return FAIL(s, "too many results");
+        if (find(s, s->word)) return FAIL(s, "%%%s is defined twice", s->word);
+        if (!(t->result[t->n_results++] = arena_copy(&s->g->arena, s->word))) return false;
+    } while (take(s, ','));
+    return need(s, '=');
+}
+
+static bool check_specs(struct parser *s, const struct node_text *t, const tri_node *n) {
+    char a[SPEC_TEXT], b[SPEC_TEXT];
+    if (t->n_results != n->n_out)
+        return FAIL(s, "operator %s gives %d results, not %d", t->entry->op->name, n->n_out,
+                    t->n_results);
+    if (t->n_specs && t->n_specs != n->n_out)
+        return FAIL(s, "there are %d types for %d results", t->n_specs, n->n_out);
+    for (int i = 0; i < t->n_specs; i++)
+        if (t->spec[i].type != n->out[i].spec.type ||
+            !base_shape_equal(&t->spec[i].shape, &n->out[i].spec.shape))
+            return FAIL(s, "%%%s is said to be %s, but is %s", t->result[i],
+                        base_spec_text(&t->spec[i], a), base_spec_text(&n->out[i].spec, b));
+    return true;
+}
+
+static bool node_body(struct parser *s, struct node_text *t) {
+    if (!results(s, t) || !word(s, "an operator's name")) return false;
+    if (!(t->entry = registry_find(s->word))) return FAIL(s, "there is no operator %s", s->word);
+    if (!inputs(s, t) || !attributes(s, t) || !specs(s, t)) return false;
+    if (take(s, '@') && !(t->name = quoted(s, "a node's name"))) return false;
+    s->g->line = s->line;
+    tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
+    if (s->g->status || !check_specs(s, t, n)) return false;
+    for (int i = 0; i < n->n_out; i++) {
+        if (!ARRAY_GROW(s->named, s->n_named, s->named_capacity)) return FAIL(s, "out of memory");
+        s->named[s->n_named++] = (struct named){t->result[i], &n->out[i]};
+    }
+    return true;
+}
+
+static bool node(struct parser *s) {
+    struct node_text t = {0};
+    bool ok = node_body(s, &t);
+    free(t.in);
+    return ok;
+}
+
+static bool header(struct parser *s) {
+    if (!need(s, '{')) return false;
+    do {
+        int64_t value;
+        if (!word(s, "batch or lanes")) return false;
+        bool batch = !strcmp(s->word, "batch");
+        if (!batch && strcmp(s->word, "lanes"))
+            return FAIL(s, "\"%s\" is neither batch nor lanes", s->word);
+        if (!need(s, '=') || !integer(s, &value)) return false;
+        if (value < 1 || value > INT32_MAX) return FAIL(s, "%s must be at least 1", s->word);
+        *(batch ? &s->g->batch : &s->g->lanes) = value;
+    } while (take(s, ','));
+    return need(s, '}');
+}
+
+static bool output(struct parser *s, bool loss, bool metric) {
+    const char *name = quoted(s, "a name");
+    tri_tensor *t = name ? tensor(s) : NULL;
+    if (!t) return false;
+    if (loss)
+        tri_loss(t);
+    else if (metric)
+        tri_metric(t, name);
+    else
+        tri_output(t, name);
+    return !s->g->status;
+}
+
+static bool read_loss(struct parser *s) { return output(s, true, false); }
+static bool read_metric(struct parser *s) { return output(s, false, true); }
+static bool read_output(struct parser *s) { return output(s, false, false); }
+
+static bool read_assign(struct parser *s) {
+    tri_tensor *target = tensor(s), *value = target ? tensor(s) : NULL, *condition = NULL;
+    if (!value) return false;
+    if (!at_end_of_line(s)) {
+        if (!word(s, "\"if\" or the end of the line")) return false;
+        if (strcmp(s->word, "if")) return FAIL(s, "expected \"if\", found \"%s\"", s->word);
+        if (!(condition = tensor(s))) return false;
+    }
+    tri_assign_if(target, value, condition);
+    return !s->g->status;
+}
+
+static bool setting(struct parser *s, enum setting_kind kind) {
+    struct graph_setting set = {.kind = kind, .value = 1};
+    if (!(set.pattern = quoted(s, "a pattern"))) return false;
+    if (kind == SETTING_TIE) {
+        if (!(set.param = tensor(s))) return false;
+        if (!node_is_param(set.param->node)) return FAIL(s, "only parameters can be tied");
+    } else if (kind != SETTING_FREEZE && !number(s, &set.value)) {
+        return false;
+    }
+    return graph_put_setting(s->g, set);
+}
+
+static bool read_freeze(struct parser *s) { return setting(s, SETTING_FREEZE); }
+static bool read_lr(struct parser *s) { return setting(s, SETTING_LR); }
+static bool read_decay(struct parser *s) { return setting(s, SETTING_DECAY); }
+static bool read_tie(struct parser *s) { return setting(s, SETTING_TIE); }
+
+static const struct {
+    const char *word;
+    bool (*read)(struct parser *s);
+} statements[] = {
+    {"loss", read_loss},     {"metric", read_metric}, {"output", read_output},
+    {"assign", read_assign}, {"freeze", read_freeze}, {"lr", read_lr},
+    {"decay", read_decay},   {"tie", read_tie},
+};
+
+static bool statement(struct parser *s) {
+    if (*s->p == '%') return node(s);
+    if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
+                 "decay or tie"))
+        return false;
+    for (size_t i = 0; i < COUNT(statements); i++)
+        if (!strcmp(statements[i].word, s->word)) return statements[i].read(s);
+    return FAIL(s, "there is no statement \"%s\"", s->word);
+}
+
+static bool lines(struct parser *s) {
+    bool begun = false;
+    for (; s->p < s->end; s->line++) {
+        if (!at_end_of_line(s)) {
+            if (!begun) {
+                if (!word(s, "\"graph {batch=N}\"")) return false;
+                if (strcmp(s->word, "graph"))
+                    return FAIL(s, "the first line must be \"graph {batch=N}\"");
+                begun = true;
+                if (!header(s)) return false;
+            } else if (!statement(s)) {
+                return false;
+            }
+            if (!at_end_of_line(s)) return FAIL(s, "something is left over on the line");
+        }
+        if (s->p < s->end) s->p++;
+    }
+    return begun || FAIL(s, "there is no \"graph {batch=N}\"");
+}
+
+tri_graph *tri_graph_parse(const char *text, size_t bytes, const char *name) {
+    struct parser s = {.p = text, .end = text + bytes, .line = 1};
+    s.g = tri_graph_new(1);
+    if (!s.g) return NULL;
+    s.file = s.g->file = arena_copy(&s.g->arena, name);
+    lines(&s);
+    free(s.named);
+    if (s.g->arena.failed) graph_fail(s.g, TRI_FAILED, "out of memory for the graph %s", name);
+    s.g->file = NULL;
+    return s.g;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The textual form of a graph, written. One statement a line; parse.c reads it back. */
+#include <string.h>
+
+#include "graph/graph.h"
+
+static void print_text(struct text *t, const char *s) {
+    text_add(t, "\"");
+    for (; *s; s++) text_add(t, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    text_add(t, "\"");
+}
+
+static void print_list(struct text *t, const tri_shape *list) {
+    text_add(t, "[");
+    for (int i = 0; i < list->rank; i++)
+        text_add(t, "%s%lld", i ? "," : "", (long long)list->dim[i]);
+    text_add(t, "]");
+}
+
+static void print_value(struct text *t, enum attr_kind kind, const tri_attr *a) {
+    switch (kind) {
+    case ATTR_INT: text_add(t, "%lld", (long long)a->i); break;
+    case ATTR_FLOAT: text_add(t, "%.17g", a->f); break;
+    case ATTR_INTS:
+    case ATTR_SHAPE: print_list(t, &a->list); break;
+    case ATTR_TEXT: print_text(t, a->text); break;
+    case ATTR_TYPE: text_add(t, "%s", tri_type_name((tri_type)a->i)); break;
+    }
+}
+
+static bool is_default(const struct attr_schema *s, const tri_attr *a) {
+    if (!s->has_default) return false;
+    switch (s->kind) {
+    case ATTR_INT: return a->i == s->value.i;
+    case ATTR_FLOAT: return !memcmp(&a->f, &s->value.f, sizeof a->f);
+    case ATTR_TEXT: return !strcmp(a->text, s->value.text);
+    case ATTR_INTS: return base_shape_equal(&a->list, &s->value.list);
+    default: return false;
+    }
+}
+
+static void print_node(struct text *t, const tri_node *n) {
+    char spec[SPEC_TEXT];
+    for (int i = 0; i < n->n_out; i++) text_add(t, "%s%%%d", i ? ", " : "", n->out[i].id);
+    text_add(t, " = %s(", n->entry->op->name);
+    for (int i = 0; i < n->n_in; i++) text_add(t, "%s%%%d", i ? ", " : "", n->in[i]->id);
+    text_add(t, ")");
+    int shown = 0;
+    for (int i = 0; i < n->entry->n_attrs; i++) {
+        if (is_default(&n->entry->attr[i], &n->attr[i])) continue;
+        text_add(t, "%s%s=", shown++ ? ", " : " {", n->entry->attr[i].name);
+        print_value(t, n->entry->attr[i].kind, &n->attr[i]);
+    }
+    if (shown) text_add(t, "}");
+    text_add(t, " :");
+    for (int i = 0; i < n->n_out; i++)
+        text_add(t, "%s %s", i ? "," : "", base_spec_text(&n->out[i].spec, spec));
+    text_add(t, " @ ");
+    print_text(t, n->name);
+    text_add(t, "\n");
+}
+
+static void print_setting(struct text *t, const struct graph_setting *s) {
+    static const char *const words[] = {
+        [SETTING_FREEZE] = "freeze", [SETTING_LR] = "lr", [SETTING_DECAY] = "decay",
+        [SETTING_TIE] = "tie"};
+    text_add(t, "%s ", words[s->kind]);
+    print_text(t, s->pattern);
+    if (s->kind == SETTING_TIE)
+        text_add(t, " %%%d", s->param->id);
+    else if (s->kind != SETTING_FREEZE)
+        text_add(t, " %.17g", s->value);
+    text_add(t, "\n");
+}
+
+char *tri_graph_print(const tri_graph *g) {
+    struct text t = {0};
+    if (!g || tri_graph_status(g)) return NULL;
+    text_add(&t, "graph {batch=%lld", (long long)g->batch);
+    if (g->lanes != 1) text_add(&t, ", lanes=%lld", (long long)g->lanes);
+    text_add(&t, "}\n");
+    for (size_t i = 0; i < g->n_nodes; i++) print_node(&t, g->node[i]);
+    for (size_t i = 0; i < g->n_settings; i++) print_setting(&t, &g->setting[i]);
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        const struct graph_output *o = &g->output[i];
+        text_add(&t, "%s ", o->tensor == g->loss ? "loss" : o->metric ? "metric" : "output");
+        print_text(&t, o->name);
+        text_add(&t, " %%%d\n", o->tensor->id);
+    }
+    for (size_t i = 0; i < g->n_updates; i++) {
+        const struct graph_update *u = &g->update[i];
+        text_add(&t, "assign %%%d %%%d", u->target->id, u->value->id);
+        if (u->condition) text_add(&t, " if %%%d", u->condition->id);
+        text_add(&t, "\n");
+    }
+    if (!t.failed) return t.data;
+    text_free(&t);
+    base_no_memory("the text of a graph");
+    return NULL;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/factors.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Factors are their letters; those of an ellipsis are counted from the last dimension of the
+ * ellipsis, which is how broadcasting aligns. */
+#define ELLIPSIS_FACTOR 128
+
+struct reader {
+    const char *p;
+    struct factors *f;
+};
+
+static bool bad_rule(const tri_node *n, const char *text) {
+    base_fail(TRI_USAGE, "operator %s: its factor string \"%s\" does not fit %s",
+              n->entry->op->name, text, n->name);
+    return false;
+}
+
+/* Letters of one operand up to ',' or '-' or the end: first those before "...", then behind. */
+static bool read_operand(struct reader *r, const tri_shape *shape, struct factor_operand *o) {
+    struct factor_dim dim[TRI_MAX_RANK];
+    int n = 0, ellipsis = -1;
+    for (; *r->p && *r->p != ',' && *r->p != '-'; r->p++) {
+        if (*r->p == ' ') continue;
+        if (!strncmp(r->p, "...", 3)) {
+            ellipsis = n;
+            r->p += 2;
+            continue;
+        }
+        if (n == TRI_MAX_RANK) return false;
+        struct factor_dim *d = &dim[n++];
+        bool compound = *r->p == '(';
+        d->n = 0;
+        if (compound) r->p++;
+        for (; isalpha((unsigned char)*r->p) && d->n < MAX_COMPOUND; r->p++) {
+            d->f[d->n++] = (uint8_t)tolower((unsigned char)*r->p);
+            if (isupper((unsigned char)*r->p)) r->f->fixed[d->f[d->n - 1]] = true;
+            if (!compound) break;
+        }
+        if (compound ? *r->p != ')' : !d->n && *r->p != '1') return false;
+    }
+    int missing = shape->rank - n;
+    if (missing < 0 || (missing && ellipsis < 0)) return false;
+    o->rank = shape->rank;
+    for (int i = 0, k = 0; i < o->rank; i++) {
+        if (ellipsis >= 0 && i >= ellipsis && i < ellipsis + missing)
+            o->dim[i] = (struct factor_dim){1, {(uint8_t)(ELLIPSIS_FACTOR + ellipsis + missing - i)}};
+        else
+            o->dim[i] = dim[k++];
+    }
+    return true;
+}
+
+static bool read_all(struct reader *r, const tri_node *n) {
+    for (int i = 0; i < n->n_in; i++) {
+        if (i && *r->p++ != ',') return false;
+        if (!read_operand(r, &n->in[i]->spec.shape, &r->f->in[i])) return false;
+    }
+    if (r->p[0] != '-' || r->p[1] != '>') return false;
+    r->p += 2;
+    for (int i = 0; i < n->n_out; i++) {
+        if (i && *r->p++ != ',') return false;
+        if (!read_operand(r, &n->out[i].spec.shape, &r->f->out[i])) return false;
+    }
+    return !*r->p;
+}
+
+static void find_extents(struct factors *f, const tri_node *n) {
+    for (int i = 0; i < f->n_in + f->n_out; i++) {
+        const struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
+        const tri_shape *s =
+            i < f->n_in ? &n->in[i]->spec.shape : &n->out[i - f->n_in].spec.shape;
+        for (int d = 0; d < o->rank; d++)
+            if (o->dim[d].n == 1 && s->dim[d] > f->extent[o->dim[d].f[0]])
+                f->extent[o->dim[d].f[0]] = s->dim[d];
+    }
+}
+
+static bool samplewise_rule(const tri_node *n, struct factors *f) {
+    for (int i = 0; i < f->n_in + f->n_out; i++) {
+        struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
+        o->rank = i < f->n_in ? n->in[i]->spec.shape.rank : n->out[i - f->n_in].spec.shape.rank;
+        if (o->rank) o->dim[0] = (struct factor_dim){1, {'n'}};
+    }
+    return true;
+}
+
+bool factors_of(const tri_node *n, struct factors *f) {
+    const tri_op *op = n->entry->op;
+    char text[1024] = "";
+    memset(f, 0, sizeof *f);
+    if (!op->factors && !op->factor_fn && !op->samplewise) {
+        base_fail(TRI_USAGE, "operator %s has no factor string: it cannot be split", op->name);
+        return false;
+    }
+    f->n_in = n->n_in;
+    f->n_out = n->n_out;
+    f->in = calloc((size_t)(n->n_in + n->n_out), sizeof *f->in);
+    if (!f->in) {
+        base_no_memory("a factor string");
+        return false;
+    }
+    f->out = f->in + n->n_in;
+    struct reader r = {op->factors, f};
+    if (op->factor_fn) {
+        op->factor_fn(n, text, sizeof text);
+        r.p = text;
+    }
+    const char *rule = r.p;
+    if (rule ? !read_all(&r, n) : !samplewise_rule(n, f)) {
+        factors_free(f);
+        return bad_rule(n, rule ? rule : "");
+    }
+    find_extents(f, n);
+    return true;
+}
+
+void factors_free(struct factors *f) {
+    free(f->in);
+    f->in = f->out = NULL;
+}
+
+/* The outermost factor of a dimension that is longer than 1, or 0. */
+static uint8_t major(const struct factors *f, const struct factor_dim *d) {
+    for (int i = 0; i + 1 < d->n; i++)
+        if (f->extent[d->f[i]] != 1) return d->f[i];
+    return d->n ? d->f[d->n - 1] : 0;
+}
+
+static bool contains(const struct factor_dim *d, uint8_t factor) {
+    for (int i = 0; i < d->n; i++)
+        if (d->f[i] == factor) return true;
+    return false;
+}
+
+/* The factor along which the inputs are split, or null and why. */
+static const char *split_factor(const tri_node *n, const struct factors *f, const struct layout *in,
+                                uint8_t *factor) {
+    *factor = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        if (in[i].kind != SPLIT) continue;
+        uint8_t this = major(f, &f->in[i].dim[in[i].dim]);
+        if (*factor && this != *factor) return "its inputs carry the batch in different dimensions";
+        *factor = this;
+    }
+    for (int i = 0; i < n->n_in; i++) {
+        if (in[i].kind != WHOLE) continue;
+        for (int d = 0; d < f->in[i].rank; d++)
+            if (contains(&f->in[i].dim[d], *factor) && n->in[i]->spec.shape.dim[d] != 1)
+                return "one of its inputs has the length of the batch but does not come from the "
+                       "data";
+    }
+    return f->fixed[*factor] ? "it works across the samples of the batch" : NULL;
+}
+
+static const char *carry(const tri_node *n, const struct factors *f, const struct layout *in,
+                         struct layout *out, bool lenient) {
+    uint8_t factor;
+    const char *why = split_factor(n, f, in, &factor);
+    if (why && !lenient) return why;
+    for (int i = 0; i < n->n_out; i++) {
+        out[i] = (struct layout){PARTIAL, 0};
+        for (int d = 0; d < f->out[i].rank; d++) {
+            if (!contains(&f->out[i].dim[d], factor)) continue;
+            if (major(f, &f->out[i].dim[d]) != factor && !lenient)
+                return "it moves the batch inside another dimension";
+            out[i] = (struct layout){SPLIT, d};
+            break;
+        }
+    }
+    return NULL;
+}
+
+const char *factors_carry(const tri_node *n, const struct layout *in, struct layout *out,
+                          bool lenient) {
+    struct factors f;
+    if (!factors_of(n, &f)) {
+        for (int i = 0; i < n->n_out; i++) out[i] = (struct layout){WHOLE, 0};
+        return lenient ? NULL : "it says nothing of how it may be split";
+    }
+    const char *why = carry(n, &f, in, out, lenient);
+    factors_free(&f);
+    return why;
+}
+
+int64_t factors_rows(const tri_node *n) {
+    struct factors f;
+    int64_t rows = 1;
+    if (!factors_of(n, &f)) return 0;
+    for (int d = 0; d < f.out[0].rank; d++)
+        for (int k = 0; k < f.in[0].rank; k++)
+            if (f.out[0].dim[d].n == 1 && contains(&f.in[0].dim[k], f.out[0].dim[d].f[0]))
+                rows *= n->out[0].spec.shape.dim[d];
+    factors_free(&f);
+    return rows;
+}

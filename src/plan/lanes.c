@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/lanes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const phase_names[] = {"count", "pre", "lane", "step"};
+
+const char *phase_name(enum phase p) { return phase_names[p]; }
+
+int64_t lane_first(int64_t batch, int64_t lanes, int64_t i) {
+    int64_t each = batch / lanes, more = batch % lanes;
+    return i * each + (i < more ? i : more);
+}
+
+int64_t lane_samples(int64_t batch, int64_t lanes, int64_t i) {
+    return lane_first(batch, lanes, i + 1) - lane_first(batch, lanes, i);
+}
+
+/* ---- what each tensor is to the lanes ---- */
+
+static struct layout layout_of(const struct cut *c, const tri_tensor *t) {
+    return c->layout[t->id];
+}
+
+static tri_status refuse(const struct cut *c, const tri_node *n, const char *why) {
+    struct text t = {0};
+    node_describe(n, &t);
+    base_fail(TRI_USAGE, "%lld lanes: %s cannot be cut: %s; --lanes 1 (tri_options.lanes) keeps "
+              "the batch whole", (long long)c->lanes, t.data ? t.data : n->name, why);
+    text_free(&t);
+    return TRI_USAGE;
+}
+
+/* Values that a lane uses must be there before the lanes run: a partial sum that follows from the
+ * data alone is summed by the count graph; any other would need the lanes' own results. */
+static bool make_early(struct cut *c, const tri_tensor *t) {
+    if (c->layout[t->id].kind == PARTIAL) {
+        if (!c->data_only[t->id]) return false;
+        c->root[0][t->id] = true;
+        return true;
+    }
+    if (c->early[t->id]) return true;
+    c->early[t->id] = true;
+    for (int i = 0; i < t->node->n_in; i++)
+        if (!make_early(c, t->node->in[i])) return false;
+    return true;
+}
+
+static tri_status lay_split_node(struct cut *c, const tri_node *n, struct layout *in,
+                                 struct layout *out) {
+    for (int i = 0; i < n->n_in; i++) {
+        const tri_tensor *t = n->in[i];
+        if (in[i].kind == SPLIT) continue;
+        if (!make_early(c, t))
+            return refuse(c, n, "it uses a result of the whole batch for each sample");
+        in[i] = (struct layout){WHOLE, 0};
+    }
+    const char *why = factors_carry(n, in, out, false);
+    return why ? refuse(c, n, why) : TRI_OK;
+}
+
+/* A node with partial sums but nothing split stays with the lanes if it is linear in all of them
+ * together (so that adding up afterwards gives the same); else the tree comes first. */
+static void lay_partial_node(struct cut *c, const tri_node *n, const struct layout *in,
+                             struct layout *out, bool *late) {
+    bool stays = n->entry->op->linear == TRI_LINEAR_JOINTLY;
+    for (int i = 0; i < n->n_in; i++) stays = stays && in[i].kind == PARTIAL;
+    for (int i = 0; i < n->n_out; i++) out[i] = (struct layout){stays ? PARTIAL : WHOLE, 0};
+    if (stays) return;
+    for (int i = 0; i < n->n_in; i++)
+        if (in[i].kind == PARTIAL && !c->data_only[n->in[i]->id]) *late = true;
+}
+
+static tri_status lay_node(struct cut *c, const tri_node *n, struct layout *in) {
+    struct layout out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
+    bool split = false, partial = false, late = false, data_only = true;
+    for (int i = 0; i < n->n_in; i++) {
+        in[i] = layout_of(c, n->in[i]);
+        split |= in[i].kind == SPLIT;
+        partial |= in[i].kind == PARTIAL;
+        late |= c->late[n->in[i]->id];
+        data_only &= c->data_only[n->in[i]->id];
+    }
+    if (node_is_stored(n)) data_only = false;
+    if (node_is(n, "input") && c->lanes > 1) out[0] = (struct layout){SPLIT, 0};
+    if (split) {
+        if (late) return refuse(c, n, "it uses a result of the whole batch for each sample");
+        tri_status status = lay_split_node(c, n, in, out);
+        if (status) return status;
+    } else if (partial) {
+        lay_partial_node(c, n, in, out, &late);
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        c->layout[n->out[i].id] = out[i];
+        c->late[n->out[i].id] = late;
+        c->data_only[n->out[i].id] = data_only;
+    }
+    return TRI_OK;
+}
+
+/* ---- what is wanted, and where it is made ---- */
+
+static void want(struct cut *c, const tri_tensor *t) {
+    if (t) c->live[t->id] = true;
+}
+
+static bool node_live(const struct cut *c, const tri_node *n) {
+    bool live = false;
+    for (int i = 0; i < n->n_out; i++) live |= c->live[n->out[i].id];
+    return live;
+}
+
+static bool in_lane(const struct cut *c, const tri_node *n) {
+    for (int i = 0; i < n->n_in; i++)
+        if (layout_of(c, n->in[i]).kind == SPLIT) return true;
+    return layout_of(c, &n->out[0]).kind != WHOLE;
+}
+
+/* Partial sums that are used as a whole, by a node outside the lanes or as an output, go through
+ * the tree after the lanes, unless they were counted before. */
+static void find_roots(struct cut *c) {
+    const tri_graph *g = c->whole;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        if (!node_live(c, n) || in_lane(c, n)) continue;
+        for (int k = 0; k < n->n_in; k++)
+            if (layout_of(c, n->in[k]).kind == PARTIAL && !c->root[0][n->in[k]->id])
+                c->root[1][n->in[k]->id] = true;
+    }
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        const tri_tensor *t = g->output[i].tensor;
+        if (layout_of(c, t).kind == PARTIAL && !c->root[0][t->id]) c->root[1][t->id] = true;
+    }
+    for (size_t i = 0; i < g->n_updates; i++) {
+        const struct graph_update *u = &g->update[i];
+        if (layout_of(c, u->value).kind == PARTIAL) c->root[1][u->value->id] = true;
+        if (u->condition && layout_of(c, u->condition).kind == PARTIAL)
+            c->root[1][u->condition->id] = true;
+    }
+}
+
+static void find_live(struct cut *c) {
+    const tri_graph *g = c->whole;
+    for (size_t i = 0; i < g->n_outputs; i++) want(c, g->output[i].tensor);
+    for (size_t i = 0; i < g->n_updates; i++) {
+        want(c, g->update[i].value);
+        want(c, g->update[i].condition);
+    }
+    for (size_t i = g->n_nodes; i-- > 0;)
+        if (node_live(c, g->node[i]))
+            for (int k = 0; k < g->node[i]->n_in; k++) want(c, g->node[i]->in[k]);
+}
+
+static tri_status check_updates(const struct cut *c) {
+    for (size_t i = 0; i < c->whole->n_updates; i++) {
+        const struct graph_update *u = &c->whole->update[i];
+        if (layout_of(c, u->value).kind == SPLIT)
+            return refuse(c, u->value->node, "an update cannot take a tensor of the samples");
+    }
+    return TRI_OK;
+}
+
+static bool allocate(struct cut *c) {
+    size_t n = (size_t)c->whole->n_tensors + 1;
+    bool **flags[] = {&c->late, &c->data_only, &c->live, &c->early, &c->root[0], &c->root[1]};
+    c->layout = calloc(n, sizeof *c->layout);
+    bool ok = c->layout;
+    for (size_t i = 0; i < COUNT(flags); i++) ok &= (*flags[i] = calloc(n, 1)) != NULL;
+    return ok;
+}
+
+static tri_status lay_all(struct cut *c) {
+    const tri_graph *g = c->whole;
+    int widest = 1;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (g->node[i]->n_in > widest) widest = g->node[i]->n_in;
+    struct layout *in = calloc((size_t)widest, sizeof *in);
+    if (!in) return base_no_memory("cutting lanes");
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < g->n_nodes && !status; i++)
+        if (node_live(c, g->node[i])) status = lay_node(c, g->node[i], in);
+    free(in);
+    return status;
+}
+
+tri_status cut_make(tri_graph *whole, int64_t lanes, struct cut *c) {
+    *c = (struct cut){.whole = whole, .lanes = lanes};
+    tri_status status = allocate(c) ? TRI_OK : base_no_memory("cutting lanes");
+    if (!status) {
+        find_live(c);
+        status = lay_all(c);
+    }
+    if (!status) status = check_updates(c);
+    if (status)
+        cut_free(c);
+    else
+        find_roots(c);
+    return status;
+}
+
+void cut_free(struct cut *c) {
+    bool *flags[] = {c->late, c->data_only, c->live, c->early, c->root[0], c->root[1]};
+    for (size_t i = 0; i < COUNT(flags); i++) free(flags[i]);
+    free(c->layout);
+    *c = (struct cut){0};
+}
+
+/* ---- one phase as a graph ---- */
+
+/* Builds one phase: `here` says which tensors of the whole graph already stand in it. */
+struct builder {
+    const struct cut *c;
+    enum phase phase;
+    int64_t samples;
+    tri_graph *g;
+    tri_tensor **here;
+};
+
+static bool node_in_phase(const struct cut *c, const tri_node *n, enum phase phase) {
+    if (!node_live(c, n)) return false;
+    bool lane = c->lanes > 1 && in_lane(c, n), early = c->early[n->out[0].id];
+    switch (phase) {
+    case PHASE_COUNT: return lane && c->data_only[n->out[0].id];
+    case PHASE_PRE: return !lane && early;
+    case PHASE_LANE: return lane;
+    default: return !lane && !early;
+    }
+}
+
+static bool is_source(const tri_node *n) { return n->n_in == 0; }
+
+/* Sources but inputs stand in every phase that uses them: constants are cheap, and parameters and
+ * states lie in the store. Inputs belong to the lanes. */
+static bool source_fits(const struct builder *b, const tri_node *n) {
+    bool lane_phase = b->phase == PHASE_COUNT || b->phase == PHASE_LANE;
+    return !node_is(n, "input") || lane_phase || b->c->lanes == 1;
+}
+
+/* The row's divisor, frozen, and shapes that carry the batch, cut down to the lane's samples. */
+static bool lane_attrs(const struct builder *b, const tri_node *n, tri_attr *attrs) {
+    const struct op_entry *e = n->entry;
+    memcpy(attrs, n->attr, sizeof *attrs * (size_t)e->n_attrs);
+    struct layout l = layout_of(b->c, &n->out[0]);
+    for (int i = 0; i < e->n_attrs; i++) {
+        if (e->op->count && !strcmp(e->attr[i].name, "count")) attrs[i].i = e->op->count(n);
+        if (e->attr[i].kind != ATTR_SHAPE || l.kind != SPLIT || b->samples == b->c->whole->batch)
+            continue;
+        int64_t *d = &attrs[i].list.dim[l.dim];
+        if (*d % b->c->whole->batch) {
+            graph_fail(b->g, TRI_USAGE, "%s: dimension %d of its shape, %lld, is not a multiple of "
+                       "the batch", n->name, l.dim, (long long)*d);
+            return false;
+        }
+        *d = *d / b->c->whole->batch * b->samples;
+    }
+    return true;
+}
+
+static tri_tensor *bring(struct builder *b, const tri_tensor *t);
+
+static tri_node *copy_node(struct builder *b, const tri_node *n) {
+    tri_attr attrs[MAX_ATTRS];
+    tri_tensor **in = calloc((size_t)n->n_in + 1, sizeof *in);
+    if (!in) {
+        graph_fail(b->g, TRI_FAILED, "out of memory for a phase of the step");
+        return b->g->poison_node;
+    }
+    for (int i = 0; i < n->n_in; i++) in[i] = bring(b, n->in[i]);
+    b->g->file = n->file ? n->file : "";
+    b->g->line = n->line;
+    tri_node *copy = lane_attrs(b, n, attrs)
+                         ? graph_add(b->g, n->entry, in, n->n_in, attrs, n->name)
+                         : b->g->poison_node;
+    free(in);
+    if (copy != b->g->poison_node) {
+        CHECK(copy->n_out == n->n_out);
+        for (int i = 0; i < n->n_out; i++) b->here[n->out[i].id] = &copy->out[i];
+    }
+    return copy;
+}
+
+/* The tensor in this phase: made here, a source, or given by an earlier phase. */
+static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
+    if (b->here[t->id]) return b->here[t->id];
+    if (b->g->status) return b->g->poison;
+    if (is_source(t->node) && source_fits(b, t->node)) {
+        tri_node *copy = copy_node(b, t->node);
+        return &copy->out[copy == b->g->poison_node ? 0 : t->index];
+    }
+    /* From the lanes only sums of the whole batch come. */
+    CHECK(layout_of(b->c, t).kind != SPLIT);
+    b->here[t->id] = graph_apply(
+        b->g, "given", 0, NULL, 3,
+        (const tri_attr[]){{.name = "of", .i = t->id}, {.name = "type", .i = t->spec.type},
+                           {.name = "shape", .list = t->spec.shape}});
+    return b->here[t->id];
+}
+
+static void put_numbered(tri_graph *g, int id, tri_tensor *t) {
+    char name[24];
+    snprintf(name, sizeof name, "=%d", id);
+    if (!graph_output_find(g, name)) graph_put_output(g, name, t, false);
+}
+
+/* Who uses tensor t in another phase than it is made in? */
+static bool leaves(const struct builder *b, const tri_tensor *t) {
+    if (b->phase == PHASE_COUNT) return b->c->root[0][t->id];
+    if (b->phase == PHASE_LANE) return b->c->root[1][t->id];
+    return b->phase == PHASE_PRE;
+}
+
+/* The named outputs and the updates: in step, but what is split stays with the lanes, to be put
+ * together from their parts. */
+static void put_results(struct builder *b) {
+    const tri_graph *w = b->c->whole;
+    for (size_t i = 0; i < w->n_outputs; i++) {
+        const struct graph_output *o = &w->output[i];
+        bool split = layout_of(b->c, o->tensor).kind == SPLIT;
+        if (split ? b->phase == PHASE_LANE : b->phase == PHASE_STEP)
+            graph_put_output(b->g, o->name, bring(b, o->tensor), o->metric);
+    }
+    if (b->phase != PHASE_STEP) return;
+    for (size_t i = 0; i < w->n_updates; i++) {
+        const struct graph_update *u = &w->update[i];
+        graph_put_update(b->g, (struct graph_update){
+                                   bring(b, u->target), bring(b, u->value),
+                                   u->condition ? bring(b, u->condition) : NULL});
+    }
+}
+
+/* What the phase must make, backwards from what leaves it. */
+static bool *needed_nodes(const struct builder *b) {
+    const tri_graph *w = b->c->whole;
+    bool *need = calloc(w->n_nodes + 1, sizeof *need);
+    if (!need) return NULL;
+    for (size_t i = 0; b->phase == PHASE_LANE && i < w->n_outputs; i++)
+        if (layout_of(b->c, w->output[i].tensor).kind == SPLIT)
+            need[w->output[i].tensor->node->id] = true;
+    for (size_t i = w->n_nodes; i-- > 0;) {
+        const tri_node *n = w->node[i];
+        if (!node_in_phase(b->c, n, b->phase)) continue;
+        for (int k = 0; k < n->n_out; k++)
+            need[i] |= b->phase == PHASE_STEP || leaves(b, &n->out[k]);
+        for (int k = 0; need[i] && k < n->n_in; k++) need[n->in[k]->node->id] = true;
+    }
+    return need;
+}
+
+static void build(struct builder *b) {
+    const tri_graph *w = b->c->whole;
+    bool *need = needed_nodes(b);
+    if (!need) {
+        graph_fail(b->g, TRI_FAILED, "out of memory for a phase of the step");
+        return;
+    }
+    for (size_t i = 0; i < w->n_nodes; i++) {
+        const tri_node *n = w->node[i];
+        if (need[i] && !is_source(n) && node_in_phase(b->c, n, b->phase)) copy_node(b, n);
+    }
+    for (size_t i = 0; i < w->n_nodes; i++)
+        for (int k = 0; k < w->node[i]->n_out; k++) {
+            const tri_tensor *t = &w->node[i]->out[k];
+            bool source = is_source(t->node) && b->phase == PHASE_PRE;
+            if (b->here[t->id] && !source && leaves(b, t) &&
+                node_in_phase(b->c, t->node, b->phase))
+                put_numbered(b->g, t->id, b->here[t->id]);
+        }
+    put_results(b);
+    free(need);
+}
+
+tri_graph *cut_graph(const struct cut *c, enum phase phase, int64_t samples) {
+    bool lane_phase = phase == PHASE_COUNT || phase == PHASE_LANE;
+    struct builder b = {c, phase, lane_phase ? samples : c->whole->batch, NULL, NULL};
+    b.g = tri_graph_new(b.samples);
+    b.here = calloc((size_t)c->whole->n_tensors + 1, sizeof(tri_tensor *));
+    if (b.g && b.here) {
+        b.g->lanes = lane_phase ? 1 : c->lanes;
+        build(&b);
+        b.g->file = NULL;
+    }
+    free(b.here);
+    if (b.g && b.here && !tri_graph_status(b.g)) {
+        graph_verify(b.g);
+        return b.g;
+    }
+    if (b.g && !b.here) base_no_memory("a phase of the step");
+    tri_graph_free(b.g);
+    return NULL;
+}
+
+bool cut_has(const struct cut *c, enum phase phase) {
+    if (phase == PHASE_STEP) return true;
+    if (c->lanes == 1) return false;
+    if (phase == PHASE_LANE) return true;
+    for (int i = 0; phase == PHASE_COUNT && i < c->whole->n_tensors; i++)
+        if (c->root[0][i]) return true;
+    for (size_t i = 0; phase == PHASE_PRE && i < c->whole->n_nodes; i++)
+        if (!is_source(c->whole->node[i]) && node_in_phase(c, c->whole->node[i], phase))
+            return true;
+    return false;
+}
+
+tri_graph *cut_merge_graph(const struct cut *c, enum phase phase) {
+    const bool *root = c->root[phase == PHASE_LANE];
+    tri_graph *g = graph_like(c->whole);
+    if (!g) return NULL;
+    for (size_t i = 0; i < c->whole->n_nodes; i++)
+        for (int k = 0; k < c->whole->node[i]->n_out; k++) {
+            const tri_tensor *t = &c->whole->node[i]->out[k];
+            if (!root[t->id]) continue;
+            tri_tensor *in[2];
+            for (int s = 0; s < 2; s++) /* the left sum is 2N, the right one 2N + 1 */
+                in[s] = graph_apply(g, "given", 0, NULL, 3,
+                                    (const tri_attr[]){{.name = "of", .i = 2 * t->id + s},
+                                                       {.name = "type", .i = t->spec.type},
+                                                       {.name = "shape", .list = t->spec.shape}});
+            put_numbered(g, t->id, graph_apply(g, "add", 2, in, 0, NULL));
+        }
+    if (!tri_graph_status(g)) return g;
+    tri_graph_free(g);
+    return NULL;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/rebatch.h"
+
+/* Nothing: the network as it was written. */
+static tri_status pass_model(struct compilation *c) {
+    if (c->model->n_outputs || c->model->n_updates) return TRI_OK;
+    return base_fail(TRI_USAGE, "the network has no result: declare tri_loss, tri_metric or "
+                                "tri_output");
+}
+
+/* The usual step, if the network is to be trained and does not bring updates of its own: gradients,
+ * clipping, optimizer. */
+static tri_status pass_train(struct compilation *c) {
+    tri_graph *g = c->model;
+    bool updates = false; /* running statistics alone do not train */
+    for (size_t i = 0; i < g->n_updates; i++) updates |= node_is_param(g->update[i].target->node);
+    if (c->options->forward || updates) return TRI_OK;
+    if (!g->loss)
+        return base_fail(TRI_USAGE, "the network declares no loss (tri_loss), so it cannot be "
+                                    "trained; tri_options.forward runs it without training");
+    tri_minimize(g->loss, c->options->optimizer);
+    return tri_graph_status(g);
+}
+
+/* The number of lanes is settled, and with it the shapes of batch statistics; or the network is put
+ * into evaluation mode. */
+static tri_status pass_batch(struct compilation *c) {
+    const tri_options *o = c->options;
+    int64_t batch = o->batch ? o->batch : c->model->batch;
+    if (o->lanes < 0 || o->lanes > batch)
+        return base_fail(TRI_USAGE, "%lld lanes for a batch of %lld: there can be 1 to %lld",
+                         (long long)o->lanes, (long long)batch, (long long)batch);
+    c->lanes = o->forward ? 1 : o->lanes;
+    c->whole = graph_rebatch(c->model, batch, c->lanes ? c->lanes : 1, o->forward);
+    if (!c->whole || c->lanes) return c->whole ? TRI_OK : TRI_USAGE;
+    c->lanes = lanes_default(c->whole);
+    if (c->lanes == 1) return TRI_OK;
+    tri_graph *one_lane = c->whole;
+    c->whole = graph_rebatch(one_lane, batch, c->lanes, false);
+    tri_graph_free(one_lane);
+    return c->whole ? TRI_OK : TRI_USAGE;
+}
+
+/* Each tensor's place in the lanes, from the factor strings. */
+static tri_status pass_lanes(struct compilation *c) {
+    return cut_make(c->whole, c->lanes, &c->cut);
+}
+
+static tri_status phase(struct compilation *c, enum phase p, int64_t samples, tri_graph **out) {
+    if (!cut_has(&c->cut, p)) return TRI_OK;
+    *out = cut_graph(&c->cut, p, samples);
+    return *out ? TRI_OK : TRI_FAILED;
+}
+
+/* The graphs of the step's phases. */
+static tri_status pass_phases(struct compilation *c) {
+    int64_t batch = c->whole->batch;
+    c->samples[0] = lane_samples(batch, c->lanes, 0);
+    c->samples[1] = lane_samples(batch, c->lanes, c->lanes - 1);
+    c->n_sizes = c->samples[0] == c->samples[1] ? 1 : 2;
+    tri_status status = phase(c, PHASE_PRE, batch, &c->pre);
+    if (!status) status = phase(c, PHASE_STEP, batch, &c->step);
+    for (int i = 0; i < c->n_sizes && !status; i++) {
+        status = phase(c, PHASE_COUNT, c->samples[i], &c->count[i]);
+        if (!status) status = phase(c, PHASE_LANE, c->samples[i], &c->lane[i]);
+    }
+    for (int k = 0; k < 2 && !status; k++) {
+        if (!cut_has(&c->cut, k ? PHASE_LANE : PHASE_COUNT)) continue;
+        c->merge[k] = cut_merge_graph(&c->cut, k ? PHASE_LANE : PHASE_COUNT);
+        if (!c->merge[k]) status = TRI_FAILED;
+    }
+    return status;
+}
+
+static const struct {
+    const char *name, *help;
+    tri_status (*run)(struct compilation *c);
+} passes[] = {
+    {"model", "the network as it was written", pass_model},
+    {"train", "gradients, clipping and the optimizer's update added", pass_train},
+    {"batch", "lanes chosen, shapes settled; evaluation mode if asked for", pass_batch},
+    {"lanes", "where each tensor lies: whole, split over the samples, or a partial sum", pass_lanes},
+    {"phases", "the graphs that run: count, pre, lane, step", pass_phases},
+};
+
+int passes_count(void) { return (int)COUNT(passes); }
+const char *passes_name(int i) { return passes[i].name; }
+const char *passes_help(int i) { return passes[i].help; }
+
+static void verify(const struct compilation *c) {
+    const tri_graph *all[] = {c->model, c->whole, c->pre, c->step, c->count[0], c->count[1],
+                              c->lane[0], c->lane[1], c->merge[0], c->merge[1]};
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i]) graph_verify(all[i]);
+}
+
+tri_status passes_run(struct compilation *c, const char *last) {
+    tri_status status = tri_graph_status(c->model);
+    for (size_t i = 0; i < COUNT(passes) && !status; i++) {
+        status = passes[i].run(c);
+        if (!status) verify(c);
+        if (last && !strcmp(passes[i].name, last)) break;
+    }
+    return status;
+}
+
+void passes_free(struct compilation *c) {
+    tri_graph *all[] = {c->whole, c->pre, c->step, c->count[0], c->count[1],
+                        c->lane[0], c->lane[1], c->merge[0], c->merge[1]};
+    for (size_t i = 0; i < COUNT(all); i++) tri_graph_free(all[i]);
+    cut_free(&c->cut);
+}
+
+/* ---- printing ---- */
+
+static void add_graph(struct text *t, const char *title, const tri_graph *g) {
+    char *text = g ? tri_graph_print(g) : NULL;
+    if (text && title) text_add(t, "# %s\n", title);
+    if (text) text_add(t, "%s", text);
+    free(text);
+}
+
+static void add_layouts(struct text *t, const struct compilation *c) {
+    static const char *const kinds[] = {[WHOLE] = "whole", [SPLIT] = "split",
+                                        [PARTIAL] = "partial"};
+    for (size_t i = 0; i < c->whole->n_nodes; i++) {
+        const tri_node *n = c->whole->node[i];
+        for (int k = 0; k < n->n_out; k++) {
+            int id = n->out[k].id;
+            char spec[SPEC_TEXT];
+            struct layout l = c->cut.layout[id];
+            text_add(t, "%%%d %s %s", id, base_spec_text(&n->out[k].spec, spec), kinds[l.kind]);
+            if (l.kind == SPLIT) text_add(t, " %d", l.dim);
+            text_add(t, "%s%s%s%s  # %s\n", c->cut.live[id] ? "" : " unused",
+                     c->cut.late[id] ? " late" : "", c->cut.early[id] ? " early" : "",
+                     c->cut.root[0][id]   ? " root of count"
+                     : c->cut.root[1][id] ? " root" : "", n->name);
+        }
+    }
+}
+
+char *passes_dump(tri_graph *g, const tri_options *o, const char *after) {
+    struct compilation c = {.options = o, .model = g};
+    struct text t = {0};
+    int last = 0;
+    while (after && last < passes_count() && strcmp(passes[last].name, after)) last++;
+    if (last == passes_count()) {
+        base_fail(TRI_USAGE, "there is no pass \"%s\"; `trireme dump --help` lists them", after);
+        return NULL;
+    }
+    if (passes_run(&c, passes[last].name)) {
+        passes_free(&c);
+        return NULL;
+    }
+    if (c.step) {
+        add_graph(&t, "count: once a lane, before", c.count[0]);
+        add_graph(&t, "pre: once a step, before the lanes", c.pre);
+        add_graph(&t, "lane: forward and backward", c.lane[0]);
+        add_graph(&t, "step: once, after the tree", c.step);
+    } else if (c.cut.layout) {
+        add_layouts(&t, &c);
+    } else {
+        add_graph(&t, NULL, c.whole ? c.whole : c.model);
+    }
+    passes_free(&c);
+    if (t.failed) {
+        text_free(&t);
+        base_no_memory("the text of a graph");
+    }
+    return t.data;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The way from a network to what runs, as one list of passes. Each is data in, data out; the graphs
+ * are verified between them, and any can be printed. */
+#ifndef PLAN_PASSES_H
+#define PLAN_PASSES_H
+
+#include "plan/lanes.h"
+
+struct compilation {
+    const tri_options *options;
+    tri_graph *model;    /* as the user wrote it; "train" adds to it. Not owned */
+    tri_graph *whole;    /* for this batch and these lanes */
+    int64_t lanes;
+    struct cut cut;
+    /* The graphs of the phases; for count and lane one for each size that a lane has. */
+    tri_graph *pre, *step;
+    int n_sizes;
+    int64_t samples[2];
+    tri_graph *count[2], *lane[2];
+    tri_graph *merge[2]; /* sums of two partials: of count, of lane */
+};
+
+/* Runs all passes, or up to and with the one named (null: all). */
+tri_status passes_run(struct compilation *c, const char *last);
+void passes_free(struct compilation *c);
+
+int passes_count(void);
+const char *passes_name(int i);
+const char *passes_help(int i);
+
+/* What there is after a pass, as text to be freed; null with a message. */
+char *passes_dump(tri_graph *g, const tri_options *o, const char *after);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/rebatch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/factors.h"
+#include "plan/lanes.h"
+
+/* ---- where the samples lie, as far as can be told ---- */
+
+static struct layout *sample_layouts(const tri_graph *g) {
+    int widest = 1;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (g->node[i]->n_in > widest) widest = g->node[i]->n_in;
+    struct layout *l = calloc((size_t)g->n_tensors + 1, sizeof *l);
+    struct layout *in = calloc((size_t)widest, sizeof *in);
+    for (size_t i = 0; l && in && i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        struct layout out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
+        bool split = false;
+        for (int k = 0; k < n->n_in; k++) {
+            in[k] = l[n->in[k]->id];
+            split |= in[k].kind == SPLIT;
+        }
+        if (node_is(n, "input")) out[0].kind = SPLIT;
+        if (split) factors_carry(n, in, out, true);
+        for (int k = 0; k < n->n_out; k++)
+            l[n->out[k].id] =
+                out[k].kind == SPLIT ? out[k] : (struct layout){WHOLE, 0};
+    }
+    free(in);
+    if (in) return l;
+    free(l);
+    return NULL;
+}
+
+struct copier {
+    const tri_graph *from;
+    tri_graph *to;
+    const struct layout *layout;
+    tri_tensor **here;
+    bool *wanted; /* by node */
+    bool evaluation;
+};
+
+static bool copy_attrs(const struct copier *c, const tri_node *n, tri_attr *attrs) {
+    const struct op_entry *e = n->entry;
+    struct layout l = c->layout[n->out[0].id];
+    memcpy(attrs, n->attr, sizeof *attrs * (size_t)e->n_attrs);
+    for (int i = 0; i < e->n_attrs; i++) {
+        if (c->evaluation && !strcmp(e->attr[i].name, "training")) attrs[i].i = 0;
+        if (e->attr[i].kind != ATTR_SHAPE || l.kind != SPLIT) continue;
+        int64_t *d = &attrs[i].list.dim[l.dim];
+        if (*d % c->from->batch) {
+            graph_fail(c->to, TRI_USAGE, "%s: dimension %d of its shape, %lld, is not a multiple "
+                       "of the batch %lld: it cannot be made for another batch", n->name, l.dim,
+                       (long long)*d, (long long)c->from->batch);
+            return false;
+        }
+        *d = *d / c->from->batch * c->to->batch;
+    }
+    return true;
+}
+
+static void copy_node(struct copier *c, const tri_node *n) {
+    tri_attr attrs[MAX_ATTRS];
+    tri_tensor **in = calloc((size_t)n->n_in + 1, sizeof *in);
+    if (!in) {
+        graph_fail(c->to, TRI_FAILED, "out of memory for a graph");
+        return;
+    }
+    for (int i = 0; i < n->n_in; i++) in[i] = c->here[n->in[i]->id];
+    c->to->file = n->file ? n->file : "";
+    c->to->line = n->line;
+    if (copy_attrs(c, n, attrs)) {
+        tri_node *copy = graph_add(c->to, n->entry, in, n->n_in, attrs, n->name);
+        if (copy != c->to->poison_node)
+            for (int i = 0; i < n->n_out; i++) c->here[n->out[i].id] = &copy->out[i];
+    }
+    free(in);
+}
+
+/* Evaluation has no gradients, and nothing that was built after them. */
+static bool keeps_output(const struct copier *c, const struct graph_output *o) {
+    size_t forward = c->from->forward_nodes;
+    return !c->evaluation || !forward || o->tensor->node->id < (int)forward;
+}
+
+/* For evaluation only what the outputs need; stored values stay, for files name them all. */
+static void mark(struct copier *c) {
+    const tri_graph *g = c->from;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        c->wanted[i] = !c->evaluation || node_is_stored(g->node[i]);
+    for (size_t i = 0; i < g->n_outputs; i++)
+        if (keeps_output(c, &g->output[i])) c->wanted[g->output[i].tensor->node->id] = true;
+    for (size_t i = g->n_nodes; i-- > 0;)
+        if (c->wanted[i])
+            for (int k = 0; k < g->node[i]->n_in; k++) c->wanted[g->node[i]->in[k]->node->id] = true;
+}
+
+static void copy_all(struct copier *c) {
+    const tri_graph *g = c->from;
+    tri_graph *to = c->to;
+    mark(c);
+    for (size_t i = 0; i < g->n_nodes && !to->status; i++)
+        if (c->wanted[i]) copy_node(c, g->node[i]);
+    to->file = NULL;
+    if (to->status) return;
+    for (size_t i = 0; i < g->n_outputs; i++)
+        if (keeps_output(c, &g->output[i]))
+            graph_put_output(to, g->output[i].name, c->here[g->output[i].tensor->id],
+                             g->output[i].metric);
+    if (g->loss) to->loss = c->here[g->loss->id];
+    for (size_t i = 0; i < g->n_settings; i++) {
+        struct graph_setting s = g->setting[i];
+        if (s.param) s.param = c->here[s.param->id];
+        graph_put_setting(to, s);
+    }
+    for (size_t i = 0; i < g->n_updates && !c->evaluation; i++) {
+        const struct graph_update *u = &g->update[i];
+        graph_put_update(to, (struct graph_update){
+                                 c->here[u->target->id], c->here[u->value->id],
+                                 u->condition ? c->here[u->condition->id] : NULL});
+    }
+}
+
+tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool evaluation) {
+    if (tri_graph_status(g)) return NULL;
+    struct layout *layout = sample_layouts(g);
+    struct copier c = {.from = g, .to = tri_graph_new(batch), .layout = layout,
+                       .here = calloc((size_t)g->n_tensors + 1, sizeof(tri_tensor *)),
+                       .wanted = calloc(g->n_nodes + 1, 1), .evaluation = evaluation};
+    tri_status status = TRI_OK;
+    if (c.to && c.here && c.wanted && layout) {
+        c.to->lanes = lanes;
+        copy_all(&c);
+        status = tri_graph_status(c.to);
+    } else {
+        status = base_no_memory("a graph");
+    }
+    free(layout);
+    free(c.here);
+    free(c.wanted);
+    if (!status) return c.to;
+    tri_graph_free(c.to);
+    return NULL;
+}
+
+/* ---- the default number of lanes ---- */
+
+/* Numbers that one sample brings as a sequence: the longest integer input. 1: no sequence. */
+static int64_t tokens_per_sample(const tri_graph *g) {
+    int64_t most = 1;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_tensor *t = g->node[i]->out;
+        if (!node_is(g->node[i], "input") || type_is_float(t->spec.type)) continue;
+        int64_t each = tri_shape_count(&t->spec.shape) / g->batch;
+        if (each > most) most = each;
+    }
+    return most;
+}
+
+/* Most of the matmuls' arithmetic keeps 64 rows when the batch is cut into `lanes`. */
+static bool rows_suffice(const tri_graph *g, const struct layout *layout, int64_t lanes) {
+    double all = 0, good = 0;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        if (!n->entry->op->flops || layout[n->out[0].id].kind != SPLIT) continue;
+        double flops = n->entry->op->flops(n);
+        all += flops;
+        if (factors_rows(n) / lanes >= 64) good += flops;
+    }
+    return good >= 0.5 * all;
+}
+
+static bool can_cut(const tri_graph *g, int64_t lanes) {
+    struct cut c;
+    tri_graph *whole = graph_rebatch(g, g->batch, lanes, false);
+    bool can = whole && cut_make(whole, lanes, &c) == TRI_OK;
+    if (can) cut_free(&c);
+    tri_graph_free(whole);
+    return can;
+}
+
+int64_t lanes_default(const tri_graph *g) {
+    int64_t tokens = tokens_per_sample(g), v = 8;
+    struct layout *layout = sample_layouts(g);
+    for (; layout && v > 1; v /= 2) {
+        int64_t each = g->batch / v;
+        bool enough = tokens > 1 ? each * tokens >= 128 && each >= 1 : each >= 16;
+        if (enough && rows_suffice(g, layout, v) && can_cut(g, v)) break;
+    }
+    free(layout);
+    return layout ? v : 1;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The same network for another batch, another number of lanes, or for evaluation; and how many lanes
+ * a network gets when nobody says. */
+#ifndef PLAN_REBATCH_H
+#define PLAN_REBATCH_H
+
+#include "graph/graph.h"
+
+/* A copy of the graph. With `evaluation`, what the attribute "training" switches is off, and updates
+ * and all that serves them alone are left out. Null with a message. */
+tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool evaluation);
+
+/* The largest power of two up to 8 for which a lane keeps at least 16 samples (sequences: 128
+ * tokens), the matmuls that make up most of the arithmetic keep at least 64 rows, and the graph can
+ * be cut; else 1. A function of model and batch alone. */
+int64_t lanes_default(const tri_graph *g);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Initial values: each element is drawn from (seed, name, its index) alone. */
+#include <math.h>
+#include <string.h>
+
+#include "base/convert.h"
+#include "base/random.h"
+#include "train/train.h"
+
+/* Fans as PyTorch counts them: [out, in, window...]. */
+static void fans(const tri_shape *s, double *in, double *out) {
+    double window = 1;
+    for (int i = 2; i < s->rank; i++) window *= (double)s->dim[i];
+    *out = (s->rank > 0 ? (double)s->dim[0] : 1) * window;
+    *in = (s->rank > 1 ? (double)s->dim[1] : s->rank > 0 ? (double)s->dim[0] : 1) * window;
+}
+
+enum shape { FIXED, UNIFORM, NORMAL, TRUNCATED };
+
+struct distribution {
+    enum shape shape;
+    double a, b; /* uniform: bounds; normal: mean and deviation; fixed: a */
+};
+
+static struct distribution centred(enum shape shape, double deviation) {
+    double bound = deviation * sqrt(3);
+    return shape == UNIFORM ? (struct distribution){UNIFORM, -bound, bound}
+                            : (struct distribution){NORMAL, 0, deviation};
+}
+
+static struct distribution resolve(const tri_init *init, const tri_shape *s) {
+    double in, out, a = init->a;
+    fans(s, &in, &out);
+    double xavier = (a > 0 ? a : 1) * sqrt(2 / (in + out)), he = a > 0 ? a : sqrt(2);
+    switch (init->kind) {
+    case TRI_UNIFORM: return (struct distribution){UNIFORM, a, init->b};
+    case TRI_NORMAL: return (struct distribution){NORMAL, a, init->b};
+    case TRI_TRUNCATED_NORMAL: return (struct distribution){TRUNCATED, a, init->b};
+    case TRI_XAVIER_UNIFORM: return centred(UNIFORM, xavier);
+    case TRI_XAVIER_NORMAL: return centred(NORMAL, xavier);
+    case TRI_HE_UNIFORM: return centred(UNIFORM, he / sqrt(in));
+    case TRI_HE_NORMAL: return centred(NORMAL, he / sqrt(in));
+    case TRI_HE_NORMAL_OUT: return centred(NORMAL, he / sqrt(out));
+    default: return (struct distribution){FIXED, a, 0};
+    }
+}
+
+static double draw(const struct distribution *d, uint64_t key, uint64_t i) {
+    switch (d->shape) {
+    case UNIFORM: return d->a + (d->b - d->a) * random_uniform(key, 0, i);
+    case NORMAL: return d->a + d->b * random_normal(key, 0, i);
+    case TRUNCATED: return d->a + d->b * random_truncated_normal(key, 0, i);
+    default: return d->a;
+    }
+}
+
+void init_draw(const tri_init *init, uint64_t seed, const char *name, const tri_spec *spec,
+               void *out) {
+    struct distribution d = resolve(init, &spec->shape);
+    uint64_t key = random_key(seed, base_hash_text(name));
+    int64_t n = tri_shape_count(&spec->shape);
+    if (d.shape == FIXED && d.a == 0)
+        memset(out, 0, base_spec_bytes(spec));
+    else
+        for (int64_t i = 0; i < n; i++)
+            convert_store(spec->type, out, (size_t)i, draw(&d, key, (uint64_t)i));
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Learning-rate schedules: factors of the base rate as a function of the step. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/train.h"
+
+/* `at` in [0, 1) is the share of the steps after warm-up that are done. */
+static double constant(const struct schedule *s, double at, int64_t done) {
+    (void)s, (void)at, (void)done;
+    return 1;
+}
+
+static double step(const struct schedule *s, double at, int64_t done) {
+    (void)at;
+    return pow(s->factor, (double)(done / s->every));
+}
+
+static double polynomial(const struct schedule *s, double at, int64_t done) {
+    (void)done;
+    return s->end + (1 - s->end) * pow(1 - at, s->power);
+}
+
+static double cosine(const struct schedule *s, double at, int64_t done) {
+    (void)done;
+    return s->end + (1 - s->end) * 0.5 * (1 + cos(3.14159265358979323846 * at));
+}
+
+static const struct {
+    const char *name;
+    double (*factor)(const struct schedule *s, double at, int64_t done);
+} kinds[] = {{"constant", constant}, {"step", step}, {"poly", polynomial}, {"cosine", cosine}};
+
+const char *schedule_help(void) {
+    return "constant, step:every=N,factor=X, poly:power=X,end=X, cosine:end=X; each with warmup=N "
+           "(end is a share of the base rate)";
+}
+
+static tri_status bad(const char *text) {
+    return base_fail(TRI_USAGE, "schedule \"%s\" is not one of: %s", text, schedule_help());
+}
+
+static bool setting(struct schedule *s, const char *key, size_t length, const char *value,
+                    char **end) {
+    const struct {
+        const char *name;
+        int64_t *whole;
+        double *real;
+        double low;
+    } keys[] = {{"warmup", &s->warmup, NULL, 0}, {"every", &s->every, NULL, 1},
+                {"factor", NULL, &s->factor, 0}, {"power", NULL, &s->power, 0},
+                {"end", NULL, &s->end, 0}};
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        if (strlen(keys[i].name) != length || memcmp(keys[i].name, key, length)) continue;
+        double number = strtod(value, end);
+        if (*end == value || !(number >= keys[i].low) || number > 1e15) return false;
+        if (keys[i].whole)
+            *keys[i].whole = (int64_t)number;
+        else
+            *keys[i].real = number;
+        return !keys[i].whole || (double)*keys[i].whole == number;
+    }
+    return false;
+}
+
+tri_status schedule_parse(const char *text, struct schedule *s) {
+    *s = (struct schedule){.every = 0, .factor = 0.1, .power = 1};
+    if (!text || !*text) return TRI_OK;
+    size_t name = strcspn(text, ":");
+    while (s->kind < (int)COUNT(kinds) && (strlen(kinds[s->kind].name) != name ||
+                                           memcmp(kinds[s->kind].name, text, name)))
+        s->kind++;
+    if (s->kind == (int)COUNT(kinds)) return bad(text);
+    const char *p = text + name;
+    if (*p == ':') p++;
+    while (*p) {
+        size_t key = strcspn(p, "=,");
+        char *end;
+        if (p[key] != '=' || !setting(s, p, key, p + key + 1, &end)) return bad(text);
+        if (*end && *end != ',') return bad(text);
+        p = *end ? end + 1 : end;
+    }
+    if (kinds[s->kind].factor == step && s->every < 1)
+        return base_fail(TRI_USAGE, "schedule \"%s\": step needs every=N, the steps between drops",
+                         text);
+    return TRI_OK;
+}
+
+double schedule_rate(const struct schedule *s, double base, int64_t number, int64_t total) {
+    if (number <= s->warmup) return base * (double)number / (double)s->warmup;
+    int64_t done = number - 1 - s->warmup, rest = total - s->warmup;
+    double at = rest > 0 ? (double)done / (double)rest : 0;
+    return base * kinds[s->kind].factor(s, at < 1 ? at : 1, done);
+}

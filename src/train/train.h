@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What training adds to a network: optimizers as graph, schedules, initial values. */
+#ifndef TRAIN_TRAIN_H
+#define TRAIN_TRAIN_H
+
+#include "graph/graph.h"
+
+/* States whose names begin so belong to the optimizer: they are no part of a model's file. */
+#define OPTIMIZER_PREFIX "optimizer."
+
+/* Checks the name and the numbers of an optimizer, and fills in what is customary. */
+tri_status optimizer_check(tri_optimizer *o);
+/* "sgd, momentum, ..." */
+const char *optimizer_names(void);
+
+/* A schedule's text taken apart: "cosine:end=0.01,warmup=500". */
+struct schedule {
+    int kind;
+    int64_t warmup, every;
+    double factor, power, end;
+};
+tri_status schedule_parse(const char *text, struct schedule *out);
+/* The rate of step `step` (from 1) of `total`: the base rate times the schedule's factor, rising
+ * from 0 during warm-up. */
+double schedule_rate(const struct schedule *s, double base, int64_t step, int64_t total);
+const char *schedule_help(void);
+
+/* Draws the initial value of a tensor: element i depends on (seed, name, i) alone. */
+void init_draw(const tri_init *init, uint64_t seed, const char *name, const tri_spec *spec,
+               void *out);
+
+#endif
