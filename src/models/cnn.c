@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A small convolutional network: three times convolution, batch norm, relu and pooling, with twice
- * the channels each time. */
+ * the channels each time, then two dense layers. */
 #include "models/models.h"
 
 static tri_tensor *stage(tri_tensor *x, const char *conv, const char *norm, int64_t channels) {
@@ -14,5 +14,6 @@ void cnn_build(tri_graph *g, tri_args *args) {
     tri_tensor *h = stage(c.image, "conv1", "bn1", width);
     h = stage(h, "conv2", "bn2", 2 * width);
     h = stage(h, "conv3", "bn3", 4 * width);
-    classifier_end(&c, tri_dense(tri_flatten(h, 1), "fc", c.classes));
+    h = tri_relu(tri_dense(tri_flatten(h, 1), "fc1", 8 * width));
+    classifier_end(&c, tri_dense(h, "fc2", c.classes));
 }

@@ -9,7 +9,7 @@
 struct model {
     const char *name;
     const char *about;   /* one line */
-    const char *options; /* "classes=10 hidden=512": what may stand behind the colon, and defaults */
+    const char *options; /* what may stand behind the colon: "classes=10 hidden=512" */
     const char *input;   /* shape of one sample by default: "1x28x28" */
     tri_builder *build;
     tri_data *(*data)(void); /* a source of its own where none is named; null: synthetic */
