@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The program `trireme`: commands as rows of one table (main.c), one file each, and what they
+ * share. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "cli/options.h"
+
+struct command {
+    const char *name;
+    const char *arguments; /* "MODEL [options]" */
+    const char *help;      /* one line */
+    bool takes_model;
+    unsigned use;                  /* which rows of options_rows it takes; 0: none */
+    const struct option_row *rows; /* its own; or null */
+    void (*more)(struct text *out); /* further help; or null */
+    /* argv[0] is the command's name. Returns the exit code; what failed has been told. */
+    int (*run)(const struct command *c, int argc, char **argv);
+};
+
+/* Each command's row lies in its file. */
+extern const struct command command_train, command_eval, command_models, command_dump,
+    command_bench, command_doctor, command_help, command_version;
+
+extern const struct command *const commands[]; /* ended by null */
+const struct command *command_find(const char *name); /* null with a message */
+
+/* Tells tri_message() on stderr and returns its code, for the exit. */
+int cli_fail(void);
+
+/* What a command line comes to. */
+struct cli_arguments {
+    tri_options options;
+    const char *model; /* null if the command takes none */
+};
+/* Reads options, the command's own into `own`, and the model's name. */
+tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
+                    struct cli_arguments *out);
+/* Opens the model and settles options.batch. Null with a message. */
+tri_graph *cli_graph(struct cli_arguments *a);
+/* The model's own data, where it has some and the options name none, becomes options.source. */
+tri_status cli_own_data(struct cli_arguments *a);
+
+/* "trireme train MODEL [options]", options and all. */
+void cli_describe(const struct command *c, struct text *out);
+/* What MODEL can be; for `more`. */
+void cli_describe_model(struct text *out);
+/* All commands, a line each. */
+void cli_describe_all(struct text *out);
+/* Prints and frees. */
+tri_status cli_print(struct text *t);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme doctor: what the machine gives, whether each device trains, and what to mend. */
+#include <jansson.h>
+#include <math.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "cli/cli.h"
+#include "cli/host.h"
+#include "dev/dev.h"
+
+enum health { WELL, WARNING, BROKEN };
+
+/* What one look finds. */
+struct finding {
+    enum health health;
+    struct text what, mend;
+};
+
+struct visit {
+    struct host host;
+    int count[3]; /* by health */
+    struct text mend;
+};
+
+static void print(struct visit *v, const char *name, struct finding *f) {
+    static const char *const words[] = {"ok  ", "warn", "BAD "};
+    printf("%s  %-13s %s\n", words[f->health], name, f->what.data ? f->what.data : "");
+    fflush(stdout); /* the next look may take long */
+    if (f->mend.data) text_add(&v->mend, "  %s: %s\n", name, f->mend.data);
+    v->count[f->health]++;
+    text_free(&f->what);
+    text_free(&f->mend);
+}
+
+/* ---- the machine ---- */
+
+static double mib(int64_t bytes) { return (double)bytes / (1024 * 1024); }
+
+static void look_at_cores(const struct host *h, struct finding *f) {
+    text_add(&f->what, "%d online, %d usable", h->cores, h->usable);
+    if (h->quota > 0) text_add(&f->what, ", control groups allow the time of %.3g", h->quota);
+    if (h->usable < h->cores) {
+        f->health = WARNING;
+        text_add(&f->mend, "affinity (taskset, a container's cpuset) leaves %d of %d cores",
+                 h->usable, h->cores);
+    } else if (h->quota > 0 && h->quota < h->usable) {
+        f->health = WARNING;
+        text_add(&f->mend, "the control group's quota is below the number of cores; more workers "
+                           "than %d will be throttled", h->quota < 2 ? 1 : (int)h->quota);
+    }
+}
+
+static void look_at_instructions(const struct host *h, struct finding *f) {
+    (void)h;
+    host_instructions(&f->what);
+}
+
+static void look_at_memory(const struct host *h, struct finding *f) {
+    text_add(&f->what, "%.0f MiB, %.0f available", mib(h->memory), mib(h->available));
+    int64_t usable = h->available;
+    if (h->limit && h->limit < h->memory) {
+        text_add(&f->what, ", control groups allow %.0f", mib(h->limit));
+        if (h->limit < usable) usable = h->limit;
+    }
+    if (usable && mib(usable) < 512) {
+        f->health = WARNING;
+        text_add(&f->mend, "less than 512 MiB can be used; train with a small --batch");
+    }
+}
+
+static void look_at_shared(const struct host *h, struct finding *f) {
+    if (h->shared < 0)
+        text_add(&f->what, "no /dev/shm (not needed)");
+    else
+        text_add(&f->what, "/dev/shm has %.0f MiB (not needed)", mib(h->shared));
+}
+
+static void look_at_directory(const struct host *h, struct finding *f) {
+    (void)h;
+    bool writable = !access(".", W_OK);
+    text_add(&f->what, "this one can%s be written", writable ? "" : "not");
+    if (writable) return;
+    f->health = WARNING;
+    text_add(&f->mend, "`trireme train` writes to ./run: name another place with --out DIR");
+}
+
+static void look_at_libraries(const struct host *h, struct finding *f) {
+    (void)h;
+    text_add(&f->what, "zlib %s, libsodium %s, jansson %s", zlibVersion(), sodium_version_string(),
+             jansson_version_str());
+    if (sodium_init() >= 0) return;
+    f->health = BROKEN;
+    text_add(&f->mend, "libsodium does not start; install it again");
+}
+
+static const struct {
+    const char *name;
+    void (*look)(const struct host *h, struct finding *f);
+} looks[] = {
+    {"cores", look_at_cores},   {"instructions", look_at_instructions},
+    {"memory", look_at_memory}, {"shared memory", look_at_shared},
+    {"directory", look_at_directory}, {"libraries", look_at_libraries},
+};
+
+/* ---- devices ---- */
+
+#define STEPS 3
+#define MODEL "mlp:hidden=32"
+#define TOLERANCE 1e-3 /* of the loss, between devices */
+
+static tri_status train(const char *device, double loss[STEPS]) {
+    tri_options o = tri_options_default();
+    o.batch = 16;
+    o.steps = STEPS;
+    o.device = device;
+    o.quiet = true;
+    tri_run *run = tri_open(tri_model_open(MODEL, o.batch), &o);
+    if (!run) return base_last();
+    int n = 0;
+    while (tri_step(run)) loss[n++] = tri_value(run, "loss");
+    tri_status status = tri_run_status(run);
+    tri_close(run);
+    return status;
+}
+
+static void look_at_device(const struct dev *d, struct finding *f, double loss[STEPS]) {
+    char text[256] = "";
+    double begin = base_seconds();
+    if ((d->open && d->open()) || train(d->name, loss)) {
+        f->health = BROKEN;
+        text_add(&f->what, "%s", tri_message());
+        text_add(&f->mend, "it cannot train; choose another with --device");
+        return;
+    }
+    d->describe(text, sizeof text);
+    text_add(&f->what, "%s: %d steps in %.3f s, loss", text, STEPS, base_seconds() - begin);
+    for (int i = 0; i < STEPS; i++) {
+        text_add(&f->what, " %.4f", loss[i]);
+        if (!isfinite(loss[i])) f->health = BROKEN;
+    }
+    if (f->health) text_add(&f->mend, "it computes numbers that are none; do not use it");
+}
+
+/* All devices against the last, which is the reference. */
+static void look_at_devices(struct visit *v) {
+    double expected[STEPS] = {0};
+    struct finding reference = {0};
+    int last = 0;
+    while (dev_at(last + 1)) last++;
+    look_at_device(dev_at(last), &reference, expected);
+    bool known = reference.health == WELL;
+    print(v, dev_at(last)->name, &reference);
+    for (int i = 0; i < last; i++) {
+        double loss[STEPS] = {0};
+        struct finding f = {0};
+        look_at_device(dev_at(i), &f, loss);
+        for (int k = 0; k < STEPS && known && f.health == WELL; k++) {
+            if (fabs(loss[k] - expected[k]) <= TOLERANCE * fabs(expected[k])) continue;
+            f.health = BROKEN;
+            text_add(&f.mend, "its loss of step %d is not that of %s; tell us, and train with "
+                     "--device %s", k + 1, dev_at(last)->name, dev_at(last)->name);
+        }
+        print(v, dev_at(i)->name, &f);
+    }
+    if (dev_find("cpu")) return;
+    struct finding f = {.health = WARNING};
+    text_add(&f.what, "not built in");
+    text_add(&f.mend, "without oneDNN training is slow: apt-get install libdnnl-dev, and build "
+                      "again");
+    print(v, "cpu", &f);
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct cli_arguments a;
+    if (cli_read(c, argc, argv, NULL, &a)) return cli_fail();
+    struct visit v = {0};
+    host_read("", &v.host);
+    for (size_t i = 0; i < COUNT(looks); i++) {
+        struct finding f = {0};
+        looks[i].look(&v.host, &f);
+        print(&v, looks[i].name, &f);
+    }
+    look_at_devices(&v);
+    if (v.mend.data) printf("to mend:\n%s", v.mend.data);
+    printf("%s\n", v.count[BROKEN]    ? "something is broken"
+                   : v.count[WARNING] ? "it works, with the warnings above"
+                                      : "all is well");
+    text_free(&v.mend);
+    return v.count[BROKEN] ? TRI_FAILED : TRI_OK;
+}
+
+static void more(struct text *out) {
+    text_add(out, "\nThe exit code is 1 if something is broken; warnings do not count.\n");
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .arguments = "",
+    .help = "looks at the machine and trains three steps on each device",
+    .more = more,
+    .run = run,
+};

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme dump: the network as text, after any of the passes that make it ready to run. */
+#include <stdlib.h>
+
+#include "base/nearest.h"
+#include "cli/cli.h"
+#include "plan/passes.h"
+
+struct own {
+    const char *after;
+};
+
+static tri_status check_pass(const char *name) {
+    struct nearest near = {.wanted = name};
+    for (int i = 0; i < passes_count(); i++) nearest_offer(&near, passes_name(i));
+    if (!near.distance) return TRI_OK;
+    if (nearest_name(&near))
+        return base_fail(TRI_USAGE, "--after %s: there is no such pass; do you mean %s?", name,
+                         near.name);
+    return base_fail(TRI_USAGE, "--after %s: there is no such pass; `trireme dump --help` lists "
+                     "them", name);
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {0};
+    struct cli_arguments a;
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    if (own.after && check_pass(own.after)) return cli_fail();
+    tri_graph *g = cli_graph(&a);
+    if (!g) return cli_fail();
+    struct text t = {.data = passes_dump(g, &a.options, own.after ? own.after : passes_name(0))};
+    tri_graph_free(g);
+    return !t.data || cli_print(&t) ? cli_fail() : TRI_OK;
+}
+
+static void more(struct text *out) {
+    text_add(out, "\npasses, in their order:\n");
+    for (int i = 0; i < passes_count(); i++)
+        text_add(out, "  %-8s %s\n", passes_name(i), passes_help(i));
+    cli_describe_model(out);
+}
+
+static const struct option_row rows[] = {
+    {"--after", "PASS", "what there is after this pass (the first: the network as\nit was written)",
+     option_text, offsetof(struct own, after), USE_ALL},
+    {0},
+};
+
+const struct command command_dump = {
+    .name = "dump",
+    .arguments = "MODEL [--after PASS] [options]",
+    .help = "prints a network as text, which reads back as FILE.tri",
+    .takes_model = true,
+    .use = USE_DUMP,
+    .rows = rows,
+    .more = more,
+    .run = run,
+};

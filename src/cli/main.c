@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The program `trireme`: finds the command and runs it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/cli.h"
+
+const struct command *command_find(const char *name) {
+    static const struct {
+        const char *flag;
+        const struct command *command;
+    } flags[] = {{"--help", &command_help}, {"-h", &command_help}, {"--version", &command_version}};
+    for (size_t i = 0; i < COUNT(flags); i++)
+        if (!strcmp(flags[i].flag, name)) return flags[i].command;
+    for (const struct command *const *c = commands; *c; c++)
+        if (!strcmp((*c)->name, name)) return *c;
+    struct nearest near = {.wanted = name};
+    for (const struct command *const *c = commands; *c; c++) nearest_offer(&near, (*c)->name);
+    if (nearest_name(&near))
+        base_fail(TRI_USAGE, "unknown command %s; do you mean %s?", name, near.name);
+    else
+        base_fail(TRI_USAGE, "unknown command %s; `trireme help` lists them", name);
+    return NULL;
+}
+
+static bool asks_for_help(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
+    return false;
+}
+
+static int run(int argc, char **argv) {
+    const struct command *c = argc > 1 ? command_find(argv[1]) : &command_help;
+    if (!c) return cli_fail();
+    if (argc < 2) {
+        struct text t = {0};
+        cli_describe_all(&t);
+        fprintf(stderr, "%s", t.data ? t.data : "");
+        text_free(&t);
+        return TRI_USAGE;
+    }
+    if (asks_for_help(argc - 1, argv + 1)) {
+        struct text t = {0};
+        cli_describe(c, &t);
+        return cli_print(&t) ? cli_fail() : TRI_OK;
+    }
+    return c->run(c, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv) {
+    int code = run(argc, argv);
+    errno = 0;
+    if ((fflush(stdout) || ferror(stdout)) && !code) {
+        base_fail(TRI_FAILED, "cannot write to stdout: %s", strerror(errno));
+        code = cli_fail();
+    }
+    return code;
+}

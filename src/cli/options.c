@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The options of a run: their table, and how any such table is read and described. */
+#include "cli/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+
+/* ---- setters ---- */
+
+static const char *count(void *at, const char *value) { /* int64_t */
+    char *end;
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    if (end == value || *end || errno || n < 1) return "a whole number from 1 up";
+    *(int64_t *)at = n;
+    return NULL;
+}
+
+static const char *seed(void *at, const char *value) { /* uint64_t */
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(value, &end, 10);
+    if (!isdigit((unsigned char)*value) || *end || errno) return "a whole number from 0 to 2^64 - 1";
+    *(uint64_t *)at = n;
+    return NULL;
+}
+
+/* NaN if it is no number. */
+static double real(const char *value) {
+    char *end;
+    double x = strtod(value, &end);
+    return end != value && !*end && isfinite(x) ? x : NAN;
+}
+
+static const char *positive(void *at, const char *value) { /* double */
+    double x = real(value);
+    if (!(x > 0)) return "a number above 0";
+    *(double *)at = x;
+    return NULL;
+}
+
+static const char *not_negative(void *at, const char *value) { /* double */
+    double x = real(value);
+    if (!(x >= 0)) return "a number from 0 up";
+    *(double *)at = x;
+    return NULL;
+}
+
+/* Zero would mean the default. */
+static const char *momentum(void *at, const char *value) { /* double */
+    double x = real(value);
+    if (!(x > 0 && x < 1)) return "a number above 0 and below 1 (for none: --optimizer sgd)";
+    *(double *)at = x;
+    return NULL;
+}
+
+static const char *off_if_set(void *at, const char *value) { /* bool: true is off */
+    if (strcmp(value, "on") && strcmp(value, "off")) return "on or off";
+    *(bool *)at = !strcmp(value, "off");
+    return NULL;
+}
+
+static const char *given(void *at, const char *value) { /* bool */
+    (void)value;
+    *(bool *)at = true;
+    return NULL;
+}
+
+const char *option_text(void *at, const char *value) {
+    if (!*value) return "a text that is not empty";
+    *(const char **)at = value;
+    return NULL;
+}
+
+/* One of these says how long a run is; the other is cleared. */
+static const char *epochs(void *at, const char *value) { /* tri_options */
+    tri_options *o = at;
+    o->steps = 0;
+    return count(&o->epochs, value);
+}
+
+static const char *steps(void *at, const char *value) { /* tri_options */
+    tri_options *o = at;
+    o->epochs = 0;
+    return count(&o->steps, value);
+}
+
+/* ---- the table ---- */
+
+#define FIELD(name) offsetof(tri_options, name)
+#define LEARNING (USE_TRAIN | USE_DUMP | USE_BENCH)
+
+const struct option_row options_rows[] = {
+    {"--data", "SPEC", "idx:DIR[,split=train|test][,mean=X][,std=X]: files of the\n"
+     "MNIST family; synthetic[:size=N]: made up (the default,\nunless the model has data of its own)",
+     option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH},
+    {"--epochs", "N", "how often all samples are gone through (1)", epochs, 0, USE_TRAIN},
+    {"--steps", "N", "or how many steps are done", steps, 0, USE_TRAIN | USE_BENCH},
+    {"--batch", "N", "samples of a step, over all workers (64)", count, FIELD(batch), USE_ALL},
+    {"--lanes", "V", "parts of a step, the unit of scheduling (chosen from\nmodel and batch)",
+     count, FIELD(lanes), LEARNING},
+    {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw (sgd)", option_text,
+     FIELD(optimizer.name), LEARNING},
+    {"--lr", "X", "learning rate (0.01; for adam and adamw 0.001)", positive, FIELD(optimizer.lr),
+     LEARNING},
+    {"--momentum", "X", "of momentum and nesterov (0.9)", momentum, FIELD(optimizer.momentum),
+     LEARNING},
+    {"--schedule", "SPEC", "how the rate changes: constant, step:every=N,factor=X,\n"
+     "poly:power=X,end=X or cosine:end=X, each with warmup=N\nsteps (constant)",
+     option_text, FIELD(optimizer.schedule), LEARNING},
+    {"--weight-decay", "X", "decay of weights, not of norms and biases (0)", not_negative,
+     FIELD(optimizer.weight_decay), LEARNING},
+    {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", positive,
+     FIELD(optimizer.clip_norm), LEARNING},
+    {"--seed", "N", "of everything that is random (0)", seed, FIELD(seed), USE_ALL},
+    {"--device", "NAME", "cpu or ref, the slow reference (cpu, where it is built in)", option_text,
+     FIELD(device), USE_ALL},
+    {"--shuffle", "on|off", "a new order of the samples in every epoch (on)", off_if_set,
+     FIELD(no_shuffle), USE_TRAIN | USE_BENCH},
+    {"--out", "DIR", "where metrics.jsonl goes; that of an earlier run becomes\n"
+     "metrics.old.jsonl (of the program trireme: run)", option_text, FIELD(out), USE_TRAIN},
+    {"--save", "FILE", "writes the weights when all is done (safetensors)", option_text,
+     FIELD(save), USE_TRAIN},
+    {"--load", "FILE", "begins with these weights (safetensors)", option_text, FIELD(load),
+     USE_TRAIN | USE_EVAL | USE_BENCH},
+    {"--quiet", NULL, "no progress", given, FIELD(quiet), USE_TRAIN},
+    {0},
+};
+
+/* ---- reading ---- */
+
+/* "--flag=value" or "--flag": whether the row's flag is what stands before any "=". */
+static bool matches(const struct option_row *row, const char *word) {
+    size_t n = strlen(row->flag);
+    return !strncmp(word, row->flag, n) && (!word[n] || word[n] == '=');
+}
+
+static const struct option_row *find(const struct option_set *sets, unsigned use, const char *word,
+                                     const struct option_set **set) {
+    for (*set = sets; (*set)->rows; (*set)++)
+        for (const struct option_row *row = (*set)->rows; row->flag; row++)
+            if (row->use & use && matches(row, word)) return row;
+    return NULL;
+}
+
+/* An option of others is let pass if `foreign`, unless it looks like a slip. */
+static tri_status unknown(const struct option_set *sets, unsigned use, bool foreign,
+                          const char *word) {
+    char flag[32];
+    snprintf(flag, sizeof flag, "%.*s", (int)strcspn(word, "="), word);
+    struct nearest near = {.wanted = flag};
+    for (const struct option_set *s = sets; s->rows; s++)
+        for (const struct option_row *row = s->rows; row->flag; row++)
+            if (row->use & use) nearest_offer(&near, row->flag);
+    if (foreign && near.distance > 1) return TRI_OK;
+    const struct option_set *set;
+    if (find(sets, USE_ALL, flag, &set))
+        return base_fail(TRI_USAGE, "%s has no meaning here; see --help", flag);
+    if (nearest_name(&near))
+        return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag, near.name);
+    return base_fail(TRI_USAGE, "unknown option %s; see --help", flag);
+}
+
+/* Sets one option from its word, or the next one; *used: how many words it took. */
+static tri_status take(const struct option_row *row, void *target, char **word, int *used) {
+    const char *value = strchr(*word, '=');
+    *used = 1;
+    if (value)
+        value++;
+    else if (!row->argument)
+        value = "";
+    else if (word[1] && strncmp(word[1], "--", 2)) {
+        value = word[1];
+        *used = 2;
+    }
+    if (!value)
+        return base_fail(TRI_USAGE, "%s lacks its value: %s %s", row->flag, row->flag,
+                         row->argument);
+    if (!row->argument && *used == 1 && strchr(*word, '='))
+        return base_fail(TRI_USAGE, "%s takes no value", row->flag);
+    const char *right = row->set((char *)target + row->offset, value);
+    if (!right) return TRI_OK;
+    return base_fail(TRI_USAGE, "%s %s: %s is needed", row->flag, *value ? value : "''", right);
+}
+
+static tri_status check_length(const struct option_row *row, const struct option_row **length) {
+    if (row->set != epochs && row->set != steps) return TRI_OK;
+    if (*length && *length != row)
+        return base_fail(TRI_USAGE, "--epochs and --steps are both given; either says how long the "
+                         "run is");
+    *length = row;
+    return TRI_OK;
+}
+
+tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
+                        char **argv) {
+    int kept = 0, i = 0, used = 1;
+    const struct option_row *length = NULL; /* the one of --epochs and --steps that was given */
+    bool open = true;                       /* no "--" yet */
+    for (; i < *argc; i += used) {
+        used = 1;
+        const struct option_set *set;
+        if (open && !strcmp(argv[i], "--") && i) {
+            open = false;
+            continue;
+        }
+        bool option = i && open && argv[i][0] == '-' && argv[i][1];
+        const struct option_row *row = option ? find(sets, use, argv[i], &set) : NULL;
+        if (row) {
+            if (take(row, set->target, argv + i, &used) || check_length(row, &length))
+                return TRI_USAGE;
+            continue;
+        }
+        if (option && unknown(sets, use, foreign, argv[i])) return TRI_USAGE;
+        argv[kept++] = argv[i];
+    }
+    argv[kept] = NULL;
+    *argc = kept;
+    return TRI_OK;
+}
+
+/* ---- describing ---- */
+
+#define HELP_COLUMN 20
+
+void options_describe(const struct option_row *rows, unsigned use, struct text *out) {
+    for (const struct option_row *row = rows; row->flag; row++) {
+        if (!(row->use & use)) continue;
+        int width = HELP_COLUMN - 3 - (int)strlen(row->flag);
+        text_add(out, "  %s %-*s", row->flag, width, row->argument ? row->argument : "");
+        for (const char *line = row->help; *line;) {
+            int n = (int)strcspn(line, "\n");
+            if (line != row->help) text_add(out, "%*s", HELP_COLUMN, "");
+            text_add(out, " %.*s\n", n, line);
+            line += n + (line[n] == '\n');
+        }
+    }
+}
+
+/* ---- the public face ---- */
+
+tri_options tri_options_default(void) { return (tri_options){.batch = 64}; }
+
+static char help[8192];
+static pthread_once_t help_once = PTHREAD_ONCE_INIT;
+
+static void make_help(void) {
+    struct text t = {0};
+    options_describe(options_rows, USE_TRAIN, &t);
+    snprintf(help, sizeof help, "%s", t.failed || !t.data ? "(out of memory)\n" : t.data);
+    text_free(&t);
+}
+
+const char *tri_options_help(void) {
+    pthread_once(&help_once, make_help);
+    return help;
+}
+
+tri_status tri_options_parse(tri_options *o, int *argc, char **argv) {
+    for (int i = 1; i < *argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help")) {
+            printf("options of %s:\n%s", argv[0], tri_options_help());
+            exit(fflush(stdout) ? TRI_FAILED : TRI_OK);
+        }
+    const struct option_set sets[] = {{options_rows, o}, {0}};
+    tri_status status = options_take(sets, USE_TRAIN, true, argc, argv);
+    if (status) fprintf(stderr, "%s: %s\n", argv[0], tri_message());
+    return status;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observe/metrics.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ROW_INTERVAL 0.01
+#define FLUSH_INTERVAL 1.0
+#define DIGITS 9 /* enough to read back a float exactly */
+
+/* Like mkdir -p; path is restored. */
+static tri_status make_directories(char *path) {
+    for (char *p = path + 1;; p++) {
+        if (*p && *p != '/') continue;
+        char kept = *p;
+        *p = 0;
+        bool failed = mkdir(path, 0777) && errno != EEXIST;
+        *p = kept;
+        if (failed)
+            return base_fail(TRI_FAILED, "cannot make the directory %s: %s; name another with --out",
+                             path, strerror(errno));
+        if (!kept) return TRI_OK;
+    }
+}
+
+static tri_status keep_old(const char *path, const char *directory, FILE *tell) {
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) return TRI_OK;
+    struct text old = {0};
+    text_add(&old, "%s/metrics.old.jsonl", directory);
+    tri_status status = TRI_OK;
+    if (old.failed)
+        status = base_no_memory(path);
+    else if (rename(path, old.data))
+        status = base_fail(TRI_FAILED, "%s is of an earlier run and cannot be renamed to %s: %s",
+                           path, old.data, strerror(errno));
+    else if (tell)
+        fprintf(tell, "%s is of an earlier run; it is now %s\n", path, old.data);
+    text_free(&old);
+    return status;
+}
+
+static tri_status open_file(struct metrics *m, char *directory, FILE *tell) {
+    struct text path = {0};
+    text_add(&path, "%s/metrics.jsonl", directory);
+    if (path.failed) return base_no_memory("the name of metrics.jsonl");
+    m->path = path.data;
+    tri_status status = make_directories(directory);
+    if (!status) status = keep_old(m->path, directory, tell);
+    if (status) return status;
+    m->file = fopen(m->path, "w");
+    if (m->file) return TRI_OK;
+    return base_fail(TRI_FAILED, "cannot write %s: %s; name another directory with --out", m->path,
+                     strerror(errno));
+}
+
+static tri_status check_names(int n, const char *const *name) {
+    static const char *const ours[] = {"step", "steps", "epoch", "lr", "seconds"};
+    for (int i = 0; i < n; i++)
+        for (size_t k = 0; k < COUNT(ours); k++)
+            if (!strcmp(name[i], ours[k]))
+                return base_fail(TRI_USAGE, "a metric is named \"%s\", as a column of "
+                                 "metrics.jsonl is; give it another name", name[i]);
+    return TRI_OK;
+}
+
+tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
+                        FILE *tell) {
+    *m = (struct metrics){0};
+    if (!directory) return TRI_OK;
+    if (check_names(n, name)) return TRI_USAGE;
+    if (!*directory) return base_fail(TRI_USAGE, "the directory for metrics has an empty name");
+    char *copy = strdup(directory);
+    if (!copy) return base_no_memory(directory);
+    tri_status status = open_file(m, copy, tell);
+    free(copy);
+    if (!status) status = averages_open(&m->since, n);
+    if (status) {
+        if (m->file) fclose(m->file);
+        free(m->path);
+        *m = (struct metrics){0};
+    }
+    return status;
+}
+
+/* Takes what strerror says at the time; the first failure counts. */
+static void fail(struct metrics *m, int64_t step, const char *why) {
+    m->status = TRI_FAILED;
+    snprintf(m->error, sizeof m->error, "%s lacks the steps from %lld on: %s", m->path,
+             (long long)step, why);
+    fclose(m->file);
+    m->file = NULL;
+}
+
+static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+static json_t *row(const struct metrics *m, const struct observed *o) {
+    json_t *object = json_object();
+    int bad = json_object_set_new(object, "step", json_integer(o->step));
+    if (m->since.steps > 1)
+        bad |= json_object_set_new(object, "steps", json_integer(m->since.steps));
+    bad |= json_object_set_new(object, "epoch", json_integer(o->epoch));
+    for (int i = 0; i < o->n; i++)
+        bad |= json_object_set_new(object, o->name[i], number(averages_mean(&m->since, i)));
+    bad |= json_object_set_new(object, "lr", number(o->lr));
+    bad |= json_object_set_new(object, "seconds", number(o->now));
+    if (!bad) return object;
+    json_decref(object);
+    return NULL;
+}
+
+static const char *write_row(struct metrics *m, const struct observed *o) {
+    json_t *object = row(m, o);
+    if (!object) return "out of memory, or a name that is not UTF-8";
+    errno = 0;
+    int bad = json_dumpf(object, m->file, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+    bad |= fputc('\n', m->file) == EOF;
+    json_decref(object);
+    return bad ? strerror(errno) : NULL;
+}
+
+/* The row of the steps since the one before. */
+static void put(struct metrics *m, bool flush) {
+    const struct observed *o = &m->last;
+    const char *why = write_row(m, o);
+    m->written = o->now;
+    averages_clear(&m->since);
+    if (!why && (flush || o->now - m->flushed >= FLUSH_INTERVAL)) {
+        m->flushed = o->now;
+        if (fflush(m->file)) why = strerror(errno);
+    }
+    if (why) fail(m, o->step, why);
+}
+
+void metrics_step(struct metrics *m, const struct observed *o) {
+    if (!m->file) return;
+    averages_add(&m->since, o->value);
+    m->last = *o;
+    bool last = o->step == o->total;
+    if (last || o->step == 1 || o->now - m->written >= ROW_INTERVAL) put(m, last);
+}
+
+tri_status metrics_close(struct metrics *m) {
+    if (m->file && m->since.steps) put(m, true);
+    if (m->file && fclose(m->file)) {
+        m->status = TRI_FAILED;
+        snprintf(m->error, sizeof m->error, "%s lacks its last steps: %s", m->path,
+                 strerror(errno));
+    }
+    tri_status status = m->status;
+    if (status) base_fail(status, "%s", m->error);
+    averages_close(&m->since);
+    free(m->path);
+    *m = (struct metrics){0};
+    return status;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * DIR/metrics.jsonl, the numbers of a run for programs: a JSON object a line,
+ *
+ *     {"step":120,"epoch":0,"loss":0.43,"top1":0.85,"lr":0.01,"seconds":2.31}
+ *
+ * for each step. Where steps are done faster than about 100 a second a line stands for several:
+ * it has "steps":N besides, the number of the last of them, and the means of their values. Values
+ * that are no numbers (NaN, infinity) are null. Lines reach the file at least once a second of
+ * stepping, and at the end. */
+#ifndef OBSERVE_METRICS_H
+#define OBSERVE_METRICS_H
+
+#include <stdio.h>
+
+#include "observe/observe.h"
+
+struct metrics {
+    char *path;
+    FILE *file;            /* null: off, or failed */
+    struct averages since; /* the line before */
+    struct observed last;  /* the latest step, but for its values */
+    double written, flushed;
+    tri_status status; /* the first failure; message in `error` */
+    char error[512];
+};
+
+/* Makes the directory where it is missing. The file of an earlier run becomes metrics.old.jsonl,
+ * which is said on `tell` (null: not); one that stood there is replaced. directory null: off. The
+ * n names are those of every step, and are kept as pointers. */
+tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
+                        FILE *tell);
+/* A failure is kept and no more is written: the run itself goes on. */
+void metrics_step(struct metrics *m, const struct observed *o);
+/* Writes what is left of a run that ended early, frees; returns the first failure, with its
+ * message. */
+tri_status metrics_close(struct metrics *m);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What observers of a run are given, and means over several steps of it. They know numbers and
+ * names only, nothing of graphs or devices. */
+#ifndef OBSERVE_OBSERVE_H
+#define OBSERVE_OBSERVE_H
+
+#include "base/base.h"
+
+/* What one step left. */
+struct observed {
+    int64_t step, total; /* from 1; of how many */
+    int64_t epoch;
+    double lr;
+    double now; /* seconds since the run began */
+    int n;
+    const char *const *name; /* n of them, the loss first */
+    const double *value;
+};
+
+/* Values of the steps since the last clearing. */
+struct averages {
+    int n;
+    int64_t steps;
+    double *sum;
+};
+tri_status averages_open(struct averages *a, int n);
+void averages_close(struct averages *a);
+void averages_add(struct averages *a, const double *value);
+double averages_mean(const struct averages *a, int i);
+void averages_clear(struct averages *a);
+
+#endif

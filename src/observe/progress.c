@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observe/progress.h"
+
+#include <math.h>
+#include <sys/ioctl.h>
+
+#define TERMINAL_INTERVAL 0.1
+#define LINE_SHARE 0.05 /* of the time the run has taken; between the next two */
+#define LINE_SHORTEST 1.0
+#define LINE_LONGEST 60.0
+
+static int columns(FILE *to) {
+    struct winsize size;
+    return !ioctl(fileno(to), TIOCGWINSZ, &size) && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t batch, int n) {
+    *p = (struct progress){.to = to, .terminal = terminal, .batch = batch};
+    if (terminal) p->width = columns(to);
+    p->mark[p->marks++] = (struct progress_mark){0};
+    return averages_open(&p->since, n);
+}
+
+void progress_begin(struct progress *p, const struct progress_head *h) {
+    fprintf(p->to, "%s: %lld parameters, %lld lane%s x ", h->model, (long long)h->parameters,
+            (long long)h->lanes, h->lanes == 1 ? "" : "s");
+    int64_t least = h->batch / h->lanes, most = (h->batch + h->lanes - 1) / h->lanes;
+    fprintf(p->to, "%lld", (long long)least);
+    if (most > least) fprintf(p->to, "-%lld", (long long)most);
+    fprintf(p->to, " sample%s of %s, device %s, %d thread%s\n", most == 1 ? "" : "s", h->data,
+            h->device, h->threads, h->threads == 1 ? "" : "s");
+    fflush(p->to);
+}
+
+char *progress_duration(double seconds, char text[DURATION_TEXT]) {
+    long long s = seconds < 8e15 ? llround(seconds) : 8000000000000000;
+    long long minutes = s / 60 % 60, hours = s / 3600 % 24, days = s / 86400;
+    s %= 60;
+    if (days)
+        snprintf(text, DURATION_TEXT, "%lldd %02lld:%02lld:%02lld", days, hours, minutes, s);
+    else if (hours)
+        snprintf(text, DURATION_TEXT, "%lld:%02lld:%02lld", hours, minutes, s);
+    else
+        snprintf(text, DURATION_TEXT, "%lld:%02lld", minutes, s);
+    return text;
+}
+
+/* Steps a second since the oldest mark; then marks the present. 0: not known yet. */
+static double step_rate(struct progress *p, const struct observed *o) {
+    const struct progress_mark *first = &p->mark[0], *last = &p->mark[p->marks - 1];
+    double rate = 0;
+    if (o->now > first->now) rate = (double)(o->step - first->step) / (o->now - first->now);
+    if (o->now - last->now < LINE_SHORTEST) return rate;
+    if (p->marks == PROGRESS_MARKS) {
+        for (int i = 1; i < PROGRESS_MARKS; i++) p->mark[i - 1] = p->mark[i];
+        p->marks--;
+    }
+    p->mark[p->marks++] = (struct progress_mark){o->now, o->step};
+    return rate;
+}
+
+static void add_rate(const struct progress *p, const struct observed *o, double rate,
+                     struct text *line) {
+    if (!(rate > 0)) return;
+    double samples = rate * (double)p->batch;
+    text_add(line, "  %.*f samples/s", samples < 100 ? 1 : 0, samples);
+    char left[DURATION_TEXT];
+    if (o->step < o->total)
+        text_add(line, "  ETA %s", progress_duration((double)(o->total - o->step) / rate, left));
+}
+
+static void print(struct progress *p, const struct observed *o) {
+    struct text line = {0};
+    text_add(&line, "step %lld/%lld", (long long)o->step, (long long)o->total);
+    for (int i = 0; i < o->n; i++)
+        text_add(&line, "  %s %.4g", o->name[i], averages_mean(&p->since, i));
+    add_rate(p, o, step_rate(p, o), &line);
+    if (line.failed) /* a line of progress may be missed */
+        ;
+    else if (p->terminal)
+        fprintf(p->to, "\r%.*s\033[K", p->width - 1, line.data);
+    else
+        fprintf(p->to, "%s\n", line.data);
+    fflush(p->to);
+    p->line_open = p->terminal;
+    text_free(&line);
+}
+
+static bool due(const struct progress *p, const struct observed *o) {
+    if (o->step <= 1 || o->step == o->total) return true;
+    double wait = TERMINAL_INTERVAL;
+    if (!p->terminal) wait = fmin(fmax(LINE_SHARE * o->now, LINE_SHORTEST), LINE_LONGEST);
+    return o->now - p->printed >= wait;
+}
+
+void progress_step(struct progress *p, const struct observed *o) {
+    averages_add(&p->since, o->value);
+    if (!due(p, o)) return;
+    print(p, o);
+    p->printed = o->now;
+    averages_clear(&p->since);
+}
+
+void progress_close(struct progress *p) {
+    if (p->line_open) fputc('\n', p->to);
+    p->line_open = false;
+    averages_close(&p->since);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The progress of a run for people: on a terminal one line that is rewritten in place, elsewhere
+ * plain lines whose distance grows with the run, from one second to a minute. */
+#ifndef OBSERVE_PROGRESS_H
+#define OBSERVE_PROGRESS_H
+
+#include <stdio.h>
+
+#include "observe/observe.h"
+
+/* What the first line says. */
+struct progress_head {
+    const char *model, *device, *data;
+    int64_t parameters, lanes, batch;
+    int threads;
+};
+
+#define PROGRESS_MARKS 16
+
+struct progress {
+    FILE *to;
+    bool terminal;
+    int width; /* columns of the terminal */
+    int64_t batch;
+    struct averages since; /* the line before */
+    double printed;        /* when that was */
+    bool line_open;        /* the terminal's cursor stands behind a progress line */
+    /* Times and steps of the latest marks, at least a second apart: the rate is that between the
+     * oldest of them and now. */
+    struct progress_mark {
+        double now;
+        int64_t step;
+    } mark[PROGRESS_MARKS];
+    int marks;
+};
+
+/* n: how many values a step leaves. */
+tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t batch, int n);
+void progress_begin(struct progress *p, const struct progress_head *head);
+void progress_step(struct progress *p, const struct observed *o);
+/* Frees, and ends a line that is open. */
+void progress_close(struct progress *p);
+
+/* "0:07", "12:34", "3:02:01", "2d 03:04:05". */
+#define DURATION_TEXT 32
+char *progress_duration(double seconds, char text[DURATION_TEXT]);
+
+#endif
