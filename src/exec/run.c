@@ -52,7 +52,7 @@ static tri_status open_data(tri_run *run) {
     run->data = o->source;
     if (!run->data && o->forward) return TRI_OK;
     if (!run->data) run->data = tri_data_open(o->data ? o->data : "synthetic", run->model, o->seed);
-    if (!run->data) return TRI_FAILED;
+    if (!run->data) return base_last();
     tri_status status = feed_match(m, run->data);
     if (status) return status;
     run->sampler = (struct sampler){tri_data_size(run->data), m->batch, o->seed, !o->no_shuffle};
@@ -158,7 +158,7 @@ tri_status tri_forward(tri_run *run) {
 tri_status tri_close(tri_run *run) {
     if (!run) {
         fprintf(stderr, "trireme: %s\n", tri_message());
-        return TRI_FAILED;
+        return base_last();
     }
     if (!run->status && run->save) run_fail(run, tri_save(run, run->save));
     tri_status status = run->status;

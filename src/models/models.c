@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "graph/graph.h"
 #include "models/args.h"
 #include "models/models.h"
@@ -65,39 +66,19 @@ const struct model *model_find(const char *spec) {
     return NULL;
 }
 
-#define NAME_MAX_COMPARED 31
-
-/* Insertions, deletions and replacements from a to b; both are cut to NAME_MAX_COMPARED. */
-static size_t distance(const char *a, const char *b) {
-    size_t row[NAME_MAX_COMPARED + 1], n = strnlen(b, NAME_MAX_COMPARED);
-    for (size_t k = 0; k <= n; k++) row[k] = k;
-    for (size_t i = 0; i < NAME_MAX_COMPARED && a[i]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t k = 1; k <= n; k++) {
-            size_t replaced = diagonal + (a[i] != b[k - 1]);
-            size_t shorter = row[k] < row[k - 1] ? row[k] + 1 : row[k - 1] + 1;
-            diagonal = row[k];
-            row[k] = replaced < shorter ? replaced : shorter;
-        }
-    }
-    return row[n];
-}
-
-/* The nearest names first; all of them where none is near. */
+/* The nearest name, or all of them where none is near. */
 static void unknown_model(tri_graph *g, const char *name) {
-    size_t best = SIZE_MAX;
-    for (size_t i = 0; i < COUNT(table); i++) {
-        size_t d = distance(name, table[i].name);
-        if (d < best) best = d;
-    }
-    bool near = best * 2 <= strlen(name);
+    struct nearest near = {.wanted = name};
     struct text names = {0};
-    for (size_t i = 0; i < COUNT(table); i++)
-        if (!near || distance(name, table[i].name) == best)
-            text_add(&names, "%s%s", names.size ? ", " : "", table[i].name);
-    graph_fail(g, TRI_USAGE, "no model is called \"%s\"; %s: %s (or give a .tri or .so file)", name,
-               near ? "near it" : "there are", names.data ? names.data : "");
+    for (size_t i = 0; i < COUNT(table); i++) {
+        nearest_offer(&near, table[i].name);
+        text_add(&names, "%s%s", i ? ", " : "", table[i].name);
+    }
+    if (nearest_name(&near))
+        graph_fail(g, TRI_USAGE, "no model is called \"%s\"; do you mean %s?", name, near.name);
+    else
+        graph_fail(g, TRI_USAGE, "no model is called \"%s\"; there are: %s (or give a .tri or .so "
+                   "file)", name, names.data ? names.data : "");
     text_free(&names);
 }
 
