@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Random operators: numbers are keyed by the place in the whole batch, so any cut of it draws the
+ * same ones. */
+#include "base/random.h"
+
+#include "dev/ref/ref.h"
+
+static void dropout(const tri_call *c) {
+    const tri_node *n = c->node;
+    double p = tri_attr_float(n, "p");
+    bool training = tri_attr_int(n, "training");
+    float scale = training ? (float)(1 / (1 - p)) : 1;
+    uint32_t limit = training ? (uint32_t)(p * 4294967296.0) : 0;
+    uint64_t key = random_key(c->seed, base_hash_text(n->name));
+    int64_t count = tri_shape_count(&ref_out(c, 0)->shape);
+    for (int64_t i = 0; i < count; i++) {
+        bool kept = random_u32(key, (uint64_t)c->step, (uint64_t)(c->first + i)) >= limit;
+        ref_store(c, 0, i, kept ? ref_load(c, 0, i) * (double)scale : 0);
+        ref_store(c, 1, i, kept);
+    }
+}
+
+const struct dev_row ref_random[] = {
+    {"dropout", dropout, NULL, NULL, NULL},
+    {0},
+};
