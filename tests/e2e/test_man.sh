@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The manual names every command and every option of every command's help, and is clean to mandoc
+# where that is installed. Usage: test_man.sh path/to/trireme path/to/trireme.1
+set -u
+program=$1 manual=$2
+passed=0 failed=0
+
+check() { # name, then a command that must succeed
+    name=$1
+    shift
+    if "$@" >/dev/null; then
+        passed=$((passed + 1))
+        echo "ok $name"
+    else
+        failed=$((failed + 1))
+        echo "not ok $name"
+    fi
+}
+
+commands=$("$program" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v '^trireme$')
+check 'help lists commands' test "$(echo "$commands" | wc -l)" -ge 8
+flags=$(for c in $commands; do "$program" "$c" --help; done |
+    sed -n 's/^  --\([a-z-]*\) .*/\1/p' | sort -u)
+check 'help lists options' test "$(echo "$flags" | wc -l)" -ge 19
+
+for c in $commands; do check "command $c" grep -q "^\.It Cm $c\$" "$manual"; done
+for f in $flags; do check "option --$f" grep -q "^\.It Fl -$f\( \|\$\)" "$manual"; done
+
+# The other way round: nothing that is gone.
+for f in $(sed -n 's/^\.It Fl -\([a-z-]*\).*/\1/p' "$manual"); do
+    [ "$f" = help ] && continue
+    check "manual's --$f exists" sh -c "echo '$flags' | grep -qx -e '$f'"
+done
+
+if command -v mandoc >/dev/null; then
+    check 'mandoc lint' mandoc -Tlint "$manual"
+else
+    echo "ok mandoc lint # skipped: mandoc is not installed"
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Progress lines and metrics.jsonl, with time given by the test. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the above and setjmp first */
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "observe/metrics.h"
+#include "observe/progress.h"
+
+static const char *const names[] = {"loss", "top1"};
+
+static struct observed at(int64_t step, int64_t total, double now, const double *value) {
+    return (struct observed){.step = step, .total = total, .epoch = 3, .lr = 0.5, .now = now,
+                             .n = 2, .name = names, .value = value};
+}
+
+static int count_lines(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += *text == '\n';
+    return n;
+}
+
+/* ---- progress ---- */
+
+struct paper {
+    FILE *file;
+    char *text;
+    size_t bytes;
+};
+
+static void paper_open(struct paper *p) {
+    p->file = open_memstream(&p->text, &p->bytes);
+    assert_non_null(p->file);
+}
+
+static void paper_close(struct paper *p) {
+    assert_int_equal(fclose(p->file), 0);
+    free(p->text);
+}
+
+static void durations(void **state) {
+    (void)state;
+    char text[DURATION_TEXT];
+    assert_string_equal(progress_duration(0, text), "0:00");
+    assert_string_equal(progress_duration(7.4, text), "0:07");
+    assert_string_equal(progress_duration(59.6, text), "1:00");
+    assert_string_equal(progress_duration(754, text), "12:34");
+    assert_string_equal(progress_duration(10921, text), "3:02:01");
+    assert_string_equal(progress_duration(183845, text), "2d 03:04:05");
+    progress_duration(1e300, text);
+}
+
+static void heads(void **state) {
+    (void)state;
+    struct paper paper;
+    struct progress p;
+    paper_open(&paper);
+    assert_int_equal(progress_open(&p, paper.file, false, 10, 2), TRI_OK);
+    struct progress_head h = {.model = "mlp", .device = "ref (plain C)", .data = "synthetic",
+                              .parameters = 1234, .lanes = 4, .batch = 10, .threads = 1};
+    progress_begin(&p, &h);
+    assert_string_equal(paper.text, "mlp: 1234 parameters, 4 lanes x 2-3 samples of synthetic, "
+                                    "device ref (plain C), 1 thread\n");
+    h.lanes = 1;
+    h.threads = 2;
+    progress_begin(&p, &h);
+    assert_non_null(strstr(paper.text, "1 lane x 10 samples"));
+    assert_non_null(strstr(paper.text, "2 threads\n"));
+    progress_close(&p);
+    paper_close(&paper);
+}
+
+/* Ten steps a second: a line for the first step, about one a second, and one for the last. */
+static void plain_lines(void **state) {
+    (void)state;
+    struct paper paper;
+    struct progress p;
+    paper_open(&paper);
+    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    for (int i = 1; i <= 100; i++) {
+        double value[] = {(double)i, 0.5};
+        struct observed o = at(i, 100, 0.1 * i, value);
+        progress_step(&p, &o);
+    }
+    progress_close(&p);
+    fflush(paper.file);
+    assert_in_range(count_lines(paper.text), 10, 12);
+    assert_int_equal(strncmp(paper.text, "step 1/100  loss 1  top1 0.5", 28), 0);
+    const char *last = strstr(paper.text, "step 100/100");
+    assert_non_null(last);
+    assert_non_null(strstr(last, "160 samples/s"));
+    assert_null(strstr(last, "ETA"));
+    /* The second line has the mean of steps 2 to 11 and what is left at ten steps a second. */
+    const char *second = strchr(paper.text, '\n') + 1;
+    assert_int_equal(strncmp(second, "step 11/100  loss 6.5  ", 23), 0);
+    assert_non_null(strstr(second, "ETA 0:09\n"));
+    paper_close(&paper);
+}
+
+/* Lines grow rarer: in ten hours there are not more than one a minute, and some. */
+static void rare_lines(void **state) {
+    (void)state;
+    struct paper paper;
+    struct progress p;
+    paper_open(&paper);
+    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    double value[] = {1, 1};
+    for (int i = 1; i <= 36000; i++) {
+        struct observed o = at(i, 36000, i, value);
+        progress_step(&p, &o);
+    }
+    progress_close(&p);
+    fflush(paper.file);
+    assert_in_range(count_lines(paper.text), 500, 720);
+    paper_close(&paper);
+}
+
+static void terminal_line(void **state) {
+    (void)state;
+    struct paper paper;
+    struct progress p;
+    paper_open(&paper);
+    assert_int_equal(progress_open(&p, paper.file, true, 16, 2), TRI_OK);
+    p.width = 30;
+    double value[] = {NAN, 0.25};
+    for (int i = 1; i <= 3; i++) {
+        struct observed o = at(i, 3, 0.5 * i, value);
+        progress_step(&p, &o);
+    }
+    fflush(paper.file);
+    assert_int_equal(count_lines(paper.text), 0);
+    assert_string_equal(paper.text, "\rstep 1/3  loss nan  top1 0.25\033[K"
+                                    "\rstep 2/3  loss nan  top1 0.25\033[K"
+                                    "\rstep 3/3  loss nan  top1 0.25\033[K");
+    progress_close(&p);
+    fflush(paper.file);
+    assert_int_equal(count_lines(paper.text), 1);
+    paper_close(&paper);
+}
+
+/* ---- metrics ---- */
+
+static char directory[64];
+
+static const char *within(const char *name) {
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static int make_directory(void **state) {
+    (void)state;
+    strcpy(directory, "/tmp/trireme-observe-XXXXXX");
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state) {
+    (void)state;
+    static const char *const made[] = {"a/b/metrics.jsonl", "a/b/metrics.old.jsonl", "a/b", "a",
+                                       "metrics.jsonl", "metrics.old.jsonl", "file", ""};
+    for (size_t i = 0; i < COUNT(made); i++) remove(within(made[i]));
+    return access(directory, F_OK) ? 0 : -1;
+}
+
+/* Line `i` of the file as an object. */
+static json_t *line_of(const char *path, int i) {
+    char *text;
+    size_t bytes;
+    assert_int_equal(base_read_file(path, &text, &bytes), TRI_OK);
+    char *p = text;
+    for (int k = 0; k < i; k++) p = strchr(p, '\n') + 1;
+    p[strcspn(p, "\n")] = 0;
+    json_error_t error;
+    json_t *object = json_loads(p, 0, &error);
+    if (!object) fail_msg("line %d, \"%s\": %s", i, p, error.text);
+    free(text);
+    return object;
+}
+
+static int lines_in(const char *path) {
+    char *text;
+    size_t bytes;
+    assert_int_equal(base_read_file(path, &text, &bytes), TRI_OK);
+    int n = count_lines(text);
+    free(text);
+    return n;
+}
+
+static void rows(void **state) {
+    (void)state;
+    struct metrics m;
+    assert_int_equal(metrics_open(&m, within("a/b"), 2, names, NULL), TRI_OK);
+    for (int i = 1; i <= 5; i++) {
+        double value[] = {i == 2 ? (double)NAN : i, i == 3 ? (double)INFINITY : (double)0.1f};
+        struct observed o = at(i, 5, i, value);
+        metrics_step(&m, &o);
+    }
+    assert_int_equal(metrics_close(&m), TRI_OK);
+    assert_int_equal(lines_in(within("a/b/metrics.jsonl")), 5);
+    json_t *row = line_of(within("a/b/metrics.jsonl"), 0);
+    assert_int_equal(json_integer_value(json_object_get(row, "step")), 1);
+    assert_int_equal(json_integer_value(json_object_get(row, "epoch")), 3);
+    assert_true(json_real_value(json_object_get(row, "loss")) == 1);
+    assert_true((float)json_real_value(json_object_get(row, "top1")) == 0.1f);
+    assert_true(json_real_value(json_object_get(row, "lr")) == 0.5);
+    assert_true(json_real_value(json_object_get(row, "seconds")) == 1);
+    assert_null(json_object_get(row, "steps"));
+    json_decref(row);
+    row = line_of(within("a/b/metrics.jsonl"), 1);
+    assert_true(json_is_null(json_object_get(row, "loss")));
+    json_decref(row);
+    row = line_of(within("a/b/metrics.jsonl"), 2);
+    assert_true(json_is_null(json_object_get(row, "top1")));
+    json_decref(row);
+}
+
+/* A thousand steps a second for a second; it ends early, before its total. */
+static void aggregated(void **state) {
+    (void)state;
+    struct metrics m;
+    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
+    for (int i = 1; i <= 1005; i++) {
+        double value[] = {(double)i, 1};
+        struct observed o = at(i, 5000, 0.001 * i, value);
+        metrics_step(&m, &o);
+    }
+    assert_int_equal(metrics_close(&m), TRI_OK);
+    int n = lines_in(within("metrics.jsonl"));
+    assert_in_range(n, 90, 103);
+    int64_t sum = 0, before = 0;
+    for (int i = 0; i < n; i++) {
+        json_t *row = line_of(within("metrics.jsonl"), i);
+        json_t *steps = json_object_get(row, "steps");
+        int64_t here = steps ? json_integer_value(steps) : 1;
+        int64_t last = json_integer_value(json_object_get(row, "step"));
+        double mean = (double)(before + 1 + last) / 2;
+        assert_int_equal(last, before + here);
+        assert_true(fabs(json_real_value(json_object_get(row, "loss")) - mean) < 1e-5);
+        before = last;
+        sum += here;
+        json_decref(row);
+    }
+    assert_int_equal(sum, 1005);
+}
+
+static void earlier_run(void **state) {
+    (void)state;
+    struct metrics m;
+    struct paper paper;
+    double value[] = {1, 1};
+    struct observed o = at(1, 1, 1, value);
+    paper_open(&paper);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(metrics_open(&m, directory, 2, names, paper.file), TRI_OK);
+        for (int k = 0; k <= i; k++) metrics_step(&m, &o);
+        assert_int_equal(metrics_close(&m), TRI_OK);
+    }
+    fflush(paper.file);
+    assert_int_equal(lines_in(within("metrics.jsonl")), 3);
+    assert_int_equal(lines_in(within("metrics.old.jsonl")), 2);
+    assert_non_null(strstr(paper.text, "metrics.jsonl is of an earlier run; it is now "));
+    paper_close(&paper);
+}
+
+static void refused(const char *where, tri_status status, const char *message) {
+    struct metrics m;
+    assert_int_equal(metrics_open(&m, where, 2, names, NULL), status);
+    if (!strstr(tri_message(), message))
+        fail_msg("the message is \"%s\", which lacks \"%s\"", tri_message(), message);
+    assert_int_equal(metrics_close(&m), TRI_OK);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    FILE *f = fopen(within("file"), "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    refused("", TRI_USAGE, "empty name");
+    refused(within("file"), TRI_FAILED, "/file");
+    refused(within("file/under"), TRI_FAILED, "--out");
+    static const char *const taken[] = {"loss", "seconds"};
+    struct metrics m;
+    assert_int_equal(metrics_open(&m, directory, 2, taken, NULL), TRI_USAGE);
+    assert_non_null(strstr(tri_message(), "\"seconds\""));
+    assert_int_equal(metrics_open(&m, NULL, 2, names, NULL), TRI_OK);
+    double value[] = {1, 1};
+    struct observed o = at(1, 1, 1, value);
+    metrics_step(&m, &o);
+    assert_int_equal(metrics_close(&m), TRI_OK);
+}
+
+/* A device that is always full. */
+static void full_disk(void **state) {
+    (void)state;
+    struct metrics m;
+    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
+    m.file = freopen("/dev/full", "w", m.file);
+    assert_non_null(m.file);
+    double value[] = {1, 1};
+    for (int i = 1; i <= 3; i++) {
+        struct observed o = at(i, 10, 2 * i, value);
+        metrics_step(&m, &o);
+    }
+    assert_int_equal(metrics_close(&m), TRI_FAILED);
+    assert_non_null(strstr(tri_message(), "No space left"));
+    assert_non_null(strstr(tri_message(), "metrics.jsonl"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(durations),
+        cmocka_unit_test(heads),
+        cmocka_unit_test(plain_lines),
+        cmocka_unit_test(rare_lines),
+        cmocka_unit_test(terminal_line),
+        cmocka_unit_test_setup_teardown(rows, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(aggregated, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(earlier_run, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(refusals, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(full_disk, make_directory, remove_directory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Options of a command line, names that are near, and what the machine gives (from made-up files). */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the above and setjmp first */
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/nearest.h"
+#include "cli/host.h"
+#include "cli/options.h"
+
+static void near_names(void **state) {
+    (void)state;
+    assert_int_equal(nearest_distance("train", "train"), 0);
+    assert_int_equal(nearest_distance("tarin", "train"), 1);
+    assert_int_equal(nearest_distance("", "eval"), 4);
+    assert_int_equal(nearest_distance("kitten", "sitting"), 3);
+    const char *many = "a name of more than thirty-one letters, which is cut";
+    assert_int_equal(nearest_distance(many, many), 0);
+    struct nearest n = {.wanted = "modles"};
+    assert_null(nearest_name(&n));
+    nearest_offer(&n, "dump");
+    assert_null(nearest_name(&n));
+    nearest_offer(&n, "models");
+    nearest_offer(&n, "help");
+    assert_string_equal(nearest_name(&n), "models");
+}
+
+/* ---- options ---- */
+
+#define WORDS 24
+
+/* A command line cut at spaces, as a program gets it. */
+struct line {
+    char text[256];
+    char *word[WORDS];
+    int n;
+};
+
+static void cut(struct line *l, const char *text) {
+    snprintf(l->text, sizeof l->text, "%s", text);
+    l->n = 0;
+    for (char *p = strtok(l->text, " "); p; p = strtok(NULL, " ")) l->word[l->n++] = p;
+    l->word[l->n] = NULL;
+    assert_in_range(l->n, 1, WORDS - 1);
+}
+
+static tri_status take(tri_options *o, struct line *l, const char *text, bool foreign) {
+    *o = tri_options_default();
+    const struct option_set sets[] = {{options_rows, o}, {0}};
+    cut(l, text);
+    return options_take(sets, USE_TRAIN, foreign, &l->n, l->word);
+}
+
+static void all_options(void **state) {
+    (void)state;
+    struct line l;
+    tri_options o;
+    assert_int_equal(take(&o, &l, "p", false), TRI_OK);
+    assert_int_equal(o.batch, 64);
+    assert_int_equal(o.steps + o.epochs + o.lanes, 0);
+    assert_int_equal(take(&o, &l, "p --data idx:d --steps=7 --batch 32 --lanes 4 --optimizer adam "
+                          "--lr 1e-2 --momentum 0.5 --schedule cosine --weight-decay 0 "
+                          "--clip-norm 1 word", false), TRI_OK);
+    assert_string_equal(o.data, "idx:d");
+    assert_int_equal(o.steps, 7);
+    assert_int_equal(o.batch, 32);
+    assert_int_equal(o.lanes, 4);
+    assert_string_equal(o.optimizer.name, "adam");
+    assert_true(o.optimizer.lr == 1e-2 && o.optimizer.momentum == 0.5);
+    assert_string_equal(o.optimizer.schedule, "cosine");
+    assert_true(o.optimizer.weight_decay == 0 && o.optimizer.clip_norm == 1);
+    assert_int_equal(l.n, 2);
+    assert_string_equal(l.word[1], "word");
+    assert_null(l.word[2]);
+    assert_int_equal(take(&o, &l, "p --seed 18446744073709551615 --device ref --shuffle off "
+                          "--out d --save s --load=l --quiet --epochs 3", false), TRI_OK);
+    assert_true(o.seed == UINT64_MAX && o.no_shuffle && o.quiet);
+    assert_string_equal(o.device, "ref");
+    assert_string_equal(o.out, "d");
+    assert_string_equal(o.save, "s");
+    assert_string_equal(o.load, "l");
+    assert_int_equal(o.epochs, 3);
+    assert_int_equal(take(&o, &l, "p --batch 3 --batch 5 --shuffle=off --shuffle=on", false),
+                     TRI_OK);
+    assert_int_equal(o.batch, 5);
+    assert_false(o.no_shuffle);
+}
+
+/* What the command line says goes before what the program set. */
+static void length_of_a_run(void **state) {
+    (void)state;
+    struct line l;
+    tri_options o = {.steps = 100};
+    const struct option_set sets[] = {{options_rows, &o}, {0}};
+    cut(&l, "p --epochs 2");
+    assert_int_equal(options_take(sets, USE_TRAIN, true, &l.n, l.word), TRI_OK);
+    assert_int_equal(o.epochs, 2);
+    assert_int_equal(o.steps, 0);
+}
+
+static void rest(void **state) {
+    (void)state;
+    struct line l;
+    tri_options o;
+    assert_int_equal(take(&o, &l, "p a --mine 3 --lr 1 -v -- --lr --batch", true), TRI_OK);
+    static const char *const left[] = {"p", "a", "--mine", "3", "-v", "--lr", "--batch"};
+    assert_int_equal(l.n, COUNT(left));
+    for (size_t i = 0; i < COUNT(left); i++) assert_string_equal(l.word[i], left[i]);
+    assert_true(o.optimizer.lr == 1);
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    static const struct {
+        const char *line, *message;
+    } all[] = {
+        {"p --batch 0", "--batch 0: a whole number from 1 up is needed"},
+        {"p --batch -3", "--batch -3: a whole number from 1 up"},
+        {"p --batch=", "--batch '': a whole number from 1 up"},
+        {"p --batch 64k", "--batch 64k: a whole"},
+        {"p --steps 99999999999999999999", "a whole number from 1 up"},
+        {"p --lr -1", "--lr -1: a number above 0"},
+        {"p --lr nan", "--lr nan: a number above 0"},
+        {"p --lr inf", "--lr inf: a number above 0"},
+        {"p --lr 0,1", "--lr 0,1: a number above 0"},
+        {"p --weight-decay -1", "a number from 0 up"},
+        {"p --momentum 0", "for none: --optimizer sgd"},
+        {"p --momentum 1", "below 1"},
+        {"p --seed -1", "from 0 to 2^64 - 1"},
+        {"p --shuffle maybe", "--shuffle maybe: on or off is needed"},
+        {"p --out=", "a text that is not empty"},
+        {"p --lr", "--lr lacks its value: --lr X"},
+        {"p --lr --batch 3", "--lr lacks its value"},
+        {"p --quiet=yes", "--quiet takes no value"},
+        {"p --epochs 1 --steps 2", "--epochs and --steps are both given"},
+        {"p --epoch 3", "unknown option --epoch; do you mean --epochs?"},
+        {"p --bacth=3", "unknown option --bacth; do you mean --batch?"},
+    };
+    struct line l;
+    tri_options o;
+    for (size_t i = 0; i < COUNT(all); i++)
+        for (int foreign = 0; foreign < 2; foreign++) {
+            assert_int_equal(take(&o, &l, all[i].line, foreign), TRI_USAGE);
+            if (!strstr(tri_message(), all[i].message))
+                fail_msg("%s: the message is \"%s\"", all[i].line, tri_message());
+        }
+    assert_int_equal(take(&o, &l, "p --zeppelin", false), TRI_USAGE);
+    assert_string_equal(tri_message(), "unknown option --zeppelin; see --help");
+}
+
+static void use(void **state) {
+    (void)state;
+    tri_options o = tri_options_default();
+    const struct option_set sets[] = {{options_rows, &o}, {0}};
+    struct line l;
+    cut(&l, "p --lr 3");
+    assert_int_equal(options_take(sets, USE_EVAL, false, &l.n, l.word), TRI_USAGE);
+    assert_string_equal(tri_message(), "--lr has no meaning here; see --help");
+}
+
+static void help(void **state) {
+    (void)state;
+    const char *text = tri_options_help();
+    for (const struct option_row *row = options_rows; row->flag; row++) {
+        char start[64];
+        snprintf(start, sizeof start, "  %s %s", row->flag, row->argument ? row->argument : "");
+        if (row->use & USE_TRAIN && !strstr(text, start)) fail_msg("help lacks \"%s\"", start);
+    }
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        assert_in_range(strcspn(line, "\n"), 1, 80);
+    assert_ptr_equal(text, tri_options_help());
+}
+
+/* ---- limits of the machine ---- */
+
+static char root[64];
+
+static void put(const char *path, const char *text) {
+    char full[256];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+        *p = 0;
+        mkdir(full, 0777);
+        *p = '/';
+    }
+    FILE *f = fopen(full, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int make_root(void **state) {
+    (void)state;
+    strcpy(root, "/tmp/trireme-host-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    return system(command);
+}
+
+static void host_v2(void **state) {
+    (void)state;
+    struct host h;
+    put("/proc/meminfo", "MemTotal:  2048 kB\nMemFree: 1 kB\nMemAvailable:   1024 kB\n");
+    put("/proc/self/cgroup", "0::/user/job\n");
+    put("/sys/fs/cgroup/user/job/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/user/cpu.max", "150000 100000\n");
+    put("/sys/fs/cgroup/user/job/memory.max", "1000000\n");
+    put("/sys/fs/cgroup/user/memory.max", "2000000\n");
+    host_read(root, &h);
+    assert_true(h.quota == 1.5);
+    assert_int_equal(h.limit, 1000000);
+    assert_int_equal(h.memory, 2048 * 1024);
+    assert_int_equal(h.available, 1024 * 1024);
+    assert_int_equal(h.shared, -1);
+    assert_in_range(h.usable, 1, h.cores);
+}
+
+static void host_v1(void **state) {
+    (void)state;
+    struct host h;
+    put("/proc/self/cgroup", "5:memory:/docker/1\n4:cpu,cpuacct:/docker/1\n0::/\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "4096\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    host_read(root, &h);
+    assert_true(h.quota == 0.5);
+    assert_int_equal(h.limit, 4096);
+}
+
+static void host_free(void **state) {
+    (void)state;
+    struct host h;
+    put("/proc/self/cgroup", "no colons\n4:cpu:/\n5:memory:/\n0::/\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    host_read(root, &h);
+    assert_true(h.quota == 0);
+    assert_int_equal(h.limit, 0);
+    assert_int_equal(h.memory, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_names),
+        cmocka_unit_test(all_options),
+        cmocka_unit_test(length_of_a_run),
+        cmocka_unit_test(rest),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(use),
+        cmocka_unit_test(help),
+        cmocka_unit_test_setup_teardown(host_v2, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(host_v1, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(host_free, make_root, remove_root),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
