@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme eval: every scalar output of a network over a whole data set, in evaluation mode. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "exec/run.h"
 
+/* The loss first, where there is one. */
 static void print_results(const tri_run *run, int64_t samples) {
     printf("eval samples=%lld", (long long)samples);
-    for (int i = 0; i < run_output_count(run); i++)
-        if (run_output_is_scalar(run, i))
-            printf(" %s=%.9g", run_output_name(run, i), tri_result(run, run_output_name(run, i)));
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < run_output_count(run); i++) {
+            const char *name = run_output_name(run, i);
+            if (run_output_is_scalar(run, i) && !strcmp(name, "loss") == !pass)
+                printf(" %s=%.9g", name, tri_result(run, name));
+        }
     printf("\n");
 }
 

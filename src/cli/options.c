@@ -121,7 +121,7 @@ const struct option_row options_rows[] = {
      FIELD(optimizer.clip_norm), LEARNING},
     {"--seed", "N", "of everything that is random (0)", seed, FIELD(seed), USE_ALL},
     {"--device", "NAME", "cpu or ref, the slow reference (cpu, where it is built in)", option_text,
-     FIELD(device), USE_ALL},
+     FIELD(device), USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--shuffle", "on|off", "a new order of the samples in every epoch (on)", off_if_set,
      FIELD(no_shuffle), USE_TRAIN | USE_BENCH},
     {"--out", "DIR", "where metrics.jsonl goes; that of an earlier run becomes\n"
@@ -155,16 +155,16 @@ static tri_status unknown(const struct option_set *sets, unsigned use, bool fore
                           const char *word) {
     char flag[32];
     snprintf(flag, sizeof flag, "%.*s", (int)strcspn(word, "="), word);
-    struct nearest near = {.wanted = flag};
+    struct nearest near = {.wanted = flag + 2 * !strncmp(flag, "--", 2)};
     for (const struct option_set *s = sets; s->rows; s++)
         for (const struct option_row *row = s->rows; row->flag; row++)
-            if (row->use & use) nearest_offer(&near, row->flag);
+            if (row->use & use) nearest_offer(&near, row->flag + 2);
     if (foreign && near.distance > 1) return TRI_OK;
     const struct option_set *set;
     if (find(sets, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s has no meaning here; see --help", flag);
     if (nearest_name(&near))
-        return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag, near.name);
+        return base_fail(TRI_USAGE, "unknown option %s; do you mean --%s?", flag, near.name);
     return base_fail(TRI_USAGE, "unknown option %s; see --help", flag);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "exec/run.h"
 #include "observe/metrics.h"
 #include "observe/progress.h"
@@ -46,7 +47,7 @@ static void begin_progress(struct loop *l, const tri_options *o, const char *mod
     const struct progress_head head = {
         .model = model,
         .device = device,
-        .data = o->source ? "the program's own data" : o->data ? o->data : "synthetic",
+        .data = l->run->data->name,
         .parameters = run_parameter_elements(l->run),
         .lanes = run_lanes(l->run),
         .batch = run_batch(l->run),

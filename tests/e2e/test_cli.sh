@@ -1,0 +1,296 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The program as a user runs it: outputs, exit codes, and the messages that newcomers' mistakes get.
+# Usage: test_cli.sh path/to/trireme
+set -u
+program=$(realpath "$1") && [ -x "$program" ] || exit 1
+sources=$(realpath "$(dirname "$0")/../..")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0 skipped=0
+
+verdict() { # name, 0 if it is well, what went wrong
+    if [ "$2" -eq 0 ]; then
+        passed=$((passed + 1))
+        echo "ok $1"
+    else
+        failed=$((failed + 1))
+        echo "not ok $1: $3"
+    fi
+}
+
+# Runs trireme with the arguments; leaves the files out and err, and $code.
+run() {
+    "$program" "$@" >out 2>err </dev/null
+    code=$?
+}
+
+# Name, exit code, pattern in out or err ("out:..." or "err:..."), arguments.
+expect() {
+    name=$1 want=$2 where=${3%%:*} pattern=${3#*:}
+    shift 3
+    run "$@"
+    if [ "$code" -ne "$want" ]; then
+        verdict "$name" 1 "exit code $code, not $want: $(head -c 300 err)"
+    elif ! grep -q -e "$pattern" "$where"; then
+        verdict "$name" 1 "no '$pattern' in: $(head -c 300 "$where")"
+    else
+        verdict "$name" 0 ''
+    fi
+}
+
+# A mistake: the message is one line, begins with the program's name, and stdout has no result.
+mistake() {
+    expect "$@"
+    lines=$(grep -c '^trireme: ' err)
+    [ "$lines" -eq 1 ] && ! grep -q '^done\|^eval' out
+    verdict "$1 (one message, no result)" $? "$(head -c 300 err out)"
+}
+
+same() { # name, text, text
+    [ -n "$2" ] && [ "$2" = "$3" ]
+    verdict "$1" $? "'$2' and '$3'"
+}
+
+weights() { sed -n 's/.*weights=sha256:\([0-9a-f]*\).*/\1/p' out; }
+states() { sed -n 's/.*state=sha256:\([0-9a-f]*\).*/\1/p' out; }
+
+# --- files of the MNIST family: 40 images of 6x6 and their labels ---
+
+bytes() { head -c "$1" /dev/zero | tr '\000' "$2"; }
+images() { # how many; content for 40
+    printf '\000\000\010\003\000\000\000\050\000\000\000\006\000\000\000\006'
+    bytes 720 '\100'
+    bytes "$(($1 * 36 - 720))" '\200'
+}
+labels() { # the last label, in octal
+    printf '\000\000\010\001\000\000\000\050'
+    bytes 20 '\001'
+    bytes 19 '\002'
+    printf "\\$1"
+}
+family() { # directory, images, last label
+    mkdir "$1"
+    for split in train t10k; do
+        images "$2" >"$1/$split-images-idx3-ubyte"
+        labels "$3" >"$1/$split-labels-idx1-ubyte"
+    done
+}
+family good 40 003
+family cut 39 003
+family wrong 40 014
+family packed 40 003
+gzip packed/*
+family tornpack 40 003
+gzip tornpack/*
+for f in tornpack/*images*; do head -c 40 "$f" >"$f.part" && mv "$f.part" "$f"; done
+mkdir empty
+small=mlp:hidden=8,layers=1,size=6
+
+# --- help ---
+
+expect 'no command' 2 'err:^usage: trireme COMMAND'
+expect 'help' 0 'out:^  train ' help
+expect '--help' 0 'out:^  doctor ' --help
+expect 'version' 0 'out:^trireme [0-9]' version
+expect '--version' 0 'out:^trireme [0-9]' --version
+for c in train eval models dump bench doctor help version; do
+    expect "$c --help" 0 "out:^usage: trireme $c" "$c" --help
+    expect "help $c" 0 "out:^usage: trireme $c" help "$c"
+done
+expect 'help of nothing' 2 'err:unknown command nothing' help nothing
+expect 'models' 0 'out:^lenet5 ' models
+mistake 'a command misspelled' 2 'err:do you mean train?' tarin mlp
+mistake 'an unknown command' 2 'err:`trireme help` lists them' zeppelin
+
+# --- training ---
+
+expect 'train' 0 'out:^done steps=3 loss=[0-9.]* weights=sha256:[0-9a-f]\{64\} state=sha256:[0-9a-f]\{64\} seconds=[0-9.]*$' \
+    train $small --data idx:good --steps 3 --batch 8
+same 'the result is the only line on stdout' "$(wc -l <out)" 1
+first=$(weights) first_state=$(states)
+head -n 1 err | grep -q '^mlp.*: [0-9]* parameters, [0-9]* lanes\? x [0-9-]* samples\? of .*good.*, device .*, [0-9]* threads\?$'
+verdict 'the first line' $? "$(head -n 1 err)"
+grep -q '^step 3/3  loss [0-9.]*  top1 [0-9.]*' err
+verdict 'the last progress line' $? "$(tail -n 1 err)"
+[ -s run/metrics.jsonl ] && tail -n 1 run/metrics.jsonl | grep -q '"step":3,.*"loss":[0-9.]*,"top1":.*"lr":0.01,"seconds":'
+verdict 'metrics' $? "$(cat run/metrics.jsonl)"
+expect 'train again' 0 'err:run/metrics.jsonl is of an earlier run; it is now run/metrics.old.jsonl' \
+    train $small --data=idx:good --steps=3 --batch=8
+same 'the same weights again' "$(weights)" "$first"
+same 'the same state again' "$(states)" "$first_state"
+expect 'compressed data' 0 'out:^done' train $small --data idx:packed --steps 3 --batch 8
+same 'the same weights from compressed data' "$(weights)" "$first"
+expect 'another seed' 0 'out:^done' train $small --data idx:good --steps 3 --batch 8 --seed 1
+[ "$(weights)" != "$first" ]
+verdict 'other weights from another seed' $? ''
+expect 'quiet' 0 'out:^done steps=5' train $small --data idx:good --batch 8 --quiet --out deep/er
+[ ! -s err ] && [ -s deep/er/metrics.jsonl ]
+verdict 'quiet says nothing, and makes directories' $? "$(cat err)"
+expect 'epochs' 0 'out:^done steps=10 ' train $small --data idx:good --batch 8 --epochs 2
+for o in sgd momentum nesterov adam adamw; do
+    expect "optimizer $o" 0 'out:^done steps=2' train linear --steps 2 --optimizer $o \
+        --weight-decay 0.1 --clip-norm 1
+done
+for s in constant step:every=1,factor=0.5 poly:power=2 cosine:end=0.1,warmup=2; do
+    expect "schedule $s" 0 'out:^done steps=4' train linear --steps 4 --schedule $s
+done
+expect 'lanes' 0 'err:8 lanes x 8 samples' train linear --steps 2 --lanes 8
+expect 'uneven lanes' 0 'err:3 lanes x 2-3 samples' train linear --steps 2 --lanes 3 --batch 8
+expect 'no shuffle' 0 'out:^done' train linear --steps 2 --shuffle off
+expect 'the reference device' 0 'err:device ref' train linear --steps 2 --device ref
+
+# --- weights that travel ---
+
+expect 'save' 0 'out:^done' train $small --data idx:good --epochs 20 --batch 8 --lr 0.3 \
+    --save w.safetensors
+saved=$(weights)
+expect 'eval' 0 'out:^eval samples=40 .*loss=[0-9.]*.* top1=[0-9.]*' \
+    eval $small --load w.safetensors --data idx:good,split=test
+result=$(cat out)
+expect 'eval with a batch that does not divide' 0 'out:^eval samples=40' \
+    eval $small --load w.safetensors --data idx:good,split=test --batch 7
+same 'top1 does not depend on the batch' "$(sed 's/.*\(top1=[0-9.]\{5\}\).*/\1/' out)" \
+    "$(echo "$result" | sed 's/.*\(top1=[0-9.]\{5\}\).*/\1/')"
+expect 'load' 0 'out:^done' train $small --data idx:good --steps 1 --batch 8 --lr 1e-30 \
+    --load w.safetensors
+same 'what was loaded is what was saved' "$(weights)" "$saved"
+expect 'eval on data of the model' 0 'out:^done' train linear --steps 9 --save l.safetensors
+expect 'eval on data of the model' 0 'out:^eval samples=[0-9]* .*loss=' \
+    eval linear --load l.safetensors
+
+# --- graphs as text ---
+
+expect 'dump' 0 'out:matmul(' dump $small --batch 8
+cp out g.tri
+expect 'a textual graph trains' 0 'out:^done' train g.tri --data idx:good --steps 3
+same 'as the model does' "$(weights)" "$first"
+expect 'a textual graph with another batch' 0 'err:x 4 samples' train g.tri --steps 1 --batch 4 \
+    --lanes 1
+for pass in $("$program" dump --help | sed -n '/^passes/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    expect "dump --after $pass" 0 'out:[a-z]' dump $small --after "$pass"
+done
+mistake 'an unknown pass' 2 'err:no such pass; do you mean phases?' dump linear --after phasse
+
+# --- a network of the user's own ---
+
+cat >own.c <<'C'
+#include <trireme.h>
+void tri_model(tri_graph *g, tri_args *args) {
+    tri_tensor *x = tri_input(g, "image", TRI_F32, TRI_SHAPE(tri_batch(g), 1, 6, 6));
+    tri_tensor *y = tri_input(g, "label", TRI_I64, TRI_SHAPE(tri_batch(g)), .below = 10);
+    tri_tensor *h = tri_dense(tri_flatten(x, 1), "fc", tri_args_int(args, "classes", 10));
+    tri_metric(tri_accuracy(h, y, 1), "mine");
+    tri_loss(tri_cross_entropy(h, y));
+}
+C
+cat >broken.c <<'C'
+#include <trireme.h>
+void tri_model(tri_graph *g, tri_args *args) {
+    (void)args;
+    tri_tensor *x = tri_input(g, "image", TRI_F32, TRI_SHAPE(tri_batch(g), 1, 6, 6));
+    tri_loss(tri_mse(tri_dense(tri_flatten(x, 1), "fc", 3), tri_flatten(x, 1)));
+}
+C
+echo 'int nothing;' >none.c
+if command -v cc >/dev/null; then
+    for f in own broken none; do
+        cc -shared -fPIC -I"$sources/include" -o $f.so $f.c || echo "not ok: cc $f.c"
+    done
+    expect 'a shared object trains' 0 'err:  mine ' train own.so --data idx:good --steps 2 --batch 8
+    expect 'with arguments' 0 'err:: 185 parameters' train own.so:classes=5 --data idx:good \
+        --steps 2 --batch 8
+    mistake 'a mistake in it has its line' 2 'err:broken.c:5: .*\[64,3\].*\[64,36\]' train broken.so
+    mistake 'an argument that it does not know' 2 'err:clases' train own.so:clases=5
+    mistake 'a shared object without a model' 1 'err:tri_model' train none.so
+else
+    skipped=$((skipped + 5))
+    echo 'ok a shared object # skipped: no cc'
+fi
+mistake 'a shared object that is missing' 1 'err:nowhere.so' train nowhere.so
+
+# --- bench and doctor ---
+
+expect 'bench' 0 'out:^bench model=linear batch=8 lanes=[0-9]* device=[a-z]* steps=20 steps_per_s=[0-9.e+]* samples_per_s=[0-9.e+]* median_ms=[0-9.e-]* p10_ms=[0-9.e-]* p90_ms=[0-9.e-]* peak_rss_mib=[0-9.]*$' \
+    bench linear --batch 8 --steps 20
+expect 'doctor' 0 'out:^ok    ref ' doctor
+grep -q '^BAD' out
+[ $? -eq 1 ]
+verdict 'doctor finds nothing broken' $? "$(cat out)"
+
+# --- mistakes ---
+
+mistake 'no model' 2 'err:train lacks its MODEL' train
+mistake 'a word too many' 2 "err:one word too many: 'mlp'" train linear mlp
+mistake 'a model misspelled' 2 'err:do you mean lenet5?' train lenet
+mistake 'an unknown model' 2 'err:there are: linear, mlp' train transformer9000
+mistake "a model's option misspelled" 2 'err:mlp.*clases' train mlp:clases=3
+mistake "a model's option out of range" 2 'err:hidden=0' train mlp:hidden=0
+mistake 'a missing textual graph' 1 'err:nowhere.tri' train nowhere.tri
+sed 's/matmul(/matmull(/' g.tri >bad.tri
+mistake 'a mistake in a textual graph' 2 'err:bad.tri:[0-9]*.*matmull' train bad.tri
+mistake 'an option misspelled' 2 'err:unknown option --bacth; do you mean --batch?' \
+    train linear --bacth 3
+mistake 'an unknown option' 2 'err:unknown option --gpus; see --help' train linear --gpus 3
+mistake 'an option of another command' 2 'err:--lr has no meaning here' eval linear --lr 3
+mistake 'an option without its value' 2 'err:--lr lacks its value' train linear --lr
+mistake '--batch 0' 2 'err:--batch 0: a whole number from 1 up' train linear --batch 0
+mistake '--batch ten' 2 'err:--batch ten' train linear --batch ten
+mistake '--lr -1' 2 'err:--lr -1: a number above 0' train linear --lr -1
+mistake '--lr 0,1' 2 'err:--lr 0,1: a number' train linear --lr 0,1
+mistake '--shuffle yes' 2 'err:on or off' train linear --shuffle yes
+mistake '--epochs and --steps' 2 'err:--epochs and --steps are both given' \
+    train linear --epochs 1 --steps 3
+mistake 'more lanes than samples' 2 'err:65 lanes.*batch of 64' train linear --lanes 65
+mistake 'a batch larger than the data' 2 'err:40 samples.*batch of 64' \
+    train $small --data idx:good
+mistake 'an unknown optimizer' 2 'err:sgd, momentum' train linear --optimizer rmsprop
+mistake 'an unknown schedule' 2 'err:cosine' train linear --schedule linear
+mistake 'a schedule that lacks a number' 2 'err:every=N' train linear --schedule step
+mistake 'an unknown device' 2 'err:there is no device "cuda".*ref' train linear --device cuda
+mistake 'an unknown kind of data' 2 'err:known: idx:DIR' train linear --data cifar:x
+mistake 'a directory that is missing' 1 'err:nowhere' train $small --data idx:nowhere
+mistake 'a directory without the files' 1 'err:empty' train $small --data idx:empty
+mistake 'data cut short' 1 'err:cut/train-images-idx3-ubyte.*offset' \
+    train $small --data idx:cut --batch 8
+mistake 'compressed data cut short' 1 'err:tornpack/train-images-idx3-ubyte.gz' \
+    train $small --data idx:tornpack --batch 8
+mistake 'images of another size' 2 'err:image.*28.*6\|image.*6.*28' train mlp --data idx:good \
+    --batch 8
+mistake 'data for another kind of model' 2 'err:features' train linear --data idx:good --batch 8
+mistake 'a label out of range' 1 'err:"label" is 12, but the network takes 0 to 9' train $small --data idx:wrong --batch 8
+mistake 'too few classes' 1 'err:label.*3' train $small,classes=3 --data idx:good --batch 8 \
+    --epochs 1
+touch file
+mistake 'an out directory that is a file' 1 'err:file.*--out' train linear --out file
+mistake 'an out directory under a file' 1 'err:file/.*--out' train linear --out file/d
+mistake 'a place to save that is missing' 1 'err:nowhere/w' \
+    train linear --steps 2 --save nowhere/w.safetensors
+mistake 'weights that are missing' 1 'err:nowhere.safetensors' \
+    train linear --load nowhere.safetensors
+head -c 100 w.safetensors >torn.safetensors
+mistake 'weights cut short' 1 'err:torn.safetensors' \
+    eval $small --load torn.safetensors --data idx:good
+mistake 'weights of another model' 1 'err:w.safetensors' eval linear --load w.safetensors
+grep -q 'fc.weight' err
+verdict 'lists what is missing' $? "$(cat err)"
+mistake 'eval without weights' 2 'err:eval lacks --load FILE' eval linear
+mistake 'eval without data' 2 'err:eval lacks --data SPEC' eval $small --load w.safetensors
+mistake 'eval of a label out of range' 1 'err:12' \
+    eval $small --load w.safetensors --data idx:wrong
+if [ -c /dev/full ]; then
+    "$program" train linear --steps 2 >/dev/full 2>err
+    code=$?
+    grep -q '^trireme: .*stdout' err && [ $code -eq 1 ]
+    verdict 'a result that cannot be written' $? "exit code $code: $(cat err)"
+    "$program" models >/dev/full 2>err
+    code=$?
+    grep -q '^trireme: .*stdout' err && [ $code -eq 1 ]
+    verdict 'a list that cannot be written' $? "exit code $code: $(cat err)"
+else
+    skipped=$((skipped + 2))
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
