@@ -8,7 +8,13 @@ tri_graph *tri_graph_of(const tri_tensor *t) { return t ? t->node->graph : NULL;
 tri_type tri_type_of(const tri_tensor *t) { return t ? t->spec.type : TRI_F32; }
 tri_shape tri_shape_of(const tri_tensor *t) { return t ? t->spec.shape : TRI_SCALAR; }
 int tri_rank(const tri_tensor *t) { return t ? t->spec.shape.rank : 0; }
-const char *tri_name_of(const tri_tensor *t) { return t ? t->node->name : ""; }
+
+/* Parameters, states and inputs have the name that files and messages use. */
+const char *tri_name_of(const tri_tensor *t) {
+    const tri_attr *name = t && !t->node->n_in ? node_attr(t->node, "name") : NULL;
+    return name ? name->text : t ? t->node->name : "";
+}
+
 
 int64_t tri_dim(const tri_tensor *t, int axis) {
     if (!t) return 1;
