@@ -377,7 +377,7 @@ tri_graph *cut_graph(const struct cut *c, enum phase phase, int64_t samples) {
     b.g = tri_graph_new(b.samples);
     b.here = calloc((size_t)c->whole->n_tensors + 1, sizeof(tri_tensor *));
     if (b.g && b.here) {
-        b.g->lanes = lane_phase ? 1 : c->lanes;
+        b.g->lanes = lane_phase ? 1 : c->whole->lanes;
         build(&b);
         b.g->file = NULL;
     }

@@ -36,7 +36,9 @@ static tri_status pass_batch(struct compilation *c) {
         return base_fail(TRI_USAGE, "%lld lanes for a batch of %lld: there can be 1 to %lld",
                          (long long)o->lanes, (long long)batch, (long long)batch);
     c->lanes = o->forward ? 1 : o->lanes;
-    c->whole = graph_rebatch(c->model, batch, c->lanes ? c->lanes : 1, o->forward);
+    /* A graph read from a dump may say for itself how many groups of statistics there are. */
+    c->whole = graph_rebatch(c->model, batch, c->lanes > 1 ? c->lanes : c->model->lanes,
+                             o->forward);
     if (!c->whole || c->lanes) return c->whole ? TRI_OK : TRI_USAGE;
     c->lanes = lanes_default(c->whole);
     if (c->lanes == 1) return TRI_OK;

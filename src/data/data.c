@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Data sets: made by the caller, or opened by name. */
+#include "data/data.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/idx.h"
+
+/* ---- making and asking ---- */
+
+static tri_status check_field(const char *name, const tri_field *fields, int i) {
+    const tri_field *f = &fields[i];
+    if (!f->name || !*f->name)
+        return base_fail(TRI_USAGE, "data '%s': field %d has no name", name, i);
+    for (int j = 0; j < i; j++)
+        if (!strcmp(fields[j].name, f->name))
+            return base_fail(TRI_USAGE, "data '%s': two fields have the name '%s'", name, f->name);
+    if ((unsigned)f->type > TRI_BOOL)
+        return base_fail(TRI_USAGE, "data '%s': field '%s' has the unknown type %d", name, f->name,
+                         (int)f->type);
+    if (f->shape.rank < 0 || f->shape.rank >= TRI_MAX_RANK)
+        return base_fail(TRI_USAGE, "data '%s': field '%s' has %d dimensions; a sample has 0 to %d",
+                         name, f->name, f->shape.rank, TRI_MAX_RANK - 1);
+    int64_t bytes = (int64_t)tri_type_size(f->type);
+    for (int k = 0; k < f->shape.rank; k++)
+        if (f->shape.dim[k] < 1 || __builtin_mul_overflow(bytes, f->shape.dim[k], &bytes))
+            return base_fail(TRI_USAGE, "data '%s': field '%s': its dimension %d is %lld: below 1, "
+                             "or too large", name, f->name, k, (long long)f->shape.dim[k]);
+    return TRI_OK;
+}
+
+static tri_status check(const char *name, int64_t size, const tri_field *fields, int n,
+                        tri_fill *fill) {
+    if (!fill) return base_fail(TRI_USAGE, "data '%s': there is no fill function", name);
+    if (size < 1 || size > DATA_MAX_SIZE)
+        return base_fail(TRI_USAGE, "data '%s': size is %lld; 1 to 2^48 samples are possible", name,
+                         (long long)size);
+    if (n < 1 || !fields)
+        return base_fail(TRI_USAGE, "data '%s': at least one field is needed", name);
+    tri_status status = TRI_OK;
+    for (int i = 0; !status && i < n; i++) status = check_field(name, fields, i);
+    return status;
+}
+
+static tri_data *copy(const char *name, const tri_field *fields, int n) {
+    tri_data *d = calloc(1, sizeof *d);
+    if (!d) return NULL;
+    d->name = arena_copy(&d->arena, name);
+    tri_field *own = arena_alloc(&d->arena, (size_t)n * sizeof *own);
+    for (int i = 0; own && i < n; i++) {
+        own[i] = fields[i];
+        own[i].name = arena_copy(&d->arena, fields[i].name);
+    }
+    d->fields = own;
+    d->n_fields = n;
+    if (!d->arena.failed) return d;
+    arena_free(&d->arena);
+    free(d);
+    return NULL;
+}
+
+tri_data *data_make(const char *name, int64_t size, const tri_field *fields, int n, tri_fill *fill,
+                    void *user, bool sequential, void (*free_user)(void *user)) {
+    if (!name) name = "unnamed";
+    tri_data *d = NULL;
+    if (!check(name, size, fields, n, fill)) {
+        d = copy(name, fields, n);
+        if (!d) base_no_memory(name);
+    }
+    if (!d) {
+        if (free_user) free_user(user);
+        return NULL;
+    }
+    d->size = size;
+    d->fill = fill;
+    d->user = user;
+    d->free_user = free_user;
+    d->sequential = sequential;
+    return d;
+}
+
+tri_data *tri_data_new(const char *name, int64_t size, const tri_field *fields, int n,
+                       tri_fill *fill, void *user, bool sequential) {
+    return data_make(name, size, fields, n, fill, user, sequential, NULL);
+}
+
+int64_t tri_data_size(const tri_data *d) { return d ? d->size : 0; }
+
+int tri_data_fields(const tri_data *d, const tri_field **fields) {
+    *fields = d ? d->fields : NULL;
+    return d ? d->n_fields : 0;
+}
+
+/* Samples come in order; the rest of an epoch may be left out. What was asked for counts as drawn
+ * even if filling fails, since the source has moved on. */
+static tri_status advance(tri_data *d, int64_t index, int64_t epoch) {
+    bool next = epoch == d->next_epoch && index == d->next_index;
+    bool new_epoch = epoch == d->next_epoch + 1 && index == 0 && d->next_index > 0;
+    if (!next && !new_epoch)
+        return base_fail(TRI_USAGE, "data '%s' is sequential: its next sample is %lld of epoch "
+                         "%lld, not %lld of epoch %lld; it can be neither shuffled nor read twice",
+                         d->name, (long long)d->next_index, (long long)d->next_epoch,
+                         (long long)index, (long long)epoch);
+    d->next_index = index + 1;
+    d->next_epoch = epoch;
+    if (d->next_index == d->size) {
+        d->next_index = 0;
+        d->next_epoch++;
+    }
+    return TRI_OK;
+}
+
+tri_status tri_data_get(tri_data *d, int64_t index, int64_t epoch, uint64_t seed,
+                        void *const *out) {
+    if (!d) return base_fail(TRI_USAGE, "tri_data_get: there is no data (null)");
+    if (index < 0 || index >= d->size || epoch < 0)
+        return base_fail(TRI_USAGE, "data '%s': there is no sample %lld of epoch %lld; samples are "
+                         "0 to %lld, epochs count from 0", d->name, (long long)index,
+                         (long long)epoch, (long long)d->size - 1);
+    if (d->sequential && advance(d, index, epoch)) return TRI_USAGE;
+    int code = d->fill(d->user, index, epoch, seed, out);
+    if (!code) return TRI_OK;
+    return base_fail(TRI_FAILED, "data '%s': the fill function returned %d for sample %lld of "
+                     "epoch %lld", d->name, code, (long long)index, (long long)epoch);
+}
+
+void tri_data_free(tri_data *d) {
+    if (!d) return;
+    if (d->free_user) d->free_user(d->user);
+    arena_free(&d->arena);
+    free(d);
+}
+
+/* ---- options ---- */
+
+static tri_status unknown_key(const char *spec, const char *key, const struct data_option *known,
+                              int n) {
+    struct text list = {0};
+    for (int i = 0; i < n; i++) text_add(&list, "%s%s", i ? ", " : "", known[i].key);
+    tri_status status = list.failed
+        ? base_no_memory(spec)
+        : base_fail(TRI_USAGE, "data '%s': unknown option '%s'; known: %s", spec, key,
+                    n ? list.data : "none");
+    text_free(&list);
+    return status;
+}
+
+static tri_status set_option(const char *spec, const struct data_option *o, char *value) {
+    char *end = value;
+    errno = 0;
+    if (o->kind == DATA_TEXT) {
+        *(const char **)o->value = value;
+        if (*value) return TRI_OK;
+        return base_fail(TRI_USAGE, "data '%s': %s is empty", spec, o->key);
+    }
+    if (o->kind == DATA_INT) {
+        long long number = strtoll(value, &end, 10);
+        *(int64_t *)o->value = number;
+        if (end != value && !*end && !errno) return TRI_OK;
+        return base_fail(TRI_USAGE, "data '%s': %s=%s is not a whole number", spec, o->key, value);
+    }
+    double number = strtod(value, &end);
+    *(double *)o->value = number;
+    if (end != value && !*end && isfinite(number)) return TRI_OK;
+    return base_fail(TRI_USAGE, "data '%s': %s=%s is not a number", spec, o->key, value);
+}
+
+tri_status data_parse_options(const char *spec, char *options, const struct data_option *known,
+                              int n) {
+    CHECK(n <= 32);
+    uint32_t seen = 0;
+    for (char *next, *key = options; key && *key; key = next) {
+        if ((next = strchr(key, ','))) *next++ = 0;
+        char *value = strchr(key, '=');
+        if (!value)
+            return base_fail(TRI_USAGE, "data '%s': '%s' is not of the form key=value", spec, key);
+        *value++ = 0;
+        int i = 0;
+        while (i < n && strcmp(known[i].key, key)) i++;
+        if (i == n) return unknown_key(spec, key, known, n);
+        if (seen >> i & 1)
+            return base_fail(TRI_USAGE, "data '%s': %s is given twice", spec, key);
+        seen |= UINT32_C(1) << i;
+        tri_status status = set_option(spec, &known[i], value);
+        if (status) return status;
+    }
+    return TRI_OK;
+}
+
+/* ---- opening by name ---- */
+
+static tri_data *synthetic_open(const struct data_source *s) {
+    int64_t size = DATA_SYNTHETIC_SIZE;
+    const struct data_option known[] = {{"size", DATA_INT, &size}};
+    if (data_parse_options(s->spec, s->options, known, (int)COUNT(known))) return NULL;
+    if (size < 1 || size > DATA_MAX_SIZE) {
+        base_fail(TRI_USAGE, "data '%s': size is %lld; 1 to 2^48 samples are possible", s->spec,
+                  (long long)size);
+        return NULL;
+    }
+    if (!s->graph) {
+        base_fail(TRI_USAGE, "data '%s': it is made for the inputs of a graph; give the graph",
+                  s->spec);
+        return NULL;
+    }
+    return data_synthetic_for_graph(s->graph, size, s->seed);
+}
+
+static const struct kind {
+    const char *prefix;
+    const char *rest; /* what the part before the options is; null: there is none */
+    tri_data *(*open)(const struct data_source *s);
+    const char *help;
+} kinds[] = {
+    {"idx", "directory", idx_open, "idx:DIR[,split=train|test][,mean=X][,std=X]"},
+    {"synthetic", NULL, synthetic_open, "synthetic[:size=N]"},
+};
+
+static void unknown_kind(const char *spec) {
+    struct text list = {0};
+    for (size_t i = 0; i < COUNT(kinds); i++) text_add(&list, "%s%s", i ? ", " : "", kinds[i].help);
+    if (list.failed)
+        base_no_memory(spec);
+    else
+        base_fail(TRI_USAGE, "data '%s': unknown kind; known: %s", spec, list.data);
+    text_free(&list);
+}
+
+/* text: a copy of the spec behind the kind, without the colon; is cut up. */
+static tri_data *open_kind(const struct kind *kind, struct data_source *s, char *text) {
+    s->rest = "";
+    s->options = text;
+    if (kind->rest) {
+        char *comma = strchr(text, ',');
+        s->options = comma ? comma + 1 : text + strlen(text);
+        if (comma) *comma = 0;
+        s->rest = text;
+        if (!*text) {
+            base_fail(TRI_USAGE, "data '%s': the %s is missing; %s", s->spec, kind->rest,
+                      kind->help);
+            return NULL;
+        }
+    }
+    return kind->open(s);
+}
+
+tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed) {
+    if (!spec) spec = "";
+    size_t length = strcspn(spec, ":");
+    struct data_source s = {.spec = spec, .graph = g, .seed = seed};
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        if (strlen(kinds[i].prefix) != length || memcmp(kinds[i].prefix, spec, length)) continue;
+        const char *behind = spec + length + (spec[length] == ':');
+        char *text = malloc(strlen(behind) + 1);
+        if (!text) {
+            base_no_memory(spec);
+            return NULL;
+        }
+        memcpy(text, behind, strlen(behind) + 1);
+        tri_data *d = open_kind(&kinds[i], &s, text);
+        free(text);
+        return d;
+    }
+    unknown_kind(spec);
+    return NULL;
+}

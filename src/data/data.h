@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The seam between where samples come from and who uses them. A source fills in a tri_data;
+ * tri_data_open has a table of those that can be named. */
+#ifndef DATA_DATA_H
+#define DATA_DATA_H
+
+#include "base/base.h"
+
+#define DATA_MAX_SIZE (INT64_C(1) << 48) /* what can be shuffled */
+
+struct tri_data {
+    struct arena arena; /* name, fields and their names */
+    const char *name;   /* for messages */
+    int64_t size;       /* samples of an epoch, from 1 to DATA_MAX_SIZE */
+    const tri_field *fields;
+    int n_fields;
+    tri_fill *fill;
+    void *user;
+    void (*free_user)(void *user); /* or null */
+    bool sequential;
+    int64_t next_index, next_epoch; /* sequential: the sample that may be asked for */
+};
+
+/* tri_data_new for a source that owns its state: free_user(user) is called by tri_data_free, and
+ * also on failure. */
+tri_data *data_make(const char *name, int64_t size, const tri_field *fields, int n, tri_fill *fill,
+                    void *user, bool sequential, void (*free_user)(void *user));
+
+/* ---- what stands behind a source's colon: "REST,key=value,key=value" ---- */
+
+struct data_option {
+    const char *key;
+    enum { DATA_INT, DATA_FLOAT, DATA_TEXT } kind;
+    void *value; /* int64_t, double or const char *; keeps what it holds if not given */
+};
+
+/* Cuts `options` (which is written to) into values for the known keys; texts point into it.
+ * `spec` stands in messages. */
+tri_status data_parse_options(const char *spec, char *options, const struct data_option *known,
+                              int n);
+
+/* What an opener is given. */
+struct data_source {
+    const char *spec; /* the whole, for messages */
+    const char *rest; /* before the first comma; "" if the kind takes none */
+    char *options;    /* what data_parse_options takes; may be "" */
+    const tri_graph *graph; /* or null */
+    uint64_t seed;
+};
+
+/* ---- synthetic data: a pure function of seed, field name and index ---- */
+
+/* Floats are standard normal, integers uniform in [0, below), where below 0 means 2; bools are
+ * uniform too. `below` has n elements. */
+tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, int64_t size,
+                         uint64_t seed);
+/* The same with the inputs of a graph for fields (src/data/ knows no graph: defined above it). */
+tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t seed);
+#define DATA_SYNTHETIC_SIZE 65536
+
+#endif

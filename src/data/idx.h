@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Images with labels in the files of MNIST and its family, plain or compressed by gzip. */
+#ifndef DATA_IDX_H
+#define DATA_IDX_H
+
+#include "data/data.h"
+
+#define IDX_MAX_RANK 4
+#define IDX_MAX_BYTES (INT64_C(1) << 33) /* of one file: ten times the largest of the family */
+
+struct idx_array {
+    int rank;
+    int64_t dim[IDX_MAX_RANK];
+    const unsigned char *data; /* in the bytes that were parsed */
+    size_t bytes;
+};
+
+/* Checks a file of unsigned bytes that lies in memory; `name` stands in messages. */
+tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
+                     struct idx_array *out);
+
+/* All that gzip data unpacks to; *out is freed with free(). */
+tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, unsigned char **out,
+                      size_t *n_out);
+
+/* Fields: "image" f32[1,rows,columns], being (pixel / 255 - mean) / std, and "label" i64[]. */
+tri_data *idx_open(const struct data_source *source);
+
+#endif
