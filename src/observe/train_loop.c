@@ -41,7 +41,7 @@ const char **train_loop_names(const tri_run *run, int *n) {
     return name;
 }
 
-static void begin_progress(struct loop *l, const tri_options *o, const char *model) {
+static void begin_progress(struct loop *l, const char *model) {
     char device[256];
     run_device_text(l->run, device, sizeof device);
     const struct progress_head head = {
@@ -68,7 +68,7 @@ static tri_status begin(struct loop *l, const tri_options *o, const char *model)
     tri_status status = metrics_open(&l->metrics, o->out, n, l->name, people);
     if (status || !people) return status;
     status = progress_open(&l->progress, people, isatty(fileno(people)), run_batch(l->run), n);
-    if (!status) begin_progress(l, o, model);
+    if (!status) begin_progress(l, model);
     return status;
 }
 
