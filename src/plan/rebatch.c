@@ -42,6 +42,7 @@ struct copier {
     tri_tensor **here;
     bool *wanted; /* by node */
     bool evaluation;
+    const char *file; /* the copy's own, of the latest node that has one: it may outlive `from` */
 };
 
 static bool copy_attrs(const struct copier *c, const tri_node *n, tri_attr *attrs) {
@@ -71,7 +72,9 @@ static void copy_node(struct copier *c, const tri_node *n) {
         return;
     }
     for (int i = 0; i < n->n_in; i++) in[i] = c->here[n->in[i]->id];
-    c->to->file = n->file ? n->file : "";
+    if (n->file && (!c->file || strcmp(c->file, n->file)))
+        c->file = arena_copy(&c->to->arena, n->file);
+    c->to->file = n->file && c->file ? c->file : "";
     c->to->line = n->line;
     if (copy_attrs(c, n, attrs)) {
         tri_node *copy = graph_add(c->to, n->entry, in, n->n_in, attrs, n->name);
