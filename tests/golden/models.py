@@ -59,12 +59,13 @@ class Cnn(nn.Module):
             conv = nn.Conv2d(channels[i], channels[i + 1], 3, padding=1, bias=False)
             self.add_module(f"conv{i + 1}", conv)
             self.add_module(f"bn{i + 1}", nn.BatchNorm2d(channels[i + 1]))
-        self.fc1 = nn.Linear(4 * width * 9, 8 * width)
-        self.fc2 = nn.Linear(8 * width, 10)
+        self.fc1 = nn.Linear(4 * width * 49, 4 * width)
+        self.fc2 = nn.Linear(4 * width, 10)
 
     def forward(self, x):
-        for conv, bn in ((self.conv1, self.bn1), (self.conv2, self.bn2), (self.conv3, self.bn3)):
-            x = F.max_pool2d(F.relu(bn(conv(x))), 2)
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 2)
+        x = F.max_pool2d(F.relu(self.bn2(self.conv2(x))), 2)
+        x = F.relu(self.bn3(self.conv3(x)))
         return self.fc2(F.relu(self.fc1(x.flatten(1))))
 
 
@@ -176,8 +177,8 @@ FAMILIES = {
             lambda y, t: F.cross_entropy(y, t, label_smoothing=0.1)),
     "lenet5": ("lenet5", Lenet5, MNIST, 8, F.cross_entropy),
     "cnn": ("cnn:width=4", lambda: Cnn(4), MNIST, 8, F.cross_entropy),
-    "resnet18": ("resnet18:form=small,width=8,classes=10,size=16",
-                 lambda: Resnet(Basic, (2, 2, 2, 2), 8, 10, True),
+    "resnet18": ("resnet18:form=small,width=4,classes=10,size=16",
+                 lambda: Resnet(Basic, (2, 2, 2, 2), 4, 10, True),
                  image_batch((3, 16, 16), 10), 8, F.cross_entropy),
     "resnet50": ("resnet50:width=4,classes=12,size=32",
                  lambda: Resnet(Bottleneck, (3, 4, 6, 3), 4, 12, False),

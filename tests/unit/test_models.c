@@ -63,7 +63,7 @@ static void test_counts(void **state) {
         {"mlp:hidden=2048,layers=2", 5824522},
         {"mlp:layers=0", 7850},
         {"lenet5", 61706},
-        {"cnn", 98554},
+        {"cnn", 224826},
         {"resnet18", 11689512},
         {"resnet18:form=small,classes=10", 11173962},
         {"resnet34", 21797672},
