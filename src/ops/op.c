@@ -10,6 +10,10 @@ int op_float_like_input(const tri_node *n, tri_spec *out) {
     return op_need_float(n, 0) ? op_like_input(n, out) : 0;
 }
 
+int op_number_like_input(const tri_node *n, tri_spec *out) {
+    return op_need_number(n, 0) ? op_like_input(n, out) : 0;
+}
+
 bool op_broadcast_shape(const tri_shape *a, const tri_shape *b, tri_shape *out) {
     *out = a->rank >= b->rank ? *a : *b;
     for (int i = 1; i <= out->rank; i++) {
@@ -21,7 +25,8 @@ bool op_broadcast_shape(const tri_shape *a, const tri_shape *b, tri_shape *out) 
     return true;
 }
 
-int op_broadcast(const tri_node *n, tri_spec *out) {
+/* Operands of one type, whatever it is. */
+static int broadcast_any(const tri_node *n, tri_spec *out) {
     out[0] = *in_spec(n, 0);
     for (int i = 1; i < n->n_in; i++) {
         tri_shape joined;
@@ -32,8 +37,15 @@ int op_broadcast(const tri_node *n, tri_spec *out) {
                                    "must be equal or 1");
         out[0].shape = joined;
     }
-    if (out[0].type == TRI_BOOL) return tri_op_error(n, "bool is not a number; tri_cast it");
     return 1;
+}
+
+int op_broadcast(const tri_node *n, tri_spec *out) {
+    return broadcast_any(n, out) && op_need_number(n, 0);
+}
+
+int op_logical(const tri_node *n, tri_spec *out) {
+    return op_need_type(n, 0, TRI_BOOL) && broadcast_any(n, out);
 }
 
 int op_broadcast_float(const tri_node *n, tri_spec *out) {
@@ -44,6 +56,11 @@ int op_compare(const tri_node *n, tri_spec *out) {
     if (!op_broadcast(n, out)) return 0;
     out[0].type = TRI_BOOL;
     return 1;
+}
+
+bool op_need_number(const tri_node *n, int i) {
+    return in_spec(n, i)->type != TRI_BOOL ||
+           tri_op_error(n, "bool is not a number; tri_cast it");
 }
 
 bool op_need_float(const tri_node *n, int i) {
@@ -103,13 +120,16 @@ tri_tensor *op_constant_like(double value, const tri_tensor *t) {
 
 static bool loose_constant(const tri_tensor *t) { return node_is(t->node, "constant"); }
 
+void op_match_constants(tri_tensor **a, tri_tensor **b) {
+    if (!*a || !*b || (*a)->spec.type == (*b)->spec.type || (*a)->node->graph->status) return;
+    if (loose_constant(*b))
+        *b = op_constant_like(tri_attr_float((*b)->node, "value"), *a);
+    else if (loose_constant(*a))
+        *a = op_constant_like(tri_attr_float((*a)->node, "value"), *b);
+}
+
 tri_tensor *op_binary(const char *op, tri_tensor *a, tri_tensor *b) {
-    if (a && b && a->spec.type != b->spec.type && !a->node->graph->status) {
-        if (loose_constant(b))
-            b = op_constant_like(tri_attr_float(b->node, "value"), a);
-        else if (loose_constant(a))
-            a = op_constant_like(tri_attr_float(a->node, "value"), b);
-    }
+    op_match_constants(&a, &b);
     return graph_apply(a ? tri_graph_of(a) : tri_graph_of(b), op, 2, INPUTS(a, b), 0, NULL);
 }
 
@@ -123,6 +143,26 @@ char *op_letters(char *to, int rank, unsigned capitals) {
     for (int i = 0; i < rank; i++) *to++ = (char)((capitals >> i & 1 ? 'A' : 'a') + i);
     *to = 0;
     return to;
+}
+
+/* A text cut short by the buffer fits no node, and whoever reads it says so. */
+void op_letter_factors(const tri_node *n, unsigned capitals, char *text, size_t bytes) {
+    for (int i = 0; i < n->n_in + n->n_out && bytes; i++) {
+        char letters[TRI_MAX_RANK + 1];
+        const tri_shape *shape = i < n->n_in ? in_shape(n, i) : out_shape(n, i - n->n_in);
+        op_letters(letters, shape->rank, capitals);
+        size_t used = (size_t)snprintf(text, bytes, "%s%s",
+                                       i == 0 ? "" : i == n->n_in ? "->" : ",", letters);
+        used = used < bytes ? used : bytes;
+        text += used;
+        bytes -= used;
+    }
+}
+
+void op_axis_factors(const tri_node *n, char *text, size_t bytes) {
+    int axis;
+    CHECK(op_axis(n, "axis", 0, &axis));
+    op_letter_factors(n, 1u << axis, text, bytes);
 }
 
 unsigned op_axes_mask(const tri_node *n, int rank) {

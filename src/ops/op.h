@@ -30,11 +30,14 @@ static inline const tri_shape *out_shape(const tri_node *n, int i) { return &n->
 
 int op_like_input(const tri_node *n, tri_spec *out);       /* the spec of input 0 */
 int op_float_like_input(const tri_node *n, tri_spec *out); /* the same; must be floating-point */
+int op_number_like_input(const tri_node *n, tri_spec *out); /* the same; not bool */
 int op_broadcast(const tri_node *n, tri_spec *out);        /* numbers of one type, broadcast */
 int op_broadcast_float(const tri_node *n, tri_spec *out);
 int op_compare(const tri_node *n, tri_spec *out); /* broadcast, gives bool */
+int op_logical(const tri_node *n, tri_spec *out); /* bools, broadcast */
 
 /* Checks that return false after telling the mistake. */
+bool op_need_number(const tri_node *n, int i); /* not bool */
 bool op_need_float(const tri_node *n, int i);
 bool op_need_index(const tri_node *n, int i); /* i32 or i64 */
 bool op_need_type(const tri_node *n, int i, tri_type type);
@@ -53,6 +56,7 @@ tri_tensor *op_zeros_like(tri_tensor *x);
 tri_tensor *op_constant_like(double value, const tri_tensor *t); /* scalar of t's type */
 
 /* For the builders: a scalar constant follows the type of its partner. */
+void op_match_constants(tri_tensor **a, tri_tensor **b);
 tri_tensor *op_binary(const char *op, tri_tensor *a, tri_tensor *b);
 tri_tensor *op_unary(const char *op, tri_tensor *x);
 
@@ -60,6 +64,11 @@ tri_tensor *op_unary(const char *op, tri_tensor *x);
 
 /* Dimension i of an operand is the letter 'a' + i; capitals where the bit is set. */
 char *op_letters(char *to, int rank, unsigned capitals);
+
+/* "ab,abc->ab": dimension i of every operand, whatever its rank, is the letter 'a' + i. */
+void op_letter_factors(const tri_node *n, unsigned capitals, char *text, size_t bytes);
+/* The same, where the attribute "axis" may not be split: "aBc,aBc->aBc". */
+void op_axis_factors(const tri_node *n, char *text, size_t bytes);
 
 /* The axes of a reduction as a bit mask, from the attribute "axes" (empty: all). */
 unsigned op_axes_mask(const tri_node *n, int rank);

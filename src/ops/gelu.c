@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * gelu: x * Phi(x), where Phi is the distribution function of the normal distribution. */
+#include "ops/op.h"
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    const double sqrt_half = 0.70710678118654752, one_over_sqrt_two_pi = 0.39894228040143268;
+    tri_tensor *x = n->in[0];
+    tri_tensor *phi = tri_scale(tri_exp(tri_scale(tri_mul(x, x), -0.5)), one_over_sqrt_two_pi);
+    tri_tensor *Phi = tri_scale(tri_add_number(tri_erf(tri_scale(x, sqrt_half)), 1), 0.5);
+    dx[0] = tri_mul(dy[0], tri_add(Phi, tri_mul(x, phi)));
+}
+
+const tri_op op_gelu = {
+    .name = "gelu",
+    .inputs = 1,
+    .infer = op_float_like_input,
+    .gradient = gradient,
+    .factors = "...->...",
+    .examples = EXAMPLES("f32[3,5]@-3:3", "f32[]", "bf16[7]@-2:2"),
+};
+
+tri_tensor *tri_gelu(tri_tensor *x) { return op_unary("gelu", x); }

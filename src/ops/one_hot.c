@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * one_hot: 1 at the place that the id names, 0 elsewhere; a new last dimension of length depth. Ids
+ * outside [0, depth) give zeros alone. */
+#include "ops/op.h"
+
+static int infer(const tri_node *n, tri_spec *out) {
+    if (!op_need_index(n, 0)) return 0;
+    out[0] = (tri_spec){TRI_F32, *in_shape(n, 0)};
+    tri_shape *y = &out[0].shape;
+    if (y->rank == TRI_MAX_RANK)
+        return tri_op_error(n, "the result would have more than %d dimensions", TRI_MAX_RANK);
+    y->dim[y->rank++] = tri_attr_int(n, "depth");
+    return 1;
+}
+
+static void factors(const tri_node *n, char *text, size_t bytes) {
+    char ids[TRI_MAX_RANK + 1];
+    char *end = op_letters(ids, in_shape(n, 0)->rank, 0);
+    snprintf(text, bytes, "%s->%s%c", ids, ids, (int)('A' + (end - ids)));
+}
+
+const tri_op op_one_hot = {
+    .name = "one_hot",
+    .inputs = 1,
+    .attributes = "depth:int",
+    .infer = infer,
+    .gradient = tri_grad_none,
+    .factor_fn = factors,
+    .examples = EXAMPLES("i64[4]@0:5 {depth=5}", "i32[2,3]@-2:8 {depth=4}", "i64[]@0:3 {depth=3}",
+                         "i64[3]@0:2 {depth=1}"),
+};
+
+tri_tensor *tri_one_hot(tri_tensor *ids, int64_t depth) {
+    return APPLY("one_hot", INPUTS(ids), AI("depth", depth));
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * silu: x * sigmoid x. */
+#include "ops/op.h"
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    tri_tensor *x = n->in[0], *s = tri_sigmoid(x), *rest = tri_add_number(tri_neg(s), 1);
+    dx[0] = tri_mul(dy[0], tri_mul(s, tri_add_number(tri_mul(x, rest), 1)));
+}
+
+const tri_op op_silu = {
+    .name = "silu",
+    .inputs = 1,
+    .infer = op_float_like_input,
+    .gradient = gradient,
+    .factors = "...->...",
+    .examples = EXAMPLES("f32[3,5]@-3:3", "f32[]", "f32[8]@-90:90", "bf16[7]@-2:2"),
+};
+
+tri_tensor *tri_silu(tri_tensor *x) { return op_unary("silu", x); }

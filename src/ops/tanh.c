@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tanh: the hyperbolic tangent. */
+#include "ops/op.h"
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    tri_tensor *y = n->out;
+    dx[0] = tri_mul(dy[0], tri_add_number(tri_neg(tri_mul(y, y)), 1));
+}
+
+const tri_op op_tanh = {
+    .name = "tanh",
+    .inputs = 1,
+    .infer = op_float_like_input,
+    .gradient = gradient,
+    .factors = "...->...",
+    .examples = EXAMPLES("f32[3,5]@-2:2", "f32[]", "f32[8]@-30:30", "bf16[7]@-2:2"),
+};
+
+tri_tensor *tri_tanh(tri_tensor *x) { return op_unary("tanh", x); }
