@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Single operators against PyTorch: each case of cases.h, its outputs and the derivatives by its
  * inputs, on a graph whose inputs are parameters and states. */
-#include "golden/golden.h"
+#include "golden.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,12 +45,12 @@ static tri_tensor *ignoring(tri_tensor *labels) {
         (void)a, (void)b, (void)c, (void)d, (void)e, (void)out;              \
         return expression;                                                   \
     }
-#include "golden/cases.h"
+#include "cases.h"
 #undef CASE
 
 #define CASE(name_, tolerance_, expression) {#name_, tolerance_, build_##name_},
 static const struct op_case cases[] = {
-#include "golden/cases.h"
+#include "cases.h"
 };
 #undef CASE
 
@@ -148,7 +148,7 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && !strcmp(text + n - m, end);
 }
 
-/* A step without optimizer, so that there are gradients: it changes a parameter that no case uses. */
+/* A step of its own, for evaluation has no gradients: it changes a parameter that no case uses. */
 static tri_run *open_case(tri_graph *g, bool training) {
     const tri_field field = {"tick", TRI_F32, TRI_SCALAR};
     tri_options o = tri_options_default();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators and models against PyTorch's numbers (make.py), on every device that is built in. */
-#include "golden/golden.h"
+#include "golden.h"
 
 #include <math.h>
 #include <stdlib.h>
