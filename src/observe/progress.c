@@ -73,7 +73,7 @@ static void print(struct progress *p, const struct observed *o) {
     struct text line = {0};
     text_add(&line, "step %lld/%lld", (long long)o->step, (long long)o->total);
     for (int i = 0; i < o->n; i++)
-        text_add(&line, "  %s %.4g", o->name[i], averages_mean(&p->since, i));
+        text_add(&line, "  %s %#.4g", o->name[i], averages_mean(&p->since, i));
     add_rate(p, o, step_rate(p, o), &line);
     if (line.failed) /* a line of progress may be missed */
         ;
@@ -93,15 +93,20 @@ static bool due(const struct progress *p, const struct observed *o) {
     return o->now - p->printed >= wait;
 }
 
-void progress_step(struct progress *p, const struct observed *o) {
-    averages_add(&p->since, o->value);
-    if (!due(p, o)) return;
-    print(p, o);
-    p->printed = o->now;
+static void put(struct progress *p) {
+    print(p, &p->last);
+    p->printed = p->last.now;
     averages_clear(&p->since);
 }
 
+void progress_step(struct progress *p, const struct observed *o) {
+    averages_add(&p->since, o->value);
+    p->last = *o;
+    if (due(p, o)) put(p);
+}
+
 void progress_close(struct progress *p) {
+    if (p->since.steps) put(p);
     if (p->line_open) fputc('\n', p->to);
     p->line_open = false;
     averages_close(&p->since);

@@ -23,6 +23,7 @@ struct progress {
     int width; /* columns of the terminal */
     int64_t batch;
     struct averages since; /* the line before */
+    struct observed last;  /* the latest step, but for its values */
     double printed;        /* when that was */
     bool line_open;        /* the terminal's cursor stands behind a progress line */
     /* Times and steps of the latest marks, at least a second apart: the rate is that between the
@@ -38,7 +39,7 @@ struct progress {
 tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t batch, int n);
 void progress_begin(struct progress *p, const struct progress_head *head);
 void progress_step(struct progress *p, const struct observed *o);
-/* Frees, and ends a line that is open. */
+/* Tells the last step of a run that ended early, ends a line that is open, frees. */
 void progress_close(struct progress *p);
 
 /* "0:07", "12:34", "3:02:01", "2d 03:04:05". */

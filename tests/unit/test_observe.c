@@ -97,14 +97,14 @@ static void plain_lines(void **state) {
     progress_close(&p);
     fflush(paper.file);
     assert_in_range(count_lines(paper.text), 10, 12);
-    assert_int_equal(strncmp(paper.text, "step 1/100  loss 1  top1 0.5", 28), 0);
+    assert_int_equal(strncmp(paper.text, "step 1/100  loss 1.000  top1 0.5000", 35), 0);
     const char *last = strstr(paper.text, "step 100/100");
     assert_non_null(last);
     assert_non_null(strstr(last, "160 samples/s"));
     assert_null(strstr(last, "ETA"));
     /* The second line has the mean of steps 2 to 11 and what is left at ten steps a second. */
     const char *second = strchr(paper.text, '\n') + 1;
-    assert_int_equal(strncmp(second, "step 11/100  loss 6.5  ", 23), 0);
+    assert_int_equal(strncmp(second, "step 11/100  loss 6.500  ", 25), 0);
     assert_non_null(strstr(second, "ETA 0:09\n"));
     paper_close(&paper);
 }
@@ -127,13 +127,31 @@ static void rare_lines(void **state) {
     paper_close(&paper);
 }
 
+static void early_end(void **state) {
+    (void)state;
+    struct paper paper;
+    struct progress p;
+    paper_open(&paper);
+    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    double value[] = {1, 1};
+    for (int i = 1; i <= 7; i++) {
+        struct observed o = at(i, 100, 0.01 * i, value);
+        progress_step(&p, &o);
+    }
+    progress_close(&p);
+    fflush(paper.file);
+    assert_int_equal(count_lines(paper.text), 2);
+    assert_non_null(strstr(paper.text, "\nstep 7/100"));
+    paper_close(&paper);
+}
+
 static void terminal_line(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
     paper_open(&paper);
     assert_int_equal(progress_open(&p, paper.file, true, 16, 2), TRI_OK);
-    p.width = 30;
+    p.width = 32;
     double value[] = {NAN, 0.25};
     for (int i = 1; i <= 3; i++) {
         struct observed o = at(i, 3, 0.5 * i, value);
@@ -141,9 +159,9 @@ static void terminal_line(void **state) {
     }
     fflush(paper.file);
     assert_int_equal(count_lines(paper.text), 0);
-    assert_string_equal(paper.text, "\rstep 1/3  loss nan  top1 0.25\033[K"
-                                    "\rstep 2/3  loss nan  top1 0.25\033[K"
-                                    "\rstep 3/3  loss nan  top1 0.25\033[K");
+    assert_string_equal(paper.text, "\rstep 1/3  loss nan  top1 0.2500\033[K"
+                                    "\rstep 2/3  loss nan  top1 0.2500\033[K"
+                                    "\rstep 3/3  loss nan  top1 0.2500\033[K");
     progress_close(&p);
     fflush(paper.file);
     assert_int_equal(count_lines(paper.text), 1);
@@ -324,6 +342,7 @@ int main(void) {
         cmocka_unit_test(heads),
         cmocka_unit_test(plain_lines),
         cmocka_unit_test(rare_lines),
+        cmocka_unit_test(early_end),
         cmocka_unit_test(terminal_line),
         cmocka_unit_test_setup_teardown(rows, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(aggregated, make_directory, remove_directory),
