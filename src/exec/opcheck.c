@@ -471,14 +471,19 @@ static tri_status run_part(const struct split *s, const struct values *in, int64
     tri_status status = TRI_OK;
     for (int i = 0; i < e.n; i++) {
         int dim = leads(&s->f->in[i], s->factor, s->f->extent);
-        if (dim >= 0 && e.spec[i].shape.dim[dim] % s->extent) dim = -1; /* broadcast */
-        int64_t each = dim < 0 ? 0 : e.spec[i].shape.dim[dim] / s->extent;
+        int64_t each = dim < 0 ? 0 : e.spec[i].shape.dim[dim] / s->extent, length = each * share;
         at[i] = each * begin;
-        if (dim >= 0) e.spec[i].shape.dim[dim] = each * share;
+        if (dim >= 0 && e.spec[i].shape.dim[dim] == 1) {
+            dim = -1; /* broadcast */
+        } else if (dim >= 0 && e.spec[i].shape.dim[dim] % s->extent) {
+            length = e.spec[i].shape.dim[dim] / 2; /* statistics: a half of the rows for each */
+            at[i] = begin ? length : 0;
+        }
+        if (dim >= 0) e.spec[i].shape.dim[dim] = length;
         double *to = values_add(&part, &e.spec[i]);
         if (!to) return base_no_memory("an example");
         if (dim >= 0)
-            move_part(&s->e->spec[i].shape, dim, at[i], each * share, in->at[i], to, false);
+            move_part(&s->e->spec[i].shape, dim, at[i], length, in->at[i], to, false);
         else
             memcpy(to, in->at[i], sizeof *to * (size_t)tri_shape_count(&e.spec[i].shape));
     }

@@ -241,12 +241,12 @@ static bool results(struct parser *s, struct node_text *t) {
 
 static bool check_specs(struct parser *s, const struct node_text *t, const tri_node *n) {
     char a[SPEC_TEXT], b[SPEC_TEXT];
-    if (t->n_results != n->n_out)
+    if (t->n_results > n->n_out) /* the last ones may be left without a name */
         return FAIL(s, "operator %s gives %d results, not %d", t->entry->op->name, n->n_out,
                     t->n_results);
     if (t->n_specs && t->n_specs != n->n_out)
         return FAIL(s, "there are %d types for %d results", t->n_specs, n->n_out);
-    for (int i = 0; i < t->n_specs; i++)
+    for (int i = 0; i < t->n_specs && i < t->n_results; i++)
         if (t->spec[i].type != n->out[i].spec.type ||
             !base_shape_equal(&t->spec[i].shape, &n->out[i].spec.shape))
             return FAIL(s, "%%%s is said to be %s, but is %s", t->result[i],
@@ -262,7 +262,7 @@ static bool node_body(struct parser *s, struct node_text *t) {
     s->g->line = s->line;
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
-    for (int i = 0; i < n->n_out; i++) {
+    for (int i = 0; i < t->n_results; i++) {
         if (!ARRAY_GROW(s->named, s->n_named, s->named_capacity)) return FAIL(s, "out of memory");
         s->named[s->n_named++] = (struct named){t->result[i], &n->out[i]};
     }

@@ -190,11 +190,13 @@ const char *factors_carry(const tri_node *n, const struct layout *in, struct lay
 int64_t factors_rows(const tri_node *n) {
     struct factors f;
     int64_t rows = 1;
-    if (!factors_of(n, &f)) return 0;
-    for (int d = 0; d < f.out[0].rank; d++)
-        for (int k = 0; k < f.in[0].rank; k++)
-            if (f.out[0].dim[d].n == 1 && contains(&f.in[0].dim[k], f.out[0].dim[d].f[0]))
-                rows *= n->out[0].spec.shape.dim[d];
+    if (n->n_in < 2 || !factors_of(n, &f)) return 0;
+    for (int d = 0; d < f.out[0].rank; d++) {
+        bool column = false;
+        for (int k = 0; k < f.in[1].rank && f.out[0].dim[d].n; k++)
+            column |= contains(&f.in[1].dim[k], f.out[0].dim[d].f[0]);
+        if (!column) rows *= n->out[0].spec.shape.dim[d];
+    }
     factors_free(&f);
     return rows;
 }

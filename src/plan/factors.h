@@ -44,7 +44,7 @@ void factors_free(struct factors *f);
 const char *factors_carry(const tri_node *n, const struct layout *in, struct layout *out,
                           bool lenient);
 
-/* Length of the output without the dimensions that input 0 does not have: the rows of a matmul. */
+/* Length of the output without the dimensions that input 1 has: the rows of a matmul. */
 int64_t factors_rows(const tri_node *n);
 
 #endif

@@ -428,7 +428,7 @@ static void synthetic_halves(void **state) {
         assert_int_equal(tri_data_get(d, 0, 0, 0, (void *[]){x}), TRI_OK);
         assert_int_equal(tri_data_get(e, 0, 0, 0, (void *[]){h}), TRI_OK);
         for (int i = 0; i < N; i++)
-            assert_int_equal(h[i], (type == TRI_F16 ? convert_to_f16 : convert_to_bf16)(x[i]));
+            assert_int_equal(h[i], (type == TRI_F16 ? convert_f32_to_f16 : convert_f32_to_bf16)(x[i]));
         tri_data_free(d);
         tri_data_free(e);
     }
