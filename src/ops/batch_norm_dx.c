@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * batch_norm_dx: from dy, x, gamma and the statistics [G, c] (mean, biased variance) the derivatives
- * by x, gamma [c] and beta [c]. With h = (x - mean) rsqrt(var + eps): dgamma = sum(dy h), dbeta =
- * sum(dy), dx = gamma rsqrt(var + eps) (dy - mean(dy) - h mean(dy h)), the means over the group;
- * with training=0 dx is without them. */
+ * by x, gamma [c] and beta [c]; G groups of samples as in batch_norm. With h = (x - mean) rsqrt(var +
+ * eps): dgamma = sum(dy h), dbeta = sum(dy), dx = gamma rsqrt(var + eps) (dy - mean(dy) -
+ * h mean(dy h)), the means over the group; with training=0 dx is without them. */
 #include "ops/norm.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
     const tri_shape *x = in_shape(n, 0);
     if (!norm_need_same(n) || !norm_need_channels(n)) return 0;
-    int64_t c = x->dim[1], groups = tri_attr_int(n, "groups");
-    if (groups < 1 || groups > x->dim[0])
-        return tri_op_error(n, "groups is %lld; it must divide the %lld samples",
-                            (long long)groups, (long long)x->dim[0]);
-    int64_t all = groups * n->graph->lanes;
+    int64_t c = x->dim[1], groups = in_shape(n, 3)->rank ? in_shape(n, 3)->dim[0] : 0;
     if (!norm_need_eps(n) || !norm_need_f32(n, 2, 3, TRI_SHAPE(c)) ||
-        !norm_need_f32(n, 3, 5, TRI_SHAPE(all, c)))
+        !norm_need_f32(n, 3, 5, TRI_SHAPE(groups, c)))
         return 0;
+    if (groups > x->dim[0])
+        return tri_op_error(n, "there are statistics of %lld groups of samples, but only %lld "
+                               "samples", (long long)groups, (long long)x->dim[0]);
     out[0] = *in_spec(n, 0);
     out[1] = out[2] = *in_spec(n, 2);
     return 3;
@@ -32,16 +31,18 @@ static double flops(const tri_node *n) { return 12.0 * (double)tri_shape_count(i
 const tri_op op_batch_norm_dx = {
     .name = "batch_norm_dx",
     .inputs = 5,
-    .attributes = "eps:float=1e-5 groups:int=1 training:int=1",
+    .attributes = "eps:float=1e-5 training:int=1",
     .infer = infer,
     .gradient = tri_grad_refused,
     .factor_fn = factors,
     .flops = flops,
     .examples = EXAMPLES(
-        "f32[4,3,2,3], f32[4,3,2,3], f32[3]@0.5:2, f32[1,3], f32[1,3]@0.5:2",
-        "f32[4,3,2,2], f32[4,3,2,2], f32[3]@0.5:2, f32[2,3], f32[2,3]@0.5:2 {groups=2, eps=0.001}",
-        "f32[6,5], f32[6,5], f32[5]@0.5:2, f32[1,5], f32[1,5]@0.5:2",
-        "f32[2,17,5], f32[2,17,5], f32[17]@0.5:2, f32[1,17], f32[1,17]@0.5:2",
+        "f32[3,3,2,3], f32[3,3,2,3], f32[3]@0.5:2, f32[1,3], f32[1,3]@0.5:2",
+        "f32[4,3,2,2], f32[4,3,2,2], f32[3]@0.5:2, f32[2,3], f32[2,3]@0.5:2 {eps=0.001}",
+        "f32[6,5], f32[6,5], f32[5]@0.5:2, f32[2,5], f32[2,5]@0.5:2",
+        "f32[7,4], f32[7,4], f32[4]@0.5:2, f32[1,4], f32[1,4]@0.5:2",
+        "f32[2,17,5], f32[2,17,5], f32[17]@0.5:2, f32[2,17], f32[2,17]@0.5:2",
         "f32[3,2,2,2], f32[3,2,2,2], f32[2]@0.5:2, f32[1,2], f32[1,2]@0.5:2 {training=0}",
-        "bf16[4,3,2,2], bf16[4,3,2,2], f32[3]@0.5:2, f32[1,3], f32[1,3]@0.5:2"),
+        "f32[4,2,3], f32[4,2,3], f32[2]@0.5:2, f32[2,2], f32[2,2]@0.5:2 {training=0}",
+        "bf16[4,3,2,2], bf16[4,3,2,2], f32[3]@0.5:2, f32[2,3], f32[2,3]@0.5:2"),
 };
