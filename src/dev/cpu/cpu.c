@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dev/cpu/cpu.h"
+
+#include "dev/cpu/dnnl_glue.h"
+#include "ops/op.h"
+
+/* Kernels that take every storage type they support as it is. */
+static const struct dev_row *const typed[] = {
+    cpu_elementwise, cpu_shape, cpu_gather, cpu_matmul, cpu_conv, NULL,
+};
+
+/* Kernels that know floating-point tensors as f32 only; wide.c brings the others. */
+static const struct dev_row *const in_f32[] = {
+    cpu_gather_grad, cpu_reduce, cpu_order, cpu_pool, cpu_batch_norm, cpu_norm,
+    cpu_softmax,     cpu_loss,   cpu_random, NULL,
+};
+
+static const struct dev_row *row_of(const tri_node *n, bool *wide) {
+    const char *op = n->entry->op->name;
+    const struct dev_row *r = dev_row_find(typed, op);
+    *wide = !r && wide_needed(n);
+    return r ? r : dev_row_find(in_f32, op);
+}
+
+static const char *declines(const tri_node *n) {
+    bool wide;
+    const struct dev_row *r = row_of(n, &wide);
+    if (!r) return n->entry->op->kernel ? NULL : "it has no kernel for it";
+    return r->supports ? r->supports(n) : NULL;
+}
+
+tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out) {
+    *out = (struct kernel){.run = r->run};
+    if (!r->prepare) return TRI_OK;
+    tri_status status = r->prepare(n, &out->state);
+    if (!status) out->release = r->release;
+    return status;
+}
+
+static tri_status prepare(const tri_node *n, struct kernel *out) {
+    bool wide;
+    const struct dev_row *r = row_of(n, &wide);
+    if (wide) return wide_prepare(n, r, out);
+    if (r) return cpu_prepare_row(n, r, out);
+    *out = (struct kernel){.run = n->entry->op->kernel};
+    return TRI_OK;
+}
+
+const struct dev dev_cpu = {
+    .name = "cpu",
+    .space = SPACE_HOST,
+    .describe = dnnl_glue_describe,
+    .open = dnnl_glue_open,
+    .allocate = dev_host_allocate,
+    .release = dev_host_release,
+    .copy_in = dev_host_copy,
+    .copy_out = dev_host_copy,
+    .copy = dev_host_copy,
+    .declines = declines,
+    .prepare = prepare,
+};
+
+/* ---- what kernels share ---- */
+
+int64_t cpu_span(const tri_shape *s, int from, int to) {
+    int64_t count = 1;
+    for (int d = from; d < to; d++) count *= s->dim[d];
+    return count;
+}
+
+int cpu_axis(const tri_node *n) {
+    int axis;
+    CHECK(op_axis(n, "axis", 0, &axis));
+    return axis;
+}
+
+struct cpu_axis_view cpu_axis_view(const tri_shape *s, int axis) {
+    return (struct cpu_axis_view){cpu_span(s, 0, axis), s->dim[axis],
+                                  cpu_span(s, axis + 1, s->rank)};
+}
+
+tri_status cpu_state(const tri_node *n, size_t bytes, void **state) {
+    *state = calloc(1, bytes ? bytes : 1);
+    return *state ? TRI_OK : base_no_memory(n->name);
+}

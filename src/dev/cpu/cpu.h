@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The cpu backend: oneDNN for matmul and convolution, loops that compilers vectorise for the rest.
+ * One thread runs a kernel; bits depend on shapes and inputs alone, never on addresses or on which
+ * instruction set a clone was compiled for: sums are taken over lanes whose number is fixed
+ * (lanes.h), there is no contraction and no libm transcendental.
+ *
+ * Kernels that say so in cpu.c take every floating-point tensor as f32: for bf16 and f16 they are
+ * wrapped (wide.c). */
+#ifndef DEV_CPU_CPU_H
+#define DEV_CPU_CPU_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/dev.h"
+
+extern const struct dev_row cpu_elementwise[], cpu_shape[], cpu_gather[], cpu_gather_grad[],
+    cpu_reduce[], cpu_order[], cpu_matmul[], cpu_conv[], cpu_pool[], cpu_batch_norm[], cpu_norm[],
+    cpu_softmax[], cpu_loss[], cpu_random[];
+
+/* A loop over elements that don't touch one another: input and output may be one buffer. */
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/* Compiled for several instruction sets; the machine's best is taken when the program is loaded. */
+#if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+static inline const tri_spec *cpu_in(const tri_node *n, int i) { return &n->in[i]->spec; }
+static inline const tri_spec *cpu_out(const tri_node *n, int i) { return &n->out[i].spec; }
+static inline int64_t cpu_in_count(const tri_node *n, int i) {
+    return tri_shape_count(&n->in[i]->spec.shape);
+}
+static inline int64_t cpu_out_count(const tri_node *n, int i) {
+    return tri_shape_count(&n->out[i].spec.shape);
+}
+static inline bool cpu_is_half(tri_type t) { return t == TRI_BF16 || t == TRI_F16; }
+/* Product of the dimensions [from, to). */
+int64_t cpu_span(const tri_shape *s, int from, int to);
+/* The attribute "axis" of the node, counted from the start. */
+int cpu_axis(const tri_node *n);
+/* A shape seen around one axis: [outer, length, inner]. */
+struct cpu_axis_view {
+    int64_t outer, length, inner;
+};
+struct cpu_axis_view cpu_axis_view(const tri_shape *s, int axis);
+
+/* Element i of an input of i32 or i64. */
+static inline int64_t cpu_index(const tri_call *c, int input, int64_t i) {
+    return cpu_in(c->node, input)->type == TRI_I64 ? ((const int64_t *)c->in[input])[i]
+                                                   : ((const int32_t *)c->in[input])[i];
+}
+/* A whole tensor of one value. */
+void cpu_fill(const tri_spec *spec, void *to, double value);
+/* Zeroed state for a kernel; tells that memory is out. */
+tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
+
+/* For matmul and convolution: the types that oneDNN does not compute with. */
+const char *cpu_dnnl_supports(const tri_node *n);
+tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out);
+
+/* wide.c: wraps a row that computes in f32 for a node with bf16 or f16 tensors. */
+bool wide_needed(const tri_node *n);
+tri_status wide_prepare(const tri_node *n, const struct dev_row *r, struct kernel *out);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Operators that move elements without changing them: transpose, slice, concat, split, pad. All are
+ * strided copies of elements of 1, 2, 4 or 8 bytes. */
+#include "base/convert.h"
+#include "dev/cpu/cpu.h"
+#include "dev/cpu/walk.h"
+#include "ops/op.h"
+
+/* Tensor 0 of the walk is written, tensor 1 read; either begins some elements into its buffer. */
+struct copy {
+    struct walk walk;
+    int64_t to, from;
+    /* The two innermost loops, which the walk has lost: the row, along which the output is
+     * contiguous or nearly so, and across, along which the input is. */
+    int64_t row, row_to, row_from, across, across_to, across_from;
+    size_t size;
+};
+
+/* ---- running ---- */
+
+#define BLOCK 16 /* elements each way: both sides of a block stay in the first-level cache */
+
+/* The input's contiguous direction runs across the output's: in blocks. */
+#define TURN(T)                                                                             \
+    CLONES static void turn_##T(const struct copy *c, T *to, const T *from) {               \
+        for (int64_t a0 = 0; a0 < c->across; a0 += BLOCK) {                                 \
+            int64_t a1 = a0 + BLOCK < c->across ? a0 + BLOCK : c->across;                   \
+            for (int64_t r0 = 0; r0 < c->row; r0 += BLOCK) {                                \
+                int64_t r1 = r0 + BLOCK < c->row ? r0 + BLOCK : c->row;                     \
+                for (int64_t a = a0; a < a1; a++)                                           \
+                    for (int64_t r = r0; r < r1; r++)                                       \
+                        to[a * c->across_to + r * c->row_to] =                              \
+                            from[a * c->across_from + r * c->row_from];                     \
+            }                                                                               \
+        }                                                                                   \
+    }
+TURN(uint8_t)
+TURN(uint16_t)
+TURN(uint32_t)
+TURN(uint64_t)
+
+static void turn(const struct copy *c, char *to, const char *from) {
+    if (c->size == 1)
+        turn_uint8_t(c, (uint8_t *)to, (const uint8_t *)from);
+    else if (c->size == 2)
+        turn_uint16_t(c, (uint16_t *)to, (const uint16_t *)from);
+    else if (c->size == 4)
+        turn_uint32_t(c, (uint32_t *)to, (const uint32_t *)from);
+    else
+        turn_uint64_t(c, (uint64_t *)to, (const uint64_t *)from);
+}
+
+static void copy_run(const struct copy *c, void *to, const void *from) {
+    struct place at = {0};
+    int64_t size = (int64_t)c->size;
+    bool rows = c->row_to == 1 && c->row_from == 1;
+    for (int64_t left = walk_count(&c->walk); left; left--) {
+        char *t = (char *)to + (c->to + at.offset[0]) * size;
+        const char *f = (const char *)from + (c->from + at.offset[1]) * size;
+        if (!rows)
+            turn(c, t, f);
+        else
+            for (int64_t a = 0; a < c->across; a++)
+                memcpy(t + a * c->across_to * size, f + a * c->across_from * size,
+                       (size_t)(c->row * size));
+        walk_next(&c->walk, c->walk.rank, &at);
+    }
+}
+
+/* ---- preparation ---- */
+
+static void take(struct walk *w, int d, int64_t *length, int64_t *to, int64_t *from) {
+    *length = w->dim[d];
+    *to = w->stride[0][d];
+    *from = w->stride[1][d];
+    walk_remove(w, d);
+}
+
+/* Which dimension goes across: where the input is contiguous, else the innermost left. */
+static int crossing(const struct walk *w) {
+    for (int d = 0; d < w->rank; d++)
+        if (w->stride[1][d] == 1) return d;
+    return w->rank - 1;
+}
+
+static void copy_finish(struct copy *c) {
+    c->row = c->across = c->row_to = c->row_from = 1;
+    walk_simplify(&c->walk);
+    if (c->walk.rank) take(&c->walk, c->walk.rank - 1, &c->row, &c->row_to, &c->row_from);
+    if (c->walk.rank) take(&c->walk, crossing(&c->walk), &c->across, &c->across_to,
+                           &c->across_from);
+}
+
+/* A block of `shape` within contiguous tensors that are longer along `axis`. */
+static struct copy copy_block(const tri_spec *shape, int axis, int64_t to_length, int64_t to_begin,
+                              int64_t from_length, int64_t from_begin) {
+    struct copy c = {.walk = walk_over(&shape->shape, 2), .size = tri_type_size(shape->type)};
+    int64_t inner = cpu_span(&shape->shape, axis + 1, shape->shape.rank);
+    for (int k = 0; k < 2; k++) {
+        int64_t length = k ? from_length : to_length;
+        walk_dense(&c.walk, k);
+        for (int d = 0; d < axis; d++)
+            c.walk.stride[k][d] = c.walk.stride[k][d] / shape->shape.dim[axis] * length;
+    }
+    c.to = to_begin * inner;
+    c.from = from_begin * inner;
+    copy_finish(&c);
+    return c;
+}
+
+static tri_status prepare_transpose(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, sizeof(struct copy), state);
+    if (status) return status;
+    struct copy *c = *state;
+    tri_shape order = tri_attr_list(n, "order");
+    const tri_shape *x = &cpu_in(n, 0)->shape;
+    *c = (struct copy){.walk = walk_over(&cpu_out(n, 0)->shape, 2),
+                       .size = tri_type_size(cpu_in(n, 0)->type)};
+    walk_dense(&c->walk, 0);
+    for (int d = 0; d < c->walk.rank; d++)
+        c->walk.stride[1][d] = cpu_span(x, (int)order.dim[d] + 1, x->rank);
+    copy_finish(c);
+    return TRI_OK;
+}
+
+static tri_status prepare_slice(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, sizeof(struct copy), state);
+    if (status) return status;
+    int axis = cpu_axis(n);
+    *(struct copy *)*state =
+        copy_block(cpu_out(n, 0), axis, cpu_out(n, 0)->shape.dim[axis], 0,
+                   cpu_in(n, 0)->shape.dim[axis], tri_attr_int(n, "begin"));
+    return TRI_OK;
+}
+
+/* One copy for each input. */
+static tri_status prepare_concat(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, (size_t)n->n_in * sizeof(struct copy), state);
+    if (status) return status;
+    struct copy *c = *state;
+    int axis = cpu_axis(n);
+    int64_t total = cpu_out(n, 0)->shape.dim[axis], begin = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t length = cpu_in(n, i)->shape.dim[axis];
+        c[i] = copy_block(cpu_in(n, i), axis, total, begin, length, 0);
+        begin += length;
+    }
+    return TRI_OK;
+}
+
+/* One copy for each output. */
+static tri_status prepare_split(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, (size_t)n->n_out * sizeof(struct copy), state);
+    if (status) return status;
+    struct copy *c = *state;
+    int axis = cpu_axis(n);
+    int64_t total = cpu_in(n, 0)->shape.dim[axis], begin = 0;
+    for (int i = 0; i < n->n_out; i++) {
+        int64_t length = cpu_out(n, i)->shape.dim[axis];
+        c[i] = copy_block(cpu_out(n, i), axis, length, 0, total, begin);
+        begin += length;
+    }
+    return TRI_OK;
+}
+
+/* Where both lie within the output, what pad writes is the input; around it the value. */
+static tri_status prepare_pad(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, sizeof(struct copy), state);
+    if (status) return status;
+    struct copy *c = *state;
+    tri_shape before = tri_attr_list(n, "before");
+    const tri_shape *y = &cpu_out(n, 0)->shape;
+    *c = (struct copy){.walk = walk_over(&cpu_in(n, 0)->shape, 2),
+                       .size = tri_type_size(cpu_in(n, 0)->type)};
+    walk_dense(&c->walk, 1);
+    for (int d = 0; d < c->walk.rank; d++) {
+        c->walk.stride[0][d] = cpu_span(y, d + 1, y->rank);
+        c->to += before.dim[d] * c->walk.stride[0][d];
+    }
+    copy_finish(c);
+    return TRI_OK;
+}
+
+/* ---- kernels ---- */
+
+static void run_one(const tri_call *c) { copy_run(c->state, c->out[0], c->in[0]); }
+
+static void run_concat(const tri_call *c) {
+    const struct copy *copy = c->state;
+    for (int i = 0; i < c->node->n_in; i++) copy_run(&copy[i], c->out[0], c->in[i]);
+}
+
+static void run_split(const tri_call *c) {
+    const struct copy *copy = c->state;
+    for (int i = 0; i < c->node->n_out; i++) copy_run(&copy[i], c->out[i], c->in[0]);
+}
+
+static void run_pad(const tri_call *c) {
+    cpu_fill(cpu_out(c->node, 0), c->out[0], tri_attr_float(c->node, "value"));
+    copy_run(c->state, c->out[0], c->in[0]);
+}
+
+const struct dev_row cpu_shape[] = {
+    {"transpose", run_one, NULL, prepare_transpose, free},
+    {"slice", run_one, NULL, prepare_slice, free},
+    {"concat", run_concat, NULL, prepare_concat, free},
+    {"split", run_split, NULL, prepare_split, free},
+    {"pad", run_pad, NULL, prepare_pad, free},
+    {0},
+};
