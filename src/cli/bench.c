@@ -59,8 +59,8 @@ static void report(const tri_run *run, const char *model, struct timing *t) {
     getrusage(RUSAGE_SELF, &use);
     qsort(t->second, t->n, sizeof *t->second, compare);
     double rate = (double)t->n / t->total;
-    printf("bench model=%s batch=%lld lanes=%lld device=%s steps=%zu steps_per_s=%.4g "
-           "samples_per_s=%.5g median_ms=%.4g p10_ms=%.4g p90_ms=%.4g peak_rss_mib=%.1f\n", model,
+    printf("bench model=%s batch=%lld lanes=%lld device=%s steps=%zu steps_per_s=%.2f "
+           "samples_per_s=%.1f median_ms=%.4f p10_ms=%.4f p90_ms=%.4f peak_rss_mib=%.1f\n", model,
            (long long)run_batch(run), (long long)run_lanes(run), run->dev->name, t->n, rate,
            rate * (double)run_batch(run), 1e3 * quantile(t, 0.5), 1e3 * quantile(t, 0.1),
            1e3 * quantile(t, 0.9), (double)use.ru_maxrss / 1024);
