@@ -45,12 +45,13 @@ static tri_status find_device(tri_run *run) {
     return !status && run->dev->open ? run->dev->open() : status;
 }
 
-/* Data is needed to train; a forward run may be fed by hand. */
+/* Data is needed to train, if there are inputs; a forward run may be fed by hand. */
 static tri_status open_data(tri_run *run) {
     const tri_options *o = &run->options;
     struct machine *m = &run->machine;
     run->data = o->source;
-    if (!run->data && o->forward) return TRI_OK;
+    run->total = o->steps ? o->steps : 1;
+    if (!run->data && (o->forward || (!m->n_inputs && !o->data))) return TRI_OK;
     if (!run->data) run->data = tri_data_open(o->data ? o->data : "synthetic", run->model, o->seed);
     if (!run->data) return base_last();
     tri_status status = feed_match(m, run->data);
@@ -112,7 +113,7 @@ tri_run *tri_open(tri_graph *g, const tri_options *o) {
 
 static tri_status fetch(tri_run *run) {
     tri_status status = TRI_OK;
-    for (int64_t row = 0; row < run->machine.batch && !status; row++) {
+    for (int64_t row = 0; run->data && row < run->machine.batch && !status; row++) {
         int64_t index;
         sampler_at(&run->sampler, run->done, row, &index, &run->epoch);
         status = feed_sample(&run->machine, run->data, row, index, run->epoch, run->options.seed);
@@ -136,7 +137,7 @@ static tri_status run_machine(tri_run *run) {
 }
 
 bool tri_step(tri_run *run) {
-    if (!run || run->status || run->done >= run->total) return false;
+    if (!run || run->status || run->options.forward || run->done >= run->total) return false;
     run->rate =
         schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
     tri_set_scalar(run, "lr", run->rate);

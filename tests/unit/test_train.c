@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Training as a user composes it: updates, groups, schedules, initial values, evaluation, files. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <trireme.h>
+
+#include "exec/run.h"
+
+static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    (void)epoch, (void)seed;
+    if (user && index == *(int64_t *)user) return 1;
+    ((float *)out[0])[0] = (float)(index % 7) - 3;
+    ((float *)out[0])[1] = (float)(index % 5);
+    *(float *)out[1] = (float)(index % 11);
+    return 0;
+}
+
+static const tri_field fields[] = {{"x", TRI_F32, {1, {2}}}, {"y", TRI_F32, {1, {1}}}};
+
+static tri_data *numbers(int64_t n) {
+    return tri_data_new("numbers", n, fields, 2, fill, NULL, false);
+}
+
+/* prediction [n, 1] of y by a dense layer "fc". */
+static tri_tensor *line(tri_graph *g, tri_tensor **y) {
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(tri_batch(g), 2));
+    *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(tri_batch(g), 1));
+    return tri_dense(x, "fc", 1);
+}
+
+static tri_graph *line_with_loss(int64_t batch) {
+    tri_graph *g = tri_graph_new(batch);
+    tri_tensor *y, *p = line(g, &y);
+    tri_loss(tri_mse(p, y));
+    return g;
+}
+
+static tri_run *open_line(tri_options o, int64_t batch) {
+    o.source = numbers(70);
+    tri_run *run = tri_open(line_with_loss(batch), &o);
+    if (!run) print_message("%s\n", tri_message());
+    return run;
+}
+
+static float weight(const tri_run *run, int i) {
+    float w[2];
+    assert_int_equal(tri_read(run, "fc.weight", w, sizeof w), TRI_OK);
+    return w[i];
+}
+
+/* ---- the loop ---- */
+
+static void steps_and_epochs(void **state) {
+    (void)state;
+    tri_run *run = open_line((tri_options){.epochs = 2}, 16); /* 70 samples: 4 steps an epoch */
+    int64_t n = 0;
+    while (tri_step(run)) {
+        n++;
+        assert_int_equal(tri_step_number(run), n);
+        assert_int_equal(tri_epoch(run), n > 4);
+    }
+    assert_int_equal(n, 8);
+    assert_int_equal(tri_step_total(run), 8);
+    assert_false(tri_step(run));
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+static void failed_sample_ends_the_run(void **state) {
+    (void)state;
+    int64_t bad = 20;
+    tri_options o = {.no_shuffle = true, .quiet = true};
+    o.source = tri_data_new("numbers", 70, fields, 2, fill, &bad, false);
+    tri_run *run = tri_open(line_with_loss(16), &o);
+    assert_true(tri_step(run));
+    assert_false(tri_step(run));
+    assert_int_equal(tri_run_status(run), TRI_FAILED);
+    assert_non_null(strstr(tri_message(), "20"));
+    assert_int_equal(tri_close(run), TRI_FAILED);
+}
+
+static void sequential_data(void **state) {
+    (void)state;
+    for (int shuffled = 0; shuffled < 2; shuffled++) {
+        tri_options o = {.no_shuffle = !shuffled, .epochs = 3};
+        o.source = tri_data_new("stream", 70, fields, 2, fill, NULL, true);
+        tri_run *run = tri_open(line_with_loss(10), &o);
+        if (shuffled) {
+            assert_null(run);
+            assert_non_null(strstr(tri_message(), "cannot be shuffled"));
+            continue;
+        }
+        int n = 0;
+        while (tri_step(run)) n++;
+        assert_int_equal(n, 21);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+}
+
+/* ---- composing a step ---- */
+
+/* Values are exchanged: each update sees what was before the step. */
+static void updates_see_the_past(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(1);
+    tri_tensor *a = tri_param(g, "a", TRI_SHAPE(3), (tri_init){.a = 1});
+    tri_tensor *b = tri_param(g, "b", TRI_SHAPE(3), (tri_init){.a = 2});
+    tri_assign(a, b);
+    tri_assign(b, a);
+    tri_run *run = tri_open(g, &(tri_options){.steps = 3});
+    float av[3], bv[3];
+    while (tri_step(run)) continue;
+    assert_int_equal(tri_read(run, "a", av, sizeof av), TRI_OK);
+    assert_int_equal(tri_read(run, "b", bv, sizeof bv), TRI_OK);
+    assert_true(av[2] == 2 && bv[0] == 1);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* A loss scale that overflows at step 2: nothing changes there but the scale, which is halved. */
+static void overflow_is_skipped(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(10);
+    tri_tensor *y, *p = line(g, &y), *params[2], *grads[2];
+    tri_tensor *scale = tri_state(g, "loss_scale", TRI_F32, TRI_SCALAR, (tri_init){.a = 1024});
+    tri_tensor *blow = tri_scalar(g, "blow");
+    for (int i = 0; i < 2; i++) params[i] = tri_param_at(g, i);
+    tri_tensor *loss = tri_mse(p, y);
+    tri_grad(tri_mul(tri_mul(loss, scale), blow), params, 2, grads);
+    tri_tensor *fine = tri_all_finite(grads, 2);
+    for (int i = 0; i < 2; i++) grads[i] = tri_div(grads[i], scale);
+    tri_tensor *norm = tri_clip_by_norm(grads, 2, 0.5);
+    tri_update(params, grads, 2, (tri_optimizer){.name = "adam"}, fine);
+    tri_assign(scale, tri_where(fine, scale, tri_scale(scale, 0.5)));
+    tri_metric(norm, "norm");
+    tri_output(fine, "fine");
+    tri_loss(loss);
+    tri_options o = {.steps = 4, .lanes = 2, .source = numbers(70)};
+    tri_run *run = tri_open(g, &o);
+    assert_non_null(run);
+    for (int i = 1; i <= 4; i++) {
+        float before = weight(run, 0), updates, after_scale;
+        tri_set_scalar(run, "blow", i == 2 ? INFINITY : 1);
+        assert_true(tri_step(run));
+        assert_true((weight(run, 0) == before) == (i == 2));
+        assert_true(tri_value(run, "fine") == (i != 2));
+        assert_int_equal(tri_read(run, "loss_scale", &after_scale, 4), TRI_OK);
+        assert_true(after_scale == (i < 2 ? 1024 : 512));
+        assert_int_equal(tri_read(run, "optimizer.updates", &updates, 4), TRI_OK);
+        assert_true(updates == (float)(i < 2 ? i : i - 1));
+        if (i != 2) assert_true(tri_value(run, "norm") > 0);
+    }
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+static void groups(void **state) {
+    (void)state;
+    float w[4][2];
+    for (int kind = 0; kind < 4; kind++) {
+        tri_graph *g = line_with_loss(70);
+        if (kind == 1) tri_freeze(g, "*.weight");
+        if (kind == 2) tri_group_lr(g, "fc.w*", 0.5);
+        if (kind == 3) tri_group_decay(g, "fc.weight", 0.1);
+        tri_options o = {.steps = 1, .source = numbers(70), .optimizer = {.lr = 0.01}};
+        tri_run *run = tri_open(g, &o);
+        float begin_w = weight(run, 0);
+        assert_true(tri_step(run));
+        w[kind][0] = weight(run, 0) - begin_w;
+        w[kind][1] = begin_w;
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    assert_true(w[0][0] != 0);
+    assert_true(w[1][0] == 0);
+    assert_true(fabsf(w[2][0] - w[0][0] / 2) < 1e-6f);
+    assert_true(fabsf(w[3][0] - (w[0][0] - 0.01f * 0.1f * w[0][1])) < 1e-6f);
+}
+
+/* A parameter used twice under two names is one: trained, counted, saved once. */
+static void ties(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(10);
+    tri_tensor *y, *p = line(g, &y), *w = tri_find(g, "fc.weight");
+    tri_tie(w, "decoder.weight");
+    tri_loss(tri_add(tri_mse(p, y), tri_mean(tri_mul(w, w), TRI_ALL)));
+    tri_options o = {.steps = 1, .source = numbers(70)};
+    tri_run *run = tri_open(g, &o);
+    float a[2] = {3, 4}, b[2];
+    assert_int_equal(tri_write(run, "decoder.weight", a, sizeof a), TRI_OK);
+    assert_int_equal(tri_read(run, "fc.weight", b, sizeof b), TRI_OK);
+    assert_memory_equal(a, b, sizeof a);
+    assert_int_equal(run_parameter_elements(run), 3);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* ---- schedules and initial values ---- */
+
+static void schedules(void **state) {
+    (void)state;
+    const struct {
+        const char *text;
+        int64_t step;
+        double factor;
+    } rows[] = {{NULL, 7, 1},
+                {"constant:warmup=4", 1, 0.25},
+                {"constant:warmup=4", 4, 1},
+                {"constant:warmup=4", 5, 1},
+                {"step:every=3,factor=0.5", 3, 1},
+                {"step:every=3,factor=0.5", 4, 0.5},
+                {"step:every=3,factor=0.5", 10, 0.125},
+                {"poly:power=2", 1, 1},
+                {"poly:power=2", 6, 0.25},
+                {"poly:power=1,end=0.1", 6, 0.55},
+                {"cosine", 1, 1},
+                {"cosine", 6, 0.5},
+                {"cosine:end=0.2", 6, 0.6},
+                {"cosine:warmup=2", 3, 1}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct schedule s;
+        assert_int_equal(schedule_parse(rows[i].text, &s), TRI_OK);
+        double rate = schedule_rate(&s, 0.4, rows[i].step, 10);
+        if (fabs(rate - 0.4 * rows[i].factor) > 1e-12)
+            fail_msg("%s, step %d: %g", rows[i].text, (int)rows[i].step, rate);
+    }
+    const char *const bad[] = {"cos", "step", "step:every=0", "poly:pow=1", "cosine:end=-1",
+                               "constant:warmup=x", "constant:warmup=1.5", "cosine,end=1"};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct schedule s;
+        assert_int_equal(schedule_parse(bad[i], &s), TRI_USAGE);
+        assert_non_null(strstr(tri_message(), bad[i]));
+    }
+}
+
+static void check_init(tri_init init, double mean, double deviation, double bound) {
+    enum { OUT = 200, IN = 50, N = OUT * IN * 9 };
+    static float w[N];
+    tri_spec spec = {TRI_F32, TRI_SHAPE(OUT, IN, 3, 3)};
+    init_draw(&init, 5, "w", &spec, w);
+    double sum = 0, squares = 0, most = 0;
+    for (int i = 0; i < N; i++) {
+        sum += (double)w[i];
+        squares += ((double)w[i] - mean) * ((double)w[i] - mean);
+        most = fmax(most, fabs((double)w[i] - mean));
+    }
+    assert_true(fabs(sum / N - mean) < 5 * deviation / sqrt(N) + 1e-9);
+    assert_true(fabs(sqrt(squares / N) - deviation) < 0.01 * deviation + 1e-9);
+    assert_true(most <= bound * (1 + 1e-6));
+    assert_true(most >= 0.95 * (bound < 4 * deviation ? bound : 3 * deviation));
+}
+
+static void initial_values(void **state) {
+    (void)state;
+    double in = 50 * 9, out = 200 * 9, u = sqrt(3);
+    check_init((tri_init){.kind = TRI_CONSTANT, .a = 0.5}, 0.5, 0, 0);
+    check_init((tri_init){.kind = TRI_UNIFORM, .a = -1, .b = 3}, 1, 2 / u, 2);
+    check_init((tri_init){.kind = TRI_NORMAL, .a = 2, .b = 0.1}, 2, 0.1, 1);
+    check_init((tri_init){.kind = TRI_TRUNCATED_NORMAL, .a = 0, .b = 1}, 0, 0.8796, 2);
+    check_init((tri_init){.kind = TRI_XAVIER_UNIFORM}, 0, sqrt(2 / (in + out)),
+               u * sqrt(2 / (in + out)));
+    check_init((tri_init){.kind = TRI_XAVIER_NORMAL, .a = 2}, 0, 2 * sqrt(2 / (in + out)), 1);
+    check_init((tri_init){.kind = TRI_HE_UNIFORM}, 0, sqrt(2 / in), u * sqrt(2 / in));
+    check_init((tri_init){.kind = TRI_HE_NORMAL}, 0, sqrt(2 / in), 1);
+    check_init((tri_init){.kind = TRI_HE_NORMAL_OUT}, 0, sqrt(2 / out), 1);
+}
+
+static void order_of_construction_does_not_matter(void **state) {
+    (void)state;
+    float a[2][4];
+    for (int i = 0; i < 2; i++) {
+        tri_graph *g = tri_graph_new(1);
+        if (i) tri_output(tri_param(g, "other", TRI_SHAPE(4), (tri_init){.kind = TRI_NORMAL, .b = 1}), "o");
+        tri_output(tri_param(g, "w", TRI_SHAPE(4), (tri_init){.kind = TRI_NORMAL, .b = 1}), "y");
+        tri_run *run = tri_open(g, &(tri_options){.forward = true, .seed = 9});
+        assert_int_equal(tri_read(run, "w", a[i], sizeof a[i]), TRI_OK);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    assert_memory_equal(a[0], a[1], sizeof a[0]);
+}
+
+/* ---- evaluation, forward, files ---- */
+
+/* 70 samples in batches of 16: the last 6 count as much as any. */
+static void every_sample_counts_once(void **state) {
+    (void)state;
+    tri_run *run = open_line((tri_options){.steps = 1}, 16);
+    tri_data *data = numbers(70);
+    float w[2] = {0.5f, -1}, b = 2;
+    double sum = 0;
+    assert_int_equal(tri_write(run, "fc.weight", w, sizeof w), TRI_OK);
+    assert_int_equal(tri_write(run, "fc.bias", &b, sizeof b), TRI_OK);
+    for (int i = 0; i < 70; i++) {
+        double p = 0.5 * (i % 7 - 3) - i % 5 + 2;
+        sum += (p - i % 11) * (p - i % 11);
+    }
+    for (int twice = 0; twice < 2; twice++) {
+        assert_int_equal(tri_evaluate(run, data), TRI_OK);
+        assert_true(fabs(tri_result(run, "loss") - sum / 70) < 1e-5 * sum / 70);
+    }
+    assert_true(isnan(tri_result(run, "nothing")));
+    tri_data_free(data);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+static void forward_only(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(2);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 2));
+    tri_output(tri_dropout(tri_dense(x, "fc", 1), 0.9), "y");
+    tri_run *run = tri_open(g, &(tri_options){.forward = true});
+    float w[2] = {2, 3}, b = 1, in[4] = {1, 0, 0, 1}, out[2];
+    assert_int_equal(tri_write(run, "fc.weight", w, sizeof w), TRI_OK);
+    assert_int_equal(tri_write(run, "fc.bias", &b, sizeof b), TRI_OK);
+    assert_int_equal(tri_read(run, "y", out, sizeof out), TRI_USAGE); /* not run yet */
+    assert_int_equal(tri_feed(run, "x", in, sizeof in), TRI_OK);
+    assert_int_equal(tri_feed(run, "x", in, 3), TRI_USAGE);
+    assert_int_equal(tri_feed(run, "z", in, sizeof in), TRI_USAGE);
+    assert_int_equal(tri_forward(run), TRI_OK);
+    assert_int_equal(tri_read(run, "y", out, sizeof out), TRI_OK);
+    assert_true(out[0] == 3 && out[1] == 4); /* nothing is dropped in evaluation */
+    assert_false(tri_step(run));
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+static void files(void **state) {
+    (void)state;
+    char dir[] = "/tmp/trireme-test-XXXXXX", path[64], a[2][65], s[2][65];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/w.safetensors", dir);
+    tri_run *run = open_line((tri_options){.steps = 5, .save = path}, 10);
+    while (tri_step(run)) continue;
+    tri_hash(run, a[0], s[0]);
+    assert_int_equal(tri_close(run), TRI_OK);
+    run = open_line((tri_options){.steps = 5, .load = path, .seed = 3}, 10);
+    tri_hash(run, a[1], s[1]);
+    assert_string_equal(a[0], a[1]);
+    assert_int_equal(tri_close(run), TRI_OK);
+
+    tri_graph *g = tri_graph_new(2);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 3));
+    tri_output(tri_dense(tri_dense(x, "fc", 1), "head", 4), "y");
+    tri_options o = {.forward = true, .load = path};
+    assert_null(tri_open(g, &o));
+    assert_non_null(strstr(tri_message(), "missing: head.weight f32[4,1]"));
+    assert_non_null(strstr(tri_message(), "fc.weight is f32[1,2], the network has f32[1,3]"));
+    unlink(path);
+    rmdir(dir);
+}
+
+static void options_are_checked(void **state) {
+    (void)state;
+    const struct {
+        tri_options o;
+        const char *words;
+    } rows[] = {
+        {{.device = "gpu"}, "no device \"gpu\""},
+        {{.steps = 1, .epochs = 1}, "both"},
+        {{.batch = -1}, "batch is -1"},
+        {{.lanes = 99}, "99 lanes"},
+        {{.optimizer = {.name = "sdg"}}, "no optimizer \"sdg\""},
+        {{.optimizer = {.lr = -1}}, "learning rate is -1"},
+        {{.optimizer = {.schedule = "cos"}}, "schedule \"cos\""},
+        {{.load = "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"},
+        {{.data = "idx:/nowhere"}, "/nowhere"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tri_options o = rows[i].o;
+        if (!o.data) o.source = numbers(70);
+        assert_null(tri_open(line_with_loss(16), &o));
+        if (!strstr(tri_message(), rows[i].words))
+            fail_msg("\"%s\" has no \"%s\"", tri_message(), rows[i].words);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_and_epochs),
+        cmocka_unit_test(failed_sample_ends_the_run),
+        cmocka_unit_test(sequential_data),
+        cmocka_unit_test(updates_see_the_past),
+        cmocka_unit_test(overflow_is_skipped),
+        cmocka_unit_test(groups),
+        cmocka_unit_test(ties),
+        cmocka_unit_test(schedules),
+        cmocka_unit_test(initial_values),
+        cmocka_unit_test(order_of_construction_does_not_matter),
+        cmocka_unit_test(every_sample_counts_once),
+        cmocka_unit_test(forward_only),
+        cmocka_unit_test(files),
+        cmocka_unit_test(options_are_checked),
+    };
+    return cmocka_run_group_tests_name("train", tests, NULL, NULL);
+}
