@@ -667,6 +667,7 @@ tri_status tri_op_check(const tri_op *op, const char *device);
  * error. */
 typedef struct tri_args tri_args;
 typedef void tri_builder(tri_graph *g, tri_args *args);
+tri_builder tri_model; /* yours: the library does not define it */
 int64_t tri_args_int(tri_args *a, const char *name, int64_t otherwise);
 double tri_args_float(tri_args *a, const char *name, double otherwise);
 const char *tri_args_text(tri_args *a, const char *name, const char *otherwise);
