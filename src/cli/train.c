@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme train: the usual loop. */
 #include "cli/cli.h"
-#include "observe/train_loop.h"
+#include "loop/train_loop.h"
 
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;

@@ -77,10 +77,12 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = open_data(run);
     if (!status && o->load) status = tri_load(run, o->load);
     if (!status && o->save && !(run->save = strdup(o->save))) status = base_no_memory("a name");
+    if (!status) status = record_open(&run->record, run, o->out, o->quiet);
     return status;
 }
 
 static void free_run(tri_run *run) {
+    record_close(&run->record);
     evaluation_free(run->evaluation);
     machine_free(&run->machine);
     store_free(&run->store);
@@ -146,6 +148,7 @@ bool tri_step(tri_run *run) {
     if (!status) status = run_machine(run);
     if (run_fail(run, status)) return false;
     run->done++;
+    record_step(&run->record, run);
     return true;
 }
 
@@ -162,6 +165,7 @@ tri_status tri_close(tri_run *run) {
         return base_last();
     }
     if (!run->status && run->save) run_fail(run, tri_save(run, run->save));
+    run_fail(run, record_close(&run->record)); /* a broken file of metrics stops nothing before */
     tri_status status = run->status;
     if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");
     free_run(run);

@@ -5,6 +5,7 @@
 
 #include "data/sampler.h"
 #include "exec/program.h"
+#include "exec/record.h"
 #include "exec/store.h"
 #include "exec/tree.h"
 #include "plan/passes.h"
@@ -77,6 +78,7 @@ struct tri_run {
     double rate; /* the learning rate of the last step */
     int64_t epoch;
     struct tri_fault fault;
+    struct record record;
     struct evaluation *evaluation;
 };
 

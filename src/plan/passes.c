@@ -39,13 +39,13 @@ static tri_status pass_batch(struct compilation *c) {
     /* A graph read from a dump may say for itself how many groups of statistics there are. */
     c->whole = graph_rebatch(c->model, batch, c->lanes > 1 ? c->lanes : c->model->lanes,
                              o->forward);
-    if (!c->whole || c->lanes) return c->whole ? TRI_OK : TRI_USAGE;
+    if (!c->whole || c->lanes) return c->whole ? TRI_OK : base_last();
     c->lanes = lanes_default(c->whole);
     if (c->lanes == 1) return TRI_OK;
     tri_graph *one_lane = c->whole;
     c->whole = graph_rebatch(one_lane, batch, c->lanes, false);
     tri_graph_free(one_lane);
-    return c->whole ? TRI_OK : TRI_USAGE;
+    return c->whole ? TRI_OK : base_last();
 }
 
 /* Each tensor's place in the lanes, from the factor strings. */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a run leaves of each step for those who watch: the loss and the metrics as numbers, and
+ * their file. */
+#ifndef EXEC_RECORD_H
+#define EXEC_RECORD_H
+
+#include "observe/metrics.h"
+
+struct record {
+    const char **name; /* the loss first, then the metrics; owned by the run's outputs */
+    double *value;
+    struct observed seen; /* the latest step */
+    struct metrics metrics;
+    double begin;
+};
+
+/* directory null: no file. */
+tri_status record_open(struct record *r, const tri_run *run, const char *directory, bool quiet);
+void record_step(struct record *r, const tri_run *run);
+/* The first failure of the file, with its message. */
+tri_status record_close(struct record *r);
+
+#endif

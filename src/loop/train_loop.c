@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/train_loop.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/data.h"
+#include "exec/run.h"
+#include "observe/progress.h"
+
+static void begin_progress(struct progress *p, const tri_run *run, const char *model) {
+    char device[256];
+    run_device_text(run, device, sizeof device);
+    const struct progress_head head = {
+        .model = model,
+        .device = device,
+        .data = run->data ? run->data->name : "no data",
+        .parameters = run_parameter_elements(run),
+        .lanes = run_lanes(run),
+        .batch = run_batch(run),
+        .threads = 1,
+    };
+    progress_begin(p, &head);
+}
+
+/* Whether the step just done is the last of its epoch. */
+static bool epoch_ended(const tri_run *run) {
+    int64_t steps;
+    return run->data && !sampler_steps(&run->sampler, &steps) && run->done % steps == 0;
+}
+
+static bool call_back(tri_run *run, const tri_callbacks *c) {
+    if (!c) return true;
+    if (c->step && c->step(run, c->user)) return false;
+    return !(c->epoch && epoch_ended(run) && c->epoch(run, c->user));
+}
+
+static void loop(tri_run *run, const tri_callbacks *callbacks, struct progress *p) {
+    while (tri_step(run)) {
+        if (p->to) progress_step(p, &run->record.seen);
+        if (!call_back(run, callbacks)) break;
+    }
+}
+
+#define DONE_TEXT 512
+
+/* The last line, which programs read. */
+static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
+    char weights[65], state[65];
+    tri_hash(run, weights, state);
+    if (!*weights || !*state) return base_no_memory("the hash of the weights");
+    snprintf(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s "
+             "seconds=%.3f\n", (long long)tri_step_number(run), tri_value(run, "loss"), weights,
+             state, base_seconds() - run->record.begin);
+    return TRI_OK;
+}
+
+static tri_status print_done(const char *line) {
+    errno = 0;
+    if (fputs(line, stdout) >= 0 && !fflush(stdout)) return TRI_OK;
+    return base_fail(TRI_FAILED, "cannot write the last line to stdout: %s", strerror(errno));
+}
+
+tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks,
+                      const char *model) {
+    struct progress p = {0};
+    char line[DONE_TEXT] = "";
+    tri_run *run = tri_open(g, o);
+    if (!run) return tri_close(NULL);
+    if (!o->quiet) {
+        run_fail(run, progress_open(&p, stderr, isatty(fileno(stderr)), run_batch(run),
+                                    run->record.seen.n));
+        if (!run->status) begin_progress(&p, run, model);
+    }
+    loop(run, callbacks, &p);
+    if (p.to) progress_close(&p);
+    if (!run->status) run_fail(run, write_done(run, line));
+    tri_status status = tri_close(run);
+    if (status) return status;
+    status = print_done(line);
+    if (status) fprintf(stderr, "trireme: %s\n", tri_message());
+    return status;
+}
+
+tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks) {
+    return train_loop(g, o, callbacks, program_invocation_short_name);
+}
