@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * NAME.LANES.PASS.out is what NAME.tri is after that pass with so many lanes ("NAME.eval.PASS.out":
+ * in evaluation). Run as `test_passes DIR`; with --write the files are written anew, to be read
+ * before they are kept. What a pass prints is read back, if it is one graph, and must print the
+ * same. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/passes.h"
+
+static int passed, failed;
+
+static void say(bool ok, const char *name, const char *why) {
+    ok ? passed++ : failed++;
+    printf("%s %s%s%s\n", ok ? "ok" : "not ok", name, *why ? ": " : "", why);
+}
+
+static bool same_when_read_back(const char *text, const char *name) {
+    tri_graph *g = tri_graph_parse(text, strlen(text), name);
+    char *again = g ? tri_graph_print(g) : NULL;
+    bool same = again && !strcmp(text, again);
+    free(again);
+    tri_graph_free(g);
+    return same;
+}
+
+static void check(const char *dir, const char *file, bool write) {
+    char name[64], how[16], pass[32], path[512], source[512];
+    if (sscanf(file, "%63[^.].%15[^.].%31[^.].out", name, how, pass) != 3) return;
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    snprintf(source, sizeof source, "%s/%s.tri", dir, name);
+    tri_options o = {.forward = !strcmp(how, "eval"), .lanes = atoi(how)};
+    tri_graph *g = tri_graph_read(source, 0);
+    char *text = g ? passes_dump(g, &o, pass) : NULL, *expected = NULL;
+    size_t bytes;
+    if (text && write) {
+        FILE *f = fopen(path, "w");
+        if (f) fputs(text, f), fclose(f);
+    }
+    if (!text)
+        say(false, file, tri_message());
+    else if (base_read_file(path, &expected, &bytes))
+        say(false, file, tri_message());
+    else if (strcmp(text, expected))
+        say(false, file, "the pass gives something else");
+    else
+        say(*text != 'g' || same_when_read_back(text, file), file, "");
+    free(expected);
+    free(text);
+    tri_graph_free(g);
+}
+
+int main(int argc, char **argv) {
+    const char *dir = argc > 1 ? argv[1] : "tests/passes";
+    bool write = argc > 2 && !strcmp(argv[2], "--write");
+    struct dirent **entries;
+    int n = scandir(dir, &entries, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (strstr(entries[i]->d_name, ".out")) check(dir, entries[i]->d_name, write);
+        free(entries[i]);
+    }
+    if (n >= 0) free(entries);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed || !passed;
+}
