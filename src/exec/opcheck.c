@@ -9,6 +9,7 @@
 
 #include "base/convert.h"
 #include "base/random.h"
+#include "exec/opcheck.h"
 #include "exec/run.h"
 #include "plan/factors.h"
 
@@ -579,37 +580,49 @@ static tri_status check_device(const struct example *e, const struct dev *dev,
     return status;
 }
 
-static tri_status check_example(const tri_op *op, const char *text, const struct dev *dev) {
+static tri_status check_on_ref(const struct example *e, struct values *in,
+                               struct opcheck_report *report) {
+    bool given = false;
+    tri_status status = TRI_OK;
+    for (int order = 1; order <= 2 && !status; order++) {
+        if (e->op->gradient == tri_grad_none || (order == 2 && !given)) break;
+        status = check_derivative(e, in, order, &given);
+        report->derivatives[order - 1] += !status && given;
+    }
+    if (!status) status = check_splits(e, in, &report->splits);
+    struct values out = {0};
+    if (!status) status = run_plain(e, dev_find("ref"), 1, in, &out);
+    values_free(&out);
+    return status;
+}
+
+static tri_status check_example(const tri_op *op, const char *text, const struct dev *dev,
+                                struct opcheck_report *report) {
     struct example e;
     struct values in = {0};
-    bool given = false;
-    int splits = 0;
     tri_status status = read_example(op, text, &e);
     if (status || !e.n) return status; /* sources have no inputs to try */
-    if (!draw(&e, &in)) status = base_no_memory("an example");
-    if (!status && dev != dev_find("ref")) {
-        status = check_device(&e, dev, &in);
-    } else if (!status) {
-        if (op->gradient != tri_grad_none) status = check_derivative(&e, &in, 1, &given);
-        if (!status && given) status = check_derivative(&e, &in, 2, &given);
-        if (!status) status = check_splits(&e, &in, &splits);
-        if (!status) {
-            struct values out = {0};
-            status = run_plain(&e, dev, 1, &in, &out);
-            values_free(&out);
-        }
-    }
+    if (!draw(&e, &in))
+        status = base_no_memory("an example");
+    else
+        status = dev == dev_find("ref") ? check_on_ref(&e, &in, report)
+                                        : check_device(&e, dev, &in);
     values_free(&in);
     return status;
 }
 
-tri_status tri_op_check(const tri_op *op, const char *device) {
+tri_status opcheck_run(const tri_op *op, const char *device, struct opcheck_report *report) {
     const struct dev *dev = dev_find(device ? device : "ref");
     if (!dev) return base_fail(TRI_USAGE, "there is no device \"%s\"", device);
     tri_status status = dev->open ? dev->open() : TRI_OK;
-    if (!op->examples[0])
-        return base_fail(TRI_USAGE, "operator %s has no examples", op->name);
-    for (int i = 0; op->examples[i] && !status; i++)
-        status = check_example(op, op->examples[i], dev);
+    *report = (struct opcheck_report){0};
+    if (!op->examples[0]) return base_fail(TRI_USAGE, "operator %s has no examples", op->name);
+    for (int i = 0; op->examples[i] && !status; i++, report->examples++)
+        status = check_example(op, op->examples[i], dev, report);
     return status;
+}
+
+tri_status tri_op_check(const tri_op *op, const char *device) {
+    struct opcheck_report report;
+    return opcheck_run(op, device, &report);
 }

@@ -11,11 +11,37 @@
 #include <cmocka.h>
 
 #include "dev/dev.h"
+#include "exec/opcheck.h"
+
+/* Operators whose second derivatives are promised: elementwise, matmul, reductions, softmax,
+ * convolution. */
+static const char *const twice[] = {
+    "add", "sub", "mul", "div", "pow", "maximum", "minimum", "where", "neg", "exp", "log", "sqrt",
+    "rsqrt", "abs", "erf", "clip", "relu", "relu6", "leaky_relu", "gelu", "gelu_tanh", "silu",
+    "sigmoid", "tanh", "softplus", "matmul", "sum", "mean", "max", "sum_squares", "softmax",
+    "log_softmax", "conv2d", "conv2d_dx", "conv2d_dw"};
+
+/* Operators that work across all of their input, or have none: nothing of them can be split. */
+static const char *const whole[] = {"input", "param", "state", "constant", "scalar", "array",
+                                    "given", "all_finite", "dropout"};
+
+static bool among(const char *name, const char *const *list, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(name, list[i])) return true;
+    return false;
+}
 
 static void check(void **state) {
     const tri_op *op = ((const tri_op **)*state)[0];
+    struct opcheck_report r;
+    if (opcheck_run(op, "ref", &r)) fail_msg("ref: %s", tri_message());
+    bool differentiable = op->gradient != tri_grad_none && op->gradient != tri_grad_refused;
+    if (differentiable && !r.derivatives[0]) fail_msg("no example has a derivative");
+    if (among(op->name, twice, COUNT(twice)) && !r.derivatives[1])
+        fail_msg("no example has a second derivative");
+    if (!among(op->name, whole, COUNT(whole)) && !r.splits) fail_msg("no example can be split");
     for (int i = 0; dev_at(i); i++)
-        if (tri_op_check(op, dev_at(i)->name)) fail_msg("%s: %s", dev_at(i)->name, tri_message());
+        if (opcheck_run(op, dev_at(i)->name, &r)) fail_msg("%s: %s", dev_at(i)->name, tri_message());
 }
 
 int main(int argc, char **argv) {
