@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# The face of the build; Meson does the work, in BUILD.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+# What the machine lacks is installed by apt-get; SETUP=off leaves that to you.
+SETUP ?= on
+
+setup = $(if $(filter on,$(SETUP)),sh scripts/setup.sh,: setup is off:)
+configured = test -f $(BUILD)/build.ninja || meson setup $(BUILD)
+
+.PHONY: all demo test bench install clean help
+
+all:
+	@$(setup) build
+	@$(configured)
+	@ninja -C $(BUILD)
+
+demo: all
+	@$(setup) demo
+	@sh scripts/demo.sh $(BUILD)
+
+test:
+	@$(setup) build test
+	@$(configured)
+	@sh scripts/test.sh $(BUILD)
+
+bench: all
+	@sh bench/bench.sh $(BUILD)
+
+install: all
+	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX))
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+	@test -n "$(DESTDIR)" || test "$$(id -u)" -ne 0 || ldconfig
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'make                           builds into $(BUILD)/; the program is $(BUILD)/src/trireme'
+	@echo 'make demo                      trains a network on Fashion-MNIST, and says how good it is'
+	@echo 'make test                      runs all tests; the last line is "N passed, N failed"'
+	@echo 'make bench                     measures the networks that come along'
+	@echo 'make install PREFIX=/usr/local library, header, pkg-config file, man page, program'
+	@echo 'make clean                     removes $(BUILD)/'
+	@echo
+	@echo 'BUILD=DIR builds elsewhere; DESTDIR=DIR installs beneath it; SETUP=off installs no packages.'

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts the cases of a run of `meson test`: the lines "ok ..." and "not ok ..." that its tests
+printed. Tells the failed ones, then prints "N passed, N failed" and fails if any did.
+Usage: count_tests.py testlog.json EXIT_CODE_OF_MESON_TEST"""
+import json
+import re
+import sys
+
+CASE = re.compile(r"(not )?ok\b[ \d]*(?:- )?(.*)")
+SKIP = re.compile(r"#\s*skip", re.IGNORECASE)
+
+
+def cases(test):
+    """(verdict, name) of each case of a test."""
+    found = []
+    for line in test.get("stdout", "").splitlines():
+        match = CASE.match(line)
+        if match:
+            verdict = "failed" if match[1] else "skipped" if SKIP.search(line) else "passed"
+            found.append((verdict, match[2]))
+    if test["result"] not in ("OK", "SKIP") and all(v != "failed" for v, _ in found):
+        # It crashed, ran out of time, or found something after its cases (a leak).
+        found.append(("failed", f"ended with {test['result']}, code {test.get('returncode')}"))
+    if not found:
+        found.append(("skipped" if test["result"] == "SKIP" else "failed", "printed no case"))
+    return found
+
+
+def main():
+    count = {"passed": 0, "failed": 0, "skipped": 0}
+    told = []
+    try:
+        with open(sys.argv[1], encoding="utf-8") as log:
+            tests = [json.loads(line) for line in log]
+    except OSError as error:
+        tests, told = [], [str(error)]
+    for test in tests:
+        for verdict, name in cases(test):
+            count[verdict] += 1
+            if verdict == "failed":
+                told.append(f"{test['name']}: {name}")
+    if not tests or (sys.argv[2] != "0" and not count["failed"]):
+        told.append("no test ran" if not tests else f"meson test ended with {sys.argv[2]}")
+        count["failed"] += 1
+    for line in told:
+        print("FAILED", line)
+    text = f"{count['passed']} passed, {count['failed']} failed"
+    print(text + (f", {count['skipped']} skipped" if count["skipped"] else ""))
+    return count["failed"] != 0
+
+
+sys.exit(main())

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what a goal needs and this machine lacks, by apt-get. Quick and silent when all is there;
+# where it cannot install, it prints the command that would, and fails.
+# Usage: setup.sh build|test|demo|ci ...
+set -u
+
+# What each goal needs, beyond a C compiler and make.
+build='meson ninja-build pkg-config libdnnl-dev libsodium-dev libjansson-dev zlib1g-dev'
+test='libcmocka-dev'
+demo='dataset-fashion-mnist'
+ci='clang g++ libclang-rt-14-dev'
+
+needed=
+for goal in "$@"; do
+    case $goal in
+    build) needed="$needed $build" ;;
+    test) needed="$needed $test" ;;
+    demo) needed="$needed $demo" ;;
+    ci) needed="$needed $ci" ;;
+    *) echo "setup: unknown goal $goal; there are build, test, demo, ci" >&2; exit 2 ;;
+    esac
+done
+
+# Without dpkg: no Debian. Then the tools speak for themselves, by their absence.
+if ! command -v dpkg-query >/dev/null; then
+    for tool in meson ninja pkg-config; do
+        command -v $tool >/dev/null && continue
+        echo "setup: $tool is missing, and this is no Debian; install what these packages of" \
+            "Debian 12 hold:$needed" >&2
+        exit 1
+    done
+    exit 0
+fi
+
+missing=
+for package in $needed; do
+    state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)
+    [ "$state" = installed ] || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+
+# What has to be typed if it cannot be done here.
+by_hand() {
+    echo "setup: $1; as root, run" >&2
+    echo "    apt-get update && apt-get install -y --no-install-recommends$missing" >&2
+    exit 1
+}
+
+command -v apt-get >/dev/null || by_hand "there is no apt-get here"
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || by_hand "these packages are missing, you are not root and there is no sudo"
+    # Asks for a password only where somebody can type one.
+    sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; } || by_hand "these packages are missing, and sudo refuses"
+    as_root=sudo
+fi
+
+echo "setup: installing$missing" >&2
+install() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+}
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+# The lists may be missing (a fresh machine) or old (then an install fails, and they are fetched).
+if ! install >"$log" 2>&1; then
+    if ! { $as_root apt-get update -q && install; } >"$log" 2>&1; then
+        tail -n 12 "$log" >&2
+        by_hand "apt-get could not install them"
+    fi
+fi

@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs the tests, and counts their cases. The last line is "N passed, N failed", with
+# ", N skipped" where there are such; fails if any did.
+# Usage: test.sh BUILD [arguments of meson test]
+set -u
+build=$1
+shift
+here=$(dirname "$0")
+ninja -C "$build" || { echo "0 passed, 1 failed"; exit 1; }
+rm -f "$build/meson-logs/testlog.json"
+meson test -C "$build" --no-rebuild "$@"
+code=$?
+python3 "$here/count_tests.py" "$build/meson-logs/testlog.json" "$code"

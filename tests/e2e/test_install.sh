@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What is installed is enough for others: the header's program and a C++ file are built and run
+# outside the tree, a model in a shared object trains, a textual graph reads back.
+# Usage: test_install.sh BUILD
+build=$(realpath "$1") || exit 1
+sources=$(realpath "$(dirname "$0")/../..")
+. "$(dirname "$0")/cases.sh"
+CC=${CC:-cc} CXX=${CXX:-c++}
+
+option() { # of the build, by name
+    meson introspect "$build" --buildoptions | python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1]))' "$1"
+}
+if [ "$(option b_sanitize)" != none ]; then
+    echo 'ok install # skipped: a program needs the sanitizer that its library has'
+    exit 0
+fi
+
+# Installed as for its own prefix, but beneath a directory, which pkg-config is told.
+check 'install' meson install -C "$build" --no-rebuild --quiet --destdir "$work/root"
+prefix=$work/root$(option prefix)
+library=$(dirname "$(find "$prefix" -name libtrireme.so)")
+header=$prefix/include/trireme.h
+program=$prefix/bin/trireme
+export PKG_CONFIG_PATH="$library/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$work/root"
+export LD_LIBRARY_PATH="$library"
+
+check 'the program' "$program" version
+check 'the header' test -f "$header"
+check 'the man page' test -f "$prefix/share/man/man1/trireme.1"
+check 'a soname' sh -c "readelf -d '$library/libtrireme.so' | grep -q 'soname: \[libtrireme.so.0\]'"
+of_header() { [ "$(pkg-config --modversion trireme)" = "$1" ]; }
+check 'one version' of_header "$(sed -n 's/^#define TRI_VERSION "\(.*\)"$/\1/p' "$header")"
+tri_alone() {
+    nm -D --defined-only "$library/libtrireme.so" | awk '$3 !~ /^tri_/ { print; n++ } END { exit n }'
+}
+check 'the library exports names of tri_ alone' tri_alone
+
+# The program at the head of the header, which is that of the examples too.
+sed -n '/^ \*     #include <stdio.h>/,/^ \* Build it with/{/Build it with/d;s/^ \* \{0,5\}//;p;}' \
+    "$header" >prog.c
+check 'quickstart.c is the header'\''s program' sh -c "sed 1,2d '$sources/examples/quickstart.c' | diff -B - prog.c"
+line=$(sed -n 's/^ \* Build it with: cc prog.c \(.*\)$/\1/p' "$header")
+check 'the header'\''s line builds it' sh -c "$CC -Wall -Wextra -Werror prog.c $line -o prog"
+check 'it trains' sh -c './prog --steps 200 | grep "^loss [0-9.]*$"'
+
+cat >prog.cc <<'CC'
+#include <trireme.h>
+
+int main() {
+    tri_graph *g = tri_graph_new(4);
+    tri_shape shape = {2, {4, 3}};
+    tri_tensor *x = tri_input_(g, "x", TRI_F32, shape, tri_input_options());
+    tri_tensor *y = tri_dense_(x, "fc", 2, tri_cell_options());
+    tri_loss(tri_mean_(tri_mul(y, y), tri_shape{-1, {0}}, tri_reduce_options()));
+    tri_options o = tri_options_default();
+    o.batch = 4;
+    o.steps = 3;
+    tri_run *run = tri_open(g, &o);
+    while (tri_step(run)) continue;
+    return tri_step_number(run) == 3 ? tri_close(run) : 9;
+}
+CC
+if command -v "$CXX" >/dev/null; then
+    check 'the header in C++' sh -c \
+        "$CXX -std=c++11 -Wall -Wextra -Wpedantic -Wno-variadic-macros -Werror prog.cc $line -o progcc"
+    check 'it trains in C++' ./progcc
+else
+    echo 'ok the header in C++ # skipped: no C++ compiler'
+    echo 'ok it trains in C++ # skipped: no C++ compiler'
+fi
+
+# A model of one's own, linked with the library and not; under any visibility.
+model=$sources/examples/own_network.c
+trains() { "$program" train "$@" --batch 8 --steps 3 | grep -q '^done steps=3 '; }
+check 'a shared object' sh -c "$CC -shared -fPIC '$model' \$(pkg-config --cflags trireme) -o model.so"
+check 'it trains from a shared object' trains ./model.so
+check 'a shared object linked with the library' \
+    sh -c "$CC -shared -fPIC -fvisibility=hidden '$model' $line -o linked.so"
+check 'it trains as well' trains ./linked.so
+check 'dump' sh -c "'$program' dump ./model.so --batch 8 >model.tri"
+check 'a textual graph trains' trains model.tri
+finish
