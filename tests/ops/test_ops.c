@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "dev/dev.h"
-#include "exec/opcheck.h"
+#include "check/opcheck.h"
 
 /* Operators whose second derivatives are promised: elementwise, matmul, reductions, softmax,
  * convolution. */

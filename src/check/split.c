@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An example split along each of its factors against the same unsplit. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/opcheck.h"
+#include "plan/factors.h"
+
+/* The dimension of an operand that the factor leads, or -1; -2: it is inside a dimension. */
+static int leads(const struct factor_operand *o, uint8_t f, const int64_t *extent) {
+    for (int d = 0; d < o->rank; d++)
+        for (int i = 0; i < o->dim[d].n; i++) {
+            if (o->dim[d].f[i] == f) return d;
+            if (extent[o->dim[d].f[i]] != 1) {
+                for (int k = i + 1; k < o->dim[d].n; k++)
+                    if (o->dim[d].f[k] == f) return -2;
+                break;
+            }
+        }
+    return -1;
+}
+
+/* Copies the share [begin, end) of `parts` equal ones of dimension dim between a whole tensor and
+ * its part; to the whole if `back`, adding if dim < 0. */
+static void move_part(const tri_shape *whole, int dim, int64_t begin, int64_t length, double *all,
+                      double *part, bool back) {
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < whole->rank; i++) {
+        if (i < dim) outer *= whole->dim[i];
+        if (i > dim) inner *= whole->dim[i];
+    }
+    if (dim < 0) {
+        for (int64_t i = 0; i < tri_shape_count(whole); i++) all[i] += part[i];
+        return;
+    }
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < length * inner; i++) {
+            double *a = &all[(o * whole->dim[dim] + begin) * inner + i];
+            double *p = &part[o * length * inner + i];
+            *(back ? a : p) = *(back ? p : a);
+        }
+}
+
+struct split {
+    const struct example *e;
+    const struct factors *f;
+    const tri_node *node; /* the whole */
+    uint8_t factor;
+    int64_t extent;
+};
+
+/* A part's attributes: shapes cut, divisors frozen. */
+static bool part_attrs(const struct split *s, int64_t share, struct text *out) {
+    const struct op_entry *entry = s->node->entry;
+    int dim = leads(&s->f->out[0], s->factor, s->f->extent), shown = 0;
+    for (int i = 0; i < entry->n_attrs; i++) {
+        tri_attr a = s->node->attr[i];
+        if (entry->op->count && !strcmp(a.name, "count")) a.i = entry->op->count(s->node);
+        if (entry->attr[i].kind == ATTR_SHAPE && dim >= 0)
+            a.list.dim[dim] = a.list.dim[dim] / s->extent * share;
+        text_add(out, "%s%s=", shown++ ? ", " : "{", a.name);
+        switch (entry->attr[i].kind) {
+        case ATTR_INT: text_add(out, "%lld", (long long)a.i); break;
+        case ATTR_FLOAT: text_add(out, "%.17g", a.f); break;
+        case ATTR_TEXT: text_add(out, "\"%s\"", a.text); break;
+        case ATTR_TYPE: text_add(out, "%s", tri_type_name((tri_type)a.i)); break;
+        default:
+            text_add(out, "[");
+            for (int k = 0; k < a.list.rank; k++)
+                text_add(out, "%s%lld", k ? "," : "", (long long)a.list.dim[k]);
+            text_add(out, "]");
+        }
+    }
+    if (shown) text_add(out, "}");
+    return !out->failed;
+}
+
+static tri_status run_part(const struct split *s, const struct values *in, int64_t begin,
+                           int64_t share, struct values *sum) {
+    struct example e = *s->e;
+    struct values part = {0}, out = {0};
+    struct text attrs = {0};
+    int64_t at[MAX_INPUTS];
+    tri_status status = TRI_OK;
+    for (int i = 0; i < e.n; i++) {
+        int dim = leads(&s->f->in[i], s->factor, s->f->extent);
+        int64_t each = dim < 0 ? 0 : e.spec[i].shape.dim[dim] / s->extent, length = each * share;
+        at[i] = each * begin;
+        if (dim >= 0 && e.spec[i].shape.dim[dim] == 1) {
+            dim = -1; /* broadcast */
+        } else if (dim >= 0 && e.spec[i].shape.dim[dim] % s->extent) {
+            length = e.spec[i].shape.dim[dim] / 2; /* statistics: a half of the rows for each */
+            at[i] = begin ? length : 0;
+        }
+        if (dim >= 0) e.spec[i].shape.dim[dim] = length;
+        double *to = values_add(&part, &e.spec[i]);
+        if (!to) return base_no_memory("an example");
+        if (dim >= 0)
+            move_part(&s->e->spec[i].shape, dim, at[i], length, in->at[i], to, false);
+        else
+            memcpy(to, in->at[i], sizeof *to * (size_t)tri_shape_count(&e.spec[i].shape));
+    }
+    if (!part_attrs(s, share, &attrs)) status = base_no_memory("an example");
+    e.attrs = attrs.data ? attrs.data : "";
+    if (!status) status = trial_plain(&e, dev_find("ref"), 1, &part, &out);
+    for (int i = 0; i < out.n && !status; i++) {
+        int dim = leads(&s->f->out[i], s->factor, s->f->extent);
+        const tri_shape *whole = &sum->spec[i].shape;
+        int64_t length = dim < 0 ? 0 : out.spec[i].shape.dim[dim];
+        int64_t place = dim < 0 ? 0 : begin * (whole->dim[dim] / s->extent);
+        if (dim >= 0 && whole->dim[dim] % s->extent) /* statistics: one row for each part */
+            place = begin ? whole->dim[dim] - length : 0;
+        move_part(whole, dim, place, length, sum->at[i], out.at[i], true);
+    }
+    text_free(&attrs);
+    values_free(&part);
+    values_free(&out);
+    return status;
+}
+
+/* An example that is given the statistics of one group says nothing of two lanes. */
+static bool fits_two_lanes(const struct example *e) {
+    struct trial t;
+    bool fits = trial_begin(e, 2, &t) == TRI_OK;
+    trial_free(&t);
+    return fits;
+}
+
+static tri_status check_split(const struct split *s, const struct values *in) {
+    struct values whole = {0}, sum = {0};
+    char what[64];
+    /* Along the samples the parts are lanes, which have batch statistics of their own. */
+    bool samples = s->node->n_in && leads(&s->f->in[0], s->factor, s->f->extent) == 0;
+    int64_t first = samples ? s->extent / 2 : (s->extent + 1) / 2;
+    if (samples && s->extent % 2) return TRI_OK;
+    if (samples && !fits_two_lanes(s->e)) return TRI_OK;
+    tri_status status = trial_plain(s->e, dev_find("ref"), samples ? 2 : 1, in, &whole);
+    for (int i = 0; i < whole.n && !status; i++)
+        if (!values_add(&sum, &whole.spec[i])) status = base_no_memory("an example");
+    if (!status) status = run_part(s, in, 0, first, &sum);
+    if (!status) status = run_part(s, in, first, s->extent - first, &sum);
+    snprintf(what, sizeof what, "split along factor '%c'", s->factor < 128 ? s->factor : '.');
+    if (!status) status = values_compare(s->e, what, &whole, &sum, 1e-6);
+    values_free(&whole);
+    values_free(&sum);
+    return status;
+}
+
+tri_status opcheck_splits(const struct example *e, const struct values *in, int *splits) {
+    struct trial t;
+    struct factors f;
+    tri_status status = trial_begin(e, 1, &t);
+    bool rule = e->op->factors || e->op->factor_fn || e->op->samplewise;
+    if (!status && rule && !e->op->random) {
+        if (!factors_of(t.node, &f)) status = TRI_USAGE;
+        for (int c = 1; c < MAX_FACTORS && !status; c++) {
+            bool inside = false;
+            if (f.fixed[c] || f.extent[c] < 2) continue;
+            for (int i = 0; i < f.n_in; i++) inside |= leads(&f.in[i], (uint8_t)c, f.extent) == -2;
+            for (int i = 0; i < f.n_out; i++)
+                inside |= leads(&f.out[i], (uint8_t)c, f.extent) == -2;
+            if (inside) continue;
+            ++*splits;
+            status = check_split(&(struct split){e, &f, t.node, (uint8_t)c, f.extent[c]}, in);
+        }
+        factors_free(&f);
+    }
+    trial_free(&t);
+    return status;
+}
+
