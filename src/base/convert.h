@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between the types: bf16 and fp16 are kept as 16 bits and computed with as fp32. */
+ * Between the types of tensors. To a float type: rounded to nearest, ties to even, once, whatever
+ * the source; too large becomes infinite; NaN stays a NaN, quiet. To an integer: toward zero,
+ * saturating, NaN becomes 0. To bool: whether it is not 0, hence true for NaN. */
 #ifndef BASE_CONVERT_H
 #define BASE_CONVERT_H
 
@@ -7,54 +9,59 @@
 
 #include "base/base.h"
 
+/* Element by element; the arrays must not overlap. */
+void convert(tri_type to, void *dst, tri_type from, const void *src, size_t n);
+
+/* Element i of an array, by way of double, which holds every value of every type but i64: of those
+ * the ones beyond +-2^53 lose their last bits. */
+double convert_load(tri_type type, const void *p, size_t i);
+void convert_store(tri_type type, void *p, size_t i, double v);
+
 static inline uint32_t convert_bits(float x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
 }
 
-static inline float convert_float(uint32_t u) {
+static inline float convert_of_bits(uint32_t bits) {
     float x;
-    memcpy(&x, &u, sizeof x);
+    memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-static inline float convert_from_bf16(uint16_t h) { return convert_float((uint32_t)h << 16); }
+/* The four below have no branches, so that loops over them become vector code. */
 
-/* To nearest, ties to even; a NaN stays one, made quiet. */
-static inline uint16_t convert_to_bf16(float x) {
-    uint32_t u = convert_bits(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
-    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+static inline float convert_bf16_to_f32(uint16_t x) { return convert_of_bits((uint32_t)x << 16); }
+
+static inline uint16_t convert_f32_to_bf16(float x) {
+    uint32_t bits = convert_bits(x), nan = 0u - (uint32_t)((bits & 0x7fffffffu) > 0x7f800000u);
+    uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (uint16_t)(((rounded & ~nan) | ((bits | 0x400000u) & nan)) >> 16);
 }
 
-static inline float convert_from_f16(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = h & 0x7fffu;
-    if (rest >= 0x7c00u) return convert_float(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    if (rest >= 0x0400u) return convert_float(sign | ((rest << 13) + 0x38000000u));
-    /* Denormal: rest * 2^-24, exact in fp32. */
-    return convert_float(sign | convert_bits((float)rest * 0x1p-24f));
+static inline float convert_f16_to_f32(uint16_t x) {
+    uint32_t magnitude = x & 0x7fffu, sign = (uint32_t)(x & 0x8000u) << 16;
+    uint32_t large = 0u - (uint32_t)(magnitude >= 0x7c00u); /* infinity, NaN */
+    uint32_t small = 0u - (uint32_t)(magnitude < 0x400u);   /* subnormal, a multiple of 2^-24 */
+    uint32_t quiet = 0u - (uint32_t)(magnitude > 0x7c00u);
+    uint32_t bits = (magnitude << 13) + (112u << 23) + (large & (112u << 23));
+    uint32_t subnormal = convert_bits((float)(int32_t)magnitude * 0x1p-24f);
+    bits = (bits & ~small) | (subnormal & small) | (quiet & 0x400000u);
+    return convert_of_bits(bits | sign);
 }
 
-/* To nearest, ties to even; too large gives infinity. */
-static inline uint16_t convert_to_f16(float x) {
-    uint32_t u = convert_bits(x), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
-    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | (a >> 13 & 0x3ffu));
-    if (a >= 0x47800000u) return (uint16_t)(sign | 0x7c00u);
-    if (a < 0x38800000u) {
-        /* Adding 0.5 puts the unit 2^-24 at the end of the mantissa, and rounds. */
-        float shifted = convert_float(a) + 0.5f;
-        return (uint16_t)(sign | (convert_bits(shifted) - 0x3f000000u));
-    }
-    return (uint16_t)(sign | ((a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13));
+static inline uint16_t convert_f32_to_f16(float x) {
+    uint32_t bits = convert_bits(x), magnitude = bits & 0x7fffffffu, sign = bits >> 16 & 0x8000u;
+    uint32_t nan = 0u - (uint32_t)(magnitude > 0x7f800000u);
+    uint32_t large = 0u - (uint32_t)(magnitude >= 0x477ff000u); /* 65520 rounds to infinity */
+    uint32_t small = 0u - (uint32_t)(magnitude < 0x38800000u);  /* below 2^-14 */
+    uint32_t half = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    /* The last place of a float in [0.5, 1) is 2^-24, that of a subnormal f16. */
+    uint32_t subnormal = convert_bits(convert_of_bits(magnitude & small) + 0.5f) - 0x3f000000u;
+    half = (half & ~small) | (subnormal & small);
+    half = (half & ~large) | (0x7c00u & large);
+    half |= (0x200u | (magnitude >> 13 & 0x3ffu)) & nan;
+    return (uint16_t)(half | sign);
 }
-
-/* All pairs of types. From floating-point to integers: toward zero, saturating, NaN is 0; to bool:
- * whether it is not 0. */
-void convert(tri_type to, void *dst, tri_type from, const void *src, size_t n);
-
-/* Element i as a double, and back, rounded to nearest or as above. i64 beyond 2^53 lose bits. */
-double convert_load(tri_type type, const void *p, size_t i);
-void convert_store(tri_type type, void *p, size_t i, double v);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A shuffled order that needs no memory. */
+ * A shuffle that takes no memory. */
 #ifndef BASE_PERMUTE_H
 #define BASE_PERMUTE_H
 
 #include <stdint.h>
 
-/* Where i stands in a permutation of [0, n) chosen by the key; n from 1 to 2^48. */
+#define PERMUTE_MAX ((uint64_t)1 << 48)
+
+/* Where i comes to lie: for each key a bijection of [0, n). 1 <= n <= PERMUTE_MAX, i < n. */
 uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i);
 
 #endif

@@ -1,83 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/random.h"
 
-#include <math.h>
+#include <math.h> /* sqrt */
 
 #include "base/math.h"
 
+#define MULTIPLIER_0 0xd2511f53u
+#define MULTIPLIER_1 0xcd9e8d57u
+#define WEYL_0 0x9e3779b9u
+#define WEYL_1 0xbb67ae85u
 #define ROUNDS 10
-#define TWO_PI 6.283185307179586
+
+/* The two highest bits of the counter tell the kinds of draw apart. */
+#define KIND_U32 0u
+#define KIND_UNIFORM 1u
+#define KIND_NORMAL 2u
+#define KIND_TRUNCATED 3u
+#define KIND(kind, index) ((uint64_t)(kind) << 62 | (index))
+
+static uint32_t low(uint64_t x) { return (uint32_t)x; }
+static uint32_t high(uint64_t x) { return (uint32_t)(x >> 32); }
 
 void random_block(uint64_t key, uint64_t counter_hi, uint64_t counter_lo, uint32_t out[4]) {
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    uint32_t c0 = (uint32_t)counter_lo, c1 = (uint32_t)(counter_lo >> 32);
-    uint32_t c2 = (uint32_t)counter_hi, c3 = (uint32_t)(counter_hi >> 32);
-    for (int r = 0; r < ROUNDS; r++) {
-        uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)b;
-        c3 = (uint32_t)a;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+    uint32_t a = low(counter_lo), b = high(counter_lo), c = low(counter_hi), d = high(counter_hi);
+    uint32_t k = low(key), l = high(key);
+    for (int i = 0; i < ROUNDS; i++, k += WEYL_0, l += WEYL_1) {
+        uint64_t p = (uint64_t)MULTIPLIER_0 * a, q = (uint64_t)MULTIPLIER_1 * c;
+        a = high(q) ^ b ^ k;
+        b = low(q);
+        c = high(p) ^ d ^ l;
+        d = low(p);
     }
-    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+    out[0] = a;
+    out[1] = b;
+    out[2] = c;
+    out[3] = d;
 }
 
 uint64_t random_key(uint64_t seed, uint64_t name_hash) {
-    uint32_t out[4];
-    random_block(seed, 0, name_hash, out);
-    return (uint64_t)out[1] << 32 | out[0];
+    uint32_t r[4]; /* the counter's low half is one that no draw reaches */
+    random_block(seed, name_hash, KIND(KIND_U32, 0x3fffffffffffffffu), r);
+    return (uint64_t)r[1] << 32 | r[0];
 }
 
-/* Four neighbouring indices share a block. Draws that need more have blocks of their own, told
- * apart by the top bits of the counter, which indices and streams never reach. */
-#define OWN_BLOCK ((uint64_t)1 << 63)
-
 uint32_t random_u32(uint64_t key, uint64_t stream, uint64_t index) {
-    uint32_t out[4];
-    random_block(key, stream, index / 4, out);
-    return out[index % 4];
+    uint32_t r[4];
+    random_block(key, stream, KIND(KIND_U32, index / 4), r);
+    return r[index % 4];
+}
+
+/* 53 bits of two words */
+static uint64_t mantissa(const uint32_t *r) { return ((uint64_t)r[1] << 32 | r[0]) >> 11; }
+
+double random_uniform(uint64_t key, uint64_t stream, uint64_t index) {
+    uint32_t r[4];
+    random_block(key, stream, KIND(KIND_UNIFORM, index), r);
+    return (double)mantissa(r) * 0x1p-53;
+}
+
+/* Box and Muller: a block gives a point with normal coordinates, by radius and angle. The radius
+ * takes a uniform number in (0, 1]. */
+static void point(const uint32_t r[4], double *radius, double *angle) {
+    *radius = sqrt(-2 * math_log((double)(mantissa(r) + 1) * 0x1p-53));
+    *angle = (double)mantissa(r + 2) * (0x1.921fb54442d18p+2 * 0x1p-53);
+}
+
+double random_normal(uint64_t key, uint64_t stream, uint64_t index) {
+    uint32_t r[4];
+    double radius, angle;
+    random_block(key, stream, KIND(KIND_NORMAL, index), r);
+    point(r, &radius, &angle);
+    return radius * math_cos(angle);
+}
+
+double random_truncated_normal(uint64_t key, uint64_t stream, uint64_t index) {
+    /* Each attempt offers two coordinates and fails once in 480 times. */
+    for (uint64_t attempt = 0;; attempt++) {
+        uint32_t r[4];
+        double radius, angle, x;
+        random_block(key, stream, KIND(KIND_TRUNCATED, (attempt & 0x3fff) << 48 | index), r);
+        point(r, &radius, &angle);
+        x = radius * math_cos(angle);
+        if (x >= -2 && x <= 2) return x;
+        x = radius * math_sin(angle);
+        if (x >= -2 && x <= 2) return x;
+    }
+}
+
+/* BLOCKS blocks at a time, laid out so that a compiler makes vector code of the inner loops. */
+#define BLOCKS 16
+
+static void fill_blocks(uint64_t key, uint64_t stream, uint64_t block, uint32_t *restrict out) {
+    uint32_t a[BLOCKS], b[BLOCKS], c[BLOCKS], d[BLOCKS], k = low(key), l = high(key);
+    for (unsigned j = 0; j < BLOCKS; j++) {
+        uint64_t counter = KIND(KIND_U32, block + j);
+        a[j] = low(counter);
+        b[j] = high(counter);
+        c[j] = low(stream);
+        d[j] = high(stream);
+    }
+    for (int i = 0; i < ROUNDS; i++, k += WEYL_0, l += WEYL_1) {
+        for (unsigned j = 0; j < BLOCKS; j++) {
+            uint64_t p = (uint64_t)MULTIPLIER_0 * a[j], q = (uint64_t)MULTIPLIER_1 * c[j];
+            a[j] = high(q) ^ b[j] ^ k;
+            b[j] = low(q);
+            c[j] = high(p) ^ d[j] ^ l;
+            d[j] = low(p);
+        }
+    }
+    for (unsigned j = 0; j < BLOCKS; j++) {
+        out[4 * j] = a[j];
+        out[4 * j + 1] = b[j];
+        out[4 * j + 2] = c[j];
+        out[4 * j + 3] = d[j];
+    }
 }
 
 void random_u32_fill(uint64_t key, uint64_t stream, uint64_t first, size_t n, uint32_t *out) {
     size_t i = 0;
     for (; i < n && (first + i) % 4; i++) out[i] = random_u32(key, stream, first + i);
-    for (; i + 4 <= n; i += 4) random_block(key, stream, (first + i) / 4, out + i);
+    for (; n - i >= 4 * BLOCKS; i += 4 * BLOCKS)
+        fill_blocks(key, stream, (first + i) / 4, out + i);
+    for (; n - i >= 4; i += 4) random_block(key, stream, KIND(KIND_U32, (first + i) / 4), out + i);
     for (; i < n; i++) out[i] = random_u32(key, stream, first + i);
-}
-
-static double unit(uint32_t high, uint32_t low) {
-    return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
-}
-
-double random_uniform(uint64_t key, uint64_t stream, uint64_t index) {
-    uint32_t out[4];
-    random_block(key, stream | OWN_BLOCK, index, out);
-    return unit(out[0], out[1]);
-}
-
-/* Box and Muller's first number of the pair. */
-static double normal_of(const uint32_t out[4]) {
-    double u = 1 - unit(out[0], out[1]), v = unit(out[2], out[3]);
-    return sqrt(-2 * math_log(u)) * math_cos(TWO_PI * v);
-}
-
-double random_normal(uint64_t key, uint64_t stream, uint64_t index) {
-    uint32_t out[4];
-    random_block(key, stream | OWN_BLOCK, index | OWN_BLOCK, out);
-    return normal_of(out);
-}
-
-/* By rejection: each try has a counter of its own. Of 2^11 tries one is in the bounds but for odds
- * far below 2^-1000. */
-double random_truncated_normal(uint64_t key, uint64_t stream, uint64_t index) {
-    double x = 0;
-    for (uint64_t attempt = 0; attempt < 2048; attempt++) {
-        uint32_t out[4];
-        random_block(key, stream | OWN_BLOCK | (attempt + 1) << 48, index | OWN_BLOCK, out);
-        x = normal_of(out);
-        if (fabs(x) <= 2) break;
-    }
-    return x;
 }
