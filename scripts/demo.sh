@@ -32,10 +32,12 @@ fi
 awk "BEGIN { printf \"%.2f %% of the 10,000 test images are named rightly (at least %g %% was asked for).\n\", 100 * $top1, 100 * $wanted }"
 cat <<END
 
-What to try next:
-  $program models                     the networks that come along
-  $program train resnet18:image=small --help
-  $program dump cnn                   the network as text; --after train shows its gradients
-  $program doctor                     what this machine is, and what to mend
-  docs/guide.md                       a network of your own, step by step
+What to try next ($program is the program):
+  trireme models     the networks that come along
+  trireme train lenet5 --data $data --epochs 1
+                     another one, on the same images
+  trireme dump cnn   the network as text; with --after train its gradients too
+  trireme doctor     what this machine is, and what to mend
+  make test          all tests
+and read docs/guide.md: a network of your own, step by step.
 END

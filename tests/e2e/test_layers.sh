@@ -55,8 +55,9 @@ END {
     }
     order[++n] = "table"
     for (i = 1; i <= n; i++) {
-        print (order[i] in fault ? "not ok " : "ok ") "layer " order[i] fault[order[i]]
-        failed += (order[i] in fault)
+        wrong = order[i] in fault
+        print (wrong ? "not ok " : "ok ") "layer " order[i] (wrong ? fault[order[i]] : "")
+        failed += wrong
     }
     printf "%d passed, %d failed\n", n - failed, failed
     exit failed > 0
