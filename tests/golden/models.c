@@ -10,9 +10,9 @@
 #define SAMPLES 16
 
 /* Relative to the largest value of the tensor. PyTorch's own float32 differs from its float64 by
- * up to 6e-7 in outputs, 7e-6 in gradients (of the deepest network) and 2e-6 after training. */
+ * up to 5e-7 in outputs, 2e-5 in gradients (of the deepest network) and 2e-6 after training. */
 #define FORWARD 5e-6
-#define GRADIENT 5e-5
+#define GRADIENT 1e-4
 #define TRAINED 2e-5
 
 static const char *device_name;
@@ -47,10 +47,11 @@ static tri_optimizer optimizer_of(const char *run) {
     };
 }
 
-/* ---- data: the fields are drawn by their names ---- */
+/* ---- data: the fields are drawn by their names and the family's number ---- */
 
 struct field {
     const char *name;
+    char key[24];
     tri_type type;
     double low, high;
     int64_t count; /* of a sample */
@@ -66,28 +67,29 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     for (int i = 0; i < 2; i++) {
         const struct field *f = &s->field[i];
         if (f->type == TRI_I64)
-            draw_int(f->name, index * f->count, f->count, f->low, f->high, out[i]);
+            draw_int(f->key, index * f->count, f->count, f->low, f->high, out[i]);
         else
-            draw(f->name, index * f->count, f->count, f->low, f->high, out[i]);
+            draw(f->key, index * f->count, f->count, f->low, f->high, out[i]);
     }
     return 0;
 }
 
 /* What the family's inputs are, and a data set of STEPS batches. */
-static tri_data *make_source(tri_graph *g, int64_t batch, struct source *s) {
+static tri_data *make_source(tri_graph *g, const char *family, int64_t batch, struct source *s) {
     if (tri_find(g, "image")) {
         const tri_tensor *out = tri_find(g, "logits");
-        s->field[0] = (struct field){"image", TRI_F32, -1, 1, 1};
-        s->field[1] = (struct field){"label", TRI_I64, 0, (double)tri_dim(out, 1), 1};
+        s->field[0] = (struct field){"image", "", TRI_F32, -1, 1, 1};
+        s->field[1] = (struct field){"label", "", TRI_I64, 0, (double)tri_dim(out, 1), 1};
     } else {
-        s->field[0] = (struct field){"features", TRI_F32, -1, 1, 1};
-        s->field[1] = (struct field){"target", TRI_F32, 0, 10, 1};
+        s->field[0] = (struct field){"features", "", TRI_F32, -1, 1, 1};
+        s->field[1] = (struct field){"target", "", TRI_F32, 0, 10, 1};
     }
     tri_field fields[2];
     for (int i = 0; i < 2; i++) {
         struct field *f = &s->field[i];
         tri_tensor *t = tri_find(g, f->name);
         assert_non_null(t);
+        snprintf(f->key, sizeof f->key, "%s.%s", f->name, text_of(family, "data"));
         fields[i] = (tri_field){f->name, f->type, {.rank = tri_rank(t) - 1}};
         for (int k = 1; k < tri_rank(t); k++)
             f->count *= fields[i].shape.dim[k - 1] = tri_dim(t, k);
@@ -247,9 +249,9 @@ static void feed(tri_run *run, const struct source *s, int64_t batch) {
         size_t bytes = (size_t)n * tri_type_size(f->type);
         void *values = must_allocate(bytes);
         if (f->type == TRI_I64)
-            draw_int(f->name, 0, n, f->low, f->high, values);
+            draw_int(f->key, 0, n, f->low, f->high, values);
         else
-            draw(f->name, 0, n, f->low, f->high, values);
+            draw(f->key, 0, n, f->low, f->high, values);
         must(tri_feed(run, f->name, values, bytes), f->name);
         free(values);
     }
@@ -261,7 +263,7 @@ static void test_forward(void **state) {
     tri_graph *g = open_family(test->name, &batch);
     struct source source;
     tri_options o = options_of(batch, test->lanes);
-    tri_data_free(make_source(g, batch, &source));
+    tri_data_free(make_source(g, test->name, batch, &source));
     o.forward = true;
     const char *name = tri_find(g, "logits") ? "logits" : "prediction";
     tri_shape shape = tri_shape_of(tri_find(g, name));
@@ -288,7 +290,7 @@ static void test_gradients(void **state) {
     tri_graph *g = open_family(test->name, &batch);
     struct source source;
     tri_options o = options_of(batch, test->lanes);
-    o.source = make_source(g, batch, &source);
+    o.source = make_source(g, test->name, batch, &source);
     int n = tri_param_count(g);
     tri_tensor **params = must_allocate((size_t)n * sizeof(tri_tensor *));
     tri_tensor **grads = must_allocate((size_t)n * sizeof(tri_tensor *));
@@ -319,7 +321,7 @@ static void test_training(void **state) {
     tri_graph *g = open_family(family, &batch);
     struct source source;
     tri_options o = options_of(batch, test->lanes);
-    o.source = make_source(g, batch, &source);
+    o.source = make_source(g, family, batch, &source);
     o.optimizer = optimizer_of(test->name);
     tri_run *run = tri_open(g, &o);
     if (!run) fail_msg("%s: %s", test->name, tri_message());
