@@ -91,7 +91,7 @@ int main(void) {
     int failed = 0;
     for (size_t i = 0; i < COUNT(devices); i++) {
         if (!dev_find(devices[i])) {
-            printf("the device %s is not built in: not tested\n", devices[i]);
+            printf("# the device %s is not built in: not tested\n", devices[i]);
             continue;
         }
         failed += golden_ops(devices[i]);
