@@ -30,7 +30,7 @@ bool init_parse(const char *text, tri_init *init) {
         return false;
     for (size_t i = 0; i < COUNT(names); i++)
         if (!strcmp(names[i], name)) {
-            init->kind = (int)i;
+            init->kind = (unsigned)i;
             return true;
         }
     return false;
