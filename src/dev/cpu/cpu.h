@@ -18,15 +18,18 @@ extern const struct dev_row cpu_elementwise[], cpu_shape[], cpu_gather[], cpu_ga
     cpu_reduce[], cpu_order[], cpu_matmul[], cpu_conv[], cpu_pool[], cpu_batch_norm[], cpu_norm[],
     cpu_softmax[], cpu_loss[], cpu_random[];
 
-/* A loop over elements that don't touch one another: input and output may be one buffer. */
+/* A loop over elements that don't touch one another: input and output may be one buffer. clang
+ * looks for itself, at run time; its pragma would warn where it can't. */
 #ifdef __clang__
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define INDEPENDENT
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Compiled for several instruction sets; the machine's best is taken when the program is loaded. */
-#if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__
+/* Compiled for several instruction sets; the machine's best is taken when the program is loaded,
+ * before sanitizers are ready for it. */
+#if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__ &&             \
+    !defined __SANITIZE_THREAD__
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CLONES

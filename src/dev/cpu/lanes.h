@@ -10,8 +10,6 @@
 typedef double lanes8 __attribute__((vector_size(64)));
 typedef double lanes8u __attribute__((vector_size(64), aligned(8), may_alias));
 typedef float floats8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef float floats16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t masks16 __attribute__((vector_size(64)));
 
 /* Eight elements as doubles, and the sum of eight lanes. */
 #define LOAD8(x) __builtin_convertvector(*(const floats8 *)(x), lanes8)
@@ -85,23 +83,27 @@ INLINE void lanes_dot(const float *dy, const float *x, size_t n, double shift, d
     sum[1] += b;
 }
 
-/* The largest; NaN if there is one. */
+/* A float as an integer of the same order, NaN above all; and back. */
+INLINE int32_t lanes_key(float x) {
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int32_t key = bits ^ (bits >> 31 & INT32_MAX);
+    int32_t nan = -((bits & INT32_MAX) > 0x7f800000); /* a mask: a branch would stay one */
+    return (key & ~nan) | (INT32_MAX & nan);
+}
+
+/* The largest; NaN if there is one. Integers, for compilers vectorise their maximum and not that of
+ * floats. */
 INLINE float lanes_max(const float *x, size_t n) {
-    float largest = x[0];
-    size_t i = 0;
-    if (n >= 16) {
-        floats16 m = *(const floats16 *)x;
-        for (i = 16; i + 16 <= n; i += 16) {
-            floats16 v = *(const floats16 *)(x + i);
-            masks16 take = (v > m) | (v != v);
-            m = (floats16)(((masks16)v & take) | ((masks16)m & ~take));
-        }
-        for (int k = 0; k < 16; k++)
-            if (m[k] > largest || m[k] != m[k]) largest = m[k];
+    int32_t largest = INT32_MIN;
+    for (size_t i = 0; i < n; i++) {
+        int32_t key = lanes_key(x[i]);
+        largest = key > largest ? key : largest;
     }
-    for (; i < n; i++)
-        if (x[i] > largest || x[i] != x[i]) largest = x[i];
-    return largest;
+    int32_t bits = largest ^ (largest >> 31 & INT32_MAX);
+    float max;
+    memcpy(&max, &bits, sizeof max);
+    return max;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators that rank elements: argmax, top_k, in_top_k. Of equals the first comes first; a NaN
  * counts as larger than any number. */
+#include "dev/cpu/lanes.h"
 #include "dev/cpu/tile.h"
 #include "ops/op.h"
 
@@ -62,10 +63,24 @@ static const struct ranking {
     {argmax_u8, top_k_u8},
 };
 
+/* Of a row the largest, then where it stands: faster than both at once. */
+CLONES static int64_t argmax_row(const float *x, int64_t n) {
+    float max = lanes_max(x, (size_t)n);
+    int64_t i = 0;
+    while (x[i] != max && x[i] == x[i]) i++;
+    return i;
+}
+
 static void argmax(const tri_call *c) {
     const tri_spec *spec = cpu_in(c->node, 0);
     enum tile_type type = tile_type(spec->type);
     struct cpu_axis_view v = cpu_axis_view(&spec->shape, cpu_axis(c->node));
+    if (v.inner == 1 && type == TILE_F32) {
+        const float *x = c->in[0];
+        for (int64_t o = 0; o < v.outer; o++, x += v.length)
+            ((int64_t *)c->out[0])[o] = argmax_row(x, v.length);
+        return;
+    }
     const char *x = c->in[0];
     int64_t *y = c->out[0], size = (int64_t)tile_size(type);
     for (int64_t o = 0; o < v.outer; o++, x += v.length * v.inner * size)
