@@ -54,7 +54,7 @@ struct data_source {
  * uniform too. `below` has n elements. */
 tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, int64_t size,
                          uint64_t seed);
-/* The same with the inputs of a graph for fields (src/data/ knows no graph: defined above it). */
+/* The same with the inputs of a graph for fields. */
 tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t seed);
 #define DATA_SYNTHETIC_SIZE 65536
 

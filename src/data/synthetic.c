@@ -8,6 +8,7 @@
 #include "base/convert.h"
 #include "base/integer.h"
 #include "base/random.h"
+#include "graph/graph.h"
 
 struct synthetic_field {
     uint64_t key;
@@ -113,4 +114,22 @@ tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, i
                                                .type = f->type};
     }
     return data_make("synthetic", size, fields, n, fill, s, false, free);
+}
+
+tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t seed) {
+    tri_field fields[TRI_MAX_FIELDS];
+    int64_t below[TRI_MAX_FIELDS];
+    int n = 0;
+    for (size_t i = 0; g && i < g->n_nodes; i++) {
+        const tri_node *node = g->node[i];
+        if (!node_is(node, "input")) continue;
+        if (n == TRI_MAX_FIELDS) {
+            base_fail(TRI_USAGE, "the network has more than %d inputs", TRI_MAX_FIELDS);
+            return NULL;
+        }
+        tri_spec one = graph_sample_spec(&node->out->spec);
+        fields[n] = (tri_field){source_name(node), one.type, one.shape};
+        below[n++] = tri_attr_int(node, "below");
+    }
+    return data_synthetic(fields, below, n, size, seed);
 }

@@ -7,18 +7,11 @@
 #include "data/data.h"
 #include "exec/run.h"
 
-/* One sample of an input has the batch's shape without its first dimension. */
-static tri_spec sample_spec(const tri_spec *batch) {
-    tri_spec one = {batch->type, {batch->shape.rank - 1, {0}}};
-    for (int i = 0; i < one.shape.rank; i++) one.shape.dim[i] = batch->shape.dim[i + 1];
-    return one;
-}
-
 static tri_status match(struct run_input *in, const tri_data *data, const tri_field *fields,
                         int n) {
     char a[SPEC_TEXT], b[SPEC_TEXT];
     struct text names = {0};
-    tri_spec want = sample_spec(&in->spec);
+    tri_spec want = graph_sample_spec(&in->spec);
     tri_status status = TRI_OK;
     for (in->field = 0; in->field < n && strcmp(fields[in->field].name, in->name); in->field++)
         text_add(&names, "%s%s", in->field ? ", " : "", fields[in->field].name);
@@ -91,23 +84,4 @@ void feed_commit(struct machine *m) {
         if (in->host != in->memory)
             m->dev->copy_in(in->memory, in->host, base_spec_bytes(&in->spec));
     }
-}
-
-/* The inputs of a graph as the fields of synthetic data. */
-tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t seed) {
-    tri_field fields[TRI_MAX_FIELDS];
-    int64_t below[TRI_MAX_FIELDS];
-    int n = 0;
-    for (size_t i = 0; g && i < g->n_nodes; i++) {
-        const tri_node *node = g->node[i];
-        if (!node_is(node, "input")) continue;
-        if (n == TRI_MAX_FIELDS) {
-            base_fail(TRI_USAGE, "the network has more than %d inputs", TRI_MAX_FIELDS);
-            return NULL;
-        }
-        tri_spec one = sample_spec(&node->out->spec);
-        fields[n] = (tri_field){source_name(node), one.type, one.shape};
-        below[n++] = tri_attr_int(node, "below");
-    }
-    return data_synthetic(fields, below, n, size, seed);
 }

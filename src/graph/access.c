@@ -62,6 +62,12 @@ const char *source_name(const tri_node *n) { return tri_attr_text(n, "name"); }
 
 bool type_is_float(tri_type t) { return t == TRI_F32 || t == TRI_BF16 || t == TRI_F16; }
 
+tri_spec graph_sample_spec(const tri_spec *batch) {
+    tri_spec one = {batch->type, {batch->shape.rank - 1, {0}}};
+    for (int i = 0; i < one.shape.rank; i++) one.shape.dim[i] = batch->shape.dim[i + 1];
+    return one;
+}
+
 int tri_param_count(const tri_graph *g) {
     int n = 0;
     for (size_t i = 0; g && i < g->n_nodes; i++) n += node_is_param(g->node[i]);

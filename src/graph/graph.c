@@ -421,7 +421,7 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
                    base_spec_text(&condition->spec, a));
     else /* a source as it is would be overwritten under the eyes of other updates: take a copy */
         graph_put_update(g, (struct graph_update){
-                                target, value->node->n_in ? value : tri_stop_gradient(value),
+                                target, value->node->n_in ? value : APPLY("stop_gradient", INPUTS(value)),
                                 condition});
 }
 

@@ -146,6 +146,8 @@ double param_lr_factor(const tri_node *n);
 /* The group's decay, or `otherwise`. */
 double param_decay(const tri_node *n, double otherwise);
 
+/* One sample of an input: the batch's shape without its first dimension. */
+tri_spec graph_sample_spec(const tri_spec *batch);
 const tri_attr *node_attr(const tri_node *n, const char *name); /* null if the row has none */
 bool type_is_float(tri_type t);
 /* The values of an "array" node, as bytes of its type; false if its text does not hold as many. */
