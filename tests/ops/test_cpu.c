@@ -246,6 +246,31 @@ static void declines(void **state) {
     tri_graph_free(g);
 }
 
+static int infer_same(const tri_node *n, tri_spec *out) {
+    out[0] = n->in[0]->spec;
+    return 1;
+}
+
+static int runs_of_own;
+
+static void negate(const tri_call *c) {
+    int64_t count = tri_shape_count(&c->node->out[0].spec.shape);
+    runs_of_own++;
+    for (int64_t i = 0; i < count; i++)
+        ((float *)c->out[0])[i] = -((const float *)c->in[0])[i];
+}
+
+/* A user's operator runs by the kernel of its row. */
+static void own_operator(void **state) {
+    static const tri_op row = {.name = "test_negate", .inputs = 1, .infer = infer_same,
+                               .gradient = tri_grad_none, .kernel = negate,
+                               .examples = (const char *const[]){"f32[3,5]", NULL}};
+    (void)state;
+    assert_int_equal(tri_register(&row), TRI_OK);
+    if (tri_op_check(&row, "cpu")) fail_msg("%s", tri_message());
+    assert_true(runs_of_own >= 2); /* on the reference and on the device */
+}
+
 int main(int argc, char **argv) {
     static struct CMUnitTest tests[COUNT(groups) + 2];
     static void *states[COUNT(groups)];
@@ -259,6 +284,9 @@ int main(int argc, char **argv) {
                                        .initial_state = states[n]};
         n++;
     }
-    if (argc < 2) tests[n++] = (struct CMUnitTest)cmocka_unit_test(declines);
+    if (argc < 2) {
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(declines);
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(own_operator);
+    }
     return _cmocka_run_group_tests("cpu", tests, n, NULL, NULL);
 }
