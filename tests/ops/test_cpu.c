@@ -262,9 +262,10 @@ static void negate(const tri_call *c) {
 
 /* A user's operator runs by the kernel of its row. */
 static void own_operator(void **state) {
+    static const char *const examples[] = {"f32[3,5]", NULL};
     static const tri_op row = {.name = "test_negate", .inputs = 1, .infer = infer_same,
                                .gradient = tri_grad_none, .kernel = negate,
-                               .examples = (const char *const[]){"f32[3,5]", NULL}};
+                               .examples = examples};
     (void)state;
     assert_int_equal(tri_register(&row), TRI_OK);
     if (tri_op_check(&row, "cpu")) fail_msg("%s", tri_message());
