@@ -23,6 +23,7 @@ demo: all
 test:
 	@$(setup) build test
 	@$(configured)
+	@meson configure $(BUILD) -Dtests=enabled
 	@sh scripts/test.sh $(BUILD)
 
 bench: all
