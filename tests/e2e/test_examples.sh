@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The examples run as the guide says.
-# Usage: test_examples.sh TRIREME OWN_NETWORK.so QUICKSTART CUSTOM_STEP OWN_OPERATOR
+# Usage: test_examples.sh TRIREME OWN_NETWORK.so QUICKSTART CUSTOM_STEP OWN_OPERATOR OWN_DATA
 program=$(realpath "$1") network=$(realpath "$2")
-quickstart=$(realpath "$3") custom_step=$(realpath "$4") own_operator=$(realpath "$5")
+quickstart=$(realpath "$3") custom_step=$(realpath "$4") own_operator=$(realpath "$5") own_data=$(realpath "$6")
 . "$(dirname "$0")/cases.sh"
 
 says() { # pattern, command: succeeds, and its output matches
@@ -38,6 +38,12 @@ check 'its callback' says 'images again to' "$custom_step" --epochs 1 --batch 12
 check 'an operator of one'\''s own' says '^done steps=20 ' "$own_operator" --steps 20
 check 'on the reference device' says '^done steps=3 ' "$own_operator" --steps 3 --device ref
 check 'with lanes' says '4 lanes x 16 samples' "$own_operator" --steps 3 --lanes 4
+
+check 'data of one'\''s own' says '^done steps=450 ' "$own_data" --out moons
+tail -n 1 moons/metrics.jsonl >last
+check 'it learns them' grep -q '"top1":1[,.]' last
+check 'asked about points' says '(0, 1): moon 0' "$own_data"
+check 'of both moons' grep -q '(1, -0.5): moon 1' out
 
 check 'a network of one'\''s own' says '^done steps=3 ' "$program" train "$network" --steps 3 \
     --batch 8 --save own.safetensors
