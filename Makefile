@@ -6,6 +6,10 @@ PREFIX ?= /usr/local
 # What the machine lacks is installed by apt-get; SETUP=off leaves that to you.
 SETUP ?= on
 
+# Debian's own place for libraries, which meson finds only where dpkg-dev is installed.
+multiarch = $(shell $(CC) -print-multiarch 2>/dev/null)
+LIBDIR ?= $(if $(wildcard /usr/lib/$(multiarch)/.),lib/$(multiarch),lib)
+
 setup = $(if $(filter on,$(SETUP)),sh scripts/setup.sh,: setup is off:)
 configured = test -f $(BUILD)/build.ninja || meson setup $(BUILD)
 
@@ -30,7 +34,7 @@ bench: all
 	@sh bench/bench.sh $(BUILD)
 
 install: all
-	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX))
+	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX)) --libdir=$(LIBDIR)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 	@test -n "$(DESTDIR)" || test "$$(id -u)" -ne 0 || ldconfig
 
@@ -45,4 +49,5 @@ help:
 	@echo 'make install PREFIX=/usr/local library, header, pkg-config file, man page, program'
 	@echo 'make clean                     removes $(BUILD)/'
 	@echo
-	@echo 'BUILD=DIR builds elsewhere; DESTDIR=DIR installs beneath it; SETUP=off installs no packages.'
+	@echo 'BUILD=DIR builds elsewhere; DESTDIR=DIR and LIBDIR=lib say where to install; SETUP=off'
+	@echo 'installs no packages.'
