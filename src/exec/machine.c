@@ -196,15 +196,16 @@ static void bind_rows(struct machine *m, struct program *p, int64_t first) {
     }
 }
 
-/* What a lane gives of outputs that are split over the samples goes to its rows. */
-static void collect_rows(struct machine *m, const struct program *p, int64_t first) {
+/* What a lane gives of outputs that are split over the samples goes behind what the lanes before
+ * it gave: rows of samples, or of groups of them. */
+static void collect_rows(struct machine *m, const struct program *p) {
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *o = &m->output[i];
         if (!o->owned) continue;
         const tri_tensor *t = graph_output_find(p->g, o->name)->tensor;
-        size_t rows = base_spec_bytes(&o->spec) / (size_t)m->batch;
-        m->dev->copy((char *)o->owned + rows * (size_t)first, p->value[t->id],
-                     base_spec_bytes(&t->spec));
+        size_t bytes = base_spec_bytes(&t->spec);
+        m->dev->copy((char *)o->owned + o->filled, p->value[t->id], bytes);
+        o->filled += bytes;
     }
 }
 
@@ -213,6 +214,7 @@ static bool run_lanes_of(struct machine *m, int k, struct program *sizes,
                          struct program_step *step) {
     struct tree *tree = &m->tree[k];
     tree_begin(tree);
+    for (int i = 0; i < m->n_outputs; i++) m->output[i].filled = 0;
     for (int64_t i = 0; i < m->lanes; i++) {
         int64_t first = lane_first(m->batch, m->lanes, i);
         int64_t samples = lane_samples(m->batch, m->lanes, i);
@@ -222,7 +224,7 @@ static bool run_lanes_of(struct machine *m, int k, struct program *sizes,
         bind_rows(m, p, first);
         tree_bind_outputs(tree, p, slot);
         if (!program_run(p, step)) return false;
-        if (k == 1) collect_rows(m, p, first);
+        if (k == 1) collect_rows(m, p);
         if (!tree_put(tree, slot, step)) return false;
     }
     step->sample = 0;

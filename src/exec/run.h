@@ -28,6 +28,7 @@ struct run_output {
     bool metric;
     void *memory;             /* where it lies after a step, in the device's space */
     void *owned;              /* of outputs put together from lanes: their own memory, else null */
+    size_t filled;            /* bytes of it that the lanes of this step have given */
     const tri_tensor *tensor; /* in the step's graph; null if owned */
     double result;            /* of the last evaluation */
 };

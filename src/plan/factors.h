@@ -12,7 +12,7 @@ struct layout {
     int dim; /* of SPLIT */
 };
 
-#define MAX_COMPOUND 4
+#define MAX_COMPOUND TRI_MAX_RANK
 
 struct factor_dim {
     int n;                   /* 0: no factor, a dimension of length 1 */

@@ -48,6 +48,14 @@ static bool make_early(struct cut *c, const tri_tensor *t) {
     return true;
 }
 
+/* Random numbers are counted by the elements of the whole batch, one sample after the other. */
+static bool samples_lead(const tri_node *n, struct layout l) {
+    const tri_shape *s = &n->out->spec.shape;
+    for (int i = 0; i < l.dim; i++)
+        if (s->dim[i] != 1) return false;
+    return l.kind == SPLIT && s->dim[l.dim] % n->graph->batch == 0;
+}
+
 static tri_status lay_split_node(struct cut *c, const tri_node *n, struct layout *in,
                                  struct layout *out) {
     for (int i = 0; i < n->n_in; i++) {
@@ -58,6 +66,8 @@ static tri_status lay_split_node(struct cut *c, const tri_node *n, struct layout
         in[i] = (struct layout){WHOLE, 0};
     }
     const char *why = factors_carry(n, in, out, false);
+    if (!why && n->entry->op->random && !samples_lead(n, out[0]))
+        why = "it is random, so that the samples must be its dimension 0";
     return why ? refuse(c, n, why) : TRI_OK;
 }
 

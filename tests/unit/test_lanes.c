@@ -136,6 +136,28 @@ static void outputs_are_gathered(void **state) {
     close_to(whole, parts, 44, 1e-6);
 }
 
+static void normed_in(struct net *n, int64_t groups) {
+    tri_tensor *y = tri_bn(n->x, "bn", .groups = groups);
+    tri_output(tri_node_out(tri_node_of(y), 1), "mean");
+    tri_loss(tri_mean(tri_dense(tri_flatten(y, 1), "fc", 1), TRI_ALL));
+}
+static void normed_whole(struct net *n) { normed_in(n, 4); }
+static void normed_by_lane(struct net *n) { normed_in(n, 1); }
+
+/* Also what has a row for each group of samples: four lanes are four groups. */
+static void rows_of_groups_are_gathered(void **state) {
+    (void)state;
+    float whole[12], parts[12];
+    for (int64_t lanes = 1; lanes <= 4; lanes += 3) {
+        tri_run *run = open_net(lanes == 1 ? normed_whole : normed_by_lane, 64,
+                                (tri_options){.lanes = lanes, .steps = 1});
+        assert_true(tri_step(run));
+        read_all(run, "mean", lanes == 1 ? whole : parts, 12);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    close_to(whole, parts, 12, 1e-5);
+}
+
 static void dropped(struct net *n) {
     tri_tensor *y = tri_dropout(n->x, 0.4);
     tri_output(y, "y");
@@ -210,11 +232,18 @@ static void centred(struct net *n) {
     tri_loss(tri_mean(tri_mul(d, d), TRI_ALL));
 }
 
+/* Random numbers of an element must not depend on where a lane has it. */
+static void dropped_aside(struct net *n) {
+    tri_tensor *h = tri_transpose(tri_dense(tri_flatten(n->x, 1), "fc", 4), TRI_SHAPE(1, 0));
+    tri_loss(tri_mean(tri_dropout(h, 0.5), TRI_ALL));
+}
+
 static void what_cannot_be_cut_is_refused(void **state) {
     (void)state;
-    void (*const nets[])(struct net *) = {across, centred};
-    const char *const words[] = {"works across the samples", "uses a result of the whole batch"};
-    for (int i = 0; i < 2; i++) {
+    void (*const nets[])(struct net *) = {across, centred, dropped_aside};
+    const char *const words[] = {"works across the samples", "uses a result of the whole batch",
+                                 "it is random"};
+    for (size_t i = 0; i < COUNT(nets); i++) {
         struct net n = begin(8);
         nets[i](&n);
         tri_options o = {.lanes = 2, .steps = 1};
@@ -296,6 +325,7 @@ int main(void) {
         cmocka_unit_test(lanes_of_a_batch),
         cmocka_unit_test(same_for_any_lanes),
         cmocka_unit_test(outputs_are_gathered),
+        cmocka_unit_test(rows_of_groups_are_gathered),
         cmocka_unit_test(dropout_ignores_lanes),
         cmocka_unit_test(statistics_are_per_lane),
         cmocka_unit_test(what_cannot_be_cut_is_refused),
