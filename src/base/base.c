@@ -207,7 +207,8 @@ const char *tri_type_name(tri_type type) {
 
 int64_t tri_shape_count(const tri_shape *shape) {
     int64_t n = 1;
-    for (int i = 0; i < shape->rank; i++) n *= shape->dim[i];
+    for (int i = 0; i < shape->rank; i++)
+        if (__builtin_mul_overflow(n, shape->dim[i], &n)) return INT64_MAX;
     return n;
 }
 

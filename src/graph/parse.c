@@ -96,8 +96,10 @@ static const char *quoted(struct parser *s, const char *what) {
     char *q = copy;
     if (!copy) return NULL;
     while (s->p < s->end && *s->p != '"' && *s->p != '\n') {
-        if (*s->p == '\\' && s->p + 1 < s->end) s->p++;
-        *q++ = *s->p++;
+        bool escaped = *s->p == '\\' && s->p + 1 < s->end && s->p[1] != '\n';
+        if (escaped) s->p++;
+        *q++ = escaped && *s->p == 'n' ? '\n' : *s->p;
+        s->p++;
     }
     *q = 0;
     return need(s, '"') ? copy : NULL;
@@ -254,12 +256,24 @@ static bool check_specs(struct parser *s, const struct node_text *t, const tri_n
     return true;
 }
 
+/* Inputs, parameters, states and scalars are told by their names. */
+static bool check_source(struct parser *s, const struct node_text *t) {
+    for (int i = 0; i < t->entry->n_attrs && !t->n_in; i++) {
+        if (strcmp(t->entry->attr[i].name, "name")) continue;
+        if (!*t->attr[i].text) return FAIL(s, "the name is empty");
+        if (tri_find(s->g, t->attr[i].text))
+            return FAIL(s, "the name \"%s\" is given twice", t->attr[i].text);
+    }
+    return true;
+}
+
 static bool node_body(struct parser *s, struct node_text *t) {
     if (!results(s, t) || !word(s, "an operator's name")) return false;
     if (!(t->entry = registry_find(s->word))) return FAIL(s, "there is no operator %s", s->word);
     if (!inputs(s, t) || !attributes(s, t) || !specs(s, t)) return false;
     if (take(s, '@') && !(t->name = quoted(s, "a node's name"))) return false;
     s->g->line = s->line;
+    if (!check_source(s, t)) return false;
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
     for (int i = 0; i < t->n_results; i++) {
@@ -288,6 +302,9 @@ static bool header(struct parser *s) {
         if (value < 1 || value > INT32_MAX) return FAIL(s, "%s must be at least 1", s->word);
         *(batch ? &s->g->batch : &s->g->lanes) = value;
     } while (take(s, ','));
+    if (s->g->lanes > s->g->batch)
+        return FAIL(s, "%lld lanes for a batch of %lld", (long long)s->g->lanes,
+                    (long long)s->g->batch);
     return need(s, '}');
 }
 

@@ -5,7 +5,7 @@
 
 static int infer(const tri_node *n, tri_spec *out) {
     const tri_spec *x = in_spec(n, 0);
-    if (!op_need_float(n, 0)) return 0;
+    if (!op_need_float(n, 0) || !op_need_axes(n, x->shape.rank)) return 0;
     out[0].type = x->type;
     out[0].shape = op_reduced_shape(&x->shape, op_axes_mask(n, x->shape.rank),
                                     tri_attr_int(n, "keep"));

@@ -165,6 +165,15 @@ void op_axis_factors(const tri_node *n, char *text, size_t bytes) {
     op_letter_factors(n, 1u << axis, text, bytes);
 }
 
+bool op_need_axes(const tri_node *n, int rank) {
+    tri_shape axes = tri_attr_list(n, "axes");
+    for (int i = 0; i < axes.rank; i++)
+        if (axes.dim[i] < 0 || axes.dim[i] >= rank)
+            return tri_op_error(n, "axes: %lld is not one of the %d dimensions",
+                                (long long)axes.dim[i], rank);
+    return true;
+}
+
 unsigned op_axes_mask(const tri_node *n, int rank) {
     tri_shape axes = tri_attr_list(n, "axes");
     unsigned mask = axes.rank ? 0 : (1u << rank) - 1;

@@ -70,6 +70,8 @@ void op_letter_factors(const tri_node *n, unsigned capitals, char *text, size_t 
 /* The same, where the attribute "axis" may not be split: "aBc,aBc->aBc". */
 void op_axis_factors(const tri_node *n, char *text, size_t bytes);
 
+/* Whether "axes" are dimensions of a tensor of this rank; false after telling the mistake. */
+bool op_need_axes(const tri_node *n, int rank);
 /* The axes of a reduction as a bit mask, from the attribute "axes" (empty: all). */
 unsigned op_axes_mask(const tri_node *n, int rank);
 /* The shape that is left; `keep` keeps the reduced dimensions with length 1. */

@@ -63,8 +63,8 @@ tri_tensor *tri_reshape(tri_tensor *x, tri_shape shape) {
     for (int i = 0; i < shape.rank; i++) {
         if (shape.dim[i] == -1 && open < 0)
             open = i;
-        else
-            known *= shape.dim[i];
+        else if (__builtin_mul_overflow(known, shape.dim[i], &known))
+            known = 0;
     }
     if (open >= 0) shape.dim[open] = known > 0 ? tri_shape_count(&from) / known : 0;
     return APPLY("reshape", INPUTS(x), AL("shape", shape));

@@ -25,7 +25,6 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     dx[0] = tri_pad(dy[0], before, after, 0);
 }
 
-
 const tri_op op_slice = {
     .name = "slice",
     .inputs = 1,

@@ -5,6 +5,7 @@
 
 static int infer(const tri_node *n, tri_spec *out) {
     const tri_shape *y = in_shape(n, 0), *like = in_shape(n, 1);
+    if (!op_need_axes(n, like->rank)) return 0;
     unsigned mask = op_axes_mask(n, like->rank);
     tri_shape kept = op_reduced_shape(like, mask, true);
     tri_shape dropped = op_reduced_shape(like, mask, false);

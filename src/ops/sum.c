@@ -4,7 +4,7 @@
 
 static int infer(const tri_node *n, tri_spec *out) {
     const tri_spec *x = in_spec(n, 0);
-    if (x->type == TRI_BOOL) return tri_op_error(n, "bool is not a number; tri_cast it");
+    if (!op_need_number(n, 0) || !op_need_axes(n, x->shape.rank)) return 0;
     out[0].type = x->type;
     out[0].shape = op_reduced_shape(&x->shape, op_axes_mask(n, x->shape.rank),
                                     tri_attr_int(n, "keep"));

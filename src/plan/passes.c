@@ -6,8 +6,12 @@
 
 #include "plan/rebatch.h"
 
-/* Nothing: the network as it was written. */
+/* The network as it was written: only whether it can run. */
 static tri_status pass_model(struct compilation *c) {
+    for (size_t i = 0; i < c->model->n_nodes; i++)
+        if (node_is(c->model->node[i], "given"))
+            return base_fail(TRI_USAGE, "%s: the network is one phase of a step, which needs what "
+                             "the others give; it does not run alone", c->model->node[i]->name);
     if (c->model->n_outputs || c->model->n_updates) return TRI_OK;
     return base_fail(TRI_USAGE, "the network has no result: declare tri_loss, tri_metric or "
                                 "tri_output");
