@@ -96,7 +96,7 @@ typedef struct tri_shape {
     ((tri_shape){(int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define TRI_SCALAR ((tri_shape){0, {0}})
 
-int64_t tri_shape_count(const tri_shape *shape); /* number of elements */
+int64_t tri_shape_count(const tri_shape *shape); /* elements; INT64_MAX if more */
 
 /* ---- 3 Graph ------------------------------------------------------------------------------- */
 
@@ -396,9 +396,9 @@ void tri_output(tri_tensor *t, const char *name);
 
 /* ---- 8 Gradients and updates --------------------------------------------------------------- */
 
-/* A graph with a loss and no updates of its own gets the usual step when it is opened: gradients
+/* A graph with a loss and no updates of parameters gets the usual step when it is opened: gradients
  * of all parameters, clipping, the optimizer that the options name. To compose a step yourself,
- * call these while building; then the graph is taken as it is. */
+ * call these while building; then the graph is taken as it is, and for its own batch only. */
 
 int tri_param_count(const tri_graph *g);
 tri_tensor *tri_param_at(const tri_graph *g, int i); /* in order of construction */
@@ -418,7 +418,7 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
 
 typedef struct tri_optimizer {
     const char *name;    /* "sgd", "momentum", "nesterov", "adam", "adamw" */
-    double lr;           /* 0: the optimizer's customary one */
+    double lr;           /* 0: the optimizer's customary one; one for all updates of a graph */
     double momentum;     /* 0: 0.9 */
     double beta1, beta2; /* 0: 0.9, 0.999 */
     double eps;          /* 0: 1e-8 */
@@ -428,8 +428,10 @@ typedef struct tri_optimizer {
     const char *schedule; /* see tri_options */
 } tri_optimizer;
 
-/* Adds the update of n parameters by these gradients (null: computes those of `loss` for all
- * trainable parameters). condition may be null. Updates read tri_scalar "lr". */
+/* tri_minimize adds the gradients of `loss` by all trainable parameters, clipped if clip_norm says
+ * so, and their update; tri_update the update of n parameters by the gradients given, if the
+ * condition (null: always) holds. Updates read tri_scalar "lr", which follows lr and schedule of
+ * the options or, where these name none, of the update. */
 void tri_minimize(tri_tensor *loss, tri_optimizer o);
 void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_optimizer o,
                 tri_tensor *condition);
@@ -524,7 +526,7 @@ tri_status tri_run_status(const tri_run *run);
 tri_status tri_read(const tri_run *run, const char *name, void *data, size_t bytes);
 tri_status tri_write(tri_run *run, const char *name, const void *data, size_t bytes);
 
-/* Forward only: feed every input of the batch, run, read outputs.
+/* With tri_options.forward: feed every input of the batch, run, read outputs.
  *     tri_feed(run, "image", pixels, sizeof pixels);
  *     tri_forward(run);
  *     tri_read(run, "logits", scores, sizeof scores);          */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "plan/rebatch.h"
 
 tri_status run_fail(tri_run *run, tri_status status) {
     if (run->status || !status) return run->status;
@@ -62,14 +63,37 @@ static tri_status open_data(tri_run *run) {
                          "--shuffle off (tri_options.no_shuffle)", run->data->name);
     int64_t steps;
     status = sampler_steps(&run->sampler, &steps);
-    run->total = o->steps ? o->steps : steps * (o->epochs ? o->epochs : 1);
+    int64_t epochs = o->epochs ? o->epochs : 1;
+    if (!status && epochs > INT64_MAX / (steps ? steps : 1))
+        return base_fail(TRI_USAGE, "%lld epochs of %lld steps are too many", (long long)epochs,
+                         (long long)steps);
+    run->total = o->steps ? o->steps : steps * epochs;
     return status;
+}
+
+/* The usual step is built for the batch that it runs with. */
+static tri_status settle_batch(tri_run *run) {
+    const tri_options *o = &run->options;
+    if (o->forward || !o->batch || o->batch == run->model->batch) return TRI_OK;
+    tri_graph *other = graph_rebatch(run->model, o->batch, run->model->lanes, false);
+    if (!other) return base_last();
+    tri_graph_free(run->model);
+    run->model = other;
+    return TRI_OK;
+}
+
+/* What an update composed by the user says of the rate counts where the options say nothing. */
+static void settle_rate(tri_optimizer *o, const tri_graph *model) {
+    if (o->lr == 0) o->lr = model->lr;
+    if (!o->schedule) o->schedule = model->schedule;
 }
 
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
     tri_status status = tri_graph_status(run->model);
     if (!status) status = check_options(o);
+    if (!status) status = settle_batch(run);
+    if (!status) settle_rate(&o->optimizer, run->model);
     if (!status) status = find_device(run);
     if (!status) status = optimizer_check(&o->optimizer);
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
@@ -94,11 +118,11 @@ static void free_run(tri_run *run) {
 }
 
 tri_run *tri_open(tri_graph *g, const tri_options *o) {
-    if (!g) return NULL;
-    tri_run *run = calloc(1, sizeof *run);
+    tri_run *run = g ? calloc(1, sizeof *run) : NULL;
     if (!run) {
+        if (g) base_no_memory("a run");
+        if (o) tri_data_free(o->source);
         tri_graph_free(g);
-        base_no_memory("a run");
         return NULL;
     }
     run->model = g;
@@ -155,6 +179,9 @@ bool tri_step(tri_run *run) {
 tri_status tri_forward(tri_run *run) {
     if (!run) return TRI_FAILED;
     if (run->status) return base_fail(run->status, "%s", run->message ? run->message : "");
+    if (!run->options.forward)
+        return base_fail(TRI_USAGE, "tri_forward: this run trains (tri_step); tri_options.forward "
+                         "opens one that does not");
     feed_commit(&run->machine);
     return run_machine(run);
 }

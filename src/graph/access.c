@@ -15,7 +15,6 @@ const char *tri_name_of(const tri_tensor *t) {
     return name ? name->text : t ? t->node->name : "";
 }
 
-
 int64_t tri_dim(const tri_tensor *t, int axis) {
     if (!t) return 1;
     const tri_shape *s = &t->spec.shape;
@@ -81,7 +80,7 @@ tri_tensor *tri_param_at(const tri_graph *g, int k) {
 }
 
 tri_tensor *tri_find(const tri_graph *g, const char *name) {
-    if (!g) return NULL;
+    if (!g || !name) return NULL;
     for (size_t i = 0; i < g->n_nodes; i++) {
         tri_node *n = g->node[i];
         if (n->n_in == 0 && node_attr(n, "name") && !strcmp(source_name(n), name)) return n->out;

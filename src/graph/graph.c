@@ -119,6 +119,10 @@ void tri_pop(tri_graph *g) {
 
 /* Scope and name joined, without the marks. */
 char *graph_scoped(tri_graph *g, const char *name) {
+    if (!name || !*name) {
+        graph_fail(g, TRI_USAGE, "a name is missing (null or empty)");
+        name = "nameless";
+    }
     size_t n = g->scope.size, length = strlen(name);
     char *p = arena_alloc(&g->arena, n + length + 2), *q = p;
     if (!p) return NULL;
@@ -351,6 +355,10 @@ bool graph_put_update(tri_graph *g, struct graph_update u) {
 }
 
 bool graph_put_setting(tri_graph *g, struct graph_setting s) {
+    if (!s.pattern) {
+        graph_fail(g, TRI_USAGE, "a setting of parameters lacks its pattern or name (null)");
+        return false;
+    }
     s.pattern = arena_copy(&g->arena, s.pattern);
     if (!s.pattern || !ARRAY_GROW(g->setting, g->n_settings, g->setting_capacity)) {
         no_memory(g);
@@ -369,7 +377,10 @@ const struct graph_output *graph_output_find(const tri_graph *g, const char *nam
 static void put_named(tri_tensor *t, const char *name, bool metric) {
     tri_graph *g = tri_graph_of(t);
     if (!g || g->status) return;
-    if (graph_output_find(g, name))
+    if (!name || !*name || *name == '=') /* "=7" is what passes hand on to each other */
+        graph_fail(g, TRI_USAGE, "an output's name is \"%s\"; it must not be empty, nor "
+                   "begin with =", name ? name : "");
+    else if (graph_output_find(g, name))
         graph_fail(g, TRI_USAGE, "there are two outputs named \"%s\"", name);
     else
         graph_put_output(g, name, t, metric);
@@ -404,6 +415,11 @@ void tri_loss(tri_tensor *t) {
     put_named(t, "loss", false);
 }
 
+/* A source as it is would be overwritten under the eyes of other updates: a copy of it. */
+static tri_tensor *kept(tri_tensor *t) {
+    return !t || t->node->n_in ? t : APPLY("stop_gradient", INPUTS(t));
+}
+
 void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition) {
     tri_graph *g = tri_graph_of(target);
     if (!g || g->status) return;
@@ -419,10 +435,8 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
     else if (condition && (condition->spec.type != TRI_BOOL || condition->spec.shape.rank))
         graph_fail(g, TRI_USAGE, "tri_assign_if: the condition must be a bool scalar, not %s",
                    base_spec_text(&condition->spec, a));
-    else /* a source as it is would be overwritten under the eyes of other updates: take a copy */
-        graph_put_update(g, (struct graph_update){
-                                target, value->node->n_in ? value : APPLY("stop_gradient", INPUTS(value)),
-                                condition});
+    else
+        graph_put_update(g, (struct graph_update){target, kept(value), kept(condition)});
 }
 
 void tri_assign(tri_tensor *target, tri_tensor *value) { tri_assign_if(target, value, NULL); }

@@ -91,6 +91,8 @@ struct tri_graph {
     struct graph_setting *setting;
     size_t n_settings, setting_capacity;
     tri_tensor *loss;
+    double lr;            /* what tri_update was told, for a run that is told nothing; 0: nothing */
+    const char *schedule;
     size_t forward_nodes; /* when tri_grad was first called; 0: it was not */
     struct text scope; /* "layer1.0" */
     const char *file;  /* what new nodes get as their place; null: what tri_here said */

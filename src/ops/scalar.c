@@ -18,6 +18,8 @@ const tri_op op_scalar = {
 
 /* Asked for again, it is the same tensor. */
 tri_tensor *tri_scalar(tri_graph *g, const char *name) {
+    if (g && (!name || !*name))
+        graph_fail(g, TRI_USAGE, "a scalar's name is missing (null or empty)");
     tri_tensor *t = tri_find(g, name);
     if (t && node_is(t->node, "scalar")) return t;
     if (t) graph_fail(g, TRI_USAGE, "\"%s\" is already the name of something else", name);

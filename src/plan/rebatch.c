@@ -115,6 +115,8 @@ static void copy_all(struct copier *c) {
             graph_put_output(to, g->output[i].name, c->here[g->output[i].tensor->id],
                              g->output[i].metric);
     if (g->loss) to->loss = c->here[g->loss->id];
+    to->lr = g->lr;
+    to->schedule = g->schedule ? arena_copy(&to->arena, g->schedule) : NULL;
     for (size_t i = 0; i < g->n_settings; i++) {
         struct graph_setting s = g->setting[i];
         if (s.param) s.param = c->here[s.param->id];
@@ -128,8 +130,20 @@ static void copy_all(struct copier *c) {
     }
 }
 
+/* Gradients have numbers of the batch in them: what a mean divided by. */
+static tri_status check_gradients(const tri_graph *g, int64_t batch) {
+    bool any = g->forward_nodes;
+    for (size_t i = 0; i < g->n_updates; i++) any |= node_is_param(g->update[i].target->node);
+    if (!any) return TRI_OK;
+    return base_fail(TRI_USAGE, "the network was built with its gradients for a batch of %lld; it "
+                     "cannot be made for %lld (tri_options.batch, --batch): build it for that "
+                     "batch, or ask for %lld", (long long)g->batch, (long long)batch,
+                     (long long)g->batch);
+}
+
 tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool evaluation) {
     if (tri_graph_status(g)) return NULL;
+    if (batch != g->batch && !evaluation && check_gradients(g, batch)) return NULL;
     struct layout *layout = sample_layouts(g);
     struct copier c = {.from = g, .to = tri_graph_new(batch), .layout = layout,
                        .here = calloc((size_t)g->n_tensors + 1, sizeof(tri_tensor *)),

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "ops/op.h"
 #include "train/train.h"
 
@@ -144,7 +145,7 @@ tri_status optimizer_check(tri_optimizer *o) {
 
 /* 1 - beta^t without cancellation, with x = t log beta: -expm1(x) = -tanh(x / 2) (exp(x) + 1). */
 static tri_tensor *correction(tri_tensor *t, double beta) {
-    tri_tensor *x = tri_scale(t, log(beta));
+    tri_tensor *x = tri_scale(t, math_log(beta));
     return tri_neg(tri_mul(tri_tanh(tri_scale(x, 0.5)), tri_add_number(tri_exp(x), 1)));
 }
 
@@ -157,14 +158,27 @@ static void count_updates(struct common *c) {
     c->correct2 = correction(t, c->o->beta2);
 }
 
+/* All updates of a step follow one scalar "lr", and its schedule. */
+static bool settle_rate(tri_graph *g, const tri_optimizer *o) {
+    if (o->lr != 0 && g->lr != 0 && o->lr != g->lr) {
+        graph_fail(g, TRI_USAGE, "tri_update: a learning rate of %g, but another update has %g; "
+                   "there is one for all: tri_group_lr makes the difference", o->lr, g->lr);
+        return false;
+    }
+    if (o->lr != 0) g->lr = o->lr;
+    if (o->schedule) g->schedule = arena_copy(&g->arena, o->schedule);
+    return !g->arena.failed;
+}
+
 void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_optimizer o,
                 tri_tensor *condition) {
     tri_graph *g = n > 0 ? tri_graph_of(params[0]) : NULL;
-    if (!g || g->status) return;
+    if (!g || g->status || !settle_rate(g, &o)) return;
     if (optimizer_check(&o)) {
         graph_fail(g, TRI_USAGE, "%s", tri_message());
         return;
     }
+    if (g->lr == 0) g->lr = o.lr; /* the optimizer's customary one */
     const struct row *row = find_row(o.name);
     struct common c = {.o = &o, .g = g, .lr = tri_scalar(g, "lr"), .condition = condition};
     if (row->counts) count_updates(&c);

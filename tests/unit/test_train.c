@@ -59,6 +59,50 @@ static float weight(const tri_run *run, int i) {
 
 /* ---- the loop ---- */
 
+/* The mean's gradient divides by the batch that runs, whatever the network was first built for. */
+static void batch_of_the_options(void **state) {
+    (void)state;
+    float w[2];
+    for (int i = 0; i < 2; i++) {
+        tri_run *run = open_line((tri_options){.batch = 32, .steps = 1, .no_shuffle = true},
+                                 i ? 32 : 8);
+        assert_true(tri_step(run));
+        w[i] = weight(run, 0);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    assert_true(w[0] == w[1]);
+
+    tri_graph *g = line_with_loss(8);
+    tri_minimize(tri_find(g, "loss"), (tri_optimizer){0});
+    assert_null(tri_open(g, &(tri_options){.batch = 32}));
+    assert_non_null(strstr(tri_message(), "for a batch of 8"));
+}
+
+/* A rate given to the update counts, unless the options name one; two rates are a mistake. */
+static void rate_of_an_update(void **state) {
+    (void)state;
+    const struct {
+        tri_optimizer update;
+        double option, rate;
+    } rows[] = {{{.lr = 0.5}, 0, 0.5}, {{.lr = 0.5}, 0.25, 0.25}, {{.name = "adamw"}, 0, 0.001},
+                {{.lr = 0.5, .schedule = "constant:warmup=2"}, 0, 0.25}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tri_graph *g = line_with_loss(8);
+        tri_minimize(tri_find(g, "loss"), rows[i].update);
+        tri_metric(tri_scalar(g, "lr"), "rate");
+        tri_options o = {.steps = 4, .optimizer.lr = rows[i].option, .source = numbers(70)};
+        tri_run *run = tri_open(g, &o);
+        assert_non_null(run);
+        assert_true(tri_step(run));
+        assert_float_equal(tri_value(run, "rate"), rows[i].rate, 1e-7);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    tri_graph *g = line_with_loss(8);
+    for (int i = 1; i < 3; i++) tri_minimize(tri_find(g, "loss"), (tri_optimizer){.lr = i});
+    assert_int_equal(tri_graph_status(g), TRI_USAGE);
+    tri_graph_free(g);
+}
+
 static void steps_and_epochs(void **state) {
     (void)state;
     tri_run *run = open_line((tri_options){.epochs = 2}, 16); /* 70 samples: 4 steps an epoch */
@@ -125,6 +169,22 @@ static void updates_see_the_past(void **state) {
 }
 
 /* A loss scale that overflows at step 2: nothing changes there but the scale, which is halved. */
+/* Conditions too: the flag falls in the step that it allows. */
+static void conditions_see_the_past(void **state) {
+    (void)state;
+    tri_graph *g = line_with_loss(8);
+    tri_tensor *flag = tri_state(g, "flag", TRI_BOOL, TRI_SCALAR, (tri_init){TRI_CONSTANT, 1, 0});
+    tri_tensor *count = tri_state(g, "count", TRI_F32, TRI_SCALAR, (tri_init){0});
+    tri_assign(flag, tri_not(flag));
+    tri_assign_if(count, tri_add_number(count, 1), flag);
+    tri_run *run = tri_open(g, &(tri_options){.steps = 1, .source = numbers(70)});
+    assert_non_null(run);
+    float n = 0;
+    while (tri_step(run)) assert_int_equal(tri_read(run, "count", &n, sizeof n), TRI_OK);
+    assert_true(n == 1);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
 static void overflow_is_skipped(void **state) {
     (void)state;
     tri_graph *g = tri_graph_new(10);
@@ -327,6 +387,16 @@ static void forward_only(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
+/* Else it would train on what was fed. */
+static void forward_does_not_train(void **state) {
+    (void)state;
+    tri_run *run = open_line((tri_options){.steps = 1}, 8);
+    float before = weight(run, 0);
+    assert_int_equal(tri_forward(run), TRI_USAGE);
+    assert_true(weight(run, 0) == before);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
 static void files(void **state) {
     (void)state;
     char dir[] = "/tmp/trireme-test-XXXXXX", path[64], a[2][65], s[2][65];
@@ -350,6 +420,23 @@ static void files(void **state) {
     assert_non_null(strstr(tri_message(), "fc.weight is f32[1,2], the network has f32[1,3]"));
     unlink(path);
     rmdir(dir);
+}
+
+static void names_are_checked(void **state) {
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        tri_graph *g = line_with_loss(8);
+        tri_tensor *x = tri_find(g, "x");
+        if (i == 0) tri_output(x, "=3");
+        if (i == 1) tri_output(x, NULL);
+        if (i == 2) tri_param(g, NULL, TRI_SHAPE(2), (tri_init){0});
+        if (i == 3) tri_input(g, NULL, TRI_F32, TRI_SHAPE(8));
+        if (i == 4) tri_freeze(g, NULL);
+        if (i == 5) tri_scalar(g, "");
+        assert_int_equal(tri_graph_status(g), TRI_USAGE);
+        assert_non_null(strstr(tri_message(), "name"));
+        tri_graph_free(g);
+    }
 }
 
 static void options_are_checked(void **state) {
@@ -380,9 +467,12 @@ static void options_are_checked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_and_epochs),
+        cmocka_unit_test(batch_of_the_options),
+        cmocka_unit_test(rate_of_an_update),
         cmocka_unit_test(failed_sample_ends_the_run),
         cmocka_unit_test(sequential_data),
         cmocka_unit_test(updates_see_the_past),
+        cmocka_unit_test(conditions_see_the_past),
         cmocka_unit_test(overflow_is_skipped),
         cmocka_unit_test(groups),
         cmocka_unit_test(ties),
@@ -391,7 +481,9 @@ int main(void) {
         cmocka_unit_test(order_of_construction_does_not_matter),
         cmocka_unit_test(every_sample_counts_once),
         cmocka_unit_test(forward_only),
+        cmocka_unit_test(forward_does_not_train),
         cmocka_unit_test(files),
+        cmocka_unit_test(names_are_checked),
         cmocka_unit_test(options_are_checked),
     };
     return cmocka_run_group_tests_name("train", tests, NULL, NULL);
