@@ -21,6 +21,8 @@ tri_status base_vfail(tri_status code, const char *fmt, va_list args) {
     /* Arguments may point into the message itself ("%s: %s", path, tri_message()). */
     char next[MESSAGE_BYTES];
     vsnprintf(next, sizeof next, fmt, args);
+    for (char *p = next; *p; p++) /* a name from a file could break the line */
+        if ((unsigned char)*p < ' ') *p = ' ';
     memcpy(message, next, sizeof message);
     return last = code;
 }

@@ -6,7 +6,8 @@
 
 static void print_text(struct text *t, const char *s) {
     text_add(t, "\"");
-    for (; *s; s++) text_add(t, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    for (; *s; s++)
+        text_add(t, *s == '"' || *s == '\\' ? "\\%c" : *s == '\n' ? "\\n" : "%c", *s);
     text_add(t, "\"");
 }
 
@@ -83,7 +84,8 @@ char *tri_graph_print(const tri_graph *g) {
     for (size_t i = 0; i < g->n_settings; i++) print_setting(&t, &g->setting[i]);
     for (size_t i = 0; i < g->n_outputs; i++) {
         const struct graph_output *o = &g->output[i];
-        text_add(&t, "%s ", o->tensor == g->loss ? "loss" : o->metric ? "metric" : "output");
+        bool loss = o->tensor == g->loss && !strcmp(o->name, "loss"); /* it may have others */
+        text_add(&t, "%s ", loss ? "loss" : o->metric ? "metric" : "output");
         print_text(&t, o->name);
         text_add(&t, " %%%d\n", o->tensor->id);
     }

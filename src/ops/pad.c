@@ -12,7 +12,9 @@ static int infer(const tri_node *n, tri_spec *out) {
     for (int i = 0; i < y->rank; i++) {
         if (before.dim[i] < 0 || after.dim[i] < 0)
             return tri_op_error(n, "dimension %d: lengths below 0; tri_slice cuts", i);
-        y->dim[i] += before.dim[i] + after.dim[i];
+        if (__builtin_add_overflow(y->dim[i], before.dim[i], &y->dim[i]) ||
+            __builtin_add_overflow(y->dim[i], after.dim[i], &y->dim[i]))
+            return tri_op_error(n, "dimension %d: no tensor is so long", i);
     }
     return 1;
 }

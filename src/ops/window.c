@@ -55,11 +55,12 @@ static bool convolution(const tri_node *n, const tri_shape *x, const tri_shape *
         return tri_op_error(n, "groups is %lld; it must divide the %lld input and the %lld output "
                                "channels", (long long)w->groups, (long long)x->dim[1],
                             (long long)w->o);
-    if (weight->dim[1] * w->groups != x->dim[1])
-        return tri_op_error(n, "x has %lld channels, but a weight [%lld,%lld,...] in %lld group%s "
-                               "takes %lld", (long long)x->dim[1], (long long)w->o,
-                            (long long)weight->dim[1], (long long)w->groups,
-                            w->groups == 1 ? "" : "s", (long long)(weight->dim[1] * w->groups));
+    if (weight->dim[1] != x->dim[1] / w->groups)
+        return tri_op_error(n, "x has %lld channels in %lld group%s, so the weight must be "
+                               "[%lld,%lld,...], not [%lld,%lld,...]",
+                            (long long)x->dim[1], (long long)w->groups, w->groups == 1 ? "" : "s",
+                            (long long)w->o, (long long)(x->dim[1] / w->groups), (long long)w->o,
+                            (long long)weight->dim[1]);
     return true;
 }
 
