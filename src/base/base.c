@@ -2,6 +2,8 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <locale.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,8 @@
 #include <time.h>
 
 #define MESSAGE_BYTES 4096
+
+static int format(char *to, size_t bytes, const char *fmt, va_list args) TRI_PRINTF(3, 0);
 
 static _Thread_local char message[MESSAGE_BYTES];
 static _Thread_local tri_status last = TRI_FAILED;
@@ -20,7 +24,7 @@ tri_status base_last(void) { return last; }
 tri_status base_vfail(tri_status code, const char *fmt, va_list args) {
     /* Arguments may point into the message itself ("%s: %s", path, tri_message()). */
     char next[MESSAGE_BYTES];
-    vsnprintf(next, sizeof next, fmt, args);
+    format(next, sizeof next, fmt, args);
     for (char *p = next; *p; p++) /* a name from a file could break the line */
         if ((unsigned char)*p < ' ') *p = ' ';
     memcpy(message, next, sizeof message);
@@ -42,6 +46,39 @@ tri_status base_no_memory(const char *what) {
 void base_bug(const char *file, int line, const char *function, const char *what) {
     fprintf(stderr, "trireme: bug in %s:%d (%s): %s does not hold\n", file, line, function, what);
     abort();
+}
+
+/* ---- numbers, whatever the locale ---- */
+
+static locale_t plain;
+
+static void make_plain(void) { plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+/* Null if it cannot be had; then the program's own locale is what there is. */
+static locale_t plain_locale(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_plain);
+    return plain;
+}
+
+static int format(char *to, size_t bytes, const char *fmt, va_list args) {
+    locale_t c = plain_locale(), before = c ? uselocale(c) : (locale_t)0;
+    int n = vsnprintf(to, bytes, fmt, args);
+    if (c) uselocale(before);
+    return n;
+}
+
+int base_format(char *to, size_t bytes, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    int n = format(to, bytes, fmt, args);
+    va_end(args);
+    return n;
+}
+
+double base_number(const char *text, char **end) {
+    locale_t c = plain_locale();
+    return c ? strtod_l(text, end, c) : strtod(text, end);
 }
 
 /* ---- arenas ---- */
@@ -79,10 +116,10 @@ char *arena_text(struct arena *a, const char *fmt, ...) {
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    int n = format(NULL, 0, fmt, args);
     va_end(args);
     char *p = arena_alloc(a, (size_t)n + 1);
-    if (p) vsnprintf(p, (size_t)n + 1, fmt, again);
+    if (p) format(p, (size_t)n + 1, fmt, again);
     va_end(again);
     return p;
 }
@@ -128,10 +165,10 @@ void text_add(struct text *t, const char *fmt, ...) {
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    int n = format(NULL, 0, fmt, args);
     va_end(args);
     if (text_room(t, (size_t)n)) {
-        vsnprintf(t->data + t->size, (size_t)n + 1, fmt, again);
+        format(t->data + t->size, (size_t)n + 1, fmt, again);
         t->size += (size_t)n;
     }
     va_end(again);

@@ -35,6 +35,12 @@ char *arena_text(struct arena *a, const char *fmt, ...) TRI_PRINTF(2, 3);
 char *arena_copy(struct arena *a, const char *text);
 void arena_free(struct arena *a);
 
+/* Numbers are written and read with a point whatever the program's locale: files and textual graphs
+ * are the same everywhere. base_number is strtod; base_format snprintf. All other texts made here
+ * (messages, arena and growing text) follow. */
+double base_number(const char *text, char **end);
+int base_format(char *to, size_t bytes, const char *fmt, ...) TRI_PRINTF(3, 4);
+
 /* Growing text. After a failed allocation further calls do nothing and `failed` stays true. */
 struct text {
     char *data; /* always terminated once anything was added */

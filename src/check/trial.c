@@ -39,9 +39,9 @@ static const char *read_spec(const char *p, tri_spec *spec, double *low, double 
     }
     if (*p++ != ']') return NULL;
     if (*p != '@') return p;
-    *low = strtod(p + 1, &end);
+    *low = base_number(p + 1, &end);
     if (*end != ':') return NULL;
-    *high = strtod(end + 1, &end);
+    *high = base_number(end + 1, &end);
     return end;
 }
 

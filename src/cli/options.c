@@ -35,7 +35,7 @@ static const char *seed(void *at, const char *value) { /* uint64_t */
 /* NaN if it is no number. */
 static double real(const char *value) {
     char *end;
-    double x = strtod(value, &end);
+    double x = base_number(value, &end);
     return end != value && !*end && isfinite(x) ? x : NAN;
 }
 

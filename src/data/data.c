@@ -162,7 +162,7 @@ static tri_status set_option(const char *spec, const struct data_option *o, char
         if (end != value && !*end && !errno) return TRI_OK;
         return base_fail(TRI_USAGE, "data '%s': %s=%s is not a whole number", spec, o->key, value);
     }
-    double number = strtod(value, &end);
+    double number = base_number(value, &end);
     *(double *)o->value = number;
     if (end != value && !*end && isfinite(number)) return TRI_OK;
     return base_fail(TRI_USAGE, "data '%s': %s=%s is not a number", spec, o->key, value);

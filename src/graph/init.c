@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Initial values as text: "normal(0,0.02)". */
-#include <stdio.h>
 #include <string.h>
 
 #include "graph/graph.h"
@@ -23,14 +22,17 @@ char *init_print(struct arena *a, const tri_init *init) {
 }
 
 bool init_parse(const char *text, tri_init *init) {
-    char name[32];
-    int used = 0;
+    size_t name = strcspn(text, "(");
+    char *end;
     *init = (tri_init){0};
-    if (sscanf(text, "%31[a-z_](%lf,%lf)%n", name, &init->a, &init->b, &used) != 3 || text[used])
-        return false;
+    if (text[name] != '(') return false;
+    init->a = base_number(text + name + 1, &end);
+    if (*end != ',') return false;
+    init->b = base_number(end + 1, &end);
+    if (end[0] != ')' || end[1]) return false;
     for (size_t i = 0; i < COUNT(names); i++)
-        if (!strcmp(names[i], name)) {
-            init->kind = (unsigned)i;
+        if (strlen(names[i]) == name && !memcmp(names[i], text, name)) {
+            init->kind = (int)i;
             return true;
         }
     return false;

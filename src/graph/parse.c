@@ -116,7 +116,7 @@ static bool integer(struct parser *s, int64_t *value) {
 static bool number(struct parser *s, double *value) {
     char *end;
     if (!word(s, "a number")) return false;
-    *value = strtod(s->word, &end);
+    *value = base_number(s->word, &end);
     return !*end || FAIL(s, "\"%s\" is not a number", s->word);
 }
 
@@ -272,7 +272,6 @@ static bool node_body(struct parser *s, struct node_text *t) {
     if (!(t->entry = registry_find(s->word))) return FAIL(s, "there is no operator %s", s->word);
     if (!inputs(s, t) || !attributes(s, t) || !specs(s, t)) return false;
     if (take(s, '@') && !(t->name = quoted(s, "a node's name"))) return false;
-    s->g->line = s->line;
     if (!check_source(s, t)) return false;
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
@@ -376,6 +375,7 @@ static bool statement(struct parser *s) {
 static bool lines(struct parser *s) {
     bool begun = false;
     for (; s->p < s->end; s->line++) {
+        s->g->line = s->line;
         if (!at_end_of_line(s)) {
             if (!begun) {
                 if (!word(s, "\"graph {batch=N}\"")) return false;

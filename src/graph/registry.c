@@ -8,12 +8,12 @@
 
 #include "graph/graph.h"
 
-#define MAX_OPS 512
+#define MAX_OPS 256
 
 static struct {
     pthread_mutex_t lock;
     pthread_once_t once;
-    struct op_entry *entry[MAX_OPS]; /* never moves: nodes point to entries */
+    struct op_entry entry[MAX_OPS]; /* never move: nodes point to them */
     int n;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
@@ -25,15 +25,14 @@ static const char *const kind_names[] = {
 const char *attr_kind_name(enum attr_kind kind) { return kind_names[kind]; }
 
 static bool parse_default(struct attr_schema *s, const char *text, size_t length) {
-    char buffer[64];
-    if (length >= sizeof buffer) return false;
+    char *buffer = s->text, *end = buffer;
+    if (length >= sizeof s->text) return false;
     memcpy(buffer, text, length);
     buffer[length] = 0;
-    char *end = buffer;
     s->has_default = true;
     switch (s->kind) {
     case ATTR_INT: s->value.i = strtoll(buffer, &end, 10); break;
-    case ATTR_FLOAT: s->value.f = strtod(buffer, &end); break;
+    case ATTR_FLOAT: s->value.f = base_number(buffer, &end); break;
     case ATTR_INTS:
         while (*end && s->value.list.rank < TRI_MAX_RANK) {
             s->value.list.dim[s->value.list.rank++] = strtoll(end, &end, 10);
@@ -41,8 +40,8 @@ static bool parse_default(struct attr_schema *s, const char *text, size_t length
         }
         break;
     case ATTR_TEXT:
-        s->value.text = length ? strdup(buffer) : "";
-        return s->value.text != NULL;
+        s->value.text = buffer;
+        return true;
     default: return false; /* shapes and types are always given */
     }
     return !*end;
@@ -86,7 +85,7 @@ static bool parse_schema(struct op_entry *e) {
 
 static int find_locked(const char *name) {
     for (int i = 0; i < registry.n; i++)
-        if (!strcmp(registry.entry[i]->op->name, name)) return i;
+        if (!strcmp(registry.entry[i].op->name, name)) return i;
     return -1;
 }
 
@@ -101,29 +100,16 @@ static tri_status register_locked(const tri_op *op) {
     if (registry.n == MAX_OPS)
         return base_fail(TRI_FAILED, "no room for operator %s: %d are registered", op->name,
                          MAX_OPS);
-    struct op_entry *e = calloc(1, sizeof *e);
-    if (!e) return base_no_memory("an operator's row");
+    struct op_entry *e = &registry.entry[registry.n];
+    memset(e, 0, sizeof *e);
     e->op = op;
-    if (!parse_schema(e)) {
-        free(e);
+    if (!parse_schema(e))
         return base_fail(TRI_USAGE,
                          "operator %s: attributes \"%s\" are not of the form "
                          "\"name:int name:float=0.5 name:ints=1,1 name:text=x\"",
                          op->name, op->attributes);
-    }
-    registry.entry[registry.n++] = e;
+    registry.n++;
     return TRI_OK;
-}
-
-static void forget(void) {
-    for (int i = 0; i < registry.n; i++) {
-        struct op_entry *e = registry.entry[i];
-        for (int k = 0; k < e->n_attrs; k++)
-            if (e->attr[k].kind == ATTR_TEXT && e->attr[k].value.text[0])
-                free((void *)e->attr[k].value.text);
-        free(e);
-    }
-    registry.n = 0;
 }
 
 static void register_built_in(void) {
@@ -132,7 +118,6 @@ static void register_built_in(void) {
         if (status) fprintf(stderr, "trireme: %s\n", tri_message());
         CHECK(status == TRI_OK);
     }
-    atexit(forget);
 }
 
 tri_status tri_register(const tri_op *op) {
@@ -147,7 +132,7 @@ const struct op_entry *registry_find(const char *name) {
     pthread_once(&registry.once, register_built_in);
     pthread_mutex_lock(&registry.lock);
     int i = find_locked(name);
-    const struct op_entry *e = i < 0 ? NULL : registry.entry[i];
+    const struct op_entry *e = i < 0 ? NULL : &registry.entry[i];
     pthread_mutex_unlock(&registry.lock);
     return e;
 }
@@ -155,7 +140,7 @@ const struct op_entry *registry_find(const char *name) {
 const struct op_entry *registry_at(int i) {
     pthread_once(&registry.once, register_built_in);
     pthread_mutex_lock(&registry.lock);
-    const struct op_entry *e = i >= 0 && i < registry.n ? registry.entry[i] : NULL;
+    const struct op_entry *e = i >= 0 && i < registry.n ? &registry.entry[i] : NULL;
     pthread_mutex_unlock(&registry.lock);
     return e;
 }

@@ -51,7 +51,7 @@ static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
     char weights[65], state[65];
     tri_hash(run, weights, state);
     if (!*weights || !*state) return base_no_memory("the hash of the weights");
-    snprintf(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s "
+    base_format(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s "
              "seconds=%.3f\n", (long long)tri_step_number(run), tri_value(run, "loss"), weights,
              state, base_seconds() - run->record.begin);
     return TRI_OK;

@@ -113,7 +113,7 @@ double tri_args_float(tri_args *a, const char *name, double otherwise) {
     const char *value = ask(a, name);
     if (!value) return otherwise;
     char *end;
-    double number = strtod(value, &end);
+    double number = base_number(value, &end);
     if (!*end && isfinite(number)) return number;
     wrong(a, name, value, "a number");
     return otherwise;

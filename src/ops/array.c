@@ -21,7 +21,7 @@ static bool next(const char **p, tri_type type, bool first, double *f, int64_t *
     char *end;
     if (!first && *(*p)++ != ',') return false;
     if (type_is_float(type))
-        *f = strtod(*p, &end);
+        *f = base_number(*p, &end);
     else
         *i = strtoll(*p, &end, 10);
     bool any = end != *p;
@@ -69,8 +69,11 @@ const tri_op op_array = {
 /* Nine digits bring back every f32, and every 16-bit value. */
 tri_tensor *tri_array(tri_graph *g, tri_type type, tri_shape shape, const void *data) {
     struct text text = {0};
-    int64_t n = tri_shape_count(&shape);
     if (!g) return NULL;
+    bool shaped = shape.rank >= 0 && shape.rank <= TRI_MAX_RANK, typed = type <= TRI_BOOL;
+    int64_t n = shaped && typed ? tri_shape_count(&shape) : 0; /* graph_add tells of the others */
+    if (n > 0 && !data) graph_mistake(g, "tri_array: the data are a null pointer");
+    if (g->status) return g->poison;
     for (int64_t k = 0; k < n && !text.failed; k++) {
         const char *comma = k ? "," : "";
         if (type_is_float(type))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "train/train.h"
 
 /* `at` in [0, 1) is the share of the steps after warm-up that are done. */
@@ -14,17 +15,17 @@ static double constant(const struct schedule *s, double at, int64_t done) {
 
 static double step(const struct schedule *s, double at, int64_t done) {
     (void)at;
-    return pow(s->factor, (double)(done / s->every));
+    return math_pow(s->factor, (double)(done / s->every));
 }
 
 static double polynomial(const struct schedule *s, double at, int64_t done) {
     (void)done;
-    return s->end + (1 - s->end) * pow(1 - at, s->power);
+    return s->end + (1 - s->end) * math_pow(1 - at, s->power);
 }
 
 static double cosine(const struct schedule *s, double at, int64_t done) {
     (void)done;
-    return s->end + (1 - s->end) * 0.5 * (1 + cos(3.14159265358979323846 * at));
+    return s->end + (1 - s->end) * 0.5 * (1 + math_cos(3.14159265358979323846 * at));
 }
 
 static const struct {
@@ -53,7 +54,7 @@ static bool setting(struct schedule *s, const char *key, size_t length, const ch
                 {"end", NULL, &s->end, 0}};
     for (size_t i = 0; i < COUNT(keys); i++) {
         if (strlen(keys[i].name) != length || memcmp(keys[i].name, key, length)) continue;
-        double number = strtod(value, end);
+        double number = base_number(value, end);
         if (*end == value || !(number >= keys[i].low) || number > 1e15) return false;
         if (keys[i].whole)
             *keys[i].whole = (int64_t)number;

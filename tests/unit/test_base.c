@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Arenas, growing text, messages, hashes; numbers that do not follow the program's locale. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+
+static void arenas(void **state) {
+    (void)state;
+    struct arena a = {0};
+    char *before = NULL;
+    for (size_t n = 0; n < 200; n++) {
+        size_t bytes = n * n * 7 % 90000;
+        char *p = arena_alloc(&a, bytes);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        for (size_t i = 0; i < bytes; i++) assert_int_equal(p[i], 0);
+        memset(p, 0x5a, bytes); /* what follows must still be zero */
+        assert_ptr_not_equal(p, before);
+        before = p;
+    }
+    assert_string_equal(arena_text(&a, "%d-%s", 7, "x"), "7-x");
+    assert_string_equal(arena_copy(&a, "100%"), "100%");
+    assert_false(a.failed);
+    arena_free(&a);
+}
+
+static void texts(void **state) {
+    (void)state;
+    struct text t = {0};
+    for (int i = 0; i < 1000; i++) text_add(&t, "%d,", i);
+    text_add_bytes(&t, "a\0b", 3);
+    assert_int_equal(t.size, 3890 + 3);
+    assert_int_equal(strncmp(t.data, "0,1,2,", 6), 0);
+    assert_memory_equal(t.data + t.size - 3, "a\0b", 4);
+    text_free(&t);
+    assert_null(t.data);
+}
+
+static void messages(void **state) {
+    (void)state;
+    assert_int_equal(base_fail(TRI_USAGE, "one %s", "two"), TRI_USAGE);
+    assert_int_equal(base_fail(TRI_FAILED, "zero: %s", tri_message()), TRI_FAILED);
+    assert_string_equal(tri_message(), "zero: one two");
+    assert_int_equal(base_last(), TRI_FAILED);
+}
+
+/* Names of parameters key their initial values: these never change. */
+static void hashes(void **state) {
+    (void)state;
+    assert_int_equal(base_hash_text(""), base_hash("", 0, 0));
+    assert_true(base_hash_text("fc1.weight") != base_hash_text("fc2.weight"));
+    assert_true(base_hash("a", 1, 0) != base_hash("a", 1, 1));
+    assert_int_equal(base_hash_text("fc.weight"), 0xecbcf2782a42137eu);
+}
+
+static void files(void **state) {
+    (void)state;
+    char *data;
+    size_t bytes;
+    assert_int_equal(base_read_file("/nowhere/at/all", &data, &bytes), TRI_FAILED);
+    assert_non_null(strstr(tri_message(), "/nowhere/at/all"));
+    assert_int_equal(base_read_file("/tmp", &data, &bytes), TRI_FAILED);
+    assert_null(data);
+}
+
+static void specs(void **state) {
+    (void)state;
+    char text[SPEC_TEXT];
+    tri_spec s = {TRI_BF16, TRI_SHAPE(2, 3, 4)}, scalar = {TRI_BOOL, TRI_SCALAR};
+    assert_string_equal(base_spec_text(&s, text), "bf16[2,3,4]");
+    assert_string_equal(base_spec_text(&scalar, text), "bool[]");
+    assert_int_equal(base_spec_bytes(&s), 48);
+    assert_int_equal(base_spec_bytes(&scalar), 1);
+    tri_spec long_one = {TRI_F32, {TRI_MAX_RANK, {0}}};
+    for (int i = 0; i < TRI_MAX_RANK; i++) long_one.shape.dim[i] = INT64_MIN;
+    assert_true(strlen(base_spec_text(&long_one, text)) < SPEC_TEXT);
+}
+
+/* A program may speak a language that writes 0,5. */
+static void locales(void **state) {
+    (void)state;
+    const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "es_ES.UTF-8", "ru_RU.UTF-8"};
+    const char *set = NULL;
+    for (size_t i = 0; !set && i < COUNT(names); i++) set = setlocale(LC_ALL, names[i]);
+    if (!set) skip(); /* none is installed */
+    char text[32], *end;
+    struct text t = {0};
+    base_format(text, sizeof text, "%g", 0.5);
+    text_add(&t, "%.2f", 1.25);
+    double half = base_number("0.5,", &end), theirs = strtod("0,5", NULL);
+    setlocale(LC_ALL, "C");
+    assert_string_equal(text, "0.5");
+    assert_string_equal(t.data, "1.25");
+    assert_true(half == 0.5 && *end == ',' && theirs == 0.5);
+    text_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arenas), cmocka_unit_test(texts), cmocka_unit_test(messages),
+        cmocka_unit_test(hashes), cmocka_unit_test(files), cmocka_unit_test(specs),
+        cmocka_unit_test(locales),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
