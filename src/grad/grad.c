@@ -78,11 +78,11 @@ static bool check(tri_tensor *y, tri_tensor *const *wrt, int n) {
     tri_graph *g = tri_graph_of(y);
     if (!g) return false;
     if (!g->status && (y->spec.shape.rank || !type_is_float(y->spec.type)))
-        graph_fail(g, TRI_USAGE, "tri_grad: %s must be one floating-point number; reduce it first",
-                   y->node->name);
+        graph_mistake(g, "tri_grad: %s must be one floating-point number; reduce it first",
+                      tri_name_of(y));
     for (int i = 0; i < n && !g->status; i++)
         if (!wrt[i] || wrt[i]->node->graph != g)
-            graph_fail(g, TRI_USAGE, "tri_grad: tensor %d is null or of another graph", i);
+            graph_mistake(g, "tri_grad: tensor %d is null or of another graph", i);
     return !g->status;
 }
 

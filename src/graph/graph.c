@@ -88,6 +88,54 @@ void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) {
     g->error = arena_copy(&g->arena, buffer);
 }
 
+/* The file of what is being built; null: not known. */
+static const char *place(const tri_graph *g, int *line) {
+    *line = g->file ? g->line : here.line;
+    return !g->file ? here.file : *g->file ? g->file : NULL;
+}
+
+void graph_mistake(tri_graph *g, const char *fmt, ...) {
+    char what[1024];
+    int line;
+    const char *file = place(g, &line);
+    struct text t = {0};
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    if (file) text_add(&t, "%s:%d: ", file, line);
+    if (g->scope.size) text_add(&t, "in ");
+    for (size_t i = 0; i < g->scope.size; i++)
+        if (g->scope.data[i] != '\001') text_add_bytes(&t, g->scope.data + i, 1);
+    text_add(&t, "%s%s", g->scope.size ? ": " : "", what);
+    graph_fail(g, TRI_USAGE, "%s", t.failed ? what : t.data);
+    text_free(&t);
+}
+
+/* The file of what is being built; null: not known. */
+static const char *place(const tri_graph *g, int *line) {
+    *line = g->file ? g->line : here.line;
+    return !g->file ? here.file : *g->file ? g->file : NULL;
+}
+
+void graph_mistake(tri_graph *g, const char *fmt, ...) {
+    char what[1024];
+    int line;
+    const char *file = place(g, &line);
+    struct text t = {0};
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    if (file) text_add(&t, "%s:%d: ", file, line);
+    if (g->scope.size) text_add(&t, "in ");
+    for (size_t i = 0; i < g->scope.size; i++)
+        if (g->scope.data[i] != '\001') text_add_bytes(&t, g->scope.data + i, 1);
+    text_add(&t, "%s%s", g->scope.size ? ": " : "", what);
+    graph_fail(g, TRI_USAGE, "%s", t.failed ? what : t.data);
+    text_free(&t);
+}
+
 static void no_memory(tri_graph *g) { graph_fail(g, TRI_FAILED, "out of memory for the graph"); }
 
 /* ---- names and scopes ---- */
@@ -108,7 +156,7 @@ void tri_push(tri_graph *g, const char *fmt, ...) {
 void tri_pop(tri_graph *g) {
     if (!g || g->scope.failed) return;
     if (!g->scope.size) {
-        graph_fail(g, TRI_USAGE, "tri_pop without tri_push");
+        graph_mistake(g, "tri_pop without tri_push");
         return;
     }
     size_t at = g->scope.size - 1;
@@ -120,7 +168,7 @@ void tri_pop(tri_graph *g) {
 /* Scope and name joined, without the marks. */
 char *graph_scoped(tri_graph *g, const char *name) {
     if (!name || !*name) {
-        graph_fail(g, TRI_USAGE, "a name is missing (null or empty)");
+        graph_mistake(g, "a name is missing (null or empty)");
         name = "nameless";
     }
     size_t n = g->scope.size, length = strlen(name);
@@ -193,11 +241,39 @@ int tri_op_error(const tri_node *n, const char *fmt, ...) {
 
 /* ---- adding nodes ---- */
 
+/* What a user's code may get wrong, but the parser does not let through. */
+static bool check_attr(tri_graph *g, const tri_op *op, const struct attr_schema *s,
+                       const tri_attr *a) {
+    bool list = s->kind == ATTR_INTS || s->kind == ATTR_SHAPE;
+    if (list && (a->list.rank < 0 || a->list.rank > TRI_MAX_RANK))
+        graph_mistake(g, "operator %s: %s has %d numbers; there can be up to %d", op->name, s->name,
+                      a->list.rank, TRI_MAX_RANK);
+    if (s->kind == ATTR_TYPE && (a->i < TRI_F32 || a->i > TRI_BOOL))
+        graph_mistake(g, "operator %s: %s is %lld, which is not a type", op->name, s->name,
+                      (long long)a->i);
+    return !g->status;
+}
+
+/* What a user's code may get wrong, but the parser does not let through. */
+static bool check_attr(tri_graph *g, const tri_op *op, const struct attr_schema *s,
+                       const tri_attr *a) {
+    bool list = s->kind == ATTR_INTS || s->kind == ATTR_SHAPE;
+    if (list && (a->list.rank < 0 || a->list.rank > TRI_MAX_RANK))
+        graph_mistake(g, "operator %s: %s has %d numbers; there can be up to %d", op->name, s->name,
+                      a->list.rank, TRI_MAX_RANK);
+    if (s->kind == ATTR_TYPE && (a->i < TRI_F32 || a->i > TRI_BOOL))
+        graph_mistake(g, "operator %s: %s is %lld, which is not a type", op->name, s->name,
+                      (long long)a->i);
+    return !g->status;
+}
+
 static bool copy_attrs(tri_graph *g, tri_node *n, const tri_attr *attrs) {
     const struct op_entry *e = n->entry;
     n->attr = arena_alloc(&g->arena, sizeof *n->attr * (size_t)(e->n_attrs ? e->n_attrs : 1));
     if (!n->attr) return false;
     for (int i = 0; i < e->n_attrs; i++) {
+        if (!check_attr(g, e->op, &e->attr[i], &attrs[i])) return false;
+        if (!check_attr(g, e->op, &e->attr[i], &attrs[i])) return false;
         n->attr[i] = attrs[i];
         n->attr[i].name = e->attr[i].name;
         n->attr[i].text = attrs[i].text ? arena_copy(&g->arena, attrs[i].text) : "";
@@ -244,18 +320,19 @@ static bool fill_outputs(tri_graph *g, tri_node *n) {
 static bool check_inputs(tri_graph *g, const tri_op *op, tri_tensor *const *in, int n) {
     for (int i = 0; i < n; i++) {
         if (!in[i]) {
-            graph_fail(g, TRI_USAGE, "operator %s: input %d is a null pointer", op->name, i);
+            graph_mistake(g, "operator %s: input %d is a null pointer", op->name, i);
             return false;
         }
         if (in[i]->node->graph != g) {
-            graph_fail(g, TRI_USAGE, "operator %s: input %d belongs to another graph", op->name, i);
+            graph_mistake(g, "operator %s: input %d, %s, belongs to another graph", op->name, i,
+                          tri_name_of(in[i]));
             return false;
         }
     }
     int most = op->inputs_max == 0 ? op->inputs : op->inputs_max;
     if (n >= op->inputs && (most < 0 || n <= most)) return true;
-    graph_fail(g, TRI_USAGE, "operator %s takes %s%d inputs, not %d", op->name,
-               most == op->inputs ? "" : "at least ", op->inputs, n);
+    graph_mistake(g, "operator %s takes %s%d inputs, not %d", op->name,
+                  most == op->inputs ? "" : "at least ", op->inputs, n);
     return false;
 }
 
@@ -264,8 +341,8 @@ static bool fill_node(tri_graph *g, tri_node *n, tri_tensor *const *in, const tr
     n->in = arena_alloc(&g->arena, sizeof *n->in * (size_t)(n->n_in ? n->n_in : 1));
     if (!n->in || !copy_attrs(g, n, attrs)) return false;
     for (int i = 0; i < n->n_in; i++) n->in[i] = in[i];
-    n->file = g->file ? (*g->file ? g->file : NULL) : here.file ? arena_copy(&g->arena, here.file) : NULL;
-    n->line = g->file ? g->line : here.line;
+    n->file = place(g, &n->line);
+    if (n->file && !g->file && !(n->file = arena_copy(&g->arena, n->file))) return false;
     const char *full = name ? arena_copy(&g->arena, name) : graph_scoped(g, n->entry->op->name);
     n->name = full ? unique(g, full) : NULL;
     return n->name && ARRAY_GROW(g->node, g->n_nodes, g->node_capacity) && fill_outputs(g, n);
@@ -297,8 +374,8 @@ static bool order_attrs(tri_graph *g, const struct op_entry *e, int n, const tri
         int i = 0;
         while (i < e->n_attrs && strcmp(e->attr[i].name, given[k].name)) i++;
         if (i == e->n_attrs) {
-            graph_fail(g, TRI_USAGE, "operator %s has no attribute %s; it has: %s", e->op->name,
-                       given[k].name, e->op->attributes ? e->op->attributes : "none");
+            graph_mistake(g, "operator %s has no attribute %s; it has: %s", e->op->name,
+                          given[k].name, e->op->attributes ? e->op->attributes : "none");
             return false;
         }
         ordered[i] = given[k];
@@ -306,8 +383,8 @@ static bool order_attrs(tri_graph *g, const struct op_entry *e, int n, const tri
     }
     for (int i = 0; i < e->n_attrs; i++)
         if (!set[i] && !e->attr[i].has_default) {
-            graph_fail(g, TRI_USAGE, "operator %s: attribute %s must be given", e->op->name,
-                       e->attr[i].name);
+            graph_mistake(g, "operator %s: attribute %s must be given", e->op->name,
+                          e->attr[i].name);
             return false;
         }
     return true;
@@ -321,7 +398,7 @@ tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *
     const struct op_entry *e = registry_find(op);
     tri_attr ordered[MAX_ATTRS];
     if (!e) {
-        graph_fail(g, TRI_USAGE, "there is no operator %s", op);
+        graph_mistake(g, "there is no operator %s", op);
         return g->poison;
     }
     if (!order_attrs(g, e, n_attrs, attrs, ordered)) return g->poison;
@@ -356,7 +433,7 @@ bool graph_put_update(tri_graph *g, struct graph_update u) {
 
 bool graph_put_setting(tri_graph *g, struct graph_setting s) {
     if (!s.pattern) {
-        graph_fail(g, TRI_USAGE, "a setting of parameters lacks its pattern or name (null)");
+        graph_mistake(g, "a setting of parameters lacks its pattern or name (null)");
         return false;
     }
     s.pattern = arena_copy(&g->arena, s.pattern);
@@ -378,10 +455,10 @@ static void put_named(tri_tensor *t, const char *name, bool metric) {
     tri_graph *g = tri_graph_of(t);
     if (!g || g->status) return;
     if (!name || !*name || *name == '=') /* "=7" is what passes hand on to each other */
-        graph_fail(g, TRI_USAGE, "an output's name is \"%s\"; it must not be empty, nor "
-                   "begin with =", name ? name : "");
+        graph_mistake(g, "an output's name is \"%s\"; it must not be empty, nor "
+                      "begin with =", name ? name : "");
     else if (graph_output_find(g, name))
-        graph_fail(g, TRI_USAGE, "there are two outputs named \"%s\"", name);
+        graph_mistake(g, "there are two outputs named \"%s\"", name);
     else
         graph_put_output(g, name, t, metric);
 }
@@ -391,12 +468,9 @@ void tri_output(tri_tensor *t, const char *name) { put_named(t, name, false); }
 static bool check_scalar(const tri_tensor *t, const char *role) {
     if (t->spec.shape.rank == 0 && type_is_float(t->spec.type)) return true;
     char spec[SPEC_TEXT];
-    struct text where = {0};
-    node_describe(t->node, &where);
-    graph_fail(t->node->graph, TRI_USAGE, "%s: %s must be one floating-point number, not %s; "
-               "tri_mean(x, TRI_ALL) makes one", where.data ? where.data : "", role,
-               base_spec_text(&t->spec, spec));
-    text_free(&where);
+    graph_mistake(t->node->graph, "%s must be one floating-point number, but %s is %s; "
+                  "tri_mean(x, TRI_ALL) makes one", role, tri_name_of(t),
+                  base_spec_text(&t->spec, spec));
     return false;
 }
 
@@ -408,7 +482,7 @@ void tri_loss(tri_tensor *t) {
     if (!t || t->node->graph->status || !check_scalar(t, "the loss")) return;
     tri_graph *g = t->node->graph;
     if (g->loss) {
-        graph_fail(g, TRI_USAGE, "the loss is declared twice; add the losses up first");
+        graph_mistake(g, "the loss is declared twice; add the losses up first");
         return;
     }
     g->loss = t;
@@ -424,17 +498,20 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
     tri_graph *g = tri_graph_of(target);
     if (!g || g->status) return;
     char a[SPEC_TEXT], b[SPEC_TEXT];
-    if (!value || !node_is_stored(target->node))
-        graph_fail(g, TRI_USAGE, "tri_assign: the target must be a parameter or a state, not %s",
-                   target->node->name);
+    if (!value || value->node->graph != g || (condition && condition->node->graph != g))
+        graph_mistake(g, "tri_assign: the value or the condition of %s is a null pointer or "
+                      "belongs to another graph", tri_name_of(target));
+    else if (!node_is_stored(target->node))
+        graph_mistake(g, "tri_assign: the target must be a parameter or a state, not %s",
+                      tri_name_of(target));
     else if (target->spec.type != value->spec.type ||
              !base_shape_equal(&target->spec.shape, &value->spec.shape))
-        graph_fail(g, TRI_USAGE, "tri_assign: %s is %s, its new value %s",
-                   source_name(target->node), base_spec_text(&target->spec, a),
-                   base_spec_text(&value->spec, b));
+        graph_mistake(g, "tri_assign: %s is %s, its new value %s",
+                      source_name(target->node), base_spec_text(&target->spec, a),
+                      base_spec_text(&value->spec, b));
     else if (condition && (condition->spec.type != TRI_BOOL || condition->spec.shape.rank))
-        graph_fail(g, TRI_USAGE, "tri_assign_if: the condition must be a bool scalar, not %s",
-                   base_spec_text(&condition->spec, a));
+        graph_mistake(g, "tri_assign_if: the condition must be a bool scalar, not %s",
+                      base_spec_text(&condition->spec, a));
     else
         graph_put_update(g, (struct graph_update){target, kept(value), kept(condition)});
 }

@@ -15,7 +15,8 @@ struct attr_schema {
     char name[24];
     enum attr_kind kind;
     bool has_default;
-    tri_attr value; /* the default; its text points into the row's string or is "" */
+    char text[64];  /* of the default */
+    tri_attr value; /* the default */
 };
 
 #define MAX_ATTRS 12
@@ -107,6 +108,10 @@ struct tri_graph {
 
 /* Sticks the first mistake to the graph. */
 void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) TRI_PRINTF(3, 4);
+/* The same for what the user wrote wrongly: with the place, as far as it is known, and the scope. */
+void graph_mistake(tri_graph *g, const char *fmt, ...) TRI_PRINTF(2, 3);
+/* The same for what the user wrote wrongly: with the place, as far as it is known, and the scope. */
+void graph_mistake(tri_graph *g, const char *fmt, ...) TRI_PRINTF(2, 3);
 
 /* Adds a node with all attributes in the schema's order (their texts are copied). name null: made
  * from the scope. Never null: after a mistake it is the poison node. */

@@ -22,8 +22,8 @@ const tri_op op_input = {
 tri_tensor *tri_input_(tri_graph *g, const char *name, tri_type type, tri_shape shape,
                        tri_input_options o) {
     if (g && (!name || !*name))
-        graph_fail(g, TRI_USAGE, "an input's name is missing (null or empty)");
-    if (tri_find(g, name)) graph_fail(g, TRI_USAGE, "there are two inputs named \"%s\"", name);
+        graph_mistake(g, "an input's name is missing (null or empty)");
+    if (tri_find(g, name)) graph_mistake(g, "there are two inputs named \"%s\"", name);
     return graph_apply(g, "input", 0, NULL, 4,
                        (const tri_attr[]){AT("name", name), AI("type", type), AL("shape", shape),
                                           AI("below", o.below)});

@@ -17,11 +17,8 @@ static tri_tensor *mistake(const char *loss, const tri_tensor *a, const tri_tens
                            const char *fix) {
     char sa[SPEC_TEXT], sb[SPEC_TEXT];
     tri_graph *g = a->node->graph;
-    struct text where = {0};
-    node_describe(a->node, &where);
-    graph_fail(g, TRI_USAGE, "%s: %s of %s against %s: %s", where.data ? where.data : "", loss,
-               base_spec_text(&a->spec, sa), base_spec_text(&b->spec, sb), fix);
-    text_free(&where);
+    graph_mistake(g, "%s of %s, %s, against %s, %s: %s", loss, tri_name_of(a),
+                  base_spec_text(&a->spec, sa), tri_name_of(b), base_spec_text(&b->spec, sb), fix);
     return g->poison;
 }
 

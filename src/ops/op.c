@@ -218,11 +218,11 @@ tri_shape op_reduce_axes(tri_tensor *x, tri_shape axes) {
         axes.rank = rank;
         for (int i = 0; i < rank; i++) axes.dim[i] = i;
     }
-    for (int i = 0; i < axes.rank; i++) {
+    for (int i = 0; i < axes.rank && i < TRI_MAX_RANK; i++) {
         if (axes.dim[i] < 0) axes.dim[i] += rank;
         if (x && (axes.dim[i] < 0 || axes.dim[i] >= rank))
-            graph_fail(x->node->graph, TRI_USAGE, "%s has %d dimensions; axis %lld is not one",
-                       x->node->name, rank, (long long)axes.dim[i]);
+            graph_mistake(x->node->graph, "%s has %d dimensions; axis %lld is not one",
+                          tri_name_of(x), rank, (long long)axes.dim[i]);
     }
     return axes;
 }

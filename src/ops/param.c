@@ -23,7 +23,7 @@ tri_tensor *tri_param(tri_graph *g, const char *name, tri_shape shape, tri_init 
     if (!g) return NULL;
     const char *full = graph_scoped(g, name), *text = init_print(&g->arena, &init);
     if (full && tri_find(g, full))
-        graph_fail(g, TRI_USAGE, "there are two parameters or states named \"%s\"", full);
+        graph_mistake(g, "there are two parameters or states named \"%s\"", full);
     return graph_apply(
         g, "param", 0, NULL, 3,
         (const tri_attr[]){AT("name", full), AL("shape", shape), AT("init", text)});

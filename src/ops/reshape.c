@@ -60,8 +60,11 @@ tri_tensor *tri_reshape(tri_tensor *x, tri_shape shape) {
     tri_shape from = tri_shape_of(x);
     int64_t known = 1;
     int open = -1;
-    for (int i = 0; i < shape.rank; i++) {
-        if (shape.dim[i] == -1 && open < 0)
+    for (int i = 0; i < shape.rank && i < TRI_MAX_RANK; i++) {
+        if (shape.dim[i] == -1 && open >= 0 && x)
+            graph_mistake(x->node->graph, "tri_reshape: dimensions %d and %d are both -1; one can "
+                          "be", open, i);
+        else if (shape.dim[i] == -1)
             open = i;
         else if (__builtin_mul_overflow(known, shape.dim[i], &known))
             known = 0;
@@ -74,8 +77,8 @@ tri_tensor *tri_flatten(tri_tensor *x, int from_axis) {
     tri_shape shape = tri_shape_of(x);
     if (from_axis < 0) from_axis += shape.rank;
     if (x && (from_axis < 0 || from_axis >= shape.rank)) {
-        graph_fail(x->node->graph, TRI_USAGE, "tri_flatten: %s has %d dimensions; %d is not one",
-                   x->node->name, shape.rank, from_axis);
+        graph_mistake(x->node->graph, "tri_flatten: %s has %d dimensions; %d is not one",
+                      tri_name_of(x), shape.rank, from_axis);
         return x->node->graph->poison;
     }
     shape.rank = from_axis + 1;

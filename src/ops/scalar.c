@@ -19,9 +19,9 @@ const tri_op op_scalar = {
 /* Asked for again, it is the same tensor. */
 tri_tensor *tri_scalar(tri_graph *g, const char *name) {
     if (g && (!name || !*name))
-        graph_fail(g, TRI_USAGE, "a scalar's name is missing (null or empty)");
+        graph_mistake(g, "a scalar's name is missing (null or empty)");
     tri_tensor *t = tri_find(g, name);
     if (t && node_is(t->node, "scalar")) return t;
-    if (t) graph_fail(g, TRI_USAGE, "\"%s\" is already the name of something else", name);
+    if (t) graph_mistake(g, "\"%s\" is already the name of something else", name);
     return graph_apply(g, "scalar", 0, NULL, 1, (const tri_attr[]){AT("name", name)});
 }

@@ -24,7 +24,7 @@ tri_tensor *tri_state(tri_graph *g, const char *name, tri_type type, tri_shape s
     if (!g) return NULL;
     const char *full = graph_scoped(g, name), *text = init_print(&g->arena, &init);
     if (full && tri_find(g, full))
-        graph_fail(g, TRI_USAGE, "there are two parameters or states named \"%s\"", full);
+        graph_mistake(g, "there are two parameters or states named \"%s\"", full);
     return graph_apply(g, "state", 0, NULL, 4,
                        (const tri_attr[]){AT("name", full), AI("type", type), AL("shape", shape),
                                           AT("init", text)});
