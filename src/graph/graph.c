@@ -112,30 +112,6 @@ void graph_mistake(tri_graph *g, const char *fmt, ...) {
     text_free(&t);
 }
 
-/* The file of what is being built; null: not known. */
-static const char *place(const tri_graph *g, int *line) {
-    *line = g->file ? g->line : here.line;
-    return !g->file ? here.file : *g->file ? g->file : NULL;
-}
-
-void graph_mistake(tri_graph *g, const char *fmt, ...) {
-    char what[1024];
-    int line;
-    const char *file = place(g, &line);
-    struct text t = {0};
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
-    va_end(args);
-    if (file) text_add(&t, "%s:%d: ", file, line);
-    if (g->scope.size) text_add(&t, "in ");
-    for (size_t i = 0; i < g->scope.size; i++)
-        if (g->scope.data[i] != '\001') text_add_bytes(&t, g->scope.data + i, 1);
-    text_add(&t, "%s%s", g->scope.size ? ": " : "", what);
-    graph_fail(g, TRI_USAGE, "%s", t.failed ? what : t.data);
-    text_free(&t);
-}
-
 static void no_memory(tri_graph *g) { graph_fail(g, TRI_FAILED, "out of memory for the graph"); }
 
 /* ---- names and scopes ---- */
@@ -254,25 +230,11 @@ static bool check_attr(tri_graph *g, const tri_op *op, const struct attr_schema 
     return !g->status;
 }
 
-/* What a user's code may get wrong, but the parser does not let through. */
-static bool check_attr(tri_graph *g, const tri_op *op, const struct attr_schema *s,
-                       const tri_attr *a) {
-    bool list = s->kind == ATTR_INTS || s->kind == ATTR_SHAPE;
-    if (list && (a->list.rank < 0 || a->list.rank > TRI_MAX_RANK))
-        graph_mistake(g, "operator %s: %s has %d numbers; there can be up to %d", op->name, s->name,
-                      a->list.rank, TRI_MAX_RANK);
-    if (s->kind == ATTR_TYPE && (a->i < TRI_F32 || a->i > TRI_BOOL))
-        graph_mistake(g, "operator %s: %s is %lld, which is not a type", op->name, s->name,
-                      (long long)a->i);
-    return !g->status;
-}
-
 static bool copy_attrs(tri_graph *g, tri_node *n, const tri_attr *attrs) {
     const struct op_entry *e = n->entry;
     n->attr = arena_alloc(&g->arena, sizeof *n->attr * (size_t)(e->n_attrs ? e->n_attrs : 1));
     if (!n->attr) return false;
     for (int i = 0; i < e->n_attrs; i++) {
-        if (!check_attr(g, e->op, &e->attr[i], &attrs[i])) return false;
         if (!check_attr(g, e->op, &e->attr[i], &attrs[i])) return false;
         n->attr[i] = attrs[i];
         n->attr[i].name = e->attr[i].name;

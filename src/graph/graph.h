@@ -110,8 +110,6 @@ struct tri_graph {
 void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) TRI_PRINTF(3, 4);
 /* The same for what the user wrote wrongly: with the place, as far as it is known, and the scope. */
 void graph_mistake(tri_graph *g, const char *fmt, ...) TRI_PRINTF(2, 3);
-/* The same for what the user wrote wrongly: with the place, as far as it is known, and the scope. */
-void graph_mistake(tri_graph *g, const char *fmt, ...) TRI_PRINTF(2, 3);
 
 /* Adds a node with all attributes in the schema's order (their texts are copied). name null: made
  * from the scope. Never null: after a mistake it is the poison node. */
