@@ -32,7 +32,7 @@ bool init_parse(const char *text, tri_init *init) {
     if (end[0] != ')' || end[1]) return false;
     for (size_t i = 0; i < COUNT(names); i++)
         if (strlen(names[i]) == name && !memcmp(names[i], text, name)) {
-            init->kind = (int)i;
+            init->kind = (unsigned)i;
             return true;
         }
     return false;
