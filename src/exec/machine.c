@@ -177,7 +177,7 @@ void machine_free(struct machine *m) {
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
     if (m->arena) m->dev->release(m->arena, m->arena_bytes);
     if (m->carried) m->dev->release(m->carried, m->carried_bytes);
-    if (m->scalars) m->dev->release(m->scalars, 0);
+    if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
     free(m->input);
     free(m->output);
     free(m->scalar);

@@ -85,6 +85,7 @@ static bool samplewise_rule(const tri_node *n, struct factors *f) {
         struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
         o->rank = i < f->n_in ? n->in[i]->spec.shape.rank : n->out[i - f->n_in].spec.shape.rank;
         if (o->rank) o->dim[0] = (struct factor_dim){1, {'n'}};
+        if (!o->rank && i >= f->n_in) f->fixed['n'] = true; /* a result of all samples, no sum */
     }
     return true;
 }
@@ -175,11 +176,14 @@ static const char *carry(const tri_node *n, const struct factors *f, const struc
     return NULL;
 }
 
+const char FACTORS_NO_MEMORY[] = "memory is out";
+
 const char *factors_carry(const tri_node *n, const struct layout *in, struct layout *out,
                           bool lenient) {
     struct factors f;
     if (!factors_of(n, &f)) {
         for (int i = 0; i < n->n_out; i++) out[i] = (struct layout){WHOLE, 0};
+        if (base_last() == TRI_FAILED) return FACTORS_NO_MEMORY;
         return lenient ? NULL : "it says nothing of how it may be split";
     }
     const char *why = carry(n, &f, in, out, lenient);

@@ -40,7 +40,8 @@ void factors_free(struct factors *f);
 
 /* The layouts of the outputs from those of the inputs, of which at least one is SPLIT and none
  * PARTIAL. Null if it can be, else the reason why not, a static text. With `lenient` it always
- * can: what may not be split is carried over all the same. */
+ * can: what may not be split is carried over all the same. FACTORS_NO_MEMORY whatever is asked. */
+extern const char FACTORS_NO_MEMORY[];
 const char *factors_carry(const tri_node *n, const struct layout *in, struct layout *out,
                           bool lenient);
 

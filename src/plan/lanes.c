@@ -25,6 +25,7 @@ static struct layout layout_of(const struct cut *c, const tri_tensor *t) {
 }
 
 static tri_status refuse(const struct cut *c, const tri_node *n, const char *why) {
+    if (why == FACTORS_NO_MEMORY) return base_no_memory("cutting lanes");
     struct text t = {0};
     node_describe(n, &t);
     base_fail(TRI_USAGE, "%lld lanes: %s cannot be cut: %s; --lanes 1 (tri_options.lanes) keeps "

@@ -45,6 +45,7 @@ static tri_status pass_batch(struct compilation *c) {
                              o->forward);
     if (!c->whole || c->lanes) return c->whole ? TRI_OK : base_last();
     c->lanes = lanes_default(c->whole);
+    if (!c->lanes) return base_last();
     if (c->lanes == 1) return TRI_OK;
     tri_graph *one_lane = c->whole;
     c->whole = graph_rebatch(one_lane, batch, c->lanes, false);
@@ -126,6 +127,7 @@ void passes_free(struct compilation *c) {
 
 static void add_graph(struct text *t, const char *title, const tri_graph *g) {
     char *text = g ? tri_graph_print(g) : NULL;
+    t->failed |= g && !text;
     if (text && title) text_add(t, "# %s\n", title);
     if (text) text_add(t, "%s", text);
     free(text);

@@ -15,7 +15,8 @@ static struct layout *sample_layouts(const tri_graph *g) {
         if (g->node[i]->n_in > widest) widest = g->node[i]->n_in;
     struct layout *l = calloc((size_t)g->n_tensors + 1, sizeof *l);
     struct layout *in = calloc((size_t)widest, sizeof *in);
-    for (size_t i = 0; l && in && i < g->n_nodes; i++) {
+    bool ok = l && in;
+    for (size_t i = 0; ok && i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];
         struct layout out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
         bool split = false;
@@ -24,14 +25,15 @@ static struct layout *sample_layouts(const tri_graph *g) {
             split |= in[k].kind == SPLIT;
         }
         if (node_is(n, "input")) out[0].kind = SPLIT;
-        if (split) factors_carry(n, in, out, true);
+        if (split) ok = !factors_carry(n, in, out, true);
         for (int k = 0; k < n->n_out; k++)
             l[n->out[k].id] =
                 out[k].kind == SPLIT ? out[k] : (struct layout){WHOLE, 0};
     }
     free(in);
-    if (in) return l;
+    if (ok) return l;
     free(l);
+    base_no_memory("the layout of the samples");
     return NULL;
 }
 
@@ -166,12 +168,13 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
 
 /* ---- the default number of lanes ---- */
 
-/* Numbers that one sample brings as a sequence: the longest integer input. 1: no sequence. */
+/* Tokens that one sample brings: the longest input of indices [n, tokens]. 1: no sequence. */
 static int64_t tokens_per_sample(const tri_graph *g) {
     int64_t most = 1;
     for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_tensor *t = g->node[i]->out;
-        if (!node_is(g->node[i], "input") || type_is_float(t->spec.type)) continue;
+        bool indices = t->spec.type == TRI_I32 || t->spec.type == TRI_I64;
+        if (!node_is(g->node[i], "input") || !indices || t->spec.shape.rank != 2) continue;
         int64_t each = tri_shape_count(&t->spec.shape) / g->batch;
         if (each > most) most = each;
     }
@@ -191,25 +194,30 @@ static bool rows_suffice(const tri_graph *g, const struct layout *layout, int64_
     return good >= 0.5 * all;
 }
 
-static bool can_cut(const tri_graph *g, int64_t lanes) {
+/* TRI_USAGE: it cannot be. */
+static tri_status try_cut(const tri_graph *g, int64_t lanes) {
     struct cut c;
     tri_graph *whole = graph_rebatch(g, g->batch, lanes, false);
-    bool can = whole && cut_make(whole, lanes, &c) == TRI_OK;
-    if (can) cut_free(&c);
+    tri_status status = whole ? cut_make(whole, lanes, &c) : base_last();
+    if (!status) cut_free(&c);
     tri_graph_free(whole);
-    return can;
+    return status;
 }
 
 int64_t lanes_default(const tri_graph *g) {
     int64_t tokens = tokens_per_sample(g), v = 8;
+    tri_status status = TRI_OK;
     struct layout *layout = sample_layouts(g);
-    for (; layout && v > 1; v /= 2) {
+    if (!layout) return 0;
+    for (; v > 1; v /= 2) {
         int64_t each = g->batch / v;
         bool enough = tokens > 1 ? each * tokens >= 128 && each >= 1 : each >= 16;
-        if (enough && rows_suffice(g, layout, v) && can_cut(g, v)) break;
+        if (!enough || !rows_suffice(g, layout, v)) continue;
+        status = try_cut(g, v);
+        if (status != TRI_USAGE) break;
     }
     free(layout);
-    return layout ? v : 1;
+    return status == TRI_FAILED ? 0 : v;
 }
 
 tri_graph *tri_graph_read(const char *path, int64_t batch) {
