@@ -45,6 +45,11 @@ static void fail_at(struct parser *s, const char *fmt, ...) {
     graph_fail(s->g, TRI_USAGE, "%s:%d: %s", s->file, s->line, what);
 }
 
+static bool no_memory(struct parser *s) {
+    graph_fail(s->g, TRI_FAILED, "%s:%d: out of memory", s->file, s->line);
+    return false;
+}
+
 /* ---- tokens ---- */
 
 static void blanks(struct parser *s) {
@@ -213,7 +218,7 @@ static bool inputs(struct parser *s, struct node_text *t) {
     if (!need(s, '(')) return false;
     if (take(s, ')')) return true;
     do {
-        if (!ARRAY_GROW(t->in, t->n_in, t->in_capacity)) return FAIL(s, "out of memory");
+        if (!ARRAY_GROW(t->in, t->n_in, t->in_capacity)) return no_memory(s);
         if (!(t->in[t->n_in++] = tensor(s))) return false;
     } while (take(s, ','));
     return need(s, ')');
@@ -276,7 +281,7 @@ static bool node_body(struct parser *s, struct node_text *t) {
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
     for (int i = 0; i < t->n_results; i++) {
-        if (!ARRAY_GROW(s->named, s->n_named, s->named_capacity)) return FAIL(s, "out of memory");
+        if (!ARRAY_GROW(s->named, s->n_named, s->named_capacity)) return no_memory(s);
         s->named[s->n_named++] = (struct named){t->result[i], &n->out[i]};
     }
     return true;
@@ -298,7 +303,9 @@ static bool header(struct parser *s) {
         if (!batch && strcmp(s->word, "lanes"))
             return FAIL(s, "\"%s\" is neither batch nor lanes", s->word);
         if (!need(s, '=') || !integer(s, &value)) return false;
-        if (value < 1 || value > INT32_MAX) return FAIL(s, "%s must be at least 1", s->word);
+        if (value < 1 || value > INT32_MAX)
+            return FAIL(s, "%s must be from 1 to %d, not %lld", batch ? "batch" : "lanes",
+                        INT32_MAX, (long long)value);
         *(batch ? &s->g->batch : &s->g->lanes) = value;
     } while (take(s, ','));
     if (s->g->lanes > s->g->batch)

@@ -24,7 +24,8 @@ struct one {
 static tri_tensor *moment(const struct common *c, const tri_tensor *param, const char *kind) {
     struct text name = {0};
     text_add(&name, OPTIMIZER_PREFIX "%s.%s", kind, source_name(param->node));
-    tri_tensor *t = tri_state(c->g, name.data ? name.data : "", TRI_F32, param->spec.shape,
+    if (name.failed) graph_fail(c->g, TRI_FAILED, "out of memory for the optimizer's state");
+    tri_tensor *t = tri_state(c->g, name.failed ? "none" : name.data, TRI_F32, param->spec.shape,
                               (tri_init){.kind = TRI_CONSTANT});
     text_free(&name);
     return t;

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every allocation of the program fails once: it says so and exits with 1, or does without and its
+# results are the same. Arguments: trireme, the library no_memory.
+trireme=$(realpath "$1") shim=$(realpath "$2")
+. "$(dirname "$0")/cases.sh"
+
+# What must be equal: the seconds are not.
+result() { sed 's/ seconds=.*//' "$1"; }
+
+each_fails() { # a command
+    FAIL_COUNT=count LD_PRELOAD=$shim "$@" >right 2>err || { cat err; return 1; }
+    [ "$(cat count)" -gt 20 ] || { echo 'the library counts nothing'; return 1; }
+    i=0 wrong=0
+    while [ $i -lt "$(cat count)" ]; do
+        i=$((i + 1))
+        FAIL_AT=$i LD_PRELOAD=$shim "$@" >out 2>err
+        code=$?
+        if [ $code -eq 0 ]; then
+            [ "$(result out)" = "$(result right)" ] && continue
+            echo "allocation $i fails: another result"
+        elif [ $code -eq 1 ] && [ -s err ]; then
+            continue
+        else
+            echo "allocation $i fails: exit code $code: $(head -c 200 err)"
+        fi
+        wrong=1
+    done
+    return $wrong
+}
+
+linear="train linear --steps 2 --batch 8 --device ref --quiet --out run"
+check 'train' each_fails "$trireme" $linear --lanes 3 --optimizer adam --save weights --clip-norm 1
+check 'load' each_fails "$trireme" $linear --load weights
+check 'eval' each_fails "$trireme" eval linear --load weights --data synthetic:size=10 --batch 4 \
+    --device ref
+check 'dump' each_fails "$trireme" dump mlp:layers=1 --after phases
+"$trireme" dump mlp:layers=1 --after train >mlp.tri
+check 'textual graph' each_fails "$trireme" dump mlp.tri
+finish
