@@ -730,7 +730,7 @@ tri_graph *tri_model_open(const char *spec, int64_t batch);
 #define tri_flatten(x, from_axis) (TRI_HERE, (tri_flatten)(x, from_axis))
 #define tri_transpose(x, order) (TRI_HERE, (tri_transpose)(x, order))
 #define tri_slice(x, axis, begin, end) (TRI_HERE, (tri_slice)(x, axis, begin, end))
-#define tri_concat(parts, n, axis) (TRI_HERE, (tri_concat)(parts, n, axis))
+#define tri_concat(...) (TRI_HERE, (tri_concat)(__VA_ARGS__))
 #define tri_split(x, n, axis, parts) (TRI_HERE, (tri_split)(x, n, axis, parts))
 #define tri_pad(x, before, after, value) (TRI_HERE, (tri_pad)(x, before, after, value))
 #define tri_expand(x, shape) (TRI_HERE, (tri_expand)(x, shape))
@@ -738,8 +738,8 @@ tri_graph *tri_model_open(const char *spec, int64_t batch);
 #define tri_one_hot(ids, depth) (TRI_HERE, (tri_one_hot)(ids, depth))
 #define tri_argmax(x, axis) (TRI_HERE, (tri_argmax)(x, axis))
 #define tri_top_k(x, k, values, indices) (TRI_HERE, (tri_top_k)(x, k, values, indices))
-#define tri_all_finite(xs, n) (TRI_HERE, (tri_all_finite)(xs, n))
-#define tri_global_norm(xs, n) (TRI_HERE, (tri_global_norm)(xs, n))
+#define tri_all_finite(...) (TRI_HERE, (tri_all_finite)(__VA_ARGS__))
+#define tri_global_norm(...) (TRI_HERE, (tri_global_norm)(__VA_ARGS__))
 #define tri_dropout(x, p) (TRI_HERE, (tri_dropout)(x, p))
 #define tri_accuracy(logits, labels, k) (TRI_HERE, (tri_accuracy)(logits, labels, k))
 #define tri_metric(scalar, name) (TRI_HERE, (tri_metric)(scalar, name))
@@ -747,15 +747,14 @@ tri_graph *tri_model_open(const char *spec, int64_t batch);
 #define tri_param(g, name, ...) (TRI_HERE, (tri_param)(g, name, __VA_ARGS__))
 #define tri_state(g, name, ...) (TRI_HERE, (tri_state)(g, name, __VA_ARGS__))
 #define tri_constant(g, value, type) (TRI_HERE, (tri_constant)(g, value, type))
-#define tri_array(g, type, shape, data) (TRI_HERE, (tri_array)(g, type, shape, data))
+#define tri_array(...) (TRI_HERE, (tri_array)(__VA_ARGS__))
 #define tri_scalar(g, name) (TRI_HERE, (tri_scalar)(g, name))
-#define tri_grad(y, wrt, n, out) (TRI_HERE, (tri_grad)(y, wrt, n, out))
+#define tri_grad(...) (TRI_HERE, (tri_grad)(__VA_ARGS__))
 #define tri_clip_by_norm(grads, n, limit) (TRI_HERE, (tri_clip_by_norm)(grads, n, limit))
 #define tri_assign(target, value) (TRI_HERE, (tri_assign)(target, value))
 #define tri_assign_if(target, value, condition) \
     (TRI_HERE, (tri_assign_if)(target, value, condition))
-#define tri_apply(g, op, in, n, attrs, n_attrs) \
-    (TRI_HERE, (tri_apply)(g, op, in, n, attrs, n_attrs))
+#define tri_apply(...) (TRI_HERE, (tri_apply)(__VA_ARGS__))
 #endif
 
 #ifdef __GNUC__

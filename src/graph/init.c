@@ -26,10 +26,12 @@ bool init_parse(const char *text, tri_init *init) {
     char *end;
     *init = (tri_init){0};
     if (text[name] != '(') return false;
-    init->a = base_number(text + name + 1, &end);
-    if (*end != ',') return false;
-    init->b = base_number(end + 1, &end);
-    if (end[0] != ')' || end[1]) return false;
+    const char *a = text + name + 1, *b;
+    init->a = base_number(a, &end);
+    if (end == a || *end != ',') return false;
+    b = end + 1;
+    init->b = base_number(b, &end);
+    if (end == b || end[0] != ')' || end[1]) return false;
     for (size_t i = 0; i < COUNT(names); i++)
         if (strlen(names[i]) == name && !memcmp(names[i], text, name)) {
             init->kind = (unsigned)i;

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Building graphs: what mistakes are answered, names, settings, and the textual form. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <trireme.h>
+
+#include "exec/run.h"
+#include "models/models.h"
+
+/* ---- mistakes ---- */
+
+struct net {
+    tri_graph *g;
+    tri_tensor *x;     /* f32[16,3] */
+    tri_tensor *image; /* f32[16,3,8,8] */
+    tri_graph *other;
+    tri_tensor *stranger; /* f32[16,3] of the other graph */
+    int line;             /* where the mistake stands */
+};
+
+#define HERE (n->line = __LINE__)
+#define PARAM(name, ...) tri_param(n->g, name, TRI_SHAPE(__VA_ARGS__), (tri_init){0})
+
+static void wrong_matmul(struct net *n) { HERE, tri_matmul(n->x, PARAM("w", 4, 5)); }
+static void wrong_transposed(struct net *n) { HERE, tri_matmul(n->x, PARAM("w", 4, 3)); }
+static void wrong_vector(struct net *n) { HERE, tri_matmul(n->x, PARAM("w", 3)); }
+static void wrong_channels(struct net *n) { HERE, tri_conv2d(n->image, PARAM("w", 4, 2, 3, 3)); }
+static void wrong_groups(struct net *n) { HERE, tri_conv(n->image, "c", 4, 3, .groups = 2); }
+static void wrong_window(struct net *n) { HERE, tri_max_pool(n->image, .size = 9); }
+static void wrong_broadcast(struct net *n) { HERE, tri_add(n->x, PARAM("w", 4)); }
+static void wrong_type(struct net *n) { HERE, tri_add(n->x, tri_cast(n->x, TRI_BF16)); }
+static void wrong_axis(struct net *n) { HERE, tri_softmax(n->x, 2); }
+static void wrong_sum(struct net *n) { HERE, tri_sum(n->x, TRI_SHAPE(-3)); }
+static void wrong_dim(struct net *n) { HERE, tri_relu(n->x), tri_dim(n->x, 2); }
+static void wrong_reshape(struct net *n) { HERE, tri_reshape(n->x, TRI_SHAPE(5, 10)); }
+static void wrong_open(struct net *n) { HERE, tri_reshape(n->x, TRI_SHAPE(-1, -1)); }
+static void wrong_flatten(struct net *n) { HERE, tri_flatten(n->x, 2); }
+static void wrong_slice(struct net *n) { HERE, tri_slice(n->x, 1, 2, 4); }
+static void wrong_loss(struct net *n) { HERE, tri_loss(tri_relu(n->x)); }
+static void wrong_metric(struct net *n) { HERE, tri_metric(n->x, "m"); }
+static void loss_broadcasts(struct net *n) {
+    tri_tensor *prediction = PARAM("prediction", 16, 1, 1), *label = PARAM("label", 16, 1);
+    HERE, tri_loss(tri_mse(prediction, label));
+}
+static void wrong_labels(struct net *n) {
+    tri_tensor *y = tri_input(n->g, "y", TRI_I64, TRI_SHAPE(16, 1));
+    HERE, tri_cross_entropy(n->x, y);
+}
+static void two_losses(struct net *n) {
+    tri_loss(tri_mean(n->x, TRI_ALL));
+    HERE, tri_loss(tri_mean(n->image, TRI_ALL));
+}
+static void two_inputs(struct net *n) { HERE, tri_input(n->g, "x", TRI_F32, TRI_SHAPE(16)); }
+static void two_params(struct net *n) { HERE, PARAM("w", 1), PARAM("w", 2); }
+static void two_outputs(struct net *n) {
+    tri_output(n->x, "o");
+    HERE, tri_output(n->image, "o");
+}
+static void wrong_batch(struct net *n) { HERE, tri_input(n->g, "z", TRI_F32, TRI_SHAPE(8, 3)); }
+static void no_name(struct net *n) { HERE, tri_input(n->g, NULL, TRI_F32, TRI_SHAPE(16)); }
+static void wrong_attribute(struct net *n) {
+    HERE, tri_apply(n->g, "softmax", &n->x, 1, (const tri_attr[]){{.name = "axes", .i = 1}}, 1);
+}
+static void no_attribute(struct net *n) { HERE, tri_apply(n->g, "softmax", &n->x, 1, NULL, 0); }
+static void no_operator(struct net *n) { HERE, tri_apply(n->g, "softmaxx", &n->x, 1, NULL, 0); }
+static void few_inputs(struct net *n) { HERE, tri_apply(n->g, "add", &n->x, 1, NULL, 0); }
+static void no_type(struct net *n) { HERE, tri_cast(n->x, (tri_type)44); }
+static void no_rank(struct net *n) { HERE, tri_reshape(n->x, ((tri_shape){20, {48}})); }
+static void no_data(struct net *n) { HERE, tri_array(n->g, TRI_F32, TRI_SHAPE(2), NULL); }
+static void strangers(struct net *n) { HERE, tri_add(n->x, n->stranger); }
+static void nulls(struct net *n) { HERE, tri_add(n->x, NULL); }
+static void null_loss(struct net *n) { HERE, tri_mse(n->x, NULL); }
+static void stray_pop(struct net *n) { HERE, tri_relu(n->x), tri_pop(n->g), tri_pop(n->g); }
+static void wrong_assign(struct net *n) { HERE, tri_assign(PARAM("s", 2), n->x); }
+static void assign_input(struct net *n) { HERE, tri_assign(n->x, n->x); }
+static void assign_stranger(struct net *n) { HERE, tri_assign(PARAM("s", 16, 3), n->stranger); }
+static void wrong_condition(struct net *n) {
+    tri_tensor *s = PARAM("s", 16, 3);
+    HERE, tri_assign_if(s, n->x, tri_mean(n->x, TRI_ALL));
+}
+static void wrong_grad(struct net *n) { HERE, tri_grad(n->x, &n->x, 1, &n->image); }
+static void grad_of_stranger(struct net *n) {
+    HERE, tri_grad(tri_mean(n->x, TRI_ALL), &n->stranger, 1, &n->image);
+}
+static void wrong_init(struct net *n) {
+    tri_init init = {0};
+    memset(&init.kind, 77, sizeof init.kind);
+    HERE, tri_param(n->g, "w", TRI_SHAPE(2), init);
+}
+static void wrong_dropout(struct net *n) { HERE, tri_dropout(n->x, 1); }
+static void wrong_concat(struct net *n) {
+    tri_tensor *parts[] = {n->x, PARAM("w", 15, 3)};
+    HERE, tri_concat(parts, 2, 1);
+}
+static void wrong_split(struct net *n) {
+    tri_tensor *parts[2];
+    HERE, tri_split(n->x, 2, 1, parts);
+}
+
+/* Each is told in one line that begins with the place and holds these parts. */
+static const struct mistake {
+    void (*make)(struct net *n);
+    const char *parts[4];
+} mistakes[] = {
+    {wrong_matmul, {"layer1.matmul", "matmul f32[16,3], f32[4,5]", "3 and 4", "must be equal"}},
+    {wrong_transposed, {"layer1.matmul", "f32[4,3]", ".trans_b = true?"}},
+    {wrong_vector, {"layer1.matmul", "f32[3]", "at least 2 dimensions", "tri_reshape"}},
+    {wrong_channels, {"layer1.conv2d", "f32[16,3,8,8], f32[4,2,3,3]", "must be [4,3,...]"}},
+    {wrong_groups, {"layer1.c.conv2d", "groups is 2", "must divide", "3 input"}},
+    {wrong_window, {"layer1.max_pool", "9x9", "8x8"}},
+    {wrong_broadcast, {"layer1.add", "add f32[16,3], f32[4]", "equal or 1"}},
+    {wrong_type, {"layer1.add", "f32[16,3], bf16[16,3]", "tri_cast"}},
+    {wrong_axis, {"layer1.softmax", "softmax f32[16,3]", "axis is 2", "2 dimensions"}},
+    {wrong_sum, {"in layer1: x has 2 dimensions"}},
+    {wrong_dim, {"in layer1: x has 2 dimensions", "no dimension 2"}},
+    {wrong_reshape, {"layer1.reshape", "48 elements", "50"}},
+    {wrong_open, {"in layer1", "tri_reshape", "both -1"}},
+    {wrong_flatten, {"in layer1", "tri_flatten", "x has 2 dimensions"}},
+    {wrong_slice, {"layer1.slice", "[2, 4)", "dimension 1", "3 places"}},
+    {wrong_loss, {"the loss must be one", "layer1.relu is f32[16,3]", "tri_mean"}},
+    {wrong_metric, {"a metric must be one", "x is f32[16,3]", "tri_mean"}},
+    {loss_broadcasts, {"tri_mse", "f32[16,1,1]", "f32[16,1]", "never broadcasts"}},
+    {wrong_labels, {"layer1.cross_entropy", "f32[16,3], i64[16,1]", "without their last"}},
+    {two_losses, {"the loss is declared twice", "add"}},
+    {two_inputs, {"two inputs named \"x\""}},
+    {two_params, {"named \"layer1.w\""}},
+    {two_outputs, {"two outputs named \"o\""}},
+    {wrong_batch, {"layer1.input", "\"z\"", "dimension 0 must be the batch, 16"}},
+    {no_name, {"name is missing"}},
+    {wrong_attribute, {"softmax has no attribute axes", "it has: axis:int"}},
+    {no_attribute, {"softmax", "axis must be given"}},
+    {no_operator, {"no operator softmaxx"}},
+    {few_inputs, {"add takes 2 inputs, not 1"}},
+    {no_type, {"cast", "44", "not a type"}},
+    {no_rank, {"reshape", "20", "up to 8"}},
+    {no_data, {"tri_array", "null"}},
+    {strangers, {"in layer1: operator add", "input 1, stranger", "another graph"}},
+    {nulls, {"in layer1: operator add", "input 1 is a null pointer"}},
+    {null_loss, {"input 1 is a null pointer"}},
+    {stray_pop, {"tri_pop without tri_push"}},
+    {wrong_assign, {"tri_assign", "layer1.s is f32[2]", "f32[16,3]"}},
+    {assign_input, {"must be a parameter or a state, not x"}},
+    {assign_stranger, {"tri_assign", "layer1.s", "another graph"}},
+    {wrong_condition, {"tri_assign_if", "bool scalar", "f32[]"}},
+    {wrong_grad, {"tri_grad", "x must be one"}},
+    {grad_of_stranger, {"tri_grad", "tensor 0", "another graph"}},
+    {wrong_init, {"layer1.param", "initialiser"}},
+    {wrong_dropout, {"layer1.dropout", "p is 1", "below 1"}},
+    {wrong_concat, {"layer1.concat", "f32[16,3], f32[15,3]", "input 1"}},
+    {wrong_split, {"layer1.split", "dimension 1", "3 places", "2 equal parts"}},
+};
+
+static struct net begin(void) {
+    struct net n = {.g = tri_graph_new(16), .other = tri_graph_new(16)};
+    assert_true(n.g && n.other);
+    n.stranger = tri_input(n.other, "stranger", TRI_F32, TRI_SHAPE(16, 3));
+    n.x = tri_input(n.g, "x", TRI_F32, TRI_SHAPE(16, 3));
+    n.image = tri_input(n.g, "image", TRI_F32, TRI_SHAPE(16, 3, 8, 8));
+    tri_push(n.g, "layer%d", 1);
+    return n;
+}
+
+static void end(struct net *n) {
+    tri_graph_free(n->g);
+    tri_graph_free(n->other);
+}
+
+static void assert_told(const char *part) {
+    if (!strstr(tri_message(), part)) fail_msg("\"%s\" lacks \"%s\"", tri_message(), part);
+    assert_null(strchr(tri_message(), '\n'));
+}
+
+static void test_mistakes(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(mistakes); i++) {
+        struct net n = begin();
+        char place[256];
+        assert_int_equal(tri_graph_status(n.g), TRI_OK);
+        mistakes[i].make(&n);
+        assert_int_equal(tri_graph_status(n.g), TRI_USAGE);
+        snprintf(place, sizeof place, "%s:%d: ", __FILE__, n.line);
+        if (strncmp(tri_message(), place, strlen(place)))
+            fail_msg("\"%s\" does not begin with %s", tri_message(), place);
+        for (int k = 0; k < 4 && mistakes[i].parts[k]; k++) assert_told(mistakes[i].parts[k]);
+        end(&n);
+    }
+}
+
+/* After the first mistake builders give some tensor, and nothing else is told. */
+static void test_first_wins(void **state) {
+    (void)state;
+    struct net n = begin();
+    tri_tensor *bad = tri_matmul(n.x, n.x);
+    assert_non_null(bad);
+    tri_tensor *h = tri_softmax(tri_add(bad, n.image), 17);
+    tri_tensor *values, *indices, *parts[3];
+    tri_top_k(h, 100, &values, &indices);
+    tri_split(h, 3, 5, parts);
+    assert_true(h && values && indices && parts[2]);
+    tri_loss(tri_cross_entropy(tri_dense(h, "fc", 3), indices));
+    tri_pop(n.g);
+    tri_pop(n.g);
+    assert_int_equal(tri_graph_status(n.g), TRI_USAGE);
+    assert_told("layer1.matmul (matmul f32[16,3], f32[16,3])");
+    end(&n);
+}
+
+static void test_null_graph(void **state) {
+    (void)state;
+    tri_tensor *x = tri_input(NULL, "x", TRI_F32, TRI_SHAPE(1));
+    assert_null(x);
+    assert_null(tri_relu(tri_add(x, x)));
+    assert_null(tri_param(NULL, "w", TRI_SHAPE(1), (tri_init){0}));
+    tri_loss(x);
+    tri_push(NULL, "a");
+    tri_pop(NULL);
+    tri_freeze(NULL, "*");
+    tri_graph_free(NULL);
+    assert_int_equal(tri_graph_status(NULL), TRI_FAILED);
+    tri_graph *g = tri_graph_new(0);
+    assert_int_equal(tri_graph_status(g), TRI_USAGE);
+    assert_told("the batch is 0; it must be at least 1");
+    tri_graph_free(g);
+}
+
+/* ---- what opening tells ---- */
+
+static tri_graph *regression(void) {
+    tri_graph *g = tri_graph_new(4);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(4, 3));
+    tri_tensor *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(4, 1));
+    tri_loss(tri_mse(tri_dense(x, "fc", 1), y));
+    return g;
+}
+
+static void refused(tri_graph *g, tri_options o, const char *part) {
+    o.quiet = true;
+    assert_null(tri_open(g, &o));
+    assert_told(part);
+    assert_int_equal(base_last(), TRI_USAGE);
+}
+
+static void test_open(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(4);
+    tri_output(tri_relu(tri_input(g, "x", TRI_F32, TRI_SHAPE(4, 3))), "y");
+    refused(g, (tri_options){0}, "declares no loss (tri_loss)");
+    g = tri_graph_new(4);
+    tri_dense(tri_input(g, "x", TRI_F32, TRI_SHAPE(4, 3)), "fc", 1);
+    refused(g, (tri_options){0}, "no result");
+    g = tri_graph_new(4);
+    tri_loss(tri_mean(tri_input(g, "x", TRI_F32, TRI_SHAPE(4, 3)), TRI_ALL));
+    refused(g, (tri_options){0}, "no parameters");
+    g = regression();
+    tri_freeze(g, "*");
+    refused(g, (tri_options){0}, "all 2 parameters are frozen");
+    refused(regression(), (tri_options){.optimizer = {.name = "sgdd"}}, "\"sgdd\"");
+    refused(regression(), (tri_options){.optimizer = {.schedule = "cosin"}}, "\"cosin\"");
+    refused(regression(), (tri_options){.device = "tpu"}, "\"tpu\"");
+    refused(regression(), (tri_options){.lanes = 5}, "5 lanes for a batch of 4");
+    refused(regression(), (tri_options){.steps = 1, .epochs = 1}, "give one");
+    refused(regression(), (tri_options){.batch = -1}, "batch is -1");
+    g = regression();
+    tri_add(tri_find(g, "x"), tri_find(g, "fc.bias")), tri_softmax(tri_find(g, "x"), 7);
+    refused(g, (tri_options){0}, "axis is 7");
+}
+
+/* ---- names ---- */
+
+static tri_tensor *block(tri_tensor *x, bool more) {
+    if (more) x = tri_gelu(x);
+    tri_push(tri_graph_of(x), "block");
+    x = tri_dropout(tri_relu(tri_dropout(x, 0.5)), 0.5);
+    tri_pop(tri_graph_of(x));
+    return x;
+}
+
+/* Names are the keys of random numbers: an operator added elsewhere changes none, nor does another
+ * kind of operator added in the same place. */
+static void test_names(void **state) {
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        tri_graph *g = tri_graph_new(2);
+        tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 3));
+        if (more) x = tri_dropout(tri_dense(x, "extra", 3), 0.1);
+        x = block(x, more);
+        assert_string_equal(tri_name_of(x), "block.dropout_1");
+        assert_string_equal(tri_name_of(tri_node_in(tri_node_of(x), 0)), "block.relu");
+        assert_int_equal(tri_graph_status(g), TRI_OK);
+        tri_graph_free(g);
+    }
+}
+
+static void test_unique(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(2);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 3));
+    for (int i = 0; i < 100; i++) {
+        tri_push(g, i % 3 ? "relu_%d" : "relu", i % 5); /* scopes that look like numbered names */
+        x = tri_relu(x);
+        tri_pop(g);
+        x = tri_relu(x);
+    }
+    assert_int_equal(tri_graph_status(g), TRI_OK);
+    for (size_t i = 0; i < g->n_nodes; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(g->node[i]->name, g->node[k]->name);
+    graph_verify(g);
+    tri_graph_free(g);
+}
+
+static void test_find(void **state) {
+    (void)state;
+    tri_graph *g = regression();
+    tri_tensor *w = tri_find(g, "fc.weight");
+    assert_int_equal(tri_param_count(g), 2);
+    assert_ptr_equal(tri_param_at(g, 0), w);
+    assert_null(tri_param_at(g, 2));
+    assert_null(tri_find(g, "fc"));
+    assert_null(tri_find(g, NULL));
+    assert_ptr_equal(tri_find(g, "loss"), g->loss);
+    tri_shape s = tri_shape_of(w);
+    assert_true(s.rank == 2 && s.dim[0] == 1 && s.dim[1] == 3 && tri_dim(w, -1) == 3);
+    assert_ptr_equal(tri_graph_of(w), g);
+    tri_graph_free(g);
+}
+
+/* ---- settings ---- */
+
+static tri_run *trained(tri_graph *g) {
+    tri_options o = {.steps = 1, .optimizer = {.lr = 0.5}, .quiet = true, .device = "ref"};
+    tri_run *run = tri_open(g, &o);
+    if (!run) fail_msg("%s", tri_message());
+    return run;
+}
+
+/* One step of SGD from the same start: a frozen parameter stays, half the rate goes half as far. */
+static void test_settings(void **state) {
+    (void)state;
+    float before[3], after[3], slower[3], bias[2];
+    for (int i = 0; i < 2; i++) {
+        tri_graph *g = regression();
+        tri_freeze(g, "*.weight");
+        tri_freeze(g, "*.bias");
+        tri_group_lr(g, "fc.*", i ? 0.5 : 2);
+        tri_group_lr(g, "fc.weight", i ? 0.5 : 1); /* the later one wins */
+        g->setting[0].value = 0;                   /* thawed again */
+        tri_run *run = trained(g);
+        assert_int_equal(tri_read(run, "fc.weight", before, sizeof before), TRI_OK);
+        assert_int_equal(tri_read(run, "fc.bias", &bias[0], sizeof *bias), TRI_OK);
+        assert_true(tri_step(run));
+        assert_int_equal(tri_read(run, "fc.weight", i ? slower : after, sizeof after), TRI_OK);
+        assert_int_equal(tri_read(run, "fc.bias", &bias[1], sizeof *bias), TRI_OK);
+        assert_true(bias[0] == bias[1]);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    for (int k = 0; k < 3; k++) {
+        assert_true(after[k] != before[k]);
+        assert_float_equal(after[k] - before[k], 2 * (slower[k] - before[k]), 1e-5);
+    }
+}
+
+static void test_decay(void **state) {
+    (void)state;
+    tri_graph *g = regression();
+    tri_group_decay(g, "fc.*", 0.25);
+    tri_group_decay(g, "*.bias", 0);
+    assert_true(param_decay(tri_find(g, "fc.weight")->node, 1) == 0.25);
+    assert_true(param_decay(tri_find(g, "fc.bias")->node, 1) == 0);
+    tri_graph_free(g);
+    g = regression();
+    assert_true(param_decay(tri_find(g, "fc.weight")->node, 1) == 1);
+    assert_true(param_lr_factor(tri_find(g, "fc.weight")->node) == 1);
+    assert_false(param_frozen(tri_find(g, "fc.weight")->node));
+    tri_graph_free(g);
+}
+
+/* A tied parameter has two names and one value. */
+static void test_tie(void **state) {
+    (void)state;
+    float w[3], again[3];
+    tri_graph *g = regression();
+    tri_tie(tri_find(g, "fc.weight"), "head.weight");
+    assert_ptr_equal(tri_find(g, "head.weight"), tri_find(g, "fc.weight"));
+    assert_int_equal(tri_param_count(g), 2);
+    tri_run *run = trained(g);
+    assert_true(tri_step(run));
+    assert_int_equal(tri_read(run, "fc.weight", w, sizeof w), TRI_OK);
+    assert_int_equal(tri_read(run, "head.weight", again, sizeof again), TRI_OK);
+    assert_memory_equal(w, again, sizeof w);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* ---- the textual form ---- */
+
+static tri_graph *parse(const char *text) { return tri_graph_parse(text, strlen(text), "net.tri"); }
+
+static void assert_round_trip(const tri_graph *g) {
+    char *once = tri_graph_print(g);
+    assert_non_null(once);
+    tri_graph *again = parse(once);
+    if (tri_graph_status(again)) fail_msg("%s", tri_message());
+    graph_verify(again);
+    char *twice = tri_graph_print(again);
+    assert_string_equal(once, twice);
+    free(once);
+    free(twice);
+    tri_graph_free(again);
+}
+
+static void test_zoo(void **state) {
+    (void)state;
+    for (int i = 0; model_at(i); i++) {
+        tri_graph *g = tri_model_open(model_at(i)->name, 2);
+        assert_int_equal(tri_graph_status(g), TRI_OK);
+        graph_verify(g);
+        assert_round_trip(g);
+        if (i < 6) { /* the deeper ones say nothing new */
+            tri_minimize(g->loss, (tri_optimizer){.name = "adamw", .clip_norm = 1});
+            assert_int_equal(tri_graph_status(g), TRI_OK);
+            assert_round_trip(g);
+        }
+        tri_graph_free(g);
+    }
+}
+
+/* Settings, ties, conditions, odd names and numbers read back as they were. */
+static void test_round_trip(void **state) {
+    (void)state;
+    struct net n = begin();
+    tri_tensor *w = tri_param(n.g, "w \"\\\n%", TRI_SHAPE(3, 3), (tri_init){.a = 1.0 / 3});
+    tri_tensor *s = tri_state(n.g, "s", TRI_I64, TRI_SCALAR, (tri_init){0});
+    const float numbers[] = {1e-45f, -0.0f, 3.4028235e38f, 0.1f};
+    tri_output(tri_array(n.g, TRI_F32, TRI_SHAPE(2, 2), numbers), "numbers");
+    tri_output(tri_add(n.x, tri_constant(n.g, -1.0 / 7, TRI_F32)), "%d\t");
+    tri_loss(tri_mean(tri_matmul(n.x, w), TRI_ALL));
+    tri_output(n.g->loss, "again");
+    tri_metric(n.g->loss, "metric");
+    tri_assign_if(s, tri_add(s, s), tri_less(s, tri_constant(n.g, 3, TRI_I64)));
+    tri_assign(w, tri_neg(w));
+    tri_freeze(n.g, "*.x[ab]");
+    tri_group_lr(n.g, "*", 0.1);
+    tri_group_decay(n.g, "w*", 1e-300);
+    tri_tie(w, "other");
+    assert_int_equal(tri_graph_status(n.g), TRI_OK);
+    assert_round_trip(n.g);
+    end(&n);
+}
+
+#define TOP "graph {batch=4}\n"
+#define X TOP "%x = input() {name=\"x\", type=f32, shape=[4,3]}\n"
+
+static void test_parse_mistakes(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *told;
+    } rows[] = {
+        {"", "net.tri:1: there is no \"graph {batch=N}\""},
+        {"\n# nothing\n", "there is no \"graph {batch=N}\""},
+        {"grap {batch=4}", "net.tri:1: the first line must be \"graph {batch=N}\""},
+        {"graph {batch=0}", "net.tri:1: batch must be from 1 to"},
+        {"graph {batch=9223372036854775808}", "net.tri:1: \"9223372036854775808\" is not a whole"},
+        {"graph {size=4}", "net.tri:1: \"size\" is neither batch nor lanes"},
+        {"graph {batch=4", "net.tri:1: expected '}' before the end of the line"},
+        {"graph {batch=2, lanes=3}", "net.tri:1: 3 lanes for a batch of 2"},
+        {TOP "what", "net.tri:2: there is no statement \"what\""},
+        {TOP "!", "net.tri:2: expected a statement"},
+        {TOP "%x = inputt()", "net.tri:2: there is no operator inputt"},
+        {X "%y = relu(%z)", "net.tri:3: %z is not defined above"},
+        {X "%y = relu(%x", "net.tri:3: expected ')'"},
+        {X "%y = relu(%x) extra", "net.tri:3: something is left over"},
+        {X "%x = relu(%x)", "net.tri:3: %x is defined twice"},
+        {X "%y, %z = relu(%x)", "net.tri:3: operator relu gives 1 results, not 2"},
+        {X "%y = relu(%x, %x)", "net.tri:3: operator relu takes 1 inputs, not 2"},
+        {X "%y = softmax(%x)", "net.tri:3: operator softmax: attribute axis must be given"},
+        {X "%y = softmax(%x) {axis=2}", "net.tri:3: softmax (softmax f32[4,3]): axis is 2"},
+        {X "%y = softmax(%x) {axis=1, axis=1}", "net.tri:3: attribute axis is given twice"},
+        {X "%y = softmax(%x) {axes=1}", "net.tri:3: operator softmax has no attribute axes"},
+        {X "%y = softmax(%x) {axis=one}", "net.tri:3: \"one\" is not a whole number"},
+        {X "%y = sum(%x) {axes=[2]}", "net.tri:3: sum (sum f32[4,3]): axes: 2"},
+        {X "%y = cast(%x) {to=f31}", "net.tri:3: \"f31\" is not a type"},
+        {X "%y = relu(%x) : f32[4,4]", "net.tri:3: %y is said to be f32[4,4], but is f32[4,3]"},
+        {X "%y = relu(%x) : f32[4,3], f32[1]", "net.tri:3: there are 2 types for 1 results"},
+        {X "%y = reshape(%x) {shape=[1,1,1,1,1,1,1,1,12]}", "net.tri:3: a list has at most 8"},
+        {X "%y = reshape(%x) {shape=[4611686018427387904,4]}", "net.tri:3: reshape"},
+        {X "%y = pad(%x) {before=[0,9223372036854775807], after=[0,1]}", "net.tri:3: pad"},
+        {X "%y = expand(%x) {shape=[1000000,1000000,4,3]}", "net.tri:3: expand"},
+        {X "\n\n%y = input() {name=\"x\", type=f32, shape=[4]}", "net.tri:5: the name \"x\""},
+        {X "%y = param() {name=\"\", shape=[]}", "net.tri:3: the name is empty"},
+        {X "%y = param() {name=\"w, shape=[]}", "net.tri:3: expected '\"'"},
+        {X "%y = param() {name=\"w\", shape=[], init=\"norml(0,1)\"}", "net.tri:3: param"},
+        {X "%y = param() {name=\"w\", shape=[], init=\"normal(,)\"}", "net.tri:3: param"},
+        {X "loss \"loss\" %x", "net.tri:3: the loss must be one floating-point number"},
+        {X "output \"y\" %x\noutput \"y\" %x", "net.tri:4: there are two outputs named \"y\""},
+        {X "output y %x", "net.tri:3: expected a name between double quotes"},
+        {X "assign %x %x", "net.tri:3: tri_assign: the target must be a parameter or a state"},
+        {X "assign %x %x iff %x", "net.tri:3: expected \"if\", found \"iff\""},
+        {X "tie \"y\" %x", "net.tri:3: only parameters can be tied"},
+        {X "lr \"*\" fast", "net.tri:3: \"fast\" is not a number"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tri_graph *g = parse(rows[i].text);
+        assert_non_null(g);
+        if (tri_graph_status(g) != TRI_USAGE) fail_msg("this is taken: %s", rows[i].text);
+        assert_told(rows[i].told);
+        assert_int_equal(strncmp(tri_message(), "net.tri:", 8), 0);
+        tri_graph_free(g);
+    }
+}
+
+/* What may be left out may be left out; comments and blanks count for nothing. */
+static void test_parse(void **state) {
+    (void)state;
+    tri_graph *g = parse("# a comment\n\n graph { batch = 4 , lanes = 2 } # another\r\n"
+                         "\t%x = input() { name = \"x\" , type = f32, shape = [ 4, 3 ] }\n"
+                         "%y=softmax(%x){axis=-1}@\"own\"\noutput\"y\"%y");
+    assert_int_equal(tri_graph_status(g), TRI_OK);
+    tri_tensor *y = tri_find(g, "y");
+    assert_non_null(y);
+    assert_string_equal(tri_name_of(y), "own");
+    assert_int_equal(tri_batch(g), 4);
+    assert_int_equal(g->lanes, 2);
+    assert_int_equal(tri_attr_int(tri_node_of(y), "axis"), -1);
+    assert_round_trip(g);
+    tri_graph_free(g);
+    assert_null(tri_graph_read("/nonexistent/net.tri", 0));
+    assert_told("/nonexistent/net.tri");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_first_wins),
+        cmocka_unit_test(test_null_graph), cmocka_unit_test(test_open),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_unique),
+        cmocka_unit_test(test_find),       cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_decay),      cmocka_unit_test(test_tie),
+        cmocka_unit_test(test_zoo),        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_parse),      cmocka_unit_test(test_parse_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
