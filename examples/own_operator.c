@@ -61,8 +61,8 @@ int main(int argc, char **argv) {
         return TRI_FAILED;
     }
     tri_graph *g = tri_graph_new(o.batch);
-    tri_tensor *x = tri_input(g, "image", TRI_F32, TRI_SHAPE(o.batch, 1, 28, 28));
-    tri_tensor *y = tri_input(g, "label", TRI_I64, TRI_SHAPE(o.batch), .below = 10);
+    tri_tensor *x = tri_input(g, "image", TRI_F32, TRI_SHAPE(tri_batch(g), 1, 28, 28));
+    tri_tensor *y = tri_input(g, "label", TRI_I64, TRI_SHAPE(tri_batch(g)), .below = 10);
     tri_tensor *h = hardswish(tri_dense(tri_flatten(x, 1), "fc1", 128));
     tri_tensor *logits = tri_dense(h, "fc2", 10);
     tri_metric(tri_accuracy(logits, y, 1), "top1");

@@ -103,12 +103,15 @@ int64_t tri_shape_count(const tri_shape *shape); /* elements; INT64_MAX if more 
 /* A graph owns all its tensors and nodes; tri_graph_free, or tri_close of the run that took it,
  * frees them together. The first mistake made in building sticks to the graph and is told, with
  * operator, scope, shapes and place, when the graph is opened; until then every builder returns
- * some tensor, so that model code needs no checks. */
+ * some tensor, so that model code needs no checks.
+ *
+ * A graph is made again for other batches (a last, smaller one of an evaluation): shapes may hold
+ * tri_batch, but numbers that depend on it must not be constants; tri_mean knows its divisor. */
 typedef struct tri_graph tri_graph;
 typedef struct tri_tensor tri_tensor;
 typedef struct tri_node tri_node;
 
-tri_graph *tri_graph_new(int64_t batch);
+tri_graph *tri_graph_new(int64_t batch); /* samples of a step; 0: 64 */
 void tri_graph_free(tri_graph *g);
 int64_t tri_batch(const tri_graph *g);
 tri_status tri_graph_status(const tri_graph *g); /* TRI_OK, or the first mistake (tri_message) */
@@ -477,7 +480,7 @@ void tri_data_free(tri_data *d);
 
 /* What `trireme train` takes, for your own program. Zero means the default everywhere. */
 typedef struct tri_options {
-    int64_t batch;  /* samples of a step, over all workers (64) */
+    int64_t batch;  /* samples of a step, over all workers (those the graph was made for) */
     int64_t lanes;  /* parts of a step, the unit of scheduling; 0: chosen from model and batch */
     int64_t steps;  /* or epochs */
     int64_t epochs; /* (1) */
@@ -534,7 +537,8 @@ tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t by
 tri_status tri_forward(tri_run *run);
 
 /* The mean of every scalar output over a data set, in evaluation mode, with the run's parameters.
- * Every sample counts once. Read the results with tri_result. */
+ * Batches are weighted by their samples, so every sample counts once; where a loss ignores labels,
+ * the places of a batch share the weight of its samples. Read the results with tri_result. */
 tri_status tri_evaluate(tri_run *run, tri_data *data);
 double tri_result(const tri_run *run, const char *name);
 
@@ -608,7 +612,8 @@ typedef void tri_kernel(const tri_call *call);
  *             dimension 0 of everything if `samplewise`.
  * factor_fn   the same, where it depends on the node: writes the string.
  * linear      which sums may be taken after it rather than before: TRI_LINEAR_JOINTLY in all inputs
- *             at once (add), TRI_LINEAR_EACH in any one of them (mul).
+ *             at once (add), TRI_LINEAR_EACH in any one of them (mul). Lanes use the former; the
+ *             latter is for splits inside a lane.
  * examples    inputs to test it with, "f32[2,3]@0.5:2, i64[4]@0:9 {axis=1}"; @low:high is the
  *             range from which values are drawn. At least one.
  * flops       arithmetic of a node, for planning; null: one per output element.

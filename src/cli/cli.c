@@ -37,7 +37,6 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
     struct option_set sets[3] = {{0}};
     int n = 0;
     *out = (struct cli_arguments){.options = tri_options_default()};
-    out->options.batch = 0; /* until cli_graph: a textual graph has one of its own */
     if (c->use) sets[n++] = (struct option_set){options_rows, &out->options};
     if (c->rows) sets[n++] = (struct option_set){c->rows, own};
     tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, &argc, argv);
@@ -46,11 +45,7 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
 }
 
 tri_graph *cli_graph(struct cli_arguments *a) {
-    size_t n = strlen(a->model);
-    bool textual = n > 4 && !strcmp(a->model + n - 4, ".tri");
-    int64_t batch = a->options.batch;
-    if (!batch && !textual) batch = tri_options_default().batch;
-    tri_graph *g = tri_model_open(a->model, batch);
+    tri_graph *g = tri_model_open(a->model, a->options.batch);
     if (g && !tri_graph_status(g)) {
         a->options.batch = tri_batch(g);
         return g;

@@ -246,7 +246,7 @@ void options_describe(const struct option_row *rows, unsigned use, struct text *
 
 /* ---- the public face ---- */
 
-tri_options tri_options_default(void) { return (tri_options){.batch = 64}; }
+tri_options tri_options_default(void) { return (tri_options){0}; }
 
 static char help[8192];
 static pthread_once_t help_once = PTHREAD_ONCE_INIT;

@@ -24,13 +24,15 @@ void tri_here(const char *file, int line) {
 
 /* ---- life ---- */
 
+#define DEFAULT_BATCH 64
+
 tri_graph *tri_graph_new(int64_t batch) {
     tri_graph *g = calloc(1, sizeof *g);
     if (!g) {
         base_no_memory("a graph");
         return NULL;
     }
-    g->batch = batch;
+    g->batch = batch ? batch : DEFAULT_BATCH;
     g->lanes = 1;
     g->poison_node = arena_alloc(&g->arena, sizeof *g->poison_node);
     g->poison = arena_alloc(&g->arena, sizeof *g->poison);
@@ -45,7 +47,7 @@ tri_graph *tri_graph_new(int64_t batch) {
                                  .entry = registry_find("constant"), .name = "nothing"};
     here.file = NULL;
     here.line = 0;
-    if (batch < 1) graph_fail(g, TRI_USAGE, "the batch is %lld; it must be at least 1",
+    if (batch < 0) graph_fail(g, TRI_USAGE, "the batch is %lld; it must be at least 1",
                               (long long)batch);
     return g;
 }
@@ -421,6 +423,9 @@ static void put_named(tri_tensor *t, const char *name, bool metric) {
                       "begin with =", name ? name : "");
     else if (graph_output_find(g, name))
         graph_mistake(g, "there are two outputs named \"%s\"", name);
+    else if (tri_find(g, name) && tri_find(g, name) != t)
+        graph_mistake(g, "an output cannot be named \"%s\": %s has that name", name,
+                      tri_find(g, name)->node->name);
     else
         graph_put_output(g, name, t, metric);
 }

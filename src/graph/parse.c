@@ -7,7 +7,7 @@
  *     %y = matmul(%x, %w) {trans_b=1} : f32[64,1] @ "fc.matmul"
  *     loss "loss" %l         metric "top1" %m       output "logits" %y
  *     assign %w %v if %c     freeze "layer1.*"      lr "fc.*" 0.1
- *     decay "*.bias" 0       tie "other.weight" %w
+ *     decay "*.bias" 0       tie "other.weight" %w  rate 0.1 "cosine"
  *
  * Types after the colon and the name after @ may be left out; types that are there are checked. */
 #include <ctype.h>
@@ -355,6 +355,16 @@ static bool setting(struct parser *s, enum setting_kind kind) {
     return graph_put_setting(s->g, set);
 }
 
+/* What an update was told of the learning rate; 0 and "" for nothing. */
+static bool read_rate(struct parser *s) {
+    const char *schedule;
+    if (!number(s, &s->g->lr)) return false;
+    if (!(s->g->lr >= 0)) return FAIL(s, "a learning rate is at least 0");
+    if (!(schedule = quoted(s, "a schedule, or \"\""))) return false;
+    s->g->schedule = *schedule ? schedule : NULL;
+    return true;
+}
+
 static bool read_freeze(struct parser *s) { return setting(s, SETTING_FREEZE); }
 static bool read_lr(struct parser *s) { return setting(s, SETTING_LR); }
 static bool read_decay(struct parser *s) { return setting(s, SETTING_DECAY); }
@@ -366,13 +376,13 @@ static const struct {
 } statements[] = {
     {"loss", read_loss},     {"metric", read_metric}, {"output", read_output},
     {"assign", read_assign}, {"freeze", read_freeze}, {"lr", read_lr},
-    {"decay", read_decay},   {"tie", read_tie},
+    {"decay", read_decay},   {"tie", read_tie},       {"rate", read_rate},
 };
 
 static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
-                 "decay or tie"))
+                 "decay, tie or rate"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)
         if (!strcmp(statements[i].word, s->word)) return statements[i].read(s);

@@ -81,6 +81,11 @@ char *tri_graph_print(const tri_graph *g) {
     if (g->lanes != 1) text_add(&t, ", lanes=%lld", (long long)g->lanes);
     text_add(&t, "}\n");
     for (size_t i = 0; i < g->n_nodes; i++) print_node(&t, g->node[i]);
+    if (g->lr > 0 || g->schedule) {
+        text_add(&t, "rate %.17g ", g->lr);
+        print_text(&t, g->schedule ? g->schedule : "");
+        text_add(&t, "\n");
+    }
     for (size_t i = 0; i < g->n_settings; i++) print_setting(&t, &g->setting[i]);
     for (size_t i = 0; i < g->n_outputs; i++) {
         const struct graph_output *o = &g->output[i];

@@ -1,10 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/passes.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "plan/rebatch.h"
+
+/* A pattern that names no parameter would be obeyed in silence. */
+static tri_status check_pattern(const tri_graph *g, const struct graph_setting *s) {
+    struct nearest near = {.wanted = s->pattern};
+    for (int i = 0; tri_param_at(g, i); i++) {
+        const char *name = source_name(tri_param_at(g, i)->node);
+        if (!fnmatch(s->pattern, name, 0)) return TRI_OK;
+        nearest_offer(&near, name);
+    }
+    const char *meant = nearest_name(&near);
+    return base_fail(TRI_USAGE, "no parameter's name matches \"%s\", which is to be %s%s%s%s",
+                     s->pattern, s->kind == SETTING_FREEZE ? "frozen" : "given a rate of its own",
+                     meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+}
+
+static tri_status check_patterns(const tri_graph *g) {
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < g->n_settings && !status; i++)
+        if (g->setting[i].kind == SETTING_FREEZE || g->setting[i].kind == SETTING_LR)
+            status = check_pattern(g, &g->setting[i]);
+    return status;
+}
 
 /* The network as it was written: only whether it can run. */
 static tri_status pass_model(struct compilation *c) {
@@ -12,7 +36,7 @@ static tri_status pass_model(struct compilation *c) {
         if (node_is(c->model->node[i], "given"))
             return base_fail(TRI_USAGE, "%s: the network is one phase of a step, which needs what "
                              "the others give; it does not run alone", c->model->node[i]->name);
-    if (c->model->n_outputs || c->model->n_updates) return TRI_OK;
+    if (c->model->n_outputs || c->model->n_updates) return check_patterns(c->model);
     return base_fail(TRI_USAGE, "the network has no result: declare tri_loss, tri_metric or "
                                 "tri_output");
 }

@@ -223,9 +223,9 @@ static void test_null_graph(void **state) {
     tri_freeze(NULL, "*");
     tri_graph_free(NULL);
     assert_int_equal(tri_graph_status(NULL), TRI_FAILED);
-    tri_graph *g = tri_graph_new(0);
+    tri_graph *g = tri_graph_new(-1);
     assert_int_equal(tri_graph_status(g), TRI_USAGE);
-    assert_told("the batch is 0; it must be at least 1");
+    assert_told("the batch is -1; it must be at least 1");
     tri_graph_free(g);
 }
 

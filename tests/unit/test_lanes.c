@@ -160,7 +160,7 @@ static void rows_of_groups_are_gathered(void **state) {
 
 static void dropped(struct net *n) {
     tri_tensor *y = tri_dropout(n->x, 0.4);
-    tri_output(y, "y");
+    tri_output(y, "dropped");
     tri_loss(tri_mean(tri_mul(y, tri_param(n->g, "w", TRI_SHAPE(8), (tri_init){.a = 1})), TRI_ALL));
 }
 
@@ -171,7 +171,7 @@ static void dropout_ignores_lanes(void **state) {
     for (int64_t lanes = 1; lanes <= 5; lanes += 4) {
         tri_run *run = open_net(dropped, 12, (tri_options){.lanes = lanes, .steps = 2});
         while (tri_step(run)) continue;
-        read_all(run, "y", lanes == 1 ? whole : parts, N);
+        read_all(run, "dropped", lanes == 1 ? whole : parts, N);
         assert_int_equal(tri_close(run), TRI_OK);
     }
     int zeros = 0;

@@ -168,7 +168,7 @@ static void test_unknown(void **state) {
     refused("/nowhere/g.tri", TRI_FAILED, "/nowhere/g.tri");
     refused("g.tri:classes=3", TRI_USAGE, "takes no arguments");
     refused("none-of-this.so", TRI_FAILED, "./none-of-this.so");
-    tri_graph *g = tri_model_open("cnn", 0);
+    tri_graph *g = tri_model_open("cnn", -1);
     assert_int_equal(tri_graph_status(g), TRI_USAGE);
     tri_graph_free(g);
 }

@@ -65,7 +65,7 @@ static void all_options(void **state) {
     struct line l;
     tri_options o;
     assert_int_equal(take(&o, &l, "p", false), TRI_OK);
-    assert_int_equal(o.batch, 64);
+    assert_int_equal(o.batch, 0); /* the graph's */
     assert_int_equal(o.steps + o.epochs + o.lanes, 0);
     assert_int_equal(take(&o, &l, "p --data idx:d --steps=7 --batch 32 --lanes 4 --optimizer adam "
                           "--lr 1e-2 --momentum 0.5 --schedule cosine --weight-decay 0 "

@@ -242,6 +242,60 @@ static void groups(void **state) {
     assert_true(fabsf(w[3][0] - (w[0][0] - 0.01f * 0.1f * w[0][1])) < 1e-6f);
 }
 
+static void patterns_must_match(void **state) {
+    (void)state;
+    tri_graph *g = line_with_loss(10);
+    tri_freeze(g, "fc.weigth");
+    tri_options o = {.steps = 1, .source = numbers(70)};
+    assert_null(tri_open(g, &o));
+    assert_non_null(strstr(tri_message(), "do you mean \"fc.weight\""));
+}
+
+static void names_are_of_one_thing(void **state) {
+    (void)state;
+    tri_graph *g = line_with_loss(10);
+    tri_output(tri_find(g, "y"), "fc.bias");
+    assert_int_equal(tri_graph_status(g), TRI_USAGE);
+    assert_non_null(strstr(tri_message(), "fc.bias"));
+    tri_graph_free(g);
+}
+
+/* A graph of a batch of its own keeps it under options that name none. */
+static void batch_is_the_graphs(void **state) {
+    (void)state;
+    tri_options o = tri_options_default();
+    o.source = numbers(70);
+    tri_run *run = tri_open(line_with_loss(14), &o);
+    assert_int_equal(run_batch(run), 14);
+    assert_int_equal(tri_step_total(run), 5);
+    assert_int_equal(tri_close(run), TRI_OK);
+    tri_graph *g = tri_graph_new(0);
+    assert_int_equal(tri_batch(g), 64);
+    tri_graph_free(g);
+}
+
+/* What an update was told of the rate survives the text. */
+static void rate_in_text(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(10);
+    tri_tensor *y, *p = line(g, &y);
+    tri_loss(tri_mse(p, y));
+    tri_minimize(tri_find(g, "loss"), (tri_optimizer){.lr = 0.25, .schedule = "cosine:warmup=2"});
+    char *text = tri_graph_print(g), *again;
+    assert_non_null(text);
+    tri_graph *h = tri_graph_parse(text, strlen(text), "text");
+    again = tri_graph_print(h);
+    assert_string_equal(text, again);
+    tri_options o = {.steps = 4, .source = numbers(70)};
+    tri_run *run = tri_open(h, &o);
+    assert_true(tri_step(run));
+    assert_true(run_lr(run) == 0.125);
+    assert_int_equal(tri_close(run), TRI_OK);
+    tri_graph_free(g);
+    free(text);
+    free(again);
+}
+
 /* A parameter used twice under two names is one: trained, counted, saved once. */
 static void ties(void **state) {
     (void)state;
@@ -476,6 +530,10 @@ int main(void) {
         cmocka_unit_test(overflow_is_skipped),
         cmocka_unit_test(groups),
         cmocka_unit_test(ties),
+        cmocka_unit_test(patterns_must_match),
+        cmocka_unit_test(names_are_of_one_thing),
+        cmocka_unit_test(batch_is_the_graphs),
+        cmocka_unit_test(rate_in_text),
         cmocka_unit_test(schedules),
         cmocka_unit_test(initial_values),
         cmocka_unit_test(order_of_construction_does_not_matter),
