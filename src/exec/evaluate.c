@@ -29,7 +29,7 @@ static tri_status run_batch_at(tri_run *run, struct machine *m, tri_data *data, 
     if (status) return status;
     feed_commit(m);
     run->fault.failed = false;
-    if (!machine_step(m, &run->store, run->options.seed, 0, &run->fault))
+    if (!machine_step(m, run->options.seed, 0, &run->fault))
         return base_fail(TRI_FAILED, "evaluation, samples %lld to %lld: %s", (long long)first,
                          (long long)(first + m->batch - 1), run->fault.text);
     for (int i = 0; i < m->n_outputs; i++)

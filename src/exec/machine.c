@@ -126,19 +126,41 @@ static tri_status make_carried(struct machine *m) {
     return TRI_OK;
 }
 
+/* Lanes take their rows of the batch: those from sample `first` on. */
+static void bind_rows(struct machine *m, struct program *p, int64_t first) {
+    for (int i = 0; i < p->n_input; i++) {
+        const struct run_input *in = &m->input[p->input[i].of];
+        p->value[p->input[i].tensor] = (char *)in->memory + (size_t)first * in->sample_bytes;
+    }
+}
+
 static void bind_sources(struct machine *m, const struct store *store, struct program *p) {
     for (size_t i = 0; i < p->g->n_nodes; i++) {
         const tri_node *n = p->g->node[i];
         if (node_is_stored(n)) {
             program_bind(p, n->out, store_find(store, source_name(n))->memory);
-        } else if (node_is(n, "input")) {
-            program_bind(p, n->out, machine_input(m, source_name(n))->memory);
         } else if (node_is(n, "scalar")) {
             for (int k = 0; k < m->n_scalars; k++)
                 if (!strcmp(m->scalar[k].name, source_name(n)))
                     program_bind(p, n->out, m->scalar[k].memory);
         }
     }
+    for (size_t i = 0, k = 0; i < p->g->n_nodes; i++)
+        if (node_is(p->g->node[i], "input"))
+            p->input[k++].of = (int)(machine_input(m, source_name(p->g->node[i])) - m->input);
+    bind_rows(m, p, 0);
+}
+
+static tri_status make_updates(struct machine *m, const struct store *store) {
+    const tri_graph *g = m->compilation.step;
+    m->update = calloc(g->n_updates + 1, sizeof *m->update);
+    if (!m->update) return base_no_memory("updates");
+    for (size_t i = 0; i < g->n_updates; i++)
+        m->update[m->n_updates++] = (struct run_update){
+            .target = store_find(store, source_name(g->update[i].target->node)),
+            .value = g->update[i].value->id,
+            .condition = g->update[i].condition ? g->update[i].condition->id : -1};
+    return TRI_OK;
 }
 
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev *dev,
@@ -155,6 +177,7 @@ tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev
     if (!status) status = make_scalars(m);
     if (!status) status = make_outputs(m);
     if (!status) status = make_carried(m);
+    if (!status) status = make_updates(m, store);
     for (int i = 0; program_at(m, i) && !status; i++)
         if (program_at(m, i)->g) bind_sources(m, store, program_at(m, i));
     if (status) machine_free(m);
@@ -181,20 +204,12 @@ void machine_free(struct machine *m) {
     free(m->input);
     free(m->output);
     free(m->scalar);
+    free(m->update);
     passes_free(&m->compilation);
     *m = (struct machine){0};
 }
 
 /* ---- one step ---- */
-
-static void bind_rows(struct machine *m, struct program *p, int64_t first) {
-    for (size_t i = 0; i < p->g->n_nodes; i++) {
-        const tri_node *n = p->g->node[i];
-        if (!node_is(n, "input")) continue;
-        const struct run_input *in = machine_input(m, source_name(n));
-        program_bind(p, n->out, (char *)in->memory + (size_t)first * in->sample_bytes);
-    }
-}
 
 /* What a lane gives of outputs that are split over the samples goes behind what the lanes before
  * it gave: rows of samples, or of groups of them. */
@@ -235,20 +250,18 @@ static bool run_lanes_of(struct machine *m, int k, struct program *sizes,
     return true;
 }
 
-static void apply_updates(struct machine *m, const struct store *store) {
-    const tri_graph *g = m->compilation.step;
-    for (size_t i = 0; i < g->n_updates; i++) {
-        const struct graph_update *u = &g->update[i];
-        const struct stored *e = store_find(store, source_name(u->target->node));
+static void apply_updates(struct machine *m) {
+    for (int i = 0; i < m->n_updates; i++) {
+        const struct run_update *u = &m->update[i];
         bool go = true;
-        if (u->condition) m->dev->copy_out(&go, m->step.value[u->condition->id], sizeof go);
-        const void *value = m->step.value[u->value->id];
-        if (go && value != e->memory) m->dev->copy(e->memory, value, base_spec_bytes(&e->spec));
+        if (u->condition >= 0) m->dev->copy_out(&go, m->step.value[u->condition], sizeof go);
+        if (go)
+            m->dev->copy(u->target->memory, m->step.value[u->value],
+                         base_spec_bytes(&u->target->spec));
     }
 }
 
-bool machine_step(struct machine *m, const struct store *store, uint64_t seed, int64_t number,
-                  struct tri_fault *fault) {
+bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_fault *fault) {
     struct program_step step = {.seed = seed, .step = number, .fault = fault};
     const struct compilation *c = &m->compilation;
     for (int i = 0; i < m->n_scalars; i++)
@@ -259,7 +272,7 @@ bool machine_step(struct machine *m, const struct store *store, uint64_t seed, i
     if (!program_run(&m->step, &step)) return false;
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].tensor) m->output[i].memory = m->step.value[m->output[i].tensor->id];
-    apply_updates(m, store);
+    apply_updates(m);
     return true;
 }
 

@@ -91,6 +91,26 @@ static tri_status plan(struct program *p, bool outside_outputs) {
                                                          : base_no_memory("a memory plan");
 }
 
+static tri_status find_ports(struct program *p) {
+    p->given = calloc(2 * p->g->n_nodes + p->g->n_outputs + 1, sizeof *p->given);
+    if (!p->given) return base_no_memory("a program");
+    p->input = p->given + p->g->n_nodes;
+    p->result = p->input + p->g->n_nodes;
+    for (size_t i = 0; i < p->g->n_nodes; i++) {
+        const tri_node *n = p->g->node[i];
+        if (node_is(n, "given"))
+            p->given[p->n_given++] =
+                (struct program_port){n->out->id, (int)tri_attr_int(n, "of")};
+        else if (node_is(n, "input"))
+            p->input[p->n_input++] = (struct program_port){n->out->id, -1};
+    }
+    for (size_t i = 0; i < p->g->n_outputs; i++)
+        if (p->g->output[i].name[0] == '=')
+            p->result[p->n_result++] = (struct program_port){p->g->output[i].tensor->id,
+                                                             atoi(p->g->output[i].name + 1)};
+    return TRI_OK;
+}
+
 tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_outputs,
                         struct program *p) {
     *p = (struct program){.g = g, .dev = dev};
@@ -100,6 +120,7 @@ tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_
         p->offset && p->value ? plan(p, outside_outputs) : base_no_memory("a program");
     if (!status) status = place_literals(p);
     if (!status) status = make_items(p);
+    if (!status) status = find_ports(p);
     if (status) program_free(p);
     return status;
 }
@@ -136,6 +157,7 @@ void program_free(struct program *p) {
     if (p->constants) p->dev->release(p->constants, p->constant_bytes);
     free(p->item);
     free(p->pointers);
+    free(p->given);
     free(p->offset);
     free(p->value);
     *p = (struct program){0};

@@ -14,6 +14,12 @@ struct program_item {
     void **out;
 };
 
+/* A tensor that is bound anew in every step: found once, so that a step compares no names. */
+struct program_port {
+    int tensor; /* its number in the program's graph */
+    int of;     /* given, result "=N": the number in the whole graph; input: the machine's */
+};
+
 struct program {
     const tri_graph *g; /* not owned */
     const struct dev *dev;
@@ -25,6 +31,8 @@ struct program {
     void *constants;    /* values of constants and arrays */
     size_t constant_bytes;
     void *pointers; /* of all items, one block */
+    struct program_port *given, *result, *input; /* one block */
+    int n_given, n_result, n_input;
 };
 
 /* What one run of a program is about. */

@@ -157,7 +157,7 @@ void tri_set_scalar(tri_run *run, const char *name, double value) {
 static tri_status run_machine(tri_run *run) {
     int64_t number = run->done + 1;
     run->fault.failed = false;
-    if (machine_step(&run->machine, &run->store, run->options.seed, number, &run->fault))
+    if (machine_step(&run->machine, run->options.seed, number, &run->fault))
         return TRI_OK;
     return base_fail(TRI_FAILED, "step %lld: %s", (long long)number, run->fault.text);
 }

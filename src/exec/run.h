@@ -39,6 +39,12 @@ struct run_scalar {
     void *memory;
 };
 
+/* Tensors are told by their numbers in the step's graph. */
+struct run_update {
+    const struct stored *target;
+    int value, condition; /* condition -1: none */
+};
+
 /* A set of programs over one store: the training step, or one batch size of an evaluation. */
 struct machine {
     const struct dev *dev;
@@ -59,6 +65,8 @@ struct machine {
     struct run_scalar *scalar;
     int n_scalars;
     void *scalars;
+    struct run_update *update;
+    int n_updates;
 };
 
 struct evaluation; /* see evaluate.c */
@@ -90,9 +98,8 @@ tri_status run_fail(tri_run *run, tri_status status);
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev *dev,
                         struct store *store, struct machine *m);
 void machine_free(struct machine *m);
-/* One step on what lies in the inputs; false: see the fault. updates: apply them. */
-bool machine_step(struct machine *m, const struct store *store, uint64_t seed, int64_t step,
-                  struct tri_fault *fault);
+/* One step on what lies in the inputs; false: see the fault. */
+bool machine_step(struct machine *m, uint64_t seed, int64_t step, struct tri_fault *fault);
 struct run_output *machine_output(const struct machine *m, const char *name);
 struct run_input *machine_input(const struct machine *m, const char *name);
 double machine_value(const struct machine *m, const struct run_output *o);

@@ -6,29 +6,32 @@
 
 #include "plan/memory.h"
 
-static void list_roots(struct tree *t) {
+static bool place_roots(struct tree *t) {
+    const struct program *p = &t->merge;
+    for (int i = 0; i < p->n_result; i++)
+        if (p->result[i].of >= t->n_offsets) t->n_offsets = p->result[i].of + 1;
+    t->offset = malloc(((size_t)t->n_offsets + 1) * sizeof *t->offset);
+    if (!t->offset) return false;
+    for (int i = 0; i < t->n_offsets; i++) t->offset[i] = TREE_NONE;
     t->slot_bytes = MEMORY_ALIGN; /* so that slots differ even if there are no roots */
-    for (size_t i = 0; i < t->g->n_outputs; i++) {
-        const struct graph_output *o = &t->g->output[i];
-        size_t bytes = base_spec_bytes(&o->tensor->spec);
-        t->id[t->n_roots] = atoi(o->name + 1);
-        t->offset[t->n_roots++] = t->slot_bytes;
+    for (int i = 0; i < p->n_result; i++) {
+        size_t bytes = base_spec_bytes(&t->g->output[i].tensor->spec);
+        t->offset[p->result[i].of] = t->slot_bytes;
         t->slot_bytes += (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
     }
+    return true;
 }
 
 tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, struct tree *t) {
     *t = (struct tree){.g = merge};
-    t->id = calloc(merge->n_outputs + 1, sizeof *t->id);
-    t->offset = calloc(merge->n_outputs + 1, sizeof *t->offset);
     /* One partial a level, the lane's own, and the sum being made. */
     t->n_slots = 3;
     for (int64_t v = lanes; v > 1; v /= 2) t->n_slots++;
     t->used = calloc((size_t)t->n_slots, sizeof *t->used);
-    tri_status status = t->id && t->offset && t->used ? program_make(merge, dev, true, &t->merge)
-                                                      : base_no_memory("the tree");
+    tri_status status =
+        t->used ? program_make(merge, dev, true, &t->merge) : base_no_memory("the tree");
+    if (!status && !place_roots(t)) status = base_no_memory("the tree");
     if (!status) {
-        list_roots(t);
         t->slots = dev->allocate(t->slot_bytes * (size_t)t->n_slots);
         if (!t->slots)
             status = base_fail(TRI_FAILED, "out of memory for %zu bytes of partial sums",
@@ -41,7 +44,6 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
 void tree_free(struct tree *t) {
     if (t->slots) t->merge.dev->release(t->slots, t->slot_bytes * (size_t)t->n_slots);
     program_free(&t->merge);
-    free(t->id);
     free(t->offset);
     free(t->used);
     *t = (struct tree){0};
@@ -64,37 +66,32 @@ static void drop(struct tree *t, const char *slot) {
     t->used[(size_t)(slot - t->slots) / t->slot_bytes] = false;
 }
 
-static char *root(const struct tree *t, char *slot, int id) {
-    for (int i = 0; i < t->n_roots; i++)
-        if (t->id[i] == id) return slot + t->offset[i];
-    return NULL;
+/* Null: no root of this tree. */
+static char *root(const struct tree *t, char *slot, int of) {
+    return of < t->n_offsets && t->offset[of] != TREE_NONE ? slot + t->offset[of] : NULL;
 }
 
 void tree_bind_outputs(const struct tree *t, struct program *p, char *slot) {
-    for (size_t i = 0; i < p->g->n_outputs; i++)
-        if (p->g->output[i].name[0] == '=') {
-            char *at = root(t, slot, atoi(p->g->output[i].name + 1));
-            if (at) program_bind(p, p->g->output[i].tensor, at);
-        }
+    for (int i = 0; i < p->n_result; i++) {
+        char *at = root(t, slot, p->result[i].of);
+        if (at) p->value[p->result[i].tensor] = at;
+    }
 }
 
 void tree_bind_givens(const struct tree *t, struct program *p, char *slot) {
-    for (size_t i = 0; i < p->g->n_nodes; i++)
-        if (node_is(p->g->node[i], "given")) {
-            char *at = root(t, slot, (int)tri_attr_int(p->g->node[i], "of"));
-            if (at) program_bind(p, p->g->node[i]->out, at);
-        }
+    for (int i = 0; i < p->n_given; i++) {
+        char *at = root(t, slot, p->given[i].of);
+        if (at) p->value[p->given[i].tensor] = at;
+    }
 }
 
 /* Sums the two topmost. */
 static bool merge_top(struct tree *t, const struct program_step *step) {
     char *left = t->stack[t->depth - 2].slot, *right = t->stack[t->depth - 1].slot;
     char *sum = tree_slot(t);
-    for (size_t i = 0; i < t->g->n_nodes; i++) {
-        const tri_node *n = t->g->node[i];
-        if (!node_is(n, "given")) continue;
-        int of = (int)tri_attr_int(n, "of");
-        program_bind(&t->merge, n->out, root(t, of % 2 ? right : left, of / 2));
+    for (int i = 0; i < t->merge.n_given; i++) {
+        int of = t->merge.given[i].of;
+        t->merge.value[t->merge.given[i].tensor] = root(t, of % 2 ? right : left, of / 2);
     }
     tree_bind_outputs(t, &t->merge, sum);
     bool ok = program_run(&t->merge, step);

@@ -9,13 +9,13 @@
 #include "exec/program.h"
 
 #define TREE_DEPTH 32
+#define TREE_NONE SIZE_MAX
 
 struct tree {
     struct program merge; /* left given 2N, right 2N + 1, sum "=N" */
     const tri_graph *g;
-    int *id;              /* the roots: numbers in the graph of the whole batch */
-    size_t *offset;       /* of each root within a slot */
-    int n_roots;
+    size_t *offset;       /* within a slot, by number in the whole graph; TREE_NONE: no root */
+    int n_offsets;
     size_t slot_bytes;
     char *slots;
     int n_slots;
