@@ -204,3 +204,22 @@ int64_t factors_rows(const tri_node *n) {
     factors_free(&f);
     return rows;
 }
+
+bool factors_rebatch(const tri_node *n, struct layout out, int64_t batch, tri_graph *to,
+                     tri_attr *attrs) {
+    const struct op_entry *e = n->entry;
+    int64_t from = n->graph->batch;
+    memcpy(attrs, n->attr, sizeof *attrs * (size_t)e->n_attrs);
+    for (int i = 0; i < e->n_attrs && out.kind == SPLIT && batch != from; i++) {
+        if (e->attr[i].kind != ATTR_SHAPE) continue;
+        int64_t *d = &attrs[i].list.dim[out.dim];
+        if (*d % from) {
+            graph_fail(to, TRI_USAGE, "%s: dimension %d of its shape, %lld, is not a multiple of "
+                       "the batch %lld: it cannot be made for %lld samples", n->name, out.dim,
+                       (long long)*d, (long long)from, (long long)batch);
+            return false;
+        }
+        *d = *d / from * batch;
+    }
+    return true;
+}

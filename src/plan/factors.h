@@ -45,6 +45,11 @@ extern const char FACTORS_NO_MEMORY[];
 const char *factors_carry(const tri_node *n, const struct layout *in, struct layout *out,
                           bool lenient);
 
+/* Copies the node's attributes; a shape whose output is split over the samples is made for `batch` of
+ * them instead of its graph's. False: it cannot be, which sticks to `to`. */
+bool factors_rebatch(const tri_node *n, struct layout out, int64_t batch, tri_graph *to,
+                     tri_attr *attrs);
+
 /* Length of the output without the dimensions that input 1 has: the rows of a matmul. */
 int64_t factors_rows(const tri_node *n);
 

@@ -252,20 +252,9 @@ static bool source_fits(const struct builder *b, const tri_node *n) {
 /* The row's divisor, frozen, and shapes that carry the batch, cut down to the lane's samples. */
 static bool lane_attrs(const struct builder *b, const tri_node *n, tri_attr *attrs) {
     const struct op_entry *e = n->entry;
-    memcpy(attrs, n->attr, sizeof *attrs * (size_t)e->n_attrs);
-    struct layout l = layout_of(b->c, &n->out[0]);
-    for (int i = 0; i < e->n_attrs; i++) {
+    if (!factors_rebatch(n, layout_of(b->c, &n->out[0]), b->samples, b->g, attrs)) return false;
+    for (int i = 0; i < e->n_attrs; i++)
         if (e->op->count && !strcmp(e->attr[i].name, "count")) attrs[i].i = e->op->count(n);
-        if (e->attr[i].kind != ATTR_SHAPE || l.kind != SPLIT || b->samples == b->c->whole->batch)
-            continue;
-        int64_t *d = &attrs[i].list.dim[l.dim];
-        if (*d % b->c->whole->batch) {
-            graph_fail(b->g, TRI_USAGE, "%s: dimension %d of its shape, %lld, is not a multiple of "
-                       "the batch", n->name, l.dim, (long long)*d);
-            return false;
-        }
-        *d = *d / b->c->whole->batch * b->samples;
-    }
     return true;
 }
 

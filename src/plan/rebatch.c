@@ -49,20 +49,9 @@ struct copier {
 
 static bool copy_attrs(const struct copier *c, const tri_node *n, tri_attr *attrs) {
     const struct op_entry *e = n->entry;
-    struct layout l = c->layout[n->out[0].id];
-    memcpy(attrs, n->attr, sizeof *attrs * (size_t)e->n_attrs);
-    for (int i = 0; i < e->n_attrs; i++) {
+    if (!factors_rebatch(n, c->layout[n->out[0].id], c->to->batch, c->to, attrs)) return false;
+    for (int i = 0; i < e->n_attrs; i++)
         if (c->evaluation && !strcmp(e->attr[i].name, "training")) attrs[i].i = 0;
-        if (e->attr[i].kind != ATTR_SHAPE || l.kind != SPLIT) continue;
-        int64_t *d = &attrs[i].list.dim[l.dim];
-        if (*d % c->from->batch) {
-            graph_fail(c->to, TRI_USAGE, "%s: dimension %d of its shape, %lld, is not a multiple "
-                       "of the batch %lld: it cannot be made for another batch", n->name, l.dim,
-                       (long long)*d, (long long)c->from->batch);
-            return false;
-        }
-        *d = *d / c->from->batch * c->to->batch;
-    }
     return true;
 }
 
