@@ -75,7 +75,7 @@ tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t by
 static bool hash_entry(const tri_run *run, struct sha256 *h, const struct stored *e) {
     size_t bytes = base_spec_bytes(&e->spec);
     void *host = malloc(bytes ? bytes : 1);
-    if (!host) return false;
+    if (!host) return !base_no_memory("a hash");
     store_read(&run->store, e, host);
     sha256_add(h, host, bytes);
     free(host);
@@ -141,21 +141,21 @@ static bool known_to_file(const struct safetensors *file, const tri_run *run, co
     return false;
 }
 
-/* Everything that does not fit, in one message of lines; false if there is anything. */
+/* Everything that does not fit, in one message; false if there is anything. */
 static bool check_fit(const struct safetensors *file, const tri_run *run, struct text *wrong) {
     char a[SPEC_TEXT], b[SPEC_TEXT];
     for (size_t i = 0; i < run->store.n; i++)
         if (in_file(&run->store.entry[i]) && !known_to_file(file, run, run->store.entry[i].name))
-            text_add(wrong, "\n  missing: %s %s", run->store.entry[i].name,
+            text_add(wrong, "; missing: %s %s", run->store.entry[i].name,
                      base_spec_text(&run->store.entry[i].spec, a));
     for (size_t i = 0; i < file->n; i++) {
         const struct safetensors_entry *t = &file->entry[i];
         const struct stored *e = stored(run, t->name);
         if (!e)
-            text_add(wrong, "\n  unexpected: %s %s", t->name, base_spec_text(&t->spec, a));
+            text_add(wrong, "; unexpected: %s %s", t->name, base_spec_text(&t->spec, a));
         else if (!base_shape_equal(&e->spec.shape, &t->spec.shape) ||
                  type_is_float(e->spec.type) != type_is_float(t->spec.type))
-            text_add(wrong, "\n  of another shape or type: %s is %s, the network has %s", t->name,
+            text_add(wrong, "; of another shape or type: %s is %s, the network has %s", t->name,
                      base_spec_text(&t->spec, a), base_spec_text(&e->spec, b));
     }
     return !wrong->size && !wrong->failed;
@@ -178,8 +178,8 @@ tri_status tri_load(tri_run *run, const char *path) {
     tri_status status = safetensors_open(path, &file);
     if (status) return status;
     if (!check_fit(file, run, &wrong))
-        status = base_fail(TRI_FAILED, "%s does not fit the network:%s", path,
-                           wrong.data ? wrong.data : " out of memory");
+        status = base_fail(TRI_FAILED, "%s does not fit the network%s", path,
+                           wrong.data ? wrong.data : ": out of memory");
     for (size_t i = 0; i < file->n && !status; i++) status = load_entry(run, &file->entry[i]);
     text_free(&wrong);
     safetensors_close(file);

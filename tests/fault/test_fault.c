@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every call that can fail does so once: allocations, files, other libraries. What was under way
+ * then says that it failed and why, or does without and comes to the same result; and it leaves
+ * nothing behind. Long scenarios are sampled, unless FAULT_ALL is set. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "data/data.h"
+#include "fault/wrap.h"
+#include "io/safetensors.h"
+#include "plan/passes.h"
+
+#define MOST_RUNS 300
+
+/* What a scenario found wrong besides. It must not leave by itself: its output leads nowhere. */
+static const char *broken;
+
+/* True: it succeeded, and *result stands for what it came to. False: it failed, and told so. */
+typedef bool scenario(uint64_t *result);
+
+static char directory[] = "/tmp/trireme-fault-XXXXXX";
+
+static const char *in_directory(const char *name) {
+    static char path[4][128];
+    static int next;
+    char *p = path[next++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", directory, name);
+    return p;
+}
+
+static bool add(uint64_t *result, const void *data, size_t bytes) {
+    *result = base_hash(data, bytes, *result);
+    return true;
+}
+
+static bool add_text(uint64_t *result, const char *text) { return add(result, text, strlen(text)); }
+
+/* ---- graphs ---- */
+
+static tri_graph *fine(tri_graph *g) {
+    if (!tri_graph_status(g)) return g;
+    tri_graph_free(g);
+    return NULL;
+}
+
+static bool printed(tri_graph *g, uint64_t *result) {
+    char *text = g ? tri_graph_print(g) : NULL;
+    bool ok = text && add_text(result, text);
+    free(text);
+    tri_graph_free(g);
+    return ok;
+}
+
+static bool build_and_parse(uint64_t *result) {
+    tri_graph *g = fine(tri_model_open("lenet5:classes=4", 2));
+    char *text = g ? tri_graph_print(g) : NULL;
+    tri_graph_free(g);
+    g = text ? fine(tri_graph_parse(text, strlen(text), "text")) : NULL;
+    free(text);
+    return printed(g, result);
+}
+
+/* All that a user's code may call. */
+static bool build_by_hand(uint64_t *result) {
+    tri_graph *g = tri_graph_new(4);
+    tri_push(g, "block%d", 1);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(4, 3, 8, 8));
+    tri_tensor *h = tri_gn(tri_ln(tri_bn(tri_conv(x, "c", 4, 3), "bn"), "ln"), "gn", 2);
+    tri_tensor *table = tri_array(g, TRI_F32, TRI_SHAPE(2, 2), ((float[]){1, 2, 3, 4}));
+    tri_tensor *parts[3], *top, *where;
+    tri_split(x, 3, 1, parts);
+    tri_top_k(tri_concat(parts, 3, -1), 2, &top, &where);
+    tri_pop(g);
+    tri_tensor *y = tri_dropout(tri_dense(tri_flatten(h, 1), "fc", 5), 0.5);
+    tri_metric(tri_mean(tri_embed(where, "e", 24, 3), TRI_ALL), "m");
+    tri_output(tri_matmul(table, table), "o");
+    tri_freeze(g, "*.bias");
+    tri_group_lr(g, "fc.*", 0.1);
+    tri_group_decay(g, "*", 0);
+    tri_tie(tri_find(g, "fc.weight"), "tied");
+    tri_assign(tri_state(g, "s", TRI_F32, TRI_SCALAR, (tri_init){0}), tri_scalar(g, "step"));
+    tri_loss(tri_mean(tri_softmax(y, -1), TRI_ALL));
+    return printed(fine(g), result);
+}
+
+static bool differentiate(uint64_t *result) {
+    tri_graph *g = tri_model_open("mlp:hidden=3,size=4", 4);
+    tri_tensor *wrt[6], *dx[6], *again[6];
+    int n = tri_param_count(g) < 6 ? tri_param_count(g) : 6;
+    for (int i = 0; i < n; i++) wrt[i] = tri_param_at(g, i);
+    if (n == 6) {
+        tri_tensor *y = tri_mean(tri_mul(tri_find(g, "logits"), tri_find(g, "logits")), TRI_ALL);
+        tri_grad(y, wrt, n, dx);
+        tri_grad(tri_global_norm(dx, n), wrt, n, again);
+        tri_minimize(tri_find(g, "loss"), (tri_optimizer){.name = "adamw", .clip_norm = 1});
+    }
+    return printed(fine(g), result);
+}
+
+static bool dump(uint64_t *result) {
+    bool ok = true;
+    for (int i = 0; i < passes_count() && ok; i++) {
+        tri_options o = {.lanes = 2, .optimizer = {.name = "adam", .clip_norm = 1}};
+        tri_graph *g = fine(tri_model_open("cnn:width=2", 4));
+        char *text = g ? passes_dump(g, &o, passes_name(i)) : NULL;
+        ok = text && add_text(result, text);
+        free(text);
+        tri_graph_free(g);
+    }
+    return ok;
+}
+
+static bool read_textual(uint64_t *result) {
+    return printed(fine(tri_model_open(in_directory("net.tri"), 6)), result);
+}
+
+static bool load_object(uint64_t *result) {
+    char spec[512];
+    snprintf(spec, sizeof spec, "%s:width=4,scale=0.5,name=mine", getenv("TRI_TEST_MODEL"));
+    return printed(fine(tri_model_open(spec, 2)), result);
+}
+
+/* ---- runs ---- */
+
+static bool opened(const char *model, int64_t batch, const tri_options *o, uint64_t *result) {
+    char weights[65], state[65];
+    tri_graph *g = fine(tri_model_open(model, batch));
+    tri_run *run = g ? tri_open(g, o) : NULL;
+    tri_hash(run, weights, state);
+    bool ok = run && *weights && *state && add_text(result, state);
+    if (run && tri_close(run)) ok = false;
+    return ok;
+}
+
+static tri_options quiet(const char *device, int64_t lanes) {
+    return (tri_options){.steps = 2, .lanes = lanes, .device = device, .quiet = true,
+                         .data = "synthetic:size=40",
+                         .optimizer = {.name = "adam", .clip_norm = 1}};
+}
+
+static bool open_lenet(uint64_t *result) {
+    tri_options o = quiet("ref", 3);
+    return opened("lenet5", 8, &o, result);
+}
+
+static bool open_resnet(uint64_t *result) {
+    tri_options o = quiet(NULL, 2);
+    return opened("resnet18:form=small,width=2,classes=4", 4, &o, result);
+}
+
+static bool steps(tri_run *run, uint64_t *result) {
+    while (tri_step(run)) {
+        double loss = tri_value(run, "loss");
+        add(result, &loss, sizeof loss);
+    }
+    return !tri_run_status(run);
+}
+
+static bool evaluated(tri_run *run, uint64_t *result) {
+    const tri_field fields[] = {{"image", TRI_F32, TRI_SHAPE(1, 8, 8)},
+                                {"label", TRI_I64, TRI_SCALAR}};
+    tri_data *data = data_synthetic(fields, (const int64_t[]){0, 4}, 2, 11, 7);
+    bool ok = data && !tri_evaluate(run, data);
+    double loss = tri_result(run, "loss");
+    tri_data_free(data);
+    return ok && add(result, &loss, sizeof loss);
+}
+
+/* Two steps, an evaluation, and what was saved is loaded again. */
+static bool train(const char *device, uint64_t *result) {
+    char weights[65], state[65], again[65];
+    const char *file = in_directory("trained.safetensors");
+    tri_options o = quiet(device, 3);
+    o.out = in_directory("out/deep");
+    tri_graph *g = fine(tri_model_open("cnn:width=2,size=8,classes=4", 8));
+    tri_run *run = g ? tri_open(g, &o) : NULL;
+    if (!run) return false;
+    bool ok = steps(run, result) && evaluated(run, result);
+    tri_hash(run, weights, state);
+    ok = ok && *weights && *state && !tri_save(run, file) && !tri_load(run, file);
+    tri_hash(run, again, state);
+    ok = ok && *again && *state && add_text(result, weights) && add_text(result, state);
+    if (ok && strcmp(weights, again)) broken = "what was saved is not what was loaded";
+    return !tri_close(run) && ok;
+}
+
+static bool train_ref(uint64_t *result) { return train("ref", result); }
+static bool train_default(uint64_t *result) { return train(NULL, result); }
+
+static bool forward(uint64_t *result) {
+    float image[2 * 64], logits[2 * 4];
+    for (int i = 0; i < 128; i++) image[i] = (float)i / 64;
+    tri_options o = {.forward = true, .quiet = true};
+    tri_graph *g = fine(tri_model_open("mlp:hidden=3,size=8,classes=4", 2));
+    tri_run *run = g ? tri_open(g, &o) : NULL;
+    bool ok = run && !tri_feed(run, "image", image, sizeof image) && !tri_forward(run) &&
+              !tri_read(run, "logits", logits, sizeof logits) &&
+              add(result, logits, sizeof logits);
+    if (run && tri_close(run)) ok = false;
+    return ok;
+}
+
+/* The loop with progress, metrics and files, as the program has it. */
+static bool loop(uint64_t *result) {
+    tri_options o = quiet(NULL, 2);
+    o.quiet = false;
+    o.out = in_directory("loop");
+    o.save = in_directory("loop.safetensors");
+    tri_graph *g = fine(tri_model_open("linear", 8));
+    if (!g || tri_train(g, &o, NULL)) return false;
+    struct safetensors *file;
+    if (safetensors_open(o.save, &file)) return false;
+    for (size_t i = 0; i < file->n; i++)
+        add(result, file->entry[i].data, base_spec_bytes(&file->entry[i].spec));
+    safetensors_close(file);
+    return true;
+}
+
+static bool check_operator(uint64_t *result) {
+    (void)result;
+    return !tri_op_check(tri_op_find("softmax"), NULL);
+}
+
+/* ---- files and data ---- */
+
+/* The file is the old one or the new one, whatever fails. */
+static bool replace_file(uint64_t *result) {
+    static const float old[] = {1, 2, 3}, new[] = {4, 5, 6};
+    const char *path = in_directory("replaced.safetensors");
+    struct safetensors_entry e = {"w", {TRI_F32, TRI_SHAPE(3)}, old};
+    const struct safetensors_pair about = {"about", "nothing"};
+    if (safetensors_write(path, &e, 1, &about, 1)) return false;
+    e.data = new;
+    bool written = !safetensors_write(path, &e, 1, &about, 1);
+    char message[512];
+    snprintf(message, sizeof message, "%s", tri_message());
+    struct safetensors *file;
+    if (safetensors_open(path, &file)) {
+        if (!written) broken = "the file is neither the old one nor the new one";
+        return false; /* one call fails, not two */
+    }
+    const void *data = safetensors_find(file, "w")->data;
+    if (memcmp(data, new, sizeof new) && (written || memcmp(data, old, sizeof old)))
+        broken = "the file holds something else";
+    add_text(result, safetensors_metadata(file, "about"));
+    add(result, data, sizeof old);
+    safetensors_close(file);
+    if (!written) base_fail(TRI_FAILED, "%s", message);
+    return written;
+}
+
+static bool first_sample(tri_data *d, uint64_t *result) {
+    float image[4] = {0};
+    int64_t label = -1;
+    bool ok = d && !tri_data_get(d, 0, 0, 0, (void *const[]){image, &label});
+    add(result, image, sizeof image);
+    add(result, &label, sizeof label);
+    tri_data_free(d);
+    return ok;
+}
+
+static bool open_idx(uint64_t *result) {
+    char spec[160];
+    snprintf(spec, sizeof spec, "idx:%s,mean=0.5,std=0.25", in_directory("plain"));
+    return first_sample(tri_data_open(spec, NULL, 1), result);
+}
+
+static bool open_idx_gz(uint64_t *result) {
+    char spec[160];
+    snprintf(spec, sizeof spec, "idx:%s,split=test", in_directory("packed"));
+    return first_sample(tri_data_open(spec, NULL, 1), result);
+}
+
+static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    (void)user, (void)epoch, (void)seed;
+    for (int i = 0; i < 4; i++) ((float *)out[0])[i] = (float)index;
+    *(int64_t *)out[1] = index;
+    return 0;
+}
+
+static bool own_data(uint64_t *result) {
+    const tri_field fields[] = {{"x", TRI_F32, TRI_SHAPE(4)}, {"y", TRI_I64, TRI_SCALAR}};
+    return first_sample(tri_data_new("own", 3, fields, 2, fill, NULL, true), result);
+}
+
+/* ---- each call of a scenario ---- */
+
+static bool told(void) { return tri_message()[0] && !strchr(tri_message(), '\n'); }
+
+/* Standard output and error lead nowhere while a scenario runs. */
+static bool run_silently(scenario *s, long k, long *calls, uint64_t *result) {
+    int kept[2] = {dup(1), dup(2)}, null = open("/dev/null", O_WRONLY);
+    assert_true(kept[0] >= 0 && kept[1] >= 0 && null >= 0);
+    fflush(NULL);
+    dup2(null, 1);
+    dup2(null, 2);
+    base_fail(TRI_OK, "%s", "");
+    *result = 0;
+    broken = NULL;
+    wrap_arm(k);
+    bool ok = s(result);
+    *calls = wrap_disarm();
+    fflush(NULL);
+    clearerr(stdout);
+    dup2(kept[0], 1);
+    dup2(kept[1], 2);
+    close(kept[0]);
+    close(kept[1]);
+    close(null);
+    return ok;
+}
+
+static void each_call_fails(void **state) {
+    scenario *s = *(scenario **)*state;
+    uint64_t right, result;
+    long calls, ignored;
+    bool ok = run_silently(s, 0, &calls, &right); /* what is made once in a process is made here */
+    if (!ok) fail_msg("without a failure: %s", tri_message());
+    assert_true(run_silently(s, 0, &calls, &result));
+    assert_true(calls > 0 && result == right);
+    long stride = getenv("FAULT_ALL") || calls < MOST_RUNS ? 1 : calls / MOST_RUNS + 1;
+    long failed = 0;
+    for (long k = 1; k <= calls; k += stride) {
+        ok = run_silently(s, k, &ignored, &result);
+        struct wrap_held left = wrap_held();
+        const char *name = wrap_failed() ? wrap_failed() : "nothing";
+        if (broken) fail_msg("call %ld of %ld, %s: %s", k, calls, name, broken);
+        failed += !ok;
+        if (left.memory || left.files || left.objects)
+            fail_msg("call %ld of %ld, %s: %ld allocations, %ld files, %ld objects are left", k,
+                     calls, name, left.memory, left.files, left.objects);
+        if (!ok && !told()) fail_msg("call %ld of %ld, %s: it does not say why", k, calls, name);
+        if (!ok && base_last() != TRI_FAILED) /* it is no mistake of the user's */
+            fail_msg("call %ld of %ld, %s: exit code %d: %s", k, calls, name, (int)base_last(),
+                     tri_message());
+        if (ok && result != right)
+            fail_msg("call %ld of %ld, %s: another result", k, calls, name);
+    }
+    assert_true(failed > 0);
+}
+
+/* ---- set-up ---- */
+
+static void write_idx(const char *name, bool gz, const char *data, size_t bytes) {
+    gzFile f = gzopen(in_directory(name), gz ? "wb" : "wbT");
+    assert_non_null(f);
+    assert_int_equal(gzwrite(f, data, (unsigned)bytes), bytes);
+    assert_int_equal(gzclose(f), Z_OK);
+}
+
+/* Two images of 2 x 2 and their labels. */
+static const char images[] = "\0\0\010\003\0\0\0\002\0\0\0\002\0\0\0\002abcdefgh";
+static const char labels[] = "\0\0\010\001\0\0\0\002\003\001";
+static const char network[] =
+    "graph {batch=2}\n%x = input() {name=\"x\", type=f32, shape=[2,3]}\n"
+    "%w = param() {name=\"w\", shape=[4,3]}\n%y = matmul(%x, %w) {trans_b=1} : f32[2,4]\n"
+    "%l = mean(%y)\nloss \"loss\" %l\nlr \"w\" 0.5\ntie \"v\" %w\n";
+
+/* jansson's allocations are counted too, for its callers must take a null. */
+static void *counted_malloc(size_t bytes) { return malloc(bytes); }
+static void counted_free(void *p) { free(p); }
+
+static int set_up(void **state) {
+    (void)state;
+    json_set_alloc_funcs(counted_malloc, counted_free);
+    if (!mkdtemp(directory) || mkdir(in_directory("plain"), 0777) ||
+        mkdir(in_directory("packed"), 0777))
+        return -1;
+    write_idx("plain/train-images-idx3-ubyte", false, images, sizeof images - 1);
+    write_idx("plain/train-labels-idx1-ubyte", false, labels, sizeof labels - 1);
+    write_idx("packed/t10k-images-idx3-ubyte.gz", true, images, sizeof images - 1);
+    write_idx("packed/t10k-labels-idx1-ubyte.gz", true, labels, sizeof labels - 1);
+    FILE *f = fopen(in_directory("net.tri"), "w");
+    if (!f) return -1;
+    fputs(network, f);
+    return fclose(f);
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    return system(command);
+}
+
+static struct {
+    const char *name;
+    scenario *run;
+} scenarios[] = {
+    {"build, print and parse", build_and_parse},
+    {"build by hand", build_by_hand},
+    {"differentiate twice", differentiate},
+    {"dump after each pass", dump},
+    {"a textual graph for another batch", read_textual},
+    {"a model from a shared object", load_object},
+    {"open lenet5 with lanes", open_lenet},
+    {"open resnet18 with lanes", open_resnet},
+    {"train on ref, evaluate, save, load", train_ref},
+    {"train on the default device", train_default},
+    {"run forward", forward},
+    {"the whole loop", loop},
+    {"check an operator", check_operator},
+    {"replace a file", replace_file},
+    {"idx files", open_idx},
+    {"packed idx files", open_idx_gz},
+    {"data of one's own", own_data},
+};
+
+int main(int argc, char **argv) {
+    struct CMUnitTest tests[COUNT(scenarios)];
+    size_t n = 0;
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    for (size_t i = 0; i < COUNT(scenarios); i++)
+        if (scenarios[i].run != load_object || getenv("TRI_TEST_MODEL"))
+            tests[n++] = (struct CMUnitTest){.name = scenarios[i].name,
+                                             .test_func = each_call_fails,
+                                             .initial_state = &scenarios[i].run};
+    return _cmocka_run_group_tests("fault", tests, n, set_up, tear_down);
+}
