@@ -65,8 +65,11 @@ static tri_status pass_batch(struct compilation *c) {
                          (long long)o->lanes, (long long)batch, (long long)batch);
     c->lanes = o->forward ? 1 : o->lanes;
     /* A graph read from a dump may say for itself how many groups of statistics there are. */
-    c->whole = graph_rebatch(c->model, batch, c->lanes > 1 ? c->lanes : c->model->lanes,
-                             o->forward);
+    int64_t groups = o->forward ? 1 : c->lanes > 1 ? c->lanes : c->model->lanes;
+    if (groups > batch)
+        return base_fail(TRI_USAGE, "the graph says of itself that it has %lld lanes; a batch of "
+                         "%lld has too few samples", (long long)groups, (long long)batch);
+    c->whole = graph_rebatch(c->model, batch, groups, o->forward);
     if (!c->whole || c->lanes) return c->whole ? TRI_OK : base_last();
     c->lanes = lanes_default(c->whole);
     if (!c->lanes) return base_last();
