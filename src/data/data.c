@@ -224,6 +224,8 @@ static void unknown_kind(const char *spec) {
     for (size_t i = 0; i < COUNT(kinds); i++) text_add(&list, "%s%s", i ? ", " : "", kinds[i].help);
     if (list.failed)
         base_no_memory(spec);
+    else if (*spec == '/' || *spec == '.' || *spec == '~')
+        base_fail(TRI_USAGE, "data '%s': a kind stands before the directory: idx:%s", spec, spec);
     else
         base_fail(TRI_USAGE, "data '%s': unknown kind; known: %s", spec, list.data);
     text_free(&list);

@@ -22,8 +22,8 @@ double tri_value(const tri_run *run, const char *name) {
 
 /* A tied parameter has other names. */
 static const struct stored *stored(const tri_run *run, const char *name) {
-    const struct stored *e = store_find(&run->store, name);
-    for (size_t i = 0; !e && i < run->model->n_settings; i++) {
+    const struct stored *e = name ? store_find(&run->store, name) : NULL;
+    for (size_t i = 0; name && !e && i < run->model->n_settings; i++) {
         const struct graph_setting *s = &run->model->setting[i];
         if (s->kind == SETTING_TIE && !strcmp(s->pattern, name))
             e = store_find(&run->store, source_name(s->param->node));
@@ -31,8 +31,10 @@ static const struct stored *stored(const tri_run *run, const char *name) {
     return e;
 }
 
-static tri_status check_bytes(const char *name, const tri_spec *spec, size_t bytes) {
+static tri_status check_bytes(const char *name, const tri_spec *spec, const void *data,
+                              size_t bytes) {
     char text[SPEC_TEXT];
+    if (!data && bytes) return base_fail(TRI_USAGE, "\"%s\": the buffer is a null pointer", name);
     if (bytes == base_spec_bytes(spec)) return TRI_OK;
     return base_fail(TRI_USAGE, "\"%s\" is %s, %zu bytes; the buffer has %zu", name,
                      base_spec_text(spec, text), base_spec_bytes(spec), bytes);
@@ -43,8 +45,9 @@ tri_status tri_read(const tri_run *run, const char *name, void *data, size_t byt
     const struct run_output *o = machine_output(&run->machine, name);
     const struct stored *e = o ? NULL : stored(run, name);
     if (!o && !e)
-        return base_fail(TRI_USAGE, "there is no output, parameter or state \"%s\"", name);
-    tri_status status = check_bytes(name, o ? &o->spec : &e->spec, bytes);
+        return base_fail(TRI_USAGE, "there is no output, parameter or state \"%s\"",
+                         name ? name : "");
+    tri_status status = check_bytes(name, o ? &o->spec : &e->spec, data, bytes);
     if (status) return status;
     if (o && !o->memory)
         return base_fail(TRI_USAGE, "output \"%s\" has no value before the first step", name);
@@ -55,8 +58,9 @@ tri_status tri_read(const tri_run *run, const char *name, void *data, size_t byt
 tri_status tri_write(tri_run *run, const char *name, const void *data, size_t bytes) {
     if (!run) return TRI_FAILED;
     const struct stored *e = stored(run, name);
-    if (!e) return base_fail(TRI_USAGE, "there is no parameter or state \"%s\"", name);
-    tri_status status = check_bytes(name, &e->spec, bytes);
+    if (!e)
+        return base_fail(TRI_USAGE, "there is no parameter or state \"%s\"", name ? name : "");
+    tri_status status = check_bytes(name, &e->spec, data, bytes);
     if (!status) store_write(&run->store, e, data);
     return status;
 }
@@ -64,8 +68,9 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
 tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes) {
     if (!run) return TRI_FAILED;
     struct run_input *in = machine_input(&run->machine, input);
-    if (!in) return base_fail(TRI_USAGE, "the network has no input \"%s\"", input);
-    tri_status status = check_bytes(input, &in->spec, bytes);
+    if (!in)
+        return base_fail(TRI_USAGE, "the network has no input \"%s\"", input ? input : "");
+    tri_status status = check_bytes(input, &in->spec, data, bytes);
     if (!status) memcpy(in->host, data, bytes);
     return status;
 }

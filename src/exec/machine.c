@@ -277,13 +277,13 @@ bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_f
 }
 
 struct run_output *machine_output(const struct machine *m, const char *name) {
-    for (int i = 0; i < m->n_outputs; i++)
+    for (int i = 0; name && i < m->n_outputs; i++)
         if (!strcmp(m->output[i].name, name)) return &m->output[i];
     return NULL;
 }
 
 struct run_input *machine_input(const struct machine *m, const char *name) {
-    for (int i = 0; i < m->n_inputs; i++)
+    for (int i = 0; name && i < m->n_inputs; i++)
         if (!strcmp(m->input[i].name, name)) return &m->input[i];
     return NULL;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "io/safetensors.h"
 #include "plan/rebatch.h"
 
 tri_status run_fail(tri_run *run, tri_status status) {
@@ -82,10 +83,19 @@ static tri_status settle_batch(tri_run *run) {
     return TRI_OK;
 }
 
-/* What an update composed by the user says of the rate counts where the options say nothing. */
-static void settle_rate(tri_optimizer *o, const tri_graph *model) {
+/* What an update composed by the user says of the rate counts where the options say nothing; the
+ * rest of an optimizer would be ignored. */
+static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, bool forward) {
+    bool updates = false;
+    for (size_t i = 0; i < model->n_updates; i++)
+        updates |= node_is_param(model->update[i].target->node);
+    if (updates && !forward && (o->name || o->momentum != 0 || o->weight_decay != 0 ||
+                                o->clip_norm != 0))
+        return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
+                         "only the learning rate and its schedule can be given");
     if (o->lr == 0) o->lr = model->lr;
     if (!o->schedule) o->schedule = model->schedule;
+    return TRI_OK;
 }
 
 static tri_status open_run(tri_run *run) {
@@ -93,13 +103,14 @@ static tri_status open_run(tri_run *run) {
     tri_status status = tri_graph_status(run->model);
     if (!status) status = check_options(o);
     if (!status) status = settle_batch(run);
-    if (!status) settle_rate(&o->optimizer, run->model);
+    if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
     if (!status) status = find_device(run);
     if (!status) status = optimizer_check(&o->optimizer);
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
     if (!status) status = machine_make(run->model, o, run->dev, &run->store, &run->machine);
     if (!status) status = open_data(run);
     if (!status && o->load) status = tri_load(run, o->load);
+    if (!status && o->save) status = safetensors_check_path(o->save);
     if (!status && o->save && !(run->save = strdup(o->save))) status = base_no_memory("a name");
     if (!status) status = record_open(&run->record, run, o->out, o->quiet);
     return status;
@@ -121,6 +132,7 @@ tri_run *tri_open(tri_graph *g, const tri_options *o) {
     tri_run *run = g ? calloc(1, sizeof *run) : NULL;
     if (!run) {
         if (g) base_no_memory("a run");
+        if (!*tri_message()) base_fail(TRI_USAGE, "tri_open: the graph is a null pointer");
         if (o) tri_data_free(o->source);
         tri_graph_free(g);
         return NULL;
@@ -148,10 +160,20 @@ static tri_status fetch(tri_run *run) {
     return status;
 }
 
-void tri_set_scalar(tri_run *run, const char *name, double value) {
-    for (int i = 0; run && i < run->machine.n_scalars; i++)
-        if (!strcmp(run->machine.scalar[i].name, name))
+static bool set_scalar(tri_run *run, const char *name, double value) {
+    bool found = false;
+    for (int i = 0; name && i < run->machine.n_scalars; i++)
+        if (!strcmp(run->machine.scalar[i].name, name)) {
             run->machine.scalar[i].value = (float)value;
+            found = true;
+        }
+    return found;
+}
+
+void tri_set_scalar(tri_run *run, const char *name, double value) {
+    if (run && !set_scalar(run, name, value))
+        run_fail(run, base_fail(TRI_USAGE, "tri_set_scalar: the network has no tri_scalar \"%s\"",
+                                name ? name : ""));
 }
 
 static tri_status run_machine(tri_run *run) {
@@ -163,11 +185,14 @@ static tri_status run_machine(tri_run *run) {
 }
 
 bool tri_step(tri_run *run) {
-    if (!run || run->status || run->options.forward || run->done >= run->total) return false;
+    if (!run || run->status || run->done >= run->total) return false;
+    if (run->options.forward)
+        return !run_fail(run, base_fail(TRI_USAGE, "tri_step: this run does not train "
+                                        "(tri_options.forward); tri_feed, tri_forward, tri_read"));
     run->rate =
         schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
-    tri_set_scalar(run, "lr", run->rate);
-    tri_set_scalar(run, "step", (double)(run->done + 1));
+    set_scalar(run, "lr", run->rate);
+    set_scalar(run, "step", (double)(run->done + 1));
     tri_status status = fetch(run);
     if (!status) status = run_machine(run);
     if (run_fail(run, status)) return false;

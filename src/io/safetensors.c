@@ -183,23 +183,47 @@ static tri_status write_file(const char *path, const struct text *header,
     return status;
 }
 
-/* Makes a rename in the directory of `path` last. */
-static tri_status sync_directory(const char *path) {
+/* The directory of `path`; null if there is no memory for it. To be freed. */
+static char *directory_of(const char *path) {
     struct text dir = {0};
     const char *slash = strrchr(path, '/');
     if (!slash)
         text_add(&dir, ".");
     else
         text_add_bytes(&dir, path, (size_t)(slash - path) + 1);
-    if (dir.failed) return base_no_memory(path);
-    int fd = open(dir.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!dir.failed) return dir.data;
+    text_free(&dir);
+    base_no_memory(path);
+    return NULL;
+}
+
+tri_status safetensors_check_path(const char *path) {
+    struct stat st;
+    if (!*path) return base_fail(TRI_USAGE, "the file for the weights has an empty name");
+    if (path[strlen(path) - 1] == '/' || (!stat(path, &st) && S_ISDIR(st.st_mode)))
+        return base_fail(TRI_FAILED, "cannot write weights to %s: it is a directory", path);
+    char *dir = directory_of(path);
+    if (!dir) return TRI_FAILED;
+    tri_status status = TRI_OK;
+    if (access(dir, W_OK | X_OK))
+        status = base_fail(TRI_FAILED, "cannot write weights to %s: directory %s: %s", path, dir,
+                           strerror(errno));
+    free(dir);
+    return status;
+}
+
+/* Makes a rename in the directory of `path` last. */
+static tri_status sync_directory(const char *path) {
+    char *dir = directory_of(path);
+    if (!dir) return TRI_FAILED;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Some file systems can't sync a directory; they say EINVAL. */
     bool bad = fd < 0 || (fsync(fd) && errno != EINVAL);
     if (bad)
-        base_fail(TRI_FAILED, "%s: written, but its directory %s can't be synced: %s", path,
-                  dir.data, strerror(errno));
+        base_fail(TRI_FAILED, "%s: written, but its directory %s can't be synced: %s", path, dir,
+                  strerror(errno));
     if (fd >= 0) close(fd);
-    text_free(&dir);
+    free(dir);
     return bad ? TRI_FAILED : TRI_OK;
 }
 

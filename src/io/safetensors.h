@@ -22,6 +22,9 @@ struct safetensors_pair {
 tri_status safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
                              const struct safetensors_pair *metadata, size_t n_metadata);
 
+/* Whether safetensors_write could make a file there: told before hours of training, not after. */
+tri_status safetensors_check_path(const char *path);
+
 /* A file read into memory. It owns all that hangs on it. */
 struct safetensors {
     const struct safetensors_entry *entry; /* n of them, in the order of their data */

@@ -66,6 +66,11 @@ const struct model *model_find(const char *spec) {
     return NULL;
 }
 
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && !strcmp(text + n - m, end);
+}
+
 /* The nearest name, or all of them where none is near. */
 static void unknown_model(tri_graph *g, const char *name) {
     struct nearest near = {.wanted = name};
@@ -74,7 +79,10 @@ static void unknown_model(tri_graph *g, const char *name) {
         nearest_offer(&near, table[i].name);
         text_add(&names, "%s%s", i ? ", " : "", table[i].name);
     }
-    if (nearest_name(&near))
+    if (ends_with(name, ".c"))
+        graph_fail(g, TRI_USAGE, "\"%s\" is C: make it a shared object, FILE.so, with cc -shared "
+                   "-fPIC $(pkg-config --cflags trireme)", name);
+    else if (nearest_name(&near))
         graph_fail(g, TRI_USAGE, "no model is called \"%s\"; do you mean %s?", name, near.name);
     else
         graph_fail(g, TRI_USAGE, "no model is called \"%s\"; there are: %s (or give a .tri or .so "
@@ -101,11 +109,6 @@ static tri_builder *load_builder(tri_graph *g, const char *path) {
                    "void tri_model(tri_graph *g, tri_args *args)",
                    path);
     return symbol.function;
-}
-
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && !strcmp(text + n - m, end);
 }
 
 static void build(tri_graph *g, const char *name, const char *arguments) {

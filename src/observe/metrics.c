@@ -2,11 +2,14 @@
 #include "observe/metrics.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define ROW_INTERVAL 0.01
 #define FLUSH_INTERVAL 1.0
@@ -27,6 +30,15 @@ static tri_status make_directories(char *path) {
     }
 }
 
+/* A run holds a lock on its file; where there are no locks, nobody is found. */
+static bool being_written(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    close(fd);
+    return taken;
+}
+
 static tri_status keep_old(const char *path, const char *directory, FILE *tell) {
     struct stat st;
     if (stat(path, &st) || !S_ISREG(st.st_mode)) return TRI_OK;
@@ -35,6 +47,9 @@ static tri_status keep_old(const char *path, const char *directory, FILE *tell) 
     tri_status status = TRI_OK;
     if (old.failed)
         status = base_no_memory(path);
+    else if (being_written(path))
+        status = base_fail(TRI_FAILED, "%s is being written by another run; name another directory "
+                           "with --out", path);
     else if (rename(path, old.data))
         status = base_fail(TRI_FAILED, "%s is of an earlier run and cannot be renamed to %s: %s",
                            path, old.data, strerror(errno));
@@ -53,7 +68,10 @@ static tri_status open_file(struct metrics *m, char *directory, FILE *tell) {
     if (!status) status = keep_old(m->path, directory, tell);
     if (status) return status;
     m->file = fopen(m->path, "w");
-    if (m->file) return TRI_OK;
+    if (m->file) {
+        flock(fileno(m->file), LOCK_EX | LOCK_NB);
+        return TRI_OK;
+    }
     return base_fail(TRI_FAILED, "cannot write %s: %s; name another directory with --out", m->path,
                      strerror(errno));
 }

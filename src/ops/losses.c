@@ -74,7 +74,8 @@ static tri_tensor *soft_cross_entropy(tri_tensor *logits, tri_tensor *labels, tr
         return mistake("tri_cross_entropy", logits, labels, "smoothing must be between 0 and 1");
     if (last < 0 || !base_shape_equal(&logits->spec.shape, &labels->spec.shape))
         return mistake("tri_cross_entropy", logits, labels,
-                       "labels that are probabilities must have the shape of the logits");
+                       "the logits come first; labels are numbers of classes (i32, i64), or "
+                       "probabilities of the type and shape of the logits");
     if (s > 0)
         labels = tri_add_number(tri_scale(labels, 1 - s), s / (double)tri_dim(logits, last));
     tri_tensor *log_p = tri_log_softmax(tri_cast(logits, labels->spec.type), last);

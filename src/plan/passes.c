@@ -25,7 +25,10 @@ static tri_status check_pattern(const tri_graph *g, const struct graph_setting *
 static tri_status check_patterns(const tri_graph *g) {
     tri_status status = TRI_OK;
     for (size_t i = 0; i < g->n_settings && !status; i++)
-        if (g->setting[i].kind == SETTING_FREEZE || g->setting[i].kind == SETTING_LR)
+        if (!(g->setting[i].value >= 0))
+            status = base_fail(TRI_USAGE, "a rate factor or weight decay of %g for \"%s\"; it must "
+                               "be at least 0", g->setting[i].value, g->setting[i].pattern);
+        else if (g->setting[i].kind == SETTING_FREEZE || g->setting[i].kind == SETTING_LR)
             status = check_pattern(g, &g->setting[i]);
     return status;
 }
@@ -36,6 +39,9 @@ static tri_status pass_model(struct compilation *c) {
         if (node_is(c->model->node[i], "given"))
             return base_fail(TRI_USAGE, "%s: the network is one phase of a step, which needs what "
                              "the others give; it does not run alone", c->model->node[i]->name);
+    if (c->model->scope.size)
+        return base_fail(TRI_USAGE, "tri_push without tri_pop: the scope %.*s is still open",
+                         (int)strcspn(c->model->scope.data, "\001"), c->model->scope.data);
     if (c->model->n_outputs || c->model->n_updates) return check_patterns(c->model);
     return base_fail(TRI_USAGE, "the network has no result: declare tri_loss, tri_metric or "
                                 "tri_output");

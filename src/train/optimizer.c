@@ -97,11 +97,14 @@ static const struct row {
     const char *name;
     void (*update)(const struct common *c, struct one *p);
     double lr;
-    bool counts; /* needs the number of updates done */
+    bool momentum;
+    bool betas; /* and the number of updates done */
 } rows[] = {
-    {"sgd", sgd, 0.01, false},       {"momentum", momentum, 0.01, false},
-    {"nesterov", nesterov, 0.01, false}, {"adam", adam, 0.001, true},
-    {"adamw", adamw, 0.001, true},
+    {"sgd", sgd, 0.01, false, false},
+    {"momentum", momentum, 0.01, true, false},
+    {"nesterov", nesterov, 0.01, true, false},
+    {"adam", adam, 0.001, false, true},
+    {"adamw", adamw, 0.001, false, true},
 };
 
 const char *optimizer_names(void) { return "sgd, momentum, nesterov, adam, adamw"; }
@@ -122,11 +125,19 @@ tri_status optimizer_check(tri_optimizer *o) {
     if (!row)
         return base_fail(TRI_USAGE, "there is no optimizer \"%s\"; there are: %s", o->name,
                          optimizer_names());
+    if (o->momentum != 0 && !row->momentum)
+        return base_fail(TRI_USAGE, "optimizer %s takes no momentum; momentum and nesterov do",
+                         o->name);
+    if (!row->betas && (o->beta1 != 0 || o->beta2 != 0 || o->eps != 0))
+        return base_fail(TRI_USAGE, "optimizer %s takes no beta1, beta2 and eps; adam and adamw do",
+                         o->name);
     fill(&o->lr, row->lr);
-    fill(&o->momentum, 0.9);
-    fill(&o->beta1, 0.9);
-    fill(&o->beta2, 0.999);
-    fill(&o->eps, 1e-8);
+    if (row->momentum) fill(&o->momentum, 0.9);
+    if (row->betas) {
+        fill(&o->beta1, 0.9);
+        fill(&o->beta2, 0.999);
+        fill(&o->eps, 1e-8);
+    }
     const struct {
         const char *what;
         double value, low, below;
@@ -182,7 +193,7 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
     if (g->lr == 0) g->lr = o.lr; /* the optimizer's customary one */
     const struct row *row = find_row(o.name);
     struct common c = {.o = &o, .g = g, .lr = tri_scalar(g, "lr"), .condition = condition};
-    if (row->counts) count_updates(&c);
+    if (row->betas) count_updates(&c);
     for (int i = 0; i < n && !g->status; i++) {
         if (!params[i] || !node_is_param(params[i]->node)) {
             graph_fail(g, TRI_USAGE, "tri_update: tensor %d is not a parameter", i);

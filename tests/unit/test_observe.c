@@ -289,6 +289,11 @@ static void earlier_run(void **state) {
     assert_int_equal(lines_in(within("metrics.jsonl")), 3);
     assert_int_equal(lines_in(within("metrics.old.jsonl")), 2);
     assert_non_null(strstr(paper.text, "metrics.jsonl is of an earlier run; it is now "));
+    struct metrics other;
+    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_open(&other, directory, 2, names, NULL), TRI_FAILED);
+    assert_non_null(strstr(tri_message(), "written by another run"));
+    assert_int_equal(metrics_close(&m), TRI_OK);
     paper_close(&paper);
 }
 

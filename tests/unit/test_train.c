@@ -437,8 +437,13 @@ static void forward_only(void **state) {
     assert_int_equal(tri_forward(run), TRI_OK);
     assert_int_equal(tri_read(run, "y", out, sizeof out), TRI_OK);
     assert_true(out[0] == 3 && out[1] == 4); /* nothing is dropped in evaluation */
-    assert_false(tri_step(run));
-    assert_int_equal(tri_close(run), TRI_OK);
+    assert_int_equal(tri_feed(run, NULL, in, sizeof in), TRI_USAGE);
+    assert_int_equal(tri_feed(run, "x", NULL, sizeof in), TRI_USAGE);
+    assert_int_equal(tri_read(run, NULL, out, sizeof out), TRI_USAGE);
+    assert_int_equal(tri_write(run, NULL, w, sizeof w), TRI_USAGE);
+    assert_true(isnan(tri_value(run, NULL)));
+    assert_false(tri_step(run)); /* a mistake, which is told */
+    assert_int_equal(tri_close(run), TRI_USAGE);
 }
 
 /* Else it would train on what was fed. */
@@ -506,6 +511,10 @@ static void options_are_checked(void **state) {
         {{.optimizer = {.name = "sdg"}}, "no optimizer \"sdg\""},
         {{.optimizer = {.lr = -1}}, "learning rate is -1"},
         {{.optimizer = {.schedule = "cos"}}, "schedule \"cos\""},
+        {{.optimizer = {.momentum = 0.5}}, "sgd takes no momentum"},
+        {{.optimizer = {.name = "nesterov", .eps = 1}}, "nesterov takes no beta1, beta2 and eps"},
+        {{.save = "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"},
+        {{.save = "/"}, "it is a directory"},
         {{.load = "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"},
         {{.data = "idx:/nowhere"}, "/nowhere"},
     };
@@ -516,6 +525,32 @@ static void options_are_checked(void **state) {
         if (!strstr(tri_message(), rows[i].words))
             fail_msg("\"%s\" has no \"%s\"", tri_message(), rows[i].words);
     }
+}
+
+/* What would have no effect is refused. */
+static void nothing_is_ignored(void **state) {
+    (void)state;
+    tri_run *run = tri_open(line_with_loss(16), &(tri_options){.source = numbers(70), .steps = 1});
+    tri_set_scalar(run, "momentun", 0.5);
+    assert_int_equal(tri_run_status(run), TRI_USAGE);
+    assert_non_null(strstr(tri_message(), "\"momentun\""));
+    assert_int_equal(tri_close(run), TRI_USAGE);
+
+    tri_graph *g = line_with_loss(16);
+    tri_minimize(tri_find(g, "loss"), (tri_optimizer){.lr = 0.1});
+    tri_options o = {.source = numbers(70), .steps = 1, .optimizer = {.name = "adam"}};
+    assert_null(tri_open(g, &o));
+    assert_non_null(strstr(tri_message(), "updates its parameters itself"));
+
+    g = line_with_loss(16);
+    tri_group_lr(g, "*", -1);
+    assert_null(tri_open(g, &(tri_options){.source = numbers(70), .steps = 1}));
+    assert_non_null(strstr(tri_message(), "-1 for \"*\""));
+
+    g = line_with_loss(16);
+    tri_push(g, "block%d", 1);
+    assert_null(tri_open(g, &(tri_options){.source = numbers(70), .steps = 1}));
+    assert_non_null(strstr(tri_message(), "block1"));
 }
 
 int main(void) {
@@ -543,6 +578,7 @@ int main(void) {
         cmocka_unit_test(files),
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(nothing_is_ignored),
     };
     return cmocka_run_group_tests_name("train", tests, NULL, NULL);
 }
