@@ -143,7 +143,8 @@ typedef struct tri_input_options {
     int64_t below;
 } tri_input_options;
 /* Options go by name, after the arguments: tri_conv2d(x, w, .stride = 2, .pad = 1). The functions
- * with a trailing underscore take them as a struct (for C++ and other languages). */
+ * with a trailing underscore take them as a struct (for C++ and other languages). Without options
+ * the macros are C23, or GNU C before it: compilers that are asked (-Wpedantic) say so. */
 tri_tensor *tri_input_(tri_graph *g, const char *name, tri_type type, tri_shape shape,
                        tri_input_options o);
 #define tri_input(g, name, type, shape, ...) \

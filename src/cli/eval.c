@@ -27,7 +27,7 @@ static tri_data *take_data(struct cli_arguments *a, const tri_graph *g) {
     a->options.data = NULL;
     if (data) return data;
     if (spec) return tri_data_open(spec, g, a->options.seed);
-    base_fail(TRI_USAGE, "eval lacks --data SPEC: for one --data idx:DIR,split=test");
+    base_fail(TRI_USAGE, "eval lacks --data SPEC: for example --data idx:DIR,split=test");
     return NULL;
 }
 

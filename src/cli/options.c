@@ -102,7 +102,7 @@ const struct option_row options_rows[] = {
      "MNIST family; synthetic[:size=N]: made up (the default,\nunless the model has data of its own)",
      option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--epochs", "N", "how often all samples are gone through (1)", epochs, 0, USE_TRAIN},
-    {"--steps", "N", "or how many steps are done", steps, 0, USE_TRAIN | USE_BENCH},
+    {"--steps", "N", "how many steps are done; not with --epochs", steps, 0, USE_TRAIN | USE_BENCH},
     {"--batch", "N", "samples of a step, over all workers (64)", count, FIELD(batch), USE_ALL},
     {"--lanes", "V", "parts of a step, the unit of scheduling (chosen from\nmodel and batch)",
      count, FIELD(lanes), LEARNING},

@@ -2,6 +2,7 @@
 #include "loop/train_loop.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,6 +64,16 @@ static tri_status print_done(const char *line) {
     return base_fail(TRI_FAILED, "cannot write the last line to stdout: %s", strerror(errno));
 }
 
+/* A run that has diverged is done all the same; it should not pass for one that learned. */
+static void tell_diverged(const tri_run *run) {
+    double loss = tri_value(run, "loss");
+    bool has = false;
+    for (int i = 0; i < run_output_count(run); i++) has |= !strcmp(run_output_name(run, i), "loss");
+    if (has && run->done && !isfinite(loss))
+        fprintf(stderr, "trireme: the loss of the last step is %s, no number to learn by: a smaller "
+                "--lr or a --clip-norm may help\n", isnan(loss) ? "nan" : "infinite");
+}
+
 tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks,
                       const char *model) {
     struct progress p = {0};
@@ -76,6 +87,7 @@ tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *c
     }
     loop(run, callbacks, &p);
     if (p.to) progress_close(&p);
+    if (!run->status) tell_diverged(run);
     if (!run->status) run_fail(run, write_done(run, line));
     tri_status status = tri_close(run);
     if (status) return status;

@@ -238,6 +238,12 @@ mistake 'an option without its value' 2 'err:--lr lacks its value' train linear 
 mistake '--batch 0' 2 'err:--batch 0: a whole number from 1 up' train linear --batch 0
 mistake '--batch ten' 2 'err:--batch ten' train linear --batch ten
 mistake '--lr -1' 2 'err:--lr -1: a number above 0' train linear --lr -1
+expect 'a loss that is no number' 0 'err:the loss of the last step is' \
+    train linear --lr 1e30 --steps 9 --quiet
+mistake 'weights without a place' 1 'err:cannot write weights to nowhere/x: directory' \
+    train linear --steps 1 --save nowhere/x
+mistake 'C in place of a shared object' 2 'err:is C: make it a shared object' train net.c
+mistake 'a directory without its kind' 2 'err:idx:./somewhere' train mlp --data ./somewhere
 mistake '--lr 0,1' 2 'err:--lr 0,1: a number' train linear --lr 0,1
 mistake '--shuffle yes' 2 'err:on or off' train linear --shuffle yes
 mistake '--epochs and --steps' 2 'err:--epochs and --steps are both given' \
