@@ -70,8 +70,8 @@ static void tell_diverged(const tri_run *run) {
     bool has = false;
     for (int i = 0; i < run_output_count(run); i++) has |= !strcmp(run_output_name(run, i), "loss");
     if (has && run->done && !isfinite(loss))
-        fprintf(stderr, "trireme: the loss of the last step is %s, no number to learn by: a smaller "
-                "--lr or a --clip-norm may help\n", isnan(loss) ? "nan" : "infinite");
+        fprintf(stderr, "trireme: the loss of the last step is %s, no number to learn by: a "
+                "smaller --lr or a --clip-norm may help\n", isnan(loss) ? "nan" : "infinite");
 }
 
 tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks,
