@@ -70,7 +70,7 @@ void tri_here(const char *file, int line);
  * and what to do. Mistakes of the user never abort. */
 typedef enum tri_status {
     TRI_OK = 0,
-    TRI_FAILED = 1, /* a file, the memory, the machine, or a number that became impossible */
+    TRI_FAILED = 1, /* a file, the memory, the machine, or data that is not what it should be */
     TRI_USAGE = 2   /* the call, the network or an option is wrong */
 } tri_status;
 

@@ -5,8 +5,10 @@
 static int infer(const tri_node *n, tri_spec *out) {
     out[0] = (tri_spec){in_spec(n, 0)->type, tri_attr_list(n, "shape")};
     int64_t have = tri_shape_count(in_shape(n, 0)), want = tri_shape_count(&out[0].shape);
-    return have == want || tri_op_error(n, "%lld elements cannot take a shape of %lld",
-                                        (long long)have, (long long)want);
+    char shape[SPEC_TEXT];
+    return have == want || tri_op_error(n, "%lld elements cannot become %s, which has %lld",
+                                        (long long)have, base_spec_text(&out[0], shape),
+                                        (long long)want);
 }
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {

@@ -236,6 +236,13 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
     }
     tri_tensor **grads = params + count;
     tri_grad(loss, params, n, grads);
+    int flows = 0; /* where nothing does, the gradient is zeros in the parameter's shape */
+    for (int i = 0; i < n && !g->status; i++) flows += !node_is(grads[i]->node, "fill_like");
+    if (!flows) {
+        graph_fail(g, TRI_USAGE, "the loss (%s) depends on no trainable parameter: nothing can be "
+                   "learned from it", loss->node->name);
+        return;
+    }
     if (o.clip_norm > 0) tri_clip_by_norm(grads, n, o.clip_norm);
     tri_update(params, grads, n, o, NULL);
 }

@@ -251,6 +251,15 @@ static void patterns_must_match(void **state) {
     assert_non_null(strstr(tri_message(), "do you mean \"fc.weight\""));
 }
 
+static void nothing_to_learn(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(10);
+    tri_tensor *y, *p = line(g, &y);
+    tri_loss(tri_add(tri_mse(tri_stop_gradient(p), y), tri_mean(y, TRI_ALL)));
+    assert_null(tri_open(g, &(tri_options){.steps = 1, .source = numbers(70)}));
+    assert_non_null(strstr(tri_message(), "depends on no trainable parameter"));
+}
+
 static void names_are_of_one_thing(void **state) {
     (void)state;
     tri_graph *g = line_with_loss(10);
@@ -566,6 +575,7 @@ int main(void) {
         cmocka_unit_test(groups),
         cmocka_unit_test(ties),
         cmocka_unit_test(patterns_must_match),
+        cmocka_unit_test(nothing_to_learn),
         cmocka_unit_test(names_are_of_one_thing),
         cmocka_unit_test(batch_is_the_graphs),
         cmocka_unit_test(rate_in_text),
