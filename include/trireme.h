@@ -318,7 +318,7 @@ tri_tensor *tri_mean_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
 tri_tensor *tri_max_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
 #define tri_max(x, axes, ...) \
     (TRI_HERE, tri_max_(x, axes, (tri_reduce_options){__VA_ARGS__}))
-tri_tensor *tri_argmax(tri_tensor *x, int axis);                       /* i64; the first of equals */
+tri_tensor *tri_argmax(tri_tensor *x, int axis); /* i64; the first of equals */
 void tri_top_k(tri_tensor *x, int64_t k, tri_tensor **values, tri_tensor **indices); /* last axis */
 tri_tensor *tri_all_finite(tri_tensor *const *xs, int n);  /* bool scalar */
 tri_tensor *tri_global_norm(tri_tensor *const *xs, int n); /* sqrt of the sum of all squares */

@@ -117,9 +117,9 @@ static tri_status compare_slopes(struct derivative *d, struct values *in) {
             double slope = 0;
             status = difference_at(d, in, d->input[j], k, &slope);
             if (!status && !(fabs(slope - dx[k]) <= 5e-3 * scale))
-                status = example_differs(&d->t.e, "derivative %d by element %lld of input %d is %.7g, by "
-                                 "finite differences %.7g", d->order, (long long)k, d->input[j],
-                                 dx[k], slope);
+                status = example_differs(&d->t.e, "derivative %d by element %lld of input %d is "
+                                         "%.7g, by finite differences %.7g", d->order,
+                                         (long long)k, d->input[j], dx[k], slope);
         }
     }
     values_free(&out);

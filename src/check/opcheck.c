@@ -13,7 +13,8 @@ static tri_status check_device(const struct example *e, const struct dev *dev,
         only_f32 &= e->spec[i].type != TRI_BF16 && e->spec[i].type != TRI_F16;
     trial_free(&t);
     if (!status && declined)
-        return only_f32 ? example_differs(e, "device %s declines it: %s", dev->name, declined) : TRI_OK;
+        return only_f32 ? example_differs(e, "device %s declines it: %s", dev->name, declined)
+                        : TRI_OK;
     if (!status) status = trial_plain(e, dev_find("ref"), 1, in, &a);
     if (!status) status = trial_plain(e, dev, 1, in, &b);
     if (!status) status = values_compare(e, dev->name, &a, &b, 1e-5);

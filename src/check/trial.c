@@ -55,7 +55,9 @@ tri_status example_read(const tri_op *op, const char *text, struct example *e) {
         }
         if (e->n == MAX_INPUTS) return example_differs(e, "it has more than %d inputs", MAX_INPUTS);
         p = read_spec(p, &e->spec[e->n], &e->low[e->n], &e->high[e->n]);
-        if (!p) return example_differs(e, "it is not of the form \"f32[2,3]@-1:1, i64[4]@0:9 {axis=1}\"");
+        if (!p)
+            return example_differs(e, "it is not of the form \"f32[2,3]@-1:1, i64[4]@0:9 "
+                                   "{axis=1}\"");
         e->n++;
     }
     e->attrs = p;

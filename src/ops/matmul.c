@@ -21,9 +21,10 @@ static int infer(const tri_node *n, tri_spec *out) {
         return tri_op_error(n, "both inputs need at least 2 dimensions; tri_reshape a vector");
     struct sizes s = sizes(n);
     if (s.k != s.kb)
-        return tri_op_error(n, "the inner dimensions are %lld and %lld; they must be equal%s",
-                            (long long)s.k, (long long)s.kb,
-                            a->dim[a->rank - 1] == b->dim[b->rank - 1] ? " (.trans_b = true?)" : "");
+        return tri_op_error(
+            n, "the inner dimensions are %lld and %lld; they must be equal%s", (long long)s.k,
+            (long long)s.kb,
+            a->dim[a->rank - 1] == b->dim[b->rank - 1] ? " (.trans_b = true?)" : "");
     tri_shape la = *a, lb = *b, lead;
     la.rank -= 2;
     lb.rank -= 2;
@@ -66,7 +67,8 @@ const tri_op op_matmul = {
     .linear = TRI_LINEAR_EACH,
     .flops = flops,
     .examples = EXAMPLES("f32[3,4], f32[4,5]", "f32[3,4], f32[5,4] {trans_b=1}",
-                         "f32[4,3], f32[4,5] {trans_a=1}", "f32[4,3], f32[5,4] {trans_a=1, trans_b=1}",
+                         "f32[4,3], f32[4,5] {trans_a=1}",
+                         "f32[4,3], f32[5,4] {trans_a=1, trans_b=1}",
                          "f32[2,3,4], f32[2,4,5]", "f32[2,1,3,4], f32[3,4,2]",
                          "f32[2,3,4], f32[5,4] {trans_b=1}", "f32[1,1], f32[1,1]"),
 };

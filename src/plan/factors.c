@@ -48,7 +48,8 @@ static bool read_operand(struct reader *r, const tri_shape *shape, struct factor
     o->rank = shape->rank;
     for (int i = 0, k = 0; i < o->rank; i++) {
         if (ellipsis >= 0 && i >= ellipsis && i < ellipsis + missing)
-            o->dim[i] = (struct factor_dim){1, {(uint8_t)(ELLIPSIS_FACTOR + ellipsis + missing - i)}};
+            o->dim[i] = (struct factor_dim){
+                1, {(uint8_t)(ELLIPSIS_FACTOR + ellipsis + missing - i)}};
         else
             o->dim[i] = dim[k++];
     }

@@ -90,7 +90,8 @@ static void mark(struct copier *c) {
         if (keeps_output(c, &g->output[i])) c->wanted[g->output[i].tensor->node->id] = true;
     for (size_t i = g->n_nodes; i-- > 0;)
         if (c->wanted[i])
-            for (int k = 0; k < g->node[i]->n_in; k++) c->wanted[g->node[i]->in[k]->node->id] = true;
+            for (int k = 0; k < g->node[i]->n_in; k++)
+                c->wanted[g->node[i]->in[k]->node->id] = true;
 }
 
 static void copy_all(struct copier *c) {

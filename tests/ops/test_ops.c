@@ -41,7 +41,8 @@ static void check(void **state) {
         fail_msg("no example has a second derivative");
     if (!among(op->name, whole, COUNT(whole)) && !r.splits) fail_msg("no example can be split");
     for (int i = 0; dev_at(i); i++)
-        if (opcheck_run(op, dev_at(i)->name, &r)) fail_msg("%s: %s", dev_at(i)->name, tri_message());
+        if (opcheck_run(op, dev_at(i)->name, &r))
+            fail_msg("%s: %s", dev_at(i)->name, tri_message());
 }
 
 int main(int argc, char **argv) {

@@ -397,7 +397,8 @@ static void order_of_construction_does_not_matter(void **state) {
     float a[2][4];
     for (int i = 0; i < 2; i++) {
         tri_graph *g = tri_graph_new(1);
-        if (i) tri_output(tri_param(g, "other", TRI_SHAPE(4), (tri_init){.kind = TRI_NORMAL, .b = 1}), "o");
+        tri_init init = {.kind = TRI_NORMAL, .b = 1};
+        if (i) tri_output(tri_param(g, "other", TRI_SHAPE(4), init), "o");
         tri_output(tri_param(g, "w", TRI_SHAPE(4), (tri_init){.kind = TRI_NORMAL, .b = 1}), "y");
         tri_run *run = tri_open(g, &(tri_options){.forward = true, .seed = 9});
         assert_int_equal(tri_read(run, "w", a[i], sizeof a[i]), TRI_OK);
