@@ -30,7 +30,6 @@ struct op_entry {
 const struct op_entry *registry_find(const char *name);
 /* The i-th row, built-in ones first; null behind the last. */
 const struct op_entry *registry_at(int i);
-const char *attr_kind_name(enum attr_kind kind);
 
 /* The built-in rows, ended by null (src/ops/table.c). */
 extern const tri_op *const ops_table[];

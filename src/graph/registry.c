@@ -22,8 +22,6 @@ static const char *const kind_names[] = {
     [ATTR_TEXT] = "text", [ATTR_SHAPE] = "shape", [ATTR_TYPE] = "type",
 };
 
-const char *attr_kind_name(enum attr_kind kind) { return kind_names[kind]; }
-
 static bool parse_default(struct attr_schema *s, const char *text, size_t length) {
     char *buffer = s->text, *end = buffer;
     if (length >= sizeof s->text) return false;

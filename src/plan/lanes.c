@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const phase_names[] = {"count", "pre", "lane", "step"};
-
-const char *phase_name(enum phase p) { return phase_names[p]; }
-
 int64_t lane_first(int64_t batch, int64_t lanes, int64_t i) {
     int64_t each = batch / lanes, more = batch % lanes;
     return i * each + (i < more ? i : more);

@@ -28,8 +28,6 @@ struct cut {
     bool *root[2];           /* partial sums that go through the tree: of count, of lane */
 };
 
-const char *phase_name(enum phase p);
-
 /* Chooses nothing: cuts into `lanes`, or says why that cannot be. */
 tri_status cut_make(tri_graph *whole, int64_t lanes, struct cut *out);
 void cut_free(struct cut *c);
