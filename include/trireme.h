@@ -591,6 +591,8 @@ typedef struct tri_call {
     int64_t step;
     int64_t first;       /* where element 0 of output 0 stands in the tensor of the whole batch:
                             random kernels key their numbers by first + i */
+    int64_t part;        /* which of the kernel's parts; a row's own kernel has one */
+    void *scratch;       /* memory for the time of the call, if the kernel asked for it */
     struct tri_fault *fault; /* tri_call_fail writes here */
 } tri_call;
 

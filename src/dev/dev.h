@@ -5,15 +5,26 @@
 #ifndef DEV_DEV_H
 #define DEV_DEV_H
 
-#include "graph/graph.h"
+#include "graph/target.h"
+#include "graph/unit.h"
 
 enum memory_space { SPACE_HOST };
 
-/* A node made ready once; then run for every lane of every step. */
+/* A unit made ready once; then run for every lane of every step. */
 struct kernel {
     tri_kernel *run;
-    void *state;                  /* becomes call->state */
+    void *state;                  /* becomes call->state; one thread at a time uses it */
     void (*release)(void *state); /* null: nothing to free */
+    size_t scratch;               /* bytes that run needs for itself, for each part at work:
+                                     call->scratch, aligned to 64 */
+    int64_t parts;                /* run is called for each part 0 <= call->part < parts, in any
+                                     order, on any threads, each writing what no other does. It
+                                     follows from the node alone; 0 is 1 */
+    /* Whether output `out` of the unit may lie where input `in` does, if that is no longer needed.
+     * Null: never. */
+    bool (*shares)(const void *state, int out, int in);
+    bool alias;                   /* output 0 is input 0, under another shape: nothing to run
+                                     where they lie at one place */
 };
 
 struct dev {
@@ -27,10 +38,11 @@ struct dev {
     /* Transfers between host memory and this device's space. Null where they are one. */
     void (*copy_in)(void *device, const void *host, size_t bytes);
     void (*copy_out)(void *host, const void *device, size_t bytes);
+    const struct target *target; /* what passes ask; nullable */
     /* Null if it can run the node, else the reason why not, a static text. */
     const char *(*declines)(const tri_node *n);
-    /* Only for nodes it does not decline. */
-    tri_status (*prepare)(const tri_node *n, struct kernel *out);
+    /* Only for nodes it does not decline, and units that its target makes. */
+    tri_status (*prepare)(const struct unit *u, struct kernel *out);
     /* Within the space. */
     void (*copy)(void *to, const void *from, size_t bytes);
     /* Nullable: run enqueues and this waits until everything enqueued is done. */
@@ -49,6 +61,9 @@ struct dev_row {
     const char *(*supports)(const tri_node *n); /* null: it does; else the reason why not */
     tri_status (*prepare)(const tri_node *n, void **state);
     void (*release)(void *state);
+    /* Null: no scratch, one part, nothing shared. Else adds what the kernel is besides, from the
+     * state that prepare has made. */
+    void (*plan)(const tri_node *n, struct kernel *k);
 };
 
 /* Backends keep their rows in several tables, each ended by a row without a name. */

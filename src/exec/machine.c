@@ -25,9 +25,9 @@ static tri_status make_programs(struct machine *m) {
     tri_status status = TRI_OK;
     for (int i = 0; program_at(m, i) && !status; i++) {
         if (!graphs[i]) continue;
-        status = program_make(graphs[i], m->dev, true, program_at(m, i));
-        if (!status && program_at(m, i)->arena_bytes > m->arena_bytes)
-            m->arena_bytes = program_at(m, i)->arena_bytes;
+        status = program_make(graphs[i], m->dev, true, 1, program_at(m, i));
+        if (!status && program_at(m, i)->memory.total > m->arena_bytes)
+            m->arena_bytes = program_at(m, i)->memory.total;
     }
     for (int k = 0; k < 2 && !status; k++)
         if (c->merge[k]) status = tree_make(c->merge[k], m->dev, m->lanes, &m->tree[k]);
@@ -219,7 +219,7 @@ static void collect_rows(struct machine *m, const struct program *p) {
         if (!o->owned) continue;
         const tri_tensor *t = graph_output_find(p->g, o->name)->tensor;
         size_t bytes = base_spec_bytes(&t->spec);
-        m->dev->copy((char *)o->owned + o->filled, p->value[t->id], bytes);
+        m->dev->copy((char *)o->owned + o->filled, program_value(p, t->id), bytes);
         o->filled += bytes;
     }
 }
@@ -238,7 +238,7 @@ static bool run_lanes_of(struct machine *m, int k, struct program *sizes,
         step->sample = first;
         bind_rows(m, p, first);
         tree_bind_outputs(tree, p, slot);
-        if (!program_run(p, step)) return false;
+        if (!program_run(p, NULL, step)) return false;
         if (k == 1) collect_rows(m, p);
         if (!tree_put(tree, slot, step)) return false;
     }
@@ -254,9 +254,9 @@ static void apply_updates(struct machine *m) {
     for (int i = 0; i < m->n_updates; i++) {
         const struct run_update *u = &m->update[i];
         bool go = true;
-        if (u->condition >= 0) m->dev->copy_out(&go, m->step.value[u->condition], sizeof go);
-        if (go)
-            m->dev->copy(u->target->memory, m->step.value[u->value],
+        if (u->condition >= 0) m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
+        if (go && program_value(&m->step, u->value) != u->target->memory)
+            m->dev->copy(u->target->memory, program_value(&m->step, u->value),
                          base_spec_bytes(&u->target->spec));
     }
 }
@@ -267,11 +267,11 @@ bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_f
     for (int i = 0; i < m->n_scalars; i++)
         m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
     if (c->count[0] && !run_lanes_of(m, 0, m->count, &step)) return false;
-    if (c->pre && !program_run(&m->pre, &step)) return false;
+    if (c->pre && !program_run(&m->pre, NULL, &step)) return false;
     if (c->lane[0] && !run_lanes_of(m, 1, m->lane, &step)) return false;
-    if (!program_run(&m->step, &step)) return false;
+    if (!program_run(&m->step, NULL, &step)) return false;
     for (int i = 0; i < m->n_outputs; i++)
-        if (m->output[i].tensor) m->output[i].memory = m->step.value[m->output[i].tensor->id];
+        if (m->output[i].tensor) m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
     apply_updates(m);
     return true;
 }

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/program.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/convert.h"
-#include "plan/memory.h"
 
 static bool is_literal(const tri_node *n) { return node_is(n, "constant") || node_is(n, "array"); }
-
-static size_t aligned(const tri_tensor *t) {
-    return (base_spec_bytes(&t->spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
-}
 
 /* Constants lie in a block of the program's own, in the order of the nodes. */
 static tri_status place_literals(struct program *p) {
     for (size_t i = 0; i < p->g->n_nodes; i++)
-        if (is_literal(p->g->node[i])) p->constant_bytes += aligned(p->g->node[i]->out);
+        if (is_literal(p->g->node[i])) p->constant_bytes += memory_bytes(p->g->node[i]->out);
     if (!p->constant_bytes) return TRI_OK;
     char *host = malloc(p->constant_bytes), *to = p->dev->allocate(p->constant_bytes);
     p->constants = to;
@@ -35,7 +31,7 @@ static tri_status place_literals(struct program *p) {
             status = base_fail(TRI_USAGE, "%s: its text does not hold %lld numbers", n->name,
                                (long long)tri_shape_count(&n->out->spec.shape));
         p->value[n->out->id] = to + at;
-        at += aligned(n->out);
+        at += memory_bytes(n->out);
     }
     if (!status) p->dev->copy_in(to, host, p->constant_bytes);
     free(host);
@@ -53,42 +49,78 @@ static tri_status check_supported(const struct program *p, const tri_node *n) {
     return TRI_USAGE;
 }
 
-static tri_status make_items(struct program *p) {
-    size_t pointers = 0;
-    for (size_t i = 0; i < p->g->n_nodes; i++)
-        pointers += (size_t)(p->g->node[i]->n_in + p->g->node[i]->n_out);
-    p->item = calloc(p->g->n_nodes + 1, sizeof *p->item);
-    p->pointers = calloc(pointers + 1, sizeof(void *));
-    if (!p->item || !p->pointers) return base_no_memory("a program");
-    void **next = p->pointers;
-    for (size_t i = 0; i < p->g->n_nodes; i++) {
-        const tri_node *n = p->g->node[i];
-        if (!n->n_in && !n->entry->op->kernel) continue;
-        struct program_item *item = &p->item[p->n_items];
-        tri_status status = check_supported(p, n);
-        if (!status) status = p->dev->prepare(n, &item->kernel);
+/* ---- making ---- */
+
+static size_t pointers_of(const struct program *p) {
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_items; i++)
+        n += (size_t)(p->units.unit[i].n_in + p->units.unit[i].n_out);
+    return n * (size_t)p->threads;
+}
+
+static tri_status prepare(struct program *p, struct program_item *item, void ***next) {
+    const struct unit *u = item->unit;
+    for (int t = 0; t < p->threads; t++) {
+        struct program_kernel *k = &item->by_thread[t];
+        tri_status status = p->dev->prepare(u, &k->kernel);
         if (status) return status;
-        p->n_items++;
-        item->in = (const void **)next;
-        item->out = next + n->n_in;
-        next += n->n_in + n->n_out;
-        item->call = (tri_call){.node = n, .in = item->in, .out = item->out,
-                                .state = item->kernel.state};
-        if (n->entry->op->random)
-            item->each = tri_shape_count(&n->out->spec.shape) / p->g->batch;
+        k->in = (const void **)*next;
+        k->out = *next + u->n_in;
+        *next += u->n_in + u->n_out;
+        k->call = (tri_call){.node = u->node[u->n - 1], .in = k->in, .out = k->out,
+                             .state = k->kernel.state};
     }
+    const struct kernel *k = &item->by_thread->kernel;
+    item->parts = k->parts ? k->parts : 1;
+    item->scratch = (k->scratch + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
     return TRI_OK;
 }
 
+static tri_status make_items(struct program *p) {
+    tri_status status = units_of(p->g, &p->units);
+    if (status) return status;
+    p->n_items = p->units.n;
+    p->item = calloc(p->n_items + 1, sizeof *p->item);
+    struct program_kernel *kernels = p->blocks[0] =
+        calloc(p->n_items * (size_t)p->threads + 1, sizeof *kernels);
+    void **next = p->blocks[1] = calloc(pointers_of(p) + 1, sizeof *next);
+    if (!p->item || !kernels || !next) return base_no_memory("a program");
+    int64_t before = 0;
+    for (size_t i = 0; i < p->n_items && !status; i++) {
+        struct program_item *item = &p->item[i];
+        const tri_node *n = p->units.unit[i].node[0];
+        *item = (struct program_item){.unit = &p->units.unit[i], .before = before,
+                                      .by_thread = kernels + i * (size_t)p->threads};
+        for (int k = 0; k < item->unit->n && !status; k++)
+            status = check_supported(p, item->unit->node[k]);
+        if (!status) status = prepare(p, item, &next);
+        before += item->parts;
+        if (n->entry->op->random)
+            item->each = tri_shape_count(&n->out->spec.shape) / p->g->batch;
+    }
+    return status;
+}
+
 static tri_status plan(struct program *p, bool outside_outputs) {
-    for (size_t i = 0; i < p->g->n_nodes; i++)
+    bool *outside = calloc((size_t)p->g->n_tensors + 1, sizeof *outside);
+    struct memory_item *item = calloc(p->n_items + 1, sizeof *item);
+    bool ok = outside && item;
+    for (size_t i = 0; ok && i < p->g->n_nodes; i++)
         if (!p->g->node[i]->n_in && !p->g->node[i]->entry->op->kernel)
-            p->offset[p->g->node[i]->out->id] = MEMORY_OUTSIDE;
-    for (size_t i = 0; outside_outputs && i < p->g->n_outputs; i++)
-        if (p->g->output[i].name[0] == '=')
-            p->offset[p->g->output[i].tensor->id] = MEMORY_OUTSIDE;
-    return memory_plan(p->g, p->offset, &p->arena_bytes) ? TRI_OK
-                                                         : base_no_memory("a memory plan");
+            outside[p->g->node[i]->out->id] = true;
+    for (size_t i = 0; ok && outside_outputs && i < p->g->n_outputs; i++)
+        if (p->g->output[i].name[0] == '=') outside[p->g->output[i].tensor->id] = true;
+    for (size_t i = 0; ok && i < p->n_items; i++) {
+        const struct program_item *it = &p->item[i];
+        const struct kernel *k = &it->by_thread->kernel;
+        int64_t at_once = it->parts < p->threads ? it->parts : p->threads;
+        item[i] = (struct memory_item){.unit = it->unit, .scratch = it->scratch * (size_t)at_once,
+                                       .alias = k->alias, .shares = k->shares, .state = k->state};
+    }
+    ok = ok && memory_plan(p->g, item, p->n_items, outside, &p->memory);
+    free(outside);
+    free(item);
+    return ok ? TRI_OK : base_no_memory("a memory plan");
 }
 
 static tri_status find_ports(struct program *p) {
@@ -112,53 +144,141 @@ static tri_status find_ports(struct program *p) {
 }
 
 tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_outputs,
-                        struct program *p) {
-    *p = (struct program){.g = g, .dev = dev};
-    p->offset = calloc((size_t)g->n_tensors + 1, sizeof *p->offset);
+                        int threads, struct program *p) {
+    *p = (struct program){.g = g, .dev = dev, .threads = threads};
     p->value = calloc((size_t)g->n_tensors + 1, sizeof *p->value);
-    tri_status status =
-        p->offset && p->value ? plan(p, outside_outputs) : base_no_memory("a program");
-    if (!status) status = place_literals(p);
+    tri_status status = p->value ? place_literals(p) : base_no_memory("a program");
     if (!status) status = make_items(p);
+    if (!status && !(p->seen = calloc((size_t)threads, sizeof *p->seen)))
+        status = base_no_memory("a program");
+    if (!status) status = plan(p, outside_outputs);
     if (!status) status = find_ports(p);
     if (status) program_free(p);
     return status;
 }
 
 void program_place(struct program *p, void *arena) {
+    p->arena = arena;
     for (int i = 0; i < p->g->n_tensors; i++)
-        if (p->offset[i] != MEMORY_OUTSIDE) p->value[i] = (char *)arena + p->offset[i];
+        if (p->memory.root[i] == i && p->memory.offset[i] != MEMORY_OUTSIDE)
+            p->value[i] = (char *)arena + p->memory.offset[i];
 }
 
 void program_bind(struct program *p, const tri_tensor *t, void *memory) {
     p->value[t->id] = memory;
 }
 
-bool program_run(struct program *p, const struct program_step *step) {
+void *program_value(const struct program *p, int tensor) {
+    return p->value[p->memory.root[tensor]];
+}
+
+void program_free(struct program *p) {
+    for (size_t i = 0; p->blocks[0] && i < p->n_items * (size_t)p->threads; i++) {
+        struct kernel *k = &((struct program_kernel *)p->blocks[0])[i].kernel;
+        if (k->release) k->release(k->state);
+    }
+    if (p->constants) p->dev->release(p->constants, p->constant_bytes);
+    memory_plan_free(&p->memory);
+    units_free(&p->units);
+    free(p->item);
+    free(p->blocks[0]);
+    free(p->blocks[1]);
+    free(p->given);
+    free(p->value);
+    free(p->seen);
+    *p = (struct program){0};
+}
+
+/* ---- running ---- */
+
+/* Where the tensors lie is read anew in every run: inputs and sums move from lane to lane. */
+static void run_item(const struct program *p, size_t i, int thread, int64_t first_part,
+                     int64_t end_part, const struct program_step *step, struct tri_fault *fault) {
+    const struct program_item *item = &p->item[i];
+    struct program_kernel *k = &item->by_thread[thread];
+    for (int j = 0; j < item->unit->n_in; j++)
+        k->in[j] = program_value(p, item->unit->in[j]->id);
+    for (int j = 0; j < item->unit->n_out; j++)
+        k->out[j] = program_value(p, item->unit->out[j]->id);
+    k->call.seed = step->seed;
+    k->call.step = step->step;
+    k->call.first = item->each * step->sample;
+    k->call.fault = fault;
+    k->call.scratch =
+        item->scratch
+            ? (char *)p->arena + p->memory.scratch[i] + (size_t)thread * item->scratch
+            : NULL;
+    for (int64_t part = first_part; part < end_part && !fault->failed; part++) {
+        k->call.part = part;
+        k->kernel.run(&k->call);
+    }
+}
+
+/* One run by several threads. Parts go to threads in blocks, so that a part of one operator finds
+ * in its core's cache what the same part of the operator before has left there. An item begins when
+ * all items before it are done: parts done, of all items, are counted by one number. */
+struct joint_run {
+    struct program *p;
+    struct team *team;
+    const struct program_step *step;
+    _Atomic int64_t done;
+    atomic_bool failed;
+    struct program_fault *seen;
+};
+
+static bool wait_for(struct joint_run *r, int64_t parts) {
+    for (unsigned i = 0; atomic_load_explicit(&r->done, memory_order_acquire) < parts; i++) {
+        if (atomic_load_explicit(&r->failed, memory_order_relaxed)) return false;
+        team_pause(r->team, i);
+    }
+    return true;
+}
+
+static void run_share(void *arg, int thread) {
+    struct joint_run *r = arg;
+    struct program *p = r->p;
+    struct tri_fault *fault = &r->seen[thread].fault;
     for (size_t i = 0; i < p->n_items; i++) {
-        struct program_item *item = &p->item[i];
-        const tri_node *n = item->call.node;
-        for (int k = 0; k < n->n_in; k++) item->in[k] = p->value[n->in[k]->id];
-        for (int k = 0; k < n->n_out; k++) item->out[k] = p->value[n->out[k].id];
-        item->call.seed = step->seed;
-        item->call.step = step->step;
-        item->call.first = item->each * step->sample;
-        item->call.fault = step->fault;
-        item->kernel.run(&item->call);
+        const struct program_item *item = &p->item[i];
+        int64_t begin = item->parts * thread / p->threads;
+        int64_t end = item->parts * (thread + 1) / p->threads;
+        if (item->parts < p->threads) { /* thread 0 takes single parts, all of them */
+            begin = thread < item->parts ? thread : item->parts;
+            end = thread < item->parts ? thread + 1 : item->parts;
+        }
+        if (begin == end) continue;
+        if (!wait_for(r, item->before)) return;
+        run_item(p, i, thread, begin, end, r->step, fault);
+        if (fault->failed) {
+            r->seen[thread].item = i;
+            atomic_store(&r->failed, true);
+            return;
+        }
+        atomic_fetch_add_explicit(&r->done, end - begin, memory_order_release);
+    }
+}
+
+static bool run_jointly(struct program *p, struct team *team, const struct program_step *step) {
+    struct joint_run r = {.p = p, .team = team, .step = step, .seen = p->seen};
+    for (int t = 0; t < p->threads; t++) r.seen[t].fault.failed = false;
+    team_run(team, run_share, &r);
+    const struct tri_fault *first = NULL;
+    size_t item = p->n_items;
+    for (int t = 0; t < p->threads; t++)
+        if (r.seen[t].fault.failed && r.seen[t].item < item) {
+            item = r.seen[t].item;
+            first = &r.seen[t].fault;
+        }
+    if (first) *step->fault = *first;
+    return !first;
+}
+
+bool program_run(struct program *p, struct team *team, const struct program_step *step) {
+    if (p->threads > 1) return run_jointly(p, team, step);
+    for (size_t i = 0; i < p->n_items; i++) {
+        run_item(p, i, 0, 0, p->item[i].parts, step, step->fault);
         if (step->fault->failed) return false;
     }
     if (p->dev->wait) p->dev->wait();
     return true;
-}
-
-void program_free(struct program *p) {
-    for (size_t i = 0; i < p->n_items; i++)
-        if (p->item[i].kernel.release) p->item[i].kernel.release(p->item[i].kernel.state);
-    if (p->constants) p->dev->release(p->constants, p->constant_bytes);
-    free(p->item);
-    free(p->pointers);
-    free(p->given);
-    free(p->offset);
-    free(p->value);
-    *p = (struct program){0};
 }

@@ -5,13 +5,30 @@
 #define EXEC_PROGRAM_H
 
 #include "dev/dev.h"
+#include "exec/team.h"
+#include "plan/memory.h"
 
-struct program_item {
+/* What one thread runs of a unit. */
+struct program_kernel {
     struct kernel kernel;
     tri_call call;
-    int64_t each; /* random kernels: elements of output 0 that one sample has */
     const void **in;
     void **out;
+};
+
+struct program_item {
+    const struct unit *unit;
+    int64_t parts;
+    int64_t before; /* parts of all items before */
+    int64_t each;   /* random kernels: elements of output 0 that one sample has */
+    size_t scratch; /* bytes for each thread */
+    struct program_kernel *by_thread;
+};
+
+/* Of a thread: the item that failed it, if any. */
+struct program_fault {
+    size_t item;
+    struct tri_fault fault;
 };
 
 /* A tensor that is bound anew in every step: found once, so that a step compares no names. */
@@ -23,14 +40,17 @@ struct program_port {
 struct program {
     const tri_graph *g; /* not owned */
     const struct dev *dev;
+    int threads; /* that run it together; each has kernels of its own */
+    struct units units;
     struct program_item *item;
     size_t n_items;
-    size_t *offset;     /* by tensor number; MEMORY_OUTSIDE: bound */
-    size_t arena_bytes; /* what it needs; one arena may serve several programs in turn */
-    void **value;       /* by tensor number: where it lies */
-    void *constants;    /* values of constants and arrays */
+    struct memory_plan memory;
+    void *arena;    /* of memory.total bytes; one may serve several programs in turn */
+    void **value;   /* by tensor number: where it lies; of a tensor in the place of another: not used */
+    void *constants; /* values of constants and arrays */
     size_t constant_bytes;
-    void *pointers; /* of all items, one block */
+    struct program_fault *seen; /* by thread */
+    void *blocks[2]; /* kernels and pointers of all items */
     struct program_port *given, *result, *input; /* one block */
     int n_given, n_result, n_input;
 };
@@ -43,13 +63,17 @@ struct program_step {
     struct tri_fault *fault;
 };
 
-/* Bind `outputs` named "=N" from outside if outside_outputs. */
+/* Bind outputs named "=N" from outside if outside_outputs. threads: those of the team it will be run
+ * with. */
 tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_outputs,
-                        struct program *out);
+                        int threads, struct program *out);
 void program_place(struct program *p, void *arena);
 void program_bind(struct program *p, const tri_tensor *t, void *memory);
-/* Runs all kernels; stops at the first that fails. False: see the fault. */
-bool program_run(struct program *p, const struct program_step *step);
+/* Where a tensor lies. */
+void *program_value(const struct program *p, int tensor);
+/* Runs all kernels, by a team of as many threads as it was made for; stops at the first that fails.
+ * False: see the fault. */
+bool program_run(struct program *p, struct team *team, const struct program_step *step);
 void program_free(struct program *p);
 
 #endif

@@ -29,7 +29,7 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
     for (int64_t v = lanes; v > 1; v /= 2) t->n_slots++;
     t->used = calloc((size_t)t->n_slots, sizeof *t->used);
     tri_status status =
-        t->used ? program_make(merge, dev, true, &t->merge) : base_no_memory("the tree");
+        t->used ? program_make(merge, dev, true, 1, &t->merge) : base_no_memory("the tree");
     if (!status && !place_roots(t)) status = base_no_memory("the tree");
     if (!status) {
         t->slots = dev->allocate(t->slot_bytes * (size_t)t->n_slots);
@@ -94,7 +94,7 @@ static bool merge_top(struct tree *t, const struct program_step *step) {
         t->merge.value[t->merge.given[i].tensor] = root(t, of % 2 ? right : left, of / 2);
     }
     tree_bind_outputs(t, &t->merge, sum);
-    bool ok = program_run(&t->merge, step);
+    bool ok = program_run(&t->merge, NULL, step);
     drop(t, left);
     drop(t, right);
     t->depth--;

@@ -354,6 +354,10 @@ static bool order_attrs(tri_graph *g, const struct op_entry *e, int n, const tri
     return true;
 }
 
+void graph_annotate(tri_node *copy, const tri_node *n) {
+    for (int i = 0; i < n->n_out && i < copy->n_out; i++) copy->out[i].block = n->out[i].block;
+}
+
 tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *in, int n_attrs,
                         const tri_attr *attrs) {
     for (int i = 0; !g && i < n; i++) g = tri_graph_of(in[i]);

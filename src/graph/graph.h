@@ -41,6 +41,7 @@ struct tri_tensor {
     int index; /* which output of the node */
     int id;    /* dense within the graph */
     tri_spec spec;
+    int block; /* how it lies: [n, c / block, ..., block], where dimension 1 is c; 0: plain */
 };
 
 struct tri_node {
@@ -54,6 +55,7 @@ struct tri_node {
     const char *name; /* unique in the graph: scope, operator, a number where needed */
     const char *file; /* where the user wrote it; null if not known */
     int line;
+    int unit; /* nodes of one number run as one kernel, where the last of them stands; 0: alone */
 };
 
 struct graph_output {
@@ -114,6 +116,9 @@ void graph_mistake(tri_graph *g, const char *fmt, ...) TRI_PRINTF(2, 3);
  * from the scope. Never null: after a mistake it is the poison node. */
 tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *const *in, int n,
                     const tri_attr *attrs, const char *name);
+
+/* Carries over what passes have noted at a node's tensors: how they lie. */
+void graph_annotate(tri_node *copy, const tri_node *n);
 
 /* What builders end with: an operator by name, with the attributes given by name. */
 tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *in, int n_attrs,

@@ -175,6 +175,7 @@ struct node_text {
     tri_spec spec[TRI_MAX_OUTPUTS];
     int n_specs;
     const char *name;
+    int64_t block[TRI_MAX_OUTPUTS], unit;
 };
 
 static bool attribute(struct parser *s, struct node_text *t) {
@@ -224,6 +225,13 @@ static bool inputs(struct parser *s, struct node_text *t) {
     return need(s, ')');
 }
 
+/* "/16": channels in blocks of 16. */
+static bool block(struct parser *s, const tri_spec *spec, int64_t *out) {
+    if (!integer(s, out)) return false;
+    if (spec->shape.rank > 2 && *out > 0 && spec->shape.dim[1] % *out == 0) return true;
+    return FAIL(s, "/%lld: blocks must divide dimension 1 of at least three", (long long)*out);
+}
+
 static bool specs(struct parser *s, struct node_text *t) {
     if (!take(s, ':')) return true;
     do {
@@ -232,6 +240,7 @@ static bool specs(struct parser *s, struct node_text *t) {
         tri_spec *spec = &t->spec[t->n_specs++];
         if (!type(s, &number_of_type) || !list(s, &spec->shape)) return false;
         spec->type = (tri_type)number_of_type;
+        if (take(s, '/') && !block(s, spec, &t->block[t->n_specs - 1])) return false;
     } while (take(s, ','));
     return true;
 }
@@ -278,8 +287,12 @@ static bool node_body(struct parser *s, struct node_text *t) {
     if (!inputs(s, t) || !attributes(s, t) || !specs(s, t)) return false;
     if (take(s, '@') && !(t->name = quoted(s, "a node's name"))) return false;
     if (!check_source(s, t)) return false;
+    if (take(s, '~') && !integer(s, &t->unit)) return false;
+    if (t->unit < 0 || t->unit > INT32_MAX) return FAIL(s, "~%lld is no unit", (long long)t->unit);
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
+    n->unit = (int)t->unit;
+    for (int i = 0; i < t->n_specs; i++) n->out[i].block = (int)t->block[i];
     for (int i = 0; i < t->n_results; i++) {
         if (!ARRAY_GROW(s->named, s->n_named, s->named_capacity)) return no_memory(s);
         s->named[s->n_named++] = (struct named){t->result[i], &n->out[i]};

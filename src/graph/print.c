@@ -54,10 +54,13 @@ static void print_node(struct text *t, const tri_node *n) {
     }
     if (shown) text_add(t, "}");
     text_add(t, " :");
-    for (int i = 0; i < n->n_out; i++)
+    for (int i = 0; i < n->n_out; i++) {
         text_add(t, "%s %s", i ? "," : "", base_spec_text(&n->out[i].spec, spec));
+        if (n->out[i].block) text_add(t, "/%d", n->out[i].block);
+    }
     text_add(t, " @ ");
     print_text(t, n->name);
+    if (n->unit) text_add(t, " ~%d", n->unit);
     text_add(t, "\n");
 }
 

@@ -272,6 +272,7 @@ static tri_node *copy_node(struct builder *b, const tri_node *n) {
     free(in);
     if (copy != b->g->poison_node) {
         CHECK(copy->n_out == n->n_out);
+        graph_annotate(copy, n);
         for (int i = 0; i < n->n_out; i++) b->here[n->out[i].id] = &copy->out[i];
     }
     return copy;

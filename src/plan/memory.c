@@ -4,100 +4,249 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct hole {
-    size_t begin, end;
+static size_t aligned(size_t bytes) {
+    return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+}
+
+size_t memory_bytes(const tri_tensor *t) { return aligned(base_spec_bytes(&t->spec)); }
+
+/* ---- lifetimes ---- */
+
+struct planner {
+    const tri_graph *g;
+    const struct memory_item *item;
+    size_t n;
+    const bool *outside;
+    struct memory_plan *p;
+    int *last;           /* by tensor: the last item that needs it; n: after all of them */
+    const tri_tensor **target; /* by tensor: what it is to update in place, if it can */
 };
 
-/* The free parts of the arena in the order of their offsets; the last one is open-ended. */
-struct holes {
-    struct hole *hole;
-    size_t n, capacity;
-    size_t top; /* the highest offset ever used */
-};
-
-static size_t rounded(const tri_tensor *t) {
-    return (base_spec_bytes(&t->spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+/* A later use of a tensor is one of its place. */
+static void extend(struct planner *a, const tri_tensor *t, int item) {
+    int *end = &a->p->end[a->p->root[t->id]];
+    if (item > *end) *end = item;
 }
 
-/* First fit. */
-static size_t take(struct holes *h, size_t bytes) {
-    size_t i = 0;
-    while (h->hole[i].end - h->hole[i].begin < bytes) i++;
-    size_t at = h->hole[i].begin;
-    h->hole[i].begin += bytes;
-    if (h->hole[i].begin == h->hole[i].end)
-        memmove(&h->hole[i], &h->hole[i + 1], (--h->n - i) * sizeof *h->hole);
-    if (at + bytes > h->top) h->top = at + bytes;
-    return at;
-}
-
-static bool give(struct holes *h, size_t begin, size_t bytes) {
-    if (!ARRAY_GROW(h->hole, h->n, h->capacity)) return false;
-    size_t i = 0;
-    while (h->hole[i].begin < begin) i++;
-    memmove(&h->hole[i + 1], &h->hole[i], (h->n++ - i) * sizeof *h->hole);
-    h->hole[i] = (struct hole){begin, begin + bytes};
-    for (size_t k = i + 1; k > 0 && k + 1 > i; k--) { /* join with the next, then the previous */
-        if (k >= h->n || h->hole[k - 1].end != h->hole[k].begin) continue;
-        h->hole[k - 1].end = h->hole[k].end;
-        memmove(&h->hole[k], &h->hole[k + 1], (--h->n - k) * sizeof *h->hole);
+static void last_uses(struct planner *a) {
+    const tri_graph *g = a->g;
+    int n = (int)a->n;
+    for (int t = 0; t < g->n_tensors; t++) {
+        a->p->root[t] = t;
+        a->last[t] = -1;
+        a->p->begin[t] = a->p->end[t] = -1;
     }
-    return true;
-}
-
-/* The last node that reads each tensor; n_nodes where it lives to the end, its own node where
- * nobody reads it. */
-static void last_uses(const tri_graph *g, int *last) {
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        const tri_node *n = g->node[i];
-        for (int k = 0; k < n->n_out; k++) last[n->out[k].id] = n->id;
-        for (int k = 0; k < n->n_in; k++)
-            if (!(k < 32 && n->entry->op->shape_only >> k & 1)) last[n->in[k]->id] = n->id;
+    for (int i = 0; i < n; i++) {
+        const struct unit *u = a->item[i].unit;
+        for (int k = 0; k < u->n_out; k++) a->last[u->out[k]->id] = i;
+        for (int k = 0; k < u->n_in; k++)
+            if (!unit_shape_only(u, k)) a->last[u->in[k]->id] = i;
     }
-    for (size_t i = 0; i < g->n_outputs; i++) last[g->output[i].tensor->id] = (int)g->n_nodes;
+    for (size_t i = 0; i < g->n_outputs; i++) a->last[g->output[i].tensor->id] = n;
     for (size_t i = 0; i < g->n_updates; i++) {
-        last[g->update[i].value->id] = (int)g->n_nodes;
-        if (g->update[i].condition) last[g->update[i].condition->id] = (int)g->n_nodes;
+        const struct graph_update *u = &g->update[i];
+        a->last[u->value->id] = n;
+        if (u->condition)
+            a->last[u->condition->id] = n;
+        else
+            a->target[u->value->id] = u->target;
     }
+    /* What comes from outside is there from the start. */
+    for (int t = 0; t < g->n_tensors; t++)
+        if (a->outside[t]) a->p->end[t] = a->last[t];
 }
 
-/* Tensors that die at a node are listed by it: first[node] leads to a chain of tensors. */
-static bool plan(const tri_graph *g, size_t *offset, struct holes *h, int *last, int *first,
-                 int *next, const tri_tensor **tensor) {
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        const tri_node *n = g->node[i];
-        for (int k = 0; k < n->n_out; k++) {
-            const tri_tensor *t = &n->out[k];
-            if (offset[t->id] == MEMORY_OUTSIDE) continue;
-            offset[t->id] = take(h, rounded(t));
-            tensor[t->id] = t;
-            next[t->id] = first[last[t->id]];
-            first[last[t->id]] = t->id;
-        }
-        for (int id = first[i]; id >= 0; id = next[id])
-            if (!give(h, offset[id], rounded(tensor[id]))) return false;
-    }
+/* The place of `in` ends with this item, and has the size of `out`. */
+static bool ends_here(const struct planner *a, int i, const tri_tensor *in, const tri_tensor *out) {
+    return a->p->end[a->p->root[in->id]] == i && memory_bytes(in) == memory_bytes(out);
+}
+
+static bool shares(const struct memory_item *m, int out, int in) {
+    return m->shares && m->shares(m->state, out, in);
+}
+
+/* Updated in place, if nothing else needs the old value later. Several tensors that come from
+ * outside may be one in memory only if they are the same tensor, so no other reads it. */
+static bool update_in_place(struct planner *a, int i, int k) {
+    const struct memory_item *m = &a->item[i];
+    const tri_tensor *out = m->unit->out[k], *target = a->target[out->id];
+    int in = target ? unit_in(m->unit, target) : -1;
+    if (in < 0 || a->p->root[target->id] != target->id) return false;
+    if (!shares(m, k, in) || !ends_here(a, i, target, out)) return false;
+    a->p->root[out->id] = target->id;
     return true;
 }
 
-bool memory_plan(const tri_graph *g, size_t *offset, size_t *total) {
-    size_t tensors = (size_t)g->n_tensors + 1;
-    struct holes h = {0};
-    int *last = calloc(tensors, sizeof *last), *next = calloc(tensors, sizeof *next);
-    int *first = malloc((g->n_nodes + 1) * sizeof *first);
-    const tri_tensor **tensor = calloc(tensors, sizeof *tensor);
-    bool ok = last && next && first && tensor && ARRAY_GROW(h.hole, h.n, h.capacity);
-    if (ok) {
-        for (size_t i = 0; i <= g->n_nodes; i++) first[i] = -1;
-        h.hole[h.n++] = (struct hole){0, SIZE_MAX};
-        last_uses(g, last);
-        ok = plan(g, offset, &h, last, first, next, tensor);
-        *total = h.top;
+static bool take_over(struct planner *a, int i, int k) {
+    const struct memory_item *m = &a->item[i];
+    const tri_tensor *out = m->unit->out[k];
+    for (int j = 0; j < m->unit->n_in; j++) {
+        const tri_tensor *in = m->unit->in[j];
+        int root = a->p->root[in->id];
+        if (a->outside[root] || !shares(m, k, j) || !ends_here(a, i, in, out)) continue;
+        a->p->root[out->id] = root;
+        return true;
     }
-    free(last);
-    free(next);
-    free(first);
-    free(tensor);
-    free(h.hole);
+    return false;
+}
+
+/* What is read after the step must not be what the step's updates change. Within the step, an
+ * alias's readers count as readers of the target, which is then not updated before them. */
+static bool alias(struct planner *a, const struct memory_item *m) {
+    const struct unit *u = m->unit;
+    int out = u->out[0]->id, root = m->alias ? a->p->root[u->in[0]->id] : out;
+    if (root == out || a->outside[out] || (a->outside[root] && a->last[out] == (int)a->n))
+        return false;
+    a->p->root[out] = root;
+    return true;
+}
+
+static void lifetimes(struct planner *a) {
+    last_uses(a);
+    for (int i = 0; i < (int)a->n; i++) {
+        const struct memory_item *m = &a->item[i];
+        for (int k = 0; k < m->unit->n_out; k++) {
+            const tri_tensor *t = m->unit->out[k];
+            if (!a->outside[t->id] && !(k == 0 && alias(a, m)) && !update_in_place(a, i, k) &&
+                !take_over(a, i, k))
+                a->p->begin[t->id] = i;
+            extend(a, t, a->last[t->id]);
+        }
+    }
+}
+
+/* ---- places ---- */
+
+/* What needs a place: the root of a class of tensors, or the scratch of an item. */
+struct block {
+    size_t bytes, offset;
+    int begin, end;
+    size_t number; /* for an order without ties */
+    size_t *where; /* of the result */
+};
+
+static size_t collect(const struct planner *a, struct block *b) {
+    size_t n = 0;
+    struct memory_plan *p = a->p;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct unit *u = a->item[i].unit;
+        for (int k = 0; k < u->n_out; k++) {
+            int t = u->out[k]->id;
+            if (p->root[t] != t || a->outside[t]) continue;
+            b[n] = (struct block){memory_bytes(u->out[k]), 0, p->begin[t], p->end[t], n,
+                                   &p->offset[t]};
+            n++;
+        }
+        if (!a->item[i].scratch) continue;
+        b[n] = (struct block){aligned(a->item[i].scratch), 0, (int)i, (int)i, n, &p->scratch[i]};
+        n++;
+    }
+    return n;
+}
+
+static int by_begin(const void *a, const void *b) {
+    const struct block *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static int by_size(const void *a, const void *b) {
+    const struct block *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : by_begin(a, b);
+}
+
+/* Each in its turn takes the lowest gap among those that live at the same time. Returns the total.
+ * placed: room for n, kept in the order of offsets. */
+static size_t place(struct block *b, size_t n, const struct block **placed) {
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = 0, k;
+        for (k = 0; k < i; k++) {
+            const struct block *o = placed[k];
+            if (o->end < b[i].begin || o->begin > b[i].end || o->offset + o->bytes <= at) continue;
+            if (o->offset >= at && o->offset - at >= b[i].bytes) break;
+            at = o->offset + o->bytes;
+        }
+        b[i].offset = at;
+        for (k = i; k > 0 && placed[k - 1]->offset > at; k--) placed[k] = placed[k - 1];
+        placed[k] = &b[i];
+        if (at + b[i].bytes > total) total = at + b[i].bytes;
+    }
+    return total;
+}
+
+static void find_peak(const struct planner *a, const struct block *b, size_t n, size_t *change) {
+    size_t live = 0; /* modulo 2^64, as the changes are */
+    for (size_t i = 0; i < n; i++) {
+        change[b[i].begin] += b[i].bytes;
+        change[b[i].end + 1] -= b[i].bytes;
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        live += change[i];
+        if (live > a->p->peak) {
+            a->p->peak = live;
+            a->p->peak_item = (int)i;
+        }
+    }
+}
+
+/* Two orders of placing; the better one counts. */
+static void place_all(struct planner *a, struct block *b, const struct block **placed,
+                      size_t *change) {
+    size_t n = collect(a, b);
+    find_peak(a, b, n, change);
+    qsort(b, n, sizeof *b, by_begin);
+    size_t first = place(b, n, placed);
+    qsort(b, n, sizeof *b, by_size);
+    a->p->total = place(b, n, placed);
+    if (first < a->p->total) {
+        qsort(b, n, sizeof *b, by_begin);
+        a->p->total = place(b, n, placed);
+    }
+    for (size_t i = 0; i < n; i++) *b[i].where = b[i].offset;
+    for (int t = 0; t < a->g->n_tensors; t++)
+        a->p->offset[t] = a->outside[a->p->root[t]] ? MEMORY_OUTSIDE : a->p->offset[a->p->root[t]];
+}
+
+static bool allocate(struct memory_plan *p, size_t tensors, size_t items) {
+    p->offset = calloc(tensors + 1, sizeof *p->offset);
+    p->root = calloc(tensors + 1, sizeof *p->root);
+    p->scratch = calloc(items + 1, sizeof *p->scratch);
+    p->begin = calloc(tensors + 1, sizeof *p->begin);
+    p->end = calloc(tensors + 1, sizeof *p->end);
+    return p->offset && p->root && p->scratch && p->begin && p->end;
+}
+
+bool memory_plan(const tri_graph *g, const struct memory_item *item, size_t n, const bool *outside,
+                 struct memory_plan *out) {
+    *out = (struct memory_plan){0};
+    size_t tensors = (size_t)g->n_tensors, blocks = tensors + n + 1;
+    struct planner a = {.g = g, .item = item, .n = n, .outside = outside, .p = out,
+                        .last = calloc(tensors + 1, sizeof *a.last),
+                        .target = calloc(tensors + 1, sizeof *a.target)};
+    struct block *b = calloc(blocks, sizeof *b);
+    const struct block **placed = calloc(blocks, sizeof *placed);
+    size_t *change = calloc(n + 2, sizeof *change);
+    bool ok = allocate(out, tensors, n) && a.last && a.target && b && placed && change;
+    if (ok) {
+        lifetimes(&a);
+        place_all(&a, b, placed, change);
+    } else {
+        memory_plan_free(out);
+    }
+    free(a.last);
+    free(a.target);
+    free(b);
+    free(placed);
+    free(change);
     return ok;
+}
+
+void memory_plan_free(struct memory_plan *p) {
+    free(p->offset);
+    free(p->root);
+    free(p->scratch);
+    free(p->begin);
+    free(p->end);
+    *p = (struct memory_plan){0};
 }

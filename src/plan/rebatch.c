@@ -69,8 +69,10 @@ static void copy_node(struct copier *c, const tri_node *n) {
     c->to->line = n->line;
     if (copy_attrs(c, n, attrs)) {
         tri_node *copy = graph_add(c->to, n->entry, in, n->n_in, attrs, n->name);
-        if (copy != c->to->poison_node)
+        if (copy != c->to->poison_node) {
+            graph_annotate(copy, n);
             for (int i = 0; i < n->n_out; i++) c->here[n->out[i].id] = &copy->out[i];
+        }
     }
     free(in);
 }

@@ -244,7 +244,7 @@ static void batch_norm_dx(const tri_call *c) {
 }
 
 const struct dev_row cpu_batch_norm[] = {
-    {"batch_norm", batch_norm, NULL, NULL, NULL},
-    {"batch_norm_dx", batch_norm_dx, NULL, NULL, NULL},
+    {.op = "batch_norm", .run = batch_norm},
+    {.op = "batch_norm_dx", .run = batch_norm_dx},
     {0},
 };

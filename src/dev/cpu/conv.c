@@ -20,8 +20,11 @@ static tri_status prepare_dw(const tri_node *n, void **state) {
 }
 
 const struct dev_row cpu_conv[] = {
-    {"conv2d", dnnl_glue_run, cpu_dnnl_supports, prepare_y, dnnl_glue_release},
-    {"conv2d_dx", dnnl_glue_run, cpu_dnnl_supports, prepare_dx, dnnl_glue_release},
-    {"conv2d_dw", dnnl_glue_run, cpu_dnnl_supports, prepare_dw, dnnl_glue_release},
+    {.op = "conv2d", .run = dnnl_glue_run, .supports = cpu_dnnl_supports, .prepare = prepare_y,
+     .release = dnnl_glue_release},
+    {.op = "conv2d_dx", .run = dnnl_glue_run, .supports = cpu_dnnl_supports, .prepare = prepare_dx,
+     .release = dnnl_glue_release},
+    {.op = "conv2d_dw", .run = dnnl_glue_run, .supports = cpu_dnnl_supports, .prepare = prepare_dw,
+     .release = dnnl_glue_release},
     {0},
 };

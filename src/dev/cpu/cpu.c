@@ -31,14 +31,17 @@ static const char *declines(const tri_node *n) {
 
 tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out) {
     *out = (struct kernel){.run = r->run};
-    if (!r->prepare) return TRI_OK;
-    tri_status status = r->prepare(n, &out->state);
-    if (!status) out->release = r->release;
-    return status;
+    tri_status status = r->prepare ? r->prepare(n, &out->state) : TRI_OK;
+    if (status) return status;
+    out->release = r->release;
+    if (r->plan) r->plan(n, out);
+    return TRI_OK;
 }
 
-static tri_status prepare(const tri_node *n, struct kernel *out) {
+static tri_status prepare(const struct unit *u, struct kernel *out) {
+    const tri_node *n = u->node[0];
     bool wide;
+    CHECK(u->n == 1);
     const struct dev_row *r = row_of(n, &wide);
     if (wide) return wide_prepare(n, r, out);
     if (r) return cpu_prepare_row(n, r, out);

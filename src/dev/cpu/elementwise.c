@@ -178,6 +178,18 @@ static tri_status prepare_broadcast(const tri_node *n, int n_in, tile_fn *fn, vo
     return TRI_OK;
 }
 
+/* A tile is read before it is written. */
+static bool shares(const void *state, int out, int in) {
+    const struct state *s = state;
+    (void)out;
+    return s->in[in].dense && tri_type_size(s->in[in].type) == tri_type_size(s->out);
+}
+
+static void plan(const tri_node *n, struct kernel *k) {
+    (void)n;
+    k->shares = shares;
+}
+
 static tri_status prepare(const tri_node *n, void **state) {
     return prepare_broadcast(n, n->n_in, tile_find(n), state);
 }
@@ -215,11 +227,18 @@ static void same(const tri_call *c) {
     if (c->out[0] != c->in[0]) memcpy(c->out[0], c->in[0], base_spec_bytes(cpu_out(c->node, 0)));
 }
 
+static void plan_same(const tri_node *n, struct kernel *k) {
+    (void)n;
+    k->alias = true;
+}
+
 static const char *supports(const tri_node *n) {
     return tile_find(n) ? NULL : "it has no arithmetic of this type on cpu; tri_cast to f32";
 }
 
-#define ROW(name) {#name, run, supports, prepare, free},
+#define ROW(name)                                                                           \
+    {.op = #name, .run = run, .supports = supports, .prepare = prepare, .release = free,    \
+     .plan = plan},
 
 const struct dev_row cpu_elementwise[] = {
     ROW(neg) ROW(exp) ROW(log) ROW(sqrt) ROW(rsqrt) ROW(abs) ROW(sign) ROW(erf) ROW(clip)
@@ -227,10 +246,11 @@ const struct dev_row cpu_elementwise[] = {
     ROW(tanh) ROW(softplus) ROW(not) ROW(cast) ROW(add) ROW(sub) ROW(mul) ROW(div) ROW(pow)
     ROW(maximum) ROW(minimum) ROW(equal) ROW(not_equal) ROW(less) ROW(less_equal) ROW(greater)
     ROW(greater_equal) ROW(and) ROW(or) ROW(where)
-    {"expand", run, NULL, prepare_expand, free},
-    {"spread", run, supports_spread, prepare_spread, free},
-    {"fill_like", fill_like, NULL, NULL, NULL},
-    {"stop_gradient", same, NULL, NULL, NULL},
-    {"reshape", same, NULL, NULL, NULL},
+    {.op = "expand", .run = run, .prepare = prepare_expand, .release = free},
+    {.op = "spread", .run = run, .supports = supports_spread, .prepare = prepare_spread,
+     .release = free},
+    {.op = "fill_like", .run = fill_like},
+    {.op = "stop_gradient", .run = same, .plan = plan_same},
+    {.op = "reshape", .run = same, .plan = plan_same},
     {0},
 };

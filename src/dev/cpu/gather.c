@@ -50,13 +50,13 @@ static void one_hot(const tri_call *c) {
 }
 
 const struct dev_row cpu_gather[] = {
-    {"gather", gather, NULL, NULL, NULL},
-    {"one_hot", one_hot, NULL, NULL, NULL},
+    {.op = "gather", .run = gather},
+    {.op = "one_hot", .run = one_hot},
     {0},
 };
 
 /* Sums, in f32. */
 const struct dev_row cpu_gather_grad[] = {
-    {"gather_grad", gather_grad, NULL, NULL, NULL},
+    {.op = "gather_grad", .run = gather_grad},
     {0},
 };

@@ -78,7 +78,7 @@ static tri_status prepare(const tri_node *n, void **state) {
 }
 
 const struct dev_row cpu_loss[] = {
-    {"cross_entropy", cross_entropy, NULL, prepare, free},
-    {"cross_entropy_dx", cross_entropy_dx, NULL, NULL, NULL},
+    {.op = "cross_entropy", .run = cross_entropy, .prepare = prepare, .release = free},
+    {.op = "cross_entropy_dx", .run = cross_entropy_dx},
     {0},
 };

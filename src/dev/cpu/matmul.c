@@ -123,7 +123,8 @@ static void release(void *state) {
 }
 
 const struct dev_row cpu_matmul[] = {
-    {"matmul", run, cpu_dnnl_supports, prepare, release},
+    {.op = "matmul", .run = run, .supports = cpu_dnnl_supports, .prepare = prepare,
+     .release = release},
     {0},
 };
 

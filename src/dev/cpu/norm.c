@@ -181,9 +181,9 @@ static tri_status prepare_dx(const tri_node *n, void **state) {
 }
 
 const struct dev_row cpu_norm[] = {
-    {"layer_norm", forward, NULL, prepare, release},
-    {"layer_norm_dx", backward, NULL, prepare_dx, release},
-    {"group_norm", forward, NULL, prepare, release},
-    {"group_norm_dx", backward, NULL, prepare_dx, release},
+    {.op = "layer_norm", .run = forward, .prepare = prepare, .release = release},
+    {.op = "layer_norm_dx", .run = backward, .prepare = prepare_dx, .release = release},
+    {.op = "group_norm", .run = forward, .prepare = prepare, .release = release},
+    {.op = "group_norm_dx", .run = backward, .prepare = prepare_dx, .release = release},
     {0},
 };

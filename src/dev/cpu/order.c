@@ -124,8 +124,8 @@ static void in_top_k(const tri_call *c) {
 }
 
 const struct dev_row cpu_order[] = {
-    {"argmax", argmax, NULL, NULL, NULL},
-    {"top_k", top_k, NULL, NULL, NULL},
-    {"in_top_k", in_top_k, NULL, NULL, NULL},
+    {.op = "argmax", .run = argmax},
+    {.op = "top_k", .run = top_k},
+    {.op = "in_top_k", .run = in_top_k},
     {0},
 };

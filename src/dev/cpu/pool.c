@@ -212,9 +212,9 @@ static tri_status prepare(const tri_node *n, void **state) {
 }
 
 const struct dev_row cpu_pool[] = {
-    {"max_pool", max_pool, NULL, prepare, release},
-    {"max_pool_dx", max_pool_dx, NULL, prepare, release},
-    {"avg_pool", avg_pool, NULL, prepare, release},
-    {"avg_pool_dx", avg_pool_dx, NULL, prepare, release},
+    {.op = "max_pool", .run = max_pool, .prepare = prepare, .release = release},
+    {.op = "max_pool_dx", .run = max_pool_dx, .prepare = prepare, .release = release},
+    {.op = "avg_pool", .run = avg_pool, .prepare = prepare, .release = release},
+    {.op = "avg_pool_dx", .run = avg_pool_dx, .prepare = prepare, .release = release},
     {0},
 };

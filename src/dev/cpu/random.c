@@ -33,6 +33,6 @@ static void dropout(const tri_call *c) {
 }
 
 const struct dev_row cpu_random[] = {
-    {"dropout", dropout, NULL, NULL, NULL},
+    {.op = "dropout", .run = dropout},
     {0},
 };

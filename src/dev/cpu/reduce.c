@@ -167,10 +167,10 @@ static void all_finite(const tri_call *c) {
 }
 
 const struct dev_row cpu_reduce[] = {
-    {"sum", run, NULL, prepare, free},
-    {"mean", run, NULL, prepare, free},
-    {"max", run, NULL, prepare, free},
-    {"sum_squares", sum_squares, NULL, NULL, NULL},
-    {"all_finite", all_finite, NULL, NULL, NULL},
+    {.op = "sum", .run = run, .prepare = prepare, .release = free},
+    {.op = "mean", .run = run, .prepare = prepare, .release = free},
+    {.op = "max", .run = run, .prepare = prepare, .release = free},
+    {.op = "sum_squares", .run = sum_squares},
+    {.op = "all_finite", .run = all_finite},
     {0},
 };

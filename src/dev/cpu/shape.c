@@ -201,10 +201,10 @@ static void run_pad(const tri_call *c) {
 }
 
 const struct dev_row cpu_shape[] = {
-    {"transpose", run_one, NULL, prepare_transpose, free},
-    {"slice", run_one, NULL, prepare_slice, free},
-    {"concat", run_concat, NULL, prepare_concat, free},
-    {"split", run_split, NULL, prepare_split, free},
-    {"pad", run_pad, NULL, prepare_pad, free},
+    {.op = "transpose", .run = run_one, .prepare = prepare_transpose, .release = free},
+    {.op = "slice", .run = run_one, .prepare = prepare_slice, .release = free},
+    {.op = "concat", .run = run_concat, .prepare = prepare_concat, .release = free},
+    {.op = "split", .run = run_split, .prepare = prepare_split, .release = free},
+    {.op = "pad", .run = run_pad, .prepare = prepare_pad, .release = free},
     {0},
 };

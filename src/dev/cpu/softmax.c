@@ -90,7 +90,7 @@ static tri_status prepare_log(const tri_node *n, void **state) {
 }
 
 const struct dev_row cpu_softmax[] = {
-    {"softmax", softmax, NULL, NULL, NULL},
-    {"log_softmax", log_softmax, NULL, prepare_log, free},
+    {.op = "softmax", .run = softmax},
+    {.op = "log_softmax", .run = log_softmax, .prepare = prepare_log, .release = free},
     {0},
 };

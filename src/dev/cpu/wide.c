@@ -85,6 +85,6 @@ tri_status wide_prepare(const tri_node *n, const struct dev_row *r, struct kerne
     if (status)
         release(w);
     else
-        *out = (struct kernel){run, w, release};
+        *out = (struct kernel){.run = run, .state = w, .release = release};
     return status;
 }

@@ -61,8 +61,8 @@ static void conv2d_dx(const tri_call *c) { run(c, X, 0, -1, 1); }
 static void conv2d_dw(const tri_call *c) { run(c, W, 0, 1, -1); }
 
 const struct dev_row ref_conv[] = {
-    {"conv2d", conv2d, NULL, NULL, NULL},
-    {"conv2d_dx", conv2d_dx, NULL, NULL, NULL},
-    {"conv2d_dw", conv2d_dw, NULL, NULL, NULL},
+    {.op = "conv2d", .run = conv2d},
+    {.op = "conv2d_dx", .run = conv2d_dx},
+    {.op = "conv2d_dw", .run = conv2d_dw},
     {0},
 };

@@ -122,10 +122,10 @@ static void in_top_k(const tri_call *c) {
 }
 
 const struct dev_row ref_loss[] = {
-    {"softmax", softmax, NULL, NULL, NULL},
-    {"log_softmax", log_softmax, NULL, NULL, NULL},
-    {"cross_entropy", cross_entropy, NULL, NULL, NULL},
-    {"cross_entropy_dx", cross_entropy_dx, NULL, NULL, NULL},
-    {"in_top_k", in_top_k, NULL, NULL, NULL},
+    {.op = "softmax", .run = softmax},
+    {.op = "log_softmax", .run = log_softmax},
+    {.op = "cross_entropy", .run = cross_entropy},
+    {.op = "cross_entropy_dx", .run = cross_entropy_dx},
+    {.op = "in_top_k", .run = in_top_k},
     {0},
 };

@@ -146,8 +146,8 @@ static void norm_dx(const tri_call *c) {
 }
 
 const struct dev_row ref_norm[] = {
-    {"batch_norm", batch_norm, NULL, NULL, NULL},    {"batch_norm_dx", norm_dx, NULL, NULL, NULL},
-    {"layer_norm", other_norm, NULL, NULL, NULL},    {"layer_norm_dx", norm_dx, NULL, NULL, NULL},
-    {"group_norm", other_norm, NULL, NULL, NULL},    {"group_norm_dx", norm_dx, NULL, NULL, NULL},
+    {.op = "batch_norm", .run = batch_norm},    {.op = "batch_norm_dx", .run = norm_dx},
+    {.op = "layer_norm", .run = other_norm},    {.op = "layer_norm_dx", .run = norm_dx},
+    {.op = "group_norm", .run = other_norm},    {.op = "group_norm_dx", .run = norm_dx},
     {0},
 };

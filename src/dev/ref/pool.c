@@ -86,9 +86,9 @@ static void avg_pool(const tri_call *c) { visit_all(c, avg_visit, NULL); }
 static void avg_pool_dx(const tri_call *c) { derivative(c, avg_dx_visit); }
 
 const struct dev_row ref_pool[] = {
-    {"max_pool", max_pool, NULL, NULL, NULL},
-    {"max_pool_dx", max_pool_dx, NULL, NULL, NULL},
-    {"avg_pool", avg_pool, NULL, NULL, NULL},
-    {"avg_pool_dx", avg_pool_dx, NULL, NULL, NULL},
+    {.op = "max_pool", .run = max_pool},
+    {.op = "max_pool_dx", .run = max_pool_dx},
+    {.op = "avg_pool", .run = avg_pool},
+    {.op = "avg_pool_dx", .run = avg_pool_dx},
     {0},
 };

@@ -21,6 +21,6 @@ static void dropout(const tri_call *c) {
 }
 
 const struct dev_row ref_random[] = {
-    {"dropout", dropout, NULL, NULL, NULL},
+    {.op = "dropout", .run = dropout},
     {0},
 };

@@ -16,7 +16,9 @@ static const char *declines(const tri_node *n) {
     return r->supports ? r->supports(n) : NULL;
 }
 
-static tri_status prepare(const tri_node *n, struct kernel *out) {
+static tri_status prepare(const struct unit *u, struct kernel *out) {
+    const tri_node *n = u->node[0];
+    CHECK(u->n == 1);
     const struct dev_row *r = dev_row_find(tables, n->entry->op->name);
     *out = (struct kernel){.run = r ? r->run : n->entry->op->kernel};
     if (!r || !r->prepare) return TRI_OK;
