@@ -170,8 +170,8 @@ static tri_status prepare_broadcast(const tri_node *n, int n_in, tile_fn *fn, vo
     tri_status status = cpu_state(n, sizeof(struct state), state);
     if (status) return status;
     struct state *s = *state;
-    s->walk = walk_over(&cpu_out(n, 0)->shape, n_in);
-    for (int k = 0; k < n_in; k++) walk_broadcast(&s->walk, k, &cpu_in(n, k)->shape);
+    s->walk = walk_of(n->out, n_in);
+    for (int k = 0; k < n_in; k++) walk_operand(&s->walk, k, n->in[k], n->out);
     s->fn = fn;
     tile_params(n, s->p);
     finish(n, s);

@@ -62,8 +62,7 @@ CLONES static void tiny_matrix(const struct sizes *s, const float *a, const floa
     }
 }
 
-static void tiny(const tri_call *c) {
-    const struct sizes *s = c->state;
+static void tiny(const struct sizes *s, const tri_call *c) {
     struct place at = {0};
     for (int64_t left = walk_count(&s->lead); left; left--) {
         tiny_matrix(s, (const float *)c->in[0] + at.offset[0],
@@ -91,8 +90,8 @@ static struct dnnl_view view_of(const struct sizes *s, int k, int64_t rows, int6
 }
 
 struct state {
-    struct sizes sizes; /* of a tiny one */
-    void *job;          /* of others */
+    struct sizes sizes;   /* of a tiny one */
+    struct dnnl_job *job; /* of others */
 };
 
 static tri_status prepare(const tri_node *n, void **state) {
@@ -112,9 +111,16 @@ static tri_status prepare(const tri_node *n, void **state) {
 
 static void run(const tri_call *c) {
     const struct state *st = c->state;
-    tri_call inner = *c;
-    inner.state = st->job ? st->job : (void *)&st->sizes;
-    (st->job ? dnnl_glue_run : tiny)(&inner);
+    if (st->job)
+        dnnl_glue_run(st->job, c);
+    else
+        tiny(&st->sizes, c);
+}
+
+static void plan(const tri_node *n, struct kernel *k) {
+    const struct state *st = k->state;
+    (void)n;
+    if (st->job) k->scratch = dnnl_glue_scratch(st->job);
 }
 
 static void release(void *state) {
@@ -124,7 +130,7 @@ static void release(void *state) {
 
 const struct dev_row cpu_matmul[] = {
     {.op = "matmul", .run = run, .supports = cpu_dnnl_supports, .prepare = prepare,
-     .release = release},
+     .release = release, .plan = plan},
     {0},
 };
 

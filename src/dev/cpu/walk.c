@@ -1,10 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/walk.h"
 
+#include <string.h>
+
 struct walk walk_over(const tri_shape *shape, int n) {
     struct walk w = {.rank = shape->rank, .n = n};
     for (int d = 0; d < w.rank; d++) w.dim[d] = shape->dim[d];
     return w;
+}
+
+/* Dimension 1 as two: the blocks in its place, and behind all others the channels of a block. */
+static void split_channels(int64_t *of_dim, int rank, int64_t outer, int64_t inner) {
+    of_dim[1] = outer;
+    of_dim[rank] = inner;
+}
+
+struct walk walk_of(const tri_tensor *t, int n) {
+    struct walk w = walk_over(&t->spec.shape, n);
+    if (!t->block) return w;
+    split_channels(w.dim, w.rank, w.dim[1] / t->block, t->block);
+    w.rank++;
+    return w;
+}
+
+void walk_operand(struct walk *w, int k, const tri_tensor *in, const tri_tensor *to) {
+    const tri_shape *s = &to->spec.shape, *mine = &in->spec.shape;
+    struct walk plain = {.rank = s->rank};
+    CHECK(!in->block || (in->block == to->block && mine->rank == s->rank));
+    if (!in->block) {
+        walk_broadcast(&plain, k, mine);
+        if (to->block)
+            split_channels(plain.stride[k], s->rank, plain.stride[k][1] * to->block,
+                           plain.stride[k][1]);
+    } else {
+        int64_t stride = in->block;
+        for (int d = s->rank - 1; d >= 0; d--) {
+            plain.stride[k][d] = mine->dim[d] == 1 ? 0 : stride;
+            stride *= d == 1 ? mine->dim[d] / in->block : mine->dim[d];
+        }
+        plain.stride[k][s->rank] = 1;
+    }
+    memcpy(w->stride[k], plain.stride[k], sizeof plain.stride[k]);
 }
 
 void walk_broadcast(struct walk *w, int k, const tri_shape *shape) {

@@ -8,22 +8,28 @@
 #include "graph/graph.h"
 
 #define WALK_MAX 4
+#define WALK_RANK (TRI_MAX_RANK + 1) /* a block is a dimension of its own */
 
 /* Strides are in elements; 0 repeats. rank 0: one place. */
 struct walk {
     int rank, n; /* n tensors */
-    int64_t dim[TRI_MAX_RANK];
-    int64_t stride[WALK_MAX][TRI_MAX_RANK];
+    int64_t dim[WALK_RANK];
+    int64_t stride[WALK_MAX][WALK_RANK];
 };
 
 /* Where a walk stands; starts as zeros. */
 struct place {
-    int64_t index[TRI_MAX_RANK];
+    int64_t index[WALK_RANK];
     int64_t offset[WALK_MAX];
 };
 
 /* The space of `shape` with n tensors, whose strides are still to be set. */
 struct walk walk_over(const tri_shape *shape, int n);
+/* The same in the order in which t lies: [n, c / block, ..., block] where it has a block. */
+struct walk walk_of(const tri_tensor *t, int n);
+/* Strides of `in`, broadcast to `to`, over walk_of(to). Where it has a block that is `to`'s; a plain
+ * one may stand beside a block, as a vector of the channels does. */
+void walk_operand(struct walk *w, int k, const tri_tensor *in, const tri_tensor *to);
 /* Strides of a contiguous tensor of this shape, aligned at the last dimension and repeated where it
  * has length 1 or no dimension. */
 void walk_broadcast(struct walk *w, int k, const tri_shape *shape);
