@@ -72,6 +72,20 @@ static void several(struct net *n) {
     tri_loss(tri_add(tri_add(ce, tri_huber(value, n->y)), penalty));
 }
 
+/* One weight for all places of a sequence, samples first or places first. */
+static void sequence(struct net *n, bool places_first) {
+    int64_t b = tri_batch(n->g);
+    tri_tensor *h = tri_reshape(n->x, TRI_SHAPE(b, 2, 96));
+    if (places_first) h = tri_transpose(h, TRI_SHAPE(1, 0, 2));
+    tri_init normal = {TRI_NORMAL, 0, 0.1};
+    tri_tensor *w = tri_param(n->g, "fc1.weight", TRI_SHAPE(16, 96), normal);
+    h = tri_gelu(tri_matmul(h, w, .trans_b = true));
+    if (places_first) h = tri_transpose(h, TRI_SHAPE(1, 0, 2));
+    tri_loss(tri_mean(tri_dense(tri_flatten(h, 1), "fc2", 1), TRI_ALL));
+}
+static void samples_first(struct net *n) { sequence(n, false); }
+static void places_first(struct net *n) { sequence(n, true); }
+
 static tri_run *open_net(void (*network)(struct net *), int64_t batch, tri_options o) {
     struct net n = begin(batch);
     network(&n);
@@ -121,6 +135,8 @@ static void same_for_any_lanes(void **state) {
     same_training(several, (tri_options){.optimizer = {.name = "nesterov", .lr = 0.05,
                                                        .clip_norm = 1}});
     same_training(several, (tri_options){.device = "ref", .optimizer = {.lr = 0.05}});
+    same_training(samples_first, (tri_options){.optimizer = {.lr = 0.05}});
+    same_training(places_first, (tri_options){.optimizer = {.lr = 0.05}});
 }
 
 /* What is split over the samples is put together from the lanes. */
