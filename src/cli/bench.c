@@ -5,13 +5,18 @@
 #include <sys/resource.h>
 
 #include "cli/cli.h"
-#include "exec/run.h"
+#include "exec/profile.h"
 
 #define WARM_STEPS 3
 #define WARM_SECONDS 0.5
 #define BENCH_SECONDS 5.0
 #define BENCH_STEPS 10
 #define ENDLESS 1000000000
+#define NODES_SHOWN 30
+
+struct own {
+    bool ops, nodes; /* asked for */
+};
 
 struct timing {
     double *second; /* of each step */
@@ -46,10 +51,11 @@ static bool one_step(tri_run *run, struct timing *t) {
 }
 
 /* The first steps touch memory for the first time and do not count. */
-static void measure(tri_run *run, size_t steps, struct timing *t) {
+static void measure(tri_run *run, size_t steps, bool profile, struct timing *t) {
     while ((t->n < WARM_STEPS || (!steps && t->total < WARM_SECONDS)) && one_step(run, t)) continue;
     t->n = 0;
     t->total = 0;
+    if (profile && run_fail(run, profile_begin(&run->machine))) return;
     while (steps ? t->n < steps : t->n < BENCH_STEPS || t->total < BENCH_SECONDS)
         if (!one_step(run, t)) break;
 }
@@ -66,9 +72,49 @@ static void report(const tri_run *run, const char *model, struct timing *t) {
            1e3 * quantile(t, 0.9), (double)use.ru_maxrss / 1024);
 }
 
+/* ---- where the time goes ---- */
+
+static void print_row(const char *what, double calls, double seconds, const struct work *w,
+                      const struct timing *t) {
+    double steps = (double)t->n;
+    printf("%7.6g %10.3f %6.1f", calls / steps, 1e3 * seconds / steps, 100 * seconds / t->total);
+    if (w && w->flops > 0)
+        printf(" %8.1f", w->flops / seconds * 1e-9);
+    else
+        printf(" %8s", "");
+    if (w && w->bytes > 0)
+        printf(" %7.1f", w->bytes / seconds * 1e-9);
+    else
+        printf(" %7s", "");
+    printf("  %s\n", what);
+}
+
+/* Of a step, on average. */
+static tri_status print_profile(tri_run *run, bool by_unit, const struct timing *t) {
+    struct profile p;
+    tri_status status = profile_make(&run->machine, by_unit, &p);
+    if (status) return status;
+    printf("\n%7s %10s %6s %8s %7s  %s\n", "calls", "ms", "%", "GFLOP/s", "GB/s",
+           by_unit ? "node" : "operator");
+    double seconds = 0, rest = 0, calls = 0;
+    for (size_t i = 0; i < p.n; i++) {
+        const struct profile_row *r = &p.row[i];
+        bool shown = !by_unit || i < NODES_SHOWN;
+        if (shown) print_row(r->what, (double)r->calls, r->seconds, &r->work, t);
+        seconds += r->seconds;
+        rest += shown ? 0 : r->seconds;
+        calls += shown ? 0 : (double)r->calls;
+    }
+    if (calls > 0) print_row("all others", calls, rest, NULL, t);
+    print_row("outside of kernels: data, sums of lanes", 0, t->total - seconds, NULL, t);
+    profile_free(&p);
+    return TRI_OK;
+}
+
 static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {0};
     struct cli_arguments a;
-    if (cli_read(c, argc, argv, NULL, &a)) return cli_fail();
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_graph *g = cli_graph(&a);
     if (!g) return cli_fail();
     if (cli_own_data(&a)) {
@@ -80,8 +126,12 @@ static int run(const struct command *c, int argc, char **argv) {
     tri_run *r = tri_open(g, &a.options);
     if (!r) return cli_fail();
     struct timing t = {0};
-    measure(r, steps, &t);
-    if (!tri_run_status(r) && t.n) report(r, a.model, &t);
+    measure(r, steps, own.ops || own.nodes, &t);
+    if (!tri_run_status(r) && t.n) {
+        report(r, a.model, &t);
+        if (own.ops) run_fail(r, print_profile(r, false, &t));
+        if (own.nodes) run_fail(r, print_profile(r, true, &t));
+    }
     free(t.second);
     return (int)tri_close(r);
 }
@@ -94,12 +144,21 @@ static void more(struct text *out) {
     cli_describe_model(out);
 }
 
+static const struct option_row rows[] = {
+    {"--ops", NULL, "the time of each operator, the longest first", option_given,
+     offsetof(struct own, ops), USE_ALL},
+    {"--nodes", NULL, "the 30 nodes that take longest, with their shapes", option_given,
+     offsetof(struct own, nodes), USE_ALL},
+    {0},
+};
+
 const struct command command_bench = {
     .name = "bench",
     .arguments = "MODEL [options]",
     .help = "measures training: steps and samples a second, memory",
     .takes_model = true,
     .use = USE_BENCH,
+    .rows = rows,
     .more = more,
     .run = run,
 };

@@ -67,7 +67,7 @@ static const char *off_if_set(void *at, const char *value) { /* bool: true is of
     return NULL;
 }
 
-static const char *given(void *at, const char *value) { /* bool */
+const char *option_given(void *at, const char *value) {
     (void)value;
     *(bool *)at = true;
     return NULL;
@@ -130,7 +130,7 @@ const struct option_row options_rows[] = {
      FIELD(save), USE_TRAIN},
     {"--load", "FILE", "begins with these weights (safetensors)", option_text, FIELD(load),
      USE_TRAIN | USE_EVAL | USE_BENCH},
-    {"--quiet", NULL, "no progress", given, FIELD(quiet), USE_TRAIN},
+    {"--quiet", NULL, "no progress", option_given, FIELD(quiet), USE_TRAIN},
     {0},
 };
 

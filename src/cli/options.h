@@ -44,6 +44,7 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
 void options_describe(const struct option_row *rows, unsigned use, struct text *out);
 
 /* Setters: `at` is what the comment says. They keep pointers to texts. */
-const char *option_text(void *at, const char *value); /* const char *; not empty */
+const char *option_text(void *at, const char *value);  /* const char *; not empty */
+const char *option_given(void *at, const char *value); /* bool; of an option without a value */
 
 #endif

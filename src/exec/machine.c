@@ -12,7 +12,7 @@ static size_t aligned(const tri_spec *spec) {
 
 /* ---- making ---- */
 
-static struct program *program_at(struct machine *m, int i) {
+struct program *machine_program(struct machine *m, int i) {
     struct program *all[] = {&m->pre, &m->step, &m->count[0], &m->count[1], &m->lane[0],
                              &m->lane[1]};
     return i < (int)COUNT(all) ? all[i] : NULL;
@@ -23,11 +23,11 @@ static tri_status make_programs(struct machine *m) {
     const tri_graph *graphs[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0],
                                  c->lane[1]};
     tri_status status = TRI_OK;
-    for (int i = 0; program_at(m, i) && !status; i++) {
+    for (int i = 0; machine_program(m, i) && !status; i++) {
         if (!graphs[i]) continue;
-        status = program_make(graphs[i], m->dev, true, 1, program_at(m, i));
-        if (!status && program_at(m, i)->memory.total > m->arena_bytes)
-            m->arena_bytes = program_at(m, i)->memory.total;
+        status = program_make(graphs[i], m->dev, true, 1, machine_program(m, i));
+        if (!status && machine_program(m, i)->memory.total > m->arena_bytes)
+            m->arena_bytes = machine_program(m, i)->memory.total;
     }
     for (int k = 0; k < 2 && !status; k++)
         if (c->merge[k]) status = tree_make(c->merge[k], m->dev, m->lanes, &m->tree[k]);
@@ -37,8 +37,8 @@ static tri_status make_programs(struct machine *m) {
     if (!m->arena)
         return base_fail(TRI_FAILED, "out of memory for %zu bytes of activations; a smaller "
                          "--batch or more --lanes need less", m->arena_bytes);
-    for (int i = 0; program_at(m, i); i++)
-        if (program_at(m, i)->g) program_place(program_at(m, i), m->arena);
+    for (int i = 0; machine_program(m, i); i++)
+        if (machine_program(m, i)->g) program_place(machine_program(m, i), m->arena);
     return TRI_OK;
 }
 
@@ -115,8 +115,8 @@ static tri_status make_carried(struct machine *m) {
         const tri_tensor *t = g->output[i].tensor;
         int id = atoi(g->output[i].name + 1);
         program_bind(&m->pre, t, at);
-        for (int k = 0; program_at(m, k); k++) {
-            struct program *p = program_at(m, k);
+        for (int k = 0; machine_program(m, k); k++) {
+            struct program *p = machine_program(m, k);
             for (size_t j = 0; p->g && p != &m->pre && j < p->g->n_nodes; j++)
                 if (node_is(p->g->node[j], "given") && tri_attr_int(p->g->node[j], "of") == id)
                     program_bind(p, p->g->node[j]->out, at);
@@ -178,16 +178,16 @@ tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev
     if (!status) status = make_outputs(m);
     if (!status) status = make_carried(m);
     if (!status) status = make_updates(m, store);
-    for (int i = 0; program_at(m, i) && !status; i++)
-        if (program_at(m, i)->g) bind_sources(m, store, program_at(m, i));
+    for (int i = 0; machine_program(m, i) && !status; i++)
+        if (machine_program(m, i)->g) bind_sources(m, store, machine_program(m, i));
     if (status) machine_free(m);
     return status;
 }
 
 void machine_free(struct machine *m) {
     if (!m->compiled) return;
-    for (int i = 0; program_at(m, i); i++)
-        if (program_at(m, i)->g) program_free(program_at(m, i));
+    for (int i = 0; machine_program(m, i); i++)
+        if (machine_program(m, i)->g) program_free(machine_program(m, i));
     for (int k = 0; k < 2; k++)
         if (m->tree[k].g) tree_free(&m->tree[k]);
     for (int i = 0; i < m->n_inputs; i++) {
@@ -245,8 +245,8 @@ static bool run_lanes_of(struct machine *m, int k, struct program *sizes,
     step->sample = 0;
     char *sums = tree_end(tree, step);
     if (!sums) return false;
-    for (int i = 0; program_at(m, i); i++)
-        if (program_at(m, i)->g) tree_bind_givens(tree, program_at(m, i), sums);
+    for (int i = 0; machine_program(m, i); i++)
+        if (machine_program(m, i)->g) tree_bind_givens(tree, machine_program(m, i), sums);
     return true;
 }
 

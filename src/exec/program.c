@@ -186,10 +186,17 @@ void program_free(struct program *p) {
     free(p->given);
     free(p->value);
     free(p->seen);
+    free(p->times);
     *p = (struct program){0};
 }
 
 /* ---- running ---- */
+
+static void note_time(const struct program *p, size_t i, int thread, bool call, double begin) {
+    struct program_time *t = &p->times[(size_t)thread * p->n_items + i];
+    t->seconds += base_seconds() - begin;
+    t->calls += call;
+}
 
 /* Where the tensors lie is read anew in every run: inputs and sums move from lane to lane. */
 static void run_item(const struct program *p, size_t i, int thread, int64_t first_part,
@@ -208,10 +215,12 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
         item->scratch
             ? (char *)p->arena + p->memory.scratch[i] + (size_t)thread * item->scratch
             : NULL;
+    double begin = p->times ? base_seconds() : 0;
     for (int64_t part = first_part; part < end_part && !fault->failed; part++) {
         k->call.part = part;
         k->kernel.run(&k->call);
     }
+    if (p->times) note_time(p, i, thread, !first_part, begin);
 }
 
 /* One run by several threads. Parts go to threads in blocks, so that a part of one operator finds

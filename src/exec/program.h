@@ -25,6 +25,12 @@ struct program_item {
     struct program_kernel *by_thread;
 };
 
+/* Of one thread's runs of an item: for who wants to know what takes how long. */
+struct program_time {
+    double seconds;
+    int64_t calls; /* those of its first part */
+};
+
 /* Of a thread: the item that failed it, if any. */
 struct program_fault {
     size_t item;
@@ -50,6 +56,7 @@ struct program {
     void *constants; /* values of constants and arrays */
     size_t constant_bytes;
     struct program_fault *seen; /* by thread */
+    struct program_time *times; /* by thread, then item; null: nobody wants to know */
     void *blocks[2]; /* kernels and pointers of all items */
     struct program_port *given, *result, *input; /* one block */
     int n_given, n_result, n_input;

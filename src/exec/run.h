@@ -69,6 +69,10 @@ struct machine {
     int n_updates;
 };
 
+/* All programs of the machine, one after the other; null behind the last. Some may be empty: they
+ * have no graph. */
+struct program *machine_program(struct machine *m, int i);
+
 struct evaluation; /* see evaluate.c */
 
 struct tri_run {

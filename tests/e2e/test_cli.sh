@@ -214,6 +214,9 @@ mistake 'a shared object that is missing' 1 'err:nowhere.so' train nowhere.so
 
 expect 'bench' 0 'out:^bench model=linear batch=8 lanes=[0-9]* device=[a-z]* steps=20 steps_per_s=[0-9.e+]* samples_per_s=[0-9.e+]* median_ms=[0-9.e-]* p10_ms=[0-9.e-]* p90_ms=[0-9.e-]* peak_rss_mib=[0-9.]*$' \
     bench linear --batch 8 --steps 20
+expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small --steps 2 --batch 8 --lanes 2 --ops
+expect 'bench --nodes' 0 'out:  matmul fc1.matmul: f32\[4,36\] f32\[8,36\] -> f32\[4,8\]$' \
+    bench $small --steps 2 --batch 4 --lanes 1 --nodes
 expect 'doctor' 0 'out:^ok    ref ' doctor
 grep -q '^BAD' out
 [ $? -eq 1 ]
