@@ -142,7 +142,7 @@ tri_status opcheck_derivative(const struct example *e, struct values *in, int or
     *given = !status && d.n_of && d.n_by;
     bool refused = status == TRI_USAGE && strstr(tri_message(), "has no derivative");
     if (*given) {
-        status = trial_compile(&d.t, dev_find("ref"));
+        status = trial_compile(&d.t, dev_find("ref"), NULL);
         if (!status) status = compare_slopes(&d, in);
     } else if (refused && (order == 2 || e->op->gradient == tri_grad_refused)) {
         status = TRI_OK;

@@ -103,7 +103,7 @@ static tri_status run_part(const struct split *s, const struct values *in, int64
     }
     if (!part_attrs(s, share, &attrs)) status = base_no_memory("an example");
     e.attrs = attrs.data ? attrs.data : "";
-    if (!status) status = trial_plain(&e, dev_find("ref"), 1, &part, &out);
+    if (!status) status = trial_plain(&e, dev_find("ref"), 1, 1, &part, &out);
     for (int i = 0; i < out.n && !status; i++) {
         int dim = leads(&s->f->out[i], s->factor, s->f->extent);
         const tri_shape *whole = &sum->spec[i].shape;
@@ -135,7 +135,7 @@ static tri_status check_split(const struct split *s, const struct values *in) {
     int64_t first = samples ? s->extent / 2 : (s->extent + 1) / 2;
     if (samples && s->extent % 2) return TRI_OK;
     if (samples && !fits_two_lanes(s->e)) return TRI_OK;
-    tri_status status = trial_plain(s->e, dev_find("ref"), samples ? 2 : 1, in, &whole);
+    tri_status status = trial_plain(s->e, dev_find("ref"), samples ? 2 : 1, 1, in, &whole);
     for (int i = 0; i < whole.n && !status; i++)
         if (!values_add(&sum, &whole.spec[i])) status = base_no_memory("an example");
     if (!status) status = run_part(s, in, 0, first, &sum);

@@ -127,10 +127,10 @@ tri_status trial_begin(const struct example *e, int64_t lanes, struct trial *t) 
     return status;
 }
 
-tri_status trial_compile(struct trial *t, const struct dev *dev) {
+tri_status trial_compile(struct trial *t, const struct dev *dev, struct team *team) {
     tri_options o = {.lanes = 1};
     tri_status status = tri_graph_status(t->g);
-    return status ? status : machine_make(t->g, &o, dev, &t->store, &t->machine);
+    return status ? status : machine_make(t->g, &o, dev, team, &t->store, &t->machine);
 }
 
 static tri_status write_input(struct trial *t, int i, const double *from) {
@@ -179,22 +179,36 @@ void trial_outputs(tri_tensor *const *outs, int n) {
 }
 
 /* The example's outputs on a device. */
-tri_status trial_plain(const struct example *e, const struct dev *dev, int64_t lanes,
-                            const struct values *in, struct values *out) {
+tri_status trial_plain(const struct example *e, const struct dev *dev, int64_t lanes, int threads,
+                       const struct values *in, struct values *out) {
     struct trial t;
+    struct team *team = NULL;
     tri_tensor *outs[TRI_MAX_OUTPUTS];
     tri_status status = trial_begin(e, lanes, &t);
     if (!status) {
         for (int i = 0; i < t.node->n_out; i++) outs[i] = &t.node->out[i];
         trial_outputs(outs, t.node->n_out);
-        status = trial_compile(&t, dev);
+        status = team_make(threads, &team);
     }
+    if (!status) status = trial_compile(&t, dev, team);
     if (!status) status = trial_run(&t, in, out);
     trial_free(&t);
+    team_free(team);
     return status;
 }
 
 /* ---- comparing ---- */
+
+tri_status values_same(const struct example *e, const char *what, const struct values *a,
+                       const struct values *b) {
+    if (a->n != b->n) return example_differs(e, "%s: %d results, not %d", what, b->n, a->n);
+    for (int i = 0; i < a->n; i++)
+        for (int64_t k = 0; k < tri_shape_count(&a->spec[i].shape); k++)
+            if (memcmp(&a->at[i][k], &b->at[i][k], sizeof(double)))
+                return example_differs(e, "%s: element %lld of result %d is %.17g, not %.17g", what,
+                                       (long long)k, i, b->at[i][k], a->at[i][k]);
+    return TRI_OK;
+}
 
 tri_status values_compare(const struct example *e, const char *what, const struct values *a,
                           const struct values *b, double tolerance) {

@@ -44,16 +44,19 @@ struct trial {
 /* The graph of an example: its inputs are states, so that they can be written. Ended by trial_free
  * in any case. */
 tri_status trial_begin(const struct example *e, int64_t lanes, struct trial *t);
-tri_status trial_compile(struct trial *t, const struct dev *dev);
+tri_status trial_compile(struct trial *t, const struct dev *dev, struct team *team);
 /* Runs on these inputs; adds every output of the graph to `out`. */
 tri_status trial_run(struct trial *t, const struct values *in, struct values *out);
 void trial_free(struct trial *t);
 void trial_outputs(tri_tensor *const *outs, int n); /* y0, y1, ... */
 
 /* The example's outputs on a device, from begin to end. */
-tri_status trial_plain(const struct example *e, const struct dev *dev, int64_t lanes,
+tri_status trial_plain(const struct example *e, const struct dev *dev, int64_t lanes, int threads,
                        const struct values *in, struct values *out);
 
+/* Whether b equals a in every bit. */
+tri_status values_same(const struct example *e, const char *what, const struct values *a,
+                       const struct values *b);
 /* Whether b equals a, but for `tolerance` of the largest of a; coarse types get more, others none. */
 tri_status values_compare(const struct example *e, const char *what, const struct values *a,
                           const struct values *b, double tolerance);

@@ -106,6 +106,8 @@ const struct option_row options_rows[] = {
     {"--batch", "N", "samples of a step, over all workers (64)", count, FIELD(batch), USE_ALL},
     {"--lanes", "V", "parts of a step, the unit of scheduling (chosen from\nmodel and batch)",
      count, FIELD(lanes), LEARNING},
+    {"--threads", "T", "threads that draw lanes, or share the operators of one;\nthey change no "
+     "result (one for each core)", count, FIELD(threads), USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw (sgd)", option_text,
      FIELD(optimizer.name), LEARNING},
     {"--lr", "X", "learning rate (0.01; for adam and adamw 0.001)", positive, FIELD(optimizer.lr),

@@ -1,45 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The programs of a step put together: memory, bindings, and the step itself. */
+ * The programs of a step put together: memory and bindings. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "exec/run.h"
-#include "plan/memory.h"
-
-static size_t aligned(const tri_spec *spec) {
-    return (base_spec_bytes(spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
-}
-
-/* ---- making ---- */
 
 struct program *machine_program(struct machine *m, int i) {
-    struct program *all[] = {&m->pre, &m->step, &m->count[0], &m->count[1], &m->lane[0],
-                             &m->lane[1]};
-    return i < (int)COUNT(all) ? all[i] : NULL;
+    if (i < 2) return i ? &m->step : &m->pre;
+    int worker = (i - 2) / 4, which = (i - 2) % 4;
+    if (worker >= m->n_workers) return NULL;
+    struct machine_worker *w = &m->worker[worker];
+    return which < 2 ? &w->count[which] : &w->lane[which - 2];
 }
 
+/* The graph that it is made of; null: it stays empty. */
+static const tri_graph *graph_of(const struct machine *m, int i) {
+    const struct compilation *c = &m->compilation;
+    const tri_graph *lane[] = {c->count[0], c->count[1], c->lane[0], c->lane[1]};
+    return i == 0 ? c->pre : i == 1 ? c->step : lane[(i - 2) % 4];
+}
+
+static struct machine_worker *worker_of(struct machine *m, int i) {
+    return &m->worker[i < 2 ? 0 : (i - 2) / 4];
+}
+
+static tri_status make_arenas(struct machine *m) {
+    for (int i = 0; i < m->n_workers; i++) {
+        struct machine_worker *w = &m->worker[i];
+        w->arena = m->dev->allocate(w->arena_bytes);
+        if (!w->arena)
+            return base_fail(TRI_FAILED, "out of memory for %zu bytes of activations; a smaller "
+                             "--batch or more --lanes need less", w->arena_bytes);
+    }
+    for (int i = 0; machine_program(m, i); i++)
+        if (machine_program(m, i)->g)
+            program_place(machine_program(m, i), worker_of(m, i)->arena);
+    return TRI_OK;
+}
+
+/* The phases run one after the other: one arena serves them all. */
 static tri_status make_programs(struct machine *m) {
-    struct compilation *c = &m->compilation;
-    const tri_graph *graphs[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0],
-                                 c->lane[1]};
+    int threads = team_threads(m->team);
     tri_status status = TRI_OK;
+    int workers = m->lanes < threads ? (int)m->lanes : threads;
+    m->worker = calloc((size_t)workers, sizeof *m->worker);
+    if (!m->worker) return base_no_memory("workers");
+    m->n_workers = workers;
     for (int i = 0; machine_program(m, i) && !status; i++) {
-        if (!graphs[i]) continue;
-        status = program_make(graphs[i], m->dev, true, 1, machine_program(m, i));
-        if (!status && machine_program(m, i)->memory.total > m->arena_bytes)
-            m->arena_bytes = machine_program(m, i)->memory.total;
+        struct program *p = machine_program(m, i);
+        size_t *bytes = &worker_of(m, i)->arena_bytes;
+        if (!graph_of(m, i)) continue;
+        status = program_make(graph_of(m, i), m->dev, true, i < 2 ? threads : 1, p);
+        if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
     for (int k = 0; k < 2 && !status; k++)
-        if (c->merge[k]) status = tree_make(c->merge[k], m->dev, m->lanes, &m->tree[k]);
-    if (status) return status;
-    /* The phases run one after the other: one arena serves them all. */
-    m->arena = m->dev->allocate(m->arena_bytes);
-    if (!m->arena)
-        return base_fail(TRI_FAILED, "out of memory for %zu bytes of activations; a smaller "
-                         "--batch or more --lanes need less", m->arena_bytes);
-    for (int i = 0; machine_program(m, i); i++)
-        if (machine_program(m, i)->g) program_place(machine_program(m, i), m->arena);
-    return TRI_OK;
+        if (m->compilation.merge[k])
+            status = tree_make(m->compilation.merge[k], m->dev, m->lanes, m->n_workers,
+                               &m->tree[k]);
+    return status ? status : make_arenas(m);
 }
 
 static int count_nodes(const tri_graph *g, const char *op) {
@@ -98,6 +116,9 @@ static tri_status make_outputs(struct machine *m) {
                              (long long)m->lanes);
         out->owned = out->memory = m->dev->allocate(base_spec_bytes(&out->spec));
         if (!out->owned) return base_no_memory("outputs");
+        for (int k = 0; k < m->compilation.n_sizes; k++)
+            out->lane_bytes[k] = base_spec_bytes(
+                &graph_output_find(m->compilation.lane[k], o->name)->tensor->spec);
     }
     return TRI_OK;
 }
@@ -107,7 +128,7 @@ static tri_status make_carried(struct machine *m) {
     const tri_graph *g = m->compilation.pre;
     if (!g) return TRI_OK;
     for (size_t i = 0; i < g->n_outputs; i++)
-        m->carried_bytes += aligned(&g->output[i].tensor->spec);
+        m->carried_bytes += memory_bytes(g->output[i].tensor);
     m->carried = m->dev->allocate(m->carried_bytes);
     if (!m->carried) return base_no_memory("what is computed before the lanes");
     char *at = m->carried;
@@ -121,13 +142,12 @@ static tri_status make_carried(struct machine *m) {
                 if (node_is(p->g->node[j], "given") && tri_attr_int(p->g->node[j], "of") == id)
                     program_bind(p, p->g->node[j]->out, at);
         }
-        at += aligned(&t->spec);
+        at += memory_bytes(t);
     }
     return TRI_OK;
 }
 
-/* Lanes take their rows of the batch: those from sample `first` on. */
-static void bind_rows(struct machine *m, struct program *p, int64_t first) {
+void machine_bind_rows(const struct machine *m, struct program *p, int64_t first) {
     for (int i = 0; i < p->n_input; i++) {
         const struct run_input *in = &m->input[p->input[i].of];
         p->value[p->input[i].tensor] = (char *)in->memory + (size_t)first * in->sample_bytes;
@@ -148,7 +168,7 @@ static void bind_sources(struct machine *m, const struct store *store, struct pr
     for (size_t i = 0, k = 0; i < p->g->n_nodes; i++)
         if (node_is(p->g->node[i], "input"))
             p->input[k++].of = (int)(machine_input(m, source_name(p->g->node[i])) - m->input);
-    bind_rows(m, p, 0);
+    machine_bind_rows(m, p, 0);
 }
 
 static tri_status make_updates(struct machine *m, const struct store *store) {
@@ -164,8 +184,8 @@ static tri_status make_updates(struct machine *m, const struct store *store) {
 }
 
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev *dev,
-                        struct store *store, struct machine *m) {
-    *m = (struct machine){.dev = dev, .compiled = true};
+                        struct team *team, struct store *store, struct machine *m) {
+    *m = (struct machine){.dev = dev, .team = team, .compiled = true};
     m->compilation = (struct compilation){.options = o, .model = model};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
@@ -198,7 +218,9 @@ void machine_free(struct machine *m) {
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].owned)
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
-    if (m->arena) m->dev->release(m->arena, m->arena_bytes);
+    for (int i = 0; i < m->n_workers; i++)
+        if (m->worker[i].arena) m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
+    free(m->worker);
     if (m->carried) m->dev->release(m->carried, m->carried_bytes);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
     free(m->input);
@@ -209,72 +231,7 @@ void machine_free(struct machine *m) {
     *m = (struct machine){0};
 }
 
-/* ---- one step ---- */
-
-/* What a lane gives of outputs that are split over the samples goes behind what the lanes before
- * it gave: rows of samples, or of groups of them. */
-static void collect_rows(struct machine *m, const struct program *p) {
-    for (int i = 0; i < m->n_outputs; i++) {
-        struct run_output *o = &m->output[i];
-        if (!o->owned) continue;
-        const tri_tensor *t = graph_output_find(p->g, o->name)->tensor;
-        size_t bytes = base_spec_bytes(&t->spec);
-        m->dev->copy((char *)o->owned + o->filled, program_value(p, t->id), bytes);
-        o->filled += bytes;
-    }
-}
-
-/* Runs a phase for every lane and sums what they yield; the sums are bound where they are used. */
-static bool run_lanes_of(struct machine *m, int k, struct program *sizes,
-                         struct program_step *step) {
-    struct tree *tree = &m->tree[k];
-    tree_begin(tree);
-    for (int i = 0; i < m->n_outputs; i++) m->output[i].filled = 0;
-    for (int64_t i = 0; i < m->lanes; i++) {
-        int64_t first = lane_first(m->batch, m->lanes, i);
-        int64_t samples = lane_samples(m->batch, m->lanes, i);
-        struct program *p = &sizes[samples == m->compilation.samples[0] ? 0 : 1];
-        char *slot = tree_slot(tree);
-        step->sample = first;
-        bind_rows(m, p, first);
-        tree_bind_outputs(tree, p, slot);
-        if (!program_run(p, NULL, step)) return false;
-        if (k == 1) collect_rows(m, p);
-        if (!tree_put(tree, slot, step)) return false;
-    }
-    step->sample = 0;
-    char *sums = tree_end(tree, step);
-    if (!sums) return false;
-    for (int i = 0; machine_program(m, i); i++)
-        if (machine_program(m, i)->g) tree_bind_givens(tree, machine_program(m, i), sums);
-    return true;
-}
-
-static void apply_updates(struct machine *m) {
-    for (int i = 0; i < m->n_updates; i++) {
-        const struct run_update *u = &m->update[i];
-        bool go = true;
-        if (u->condition >= 0) m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
-        if (go && program_value(&m->step, u->value) != u->target->memory)
-            m->dev->copy(u->target->memory, program_value(&m->step, u->value),
-                         base_spec_bytes(&u->target->spec));
-    }
-}
-
-bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_fault *fault) {
-    struct program_step step = {.seed = seed, .step = number, .fault = fault};
-    const struct compilation *c = &m->compilation;
-    for (int i = 0; i < m->n_scalars; i++)
-        m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
-    if (c->count[0] && !run_lanes_of(m, 0, m->count, &step)) return false;
-    if (c->pre && !program_run(&m->pre, NULL, &step)) return false;
-    if (c->lane[0] && !run_lanes_of(m, 1, m->lane, &step)) return false;
-    if (!program_run(&m->step, NULL, &step)) return false;
-    for (int i = 0; i < m->n_outputs; i++)
-        if (m->output[i].tensor) m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
-    apply_updates(m);
-    return true;
-}
+/* ---- looking ---- */
 
 struct run_output *machine_output(const struct machine *m, const char *name) {
     for (int i = 0; name && i < m->n_outputs; i++)

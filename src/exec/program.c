@@ -95,6 +95,7 @@ static tri_status make_items(struct program *p) {
             status = check_supported(p, item->unit->node[k]);
         if (!status) status = prepare(p, item, &next);
         before += item->parts;
+        p->joint |= item->parts > 1 && p->threads > 1;
         if (n->entry->op->random)
             item->each = tri_shape_count(&n->out->spec.shape) / p->g->batch;
     }
@@ -283,7 +284,7 @@ static bool run_jointly(struct program *p, struct team *team, const struct progr
 }
 
 bool program_run(struct program *p, struct team *team, const struct program_step *step) {
-    if (p->threads > 1) return run_jointly(p, team, step);
+    if (p->joint) return run_jointly(p, team, step);
     for (size_t i = 0; i < p->n_items; i++) {
         run_item(p, i, 0, 0, p->item[i].parts, step, step->fault);
         if (step->fault->failed) return false;

@@ -50,6 +50,7 @@ struct program {
     struct units units;
     struct program_item *item;
     size_t n_items;
+    bool joint;     /* there are parts for more than one thread */
     struct memory_plan memory;
     void *arena;    /* of memory.total bytes; one may serve several programs in turn */
     void **value;   /* by tensor number: where it lies; of a tensor in the place of another: not used */

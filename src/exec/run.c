@@ -10,6 +10,8 @@
 #include "io/safetensors.h"
 #include "plan/rebatch.h"
 
+#define MAX_THREADS 1024
+
 tri_status run_fail(tri_run *run, tri_status status) {
     if (run->status || !status) return run->status;
     run->status = status;
@@ -28,6 +30,9 @@ static tri_status check_options(const tri_options *o) {
         if (counts[i].value < 0)
             return base_fail(TRI_USAGE, "%s is %lld; it must be at least 1 (0: the default)",
                              counts[i].what, (long long)counts[i].value);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return base_fail(TRI_USAGE, "threads is %lld; it must be from 1 to %d (0: one for each "
+                         "core)", (long long)o->threads, MAX_THREADS);
     if (o->steps && o->epochs)
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
@@ -107,7 +112,9 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = find_device(run);
     if (!status) status = optimizer_check(&o->optimizer);
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
-    if (!status) status = machine_make(run->model, o, run->dev, &run->store, &run->machine);
+    if (!status) status = team_make(o->threads ? (int)o->threads : team_cores(), &run->team);
+    if (!status) status = machine_make(run->model, o, run->dev, run->team, &run->store,
+                                        &run->machine);
     if (!status) status = open_data(run);
     if (!status && o->load) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);
@@ -122,6 +129,7 @@ static void free_run(tri_run *run) {
     machine_free(&run->machine);
     store_free(&run->store);
     tri_data_free(run->data);
+    team_free(run->team);
     tri_graph_free(run->model);
     free(run->message);
     free(run->save);
@@ -242,6 +250,7 @@ bool run_output_is_scalar(const tri_run *run, int i) {
     return run->machine.output[i].spec.shape.rank == 0;
 }
 int64_t run_lanes(const tri_run *run) { return run->machine.lanes; }
+int run_threads(const tri_run *run) { return team_threads(run->team); }
 int64_t run_batch(const tri_run *run) { return run->machine.batch; }
 double run_lr(const tri_run *run) { return run->rate; }
 

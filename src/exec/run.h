@@ -28,7 +28,7 @@ struct run_output {
     bool metric;
     void *memory;             /* where it lies after a step, in the device's space */
     void *owned;              /* of outputs put together from lanes: their own memory, else null */
-    size_t filled;            /* bytes of it that the lanes of this step have given */
+    size_t lane_bytes[2];     /* what a lane of either size gives of it */
     const tri_tensor *tensor; /* in the step's graph; null if owned */
     double result;            /* of the last evaluation */
 };
@@ -45,18 +45,28 @@ struct run_update {
     int value, condition; /* condition -1: none */
 };
 
-/* A set of programs over one store: the training step, or one batch size of an evaluation. */
+/* What one thread computes lanes with. */
+struct machine_worker {
+    struct program count[2], lane[2]; /* by the size of the lane */
+    void *arena;
+    size_t arena_bytes;
+};
+
+/* A set of programs over one store: the training step, or one batch size of an evaluation. Lanes are
+ * drawn by the workers, a thread each; what runs once a step is run by all threads together, operator
+ * by operator in parts. */
 struct machine {
     const struct dev *dev;
+    struct team *team; /* not owned */
     tri_graph *whole;
     int64_t lanes, batch;
     struct compilation compilation;
     bool compiled;
-    struct program pre, step, count[2], lane[2];
-    struct tree tree[2];         /* of count, of lane */
-    void *arena;
-    size_t arena_bytes;
-    char *carried;               /* results of pre, for lane and step */
+    struct program pre, step;
+    struct machine_worker *worker; /* worker 0's arena serves pre and step too */
+    int n_workers;                 /* at least one */
+    struct tree tree[2];           /* of count, of lane */
+    char *carried;                 /* results of pre, for lane and step */
     size_t carried_bytes;
     struct run_input *input;
     int n_inputs;
@@ -82,6 +92,7 @@ struct tri_run {
     tri_options options; /* its texts are not kept, but for these */
     char *save;
     const struct dev *dev;
+    struct team *team;
     struct schedule schedule;
     struct store store;
     struct machine machine;
@@ -100,8 +111,10 @@ tri_status run_fail(tri_run *run, tri_status status);
 
 /* Compiles `model` for the options over a store that may yet have to be made (store->n == 0). */
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev *dev,
-                        struct store *store, struct machine *m);
+                        struct team *team, struct store *store, struct machine *m);
 void machine_free(struct machine *m);
+/* A lane takes its rows of the batch: those from sample `first` on. */
+void machine_bind_rows(const struct machine *m, struct program *p, int64_t first);
 /* One step on what lies in the inputs; false: see the fault. */
 bool machine_step(struct machine *m, uint64_t seed, int64_t step, struct tri_fault *fault);
 struct run_output *machine_output(const struct machine *m, const char *name);
@@ -124,6 +137,7 @@ bool run_output_is_metric(const tri_run *run, int i);
 bool run_output_is_scalar(const tri_run *run, int i);
 int64_t run_lanes(const tri_run *run);
 int64_t run_batch(const tri_run *run);
+int run_threads(const tri_run *run);
 int64_t run_parameter_elements(const tri_run *run);
 void run_device_text(const tri_run *run, char *text, size_t bytes);
 double run_lr(const tri_run *run);

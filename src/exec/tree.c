@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/memory.h"
+/* ---- making ---- */
 
 static bool place_roots(struct tree *t) {
-    const struct program *p = &t->merge;
+    const struct program *p = &t->merge[0];
     for (int i = 0; i < p->n_result; i++)
         if (p->result[i].of >= t->n_offsets) t->n_offsets = p->result[i].of + 1;
     t->offset = malloc(((size_t)t->n_offsets + 1) * sizeof *t->offset);
@@ -15,21 +15,60 @@ static bool place_roots(struct tree *t) {
     for (int i = 0; i < t->n_offsets; i++) t->offset[i] = TREE_NONE;
     t->slot_bytes = MEMORY_ALIGN; /* so that slots differ even if there are no roots */
     for (int i = 0; i < p->n_result; i++) {
-        size_t bytes = base_spec_bytes(&t->g->output[i].tensor->spec);
         t->offset[p->result[i].of] = t->slot_bytes;
-        t->slot_bytes += (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+        t->slot_bytes += memory_bytes(t->g->output[i].tensor);
     }
     return true;
 }
 
-tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, struct tree *t) {
-    *t = (struct tree){.g = merge};
-    /* One partial a level, the lane's own, and the sum being made. */
-    t->n_slots = 3;
-    for (int64_t v = lanes; v > 1; v /= 2) t->n_slots++;
+static void join(struct tree *t, int left, int right, int sum) {
+    t->node[left] = (struct tree_node){.parent = sum, .sibling = right};
+    t->node[right] = (struct tree_node){.parent = sum, .sibling = left, .right = true};
+    t->node[sum] = (struct tree_node){.parent = -1, .sibling = -1};
+}
+
+/* Lanes are pushed on a stack; as long as the two topmost have equal sizes, they become one. */
+static bool make_nodes(struct tree *t, int lanes) {
+    struct {
+        int node, lanes;
+    } stack[64];
+    int depth = 0, n = lanes;
+    t->node = calloc(2 * (size_t)lanes, sizeof *t->node);
+    if (!t->node) return false;
+    t->node[0] = (struct tree_node){.parent = -1, .sibling = -1};
+    for (int lane = 0; lane < lanes; lane++) {
+        stack[depth].node = lane;
+        stack[depth++].lanes = 1;
+        while (depth > 1 && (stack[depth - 1].lanes == stack[depth - 2].lanes || lane == lanes - 1)) {
+            join(t, stack[depth - 2].node, stack[depth - 1].node, n);
+            depth--;
+            stack[depth - 1].node = n++;
+            stack[depth - 1].lanes += stack[depth].lanes;
+        }
+    }
+    t->n_nodes = n;
+    return true;
+}
+
+/* Between an unfinished lane and its neighbours a sum may wait on each level; each thread has a lane
+ * of its own, and makes a sum of two. */
+static int slots_needed(int lanes, int threads) {
+    int levels = 1;
+    for (int v = lanes; v > 1; v = (v + 1) / 2) levels++;
+    int waiting = threads * (levels + 2) + 1, all = lanes + threads;
+    return waiting < all ? waiting : all;
+}
+
+tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int threads,
+                     struct tree *t) {
+    *t = (struct tree){.g = merge, .n_slots = slots_needed((int)lanes, threads)};
+    pthread_mutex_init(&t->mutex, NULL);
     t->used = calloc((size_t)t->n_slots, sizeof *t->used);
-    tri_status status =
-        t->used ? program_make(merge, dev, true, 1, &t->merge) : base_no_memory("the tree");
+    t->merge = calloc((size_t)threads, sizeof *t->merge);
+    tri_status status = TRI_OK;
+    if (!t->used || !t->merge || !make_nodes(t, (int)lanes)) status = base_no_memory("the tree");
+    for (; !status && t->threads < threads; t->threads++)
+        status = program_make(merge, dev, true, 1, &t->merge[t->threads]);
     if (!status && !place_roots(t)) status = base_no_memory("the tree");
     if (!status) {
         t->slots = dev->allocate(t->slot_bytes * (size_t)t->n_slots);
@@ -42,28 +81,39 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
 }
 
 void tree_free(struct tree *t) {
-    if (t->slots) t->merge.dev->release(t->slots, t->slot_bytes * (size_t)t->n_slots);
-    program_free(&t->merge);
+    if (t->slots) t->merge->dev->release(t->slots, t->slot_bytes * (size_t)t->n_slots);
+    for (int i = 0; i < t->threads; i++) program_free(&t->merge[i]);
+    pthread_mutex_destroy(&t->mutex);
+    free(t->merge);
+    free(t->node);
     free(t->offset);
     free(t->used);
     *t = (struct tree){0};
 }
 
+/* ---- summing ---- */
+
 void tree_begin(struct tree *t) {
-    t->depth = 0;
+    for (int i = 0; i < t->n_nodes; i++) t->node[i].slot = NULL;
     if (t->used) memset(t->used, 0, (size_t)t->n_slots);
 }
 
-char *tree_slot(struct tree *t) {
+static char *take(struct tree *t) {
     int i = 0;
-    while (t->used[i]) i++;
-    CHECK(i < t->n_slots);
+    while (t->used[i]) CHECK(++i < t->n_slots);
     t->used[i] = true;
     return t->slots + t->slot_bytes * (size_t)i;
 }
 
 static void drop(struct tree *t, const char *slot) {
     t->used[(size_t)(slot - t->slots) / t->slot_bytes] = false;
+}
+
+char *tree_slot(struct tree *t) {
+    pthread_mutex_lock(&t->mutex);
+    char *slot = take(t);
+    pthread_mutex_unlock(&t->mutex);
+    return slot;
 }
 
 /* Null: no root of this tree. */
@@ -85,35 +135,41 @@ void tree_bind_givens(const struct tree *t, struct program *p, char *slot) {
     }
 }
 
-/* Sums the two topmost. */
-static bool merge_top(struct tree *t, const struct program_step *step) {
-    char *left = t->stack[t->depth - 2].slot, *right = t->stack[t->depth - 1].slot;
-    char *sum = tree_slot(t);
-    for (int i = 0; i < t->merge.n_given; i++) {
-        int of = t->merge.given[i].of;
-        t->merge.value[t->merge.given[i].tensor] = root(t, of % 2 ? right : left, of / 2);
+static bool merge(struct tree *t, struct program *p, char *left, char *right, char *sum,
+                  const struct program_step *step) {
+    for (int i = 0; i < p->n_given; i++) {
+        int of = p->given[i].of;
+        p->value[p->given[i].tensor] = root(t, of % 2 ? right : left, of / 2);
     }
-    tree_bind_outputs(t, &t->merge, sum);
-    bool ok = program_run(&t->merge, NULL, step);
-    drop(t, left);
-    drop(t, right);
-    t->depth--;
-    t->stack[t->depth - 1].slot = sum;
-    t->stack[t->depth - 1].leaves += t->stack[t->depth].leaves;
-    return ok;
+    tree_bind_outputs(t, p, sum);
+    return program_run(p, NULL, step);
 }
 
-bool tree_put(struct tree *t, char *slot, const struct program_step *step) {
-    CHECK(t->depth < TREE_DEPTH);
-    t->stack[t->depth].slot = slot;
-    t->stack[t->depth++].leaves = 1;
-    while (t->depth > 1 && t->stack[t->depth - 1].leaves == t->stack[t->depth - 2].leaves)
-        if (!merge_top(t, step)) return false;
+/* The sibling's slot and one for the sum, if the sibling is there: then it is ours to sum. */
+static char *meet(struct tree *t, int node, char *slot, char **sum) {
+    pthread_mutex_lock(&t->mutex);
+    int sibling = t->node[node].sibling;
+    char *other = sibling < 0 ? NULL : t->node[sibling].slot;
+    t->node[node].slot = slot;
+    if (other) *sum = take(t);
+    pthread_mutex_unlock(&t->mutex);
+    return other;
+}
+
+bool tree_put(struct tree *t, int64_t lane, char *slot, int thread,
+              const struct program_step *step) {
+    int node = (int)lane;
+    for (char *other, *sum; (other = meet(t, node, slot, &sum)); slot = sum) {
+        bool right = t->node[node].right;
+        if (!merge(t, &t->merge[thread], right ? other : slot, right ? slot : other, sum, step))
+            return false;
+        pthread_mutex_lock(&t->mutex);
+        drop(t, slot);
+        drop(t, other);
+        pthread_mutex_unlock(&t->mutex);
+        node = t->node[node].parent;
+    }
     return true;
 }
 
-char *tree_end(struct tree *t, const struct program_step *step) {
-    while (t->depth > 1)
-        if (!merge_top(t, step)) return NULL;
-    return t->stack[0].slot;
-}
+char *tree_sums(const struct tree *t) { return t->node[t->n_nodes - 1].slot; }

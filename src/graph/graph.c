@@ -86,8 +86,9 @@ void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(buffer, sizeof buffer, fmt, args);
     va_end(args);
-    g->status = code;
-    g->error = arena_copy(&g->arena, buffer);
+    /* A text that could not be kept reads as a mistake of the user's. */
+    g->status = g->arena.failed ? TRI_FAILED : code;
+    g->error = arena_copy(&g->arena, g->arena.failed ? "out of memory for a graph" : buffer);
 }
 
 /* The file of what is being built; null: not known. */

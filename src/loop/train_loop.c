@@ -21,7 +21,7 @@ static void begin_progress(struct progress *p, const tri_run *run, const char *m
         .parameters = run_parameter_elements(run),
         .lanes = run_lanes(run),
         .batch = run_batch(run),
-        .threads = 1,
+        .threads = run_threads(run),
     };
     progress_begin(p, &head);
 }
