@@ -6,10 +6,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "check/trial.h"
 #include "dev/dev.h"
 
 #define MAX_CASES 24
@@ -221,6 +223,46 @@ static const struct group {
     {"dropout", {"f32[1025] {p=0.3}", "f32[5,1030] {p=0.5, training=0}", "bf16[2051] {p=0.9}"}},
 };
 
+/* An example's results by a set of instructions; false if the machine does not have it. */
+static bool run_by(const char *isa, int threads, const struct example *e, const struct values *in,
+                   struct values *out) {
+    setenv("TRIREME_ISA", isa, 1);
+    const struct dev *dev = dev_find("cpu");
+    if (!dev->open() && trial_plain(e, dev, 1, threads, in, out))
+        fail_msg("%s: %s", isa, tri_message());
+    unsetenv("TRIREME_ISA");
+    return out->n;
+}
+
+static void compare_bits(const struct example *e, const char *isa, const struct values *a,
+                         const struct values *b) {
+    assert_int_equal(a->n, b->n);
+    for (int i = 0; i < a->n; i++)
+        for (int64_t k = 0; k < tri_shape_count(&a->spec[i].shape); k++) {
+            double x = a->at[i][k], y = b->at[i][k];
+            if (memcmp(&x, &y, sizeof x) && !(x != x && y != y))
+                fail_msg("%s \"%s\": element %lld of result %d is %a by plain instructions and one "
+                         "thread, %a by %s and several", e->op->name, e->text, (long long)k, i, x, y, isa);
+        }
+}
+
+/* Whatever instructions the machine has, and threads take, the bits are the same. */
+static void check_instructions(const tri_op *op, const char *text) {
+    static const char *const isa[] = {"plain", "avx2", "avx512"};
+    struct example e;
+    struct values in = {0}, plain = {0};
+    assert_int_equal(example_read(op, text, &e), TRI_OK);
+    assert_true(values_draw(&e, &in));
+    assert_true(run_by("plain", 1, &e, &in, &plain));
+    for (size_t i = 0; i < COUNT(isa); i++) {
+        struct values out = {0};
+        if (run_by(isa[i], 2 + (int)i % 2, &e, &in, &out)) compare_bits(&e, isa[i], &plain, &out);
+        values_free(&out);
+    }
+    values_free(&in);
+    values_free(&plain);
+}
+
 static void check(void **state) {
     const struct group *g = *state;
     const tri_op *row = tri_op_find(g->op);
@@ -228,6 +270,7 @@ static void check(void **state) {
     tri_op op = *row;
     op.examples = g->cases;
     if (tri_op_check(&op, "cpu")) fail_msg("%s", tri_message());
+    for (int i = 0; g->cases[i]; i++) check_instructions(&op, g->cases[i]);
 }
 
 /* What the device does not do it says, with the way out. */

@@ -2,25 +2,38 @@
 #include "dev/cpu/cpu.h"
 
 #include "dev/cpu/dnnl_glue.h"
+#include "dev/cpu/isa.h"
 #include "ops/op.h"
 
+#define DECLARE(isa)                                                                        \
+    extern const struct dev_row cpu_shape_##isa[], cpu_gather_##isa[], cpu_gather_grad_##isa[],  \
+        cpu_reduce_##isa[], cpu_order_##isa[], cpu_norm_##isa[], cpu_softmax_##isa[],       \
+        cpu_loss_##isa[], cpu_random_##isa[];
+EVERY_ISA(DECLARE)
+
 /* Kernels that take every storage type they support as it is. */
-static const struct dev_row *const typed[] = {
-    cpu_elementwise, cpu_shape, cpu_gather, cpu_matmul, cpu_conv, NULL,
-};
+#define TYPED(isa) {cpu_shape_##isa, cpu_gather_##isa, NULL},
+static const struct dev_row *const typed[] = {cpu_elementwise, cpu_matmul, cpu_conv, NULL};
+static const struct dev_row *const typed_vector[][3] = {EVERY_ISA(TYPED)};
 
 /* Kernels that know floating-point tensors as f32 only; wide.c brings the others. */
-static const struct dev_row *const in_f32[] = {
-    cpu_gather_grad, cpu_reduce, cpu_order, cpu_pool, cpu_batch_norm, cpu_norm,
-    cpu_softmax,     cpu_loss,   cpu_random, NULL,
-};
+#define IN_F32(isa)                                                                         \
+    {cpu_gather_grad_##isa, cpu_reduce_##isa, cpu_order_##isa, cpu_norm_##isa,              \
+     cpu_softmax_##isa,     cpu_loss_##isa,   cpu_random_##isa, NULL},
+static const struct dev_row *const in_f32[] = {cpu_pool, cpu_batch_norm, NULL};
+static const struct dev_row *const in_f32_vector[][8] = {EVERY_ISA(IN_F32)};
 
 static const struct dev_row *row_of(const tri_node *n, bool *wide) {
     const char *op = n->entry->op->name;
+    enum isa isa = isa_best();
     const struct dev_row *r = dev_row_find(typed, op);
+    if (!r) r = dev_row_find(typed_vector[isa], op);
     *wide = !r && wide_needed(n);
-    return r ? r : dev_row_find(in_f32, op);
+    if (!r) r = dev_row_find(in_f32, op);
+    return r ? r : dev_row_find(in_f32_vector[isa], op);
 }
+
+/* ---- the device ---- */
 
 static const char *declines(const tri_node *n) {
     bool wide;
@@ -49,11 +62,16 @@ static tri_status prepare(const struct unit *u, struct kernel *out) {
     return TRI_OK;
 }
 
+static tri_status open_device(void) {
+    tri_status status = isa_open();
+    return status ? status : dnnl_glue_open();
+}
+
 const struct dev dev_cpu = {
     .name = "cpu",
     .space = SPACE_HOST,
     .describe = dnnl_glue_describe,
-    .open = dnnl_glue_open,
+    .open = open_device,
     .allocate = dev_host_allocate,
     .release = dev_host_release,
     .copy_in = dev_host_copy,
@@ -80,6 +98,15 @@ int cpu_axis(const tri_node *n) {
 struct cpu_axis_view cpu_axis_view(const tri_shape *s, int axis) {
     return (struct cpu_axis_view){cpu_span(s, 0, axis), s->dim[axis],
                                   cpu_span(s, axis + 1, s->rank)};
+}
+
+#define LEAST_PART 8192 /* elements: some microseconds */
+#define MOST_PARTS 48   /* even shares for 1, 2, 3, 4, 6, 8, 12, 16 threads */
+
+int64_t cpu_parts(int64_t units, int64_t elements) {
+    int64_t most = units < MOST_PARTS ? units : MOST_PARTS;
+    int64_t parts = units * elements / LEAST_PART;
+    return parts < 1 ? 1 : parts < most ? parts : most;
 }
 
 tri_status cpu_state(const tri_node *n, size_t bytes, void **state) {

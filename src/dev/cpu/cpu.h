@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cpu backend: oneDNN for matmul and convolution, loops that compilers vectorise for the rest.
- * One thread runs a kernel; bits depend on shapes and inputs alone, never on addresses or on which
- * instruction set a clone was compiled for: sums are taken over lanes whose number is fixed
- * (lanes.h), there is no contraction and no libm transcendental.
+ * The cpu backend: oneDNN for matmul and convolution, vector loops of our own for the rest (isa.h).
+ * One thread runs a part of a kernel; bits depend on shapes and inputs alone, never on addresses or
+ * on which instructions the machine has: sums are taken over lanes whose number is fixed (lanes.h),
+ * there is no contraction and no libm transcendental.
  *
  * Kernels that say so in cpu.c take every floating-point tensor as f32: for bf16 and f16 they are
  * wrapped (wide.c). */
@@ -14,9 +14,8 @@
 
 #include "dev/dev.h"
 
-extern const struct dev_row cpu_elementwise[], cpu_shape[], cpu_gather[], cpu_gather_grad[],
-    cpu_reduce[], cpu_order[], cpu_matmul[], cpu_conv[], cpu_pool[], cpu_batch_norm[], cpu_norm[],
-    cpu_softmax[], cpu_loss[], cpu_random[];
+extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[], cpu_pool[],
+    cpu_batch_norm[];
 
 /* A loop over elements that don't touch one another: input and output may be one buffer. clang
  * looks for itself, at run time; its pragma would warn where it can't. */
@@ -26,10 +25,10 @@ extern const struct dev_row cpu_elementwise[], cpu_shape[], cpu_gather[], cpu_ga
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Compiled for several instruction sets; the machine's best is taken when the program is loaded,
- * before sanitizers are ready for it. */
+/* For files that are compiled only once: a function for several sets of instructions, of which the
+ * machine's best is taken when the program is loaded, before sanitizers are ready for it. */
 #if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__ &&             \
-    !defined __SANITIZE_THREAD__
+    !defined __SANITIZE_THREAD__ && !defined CPU_ISA
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CLONES
@@ -59,6 +58,16 @@ struct cpu_axis_view cpu_axis_view(const tri_shape *s, int axis);
 static inline int64_t cpu_index(const tri_call *c, int input, int64_t i) {
     return cpu_in(c->node, input)->type == TRI_I64 ? ((const int64_t *)c->in[input])[i]
                                                    : ((const int32_t *)c->in[input])[i];
+}
+/* Into how many parts a node is cut that has `units` independent units (rows, say) of so many
+ * elements each: each worth a thread's while, enough for many threads, from the shapes alone. */
+int64_t cpu_parts(int64_t units, int64_t elements);
+/* The units of one part. */
+struct cpu_range {
+    int64_t begin, end;
+};
+static inline struct cpu_range cpu_part(const tri_call *c, int64_t parts, int64_t units) {
+    return (struct cpu_range){units * c->part / parts, units * (c->part + 1) / parts};
 }
 /* A whole tensor of one value. */
 void cpu_fill(const tri_spec *spec, void *to, double value);

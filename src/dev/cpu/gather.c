@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators that look up by index: gather, its gradient, one_hot. */
 #include "dev/cpu/cpu.h"
+#include "dev/cpu/isa.h"
 
 /* Row `ids[i]` of a table of so many rows; below 0 after telling the mistake. */
 static int64_t row_at(const tri_call *c, int64_t i, int64_t rows) {
@@ -22,7 +23,7 @@ static void gather(const tri_call *c) {
     }
 }
 
-CLONES static void add_to(float *to, const float *from, int64_t n) {
+static void add_to(float *to, const float *from, int64_t n) {
     INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
@@ -49,14 +50,14 @@ static void one_hot(const tri_call *c) {
     }
 }
 
-const struct dev_row cpu_gather[] = {
+const struct dev_row FOR_ISA(cpu_gather)[] = {
     {.op = "gather", .run = gather},
     {.op = "one_hot", .run = one_hot},
     {0},
 };
 
 /* Sums, in f32. */
-const struct dev_row cpu_gather_grad[] = {
+const struct dev_row FOR_ISA(cpu_gather_grad)[] = {
     {.op = "gather_grad", .run = gather_grad},
     {0},
 };

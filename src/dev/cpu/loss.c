@@ -2,6 +2,7 @@
  * Cross-entropy of logits [places, classes] with labels [places], and its derivative. The target is
  * 1 - s for the label, and s / classes for every class. */
 #include "base/vmath.h"
+#include "dev/cpu/isa.h"
 #include "dev/cpu/lanes.h"
 #include "dev/cpu/softmax.h"
 
@@ -30,7 +31,7 @@ static int64_t label_of(const tri_call *c, const struct view *v, int64_t place) 
     return -1;
 }
 
-CLONES static double sum_of(const float *x, int64_t n) { return lanes_sum(x, (size_t)n); }
+static double sum_of(const float *x, int64_t n) { return lanes_sum(x, (size_t)n); }
 
 /* With z = x - max: log(sum(exp z)) - (1 - s) z[label] - s mean(z). */
 static void cross_entropy(const tri_call *c) {
@@ -49,7 +50,7 @@ static void cross_entropy(const tri_call *c) {
     }
 }
 
-CLONES static void subtract(float *x, int64_t n, float scale, float target) {
+static void subtract(float *x, int64_t n, float scale, float target) {
     INDEPENDENT for (int64_t i = 0; i < n; i++) x[i] = x[i] * scale - target;
 }
 
@@ -77,7 +78,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     return cpu_state(n, (size_t)x->dim[x->rank - 1] * sizeof(float), state);
 }
 
-const struct dev_row cpu_loss[] = {
+const struct dev_row FOR_ISA(cpu_loss)[] = {
     {.op = "cross_entropy", .run = cross_entropy, .prepare = prepare, .release = free},
     {.op = "cross_entropy_dx", .run = cross_entropy_dx},
     {0},

@@ -3,6 +3,7 @@
  * rstd. Sums are taken in double, of differences to the run's first element. */
 #include <math.h>
 
+#include "dev/cpu/isa.h"
 #include "dev/cpu/lanes.h"
 
 /* A run is `channels` channels of `inner` elements each; every channel has its gamma and beta. Run
@@ -27,7 +28,7 @@ struct backward {
 
 /* ---- forward ---- */
 
-CLONES static void moments(const float *x, size_t n, double *mean, double *var) {
+static void moments(const float *x, size_t n, double *mean, double *var) {
     double m[2] = {0};
     lanes_moments(x, n, (double)x[0], m);
     double d = m[0] / (double)n;
@@ -36,14 +37,14 @@ CLONES static void moments(const float *x, size_t n, double *mean, double *var) 
     if (*var < 0) *var = 0;
 }
 
-CLONES static void normalise_each(const struct state *s, struct forward f, float mean, float rstd) {
+static void normalise_each(const struct state *s, struct forward f, float mean, float rstd) {
     const float *x = f.x, *gamma = f.gamma, *beta = f.beta;
     float *y = f.y;
     INDEPENDENT for (size_t i = 0; i < s->length; i++)
         y[i] = (x[i] - mean) * rstd * gamma[i] + beta[i];
 }
 
-CLONES static void normalise_channels(const struct state *s, struct forward f, float mean,
+static void normalise_channels(const struct state *s, struct forward f, float mean,
                                       float rstd) {
     for (int64_t ch = 0; ch < s->channels; ch++) {
         const float *x = f.x + ch * s->inner;
@@ -71,7 +72,7 @@ static void forward(const tri_call *c) {
 /* ---- backward ---- */
 
 /* With g = dy gamma: sum[0] of g, sum[1] of g (x - mean); adds to dgamma and dbeta. */
-CLONES static void sums_each(const struct state *s, struct backward b, double mean, double rstd,
+static void sums_each(const struct state *s, struct backward b, double mean, double rstd,
                              double sum[2]) {
     lanes8 p[2] = {{0}}, q[2] = {{0}};
     double d, g;
@@ -93,7 +94,7 @@ CLONES static void sums_each(const struct state *s, struct backward b, double me
 #undef ONE
 }
 
-CLONES static void sums_channels(const struct state *s, struct backward b, double mean,
+static void sums_channels(const struct state *s, struct backward b, double mean,
                                  double rstd, double sum[2]) {
     for (int64_t ch = 0; ch < s->channels; ch++) {
         double own[2] = {0};
@@ -106,7 +107,7 @@ CLONES static void sums_channels(const struct state *s, struct backward b, doubl
 }
 
 /* dx = rstd (dy gamma - p - (x - mean) q) */
-CLONES static void derive_each(const struct state *s, struct backward b, float mean, float rstd,
+static void derive_each(const struct state *s, struct backward b, float mean, float rstd,
                                float p, float q) {
     const float *dy = b.dy, *x = b.x, *gamma = b.gamma;
     float *dx = b.dx;
@@ -114,7 +115,7 @@ CLONES static void derive_each(const struct state *s, struct backward b, float m
         dx[i] = rstd * (dy[i] * gamma[i] - p - (x[i] - mean) * q);
 }
 
-CLONES static void derive_channels(const struct state *s, struct backward b, float mean,
+static void derive_channels(const struct state *s, struct backward b, float mean,
                                    float rstd, float p, float q) {
     for (int64_t ch = 0; ch < s->channels; ch++) {
         const float *dy = b.dy + ch * s->inner, *x = b.x + ch * s->inner;
@@ -180,7 +181,7 @@ static tri_status prepare_dx(const tri_node *n, void **state) {
     return prepare_for(n, cpu_in(n, 1), cpu_in(n, 2), cpu_in(n, 3), state);
 }
 
-const struct dev_row cpu_norm[] = {
+const struct dev_row FOR_ISA(cpu_norm)[] = {
     {.op = "layer_norm", .run = forward, .prepare = prepare, .release = release},
     {.op = "layer_norm_dx", .run = backward, .prepare = prepare_dx, .release = release},
     {.op = "group_norm", .run = forward, .prepare = prepare, .release = release},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators that rank elements: argmax, top_k, in_top_k. Of equals the first comes first; a NaN
  * counts as larger than any number. */
+#include "dev/cpu/isa.h"
 #include "dev/cpu/lanes.h"
 #include "dev/cpu/tile.h"
 #include "ops/op.h"
@@ -12,7 +13,7 @@
 
 /* The largest of `length` places, `inner` elements apart, for each of n neighbours. */
 #define ARGMAX(s, T)                                                                        \
-    CLONES static void argmax_##s(const void *from, int64_t *to, int64_t length,            \
+    static void argmax_##s(const void *from, int64_t *to, int64_t length,            \
                                   int64_t inner, int64_t n) {                               \
         const T *x = from;                                                                  \
         T best[CHUNK];                                                                      \
@@ -64,7 +65,7 @@ static const struct ranking {
 };
 
 /* Of a row the largest, then where it stands: faster than both at once. */
-CLONES static int64_t argmax_row(const float *x, int64_t n) {
+static int64_t argmax_row(const float *x, int64_t n) {
     float max = lanes_max(x, (size_t)n);
     int64_t i = 0;
     while (x[i] != max && x[i] == x[i]) i++;
@@ -102,7 +103,7 @@ static void top_k(const tri_call *c) {
 }
 
 /* How many of n elements are not smaller than x[at]; of equals only those before it. */
-CLONES static int64_t rank_of(const float *x, int64_t n, int64_t at) {
+static int64_t rank_of(const float *x, int64_t n, int64_t at) {
     float v = x[at];
     int32_t before = 0;
     for (int64_t i = 0; i < at; i++) before += !(x[i] < v);
@@ -123,7 +124,7 @@ static void in_top_k(const tri_call *c) {
     }
 }
 
-const struct dev_row cpu_order[] = {
+const struct dev_row FOR_ISA(cpu_order)[] = {
     {.op = "argmax", .run = argmax},
     {.op = "top_k", .run = top_k},
     {.op = "in_top_k", .run = in_top_k},

@@ -3,10 +3,11 @@
 #include "base/random.h"
 
 #include "dev/cpu/cpu.h"
+#include "dev/cpu/isa.h"
 
 #define CHUNK 1024
 
-CLONES static void drop(float *y, uint8_t *mask, const float *x, const uint32_t *drawn, int64_t n,
+static void drop(float *y, uint8_t *mask, const float *x, const uint32_t *drawn, int64_t n,
                         uint32_t limit, float scale) {
     INDEPENDENT for (int64_t i = 0; i < n; i++) {
         mask[i] = drawn[i] >= limit;
@@ -32,7 +33,7 @@ static void dropout(const tri_call *c) {
     }
 }
 
-const struct dev_row cpu_random[] = {
+const struct dev_row FOR_ISA(cpu_random)[] = {
     {.op = "dropout", .run = dropout},
     {0},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reductions: sum, mean and max over axes; sum_squares and all_finite over whole tensors. */
+#include "dev/cpu/isa.h"
 #include "dev/cpu/lanes.h"
 #include "dev/cpu/tile.h"
 #include "dev/cpu/walk.h"
@@ -32,13 +33,13 @@ struct state {
         A *a = acc;                                                                         \
         for (size_t i = 0; i < n; i++) a[i] = (first);                                      \
     }                                                                                       \
-    CLONES static void row_##name(void *acc, const void *from, size_t n) {                  \
+    static void row_##name(void *acc, const void *from, size_t n) {                  \
         A *a = acc, m = *a;                                                                 \
         const T *x = from;                                                                  \
         row_step;                                                                           \
         *a = m;                                                                             \
     }                                                                                       \
-    CLONES static void column_##name(void *acc, const void *from, size_t n) {               \
+    static void column_##name(void *acc, const void *from, size_t n) {               \
         A *a = acc;                                                                         \
         const T *x = from;                                                                  \
         INDEPENDENT for (size_t i = 0; i < n; i++) {                                        \
@@ -142,7 +143,7 @@ static void run(const tri_call *c) {
 
 /* ---- over whole tensors ---- */
 
-CLONES static double squares(const float *x, size_t n) { return lanes_sum_squares(x, n); }
+static double squares(const float *x, size_t n) { return lanes_sum_squares(x, n); }
 
 static void sum_squares(const tri_call *c) {
     double sum = 0;
@@ -152,7 +153,7 @@ static void sum_squares(const tri_call *c) {
 }
 
 /* An exponent of all ones is an infinity or NaN. */
-CLONES static bool finite_bits(const uint32_t *bits, size_t n) {
+static bool finite_bits(const uint32_t *bits, size_t n) {
     const uint32_t exponent = 0x7f800000u;
     uint32_t bad = 0;
     for (size_t i = 0; i < n; i++) bad |= (uint32_t)((bits[i] & exponent) == exponent);
@@ -166,7 +167,7 @@ static void all_finite(const tri_call *c) {
     *(uint8_t *)c->out[0] = ok;
 }
 
-const struct dev_row cpu_reduce[] = {
+const struct dev_row FOR_ISA(cpu_reduce)[] = {
     {.op = "sum", .run = run, .prepare = prepare, .release = free},
     {.op = "mean", .run = run, .prepare = prepare, .release = free},
     {.op = "max", .run = run, .prepare = prepare, .release = free},

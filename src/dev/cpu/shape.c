@@ -3,6 +3,7 @@
  * strided copies of elements of 1, 2, 4 or 8 bytes. */
 #include "base/convert.h"
 #include "dev/cpu/cpu.h"
+#include "dev/cpu/isa.h"
 #include "dev/cpu/walk.h"
 #include "ops/op.h"
 
@@ -22,7 +23,7 @@ struct copy {
 
 /* The input's contiguous direction runs across the output's: in blocks. */
 #define TURN(T)                                                                             \
-    CLONES static void turn_##T(const struct copy *c, T *to, const T *from) {               \
+    static void turn_##T(const struct copy *c, T *to, const T *from) {               \
         for (int64_t a0 = 0; a0 < c->across; a0 += BLOCK) {                                 \
             int64_t a1 = a0 + BLOCK < c->across ? a0 + BLOCK : c->across;                   \
             for (int64_t r0 = 0; r0 < c->row; r0 += BLOCK) {                                \
@@ -200,7 +201,7 @@ static void run_pad(const tri_call *c) {
     copy_run(c->state, c->out[0], c->in[0]);
 }
 
-const struct dev_row cpu_shape[] = {
+const struct dev_row FOR_ISA(cpu_shape)[] = {
     {.op = "transpose", .run = run_one, .prepare = prepare_transpose, .release = free},
     {.op = "slice", .run = run_one, .prepare = prepare_slice, .release = free},
     {.op = "concat", .run = run_concat, .prepare = prepare_concat, .release = free},

@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * softmax and log_softmax along one axis, of [outer, length, inner]. */
-#include "base/vmath.h"
-#include "dev/cpu/lanes.h"
+#include "dev/cpu/isa.h"
 #include "dev/cpu/softmax.h"
 
-CLONES float softmax_row(const float *x, float *e, int64_t n, double *sum) {
-    float max = lanes_max(x, (size_t)n);
-    INDEPENDENT for (int64_t i = 0; i < n; i++) e[i] = vmath_exp(x[i] - max);
-    *sum = lanes_sum(e, (size_t)n);
-    return max;
-}
-
-CLONES void softmax_scale(float *to, const float *from, int64_t n, float scale) {
-    INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = from[i] * scale;
-}
-
-CLONES static void subtract(float *to, const float *from, int64_t n, float a, float b) {
+static void subtract(float *to, const float *from, int64_t n, float a, float b) {
     INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = from[i] - a - b;
 }
 
@@ -39,7 +27,7 @@ static void rows(const tri_call *c, const struct cpu_axis_view *v, bool log) {
 #define CHUNK 256
 
 /* n columns of `length` places, `inner` apart; sums run down the columns in double. */
-CLONES static void columns(const float *x, float *y, int64_t length, int64_t inner, int64_t n,
+static void columns(const float *x, float *y, int64_t length, int64_t inner, int64_t n,
                            bool log) {
     float max[CHUNK], scale[CHUNK];
     double sum[CHUNK];
@@ -89,7 +77,7 @@ static tri_status prepare_log(const tri_node *n, void **state) {
     return cpu_state(n, (size_t)cpu_axis_view(x, cpu_axis(n)).length * sizeof(float), state);
 }
 
-const struct dev_row cpu_softmax[] = {
+const struct dev_row FOR_ISA(cpu_softmax)[] = {
     {.op = "softmax", .run = softmax},
     {.op = "log_softmax", .run = log_softmax, .prepare = prepare_log, .release = free},
     {0},
