@@ -444,6 +444,11 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
 void tri_freeze(tri_graph *g, const char *pattern);
 void tri_group_lr(tri_graph *g, const char *pattern, double factor);
 void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay);
+/* Saves memory for time: what lies in the scopes that match the pattern ("layer1.?", "*.relu*"; null:
+ * the scope that is open) is computed again in the backward pass instead of being kept, bit for bit
+ * the same. What a scope hands on to others is kept; the shortest scope that matches counts as one.
+ * A pattern that matches an operator's own name stands for it alone. */
+void tri_recompute(tri_graph *g, const char *pattern);
 /* A second name for a parameter, for files written elsewhere: counted, hashed and saved once. */
 void tri_tie(tri_tensor *param, const char *other_name);
 
@@ -496,6 +501,7 @@ typedef struct tri_options {
     const char *out;  /* directory for metrics.jsonl; null: none (the program: "run") */
     const char *load; /* safetensors files */
     const char *save;
+    const char *passes; /* passes over the graph left out: "-cse,-fold"; "-all,+cse": all but one */
     bool forward; /* no training: outputs only, operators in evaluation mode */
     bool quiet;   /* no progress */
 } tri_options;

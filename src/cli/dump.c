@@ -34,9 +34,10 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void more(struct text *out) {
-    text_add(out, "\npasses, in their order:\n");
+    text_add(out, "\npasses, in their order; those with * can be left out by --passes:\n");
     for (int i = 0; i < passes_count(); i++)
-        text_add(out, "  %-8s %s\n", passes_name(i), passes_help(i));
+        text_add(out, "  %-10s%c %s\n", passes_name(i), passes_may(i) ? '*' : ' ',
+                 passes_help(i));
     cli_describe_model(out);
 }
 

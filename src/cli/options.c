@@ -121,6 +121,8 @@ const struct option_row options_rows[] = {
      FIELD(optimizer.weight_decay), LEARNING},
     {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", positive,
      FIELD(optimizer.clip_norm), LEARNING},
+    {"--passes", "LIST", "passes over the graph left out: -cse,-fold; -all,+cse:\n"
+     "all but one (`trireme dump --help` lists them)", option_text, FIELD(passes), USE_ALL},
     {"--seed", "N", "of everything that is random (0)", seed, FIELD(seed), USE_ALL},
     {"--device", "NAME", "cpu or ref, the slow reference (cpu, where it is built in)", option_text,
      FIELD(device), USE_TRAIN | USE_EVAL | USE_BENCH},

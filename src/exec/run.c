@@ -103,6 +103,13 @@ static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, boo
     return TRI_OK;
 }
 
+/* Texts of the options that are needed later. */
+static tri_status keep(const char **text, char **copy) {
+    if (*text && !(*copy = strdup(*text))) return base_no_memory("a name");
+    *text = *copy;
+    return TRI_OK;
+}
+
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
     tri_status status = tri_graph_status(run->model);
@@ -118,7 +125,8 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = open_data(run);
     if (!status && o->load) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);
-    if (!status && o->save && !(run->save = strdup(o->save))) status = base_no_memory("a name");
+    if (!status) status = keep(&o->save, &run->save);
+    if (!status) status = keep(&o->passes, &run->passes);
     if (!status) status = record_open(&run->record, run, o->out, o->quiet);
     return status;
 }
@@ -133,6 +141,7 @@ static void free_run(tri_run *run) {
     tri_graph_free(run->model);
     free(run->message);
     free(run->save);
+    free(run->passes);
     free(run);
 }
 

@@ -90,7 +90,7 @@ struct tri_run {
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* its texts are not kept, but for these */
-    char *save;
+    char *save, *passes;
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;

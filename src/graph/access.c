@@ -59,6 +59,22 @@ bool node_is_param(const tri_node *n) { return node_is(n, "param"); }
 bool node_is_stored(const tri_node *n) { return node_is_param(n) || node_is(n, "state"); }
 const char *source_name(const tri_node *n) { return tri_attr_text(n, "name"); }
 
+bool attr_equal(enum attr_kind kind, const tri_attr *a, const tri_attr *b) {
+    switch (kind) {
+    case ATTR_FLOAT: return !memcmp(&a->f, &b->f, sizeof a->f);
+    case ATTR_TEXT: return !strcmp(a->text, b->text);
+    case ATTR_INTS:
+    case ATTR_SHAPE: return base_shape_equal(&a->list, &b->list);
+    default: return a->i == b->i;
+    }
+}
+
+bool node_any(const tri_node *n, const bool *mark) {
+    bool any = false;
+    for (int k = 0; k < n->n_out; k++) any |= mark[n->out[k].id];
+    return any;
+}
+
 bool type_is_float(tri_type t) { return t == TRI_F32 || t == TRI_BF16 || t == TRI_F16; }
 
 tri_spec graph_sample_spec(const tri_spec *batch) {
@@ -90,6 +106,14 @@ tri_tensor *tri_find(const tri_graph *g, const char *name) {
             return g->setting[i].param;
     const struct graph_output *o = graph_output_find(g, name);
     return o ? o->tensor : NULL;
+}
+
+void graph_mark_results(const tri_graph *g, bool *result) {
+    for (size_t i = 0; i < g->n_outputs; i++) result[g->output[i].tensor->id] = true;
+    for (size_t i = 0; i < g->n_updates; i++) {
+        result[g->update[i].value->id] = true;
+        if (g->update[i].condition) result[g->update[i].condition->id] = true;
+    }
 }
 
 void graph_verify(const tri_graph *g) {

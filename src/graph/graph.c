@@ -379,6 +379,18 @@ tri_tensor *tri_apply(tri_graph *g, const char *op, tri_tensor *const *in, int n
     return graph_apply(g, op, n, in, n_attrs, attrs);
 }
 
+/* A list of some of the graph's nodes fits where all of them were. */
+void graph_arrange(tri_graph *g, tri_node *const *order, size_t n) {
+    CHECK(n <= g->n_nodes);
+    g->n_tensors = 0;
+    for (size_t i = 0; i < n; i++) {
+        g->node[i] = order[i];
+        g->node[i]->id = (int)i;
+        for (int k = 0; k < g->node[i]->n_out; k++) g->node[i]->out[k].id = g->n_tensors++;
+    }
+    g->n_nodes = n;
+}
+
 /* ---- outputs, updates, settings ---- */
 
 bool graph_put_output(tri_graph *g, const char *name, tri_tensor *t, bool metric) {
@@ -502,6 +514,26 @@ void tri_group_lr(tri_graph *g, const char *pattern, double factor) {
 
 void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay) {
     put_pattern(g, SETTING_DECAY, pattern, weight_decay);
+}
+
+/* The open scope as a pattern of itself: what a pattern would read otherwise is escaped. */
+static bool open_scope(tri_graph *g, struct text *out) {
+    if (!g->scope.size)
+        graph_mistake(g, "tri_recompute: no scope is open (tri_push); or name what is to be computed "
+                      "again by a pattern");
+    for (size_t i = 0; i < g->scope.size; i++)
+        if (g->scope.data[i] != '\001')
+            text_add(out, strchr("*?[\\", g->scope.data[i]) ? "\\%c" : "%c", g->scope.data[i]);
+    if (out->failed) no_memory(g);
+    return !g->status;
+}
+
+void tri_recompute(tri_graph *g, const char *pattern) {
+    struct text scope = {0};
+    if (!g || g->status) return;
+    if (pattern || open_scope(g, &scope))
+        put_pattern(g, SETTING_RECOMPUTE, pattern ? pattern : scope.data, 1);
+    text_free(&scope);
 }
 
 void tri_tie(tri_tensor *param, const char *other_name) {

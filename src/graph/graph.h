@@ -68,8 +68,15 @@ struct graph_update {
     tri_tensor *target, *value, *condition; /* condition may be null */
 };
 
-/* A setting of all parameters that match a pattern; a tie has a name for a pattern. */
-enum setting_kind { SETTING_FREEZE, SETTING_LR, SETTING_DECAY, SETTING_TIE };
+/* A setting of all parameters that match a pattern, or of scopes and operators (recompute); a tie has
+ * a name for a pattern. */
+enum setting_kind {
+    SETTING_FREEZE,
+    SETTING_LR,
+    SETTING_DECAY,
+    SETTING_TIE,
+    SETTING_RECOMPUTE
+};
 struct graph_setting {
     enum setting_kind kind;
     const char *pattern;
@@ -135,10 +142,22 @@ char *graph_scoped(tri_graph *g, const char *name);
 /* An empty graph with the same batch, and lanes. Null: out of memory. */
 tri_graph *graph_like(const tri_graph *g);
 
+static inline bool setting_has_value(enum setting_kind kind) {
+    return kind == SETTING_LR || kind == SETTING_DECAY;
+}
+
 /* Registers an output, update or setting without checks; for passes that copy graphs. */
 bool graph_put_output(tri_graph *g, const char *name, tri_tensor *t, bool metric);
 bool graph_put_update(tri_graph *g, struct graph_update u);
 bool graph_put_setting(tri_graph *g, struct graph_setting s);
+
+/* The graph's nodes become these, numbered anew: some of its own, in an order in which they can run,
+ * and all that these, an output or an update need. */
+void graph_arrange(tri_graph *g, tri_node *const *order, size_t n);
+
+/* Marks, by tensor number, what is wanted when all is done: named outputs, values and conditions of
+ * updates. */
+void graph_mark_results(const tri_graph *g, bool *result);
 
 /* Checks all invariants of the representation; a violation is a bug of ours. */
 void graph_verify(const tri_graph *g);
@@ -158,6 +177,8 @@ double param_decay(const tri_node *n, double otherwise);
 /* One sample of an input: the batch's shape without its first dimension. */
 tri_spec graph_sample_spec(const tri_spec *batch);
 const tri_attr *node_attr(const tri_node *n, const char *name); /* null if the row has none */
+bool attr_equal(enum attr_kind kind, const tri_attr *a, const tri_attr *b); /* bit for bit */
+bool node_any(const tri_node *n, const bool *mark); /* whether any output has the mark, by number */
 bool type_is_float(tri_type t);
 /* The values of an "array" node, as bytes of its type; false if its text does not hold as many. */
 bool array_values(const tri_node *n, void *out);

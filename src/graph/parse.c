@@ -8,6 +8,7 @@
  *     loss "loss" %l         metric "top1" %m       output "logits" %y
  *     assign %w %v if %c     freeze "layer1.*"      lr "fc.*" 0.1
  *     decay "*.bias" 0       tie "other.weight" %w  rate 0.1 "cosine"
+ *     recompute "layer1.*"   backward
  *
  * Types after the colon and the name after @ may be left out; types that are there are checked. */
 #include <ctype.h>
@@ -362,7 +363,7 @@ static bool setting(struct parser *s, enum setting_kind kind) {
     if (kind == SETTING_TIE) {
         if (!(set.param = tensor(s))) return false;
         if (!node_is_param(set.param->node)) return FAIL(s, "only parameters can be tied");
-    } else if (kind != SETTING_FREEZE && !number(s, &set.value)) {
+    } else if (setting_has_value(kind) && !number(s, &set.value)) {
         return false;
     }
     return graph_put_setting(s->g, set);
@@ -378,24 +379,34 @@ static bool read_rate(struct parser *s) {
     return true;
 }
 
+/* What stands below was built by gradients, or after them. */
+static bool read_backward(struct parser *s) {
+    if (s->g->forward_nodes) return FAIL(s, "\"backward\" is there twice");
+    if (!s->g->n_nodes) return FAIL(s, "\"backward\" stands before any node");
+    s->g->forward_nodes = s->g->n_nodes;
+    return true;
+}
+
 static bool read_freeze(struct parser *s) { return setting(s, SETTING_FREEZE); }
 static bool read_lr(struct parser *s) { return setting(s, SETTING_LR); }
 static bool read_decay(struct parser *s) { return setting(s, SETTING_DECAY); }
 static bool read_tie(struct parser *s) { return setting(s, SETTING_TIE); }
+static bool read_recompute(struct parser *s) { return setting(s, SETTING_RECOMPUTE); }
 
 static const struct {
     const char *word;
     bool (*read)(struct parser *s);
 } statements[] = {
-    {"loss", read_loss},     {"metric", read_metric}, {"output", read_output},
-    {"assign", read_assign}, {"freeze", read_freeze}, {"lr", read_lr},
-    {"decay", read_decay},   {"tie", read_tie},       {"rate", read_rate},
+    {"loss", read_loss},         {"metric", read_metric},     {"output", read_output},
+    {"assign", read_assign},     {"freeze", read_freeze},     {"lr", read_lr},
+    {"decay", read_decay},       {"tie", read_tie},           {"rate", read_rate},
+    {"backward", read_backward}, {"recompute", read_recompute},
 };
 
 static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
-                 "decay, tie or rate"))
+                 "decay, tie, recompute, rate or backward"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)
         if (!strcmp(statements[i].word, s->word)) return statements[i].read(s);

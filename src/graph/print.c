@@ -30,14 +30,7 @@ static void print_value(struct text *t, enum attr_kind kind, const tri_attr *a) 
 }
 
 static bool is_default(const struct attr_schema *s, const tri_attr *a) {
-    if (!s->has_default) return false;
-    switch (s->kind) {
-    case ATTR_INT: return a->i == s->value.i;
-    case ATTR_FLOAT: return !memcmp(&a->f, &s->value.f, sizeof a->f);
-    case ATTR_TEXT: return !strcmp(a->text, s->value.text);
-    case ATTR_INTS: return base_shape_equal(&a->list, &s->value.list);
-    default: return false;
-    }
+    return s->has_default && attr_equal(s->kind, a, &s->value);
 }
 
 static void print_node(struct text *t, const tri_node *n) {
@@ -67,12 +60,12 @@ static void print_node(struct text *t, const tri_node *n) {
 static void print_setting(struct text *t, const struct graph_setting *s) {
     static const char *const words[] = {
         [SETTING_FREEZE] = "freeze", [SETTING_LR] = "lr", [SETTING_DECAY] = "decay",
-        [SETTING_TIE] = "tie"};
+        [SETTING_TIE] = "tie", [SETTING_RECOMPUTE] = "recompute"};
     text_add(t, "%s ", words[s->kind]);
     print_text(t, s->pattern);
     if (s->kind == SETTING_TIE)
         text_add(t, " %%%d", s->param->id);
-    else if (s->kind != SETTING_FREEZE)
+    else if (setting_has_value(s->kind))
         text_add(t, " %.17g", s->value);
     text_add(t, "\n");
 }
@@ -83,7 +76,10 @@ char *tri_graph_print(const tri_graph *g) {
     text_add(&t, "graph {batch=%lld", (long long)g->batch);
     if (g->lanes != 1) text_add(&t, ", lanes=%lld", (long long)g->lanes);
     text_add(&t, "}\n");
-    for (size_t i = 0; i < g->n_nodes; i++) print_node(&t, g->node[i]);
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        if (i && i == g->forward_nodes) text_add(&t, "backward\n");
+        print_node(&t, g->node[i]);
+    }
     if (g->lr > 0 || g->schedule) {
         text_add(&t, "rate %.17g ", g->lr);
         print_text(&t, g->schedule ? g->schedule : "");

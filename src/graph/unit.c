@@ -15,11 +15,7 @@ static void mark_used(const tri_graph *g, bool *used) {
     for (size_t i = 0; i < g->n_nodes; i++)
         for (int k = 0; k < g->node[i]->n_in; k++)
             used[g->node[i]->in[k]->id] |= !together(g->node[i], g->node[i]->in[k]->node);
-    for (size_t i = 0; i < g->n_outputs; i++) used[g->output[i].tensor->id] = true;
-    for (size_t i = 0; i < g->n_updates; i++) {
-        used[g->update[i].value->id] = true;
-        if (g->update[i].condition) used[g->update[i].condition->id] = true;
-    }
+    graph_mark_results(g, used);
 }
 
 static int by_unit(const void *a, const void *b) {

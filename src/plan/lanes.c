@@ -109,15 +109,7 @@ static tri_status lay_node(struct cut *c, const tri_node *n, struct layout *in) 
 
 /* ---- what is wanted, and where it is made ---- */
 
-static void want(struct cut *c, const tri_tensor *t) {
-    if (t) c->live[t->id] = true;
-}
-
-static bool node_live(const struct cut *c, const tri_node *n) {
-    bool live = false;
-    for (int i = 0; i < n->n_out; i++) live |= c->live[n->out[i].id];
-    return live;
-}
+static bool node_live(const struct cut *c, const tri_node *n) { return node_any(n, c->live); }
 
 static bool in_lane(const struct cut *c, const tri_node *n) {
     for (int i = 0; i < n->n_in; i++)
@@ -150,14 +142,10 @@ static void find_roots(struct cut *c) {
 
 static void find_live(struct cut *c) {
     const tri_graph *g = c->whole;
-    for (size_t i = 0; i < g->n_outputs; i++) want(c, g->output[i].tensor);
-    for (size_t i = 0; i < g->n_updates; i++) {
-        want(c, g->update[i].value);
-        want(c, g->update[i].condition);
-    }
+    graph_mark_results(g, c->live);
     for (size_t i = g->n_nodes; i-- > 0;)
         if (node_live(c, g->node[i]))
-            for (int k = 0; k < g->node[i]->n_in; k++) want(c, g->node[i]->in[k]);
+            for (int k = 0; k < g->node[i]->n_in; k++) c->live[g->node[i]->in[k]->id] = true;
 }
 
 static tri_status check_updates(const struct cut *c) {

@@ -2,11 +2,13 @@
 #include "plan/passes.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
 #include "plan/rebatch.h"
+#include "plan/simplify.h"
 
 /* A pattern that names no parameter would be obeyed in silence. */
 static tri_status check_pattern(const tri_graph *g, const struct graph_setting *s) {
@@ -86,6 +88,10 @@ static tri_status pass_batch(struct compilation *c) {
     return c->whole ? TRI_OK : base_last();
 }
 
+static tri_status pass_fold(struct compilation *c) { return simplify_fold(c->whole); }
+static tri_status pass_cse(struct compilation *c) { return simplify_cse(c->whole); }
+static tri_status pass_dead(struct compilation *c) { return simplify_dead(c->whole); }
+
 /* Each tensor's place in the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
     return cut_make(c->whole, c->lanes, &c->cut);
@@ -117,20 +123,74 @@ static tri_status pass_phases(struct compilation *c) {
     return status;
 }
 
+/* may: it can be left out; what is computed stays the same. */
 static const struct {
-    const char *name, *help;
+    const char *name;
+    bool may;
     tri_status (*run)(struct compilation *c);
+    const char *help;
 } passes[] = {
-    {"model", "the network as it was written", pass_model},
-    {"train", "gradients, clipping and the optimizer's update added", pass_train},
-    {"batch", "lanes chosen, shapes settled; evaluation mode if asked for", pass_batch},
-    {"lanes", "where each tensor lies: whole, split over the samples, or a partial sum", pass_lanes},
-    {"phases", "the graphs that run: count, pre, lane, step", pass_phases},
+    {"model", false, pass_model, "the network as it was written"},
+    {"train", false, pass_train, "gradients, clipping and the optimizer's update added"},
+    {"batch", false, pass_batch, "lanes chosen, shapes settled; evaluation mode if asked for"},
+    {"fold", true, pass_fold, "what is an input unchanged, or a number known beforehand"},
+    {"cse", true, pass_cse, "what is computed twice is computed once"},
+    {"dead", true, pass_dead, "what no result needs is left out"},
+    {"lanes", false, pass_lanes,
+     "where each tensor lies: whole, split over the samples, or a partial sum"},
+    {"phases", false, pass_phases, "the graphs that run: count, pre, lane, step"},
 };
 
 int passes_count(void) { return (int)COUNT(passes); }
 const char *passes_name(int i) { return passes[i].name; }
 const char *passes_help(int i) { return passes[i].help; }
+bool passes_may(int i) { return passes[i].may; }
+
+/* ---- which of them run ---- */
+
+static tri_status unknown_pass(const char *word) {
+    struct nearest near = {.wanted = word};
+    struct text names = {0};
+    for (size_t i = 0; i < COUNT(passes); i++)
+        if (passes[i].may) {
+            nearest_offer(&near, passes[i].name);
+            text_add(&names, "%s%s", names.size ? ", " : "", passes[i].name);
+        }
+    const char *meant = nearest_name(&near);
+    base_fail(TRI_USAGE, "--passes (tri_options.passes): there is no pass \"%s\" that can be left "
+              "out%s%s%s; these can: %s, all", word, meant ? "; do you mean " : "",
+              meant ? meant : "", meant ? "?" : "", names.data ? names.data : "");
+    text_free(&names);
+    return TRI_USAGE;
+}
+
+/* One word: "-cse" leaves it out, "+cse" puts it in again; "-all" and "+all" mean all that may. */
+static tri_status read_word(const char *word, bool *off) {
+    bool found = false;
+    if (*word != '-' && *word != '+')
+        return base_fail(TRI_USAGE, "--passes (tri_options.passes): \"%s\" must begin with - to "
+                         "leave a pass out, or with + to put it in again", word);
+    for (size_t i = 0; i < COUNT(passes); i++) {
+        if (!passes[i].may || (strcmp(word + 1, "all") && strcmp(word + 1, passes[i].name)))
+            continue;
+        off[i] = *word == '-';
+        found = true;
+    }
+    return found ? TRI_OK : unknown_pass(word + 1);
+}
+
+static tri_status read_switches(const char *text, bool *off) {
+    tri_status status = TRI_OK;
+    for (size_t n; text && !status; text = text[n] ? text + n + 1 : NULL) {
+        char word[64];
+        n = strcspn(text, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, text);
+        status = read_word(word, off);
+    }
+    return status;
+}
+
+/* ---- running ---- */
 
 static void verify(const struct compilation *c) {
     const tri_graph *all[] = {c->model, c->whole, c->pre, c->step, c->count[0], c->count[1],
@@ -140,9 +200,11 @@ static void verify(const struct compilation *c) {
 }
 
 tri_status passes_run(struct compilation *c, const char *last) {
+    bool off[COUNT(passes)] = {false};
     tri_status status = tri_graph_status(c->model);
+    if (!status) status = read_switches(c->options->passes, off);
     for (size_t i = 0; i < COUNT(passes) && !status; i++) {
-        status = passes[i].run(c);
+        if (!off[i]) status = passes[i].run(c);
         if (!status) verify(c);
         if (last && !strcmp(passes[i].name, last)) break;
     }

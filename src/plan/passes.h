@@ -27,6 +27,7 @@ void passes_free(struct compilation *c);
 int passes_count(void);
 const char *passes_name(int i);
 const char *passes_help(int i);
+bool passes_may(int i); /* be left out, by tri_options.passes */
 
 /* What there is after a pass, as text to be freed; null with a message. */
 char *passes_dump(tri_graph *g, const tri_options *o, const char *after);

@@ -100,8 +100,10 @@ static void copy_all(struct copier *c) {
     const tri_graph *g = c->from;
     tri_graph *to = c->to;
     mark(c);
-    for (size_t i = 0; i < g->n_nodes && !to->status; i++)
+    for (size_t i = 0; i < g->n_nodes && !to->status; i++) {
+        if (i == g->forward_nodes && !c->evaluation) to->forward_nodes = to->n_nodes;
         if (c->wanted[i]) copy_node(c, g->node[i]);
+    }
     to->file = NULL;
     if (to->status) return;
     for (size_t i = 0; i < g->n_outputs; i++)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Passes that can be left out change no bit of training: weights, state and loss are the same with
+ * all of them, without any, and without each. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plan/passes.h"
+
+/* ---- networks ---- */
+
+/* What the passes look for: casts and transposes there and back, numbers of numbers, what is
+ * computed twice and is not (two dropouts), what nobody uses, a copy of a parameter. */
+static void crooked(tri_graph *g) {
+    int64_t n = tri_batch(g);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(n, 6, 4));
+    tri_tensor *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(n, 3));
+    tri_tensor *h = tri_dense(x, "fc1", 8);
+    tri_tensor *a = tri_dropout(tri_relu(h), 0.3), *b = tri_dropout(tri_relu(h), 0.3);
+    h = tri_add(a, tri_scale(b, 1));
+    h = tri_transpose(tri_transpose(h, TRI_SHAPE(0, 2, 1)), TRI_SHAPE(0, 2, 1));
+    h = tri_cast(tri_cast(h, TRI_BF16), TRI_F32);
+    tri_tensor *half = tri_mul(tri_constant(g, 0.1, TRI_F32), tri_constant(g, 5, TRI_F32));
+    h = tri_mul(tri_sub(h, tri_sqrt(half)), tri_div(half, tri_add_number(half, 0.7)));
+    tri_exp(h);
+    tri_tensor *z = tri_dense(tri_flatten(h, 1), "fc2", 3);
+    tri_tensor *w = tri_find(g, "fc2.weight");
+    tri_tensor *copy = tri_state(g, "copy", TRI_F32, tri_shape_of(w), (tri_init){.kind = 0});
+    tri_assign(copy, w);
+    tri_output(tri_stop_gradient(w), "before");
+    tri_output(tri_scale(z, 1), "z");
+    tri_loss(tri_add(tri_mse(z, y), tri_scale(tri_sum(tri_mul(w, w), TRI_ALL), 0.01)));
+}
+
+struct net {
+    const char *model; /* of the zoo; null: crooked */
+    const char *optimizer;
+    int64_t batch, lanes;
+    double clip;
+};
+
+static const struct net nets[] = {
+    {"linear", "sgd", 16, 1, 0},
+    {"mlp:hidden=24,size=8", "adamw", 12, 3, 0.5},
+    {"lenet5", "momentum", 6, 2, 0},
+    {"cnn:width=4", "adam", 8, 2, 0},
+    {"resnet18:form=small,width=4,classes=5", "nesterov", 8, 1, 0},
+    {"resnet50:form=small,width=4,classes=5", "momentum", 6, 2, 0},
+    {NULL, "adamw", 5, 1, 1},
+    {NULL, "sgd", 7, 3, 0},
+};
+
+struct result {
+    char weights[65], state[65];
+    double loss;
+};
+
+static tri_graph *open_net(const struct net *n) {
+    if (n->model) return tri_model_open(n->model, n->batch);
+    tri_graph *g = tri_graph_new(n->batch);
+    crooked(g);
+    return g;
+}
+
+static struct result train(const struct net *n, tri_options o) {
+    struct result r;
+    o.steps = 3;
+    o.lanes = n->lanes;
+    o.seed = 5;
+    o.optimizer = (tri_optimizer){.name = n->optimizer, .lr = 0.01, .weight_decay = 0.01,
+                                  .clip_norm = n->clip};
+    tri_run *run = tri_open(open_net(n), &o);
+    if (!run) fail_msg("%s", tri_message());
+    while (tri_step(run)) continue;
+    tri_hash(run, r.weights, r.state);
+    r.loss = tri_value(run, "loss");
+    assert_int_equal(tri_close(run), TRI_OK);
+    return r;
+}
+
+static void assert_same(const struct net *n, tri_options o, const struct result *want) {
+    struct result r = train(n, o);
+    if (strcmp(r.weights, want->weights) || strcmp(r.state, want->state) ||
+        memcmp(&r.loss, &want->loss, sizeof r.loss))
+        fail_msg("%s with %s on %s: other bits", n->model ? n->model : "crooked", o.passes,
+                 o.device ? o.device : "cpu");
+}
+
+static void switches_keep_the_bits(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(nets); i++) {
+        struct result want = train(&nets[i], (tri_options){0});
+        assert_same(&nets[i], (tri_options){.passes = "-all"}, &want);
+        for (int k = 0; k < passes_count(); k++) {
+            char word[64];
+            if (!passes_may(k)) continue;
+            snprintf(word, sizeof word, "-%s", passes_name(k));
+            assert_same(&nets[i], (tri_options){.passes = word}, &want);
+        }
+    }
+}
+
+/* The small ones: the reference is slow. */
+static void switches_keep_the_bits_of_the_reference(void **state) {
+    (void)state;
+    const size_t small[] = {0, 1, COUNT(nets) - 2, COUNT(nets) - 1};
+    for (size_t i = 0; i < COUNT(small); i++) {
+        const struct net *n = &nets[small[i]];
+        struct result want = train(n, (tri_options){.device = "ref"});
+        assert_same(n, (tri_options){.device = "ref", .passes = "-all"}, &want);
+    }
+}
+
+/* ---- mistakes ---- */
+
+static void assert_refused(tri_options o, const char *words) {
+    const struct net *n = &nets[0];
+    o.steps = 1;
+    assert_null(tri_open(open_net(n), &o));
+    if (!strstr(tri_message(), words)) fail_msg("the message is: %s", tri_message());
+}
+
+static void what_is_no_pass_is_told(void **state) {
+    (void)state;
+    assert_refused((tri_options){.passes = "-ces"}, "do you mean cse?");
+    assert_refused((tri_options){.passes = "-train"}, "that can be left out");
+    assert_refused((tri_options){.passes = "cse"}, "must begin with -");
+    assert_refused((tri_options){.passes = "-cse,"}, "must begin with -");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(switches_keep_the_bits),
+        cmocka_unit_test(switches_keep_the_bits_of_the_reference),
+        cmocka_unit_test(what_is_no_pass_is_told),
+    };
+    return cmocka_run_group_tests_name("switches", tests, NULL, NULL);
+}
