@@ -16,7 +16,7 @@
 
 #define SHAPE(X)                                                                            \
     X(reshape) X(transpose) X(slice) X(concat) X(split) X(pad) X(expand)                    \
-    X(gather) X(gather_grad) X(one_hot)
+    X(gather) X(gather_grad) X(one_hot) X(reorder)
 
 #define REDUCE(X)                                                                           \
     X(sum) X(mean) X(spread) X(max) X(argmax) X(top_k) X(sum_squares) X(all_finite)

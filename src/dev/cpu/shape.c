@@ -164,6 +164,49 @@ static tri_status prepare_split(const tri_node *n, void **state) {
     return TRI_OK;
 }
 
+/* Where one block divides the other, the channels are [c / larger, larger / smaller, smaller]; plain
+ * is a block of 1. */
+static const char *supports_reorder(const tri_node *n) {
+    int a = n->in[0]->block, b = n->out->block;
+    return !a || !b || a % b == 0 || b % a == 0 ? NULL : "one block must divide the other";
+}
+
+static tri_status prepare_reorder(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, sizeof(struct copy), state);
+    if (status) return status;
+    const tri_shape *s = &cpu_out(n, 0)->shape;
+    int64_t block[2] = {n->out->block ? n->out->block : 1, n->in[0]->block ? n->in[0]->block : 1};
+    bool to_larger = block[0] > block[1];
+    int64_t large = block[!to_larger], small = block[to_larger];
+    int64_t space = cpu_span(s, 2, s->rank);
+    struct copy *c = *state;
+    *c = (struct copy){.walk = {.rank = 5, .n = 2}, .size = tri_type_size(cpu_in(n, 0)->type)};
+    /* In the output's order. */
+    const int part = to_larger ? 3 : 2, place = to_larger ? 2 : 3;
+    int64_t *dim = c->walk.dim;
+    dim[0] = s->dim[0];
+    dim[1] = s->dim[1] / large;
+    dim[part] = large / small;
+    dim[place] = space;
+    dim[4] = small;
+    for (int k = 0; k < 2; k++) {
+        int64_t *stride = c->walk.stride[k];
+        stride[0] = s->dim[1] * space;
+        stride[1] = large * space;
+        stride[part] = block[k] == large ? small : small * space;
+        stride[place] = block[k];
+        stride[4] = 1;
+    }
+    copy_finish(c);
+    return TRI_OK;
+}
+
+/* One block for all channels and places, or the same blocks: the elements stand in one order. */
+static void plan_reorder(const tri_node *n, struct kernel *k) {
+    const tri_shape *s = &cpu_out(n, 0)->shape;
+    k->alias = n->in[0]->block == n->out->block || cpu_span(s, 2, s->rank) == 1;
+}
+
 /* Where both lie within the output, what pad writes is the input; around it the value. */
 static tri_status prepare_pad(const tri_node *n, void **state) {
     tri_status status = cpu_state(n, sizeof(struct copy), state);
@@ -203,6 +246,8 @@ static void run_pad(const tri_call *c) {
 
 const struct dev_row FOR_ISA(cpu_shape)[] = {
     {.op = "transpose", .run = run_one, .prepare = prepare_transpose, .release = free},
+    {.op = "reorder", .run = run_one, .supports = supports_reorder, .prepare = prepare_reorder,
+     .release = free, .plan = plan_reorder},
     {.op = "slice", .run = run_one, .prepare = prepare_slice, .release = free},
     {.op = "concat", .run = run_concat, .prepare = prepare_concat, .release = free},
     {.op = "split", .run = run_split, .prepare = prepare_split, .release = free},

@@ -33,6 +33,27 @@ static void transpose(const tri_call *c) {
     move(c->out[0], c->in[0], size_of(c), w);
 }
 
+/* Where the element at this index lies in a tensor of `shape` with a block. */
+static int64_t place_in_block(const int64_t *at, const tri_shape *shape, int64_t block) {
+    int64_t place = at[0];
+    for (int i = 1; i < shape->rank; i++)
+        place = i == 1 ? place * (shape->dim[1] / block) + at[1] / block
+                       : place * shape->dim[i] + at[i];
+    return place * block + at[1] % block;
+}
+
+static void reorder(const tri_call *c) {
+    const tri_shape *s = &ref_out(c, 0)->shape;
+    size_t size = size_of(c);
+    int64_t from = c->node->in[0]->block, to = c->node->out->block;
+    struct walk w = walk_over(s);
+    do
+        memcpy((char *)c->out[0] + (size_t)place_in_block(w.at, s, to ? to : 1) * size,
+               (const char *)c->in[0] + (size_t)place_in_block(w.at, s, from ? from : 1) * size,
+               size);
+    while (walk_next(&w));
+}
+
 static void expand(const tri_call *c) {
     const tri_shape *y = &ref_out(c, 0)->shape;
     struct walk w = walk_over(y);
@@ -153,6 +174,7 @@ const struct dev_row ref_shape[] = {
     {.op = "reshape", .run = reshape},
     {.op = "transpose", .run = transpose},
     {.op = "expand", .run = expand},
+    {.op = "reorder", .run = reorder},
     {.op = "slice", .run = slice},
     {.op = "concat", .run = concat},
     {.op = "split", .run = split},
