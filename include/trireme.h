@@ -600,6 +600,7 @@ typedef struct tri_call {
                             random kernels key their numbers by first + i */
     int64_t part;        /* which of the kernel's parts; a row's own kernel has one */
     void *scratch;       /* memory for the time of the call, if the kernel asked for it */
+    void *shared;        /* the same, which all parts of the kernel see */
     struct tri_fault *fault; /* tri_call_fail writes here */
 } tri_call;
 

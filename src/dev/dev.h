@@ -20,6 +20,9 @@ struct kernel {
     int64_t parts;                /* run is called for each part 0 <= call->part < parts, in any
                                      order, on any threads, each writing what no other does. It
                                      follows from the node alone; 0 is 1 */
+    int64_t then;                 /* parts of a second round, which begins when the first is done:
+                                     they are counted on from `parts`. 0: none */
+    size_t shared;                /* bytes for all parts of both rounds together: call->shared */
     /* Whether output `out` of the unit may lie where input `in` does, if that is no longer needed.
      * Null: never. */
     bool (*shares)(const void *state, int out, int in);

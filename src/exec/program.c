@@ -71,8 +71,10 @@ static tri_status prepare(struct program *p, struct program_item *item, void ***
                              .state = k->kernel.state};
     }
     const struct kernel *k = &item->by_thread->kernel;
-    item->parts = k->parts ? k->parts : 1;
+    item->parts[0] = k->parts ? k->parts : 1;
+    item->parts[1] = k->then;
     item->scratch = (k->scratch + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+    item->shared = (k->shared + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
     return TRI_OK;
 }
 
@@ -94,8 +96,8 @@ static tri_status make_items(struct program *p) {
         for (int k = 0; k < item->unit->n && !status; k++)
             status = check_supported(p, item->unit->node[k]);
         if (!status) status = prepare(p, item, &next);
-        before += item->parts;
-        p->joint |= item->parts > 1 && p->threads > 1;
+        before += item->parts[0] + item->parts[1];
+        p->joint |= p->threads > 1 && (item->parts[0] > 1 || item->parts[1] > 1);
         if (n->entry->op->random)
             item->each = tri_shape_count(&n->out->spec.shape) / p->g->batch;
     }
@@ -114,8 +116,10 @@ static tri_status plan(struct program *p, bool outside_outputs) {
     for (size_t i = 0; ok && i < p->n_items; i++) {
         const struct program_item *it = &p->item[i];
         const struct kernel *k = &it->by_thread->kernel;
-        int64_t at_once = it->parts < p->threads ? it->parts : p->threads;
-        item[i] = (struct memory_item){.unit = it->unit, .scratch = it->scratch * (size_t)at_once,
+        int64_t most = it->parts[0] > it->parts[1] ? it->parts[0] : it->parts[1];
+        int64_t at_once = most < p->threads ? most : p->threads;
+        size_t scratch = it->scratch * (size_t)at_once + it->shared;
+        item[i] = (struct memory_item){.unit = it->unit, .scratch = scratch,
                                        .alias = k->alias, .shares = k->shares, .state = k->state};
     }
     ok = ok && memory_plan(p->g, item, p->n_items, outside, &p->memory);
@@ -212,10 +216,10 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
     k->call.step = step->step;
     k->call.first = item->each * step->sample;
     k->call.fault = fault;
+    char *scratch = (char *)p->arena + p->memory.scratch[i];
+    k->call.shared = item->shared ? scratch : NULL;
     k->call.scratch =
-        item->scratch
-            ? (char *)p->arena + p->memory.scratch[i] + (size_t)thread * item->scratch
-            : NULL;
+        item->scratch ? scratch + item->shared + (size_t)thread * item->scratch : NULL;
     double begin = p->times ? base_seconds() : 0;
     for (int64_t part = first_part; part < end_part && !fault->failed; part++) {
         k->call.part = part;
@@ -244,27 +248,37 @@ static bool wait_for(struct joint_run *r, int64_t parts) {
     return true;
 }
 
-static void run_share(void *arg, int thread) {
-    struct joint_run *r = arg;
+/* The thread's share of an item's parts; those of the round begin with `first`, and run when
+ * `before` parts are done. False: stop. */
+static bool run_round(struct joint_run *r, size_t i, int thread, int64_t first, int64_t parts,
+                      int64_t before) {
     struct program *p = r->p;
     struct tri_fault *fault = &r->seen[thread].fault;
-    for (size_t i = 0; i < p->n_items; i++) {
-        const struct program_item *item = &p->item[i];
-        int64_t begin = item->parts * thread / p->threads;
-        int64_t end = item->parts * (thread + 1) / p->threads;
-        if (item->parts < p->threads) { /* thread 0 takes single parts, all of them */
-            begin = thread < item->parts ? thread : item->parts;
-            end = thread < item->parts ? thread + 1 : item->parts;
-        }
-        if (begin == end) continue;
-        if (!wait_for(r, item->before)) return;
-        run_item(p, i, thread, begin, end, r->step, fault);
-        if (fault->failed) {
-            r->seen[thread].item = i;
-            atomic_store(&r->failed, true);
+    int64_t begin = parts * thread / p->threads, end = parts * (thread + 1) / p->threads;
+    if (parts < p->threads) { /* thread 0 takes single parts, all of them */
+        begin = thread < parts ? thread : parts;
+        end = thread < parts ? thread + 1 : parts;
+    }
+    if (begin == end) return true;
+    if (!wait_for(r, before)) return false;
+    run_item(p, i, thread, first + begin, first + end, r->step, fault);
+    if (fault->failed) {
+        r->seen[thread].item = i;
+        atomic_store(&r->failed, true);
+        return false;
+    }
+    atomic_fetch_add_explicit(&r->done, end - begin, memory_order_release);
+    return true;
+}
+
+static void run_share(void *arg, int thread) {
+    struct joint_run *r = arg;
+    for (size_t i = 0; i < r->p->n_items; i++) {
+        const struct program_item *item = &r->p->item[i];
+        int64_t first = item->parts[0];
+        if (!run_round(r, i, thread, 0, first, item->before) ||
+            !run_round(r, i, thread, first, item->parts[1], item->before + first))
             return;
-        }
-        atomic_fetch_add_explicit(&r->done, end - begin, memory_order_release);
     }
 }
 
@@ -286,7 +300,7 @@ static bool run_jointly(struct program *p, struct team *team, const struct progr
 bool program_run(struct program *p, struct team *team, const struct program_step *step) {
     if (p->joint) return run_jointly(p, team, step);
     for (size_t i = 0; i < p->n_items; i++) {
-        run_item(p, i, 0, 0, p->item[i].parts, step, step->fault);
+        run_item(p, i, 0, 0, p->item[i].parts[0] + p->item[i].parts[1], step, step->fault);
         if (step->fault->failed) return false;
     }
     if (p->dev->wait) p->dev->wait();

@@ -18,10 +18,11 @@ struct program_kernel {
 
 struct program_item {
     const struct unit *unit;
-    int64_t parts;
-    int64_t before; /* parts of all items before */
+    int64_t parts[2]; /* of its two rounds */
+    int64_t before;   /* parts of all items before */
     int64_t each;   /* random kernels: elements of output 0 that one sample has */
     size_t scratch; /* bytes for each thread */
+    size_t shared;  /* bytes for all of them */
     struct program_kernel *by_thread;
 };
 
