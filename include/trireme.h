@@ -488,6 +488,8 @@ void tri_data_free(tri_data *d);
 typedef struct tri_options {
     int64_t batch;  /* samples of a step, over all workers (those the graph was made for) */
     int64_t lanes;  /* parts of a step, the unit of scheduling; 0: chosen from model and batch */
+    int64_t memory_limit; /* bytes; a run that needs more is refused before it begins. 0: what the
+                             machine and the cgroup can give */
     int64_t threads; /* that work on a step; they change no bit. 0: one for each core */
     int64_t steps;  /* or epochs */
     int64_t epochs; /* (1) */

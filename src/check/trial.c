@@ -129,8 +129,9 @@ tri_status trial_begin(const struct example *e, int64_t lanes, struct trial *t) 
 
 tri_status trial_compile(struct trial *t, const struct dev *dev, struct team *team) {
     tri_options o = {.lanes = 1};
+    struct machine_place place = {dev, team, &t->store, NULL};
     tri_status status = tri_graph_status(t->g);
-    return status ? status : machine_make(t->g, &o, dev, team, &t->store, &t->machine);
+    return status ? status : machine_make(t->g, &o, &place, &t->machine);
 }
 
 static tri_status write_input(struct trial *t, int i, const double *from) {

@@ -10,7 +10,8 @@
 
 const struct command *const commands[] = {
     &command_train, &command_eval,   &command_models, &command_dump,
-    &command_bench, &command_doctor, &command_help,   &command_version, NULL,
+    &command_bench, &command_memory, &command_doctor, &command_help,
+    &command_version, NULL,
 };
 
 int cli_fail(void) {

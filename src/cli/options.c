@@ -79,6 +79,19 @@ const char *option_text(void *at, const char *value) {
     return NULL;
 }
 
+/* Bytes, or with a unit of 1024: 64K, 900M, 1.5G. */
+static const char *size(void *at, const char *value) { /* int64_t */
+    static const char units[] = "KMGT";
+    char *end;
+    double x = base_number(value, &end);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (end == value || !(x > 0) || (*end && (!unit || end[1]))) return "a size: 900M, 1.5G";
+    for (const char *u = units; unit && u <= unit; u++) x *= 1024;
+    if (x >= 9e18) return "a size: 900M, 1.5G";
+    *(int64_t *)at = (int64_t)x;
+    return NULL;
+}
+
 /* One of these says how long a run is; the other is cleared. */
 static const char *epochs(void *at, const char *value) { /* tri_options */
     tri_options *o = at;
@@ -95,7 +108,7 @@ static const char *steps(void *at, const char *value) { /* tri_options */
 /* ---- the table ---- */
 
 #define FIELD(name) offsetof(tri_options, name)
-#define LEARNING (USE_TRAIN | USE_DUMP | USE_BENCH)
+#define LEARNING (USE_TRAIN | USE_DUMP | USE_BENCH | USE_MEMORY)
 
 const struct option_row options_rows[] = {
     {"--data", "SPEC", "idx:DIR[,split=train|test][,mean=X][,std=X]: files of the\n"
@@ -107,7 +120,10 @@ const struct option_row options_rows[] = {
     {"--lanes", "V", "parts of a step, the unit of scheduling (chosen from\nmodel and batch)",
      count, FIELD(lanes), LEARNING},
     {"--threads", "T", "threads that draw lanes, or share the operators of one;\nthey change no "
-     "result (one for each core)", count, FIELD(threads), USE_TRAIN | USE_EVAL | USE_BENCH},
+     "result (one for each core)", count, FIELD(threads),
+     USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
+    {"--memory-limit", "SIZE", "refuses a run that needs more: 900M, 4G (what machine\nand cgroup "
+     "can give)", size, FIELD(memory_limit), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw (sgd)", option_text,
      FIELD(optimizer.name), LEARNING},
     {"--lr", "X", "learning rate (0.01; for adam and adamw 0.001)", positive, FIELD(optimizer.lr),

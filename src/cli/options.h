@@ -11,7 +11,8 @@ enum option_use {
     USE_EVAL = 2,
     USE_DUMP = 4,
     USE_BENCH = 8,
-    USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH,
+    USE_MEMORY = 16,
+    USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY,
 };
 
 struct option_row {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 extern const struct dev dev_ref;
 #ifdef HAVE_DNNL
@@ -33,14 +34,36 @@ const struct dev_row *dev_row_find(const struct dev_row *const *tables, const ch
     return NULL;
 }
 
+/* Large blocks lie in huge pages of their own, where the system has such: their first touch costs
+ * a fraction, and so does every miss of the translation buffer. */
+#define HUGE ((size_t)2 << 20)
+#define LARGE (2 * HUGE)
+
+static size_t huge_pages(size_t bytes) { return (bytes + HUGE - 1) / HUGE * HUGE; }
+
+/* Mapped with one huge page more than needed, cut to its boundary. */
+static void *map_large(size_t bytes) {
+    size_t wanted = huge_pages(bytes);
+    char *all = mmap(NULL, wanted + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) return NULL;
+    size_t before = (HUGE - (uintptr_t)all % HUGE) % HUGE;
+    if (before) munmap(all, before);
+    munmap(all + before + wanted, HUGE - before);
+    madvise(all + before, wanted, MADV_HUGEPAGE);
+    return all + before;
+}
+
 void *dev_host_allocate(size_t bytes) {
+    if (bytes >= LARGE) return map_large(bytes);
     bytes = (bytes + 63) / 64 * 64;
     return aligned_alloc(64, bytes ? bytes : 64);
 }
 
 void dev_host_release(void *memory, size_t bytes) {
-    (void)bytes;
-    free(memory);
+    if (bytes >= LARGE && memory)
+        munmap(memory, huge_pages(bytes));
+    else
+        free(memory);
 }
 
 void dev_host_copy(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }

@@ -19,7 +19,8 @@ static tri_status make(tri_run *run, struct machine *m, int64_t batch) {
     tri_options o = run->options;
     o.forward = true;
     o.batch = batch;
-    return machine_make(run->model, &o, run->dev, run->team, &run->store, m);
+    struct machine_place place = {run->dev, run->team, &run->store, &run->machine};
+    return machine_make(run->model, &o, &place, m);
 }
 
 static tri_status run_batch_at(tri_run *run, struct machine *m, tri_data *data, int64_t first) {

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/budget.h"
 #include "exec/run.h"
 
-struct program *machine_program(struct machine *m, int i) {
-    if (i < 2) return i ? &m->step : &m->pre;
+struct program *machine_program(const struct machine *m, int i) {
+    if (i < 2) return (struct program *)(i ? &m->step : &m->pre);
     int worker = (i - 2) / 4, which = (i - 2) % 4;
     if (worker >= m->n_workers) return NULL;
     struct machine_worker *w = &m->worker[worker];
@@ -24,9 +25,19 @@ static struct machine_worker *worker_of(struct machine *m, int i) {
     return &m->worker[i < 2 ? 0 : (i - 2) / 4];
 }
 
-static tri_status make_arenas(struct machine *m) {
+/* What another machine has lies idle while this one runs. */
+static bool borrow(const struct machine *m, int i, struct machine_worker *w) {
+    const struct machine *lender = m->lender;
+    if (!lender || i >= lender->n_workers || lender->worker[i].arena_bytes < w->arena_bytes)
+        return false;
+    w->arena = lender->worker[i].arena;
+    return w->borrowed = true;
+}
+
+static tri_status allocate_arenas(struct machine *m) {
     for (int i = 0; i < m->n_workers; i++) {
         struct machine_worker *w = &m->worker[i];
+        if (borrow(m, i, w)) continue;
         w->arena = m->dev->allocate(w->arena_bytes);
         if (!w->arena)
             return base_fail(TRI_FAILED, "out of memory for %zu bytes of activations; a smaller "
@@ -57,7 +68,7 @@ static tri_status make_programs(struct machine *m) {
         if (m->compilation.merge[k])
             status = tree_make(m->compilation.merge[k], m->dev, m->lanes, m->n_workers,
                                &m->tree[k]);
-    return status ? status : make_arenas(m);
+    return status;
 }
 
 static int count_nodes(const tri_graph *g, const char *op) {
@@ -77,6 +88,14 @@ static tri_status make_inputs(struct machine *m) {
         *in = (struct run_input){.name = source_name(n), .spec = n->out->spec, .field = -1,
                                  .sample_bytes = bytes / (size_t)m->batch,
                                  .below = tri_attr_int(n, "below")};
+    }
+    return TRI_OK;
+}
+
+static tri_status allocate_inputs(struct machine *m) {
+    for (int i = 0; i < m->n_inputs; i++) {
+        struct run_input *in = &m->input[i];
+        size_t bytes = base_spec_bytes(&in->spec);
         in->memory = m->dev->allocate(bytes);
         in->host = m->dev->space == SPACE_HOST ? in->memory : malloc(bytes);
         if (!in->memory || !in->host) return base_no_memory("a batch of data");
@@ -114,8 +133,6 @@ static tri_status make_outputs(struct machine *m) {
             return base_fail(TRI_USAGE, "output \"%s\": with %lld lanes the samples must be its "
                              "dimension 0; --lanes 1 keeps the batch whole", o->name,
                              (long long)m->lanes);
-        out->owned = out->memory = m->dev->allocate(base_spec_bytes(&out->spec));
-        if (!out->owned) return base_no_memory("outputs");
         for (int k = 0; k < m->compilation.n_sizes; k++)
             out->lane_bytes[k] = base_spec_bytes(
                 &graph_output_find(m->compilation.lane[k], o->name)->tensor->spec);
@@ -123,12 +140,31 @@ static tri_status make_outputs(struct machine *m) {
     return TRI_OK;
 }
 
+static tri_status allocate_outputs(struct machine *m) {
+    for (int i = 0; i < m->n_outputs; i++) {
+        struct run_output *out = &m->output[i];
+        if (out->tensor) continue;
+        out->owned = out->memory = m->dev->allocate(base_spec_bytes(&out->spec));
+        if (!out->owned) return base_no_memory("outputs");
+    }
+    return TRI_OK;
+}
+
+static void plan_carried(struct machine *m) {
+    const tri_graph *g = m->compilation.pre;
+    for (size_t i = 0; g && i < g->n_outputs; i++)
+        m->carried_bytes += memory_bytes(g->output[i].tensor);
+}
+
+static void bind_givens(struct program *p, int of, void *memory) {
+    for (int i = 0; i < p->n_given; i++)
+        if (p->given[i].of == of) p->value[p->given[i].tensor] = memory;
+}
+
 /* The results of pre outlive the arena's reuse by the lanes. */
-static tri_status make_carried(struct machine *m) {
+static tri_status allocate_carried(struct machine *m) {
     const tri_graph *g = m->compilation.pre;
     if (!g) return TRI_OK;
-    for (size_t i = 0; i < g->n_outputs; i++)
-        m->carried_bytes += memory_bytes(g->output[i].tensor);
     m->carried = m->dev->allocate(m->carried_bytes);
     if (!m->carried) return base_no_memory("what is computed before the lanes");
     char *at = m->carried;
@@ -136,12 +172,8 @@ static tri_status make_carried(struct machine *m) {
         const tri_tensor *t = g->output[i].tensor;
         int id = atoi(g->output[i].name + 1);
         program_bind(&m->pre, t, at);
-        for (int k = 0; machine_program(m, k); k++) {
-            struct program *p = machine_program(m, k);
-            for (size_t j = 0; p->g && p != &m->pre && j < p->g->n_nodes; j++)
-                if (node_is(p->g->node[j], "given") && tri_attr_int(p->g->node[j], "of") == id)
-                    program_bind(p, p->g->node[j]->out, at);
-        }
+        for (int k = 1; machine_program(m, k); k++)
+            if (machine_program(m, k)->g) bind_givens(machine_program(m, k), id, at);
         at += memory_bytes(t);
     }
     return TRI_OK;
@@ -154,11 +186,11 @@ void machine_bind_rows(const struct machine *m, struct program *p, int64_t first
     }
 }
 
-static void bind_sources(struct machine *m, const struct store *store, struct program *p) {
+static void bind_sources(struct machine *m, struct program *p) {
     for (size_t i = 0; i < p->g->n_nodes; i++) {
         const tri_node *n = p->g->node[i];
         if (node_is_stored(n)) {
-            program_bind(p, n->out, store_find(store, source_name(n))->memory);
+            program_bind(p, n->out, store_find(m->store, source_name(n))->memory);
         } else if (node_is(n, "scalar")) {
             for (int k = 0; k < m->n_scalars; k++)
                 if (!strcmp(m->scalar[k].name, source_name(n)))
@@ -171,37 +203,57 @@ static void bind_sources(struct machine *m, const struct store *store, struct pr
     machine_bind_rows(m, p, 0);
 }
 
-static tri_status make_updates(struct machine *m, const struct store *store) {
+static tri_status make_updates(struct machine *m) {
     const tri_graph *g = m->compilation.step;
     m->update = calloc(g->n_updates + 1, sizeof *m->update);
     if (!m->update) return base_no_memory("updates");
     for (size_t i = 0; i < g->n_updates; i++)
         m->update[m->n_updates++] = (struct run_update){
-            .target = store_find(store, source_name(g->update[i].target->node)),
+            .target = store_find(m->store, source_name(g->update[i].target->node)),
             .value = g->update[i].value->id,
             .condition = g->update[i].condition ? g->update[i].condition->id : -1};
     return TRI_OK;
 }
 
-tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev *dev,
-                        struct team *team, struct store *store, struct machine *m) {
-    *m = (struct machine){.dev = dev, .team = team, .compiled = true};
+tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
+                        struct machine *m) {
+    *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
+                          .lender = place->lender, .compiled = true};
     m->compilation = (struct compilation){.options = o, .model = model};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
     m->lanes = m->compilation.lanes;
     m->batch = m->whole ? m->whole->batch : 0;
-    if (!status && !store->entry) status = store_make(model, dev, o->seed, store);
+    if (!status && !m->store->entry) status = store_list(model, m->dev, m->store);
     if (!status) status = make_programs(m);
     if (!status) status = make_inputs(m);
-    if (!status) status = make_scalars(m);
     if (!status) status = make_outputs(m);
-    if (!status) status = make_carried(m);
-    if (!status) status = make_updates(m, store);
-    for (int i = 0; machine_program(m, i) && !status; i++)
-        if (machine_program(m, i)->g) bind_sources(m, store, machine_program(m, i));
+    if (!status) plan_carried(m);
     if (status) machine_free(m);
     return status;
+}
+
+tri_status machine_settle(struct machine *m, const tri_options *o) {
+    tri_status status = budget_check(m, m->store, o->memory_limit);
+    if (!status && !m->store->block) status = store_fill(m->store, o->seed);
+    if (!status) status = allocate_arenas(m);
+    for (int k = 0; k < 2 && !status; k++)
+        if (m->tree[k].g) status = tree_allocate(&m->tree[k]);
+    if (!status) status = allocate_inputs(m);
+    if (!status) status = allocate_outputs(m);
+    if (!status) status = allocate_carried(m);
+    if (!status) status = make_scalars(m);
+    if (!status) status = make_updates(m);
+    for (int i = 0; machine_program(m, i) && !status; i++)
+        if (machine_program(m, i)->g) bind_sources(m, machine_program(m, i));
+    if (status) machine_free(m);
+    return status;
+}
+
+tri_status machine_make(tri_graph *model, const tri_options *o, const struct machine_place *place,
+                        struct machine *m) {
+    tri_status status = machine_plan(model, o, place, m);
+    return status ? status : machine_settle(m, o);
 }
 
 void machine_free(struct machine *m) {
@@ -219,7 +271,8 @@ void machine_free(struct machine *m) {
         if (m->output[i].owned)
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
     for (int i = 0; i < m->n_workers; i++)
-        if (m->worker[i].arena) m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
+        if (m->worker[i].arena && !m->worker[i].borrowed)
+            m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
     free(m->worker);
     if (m->carried) m->dev->release(m->carried, m->carried_bytes);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));

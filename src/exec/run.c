@@ -110,8 +110,9 @@ static tri_status keep(const char **text, char **copy) {
     return TRI_OK;
 }
 
-static tri_status open_run(tri_run *run) {
+static tri_status plan_run(tri_run *run) {
     tri_options *o = &run->options;
+    struct machine_place place = {.store = &run->store};
     tri_status status = tri_graph_status(run->model);
     if (!status) status = check_options(o);
     if (!status) status = settle_batch(run);
@@ -120,8 +121,15 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = optimizer_check(&o->optimizer);
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
     if (!status) status = team_make(o->threads ? (int)o->threads : team_cores(), &run->team);
-    if (!status) status = machine_make(run->model, o, run->dev, run->team, &run->store,
-                                        &run->machine);
+    place.dev = run->dev;
+    place.team = run->team;
+    return status ? status : machine_plan(run->model, o, &place, &run->machine);
+}
+
+static tri_status open_run(tri_run *run) {
+    tri_options *o = &run->options;
+    tri_status status = plan_run(run);
+    if (!status) status = machine_settle(&run->machine, o);
     if (!status) status = open_data(run);
     if (!status && o->load) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);
@@ -131,7 +139,7 @@ static tri_status open_run(tri_run *run) {
     return status;
 }
 
-static void free_run(tri_run *run) {
+void run_free(tri_run *run) {
     record_close(&run->record);
     evaluation_free(run->evaluation);
     machine_free(&run->machine);
@@ -145,7 +153,8 @@ static void free_run(tri_run *run) {
     free(run);
 }
 
-tri_run *tri_open(tri_graph *g, const tri_options *o) {
+/* Takes the graph, and the options' source. */
+static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(tri_run *run)) {
     tri_run *run = g ? calloc(1, sizeof *run) : NULL;
     if (!run) {
         if (g) base_no_memory("a run");
@@ -156,13 +165,14 @@ tri_run *tri_open(tri_graph *g, const tri_options *o) {
     }
     run->model = g;
     run->options = o ? *o : tri_options_default();
-    if (open_run(run)) {
-        if (!run->data) run->data = run->options.source;
-        free_run(run);
-        return NULL;
-    }
-    return run;
+    if (!how(run)) return run;
+    if (!run->data) run->data = run->options.source;
+    run_free(run);
+    return NULL;
 }
+
+tri_run *tri_open(tri_graph *g, const tri_options *o) { return make_run(g, o, open_run); }
+tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, plan_run); }
 
 /* ---- stepping ---- */
 
@@ -237,7 +247,7 @@ tri_status tri_close(tri_run *run) {
     run_fail(run, record_close(&run->record)); /* a broken file of metrics stops nothing before */
     tri_status status = run->status;
     if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");
-    free_run(run);
+    run_free(run);
     return status;
 }
 

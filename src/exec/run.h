@@ -50,6 +50,7 @@ struct machine_worker {
     struct program count[2], lane[2]; /* by the size of the lane */
     void *arena;
     size_t arena_bytes;
+    bool borrowed; /* the arena is another machine's */
 };
 
 /* A set of programs over one store: the training step, or one batch size of an evaluation. Lanes are
@@ -57,7 +58,9 @@ struct machine_worker {
  * by operator in parts. */
 struct machine {
     const struct dev *dev;
-    struct team *team; /* not owned */
+    struct team *team;   /* not owned */
+    struct store *store; /* not owned */
+    const struct machine *lender;
     tri_graph *whole;
     int64_t lanes, batch;
     struct compilation compilation;
@@ -81,7 +84,7 @@ struct machine {
 
 /* All programs of the machine, one after the other; null behind the last. Some may be empty: they
  * have no graph. */
-struct program *machine_program(struct machine *m, int i);
+struct program *machine_program(const struct machine *m, int i);
 
 struct evaluation; /* see evaluate.c */
 
@@ -106,12 +109,29 @@ struct tri_run {
     struct evaluation *evaluation;
 };
 
+/* As tri_open, but only planned: nothing is allocated, and it cannot run. Null with a message. */
+tri_run *run_plan(tri_graph *g, const tri_options *o);
+void run_free(tri_run *run);
+
 /* Remembers the first failure, from tri_message(); returns the run's status. */
 tri_status run_fail(tri_run *run, tri_status status);
 
-/* Compiles `model` for the options over a store that may yet have to be made (store->n == 0). */
-tri_status machine_make(tri_graph *model, const tri_options *o, const struct dev *dev,
-                        struct team *team, struct store *store, struct machine *m);
+/* What a machine is made for. */
+struct machine_place {
+    const struct dev *dev;
+    struct team *team;
+    struct store *store;          /* if it is empty, it is made from the model */
+    const struct machine *lender; /* nullable: its arenas serve this machine too, where they suffice */
+};
+
+/* Compiles `model` and plans its memory; nothing is allocated but what describes it. */
+tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
+                        struct machine *m);
+/* Gives a planned machine its memory; refuses what is more than there is. */
+tri_status machine_settle(struct machine *m, const tri_options *o);
+/* Both. */
+tri_status machine_make(tri_graph *model, const tri_options *o, const struct machine_place *place,
+                        struct machine *m);
 void machine_free(struct machine *m);
 /* A lane takes its rows of the batch: those from sample `first` on. */
 void machine_bind_rows(const struct machine *m, struct program *p, int64_t first);

@@ -11,7 +11,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const struct stored *)a)->name, ((const struct stored *)b)->name);
 }
 
-static size_t aligned(const struct stored *e) {
+size_t stored_bytes(const struct stored *e) {
     return (base_spec_bytes(&e->spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
 }
 
@@ -27,7 +27,7 @@ static void list(const tri_graph *g, struct store *s) {
             .of_optimizer = !strncmp(name, OPTIMIZER_PREFIX, strlen(OPTIMIZER_PREFIX)),
             .init = tri_attr_text(n, "init"),
         };
-        s->bytes += aligned(&s->entry[s->n - 1]);
+        s->bytes += stored_bytes(&s->entry[s->n - 1]);
     }
     qsort(s->entry, s->n, sizeof *s->entry, by_name);
 }
@@ -35,7 +35,7 @@ static void list(const tri_graph *g, struct store *s) {
 static tri_status draw(struct store *s, uint64_t seed) {
     size_t largest = 1;
     for (size_t i = 0; i < s->n; i++)
-        if (aligned(&s->entry[i]) > largest) largest = aligned(&s->entry[i]);
+        if (stored_bytes(&s->entry[i]) > largest) largest = stored_bytes(&s->entry[i]);
     void *host = malloc(largest);
     if (!host) return base_no_memory("initial values");
     char *at = s->block;
@@ -45,24 +45,26 @@ static tri_status draw(struct store *s, uint64_t seed) {
         CHECK(init_parse(e->init, &init)); /* inference has parsed it */
         init_draw(&init, seed, e->name, &e->spec, host);
         e->memory = at;
-        at += aligned(e);
+        at += stored_bytes(e);
         store_write(s, e, host);
     }
     free(host);
     return TRI_OK;
 }
 
-tri_status store_make(const tri_graph *g, const struct dev *dev, uint64_t seed, struct store *s) {
+tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *s) {
     *s = (struct store){.dev = dev};
     s->entry = calloc(g->n_nodes + 1, sizeof *s->entry);
     if (!s->entry) return base_no_memory("parameters");
     list(g, s);
-    s->block = dev->allocate(s->bytes);
-    tri_status status = s->block ? draw(s, seed)
-                                 : base_fail(TRI_FAILED, "out of memory for %zu bytes of "
-                                             "parameters and optimizer state", s->bytes);
-    if (status) store_free(s);
-    return status;
+    return TRI_OK;
+}
+
+tri_status store_fill(struct store *s, uint64_t seed) {
+    s->block = s->dev->allocate(s->bytes);
+    return s->block ? draw(s, seed)
+                    : base_fail(TRI_FAILED, "out of memory for %zu bytes of parameters and "
+                                "optimizer state", s->bytes);
 }
 
 struct stored *store_find(const struct store *s, const char *name) {

@@ -22,8 +22,11 @@ struct store {
     size_t bytes;
 };
 
-/* The params and states of g, drawn from the seed. g must live as long as the store. */
-tri_status store_make(const tri_graph *g, const struct dev *dev, uint64_t seed, struct store *out);
+/* The params and states of g, which must live as long as the store; no memory yet. */
+tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *out);
+/* Memory, and in it values drawn from the seed. */
+tri_status store_fill(struct store *s, uint64_t seed);
+size_t stored_bytes(const struct stored *e); /* with its alignment */
 struct stored *store_find(const struct store *s, const char *name);
 void store_free(struct store *s);
 

@@ -70,18 +70,20 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
     for (; !status && t->threads < threads; t->threads++)
         status = program_make(merge, dev, true, 1, &t->merge[t->threads]);
     if (!status && !place_roots(t)) status = base_no_memory("the tree");
-    if (!status) {
-        t->slots = dev->allocate(t->slot_bytes * (size_t)t->n_slots);
-        if (!t->slots)
-            status = base_fail(TRI_FAILED, "out of memory for %zu bytes of partial sums",
-                               t->slot_bytes * (size_t)t->n_slots);
-    }
     if (status) tree_free(t);
     return status;
 }
 
+size_t tree_bytes(const struct tree *t) { return t->slot_bytes * (size_t)t->n_slots; }
+
+tri_status tree_allocate(struct tree *t) {
+    t->slots = t->merge->dev->allocate(tree_bytes(t));
+    return t->slots ? TRI_OK : base_fail(TRI_FAILED, "out of memory for %zu bytes of partial sums",
+                                         tree_bytes(t));
+}
+
 void tree_free(struct tree *t) {
-    if (t->slots) t->merge->dev->release(t->slots, t->slot_bytes * (size_t)t->n_slots);
+    if (t->slots) t->merge->dev->release(t->slots, tree_bytes(t));
     for (int i = 0; i < t->threads; i++) program_free(&t->merge[i]);
     pthread_mutex_destroy(&t->mutex);
     free(t->merge);

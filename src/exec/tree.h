@@ -37,6 +37,8 @@ struct tree {
 /* threads: how many put lanes at the same time. */
 tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int threads,
                      struct tree *out);
+size_t tree_bytes(const struct tree *t); /* of all slots */
+tri_status tree_allocate(struct tree *t);
 void tree_free(struct tree *t);
 
 void tree_begin(struct tree *t);

@@ -3,8 +3,8 @@
 #include "ops/op.h"
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
-    tri_tensor *x = n->in[0];
-    dx[0] = tri_where(tri_greater(x, op_constant_like(0, x)), dy[0], op_constant_like(0, x));
+    tri_tensor *y = &n->out[0]; /* positive where x is: then x need not be kept */
+    dx[0] = tri_where(tri_greater(y, op_constant_like(0, y)), dy[0], op_constant_like(0, y));
 }
 
 const tri_op op_relu = {

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/budget.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The program, its libraries, the graphs: what a run takes besides its plan. */
+#define OVERHEAD ((size_t)64 << 20)
+
+static const struct program *fullest(const struct machine *m) {
+    const struct program *best = NULL;
+    for (int i = 0; machine_program(m, i); i++) {
+        const struct program *p = machine_program(m, i);
+        if (p->g && (!best || p->memory.total > best->memory.total)) best = p;
+    }
+    return best;
+}
+
+struct budget budget_of(const struct machine *m, const struct store *store) {
+    struct budget b = {.carried = m->carried_bytes};
+    for (size_t i = 0; i < store->n; i++) {
+        const struct stored *e = &store->entry[i];
+        *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
+            stored_bytes(e);
+    }
+    for (int i = 0; i < m->n_workers; i++) b.arena += m->worker[i].arena_bytes;
+    const struct program *p = fullest(m);
+    if (p && p->n_items) {
+        const struct program_item *item = &p->item[p->memory.peak_item];
+        int64_t at_once = item->parts < p->threads ? item->parts : p->threads;
+        b.scratch = item->scratch * (size_t)at_once;
+    }
+    for (int k = 0; k < 2; k++) b.partials += tree_bytes(&m->tree[k]);
+    for (int i = 0; i < m->n_inputs; i++) b.data += base_spec_bytes(&m->input[i].spec);
+    for (int i = 0; i < m->n_outputs; i++)
+        if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
+    b.total = b.parameters + b.states + b.optimizer + b.arena + b.partials + b.carried + b.data;
+    return b;
+}
+
+/* ---- the tensors at the peak ---- */
+
+static int largest_first(const void *a, const void *b) {
+    const tri_tensor *x = *(const tri_tensor *const *)a, *y = *(const tri_tensor *const *)b;
+    size_t p = memory_bytes(x), q = memory_bytes(y);
+    return p != q ? (p > q ? -1 : 1) : x->id - y->id;
+}
+
+size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most) {
+    const struct program *p = fullest(m);
+    const tri_tensor **live = p ? calloc((size_t)p->g->n_tensors + 1, sizeof *live) : NULL;
+    size_t n = 0;
+    if (!live) return 0;
+    for (size_t i = 0; i < p->n_items; i++)
+        for (int k = 0; k < p->item[i].unit->n_out; k++) {
+            const tri_tensor *t = p->item[i].unit->out[k];
+            if (p->memory.root[t->id] == t->id && p->memory.offset[t->id] != MEMORY_OUTSIDE &&
+                p->memory.begin[t->id] <= p->memory.peak_item &&
+                p->memory.end[t->id] >= p->memory.peak_item)
+                live[n++] = t;
+        }
+    qsort(live, n, sizeof *live, largest_first);
+    for (size_t i = 0; i < n && i < most; i++) out[i] = live[i];
+    free(live);
+    return n;
+}
+
+/* ---- what there is ---- */
+
+/* The first number of a file behind a word; 0: there is none. */
+static size_t number_in(const char *path, const char *word) {
+    char line[256];
+    size_t value = 0, length = strlen(word);
+    FILE *f = fopen(path, "r");
+    while (f && !value && fgets(line, sizeof line, f))
+        if (!strncmp(line, word, length)) value = (size_t)strtoull(line + length, NULL, 10);
+    if (f) fclose(f);
+    return value;
+}
+
+static void least(size_t *limit, size_t value, const char **whose, const char *name) {
+    if (!value || value >= *limit) return;
+    *limit = value;
+    *whose = name;
+}
+
+size_t budget_limit(int64_t asked, const char **whose) {
+    size_t limit = SIZE_MAX, group = number_in("/sys/fs/cgroup/memory.max", "");
+    *whose = "";
+    least(&limit, number_in("/proc/meminfo", "MemAvailable:") << 10, whose,
+          "the memory that this machine has to give");
+    least(&limit, group, whose, "the limit of the cgroup");
+    least(&limit, asked > 0 ? (size_t)asked : 0, whose, "--memory-limit");
+    return limit;
+}
+
+static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
+
+/* A machine over a store that is there already, for an evaluation, needs less than the one before. */
+tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked) {
+    const char *whose;
+    size_t limit = budget_limit(asked, &whose);
+    struct budget b = budget_of(m, store);
+    if (store->block || b.total + OVERHEAD <= limit) return TRI_OK;
+    const tri_tensor *largest[3];
+    size_t n = budget_peak(m, largest, COUNT(largest));
+    struct text t = {0};
+    for (size_t i = 0; i < n && i < COUNT(largest); i++) {
+        char spec[SPEC_TEXT];
+        text_add(&t, "%s%s of %s (%.0f MiB)", i ? ", " : "; the largest at the peak: ",
+                 base_spec_text(&largest[i]->spec, spec), largest[i]->node->name,
+                 mib(memory_bytes(largest[i])));
+    }
+    base_fail(TRI_USAGE, "the run needs %.0f MiB and %.0f MiB for the program itself; %s is %.0f "
+              "MiB. Parameters take %.0f, optimizer state %.0f, activations %.0f, partial sums "
+              "%.0f MiB%s. A smaller --batch, more --lanes, fewer --threads, --recompute or --amp "
+              "O1 need less; `trireme memory` tells how much",
+              mib(b.total), mib(OVERHEAD), whose, mib(limit), mib(b.parameters + b.states),
+              mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "");
+    text_free(&t);
+    return TRI_USAGE;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What memory a run takes, known before it is touched; and whether there is so much. */
+#ifndef EXEC_BUDGET_H
+#define EXEC_BUDGET_H
+
+#include "exec/run.h"
+
+/* Bytes. */
+struct budget {
+    size_t parameters, states; /* of the network */
+    size_t optimizer;
+    size_t arena;    /* activations, gradients, scratchpads: of all workers */
+    size_t scratch;  /* of arena: what operators need for themselves, where it is fullest */
+    size_t partials; /* sums of lanes on their way through the tree */
+    size_t carried;  /* computed once a step, before the lanes: weights in other types and layouts */
+    size_t data;     /* inputs and outputs of a batch */
+    size_t total;
+};
+
+struct budget budget_of(const struct machine *m, const struct store *store);
+
+/* The tensors that live where the fullest arena is fullest, the largest first: fills at most `most`,
+ * returns how many there are. */
+size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most);
+
+/* The least of the limit asked for (0: none), the cgroup's and the machine's, and whose it is. */
+size_t budget_limit(int64_t asked, const char **whose);
+
+/* Refuses what is more than there is. */
+tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked);
+
+#endif
