@@ -26,11 +26,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     }
     for (int i = 0; i < m->n_workers; i++) b.arena += m->worker[i].arena_bytes;
     const struct program *p = fullest(m);
-    if (p && p->n_items) {
-        const struct program_item *item = &p->item[p->memory.peak_item];
-        int64_t at_once = item->parts < p->threads ? item->parts : p->threads;
-        b.scratch = item->scratch * (size_t)at_once;
-    }
+    if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (int k = 0; k < 2; k++) b.partials += tree_bytes(&m->tree[k]);
     for (int i = 0; i < m->n_inputs; i++) b.data += base_spec_bytes(&m->input[i].spec);
     for (int i = 0; i < m->n_outputs; i++)

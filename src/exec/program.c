@@ -104,6 +104,13 @@ static tri_status make_items(struct program *p) {
     return status;
 }
 
+size_t program_scratch(const struct program *p, size_t i) {
+    const struct program_item *item = &p->item[i];
+    int64_t most = item->parts[0] > item->parts[1] ? item->parts[0] : item->parts[1];
+    int64_t at_once = most < p->threads ? most : p->threads;
+    return item->scratch * (size_t)at_once + item->shared;
+}
+
 static tri_status plan(struct program *p, bool outside_outputs) {
     bool *outside = calloc((size_t)p->g->n_tensors + 1, sizeof *outside);
     struct memory_item *item = calloc(p->n_items + 1, sizeof *item);
@@ -114,12 +121,8 @@ static tri_status plan(struct program *p, bool outside_outputs) {
     for (size_t i = 0; ok && outside_outputs && i < p->g->n_outputs; i++)
         if (p->g->output[i].name[0] == '=') outside[p->g->output[i].tensor->id] = true;
     for (size_t i = 0; ok && i < p->n_items; i++) {
-        const struct program_item *it = &p->item[i];
-        const struct kernel *k = &it->by_thread->kernel;
-        int64_t most = it->parts[0] > it->parts[1] ? it->parts[0] : it->parts[1];
-        int64_t at_once = most < p->threads ? most : p->threads;
-        size_t scratch = it->scratch * (size_t)at_once + it->shared;
-        item[i] = (struct memory_item){.unit = it->unit, .scratch = scratch,
+        const struct kernel *k = &p->item[i].by_thread->kernel;
+        item[i] = (struct memory_item){.unit = p->item[i].unit, .scratch = program_scratch(p, i),
                                        .alias = k->alias, .shares = k->shares, .state = k->state};
     }
     ok = ok && memory_plan(p->g, item, p->n_items, outside, &p->memory);

@@ -78,6 +78,8 @@ tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_
                         int threads, struct program *out);
 void program_place(struct program *p, void *arena);
 void program_bind(struct program *p, const tri_tensor *t, void *memory);
+/* Bytes of the arena that item i needs for itself. */
+size_t program_scratch(const struct program *p, size_t i);
 /* Where a tensor lies. */
 void *program_value(const struct program *p, int tensor);
 /* Runs all kernels, by a team of as many threads as it was made for; stops at the first that fails.
