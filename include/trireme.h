@@ -503,6 +503,7 @@ typedef struct tri_options {
     const char *out;  /* directory for metrics.jsonl; null: none (the program: "run") */
     const char *load; /* safetensors files */
     const char *save;
+    const char *recompute; /* as by tri_recompute: patterns with commas between them */
     const char *passes; /* passes over the graph left out: "-cse,-fold"; "-all,+cse": all but one */
     bool forward; /* no training: outputs only, operators in evaluation mode */
     bool quiet;   /* no progress */
@@ -647,7 +648,9 @@ typedef struct tri_op {
     tri_kernel *kernel;
     bool samplewise;
     unsigned shape_only; /* bit i: of input i only the shape is used, its contents never */
-    bool random;         /* the result depends on seed and step besides its inputs */
+    bool random;         /* the result depends on seed and step besides its inputs. It is computed
+                            again by tri_recompute only if the row has an attribute "key:text=":
+                            the name to key numbers by, where it is not empty */
 } tri_op;
 
 /* Registers a row, which must live as long as the process; before any graph uses it. */

@@ -137,6 +137,8 @@ const struct option_row options_rows[] = {
      FIELD(optimizer.weight_decay), LEARNING},
     {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", positive,
      FIELD(optimizer.clip_norm), LEARNING},
+    {"--recompute", "PATTERN", "scopes or operators whose values are computed again in\nthe backward "
+     "pass, to save memory: layer1.?,*.relu*", option_text, FIELD(recompute), LEARNING},
     {"--passes", "LIST", "passes over the graph left out: -cse,-fold; -all,+cse:\n"
      "all but one (`trireme dump --help` lists them)", option_text, FIELD(passes), USE_ALL},
     {"--seed", "N", "of everything that is random (0)", seed, FIELD(seed), USE_ALL},

@@ -54,6 +54,11 @@ double tri_attr_float(const tri_node *n, const char *name) { return attr_of(n, n
 tri_shape tri_attr_list(const tri_node *n, const char *name) { return attr_of(n, name)->list; }
 const char *tri_attr_text(const tri_node *n, const char *name) { return attr_of(n, name)->text; }
 
+const char *node_key(const tri_node *n) {
+    const tri_attr *key = node_attr(n, "key");
+    return key && *key->text ? key->text : n->name;
+}
+
 bool node_is(const tri_node *n, const char *op) { return !strcmp(n->entry->op->name, op); }
 bool node_is_param(const tri_node *n) { return node_is(n, "param"); }
 bool node_is_stored(const tri_node *n) { return node_is_param(n) || node_is(n, "state"); }

@@ -164,6 +164,10 @@ void graph_verify(const tri_graph *g);
 
 const struct graph_output *graph_output_find(const tri_graph *g, const char *name);
 
+/* By what an operator's random numbers are keyed: its name, unless its row has an attribute "key" that
+ * is not empty: it then repeats another one of this name. */
+const char *node_key(const tri_node *n);
+
 /* Sources are told by the row's name. */
 bool node_is(const tri_node *n, const char *op);
 bool node_is_param(const tri_node *n);  /* trainable or not */

@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "plan/rebatch.h"
+#include "plan/recompute.h"
 #include "plan/simplify.h"
 
 /* A pattern that names no parameter would be obeyed in silence. */
@@ -44,7 +45,10 @@ static tri_status pass_model(struct compilation *c) {
     if (c->model->scope.size)
         return base_fail(TRI_USAGE, "tri_push without tri_pop: the scope %.*s is still open",
                          (int)strcspn(c->model->scope.data, "\001"), c->model->scope.data);
-    if (c->model->n_outputs || c->model->n_updates) return check_patterns(c->model);
+    if (c->model->n_outputs || c->model->n_updates) {
+        tri_status status = check_patterns(c->model);
+        return status ? status : recompute_check(c->model, c->options->recompute);
+    }
     return base_fail(TRI_USAGE, "the network has no result: declare tri_loss, tri_metric or "
                                 "tri_output");
 }
@@ -91,6 +95,9 @@ static tri_status pass_batch(struct compilation *c) {
 static tri_status pass_fold(struct compilation *c) { return simplify_fold(c->whole); }
 static tri_status pass_cse(struct compilation *c) { return simplify_cse(c->whole); }
 static tri_status pass_dead(struct compilation *c) { return simplify_dead(c->whole); }
+static tri_status pass_recompute(struct compilation *c) {
+    return recompute(c->whole, c->options->recompute);
+}
 
 /* Each tensor's place in the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
@@ -136,6 +143,8 @@ static const struct {
     {"fold", true, pass_fold, "what is an input unchanged, or a number known beforehand"},
     {"cse", true, pass_cse, "what is computed twice is computed once"},
     {"dead", true, pass_dead, "what no result needs is left out"},
+    {"recompute", true, pass_recompute,
+     "what is to be computed again is made anew in the backward pass"},
     {"lanes", false, pass_lanes,
      "where each tensor lies: whole, split over the samples, or a partial sum"},
     {"phases", false, pass_phases, "the graphs that run: count, pre, lane, step"},

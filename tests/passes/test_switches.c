@@ -5,11 +5,12 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "plan/passes.h"
+#include "exec/run.h"
 
 /* ---- networks ---- */
 
@@ -41,17 +42,20 @@ struct net {
     const char *optimizer;
     int64_t batch, lanes;
     double clip;
+    const char *recompute;
 };
 
 static const struct net nets[] = {
-    {"linear", "sgd", 16, 1, 0},
-    {"mlp:hidden=24,size=8", "adamw", 12, 3, 0.5},
-    {"lenet5", "momentum", 6, 2, 0},
-    {"cnn:width=4", "adam", 8, 2, 0},
-    {"resnet18:form=small,width=4,classes=5", "nesterov", 8, 1, 0},
-    {"resnet50:form=small,width=4,classes=5", "momentum", 6, 2, 0},
-    {NULL, "adamw", 5, 1, 1},
-    {NULL, "sgd", 7, 3, 0},
+    {"linear", "sgd", 16, 1, 0, NULL},
+    {"mlp:hidden=24,size=8", "adamw", 12, 3, 0.5, NULL},
+    {"lenet5", "momentum", 6, 2, 0, NULL},
+    {"cnn:width=4", "adam", 8, 2, 0, NULL},
+    {"resnet18:form=small,width=4,classes=5", "nesterov", 8, 1, 0, NULL},
+    {"resnet50:form=small,width=4,classes=5", "momentum", 6, 2, 0, NULL},
+    {"resnet18:form=small,width=4,classes=5", "momentum", 8, 2, 0, "layer?.?"},
+    {"cnn:width=4", "sgd", 8, 1, 0, "*relu*,*batch_norm"},
+    {NULL, "adamw", 5, 1, 1, "*"},
+    {NULL, "sgd", 7, 3, 0, "dropout*"},
 };
 
 struct result {
@@ -70,6 +74,7 @@ static struct result train(const struct net *n, tri_options o) {
     struct result r;
     o.steps = 3;
     o.lanes = n->lanes;
+    o.recompute = n->recompute;
     o.seed = 5;
     o.optimizer = (tri_optimizer){.name = n->optimizer, .lr = 0.01, .weight_decay = 0.01,
                                   .clip_norm = n->clip};
@@ -115,6 +120,52 @@ static void switches_keep_the_bits_of_the_reference(void **state) {
     }
 }
 
+/* ---- what recomputation saves ---- */
+
+/* Bytes of a step's values at once. */
+static size_t arena_of(const char *recompute) {
+    tri_options o = {.steps = 1, .lanes = 1, .recompute = recompute};
+    tri_run *run = tri_open(tri_model_open("resnet18:form=small,width=8", 16), &o);
+    if (!run) fail_msg("%s", tri_message());
+    size_t bytes = run->machine.step.memory.total;
+    assert_int_equal(tri_close(run), TRI_OK);
+    return bytes;
+}
+
+static void recomputation_saves_memory(void **state) {
+    (void)state;
+    size_t all = arena_of(NULL), blocks = arena_of("layer?.?"), some = arena_of("*relu*,*batch_norm");
+    assert_true(blocks < all * 3 / 4);
+    assert_true(some < all);
+    print_message("%zu bytes; blocks again: %zu, norm and relu again: %zu\n", all, blocks, some);
+}
+
+/* A scope is meant as it is called, whatever a pattern would make of that. */
+static void a_scope_can_be_computed_again(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(4);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(4, 3));
+    for (int i = 0; i < 2; i++) {
+        tri_push(g, "part[%d]*", i);
+        if (i) tri_recompute(g, NULL);
+        x = tri_tanh(tri_exp(tri_dense(x, "fc", 3)));
+        tri_pop(g);
+    }
+    tri_loss(tri_mean(x, TRI_ALL));
+    tri_options o = {.lanes = 1};
+    char *text = passes_dump(g, &o, "recompute");
+    assert_non_null(text);
+    assert_non_null(strstr(text, "again.part[1]*.exp"));
+    assert_null(strstr(text, "again.part[0]*"));
+    free(text);
+    tri_graph_free(g);
+    g = tri_graph_new(4);
+    tri_recompute(g, NULL);
+    assert_int_equal(tri_graph_status(g), TRI_USAGE);
+    assert_non_null(strstr(tri_message(), "no scope is open"));
+    tri_graph_free(g);
+}
+
 /* ---- mistakes ---- */
 
 static void assert_refused(tri_options o, const char *words) {
@@ -130,12 +181,16 @@ static void what_is_no_pass_is_told(void **state) {
     assert_refused((tri_options){.passes = "-train"}, "that can be left out");
     assert_refused((tri_options){.passes = "cse"}, "must begin with -");
     assert_refused((tri_options){.passes = "-cse,"}, "must begin with -");
+    assert_refused((tri_options){.recompute = "fc.madmul"}, "do you mean \"fc.matmul\"?");
+    assert_refused((tri_options){.recompute = "fc.matmul,"}, "matches \"\"");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(switches_keep_the_bits),
         cmocka_unit_test(switches_keep_the_bits_of_the_reference),
+        cmocka_unit_test(recomputation_saves_memory),
+        cmocka_unit_test(a_scope_can_be_computed_again),
         cmocka_unit_test(what_is_no_pass_is_told),
     };
     return cmocka_run_group_tests_name("switches", tests, NULL, NULL);

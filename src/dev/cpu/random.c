@@ -21,7 +21,7 @@ static void dropout(const tri_call *c) {
     bool training = tri_attr_int(n, "training");
     float scale = training ? (float)(1 / (1 - p)) : 1;
     uint32_t limit = training ? (uint32_t)(p * 4294967296.0) : 0;
-    uint64_t key = random_key(c->seed, base_hash_text(n->name));
+    uint64_t key = random_key(c->seed, base_hash_text(node_key(n)));
     const float *x = c->in[0];
     float *y = c->out[0];
     uint8_t *mask = c->out[1];

@@ -11,7 +11,7 @@ static void dropout(const tri_call *c) {
     bool training = tri_attr_int(n, "training");
     float scale = training ? (float)(1 / (1 - p)) : 1;
     uint32_t limit = training ? (uint32_t)(p * 4294967296.0) : 0;
-    uint64_t key = random_key(c->seed, base_hash_text(n->name));
+    uint64_t key = random_key(c->seed, base_hash_text(node_key(n)));
     int64_t count = tri_shape_count(&ref_out(c, 0)->shape);
     for (int64_t i = 0; i < count; i++) {
         bool kept = random_u32(key, (uint64_t)c->step, (uint64_t)(c->first + i)) >= limit;

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/recompute.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "plan/rewrite.h"
+
+/* ---- patterns ---- */
+
+struct patterns {
+    struct arena arena; /* of those from the options */
+    const char **pattern;
+    size_t n, capacity;
+};
+
+static bool add(struct patterns *p, const char *pattern) {
+    if (!pattern || !ARRAY_GROW(p->pattern, p->n, p->capacity)) return false;
+    p->pattern[p->n++] = pattern;
+    return true;
+}
+
+static void forget(struct patterns *p) {
+    free(p->pattern);
+    arena_free(&p->arena);
+}
+
+static tri_status collect(const tri_graph *g, const char *list, struct patterns *p) {
+    bool ok = true;
+    *p = (struct patterns){0};
+    for (size_t i = 0; i < g->n_settings && ok; i++)
+        if (g->setting[i].kind == SETTING_RECOMPUTE) ok = add(p, g->setting[i].pattern);
+    for (size_t n; list && ok; list = list[n] ? list + n + 1 : NULL) {
+        n = strcspn(list, ",");
+        ok = add(p, arena_text(&p->arena, "%.*s", (int)n, list));
+    }
+    if (ok) return TRI_OK;
+    forget(p);
+    return base_no_memory("patterns of what is computed again");
+}
+
+/* The next scope of the name, beginning with the shortest, or the whole name; false behind it. */
+static bool next_scope(const char *name, size_t *length) {
+    if (*length && !name[*length]) return false;
+    *length += *length > 0;
+    *length += strcspn(name + *length, ".");
+    return true;
+}
+
+/* How much of the name the shortest scope has that matches; 0: none does. `scope` is room for the
+ * name. */
+static size_t part_of(const struct patterns *p, const char *name, char *scope) {
+    size_t length = 0;
+    while (next_scope(name, &length)) {
+        memcpy(scope, name, length);
+        scope[length] = 0;
+        for (size_t i = 0; i < p->n; i++)
+            if (!fnmatch(p->pattern[i], scope, 0)) return length;
+    }
+    return 0;
+}
+
+static size_t longest_name(const tri_graph *g) {
+    size_t longest = 0;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        size_t n = strlen(g->node[i]->name);
+        if (n > longest) longest = n;
+    }
+    return longest;
+}
+
+/* Sources are there anyway; what gradients have built is no part of the forward pass. */
+static bool can_repeat(const tri_graph *g, const tri_node *n) {
+    return n->n_in && (!g->forward_nodes || n->id < (int)g->forward_nodes);
+}
+
+static tri_status no_match(const tri_graph *g, const char *pattern) {
+    struct nearest near = {.wanted = pattern};
+    struct arena names = {0};
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const char *name = g->node[i]->name, *scope;
+        for (size_t n = 0; can_repeat(g, g->node[i]) && next_scope(name, &n);)
+            if ((scope = arena_text(&names, "%.*s", (int)n, name))) nearest_offer(&near, scope);
+    }
+    const char *meant = nearest_name(&near);
+    base_fail(TRI_USAGE, "no scope or operator matches \"%s\", which is to be computed again%s%s%s",
+              pattern, meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+    arena_free(&names);
+    return TRI_USAGE;
+}
+
+static tri_status check_one(const tri_graph *g, const char *pattern, char *scope) {
+    const struct patterns one = {.pattern = &pattern, .n = 1};
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (can_repeat(g, g->node[i]) && part_of(&one, g->node[i]->name, scope)) return TRI_OK;
+    return no_match(g, pattern);
+}
+
+tri_status recompute_check(const tri_graph *g, const char *list) {
+    struct patterns p;
+    tri_status status = collect(g, list, &p);
+    if (status) return status;
+    char *scope = malloc(longest_name(g) + 1);
+    if (!scope) status = base_no_memory("patterns of what is computed again");
+    for (size_t i = 0; i < p.n && !status; i++) status = check_one(g, p.pattern[i], scope);
+    free(scope);
+    forget(&p);
+    return status;
+}
+
+/* ---- parts ---- */
+
+struct again {
+    struct rewrite r;
+    const tri_graph *g;
+    size_t *part;       /* by node: the length of the name of its part; 0: none */
+    bool *kept;         /* by tensor: it stays until the backward pass */
+    tri_tensor **copy;  /* by tensor: computed again */
+    tri_node **stack;   /* nodes to be repeated, for one node that needs them */
+    bool *asked;        /* by node: it is or was in the stack */
+    size_t n_stack;
+};
+
+static bool same_part(const struct again *a, const tri_node *x, const tri_node *y) {
+    size_t n = a->part[x->id];
+    return n == a->part[y->id] && !strncmp(x->name, y->name, n);
+}
+
+static bool is_scope(const struct again *a, const tri_node *n) {
+    return n->name[a->part[n->id]] != 0;
+}
+
+static bool reads(const tri_node *n, int k) {
+    return !(k < 32 && n->entry->op->shape_only >> k & 1);
+}
+
+/* Random numbers are drawn again only by an operator that can be told by which name. */
+static bool can_draw(const tri_node *n) {
+    return !n->entry->op->random || node_attr(n, "key");
+}
+
+/* Parts, and what is kept: what is in no part, what a scope hands on to other nodes of the forward
+ * pass, results of the step. */
+static void find_parts(struct again *a, const struct patterns *p, char *scope) {
+    const tri_graph *g = a->g;
+    graph_mark_results(g, a->kept);
+    for (size_t i = 0; i < g->forward_nodes; i++) {
+        const tri_node *n = g->node[i];
+        a->part[i] = can_repeat(g, n) && can_draw(n) ? part_of(p, n->name, scope) : 0;
+        for (int k = 0; k < n->n_out && !a->part[i]; k++) a->kept[n->out[k].id] = true;
+        for (int k = 0; k < n->n_in; k++) {
+            const tri_node *from = n->in[k]->node;
+            if (reads(n, k) && is_scope(a, from) && !same_part(a, from, n))
+                a->kept[n->in[k]->id] = true;
+        }
+    }
+    for (size_t i = g->forward_nodes; i < g->n_nodes; i++)
+        for (int k = 0; k < g->node[i]->n_out; k++) a->kept[g->node[i]->out[k].id] = true;
+}
+
+/* ---- repeating ---- */
+
+static void ask(struct again *a, const tri_node *n) {
+    for (int k = 0; k < n->n_in; k++) {
+        tri_node *from = n->in[k]->node;
+        if (a->kept[n->in[k]->id] || !reads(n, k) || a->asked[from->id]) continue;
+        a->asked[from->id] = true;
+        a->stack[a->n_stack++] = from;
+    }
+}
+
+static int by_id(const void *x, const void *y) {
+    return (*(tri_node *const *)x)->id - (*(tri_node *const *)y)->id;
+}
+
+/* Input k of n as it is at this place: made again, or kept. */
+static tri_tensor *input(const struct again *a, const tri_node *n, int k) {
+    tri_tensor *copy = reads(n, k) ? a->copy[n->in[k]->id] : NULL;
+    return copy ? copy : n->in[k];
+}
+
+/* A copy draws the random numbers of the original. */
+static void repeat(struct again *a, const tri_node *n) {
+    tri_graph *g = a->r.g;
+    tri_attr attrs[MAX_ATTRS];
+    tri_tensor **in = calloc((size_t)n->n_in + 1, sizeof *in);
+    char *name = arena_text(&g->arena, "again.%s", n->name);
+    a->r.failed |= !in || !name;
+    if (!a->r.failed) {
+        for (int k = 0; k < n->n_in; k++) in[k] = input(a, n, k);
+        for (int i = 0; i < n->entry->n_attrs; i++) {
+            attrs[i] = n->attr[i];
+            if (n->entry->op->random && !strcmp(n->entry->attr[i].name, "key"))
+                attrs[i].text = node_key(n);
+        }
+        g->file = n->file ? n->file : "";
+        g->line = n->line;
+        tri_node *copy = graph_add(g, n->entry, in, n->n_in, attrs, name);
+        g->file = NULL;
+        if (copy != g->poison_node) {
+            graph_annotate(copy, n);
+            for (int k = 0; k < n->n_out; k++)
+                if (!a->kept[n->out[k].id]) a->copy[n->out[k].id] = &copy->out[k];
+        }
+    }
+    free(in);
+}
+
+/* Before a node of the backward pass, what it needs and nobody has made again yet; in the order of
+ * the forward pass. */
+static void repeat_for(struct again *a, tri_node *n) {
+    a->n_stack = 0;
+    ask(a, n);
+    for (size_t i = 0; i < a->n_stack; i++) ask(a, a->stack[i]);
+    qsort(a->stack, a->n_stack, sizeof *a->stack, by_id);
+    for (size_t i = 0; i < a->n_stack && !a->r.failed; i++) repeat(a, a->stack[i]);
+    for (int k = 0; k < n->n_in; k++) n->in[k] = input(a, n, k);
+}
+
+static bool allocate(struct again *a, const tri_graph *g) {
+    a->part = calloc(g->n_nodes + 1, sizeof *a->part);
+    a->kept = calloc((size_t)g->n_tensors + 1, sizeof *a->kept);
+    a->copy = calloc((size_t)g->n_tensors + 1, sizeof(tri_tensor *));
+    a->stack = calloc(g->n_nodes + 1, sizeof(tri_node *));
+    a->asked = calloc(g->n_nodes + 1, sizeof *a->asked);
+    return a->part && a->kept && a->copy && a->stack && a->asked;
+}
+
+static tri_status run(tri_graph *g, const struct patterns *p) {
+    struct again a = {.g = g};
+    char *scope = malloc(longest_name(g) + 1);
+    tri_status status = allocate(&a, g) && scope ? TRI_OK : base_no_memory("computing again");
+    if (!status) {
+        tri_node *n;
+        find_parts(&a, p, scope);
+        rewrite_begin(&a.r, g);
+        for (size_t i = 0; (n = rewrite_next(&a.r, i)); i++) {
+            if (i >= g->forward_nodes) repeat_for(&a, n);
+            rewrite_keep(&a.r, n);
+        }
+        status = rewrite_end(&a.r);
+    }
+    free(scope);
+    free(a.part);
+    free(a.kept);
+    free(a.copy);
+    free(a.stack);
+    free(a.asked);
+    return status;
+}
+
+tri_status recompute(tri_graph *g, const char *list) {
+    struct patterns p;
+    tri_status status = collect(g, list, &p);
+    if (status) return status;
+    if (p.n && g->forward_nodes) status = run(g, &p);
+    forget(&p);
+    return status;
+}
