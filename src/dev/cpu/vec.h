@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Vectors of VEC floats: what the instructions of this compilation (isa.h) take at once. Kernels are
+ * written over rows of elements of any floating-point type, which are floats while they are
+ * computed with. Sums over a row have LANES lanes, whatever VEC is: element i goes to lane
+ * i % LANES, elements that are not there are zeros, and the lanes are added by halves. */
+#ifndef DEV_CPU_VEC_H
+#define DEV_CPU_VEC_H
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "base/convert.h"
+#include "base/vmath.h"
+#include "dev/cpu/cpu.h"
+
+#if defined __AVX512F__ && defined __AVX512BW__
+#define VEC 16
+#elif defined __AVX2__
+#define VEC 8
+#else
+#define VEC 4
+#endif
+#define LANES 32
+#define PARTS (LANES / VEC) /* vectors that hold a sum's lanes */
+
+typedef float vec __attribute__((vector_size(4 * VEC)));
+typedef uint32_t vec_u32 __attribute__((vector_size(4 * VEC)));
+typedef int32_t vec_i32 __attribute__((vector_size(4 * VEC)));
+typedef uint16_t vec_u16 __attribute__((vector_size(2 * VEC)));
+/* The same anywhere in memory. */
+typedef float vec_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
+typedef uint32_t vec_u32_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
+typedef uint16_t vec_u16_at __attribute__((vector_size(2 * VEC), aligned(2), may_alias));
+
+/* ---- what vmath_body.h stands on ---- */
+
+INLINE vec vec_set(float x) { return x - (vec){0}; }
+INLINE vec_u32 vec_bits(vec x) { return (vec_u32)x; }
+INLINE vec vec_of_bits(vec_u32 x) { return (vec)x; }
+
+#if VEC == 16
+typedef __mmask16 vec_mask;
+INLINE vec vec_fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE vec_mask vec_less(vec a, vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+INLINE vec_mask vec_equal(vec a, vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+INLINE vec_mask vec_both(vec_mask a, vec_mask b) { return (vec_mask)(a & b); }
+INLINE vec_mask vec_either(vec_mask a, vec_mask b) { return (vec_mask)(a | b); }
+INLINE vec_mask vec_not(vec_mask a) { return (vec_mask)~a; }
+INLINE vec vec_select(vec_mask m, vec yes, vec no) { return _mm512_mask_blend_ps(m, no, yes); }
+INLINE vec vec_at_least(vec x, vec low) { return _mm512_max_ps(low, x); }
+INLINE vec vec_at_most(vec x, vec high) { return _mm512_min_ps(high, x); }
+INLINE vec vec_scale(vec p, vec k) { return _mm512_scalef_ps(p, k); }
+#else
+typedef vec_u32 vec_mask;
+INLINE vec_mask vec_less(vec a, vec b) { return (vec_mask)(a < b); }
+INLINE vec_mask vec_equal(vec a, vec b) { return (vec_mask)(a == b); }
+INLINE vec_mask vec_both(vec_mask a, vec_mask b) { return a & b; }
+INLINE vec_mask vec_either(vec_mask a, vec_mask b) { return a | b; }
+INLINE vec_mask vec_not(vec_mask a) { return ~a; }
+#if VEC == 8
+INLINE vec vec_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE vec vec_select(vec_mask m, vec yes, vec no) { return _mm256_blendv_ps(no, yes, (vec)m); }
+INLINE vec vec_at_least(vec x, vec low) { return _mm256_max_ps(low, x); }
+INLINE vec vec_at_most(vec x, vec high) { return _mm256_min_ps(high, x); }
+#else
+INLINE vec vec_fma(vec a, vec b, vec c) {
+    for (int i = 0; i < VEC; i++) c[i] = vmath_fma(a[i], b[i], c[i]);
+    return c;
+}
+INLINE vec vec_select(vec_mask m, vec yes, vec no) {
+    return (vec)(((vec_u32)yes & m) | ((vec_u32)no & ~m));
+}
+INLINE vec vec_at_least(vec x, vec low) { return vec_select(vec_less(x, low), low, x); }
+INLINE vec vec_at_most(vec x, vec high) { return vec_select(vec_less(high, x), high, x); }
+#endif
+INLINE vec vec_scale(vec p, vec k) { /* as vmath_scale */
+    vec_i32 n = (vec_i32)(vec_bits(k + VMATH_ROUNDER) - vmath_bits(VMATH_ROUNDER)), half = n >> 1;
+    return p * (vec)((vec_u32)(half + 127) << 23) * (vec)((vec_u32)(n - half + 127) << 23);
+}
+#endif
+
+#define VF vec
+#define VU vec_u32
+#define VM vec_mask
+#define F(name) vec_##name
+#include "base/vmath_body.h"
+#undef VF
+#undef VU
+#undef VM
+#undef F
+
+/* ---- memory ---- */
+
+/* Elements i to i + n of a row, n <= VEC; what is behind them is `rest`. */
+INLINE vec vec_load_some(tri_type t, const void *from, int64_t i, int64_t n, float rest) {
+    float x[VEC];
+    for (int k = 0; k < VEC; k++) x[k] = rest;
+    if (t == TRI_F32) {
+        memcpy(x, (const float *)from + i, (size_t)n * sizeof *x);
+    } else {
+        const uint16_t *p = (const uint16_t *)from + i;
+        for (int64_t k = 0; k < n; k++)
+            x[k] = t == TRI_BF16 ? convert_bf16_to_f32(p[k]) : convert_f16_to_f32(p[k]);
+    }
+    return *(const vec_at *)x;
+}
+
+INLINE vec vec_load(tri_type t, const void *from, int64_t i) {
+    if (t == TRI_F32) return *(const vec_at *)((const float *)from + i);
+    if (t == TRI_F16) return vec_load_some(t, from, i, VEC, 0);
+    vec_u16 x = *(const vec_u16_at *)((const uint16_t *)from + i);
+    return (vec)(__builtin_convertvector(x, vec_u32) << 16);
+}
+
+INLINE void vec_store_some(tri_type t, void *to, int64_t i, int64_t n, vec v) {
+    float x[VEC];
+    *(vec_at *)x = v;
+    if (t == TRI_F32) {
+        memcpy((float *)to + i, x, (size_t)n * sizeof *x);
+    } else {
+        uint16_t *p = (uint16_t *)to + i;
+        for (int64_t k = 0; k < n; k++)
+            p[k] = t == TRI_BF16 ? convert_f32_to_bf16(x[k]) : convert_f32_to_f16(x[k]);
+    }
+}
+
+INLINE void vec_store(tri_type t, void *to, int64_t i, vec v) {
+    if (t == TRI_F32) {
+        *(vec_at *)((float *)to + i) = v;
+    } else if (t == TRI_F16) {
+        vec_store_some(t, to, i, VEC, v);
+    } else { /* as convert_f32_to_bf16 */
+        vec_u32 x = (vec_u32)v, rounded = x + 0x7fffu + (x >> 16 & 1u);
+        vec_u32 nan = (vec_u32)(v != v);
+        rounded = (rounded & ~nan) | ((x | 0x400000u) & nan);
+        *(vec_u16_at *)((uint16_t *)to + i) =
+            __builtin_convertvector(rounded >> 16, vec_u16);
+    }
+}
+
+/* ---- rows ---- */
+
+/* Does something for a row of n elements, VEC at a time. It sees `at`, the first of them; `some`, how
+ * many there are, which is VEC but at the end; and `k`, the part of a sum that they go to. */
+#define ROW(n, ...)                                                                         \
+    do {                                                                                    \
+        int64_t row = 0;                                                                    \
+        for (const int64_t whole = (n) / LANES * LANES; row < whole; row += LANES)          \
+            for (int k = 0; k < PARTS; k++) {                                               \
+                const int64_t at = row + k * VEC, some = VEC;                               \
+                __VA_ARGS__;                                                                \
+            }                                                                               \
+        for (int k = 0; k < PARTS && row + k * VEC < (n); k++) {                            \
+            const int64_t at = row + k * VEC, some = (n) - at < VEC ? (n) - at : VEC;       \
+            __VA_ARGS__;                                                                    \
+        }                                                                                   \
+    } while (0)
+
+/* Within it: elements of a row, `rest` for those that are not there. */
+#define LOAD(t, p, rest) \
+    (some == VEC ? vec_load(t, p, at) : vec_load_some(t, p, at, some, rest))
+#define STORE(t, p, v) \
+    (some == VEC ? vec_store(t, p, at, v) : vec_store_some(t, p, at, some, v))
+
+/* ---- over the lanes of a sum ---- */
+
+/* Lane i beside lane i + h: what is left of a sum when all halves are added. */
+#if VEC == 16
+#define SWAP_8(v) \
+    ((vec){v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15], v[0], v[1], v[2], v[3], v[4], \
+           v[5], v[6], v[7]})
+#define SWAP_4(v) \
+    ((vec){v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[12], v[13], v[14], v[15], v[8], \
+           v[9], v[10], v[11]})
+#define SWAP_2(v) \
+    ((vec){v[2], v[3], v[0], v[1], v[6], v[7], v[4], v[5], v[10], v[11], v[8], v[9], v[14], \
+           v[15], v[12], v[13]})
+#define SWAP_1(v) \
+    ((vec){v[1], v[0], v[3], v[2], v[5], v[4], v[7], v[6], v[9], v[8], v[11], v[10], v[13], \
+           v[12], v[15], v[14]})
+#define FOLD(join, v) \
+    (v = join(v, SWAP_8(v)), v = join(v, SWAP_4(v)), v = join(v, SWAP_2(v)), join(v, SWAP_1(v)))
+#elif VEC == 8
+#define SWAP_4(v) ((vec){v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3]})
+#define SWAP_2(v) ((vec){v[2], v[3], v[0], v[1], v[6], v[7], v[4], v[5]})
+#define SWAP_1(v) ((vec){v[1], v[0], v[3], v[2], v[5], v[4], v[7], v[6]})
+#define FOLD(join, v) (v = join(v, SWAP_4(v)), v = join(v, SWAP_2(v)), join(v, SWAP_1(v)))
+#else
+#define SWAP_2(v) ((vec){v[2], v[3], v[0], v[1]})
+#define SWAP_1(v) ((vec){v[1], v[0], v[3], v[2]})
+#define FOLD(join, v) (v = join(v, SWAP_2(v)), join(v, SWAP_1(v)))
+#endif
+
+INLINE vec vec_add(vec a, vec b) { return a + b; }
+/* b where a is NaN. */
+INLINE vec vec_max(vec a, vec b) { return vec_at_least(b, a); }
+
+/* The lanes become one number. */
+INLINE float vec_total(const vec part[PARTS]) {
+    vec v[PARTS];
+    for (int k = 0; k < PARTS; k++) v[k] = part[k];
+    for (int h = PARTS / 2; h; h /= 2)
+        for (int k = 0; k < h; k++) v[k] += v[k + h];
+    v[0] = FOLD(vec_add, v[0]);
+    return v[0][0];
+}
+INLINE float vec_largest(const vec part[PARTS]) {
+    vec v[PARTS];
+    for (int k = 0; k < PARTS; k++) v[k] = part[k];
+    for (int h = PARTS / 2; h; h /= 2)
+        for (int k = 0; k < h; k++) v[k] = vec_max(v[k], v[k + h]);
+    v[0] = FOLD(vec_max, v[0]);
+    return v[0][0];
+}
+
+#endif
