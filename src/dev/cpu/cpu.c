@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dev/cpu/cpu.h"
+#include "dev/cpu/chain.h"
 
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
@@ -54,13 +54,17 @@ tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct ke
 static tri_status prepare(const struct unit *u, struct kernel *out) {
     const tri_node *n = u->node[0];
     bool wide;
-    CHECK(u->n == 1);
+    if (u->n > 1) return elementwise_unit(u, out);
     const struct dev_row *r = row_of(n, &wide);
     if (wide) return wide_prepare(n, r, out);
     if (r) return cpu_prepare_row(n, r, out);
     *out = (struct kernel){.run = n->entry->op->kernel};
     return TRI_OK;
 }
+
+static bool fuses(const tri_node *const *node, int n) { return chain_fits(node, n, NULL); }
+
+static const struct target target = {.fuses = fuses};
 
 static tri_status open_device(void) {
     tri_status status = isa_open();
@@ -77,6 +81,7 @@ const struct dev dev_cpu = {
     .copy_in = dev_host_copy,
     .copy_out = dev_host_copy,
     .copy = dev_host_copy,
+    .target = &target,
     .declines = declines,
     .prepare = prepare,
 };

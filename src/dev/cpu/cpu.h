@@ -17,10 +17,9 @@
 extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[], cpu_pool[],
     cpu_batch_norm[];
 
-/* A loop over elements that don't touch one another: input and output may be one buffer. clang
- * looks for itself, at run time; its pragma would warn where it can't. */
+/* A loop over elements that don't touch one another: input and output may be one buffer. */
 #ifdef __clang__
-#define INDEPENDENT
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
@@ -77,6 +76,9 @@ tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
 /* For matmul and convolution: the types that oneDNN does not compute with. */
 const char *cpu_dnnl_supports(const tri_node *n);
 tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out);
+
+/* elementwise.c: units of several operators that chain_fits. */
+tri_status elementwise_unit(const struct unit *u, struct kernel *out);
 
 /* wide.c: wraps a row that computes in f32 for a node with bf16 or f16 tensors. */
 bool wide_needed(const tri_node *n);

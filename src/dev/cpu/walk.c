@@ -108,3 +108,12 @@ int64_t walk_count(const struct walk *w) {
 void walk_remove(struct walk *w, int d) {
     for (w->rank--; d < w->rank; d++) move(w, d, d + 1);
 }
+
+void walk_seek(const struct walk *w, int64_t number, struct place *p) {
+    *p = (struct place){0};
+    for (int d = w->rank - 1; d >= 0; d--) {
+        p->index[d] = number % w->dim[d];
+        number /= w->dim[d];
+        for (int k = 0; k < w->n; k++) p->offset[k] += p->index[d] * w->stride[k][d];
+    }
+}

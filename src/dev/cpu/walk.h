@@ -7,7 +7,7 @@
 
 #include "graph/graph.h"
 
-#define WALK_MAX 4
+#define WALK_MAX 16
 #define WALK_RANK (TRI_MAX_RANK + 1) /* a block is a dimension of its own */
 
 /* Strides are in elements; 0 repeats. rank 0: one place. */
@@ -45,6 +45,8 @@ int64_t walk_count(const struct walk *w);
 /* Takes dimension d out of the walk, for a loop of its own. */
 void walk_remove(struct walk *w, int d);
 
+/* Goes to element `number` of the walk, counted in its order. */
+void walk_seek(const struct walk *w, int64_t number, struct place *p);
 /* One step over the first `levels` dimensions; wraps to zero behind the end. */
 static inline void walk_next(const struct walk *w, int levels, struct place *p) {
     for (int d = levels - 1; d >= 0; d--) {

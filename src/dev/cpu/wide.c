@@ -31,7 +31,8 @@ static void run(const tri_call *c) {
     for (int i = 0; i < w->n_in; i++) {
         w->in[i] = w->wide_in[i] ? w->wide_in[i] : c->in[i];
         if (w->wide_in[i])
-            tile_widen(cpu_in(n, i)->type, w->wide_in[i], c->in[i], (size_t)cpu_in_count(n, i));
+            tile_storage(cpu_in(n, i)->type)
+                .widen(w->wide_in[i], c->in[i], (size_t)cpu_in_count(n, i));
     }
     for (int i = 0; i < w->n_out; i++)
         w->out[i] = w->wide_out[i] ? (void *)w->wide_out[i] : c->out[i];
@@ -41,8 +42,8 @@ static void run(const tri_call *c) {
     w->inner.run(&inner);
     for (int i = 0; i < w->n_out; i++)
         if (w->wide_out[i])
-            tile_narrow(cpu_out(n, i)->type, c->out[i], w->wide_out[i],
-                        (size_t)cpu_out_count(n, i));
+            tile_storage(cpu_out(n, i)->type)
+                .narrow(c->out[i], w->wide_out[i], (size_t)cpu_out_count(n, i));
 }
 
 static void release(void *state) {
