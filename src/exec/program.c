@@ -305,6 +305,7 @@ bool program_run(struct program *p, struct team *team, const struct program_step
     for (size_t i = 0; i < p->n_items; i++) {
         run_item(p, i, 0, 0, p->item[i].parts[0] + p->item[i].parts[1], step, step->fault);
         if (step->fault->failed) return false;
+        if (p->watch) p->watch(p, i);
     }
     if (p->dev->wait) p->dev->wait();
     return true;

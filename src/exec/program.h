@@ -57,6 +57,8 @@ struct program {
     void **value;   /* by tensor number: where it lies; of a tensor in the place of another: not used */
     void *constants; /* values of constants and arrays */
     size_t constant_bytes;
+    /* Tests look on: called after each item of a program that one thread runs. Null: nobody does. */
+    void (*watch)(const struct program *p, size_t item);
     struct program_fault *seen; /* by thread */
     struct program_time *times; /* by thread, then item; null: nobody wants to know */
     void *blocks[2]; /* kernels and pointers of all items */

@@ -418,9 +418,30 @@ static struct {
     {"data of one's own", own_data},
 };
 
+/* After the first step, none takes memory. */
+static void steps_ask_for_nothing(void **state) {
+    (void)state;
+    static const char *const models[] = {"lenet5", "cnn:width=2",
+                                         "resnet18:form=small,width=4,classes=4"};
+    for (size_t i = 0; i < COUNT(models); i++)
+        for (int lanes = 1; lanes <= 3; lanes += 2) {
+            tri_options o = quiet(NULL, lanes);
+            o.steps = 4;
+            tri_run *run = tri_open(tri_model_open(models[i], 6), &o);
+            assert_non_null(run);
+            assert_true(tri_step(run));
+            wrap_arm(0);
+            while (tri_step(run)) continue;
+            wrap_disarm();
+            assert_int_equal(wrap_taken(), 0);
+            assert_int_equal(tri_close(run), TRI_OK);
+        }
+}
+
 int main(int argc, char **argv) {
-    struct CMUnitTest tests[COUNT(scenarios)];
-    size_t n = 0;
+    struct CMUnitTest tests[COUNT(scenarios) + 1] = {
+        cmocka_unit_test(steps_ask_for_nothing)};
+    size_t n = 1;
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     for (size_t i = 0; i < COUNT(scenarios); i++)
         if (scenarios[i].run != load_object || getenv("TRI_TEST_MODEL"))

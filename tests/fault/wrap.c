@@ -16,6 +16,7 @@ static struct {
     long calls, fail_at;
     const char *failed;
     struct wrap_held held;
+    long taken; /* blocks of memory */
 } now;
 
 void wrap_arm(long k) {
@@ -24,6 +25,7 @@ void wrap_arm(long k) {
     now.fail_at = k;
     now.failed = NULL;
     now.held = (struct wrap_held){0};
+    now.taken = 0;
 }
 
 long wrap_disarm(void) {
@@ -32,6 +34,7 @@ long wrap_disarm(void) {
 }
 
 const char *wrap_failed(void) { return now.failed; }
+long wrap_taken(void) { return now.taken; }
 struct wrap_held wrap_held(void) { return now.held; }
 
 static bool fails(const char *name, int error) {
@@ -51,6 +54,7 @@ static bool fails(const char *name, int error) {
 
 static void *held(void *p) {
     now.held.memory += now.armed && p;
+    now.taken += now.armed && p;
     return p;
 }
 

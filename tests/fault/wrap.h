@@ -18,6 +18,8 @@ const char *wrap_failed(void);
 struct wrap_held {
     long memory, files, objects;
 };
+/* Blocks of memory that were taken since wrap_arm, given back or not. */
+long wrap_taken(void);
 struct wrap_held wrap_held(void);
 
 #endif
