@@ -39,7 +39,7 @@ VMATH float vmath_of_bits(uint32_t bits) {
 }
 
 VMATH float vmath_fma(float a, float b, float c) {
-#if defined __FMA__ || defined FP_FAST_FMAF || defined __FP_FAST_FMAF
+#if defined __FMA__ || defined __FP_FAST_FMAF || defined VMATH_CLONES
     return __builtin_fmaf(a, b, c);
 #else
     /* The product is exact in double; the sum is rounded to odd (what is lost is told by its last

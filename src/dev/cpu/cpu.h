@@ -29,6 +29,7 @@ extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[], cpu_poo
 #if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__ &&             \
     !defined __SANITIZE_THREAD__ && !defined CPU_ISA
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define VMATH_CLONES /* what they can do is not known to macros */
 #else
 #define CLONES
 #endif
