@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "plan/fold_norm.h"
 #include "plan/rebatch.h"
 #include "plan/recompute.h"
 #include "plan/simplify.h"
@@ -92,6 +93,9 @@ static tri_status pass_batch(struct compilation *c) {
     return c->whole ? TRI_OK : base_last();
 }
 
+static tri_status pass_fold_norm(struct compilation *c) {
+    return c->options->forward ? fold_norm(c->whole) : TRI_OK;
+}
 static tri_status pass_fold(struct compilation *c) { return simplify_fold(c->whole); }
 static tri_status pass_cse(struct compilation *c) { return simplify_cse(c->whole); }
 static tri_status pass_dead(struct compilation *c) { return simplify_dead(c->whole); }
@@ -130,7 +134,7 @@ static tri_status pass_phases(struct compilation *c) {
     return status;
 }
 
-/* may: it can be left out; what is computed stays the same. */
+/* may: it can be left out; training stays the same, bit for bit. */
 static const struct {
     const char *name;
     bool may;
@@ -140,6 +144,8 @@ static const struct {
     {"model", false, pass_model, "the network as it was written"},
     {"train", false, pass_train, "gradients, clipping and the optimizer's update added"},
     {"batch", false, pass_batch, "lanes chosen, shapes settled; evaluation mode if asked for"},
+    {"fold-norm", true, pass_fold_norm,
+     "in evaluation, batch norm is taken into the convolution before it"},
     {"fold", true, pass_fold, "what is an input unchanged, or a number known beforehand"},
     {"cse", true, pass_cse, "what is computed twice is computed once"},
     {"dead", true, pass_dead, "what no result needs is left out"},

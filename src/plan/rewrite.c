@@ -33,8 +33,12 @@ static void put(struct rewrite *r, tri_node *n) {
     if (!r->failed) r->order[r->n++] = n;
 }
 
-void rewrite_keep(struct rewrite *r, tri_node *n) {
+static void put_new(struct rewrite *r) {
     while (r->taken < r->g->n_nodes) put(r, r->g->node[r->taken++]);
+}
+
+void rewrite_keep(struct rewrite *r, tri_node *n) {
+    put_new(r);
     put(r, n);
 }
 
@@ -52,6 +56,7 @@ void rewrite_leave(struct rewrite *r) {
 tri_status rewrite_end(struct rewrite *r) {
     tri_graph *g = r->g;
     tri_status status = tri_graph_status(g);
+    put_new(r);
     if (!status && r->failed) status = base_no_memory("a pass over the graph");
     for (size_t i = 0; !status && i < g->n_outputs; i++)
         g->output[i].tensor = rewrite_now(r, g->output[i].tensor);

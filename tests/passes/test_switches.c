@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Passes that can be left out change no bit of training: weights, state and loss are the same with
- * all of them, without any, and without each. */
+ * all of them, without any, and without each. What they are good for besides. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,8 @@ static size_t arena_of(const char *recompute) {
 
 static void recomputation_saves_memory(void **state) {
     (void)state;
-    size_t all = arena_of(NULL), blocks = arena_of("layer?.?"), some = arena_of("*relu*,*batch_norm");
+    size_t all = arena_of(NULL), blocks = arena_of("layer?.?");
+    size_t some = arena_of("*relu*,*batch_norm");
     assert_true(blocks < all * 3 / 4);
     assert_true(some < all);
     print_message("%zu bytes; blocks again: %zu, norm and relu again: %zu\n", all, blocks, some);
@@ -166,6 +168,43 @@ static void a_scope_can_be_computed_again(void **state) {
     tri_graph_free(g);
 }
 
+/* ---- folded norms ---- */
+
+static void evaluate(const char *passes, const char *device, double *loss) {
+    tri_options o = {.steps = 4, .lanes = 1, .passes = passes, .device = device,
+                     .optimizer = {.lr = 0.05}};
+    tri_graph *g = tri_model_open("cnn:width=4,classes=5", 8);
+    tri_data *data = tri_data_open("synthetic:size=12", g, 3);
+    tri_run *run = tri_open(g, &o);
+    if (!run || !data) fail_msg("%s", tri_message());
+    while (tri_step(run)) continue;
+    assert_int_equal(tri_evaluate(run, data), TRI_OK);
+    *loss = tri_result(run, "loss");
+    tri_data_free(data);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+static void folded_norms_are_close(void **state) {
+    (void)state;
+    double folded, unfolded;
+    for (int ref = 0; ref < 2; ref++) {
+        evaluate(NULL, ref ? "ref" : NULL, &folded);
+        evaluate("-fold-norm", ref ? "ref" : NULL, &unfolded);
+        assert_true(folded > 0 && fabs(folded - unfolded) < 1e-5 * unfolded);
+    }
+}
+
+static void all_norms_of_resnets_are_folded(void **state) {
+    (void)state;
+    tri_options o = {.forward = true};
+    tri_graph *g = tri_model_open("resnet50", 2);
+    char *text = passes_dump(g, &o, "phases");
+    assert_non_null(text);
+    assert_null(strstr(text, "= batch_norm("));
+    free(text);
+    tri_graph_free(g);
+}
+
 /* ---- mistakes ---- */
 
 static void assert_refused(tri_options o, const char *words) {
@@ -191,6 +230,8 @@ int main(void) {
         cmocka_unit_test(switches_keep_the_bits_of_the_reference),
         cmocka_unit_test(recomputation_saves_memory),
         cmocka_unit_test(a_scope_can_be_computed_again),
+        cmocka_unit_test(folded_norms_are_close),
+        cmocka_unit_test(all_norms_of_resnets_are_folded),
         cmocka_unit_test(what_is_no_pass_is_told),
     };
     return cmocka_run_group_tests_name("switches", tests, NULL, NULL);
