@@ -137,8 +137,8 @@ const char *tri_name_of(const tri_tensor *t);
 /* ---- 4 Sources ----------------------------------------------------------------------------- */
 
 /* One field of the data. Dimension 0 is the sample; the whole batch is written here, however it is
- * cut later. below: for integer inputs, the values lie in [0, below), or [-100, below) where
- * -100 marks a place to ignore; what the data brings is checked against it. */
+ * cut later. below: the values lie in [0, below); integers may also be -100, which marks a place
+ * to ignore. What the data brings is checked against it. 0: anything. */
 typedef struct tri_input_options {
     int64_t below;
 } tri_input_options;
@@ -330,10 +330,10 @@ tri_tensor *tri_dropout(tri_tensor *x, double p);
 /* ---- 6 Cells: operators with parameters of their own ---------------------------------------- */
 
 /* Parameters are named `name`.weight and `name`.bias inside the current scope, initialised as
- * PyTorch's modules are; `init` overrides the weight's. */
+ * PyTorch's modules are; `init` overrides the weight's, `bias_init` the bias's. */
 typedef struct tri_cell_options {
     bool no_bias;
-    const tri_init *init;
+    const tri_init *init, *bias_init;
     int64_t stride, pad, dilation, groups; /* convolution */
 } tri_cell_options;
 
@@ -420,13 +420,29 @@ tri_tensor *tri_clip_by_norm(tri_tensor **grads, int n, double limit);
 void tri_assign(tri_tensor *target, tri_tensor *value);
 void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition);
 
+/* For a parameter w with gradient g and decay d, where |x| is the norm of the whole tensor:
+ *
+ *     sgd        w - lr (g + d w)
+ *     momentum   m = momentum m + (g + d w), w - lr m
+ *     nesterov   the same m, w - lr (g + d w + momentum m)
+ *     adam       g + d w instead of g; m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2,
+ *                a = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps), w - lr a
+ *     adamw      w (1 - lr d) - lr a, where decay is no part of g
+ *     lars       r = trust |w| / (|g| + d |w| + eps), m = momentum m + r (g + d w), w - lr m
+ *     lamb       u = a + d w, r = |w| / |u|, w - lr r u
+ *
+ * In lars and lamb r is 1 where |w|, or |g| or |u|, is 0, and for parameters that are excluded:
+ * those that do not decay, or would not if weight_decay were above 0. That is: rank below 2 unless
+ * decay_all, and what tri_group_decay gives 0. */
 typedef struct tri_optimizer {
-    const char *name;    /* "sgd", "momentum", "nesterov", "adam", "adamw" */
-    double lr;           /* 0: the optimizer's customary one; one for all updates of a graph */
-    double momentum;     /* 0: 0.9 */
-    double beta1, beta2; /* 0: 0.9, 0.999 */
-    double eps;          /* 0: 1e-8 */
-    double weight_decay; /* decoupled in adamw, added to the gradient in the others */
+    const char *name;    /* "sgd", "momentum", "nesterov", "adam", "adamw", "lars", "lamb" */
+    double lr;           /* 0: the customary 0.01; adam, adamw, lamb 0.001; lars 1. One for all
+                            updates of a graph */
+    double momentum;     /* momentum, nesterov, lars. 0: 0.9 */
+    double beta1, beta2; /* adam, adamw, lamb. 0: 0.9, 0.999 */
+    double eps;          /* 0: 1e-8; lamb 1e-6 */
+    double trust;        /* lars. 0: 0.001 */
+    double weight_decay; /* d */
     bool decay_all;      /* otherwise norms and biases (rank below 2) do not decay */
     double clip_norm;    /* 0: none */
     const char *schedule; /* see tri_options */

@@ -10,7 +10,7 @@ static int run(const struct command *c, int argc, char **argv) {
     struct text t = {0};
     for (int i = 0; model_at(i); i++) {
         const struct model *m = model_at(i);
-        text_add(&t, "%-10s %s\n%-10s samples %s%s%s\n", m->name, m->about, "", m->input,
+        text_add(&t, "%-12s %s\n%-12s samples %s%s%s\n", m->name, m->about, "", m->input,
                  *m->options ? ", options " : "", m->options);
     }
     return cli_print(&t) ? cli_fail() : TRI_OK;

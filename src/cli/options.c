@@ -124,11 +124,13 @@ const struct option_row options_rows[] = {
      USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--memory-limit", "SIZE", "refuses a run that needs more: 900M, 4G (what machine\nand cgroup "
      "can give)", size, FIELD(memory_limit), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
-    {"--optimizer", "NAME", "sgd, momentum, nesterov, adam or adamw (sgd)", option_text,
+    {"--optimizer", "NAME", "sgd, momentum, nesterov, adam, adamw, lars or lamb\n(sgd)", option_text,
      FIELD(optimizer.name), LEARNING},
-    {"--lr", "X", "learning rate (0.01; for adam and adamw 0.001)", positive, FIELD(optimizer.lr),
-     LEARNING},
-    {"--momentum", "X", "of momentum and nesterov (0.9)", momentum, FIELD(optimizer.momentum),
+    {"--lr", "X", "learning rate (0.01; of adam, adamw and lamb 0.001, of\nlars 1)", positive,
+     FIELD(optimizer.lr), LEARNING},
+    {"--momentum", "X", "of momentum, nesterov and lars (0.9)", momentum,
+     FIELD(optimizer.momentum), LEARNING},
+    {"--trust", "X", "the trust coefficient of lars (0.001)", positive, FIELD(optimizer.trust),
      LEARNING},
     {"--schedule", "SPEC", "how the rate changes: constant, step:every=N,factor=X,\n"
      "poly:power=X,end=X or cosine:end=X, each with warmup=N\nsteps (constant)",

@@ -50,8 +50,8 @@ struct data_source {
 
 /* ---- synthetic data: a pure function of seed, field name and index ---- */
 
-/* Floats are standard normal, integers uniform in [0, below), where below 0 means 2; bools are
- * uniform too. `below` has n elements. */
+/* Uniform in [0, below), which has n elements. Where it is 0, floats are standard normal, and others
+ * 0 or 1. */
 tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, int64_t size,
                          uint64_t seed);
 /* The same with the inputs of a graph for fields. */

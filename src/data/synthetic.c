@@ -12,7 +12,7 @@
 
 struct synthetic_field {
     uint64_t key;
-    int64_t count, below;
+    int64_t count, below; /* 0: normal numbers */
     tri_type type;
 };
 
@@ -61,6 +61,14 @@ static void fill_normals(const struct synthetic *s, const struct synthetic_field
     }
 }
 
+/* In 128 steps, so that no 16-bit type rounds one up to `below`. */
+static void fill_uniform(const struct synthetic_field *f, int64_t index, void *out) {
+    for (int64_t i = 0; i < f->count; i++) {
+        double step = floor(128 * random_uniform(f->key, (uint64_t)index, (uint64_t)i));
+        convert_store(f->type, out, (size_t)i, (double)f->below * step / 128);
+    }
+}
+
 static void make_pool(float *pool, uint64_t seed) {
     uint64_t key = random_key(seed, base_hash_text("synthetic data"));
     double squares = 0;
@@ -81,10 +89,12 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     (void)seed; /* the keys were made from the seed that the source was opened with */
     for (int i = 0; i < s->n; i++) {
         const struct synthetic_field *f = &s->field[i];
-        if (is_float(f->type))
-            fill_normals(s, f, index, out[i]);
-        else
+        if (!is_float(f->type))
             fill_integers(f, index, out[i]);
+        else if (f->below)
+            fill_uniform(f, index, out[i]);
+        else
+            fill_normals(s, f, index, out[i]);
     }
     return 0;
 }
@@ -101,7 +111,8 @@ tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, i
     make_pool(s->pool, seed);
     for (int i = 0; i < n; i++) {
         const tri_field *f = &fields[i];
-        int64_t limit = is_float(f->type) ? below[i] : type_limit[f->type];
+        bool real = is_float(f->type);
+        int64_t limit = real ? below[i] : type_limit[f->type];
         if (below[i] < 0 || below[i] > limit) {
             base_fail(TRI_USAGE, "synthetic data: field '%s': below %lld is not in 0 to %lld",
                       f->name, (long long)below[i], (long long)limit);
@@ -110,7 +121,7 @@ tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, i
         }
         s->field[i] = (struct synthetic_field){.key = random_key(seed, base_hash_text(f->name)),
                                                .count = tri_shape_count(&f->shape),
-                                               .below = below[i] ? below[i] : 2,
+                                               .below = below[i] || real ? below[i] : 2,
                                                .type = f->type};
     }
     return data_make("synthetic", size, fields, n, fill, s, false, free);

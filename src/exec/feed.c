@@ -42,14 +42,15 @@ tri_status feed_match(struct machine *m, const tri_data *data) {
 
 static tri_status check_row(const struct run_input *in, const char *row, const tri_data *data,
                             int64_t index) {
-    if (in->below <= 0 || type_is_float(in->spec.type)) return TRI_OK;
+    if (in->below <= 0) return TRI_OK;
+    bool real = type_is_float(in->spec.type);
     size_t n = in->sample_bytes / tri_type_size(in->spec.type);
     for (size_t i = 0; i < n; i++) {
         double v = convert_load(in->spec.type, row, i);
-        if ((v >= 0 && v < (double)in->below) || v == IGNORED) continue;
-        return base_fail(TRI_FAILED, "data %s, sample %lld: \"%s\" is %.0f, but the network takes 0 "
-                         "to %lld", data->name, (long long)index, in->name, v,
-                         (long long)in->below - 1);
+        if ((v >= 0 && v < (double)in->below) || (!real && v == IGNORED)) continue;
+        return base_fail(TRI_FAILED, "data %s, sample %lld: \"%s\" is %.*f, but the network takes 0 "
+                         "to %s%lld", data->name, (long long)index, in->name, real ? 6 : 0, v,
+                         real ? "below " : "", (long long)in->below - !real);
     }
     return TRI_OK;
 }

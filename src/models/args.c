@@ -124,13 +124,29 @@ const char *tri_args_text(tri_args *a, const char *name, const char *otherwise) 
     return value ? value : otherwise;
 }
 
+/* The number may be the default: another argument has made it wrong. */
+static void wrong_number(tri_args *a, const char *name, int64_t number, const char *expected) {
+    char value[24];
+    snprintf(value, sizeof value, "%lld", (long long)number);
+    wrong(a, name, value, expected);
+}
+
 int64_t model_int(tri_args *a, const char *name, int64_t otherwise, int64_t low, int64_t high) {
     int64_t number = tri_args_int(a, name, otherwise);
     if (number >= low && number <= high) return number;
     char expected[64];
     snprintf(expected, sizeof expected, "%lld to %lld", (long long)low, (long long)high);
-    wrong(a, name, ask(a, name), expected);
+    wrong_number(a, name, number, expected);
     return otherwise;
+}
+
+int64_t model_divisor(tri_args *a, const char *name, int64_t otherwise, int64_t of) {
+    int64_t number = tri_args_int(a, name, otherwise);
+    if (number > 0 && of % number == 0) return number;
+    char expected[64];
+    snprintf(expected, sizeof expected, "a divisor of %lld", (long long)of);
+    wrong_number(a, name, number, expected);
+    return 1;
 }
 
 int model_choice(tri_args *a, const char *name, const char *words) {

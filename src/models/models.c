@@ -18,6 +18,21 @@
         .build = resnet##layers##_build,                                                \
     }
 
+/* Hidden and inner width are given as texts too: the options tell the defaults. */
+#define TRANSFORMER(family, size, symbol, about_it, layers, hidden, heads, inner, more, tokens)    \
+    {                                                                                       \
+        .name = family "-" size, .about = about_it, .input = tokens " tokens",             \
+        .options = "seq=" tokens " layers=" layers " hidden=" hidden " heads=" heads        \
+                   " inner=" inner " " more " dropout=0.1 logits=0",                        \
+        .build = symbol,                                                                    \
+    }
+#define BERT(size, symbol, about_it, layers, hidden, heads, inner)                          \
+    TRANSFORMER("bert", size, symbol, about_it, layers, hidden, heads, inner,               \
+                "vocab=30522 positions=512 head=masked|every predictions=20", "128")
+#define GPT2(size, symbol, about_it, layers, hidden, heads, inner)                          \
+    TRANSFORMER("gpt2", size, symbol, about_it, layers, hidden, heads, inner,               \
+                "vocab=50257 positions=1024", "1024")
+
 static const struct model table[] = {
     {
         .name = "linear",
@@ -53,6 +68,20 @@ static const struct model table[] = {
     RESNET(50, "residual network of bottleneck blocks (torchvision's, v1.5)"),
     RESNET(101, "residual network of bottleneck blocks, deeper"),
     RESNET(152, "residual network of bottleneck blocks, the deepest"),
+    BERT("tiny", bert_tiny_build, "encoder with the heads of its pre-training", "2", "128", "2",
+         "512"),
+    BERT("mini", bert_mini_build, "the same, larger", "4", "256", "4", "1024"),
+    BERT("small", bert_small_build, "the same, larger", "4", "512", "8", "2048"),
+    BERT("medium", bert_medium_build, "the same, larger", "8", "512", "8", "2048"),
+    BERT("base", bert_base_build, "the same, of the size that was published first", "12", "768",
+         "12", "3072"),
+    BERT("large", bert_large_build, "the same, larger", "24", "1024", "16", "4096"),
+    GPT2("tiny", gpt2_tiny_build, "decoder that predicts the next token", "2", "128", "2", "512"),
+    GPT2("small", gpt2_small_build, "the same, of the smallest size published", "12", "768", "12",
+         "3072"),
+    GPT2("medium", gpt2_medium_build, "the same, larger", "24", "1024", "16", "4096"),
+    GPT2("large", gpt2_large_build, "the same, larger", "36", "1280", "20", "5120"),
+    GPT2("xl", gpt2_xl_build, "the same, the largest", "48", "1600", "25", "6400"),
 };
 
 const struct model *model_at(int i) {

@@ -20,25 +20,18 @@ static struct affine affine(tri_graph *g, tri_shape shape, int64_t outputs, doub
                             const tri_cell_options *o) {
     tri_init init = fan_in_uniform(fan_in);
     tri_tensor *weight = tri_param(g, "weight", shape, o->init ? *o->init : init);
-    return (struct affine){weight,
-                           o->no_bias ? NULL : tri_param(g, "bias", TRI_SHAPE(outputs), init)};
+    if (o->no_bias) return (struct affine){weight, NULL};
+    if (o->bias_init) init = *o->bias_init;
+    return (struct affine){weight, tri_param(g, "bias", TRI_SHAPE(outputs), init)};
 }
 
-/* Rank above 2: all leading dimensions become one row index for the product. */
 tri_tensor *tri_dense_(tri_tensor *x, const char *name, int64_t out, tri_cell_options o) {
     tri_graph *g = tri_graph_of(x);
-    tri_shape shape = tri_shape_of(x);
-    int rank = shape.rank;
-    int64_t in = rank ? shape.dim[rank - 1] : 1;
+    int64_t in = tri_rank(x) ? tri_dim(x, -1) : 1;
     tri_push(g, "%s", name);
     struct affine p = affine(g, TRI_SHAPE(out, in), out, (double)in, &o);
-    if (rank > 2) x = tri_reshape(x, TRI_SHAPE(-1, in));
     tri_tensor *y = tri_matmul_(x, p.weight, (tri_matmul_options){.trans_b = true});
     if (p.bias) y = tri_add(y, p.bias);
-    if (rank > 2) {
-        shape.dim[rank - 1] = out;
-        y = tri_reshape(y, shape);
-    }
     tri_pop(g);
     return y;
 }

@@ -19,6 +19,7 @@ struct common {
 struct one {
     tri_tensor *param, *grad, *lr;
     double decay;
+    bool trusted; /* lars, lamb: its step follows its own norm */
 };
 
 static tri_tensor *moment(const struct common *c, const tri_tensor *param, const char *kind) {
@@ -48,8 +49,7 @@ static void sgd(const struct common *c, struct one *p) {
     move(c, p, p->param, p->grad);
 }
 
-static tri_tensor *new_momentum(const struct common *c, struct one *p) {
-    add_decay(p);
+static tri_tensor *new_momentum(const struct common *c, const struct one *p) {
     tri_tensor *m = moment(c, p->param, "momentum");
     tri_tensor *next = tri_add(tri_scale(m, c->o->momentum), p->grad);
     set(c, m, next);
@@ -57,10 +57,12 @@ static tri_tensor *new_momentum(const struct common *c, struct one *p) {
 }
 
 static void momentum(const struct common *c, struct one *p) {
+    add_decay(p);
     move(c, p, p->param, new_momentum(c, p));
 }
 
 static void nesterov(const struct common *c, struct one *p) {
+    add_decay(p);
     tri_tensor *m = new_momentum(c, p);
     move(c, p, p->param, tri_add(p->grad, tri_scale(m, c->o->momentum)));
 }
@@ -93,21 +95,58 @@ static void adamw(const struct common *c, struct one *p) {
     move(c, p, from, adam_direction(c, p));
 }
 
+/* ---- layer-wise rates ---- */
+
+static tri_tensor *norm(tri_tensor *x) { return tri_global_norm(&x, 1); }
+
+/* x weights / divisor, or x itself where the norm of the weights or that of the step is 0. */
+static tri_tensor *trust(tri_tensor *x, tri_tensor *weights, tri_tensor *step,
+                         tri_tensor *divisor) {
+    tri_tensor *zero = op_constant_like(0, weights);
+    tri_tensor *both = tri_and(tri_greater(weights, zero), tri_greater(step, zero));
+    tri_tensor *ratio = tri_div(weights, divisor);
+    return tri_mul(x, tri_where(both, ratio, op_constant_like(1, weights)));
+}
+
+static void lars(const struct common *c, struct one *p) {
+    tri_tensor *raw = p->grad;
+    add_decay(p);
+    if (p->trusted) {
+        tri_tensor *w = norm(p->param), *g = norm(raw);
+        tri_tensor *divisor = tri_add_number(g, c->o->eps);
+        if (p->decay > 0) divisor = tri_add(divisor, tri_scale(w, p->decay));
+        p->grad = trust(p->grad, tri_scale(w, c->o->trust), g, divisor);
+    }
+    move(c, p, p->param, new_momentum(c, p));
+}
+
+static void lamb(const struct common *c, struct one *p) {
+    tri_tensor *u = adam_direction(c, p);
+    if (p->decay > 0) u = tri_add(u, tri_scale(p->param, p->decay));
+    if (p->trusted) {
+        tri_tensor *length = norm(u);
+        u = trust(u, norm(p->param), length, length);
+    }
+    move(c, p, p->param, u);
+}
+
+/* ---- which there are ---- */
+
 static const struct row {
     const char *name;
     void (*update)(const struct common *c, struct one *p);
-    double lr;
-    bool momentum;
-    bool betas; /* and the number of updates done */
+    tri_optimizer customary; /* what is 0 here, it does not take */
 } rows[] = {
-    {"sgd", sgd, 0.01, false, false},
-    {"momentum", momentum, 0.01, true, false},
-    {"nesterov", nesterov, 0.01, true, false},
-    {"adam", adam, 0.001, false, true},
-    {"adamw", adamw, 0.001, false, true},
+    {"sgd", sgd, {.lr = 0.01}},
+    {"momentum", momentum, {.lr = 0.01, .momentum = 0.9}},
+    {"nesterov", nesterov, {.lr = 0.01, .momentum = 0.9}},
+    {"adam", adam, {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+    {"adamw", adamw, {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+    {"lars", lars, {.lr = 1, .momentum = 0.9, .eps = 1e-8, .trust = 0.001}},
+    {"lamb", lamb, {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6}},
 };
 
-const char *optimizer_names(void) { return "sgd, momentum, nesterov, adam, adamw"; }
+const char *optimizer_names(void) { return "sgd, momentum, nesterov, adam, adamw, lars, lamb"; }
 
 static const struct row *find_row(const char *name) {
     for (size_t i = 0; i < COUNT(rows); i++)
@@ -115,8 +154,48 @@ static const struct row *find_row(const char *name) {
     return NULL;
 }
 
-static void fill(double *value, double customary) {
-    if (*value == 0) *value = customary;
+static const struct {
+    const char *name;
+    size_t at; /* a double of tri_optimizer */
+    double below;
+} settings[] = {
+    {"learning rate", offsetof(tri_optimizer, lr), INFINITY},
+    {"momentum", offsetof(tri_optimizer, momentum), 1},
+    {"beta1", offsetof(tri_optimizer, beta1), 1},
+    {"beta2", offsetof(tri_optimizer, beta2), 1},
+    {"eps", offsetof(tri_optimizer, eps), INFINITY},
+    {"trust", offsetof(tri_optimizer, trust), INFINITY},
+    {"weight decay", offsetof(tri_optimizer, weight_decay), INFINITY},
+    {"norm limit", offsetof(tri_optimizer, clip_norm), INFINITY},
+};
+#define FOR_ALL 2 /* so many at the end are no optimizer's own */
+
+static double setting_of(const tri_optimizer *o, size_t i) {
+    return *(const double *)((const char *)o + settings[i].at);
+}
+
+/* "optimizer sgd takes no momentum; momentum, nesterov, lars do" */
+static tri_status not_taken(const struct row *row, size_t i) {
+    struct text who = {0};
+    for (size_t k = 0; k < COUNT(rows); k++)
+        if (setting_of(&rows[k].customary, i) != 0)
+            text_add(&who, "%s%s", who.size ? ", " : "", rows[k].name);
+    base_fail(TRI_USAGE, "optimizer %s takes no %s; %s do", row->name, settings[i].name,
+              who.failed ? "others" : who.data);
+    text_free(&who);
+    return TRI_USAGE;
+}
+
+static tri_status check_setting(const struct row *row, tri_optimizer *o, size_t i) {
+    double *value = (double *)((char *)o + settings[i].at);
+    double customary = setting_of(&row->customary, i);
+    if (i + FOR_ALL < COUNT(settings)) {
+        if (*value != 0 && customary == 0) return not_taken(row, i);
+        if (*value == 0) *value = customary;
+    }
+    if (*value >= 0 && *value < settings[i].below) return TRI_OK;
+    return base_fail(TRI_USAGE, "the %s is %g; it must be at least 0 and below %g",
+                     settings[i].name, *value, settings[i].below);
 }
 
 tri_status optimizer_check(tri_optimizer *o) {
@@ -125,32 +204,9 @@ tri_status optimizer_check(tri_optimizer *o) {
     if (!row)
         return base_fail(TRI_USAGE, "there is no optimizer \"%s\"; there are: %s", o->name,
                          optimizer_names());
-    if (o->momentum != 0 && !row->momentum)
-        return base_fail(TRI_USAGE, "optimizer %s takes no momentum; momentum and nesterov do",
-                         o->name);
-    if (!row->betas && (o->beta1 != 0 || o->beta2 != 0 || o->eps != 0))
-        return base_fail(TRI_USAGE, "optimizer %s takes no beta1, beta2 and eps; adam and adamw do",
-                         o->name);
-    fill(&o->lr, row->lr);
-    if (row->momentum) fill(&o->momentum, 0.9);
-    if (row->betas) {
-        fill(&o->beta1, 0.9);
-        fill(&o->beta2, 0.999);
-        fill(&o->eps, 1e-8);
-    }
-    const struct {
-        const char *what;
-        double value, low, below;
-    } limits[] = {
-        {"learning rate", o->lr, 0, INFINITY},    {"momentum", o->momentum, 0, 1},
-        {"beta1", o->beta1, 0, 1},                {"beta2", o->beta2, 0, 1},
-        {"eps", o->eps, 0, INFINITY},             {"weight decay", o->weight_decay, 0, INFINITY},
-        {"norm limit", o->clip_norm, 0, INFINITY},
-    };
-    for (size_t i = 0; i < COUNT(limits); i++)
-        if (!(limits[i].value >= limits[i].low && limits[i].value < limits[i].below))
-            return base_fail(TRI_USAGE, "the %s is %g; it must be at least %g and below %g",
-                             limits[i].what, limits[i].value, limits[i].low, limits[i].below);
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < COUNT(settings) && !status; i++) status = check_setting(row, o, i);
+    if (status) return status;
     struct schedule s;
     return schedule_parse(o->schedule, &s);
 }
@@ -193,17 +249,18 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
     if (g->lr == 0) g->lr = o.lr; /* the optimizer's customary one */
     const struct row *row = find_row(o.name);
     struct common c = {.o = &o, .g = g, .lr = tri_scalar(g, "lr"), .condition = condition};
-    if (row->betas) count_updates(&c);
+    if (o.beta1 != 0) count_updates(&c);
     for (int i = 0; i < n && !g->status; i++) {
         if (!params[i] || !node_is_param(params[i]->node)) {
             graph_fail(g, TRI_USAGE, "tri_update: tensor %d is not a parameter", i);
             return;
         }
         const tri_node *node = params[i]->node;
-        double otherwise = o.decay_all || params[i]->spec.shape.rank > 1 ? o.weight_decay : 0;
+        bool decays = o.decay_all || params[i]->spec.shape.rank > 1;
         double factor = param_lr_factor(node);
         struct one p = {params[i], grads[i], factor == 1 ? c.lr : tri_scale(c.lr, factor),
-                        param_decay(node, otherwise)};
+                        param_decay(node, decays ? o.weight_decay : 0),
+                        param_decay(node, decays) > 0};
         row->update(&c, &p);
     }
 }

@@ -129,12 +129,15 @@ expect 'quiet' 0 'out:^done steps=5' train $small --data idx:good --batch 8 --qu
 [ ! -s err ] && [ -s deep/er/metrics.jsonl ]
 verdict 'quiet says nothing, and makes directories' $? "$(cat err)"
 expect 'epochs' 0 'out:^done steps=10 ' train $small --data idx:good --batch 8 --epochs 2
-for o in sgd momentum nesterov adam adamw; do
+for o in sgd momentum nesterov adam adamw lars lamb; do
     expect "optimizer $o" 0 'out:^done steps=2' train linear --steps 2 --optimizer $o \
         --weight-decay 0.1 --clip-norm 1
 done
 for s in constant step:every=1,factor=0.5 poly:power=2 cosine:end=0.1,warmup=2; do
     expect "schedule $s" 0 'out:^done steps=4' train linear --steps 4 --schedule $s
+done
+for m in bert-tiny:seq=16,vocab=99 bert-tiny:seq=16,vocab=99,head=every gpt2-tiny:seq=16,vocab=99; do
+    expect "$m" 0 'out:^done steps=2' train $m --steps 2 --batch 4 --optimizer lamb
 done
 expect 'lanes' 0 'err:8 lanes x 8 samples' train linear --steps 2 --lanes 8
 expect 'uneven lanes' 0 'err:3 lanes x 2-3 samples' train linear --steps 2 --lanes 3 --batch 8

@@ -32,7 +32,8 @@ static void round_trip(const tri_graph *g) {
 
 /* How the graph is compiled follows from the input too, so that files stay plain graphs. */
 static tri_options options_of(const uint8_t *data, size_t size) {
-    static const char *const optimizers[] = {"sgd", "momentum", "nesterov", "adam", "adamw"};
+    static const char *const optimizers[] = {"sgd", "momentum", "nesterov", "adam", "adamw",
+                                             "lars", "lamb"};
     uint64_t h = base_hash(data, size, 1);
     return (tri_options){
         .batch = h >> 8 & 1 ? 0 : (int64_t)(h >> 9 & 7),

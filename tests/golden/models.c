@@ -41,6 +41,8 @@ static tri_optimizer optimizer_of(const char *run) {
         .momentum = number_of(run, "momentum"),
         .beta1 = number_of(run, "beta1"),
         .beta2 = number_of(run, "beta2"),
+        .eps = number_of(run, "eps"),
+        .trust = number_of(run, "trust"),
         .weight_decay = number_of(run, "weight_decay"),
         .clip_norm = number_of(run, "clip_norm"),
         .decay_all = number_of(run, "decay_all") != 0,
@@ -49,52 +51,63 @@ static tri_optimizer optimizer_of(const char *run) {
 
 /* ---- data: the fields are drawn by their names and the family's number ---- */
 
+#define MAX_FIELDS 8
+
 struct field {
-    const char *name;
-    char key[24];
+    char name[32];
+    int number;
     tri_type type;
     double low, high;
     int64_t count; /* of a sample */
 };
 
 struct source {
-    struct field field[2];
+    struct field field[MAX_FIELDS];
+    int n;
 };
+
+/* Whole numbers below 0 are places to ignore. */
+static void draw_field(const struct field *f, int64_t first, int64_t samples, void *out) {
+    int64_t n = samples * f->count;
+    char key[48];
+    snprintf(key, sizeof key, "%s.%d", f->name, f->number);
+    if (f->type != TRI_I64) {
+        draw(key, first * f->count, n, f->low, f->high, out);
+        return;
+    }
+    int64_t *whole = out;
+    draw_int(key, first * f->count, n, f->low, f->high, whole);
+    for (int64_t i = 0; i < n; i++) whole[i] = whole[i] < 0 ? -100 : whole[i];
+}
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)epoch, (void)seed;
     const struct source *s = user;
-    for (int i = 0; i < 2; i++) {
-        const struct field *f = &s->field[i];
-        if (f->type == TRI_I64)
-            draw_int(f->key, index * f->count, f->count, f->low, f->high, out[i]);
-        else
-            draw(f->key, index * f->count, f->count, f->low, f->high, out[i]);
-    }
+    for (int i = 0; i < s->n; i++) draw_field(&s->field[i], index, 1, out[i]);
     return 0;
 }
 
-/* What the family's inputs are, and a data set of STEPS batches. */
+/* The family's fields, "name:low:high name:low:high", and a data set of STEPS batches. */
 static tri_data *make_source(tri_graph *g, const char *family, int64_t batch, struct source *s) {
-    if (tri_find(g, "image")) {
-        const tri_tensor *out = tri_find(g, "logits");
-        s->field[0] = (struct field){"image", "", TRI_F32, -1, 1, 1};
-        s->field[1] = (struct field){"label", "", TRI_I64, 0, (double)tri_dim(out, 1), 1};
-    } else {
-        s->field[0] = (struct field){"features", "", TRI_F32, -1, 1, 1};
-        s->field[1] = (struct field){"target", "", TRI_F32, 0, 10, 1};
-    }
-    tri_field fields[2];
-    for (int i = 0; i < 2; i++) {
-        struct field *f = &s->field[i];
+    tri_field fields[MAX_FIELDS];
+    int used = 0, number = (int)number_of(family, "data");
+    *s = (struct source){.n = 0};
+    for (const char *text = text_of(family, "fields"); *text; text += used) {
+        assert_true(s->n < MAX_FIELDS);
+        struct field *f = &s->field[s->n];
+        if (sscanf(text, " %31[^:]:%lf:%lf%n", f->name, &f->low, &f->high, &used) != 3)
+            fail_msg("%s: fields are \"%s\"", family, text);
         tri_tensor *t = tri_find(g, f->name);
         assert_non_null(t);
-        snprintf(f->key, sizeof f->key, "%s.%s", f->name, text_of(family, "data"));
-        fields[i] = (tri_field){f->name, f->type, {.rank = tri_rank(t) - 1}};
+        f->number = number;
+        f->type = tri_type_of(t);
+        f->count = 1;
+        tri_field *field = &fields[s->n++];
+        *field = (tri_field){f->name, f->type, {.rank = tri_rank(t) - 1}};
         for (int k = 1; k < tri_rank(t); k++)
-            f->count *= fields[i].shape.dim[k - 1] = tri_dim(t, k);
+            f->count *= field->shape.dim[k - 1] = tri_dim(t, k);
     }
-    tri_data *data = tri_data_new("golden", STEPS * batch, fields, 2, fill, s, false);
+    tri_data *data = tri_data_new("golden", STEPS * batch, fields, s->n, fill, s, false);
     assert_non_null(data);
     return data;
 }
@@ -217,7 +230,7 @@ static tri_graph *open_family(const char *family, int64_t *batch) {
 
 /* Metadata stand under FAMILY/key and RUN/key: the part before the stroke. */
 static const char *test_of(size_t i) {
-    static char names[256][48];
+    static char names[512][48];
     const char *key = golden->metadata[i].key;
     CHECK(i < COUNT(names));
     snprintf(names[i], sizeof names[i], "%.*s", (int)strcspn(key, "/"), key);
@@ -243,15 +256,11 @@ static void write_all(tri_run *run, const tri_graph *g, const char *family) {
 }
 
 static void feed(tri_run *run, const struct source *s, int64_t batch) {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < s->n; i++) {
         const struct field *f = &s->field[i];
-        int64_t n = batch * f->count;
-        size_t bytes = (size_t)n * tri_type_size(f->type);
+        size_t bytes = (size_t)(batch * f->count) * tri_type_size(f->type);
         void *values = must_allocate(bytes);
-        if (f->type == TRI_I64)
-            draw_int(f->key, 0, n, f->low, f->high, values);
-        else
-            draw(f->key, 0, n, f->low, f->high, values);
+        draw_field(f, 0, batch, values);
         must(tri_feed(run, f->name, values, bytes), f->name);
         free(values);
     }
@@ -265,7 +274,7 @@ static void test_forward(void **state) {
     tri_options o = options_of(batch, test->lanes);
     tri_data_free(make_source(g, test->name, batch, &source));
     o.forward = true;
-    const char *name = tri_find(g, "logits") ? "logits" : "prediction";
+    const char *name = text_of(test->name, "output");
     tri_shape shape = tri_shape_of(tri_find(g, name));
     int64_t n = tri_shape_count(&shape);
     tri_run *run = tri_open(g, &o);
@@ -342,9 +351,9 @@ static void test_training(void **state) {
 /* ---- the list ---- */
 
 static struct {
-    struct test test[64];
-    struct CMUnitTest unit[64];
-    char name[64][96];
+    struct test test[128];
+    struct CMUnitTest unit[128];
+    char name[128][96];
     size_t n;
 } list;
 

@@ -384,6 +384,28 @@ static void synthetic_values(void **state) {
     tri_data_free(d);
 }
 
+static void synthetic_below(void **state) {
+    (void)state;
+    const tri_field f = {"w", TRI_F32, {1, {1000}}}, h = {"w", TRI_BF16, {1, {1000}}};
+    const int64_t below = 3;
+    tri_data *d = data_synthetic(&f, &below, 1, 1, 1), *e = data_synthetic(&h, &below, 1, 1, 1);
+    assert_non_null(d);
+    assert_non_null(e);
+    float w[1000];
+    uint16_t b[1000];
+    assert_int_equal(tri_data_get(d, 0, 0, 0, (void *[]){w}), TRI_OK);
+    assert_int_equal(tri_data_get(e, 0, 0, 0, (void *[]){b}), TRI_OK);
+    double sum = 0;
+    for (size_t i = 0; i < 1000; i++) {
+        assert_true(w[i] >= 0 && w[i] < 3);
+        assert_true(convert_load(TRI_BF16, b, i) < 3);
+        sum += (double)w[i];
+    }
+    assert_true(fabs(sum / 1000 - 1.5) < 0.14); /* five standard deviations */
+    tri_data_free(d);
+    tri_data_free(e);
+}
+
 /* A function of seed, name and index: not of the order of calls, the other fields or the epoch. */
 static void synthetic_is_pure(void **state) {
     (void)state;
@@ -501,6 +523,7 @@ int main(void) {
         cmocka_unit_test(sequential),
         cmocka_unit_test(wrong_sources),
         cmocka_unit_test(synthetic_values),
+        cmocka_unit_test(synthetic_below),
         cmocka_unit_test(synthetic_is_pure),
         cmocka_unit_test(synthetic_halves),
         cmocka_unit_test(sampler_covers),

@@ -71,6 +71,14 @@ static void test_counts(void **state) {
         {"resnet50:classes=100", 23712932},
         {"resnet101", 44549160},
         {"resnet152", 60192808},
+        {"bert-tiny", 4433468},
+        {"bert-base", 110106428},
+        {"bert-large", 336226108},
+        {"bert-base:seq=512,head=every", 110106428},
+        {"gpt2-small", 124439808},
+        {"gpt2-medium", 354823168},
+        {"gpt2-large", 774030080},
+        {"gpt2-xl", 1557611200},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         tri_graph *g = open_model(known[i].spec, 2);
@@ -90,6 +98,7 @@ static void test_table(void **state) {
         assert_ptr_equal(model_find(m->name), m);
         /* every option that the row tells is known to the builder */
         char options[256], spec[300];
+        assert_true(strlen(m->options) < sizeof options);
         snprintf(options, sizeof options, "%s", m->options);
         for (char *o = strtok(options, " "); o; o = strtok(NULL, " ")) {
             o[strcspn(o, "|")] = 0;
@@ -97,15 +106,16 @@ static void test_table(void **state) {
             tri_graph_free(open_model(spec, 4));
         }
         /* and the input is what it tells */
-        tri_tensor *x = tri_find(g, "image");
+        tri_tensor *x = tri_find(g, "image"), *ids = tri_find(g, "input_ids");
         char shape[64] = "2";
+        if (ids) snprintf(shape, sizeof shape, "%d tokens", (int)tri_dim(ids, 1));
         if (x)
             snprintf(shape, sizeof shape, "%dx%dx%d", (int)tri_dim(x, 1), (int)tri_dim(x, 2),
                      (int)tri_dim(x, 3));
         assert_string_equal(m->input, shape);
         tri_graph_free(g);
     }
-    assert_int_equal(n, 9);
+    assert_int_equal(n, 20);
     assert_null(model_at(-1));
     assert_null(model_find("resnet"));
     assert_string_equal(model_find("resnet50:classes=3")->name, "resnet50");
@@ -136,6 +146,53 @@ static void test_names(void **state) {
     assert_null(tri_find(g, "layer1.0.downsample.0.weight"));
     assert_null(tri_find(g, "top5"));
     tri_graph_free(g);
+}
+
+/* Those of Hugging Face's BertForPreTraining and GPT2LMHeadModel. */
+static void test_transformers(void **state) {
+    (void)state;
+    tri_graph *g = open_model("bert-base", 2);
+    assert_shape(g, "bert.embeddings.word_embeddings.weight", TRI_SHAPE(30522, 768));
+    assert_shape(g, "bert.embeddings.position_embeddings.weight", TRI_SHAPE(512, 768));
+    assert_shape(g, "bert.embeddings.token_type_embeddings.weight", TRI_SHAPE(2, 768));
+    assert_shape(g, "bert.embeddings.LayerNorm.bias", TRI_SHAPE(768));
+    assert_shape(g, "bert.encoder.layer.0.attention.self.query.weight", TRI_SHAPE(768, 768));
+    assert_shape(g, "bert.encoder.layer.5.attention.self.value.bias", TRI_SHAPE(768));
+    assert_shape(g, "bert.encoder.layer.5.attention.output.dense.weight", TRI_SHAPE(768, 768));
+    assert_shape(g, "bert.encoder.layer.5.attention.output.LayerNorm.weight", TRI_SHAPE(768));
+    assert_shape(g, "bert.encoder.layer.11.intermediate.dense.weight", TRI_SHAPE(3072, 768));
+    assert_shape(g, "bert.encoder.layer.11.output.dense.weight", TRI_SHAPE(768, 3072));
+    assert_shape(g, "bert.pooler.dense.weight", TRI_SHAPE(768, 768));
+    assert_shape(g, "cls.predictions.bias", TRI_SHAPE(30522));
+    assert_shape(g, "cls.predictions.transform.LayerNorm.weight", TRI_SHAPE(768));
+    assert_shape(g, "cls.predictions.decoder.weight", TRI_SHAPE(30522, 768));
+    assert_shape(g, "cls.predictions.decoder.bias", TRI_SHAPE(30522));
+    assert_shape(g, "cls.seq_relationship.weight", TRI_SHAPE(2, 768));
+    assert_shape(g, "masked_lm_positions", TRI_SHAPE(2, 20));
+    assert_null(tri_find(g, "labels"));
+    assert_non_null(tri_find(g, "masked_lm_accuracy"));
+    assert_null(tri_find(g, "bert.encoder.layer.12.output.dense.weight"));
+    tri_graph_free(g);
+
+    g = open_model("gpt2-small:seq=16,logits=1", 3);
+    assert_shape(g, "transformer.wte.weight", TRI_SHAPE(50257, 768));
+    assert_shape(g, "transformer.wpe.weight", TRI_SHAPE(1024, 768));
+    assert_shape(g, "transformer.h.0.ln_1.weight", TRI_SHAPE(768));
+    assert_shape(g, "transformer.h.11.attn.c_attn.weight", TRI_SHAPE(768, 2304));
+    assert_shape(g, "transformer.h.11.attn.c_proj.bias", TRI_SHAPE(768));
+    assert_shape(g, "transformer.h.11.mlp.c_fc.weight", TRI_SHAPE(768, 3072));
+    assert_shape(g, "transformer.h.11.mlp.c_proj.weight", TRI_SHAPE(3072, 768));
+    assert_shape(g, "transformer.ln_f.bias", TRI_SHAPE(768));
+    assert_shape(g, "lm_head.weight", TRI_SHAPE(50257, 768));
+    assert_shape(g, "logits", TRI_SHAPE(3, 16, 50257));
+    tri_graph_free(g);
+    refused("bert-tiny:heads=3", TRI_USAGE, "heads=3: expected a divisor of 128");
+    refused("bert-tiny:hidden=15", TRI_USAGE, "heads=2: expected a divisor of 15");
+    refused("bert-tiny:seq=513", TRI_USAGE, "seq=513: expected 2 to 512");
+    refused("bert-tiny:seq=16,predictions=17", TRI_USAGE, "predictions=17: expected 1 to 16");
+    refused("gpt2-tiny:positions=8,seq=9", TRI_USAGE, "seq=9: expected 2 to 8");
+    refused("gpt2-tiny:dropout=1", TRI_USAGE, "dropout");
+    refused("bert", TRI_USAGE, "there are: linear");
 }
 
 static void test_arguments(void **state) {
@@ -234,6 +291,7 @@ int main(void) {
         cmocka_unit_test(test_names),     cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_unknown),   cmocka_unit_test(test_shared_object),
         cmocka_unit_test(test_linear_data),
+        cmocka_unit_test(test_transformers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void all_options(void **state) {
     assert_int_equal(o.steps + o.epochs + o.lanes, 0);
     assert_int_equal(take(&o, &l, "p --data idx:d --steps=7 --batch 32 --lanes 4 --optimizer adam "
                           "--lr 1e-2 --momentum 0.5 --schedule cosine --weight-decay 0 "
-                          "--clip-norm 1 word", false), TRI_OK);
+                          "--clip-norm 1 --trust 0.01 word", false), TRI_OK);
     assert_string_equal(o.data, "idx:d");
     assert_int_equal(o.steps, 7);
     assert_int_equal(o.batch, 32);
@@ -78,6 +78,7 @@ static void all_options(void **state) {
     assert_true(o.optimizer.lr == 1e-2 && o.optimizer.momentum == 0.5);
     assert_string_equal(o.optimizer.schedule, "cosine");
     assert_true(o.optimizer.weight_decay == 0 && o.optimizer.clip_norm == 1);
+    assert_true(o.optimizer.trust == 0.01);
     assert_int_equal(l.n, 2);
     assert_string_equal(l.word[1], "word");
     assert_null(l.word[2]);

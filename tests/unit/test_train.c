@@ -242,6 +242,53 @@ static void groups(void **state) {
     assert_true(fabsf(w[3][0] - (w[0][0] - 0.01f * 0.1f * w[0][1])) < 1e-6f);
 }
 
+/* What the first step adds to fc.weight (2) and fc.bias; *length: the norm of the weight before. */
+static void first_step(tri_optimizer o, const char *without_decay, double added[3],
+                       double *length) {
+    tri_graph *g = line_with_loss(70);
+    if (without_decay) tri_group_decay(g, without_decay, 0);
+    tri_run *run = tri_open(g, &(tri_options){.steps = 1, .source = numbers(70), .optimizer = o});
+    assert_non_null(run);
+    float before[3], after[3];
+    for (int i = 0; i < 2; i++) {
+        float *to = i ? after : before;
+        if (i) assert_true(tri_step(run));
+        assert_int_equal(tri_read(run, "fc.weight", to, 2 * sizeof *to), TRI_OK);
+        assert_int_equal(tri_read(run, "fc.bias", to + 2, sizeof *to), TRI_OK);
+    }
+    for (int i = 0; i < 3; i++) added[i] = (double)after[i] - (double)before[i];
+    *length = hypot((double)before[0], (double)before[1]);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* By lars a weight moves trust x rate of its norm, by lamb rate of its norm; but not where the decay
+ * is taken from it by name, nor biases. */
+static void layerwise_rates(void **state) {
+    (void)state;
+    double plain[3], scaled[3], excluded[3], length;
+    const tri_optimizer lars = {.name = "lars", .lr = 0.5, .trust = 0.02};
+    first_step((tri_optimizer){.name = "momentum", .lr = 0.5}, NULL, plain, &length);
+    first_step(lars, NULL, scaled, &length);
+    assert_true(fabs(hypot(scaled[0], scaled[1]) - 0.5 * 0.02 * length) < 1e-6);
+    assert_true(fabs(scaled[0] * plain[1] - scaled[1] * plain[0]) < 1e-5);
+    assert_true(scaled[2] == plain[2]);
+    first_step(lars, "fc.w*", excluded, &length);
+    assert_memory_equal(excluded, plain, sizeof plain);
+
+    const tri_optimizer lamb = {.name = "lamb", .lr = 0.125, .weight_decay = 0.1};
+    first_step((tri_optimizer){.name = "adam", .lr = 0.125, .eps = 1e-6}, NULL, plain, &length);
+    first_step(lamb, NULL, scaled, &length);
+    assert_true(fabs(hypot(scaled[0], scaled[1]) - 0.125 * length) < 1e-6);
+    assert_true(scaled[2] == plain[2]);
+    first_step(lamb, "fc.w*", excluded, &length);
+    assert_memory_equal(excluded, plain, sizeof plain);
+
+    tri_optimizer all = lars;
+    all.decay_all = true;
+    first_step(all, NULL, scaled, &length);
+    assert_true(scaled[2] != plain[2]);
+}
+
 static void patterns_must_match(void **state) {
     (void)state;
     tri_graph *g = line_with_loss(10);
@@ -522,7 +569,9 @@ static void options_are_checked(void **state) {
         {{.optimizer = {.lr = -1}}, "learning rate is -1"},
         {{.optimizer = {.schedule = "cos"}}, "schedule \"cos\""},
         {{.optimizer = {.momentum = 0.5}}, "sgd takes no momentum"},
-        {{.optimizer = {.name = "nesterov", .eps = 1}}, "nesterov takes no beta1, beta2 and eps"},
+        {{.optimizer = {.name = "nesterov", .eps = 1}}, "nesterov takes no eps; adam, adamw, lars, lamb do"},
+        {{.optimizer = {.name = "lamb", .trust = 0.1}}, "lamb takes no trust; lars do"},
+        {{.optimizer = {.name = "lars", .momentum = 1}}, "momentum is 1"},
         {{.save = "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"},
         {{.save = "/"}, "it is a directory"},
         {{.load = "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"},
@@ -574,6 +623,7 @@ int main(void) {
         cmocka_unit_test(conditions_see_the_past),
         cmocka_unit_test(overflow_is_skipped),
         cmocka_unit_test(groups),
+        cmocka_unit_test(layerwise_rates),
         cmocka_unit_test(ties),
         cmocka_unit_test(patterns_must_match),
         cmocka_unit_test(nothing_to_learn),
