@@ -446,6 +446,11 @@ typedef struct tri_optimizer {
     bool decay_all;      /* otherwise norms and biases (rank below 2) do not decay */
     double clip_norm;    /* 0: none */
     const char *schedule; /* see tri_options */
+    /* The loss is multiplied by a power of two before its gradients, which are then divided by it,
+     * so that small ones are not lost in half types; an update whose gradients overflow is left
+     * out. Null or "off"; a number; or "dynamic:start=X,every=N" (65536, 2000): half of it after an
+     * overflow, twice as much after N good steps. */
+    const char *loss_scale;
 } tri_optimizer;
 
 /* tri_minimize adds the gradients of `loss` by all trainable parameters, clipped if clip_norm says
@@ -465,6 +470,9 @@ void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay);
  * the same. What a scope hands on to others is kept; the shortest scope that matches counts as one.
  * A pattern that matches an operator's own name stands for it alone. */
 void tri_recompute(tri_graph *g, const char *pattern);
+/* What lies in the scopes that match the pattern (as in tri_recompute) is computed in this type,
+ * whatever tri_options.amp says: TRI_F32, or all but norms and losses in TRI_BF16 or TRI_F16. */
+void tri_precision(tri_graph *g, const char *pattern, tri_type type);
 /* A second name for a parameter, for files written elsewhere: counted, hashed and saved once. */
 void tri_tie(tri_tensor *param, const char *other_name);
 
@@ -516,6 +524,12 @@ typedef struct tri_options {
     bool no_shuffle;
     tri_optimizer optimizer; /* name "sgd"; schedule: "constant", "step:every=N,factor=X",
                                 "poly:power=X,end=X", "cosine:end=X", each with warmup=N steps */
+    /* Mixed precision. "O0": f32. "O1": products of matrices and convolutions in a half type,
+     * exponentials, sums and losses in f32, the rest as its inputs are. "O2": all of the network
+     * but the weights and statistics of norms, and the loss. "O3": the loss too. Parameters and what
+     * updates compute of them are f32 in any case. */
+    const char *amp;
+    const char *amp_type; /* "bf16" (the default) or "f16", with which loss_scale is "dynamic" */
     const char *out;  /* directory for metrics.jsonl; null: none (the program: "run") */
     const char *load; /* safetensors files */
     const char *save;
@@ -648,6 +662,13 @@ typedef void tri_kernel(const tri_call *call);
  *             range from which values are drawn. At least one.
  * flops       arithmetic of a node, for planning; null: one per output element.
  * count       what a mean divides by, frozen into the attribute "count" when the batch is cut.
+ * precision   what mixed precision (tri_options.amp) makes of a node whose inputs are f32 or half:
+ *             TRI_PRECISION_FULL    f32, also where nothing is said
+ *             TRI_PRECISION_ANY     inputs as they come: it computes in f32 whatever they are
+ *             TRI_PRECISION_WIDE    f32 in O1, half from O2 on: exponentials, sums
+ *             TRI_PRECISION_FOLLOW  half where its inputs are, and from O2 on
+ *             TRI_PRECISION_LOW     half: products of matrices, convolution
+ * in_f32      bit i: input i is f32 in any case (the weights of a norm)
  * kernel      runs where the backend has no kernel of its own and memory is the host's. */
 typedef struct tri_op {
     const char *name;
@@ -661,6 +682,14 @@ typedef struct tri_op {
     const char *const *examples; /* ends with null */
     double (*flops)(const tri_node *n);
     int64_t (*count)(const tri_node *n);
+    enum {
+        TRI_PRECISION_FULL,
+        TRI_PRECISION_ANY,
+        TRI_PRECISION_WIDE,
+        TRI_PRECISION_FOLLOW,
+        TRI_PRECISION_LOW
+    } precision;
+    unsigned in_f32;
     tri_kernel *kernel;
     bool samplewise;
     unsigned shape_only; /* bit i: of input i only the shape is used, its contents never */

@@ -141,6 +141,12 @@ const struct option_row options_rows[] = {
      FIELD(optimizer.clip_norm), LEARNING},
     {"--recompute", "PATTERN", "scopes or operators whose values are computed again in\nthe backward "
      "pass, to save memory: layer1.?,*.relu*", option_text, FIELD(recompute), LEARNING},
+    {"--amp", "LEVEL", "mixed precision: O0, none; O1, half products, the rest as\nits inputs are; "
+     "O2, all but norms' weights and the loss;\nO3, all (O0)", option_text, FIELD(amp), USE_ALL},
+    {"--amp-type", "TYPE", "the half type: bf16 or f16 (bf16)", option_text, FIELD(amp_type),
+     USE_ALL},
+    {"--loss-scale", "X", "off, a power of two, dynamic, or\ndynamic:start=X,every=N (off; with "
+     "f16 dynamic)", option_text, FIELD(optimizer.loss_scale), LEARNING},
     {"--passes", "LIST", "passes over the graph left out: -cse,-fold; -all,+cse:\n"
      "all but one (`trireme dump --help` lists them)", option_text, FIELD(passes), USE_ALL},
     {"--seed", "N", "of everything that is random (0)", seed, FIELD(seed), USE_ALL},

@@ -19,6 +19,7 @@ static tri_status make(tri_run *run, struct machine *m, int64_t batch) {
     tri_options o = run->options;
     o.forward = true;
     o.batch = batch;
+    o.amp = NULL; /* the model has its precision already */
     struct machine_place place = {run->dev, run->team, &run->store, &run->machine};
     return machine_make(run->model, &o, &place, m);
 }

@@ -219,7 +219,8 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
                         struct machine *m) {
     *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
                           .lender = place->lender, .compiled = true};
-    m->compilation = (struct compilation){.options = o, .model = model};
+    m->compilation = (struct compilation){.options = o, .target = place->dev->target,
+                                          .model = model};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
     m->lanes = m->compilation.lanes;

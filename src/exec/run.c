@@ -95,7 +95,7 @@ static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, boo
     for (size_t i = 0; i < model->n_updates; i++)
         updates |= node_is_param(model->update[i].target->node);
     if (updates && !forward && (o->name || o->momentum != 0 || o->weight_decay != 0 ||
-                                o->clip_norm != 0))
+                                o->clip_norm != 0 || o->loss_scale))
         return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
                          "only the learning rate and its schedule can be given");
     if (o->lr == 0) o->lr = model->lr;
@@ -123,7 +123,10 @@ static tri_status plan_run(tri_run *run) {
     if (!status) status = team_make(o->threads ? (int)o->threads : team_cores(), &run->team);
     place.dev = run->dev;
     place.team = run->team;
-    return status ? status : machine_plan(run->model, o, &place, &run->machine);
+    if (!status) status = machine_plan(run->model, o, &place, &run->machine);
+    if (!status && run->machine.compilation.note && !o->quiet)
+        fprintf(stderr, "trireme: %s\n", run->machine.compilation.note);
+    return status;
 }
 
 static tri_status open_run(tri_run *run) {

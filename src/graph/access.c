@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Looking at a graph: tensors, nodes, attributes, parameters; and the check of its invariants. */
+#include <fnmatch.h>
 #include <string.h>
 
 #include "graph/graph.h"
@@ -111,6 +112,17 @@ tri_tensor *tri_find(const tri_graph *g, const char *name) {
             return g->setting[i].param;
     const struct graph_output *o = graph_output_find(g, name);
     return o ? o->tensor : NULL;
+}
+
+bool node_in_scope(const tri_node *n, const char *pattern) {
+    char scope[512];
+    for (const char *p = n->name; *p; p++) {
+        if (*p != '.' || (size_t)(p - n->name) >= sizeof scope) continue;
+        memcpy(scope, n->name, (size_t)(p - n->name));
+        scope[p - n->name] = 0;
+        if (!fnmatch(pattern, scope, 0)) return true;
+    }
+    return !fnmatch(pattern, n->name, 0);
 }
 
 void graph_mark_results(const tri_graph *g, bool *result) {

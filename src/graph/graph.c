@@ -282,6 +282,15 @@ static bool fill_outputs(tri_graph *g, tri_node *n) {
     return true;
 }
 
+bool graph_retype(tri_node *n) {
+    tri_spec spec[TRI_MAX_OUTPUTS] = {{0}};
+    int count = n->entry->op->infer(n, spec);
+    if (n->graph->status) return false;
+    CHECK(count == n->n_out);
+    for (int i = 0; i < count; i++) n->out[i].spec = spec[i];
+    return true;
+}
+
 static bool check_inputs(tri_graph *g, const tri_op *op, tri_tensor *const *in, int n) {
     for (int i = 0; i < n; i++) {
         if (!in[i]) {
@@ -517,10 +526,10 @@ void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay) {
 }
 
 /* The open scope as a pattern of itself: what a pattern would read otherwise is escaped. */
-static bool open_scope(tri_graph *g, struct text *out) {
+static bool open_scope(tri_graph *g, const char *call, struct text *out) {
     if (!g->scope.size)
-        graph_mistake(g, "tri_recompute: no scope is open (tri_push); or name what is to be computed "
-                      "again by a pattern");
+        graph_mistake(g, "%s: no scope is open (tri_push); or name what is meant by a pattern",
+                      call);
     for (size_t i = 0; i < g->scope.size; i++)
         if (g->scope.data[i] != '\001')
             text_add(out, strchr("*?[\\", g->scope.data[i]) ? "\\%c" : "%c", g->scope.data[i]);
@@ -528,12 +537,24 @@ static bool open_scope(tri_graph *g, struct text *out) {
     return !g->status;
 }
 
-void tri_recompute(tri_graph *g, const char *pattern) {
+static void put_scope(tri_graph *g, const char *call, enum setting_kind kind, const char *pattern,
+                      double value) {
     struct text scope = {0};
     if (!g || g->status) return;
-    if (pattern || open_scope(g, &scope))
-        put_pattern(g, SETTING_RECOMPUTE, pattern ? pattern : scope.data, 1);
+    if (pattern || open_scope(g, call, &scope))
+        put_pattern(g, kind, pattern ? pattern : scope.data, value);
     text_free(&scope);
+}
+
+void tri_recompute(tri_graph *g, const char *pattern) {
+    put_scope(g, "tri_recompute", SETTING_RECOMPUTE, pattern, 1);
+}
+
+void tri_precision(tri_graph *g, const char *pattern, tri_type type) {
+    if (g && !g->status && !type_is_float(type))
+        graph_mistake(g, "tri_precision: %s is no floating-point type (f32, bf16, f16)",
+                      type <= TRI_BOOL ? tri_type_name(type) : "this");
+    put_scope(g, "tri_precision", SETTING_PRECISION, pattern, (double)type);
 }
 
 void tri_tie(tri_tensor *param, const char *other_name) {

@@ -68,14 +68,15 @@ struct graph_update {
     tri_tensor *target, *value, *condition; /* condition may be null */
 };
 
-/* A setting of all parameters that match a pattern, or of scopes and operators (recompute); a tie has
- * a name for a pattern. */
+/* A setting of all parameters that match a pattern, or of scopes and operators (recompute, and
+ * precision, whose value is a type); a tie has a name for a pattern. */
 enum setting_kind {
     SETTING_FREEZE,
     SETTING_LR,
     SETTING_DECAY,
     SETTING_TIE,
-    SETTING_RECOMPUTE
+    SETTING_RECOMPUTE,
+    SETTING_PRECISION
 };
 struct graph_setting {
     enum setting_kind kind;
@@ -123,6 +124,9 @@ void graph_mistake(tri_graph *g, const char *fmt, ...) TRI_PRINTF(2, 3);
  * from the scope. Never null: after a mistake it is the poison node. */
 tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *const *in, int n,
                     const tri_attr *attrs, const char *name);
+
+/* The types of the outputs anew, after those of the inputs have changed; false after a mistake. */
+bool graph_retype(tri_node *n);
 
 /* Carries over what passes have noted at a node's tensors: how they lie. */
 void graph_annotate(tri_node *copy, const tri_node *n);
@@ -184,6 +188,8 @@ const tri_attr *node_attr(const tri_node *n, const char *name); /* null if the r
 bool attr_equal(enum attr_kind kind, const tri_attr *a, const tri_attr *b); /* bit for bit */
 bool node_any(const tri_node *n, const bool *mark); /* whether any output has the mark, by number */
 bool type_is_float(tri_type t);
+/* Whether the pattern matches the node's name, or that of a scope it lies in. */
+bool node_in_scope(const tri_node *n, const char *pattern);
 /* The values of an "array" node, as bytes of its type; false if its text does not hold as many. */
 bool array_values(const tri_node *n, void *out);
 

@@ -8,7 +8,7 @@
  *     loss "loss" %l         metric "top1" %m       output "logits" %y
  *     assign %w %v if %c     freeze "layer1.*"      lr "fc.*" 0.1
  *     decay "*.bias" 0       tie "other.weight" %w  rate 0.1 "cosine"
- *     recompute "layer1.*"   backward
+ *     recompute "layer1.*"   precision "fc" f32        backward
  *
  * Types after the colon and the name after @ may be left out; types that are there are checked. */
 #include <ctype.h>
@@ -365,6 +365,12 @@ static bool setting(struct parser *s, enum setting_kind kind) {
         if (!node_is_param(set.param->node)) return FAIL(s, "only parameters can be tied");
     } else if (setting_has_value(kind) && !number(s, &set.value)) {
         return false;
+    } else if (kind == SETTING_PRECISION) {
+        int64_t t;
+        if (!type(s, &t)) return false;
+        if (!type_is_float((tri_type)t))
+            return FAIL(s, "\"%s\" is no floating-point type", s->word);
+        set.value = (double)t;
     }
     return graph_put_setting(s->g, set);
 }
@@ -392,6 +398,7 @@ static bool read_lr(struct parser *s) { return setting(s, SETTING_LR); }
 static bool read_decay(struct parser *s) { return setting(s, SETTING_DECAY); }
 static bool read_tie(struct parser *s) { return setting(s, SETTING_TIE); }
 static bool read_recompute(struct parser *s) { return setting(s, SETTING_RECOMPUTE); }
+static bool read_precision(struct parser *s) { return setting(s, SETTING_PRECISION); }
 
 static const struct {
     const char *word;
@@ -401,12 +408,13 @@ static const struct {
     {"assign", read_assign},     {"freeze", read_freeze},     {"lr", read_lr},
     {"decay", read_decay},       {"tie", read_tie},           {"rate", read_rate},
     {"backward", read_backward}, {"recompute", read_recompute},
+    {"precision", read_precision},
 };
 
 static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
-                 "decay, tie, recompute, rate or backward"))
+                 "decay, tie, recompute, precision, rate or backward"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)
         if (!strcmp(statements[i].word, s->word)) return statements[i].read(s);

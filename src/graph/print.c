@@ -60,11 +60,14 @@ static void print_node(struct text *t, const tri_node *n) {
 static void print_setting(struct text *t, const struct graph_setting *s) {
     static const char *const words[] = {
         [SETTING_FREEZE] = "freeze", [SETTING_LR] = "lr", [SETTING_DECAY] = "decay",
-        [SETTING_TIE] = "tie", [SETTING_RECOMPUTE] = "recompute"};
+        [SETTING_TIE] = "tie", [SETTING_RECOMPUTE] = "recompute",
+        [SETTING_PRECISION] = "precision"};
     text_add(t, "%s ", words[s->kind]);
     print_text(t, s->pattern);
     if (s->kind == SETTING_TIE)
         text_add(t, " %%%d", s->param->id);
+    else if (s->kind == SETTING_PRECISION)
+        text_add(t, " %s", tri_type_name((tri_type)s->value));
     else if (setting_has_value(s->kind))
         text_add(t, " %.17g", s->value);
     text_add(t, "\n");

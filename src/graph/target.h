@@ -15,6 +15,8 @@ struct target {
      * plain), or LAYOUT_ANY for those that may have any block, all of them the same one. False: all
      * plain. Null: always. */
     bool (*lays)(const tri_node *n, int *in, int *out);
+    /* Null if it has instructions for products of this type, else what it lacks: a static text. */
+    const char *(*lacks)(tri_type type);
 };
 
 #endif

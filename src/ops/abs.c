@@ -12,6 +12,7 @@ const tri_op op_abs = {
     .infer = op_number_like_input,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[3,5]@0.1:2", "f32[3,5]@-2:-0.1", "f32[]@-1:-0.5", "i32[6]@-9:9",
                          "bf16[7]@-2:-0.1"),
 };

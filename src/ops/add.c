@@ -13,6 +13,7 @@ const tri_op op_add = {
     .gradient = gradient,
     .factors = "...,...->...",
     .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[2,3], f32[2,3]", "f32[2,3], f32[3]", "f32[2,1,3], f32[4,1]",
                          "f32[3], f32[]", "i32[4]@-9:9, i32[4]@-9:9", "bf16[4], bf16[4]"),
 };

@@ -21,6 +21,7 @@ const tri_op op_all_finite = {
     .infer = infer,
     .gradient = tri_grad_none,
     .factor_fn = factors,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3]", "f32[2,3], f32[4], f32[]", "bf16[5]", "f16[2]"),
 };
 

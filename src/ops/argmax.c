@@ -25,6 +25,7 @@ const tri_op op_argmax = {
     .infer = infer,
     .gradient = tri_grad_none,
     .factor_fn = factors,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,5] {axis=1}", "f32[2,3,4] {axis=-2}", "f32[7] {axis=0}",
                          "f32[3,1] {axis=1}", "i64[4,9]@-2:3 {axis=1}", "bf16[2,9] {axis=1}"),
 };

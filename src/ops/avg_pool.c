@@ -24,6 +24,7 @@ const tri_op op_avg_pool = {
     .factors = "ncHW->ncPQ",
     .linear = TRI_LINEAR_JOINTLY,
     .flops = window_flops,
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[2,3,6,4] {size=[2,2], stride=[2,2]}",
                          "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1]}",
                          "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1], exclude_pad=1}",

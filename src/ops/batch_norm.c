@@ -60,6 +60,8 @@ const tri_op op_batch_norm = {
     .gradient = gradient,
     .factor_fn = factors,
     .flops = flops,
+    .precision = TRI_PRECISION_FOLLOW,
+    .in_f32 = 0x1e,
     .examples = EXAMPLES(
         "f32[4,3,2,3], f32[3]@0.5:2, f32[3], f32[3], f32[3]@0.5:2",
         "f32[4,3,2,2], f32[3]@0.5:2, f32[3], f32[3], f32[3]@0.5:2 {groups=2, eps=0.001}",

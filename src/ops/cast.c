@@ -20,6 +20,8 @@ const tri_op op_cast = {
     .infer = infer,
     .gradient = gradient,
     .factors = "...->...",
+    .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[3,5] {to=bf16}", "bf16[7] {to=f32}", "f16[2,3] {to=f32}",
                          "f32[6]@-9:9 {to=i32}", "i64[4]@-9:10 {to=f32}", "bool[4] {to=f32}",
                          "i32[5]@-1:2 {to=bool}", "u8[4]@0:256 {to=f32}", "f32[] {to=f32}"),

@@ -24,6 +24,7 @@ const tri_op op_clip = {
     .infer = infer,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[3,5]@-0.9:0.9 {low=-1, high=1}", "f32[6]@1.1:3 {low=-1, high=1}",
                          "f32[6]@-3:-1.1 {low=-1, high=1}", "f32[]@1:2 {low=0, high=inf}",
                          "bf16[9]@-2:2 {low=-0.5, high=1}"),

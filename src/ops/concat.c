@@ -37,6 +37,7 @@ const tri_op op_concat = {
     .gradient = gradient,
     .factor_fn = op_axis_factors,
     .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[2,3], f32[2,1] {axis=1}", "f32[2,3], f32[1,3], f32[4,3] {axis=0}",
                          "f32[2,1,4], f32[2,3,4] {axis=-2}", "f32[3] {axis=0}",
                          "i64[3]@-9:9, i64[2]@-9:9 {axis=0}", "bf16[2,3], bf16[2,2] {axis=-1}"),

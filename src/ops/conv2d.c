@@ -43,6 +43,7 @@ const tri_op op_conv2d = {
     .gradient = gradient,
     .factor_fn = factors,
     .flops = window_flops,
+    .precision = TRI_PRECISION_LOW,
     .examples = EXAMPLES(
         "f32[2,3,5,6], f32[4,3,3,3]", "f32[2,3,5,6], f32[4,3,3,3], f32[4] {pad=[1,1]}",
         "f32[2,2,8,7], f32[4,2,3,3] {stride=[2,2], pad=[1,1]}",

@@ -25,6 +25,7 @@ const tri_op op_conv2d_dw = {
     .linear = TRI_LINEAR_EACH,
     .flops = window_flops,
     .shape_only = 1u << 2,
+    .precision = TRI_PRECISION_LOW,
     .examples = EXAMPLES(
         "f32[2,4,3,4], f32[2,3,5,6], f32[4,3,3,3]",
         "f32[2,4,4,4], f32[2,2,8,7], f32[4,2,3,3] {stride=[2,2], pad=[1,1]}",

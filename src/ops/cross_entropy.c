@@ -44,6 +44,7 @@ const tri_op op_cross_entropy = {
     .gradient = gradient,
     .factors = "...K,...->...",
     .flops = cross_entropy_flops,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[4,5]@-3:3, i64[4]@0:5", "f32[2,3,7]@-3:3, i32[2,3]@0:7",
                          "f32[4,5]@-3:3, i64[4]@0:5 {smoothing=0.1}",
                          "f32[8,3]@-3:3, i64[8]@0:3 {ignore=1, ignore_index=1}",

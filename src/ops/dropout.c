@@ -32,6 +32,7 @@ const tri_op op_dropout = {
     .infer = infer,
     .gradient = gradient,
     .factors = "...->...,...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[4,8] {p=0.5}", "f32[2,3,5] {p=0.1}", "f32[7] {p=0}",
                          "f32[4,3] {p=0.9, training=0}", "bf16[6,5] {p=0.3}"),
     .random = true,

@@ -14,6 +14,7 @@ const tri_op op_erf = {
     .infer = op_float_like_input,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[3,5]@-3:3", "f32[]", "bf16[7]@-2:2"),
 };
 

@@ -12,6 +12,7 @@ const tri_op op_exp = {
     .infer = op_float_like_input,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[3,5]@-2:2", "f32[]", "f32[9]@-20:2", "bf16[7]@-2:2"),
 };
 

@@ -34,6 +34,7 @@ const tri_op op_expand = {
     .gradient = gradient,
     .factor_fn = factors,
     .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[3] {shape=[2,3]}", "f32[3,1] {shape=[2,3,4]}",
                          "f32[2,1,1] {shape=[2,3,1]}", "f32[] {shape=[4]}", "f32[] {shape=[]}",
                          "i64[1]@-9:9 {shape=[3]}", "bf16[2,1] {shape=[2,4]}"),

@@ -9,6 +9,7 @@ const tri_op op_fill_like = {
     .infer = op_like_input,
     .gradient = tri_grad_none,
     .factors = "...->...",
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3] {value=1.5}", "i64[4]@0:3"),
     .shape_only = 1u << 0,
 };

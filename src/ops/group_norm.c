@@ -36,6 +36,8 @@ const tri_op op_group_norm = {
     .gradient = gradient,
     .factor_fn = factors,
     .flops = flops,
+    .precision = TRI_PRECISION_FOLLOW,
+    .in_f32 = 6,
     .examples = EXAMPLES("f32[2,6,2,3], f32[6]@0.5:2, f32[6] {groups=3}",
                          "f32[2,4,3], f32[4]@0.5:2, f32[4] {groups=1, eps=0.001}",
                          "f32[3,6], f32[6]@0.5:2, f32[6] {groups=2}",

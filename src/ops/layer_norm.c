@@ -36,6 +36,8 @@ const tri_op op_layer_norm = {
     .gradient = gradient,
     .factor_fn = factors,
     .flops = flops,
+    .precision = TRI_PRECISION_FOLLOW,
+    .in_f32 = 6,
     .examples = EXAMPLES("f32[4,6], f32[6]@0.5:2, f32[6]", "f32[2,3,5], f32[5]@0.5:2, f32[5]",
                          "f32[2,3,4], f32[3,4]@0.5:2, f32[3,4] {axes=2, eps=0.001}",
                          "f32[5], f32[5]@0.5:2, f32[5]", "f32[2,2,2,19], f32[19]@0.5:2, f32[19]",

@@ -14,6 +14,7 @@ const tri_op op_leaky_relu = {
     .infer = op_float_like_input,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[3,5]@0.1:2 {slope=0.01}", "f32[3,5]@-2:-0.1 {slope=0.2}",
                          "f32[]@-1:-0.5 {slope=0.1}", "bf16[7]@-2:2 {slope=0.25}"),
 };

@@ -93,6 +93,7 @@ const tri_op op_matmul = {
     .factor_fn = factors,
     .linear = TRI_LINEAR_EACH,
     .flops = flops,
+    .precision = TRI_PRECISION_LOW,
     .examples = EXAMPLES("f32[3,4], f32[4,5]", "f32[3,4], f32[5,4] {trans_b=1}",
                          "f32[4,3], f32[4,5] {trans_a=1}",
                          "f32[4,3], f32[5,4] {trans_a=1, trans_b=1}",

@@ -33,6 +33,7 @@ const tri_op op_max = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3,4]@-9:9 {axes=[1]}", "f32[2,3,4]@-9:9 {axes=[0,2], keep=1}",
                          "f32[5]@-9:9", "f32[]", "f32[3,1] {axes=[1]}",
                          "i32[2,9]@-2:3 {axes=[1]}", "bf16[2,3] {axes=[0]}"),

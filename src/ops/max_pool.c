@@ -26,6 +26,7 @@ const tri_op op_max_pool = {
     .factors = "ncHW->ncPQ,ncPQ",
     .flops = window_flops,
     /* Values lie so far apart that finite differences do not move a maximum. */
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[2,3,6,4]@-50:50 {size=[2,2], stride=[2,2]}",
                          "f32[2,2,7,6]@-50:50 {size=[3,3], stride=[2,2], pad=[1,1]}",
                          "f32[1,2,7,6]@-50:50 {size=[3,2], stride=[2,2], pad=[1,1], ceil=1}",

@@ -36,6 +36,7 @@ const tri_op op_mean = {
     .factor_fn = factors,
     .linear = TRI_LINEAR_JOINTLY,
     .count = count,
+    .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[2,3,4] {axes=[1]}", "f32[2,3,4] {axes=[0,2], keep=1}", "f32[5]",
                          "f32[6] {count=12}"),
 };

@@ -17,6 +17,7 @@ const tri_op op_minimum = {
     .infer = op_broadcast,
     .gradient = gradient,
     .factors = "...,...->...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[2,3]@-1:0, f32[2,3]@0.1:1", "f32[2,3]@0.1:1, f32[3]@-1:0",
                          "f32[2,1,3], f32[4,1]@2:3", "f32[]@2:3, f32[3]",
                          "f32[1]@0.1:1, f32[1,1]@-1:0", "i32[9]@-2:3, i32[9]@-2:3",

@@ -13,6 +13,7 @@ const tri_op op_mul = {
     .gradient = gradient,
     .factors = "...,...->...",
     .linear = TRI_LINEAR_EACH,
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[2,3], f32[2,3]", "f32[2,3], f32[3]", "f32[2,1,3], f32[4,1]",
                          "f32[3], f32[]", "i64[4]@-9:9, i64[4]@-9:9"),
 };

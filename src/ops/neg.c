@@ -14,6 +14,7 @@ const tri_op op_neg = {
     .gradient = gradient,
     .factors = "...->...",
     .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[3,5]", "f32[]", "i64[4]@-9:9", "bf16[7]"),
 };
 

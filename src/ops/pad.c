@@ -42,6 +42,7 @@ const tri_op op_pad = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3] {before=[0,1], after=[0,2]}",
                          "f32[2,3,1] {before=[1,0,2], after=[0,0,1], value=-1.5}",
                          "f32[2] {before=[0], after=[0]}", "f32[] {before=[], after=[]}",

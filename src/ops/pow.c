@@ -20,6 +20,7 @@ const tri_op op_pow = {
     .infer = op_broadcast_float,
     .gradient = gradient,
     .factors = "...,...->...",
+    .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[2,3]@0.5:2, f32[2,3]@-2:2", "f32[2,3]@0.5:2, f32[3]@-2:2",
                          "f32[2,1,3]@0.5:2, f32[4,1]", "f32[]@0.5:2, f32[3]",
                          "f32[1]@0.5:2, f32[1,1]", "bf16[4]@0.5:2, bf16[4]"),

@@ -14,6 +14,7 @@ const tri_op op_relu6 = {
     .infer = op_float_like_input,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[3,5]@0.1:5.9", "f32[6]@6.1:9", "f32[6]@-2:-0.1", "f32[]@1:2",
                          "bf16[9]@-9:9"),
 };

@@ -13,6 +13,7 @@ const tri_op op_sigmoid = {
     .infer = op_float_like_input,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[3,5]@-3:3", "f32[]", "f32[8]@-90:90", "bf16[7]@-2:2"),
 };
 

@@ -8,6 +8,7 @@ const tri_op op_sign = {
     .infer = op_number_like_input,
     .gradient = tri_grad_none,
     .factors = "...->...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[3,5]@-2:2", "f32[]@0.5:1", "i32[6]@-2:3", "bf16[7]"),
 };
 

@@ -12,6 +12,7 @@ const tri_op op_softplus = {
     .infer = op_float_like_input,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[3,5]@-3:3", "f32[]", "f32[8]@-90:90", "bf16[7]@-2:2"),
 };
 

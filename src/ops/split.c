@@ -34,6 +34,7 @@ const tri_op op_split = {
     .gradient = gradient,
     .factor_fn = op_axis_factors,
     .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,6] {axis=1, n=3}", "f32[4,3] {axis=0, n=2}",
                          "f32[2,4,3] {axis=-2, n=4}", "f32[3] {axis=0, n=1}",
                          "i32[4]@-9:9 {axis=0, n=2}", "bf16[2,6] {axis=1, n=2}"),

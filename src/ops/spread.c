@@ -39,6 +39,7 @@ const tri_op op_spread = {
     .gradient = gradient,
     .factor_fn = factors,
     .linear = TRI_LINEAR_EACH,
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[2,4], f32[2,3,4] {axes=[1]}",
                          "f32[1,3,1], f32[2,3,4] {axes=[0,2], count=8}", "f32[], f32[5]"),
     .shape_only = 1u << 1,

@@ -12,6 +12,7 @@ const tri_op op_sqrt = {
     .infer = op_float_like_input,
     .gradient = gradient,
     .factors = "...->...",
+    .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[3,5]@0.5:3", "f32[]@1:2", "bf16[7]@0.5:3"),
 };
 

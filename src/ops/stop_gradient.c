@@ -9,6 +9,7 @@ const tri_op op_stop_gradient = {
     .gradient = tri_grad_none,
     .factors = "...->...",
     .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[3,5]", "i64[4]@-9:9", "bool[]", "bf16[7]"),
 };
 

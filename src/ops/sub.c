@@ -14,6 +14,7 @@ const tri_op op_sub = {
     .gradient = gradient,
     .factors = "...,...->...",
     .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("f32[2,3], f32[2,3]", "f32[2,3], f32[3]", "f32[2,1,3], f32[4,1]",
                          "f32[], f32[3]", "f32[1], f32[1,1]", "i32[4]@-9:9, i32[4]@-9:9",
                          "bf16[4], bf16[4]"),

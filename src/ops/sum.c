@@ -27,6 +27,7 @@ const tri_op op_sum = {
     .gradient = gradient,
     .factor_fn = factors,
     .linear = TRI_LINEAR_JOINTLY,
+    .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[2,3,4] {axes=[1]}", "f32[2,3,4] {axes=[0,2], keep=1}", "f32[5]",
                          "f32[] ", "i32[2,3]@-9:9 {axes=[0]}"),
 };

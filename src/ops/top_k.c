@@ -39,6 +39,7 @@ const tri_op op_top_k = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,5]@-9:9 {k=2}", "f32[2,3,4]@-9:9 {k=4}", "f32[7]@-9:9 {k=1}",
                          "f32[1] {k=1}", "i32[3,9]@-2:3 {k=5}", "bf16[2,9] {k=3}"),
 };

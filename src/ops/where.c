@@ -25,6 +25,7 @@ const tri_op op_where = {
     .infer = infer,
     .gradient = gradient,
     .factors = "...,...,...->...",
+    .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("bool[2,3], f32[2,3], f32[2,3]", "bool[3], f32[2,3], f32[]",
                          "bool[2,1,3], f32[4,1], f32[3]", "bool[], f32[1], f32[1,1]",
                          "bool[2,1], i64[3]@-9:9, i64[2,3]@-9:9",

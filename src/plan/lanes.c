@@ -68,11 +68,17 @@ static tri_status lay_split_node(struct cut *c, const tri_node *n, struct layout
     return why ? refuse(c, n, why) : TRI_OK;
 }
 
+/* A sum is not taken behind a cast that loses digits of it. */
+static bool keeps_digits(const tri_node *n) {
+    tri_type from = n->in[0]->spec.type, to = n->out->spec.type;
+    return from == to || (type_is_float(from) && to == TRI_F32);
+}
+
 /* A node with partial sums but nothing split stays with the lanes if it is linear in all of them
  * together (so that adding up afterwards gives the same); else the tree comes first. */
 static void lay_partial_node(struct cut *c, const tri_node *n, const struct layout *in,
                              struct layout *out, bool *late) {
-    bool stays = n->entry->op->linear == TRI_LINEAR_JOINTLY;
+    bool stays = n->entry->op->linear == TRI_LINEAR_JOINTLY && keeps_digits(n);
     for (int i = 0; i < n->n_in; i++) stays = stays && in[i].kind == PARTIAL;
     for (int i = 0; i < n->n_out; i++) out[i] = (struct layout){stays ? PARTIAL : WHOLE, 0};
     if (stays) return;

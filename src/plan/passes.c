@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "plan/fold_norm.h"
+#include "plan/precision.h"
 #include "plan/rebatch.h"
 #include "plan/recompute.h"
 #include "plan/simplify.h"
@@ -54,6 +55,11 @@ static tri_status pass_model(struct compilation *c) {
                                 "tri_output");
 }
 
+/* Mixed precision, on the network alone: gradients follow through the casts' own. */
+static tri_status pass_precision(struct compilation *c) {
+    return precision_lower(c->model, c->options, c->target, &c->half, &c->note);
+}
+
 /* The usual step, if the network is to be trained and does not bring updates of its own: gradients,
  * clipping, optimizer. */
 static tri_status pass_train(struct compilation *c) {
@@ -64,7 +70,9 @@ static tri_status pass_train(struct compilation *c) {
     if (!g->loss)
         return base_fail(TRI_USAGE, "the network declares no loss (tri_loss), so it cannot be "
                                     "trained; tri_options.forward runs it without training");
-    tri_minimize(g->loss, c->options->optimizer);
+    tri_optimizer o = c->options->optimizer;
+    if (!o.loss_scale && c->half == TRI_F16) o.loss_scale = "dynamic";
+    tri_minimize(g->loss, o);
     return tri_graph_status(g);
 }
 
@@ -142,6 +150,7 @@ static const struct {
     const char *help;
 } passes[] = {
     {"model", false, pass_model, "the network as it was written"},
+    {"precision", false, pass_precision, "half types where --amp and scopes want them"},
     {"train", false, pass_train, "gradients, clipping and the optimizer's update added"},
     {"batch", false, pass_batch, "lanes chosen, shapes settled; evaluation mode if asked for"},
     {"fold-norm", true, pass_fold_norm,

@@ -4,11 +4,15 @@
 #ifndef PLAN_PASSES_H
 #define PLAN_PASSES_H
 
+#include "graph/target.h"
 #include "plan/lanes.h"
 
 struct compilation {
     const tri_options *options;
+    const struct target *target; /* of the device; null: it has everything, and fuses nothing */
     tri_graph *model;    /* as the user wrote it; "train" adds to it. Not owned */
+    tri_type half;       /* what "precision" has lowered to; TRI_F32: nothing */
+    const char *note;    /* something that the user should know; null: nothing */
     tri_graph *whole;    /* for this batch and these lanes */
     int64_t lanes;
     struct cut cut;

@@ -5,6 +5,7 @@
 
 #include "base/math.h"
 #include "ops/op.h"
+#include "train/scaling.h"
 #include "train/train.h"
 
 /* What the updates of all parameters share. */
@@ -206,9 +207,10 @@ tri_status optimizer_check(tri_optimizer *o) {
                          optimizer_names());
     tri_status status = TRI_OK;
     for (size_t i = 0; i < COUNT(settings) && !status; i++) status = check_setting(row, o, i);
-    if (status) return status;
     struct schedule s;
-    return schedule_parse(o->schedule, &s);
+    struct scaling scaling;
+    if (!status) status = schedule_parse(o->schedule, &s);
+    return status ? status : scaling_parse(o->loss_scale, &scaling);
 }
 
 /* 1 - beta^t without cancellation, with x = t log beta: -expm1(x) = -tanh(x / 2) (exp(x) + 1). */
@@ -292,7 +294,12 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
         return;
     }
     tri_tensor **grads = params + count;
-    tri_grad(loss, params, n, grads);
+    struct scaling scaling;
+    if (scaling_parse(o.loss_scale, &scaling)) {
+        graph_fail(g, TRI_USAGE, "%s", tri_message());
+        return;
+    }
+    tri_grad(scaling_begin(&scaling, loss), params, n, grads);
     int flows = 0; /* where nothing does, the gradient is zeros in the parameter's shape */
     for (int i = 0; i < n && !g->status; i++) flows += !node_is(grads[i]->node, "fill_like");
     if (!flows) {
@@ -300,6 +307,7 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
                    "learned from it", loss->node->name);
         return;
     }
+    tri_tensor *condition = scaling_end(&scaling, grads, n);
     if (o.clip_norm > 0) tri_clip_by_norm(grads, n, o.clip_norm);
-    tri_update(params, grads, n, o, NULL);
+    tri_update(params, grads, n, o, condition);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/math.h"
+#include "train/settings.h"
 #include "train/train.h"
 
 /* `at` in [0, 1) is the share of the steps after warm-up that are done. */
@@ -42,29 +43,6 @@ static tri_status bad(const char *text) {
     return base_fail(TRI_USAGE, "schedule \"%s\" is not one of: %s", text, schedule_help());
 }
 
-static bool setting(struct schedule *s, const char *key, size_t length, const char *value,
-                    char **end) {
-    const struct {
-        const char *name;
-        int64_t *whole;
-        double *real;
-        double low;
-    } keys[] = {{"warmup", &s->warmup, NULL, 0}, {"every", &s->every, NULL, 1},
-                {"factor", NULL, &s->factor, 0}, {"power", NULL, &s->power, 0},
-                {"end", NULL, &s->end, 0}};
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        if (strlen(keys[i].name) != length || memcmp(keys[i].name, key, length)) continue;
-        double number = base_number(value, end);
-        if (*end == value || !(number >= keys[i].low) || number > 1e15) return false;
-        if (keys[i].whole)
-            *keys[i].whole = (int64_t)number;
-        else
-            *keys[i].real = number;
-        return !keys[i].whole || (double)*keys[i].whole == number;
-    }
-    return false;
-}
-
 tri_status schedule_parse(const char *text, struct schedule *s) {
     *s = (struct schedule){.every = 0, .factor = 0.1, .power = 1};
     if (!text || !*text) return TRI_OK;
@@ -73,15 +51,12 @@ tri_status schedule_parse(const char *text, struct schedule *s) {
                                            memcmp(kinds[s->kind].name, text, name)))
         s->kind++;
     if (s->kind == (int)COUNT(kinds)) return bad(text);
-    const char *p = text + name;
-    if (*p == ':') p++;
-    while (*p) {
-        size_t key = strcspn(p, "=,");
-        char *end;
-        if (p[key] != '=' || !setting(s, p, key, p + key + 1, &end)) return bad(text);
-        if (*end && *end != ',') return bad(text);
-        p = *end ? end + 1 : end;
-    }
+    const struct setting_key keys[] = {
+        {"warmup", &s->warmup, NULL, 0}, {"every", &s->every, NULL, 1},
+        {"factor", NULL, &s->factor, 0}, {"power", NULL, &s->power, 0},
+        {"end", NULL, &s->end, 0},
+    };
+    if (!settings_parse(text + name + (text[name] == ':'), keys, COUNT(keys))) return bad(text);
     if (kinds[s->kind].factor == step && s->every < 1)
         return base_fail(TRI_USAGE, "schedule \"%s\": step needs every=N, the steps between drops",
                          text);

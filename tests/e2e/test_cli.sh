@@ -144,6 +144,18 @@ expect 'uneven lanes' 0 'err:3 lanes x 2-3 samples' train linear --steps 2 --lan
 expect 'no shuffle' 0 'out:^done' train linear --steps 2 --shuffle off
 expect 'the reference device' 0 'err:device ref' train linear --steps 2 --device ref
 
+expect 'mixed precision of f16, scaled' 0 'err:loss_scale 6.554e+04  skipped 0' \
+    train $small --data idx:good --batch 8 --amp O1 --amp-type f16 --device ref
+if "$program" doctor 2>&1 | grep -q oneDNN; then
+    export DNNL_MAX_CPU_ISA=AVX2
+    expect 'f32 without instructions for bf16' 0 'out:^done' train $small --data idx:good --batch 8
+    f32=$(weights)
+    expect 'no instructions for bf16' 0 'err:no instructions for bf16.*goes on in f32' \
+        train $small --data idx:good --batch 8 --amp O2
+    same 'it goes on in f32' "$f32" "$(weights)"
+    unset DNNL_MAX_CPU_ISA
+fi
+
 # --- weights that travel ---
 
 expect 'save' 0 'out:^done' train $small --data idx:good --epochs 20 --batch 8 --lr 0.3 \
@@ -258,6 +270,9 @@ mistake 'more lanes than samples' 2 'err:65 lanes.*batch of 64' train linear --l
 mistake 'a batch larger than the data' 2 'err:40 samples.*batch of 64' \
     train $small --data idx:good
 mistake 'an unknown optimizer' 2 'err:sgd, momentum' train linear --optimizer rmsprop
+mistake 'an unknown precision' 2 'err:"O7" is not O0, O1' train linear --amp O7
+mistake 'an unknown half type' 2 'err:neither bf16 nor f16' train linear --amp O1 --amp-type f32
+mistake 'a scale that is no power of two' 2 'err:power of two' train linear --loss-scale 10
 mistake 'an unknown schedule' 2 'err:cosine' train linear --schedule linear
 mistake 'a schedule that lacks a number' 2 'err:every=N' train linear --schedule step
 mistake 'an unknown device' 2 'err:there is no device "cuda".*ref' train linear --device cuda

@@ -81,6 +81,7 @@ static bool build_by_hand(uint64_t *result) {
     tri_tensor *parts[3], *top, *where;
     tri_split(x, 3, 1, parts);
     tri_top_k(tri_concat(parts, 3, -1), 2, &top, &where);
+    tri_precision(g, NULL, TRI_BF16);
     tri_pop(g);
     tri_tensor *y = tri_dropout(tri_dense(tri_flatten(h, 1), "fc", 5), 0.5);
     tri_metric(tri_mean(tri_embed(where, "e", 24, 3), TRI_ALL), "m");
@@ -111,7 +112,8 @@ static bool differentiate(uint64_t *result) {
 static bool dump(uint64_t *result) {
     bool ok = true;
     for (int i = 0; i < passes_count() && ok; i++) {
-        tri_options o = {.lanes = 2, .optimizer = {.name = "adam", .clip_norm = 1}};
+        tri_options o = {.lanes = 2, .amp = "O2",
+                         .optimizer = {.name = "adam", .clip_norm = 1, .loss_scale = "dynamic"}};
         tri_graph *g = fine(tri_model_open("cnn:width=2", 4));
         char *text = g ? passes_dump(g, &o, passes_name(i)) : NULL;
         ok = text && add_text(result, text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NAME.LANES.PASS.out is what NAME.tri is after that pass with so many lanes ("NAME.eval.PASS.out":
- * in evaluation). Run as `test_passes DIR`; with --write the files are written anew, to be read
- * before they are kept. What a pass prints is read back, if it is one graph, and must print the
- * same. */
+ * in evaluation; "O1", "O1-2": in this precision, with one lane or so many). Run as `test_passes
+ * DIR`; with --write the files are written anew, to be read before they are kept. What a pass prints
+ * is read back, if it is one graph, and must print the same. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,11 @@ static void check(const char *dir, const char *file, bool write) {
     if (sscanf(file, "%63[^.].%15[^.].%31[^.].out", name, how, pass) != 3) return;
     snprintf(path, sizeof path, "%s/%s", dir, file);
     snprintf(source, sizeof source, "%s/%s.tri", dir, name);
-    tri_options o = {.forward = !strcmp(how, "eval"), .lanes = atoi(how)};
+    char amp[3] = {how[0], how[1], 0};
+    bool half = how[0] == 'O';
+    tri_options o = {.forward = !strcmp(how, "eval"), .lanes = half ? how[2] ? atoi(how + 3) : 1
+                                                                    : atoi(how),
+                     .amp = half ? amp : NULL};
     tri_graph *g = tri_graph_read(source, 0);
     char *text = g ? passes_dump(g, &o, pass) : NULL, *expected = NULL;
     size_t bytes;

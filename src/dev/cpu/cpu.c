@@ -64,12 +64,20 @@ static tri_status prepare(const struct unit *u, struct kernel *out) {
 
 static bool fuses(const tri_node *const *node, int n) { return chain_fits(node, n, NULL); }
 
-static const struct target target = {.fuses = fuses};
-
 static tri_status open_device(void) {
     tri_status status = isa_open();
     return status ? status : dnnl_glue_open();
 }
+
+/* What oneDNN does without the instructions is slower than f32. */
+static const char *lacks(tri_type type) {
+    if (type == TRI_F16) return "cpu has no products of f16";
+    if (type != TRI_BF16 || dnnl_glue_computes_bf16()) return NULL;
+    return "this CPU has no instructions for bf16 (AVX-512 with bf16, or AMX): the run goes on in "
+           "f32";
+}
+
+static const struct target target = {.fuses = fuses, .lacks = lacks};
 
 const struct dev dev_cpu = {
     .name = "cpu",

@@ -47,6 +47,7 @@ static bool has(dnnl_cpu_isa_t wanted) {
 }
 
 bool dnnl_glue_has_bf16(void) { return has(dnnl_cpu_isa_avx512_core); }
+bool dnnl_glue_computes_bf16(void) { return has(dnnl_cpu_isa_avx512_core_bf16); }
 
 void dnnl_glue_describe(char *text, size_t bytes) {
     static const struct {

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/precision.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/rewrite.h"
+
+/* What a node's floating-point inputs become. */
+enum want {
+    AS_THEY_COME,
+    ORIGINAL, /* the types that they had */
+    F32,
+    FOLLOW, /* half, if all that come from the data are */
+    HALF,   /* half, but where numbers are made a loss of, and where there is one alone */
+    PRODUCT /* half */
+};
+
+#define LEVELS 4
+
+static const enum want wants[][LEVELS] = {
+    /*                           O0        O1            O2            O3 */
+    [TRI_PRECISION_FULL]   = {ORIGINAL, F32,          F32,          F32},
+    [TRI_PRECISION_ANY]    = {ORIGINAL, AS_THEY_COME, AS_THEY_COME, AS_THEY_COME},
+    [TRI_PRECISION_WIDE]   = {ORIGINAL, F32,          HALF,         HALF},
+    [TRI_PRECISION_FOLLOW] = {ORIGINAL, FOLLOW,       HALF,         HALF},
+    [TRI_PRECISION_LOW]    = {ORIGINAL, PRODUCT,      PRODUCT,      PRODUCT},
+};
+
+/* Of a node, by its number. */
+struct fact {
+    bool data;    /* it depends on an input */
+    bool weight;  /* it depends on a parameter, but on no input: numbers of the network itself */
+    bool network; /* weights or products come behind it, or in it: it is no part of the loss */
+    bool result;  /* an output depends on it */
+};
+
+struct lowering {
+    struct precision p;
+    struct rewrite r;
+    tri_graph *g;
+    struct fact *fact;
+    tri_type *was;       /* by tensor number: the type before */
+    tri_tensor **copy[3]; /* by type and tensor number: the tensor in this type */
+};
+
+/* ---- options ---- */
+
+tri_status precision_read(const tri_options *o, struct precision *p) {
+    const char *level = o->amp ? o->amp : "O0", *type = o->amp_type ? o->amp_type : "bf16";
+    *p = (struct precision){level[0] == 'O' && level[1] ? level[1] - '0' : -1, TRI_BF16};
+    if (p->level < 0 || p->level >= LEVELS || level[2])
+        return base_fail(TRI_USAGE, "--amp (tri_options.amp): \"%s\" is not O0, O1, O2 or O3",
+                         level);
+    if (!strcmp(type, "f16")) p->half = TRI_F16;
+    if (p->half == TRI_F16 || !strcmp(type, "bf16")) return TRI_OK;
+    return base_fail(TRI_USAGE, "--amp-type (tri_options.amp_type): \"%s\" is neither bf16 nor f16",
+                     type);
+}
+
+/* The scope's own precision, if it has one; the last that was said counts. */
+static struct precision precision_of(const struct lowering *l, const tri_node *n) {
+    const tri_graph *g = l->g;
+    for (size_t i = g->n_settings; i-- > 0;) {
+        const struct graph_setting *s = &g->setting[i];
+        if (s->kind != SETTING_PRECISION || !node_in_scope(n, s->pattern)) continue;
+        tri_type type = (tri_type)s->value;
+        if (type == TRI_F32) return (struct precision){0, TRI_F32};
+        return (struct precision){l->p.level < 2 ? 2 : l->p.level, type};
+    }
+    return l->p;
+}
+
+/* ---- facts ---- */
+
+static bool is_float(const tri_tensor *t) { return type_is_float(t->spec.type); }
+
+static bool is_number(const tri_node *n) {
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i].spec.shape.rank) return false;
+    return true;
+}
+
+/* Whether weights enter here, or a product is taken. A lone number is no layer: it is a loss to
+ * which a penalty on weights is added. */
+static bool is_layer(const struct lowering *l, const tri_node *n) {
+    bool enters = n->entry->op->precision == TRI_PRECISION_LOW;
+    for (int i = 0; i < n->n_in; i++) enters |= l->fact[n->in[i]->node->id].weight;
+    return enters && l->fact[n->id].data && !is_number(n);
+}
+
+static void find_facts(struct lowering *l) {
+    const tri_graph *g = l->g;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        struct fact *f = &l->fact[i];
+        f->data = node_is(n, "input");
+        f->weight = node_is_param(n);
+        for (int k = 0; k < n->n_in; k++) {
+            f->data |= l->fact[n->in[k]->node->id].data;
+            f->weight |= l->fact[n->in[k]->node->id].weight;
+        }
+        f->weight &= !f->data;
+        for (int k = 0; k < n->n_out; k++) l->was[n->out[k].id] = n->out[k].spec.type;
+    }
+    for (size_t i = 0; i < g->n_outputs; i++) l->fact[g->output[i].tensor->node->id].result = true;
+    for (size_t i = g->n_nodes; i-- > 0;) {
+        const tri_node *n = g->node[i];
+        l->fact[i].network |= is_layer(l, n);
+        for (int k = 0; k < n->n_in; k++) {
+            struct fact *f = &l->fact[n->in[k]->node->id];
+            f->network |= l->fact[i].network;
+            f->result |= l->fact[i].result;
+        }
+    }
+}
+
+/* ---- lowering ---- */
+
+/* A tensor in another type, made once. A constant is made anew, as the builders would. */
+static tri_tensor *converted(struct lowering *l, tri_tensor *t, tri_type type) {
+    if (t->spec.type == type) return t;
+    tri_tensor **copy = &l->copy[type][t->id];
+    if (*copy) return *copy;
+    rewrite_enter(&l->r, tri_type_name(type), t->node);
+    *copy = node_is(t->node, "constant")
+                ? tri_constant(l->g, tri_attr_float(t->node, "value"), type)
+                : tri_cast(t, type);
+    rewrite_leave(&l->r);
+    return *copy;
+}
+
+/* Input i may be in a half type; its contents count. */
+static bool may_be_half(const tri_node *n, int i) {
+    return is_float(n->in[i]) && !(i < 32 && n->entry->op->in_f32 >> i & 1);
+}
+
+/* The half type that all inputs which come from the data have; f32 if there is none. */
+static tri_type common_half(const struct lowering *l, const tri_node *n) {
+    int common = -1;
+    for (int i = 0; i < n->n_in; i++) {
+        if (!may_be_half(n, i) || !l->fact[n->in[i]->node->id].data) continue;
+        tri_type type = n->in[i]->spec.type;
+        common = common < 0 || common == (int)type ? (int)type : (int)TRI_F32;
+    }
+    return common < 0 ? TRI_F32 : (tri_type)common;
+}
+
+static tri_type type_for(const struct lowering *l, const tri_node *n, enum want want,
+                         struct precision p) {
+    const struct fact *f = &l->fact[n->id];
+    bool loss = !f->network && !(p.level == 3 && f->result);
+    if (want == F32) return TRI_F32;
+    if (want == PRODUCT) return p.half;
+    if (!f->data || loss || is_number(n)) return TRI_F32;
+    return want == HALF ? p.half : common_half(l, n);
+}
+
+static void lower(struct lowering *l, tri_node *n) {
+    struct precision p = precision_of(l, n);
+    /* f32 by the scope, whatever the level; else O0 stands for what was written. */
+    bool full = p.half == TRI_F32;
+    enum want want = full ? F32 : wants[n->entry->op->precision][p.level];
+    if (full && n->entry->op->precision == TRI_PRECISION_ANY) want = AS_THEY_COME;
+    tri_type type = want == ORIGINAL || want == AS_THEY_COME ? TRI_F32 : type_for(l, n, want, p);
+    for (int i = 0; i < n->n_in && want != AS_THEY_COME; i++) {
+        if (!is_float(n->in[i])) continue;
+        tri_type to = want == ORIGINAL ? l->was[n->in[i]->id] : type;
+        n->in[i] = converted(l, n->in[i], may_be_half(n, i) ? to : TRI_F32);
+    }
+    if (n->n_in) graph_retype(n);
+}
+
+/* What others than nodes use keeps its type. */
+static void restore_results(struct lowering *l) {
+    tri_graph *g = l->g;
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        tri_tensor **t = &g->output[i].tensor;
+        bool loss = *t == g->loss;
+        *t = converted(l, *t, l->was[(*t)->id]);
+        if (loss) g->loss = *t;
+    }
+    for (size_t i = 0; i < g->n_updates; i++) {
+        tri_tensor **t = &g->update[i].value;
+        if (is_float(*t)) *t = converted(l, *t, g->update[i].target->spec.type);
+    }
+}
+
+static bool allocate(struct lowering *l) {
+    size_t n = (size_t)l->g->n_tensors + 1;
+    l->fact = calloc(l->g->n_nodes + 1, sizeof *l->fact);
+    l->was = calloc(n, sizeof *l->was);
+    bool ok = l->fact && l->was;
+    for (size_t i = 0; i < COUNT(l->copy); i++)
+        ok &= (l->copy[i] = calloc(n, sizeof(tri_tensor *))) != NULL;
+    return ok;
+}
+
+static tri_status lower_all(struct lowering *l) {
+    if (!allocate(l)) return base_no_memory("mixed precision");
+    find_facts(l);
+    rewrite_begin(&l->r, l->g);
+    tri_node *n;
+    for (size_t i = 0; (n = rewrite_next(&l->r, i)); i++) {
+        lower(l, n);
+        rewrite_keep(&l->r, n);
+    }
+    if (!l->g->status) restore_results(l);
+    return rewrite_end(&l->r);
+}
+
+/* ---- whether, and to what ---- */
+
+static bool has_gradients(const tri_graph *g) {
+    bool any = g->forward_nodes;
+    for (size_t i = 0; i < g->n_updates; i++) any |= node_is_param(g->update[i].target->node);
+    return any;
+}
+
+static tri_status check_scopes(const tri_graph *g) {
+    for (size_t i = 0; i < g->n_settings; i++) {
+        const struct graph_setting *s = &g->setting[i];
+        bool found = s->kind != SETTING_PRECISION;
+        for (size_t k = 0; k < g->n_nodes && !found; k++)
+            found = node_in_scope(g->node[k], s->pattern);
+        if (!found)
+            return base_fail(TRI_USAGE, "tri_precision: no scope and no operator matches \"%s\"",
+                             s->pattern);
+    }
+    return TRI_OK;
+}
+
+/* The half types that are asked for, as a set of bits. */
+static unsigned types_wanted(const tri_graph *g, const struct precision *p) {
+    unsigned types = p->level ? 1u << p->half : 0;
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind == SETTING_PRECISION) types |= 1u << (int)g->setting[i].value;
+    return types & (1u << TRI_BF16 | 1u << TRI_F16);
+}
+
+/* They have been obeyed, and would be again when the model is made ready for an evaluation. */
+static void drop_settings(tri_graph *g) {
+    size_t kept = 0;
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind != SETTING_PRECISION) g->setting[kept++] = g->setting[i];
+    g->n_settings = kept;
+}
+
+tri_status precision_lower(tri_graph *g, const tri_options *o, const struct target *target,
+                           tri_type *half, const char **note) {
+    struct lowering l = {.g = g};
+    *half = TRI_F32;
+    tri_status status = precision_read(o, &l.p);
+    unsigned types = status ? 0 : types_wanted(g, &l.p);
+    if (!types) {
+        if (!status) drop_settings(g);
+        return status;
+    }
+    if (has_gradients(g))
+        return base_fail(TRI_USAGE, "the network was built with its gradients, so that it cannot "
+                         "be given another precision (--amp, tri_precision): leave them to the "
+                         "options, or tri_cast before tri_grad");
+    if ((status = check_scopes(g))) return status;
+    for (tri_type t = TRI_BF16; t <= TRI_F16; t++) {
+        const char *lacks = types >> t & 1 && target && target->lacks ? target->lacks(t) : NULL;
+        if (lacks && t == TRI_F16)
+            return base_fail(TRI_USAGE, "f16 (--amp-type, tri_precision): %s; bf16 is the other "
+                             "half type", lacks);
+        if (lacks) *note = lacks;
+        if (types >> t & 1) *half = t;
+    }
+    if (*note)
+        *half = TRI_F32;
+    else
+        status = lower_all(&l);
+    drop_settings(g);
+    free(l.fact);
+    free(l.was);
+    for (size_t i = 0; i < COUNT(l.copy); i++) free(l.copy[i]);
+    return status;
+}
