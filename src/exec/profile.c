@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/data.h"
+
 /* ---- arithmetic and bytes ---- */
 
 static bool is_narrow(const tri_node *n) {
@@ -61,9 +63,20 @@ struct work profile_step(struct machine *m) {
 
 /* ---- time ---- */
 
+/* Also those that sum up what lanes yield; null behind the last. */
+static struct program *program_at(struct machine *m, int i) {
+    for (int k = 0; k < 2; i -= m->tree[k++].threads)
+        if (i < m->tree[k].threads) return &m->tree[k].merge[i];
+    return machine_program(m, i);
+}
+
+static bool sums_lanes(const struct machine *m, const struct program *p) {
+    return p->g && (p->g == m->tree[0].g || p->g == m->tree[1].g);
+}
+
 tri_status profile_begin(struct machine *m) {
-    for (int i = 0; machine_program(m, i); i++) {
-        struct program *p = machine_program(m, i);
+    for (int i = 0; program_at(m, i); i++) {
+        struct program *p = program_at(m, i);
         if (!p->g) continue;
         free(p->times);
         p->times = calloc(p->n_items * (size_t)p->threads + 1, sizeof *p->times);
@@ -79,8 +92,9 @@ static void add_spec(struct text *t, const tri_tensor *x) {
 }
 
 /* Null when memory is out. */
-static const char *name_of(struct profile *to, const struct unit *u, bool by_unit) {
+static const char *name_of(struct profile *to, const struct unit *u, bool by_unit, bool sums) {
     struct text t = {0};
+    if (sums) text_add(&t, "sums of lanes: ");
     for (int k = 0; k < u->n; k++)
         text_add(&t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
     if (by_unit) {
@@ -102,9 +116,9 @@ static struct profile_row *row_of(struct profile *to, const char *what) {
     return &to->row[to->n++];
 }
 
-static bool gather(struct profile *to, const struct program *p, bool by_unit) {
+static bool gather(struct profile *to, const struct program *p, bool by_unit, bool sums) {
     for (size_t i = 0; i < p->n_items; i++) {
-        struct profile_row *row = row_of(to, name_of(to, p->item[i].unit, by_unit));
+        struct profile_row *row = row_of(to, name_of(to, p->item[i].unit, by_unit, sums));
         if (!row) return false;
         int64_t calls = 0;
         for (int t = 0; t < p->threads; t++) {
@@ -127,13 +141,27 @@ static int longest_first(const void *a, const void *b) {
 
 tri_status profile_make(struct machine *m, bool by_unit, struct profile *out) {
     *out = (struct profile){0};
-    for (int i = 0; machine_program(m, i); i++)
-        if (machine_program(m, i)->times && !gather(out, machine_program(m, i), by_unit)) {
+    for (int i = 0; program_at(m, i); i++)
+        if (program_at(m, i)->times &&
+            !gather(out, program_at(m, i), by_unit, sums_lanes(m, program_at(m, i)))) {
             profile_free(out);
             return base_no_memory("the times of kernels");
         }
     qsort(out->row, out->n, sizeof *out->row, longest_first);
     return TRI_OK;
+}
+
+#define DATA_SECONDS 0.1
+
+tri_status profile_data(tri_run *run, double *seconds) {
+    int64_t n = 0;
+    double begin = base_seconds(), now = begin;
+    tri_status status = TRI_OK;
+    if (run->data && !run->data->sequential)
+        for (; now < begin + DATA_SECONDS && !status; n++, now = base_seconds())
+            status = run_fetch(run);
+    *seconds = n ? (now - begin) / (double)n : 0;
+    return status;
 }
 
 void profile_free(struct profile *p) {

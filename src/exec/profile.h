@@ -34,6 +34,9 @@ struct profile {
 tri_status profile_begin(struct machine *m);
 /* What was measured since. */
 tri_status profile_make(struct machine *m, bool by_unit, struct profile *out);
+/* Seconds that the data of a step takes, measured now; 0 if there is none, or none that could be read
+ * again. */
+tri_status profile_data(tri_run *run, double *seconds);
 void profile_free(struct profile *p);
 
 #endif

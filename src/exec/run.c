@@ -179,7 +179,7 @@ tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, pl
 
 /* ---- stepping ---- */
 
-static tri_status fetch(tri_run *run) {
+tri_status run_fetch(tri_run *run) {
     tri_status status = TRI_OK;
     for (int64_t row = 0; run->data && row < run->machine.batch && !status; row++) {
         int64_t index;
@@ -223,7 +223,7 @@ bool tri_step(tri_run *run) {
         schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
     set_scalar(run, "lr", run->rate);
     set_scalar(run, "step", (double)(run->done + 1));
-    tri_status status = fetch(run);
+    tri_status status = run_fetch(run);
     if (!status) status = run_machine(run);
     if (run_fail(run, status)) return false;
     run->done++;

@@ -113,6 +113,9 @@ struct tri_run {
 tri_run *run_plan(tri_graph *g, const tri_options *o);
 void run_free(tri_run *run);
 
+/* Reads the data of the next step. */
+tri_status run_fetch(tri_run *run);
+
 /* Remembers the first failure, from tri_message(); returns the run's status. */
 tri_status run_fail(tri_run *run, tri_status status);
 

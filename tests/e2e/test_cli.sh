@@ -227,8 +227,25 @@ mistake 'a shared object that is missing' 1 'err:nowhere.so' train nowhere.so
 
 # --- bench and doctor ---
 
-expect 'bench' 0 'out:^bench model=linear batch=8 lanes=[0-9]* device=[a-z]* steps=20 steps_per_s=[0-9.e+]* samples_per_s=[0-9.e+]* median_ms=[0-9.e-]* p10_ms=[0-9.e-]* p90_ms=[0-9.e-]* peak_rss_mib=[0-9.]*$' \
-    bench linear --batch 8 --steps 20
+number='[0-9][0-9.e+-]*'
+fields= # of the line that programs read, in their order
+for f in steps_per_s samples_per_s median_ms p10_ms p90_ms first_step_ms second_step_ms start_ms \
+    peak_rss_mib plan_mib gflops matmul_gflops matmul_share gbytes_per_s; do
+    fields="$fields $f=$number"
+done
+expect 'bench' 0 "out:^bench model=linear batch=8 lanes=[0-9]* threads=2 device=[a-z]* steps=20$fields\$" \
+    bench linear --batch 8 --steps 20 --threads 2
+expect 'bench --largest' 0 'out:^largest model=mlp batch=>*=*[0-9]* needs_mib=[0-9]* limit_mib=200$' \
+    bench mlp --largest --memory-limit 200M
+mistake 'bench --largest of what never fits' 2 'err:--memory-limit is 1 MiB' \
+    bench mlp --largest --memory-limit 1M
+batch=$("$program" bench mlp --largest --memory-limit 200M --lanes 4 | sed 's/.* batch=\([0-9]*\) .*/\1/')
+expect 'the largest batch fits' 0 'out:^ *[0-9.]* MiB  in all' memory mlp --batch "$batch" --lanes 4
+needs=$(sed -n 's/^ *\([0-9]*\)[0-9.]* MiB  in all/\1/p' out)
+[ "$needs" -le 136 ]
+verdict 'and needs no more than the limit but for the program' $? "$needs MiB"
+mistake 'one more does not' 2 'err:the run needs' \
+    train mlp --batch "$((batch + 1))" --lanes 4 --memory-limit 200M
 expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small --steps 2 --batch 8 --lanes 2 --ops
 expect 'bench --nodes' 0 'out:  matmul fc1.matmul: f32\[4,36\] f32\[8,36\] -> f32\[4,8\]$' \
     bench $small --steps 2 --batch 4 --lanes 1 --nodes
