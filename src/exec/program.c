@@ -115,11 +115,7 @@ static tri_status plan(struct program *p, bool outside_outputs) {
     bool *outside = calloc((size_t)p->g->n_tensors + 1, sizeof *outside);
     struct memory_item *item = calloc(p->n_items + 1, sizeof *item);
     bool ok = outside && item;
-    for (size_t i = 0; ok && i < p->g->n_nodes; i++)
-        if (!p->g->node[i]->n_in && !p->g->node[i]->entry->op->kernel)
-            outside[p->g->node[i]->out->id] = true;
-    for (size_t i = 0; ok && outside_outputs && i < p->g->n_outputs; i++)
-        if (p->g->output[i].name[0] == '=') outside[p->g->output[i].tensor->id] = true;
+    if (ok) memory_mark_outside(p->g, outside_outputs, outside);
     for (size_t i = 0; ok && i < p->n_items; i++) {
         const struct kernel *k = &p->item[i].by_thread->kernel;
         item[i] = (struct memory_item){.unit = p->item[i].unit, .scratch = program_scratch(p, i),

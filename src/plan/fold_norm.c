@@ -15,8 +15,8 @@ static bool foldable(const tri_node *n, const int *uses) {
     return !others && n->out->spec.type == TRI_F32;
 }
 
-/* gamma (w x + b - mean) / sqrt(var + eps) + beta: of weight [o, i, kh, kw] each w[o] is scaled, and
- * the bias becomes beta + scale (b - mean). */
+/* gamma (w x + b - mean) / sqrt(var + eps) + beta: of weight [o, i, kh, kw] each w[o] is scaled,
+ * and the bias becomes beta + scale (b - mean). */
 static tri_tensor *folded(const tri_node *n) {
     const tri_node *conv = n->in[0]->node;
     tri_tensor *weight = conv->in[1], *shift = tri_neg(n->in[3]);

@@ -5,8 +5,8 @@
 
 #include "graph/graph.h"
 
-/* conv2d, then batch_norm with training=0, is a conv2d with another weight and bias, which follow from
- * parameters and states alone. Not bit for bit: a weight is rounded where an output was. */
+/* conv2d, then batch_norm with training=0, is a conv2d with another weight and bias, which follow
+ * from parameters and states alone. Not bit for bit: a weight is rounded where an output was. */
 tri_status fold_norm(tri_graph *g);
 
 #endif

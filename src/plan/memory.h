@@ -38,6 +38,9 @@ bool memory_plan(const tri_graph *g, const struct memory_item *item, size_t n, c
                  struct memory_plan *out);
 void memory_plan_free(struct memory_plan *p);
 
+/* Marks the tensors that are bound from outside: sources, and with `outputs` those named "=N". */
+void memory_mark_outside(const tri_graph *g, bool outputs, bool *outside);
+
 size_t memory_bytes(const tri_tensor *t); /* with its alignment */
 
 #endif

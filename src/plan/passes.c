@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "plan/fold_norm.h"
+#include "plan/order.h"
 #include "plan/precision.h"
 #include "plan/rebatch.h"
 #include "plan/recompute.h"
@@ -142,6 +143,15 @@ static tri_status pass_phases(struct compilation *c) {
     return status;
 }
 
+/* Of each phase by itself. */
+static tri_status pass_order(struct compilation *c) {
+    tri_graph *all[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0], c->lane[1]};
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < COUNT(all) && !status; i++)
+        if (all[i]) status = order_for_memory(all[i]);
+    return status;
+}
+
 /* may: it can be left out; training stays the same, bit for bit. */
 static const struct {
     const char *name;
@@ -163,6 +173,7 @@ static const struct {
     {"lanes", false, pass_lanes,
      "where each tensor lies: whole, split over the samples, or a partial sum"},
     {"phases", false, pass_phases, "the graphs that run: count, pre, lane, step"},
+    {"order", true, pass_order, "what frees memory runs early, where less is needed for it"},
 };
 
 int passes_count(void) { return (int)COUNT(passes); }

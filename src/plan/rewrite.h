@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Changing a graph in place. A pass walks the nodes that there were, in order; each stays, gives way
- * to other tensors, or has new nodes put before it:
+ * Changing a graph in place. A pass walks the nodes that there were, in order; each stays, gives
+ * way to other tensors, or has new nodes put before it:
  *
  *     for (size_t i = 0; rewrite_next(&r, i); i++) {
  *         if (...) rewrite_replace(&r, n->out, by);
@@ -27,8 +27,8 @@ struct rewrite {
 
 void rewrite_begin(struct rewrite *r, tri_graph *g);
 
-/* Node i, whose inputs have become what now stands for them. Null behind the last, or when something
- * failed. */
+/* Node i, whose inputs have become what now stands for them. Null behind the last, or when
+ * something failed. */
 tri_node *rewrite_next(struct rewrite *r, size_t i);
 
 /* The node stays, behind new ones that were made since the last that did. */

@@ -168,7 +168,9 @@ tri_status simplify_fold(tri_graph *g) {
 
 /* ---- cse ---- */
 
-static uint64_t mix(uint64_t h, const void *data, size_t bytes) { return base_hash(data, bytes, h); }
+static uint64_t mix(uint64_t h, const void *data, size_t bytes) {
+    return base_hash(data, bytes, h);
+}
 
 static uint64_t mix_attr(uint64_t h, enum attr_kind kind, const tri_attr *a) {
     switch (kind) {

@@ -121,25 +121,50 @@ static void switches_keep_the_bits_of_the_reference(void **state) {
     }
 }
 
-/* ---- what recomputation saves ---- */
+/* ---- memory ---- */
 
 /* Bytes of a step's values at once. */
-static size_t arena_of(const char *recompute) {
-    tri_options o = {.steps = 1, .lanes = 1, .recompute = recompute};
-    tri_run *run = tri_open(tri_model_open("resnet18:form=small,width=8", 16), &o);
+static size_t arena_of(const char *model, tri_options o) {
+    o.steps = 1;
+    o.batch = 16;
+    if (!o.lanes) o.lanes = 1;
+    tri_run *run = tri_open(tri_model_open(model, o.batch), &o);
     if (!run) fail_msg("%s", tri_message());
-    size_t bytes = run->machine.step.memory.total;
+    size_t bytes = run->machine.worker[0].arena_bytes;
     assert_int_equal(tri_close(run), TRI_OK);
     return bytes;
 }
 
 static void recomputation_saves_memory(void **state) {
     (void)state;
-    size_t all = arena_of(NULL), blocks = arena_of("layer?.?");
-    size_t some = arena_of("*relu*,*batch_norm");
+    const char *model = "resnet18:form=small,width=8";
+    size_t all = arena_of(model, (tri_options){0});
+    size_t blocks = arena_of(model, (tri_options){.recompute = "layer?.?"});
+    size_t some = arena_of(model, (tri_options){.recompute = "*relu*,*batch_norm"});
     assert_true(blocks < all * 3 / 4);
     assert_true(some < all);
     print_message("%zu bytes; blocks again: %zu, norm and relu again: %zu\n", all, blocks, some);
+}
+
+static void order_saves_memory(void **state) {
+    (void)state;
+    const char *const models[] = {"linear", "mlp:hidden=64,size=8", "lenet5", "cnn",
+                                  "resnet18:form=small,width=8", "resnet50:form=small,width=8"};
+    const char *const optimizers[] = {"sgd", "adamw"};
+    size_t saved = 0;
+    for (size_t i = 0; i < COUNT(models) * COUNT(optimizers) * 2; i++) {
+        const char *model = models[i / 4];
+        tri_options o = {.lanes = (int64_t)(i % 2 + 1)};
+        o.optimizer.name = optimizers[i / 2 % 2];
+        size_t after = arena_of(model, o);
+        o.passes = "-order";
+        size_t before = arena_of(model, o);
+        if (after > before)
+            fail_msg("%s, %s: %zu bytes in order, %zu without", model, o.optimizer.name, after,
+                     before);
+        saved += before - after;
+    }
+    assert_true(saved > 0);
 }
 
 /* A scope is meant as it is called, whatever a pattern would make of that. */
@@ -229,6 +254,7 @@ int main(void) {
         cmocka_unit_test(switches_keep_the_bits),
         cmocka_unit_test(switches_keep_the_bits_of_the_reference),
         cmocka_unit_test(recomputation_saves_memory),
+        cmocka_unit_test(order_saves_memory),
         cmocka_unit_test(a_scope_can_be_computed_again),
         cmocka_unit_test(folded_norms_are_close),
         cmocka_unit_test(all_norms_of_resnets_are_folded),
