@@ -215,7 +215,7 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
     k->call.step = step->step;
     k->call.first = item->each * step->sample;
     k->call.fault = fault;
-    char *scratch = (char *)p->arena + p->memory.scratch[i];
+    char *scratch = p->arena ? (char *)p->arena + p->memory.scratch[i] : NULL;
     k->call.shared = item->shared ? scratch : NULL;
     k->call.scratch =
         item->scratch ? scratch + item->shared + (size_t)thread * item->scratch : NULL;
