@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Kernels that compute in f32, for nodes with tensors of bf16 or f16: their inputs are widened
- * before and their outputs rounded after, in buffers that belong to the kernel. */
+ * before and their outputs rounded after, in the call's scratch. */
 #include "dev/cpu/tile.h"
 
 struct wide {
     struct kernel inner;
     const void **in;
     void **out;
-    float **wide_in, **wide_out; /* null where the tensor is taken as it is */
     int n_in, n_out;
+    size_t bytes; /* of the scratch, before the inner kernel's own */
 };
 
 /* Contents that are never used need no widening. */
@@ -24,56 +24,61 @@ bool wide_needed(const tri_node *n) {
     return false;
 }
 
+static size_t wide_bytes(int64_t count) { return ((size_t)count * sizeof(float) + 63) / 64 * 64; }
+
+/* All rounds and parts, one after the other. */
+static void run_inner(const struct wide *w, const tri_call *c, char *scratch) {
+    const struct kernel *k = &w->inner;
+    tri_call inner = *c;
+    inner.in = w->in;
+    inner.out = w->out;
+    inner.state = k->state;
+    inner.shared = scratch;
+    inner.scratch = scratch + (k->shared + 63) / 64 * 64;
+    int64_t parts = (k->parts ? k->parts : 1) + k->then;
+    for (inner.part = 0; inner.part < parts && !c->fault->failed; inner.part++) k->run(&inner);
+}
+
 static void run(const tri_call *c) {
     const struct wide *w = c->state;
     const tri_node *n = c->node;
-    tri_call inner = *c;
+    char *at = c->scratch;
     for (int i = 0; i < w->n_in; i++) {
-        w->in[i] = w->wide_in[i] ? w->wide_in[i] : c->in[i];
-        if (w->wide_in[i])
-            tile_storage(cpu_in(n, i)->type)
-                .widen(w->wide_in[i], c->in[i], (size_t)cpu_in_count(n, i));
+        w->in[i] = c->in[i];
+        if (!wide_input(n, i)) continue;
+        size_t count = (size_t)cpu_in_count(n, i);
+        tile_storage(cpu_in(n, i)->type).widen((float *)at, c->in[i], count);
+        w->in[i] = at;
+        at += wide_bytes(cpu_in_count(n, i));
     }
+    for (int i = 0; i < w->n_out; i++) {
+        bool half = cpu_is_half(cpu_out(n, i)->type);
+        w->out[i] = half ? at : c->out[i];
+        if (half) at += wide_bytes(cpu_out_count(n, i));
+    }
+    run_inner(w, c, at);
     for (int i = 0; i < w->n_out; i++)
-        w->out[i] = w->wide_out[i] ? (void *)w->wide_out[i] : c->out[i];
-    inner.in = w->in;
-    inner.out = w->out;
-    inner.state = w->inner.state;
-    w->inner.run(&inner);
-    for (int i = 0; i < w->n_out; i++)
-        if (w->wide_out[i])
+        if (cpu_is_half(cpu_out(n, i)->type))
             tile_storage(cpu_out(n, i)->type)
-                .narrow(c->out[i], w->wide_out[i], (size_t)cpu_out_count(n, i));
+                .narrow(c->out[i], w->out[i], (size_t)cpu_out_count(n, i));
 }
 
 static void release(void *state) {
     struct wide *w = state;
-    for (int i = 0; w->wide_in && i < w->n_in; i++) free(w->wide_in[i]);
-    for (int i = 0; w->wide_out && i < w->n_out; i++) free(w->wide_out[i]);
     if (w->inner.release) w->inner.release(w->inner.state);
     free(w->in);
     free(w->out);
-    free(w->wide_in);
-    free(w->wide_out);
     free(w);
 }
 
 static bool allocate(const tri_node *n, struct wide *w) {
-    size_t in = (size_t)w->n_in, out = (size_t)w->n_out;
-    w->in = calloc(in, sizeof *w->in);
-    w->out = calloc(out, sizeof *w->out);
-    w->wide_in = calloc(in, sizeof *w->wide_in);
-    w->wide_out = calloc(out, sizeof *w->wide_out);
-    if (!w->in || !w->out || !w->wide_in || !w->wide_out) return false;
+    w->in = calloc((size_t)w->n_in + 1, sizeof *w->in);
+    w->out = calloc((size_t)w->n_out, sizeof *w->out);
     for (int i = 0; i < w->n_in; i++)
-        if (wide_input(n, i) &&
-            !(w->wide_in[i] = dev_host_allocate((size_t)cpu_in_count(n, i) * sizeof(float))))
-            return false;
+        if (wide_input(n, i)) w->bytes += wide_bytes(cpu_in_count(n, i));
     for (int i = 0; i < w->n_out; i++)
-        if (cpu_is_half(cpu_out(n, i)->type) &&
-            !(w->wide_out[i] = dev_host_allocate((size_t)cpu_out_count(n, i) * sizeof(float))))
-            return false;
-    return true;
+        if (cpu_is_half(cpu_out(n, i)->type)) w->bytes += wide_bytes(cpu_out_count(n, i));
+    return w->in && w->out;
 }
 
 tri_status wide_prepare(const tri_node *n, const struct dev_row *r, struct kernel *out) {
@@ -83,9 +88,12 @@ tri_status wide_prepare(const tri_node *n, const struct dev_row *r, struct kerne
     w->n_out = n->n_out;
     tri_status status = allocate(n, w) ? TRI_OK : base_no_memory(n->name);
     if (!status) status = cpu_prepare_row(n, r, &w->inner);
-    if (status)
+    if (status) {
         release(w);
-    else
-        *out = (struct kernel){.run = run, .state = w, .release = release};
-    return status;
+        return status;
+    }
+    *out = (struct kernel){.run = run, .state = w, .release = release,
+                           .scratch = w->bytes + (w->inner.shared + 63) / 64 * 64 +
+                                      w->inner.scratch};
+    return TRI_OK;
 }
