@@ -28,7 +28,7 @@ static void join(struct tree *t, int left, int right, int sum) {
 }
 
 /* Lanes are pushed on a stack; as long as the two topmost have equal sizes, they become one. */
-static bool make_nodes(struct tree *t, int lanes) {
+bool tree_nodes(struct tree *t, int lanes) {
     struct {
         int node, lanes;
     } stack[64];
@@ -50,23 +50,23 @@ static bool make_nodes(struct tree *t, int lanes) {
     return true;
 }
 
-/* Between an unfinished lane and its neighbours a sum may wait on each level; each thread has a lane
- * of its own, and makes a sum of two. */
-static int slots_needed(int lanes, int threads) {
-    int levels = 1;
-    for (int v = lanes; v > 1; v = (v + 1) / 2) levels++;
-    int waiting = threads * (levels + 2) + 1, all = lanes + threads;
-    return waiting < all ? waiting : all;
+/* No order of lanes and sums needs more: test_threads tries them all for small numbers. For each
+ * thread a sum may wait on each level beside the lane that it computes; and one more is being made. */
+int tree_slots(int64_t lanes, int threads) {
+    int levels = 0;
+    for (int64_t v = lanes; v > 1; v = (v + 1) / 2) levels++;
+    int64_t waiting = (int64_t)threads * levels + 2, all = lanes + threads;
+    return (int)(waiting < all ? waiting : all);
 }
 
 tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int threads,
                      struct tree *t) {
-    *t = (struct tree){.g = merge, .n_slots = slots_needed((int)lanes, threads)};
+    *t = (struct tree){.g = merge, .n_slots = tree_slots(lanes, threads)};
     pthread_mutex_init(&t->mutex, NULL);
     t->used = calloc((size_t)t->n_slots, sizeof *t->used);
     t->merge = calloc((size_t)threads, sizeof *t->merge);
     tri_status status = TRI_OK;
-    if (!t->used || !t->merge || !make_nodes(t, (int)lanes)) status = base_no_memory("the tree");
+    if (!t->used || !t->merge || !tree_nodes(t, (int)lanes)) status = base_no_memory("the tree");
     for (; !status && t->threads < threads; t->threads++)
         status = program_make(merge, dev, true, 1, &t->merge[t->threads]);
     if (!status && !place_roots(t)) status = base_no_memory("the tree");

@@ -37,6 +37,10 @@ struct tree {
 /* threads: how many put lanes at the same time. */
 tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int threads,
                      struct tree *out);
+/* Makes t->node, of the shape that so many lanes have; false: out of memory. */
+bool tree_nodes(struct tree *t, int lanes);
+/* How many slots are enough, whatever the order in which lanes end. */
+int tree_slots(int64_t lanes, int threads);
 size_t tree_bytes(const struct tree *t); /* of all slots */
 tri_status tree_allocate(struct tree *t);
 void tree_free(struct tree *t);

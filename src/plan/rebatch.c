@@ -205,7 +205,7 @@ int64_t lanes_default(const tri_graph *g) {
     if (!layout) return 0;
     for (; v > 1; v /= 2) {
         int64_t each = g->batch / v;
-        bool enough = tokens > 1 ? each * tokens >= 128 && each >= 1 : each >= 16;
+        bool enough = tokens > 1 ? each * tokens >= 256 && each >= 1 : each >= 16;
         if (!enough || !rows_suffice(g, layout, v)) continue;
         status = try_cut(g, v);
         if (status != TRI_USAGE) break;
