@@ -35,7 +35,7 @@ static void evaluation_gradient(const tri_node *n, tri_tensor **dx) {
 }
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
-    if (!norm_only_y(n, dy)) return;
+    if (!op_only_first(n, dy)) return;
     norm_take(APPLY("batch_norm_dx",
                     INPUTS(dy[0], n->in[0], n->in[1], &n->out[1], &n->out[2]),
                     AF("eps", tri_attr_float(n, "eps")),

@@ -28,12 +28,14 @@ double cross_entropy_flops(const tri_node *n) {
 
 static int infer(const tri_node *n, tri_spec *out) {
     if (!cross_entropy_check(n, 0)) return 0;
-    out[0] = (tri_spec){TRI_F32, *in_shape(n, 1)};
-    return 1;
+    out[0] = out[1] = out[2] = (tri_spec){TRI_F32, *in_shape(n, 1)};
+    return 3;
 }
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
-    dx[0] = APPLY_LIKE(n, "cross_entropy_dx", INPUTS(dy[0], n->in[0], n->in[1]));
+    if (!op_only_first(n, dy)) return;
+    dx[0] = APPLY_LIKE(n, "cross_entropy_dx",
+                       INPUTS(dy[0], n->in[0], n->in[1], &n->out[1], &n->out[2]));
 }
 
 const tri_op op_cross_entropy = {
@@ -42,7 +44,7 @@ const tri_op op_cross_entropy = {
     .attributes = CROSS_ENTROPY,
     .infer = infer,
     .gradient = gradient,
-    .factors = "...K,...->...",
+    .factors = "...K,...->...,...,...",
     .flops = cross_entropy_flops,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[4,5]@-3:3, i64[4]@0:5", "f32[2,3,7]@-3:3, i32[2,3]@0:7",

@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  * cross_entropy_dx: dy [...] times (softmax(logits) - target), as cross_entropy defines the target;
- * 0 in ignored places. */
+ * 0 in ignored places. softmax(logits) is exp(logits - largest) / sum, with what cross_entropy has
+ * found of each place, inputs 3 and 4. */
 #include "ops/cross_entropy.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
-    if (!cross_entropy_check(n, 1) || !op_need_type(n, 0, TRI_F32) || !op_need_same_shape(n, 0, 2))
-        return 0;
+    if (!cross_entropy_check(n, 1)) return 0;
+    for (int i = 0; i < 5; i += i ? 1 : 3)
+        if (!op_need_type(n, i, TRI_F32) || !op_need_same_shape(n, i, 2)) return 0;
     out[0] = *in_spec(n, 1);
     return 1;
 }
 
 const tri_op op_cross_entropy_dx = {
     .name = "cross_entropy_dx",
-    .inputs = 3,
+    .inputs = 5,
     .attributes = CROSS_ENTROPY,
     .infer = infer,
     .gradient = tri_grad_refused,
-    .factors = "...,...K,...->...K",
+    .factors = "...,...K,...,...,...->...K",
     .flops = cross_entropy_flops,
-    .examples = EXAMPLES("f32[4], f32[4,5]@-3:3, i64[4]@0:5",
-                         "f32[2,3], f32[2,3,7]@-3:3, i32[2,3]@0:7",
-                         "f32[4], f32[4,5]@-3:3, i64[4]@0:5 {smoothing=0.1}",
-                         "f32[8], f32[8,3]@-3:3, i64[8]@0:3 {ignore=1, ignore_index=1}",
-                         "f32[8], f32[8,3]@-3:3, i32[8]@0:3 {smoothing=0.3, ignore=1, "
-                         "ignore_index=2}",
-                         "f32[], f32[3], i64[]@0:3", "f32[3], f32[3,37]@-90:90, i64[3]@0:37",
-                         "f32[4], bf16[4,5], i64[4]@0:5"),
+    .examples = EXAMPLES("f32[4], f32[4,5]@-3:3, i64[4]@0:5, f32[4], f32[4]@1:9",
+                         "f32[2,3], f32[2,3,7]@-3:3, i32[2,3]@0:7, f32[2,3], f32[2,3]@1:9",
+                         "f32[4], f32[4,5]@-3:3, i64[4]@0:5, f32[4], f32[4]@1:9 {smoothing=0.1}",
+                         "f32[8], f32[8,3]@-3:3, i64[8]@0:3, f32[8], f32[8]@1:9 {ignore=1, "
+                         "ignore_index=1}",
+                         "f32[8], f32[8,3]@-3:3, i32[8]@0:3, f32[8], f32[8]@1:9 {smoothing=0.3, "
+                         "ignore=1, ignore_index=2}",
+                         "f32[], f32[3], i64[]@0:3, f32[], f32[]@1:9",
+                         "f32[3], f32[3,37]@-90:90, i64[3]@0:37, f32[3]@80:90, f32[3]@1:9",
+                         "f32[4], bf16[4,5], i64[4]@0:5, f32[4], f32[4]@1:9"),
 };

@@ -14,7 +14,7 @@ static int infer(const tri_node *n, tri_spec *out) {
 }
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
-    if (!norm_only_y(n, dy)) return;
+    if (!op_only_first(n, dy)) return;
     norm_take(APPLY("group_norm_dx",
                     INPUTS(dy[0], n->in[0], n->in[1], &n->out[1], &n->out[2]),
                     AI("groups", tri_attr_int(n, "groups"))), dx);

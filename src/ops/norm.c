@@ -55,14 +55,6 @@ bool norm_need_groups(const tri_node *n, int i, tri_shape *stats) {
                         (long long)channels);
 }
 
-bool norm_only_y(const tri_node *n, tri_tensor *const *dy) {
-    for (int i = 1; i < n->n_out; i++)
-        if (dy[i])
-            return tri_op_error(n, "nothing can be differentiated through its statistics (output "
-                                   "%d); tri_mean and tri_mul compute them with derivatives", i);
-    return dy[0] != NULL;
-}
-
 void norm_take(tri_tensor *dx_node, tri_tensor **dx) {
     for (int i = 0; i < 3; i++) dx[i] = tri_node_out(dx_node->node, i);
 }

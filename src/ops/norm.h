@@ -22,8 +22,6 @@ tri_shape norm_head(const tri_node *n, int i);
 /* Checks the attribute "groups" of group norm against input i; gives [n, groups]. */
 bool norm_need_groups(const tri_node *n, int i, tri_shape *stats);
 
-/* No derivative flows through the statistics: false after telling so, if one arrives. */
-bool norm_only_y(const tri_node *n, tri_tensor *const *dy);
 /* The derivatives by x, gamma and beta are the three outputs of a node. */
 void norm_take(tri_tensor *dx_node, tri_tensor **dx);
 

@@ -112,6 +112,14 @@ tri_tensor *op_sum_to(tri_tensor *dy, const tri_tensor *like) {
     return from->rank == to->rank ? sum : tri_reshape(sum, *to);
 }
 
+bool op_only_first(const tri_node *n, tri_tensor *const *dy) {
+    for (int i = 1; i < n->n_out; i++)
+        if (dy[i])
+            return tri_op_error(n, "nothing can be differentiated through output %d, which is for "
+                                   "its own derivative; compute it by operators of its own", i);
+    return dy[0] != NULL;
+}
+
 tri_tensor *op_zeros_like(tri_tensor *x) { return APPLY("fill_like", INPUTS(x)); }
 
 tri_tensor *op_constant_like(double value, const tri_tensor *t) {

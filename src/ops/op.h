@@ -54,6 +54,9 @@ bool op_broadcast_shape(const tri_shape *a, const tri_shape *b, tri_shape *out);
 tri_tensor *op_sum_to(tri_tensor *dy, const tri_tensor *like);
 tri_tensor *op_zeros_like(tri_tensor *x);
 tri_tensor *op_constant_like(double value, const tri_tensor *t); /* scalar of t's type */
+/* Outputs but the first are for the derivative's use; false if none arrives for the first, or after
+ * telling that one does for another. */
+bool op_only_first(const tri_node *n, tri_tensor *const *dy);
 
 /* For the builders: a scalar constant follows the type of its partner. */
 void op_match_constants(tri_tensor **a, tri_tensor **b);

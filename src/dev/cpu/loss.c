@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Cross-entropy of logits [places, classes] with labels [places], and its derivative. The target is
- * 1 - s for the label, and s / classes for every class. */
-#include "base/vmath.h"
-#include "dev/cpu/isa.h"
-#include "dev/cpu/lanes.h"
+ * 1 - s for the label, and s / classes for every class. A row of logits is fetched from memory once:
+ * it stays in the second-level cache, and the derivative needs it but once more. */
 #include "dev/cpu/softmax.h"
 
 /* The logits are input `logits` of the node, the labels the next one. */
 struct view {
     int64_t places, classes;
-    const float *x;
+    tri_type type;
     int logits;
-    float *e; /* room for one row */
+    double smoothing;
 };
 
-static struct view view_of(const tri_call *c, int logits) {
-    const tri_shape *x = &cpu_in(c->node, logits)->shape;
-    int64_t classes = x->dim[x->rank - 1];
-    return (struct view){tri_shape_count(x) / classes, classes, c->in[logits], logits, c->state};
+static struct view view_of(const tri_node *n) {
+    int logits = node_is(n, "cross_entropy_dx");
+    const tri_spec *x = cpu_in(n, logits);
+    int64_t classes = x->shape.dim[x->shape.rank - 1];
+    return (struct view){tri_shape_count(&x->shape) / classes, classes, x->type, logits,
+                         tri_attr_float(n, "smoothing")};
 }
+
+static int64_t parts_of(const struct view *v) { return cpu_parts(v->places, v->classes); }
 
 /* -1 for a place to ignore, and after failing the step. */
 static int64_t label_of(const tri_call *c, const struct view *v, int64_t place) {
@@ -31,55 +33,78 @@ static int64_t label_of(const tri_call *c, const struct view *v, int64_t place) 
     return -1;
 }
 
-static double sum_of(const float *x, int64_t n) { return lanes_sum(x, (size_t)n); }
-
 /* With z = x - max: log(sum(exp z)) - (1 - s) z[label] - s mean(z). */
-static void cross_entropy(const tri_call *c) {
-    struct view v = view_of(c, 0);
-    double smoothing = tri_attr_float(c->node, "smoothing"), sum;
-    float *loss = c->out[0];
-    for (int64_t p = 0; p < v.places; p++) {
-        const float *x = v.x + p * v.classes;
-        int64_t label = label_of(c, &v, p);
-        loss[p] = 0;
+INLINE void forward(tri_type t, const tri_call *c, const struct view *v) {
+    float *loss = c->out[0], *largest = c->out[1], *sums = c->out[2];
+    struct cpu_range r = cpu_part(c, parts_of(v), v->places);
+    double s = v->smoothing;
+    for (int64_t p = r.begin; p < r.end; p++) {
+        const void *x = rows_in(t, c->in[0], p * v->classes);
+        int64_t label = label_of(c, v, p);
+        loss[p] = largest[p] = 0;
+        sums[p] = 1;
         if (label < 0) continue;
-        double max = (double)softmax_row(x, v.e, v.classes, &sum);
-        double z = (double)vmath_log((float)sum) - (1 - smoothing) * ((double)x[label] - max);
-        if (smoothing > 0) z -= smoothing * (sum_of(x, v.classes) / (double)v.classes - max);
+        float max = rows_max(t, x, v->classes);
+        float sum = (float)softmax_sum(t, x, NULL, v->classes, max);
+        double z = (double)vmath_log(sum) -
+                   (1 - s) * ((double)rows_get(t, x, label) - (double)max);
+        if (s > 0) z -= s * (rows_sum(t, x, v->classes) / (double)v->classes - (double)max);
         loss[p] = (float)z;
+        largest[p] = max;
+        sums[p] = sum;
     }
 }
 
-static void subtract(float *x, int64_t n, float scale, float target) {
-    INDEPENDENT for (int64_t i = 0; i < n; i++) x[i] = x[i] * scale - target;
-}
-
-/* dy (softmax - target) */
-static void cross_entropy_dx(const tri_call *c) {
-    struct view v = view_of(c, 1);
-    double smoothing = tri_attr_float(c->node, "smoothing"), sum;
-    for (int64_t p = 0; p < v.places; p++) {
-        float *dx = (float *)c->out[0] + p * v.classes, dy = ((const float *)c->in[0])[p];
-        int64_t label = label_of(c, &v, p);
+/* dy (exp(x - max) / sum - target) */
+INLINE void backward(tri_type t, const tri_call *c, const struct view *v) {
+    struct cpu_range r = cpu_part(c, parts_of(v), v->places);
+    double each = v->smoothing / (double)v->classes, own = 1 - v->smoothing + each;
+    for (int64_t p = r.begin; p < r.end; p++) {
+        const void *x = rows_in(t, c->in[1], p * v->classes);
+        void *dx = rows_out(t, c->out[0], p * v->classes);
+        double dy = (double)((const float *)c->in[0])[p];
+        float max = ((const float *)c->in[3])[p], sum = ((const float *)c->in[4])[p];
+        int64_t label = label_of(c, v, p);
         if (label < 0) {
-            memset(dx, 0, (size_t)v.classes * sizeof *dx);
+            ROW(v->classes, STORE(t, dx, vec_set(0)));
             continue;
         }
-        softmax_row(v.x + p * v.classes, dx, v.classes, &sum);
-        float at_label = dx[label];
-        double each = smoothing / (double)v.classes, own = 1 - smoothing + each;
-        subtract(dx, v.classes, (float)((double)dy / sum), (float)((double)dy * each));
-        dx[label] = (float)((double)dy * ((double)at_label / sum - own));
+        float scale = (float)(dy / (double)sum), target = (float)(dy * each);
+        double at_label = (double)vmath_exp(rows_get(t, x, label) - max) / (double)sum;
+        ROW(v->classes,
+            STORE(t, dx, vec_exp_negative(LOAD(t, x, 0) - max) * scale - target));
+        rows_put(t, dx, label, (float)(dy * (at_label - own)));
     }
 }
 
-static tri_status prepare(const tri_node *n, void **state) {
-    const tri_shape *x = &cpu_in(n, 0)->shape;
-    return cpu_state(n, (size_t)x->dim[x->rank - 1] * sizeof(float), state);
+static void cross_entropy(const tri_call *c) {
+    struct view v = view_of(c->node);
+    BY_TYPE(v.type, forward, c, &v);
+}
+
+static void cross_entropy_dx(const tri_call *c) {
+    struct view v = view_of(c->node);
+    BY_TYPE(v.type, backward, c, &v);
+}
+
+static void plan(const tri_node *n, struct kernel *k) {
+    struct view v = view_of(n);
+    k->parts = parts_of(&v);
+}
+
+/* dx may lie where the logits do: an element is read before it is written. */
+static bool shares(const void *state, int out, int in) {
+    (void)state;
+    return out == 0 && in == 1;
+}
+
+static void plan_dx(const tri_node *n, struct kernel *k) {
+    plan(n, k);
+    k->shares = shares;
 }
 
 const struct dev_row FOR_ISA(cpu_loss)[] = {
-    {.op = "cross_entropy", .run = cross_entropy, .prepare = prepare, .release = free},
-    {.op = "cross_entropy_dx", .run = cross_entropy_dx},
+    {.op = "cross_entropy", .run = cross_entropy, .plan = plan},
+    {.op = "cross_entropy_dx", .run = cross_entropy_dx, .plan = plan_dx},
     {0},
 };

@@ -1,84 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0
  * softmax and log_softmax along one axis, of [outer, length, inner]. */
-#include "dev/cpu/isa.h"
 #include "dev/cpu/softmax.h"
-
-static void subtract(float *to, const float *from, int64_t n, float a, float b) {
-    INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = from[i] - a - b;
-}
 
 /* ---- the axis is the innermost: rows ---- */
 
-static void rows(const tri_call *c, const struct cpu_axis_view *v, bool log) {
-    for (int64_t o = 0; o < v->outer; o++) {
-        const float *x = (const float *)c->in[0] + o * v->length;
-        float *y = (float *)c->out[0] + o * v->length;
-        double sum;
-        float max = softmax_row(x, log ? c->state : y, v->length, &sum);
-        if (log)
-            subtract(y, x, v->length, max, vmath_log((float)sum));
-        else
-            softmax_scale(y, y, v->length, (float)(1 / sum));
-    }
+/* The exponentials wait for their sum: f32 in the result itself, others in scratch. */
+INLINE void softmax_row(tri_type t, const void *x, void *y, int64_t n, float *scratch) {
+    float *e = t == TRI_F32 ? y : scratch;
+    double sum = softmax_sum(t, x, e, n, rows_max(t, x, n));
+    float scale = (float)(1 / sum);
+    ROW(n, STORE(t, y, LOAD(TRI_F32, e, 0) * scale));
+}
+
+INLINE void log_softmax_row(tri_type t, const void *x, void *y, int64_t n) {
+    float max = rows_max(t, x, n);
+    float log = vmath_log((float)softmax_sum(t, x, NULL, n, max));
+    ROW(n, STORE(t, y, LOAD(t, x, 0) - max - log));
 }
 
 /* ---- else: neighbours beside each other ---- */
 
-#define CHUNK 256
+#define RUN 64 /* places added up one after the other */
 
-/* n columns of `length` places, `inner` apart; sums run down the columns in double. */
-static void columns(const float *x, float *y, int64_t length, int64_t inner, int64_t n,
-                           bool log) {
-    float max[CHUNK], scale[CHUNK];
-    double sum[CHUNK];
+/* LANES columns of n places, `step` elements apart. */
+INLINE void columns(tri_type t, const void *x, void *y, int64_t n, int64_t step, int64_t width,
+                    bool log) {
+    vec max[PARTS], part[PARTS] = {{0}}, sum[PARTS] = {{0}};
+    for (int k = 0; k < PARTS; k++) max[k] = vec_set(-__builtin_inff());
+    for (int64_t i = 0; i < n; i++)
+        ROW(width, max[k] = vec_max(LOAD(t, rows_in(t, x, i * step), 0), max[k]));
     for (int64_t i = 0; i < n; i++) {
-        max[i] = x[i];
-        sum[i] = 0;
-    }
-    for (int64_t k = 1; k < length; k++)
-        for (int64_t i = 0; i < n; i++) {
-            float v = x[k * inner + i];
-            max[i] = ((v > max[i]) | (v != v)) ? v : max[i];
+        ROW(width, part[k] += vec_exp_negative(LOAD(t, rows_in(t, x, i * step), 0) - max[k]));
+        if (i % RUN != RUN - 1 && i != n - 1) continue;
+        for (int k = 0; k < PARTS; k++) {
+            sum[k] += part[k];
+            part[k] = vec_set(0);
         }
-    for (int64_t k = 0; k < length; k++)
-        for (int64_t i = 0; i < n; i++) sum[i] += (double)vmath_exp(x[k * inner + i] - max[i]);
-    for (int64_t i = 0; i < n; i++) scale[i] = log ? vmath_log((float)sum[i]) : (float)(1 / sum[i]);
-    for (int64_t k = 0; k < length; k++) {
-        const float *from = x + k * inner;
-        float *to = y + k * inner;
-        if (log)
-            INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = from[i] - max[i] - scale[i];
-        else
-            INDEPENDENT for (int64_t i = 0; i < n; i++)
-                to[i] = vmath_exp(from[i] - max[i]) * scale[i];
     }
+    for (int k = 0; k < PARTS; k++) sum[k] = log ? vec_log(sum[k]) : 1.0f / sum[k];
+    for (int64_t i = 0; i < n; i++)
+        ROW(width, {
+            vec z = LOAD(t, rows_in(t, x, i * step), 0) - max[k];
+            STORE(t, rows_out(t, y, i * step), log ? z - sum[k] : vec_exp_negative(z) * sum[k]);
+        });
 }
 
-static void softmax_any(const tri_call *c, bool log) {
-    struct cpu_axis_view v = cpu_axis_view(&cpu_in(c->node, 0)->shape, cpu_axis(c->node));
-    if (v.inner == 1) {
-        rows(c, &v, log);
-        return;
-    }
-    for (int64_t o = 0; o < v.outer; o++)
-        for (int64_t i = 0; i < v.inner; i += CHUNK) {
-            int64_t at = o * v.length * v.inner + i;
-            columns((const float *)c->in[0] + at, (float *)c->out[0] + at, v.length, v.inner,
-                    v.inner - i < CHUNK ? v.inner - i : CHUNK, log);
-        }
+/* ---- kernels ---- */
+
+static struct cpu_axis_view view_of(const tri_node *n) {
+    return cpu_axis_view(&cpu_in(n, 0)->shape, cpu_axis(n));
 }
 
-static void softmax(const tri_call *c) { softmax_any(c, false); }
-static void log_softmax(const tri_call *c) { softmax_any(c, true); }
+/* How many independent pieces: rows, or LANES columns. */
+static int64_t pieces(const struct cpu_axis_view *v) {
+    return v->inner == 1 ? v->outer : v->outer * ((v->inner + LANES - 1) / LANES);
+}
 
-/* Room for the exponentials of one row, which are not the result. */
-static tri_status prepare_log(const tri_node *n, void **state) {
-    const tri_shape *x = &cpu_in(n, 0)->shape;
-    return cpu_state(n, (size_t)cpu_axis_view(x, cpu_axis(n)).length * sizeof(float), state);
+static int64_t parts_of(const struct cpu_axis_view *v) {
+    return cpu_parts(pieces(v), v->length * (v->inner == 1 ? 1 : LANES));
+}
+
+INLINE void piece(tri_type t, const tri_call *c, const struct cpu_axis_view *v, int64_t i,
+                  bool log) {
+    int64_t wide = (v->inner + LANES - 1) / LANES, column = i % wide * LANES;
+    int64_t left = v->inner - column, width = left < LANES ? left : LANES;
+    int64_t first = v->inner == 1 ? i * v->length : i / wide * v->length * v->inner + column;
+    const void *x = rows_in(t, c->in[0], first);
+    void *y = rows_out(t, c->out[0], first);
+    if (v->inner > 1)
+        columns(t, x, y, v->length, v->inner, width, log);
+    else if (log)
+        log_softmax_row(t, x, y, v->length);
+    else
+        softmax_row(t, x, y, v->length, c->scratch);
+}
+
+INLINE void pieces_of_type(tri_type t, const tri_call *c, bool log) {
+    struct cpu_axis_view v = view_of(c->node);
+    struct cpu_range r = cpu_part(c, parts_of(&v), pieces(&v));
+    for (int64_t i = r.begin; i < r.end; i++) piece(t, c, &v, i, log);
+}
+
+static void softmax(const tri_call *c) {
+    BY_TYPE(cpu_in(c->node, 0)->type, pieces_of_type, c, false);
+}
+static void log_softmax(const tri_call *c) {
+    BY_TYPE(cpu_in(c->node, 0)->type, pieces_of_type, c, true);
+}
+
+static bool shares(const void *state, int out, int in) {
+    (void)state, (void)out, (void)in;
+    return true;
+}
+
+static void plan(const tri_node *n, struct kernel *k) {
+    struct cpu_axis_view v = view_of(n);
+    k->parts = parts_of(&v);
+    k->shares = shares;
+    if (node_is(n, "softmax") && cpu_in(n, 0)->type != TRI_F32 && v.inner == 1)
+        k->scratch = (size_t)v.length * sizeof(float);
 }
 
 const struct dev_row FOR_ISA(cpu_softmax)[] = {
-    {.op = "softmax", .run = softmax},
-    {.op = "log_softmax", .run = log_softmax, .prepare = prepare_log, .release = free},
+    {.op = "softmax", .run = softmax, .plan = plan},
+    {.op = "log_softmax", .run = log_softmax, .plan = plan},
     {0},
 };

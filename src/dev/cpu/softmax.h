@@ -3,19 +3,23 @@
 #ifndef DEV_CPU_SOFTMAX_H
 #define DEV_CPU_SOFTMAX_H
 
-#include "base/vmath.h"
-#include "dev/cpu/lanes.h"
+#include "dev/cpu/rows.h"
 
-/* e[i] = exp(x[i] - max) and their sum; returns max. */
-static inline float softmax_row(const float *x, float *e, int64_t n, double *sum) {
-    float max = lanes_max(x, (size_t)n);
-    INDEPENDENT for (int64_t i = 0; i < n; i++) e[i] = vmath_exp(x[i] - max);
-    *sum = lanes_sum(e, (size_t)n);
-    return max;
-}
-
-static inline void softmax_scale(float *to, const float *from, int64_t n, float scale) {
-    INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = from[i] * scale;
+/* The sum of exp(x - max) over a row; e: f32 room for those, or null. e may be x, if that is f32. */
+INLINE double softmax_sum(tri_type t, const void *x, float *e, int64_t n, float max) {
+    double sum = 0;
+    for (int64_t block = 0; block < n; block += BLOCK) {
+        vec lanes[PARTS] = {{0}};
+        const void *from = rows_in(t, x, block);
+        int64_t length = n - block < BLOCK ? n - block : BLOCK;
+        ROW(length, {
+            vec v = vec_exp_negative(LOAD(t, from, -__builtin_inff()) - max);
+            lanes[k] += v;
+            if (e) STORE(TRI_F32, e + block, v);
+        });
+        sum += (double)vec_total(lanes);
+    }
+    return sum;
 }
 
 #endif

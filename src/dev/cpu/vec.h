@@ -33,6 +33,9 @@ typedef float vec_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias)
 typedef uint32_t vec_u32_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
 typedef uint16_t vec_u16_at __attribute__((vector_size(2 * VEC), aligned(2), may_alias));
 
+/* What stands at many places and is seldom done, or slow anyway. */
+#define APART static __attribute__((noinline, unused))
+
 /* ---- what vmath_body.h stands on ---- */
 
 INLINE vec vec_set(float x) { return x - (vec){0}; }
@@ -64,10 +67,27 @@ INLINE vec vec_select(vec_mask m, vec yes, vec no) { return _mm256_blendv_ps(no,
 INLINE vec vec_at_least(vec x, vec low) { return _mm256_max_ps(low, x); }
 INLINE vec vec_at_most(vec x, vec high) { return _mm256_min_ps(high, x); }
 #else
+#ifdef __SSE2__
+typedef int64_t vec_i64 __attribute__((vector_size(16)));
+INLINE __m128d vec_fma_half(__m128d a, __m128d b, __m128d c) { /* as vmath_fma */
+    __m128d p = a * b, s = p + c, t = s - p, lost = (p - (s - t)) + (c - t);
+    vec_i64 bits = (vec_i64)s, even = (bits & 1) - 1, down = (lost < 0), up = (lost > 0);
+    vec_i64 away = down ^ (s < 0);
+    return (__m128d)(bits + ((away | 1) & (down | up) & even));
+}
+APART vec vec_fma(vec a, vec b, vec c) {
+    __m128d low = vec_fma_half(_mm_cvtps_pd(a), _mm_cvtps_pd(b), _mm_cvtps_pd(c));
+    __m128d high = vec_fma_half(_mm_cvtps_pd(_mm_movehl_ps(a, a)),
+                                _mm_cvtps_pd(_mm_movehl_ps(b, b)),
+                                _mm_cvtps_pd(_mm_movehl_ps(c, c)));
+    return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+#else
 INLINE vec vec_fma(vec a, vec b, vec c) {
     for (int i = 0; i < VEC; i++) c[i] = vmath_fma(a[i], b[i], c[i]);
     return c;
 }
+#endif
 INLINE vec vec_select(vec_mask m, vec yes, vec no) {
     return (vec)(((vec_u32)yes & m) | ((vec_u32)no & ~m));
 }
@@ -92,51 +112,100 @@ INLINE vec vec_scale(vec p, vec k) { /* as vmath_scale */
 
 /* ---- memory ---- */
 
-/* Elements i to i + n of a row, n <= VEC; what is behind them is `rest`. */
-INLINE vec vec_load_some(tri_type t, const void *from, int64_t i, int64_t n, float rest) {
-    float x[VEC];
-    for (int k = 0; k < VEC; k++) x[k] = rest;
-    if (t == TRI_F32) {
-        memcpy(x, (const float *)from + i, (size_t)n * sizeof *x);
-    } else {
-        const uint16_t *p = (const uint16_t *)from + i;
-        for (int64_t k = 0; k < n; k++)
-            x[k] = t == TRI_BF16 ? convert_bf16_to_f32(p[k]) : convert_f16_to_f32(p[k]);
-    }
-    return *(const vec_at *)x;
+#if VEC == 16
+INLINE vec_u32 vec_widen(vec_u16 x) { return (vec_u32)_mm512_cvtepu16_epi32((__m256i)x); }
+INLINE vec_u16 vec_narrow(vec_u32 x) { return (vec_u16)_mm512_cvtepi32_epi16((__m512i)x); }
+INLINE vec vec_of_f16(vec_u16 x) { return _mm512_cvtph_ps((__m256i)x); }
+INLINE vec_u16 vec_to_f16(vec x) {
+    return (vec_u16)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+#else
+#if VEC == 8
+INLINE vec_u32 vec_widen(vec_u16 x) { return (vec_u32)_mm256_cvtepu16_epi32((__m128i)x); }
+#else
+INLINE vec_u32 vec_widen(vec_u16 x) { return __builtin_convertvector(x, vec_u32); }
+#endif
+INLINE vec_u16 vec_narrow(vec_u32 x) { return __builtin_convertvector(x, vec_u16); }
+APART vec vec_of_f16(vec_u16 x) {
+    vec y = {0};
+    for (int k = 0; k < VEC; k++) y[k] = convert_f16_to_f32(x[k]);
+    return y;
+}
+APART vec_u16 vec_to_f16(vec x) {
+    vec_u16 y = {0};
+    for (int k = 0; k < VEC; k++) y[k] = convert_f32_to_f16(x[k]);
+    return y;
+}
+#endif
+
+INLINE vec vec_of_bf16(vec_u16 x) { return (vec)(vec_widen(x) << 16); }
+INLINE vec_u16 vec_to_bf16(vec v) { /* as convert_f32_to_bf16 */
+    vec_u32 x = (vec_u32)v, rounded = x + 0x7fffu + (x >> 16 & 1u);
+    vec quiet = (vec)(x | 0x400000u);
+    return vec_narrow((vec_u32)vec_select(vec_equal(v, v), (vec)rounded, quiet) >> 16);
 }
 
 INLINE vec vec_load(tri_type t, const void *from, int64_t i) {
     if (t == TRI_F32) return *(const vec_at *)((const float *)from + i);
-    if (t == TRI_F16) return vec_load_some(t, from, i, VEC, 0);
     vec_u16 x = *(const vec_u16_at *)((const uint16_t *)from + i);
-    return (vec)(__builtin_convertvector(x, vec_u32) << 16);
-}
-
-INLINE void vec_store_some(tri_type t, void *to, int64_t i, int64_t n, vec v) {
-    float x[VEC];
-    *(vec_at *)x = v;
-    if (t == TRI_F32) {
-        memcpy((float *)to + i, x, (size_t)n * sizeof *x);
-    } else {
-        uint16_t *p = (uint16_t *)to + i;
-        for (int64_t k = 0; k < n; k++)
-            p[k] = t == TRI_BF16 ? convert_f32_to_bf16(x[k]) : convert_f32_to_f16(x[k]);
-    }
+    return t == TRI_BF16 ? vec_of_bf16(x) : vec_of_f16(x);
 }
 
 INLINE void vec_store(tri_type t, void *to, int64_t i, vec v) {
-    if (t == TRI_F32) {
+    if (t == TRI_F32)
         *(vec_at *)((float *)to + i) = v;
-    } else if (t == TRI_F16) {
-        vec_store_some(t, to, i, VEC, v);
-    } else { /* as convert_f32_to_bf16 */
-        vec_u32 x = (vec_u32)v, rounded = x + 0x7fffu + (x >> 16 & 1u);
-        vec_u32 nan = (vec_u32)(v != v);
-        rounded = (rounded & ~nan) | ((x | 0x400000u) & nan);
-        *(vec_u16_at *)((uint16_t *)to + i) =
-            __builtin_convertvector(rounded >> 16, vec_u16);
-    }
+    else
+        *(vec_u16_at *)((uint16_t *)to + i) = t == TRI_BF16 ? vec_to_bf16(v) : vec_to_f16(v);
+}
+
+/* Of elements of 2 or 4 bytes the first n, below VEC. */
+#if VEC == 16
+INLINE vec vec_take(const float *from, int64_t n) {
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
+}
+INLINE vec_u16 vec_take_u16(const uint16_t *from, int64_t n) {
+    return (vec_u16)_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), from);
+}
+INLINE void vec_put(float *to, int64_t n, vec v) {
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), v);
+}
+INLINE void vec_put_u16(uint16_t *to, int64_t n, vec_u16 v) {
+    _mm256_mask_storeu_epi16(to, (__mmask16)((1u << n) - 1), (__m256i)v);
+}
+#else
+APART vec vec_take(const float *from, int64_t n) {
+    vec v = {0};
+    for (int k = 0; k < VEC; k++) v[k] = k < n ? from[k] : 0;
+    return v;
+}
+APART vec_u16 vec_take_u16(const uint16_t *from, int64_t n) {
+    vec_u16 v = {0};
+    for (int k = 0; k < VEC; k++) v[k] = k < n ? from[k] : 0;
+    return v;
+}
+APART void vec_put(float *to, int64_t n, vec v) {
+    for (int k = 0; k < VEC && k < n; k++) to[k] = v[k];
+}
+APART void vec_put_u16(uint16_t *to, int64_t n, vec_u16 v) {
+    for (int k = 0; k < VEC && k < n; k++) to[k] = v[k];
+}
+#endif
+
+/* Elements i to i + n, n < VEC; what is behind them is `rest`. */
+INLINE vec vec_load_some(tri_type t, const void *from, int64_t i, int64_t n, float rest) {
+    static const float place[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    vec x = t == TRI_F32    ? vec_take((const float *)from + i, n)
+            : t == TRI_BF16 ? vec_of_bf16(vec_take_u16((const uint16_t *)from + i, n))
+                            : vec_of_f16(vec_take_u16((const uint16_t *)from + i, n));
+    if (rest == 0) return x;
+    return vec_select(vec_less(*(const vec_at *)place, vec_set((float)n)), x, vec_set(rest));
+}
+
+INLINE void vec_store_some(tri_type t, void *to, int64_t i, int64_t n, vec v) {
+    if (t == TRI_F32)
+        vec_put((float *)to + i, n, v);
+    else
+        vec_put_u16((uint16_t *)to + i, n, t == TRI_BF16 ? vec_to_bf16(v) : vec_to_f16(v));
 }
 
 /* ---- rows ---- */

@@ -13,7 +13,7 @@ static double line_load(const tri_call *c, const struct line *l, int64_t i) {
     return ref_load(c, l->input, l->first + i * l->stride);
 }
 
-/* The largest, and the logarithm of the sum of exp. */
+/* The largest, the sum of exp(x - max), and the logarithm of the sum of exp. */
 static double line_max(const tri_call *c, const struct line *l) {
     double max = line_load(c, l, 0);
     for (int64_t i = 1; i < l->length; i++) {
@@ -23,10 +23,15 @@ static double line_max(const tri_call *c, const struct line *l) {
     return max;
 }
 
-static double line_log_sum_exp(const tri_call *c, const struct line *l) {
-    double max = line_max(c, l), sum = 0;
+static double line_sum_exp(const tri_call *c, const struct line *l, double max) {
+    double sum = 0;
     for (int64_t i = 0; i < l->length; i++) sum += math_exp(line_load(c, l, i) - max);
-    return max + math_log(sum);
+    return sum;
+}
+
+static double line_log_sum_exp(const tri_call *c, const struct line *l) {
+    double max = line_max(c, l);
+    return max + math_log(line_sum_exp(c, l, max));
 }
 
 /* ---- softmax ---- */
@@ -77,13 +82,17 @@ static void cross_entropy(const tri_call *c) {
     for (int64_t k = 0; k < places; k++) {
         struct line l = place_line(c, 0, k);
         int64_t label = label_of(c, &l, k);
-        double loss = 0;
+        double loss = 0, max = 0, sum = 1;
         if (label >= 0) {
-            loss = line_log_sum_exp(c, &l) - (1 - smoothing) * line_load(c, &l, label);
+            max = line_max(c, &l);
+            sum = line_sum_exp(c, &l, max);
+            loss = max + math_log(sum) - (1 - smoothing) * line_load(c, &l, label);
             for (int64_t i = 0; smoothing > 0 && i < l.length; i++)
                 loss -= smoothing / (double)l.length * line_load(c, &l, i);
         }
         ref_store(c, 0, k, loss);
+        ref_store(c, 1, k, max);
+        ref_store(c, 2, k, sum);
     }
 }
 
@@ -93,10 +102,11 @@ static void cross_entropy_dx(const tri_call *c) {
     for (int64_t k = 0; k < places; k++) {
         struct line l = place_line(c, 1, k);
         int64_t label = label_of(c, &l, k);
-        double z = line_log_sum_exp(c, &l), dy = label < 0 ? 0 : ref_load(c, 0, k);
+        double max = ref_load(c, 3, k), sum = ref_load(c, 4, k);
+        double dy = label < 0 ? 0 : ref_load(c, 0, k);
         for (int64_t i = 0; i < l.length; i++) {
             double target = (i == label ? 1 - smoothing : 0) + smoothing / (double)l.length;
-            double d = label < 0 ? 0 : dy * (math_exp(line_load(c, &l, i) - z) - target);
+            double d = label < 0 ? 0 : dy * (math_exp(line_load(c, &l, i) - max) / sum - target);
             ref_store(c, 0, l.first + i, d);
         }
     }
