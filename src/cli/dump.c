@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "cli/cli.h"
+#include "dev/dev.h"
 #include "plan/passes.h"
 
 struct own {
@@ -21,6 +22,11 @@ static tri_status check_pass(const char *name) {
                      "them", name);
 }
 
+static const struct target *target_of(const tri_options *o) {
+    const struct dev *dev = o->device ? dev_find(o->device) : dev_at(0);
+    return dev ? dev->target : NULL;
+}
+
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
     struct cli_arguments a;
@@ -28,7 +34,8 @@ static int run(const struct command *c, int argc, char **argv) {
     if (own.after && check_pass(own.after)) return cli_fail();
     tri_graph *g = cli_graph(&a);
     if (!g) return cli_fail();
-    struct text t = {.data = passes_dump(g, &a.options, own.after ? own.after : passes_name(0))};
+    struct text t = {.data = passes_dump(g, &a.options, target_of(&a.options),
+                                          own.after ? own.after : passes_name(0))};
     tri_graph_free(g);
     return !t.data || cli_print(&t) ? cli_fail() : TRI_OK;
 }

@@ -34,6 +34,30 @@ const struct dev_row *dev_row_find(const struct dev_row *const *tables, const ch
     return NULL;
 }
 
+static bool fits(const tri_tensor *t, const struct lying *l, int *common) {
+    if (*t->pack || (l->block != LYING_ANY && t->block != l->block)) return false;
+    if (l->block != LYING_ANY) return true;
+    if (*common == LYING_ANY) *common = t->block;
+    return t->block == *common;
+}
+
+const char *dev_row_refuses(const struct dev_row *r, const tri_node *n) {
+    static const char why[] = "it has no kernel for tensors that lie so";
+    bool blocked = false;
+    for (int i = 0; i < n->n_in; i++) blocked |= n->in[i]->block || *n->in[i]->pack;
+    for (int i = 0; i < n->n_out; i++) blocked |= n->out[i].block || *n->out[i].pack;
+    if (!blocked || (r && r->any_order)) return NULL;
+    struct lying in[TRI_MAX_OUTPUTS] = {0}, out[TRI_MAX_OUTPUTS] = {0};
+    if (!r || !r->lays || n->n_in > (int)COUNT(in)) return why;
+    r->lays(n, in, out);
+    int common = LYING_ANY;
+    bool fit = true;
+    for (int i = 0; i < n->n_in; i++)
+        if (!(n->entry->op->shape_only >> i & 1)) fit = fit && fits(n->in[i], &in[i], &common);
+    for (int i = 0; i < n->n_out; i++) fit = fit && fits(&n->out[i], &out[i], &common);
+    return fit ? NULL : why;
+}
+
 /* Large blocks lie in huge pages of their own, where the system has such: their first touch costs
  * a fraction, and so does every miss of the translation buffer. */
 #define HUGE ((size_t)2 << 20)

@@ -64,6 +64,10 @@ struct dev_row {
     const char *(*supports)(const tri_node *n); /* null: it does; else the reason why not */
     tri_status (*prepare)(const tri_node *n, void **state);
     void (*release)(void *state);
+    /* As in struct target; null: all plain. A row that takes its tensors in whatever order they have
+     * says so. */
+    void (*lays)(const tri_node *n, struct lying *in, struct lying *out);
+    bool any_order;
     /* Null: no scratch, one part, nothing shared. Else adds what the kernel is besides, from the
      * state that prepare has made. */
     void (*plan)(const tri_node *n, struct kernel *k);
@@ -71,6 +75,9 @@ struct dev_row {
 
 /* Backends keep their rows in several tables, each ended by a row without a name. */
 const struct dev_row *dev_row_find(const struct dev_row *const *tables, const char *op);
+
+/* Null if the row takes the node's tensors as they lie, else the reason why not. */
+const char *dev_row_refuses(const struct dev_row *r, const tri_node *n);
 
 /* What backends of the host's memory share. */
 void *dev_host_allocate(size_t bytes);

@@ -364,8 +364,13 @@ static bool order_attrs(tri_graph *g, const struct op_entry *e, int n, const tri
     return true;
 }
 
+void graph_lie_like(tri_tensor *t, const tri_tensor *like) {
+    t->block = like->block;
+    memcpy(t->pack, like->pack, sizeof t->pack);
+}
+
 void graph_annotate(tri_node *copy, const tri_node *n) {
-    for (int i = 0; i < n->n_out && i < copy->n_out; i++) copy->out[i].block = n->out[i].block;
+    for (int i = 0; i < n->n_out && i < copy->n_out; i++) graph_lie_like(&copy->out[i], &n->out[i]);
 }
 
 tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *in, int n_attrs,

@@ -36,12 +36,17 @@ extern const tri_op *const ops_table[];
 
 /* ---- the graph ---- */
 
+#define PACK_TEXT 24
+
 struct tri_tensor {
     tri_node *node;
     int index; /* which output of the node */
     int id;    /* dense within the graph */
     tri_spec spec;
-    int block; /* how it lies: [n, c / block, ..., block], where dimension 1 is c; 0: plain */
+    /* How it lies: with a block [n, c / block, ..., block], where dimension 1 is c; with a pack as
+     * that says (pack.h); else plain. */
+    int block;
+    char pack[PACK_TEXT];
 };
 
 struct tri_node {
@@ -130,6 +135,7 @@ bool graph_retype(tri_node *n);
 
 /* Carries over what passes have noted at a node's tensors: how they lie. */
 void graph_annotate(tri_node *copy, const tri_node *n);
+void graph_lie_like(tri_tensor *t, const tri_tensor *like);
 
 /* What builders end with: an operator by name, with the attributes given by name. */
 tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *in, int n_attrs,

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/pack.h"
 
 struct named {
     char *name;
@@ -177,6 +177,7 @@ struct node_text {
     int n_specs;
     const char *name;
     int64_t block[TRI_MAX_OUTPUTS], unit;
+    const char *pack[TRI_MAX_OUTPUTS];
 };
 
 static bool attribute(struct parser *s, struct node_text *t) {
@@ -226,11 +227,23 @@ static bool inputs(struct parser *s, struct node_text *t) {
     return need(s, ')');
 }
 
-/* "/16": channels in blocks of 16. */
-static bool block(struct parser *s, const tri_spec *spec, int64_t *out) {
-    if (!integer(s, out)) return false;
-    if (spec->shape.rank > 2 && *out > 0 && spec->shape.dim[1] % *out == 0) return true;
-    return FAIL(s, "/%lld: blocks must divide dimension 1 of at least three", (long long)*out);
+/* "/16": channels in blocks of 16; or a pack as text. */
+static bool lying(struct parser *s, const tri_spec *spec, struct node_text *t) {
+    int i = t->n_specs - 1;
+    struct pack p;
+    blanks(s);
+    if (s->p < s->end && *s->p == '"') {
+        t->pack[i] = quoted(s, "a pack");
+        if (!t->pack[i]) return false;
+        const char *why = strlen(t->pack[i]) < PACK_TEXT ? pack_parse(t->pack[i], &spec->shape, &p)
+                                                         : "it is too long";
+        return !why || FAIL(s, "/\"%s\": %s", t->pack[i], why);
+    }
+    if (!integer(s, &t->block[i])) return false;
+    if (spec->shape.rank > 2 && t->block[i] > 0 && spec->shape.dim[1] % t->block[i] == 0)
+        return true;
+    return FAIL(s, "/%lld: blocks must divide dimension 1 of at least three",
+                (long long)t->block[i]);
 }
 
 static bool specs(struct parser *s, struct node_text *t) {
@@ -241,7 +254,7 @@ static bool specs(struct parser *s, struct node_text *t) {
         tri_spec *spec = &t->spec[t->n_specs++];
         if (!type(s, &number_of_type) || !list(s, &spec->shape)) return false;
         spec->type = (tri_type)number_of_type;
-        if (take(s, '/') && !block(s, spec, &t->block[t->n_specs - 1])) return false;
+        if (take(s, '/') && !lying(s, spec, t)) return false;
     } while (take(s, ','));
     return true;
 }
@@ -293,7 +306,10 @@ static bool node_body(struct parser *s, struct node_text *t) {
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
     n->unit = (int)t->unit;
-    for (int i = 0; i < t->n_specs; i++) n->out[i].block = (int)t->block[i];
+    for (int i = 0; i < t->n_specs; i++) {
+        n->out[i].block = (int)t->block[i];
+        if (t->pack[i]) snprintf(n->out[i].pack, PACK_TEXT, "%s", t->pack[i]);
+    }
     for (int i = 0; i < t->n_results; i++) {
         if (!ARRAY_GROW(s->named, s->n_named, s->named_capacity)) return no_memory(s);
         s->named[s->n_named++] = (struct named){t->result[i], &n->out[i]};

@@ -50,6 +50,7 @@ static void print_node(struct text *t, const tri_node *n) {
     for (int i = 0; i < n->n_out; i++) {
         text_add(t, "%s %s", i ? "," : "", base_spec_text(&n->out[i].spec, spec));
         if (n->out[i].block) text_add(t, "/%d", n->out[i].block);
+        if (*n->out[i].pack) text_add(t, "/\"%s\"", n->out[i].pack);
     }
     text_add(t, " @ ");
     print_text(t, n->name);

@@ -5,16 +5,20 @@
 
 #include "graph/graph.h"
 
-enum { LAYOUT_ANY = -1 };
+/* How a tensor is to lie: as tri_tensor's block and pack say. */
+#define LYING_ANY -1
+struct lying {
+    int block; /* or LYING_ANY */
+    char pack[PACK_TEXT];
+};
 
 struct target {
     /* Whether it runs these nodes, in the graph's order, as one unit. Asked as a unit grows: without
      * the last node it does, or they are a joint of units that it does. */
     bool (*fuses)(const tri_node *const *node, int n);
-    /* How it would have a node's tensors lie: a block for each input and output (tri_tensor.block; 0:
-     * plain), or LAYOUT_ANY for those that may have any block, all of them the same one. False: all
-     * plain. Null: always. */
-    bool (*lays)(const tri_node *n, int *in, int *out);
+    /* How it would have a node's tensors lie, in and out being plain before. Those that may have any
+     * block, all of them the same one, become LYING_ANY. Null: all plain. */
+    void (*lays)(const tri_node *n, struct lying *in, struct lying *out);
     /* Null if it has instructions for products of this type, else what it lacks: a static text. */
     const char *(*lacks)(tri_type type);
 };

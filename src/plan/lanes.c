@@ -286,6 +286,7 @@ static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
         b->g, "given", 0, NULL, 3,
         (const tri_attr[]){{.name = "of", .i = t->id}, {.name = "type", .i = t->spec.type},
                            {.name = "shape", .list = t->spec.shape}});
+    graph_lie_like(b->here[t->id], t);
     return b->here[t->id];
 }
 

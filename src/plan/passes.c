@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "plan/fold_norm.h"
+#include "plan/layout.h"
 #include "plan/order.h"
 #include "plan/precision.h"
 #include "plan/rebatch.h"
@@ -112,6 +113,11 @@ static tri_status pass_recompute(struct compilation *c) {
     return recompute(c->whole, c->options->recompute);
 }
 
+/* In what order tensors lie. */
+static tri_status pass_layout(struct compilation *c) {
+    return layout_choose(c->whole, c->target);
+}
+
 /* Each tensor's place in the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
     return cut_make(c->whole, c->lanes, &c->cut);
@@ -170,6 +176,7 @@ static const struct {
     {"dead", true, pass_dead, "what no result needs is left out"},
     {"recompute", true, pass_recompute,
      "what is to be computed again is made anew in the backward pass"},
+    {"layout", true, pass_layout, "tensors lie in the blocks that the device likes"},
     {"lanes", false, pass_lanes,
      "where each tensor lies: whole, split over the samples, or a partial sum"},
     {"phases", false, pass_phases, "the graphs that run: count, pre, lane, step"},
@@ -282,8 +289,9 @@ static void add_layouts(struct text *t, const struct compilation *c) {
     }
 }
 
-char *passes_dump(tri_graph *g, const tri_options *o, const char *after) {
-    struct compilation c = {.options = o, .model = g};
+char *passes_dump(tri_graph *g, const tri_options *o, const struct target *target,
+                  const char *after) {
+    struct compilation c = {.options = o, .target = target, .model = g};
     struct text t = {0};
     int last = 0;
     while (after && last < passes_count() && strcmp(passes[last].name, after)) last++;

@@ -9,7 +9,7 @@
 
 struct compilation {
     const tri_options *options;
-    const struct target *target; /* of the device; null: it has everything, and fuses nothing */
+    const struct target *target; /* of the device; null: it has all and wishes nothing */
     tri_graph *model;    /* as the user wrote it; "train" adds to it. Not owned */
     tri_type half;       /* what "precision" has lowered to; TRI_F32: nothing */
     const char *note;    /* something that the user should know; null: nothing */
@@ -34,6 +34,7 @@ const char *passes_help(int i);
 bool passes_may(int i); /* be left out, by tri_options.passes */
 
 /* What there is after a pass, as text to be freed; null with a message. */
-char *passes_dump(tri_graph *g, const tri_options *o, const char *after);
+char *passes_dump(tri_graph *g, const tri_options *o, const struct target *target,
+                  const char *after);
 
 #endif

@@ -115,7 +115,7 @@ static bool dump(uint64_t *result) {
         tri_options o = {.lanes = 2, .amp = "O2",
                          .optimizer = {.name = "adam", .clip_norm = 1, .loss_scale = "dynamic"}};
         tri_graph *g = fine(tri_model_open("cnn:width=2", 4));
-        char *text = g ? passes_dump(g, &o, passes_name(i)) : NULL;
+        char *text = g ? passes_dump(g, &o, NULL, passes_name(i)) : NULL;
         ok = text && add_text(result, text);
         free(text);
         tri_graph_free(g);

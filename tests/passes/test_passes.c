@@ -37,7 +37,7 @@ static void check(const char *dir, const char *file, bool write) {
                                                                     : atoi(how),
                      .amp = half ? amp : NULL};
     tri_graph *g = tri_graph_read(source, 0);
-    char *text = g ? passes_dump(g, &o, pass) : NULL, *expected = NULL;
+    char *text = g ? passes_dump(g, &o, NULL, pass) : NULL, *expected = NULL;
     size_t bytes;
     if (text && write) {
         FILE *f = fopen(path, "w");

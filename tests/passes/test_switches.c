@@ -180,7 +180,7 @@ static void a_scope_can_be_computed_again(void **state) {
     }
     tri_loss(tri_mean(x, TRI_ALL));
     tri_options o = {.lanes = 1};
-    char *text = passes_dump(g, &o, "recompute");
+    char *text = passes_dump(g, &o, NULL, "recompute");
     assert_non_null(text);
     assert_non_null(strstr(text, "again.part[1]*.exp"));
     assert_null(strstr(text, "again.part[0]*"));
@@ -223,7 +223,7 @@ static void all_norms_of_resnets_are_folded(void **state) {
     (void)state;
     tri_options o = {.forward = true};
     tri_graph *g = tri_model_open("resnet50", 2);
-    char *text = passes_dump(g, &o, "phases");
+    char *text = passes_dump(g, &o, NULL, "phases");
     assert_non_null(text);
     assert_null(strstr(text, "= batch_norm("));
     free(text);

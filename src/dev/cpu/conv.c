@@ -1,12 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolution and its derivatives, by oneDNN. */
+ * Convolution and its derivatives, by oneDNN. Forward and dx are cut into parts along the samples,
+ * of which each is a convolution of its own. So is dw, whose parts give sums of their samples, in
+ * f32 and in the order that the library likes; a second round adds these, always from the first part
+ * to the last, and brings them into the plain order. */
 #include "dev/cpu/cpu.h"
 #include "dev/cpu/dnnl_glue.h"
+#include "graph/pack.h"
+
+#define MOST_PARTS 16
+
+struct state {
+    enum dnnl_convolution kind;
+    int64_t samples, parts;
+    struct dnnl_job *job[2];   /* for samples / parts of them, and for one more */
+    size_t in[2], out;         /* bytes of one sample; 0: not split */
+    /* Of dw's second round: rows are output channels, `block` of them lie together. */
+    int64_t rows, block, then;
+    size_t row;                /* elements */
+    struct dnnl_job *order[2]; /* for the rows of a part, and for one block more */
+};
+
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---- how many parts ---- */
+
+#define PART_WORK 16e6 /* flops: a tenth of a millisecond and more */
+#define PART_TILES 128 /* of 4x4 outputs, so that transforming the weights costs little */
+
+static int64_t tiles(const struct window *w) { return (w->oh + 3) / 4 * ((w->ow + 3) / 4); }
+
+static int64_t parts_of(const tri_node *n, const struct window *w) {
+    double work = 2.0 * (double)(w->n * w->o * w->oh * w->ow) * (double)(w->kh * w->kw) *
+                  (double)(w->c / w->groups);
+    int64_t parts = (int64_t)(work / PART_WORK);
+    if (tri_attr_int(n, "winograd")) parts = at_most(parts, w->n * tiles(w) / PART_TILES);
+    return at_least(at_most(at_most(parts, w->n), MOST_PARTS), 1);
+}
+
+/* Partial sums should not cost more than what they are made of; but two parts are worth it. */
+static int64_t parts_of_dw(const tri_node *n, const struct window *w) {
+    int64_t data = w->n * (w->c * w->h * w->w + w->o * w->oh * w->ow);
+    int64_t weight = cpu_out_count(n, 0);
+    return at_most(parts_of(n, w), at_least(data / weight, 2));
+}
+
+/* ---- preparation ---- */
+
+static void release(void *state) {
+    struct state *s = state;
+    for (int i = 0; i < 2; i++) {
+        dnnl_glue_release(s->job[i]);
+        dnnl_glue_release(s->order[i]);
+    }
+    free(s);
+}
+
+/* Jobs for both sizes of a part. */
+static tri_status make_jobs(const tri_node *n, const struct window *w, struct state *s,
+                            struct pack *order) {
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        struct window part = *w;
+        part.n = w->n / s->parts + i;
+        if (i && w->n % s->parts == 0) break;
+        status = order ? dnnl_glue_partial_dw(n, &part, order, &s->job[i])
+                       : dnnl_glue_convolution(n, s->kind, &part, &s->job[i]);
+        if (!s->job[i]) break;
+    }
+    return status;
+}
+
+/* The second round's jobs. */
+static tri_status make_order(const tri_node *n, struct state *s, const struct pack *order) {
+    const tri_spec *w = cpu_out(n, 0);
+    struct pack plain;
+    pack_of(n->out, &plain);
+    s->block = 1;
+    for (int i = 0; i < order->blocks; i++)
+        if (order->dim[i] == 0) s->block *= order->size[i];
+    s->rows = w->shape.dim[0];
+    s->row = (size_t)(cpu_out_count(n, 0) / s->rows);
+    int64_t blocks = s->rows / s->block;
+    s->then = at_most(blocks, MOST_PARTS);
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        tri_shape part = w->shape;
+        part.dim[0] = (blocks / s->then + i) * s->block;
+        if (i && blocks % s->then == 0) break;
+        status = dnnl_glue_reorder(n, &part, TRI_F32, order, w->type, &plain, &s->order[i]);
+    }
+    return status;
+}
+
+static tri_status make(const tri_node *n, const struct window *w, struct state *s) {
+    if (s->kind == CONVOLUTION_DW) {
+        struct pack order;
+        s->parts = parts_of_dw(n, w);
+        tri_status status = make_jobs(n, w, s, &order);
+        if (status) return status;
+        if (s->job[0] && (s->job[1] || w->n % s->parts == 0)) return make_order(n, s, &order);
+        dnnl_glue_release(s->job[0]);
+        s->job[0] = NULL;
+        s->parts = 1;
+    } else {
+        s->parts = parts_of(n, w);
+    }
+    return make_jobs(n, w, s, NULL);
+}
 
 static tri_status prepare(const tri_node *n, enum dnnl_convolution kind, void **state) {
     struct window w;
+    tri_status status = cpu_state(n, sizeof(struct state), state);
+    if (status) return status;
     CHECK(window_of(n, &w));
-    return dnnl_glue_convolution(n, kind, &w, (struct dnnl_job **)state);
+    struct state *s = *state;
+    s->kind = kind;
+    s->samples = w.n;
+    s->in[0] = base_spec_bytes(cpu_in(n, 0)) / (size_t)w.n;
+    if (kind == CONVOLUTION_DW)
+        s->in[1] = base_spec_bytes(cpu_in(n, 1)) / (size_t)w.n;
+    else
+        s->out = base_spec_bytes(cpu_out(n, 0)) / (size_t)w.n;
+    status = make(n, &w, s);
+    if (status) release(s);
+    return status;
 }
 
 static tri_status prepare_y(const tri_node *n, void **state) {
@@ -19,19 +137,94 @@ static tri_status prepare_dw(const tri_node *n, void **state) {
     return prepare(n, CONVOLUTION_DW, state);
 }
 
-static void run(const tri_call *c) { dnnl_glue_run(c->state, c); }
-static void release(void *state) { dnnl_glue_release(state); }
+static size_t scratch_of(struct dnnl_job *const job[2], size_t most) {
+    for (int i = 0; i < 2; i++)
+        if (job[i] && dnnl_glue_scratch(job[i]) > most) most = dnnl_glue_scratch(job[i]);
+    return most;
+}
 
 static void plan(const tri_node *n, struct kernel *k) {
-    (void)n;
-    k->scratch = dnnl_glue_scratch(k->state);
+    const struct state *s = k->state;
+    k->scratch = scratch_of(s->order, scratch_of(s->job, 0));
+    k->parts = s->parts;
+    k->then = s->then;
+    if (s->then) k->shared = (size_t)(s->parts * cpu_out_count(n, 0)) * sizeof(float);
+}
+
+/* ---- running ---- */
+
+/* Sums of the elements [begin, end) over all parts, in place of the first's. */
+CLONES static void add_parts(float *sum, int64_t parts, size_t each, size_t begin, size_t end) {
+    const size_t run = 4096;
+    for (size_t at = begin; at < end; at += run) {
+        size_t stop = at + run < end ? at + run : end;
+        for (int64_t p = 1; p < parts; p++) {
+            const float *more = sum + (size_t)p * each;
+            INDEPENDENT for (size_t i = at; i < stop; i++) sum[i] += more[i];
+        }
+    }
+}
+
+/* The part's output channels, added up and in the plain order. */
+static void run_order(const struct state *s, const tri_call *c) {
+    int64_t blocks = s->rows / s->block, part = c->part - s->parts;
+    int64_t begin = blocks * part / s->then, end = blocks * (part + 1) / s->then;
+    size_t first = (size_t)(begin * s->block) * s->row, behind = (size_t)(end * s->block) * s->row;
+    add_parts(c->shared, s->parts, (size_t)s->rows * s->row, first, behind);
+    const void *in[] = {(const float *)c->shared + first};
+    void *out[] = {(char *)c->out[0] + first * tri_type_size(cpu_out(c->node, 0)->type)};
+    tri_call inner = *c;
+    inner.in = in;
+    inner.out = out;
+    dnnl_glue_run(s->order[end - begin > blocks / s->then], &inner);
+}
+
+static void run(const tri_call *c) {
+    const struct state *s = c->state;
+    if (c->part >= s->parts) {
+        run_order(s, c);
+        return;
+    }
+    int64_t begin = s->samples * c->part / s->parts;
+    int64_t end = s->samples * (c->part + 1) / s->parts;
+    const void *in[3];
+    void *out[] = {(char *)c->out[0] + (size_t)begin * s->out};
+    for (int i = 0; i < c->node->n_in; i++)
+        in[i] = (const char *)c->in[i] + (i < 2 ? (size_t)begin * s->in[i] : 0);
+    if (s->then) out[0] = (float *)c->shared + (size_t)(c->part * s->rows) * s->row;
+    tri_call inner = *c;
+    inner.in = in;
+    inner.out = out;
+    dnnl_glue_run(s->job[end - begin > s->samples / s->parts], &inner);
+}
+
+/* ---- how tensors lie ---- */
+
+/* Asked of a graph of the whole batch: for the samples of a lane's part. */
+static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in,
+                 struct lying *out) {
+    struct window w;
+    CHECK(window_of(n, &w));
+    w.n = at_least(w.n / n->graph->lanes, 1);
+    w.n /= kind == CONVOLUTION_DW ? parts_of_dw(n, &w) : parts_of(n, &w);
+    if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
+}
+
+static void lays_y(const tri_node *n, struct lying *in, struct lying *out) {
+    lays(n, CONVOLUTION, in, out);
+}
+static void lays_dx(const tri_node *n, struct lying *in, struct lying *out) {
+    lays(n, CONVOLUTION_DX, in, out);
+}
+static void lays_dw(const tri_node *n, struct lying *in, struct lying *out) {
+    lays(n, CONVOLUTION_DW, in, out);
 }
 
 #define ROW(name, how)                                                                      \
-    {.op = name, .run = run, .supports = cpu_dnnl_supports, .prepare = how,                 \
-     .release = release, .plan = plan},
+    {.op = name, .run = run, .supports = cpu_dnnl_supports, .prepare = prepare_##how,       \
+     .release = release, .plan = plan, .lays = lays_##how, .any_order = true},
 
 const struct dev_row cpu_conv[] = {
-    ROW("conv2d", prepare_y) ROW("conv2d_dx", prepare_dx) ROW("conv2d_dw", prepare_dw)
+    ROW("conv2d", y) ROW("conv2d_dx", dx) ROW("conv2d_dw", dw)
     {0},
 };

@@ -38,8 +38,16 @@ static const struct dev_row *row_of(const tri_node *n, bool *wide) {
 static const char *declines(const tri_node *n) {
     bool wide;
     const struct dev_row *r = row_of(n, &wide);
-    if (!r) return n->entry->op->kernel ? NULL : "it has no kernel for it";
+    if (!r && !n->entry->op->kernel) return "it has no kernel for it";
+    const char *why = dev_row_refuses(r, n);
+    if (why || !r) return why;
     return r->supports ? r->supports(n) : NULL;
+}
+
+static void lays(const tri_node *n, struct lying *in, struct lying *out) {
+    bool wide;
+    const struct dev_row *r = row_of(n, &wide);
+    if (r && r->lays) r->lays(n, in, out);
 }
 
 tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out) {
@@ -77,7 +85,7 @@ static const char *lacks(tri_type type) {
            "f32";
 }
 
-static const struct target target = {.fuses = fuses, .lacks = lacks};
+static const struct target target = {.fuses = fuses, .lays = lays, .lacks = lacks};
 
 const struct dev dev_cpu = {
     .name = "cpu",
@@ -95,6 +103,20 @@ const struct dev dev_cpu = {
 };
 
 /* ---- what kernels share ---- */
+
+/* Without places there is nothing to put in blocks. */
+static bool alike(const tri_shape *s, const tri_shape *main) {
+    return s->rank >= 3 && s->rank == main->rank && s->dim[1] == main->dim[1] &&
+           cpu_span(s, 2, s->rank) > 1;
+}
+
+void cpu_lays_alike(const tri_node *n, struct lying *in, struct lying *out) {
+    const tri_shape *main = &cpu_out(n, 0)->shape;
+    for (int i = 0; i < n->n_in; i++)
+        if (alike(&cpu_in(n, i)->shape, main)) in[i].block = LYING_ANY;
+    for (int i = 0; i < n->n_out; i++)
+        if (alike(&cpu_out(n, i)->shape, main)) out[i].block = LYING_ANY;
+}
 
 int64_t cpu_span(const tri_shape *s, int from, int to) {
     int64_t count = 1;

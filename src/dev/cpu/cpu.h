@@ -74,6 +74,10 @@ void cpu_fill(const tri_spec *spec, void *to, double value);
 /* Zeroed state for a kernel; tells that memory is out. */
 tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
 
+/* struct target.lays for operators whose tensors of one rank and as many channels as output 0 lie
+ * alike. */
+void cpu_lays_alike(const tri_node *n, struct lying *in, struct lying *out);
+
 /* For matmul and convolution: the types that oneDNN does not compute with. */
 const char *cpu_dnnl_supports(const tri_node *n);
 tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out);

@@ -1,95 +1,237 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions as jobs of oneDNN. */
+ * Convolutions as jobs of oneDNN. Each is described twice: with every tensor as the library would
+ * have it, and with those that lie in blocks as they lie. */
+#include <string.h>
+
 #include "dev/cpu/dnnl_job.h"
 
-/* What all three kinds have in common. */
-struct convolution {
-    dnnl_dims_t stride, dilation, pad;
-    dnnl_memory_desc_t x, w, bias, y;             /* in the layouts that oneDNN likes */
-    dnnl_memory_desc_t plain_x, plain_w, plain_y; /* as the caller has them */
+/* Where the tensors are found: inputs of the operator, -1 for its output. */
+static const struct role {
+    int x, weight, y;
+    int arg_x, arg_weight, arg_y;
+} roles[] = {
+    [CONVOLUTION] = {0, 1, -1, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+    [CONVOLUTION_DX] = {-1, 1, 0, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+    [CONVOLUTION_DW] = {1, -1, 0, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
 };
 
-static dnnl_status_t both_mds(const dnnl_dims_t dims, int rank, dnnl_data_type_t type,
-                              dnnl_format_tag_t tag, dnnl_memory_desc_t *any,
-                              dnnl_memory_desc_t *plain) {
-    dnnl_status_t s = dnnl_memory_desc_init_by_tag(any, rank, dims, type, dnnl_format_tag_any);
-    return s ? s : dnnl_memory_desc_init_by_tag(plain, rank, dims, type, tag);
+struct convolution {
+    const tri_node *n;
+    enum dnnl_convolution kind;
+    const struct role *role;
+    bool bias;
+    dnnl_dims_t stride, dilation, pad;
+    dnnl_memory_desc_t x, w, bias_md, y; /* format any, or settled */
+};
+
+static dnnl_status_t any_md(const dnnl_dims_t dims, int rank, dnnl_data_type_t type,
+                            dnnl_memory_desc_t *md) {
+    return dnnl_memory_desc_init_by_tag(md, rank, dims, type, dnnl_format_tag_any);
 }
 
-static dnnl_status_t describe_convolution(const struct window *w, dnnl_data_type_t type,
-                                          struct convolution *c) {
-    bool grouped = w->groups > 1;
+/* Weights of groups are [groups, out, in, h, w] to the library, which lies as [out, in, h, w]. */
+static dnnl_status_t describe(const tri_node *n, enum dnnl_convolution kind,
+                              const struct window *w, struct convolution *c) {
+    dnnl_data_type_t type = job_type(&n->in[0]->spec);
     const dnnl_dims_t x = {w->n, w->c, w->h, w->w}, y = {w->n, w->o, w->oh, w->ow}, bias = {w->o};
-    /* [groups, out, in, h, w] lies as [out, in, h, w] does. */
     const dnnl_dims_t all = {w->o, w->c, w->kh, w->kw};
     const dnnl_dims_t parts = {w->groups, w->o / w->groups, w->c / w->groups, w->kh, w->kw};
-    *c = (struct convolution){.stride = {w->sh, w->sw}, .dilation = {w->dh - 1, w->dw - 1},
+    bool grouped = w->groups > 1;
+    *c = (struct convolution){.n = n, .kind = kind, .role = &roles[kind],
+                              .bias = kind == CONVOLUTION && n->n_in > 2,
+                              .stride = {w->sh, w->sw}, .dilation = {w->dh - 1, w->dw - 1},
                               .pad = {w->ph, w->pw}};
-    dnnl_status_t s = both_mds(x, 4, type, dnnl_nchw, &c->x, &c->plain_x);
-    if (!s) s = both_mds(y, 4, type, dnnl_nchw, &c->y, &c->plain_y);
-    if (!s && grouped) s = both_mds(parts, 5, type, dnnl_goihw, &c->w, &c->plain_w);
-    if (!s && !grouped) s = both_mds(all, 4, type, dnnl_oihw, &c->w, &c->plain_w);
-    if (!s) s = dnnl_memory_desc_init_by_tag(&c->bias, 1, bias, type, dnnl_x);
+    dnnl_status_t s = any_md(x, 4, type, &c->x);
+    if (!s) s = any_md(y, 4, type, &c->y);
+    if (!s) s = any_md(grouped ? parts : all, grouped ? 5 : 4, type, &c->w);
+    if (!s) s = dnnl_memory_desc_init_by_tag(&c->bias_md, 1, bias, type, dnnl_x);
     return s;
 }
 
-static dnnl_status_t forward_desc(const struct convolution *c, bool bias,
-                                  dnnl_convolution_desc_t *d) {
-    return dnnl_dilated_convolution_forward_desc_init(
-        d, dnnl_forward_training, dnnl_convolution_direct, &c->x, &c->w, bias ? &c->bias : NULL,
-        &c->y, c->stride, c->dilation, c->pad, c->pad);
-}
+/* ---- primitives ---- */
 
-static tri_status forward(const tri_node *n, const struct convolution *c, struct dnnl_job **job) {
-    bool bias = n->n_in > 2;
+static dnnl_status_t forward_pd(const struct convolution *c, dnnl_alg_kind_t how,
+                                dnnl_primitive_desc_t *pd) {
     dnnl_convolution_desc_t d;
-    dnnl_status_t s = forward_desc(c, bias, &d);
-    const struct job_tensor t[] = {{DNNL_ARG_SRC, 0, c->plain_x},
-                                   {DNNL_ARG_WEIGHTS, 1, c->plain_w},
-                                   {DNNL_ARG_DST, -1, c->plain_y},
-                                   {DNNL_ARG_BIAS, 2, c->bias}};
-    return s ? job_failed(n, "describe it", s) : job_make(n, &d, NULL, bias ? 4 : 3, t, job);
+    dnnl_status_t s = dnnl_dilated_convolution_forward_desc_init(
+        &d, dnnl_forward_training, how, &c->x, &c->w, c->bias ? &c->bias_md : NULL, &c->y,
+        c->stride, c->dilation, c->pad, c->pad);
+    return s ? s : dnnl_primitive_desc_create(pd, &d, job_attributes(), job_engine(), NULL);
 }
 
-static tri_status backward(const tri_node *n, const struct convolution *c, bool dx,
-                           struct dnnl_job **job) {
-    dnnl_convolution_desc_t d, f;
+static dnnl_status_t backward_pd(const struct convolution *c, dnnl_alg_kind_t how,
+                                 dnnl_primitive_desc_t *pd) {
+    dnnl_convolution_desc_t d;
     dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t s =
-        dx ? dnnl_dilated_convolution_backward_data_desc_init(
-                 &d, dnnl_convolution_direct, &c->x, &c->w, &c->y, c->stride, c->dilation, c->pad,
-                 c->pad)
-           : dnnl_dilated_convolution_backward_weights_desc_init(
-                 &d, dnnl_convolution_direct, &c->x, &c->w, NULL, &c->y, c->stride, c->dilation,
-                 c->pad, c->pad);
-    const struct job_tensor data[] = {{DNNL_ARG_DIFF_DST, 0, c->plain_y},
-                                      {DNNL_ARG_WEIGHTS, 1, c->plain_w},
-                                      {DNNL_ARG_DIFF_SRC, -1, c->plain_x}};
-    const struct job_tensor weights[] = {{DNNL_ARG_DIFF_DST, 0, c->plain_y},
-                                         {DNNL_ARG_SRC, 1, c->plain_x},
-                                         {DNNL_ARG_DIFF_WEIGHTS, -1, c->plain_w}};
-    if (!s) s = forward_desc(c, false, &f);
-    if (!s) s = dnnl_primitive_desc_create(&hint, &f, job_attributes(), job_engine(), NULL);
-    if (s) return job_failed(n, "describe it", s);
-    tri_status status = job_make(n, &d, hint, 3, dx ? data : weights, job);
-    dnnl_primitive_desc_destroy(hint);
-    return status;
+        c->kind == CONVOLUTION_DX
+            ? dnnl_dilated_convolution_backward_data_desc_init(
+                  &d, how, &c->x, &c->w, &c->y, c->stride, c->dilation, c->pad, c->pad)
+            : dnnl_dilated_convolution_backward_weights_desc_init(
+                  &d, how, &c->x, &c->w, NULL, &c->y, c->stride, c->dilation, c->pad, c->pad);
+    if (!s) s = forward_pd(c, dnnl_convolution_direct, &hint);
+    if (!s) s = dnnl_primitive_desc_create(pd, &d, job_attributes(), job_engine(), hint);
+    if (hint) dnnl_primitive_desc_destroy(hint);
+    return s;
 }
 
-static tri_status convolution(const tri_node *n, enum dnnl_convolution kind,
-                              const struct window *w, struct dnnl_job **job) {
+static dnnl_status_t make_pd(const struct convolution *c, dnnl_primitive_desc_t *pd) {
+    bool winograd = tri_attr_int(c->n, "winograd");
+    dnnl_status_t (*make)(const struct convolution *, dnnl_alg_kind_t, dnnl_primitive_desc_t *) =
+        c->kind == CONVOLUTION ? forward_pd : backward_pd;
+    if (winograd && !make(c, dnnl_convolution_winograd, pd)) return dnnl_success;
+    return make(c, dnnl_convolution_direct, pd);
+}
+
+static const dnnl_memory_desc_t *md_in(const_dnnl_primitive_desc_t pd, int arg) {
+    return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
+}
+
+/* ---- how tensors lie ---- */
+
+static const tri_tensor *tensor_at(const struct convolution *c, int input) {
+    return input < 0 ? c->n->out : c->n->in[input];
+}
+
+/* As the tensor lies outside: `like` is its description in the library's dimensions. */
+static void outside_md(const tri_tensor *t, const dnnl_memory_desc_t *like,
+                       dnnl_memory_desc_t *md) {
+    struct pack p;
+    pack_of(t, &p);
+    if (like->ndims == 5) { /* groups: always plain */
+        p = (struct pack){.rank = 5};
+        for (int d = 0; d < 5; d++) p.order[d] = d;
+    }
+    job_md(&p, like->ndims, like->dims, job_type(&t->spec), md);
+}
+
+/* x or y is settled where it lies in blocks: one order may have several descriptions, of which the
+ * library's own is taken. */
+static void settle(const tri_tensor *t, const dnnl_memory_desc_t *liked, dnnl_memory_desc_t *md) {
+    struct pack p, own;
+    dnnl_memory_desc_t outside;
+    if (!t->block) return;
+    outside_md(t, md, &outside);
+    pack_of(t, &p);
+    *md = job_pack(liked, &own) && pack_equal(&own, &p, &t->spec.shape) ? *liked : outside;
+}
+
+/* The primitive for tensors as they lie. */
+static dnnl_status_t settled_pd(struct convolution *c, dnnl_primitive_desc_t *pd) {
+    const tri_tensor *x = tensor_at(c, c->role->x), *y = tensor_at(c, c->role->y);
+    dnnl_status_t s = make_pd(c, pd);
+    if (s || (!x->block && !y->block)) return s;
+    settle(x, md_in(*pd, c->role->arg_x), &c->x);
+    settle(y, md_in(*pd, c->role->arg_y), &c->y);
+    dnnl_primitive_desc_destroy(*pd);
+    return make_pd(c, pd);
+}
+
+static int block_of(const dnnl_memory_desc_t *md, const tri_shape *shape) {
+    const int blocks[] = {0, 16, 8, 4, (int)shape->dim[1]};
+    struct pack own, p;
+    if (!job_pack(md, &own)) return 0;
+    for (size_t i = 0; i < COUNT(blocks); i++) {
+        tri_tensor t = {.spec.shape = *shape, .block = blocks[i]};
+        if (blocks[i] && shape->dim[1] % blocks[i]) continue;
+        pack_of(&t, &p);
+        if (pack_equal(&own, &p, shape)) return blocks[i];
+    }
+    return 0;
+}
+
+static void lays(struct convolution *c, struct lying *x, struct lying *w, struct lying *y) {
+    dnnl_primitive_desc_t pd;
+    struct pack p;
+    if (make_pd(c, &pd)) return;
+    x->block = block_of(md_in(pd, c->role->arg_x), &tensor_at(c, c->role->x)->spec.shape);
+    y->block = block_of(md_in(pd, c->role->arg_y), &tensor_at(c, c->role->y)->spec.shape);
+    const dnnl_memory_desc_t *md = md_in(pd, c->role->arg_weight);
+    if (w && md->ndims == 4 && job_pack(md, &p) && !pack_print(&p, w->pack)) *w->pack = 0;
+    dnnl_primitive_desc_destroy(pd);
+}
+
+void dnnl_glue_lays(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
+                    struct lying *in, struct lying *out) {
     struct convolution c;
-    dnnl_status_t s = describe_convolution(w, job_type(&n->out->spec), &c);
-    if (s) return job_failed(n, "describe it", s);
-    return kind == CONVOLUTION ? forward(n, &c, job) : backward(n, &c, kind == CONVOLUTION_DX, job);
+    int threads;
+    if (job_begin(&threads)) return;
+    if (!describe(n, kind, w, &c)) {
+        const struct role *r = c.role;
+        lays(&c, r->x < 0 ? out : &in[r->x], r->weight < 0 ? NULL : &in[r->weight],
+             r->y < 0 ? out : &in[r->y]);
+    }
+    job_end(threads);
+}
+
+/* ---- jobs ---- */
+
+/* own_weight: the weight's derivative stays as the library has it. */
+static tri_status make_job(const struct convolution *c, const_dnnl_primitive_desc_t pd,
+                           bool own_weight, struct dnnl_job **job) {
+    const struct role *r = c->role;
+    struct job_tensor t[] = {{r->arg_x, r->x, {0}}, {r->arg_weight, r->weight, {0}},
+                             {r->arg_y, r->y, {0}}, {DNNL_ARG_BIAS, 2, c->bias_md}};
+    for (int i = 0; i < 3; i++) {
+        const dnnl_memory_desc_t *md = md_in(pd, t[i].arg);
+        const tri_tensor *tensor = tensor_at(c, t[i].input);
+        if (i == 1 ? own_weight : tensor->block)
+            t[i].outside = *md;
+        else
+            outside_md(tensor, md, &t[i].outside);
+    }
+    return job_make_of(c->n, pd, c->bias ? 4 : 3, t, job);
 }
 
 tri_status dnnl_glue_convolution(const tri_node *n, enum dnnl_convolution kind,
                                  const struct window *w, struct dnnl_job **job) {
+    struct convolution c;
+    dnnl_primitive_desc_t pd;
     int threads;
     tri_status status = job_begin(&threads);
     if (status) return status;
-    status = convolution(n, kind, w, job);
+    status = job_failed(n, "describe it", describe(n, kind, w, &c));
+    if (!status) status = job_failed(n, "do it for these types and shapes", settled_pd(&c, &pd));
+    if (!status) {
+        status = make_job(&c, pd, false, job);
+        dnnl_primitive_desc_destroy(pd);
+    }
+    job_end(threads);
+    return status;
+}
+
+tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struct pack *order,
+                                struct dnnl_job **job) {
+    struct convolution c;
+    dnnl_primitive_desc_t pd;
+    int threads;
+    *job = NULL;
+    tri_status status = job_begin(&threads);
+    if (status) return status;
+    status = job_failed(n, "describe it", describe(n, CONVOLUTION_DW, w, &c));
+    c.w.data_type = dnnl_f32;
+    if (!status && !settled_pd(&c, &pd)) {
+        const dnnl_memory_desc_t *md = md_in(pd, c.role->arg_weight);
+        if (md->ndims == 4 && job_pack(md, order) && order->order[0] == 0)
+            status = make_job(&c, pd, true, job);
+        dnnl_primitive_desc_destroy(pd);
+    }
+    job_end(threads);
+    return status;
+}
+
+tri_status dnnl_glue_reorder(const tri_node *n, const tri_shape *shape, tri_type from_type,
+                             const struct pack *from, tri_type to_type, const struct pack *to,
+                             struct dnnl_job **job) {
+    dnnl_memory_desc_t md[2];
+    dnnl_dims_t dims = {0};
+    int threads;
+    tri_status status = job_begin(&threads);
+    if (status) return status;
+    memcpy(dims, shape->dim, (size_t)shape->rank * sizeof *dims);
+    job_md(from, shape->rank, dims, job_type(&(tri_spec){.type = from_type}), &md[0]);
+    job_md(to, shape->rank, dims, job_type(&(tri_spec){.type = to_type}), &md[1]);
+    status = job_make_reorder(n, &md[0], &md[1], job);
     job_end(threads);
     return status;
 }

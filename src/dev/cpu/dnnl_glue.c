@@ -176,20 +176,94 @@ static tri_status fill(struct dnnl_job *j, const tri_node *n, const_dnnl_primiti
     return status;
 }
 
+tri_status job_make_of(const tri_node *n, const_dnnl_primitive_desc_t pd, int n_tensors,
+                       const struct job_tensor *t, struct dnnl_job **out) {
+    struct dnnl_job *j = calloc(1, sizeof *j);
+    tri_status status = j ? fill(j, n, pd, n_tensors, t) : base_no_memory(n->name);
+    if (status)
+        dnnl_glue_release(j);
+    else
+        *out = j;
+    return status;
+}
+
 tri_status job_make(const tri_node *n, const_dnnl_op_desc_t desc,
                     const_dnnl_primitive_desc_t hint, int n_tensors, const struct job_tensor *t,
                     struct dnnl_job **out) {
     dnnl_primitive_desc_t pd;
     dnnl_status_t s = dnnl_primitive_desc_create(&pd, desc, attributes, engine, hint);
     if (s) return job_failed(n, "do it for these types and shapes", s);
-    struct dnnl_job *j = calloc(1, sizeof *j);
-    tri_status status = j ? fill(j, n, pd, n_tensors, t) : base_no_memory(n->name);
+    tri_status status = job_make_of(n, pd, n_tensors, t, out);
     dnnl_primitive_desc_destroy(pd);
-    if (status)
-        dnnl_glue_release(j);
-    else
-        *out = j;
     return status;
+}
+
+tri_status job_make_reorder(const tri_node *n, const dnnl_memory_desc_t *from,
+                            const dnnl_memory_desc_t *to, struct dnnl_job **out) {
+    dnnl_primitive_desc_t pd;
+    dnnl_status_t s = dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attributes);
+    if (s) return job_failed(n, "reorder a tensor", s);
+    const struct job_tensor t[] = {{DNNL_ARG_FROM, 0, *from}, {DNNL_ARG_TO, -1, *to}};
+    tri_status status = job_make_of(n, pd, 2, t, out);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+/* ---- how tensors lie ---- */
+
+static int64_t cut(const dnnl_blocking_desc_t *b, int dim) {
+    int64_t all = 1;
+    for (int i = 0; i < b->inner_nblks; i++)
+        if (b->inner_idxs[i] == dim) all *= b->inner_blks[i];
+    return all;
+}
+
+/* Strides of the dimensions that lie in this order, with the blocks inside. */
+static void set_strides(dnnl_blocking_desc_t *b, int rank, const int *order,
+                        const dnnl_dims_t dims) {
+    int64_t stride = 1;
+    for (int i = 0; i < b->inner_nblks; i++) stride *= b->inner_blks[i];
+    for (int i = rank - 1; i >= 0; i--) {
+        b->strides[order[i]] = stride;
+        stride *= dims[order[i]] / cut(b, order[i]);
+    }
+}
+
+void job_md(const struct pack *p, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+            dnnl_memory_desc_t *md) {
+    dnnl_blocking_desc_t *b = &md->format_desc.blocking;
+    *md = (dnnl_memory_desc_t){.ndims = rank, .data_type = type, .format_kind = dnnl_blocked};
+    for (int d = 0; d < rank; d++) md->dims[d] = md->padded_dims[d] = dims[d];
+    b->inner_nblks = p->blocks;
+    for (int i = 0; i < p->blocks; i++) {
+        b->inner_idxs[i] = p->dim[i];
+        b->inner_blks[i] = p->size[i];
+    }
+    set_strides(b, rank, p->order, dims);
+}
+
+bool job_pack(const dnnl_memory_desc_t *md, struct pack *p) {
+    const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
+    if (md->format_kind != dnnl_blocked || md->offset0 || md->extra.flags ||
+        b->inner_nblks > PACK_BLOCKS)
+        return false;
+    *p = (struct pack){.rank = md->ndims, .blocks = b->inner_nblks};
+    for (int i = 0; i < p->blocks; i++) {
+        p->dim[i] = (int)b->inner_idxs[i];
+        p->size[i] = b->inner_blks[i];
+    }
+    for (int d = 0; d < md->ndims; d++) {
+        int at = d;
+        if (md->padded_dims[d] != md->dims[d]) return false;
+        for (; at > 0 && b->strides[p->order[at - 1]] < b->strides[d]; at--)
+            p->order[at] = p->order[at - 1];
+        p->order[at] = d;
+    }
+    dnnl_blocking_desc_t dense = *b;
+    set_strides(&dense, md->ndims, p->order, md->dims);
+    for (int d = 0; d < md->ndims; d++)
+        if (md->dims[d] / cut(b, d) > 1 && dense.strides[d] != b->strides[d]) return false;
+    return true;
 }
 
 /* ---- running ---- */

@@ -7,6 +7,7 @@
 #define DEV_CPU_DNNL_GLUE_H
 
 #include "dev/dev.h"
+#include "graph/pack.h"
 #include "ops/window.h"
 
 tri_status dnnl_glue_open(void);
@@ -30,9 +31,21 @@ tri_status dnnl_glue_matmul(const tri_node *n, const struct dnnl_view *a, const 
 
 enum dnnl_convolution { CONVOLUTION, CONVOLUTION_DX, CONVOLUTION_DW };
 /* The inputs stand as in the operators conv2d (with a bias if there are three), conv2d_dx,
- * conv2d_dw. */
+ * conv2d_dw; w is the node's, but for w->n samples. */
 tri_status dnnl_glue_convolution(const tri_node *n, enum dnnl_convolution kind,
                                  const struct window *w, struct dnnl_job **job);
+/* conv2d_dw whose output is in f32 and in an order of the library's own, outermost the output
+ * channels. The job is null if there is none. */
+tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struct pack *order,
+                                struct dnnl_job **job);
+/* How the library would have a convolution's tensors lie. */
+void dnnl_glue_lays(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
+                    struct lying *in, struct lying *out);
+
+/* in[0] to out[0], in f32 or bf16. */
+tri_status dnnl_glue_reorder(const tri_node *n, const tri_shape *shape, tri_type from_type,
+                             const struct pack *from, tri_type to_type, const struct pack *to,
+                             struct dnnl_job **job);
 
 size_t dnnl_glue_scratch(const struct dnnl_job *job);
 /* With the tensors and the scratch of the call; its state is not used. */

@@ -7,6 +7,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include "dev/cpu/dnnl_glue.h"
+#include "graph/pack.h"
 
 #define JOB_TENSORS 4 /* of a primitive: x, weight, bias, y */
 
@@ -51,9 +52,18 @@ dnnl_data_type_t job_type(const tri_spec *s);
 /* TRI_OK for success; else the message. */
 tri_status job_failed(const tri_node *n, const char *what, dnnl_status_t status);
 
+/* How a tensor lies, for oneDNN and for us; false if our words do not suffice (padding). */
+void job_md(const struct pack *p, int rank, const dnnl_dims_t dims, dnnl_data_type_t type,
+            dnnl_memory_desc_t *md);
+bool job_pack(const dnnl_memory_desc_t *md, struct pack *p);
+
 /* A job of the primitive described, with the reorders that it needs around it. */
 tri_status job_make(const tri_node *n, const_dnnl_op_desc_t desc,
                     const_dnnl_primitive_desc_t hint, int n_tensors, const struct job_tensor *t,
                     struct dnnl_job **out);
+tri_status job_make_of(const tri_node *n, const_dnnl_primitive_desc_t pd, int n_tensors,
+                       const struct job_tensor *t, struct dnnl_job **out);
+tri_status job_make_reorder(const tri_node *n, const dnnl_memory_desc_t *from,
+                            const dnnl_memory_desc_t *to, struct dnnl_job **out);
 
 #endif

@@ -64,7 +64,7 @@ static const char *supports(const tri_node *n) {
 
 #define ROW(name)                                                                           \
     {.op = #name, .run = run, .supports = supports, .prepare = prepare, .release = free,    \
-     .plan = plan},
+     .plan = plan, .lays = cpu_lays_alike},
 
 const struct dev_row cpu_elementwise[] = {
     ROW(neg) ROW(exp) ROW(log) ROW(sqrt) ROW(rsqrt) ROW(abs) ROW(sign) ROW(erf) ROW(clip)
@@ -75,8 +75,8 @@ const struct dev_row cpu_elementwise[] = {
     {.op = "expand", .run = run, .prepare = prepare, .release = free, .plan = plan},
     {.op = "spread", .run = run, .supports = supports_spread, .prepare = prepare,
      .release = free, .plan = plan},
-    {.op = "fill_like", .run = fill_like},
-    {.op = "stop_gradient", .run = same, .plan = plan_same},
+    {.op = "fill_like", .run = fill_like, .lays = cpu_lays_alike},
+    {.op = "stop_gradient", .run = same, .plan = plan_same, .lays = cpu_lays_alike},
     {.op = "reshape", .run = same, .plan = plan_same},
     {0},
 };

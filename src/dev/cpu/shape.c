@@ -3,6 +3,7 @@
  * strided copies of elements of 1, 2, 4 or 8 bytes. */
 #include "base/convert.h"
 #include "dev/cpu/cpu.h"
+#include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
 #include "dev/cpu/walk.h"
 #include "ops/op.h"
@@ -164,25 +165,40 @@ static tri_status prepare_split(const tri_node *n, void **state) {
     return TRI_OK;
 }
 
-/* Where one block divides the other, the channels are [c / larger, larger / smaller, smaller]; plain
- * is a block of 1. */
+/* Packs are oneDNN's affair; blocks are copied as others are. */
+struct reorder {
+    struct copy copy;
+    struct dnnl_job *job;
+};
+
+static bool packed(const tri_node *n) { return *n->in[0]->pack || *n->out->pack; }
+
 static const char *supports_reorder(const tri_node *n) {
     int a = n->in[0]->block, b = n->out->block;
+    tri_type type = cpu_in(n, 0)->type;
+    if (packed(n) && type != TRI_F32 && (type != TRI_BF16 || !dnnl_glue_has_bf16()))
+        return "oneDNN has no packs of this type on this machine";
     return !a || !b || a % b == 0 || b % a == 0 ? NULL : "one block must divide the other";
 }
 
-static tri_status prepare_reorder(const tri_node *n, void **state) {
-    tri_status status = cpu_state(n, sizeof(struct copy), state);
-    if (status) return status;
+static tri_status prepare_packs(const tri_node *n, struct reorder *r) {
+    struct pack from, to;
+    pack_of(n->in[0], &from);
+    pack_of(n->out, &to);
+    return dnnl_glue_reorder(n, &cpu_in(n, 0)->shape, cpu_in(n, 0)->type, &from,
+                             cpu_out(n, 0)->type, &to, &r->job);
+}
+
+/* Where one block divides the other, the channels are [c / larger, larger / smaller, smaller]; plain
+ * is a block of 1. The walk is in the output's order. */
+static void prepare_blocks(const tri_node *n, struct copy *c) {
     const tri_shape *s = &cpu_out(n, 0)->shape;
     int64_t block[2] = {n->out->block ? n->out->block : 1, n->in[0]->block ? n->in[0]->block : 1};
     bool to_larger = block[0] > block[1];
     int64_t large = block[!to_larger], small = block[to_larger];
     int64_t space = cpu_span(s, 2, s->rank);
-    struct copy *c = *state;
-    *c = (struct copy){.walk = {.rank = 5, .n = 2}, .size = tri_type_size(cpu_in(n, 0)->type)};
-    /* In the output's order. */
     const int part = to_larger ? 3 : 2, place = to_larger ? 2 : 3;
+    *c = (struct copy){.walk = {.rank = 5, .n = 2}, .size = tri_type_size(cpu_in(n, 0)->type)};
     int64_t *dim = c->walk.dim;
     dim[0] = s->dim[0];
     dim[1] = s->dim[1] / large;
@@ -198,13 +214,40 @@ static tri_status prepare_reorder(const tri_node *n, void **state) {
         stride[4] = 1;
     }
     copy_finish(c);
-    return TRI_OK;
 }
 
-/* One block for all channels and places, or the same blocks: the elements stand in one order. */
+static tri_status prepare_reorder(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, sizeof(struct reorder), state);
+    if (status) return status;
+    if (!packed(n))
+        prepare_blocks(n, &((struct reorder *)*state)->copy);
+    else
+        status = prepare_packs(n, *state);
+    if (status) free(*state);
+    return status;
+}
+
+static void release_reorder(void *state) {
+    dnnl_glue_release(((struct reorder *)state)->job);
+    free(state);
+}
+
 static void plan_reorder(const tri_node *n, struct kernel *k) {
-    const tri_shape *s = &cpu_out(n, 0)->shape;
-    k->alias = n->in[0]->block == n->out->block || cpu_span(s, 2, s->rank) == 1;
+    const struct reorder *r = k->state;
+    struct pack from, to;
+    pack_of(n->in[0], &from);
+    pack_of(n->out, &to);
+    k->alias = pack_equal(&from, &to, &cpu_in(n, 0)->shape);
+    if (r->job) k->scratch = dnnl_glue_scratch(r->job);
+}
+
+static void run_reorder(const tri_call *c) {
+    const struct reorder *r = c->state;
+    if (c->out[0] == c->in[0]) return;
+    if (r->job)
+        dnnl_glue_run(r->job, c);
+    else
+        copy_run(&r->copy, c->out[0], c->in[0]);
 }
 
 /* Where both lie within the output, what pad writes is the input; around it the value. */
@@ -246,8 +289,9 @@ static void run_pad(const tri_call *c) {
 
 const struct dev_row FOR_ISA(cpu_shape)[] = {
     {.op = "transpose", .run = run_one, .prepare = prepare_transpose, .release = free},
-    {.op = "reorder", .run = run_one, .supports = supports_reorder, .prepare = prepare_reorder,
-     .release = free, .plan = plan_reorder},
+    {.op = "reorder", .run = run_reorder, .supports = supports_reorder,
+     .prepare = prepare_reorder, .release = release_reorder, .plan = plan_reorder,
+     .any_order = true},
     {.op = "slice", .run = run_one, .prepare = prepare_slice, .release = free},
     {.op = "concat", .run = run_concat, .prepare = prepare_concat, .release = free},
     {.op = "split", .run = run_split, .prepare = prepare_split, .release = free},

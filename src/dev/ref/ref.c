@@ -12,7 +12,9 @@ static void describe(char *text, size_t bytes) { snprintf(text, bytes, "plain lo
 
 static const char *declines(const tri_node *n) {
     const struct dev_row *r = dev_row_find(tables, n->entry->op->name);
-    if (!r) return n->entry->op->kernel ? NULL : "it has no kernel for it";
+    if (!r && !n->entry->op->kernel) return "it has no kernel for it";
+    const char *why = dev_row_refuses(r, n);
+    if (why || !r) return why;
     return r->supports ? r->supports(n) : NULL;
 }
 

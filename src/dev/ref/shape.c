@@ -5,6 +5,7 @@
 
 #include "dev/ref/index.h"
 #include "dev/ref/ref.h"
+#include "graph/pack.h"
 #include "ops/op.h"
 
 /* Operands of the walks below: the element written and the element read. */
@@ -33,24 +34,16 @@ static void transpose(const tri_call *c) {
     move(c->out[0], c->in[0], size_of(c), w);
 }
 
-/* Where the element at this index lies in a tensor of `shape` with a block. */
-static int64_t place_in_block(const int64_t *at, const tri_shape *shape, int64_t block) {
-    int64_t place = at[0];
-    for (int i = 1; i < shape->rank; i++)
-        place = i == 1 ? place * (shape->dim[1] / block) + at[1] / block
-                       : place * shape->dim[i] + at[i];
-    return place * block + at[1] % block;
-}
-
 static void reorder(const tri_call *c) {
     const tri_shape *s = &ref_out(c, 0)->shape;
     size_t size = size_of(c);
-    int64_t from = c->node->in[0]->block, to = c->node->out->block;
+    struct pack to, from;
+    pack_of(c->node->out, &to);
+    pack_of(c->node->in[0], &from);
     struct walk w = walk_over(s);
     do
-        memcpy((char *)c->out[0] + (size_t)place_in_block(w.at, s, to ? to : 1) * size,
-               (const char *)c->in[0] + (size_t)place_in_block(w.at, s, from ? from : 1) * size,
-               size);
+        memcpy((char *)c->out[0] + (size_t)pack_place(&to, s, w.at) * size,
+               (const char *)c->in[0] + (size_t)pack_place(&from, s, w.at) * size, size);
     while (walk_next(&w));
 }
 
@@ -174,7 +167,7 @@ const struct dev_row ref_shape[] = {
     {.op = "reshape", .run = reshape},
     {.op = "transpose", .run = transpose},
     {.op = "expand", .run = expand},
-    {.op = "reorder", .run = reorder},
+    {.op = "reorder", .run = reorder, .any_order = true},
     {.op = "slice", .run = slice},
     {.op = "concat", .run = concat},
     {.op = "split", .run = split},
