@@ -6,6 +6,8 @@
 #include "exec/budget.h"
 #include "exec/run.h"
 
+#define PAGE 4096
+
 struct program *machine_program(const struct machine *m, int i) {
     if (i < 2) return (struct program *)(i ? &m->step : &m->pre);
     int worker = (i - 2) / 4, which = (i - 2) % 4;
@@ -34,6 +36,19 @@ static bool borrow(const struct machine *m, int i, struct machine_worker *w) {
     return w->borrowed = true;
 }
 
+/* The first touch of memory costs more than a step's work with it: all threads share it, once. */
+static void touch(void *arg, int thread) {
+    const struct machine *m = arg;
+    size_t threads = (size_t)team_threads(m->team);
+    for (int i = 0; i < m->n_workers; i++) {
+        const struct machine_worker *w = &m->worker[i];
+        size_t pages = w->borrowed ? 0 : w->arena_bytes / PAGE;
+        for (size_t k = pages * (size_t)thread / threads; k < pages * (size_t)(thread + 1) / threads;
+             k++)
+            ((volatile char *)w->arena)[k * PAGE] = 0;
+    }
+}
+
 static tri_status allocate_arenas(struct machine *m) {
     for (int i = 0; i < m->n_workers; i++) {
         struct machine_worker *w = &m->worker[i];
@@ -46,6 +61,7 @@ static tri_status allocate_arenas(struct machine *m) {
     for (int i = 0; machine_program(m, i); i++)
         if (machine_program(m, i)->g)
             program_place(machine_program(m, i), worker_of(m, i)->arena);
+    if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
     return TRI_OK;
 }
 
@@ -236,7 +252,7 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
 
 tri_status machine_settle(struct machine *m, const tri_options *o) {
     tri_status status = budget_check(m, m->store, o->memory_limit);
-    if (!status && !m->store->block) status = store_fill(m->store, o->seed);
+    if (!status && !m->store->block) status = store_fill(m->store, o->seed, m->team);
     if (!status) status = allocate_arenas(m);
     for (int k = 0; k < 2 && !status; k++)
         if (m->tree[k].g) status = tree_allocate(&m->tree[k]);

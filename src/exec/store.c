@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/store.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,24 +33,48 @@ static void list(const tri_graph *g, struct store *s) {
     qsort(s->entry, s->n, sizeof *s->entry, by_name);
 }
 
-static tri_status draw(struct store *s, uint64_t seed) {
-    size_t largest = 1;
-    for (size_t i = 0; i < s->n; i++)
-        if (stored_bytes(&s->entry[i]) > largest) largest = stored_bytes(&s->entry[i]);
-    void *host = malloc(largest);
-    if (!host) return base_no_memory("initial values");
-    char *at = s->block;
-    for (size_t i = 0; i < s->n; i++) {
-        struct stored *e = &s->entry[i];
-        tri_init init;
-        CHECK(init_parse(e->init, &init)); /* inference has parsed it */
-        init_draw(&init, seed, e->name, &e->spec, host);
-        e->memory = at;
-        at += stored_bytes(e);
-        store_write(s, e, host);
+#define PIECE 65536 /* elements that a thread draws at a time */
+
+/* Pieces are counted over all entries; each is drawn from its own elements' numbers, so that it
+ * makes no difference by whom. */
+struct drawing {
+    struct store *s;
+    uint64_t seed;
+    atomic_size_t next;
+    atomic_bool failed;
+};
+
+static size_t pieces(const struct stored *e) {
+    return ((size_t)tri_shape_count(&e->spec.shape) + PIECE - 1) / PIECE;
+}
+
+static void draw_piece(const struct drawing *d, const struct stored *e, size_t piece, void *buffer) {
+    tri_init init;
+    CHECK(init_parse(e->init, &init)); /* inference has parsed it */
+    int64_t count = tri_shape_count(&e->spec.shape), begin = (int64_t)piece * PIECE;
+    int64_t end = begin + PIECE < count ? begin + PIECE : count;
+    size_t size = tri_type_size(e->spec.type);
+    init_draw(&init, d->seed, e->name, &e->spec, begin, end, buffer);
+    d->s->dev->copy_in((char *)e->memory + (size_t)begin * size, buffer,
+                       (size_t)(end - begin) * size);
+}
+
+static void draw_pieces(void *arg, int thread) {
+    struct drawing *d = arg;
+    (void)thread;
+    void *buffer = malloc(PIECE * sizeof(double));
+    if (!buffer) {
+        atomic_store(&d->failed, true);
+        return;
     }
-    free(host);
-    return TRI_OK;
+    size_t wanted = atomic_fetch_add(&d->next, 1), before = 0;
+    for (size_t i = 0; i < d->s->n; i++) {
+        const struct stored *e = &d->s->entry[i];
+        for (; wanted < before + pieces(e); wanted = atomic_fetch_add(&d->next, 1))
+            draw_piece(d, e, wanted - before, buffer);
+        before += pieces(e);
+    }
+    free(buffer);
 }
 
 tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *s) {
@@ -60,11 +85,16 @@ tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *s
     return TRI_OK;
 }
 
-tri_status store_fill(struct store *s, uint64_t seed) {
+tri_status store_fill(struct store *s, uint64_t seed, struct team *team) {
     s->block = s->dev->allocate(s->bytes);
-    return s->block ? draw(s, seed)
-                    : base_fail(TRI_FAILED, "out of memory for %zu bytes of parameters and "
-                                "optimizer state", s->bytes);
+    if (!s->block)
+        return base_fail(TRI_FAILED, "out of memory for %zu bytes of parameters and optimizer "
+                         "state", s->bytes);
+    char *at = s->block;
+    for (size_t i = 0; i < s->n; at += stored_bytes(&s->entry[i++])) s->entry[i].memory = at;
+    struct drawing d = {.s = s, .seed = seed};
+    team_run(team, draw_pieces, &d);
+    return atomic_load(&d.failed) ? base_no_memory("initial values") : TRI_OK;
 }
 
 struct stored *store_find(const struct store *s, const char *name) {

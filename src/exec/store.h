@@ -4,6 +4,7 @@
 #define EXEC_STORE_H
 
 #include "dev/dev.h"
+#include "exec/team.h"
 
 struct stored {
     const char *name; /* in the graph's arena */
@@ -25,7 +26,7 @@ struct store {
 /* The params and states of g, which must live as long as the store; no memory yet. */
 tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *out);
 /* Memory, and in it values drawn from the seed. */
-tri_status store_fill(struct store *s, uint64_t seed);
+tri_status store_fill(struct store *s, uint64_t seed, struct team *team);
 size_t stored_bytes(const struct stored *e); /* with its alignment */
 struct stored *store_find(const struct store *s, const char *name);
 void store_free(struct store *s);

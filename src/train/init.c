@@ -55,13 +55,12 @@ static double draw(const struct distribution *d, uint64_t key, uint64_t i) {
 }
 
 void init_draw(const tri_init *init, uint64_t seed, const char *name, const tri_spec *spec,
-               void *out) {
+               int64_t begin, int64_t end, void *out) {
     struct distribution d = resolve(init, &spec->shape);
     uint64_t key = random_key(seed, base_hash_text(name));
-    int64_t n = tri_shape_count(&spec->shape);
     if (d.shape == FIXED && d.a == 0)
-        memset(out, 0, base_spec_bytes(spec));
+        memset(out, 0, (size_t)(end - begin) * tri_type_size(spec->type));
     else
-        for (int64_t i = 0; i < n; i++)
-            convert_store(spec->type, out, (size_t)i, draw(&d, key, (uint64_t)i));
+        for (int64_t i = begin; i < end; i++)
+            convert_store(spec->type, out, (size_t)(i - begin), draw(&d, key, (uint64_t)i));
 }

@@ -25,8 +25,9 @@ tri_status schedule_parse(const char *text, struct schedule *out);
 double schedule_rate(const struct schedule *s, double base, int64_t step, int64_t total);
 const char *schedule_help(void);
 
-/* Draws the initial value of a tensor: element i depends on (seed, name, i) alone. */
+/* Elements [begin, end) of what the initialiser gives for this name and shape; `out` holds the first
+ * of them. */
 void init_draw(const tri_init *init, uint64_t seed, const char *name, const tri_spec *spec,
-               void *out);
+               int64_t begin, int64_t end, void *out);
 
 #endif

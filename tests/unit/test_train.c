@@ -411,7 +411,7 @@ static void check_init(tri_init init, double mean, double deviation, double boun
     enum { OUT = 200, IN = 50, N = OUT * IN * 9 };
     static float w[N];
     tri_spec spec = {TRI_F32, TRI_SHAPE(OUT, IN, 3, 3)};
-    init_draw(&init, 5, "w", &spec, w);
+    init_draw(&init, 5, "w", &spec, 0, (int64_t)COUNT(w), w);
     double sum = 0, squares = 0, most = 0;
     for (int i = 0; i < N; i++) {
         sum += (double)w[i];
