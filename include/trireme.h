@@ -327,6 +327,23 @@ tri_tensor *tri_global_norm(tri_tensor *const *xs, int n); /* sqrt of the sum of
  * dropped depends on seed, step, sample, the operator's name and the element, and nothing else. */
 tri_tensor *tri_dropout(tri_tensor *x, double p);
 
+/* Scaled dot-product attention: softmax(scale q k' + mask) v for every head of every sample.
+ * q [b, h, s, d], k [b, h, t, d], v [b, h, t, e] give [b, h, s, e]. With the heads side by side in
+ * the last dimension no transposes are needed: q [b, s, heads d], k [b, t, heads d],
+ * v [b, t, heads e] give [b, s, heads e]; and k and v may be null if q is [b, s, 3 heads d], the
+ * three behind one another in every row. Memory grows with s + t, not with s t. */
+typedef struct tri_attention_options {
+    tri_tensor *mask; /* broadcasts to [b, h, s, t]; bool: true where a query may attend; else it is
+                         added. A query that may attend to nothing gives 0 */
+    bool causal;      /* query i attends to the keys up to i */
+    double dropout;   /* of the softmax's result, as tri_dropout */
+    double scale;     /* 0: 1 / sqrt(d) */
+    int64_t heads;    /* where they lie in the last dimension (0: 1) */
+} tri_attention_options;
+tri_tensor *tri_attention_(tri_tensor *q, tri_tensor *k, tri_tensor *v, tri_attention_options o);
+#define tri_attention(q, k, v, ...) \
+    (TRI_HERE, tri_attention_(q, k, v, (tri_attention_options){__VA_ARGS__}))
+
 /* ---- 6 Cells: operators with parameters of their own ---------------------------------------- */
 
 /* Parameters are named `name`.weight and `name`.bias inside the current scope, initialised as

@@ -147,12 +147,32 @@ static tri_status check_split(const struct split *s, const struct values *in) {
     return status;
 }
 
+/* Parts would draw other numbers than the whole; not so an example that draws none: what it gives
+ * does not depend on the seed. */
+static tri_status draws(const struct example *e, const struct values *in, bool *draws) {
+    struct values a = {0}, b = {0};
+    struct example other = *e;
+    other.seed++;
+    tri_status status = TRI_OK;
+    *draws = false;
+    if (e->op->random) status = trial_plain(e, dev_find("ref"), 1, 1, in, &a);
+    if (e->op->random && !status) status = trial_plain(&other, dev_find("ref"), 1, 1, in, &b);
+    for (int i = 0; i < b.n && !status; i++)
+        *draws |= memcmp(a.at[i], b.at[i],
+                         (size_t)tri_shape_count(&a.spec[i].shape) * sizeof *a.at[i]) != 0;
+    values_free(&a);
+    values_free(&b);
+    return status;
+}
+
 tri_status opcheck_splits(const struct example *e, const struct values *in, int *splits) {
     struct trial t;
     struct factors f;
     tri_status status = trial_begin(e, 1, &t);
     bool rule = e->op->factors || e->op->factor_fn || e->op->samplewise;
-    if (!status && rule && !e->op->random) {
+    bool random = false;
+    if (!status && rule) status = draws(e, in, &random);
+    if (!status && rule && !random) {
         if (!factors_of(t.node, &f)) status = TRI_USAGE;
         for (int c = 1; c < MAX_FACTORS && !status; c++) {
             bool inside = false;

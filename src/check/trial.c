@@ -46,7 +46,7 @@ static const char *read_spec(const char *p, tri_spec *spec, double *low, double 
 }
 
 tri_status example_read(const tri_op *op, const char *text, struct example *e) {
-    *e = (struct example){.op = op, .text = text, .attrs = ""};
+    *e = (struct example){.op = op, .text = text, .attrs = "", .seed = 1};
     const char *p = text;
     while (*p && *p != '{') {
         if (*p == ' ' || *p == ',') {
@@ -153,7 +153,7 @@ tri_status trial_run(struct trial *t, const struct values *in, struct values *ou
     tri_status status = TRI_OK;
     for (int i = 0; i < t->e.n && !status; i++) status = write_input(t, i, in->at[i]);
     if (status) return status;
-    if (!machine_step(&t->machine, 1, 1, &fault))
+    if (!machine_step(&t->machine, t->e.seed, 1, &fault))
         return example_differs(&t->e, "%s", fault.text);
     for (int i = 0; i < t->machine.n_outputs; i++) {
         const struct run_output *o = &t->machine.output[i];

@@ -15,6 +15,7 @@ struct example {
     int n;
     tri_spec spec[MAX_INPUTS];
     double low[MAX_INPUTS], high[MAX_INPUTS];
+    uint64_t seed; /* of its runs: 1 */
 };
 
 tri_status example_read(const tri_op *op, const char *text, struct example *out);

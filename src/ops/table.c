@@ -26,7 +26,8 @@
     X(max_pool) X(max_pool_dx) X(avg_pool) X(avg_pool_dx)                                   \
     X(batch_norm) X(batch_norm_dx) X(layer_norm) X(layer_norm_dx)                           \
     X(group_norm) X(group_norm_dx) X(softmax) X(log_softmax)                                \
-    X(cross_entropy) X(cross_entropy_dx) X(in_top_k) X(dropout)
+    X(cross_entropy) X(cross_entropy_dx) X(in_top_k) X(dropout)                              \
+    X(attention) X(attention_dx) X(attention_dmask)
 
 #define OPERATORS(X) SOURCES(X) UNARY(X) BINARY(X) SHAPE(X) REDUCE(X) NETWORK(X)
 

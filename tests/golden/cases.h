@@ -81,6 +81,15 @@ CASE(softmax_far, FAR, tri_softmax(a, -1))
 CASE(log_softmax, SHORT, tri_log_softmax(a, -1))
 CASE(log_softmax_far, SHORT, tri_log_softmax(a, -1))
 
+CASE(attention, LONG, tri_attention(a, b, c))
+CASE(attention_causal, LONG, tri_attention(a, b, c, .causal = true, .scale = 1.5))
+CASE(attention_mask, LONG, tri_attention(a, b, c, .mask = d))
+CASE(attention_mask_key, LONG, tri_attention(a, b, c, .mask = d, .causal = true))
+CASE(attention_bool, LONG,
+     tri_attention(a, b, c, .mask = tri_greater(d, tri_constant(tri_graph_of(d), 0, TRI_I64))))
+CASE(attention_beside, LONG, tri_attention(a, b, c, .heads = 3))
+CASE(attention_packed, LONG, tri_attention(a, NULL, NULL, .heads = 3, .causal = true))
+
 CASE(cross_entropy, SHORT, tri_cross_entropy(a, b))
 CASE(cross_entropy_sum, SHORT, tri_cross_entropy(a, b, .reduction = TRI_SUM))
 CASE(cross_entropy_none, SHORT, tri_cross_entropy(a, b, .reduction = TRI_NONE))

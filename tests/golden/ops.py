@@ -130,6 +130,38 @@ case("softmax_far", "p[2,5]@-200:200", lambda x: x.softmax(-1))
 case("log_softmax", "p[3,7]@-4:4", lambda x: x.log_softmax(-1))
 case("log_softmax_far", "p[2,5]@-200:200", lambda x: x.log_softmax(-1))
 
+
+def attention(q, k, v, mask=None, causal=False, scale=None):
+    scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
+    if mask is not None:
+        scores = scores + mask
+    if causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:]).tril() == 0, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+def in_heads(*tensors, heads):
+    """[b, s, h d] to [b, h, s, d]"""
+    return [x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in tensors]
+
+
+def beside(y):
+    return y.transpose(1, 2).flatten(2)
+
+
+QKV = "p[2,2,5,4]@-2:2 p[2,2,7,4]@-2:2 p[2,2,7,3]@-1:1"
+case("attention", QKV, attention)
+case("attention_causal", QKV, lambda q, k, v: attention(q, k, v, causal=True, scale=1.5))
+case("attention_mask", QKV + " p[2,1,5,7]@-3:3", attention)
+case("attention_mask_key", QKV + " p[2,1,1,7]@-3:3",
+     lambda q, k, v, m: attention(q, k, v, m, causal=True))
+case("attention_bool", QKV + " i[5,7]@0:3",
+     lambda q, k, v, m: attention(q, k, v, torch.where(m > 0, 0.0, -torch.inf)))
+case("attention_beside", "p[2,5,6]@-2:2 p[2,4,6]@-2:2 p[2,4,9]@-1:1",
+     lambda q, k, v: beside(attention(*in_heads(q, k, v, heads=3))))
+case("attention_packed", "p[2,5,18]@-2:2",
+     lambda x: beside(attention(*in_heads(*x.chunk(3, -1), heads=3), causal=True)))
+
 CE = "p[6,5]@-4:4 i[6]@0:5"
 
 

@@ -8,11 +8,12 @@
 #define DECLARE(isa)                                                                        \
     extern const struct dev_row cpu_shape_##isa[], cpu_gather_##isa[], cpu_gather_grad_##isa[],  \
         cpu_reduce_##isa[], cpu_order_##isa[], cpu_norm_##isa[], cpu_softmax_##isa[],       \
-        cpu_loss_##isa[], cpu_random_##isa[];
+        cpu_loss_##isa[], cpu_random_##isa[], cpu_attention_##isa[];
 EVERY_ISA(DECLARE)
 
 /* Kernels that take every storage type they support as it is. */
-#define TYPED(isa) {cpu_shape_##isa, cpu_gather_##isa, cpu_softmax_##isa, cpu_loss_##isa, NULL},
+#define TYPED(isa)                                                                          \
+    {cpu_shape_##isa, cpu_gather_##isa, cpu_softmax_##isa, cpu_loss_##isa, cpu_attention_##isa, NULL},
 static const struct dev_row *const typed[] = {cpu_elementwise, cpu_matmul, cpu_conv, NULL};
 static const struct dev_row *const typed_vector[][12] = {EVERY_ISA(TYPED)};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * dropout. Every element draws the number of its place in the whole batch. */
-#include "base/random.h"
+#include "dev/cpu/draw.h"
 
 #include "dev/cpu/cpu.h"
 #include "dev/cpu/isa.h"
@@ -28,7 +28,7 @@ static void dropout(const tri_call *c) {
     uint32_t drawn[CHUNK];
     for (int64_t i = 0, count = cpu_out_count(n, 0); i < count; i += CHUNK) {
         int64_t some = count - i < CHUNK ? count - i : CHUNK;
-        random_u32_fill(key, (uint64_t)c->step, (uint64_t)(c->first + i), (size_t)some, drawn);
+        draw_fill(key, (uint64_t)c->step, (uint64_t)(c->first + i), (size_t)some, drawn);
         drop(y + i, mask + i, x + i, drawn, some, limit, scale);
     }
 }

@@ -36,6 +36,13 @@ typedef uint16_t vec_u16_at __attribute__((vector_size(2 * VEC), aligned(2), may
 /* What stands at many places and is seldom done, or slow anyway. */
 #define APART static __attribute__((noinline, unused))
 
+/* Before a loop whose turns are to be written out, so that arrays indexed by it are registers. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
 /* ---- what vmath_body.h stands on ---- */
 
 INLINE vec vec_set(float x) { return x - (vec){0}; }
@@ -173,18 +180,25 @@ INLINE void vec_put_u16(uint16_t *to, int64_t n, vec_u16 v) {
     _mm256_mask_storeu_epi16(to, (__mmask16)((1u << n) - 1), (__m256i)v);
 }
 #else
+#if VEC == 8
+static const int32_t vec_ones[] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+#define VEC_FIRST(n) _mm256_loadu_si256((const __m256i_u *)(vec_ones + 8 - (n)))
+INLINE vec vec_take(const float *from, int64_t n) { return _mm256_maskload_ps(from, VEC_FIRST(n)); }
+INLINE void vec_put(float *to, int64_t n, vec v) { _mm256_maskstore_ps(to, VEC_FIRST(n), v); }
+#else
 APART vec vec_take(const float *from, int64_t n) {
     vec v = {0};
     for (int k = 0; k < VEC; k++) v[k] = k < n ? from[k] : 0;
     return v;
 }
+APART void vec_put(float *to, int64_t n, vec v) {
+    for (int k = 0; k < VEC && k < n; k++) to[k] = v[k];
+}
+#endif
 APART vec_u16 vec_take_u16(const uint16_t *from, int64_t n) {
     vec_u16 v = {0};
     for (int k = 0; k < VEC; k++) v[k] = k < n ? from[k] : 0;
     return v;
-}
-APART void vec_put(float *to, int64_t n, vec v) {
-    for (int k = 0; k < VEC && k < n; k++) to[k] = v[k];
 }
 APART void vec_put_u16(uint16_t *to, int64_t n, vec_u16 v) {
     for (int k = 0; k < VEC && k < n; k++) to[k] = v[k];

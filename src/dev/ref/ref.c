@@ -5,7 +5,7 @@
 
 static const struct dev_row *const tables[] = {
     ref_elementwise, ref_shape, ref_reduce, ref_matmul, ref_conv,
-    ref_pool,        ref_norm,  ref_loss,   ref_random, NULL,
+    ref_pool,        ref_norm,  ref_loss,   ref_random, ref_attention, NULL,
 };
 
 static void describe(char *text, size_t bytes) { snprintf(text, bytes, "plain loops in C"); }

@@ -9,7 +9,7 @@
 #include "dev/dev.h"
 
 extern const struct dev_row ref_elementwise[], ref_shape[], ref_reduce[], ref_matmul[], ref_conv[],
-    ref_pool[], ref_norm[], ref_loss[], ref_random[];
+    ref_pool[], ref_norm[], ref_loss[], ref_random[], ref_attention[];
 
 static inline const tri_spec *ref_in(const tri_call *c, int i) { return &c->node->in[i]->spec; }
 static inline const tri_spec *ref_out(const tri_call *c, int i) { return &c->node->out[i].spec; }

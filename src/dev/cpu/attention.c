@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Attention by tiles of ATTENTION_QUERIES x ATTENTION_KEYS scores, which stay in the second-level
+ * cache; so memory grows with the rows of q and k, not with their product. A part of the kernel is
+ * one head of one sample.
+ *
+ * The products of a tile are gemm_tile's; k and, backward, v are packed once a head. What stands
+ * between the products is in attention_rows.c. A query's sums over several tiles of keys are put
+ * together as they come: with each larger score the earlier ones shrink. bf16 and f16 are widened
+ * before and rounded after, a tile or a head at a time. */
+#include <math.h> /* INFINITY */
+
+#include "base/random.h"
+#include "base/vmath.h"
+#include "dev/cpu/attention_rows.h"
+#include "dev/cpu/gemm_tile.h"
+#include "dev/cpu/vec.h"
+#include "ops/attention.h"
+
+#define TILE_FLOATS (ATTENTION_QUERIES * ATTENTION_PITCH)
+
+struct state {
+    struct attention a;
+    tri_type type; /* of q, k, v, y */
+};
+
+/* One head at work. Scratch is given out in order. */
+struct head {
+    const tri_call *c;
+    const struct attention *a;
+    tri_type type;
+    int64_t b, h;
+    float *free;
+    struct attention_tile tile;
+};
+
+/* Rows of a matrix as floats. */
+struct rows {
+    float *at;
+    int64_t row;
+};
+
+static float *take(struct head *w, int64_t floats) {
+    float *taken = w->free;
+    w->free += (floats + 15) / 16 * 16;
+    return taken;
+}
+
+static int64_t place(const struct head *w, const struct attention_view *v, int64_t row) {
+    return v->offset + w->b * v->batch + w->h * v->head + row * v->row;
+}
+
+/* A row in another type. */
+static void store_as(tri_type from_type, const void *from, tri_type to_type, void *to, int64_t n) {
+    ROW(n, STORE(to_type, to, LOAD(from_type, from, 0)));
+}
+
+/* n rows of an input from `first` on: where they lie, or widened, in the buffer. */
+static struct rows read(const struct head *w, const struct attention_view *v, int input,
+                        int64_t width, int64_t first, int64_t n, float *buffer) {
+    const void *from = w->c->in[input];
+    if (w->type == TRI_F32)
+        return (struct rows){(float *)from + place(w, v, first), v->row};
+    for (int64_t i = 0; i < n; i++)
+        store_as(w->type, (const uint16_t *)from + place(w, v, first + i), TRI_F32,
+                buffer + i * width, width);
+    return (struct rows){buffer, width};
+}
+
+/* Where rows of an output are to be computed: in place, or in the buffer, to be written after. */
+static struct rows begin(const struct head *w, const struct attention_view *v, int output,
+                         int64_t width, int64_t first, float *buffer) {
+    if (w->type != TRI_F32) return (struct rows){buffer, width};
+    return (struct rows){(float *)w->c->out[output] + place(w, v, first), v->row};
+}
+
+static void end(const struct head *w, const struct attention_view *v, int output, int64_t width,
+                int64_t first, int64_t n, const float *buffer) {
+    for (int64_t i = 0; i < n && w->type != TRI_F32; i++)
+        store_as(TRI_F32, buffer + i * width, w->type,
+                (uint16_t *)w->c->out[output] + place(w, v, first + i), width);
+}
+
+/* ---- what all kernels begin with ---- */
+
+static int64_t shorter(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Floats that only bf16 and f16 need, and where they lie. */
+static int64_t halves(const struct state *s, int64_t floats) {
+    return s->type == TRI_F32 ? 0 : (floats + 15) / 16 * 16;
+}
+static float *half(struct head *w, int64_t floats) {
+    return w->type == TRI_F32 ? NULL : take(w, floats);
+}
+
+static struct head open(const tri_call *c, int64_t part) {
+    const struct state *s = c->state;
+    const struct attention *a = &s->a;
+    struct head w = {.c = c, .a = a, .type = s->type, .b = part / a->heads,
+                     .h = part % a->heads, .free = c->scratch};
+    w.tile = (struct attention_tile){.scale = (float)a->scale, .stream = (uint64_t)c->step,
+                                     .draw_row = a->keys,
+                                     .draw_key = random_key(c->seed, base_hash_text(a->key)),
+                                     .limit = (uint32_t)(a->dropout * 4294967296.0),
+                                     .kept = (float)(1 / (1 - a->dropout))};
+    if (a->mask >= 0) {
+        w.tile.mask_type = cpu_in(c->node, a->mask)->type;
+        w.tile.mask_row = a->mask_stride[2];
+        w.tile.mask_key = a->mask_stride[3];
+    }
+    return w;
+}
+
+/* The tile of n keys from k on, for the queries from i on. */
+static void aim(struct head *w, int64_t i, int64_t rows, int64_t k, int64_t n) {
+    const struct attention *a = w->a;
+    struct attention_tile *t = &w->tile;
+    t->rows = rows;
+    t->keys = n;
+    t->diagonal = a->causal ? i - k : n;
+    t->first_draw = attention_draw(w->c->node, a, w->c->first, w->b, w->h, i) + (uint64_t)k;
+    if (a->mask < 0) return;
+    const int64_t *s = a->mask_stride;
+    t->mask = (const char *)w->c->in[a->mask] +
+              (w->b * s[0] + w->h * s[1] + i * s[2] + k * s[3]) *
+                  (int64_t)tri_type_size(t->mask_type);
+}
+
+/* [queries, keys] of the tile = rows of x times packed rows, of `width`; k: the first key. */
+static void score(const struct head *w, struct rows x, const float *packed, int64_t width,
+                  int64_t k, float *to) {
+    const struct attention_tile *t = &w->tile;
+    gemm_tile(&(struct gemm){
+                          .m = t->rows, .n = t->keys, .k = width, .a = x.at, .a_row = x.row,
+                          .a_k = 1, .b = packed + k * width, .b_k = GEMM_PANEL,
+                          .b_panel = GEMM_PANEL * width, .c = to, .c_row = ATTENTION_PITCH,
+                          .shape = GEMM_C_LOWER, .diagonal = t->diagonal});
+}
+
+/* [queries, width] = or += the tile times rows of x, one for each key. */
+static void gather(const struct head *w, const float *tile, struct rows x, int64_t width,
+                   struct rows to, bool add) {
+    const struct attention_tile *t = &w->tile;
+    gemm_tile(&(struct gemm){
+                          .m = t->rows, .n = width, .k = t->keys, .a = tile,
+                          .a_row = ATTENTION_PITCH, .a_k = 1, .b = x.at, .b_k = x.row,
+                          .b_panel = GEMM_PANEL, .c = to.at, .c_row = to.row, .add = add,
+                          .shape = GEMM_A_LOWER, .diagonal = t->diagonal});
+}
+
+/* [keys, width] += the tile's transpose times rows of x, one for each query. */
+static void scatter(const struct head *w, const float *tile, struct rows x, int64_t width,
+                    struct rows to) {
+    const struct attention_tile *t = &w->tile;
+    gemm_tile(&(struct gemm){
+                          .m = t->keys, .n = width, .k = t->rows, .a = tile, .a_row = 1,
+                          .a_k = ATTENTION_PITCH, .b = x.at, .b_k = x.row, .b_panel = GEMM_PANEL,
+                          .c = to.at, .c_row = to.row, .add = true, .shape = GEMM_A_UPPER,
+                          .diagonal = t->diagonal});
+}
+
+static struct rows from(struct rows x, int64_t row) {
+    return (struct rows){x.at + row * x.row, x.row};
+}
+
+
+/* ---- forward ---- */
+
+/* Row i of x times by[i]. */
+static void scale_rows(struct rows x, int64_t rows, int64_t width, const float *by) {
+    for (int64_t i = 0; i < rows; i++) {
+        float *a = x.at + i * x.row;
+        ROW(width, STORE(TRI_F32, a, LOAD(TRI_F32, a, 0) * by[i]));
+    }
+}
+
+/* The logsumexp, and what turns sums of weighted rows into means. */
+static void conclude(const struct attention_sums *sums, int64_t rows, float kept, float *lse,
+                     float *by) {
+    INDEPENDENT for (int64_t i = 0; i < rows; i++) {
+        float sum = (float)sums->sum[i];
+        lse[i] = sums->max[i] + vmath_log(sum);
+        by[i] = sum == 0 ? 0 : kept / sum;
+    }
+}
+
+static size_t forward_floats(const struct state *s) {
+    const struct attention *a = &s->a;
+    return (size_t)(gemm_packed(a->keys, a->size) + TILE_FLOATS +
+                    halves(s, a->keys * a->size) + halves(s, a->keys * a->value_size) +
+                    halves(s, ATTENTION_QUERIES * a->size) +
+                    halves(s, ATTENTION_QUERIES * a->value_size));
+}
+
+static void forward(const tri_call *c) {
+    struct head w = open(c, c->part);
+    const struct attention *a = w.a;
+    int64_t d = a->size, e = a->value_size;
+    float *packed = take(&w, gemm_packed(a->keys, d)), *s = take(&w, TILE_FLOATS);
+    float *room[] = {half(&w, a->keys * d), half(&w, a->keys * e),
+                     half(&w, ATTENTION_QUERIES * d), half(&w, ATTENTION_QUERIES * e)};
+    struct rows k = read(&w, &a->k, a->k.tensor, d, 0, a->keys, room[0]);
+    struct rows v = read(&w, &a->v, a->v.tensor, e, 0, a->keys, room[1]);
+    gemm_pack(k.at, k.row, a->keys, d, packed);
+    w.tile.s = s;
+    for (int64_t i = 0; i < a->queries; i += ATTENTION_QUERIES) {
+        struct attention_sums sums;
+        float by[ATTENTION_QUERIES];
+        int64_t n = shorter(ATTENTION_QUERIES, a->queries - i);
+        int64_t reach = attention_reach(a, i + n - 1);
+        struct rows q = read(&w, &a->q, a->q.tensor, d, i, n, room[2]);
+        struct rows y = begin(&w, &a->y, 0, e, i, room[3]);
+        attention_begin(&sums);
+        for (int64_t t = 0; t < reach; t += ATTENTION_KEYS) {
+            aim(&w, i, n, t, shorter(ATTENTION_KEYS, reach - t));
+            score(&w, q, packed, d, t, s);
+            attention_weigh(&w.tile, &sums);
+            if (t) scale_rows(y, n, e, sums.shrink);
+            gather(&w, s, from(v, t), e, y, t);
+        }
+        conclude(&sums, n, w.tile.kept,
+                 (float *)c->out[1] + (w.b * a->heads + w.h) * a->queries + i, by);
+        scale_rows(y, n, e, by);
+        end(&w, &a->y, 0, e, i, n, room[3]);
+    }
+}
+
+/* ---- backward ---- */
+
+static size_t backward_floats(const struct state *s) {
+    const struct attention *a = &s->a;
+    return (size_t)(gemm_packed(a->keys, a->size) + gemm_packed(a->keys, a->value_size) +
+                    2 * TILE_FLOATS + 2 * halves(s, a->keys * a->size) +
+                    2 * halves(s, a->keys * a->value_size) +
+                    2 * halves(s, ATTENTION_QUERIES * a->size) +
+                    2 * halves(s, ATTENTION_QUERIES * a->value_size));
+}
+
+/* What is the same for all queries of a head. */
+struct keys {
+    float *packed_k, *packed_v;
+    struct rows k, v;
+    float *ds;
+    float *room[4]; /* q, dq, dy, y of a tile, as floats */
+};
+
+static void open_keys(struct head *w, struct keys *x) {
+    const struct attention *a = w->a;
+    int64_t d = a->size, e = a->value_size;
+    x->packed_k = take(w, gemm_packed(a->keys, d));
+    x->packed_v = take(w, gemm_packed(a->keys, e));
+    w->tile.s = take(w, TILE_FLOATS);
+    x->ds = take(w, TILE_FLOATS);
+    x->k = read(w, &a->k, a->k.tensor, d, 0, a->keys, half(w, a->keys * d));
+    x->v = read(w, &a->v, a->v.tensor, e, 0, a->keys, half(w, a->keys * e));
+    gemm_pack(x->k.at, x->k.row, a->keys, d, x->packed_k);
+    gemm_pack(x->v.at, x->v.row, a->keys, e, x->packed_v);
+    for (int i = 0; i < 4; i++) x->room[i] = half(w, ATTENTION_QUERIES * (i < 2 ? d : e));
+}
+
+/* The queries of a tile. */
+struct queries {
+    int64_t first, n, reach;
+    struct rows q, dy;
+    const float *lse;
+    float delta[ATTENTION_QUERIES]; /* sum(dy y) */
+};
+
+static void dot_rows(const struct rows x, const struct rows y, int64_t rows, int64_t width,
+                            float *to) {
+    for (int64_t i = 0; i < rows; i++) {
+        const float *a = x.at + i * x.row, *b = y.at + i * y.row;
+        vec sum[PARTS] = {{0}};
+        ROW(width, sum[k] = vec_fma(LOAD(TRI_F32, a, 0), LOAD(TRI_F32, b, 0), sum[k]));
+        to[i] = vec_total(sum);
+    }
+}
+
+static void open_queries(const struct head *w, const struct keys *x, int64_t i, struct queries *q) {
+    const struct attention *a = w->a;
+    q->first = i;
+    q->n = shorter(ATTENTION_QUERIES, a->queries - i);
+    q->reach = attention_reach(a, i + q->n - 1);
+    q->q = read(w, &a->q, a->q.tensor, a->size, i, q->n, x->room[0]);
+    q->dy = read(w, &a->y, 0, a->value_size, i, q->n, x->room[2]);
+    q->lse = (const float *)w->c->in[2] + (w->b * a->heads + w->h) * a->queries + i;
+    dot_rows(q->dy, read(w, &a->y, 1, a->value_size, i, q->n, x->room[3]), q->n, a->value_size,
+             q->delta);
+}
+
+/* p and ds of the queries and the keys from t on. */
+static void derive(struct head *w, const struct keys *x, const struct queries *q, int64_t t,
+                   float factor) {
+    aim(w, q->first, q->n, t, shorter(ATTENTION_KEYS, q->reach - t));
+    score(w, q->q, x->packed_k, w->a->size, t, w->tile.s);
+    score(w, q->dy, x->packed_v, w->a->value_size, t, x->ds);
+    attention_derive(&w->tile, q->lse, q->delta, factor, x->ds);
+}
+
+static void clear(struct rows x, int64_t rows, int64_t width) {
+    for (int64_t i = 0; i < rows; i++) memset(x.at + i * x.row, 0, (size_t)width * sizeof(float));
+}
+
+static void backward(const tri_call *c) {
+    struct head w = open(c, c->part);
+    const struct attention *a = w.a;
+    int64_t d = a->size, e = a->value_size;
+    int out[] = {0, c->node->n_out > 1 ? 1 : 0, c->node->n_out > 1 ? 2 : 0};
+    struct keys x;
+    struct queries q;
+    open_keys(&w, &x);
+    float *room_k = half(&w, a->keys * d), *room_v = half(&w, a->keys * e);
+    struct rows dk = begin(&w, &a->k, out[1], d, 0, room_k);
+    struct rows dv = begin(&w, &a->v, out[2], e, 0, room_v);
+    clear(dk, a->keys, d);
+    clear(dv, a->keys, e);
+    for (int64_t i = 0; i < a->queries; i += ATTENTION_QUERIES) {
+        open_queries(&w, &x, i, &q);
+        struct rows dq = begin(&w, &a->q, out[0], d, i, x.room[1]);
+        for (int64_t t = 0; t < q.reach; t += ATTENTION_KEYS) {
+            derive(&w, &x, &q, t, (float)a->scale);
+            scatter(&w, w.tile.s, q.dy, e, from(dv, t));
+            scatter(&w, x.ds, q.q, d, from(dk, t));
+            gather(&w, x.ds, from(x.k, t), d, dq, t);
+        }
+        end(&w, &a->q, out[0], d, i, q.n, x.room[1]);
+    }
+    end(&w, &a->k, out[1], d, 0, a->keys, room_k);
+    end(&w, &a->v, out[2], e, 0, a->keys, room_v);
+}
+
+/* ---- by the mask ---- */
+
+/* A part is a sample. */
+static void mask(const tri_call *c) {
+    const struct state *s = c->state;
+    const int64_t *dim = cpu_out(c->node, 0)->shape.dim, *stride = s->a.mask_stride;
+    int64_t count = dim[1] * dim[2] * dim[3], last = dim[3] > 1;
+    float *sums = c->scratch;
+    memset(sums, 0, (size_t)count * sizeof *sums);
+    tri_call inner = *c;
+    inner.scratch = sums + (count + 15) / 16 * 16;
+    for (int64_t h = 0; h < s->a.heads; h++) {
+        struct head w = open(&inner, c->part * s->a.heads + h);
+        struct keys x;
+        struct queries q;
+        open_keys(&w, &x);
+        for (int64_t i = 0; i < s->a.queries; i += ATTENTION_QUERIES) {
+            open_queries(&w, &x, i, &q);
+            for (int64_t t = 0; t < q.reach; t += ATTENTION_KEYS) {
+                derive(&w, &x, &q, t, 1);
+                for (int64_t r = 0; r < q.n; r++)
+                    for (int64_t k = 0; k <= w.tile.diagonal + r && k < w.tile.keys; k++)
+                        sums[((stride[1] ? h : 0) * dim[2] + (stride[2] ? i + r : 0)) * dim[3] +
+                             (t + k) * last] += x.ds[r * ATTENTION_PITCH + k];
+            }
+        }
+    }
+    tri_type type = cpu_out(c->node, 0)->type;
+    char *to = (char *)c->out[0] + c->part * count * (int64_t)tri_type_size(type);
+    store_as(TRI_F32, sums, type, to, count);
+}
+
+static size_t mask_floats(const struct state *s, const tri_node *n) {
+    return backward_floats(s) + (size_t)(cpu_out_count(n, 0) / s->a.batch) + 16;
+}
+
+/* ---- rows ---- */
+
+static tri_status prepare(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, sizeof(struct state), state);
+    if (status) return status;
+    struct state *s = *state;
+    attention_of(n, &s->a);
+    s->type = cpu_in(n, s->a.first)->type;
+    return TRI_OK;
+}
+
+static void plan(const tri_node *n, struct kernel *k) {
+    const struct state *s = k->state;
+    k->parts = s->a.batch * s->a.heads;
+    k->scratch = forward_floats(s) * sizeof(float);
+    if (node_is(n, "attention_dx")) k->scratch = backward_floats(s) * sizeof(float);
+    if (!node_is(n, "attention_dmask")) return;
+    k->parts = s->a.batch;
+    k->scratch = mask_floats(s, n) * sizeof(float);
+}
+
+const struct dev_row FOR_ISA(cpu_attention)[] = {
+    {.op = "attention", .run = forward, .prepare = prepare, .release = free, .plan = plan},
+    {.op = "attention_dx", .run = backward, .prepare = prepare, .release = free, .plan = plan},
+    {.op = "attention_dmask", .run = mask, .prepare = prepare, .release = free, .plan = plan},
+    {0},
+};
