@@ -57,7 +57,7 @@ tri_status fold_norm(tri_graph *g) {
             rewrite_keep(&r, n);
             continue;
         }
-        rewrite_enter(&r, "folded", n);
+        rewrite_enter(&r, n, "folded");
         rewrite_replace(&r, n->out, folded(n));
         rewrite_leave(&r);
     }

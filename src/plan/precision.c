@@ -122,7 +122,7 @@ static tri_tensor *converted(struct lowering *l, tri_tensor *t, tri_type type) {
     if (t->spec.type == type) return t;
     tri_tensor **copy = &l->copy[type][t->id];
     if (*copy) return *copy;
-    rewrite_enter(&l->r, tri_type_name(type), t->node);
+    rewrite_enter(&l->r, t->node, tri_type_name(type));
     *copy = node_is(t->node, "constant")
                 ? tri_constant(l->g, tri_attr_float(t->node, "value"), type)
                 : tri_cast(t, type);

@@ -42,8 +42,8 @@ void rewrite_keep(struct rewrite *r, tri_node *n) {
     put(r, n);
 }
 
-void rewrite_enter(struct rewrite *r, const char *prefix, const tri_node *n) {
-    tri_push(r->g, "%s.%s", prefix, n->name);
+void rewrite_enter(struct rewrite *r, const tri_node *n, const char *what) {
+    tri_push(r->g, "%s.%s", n->name, what);
     r->g->file = n->file ? n->file : "";
     r->g->line = n->line;
 }

@@ -37,8 +37,9 @@ void rewrite_keep(struct rewrite *r, tri_node *n);
 void rewrite_replace(struct rewrite *r, const tri_tensor *t, tri_tensor *by);
 tri_tensor *rewrite_now(const struct rewrite *r, tri_tensor *t);
 
-/* Between these, new nodes are named "PREFIX.NAME.op" after node n, and stand at its line. */
-void rewrite_enter(struct rewrite *r, const char *prefix, const tri_node *n);
+/* Between these, new nodes are named "NAME.WHAT.op" after node n, whose scopes they thus are in, and
+ * stand at its line. */
+void rewrite_enter(struct rewrite *r, const tri_node *n, const char *what);
 void rewrite_leave(struct rewrite *r);
 
 /* The graph becomes what was kept. On failure, with a message, it is of no more use. */

@@ -134,7 +134,7 @@ static bool number_of(const tri_node *n, float *value) {
 static tri_tensor *number(struct rewrite *r, const tri_node *n) {
     float value;
     if (!number_of(n, &value)) return NULL;
-    rewrite_enter(r, "fold", n);
+    rewrite_enter(r, n, "folded");
     tri_tensor *t = tri_constant(r->g, (double)value, TRI_F32);
     rewrite_leave(r);
     return t;
