@@ -158,7 +158,7 @@ static tri_tensor *reordered(struct chooser *c, tri_tensor *t, const struct lyin
 
 static bool lay_node(struct chooser *c, struct rewrite *r, tri_node *n, const struct lying *wish) {
     bool ok = true;
-    rewrite_enter(r, "layout", n);
+    rewrite_enter(r, n, "layout");
     for (int i = 0; i < n->n_in && ok; i++) {
         if (unread(n, i)) continue;
         tri_tensor *t = reordered(c, n->in[i], &wish[i]);
@@ -176,7 +176,7 @@ static bool lay_node(struct chooser *c, struct rewrite *r, tri_node *n, const st
 /* Named outputs and the values of updates are read by others. */
 static tri_tensor *plain(struct chooser *c, struct rewrite *r, tri_tensor *t) {
     if (!t->block && !*t->pack) return t;
-    rewrite_enter(r, "layout", t->node);
+    rewrite_enter(r, t->node, "layout");
     t = reordered(c, t, &(struct lying){0});
     rewrite_leave(r);
     return t;

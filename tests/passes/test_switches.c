@@ -43,20 +43,24 @@ struct net {
     const char *optimizer;
     int64_t batch, lanes;
     double clip;
-    const char *recompute;
+    const char *recompute, *amp;
 };
 
 static const struct net nets[] = {
-    {"linear", "sgd", 16, 1, 0, NULL},
-    {"mlp:hidden=24,size=8", "adamw", 12, 3, 0.5, NULL},
-    {"lenet5", "momentum", 6, 2, 0, NULL},
-    {"cnn:width=4", "adam", 8, 2, 0, NULL},
-    {"resnet18:form=small,width=4,classes=5", "nesterov", 8, 1, 0, NULL},
-    {"resnet50:form=small,width=4,classes=5", "momentum", 6, 2, 0, NULL},
-    {"resnet18:form=small,width=4,classes=5", "momentum", 8, 2, 0, "layer?.?"},
-    {"cnn:width=4", "sgd", 8, 1, 0, "*relu*,*batch_norm"},
-    {NULL, "adamw", 5, 1, 1, "*"},
-    {NULL, "sgd", 7, 3, 0, "dropout*"},
+    {"linear", "sgd", 16, 1, 0, NULL, NULL},
+    {"mlp:hidden=24,size=8", "adamw", 12, 3, 0.5, NULL, NULL},
+    {"lenet5", "momentum", 6, 2, 0, NULL, NULL},
+    {"cnn:width=4", "adam", 8, 2, 0, NULL, NULL},
+    {"resnet18:form=small,width=4,classes=5", "nesterov", 8, 1, 0, NULL, NULL},
+    {"resnet50:form=small,width=4,classes=5", "momentum", 6, 2, 0, NULL, NULL},
+    {"resnet18:form=small,width=4,classes=5", "momentum", 8, 2, 0, "layer?.?", NULL},
+    {"resnet18:form=small,width=4,classes=5", "adamw", 4, 1, 0, "layer?.?", "O1"},
+    {"bert-tiny:seq=16,hidden=16,inner=24,vocab=50,predictions=3", "adamw", 4, 2, 1,
+     "*.layer.?", NULL},
+    {"gpt2-tiny:seq=12,hidden=16,inner=24,vocab=50", "lamb", 4, 1, 0, "*.h.?,*.attn", "O2"},
+    {"cnn:width=4", "sgd", 8, 1, 0, "*relu*,*batch_norm", NULL},
+    {NULL, "adamw", 5, 1, 1, "*", NULL},
+    {NULL, "sgd", 7, 3, 0, "dropout*", NULL},
 };
 
 struct result {
@@ -76,6 +80,7 @@ static struct result train(const struct net *n, tri_options o) {
     o.steps = 3;
     o.lanes = n->lanes;
     o.recompute = n->recompute;
+    o.amp = n->amp;
     o.seed = 5;
     o.optimizer = (tri_optimizer){.name = n->optimizer, .lr = 0.01, .weight_decay = 0.01,
                                   .clip_norm = n->clip};
