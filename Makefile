@@ -13,7 +13,7 @@ LIBDIR ?= $(if $(wildcard /usr/lib/$(multiarch)/.),lib/$(multiarch),lib)
 setup = $(if $(filter on,$(SETUP)),sh scripts/setup.sh,: setup is off:)
 configured = test -f $(BUILD)/build.ninja || meson setup $(BUILD)
 
-.PHONY: all demo test bench install clean help
+.PHONY: all demo test bench bench-deps install clean help
 
 all:
 	@$(setup) build
@@ -30,8 +30,13 @@ test:
 	@meson configure $(BUILD) -Dtests=enabled
 	@sh scripts/test.sh $(BUILD)
 
+# A few rows, few rounds: make bench ROWS=lenet5,linear ROUNDS=3
 bench: all
-	@sh bench/bench.sh $(BUILD)
+	@python3 bench/bench.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	    $(if $(SECONDS),--seconds $(SECONDS))
+
+bench-deps:
+	@sh scripts/setup.sh bench
 
 install: all
 	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX)) --libdir=$(LIBDIR)
@@ -45,7 +50,9 @@ help:
 	@echo 'make                           builds into $(BUILD)/; the program is $(BUILD)/src/trireme'
 	@echo 'make demo                      trains a network on Fashion-MNIST, and says how good it is'
 	@echo 'make test                      runs all tests; the last line is "N passed, N failed"'
-	@echo 'make bench                     measures the networks that come along'
+	@echo 'make bench                     measures the networks that come along, beside PyTorch; about'
+	@echo '                               an hour; ROWS=lenet5,linear ROUNDS=3 SECONDS=1 is quick'
+	@echo 'make bench-deps                installs PyTorch for that'
 	@echo 'make install PREFIX=/usr/local library, header, pkg-config file, man page, program'
 	@echo 'make clean                     removes $(BUILD)/'
 	@echo

@@ -72,7 +72,7 @@ class Block(nn.Module):
 
 
 class Bert(nn.Module):
-    """Masked language model over every position, decoder tied to the embedding, and next sentence."""
+    """Masked words at every position, their head tied to the embedding, and the next sentence."""
 
     def __init__(self, layers, width, heads, seq, vocabulary=30522):
         super().__init__()

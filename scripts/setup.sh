@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what a goal needs and this machine lacks, by apt-get. Quick and silent when all is there;
 # where it cannot install, it prints the command that would, and fails.
-# Usage: setup.sh build|test|demo|ci ...
+# Usage: setup.sh build|test|demo|bench|ci ...
 set -u
 
 # What each goal needs, beyond a C compiler and make.
 build='meson ninja-build pkg-config libdnnl-dev libsodium-dev libjansson-dev zlib1g-dev'
 test='libcmocka-dev'
 demo='dataset-fashion-mnist'
+# PyTorch, and a library for its products of matrices: Debian's default one is 20 times slower.
+bench='python3-torch libopenblas0-pthread'
 ci='clang g++ libclang-rt-14-dev'
 
 needed=
@@ -17,8 +19,9 @@ for goal in "$@"; do
     build) needed="$needed $build" ;;
     test) needed="$needed $test" ;;
     demo) needed="$needed $demo" ;;
+    bench) needed="$needed $bench" ;;
     ci) needed="$needed $ci" ;;
-    *) echo "setup: unknown goal $goal; there are build, test, demo, ci" >&2; exit 2 ;;
+    *) echo "setup: unknown goal $goal; there are build, test, demo, bench, ci" >&2; exit 2 ;;
     esac
 done
 

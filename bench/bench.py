@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make bench: tables of ratios, measured in alternation (ours, theirs, ours, theirs, ...) within
+one run. Every figure is that of a process of its own: some steps to warm up, then the median of the
+steps that follow. A ratio is that of one round; the table has the median over the rounds, and the
+lowest and highest. Above 1, ours is the faster, or needs less.
+
+PyTorch stands in two columns: at the best that one process can be given (tried beforehand: number
+of threads, memory format, joined optimizer, malloc that keeps its memory), and as it is installed.
+Of several batches, each side has the one that it is fastest with."""
+import argparse
+import dataclasses
+import itertools
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "20000000000",
+               "MALLOC_TOP_PAD_": "100000000"}
+TRY_STEPS, TRY_SECONDS = 2, 0.5  # of a try, and of one whose steps are short
+MIN_STEPS = 3                    # of a measurement
+LONGEST = 1200                   # seconds of one process
+
+
+class Unavailable(Exception):
+    pass
+
+
+# ---- processes ----
+
+def run(command, env=None):
+    """The fields "name=value" of the last line that it prints."""
+    clean = {k: v for k, v in os.environ.items()
+             if k not in KEEP_MEMORY and not re.match("(OMP|GOMP|OPENBLAS|MKL)_", k)}
+    try:
+        done = subprocess.run(command, env={**clean, **(env or {})}, capture_output=True, text=True,
+                              timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"more than {LONGEST} seconds") from None
+    except OSError as why:
+        raise Unavailable(str(why)) from None
+    if done.returncode or not done.stdout.strip():
+        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise Unavailable(said.removeprefix("trireme: "))
+    fields = re.findall(r"(\w+)=(\S+)", done.stdout.strip().splitlines()[-1])
+    return {name: number(value) for name, value in fields}
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@dataclasses.dataclass(frozen=True)
+class Ours:
+    model: str
+    batch: int
+    options: tuple = ()
+
+    def measure(self, steps):
+        return run([PROGRAM, "bench", self.model, "--batch", str(self.batch), "--steps", str(steps),
+                    *self.options])
+
+    def says(self):
+        """How it is done; the optimizer is part of what is done."""
+        words = [w.removeprefix("--") for w in self.options]
+        pairs = zip(words[::2], words[1::2])
+        return ", ".join([f"batch {self.batch}",
+                          *(f"{name} {value}" for name, value in pairs if name != "optimizer")])
+
+
+@dataclasses.dataclass(frozen=True)
+class Torch:
+    model: str
+    batch: int
+    optimizer: str = "sgd"
+    bf16: bool = False
+    threads: int = 0
+    channels_last: bool = False
+    foreach: bool = False
+    keep_memory: bool = False
+
+    def measure(self, steps):
+        flags = [f"--{name.replace('_', '-')}" for name in ("bf16", "channels_last", "foreach")
+                 if getattr(self, name)]
+        env = dict(KEEP_MEMORY) if self.keep_memory else {}
+        if self.threads:
+            env |= {"OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": str(self.threads)}
+        return run([PYTHON, f"{HERE}/peers.py", self.model, "--batch", str(self.batch), "--steps",
+                    str(steps), "--threads", str(self.threads), "--optimizer", self.optimizer,
+                    *flags], env)
+
+    def says(self):
+        return ", ".join(filter(None, (
+            f"batch {self.batch}",
+            f"{self.threads} thread{'s' * (self.threads > 1)}" if self.threads else "",
+            "channels last" * self.channels_last, "joined optimizer" * self.foreach,
+            "malloc keeps memory" * self.keep_memory)))
+
+
+def find_python():
+    """Debian's package belongs to Debian's python3, which need not be the first one found."""
+    for python in ("/usr/bin/python3", "python3"):
+        try:
+            subprocess.run([python, "-c", "import torch"], check=True, capture_output=True)
+            return python
+        except (OSError, subprocess.CalledProcessError):
+            continue
+    return None
+
+
+# ---- what is measured ----
+
+def progress(text):
+    print(f"  {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def steps_for(seconds, ms):
+    return max(MIN_STEPS, min(int(1e3 * seconds / ms) + 1, 200000))
+
+
+def rate(side, seen):
+    """Samples a second."""
+    return 1e3 * side.batch / seen["median_ms"]
+
+
+def attempt(side):
+    """(rate, side, steps of a measurement); where steps are short, of more than two."""
+    seen = side.measure(TRY_STEPS)
+    more = steps_for(TRY_SECONDS, seen["median_ms"])
+    if more > MIN_STEPS:
+        seen = side.measure(more)
+    progress(f"    {rate(side, seen):10.4g} samples/s  {type(side).__name__}: {side.says()}")
+    return rate(side, seen), side, steps_for(SECONDS, seen["median_ms"])
+
+
+def fastest(sides):
+    return max((attempt(side) for side in sides), key=lambda found: found[0])
+
+
+def best_torch(start, batches, images):
+    """One choice after the other, each with the best of those before."""
+    cores = len(os.sched_getaffinity(0))
+    start = dataclasses.replace(start, batch=batches[0], keep_memory=True, threads=cores)
+    choices = [[{"batch": b} for b in batches[1:]], [{"threads": 1}] if cores > 1 else [],
+               [{"channels_last": True}] if images else [], [{"foreach": True}],
+               [{"keep_memory": False}]]
+    best = attempt(start)
+    for choice in choices:
+        others = [attempt(dataclasses.replace(best[1], **change)) for change in choice]
+        best = max([best, *others], key=lambda found: found[0])
+    return best
+
+
+def alternate(sides, rounds, steps, field="median_ms"):
+    """By side, what each round measured: one side after the other."""
+    seen = [[] for _ in sides]
+    for r in range(rounds):
+        for side, n, results in zip(sides, steps, seen):
+            results.append(side.measure(n))
+        progress(f"    round {r + 1} of {rounds}, {field}: " +
+                 ", ".join(f"{results[-1][field]:.4g}" for results in seen))
+    return seen
+
+
+def spread(values, form="{:.2f}", unit=""):
+    """The median, and the lowest and highest."""
+    low, middle, high = (form.format(v) for v in (min(values), statistics.median(values),
+                                                  max(values)))
+    return f"**{middle}{unit}** ({low} to {high})"
+
+
+def amount(x):
+    return f"{x:,.0f}" if x >= 1000 else f"{x:.3g}"
+
+
+@dataclasses.dataclass
+class Against:
+    """Training steps of one network, ours against PyTorch's."""
+    key: str
+    what: str
+    aim: str
+    model: str
+    peer: Torch
+    batches: tuple
+    options: tuple = ()    # of ours
+    tries: tuple = ((),)   # ours is tried with each of these besides
+    unit: str = "images/s"
+    per: float = 1         # units of a sample; 0: of a step, whatever its batch
+    images: bool = False
+    share: bool = False    # the share of the matmul rate is told
+
+    def measure(self, rounds):
+        found = [fastest(Ours(self.model, b, self.options + t)
+                         for b, t in itertools.product(self.batches, self.tries))]
+        if PYTHON:
+            found.append(best_torch(self.peer, self.batches, self.images))
+            found.append(fastest(dataclasses.replace(self.peer, batch=b) for b in self.batches))
+        sides = [side for _, side, _ in found]
+        seen = alternate(sides, rounds, [steps for _, _, steps in found])
+        rates = [[rate(side, s) for s in results] for side, results in zip(sides, seen)]
+        cells = [self.cell(*pair) for pair in zip(sides, rates)]
+        if self.share:
+            share = statistics.median(s["matmul_share"] for s in seen[0])
+            cells[0] += f", {100 * share:.0f} % of the matmul rate"
+        for i in range(1, len(sides)):
+            cells.insert(2 * i, spread([o / t for o, t in zip(rates[0], rates[i])]))
+        return cells
+
+    def cell(self, side, rates):
+        speed = statistics.median(rates) * (self.per or 1 / side.batch)
+        return f"{amount(speed)} {self.unit} ({side.says()})"
+
+
+@dataclasses.dataclass
+class Memory:
+    """Peak memory at the same batch; PyTorch with and without malloc keeping what was freed."""
+    key: str
+    what: str
+    aim: str
+    ours: Ours
+    peer: Torch
+
+    def measure(self, rounds):
+        cores = len(os.sched_getaffinity(0))
+        best = dataclasses.replace(self.peer, keep_memory=True, channels_last=True, threads=cores)
+        sides = [self.ours] + [best, self.peer] * bool(PYTHON)
+        seen = alternate(sides, min(rounds, 3), [TRY_STEPS] * 3, "peak_rss_mib")
+        peaks = [[s["peak_rss_mib"] for s in results] for results in seen]
+        cells = [f"{amount(statistics.median(p))} MiB ({side.says()})"
+                 for side, p in zip(sides, peaks)]
+        for i in range(1, len(sides)):
+            cells.insert(2 * i, spread([t / o for o, t in zip(peaks[0], peaks[i])]))
+        return cells
+
+
+@dataclasses.dataclass
+class Within:
+    """Ours against ours."""
+    key: str
+    what: str
+    aim: str
+    ours: Ours   # what should be fast
+    other: Ours  # what it is compared with
+
+    def measure(self, rounds):
+        sides = self.ours, self.other
+        seen = alternate(sides, rounds, [attempt(side)[2] for side in sides])
+        return [spread([b["median_ms"] / a["median_ms"] for a, b in zip(*seen)])]
+
+
+@dataclasses.dataclass
+class Start:
+    """From exec to the first finished step: all of `trireme train`, which tells its end by its last
+    line; its hashes and its metrics are counted too."""
+    key: str
+    what: str
+    aim: str
+    model: str
+    batch: int
+
+    def measure(self, rounds):
+        times = []
+        with tempfile.TemporaryDirectory() as out:
+            for _ in range(4 * rounds + 1):
+                begin = time.monotonic()
+                run([PROGRAM, "train", self.model, "--batch", str(self.batch), "--steps", "1",
+                     "--quiet", "--out", out])
+                times.append(1e3 * (time.monotonic() - begin))
+        return [spread(times[1:], "{:.0f}", " ms")]  # files warm
+
+
+@dataclasses.dataclass
+class FirstStep:
+    """What the first step and all before it cost more than the second."""
+    key: str
+    what: str
+    aim: str
+    ours: Ours
+
+    def measure(self, rounds):
+        seen = [self.ours.measure(1) for _ in range(rounds + 1)][1:]
+        return [spread([s["start_ms"] - s["second_step_ms"] for s in seen], "{:.0f}", " ms")]
+
+
+MOMENTUM, ADAMW = ("--optimizer", "momentum"), ("--optimizer", "adamw")
+FULL, HALF = ((),), (("--amp", "O1"), ("--amp", "O2"))
+LANES = (), ("--lanes", "1"), ("--lanes", "2")
+ONE, TWO = ("--threads", "1"), ("--threads", "2")
+BATCHES = (16, 8, 32)
+
+
+def resnet50(key, kind, aim, half):
+    return Against(key, f"ResNet-50, 224², {kind}", aim, "resnet50",
+                   Torch("resnet50", 0, "momentum", half), BATCHES, MOMENTUM,
+                   HALF if half else FULL, images=True)
+
+
+def memory(key, kind, half):
+    return Memory(key, f"peak memory of ResNet-50, batch 16, {kind}", "1.00",
+                  Ours("resnet50", 16, MOMENTUM + (HALF[0] if half else ())),
+                  Torch("resnet50", 16, "momentum", half))
+
+
+def transformer(key, what, aim, model, batch, tokens, half=False):
+    tries = tuple(a + b for a in (HALF if half else FULL) for b in LANES)
+    return Against(key, what, aim, model, Torch(key.removesuffix("-bf16"), 0, "adamw", half),
+                   (batch,), ADAMW, tries, "tokens/s", tokens, share=True)
+
+
+BERT, GPT2 = "bert-base:seq=128,head=every", "gpt2-small:seq=256"
+AGAINST = [
+    resnet50("resnet50", "f32", "1.30", False),
+    resnet50("resnet50-bf16", "bf16", "1.15", True),
+    memory("memory", "f32", False),
+    memory("memory-bf16", "bf16", True),
+    transformer("bert-base", "BERT-base, 128 tokens, f32", "1.05", BERT, 8, 128),
+    transformer("bert-base-bf16", "BERT-base, 128 tokens, bf16", "1.05", BERT, 8, 128, True),
+    transformer("gpt2-small", "GPT-2 small, 256 tokens, f32", "1.15", GPT2, 4, 256),
+    Against("mlp", "MLP 784-2048-2048-10, AdamW", "1.80", "mlp:hidden=2048",
+            Torch("mlp", 0, "adamw"), (128,), ADAMW),
+    Against("lenet5", "LeNet-5, 28²", "3.00", "lenet5", Torch("lenet5", 0), (64,), images=True),
+    Against("linear", "linear model", "30.0", "linear", Torch("linear", 0), (16,),
+            unit="steps/s", per=0),
+    Against("resnet18", "ResNet-18, 32²", "1.60", "resnet18:form=small,classes=10",
+            Torch("resnet18", 0, "momentum"), (64,), MOMENTUM, images=True),
+]
+ALONE = [
+    Within("threads", "two threads against one (ResNet-50, batch 16, one lane)", "1.70",
+           Ours("resnet50", 16, MOMENTUM + LANES[1] + TWO),
+           Ours("resnet50", 16, MOMENTUM + LANES[1] + ONE)),
+    Within("lanes", "two lanes against one (ResNet-50, batch 32, one thread)", "0.95",
+           Ours("resnet50", 32, MOMENTUM + LANES[2] + ONE),
+           Ours("resnet50", 32, MOMENTUM + LANES[1] + ONE)),
+    Start("start", "from exec to the end of the first step (LeNet-5, batch 64)", "50 ms", "lenet5",
+          64),
+    FirstStep("first", "what the first step costs more than the second (ResNet-50, batch 16)",
+              "1000 ms", Ours("resnet50", 16, MOMENTUM)),
+]
+
+
+# ---- the tables ----
+
+def print_table(head, rows):
+    """In Markdown, its columns aligned."""
+    if not rows:
+        return
+    rows = [head, *([*r, *[""] * (len(head) - len(r))] for r in rows)]
+    width = [max(len(r[i]) for r in rows) for i in range(len(head))]
+    rows.insert(1, ["-" * w for w in width])
+    for row in rows:
+        print("| " + " | ".join(c.ljust(w) for c, w in zip(row, width)) + " |")
+    print()
+
+
+def measured(rows, rounds):
+    """Lines of a table; of those not yet done nothing, where it is interrupted."""
+    lines = []
+    for row in rows:
+        progress(row.what)
+        try:
+            cells = row.measure(rounds)
+        except Unavailable as why:
+            cells = [f"not available: {why}"]
+        except KeyboardInterrupt:
+            return lines, True
+        lines.append([row.what, row.aim, *cells])
+    return lines, False
+
+
+def about():
+    with open("/proc/cpuinfo") as f:
+        names = [line.split(":")[1].strip() for line in f if line.startswith("model name")]
+    name = names[0] if names else os.uname().machine
+    cores = len(os.sched_getaffinity(0))
+    version = ""
+    if PYTHON:
+        version = "; PyTorch " + subprocess.run(
+            [PYTHON, "-c", "import torch; print(torch.__version__)"], capture_output=True,
+            text=True).stdout.strip()
+    return f"{name}, {cores} core{'s' * (cores > 1)}{version}"
+
+
+def choose(names):
+    keys = [r.key for r in AGAINST + ALONE]
+    wrong = [n for n in names if n not in keys]
+    if wrong:
+        sys.exit(f"bench: there is no row {', '.join(wrong)}; there are {', '.join(keys)}")
+    return [[r for r in table if not names or r.key in names] for table in (AGAINST, ALONE)]
+
+
+def main():
+    global PROGRAM, PYTHON, SECONDS
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("build")
+    p.add_argument("--rows", default="",
+                   help="some of " + ",".join(r.key for r in AGAINST + ALONE))
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--seconds", type=float, default=4, help="of each measurement")
+    p.add_argument("--no-peer", action="store_true", help="without PyTorch")
+    a = p.parse_args()
+    against, alone = choose([n for n in re.split("[, ]+", a.rows) if n])
+    PROGRAM, SECONDS = os.path.join(a.build, "src", "trireme"), a.seconds
+    PYTHON = None if a.no_peer else find_python()
+    if not PYTHON and not a.no_peer:
+        print("PyTorch is not installed (make bench-deps does it): its columns are left out.\n")
+    lines, interrupted = measured(against, a.rounds)
+    own, _ = ([], True) if interrupted else measured(alone, a.rounds)
+    print(f"{about()}. Median (lowest to highest) of {a.rounds} rounds.\n")
+    head = ["", "aim", "Trireme"]
+    if PYTHON:
+        head += ["PyTorch at its best", "ratio", "PyTorch as installed", "ratio"]
+    print_table(head, lines)
+    print_table(["Trireme against itself", "aim", "measured"], own)
+
+
+PROGRAM = PYTHON = None
+SECONDS = 0.0
+if __name__ == "__main__":
+    main()
