@@ -2,10 +2,13 @@
  * erf: the error function. */
 #include "ops/op.h"
 
-static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+static tri_tensor *slope(tri_tensor *x) {
     const double two_over_sqrt_pi = 1.1283791670955126;
-    tri_tensor *x = n->in[0], *bell = tri_exp(tri_neg(tri_mul(x, x)));
-    dx[0] = tri_mul(dy[0], tri_scale(bell, two_over_sqrt_pi));
+    return tri_scale(tri_exp(tri_neg(tri_mul(x, x))), two_over_sqrt_pi);
+}
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    dx[0] = op_times_slope(dy[0], n->in[0], slope);
 }
 
 const tri_op op_erf = {

@@ -2,14 +2,17 @@
  * gelu_tanh: x * (1 + tanh u) / 2 with u = sqrt(2 / pi) * (x + 0.044715 x^3). */
 #include "ops/op.h"
 
-static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+static tri_tensor *slope(tri_tensor *x) {
     const double c = 0.79788456080286536, cubic = 0.044715;
-    tri_tensor *x = n->in[0], *xx = tri_mul(x, x);
+    tri_tensor *xx = tri_mul(x, x);
     tri_tensor *u = tri_scale(tri_mul(x, tri_add_number(tri_scale(xx, cubic), 1)), c);
     tri_tensor *du = tri_scale(tri_add_number(tri_scale(xx, 3 * cubic), 1), c), *t = tri_tanh(u);
     tri_tensor *dt = tri_mul(tri_add_number(tri_neg(tri_mul(t, t)), 1), du);
-    tri_tensor *slope = tri_add(tri_add_number(t, 1), tri_mul(x, dt));
-    dx[0] = tri_mul(dy[0], tri_scale(slope, 0.5));
+    return tri_scale(tri_add(tri_add_number(t, 1), tri_mul(x, dt)), 0.5);
+}
+
+static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
+    dx[0] = op_times_slope(dy[0], n->in[0], slope);
 }
 
 const tri_op op_gelu_tanh = {

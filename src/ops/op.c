@@ -99,6 +99,11 @@ bool op_axis(const tri_node *n, const char *attr, int i, int *axis) {
 
 /* ---- gradients ---- */
 
+tri_tensor *op_times_slope(tri_tensor *dy, tri_tensor *at, tri_tensor *(*slope)(tri_tensor *at)) {
+    tri_tensor *d = tri_cast(dy, TRI_F32);
+    return tri_cast(tri_mul(d, slope(tri_cast(at, TRI_F32))), dy->spec.type);
+}
+
 tri_tensor *op_sum_to(tri_tensor *dy, const tri_tensor *like) {
     const tri_shape *from = &dy->spec.shape, *to = &like->spec.shape;
     if (base_shape_equal(from, to)) return dy;

@@ -50,6 +50,9 @@ bool op_broadcast_shape(const tri_shape *a, const tri_shape *b, tri_shape *out);
 
 /* ---- gradients ---- */
 
+/* dy times the slope at x (or y, whatever `at` is). Of half types it is computed in f32 and rounded
+ * once: several operations, each of them rounded, would leave few digits. */
+tri_tensor *op_times_slope(tri_tensor *dy, tri_tensor *at, tri_tensor *(*slope)(tri_tensor *at));
 /* Sums dy over the dimensions that broadcasting added, so that it has the shape of `like`. */
 tri_tensor *op_sum_to(tri_tensor *dy, const tri_tensor *like);
 tri_tensor *op_zeros_like(tri_tensor *x);

@@ -2,9 +2,12 @@
  * sigmoid: 1 / (1 + exp -x). */
 #include "ops/op.h"
 
+static tri_tensor *slope(tri_tensor *y) {
+    return tri_mul(y, tri_add_number(tri_neg(y), 1));
+}
+
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
-    tri_tensor *y = n->out;
-    dx[0] = tri_mul(dy[0], tri_mul(y, tri_add_number(tri_neg(y), 1)));
+    dx[0] = op_times_slope(dy[0], n->out, slope);
 }
 
 const tri_op op_sigmoid = {

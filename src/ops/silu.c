@@ -2,9 +2,13 @@
  * silu: x * sigmoid x. */
 #include "ops/op.h"
 
+static tri_tensor *slope(tri_tensor *x) {
+    tri_tensor *s = tri_sigmoid(x), *rest = tri_add_number(tri_neg(s), 1);
+    return tri_mul(s, tri_add_number(tri_mul(x, rest), 1));
+}
+
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
-    tri_tensor *x = n->in[0], *s = tri_sigmoid(x), *rest = tri_add_number(tri_neg(s), 1);
-    dx[0] = tri_mul(dy[0], tri_mul(s, tri_add_number(tri_mul(x, rest), 1)));
+    dx[0] = op_times_slope(dy[0], n->in[0], slope);
 }
 
 const tri_op op_silu = {

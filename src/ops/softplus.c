@@ -3,7 +3,7 @@
 #include "ops/op.h"
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
-    dx[0] = tri_mul(dy[0], tri_sigmoid(n->in[0]));
+    dx[0] = op_times_slope(dy[0], n->in[0], (tri_sigmoid));
 }
 
 const tri_op op_softplus = {

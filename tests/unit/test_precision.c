@@ -272,6 +272,49 @@ static void mistakes(void **state) {
     }
 }
 
+/* ---- derivatives ---- */
+
+enum { PLACES = 97 };
+
+/* The slopes of an operator in a type, at numbers that all types hold. */
+static void slopes(tri_tensor *(*op)(tri_tensor *x), tri_type type, float *out) {
+    float at[PLACES];
+    for (int i = 0; i < PLACES; i++) at[i] = (float)(i - PLACES / 2) / 16;
+    tri_graph *g = tri_graph_new(1);
+    tri_tensor *p = tri_param(g, "p", TRI_SHAPE(PLACES), (tri_init){0}), *dp;
+    tri_tensor *y = tri_cast(op(tri_cast(p, type)), TRI_F32);
+    tri_grad(tri_sum(y, TRI_ALL), &p, 1, &dp);
+    tri_output(dp, "slope");
+    tri_assign(p, tri_scale(dp, 0));
+    tri_run *run = opened(g, (tri_options){.steps = 1, .device = "ref"});
+    assert_int_equal(tri_write(run, "p", at, sizeof at), TRI_OK);
+    assert_true(tri_step(run));
+    assert_int_equal(tri_read(run, "slope", out, sizeof at), TRI_OK);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* A half type's derivative is that of f32, rounded once; where it is taken at a result that is
+ * rounded itself, it is as far off as that. */
+static void derivatives_are_rounded_once(void **state) {
+    (void)state;
+    const struct {
+        tri_tensor *(*op)(tri_tensor *x);
+        double absolute;
+    } ops[] = {{(tri_gelu), 0}, {(tri_gelu_tanh), 0}, {(tri_silu), 0},       {(tri_softplus), 0},
+               {(tri_erf), 0},  {(tri_tanh), 0x1p-7}, {(tri_sigmoid), 0x1p-8}};
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        float full[PLACES], half[PLACES];
+        slopes(ops[i].op, TRI_F32, full);
+        slopes(ops[i].op, TRI_BF16, half);
+        for (int k = 0; k < PLACES; k++) {
+            double d = fabs((double)half[k] - (double)full[k]), f = fabs((double)full[k]);
+            if (!(d <= 0x1.01p-8 * f + ops[i].absolute))
+                fail_msg("operator %zu, place %d: %g, not %g", i, k, (double)half[k],
+                         (double)full[k]);
+        }
+    }
+}
+
 /* ---- scaling of the loss ---- */
 
 /* Powers of two change no digit. */
@@ -400,6 +443,7 @@ int main(void) {
         cmocka_unit_test(stays_close_to_f32),    cmocka_unit_test(lanes_change_little),
         cmocka_unit_test(devices_agree),         cmocka_unit_test(scopes_have_their_own),
         cmocka_unit_test(evaluation_follows),    cmocka_unit_test(mistakes),
+        cmocka_unit_test(derivatives_are_rounded_once),
         cmocka_unit_test(scaling_is_exact),      cmocka_unit_test(scale_grows),
         cmocka_unit_test(overflow_skips_a_step), cmocka_unit_test(f16_finds_its_scale),
         cmocka_unit_test(scales_as_text),
