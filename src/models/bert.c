@@ -38,7 +38,7 @@ static tri_tensor *layer(const struct transformer *t, tri_tensor *x, tri_tensor 
     tri_push(t->graph, "self");
     tri_tensor *q = dense(x, "query", t->hidden), *k = dense(x, "key", t->hidden);
     tri_tensor *v = dense(x, "value", t->hidden);
-    tri_tensor *y = transformer_attention(t, q, k, v, (struct attend){.mask = mask});
+    tri_tensor *y = tri_attention(q, k, v, .heads = t->heads, .mask = mask, .dropout = t->dropout);
     tri_pop(t->graph);
     x = output(t, x, y);
     tri_pop(t->graph);

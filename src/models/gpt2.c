@@ -28,7 +28,8 @@ static tri_tensor *block(const struct transformer *t, tri_tensor *x) {
     tri_tensor *y = tri_ln(x, "ln_1");
     tri_push(g, "attn");
     y = conv1d(y, "c_attn", 3 * t->hidden, 0.02);
-    y = project(t, transformer_attention(t, y, NULL, NULL, (struct attend){.causal = true}));
+    y = tri_attention(y, NULL, NULL, .heads = t->heads, .causal = true, .dropout = t->dropout);
+    y = project(t, y);
     tri_pop(g);
     x = tri_add(y, x);
     y = tri_ln(x, "ln_2");

@@ -54,15 +54,6 @@ tri_tensor *transformer_places(const struct transformer *t, const char *name);
 /* x itself where the network has none. */
 tri_tensor *transformer_dropout(const struct transformer *t, tri_tensor *x);
 
-/* Attention of x's queries to keys and values, all [n, s, hidden] with the heads side by side, or k
- * and v null and q [n, s, 3 hidden], the three behind one another in every row. */
-struct attend {
-    tri_tensor *mask; /* bool, broadcasts to [n, heads, s, s]: true where a query may attend */
-    bool causal;      /* query i attends to the keys up to i */
-};
-tri_tensor *transformer_attention(const struct transformer *t, tri_tensor *q, tri_tensor *k,
-                                  tri_tensor *v, struct attend o);
-
 /* A mean over places of which some do not count: sum(weight x each) / total. The total follows from
  * the data alone, so that with lanes it is that of the whole batch. */
 struct places {

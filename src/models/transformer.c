@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What transformers have in common: their arguments, attention, means over places that count. */
-#include <math.h>
-#include <stdlib.h>
-
+ * What transformers have in common: their arguments, means over places that count. */
 #include "models/models.h"
 
 struct transformer transformer_begin(tri_graph *g, tri_args *a, struct transformer t) {
@@ -31,47 +28,6 @@ tri_tensor *transformer_table(const struct transformer *t, const char *name, int
 tri_tensor *transformer_places(const struct transformer *t, const char *name) {
     tri_tensor *table = transformer_table(t, name, t->positions);
     return t->seq == t->positions ? table : tri_slice(table, 0, 0, t->seq);
-}
-
-/* ---- attention ---- */
-
-/* [n, s, hidden] to [n, heads, s, hidden / heads] */
-static tri_tensor *apart(const struct transformer *t, tri_tensor *x) {
-    tri_shape shape = TRI_SHAPE(tri_dim(x, 0), tri_dim(x, 1), t->heads, t->hidden / t->heads);
-    return tri_transpose(tri_reshape(x, shape), TRI_SHAPE(0, 2, 1, 3));
-}
-
-/* [s, s]: true where the key is not behind the query. */
-static tri_tensor *not_behind(const struct transformer *t) {
-    int32_t *at = malloc((size_t)t->seq * sizeof *at);
-    for (int32_t i = 0; at && i < t->seq; i++) at[i] = i;
-    tri_tensor *query = tri_array(t->graph, TRI_I32, TRI_SHAPE(t->seq, 1), at);
-    tri_tensor *key = tri_array(t->graph, TRI_I32, TRI_SHAPE(t->seq), at);
-    free(at);
-    return tri_greater_equal(query, key);
-}
-
-static tri_tensor *forbid(const struct transformer *t, tri_tensor *scores, tri_tensor *allowed) {
-    return tri_where(allowed, scores, tri_constant(t->graph, -1e30, TRI_F32));
-}
-
-tri_tensor *transformer_attention(const struct transformer *t, tri_tensor *q, tri_tensor *k,
-                                  tri_tensor *v, struct attend o) {
-    if (!k) {
-        tri_tensor *parts[3];
-        tri_split(q, 3, 2, parts);
-        q = parts[0];
-        k = parts[1];
-        v = parts[2];
-    }
-    tri_shape shape = tri_shape_of(q);
-    tri_tensor *scores = tri_matmul(apart(t, q), apart(t, k), .trans_b = true);
-    scores = tri_scale(scores, 1 / sqrt((double)(t->hidden / t->heads)));
-    if (o.mask) scores = forbid(t, scores, o.mask);
-    if (o.causal) scores = forbid(t, scores, not_behind(t));
-    tri_tensor *share = transformer_dropout(t, tri_softmax(scores, 3));
-    tri_tensor *y = tri_matmul(share, apart(t, v));
-    return tri_reshape(tri_transpose(y, TRI_SHAPE(0, 2, 1, 3)), shape);
 }
 
 /* ---- means over places that count ---- */
