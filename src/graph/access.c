@@ -103,10 +103,8 @@ tri_tensor *tri_param_at(const tri_graph *g, int k) {
 
 tri_tensor *tri_find(const tri_graph *g, const char *name) {
     if (!g || !name) return NULL;
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        tri_node *n = g->node[i];
-        if (n->n_in == 0 && node_attr(n, "name") && !strcmp(source_name(n), name)) return n->out;
-    }
+    const tri_node *source = graph_source(g, name);
+    if (source) return source->out;
     for (size_t i = 0; i < g->n_settings; i++)
         if (g->setting[i].kind == SETTING_TIE && !strcmp(g->setting[i].pattern, name))
             return g->setting[i].param;

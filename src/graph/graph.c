@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct name_slot {
-    const char *name;
-    int asked;
-};
-
 static _Thread_local struct {
     const char *file;
     int line;
@@ -52,19 +47,14 @@ tri_graph *tri_graph_new(int64_t batch) {
     return g;
 }
 
-tri_graph *graph_like(const tri_graph *g) {
-    tri_graph *like = tri_graph_new(g->batch);
-    if (like) like->lanes = g->lanes;
-    return like;
-}
-
 void tri_graph_free(tri_graph *g) {
     if (!g) return;
     free(g->node);
     free(g->output);
     free(g->update);
     free(g->setting);
-    free(g->names);
+    free(g->names.slot);
+    free(g->sources.slot);
     text_free(&g->scope);
     arena_free(&g->arena);
     free(g);
@@ -116,83 +106,6 @@ void graph_mistake(tri_graph *g, const char *fmt, ...) {
 }
 
 static void no_memory(tri_graph *g) { graph_fail(g, TRI_FAILED, "out of memory for the graph"); }
-
-/* ---- names and scopes ---- */
-
-void tri_push(tri_graph *g, const char *fmt, ...) {
-    if (!g) return;
-    char buffer[256];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(buffer, sizeof buffer, fmt, args);
-    va_end(args);
-    text_add(&g->scope, "%s%s", g->scope.size ? "." : "", buffer);
-    /* Scopes nest by segments: the separator of a pushed segment is a zero-width mark. */
-    text_add_bytes(&g->scope, "\001", 1);
-    if (g->scope.failed) no_memory(g);
-}
-
-void tri_pop(tri_graph *g) {
-    if (!g || g->scope.failed) return;
-    if (!g->scope.size) {
-        graph_mistake(g, "tri_pop without tri_push");
-        return;
-    }
-    size_t at = g->scope.size - 1;
-    while (at > 0 && g->scope.data[at - 1] != '\001') at--;
-    g->scope.size = at;
-    g->scope.data[at] = 0;
-}
-
-/* Scope and name joined, without the marks. */
-char *graph_scoped(tri_graph *g, const char *name) {
-    if (!name || !*name) {
-        graph_mistake(g, "a name is missing (null or empty)");
-        name = "nameless";
-    }
-    size_t n = g->scope.size, length = strlen(name);
-    char *p = arena_alloc(&g->arena, n + length + 2), *q = p;
-    if (!p) return NULL;
-    for (size_t i = 0; i < n; i++)
-        if (g->scope.data[i] != '\001') *q++ = g->scope.data[i];
-    if (n) *q++ = '.';
-    memcpy(q, name, length + 1);
-    return p;
-}
-
-static struct name_slot *name_slot(struct name_slot *table, size_t capacity, const char *name) {
-    size_t i = base_hash_text(name) & (capacity - 1);
-    while (table[i].name && strcmp(table[i].name, name)) i = (i + 1) & (capacity - 1);
-    return &table[i];
-}
-
-static bool names_grow(tri_graph *g) {
-    size_t capacity = g->names_capacity ? g->names_capacity * 2 : 64;
-    struct name_slot *table = calloc(capacity, sizeof *table);
-    if (!table) return false;
-    for (size_t i = 0; i < g->names_capacity; i++)
-        if (g->names[i].name) *name_slot(table, capacity, g->names[i].name) = g->names[i];
-    free(g->names);
-    g->names = table;
-    g->names_capacity = capacity;
-    return true;
-}
-
-/* "relu", then "relu_1", "relu_2": the number counts within the scope, so that adding an operator
- * elsewhere changes no name (names are keys of random numbers). */
-static const char *unique(tri_graph *g, const char *name) {
-    if (g->n_names * 2 >= g->names_capacity && !names_grow(g)) return NULL;
-    struct name_slot *s = name_slot(g->names, g->names_capacity, name);
-    if (!s->name) {
-        s->name = name;
-        s->asked = 1;
-        g->n_names++;
-        return name;
-    }
-    /* The slot may move when the recursive call grows the table: take the number first. */
-    char *numbered = arena_text(&g->arena, "%s_%d", name, s->asked++);
-    return numbered ? unique(g, numbered) : NULL;
-}
 
 /* ---- describing ---- */
 
@@ -318,7 +231,7 @@ static bool fill_node(tri_graph *g, tri_node *n, tri_tensor *const *in, const tr
     n->file = place(g, &n->line);
     if (n->file && !g->file && !(n->file = arena_copy(&g->arena, n->file))) return false;
     const char *full = name ? arena_copy(&g->arena, name) : graph_scoped(g, n->entry->op->name);
-    n->name = full ? unique(g, full) : NULL;
+    n->name = full ? graph_unique(g, full) : NULL;
     return n->name && ARRAY_GROW(g->node, g->n_nodes, g->node_capacity) && fill_outputs(g, n);
 }
 
@@ -331,7 +244,7 @@ tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *cons
         if (fill_node(g, node, in, attrs, name)) {
             g->node[g->n_nodes++] = node;
             g->n_tensors += node->n_out;
-            return node;
+            if (graph_know_source(g, node)) return node;
         }
     }
     no_memory(g); /* unless a mistake sticks already */
@@ -364,15 +277,6 @@ static bool order_attrs(tri_graph *g, const struct op_entry *e, int n, const tri
     return true;
 }
 
-void graph_lie_like(tri_tensor *t, const tri_tensor *like) {
-    t->block = like->block;
-    memcpy(t->pack, like->pack, sizeof t->pack);
-}
-
-void graph_annotate(tri_node *copy, const tri_node *n) {
-    for (int i = 0; i < n->n_out && i < copy->n_out; i++) graph_lie_like(&copy->out[i], &n->out[i]);
-}
-
 tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *in, int n_attrs,
                         const tri_attr *attrs) {
     for (int i = 0; !g && i < n; i++) g = tri_graph_of(in[i]);
@@ -391,18 +295,6 @@ tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *
 tri_tensor *tri_apply(tri_graph *g, const char *op, tri_tensor *const *in, int n,
                       const tri_attr *attrs, int n_attrs) {
     return graph_apply(g, op, n, in, n_attrs, attrs);
-}
-
-/* A list of some of the graph's nodes fits where all of them were. */
-void graph_arrange(tri_graph *g, tri_node *const *order, size_t n) {
-    CHECK(n <= g->n_nodes);
-    g->n_tensors = 0;
-    for (size_t i = 0; i < n; i++) {
-        g->node[i] = order[i];
-        g->node[i]->id = (int)i;
-        for (int k = 0; k < g->node[i]->n_out; k++) g->node[i]->out[k].id = g->n_tensors++;
-    }
-    g->n_nodes = n;
 }
 
 /* ---- outputs, updates, settings ---- */

@@ -90,7 +90,16 @@ struct graph_setting {
     tri_tensor *param; /* of a tie */
 };
 
-struct name_slot;
+/* A hash table of names. */
+struct name_slot {
+    const char *name; /* null: free */
+    int asked;        /* of a node's name: how often it was wanted */
+    tri_node *source; /* of a source's name: who has it */
+};
+struct names {
+    struct name_slot *slot;
+    size_t n, capacity;
+};
 
 struct tri_graph {
     struct arena arena;
@@ -112,8 +121,8 @@ struct tri_graph {
     struct text scope; /* "layer1.0" */
     const char *file;  /* what new nodes get as their place; null: what tri_here said */
     int line;
-    struct name_slot *names; /* hash table: how often a name was asked for */
-    size_t n_names, names_capacity;
+    struct names names;   /* of nodes */
+    struct names sources; /* what they are told by */
     tri_status status; /* the first mistake */
     const char *error;
     tri_node *poison_node; /* what builders return after a mistake */
@@ -135,6 +144,10 @@ bool graph_retype(tri_node *n);
 
 /* Carries over what passes have noted at a node's tensors: how they lie. */
 void graph_annotate(tri_node *copy, const tri_node *n);
+/* Adds n, of this or another graph, with other inputs, attributes and name; its place and what passes
+ * have noted are n's. */
+tri_node *graph_copy(tri_graph *g, const tri_node *n, tri_tensor *const *in, const tri_attr *attrs,
+                     const char *name);
 void graph_lie_like(tri_tensor *t, const tri_tensor *like);
 
 /* What builders end with: an operator by name, with the attributes given by name. */
@@ -148,6 +161,12 @@ tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *
 
 /* Scope, dot, name; in the arena. Null when memory is out. */
 char *graph_scoped(tri_graph *g, const char *name);
+/* The name, or with a number behind it if it is taken. Null when memory is out. */
+const char *graph_unique(tri_graph *g, const char *name);
+
+/* Input, parameter, state or scalar by what it is told by; null: there is none. */
+tri_node *graph_source(const tri_graph *g, const char *name);
+bool graph_know_source(tri_graph *g, tri_node *n); /* for graph_add; false: memory is out */
 
 /* An empty graph with the same batch, and lanes. Null: out of memory. */
 tri_graph *graph_like(const tri_graph *g);

@@ -258,15 +258,11 @@ static tri_node *copy_node(struct builder *b, const tri_node *n) {
         return b->g->poison_node;
     }
     for (int i = 0; i < n->n_in; i++) in[i] = bring(b, n->in[i]);
-    b->g->file = n->file ? n->file : "";
-    b->g->line = n->line;
-    tri_node *copy = lane_attrs(b, n, attrs)
-                         ? graph_add(b->g, n->entry, in, n->n_in, attrs, n->name)
-                         : b->g->poison_node;
+    tri_node *copy = lane_attrs(b, n, attrs) ? graph_copy(b->g, n, in, attrs, n->name)
+                                             : b->g->poison_node;
     free(in);
     if (copy != b->g->poison_node) {
         CHECK(copy->n_out == n->n_out);
-        graph_annotate(copy, n);
         for (int i = 0; i < n->n_out; i++) b->here[n->out[i].id] = &copy->out[i];
     }
     return copy;
@@ -371,7 +367,6 @@ tri_graph *cut_graph(const struct cut *c, enum phase phase, int64_t samples) {
     if (b.g && b.here) {
         b.g->lanes = lane_phase ? 1 : c->whole->lanes;
         build(&b);
-        b.g->file = NULL;
     }
     free(b.here);
     if (b.g && b.here && !tri_graph_status(b.g)) {

@@ -44,7 +44,6 @@ struct copier {
     tri_tensor **here;
     bool *wanted; /* by node */
     bool evaluation;
-    const char *file; /* the copy's own, of the latest node that has one: it may outlive `from` */
 };
 
 static bool copy_attrs(const struct copier *c, const tri_node *n, tri_attr *attrs) {
@@ -63,16 +62,10 @@ static void copy_node(struct copier *c, const tri_node *n) {
         return;
     }
     for (int i = 0; i < n->n_in; i++) in[i] = c->here[n->in[i]->id];
-    if (n->file && (!c->file || strcmp(c->file, n->file)))
-        c->file = arena_copy(&c->to->arena, n->file);
-    c->to->file = n->file && c->file ? c->file : "";
-    c->to->line = n->line;
     if (copy_attrs(c, n, attrs)) {
-        tri_node *copy = graph_add(c->to, n->entry, in, n->n_in, attrs, n->name);
-        if (copy != c->to->poison_node) {
-            graph_annotate(copy, n);
+        tri_node *copy = graph_copy(c->to, n, in, attrs, n->name);
+        if (copy != c->to->poison_node)
             for (int i = 0; i < n->n_out; i++) c->here[n->out[i].id] = &copy->out[i];
-        }
     }
     free(in);
 }
@@ -104,7 +97,6 @@ static void copy_all(struct copier *c) {
         if (i == g->forward_nodes && !c->evaluation) to->forward_nodes = to->n_nodes;
         if (c->wanted[i]) copy_node(c, g->node[i]);
     }
-    to->file = NULL;
     if (to->status) return;
     for (size_t i = 0; i < g->n_outputs; i++)
         if (keeps_output(c, &g->output[i]))

@@ -195,15 +195,9 @@ static void repeat(struct again *a, const tri_node *n) {
             if (n->entry->op->random && !strcmp(n->entry->attr[i].name, "key"))
                 attrs[i].text = node_key(n);
         }
-        g->file = n->file ? n->file : "";
-        g->line = n->line;
-        tri_node *copy = graph_add(g, n->entry, in, n->n_in, attrs, name);
-        g->file = NULL;
-        if (copy != g->poison_node) {
-            graph_annotate(copy, n);
-            for (int k = 0; k < n->n_out; k++)
-                if (!a->kept[n->out[k].id]) a->copy[n->out[k].id] = &copy->out[k];
-        }
+        tri_node *copy = graph_copy(g, n, in, attrs, name);
+        for (int k = 0; copy != g->poison_node && k < n->n_out; k++)
+            if (!a->kept[n->out[k].id]) a->copy[n->out[k].id] = &copy->out[k];
     }
     free(in);
 }

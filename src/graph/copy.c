@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What passes make new graphs of others with. */
+#include <string.h>
+
+#include "graph/graph.h"
+
+tri_graph *graph_like(const tri_graph *g) {
+    tri_graph *like = tri_graph_new(g->batch);
+    if (like) like->lanes = g->lanes;
+    return like;
+}
+
+void graph_lie_like(tri_tensor *t, const tri_tensor *like) {
+    t->block = like->block;
+    memcpy(t->pack, like->pack, sizeof t->pack);
+}
+
+void graph_annotate(tri_node *copy, const tri_node *n) {
+    for (int i = 0; i < n->n_out && i < copy->n_out; i++) graph_lie_like(&copy->out[i], &n->out[i]);
+}
+
+/* The text of the file that the node before has, if it is the same; else one of the graph's own: it
+ * may outlive the graph that it was copied from. */
+static const char *own_file(tri_graph *g, const char *file) {
+    const char *last = g->n_nodes ? g->node[g->n_nodes - 1]->file : NULL;
+    if (!file) return "";
+    if (last && !strcmp(last, file)) return last;
+    file = arena_copy(&g->arena, file);
+    return file ? file : "";
+}
+
+tri_node *graph_copy(tri_graph *g, const tri_node *n, tri_tensor *const *in, const tri_attr *attrs,
+                     const char *name) {
+    const char *file = g->file;
+    int line = g->line;
+    g->file = own_file(g, n->file);
+    g->line = n->line;
+    tri_node *copy = graph_add(g, n->entry, in, n->n_in, attrs, name);
+    g->file = file;
+    g->line = line;
+    if (copy != g->poison_node) graph_annotate(copy, n);
+    return copy;
+}
+
+/* A list of some of the graph's nodes fits where all of them were. */
+void graph_arrange(tri_graph *g, tri_node *const *order, size_t n) {
+    CHECK(n <= g->n_nodes);
+    g->n_tensors = 0;
+    for (size_t i = 0; i < n; i++) {
+        g->node[i] = order[i];
+        g->node[i]->id = (int)i;
+        for (int k = 0; k < g->node[i]->n_out; k++) g->node[i]->out[k].id = g->n_tensors++;
+    }
+    g->n_nodes = n;
+}
