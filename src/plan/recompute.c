@@ -116,6 +116,7 @@ struct again {
     struct rewrite r;
     const tri_graph *g;
     size_t *part;       /* by node: the length of the name of its part; 0: none */
+    bool *data;         /* by node: it comes from the data, not from weights alone */
     bool *kept;         /* by tensor: it stays until the backward pass */
     tri_tensor **copy;  /* by tensor: computed again */
     tri_node **stack;   /* nodes to be repeated, for one node that needs them */
@@ -142,13 +143,16 @@ static bool can_draw(const tri_node *n) {
 }
 
 /* Parts, and what is kept: what is in no part, what a scope hands on to other nodes of the forward
- * pass, results of the step. */
+ * pass, results of the step. What comes from weights alone is made once for all lanes, and kept. */
 static void find_parts(struct again *a, const struct patterns *p, char *scope) {
     const tri_graph *g = a->g;
     graph_mark_results(g, a->kept);
     for (size_t i = 0; i < g->forward_nodes; i++) {
         const tri_node *n = g->node[i];
-        a->part[i] = can_repeat(g, n) && can_draw(n) ? part_of(p, n->name, scope) : 0;
+        a->data[i] = node_is(n, "input");
+        for (int k = 0; k < n->n_in; k++) a->data[i] |= a->data[n->in[k]->node->id];
+        bool repeats = can_repeat(g, n) && can_draw(n) && a->data[i];
+        a->part[i] = repeats ? part_of(p, n->name, scope) : 0;
         for (int k = 0; k < n->n_out && !a->part[i]; k++) a->kept[n->out[k].id] = true;
         for (int k = 0; k < n->n_in; k++) {
             const tri_node *from = n->in[k]->node;
@@ -215,11 +219,12 @@ static void repeat_for(struct again *a, tri_node *n) {
 
 static bool allocate(struct again *a, const tri_graph *g) {
     a->part = calloc(g->n_nodes + 1, sizeof *a->part);
+    a->data = calloc(g->n_nodes + 1, sizeof *a->data);
     a->kept = calloc((size_t)g->n_tensors + 1, sizeof *a->kept);
     a->copy = calloc((size_t)g->n_tensors + 1, sizeof(tri_tensor *));
     a->stack = calloc(g->n_nodes + 1, sizeof(tri_node *));
     a->asked = calloc(g->n_nodes + 1, sizeof *a->asked);
-    return a->part && a->kept && a->copy && a->stack && a->asked;
+    return a->part && a->data && a->kept && a->copy && a->stack && a->asked;
 }
 
 static tri_status run(tri_graph *g, const struct patterns *p) {
@@ -238,6 +243,7 @@ static tri_status run(tri_graph *g, const struct patterns *p) {
     }
     free(scope);
     free(a.part);
+    free(a.data);
     free(a.kept);
     free(a.copy);
     free(a.stack);
