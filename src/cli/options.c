@@ -151,7 +151,7 @@ const struct option_row options_rows[] = {
      "all but one (`trireme dump --help` lists them)", option_text, FIELD(passes), USE_ALL},
     {"--seed", "N", "of everything that is random (0)", seed, FIELD(seed), USE_ALL},
     {"--device", "NAME", "cpu or ref, the slow reference (cpu, where it is built in)", option_text,
-     FIELD(device), USE_TRAIN | USE_EVAL | USE_BENCH},
+     FIELD(device), USE_ALL},
     {"--shuffle", "on|off", "a new order of the samples in every epoch (on)", off_if_set,
      FIELD(no_shuffle), USE_TRAIN | USE_BENCH},
     {"--out", "DIR", "where metrics.jsonl goes; that of an earlier run becomes\n"

@@ -119,7 +119,12 @@ void units_free(struct units *u) {
 }
 
 bool unit_shape_only(const struct unit *u, int i) {
-    return u->n == 1 && i < 32 && u->node[0]->entry->op->shape_only >> i & 1;
+    for (int j = 0; j < u->n; j++)
+        for (int k = 0; k < u->node[j]->n_in; k++)
+            if (u->node[j]->in[k] == u->in[i] && (u->n > 1 || k == i) &&
+                !(k < 32 && u->node[j]->entry->op->shape_only >> k & 1))
+                return false;
+    return true;
 }
 
 int unit_in(const struct unit *u, const tri_tensor *t) {

@@ -26,7 +26,7 @@ struct units {
 tri_status units_of(const tri_graph *g, struct units *out);
 void units_free(struct units *u);
 
-/* Whether only the shape of input i of the unit is used, by a single node. */
+/* Whether only the shape of input i of the unit is used. */
 bool unit_shape_only(const struct unit *u, int i);
 
 /* The tensor's place among the inputs, or outputs; -1: it is none. */

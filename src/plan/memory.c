@@ -69,7 +69,13 @@ static bool ends_here(const struct planner *a, int i, const tri_tensor *in, cons
     return a->p->end[a->p->root[in->id]] == i && memory_bytes(in) == memory_bytes(out);
 }
 
-static bool shares(const struct memory_item *m, int out, int in) {
+/* Not where several nodes run as one and another input lies at the same place, under another name:
+ * the kernel cannot know that its contents end as well. */
+static bool shares(const struct planner *a, const struct memory_item *m, int out, int in) {
+    const struct unit *u = m->unit;
+    const int *root = a->p->root;
+    for (int j = 0; j < u->n_in && u->n > 1; j++)
+        if (j != in && root[u->in[j]->id] == root[u->in[in]->id]) return false;
     return m->shares && m->shares(m->state, out, in);
 }
 
@@ -80,7 +86,7 @@ static bool update_in_place(struct planner *a, int i, int k) {
     const tri_tensor *out = m->unit->out[k], *target = a->target[out->id];
     int in = target ? unit_in(m->unit, target) : -1;
     if (in < 0 || a->p->root[target->id] != target->id) return false;
-    if (!shares(m, k, in) || !ends_here(a, i, target, out)) return false;
+    if (!shares(a, m, k, in) || !ends_here(a, i, target, out)) return false;
     a->p->root[out->id] = target->id;
     return true;
 }
@@ -91,7 +97,7 @@ static bool take_over(struct planner *a, int i, int k) {
     for (int j = 0; j < m->unit->n_in; j++) {
         const tri_tensor *in = m->unit->in[j];
         int root = a->p->root[in->id];
-        if (a->outside[root] || !shares(m, k, j) || !ends_here(a, i, in, out)) continue;
+        if (a->outside[root] || !shares(a, m, k, j) || !ends_here(a, i, in, out)) continue;
         a->p->root[out->id] = root;
         return true;
     }

@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "plan/fold_norm.h"
+#include "plan/fuse.h"
 #include "plan/layout.h"
 #include "plan/order.h"
 #include "plan/precision.h"
@@ -158,6 +159,15 @@ static tri_status pass_order(struct compilation *c) {
     return status;
 }
 
+/* Sums over lanes as well. */
+static tri_status pass_fuse(struct compilation *c) {
+    tri_graph *all[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0], c->lane[1],
+                        c->merge[0], c->merge[1]};
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < COUNT(all) && !status; i++) status = fuse(all[i], c->target);
+    return status;
+}
+
 /* may: it can be left out; training stays the same, bit for bit. */
 static const struct {
     const char *name;
@@ -181,6 +191,7 @@ static const struct {
      "where each tensor lies: whole, split over the samples, or a partial sum"},
     {"phases", false, pass_phases, "the graphs that run: count, pre, lane, step"},
     {"order", true, pass_order, "what frees memory runs early, where less is needed for it"},
+    {"fuse", true, pass_fuse, "what the device can run as one is put into one kernel"},
 };
 
 int passes_count(void) { return (int)COUNT(passes); }

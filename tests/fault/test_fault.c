@@ -109,13 +109,20 @@ static bool differentiate(uint64_t *result) {
     return printed(fine(g), result);
 }
 
+static bool fuses_all(const tri_node *const *node, int n) {
+    for (int i = 0; i < n; i++)
+        if (node_is(node[i], "conv2d") || node[i]->n_out > 1) return false;
+    return true;
+}
+
 static bool dump(uint64_t *result) {
+    static const struct target target = {.fuses = fuses_all};
     bool ok = true;
     for (int i = 0; i < passes_count() && ok; i++) {
         tri_options o = {.lanes = 2, .amp = "O2",
                          .optimizer = {.name = "adam", .clip_norm = 1, .loss_scale = "dynamic"}};
         tri_graph *g = fine(tri_model_open("cnn:width=2", 4));
-        char *text = g ? passes_dump(g, &o, NULL, passes_name(i)) : NULL;
+        char *text = g ? passes_dump(g, &o, &target, passes_name(i)) : NULL;
         ok = text && add_text(result, text);
         free(text);
         tri_graph_free(g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chains: elementwise operators over one shape, run tile by tile. What one of them gives to the next
+ * Chains: elementwise operators over one shape, run tile by tile. What one gives to the next
  * stays in the first-level cache; only what is used outside is stored. A single operator is a chain
  * of one. Chains may stand behind another kernel that makes their first operand piece by piece. */
 #ifndef DEV_CPU_CHAIN_H

@@ -59,7 +59,8 @@ static void plan_same(const tri_node *n, struct kernel *k) {
 }
 
 static const char *supports(const tri_node *n) {
-    return tile_find(n, TILE_RUNS) ? NULL : "it has no arithmetic of this type on cpu; tri_cast to f32";
+    if (tile_find(n, TILE_RUNS)) return NULL;
+    return "it has no arithmetic of this type on cpu; tri_cast to f32";
 }
 
 #define ROW(name)                                                                           \

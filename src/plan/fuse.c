@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Greedy, in the order of the nodes: each joins the units of its producers, as many of them as the
+ * target fuses with it. A unit runs where its last node stands; so it takes no more nodes once
+ * something outside of it has used one of its results. */
+#include "plan/fuse.h"
+
+#include <stdlib.h>
+
+#define MAX_UNIT 64
+
+/* The units so far, by the number of their first node. */
+struct groups {
+    const tri_graph *g;
+    const struct target *target;
+    int *group;  /* by node: its unit */
+    int *next;   /* by node: the next of its unit, in order; -1: none */
+    int *size;   /* by unit */
+    bool *closed;
+};
+
+static bool runs(const tri_node *n) { return n->n_in || n->entry->op->kernel; }
+
+/* Nodes in order. */
+struct set {
+    const tri_node *node[MAX_UNIT];
+    int n;
+};
+
+static void merge(const struct groups *s, struct set *a, int group) {
+    struct set both = {.n = 0};
+    int i = 0;
+    for (int k = group; k >= 0; k = s->next[k]) {
+        while (i < a->n && a->node[i]->id < k) both.node[both.n++] = a->node[i++];
+        both.node[both.n++] = s->g->node[k];
+    }
+    while (i < a->n) both.node[both.n++] = a->node[i++];
+    *a = both;
+}
+
+static bool holds(const struct groups *s, const struct set *a, int group) {
+    for (int i = 0; i < a->n; i++)
+        if (s->group[a->node[i]->id] == group) return true;
+    return false;
+}
+
+/* The open unit among the node's producers that was last added to, behind those of number `before`;
+ * -1: no more. */
+static int last_open(const struct groups *s, const tri_node *n, int before) {
+    int found = -1;
+    for (int i = 0; i < n->n_in; i++) {
+        const tri_node *p = n->in[i]->node;
+        if (runs(p) && !s->closed[s->group[p->id]] && p->id < before && p->id > found)
+            found = p->id;
+    }
+    return found;
+}
+
+static void unite(struct groups *s, const struct set *a) {
+    int first = a->node[0]->id;
+    for (int i = 0; i < a->n; i++) {
+        s->group[a->node[i]->id] = first;
+        s->next[a->node[i]->id] = i + 1 < a->n ? a->node[i + 1]->id : -1;
+    }
+    s->size[first] = a->n;
+}
+
+static void add(struct groups *s, const tri_node *n) {
+    struct set own = {.node = {n}, .n = 1};
+    for (int p = last_open(s, n, n->id); p >= 0; p = last_open(s, n, p)) {
+        struct set more = own;
+        int group = s->group[p];
+        if (holds(s, &own, group) || own.n + s->size[group] > MAX_UNIT) continue;
+        merge(s, &more, group);
+        if (s->target->fuses(more.node, more.n)) own = more;
+    }
+    unite(s, &own);
+    for (int i = 0; i < n->n_in; i++) {
+        int group = s->group[n->in[i]->node->id];
+        s->closed[group] |= group != s->group[n->id];
+    }
+}
+
+tri_status fuse(tri_graph *g, const struct target *target) {
+    if (!g || !target || !target->fuses) return TRI_OK;
+    size_t n = g->n_nodes + 1;
+    struct groups s = {.g = g, .target = target, .group = calloc(3 * n, sizeof *s.group),
+                       .closed = calloc(n, sizeof *s.closed)};
+    bool ok = s.group && s.closed;
+    if (ok) {
+        s.next = s.group + n;
+        s.size = s.next + n;
+        for (int i = 0; i < (int)g->n_nodes; i++) {
+            s.group[i] = i;
+            if (runs(g->node[i])) add(&s, g->node[i]);
+        }
+        int unit = 0;
+        for (int i = 0; i < (int)g->n_nodes; i++) {
+            if (s.group[i] != i || s.size[i] < 2) continue;
+            unit++;
+            for (int k = i; k >= 0; k = s.next[k]) g->node[k]->unit = unit;
+        }
+    }
+    free(s.group);
+    free(s.closed);
+    return ok ? TRI_OK : base_no_memory("units");
+}

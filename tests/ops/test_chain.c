@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Chains of elementwise operators against the same operators one by one: graphs drawn at random, of
+ * shapes at the borders of tiles and rows, with operands broadcast in every way, all types, results
+ * used inside, outside or both. The bits are the same, with one thread and with several. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "exec/run.h"
+
+#define MOST 40
+
+struct net {
+    tri_graph *g;
+    uint64_t key, drawn;
+    tri_shape shape;
+    tri_tensor *value[MOST];
+    int n;
+};
+
+static int draw(struct net *t, int below) {
+    return (int)(random_uniform(t->key, 0, t->drawn++) * below);
+}
+
+static const tri_shape shapes[] = {
+    {1, {1}},           {1, {1030}},       {2, {3, 1025}},     {2, {700, 7}},   {2, {5, 300}},
+    {4, {2, 3, 5, 7}},  {4, {2, 8, 17, 16}}, {3, {4, 33, 60}},  {2, {64, 1024}}, {4, {3, 2, 40, 9}},
+    {2, {130, 255}},    {3, {2, 2, 2048}}, {2, {1, 4099}},     {0, {0}},        {2, {900, 84}},
+};
+
+/* Some dimensions of length 1, or none at all in front. */
+static tri_shape operand_shape(struct net *t) {
+    tri_shape s = t->shape;
+    int kind = draw(t, 4);
+    if (kind == 0) return s;
+    if (kind == 1) return (tri_shape){0, {0}};
+    for (int d = 0; d < s.rank; d++)
+        if (draw(t, 2)) s.dim[d] = 1;
+    int first = kind == 2 && s.rank ? draw(t, s.rank) : 0;
+    tri_shape cut = {.rank = s.rank - first};
+    for (int d = first; d < s.rank; d++) cut.dim[d - first] = s.dim[d];
+    return cut;
+}
+
+static tri_tensor *state(struct net *t, tri_type type, tri_shape shape) {
+    char name[16];
+    snprintf(name, sizeof name, "s%d", (int)t->drawn);
+    tri_tensor *s = tri_state(t->g, name, TRI_F32, shape,
+                              (tri_init){.kind = TRI_UNIFORM, .a = -3, .b = 3});
+    return type == TRI_F32 ? s : tri_cast(s, type);
+}
+
+static tri_tensor *pick(struct net *t, tri_type type) {
+    for (int tries = 0; tries < 4; tries++) {
+        tri_tensor *v = t->value[draw(t, t->n)];
+        if (tri_type_of(v) == type) return v;
+    }
+    return state(t, type, operand_shape(t));
+}
+
+static bool full(const struct net *t, const tri_tensor *v) {
+    tri_shape s = tri_shape_of(v);
+    return base_shape_equal(&s, &t->shape);
+}
+
+static tri_tensor *grow(struct net *t) {
+    static tri_tensor *(*const one[])(tri_tensor *) = {
+        (tri_neg), (tri_exp), (tri_abs), (tri_relu), (tri_gelu), (tri_tanh), (tri_sigmoid)};
+    static tri_tensor *(*const two[])(tri_tensor *, tri_tensor *) = {
+        (tri_add), (tri_sub), (tri_mul), (tri_maximum), (tri_minimum)};
+    static const tri_type types[] = {TRI_F32, TRI_F32, TRI_F32, TRI_BF16, TRI_F16, TRI_I32,
+                                     TRI_I64, TRI_U8};
+    tri_tensor *a = t->value[draw(t, t->n)];
+    tri_type type = tri_type_of(a);
+    bool real = type == TRI_F32 || type == TRI_BF16 || type == TRI_F16;
+    switch (draw(t, 8)) {
+    case 0:
+        return type == TRI_BOOL ? tri_not(a) : one[real ? draw(t, (int)COUNT(one)) : 0](a);
+    case 1:
+        return tri_cast(a, types[draw(t, (int)COUNT(types))]);
+    case 2:
+        return type == TRI_BOOL ? tri_and(a, pick(t, type)) : tri_greater(a, pick(t, type));
+    case 3:
+        return tri_where(pick(t, TRI_BOOL), a, pick(t, type));
+    case 4:
+        return full(t, a) ? a : tri_expand(a, t->shape);
+    default:
+        if (type == TRI_BOOL) return tri_or(a, pick(t, type));
+        return two[draw(t, (int)COUNT(two))](a, draw(t, 6) ? pick(t, type) : a);
+    }
+}
+
+static tri_graph *build(uint64_t seed) {
+    struct net t = {.g = tri_graph_new(1), .key = random_key(seed, 1)};
+    t.shape = shapes[draw(&t, (int)COUNT(shapes))];
+    int length = 3 + draw(&t, 24);
+    t.value[t.n] = state(&t, TRI_F32, t.shape);
+    t.n++;
+    while (t.n < length) {
+        tri_tensor *v = grow(&t);
+        t.value[t.n++] = v;
+    }
+    char name[16];
+    for (int i = 1; i < t.n; i++)
+        if (i == t.n - 1 || !draw(&t, 4)) {
+            snprintf(name, sizeof name, "y%d", i);
+            tri_tensor *y = t.value[i];
+            tri_output(tri_type_of(y) == TRI_F32 ? y : tri_cast(y, TRI_F32), name);
+            if (tri_type_of(y) != TRI_F32) { /* the tensor itself, as it is stored */
+                snprintf(name, sizeof name, "z%d", i);
+                tri_output(y, name);
+            }
+        }
+    return t.g;
+}
+
+/* All outputs as they lie, one after the other. */
+static char *run(uint64_t seed, const char *passes, int threads, size_t *bytes, int *units) {
+    tri_options o = {.forward = true, .passes = passes, .threads = threads, .seed = 3};
+    tri_run *run = tri_open(build(seed), &o);
+    if (!run || tri_forward(run)) fail_msg("seed %d: %s", (int)seed, tri_message());
+    *bytes = 0;
+    for (int i = 0; i < run->machine.n_outputs; i++)
+        *bytes += base_spec_bytes(&run->machine.output[i].spec);
+    char *all = malloc(*bytes + 1), *at = all;
+    assert_non_null(all);
+    for (int i = 0; i < run->machine.n_outputs; i++) {
+        size_t n = base_spec_bytes(&run->machine.output[i].spec);
+        assert_int_equal(tri_read(run, run->machine.output[i].name, at, n), TRI_OK);
+        at += n;
+    }
+    *units = 0;
+    for (size_t i = 0; i < run->machine.step.n_items; i++)
+        *units += run->machine.step.item[i].unit->n > 1;
+    assert_int_equal(tri_close(run), TRI_OK);
+    return all;
+}
+
+static void same_bits(void **unused) {
+    (void)unused;
+    int fused = 0;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        size_t a_bytes, b_bytes;
+        int units;
+        char *a = run(seed, "-all", 1, &a_bytes, &units);
+        assert_int_equal(units, 0);
+        char *b = run(seed, "-all,+fuse", 1 + (int)seed % 3, &b_bytes, &units);
+        fused += units;
+        assert_int_equal(a_bytes, b_bytes);
+        if (memcmp(a, b, a_bytes)) fail_msg("seed %d: other bits in units", (int)seed);
+        free(a);
+        free(b);
+    }
+    print_message("%d units\n", fused);
+    assert_true(fused > 400);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
