@@ -5,7 +5,7 @@
 #define THREADS 3 /* that share an operator; its parts are seldom a multiple of it */
 
 static tri_status check_device(const struct example *e, const struct dev *dev,
-                               const struct values *in) {
+                               const struct values *in, struct opcheck_report *report) {
     struct values a = {0}, b = {0}, c = {0};
     struct trial t;
     tri_status status = trial_begin(e, 1, &t);
@@ -22,6 +22,7 @@ static tri_status check_device(const struct example *e, const struct dev *dev,
     if (!status) status = values_compare(e, dev->name, &a, &b, 1e-5);
     if (!status) status = trial_plain(e, dev, 1, THREADS, in, &c);
     if (!status) status = values_same(e, "several threads", &b, &c);
+    if (!status) status = opcheck_blocks(e, dev, in, &b, &report->blocks);
     values_free(&a);
     values_free(&b);
     values_free(&c);
@@ -54,7 +55,7 @@ static tri_status check_example(const tri_op *op, const char *text, const struct
         status = base_no_memory("an example");
     else
         status = dev == dev_find("ref") ? check_on_ref(&e, &in, report)
-                                        : check_device(&e, dev, &in);
+                                        : check_device(&e, dev, &in, report);
     values_free(&in);
     return status;
 }

@@ -8,12 +8,14 @@
 #define DECLARE(isa)                                                                        \
     extern const struct dev_row cpu_shape_##isa[], cpu_gather_##isa[], cpu_gather_grad_##isa[],  \
         cpu_reduce_##isa[], cpu_order_##isa[], cpu_norm_##isa[], cpu_softmax_##isa[],       \
-        cpu_loss_##isa[], cpu_random_##isa[], cpu_attention_##isa[];
+        cpu_loss_##isa[], cpu_random_##isa[], cpu_attention_##isa[],                        \
+        cpu_batch_norm_##isa[], cpu_pool_##isa[];
 EVERY_ISA(DECLARE)
 
 /* Kernels that take every storage type they support as it is. */
 #define TYPED(isa)                                                                          \
-    {cpu_shape_##isa, cpu_gather_##isa, cpu_softmax_##isa, cpu_loss_##isa, cpu_attention_##isa, NULL},
+    {cpu_shape_##isa,     cpu_gather_##isa,     cpu_softmax_##isa, cpu_loss_##isa,          \
+     cpu_attention_##isa, cpu_batch_norm_##isa, cpu_pool_##isa,    NULL},
 static const struct dev_row *const typed[] = {cpu_elementwise, cpu_matmul, cpu_conv, NULL};
 static const struct dev_row *const typed_vector[][12] = {EVERY_ISA(TYPED)};
 
@@ -21,7 +23,6 @@ static const struct dev_row *const typed_vector[][12] = {EVERY_ISA(TYPED)};
 #define IN_F32(isa)                                                                         \
     {cpu_gather_grad_##isa, cpu_reduce_##isa, cpu_order_##isa, cpu_norm_##isa,              \
      cpu_random_##isa, NULL},
-static const struct dev_row *const in_f32[] = {cpu_pool, cpu_batch_norm, NULL};
 static const struct dev_row *const in_f32_vector[][12] = {EVERY_ISA(IN_F32)};
 
 static const struct dev_row *row_of(const tri_node *n, bool *wide) {
@@ -30,7 +31,6 @@ static const struct dev_row *row_of(const tri_node *n, bool *wide) {
     const struct dev_row *r = dev_row_find(typed, op);
     if (!r) r = dev_row_find(typed_vector[isa], op);
     *wide = !r && wide_needed(n);
-    if (!r) r = dev_row_find(in_f32, op);
     return r ? r : dev_row_find(in_f32_vector[isa], op);
 }
 

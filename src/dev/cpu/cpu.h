@@ -14,8 +14,7 @@
 
 #include "dev/dev.h"
 
-extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[], cpu_pool[],
-    cpu_batch_norm[];
+extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[];
 
 /* A loop over elements that don't touch one another: input and output may be one buffer. */
 #ifdef __clang__

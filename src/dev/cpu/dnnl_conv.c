@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions as jobs of oneDNN. Each is described twice: with every tensor as the library would
- * have it, and with those that lie in blocks as they lie. */
+ * Convolutions as jobs of oneDNN. The library always has its tensors as it likes them best, so that
+ * the bits do not depend on how they lie outside; what lies otherwise is reordered in the job. */
 #include <string.h>
 
 #include "dev/cpu/dnnl_job.h"
@@ -21,7 +21,8 @@ struct convolution {
     const struct role *role;
     bool bias;
     dnnl_dims_t stride, dilation, pad;
-    dnnl_memory_desc_t x, w, bias_md, y; /* format any, or settled */
+    dnnl_memory_desc_t x, w, y; /* in any order */
+    dnnl_memory_desc_t bias_md;
 };
 
 static dnnl_status_t any_md(const dnnl_dims_t dims, int rank, dnnl_data_type_t type,
@@ -93,38 +94,34 @@ static const tri_tensor *tensor_at(const struct convolution *c, int input) {
     return input < 0 ? c->n->out : c->n->in[input];
 }
 
-/* As the tensor lies outside: `like` is its description in the library's dimensions. */
-static void outside_md(const tri_tensor *t, const dnnl_memory_desc_t *like,
-                       dnnl_memory_desc_t *md) {
-    struct pack p;
-    pack_of(t, &p);
-    if (like->ndims == 5) { /* groups: always plain */
-        p = (struct pack){.rank = 5};
-        for (int d = 0; d < 5; d++) p.order[d] = d;
+/* As the tensor lies, in the library's dimensions; weights of groups have one more, and are plain. */
+static void outside_pack(const tri_tensor *t, const dnnl_memory_desc_t *like, struct pack *p) {
+    if (like->ndims == t->spec.shape.rank) {
+        pack_of(t, p);
+        return;
     }
-    job_md(&p, like->ndims, like->dims, job_type(&t->spec), md);
+    *p = (struct pack){.rank = like->ndims};
+    for (int d = 0; d < like->ndims; d++) p->order[d] = d;
 }
 
-/* x or y is settled where it lies in blocks: one order may have several descriptions, of which the
- * library's own is taken. */
-static void settle(const tri_tensor *t, const dnnl_memory_desc_t *liked, dnnl_memory_desc_t *md) {
-    struct pack p, own;
-    dnnl_memory_desc_t outside;
-    if (!t->block) return;
-    outside_md(t, md, &outside);
-    pack_of(t, &p);
-    *md = job_pack(liked, &own) && pack_equal(&own, &p, &t->spec.shape) ? *liked : outside;
+static tri_shape shape_of(const dnnl_memory_desc_t *md) {
+    tri_shape s = {.rank = md->ndims};
+    for (int d = 0; d < s.rank; d++) s.dim[d] = md->dims[d];
+    return s;
 }
 
-/* The primitive for tensors as they lie. */
-static dnnl_status_t settled_pd(struct convolution *c, dnnl_primitive_desc_t *pd) {
-    const tri_tensor *x = tensor_at(c, c->role->x), *y = tensor_at(c, c->role->y);
-    dnnl_status_t s = make_pd(c, pd);
-    if (s || (!x->block && !y->block)) return s;
-    settle(x, md_in(*pd, c->role->arg_x), &c->x);
-    settle(y, md_in(*pd, c->role->arg_y), &c->y);
-    dnnl_primitive_desc_destroy(*pd);
-    return make_pd(c, pd);
+/* One order may have several descriptions: then the library's own is taken. */
+static void describe_outside(const tri_tensor *t, const dnnl_memory_desc_t *liked,
+                             dnnl_memory_desc_t *md) {
+    struct pack outside, own;
+    tri_shape shape = shape_of(liked);
+    outside_pack(t, liked, &outside);
+    bool same = job_pack(liked, &own) && liked->data_type == job_type(&t->spec) &&
+                pack_equal(&own, &outside, &shape);
+    if (same)
+        *md = *liked;
+    else
+        job_md(&outside, liked->ndims, liked->dims, job_type(&t->spec), md);
 }
 
 static int block_of(const dnnl_memory_desc_t *md, const tri_shape *shape) {
@@ -174,11 +171,10 @@ static tri_status make_job(const struct convolution *c, const_dnnl_primitive_des
                              {r->arg_y, r->y, {0}}, {DNNL_ARG_BIAS, 2, c->bias_md}};
     for (int i = 0; i < 3; i++) {
         const dnnl_memory_desc_t *md = md_in(pd, t[i].arg);
-        const tri_tensor *tensor = tensor_at(c, t[i].input);
-        if (i == 1 ? own_weight : tensor->block)
+        if (i == 1 && own_weight)
             t[i].outside = *md;
         else
-            outside_md(tensor, md, &t[i].outside);
+            describe_outside(tensor_at(c, t[i].input), md, &t[i].outside);
     }
     return job_make_of(c->n, pd, c->bias ? 4 : 3, t, job);
 }
@@ -191,7 +187,7 @@ tri_status dnnl_glue_convolution(const tri_node *n, enum dnnl_convolution kind,
     tri_status status = job_begin(&threads);
     if (status) return status;
     status = job_failed(n, "describe it", describe(n, kind, w, &c));
-    if (!status) status = job_failed(n, "do it for these types and shapes", settled_pd(&c, &pd));
+    if (!status) status = job_failed(n, "do it for these types and shapes", make_pd(&c, &pd));
     if (!status) {
         status = make_job(&c, pd, false, job);
         dnnl_primitive_desc_destroy(pd);
@@ -210,7 +206,7 @@ tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struc
     if (status) return status;
     status = job_failed(n, "describe it", describe(n, CONVOLUTION_DW, w, &c));
     c.w.data_type = dnnl_f32;
-    if (!status && !settled_pd(&c, &pd)) {
+    if (!status && !make_pd(&c, &pd)) {
         const dnnl_memory_desc_t *md = md_in(pd, c.role->arg_weight);
         if (md->ndims == 4 && job_pack(md, order) && order->order[0] == 0)
             status = make_job(&c, pd, true, job);

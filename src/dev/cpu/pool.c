@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pooling and its derivatives, plane by plane: for every place of the window the output places that
- * see it inside the input are a range, over which the loops run. */
-#include "dev/cpu/cpu.h"
+ * Pooling and its derivatives, plane by plane: a plane is [h, w, block] of a tensor that lies as
+ * [n, c / block, h, w, block]. Blocks are done place by place, in vectors of channels; plain planes,
+ * whose block is 1, in vectors of places: for every place of the window the output places that see
+ * it inside the input are a range, over which the loops run. */
+#include "dev/cpu/isa.h"
+#include "dev/cpu/vec.h"
 #include "ops/window.h"
 
 /* Output places q of one row for which column q * stride - pad + k lies inside the input. */
@@ -11,6 +14,8 @@ struct range {
 
 struct state {
     struct window w;
+    tri_type type;
+    int64_t block, planes, parts;
     struct range *seen; /* by the place k of the window, [kw] */
     float *divisor;     /* of the average, [oh, ow] */
     double *row;        /* sums of one output row */
@@ -29,6 +34,31 @@ static struct range seen(const struct window *w, int64_t k) {
                           last < 0 ? 0 : min(last / w->sw + 1, w->ow)};
 }
 
+/* ---- elements ---- */
+
+INLINE float load_one(tri_type t, const void *x, int64_t at) {
+    return t == TRI_F32    ? ((const float *)x)[at]
+           : t == TRI_BF16 ? convert_bf16_to_f32(((const uint16_t *)x)[at])
+                           : convert_f16_to_f32(((const uint16_t *)x)[at]);
+}
+
+INLINE void store_row(tri_type t, void *to, int64_t first, const float *from, int64_t n) {
+    const int64_t size = t == TRI_F32 ? 4 : 2;
+    void *row_to = (char *)to + first * size;
+    ROW(n, STORE(t, row_to, LOAD(TRI_F32, from, 0)));
+}
+
+/* Calls the loop with the type as a constant. */
+#define BY_TYPE(t, loop, ...)                                                               \
+    do {                                                                                    \
+        if ((t) == TRI_F32)                                                                 \
+            loop(TRI_F32, __VA_ARGS__);                                                     \
+        else if ((t) == TRI_BF16)                                                           \
+            loop(TRI_BF16, __VA_ARGS__);                                                    \
+        else                                                                                \
+            loop(TRI_F16, __VA_ARGS__);                                                     \
+    } while (0)
+
 /* Calls the loop with a constant stride where it is 1 or 2, so that it is vectorised. */
 #define BY_STRIDE(stride, loop, ...)                                                        \
     do {                                                                                    \
@@ -40,7 +70,23 @@ static struct range seen(const struct window *w, int64_t k) {
             loop(__VA_ARGS__, stride);                                                      \
     } while (0)
 
-/* ---- maximum ---- */
+/* Channels of a block in vectors. */
+#define EACH_VECTOR(block) for (int64_t at = 0; at < (block); at += VEC)
+#define SOME(block) ((block) - at < VEC ? (block) - at : VEC)
+#define GET(t, x, place) \
+    (some == VEC ? vec_load(t, x, place) : vec_load_some(t, x, place, some, 0))
+#define PUT(t, y, place, v) \
+    (some == VEC ? vec_store(t, y, place, v) : vec_store_some(t, y, place, some, v))
+
+/* The part of an axis of the input that output place q sees. */
+static struct window_span rows_of(const struct window *w, int64_t r) {
+    return window_span(r, w->kh, w->sh, w->ph, w->h);
+}
+static struct window_span columns_of(const struct window *w, int64_t q) {
+    return window_span(q, w->kw, w->sw, w->pw, w->w);
+}
+
+/* ---- maximum, plain ---- */
 
 #define WIDTH 16 /* rows are rounded up to it, so that no vector loop has a remainder */
 
@@ -56,122 +102,248 @@ INLINE void larger(float *best, int32_t *best_index, const float *x, const int32
 }
 
 /* Every stride-th element of an input row, from `phase` of the padded row on. */
-INLINE void take_phase(float *to, const float *x, const struct window *w, int64_t phase,
-                       int64_t stride) {
+INLINE void take_phase(tri_type t, float *to, const void *x, int64_t row, const struct window *w,
+                       int64_t phase, int64_t stride) {
     int64_t skip = phase < w->pw ? (w->pw - phase + stride - 1) / stride : 0;
     int64_t first = phase + skip * stride - w->pw, n = (w->w - first + stride - 1) / stride;
     to += skip;
-    INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = x[first + i * stride];
+    INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = load_one(t, x, row + first + i * stride);
 }
 
 /* One output row. Every window begins as empty, at its first place; -infinity pads the input. The
  * padded input row is kept as one row for each phase of the stride, so that what a place k of the
  * windows sees is contiguous. */
-CLONES static void max_row(const struct state *s, const float *plane, int64_t r) {
+INLINE void max_row(tri_type t, const struct state *s, const void *x, int64_t plane, int64_t r) {
     const struct window *w = &s->w;
-    struct window_span v = window_span(r, w->kh, w->sh, w->ph, w->h);
+    struct window_span v = rows_of(w, r);
     for (int64_t q = 0; q < s->rounded; q++) {
         int32_t column = s->column[q] < 0 ? 0 : s->column[q];
         s->index[q] = (int32_t)(v.begin * w->w) + column;
         s->best[q] = -__builtin_inff();
     }
     for (int64_t y = v.begin; y < v.end; y++) {
-        const float *x = plane + y * w->w;
+        int64_t row = (plane * w->h + y) * w->w;
         for (int64_t p = 0; p < s->phases; p++)
-            BY_STRIDE(w->sw, take_phase, s->padded + p * s->phase, x, w, p);
+            BY_STRIDE(w->sw, take_phase, t, s->padded + p * s->phase, x, row, w, p);
         for (int64_t k = 0; k < w->kw; k++)
             larger(s->best, s->index, s->padded + k % w->sw * s->phase + k / w->sw, s->column,
                    (int32_t)(y * w->w + k), s->rounded);
     }
 }
 
-static void max_pool(const tri_call *c) {
-    const struct state *s = c->state;
+INLINE void max_plain(tri_type t, const struct state *s, const tri_call *c, int64_t plane) {
     const struct window *w = &s->w;
-    float *y = c->out[0];
-    int32_t *index = c->out[1];
-    for (int64_t p = 0; p < w->n * w->c; p++)
-        for (int64_t r = 0; r < w->oh; r++, y += w->ow, index += w->ow) {
-            max_row(s, (const float *)c->in[0] + p * w->h * w->w, r);
-            memcpy(y, s->best, (size_t)w->ow * sizeof *y);
-            memcpy(index, s->index, (size_t)w->ow * sizeof *index);
+    for (int64_t r = 0; r < w->oh; r++) {
+        int64_t row = (plane * w->oh + r) * w->ow;
+        max_row(t, s, c->in[0], plane, r);
+        store_row(t, c->out[0], row, s->best, w->ow);
+        memcpy((int32_t *)c->out[1] + row, s->index, (size_t)w->ow * sizeof *s->index);
+    }
+}
+
+/* ---- maximum, blocks ---- */
+
+/* One output place: the window [top, bottom) x [left, right) of the plane that begins at `from`. */
+INLINE void max_place(tri_type t, const struct state *s, const void *x, int64_t from,
+                      struct window_span v, struct window_span h, int64_t at, int64_t some,
+                      vec *best, vec_u32 *index) {
+    const int64_t width = s->w.w;
+    *best = vec_set(-__builtin_inff());
+    *index = (vec_u32){0} + (uint32_t)(v.begin * width + h.begin);
+    for (int64_t row = v.begin; row < v.end; row++)
+        for (int64_t column = h.begin; column < h.end; column++) {
+            int64_t place = row * width + column;
+            vec b = *best, in = GET(t, x, from + place * s->block + at);
+            vec_u32 take = (vec_u32)(in > b) | ((vec_u32)(in != in) & (vec_u32)(b == b));
+            *best = (vec)(((vec_u32)in & take) | ((vec_u32)b & ~take));
+            *index = (((vec_u32){0} + (uint32_t)place) & take) | (*index & ~take);
         }
 }
 
-static void max_pool_dx(const tri_call *c) {
-    const struct window *w = &((const struct state *)c->state)->w;
-    int64_t in = w->h * w->w, out = w->oh * w->ow;
-    memset(c->out[0], 0, (size_t)(w->n * w->c * w->h * w->w) * sizeof(float));
-    for (int64_t p = 0; p < w->n * w->c; p++) {
-        const float *dy = (const float *)c->in[0] + p * out;
-        const int32_t *index = (const int32_t *)c->in[1] + p * out;
-        float *dx = (float *)c->out[0] + p * in;
-        for (int64_t i = 0; i < out; i++) {
-            if (index[i] < 0 || index[i] >= in) {
-                tri_call_fail(c, "index %d at element %lld is not below %lld", (int)index[i],
-                              (long long)(p * out + i), (long long)in);
-                return;
+INLINE void max_blocks(tri_type t, const struct state *s, const tri_call *c, int64_t plane) {
+    const struct window *w = &s->w;
+    const int64_t from = plane * w->h * w->w * s->block;
+    int64_t to = plane * w->oh * w->ow * s->block;
+    for (int64_t r = 0; r < w->oh; r++)
+        for (int64_t q = 0; q < w->ow; q++, to += s->block)
+            EACH_VECTOR(s->block) {
+                const int64_t some = SOME(s->block);
+                vec best;
+                vec_u32 index;
+                max_place(t, s, c->in[0], from, rows_of(w, r), columns_of(w, q), at, some, &best,
+                          &index);
+                PUT(t, c->out[0], to + at, best);
+                memcpy((int32_t *)c->out[1] + to + at, &index, (size_t)some * sizeof(int32_t));
             }
-            dx[index[i]] += dy[i];
+}
+
+static void max_plane(const struct state *s, const tri_call *c, int64_t plane) {
+    if (s->block == 1)
+        BY_TYPE(s->type, max_plain, s, c, plane);
+    else
+        BY_TYPE(s->type, max_blocks, s, c, plane);
+}
+
+/* ---- the maximum's derivative ---- */
+
+/* dx is f32: the output's plane, or the scratch. */
+INLINE bool add_at_index(tri_type t, const struct state *s, const tri_call *c, int64_t plane,
+                         float *dx) {
+    const struct window *w = &s->w;
+    const int64_t in = w->h * w->w, out = w->oh * w->ow * s->block, from = plane * out;
+    const int32_t *index = (const int32_t *)c->in[1] + from;
+    for (int64_t i = 0; i < out; i += s->block)
+        for (int64_t k = 0; k < s->block; k++) {
+            int32_t place = index[i + k];
+            if (place < 0 || place >= in) {
+                tri_call_fail(c, "index %d at element %lld is not below %lld", (int)place,
+                              (long long)(from + i + k), (long long)in);
+                return false;
+            }
+            dx[place * s->block + k] += load_one(t, c->in[0], from + i + k);
         }
-    }
+    return true;
+}
+
+static void max_dx_plane(const struct state *s, const tri_call *c, int64_t plane, float *dx) {
+    BY_TYPE(s->type, add_at_index, s, c, plane, dx);
 }
 
 /* ---- average ---- */
 
-INLINE void add_from(double *sum, const float *x, int64_t n, int64_t stride) {
-    INDEPENDENT for (int64_t i = 0; i < n; i++) sum[i] += (double)x[i * stride];
+INLINE void add_from(tri_type t, double *sum, const void *x, int64_t from, int64_t n,
+                     int64_t stride) {
+    INDEPENDENT for (int64_t i = 0; i < n; i++)
+        sum[i] += (double)load_one(t, x, from + i * stride);
 }
+
+INLINE void avg_plain(tri_type t, const struct state *s, const tri_call *c, int64_t plane) {
+    const struct window *w = &s->w;
+    for (int64_t r = 0; r < w->oh; r++) {
+        struct window_span v = rows_of(w, r);
+        for (int64_t q = 0; q < w->ow; q++) s->row[q] = 0;
+        for (int64_t row = v.begin; row < v.end; row++)
+            for (int64_t k = 0; k < w->kw; k++) {
+                struct range q = s->seen[k];
+                int64_t from = (plane * w->h + row) * w->w + q.begin * w->sw - w->pw + k;
+                BY_STRIDE(w->sw, add_from, t, s->row + q.begin, c->in[0], from, q.end - q.begin);
+            }
+        for (int64_t q = 0; q < w->ow; q++)
+            s->best[q] = (float)(s->row[q] / (double)s->divisor[r * w->ow + q]);
+        store_row(t, c->out[0], (plane * w->oh + r) * w->ow, s->best, w->ow);
+    }
+}
+
+INLINE void avg_blocks(tri_type t, const struct state *s, const tri_call *c, int64_t plane) {
+    const struct window *w = &s->w;
+    const int64_t from = plane * w->h * w->w * s->block;
+    int64_t to = plane * w->oh * w->ow * s->block;
+    for (int64_t r = 0; r < w->oh; r++)
+        for (int64_t q = 0; q < w->ow; q++, to += s->block) {
+            struct window_span v = rows_of(w, r), h = columns_of(w, q);
+            const double divisor = (double)s->divisor[r * w->ow + q];
+            EACH_VECTOR(s->block) {
+                const int64_t some = SOME(s->block);
+                double sum[VEC] = {0};
+                vec mean;
+                for (int64_t row = v.begin; row < v.end; row++)
+                    for (int64_t column = h.begin; column < h.end; column++) {
+                        vec x = GET(t, c->in[0], from + (row * w->w + column) * s->block + at);
+                        for (int i = 0; i < VEC; i++) sum[i] += (double)x[i];
+                    }
+                for (int i = 0; i < VEC; i++) mean[i] = (float)(sum[i] / divisor);
+                PUT(t, c->out[0], to + at, mean);
+            }
+        }
+}
+
+static void avg_plane(const struct state *s, const tri_call *c, int64_t plane) {
+    if (s->block == 1)
+        BY_TYPE(s->type, avg_plain, s, c, plane);
+    else
+        BY_TYPE(s->type, avg_blocks, s, c, plane);
+}
+
+/* ---- the average's derivative ---- */
 
 INLINE void add_to(float *dx, const float *d, int64_t n, int64_t stride) {
     INDEPENDENT for (int64_t i = 0; i < n; i++) dx[i * stride] += d[i];
 }
 
-CLONES static void avg_row(const struct state *s, const float *plane, int64_t r, float *y) {
+INLINE void avg_dx_plain(tri_type t, const struct state *s, const tri_call *c, int64_t plane,
+                         float *to) {
     const struct window *w = &s->w;
-    struct window_span v = window_span(r, w->kh, w->sh, w->ph, w->h);
-    for (int64_t q = 0; q < w->ow; q++) s->row[q] = 0;
-    for (int64_t row = v.begin; row < v.end; row++)
-        for (int64_t k = 0; k < w->kw; k++) {
-            struct range q = s->seen[k];
-            const float *x = plane + row * w->w + q.begin * w->sw - w->pw + k;
-            BY_STRIDE(w->sw, add_from, s->row + q.begin, x, q.end - q.begin);
-        }
-    for (int64_t q = 0; q < w->ow; q++)
-        y[q] = (float)(s->row[q] / (double)s->divisor[r * w->ow + q]);
+    for (int64_t r = 0; r < w->oh; r++) {
+        struct window_span v = rows_of(w, r);
+        int64_t first = (plane * w->oh + r) * w->ow;
+        for (int64_t q = 0; q < w->ow; q++)
+            s->best[q] = load_one(t, c->in[0], first + q) / s->divisor[r * w->ow + q];
+        for (int64_t row = v.begin; row < v.end; row++)
+            for (int64_t k = 0; k < w->kw; k++) {
+                struct range q = s->seen[k];
+                float *dx = to + row * w->w + q.begin * w->sw - w->pw + k;
+                BY_STRIDE(w->sw, add_to, dx, s->best + q.begin, q.end - q.begin);
+            }
+    }
 }
 
-static void avg_pool(const tri_call *c) {
+/* In the order of the plain one: for each row of the window its places, for each of these the
+ * output's. */
+INLINE void avg_dx_blocks(tri_type t, const struct state *s, const tri_call *c, int64_t plane,
+                          float *dx) {
+    const struct window *w = &s->w;
+    const int64_t from = plane * w->oh * w->ow * s->block;
+    for (int64_t r = 0; r < w->oh; r++) {
+        struct window_span v = rows_of(w, r);
+        for (int64_t row = v.begin; row < v.end; row++)
+            for (int64_t k = 0; k < w->kw; k++)
+                for (int64_t q = s->seen[k].begin; q < s->seen[k].end; q++) {
+                    const float divisor = s->divisor[r * w->ow + q];
+                    float *to = dx + (row * w->w + q * w->sw - w->pw + k) * s->block;
+                    EACH_VECTOR(s->block) {
+                        const int64_t some = SOME(s->block);
+                        vec d = GET(t, c->in[0], from + (r * w->ow + q) * s->block + at) / divisor;
+                        PUT(TRI_F32, to, at, GET(TRI_F32, to, at) + d);
+                    }
+                }
+    }
+}
+
+static void avg_dx_plane(const struct state *s, const tri_call *c, int64_t plane, float *dx) {
+    if (s->block == 1)
+        BY_TYPE(s->type, avg_dx_plain, s, c, plane, dx);
+    else
+        BY_TYPE(s->type, avg_dx_blocks, s, c, plane, dx);
+}
+
+/* ---- kernels ---- */
+
+static void run_planes(const tri_call *c,
+                       void (*plane)(const struct state *s, const tri_call *c, int64_t plane)) {
     const struct state *s = c->state;
-    const struct window *w = &s->w;
-    for (int64_t p = 0; p < w->n * w->c; p++)
-        for (int64_t r = 0; r < w->oh; r++)
-            avg_row(s, (const float *)c->in[0] + p * w->h * w->w, r,
-                    (float *)c->out[0] + (p * w->oh + r) * w->ow);
+    struct cpu_range r = cpu_part(c, s->parts, s->planes);
+    for (int64_t p = r.begin; p < r.end; p++) plane(s, c, p);
 }
 
-CLONES static void avg_dx_row(const struct state *s, const float *dy, int64_t r, float *plane) {
-    const struct window *w = &s->w;
-    struct window_span v = window_span(r, w->kh, w->sh, w->ph, w->h);
-    float *d = (float *)s->row;
-    for (int64_t q = 0; q < w->ow; q++) d[q] = dy[q] / s->divisor[r * w->ow + q];
-    for (int64_t row = v.begin; row < v.end; row++)
-        for (int64_t k = 0; k < w->kw; k++) {
-            struct range q = s->seen[k];
-            float *dx = plane + row * w->w + q.begin * w->sw - w->pw + k;
-            BY_STRIDE(w->sw, add_to, dx, d + q.begin, q.end - q.begin);
-        }
-}
+static void max_pool(const tri_call *c) { run_planes(c, max_plane); }
+static void avg_pool(const tri_call *c) { run_planes(c, avg_plane); }
 
-static void avg_pool_dx(const tri_call *c) {
+/* Sums for a plane of dx are in f32, and stored when they are done. */
+static void run_dx(const tri_call *c, void (*plane)(const struct state *s, const tri_call *c,
+                                                    int64_t plane, float *dx)) {
     const struct state *s = c->state;
-    const struct window *w = &s->w;
-    memset(c->out[0], 0, (size_t)(w->n * w->c * w->h * w->w) * sizeof(float));
-    for (int64_t p = 0; p < w->n * w->c; p++)
-        for (int64_t r = 0; r < w->oh; r++)
-            avg_dx_row(s, (const float *)c->in[0] + (p * w->oh + r) * w->ow, r,
-                       (float *)c->out[0] + p * w->h * w->w);
+    const int64_t size = s->w.h * s->w.w * s->block;
+    struct cpu_range r = cpu_part(c, s->parts, s->planes);
+    for (int64_t p = r.begin; p < r.end; p++) {
+        float *dx = s->type == TRI_F32 ? (float *)c->out[0] + p * size : c->scratch;
+        memset(dx, 0, (size_t)size * sizeof *dx);
+        plane(s, c, p, dx);
+        if (s->type != TRI_F32) BY_TYPE(s->type, store_row, c->out[0], p * size, dx, size);
+    }
 }
+
+static void max_pool_dx(const tri_call *c) { run_dx(c, max_dx_plane); }
+static void avg_pool_dx(const tri_call *c) { run_dx(c, avg_dx_plane); }
 
 /* ---- preparation ---- */
 
@@ -188,6 +360,12 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *s = *state;
     CHECK(window_of(n, &s->w));
     const struct window *w = &s->w;
+    /* Of two tensors, the one without places may lie plainly where the other does not. */
+    int block = n->out->block ? n->out->block : n->in[0]->block;
+    s->block = block ? block : 1;
+    s->type = n->out->spec.type;
+    s->planes = w->n * w->c / s->block;
+    s->parts = cpu_parts(s->planes, (w->h * w->w + w->oh * w->ow) * s->block);
     s->rounded = (w->ow + WIDTH - 1) / WIDTH * WIDTH;
     s->phases = min(w->sw, w->kw);
     s->phase = s->rounded + w->kw / w->sw + (w->pw + w->w) / w->sw + 1;
@@ -211,10 +389,26 @@ static tri_status prepare(const tri_node *n, void **state) {
     return TRI_OK;
 }
 
-const struct dev_row cpu_pool[] = {
-    {.op = "max_pool", .run = max_pool, .prepare = prepare, .release = release},
-    {.op = "max_pool_dx", .run = max_pool_dx, .prepare = prepare, .release = release},
-    {.op = "avg_pool", .run = avg_pool, .prepare = prepare, .release = release},
-    {.op = "avg_pool_dx", .run = avg_pool_dx, .prepare = prepare, .release = release},
+static void plan(const tri_node *n, struct kernel *k) {
+    const struct state *s = k->state;
+    (void)n;
+    k->parts = s->parts;
+}
+
+static void plan_dx(const tri_node *n, struct kernel *k) {
+    const struct state *s = k->state;
+    plan(n, k);
+    if (s->type != TRI_F32) k->scratch = (size_t)(s->w.h * s->w.w * s->block) * sizeof(float);
+}
+
+const struct dev_row FOR_ISA(cpu_pool)[] = {
+    {.op = "max_pool", .run = max_pool, .prepare = prepare, .release = release, .plan = plan,
+     .lays = cpu_lays_alike},
+    {.op = "max_pool_dx", .run = max_pool_dx, .prepare = prepare, .release = release,
+     .plan = plan_dx, .lays = cpu_lays_alike},
+    {.op = "avg_pool", .run = avg_pool, .prepare = prepare, .release = release, .plan = plan,
+     .lays = cpu_lays_alike},
+    {.op = "avg_pool_dx", .run = avg_pool_dx, .prepare = prepare, .release = release,
+     .plan = plan_dx, .lays = cpu_lays_alike},
     {0},
 };
