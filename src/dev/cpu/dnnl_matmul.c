@@ -7,6 +7,18 @@ static dnnl_status_t view_md(const struct dnnl_view *v, dnnl_data_type_t type,
     return dnnl_memory_desc_init_by_strides(md, v->rank, v->dim, type, v->stride);
 }
 
+static dnnl_status_t any_md(const struct dnnl_view *v, dnnl_data_type_t type,
+                            dnnl_memory_desc_t *md) {
+    return dnnl_memory_desc_init_by_tag(md, v->rank, v->dim, type, dnnl_format_tag_any);
+}
+
+/* Large single matrices are brought into the library's own order before they are multiplied: that
+ * costs as much as a few rows of the product, and rows that lie a power of two apart, or columns
+ * that lie apart, cost half of its speed. */
+static bool worth_packing(const struct dnnl_view *a, const struct dnnl_view *b) {
+    return a->rank == 2 && a->dim[0] >= 128 && b->dim[0] >= 64 && b->dim[1] >= 64;
+}
+
 static tri_status matmul(const tri_node *n, const struct dnnl_view *a, const struct dnnl_view *b,
                          const struct dnnl_view *y, struct dnnl_job **job) {
     dnnl_data_type_t type = job_type(&n->out->spec);
@@ -17,8 +29,10 @@ static tri_status matmul(const tri_node *n, const struct dnnl_view *a, const str
     if (!s) s = view_md(b, type, &t[1].outside);
     if (!s) s = view_md(y, type, &t[2].outside);
     dnnl_matmul_desc_t desc;
-    if (!s)
-        s = dnnl_matmul_desc_init(&desc, &t[0].outside, &t[1].outside, NULL, &t[2].outside);
+    dnnl_memory_desc_t src = t[0].outside, weights = t[1].outside;
+    if (!s && worth_packing(a, b)) s = any_md(b, type, &weights);
+    if (!s && worth_packing(a, b) && a->stride[a->rank - 1] != 1) s = any_md(a, type, &src);
+    if (!s) s = dnnl_matmul_desc_init(&desc, &src, &weights, NULL, &t[2].outside);
     return s ? job_failed(n, "describe it", s) : job_make(n, &desc, NULL, (int)COUNT(t), t, job);
 }
 
