@@ -16,7 +16,8 @@ static dnnl_status_t any_md(const struct dnnl_view *v, dnnl_data_type_t type,
  * costs as much as a few rows of the product, and rows that lie a power of two apart, or columns
  * that lie apart, cost half of its speed. */
 static bool worth_packing(const struct dnnl_view *a, const struct dnnl_view *b) {
-    return a->rank == 2 && a->dim[0] >= 128 && b->dim[0] >= 64 && b->dim[1] >= 64;
+    return a->rank == 2 && a->dim[0] >= 64 && b->dim[0] >= 64 && b->dim[1] >= 64 &&
+           a->dim[0] * b->dim[0] * b->dim[1] >= 1 << 24;
 }
 
 static tri_status matmul(const tri_node *n, const struct dnnl_view *a, const struct dnnl_view *b,
