@@ -547,6 +547,9 @@ typedef struct tri_options {
      * updates compute of them are f32 in any case. */
     const char *amp;
     const char *amp_type; /* "bf16" (the default) or "f16", with which loss_scale is "dynamic" */
+    /* "auto" (the default): Winograd's way for convolutions where the device has it and it pays, which
+     * rounds otherwise; "direct": never. */
+    const char *conv;
     const char *out;  /* directory for metrics.jsonl; null: none (the program: "run") */
     const char *load; /* safetensors files */
     const char *save;

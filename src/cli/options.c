@@ -147,6 +147,8 @@ const struct option_row options_rows[] = {
      USE_ALL},
     {"--loss-scale", "X", "off, a power of two, dynamic, or\ndynamic:start=X,every=N (off; with "
      "f16 dynamic)", option_text, FIELD(optimizer.loss_scale), LEARNING},
+    {"--conv", "WAY", "convolutions by Winograd's transform where it pays: auto,\nor direct: never "
+     "(auto)", option_text, FIELD(conv), USE_ALL},
     {"--passes", "LIST", "passes over the graph left out: -cse,-fold; -all,+cse:\n"
      "all but one (`trireme dump --help` lists them)", option_text, FIELD(passes), USE_ALL},
     {"--seed", "N", "of everything that is random (0)", seed, FIELD(seed), USE_ALL},

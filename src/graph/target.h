@@ -16,6 +16,9 @@ struct target {
     /* Whether it runs these nodes, in the graph's order, as one unit. Asked as a unit grows: without
      * the last node it does, or they are a joint of units that it does. */
     bool (*fuses)(const tri_node *const *node, int n);
+    /* Whether Winograd's way pays for a node that has the choice: asked of a graph of the whole batch,
+     * for one lane. Null: never. */
+    bool (*winograd)(const tri_node *n);
     /* How it would have a node's tensors lie, in and out being plain before. Those that may have any
      * block, all of them the same one, become LYING_ANY. Null: all plain. */
     void (*lays)(const tri_node *n, struct lying *in, struct lying *out);

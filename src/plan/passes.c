@@ -114,6 +114,20 @@ static tri_status pass_recompute(struct compilation *c) {
     return recompute(c->whole, c->options->recompute);
 }
 
+/* Which convolutions go Winograd's way: a choice that stands in the graph from here on. */
+static tri_status pass_conv(struct compilation *c) {
+    const char *way = c->options->conv ? c->options->conv : "auto";
+    if (strcmp(way, "auto") && strcmp(way, "direct"))
+        return base_fail(TRI_USAGE, "--conv (tri_options.conv) is \"%s\"; it can be auto or direct",
+                         way);
+    bool ask = *way == 'a' && c->target && c->target->winograd;
+    for (size_t i = 0; ask && i < c->whole->n_nodes; i++) {
+        tri_attr *choice = (tri_attr *)node_attr(c->whole->node[i], "winograd");
+        if (choice) choice->i |= c->target->winograd(c->whole->node[i]);
+    }
+    return TRI_OK;
+}
+
 /* In what order tensors lie. */
 static tri_status pass_layout(struct compilation *c) {
     return layout_choose(c->whole, c->target);
@@ -186,6 +200,7 @@ static const struct {
     {"dead", true, pass_dead, "what no result needs is left out"},
     {"recompute", true, pass_recompute,
      "what is to be computed again is made anew in the backward pass"},
+    {"conv", false, pass_conv, "which convolutions go Winograd's way"},
     {"layout", true, pass_layout, "tensors lie in the blocks that the device likes"},
     {"lanes", false, pass_lanes,
      "where each tensor lies: whole, split over the samples, or a partial sum"},

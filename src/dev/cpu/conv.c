@@ -28,13 +28,15 @@ static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 #define PART_WORK 16e6 /* flops: a tenth of a millisecond and more */
 #define PART_TILES 128 /* of 4x4 outputs, so that transforming the weights costs little */
 
-static int64_t tiles(const struct window *w) { return (w->oh + 3) / 4 * ((w->ow + 3) / 4); }
+static int64_t tiles(const struct window *w) {
+    return w->n * ((w->oh + 3) / 4) * ((w->ow + 3) / 4);
+}
 
 static int64_t parts_of(const tri_node *n, const struct window *w) {
     double work = 2.0 * (double)(w->n * w->o * w->oh * w->ow) * (double)(w->kh * w->kw) *
                   (double)(w->c / w->groups);
     int64_t parts = (int64_t)(work / PART_WORK);
-    if (tri_attr_int(n, "winograd")) parts = at_most(parts, w->n * tiles(w) / PART_TILES);
+    if (tri_attr_int(n, "winograd")) parts = at_most(parts, at_least(tiles(w) / PART_TILES, 2));
     return at_least(at_most(at_most(parts, w->n), MOST_PARTS), 1);
 }
 
@@ -200,14 +202,30 @@ static void run(const tri_call *c) {
 
 /* ---- how tensors lie ---- */
 
-/* Asked of a graph of the whole batch: for the samples of a lane's part. */
-static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in,
-                 struct lying *out) {
+/* Of a graph of the whole batch: one lane. */
+static struct window lane_of(const tri_node *n) {
     struct window w;
     CHECK(window_of(n, &w));
     w.n = at_least(w.n / n->graph->lanes, 1);
+    return w;
+}
+
+static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in,
+                 struct lying *out) {
+    struct window w = lane_of(n);
     w.n /= kind == CONVOLUTION_DW ? parts_of_dw(n, &w) : parts_of(n, &w);
     if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
+}
+
+/* Transforms are of 3x3 weights; they cost as much for few channels as they save. */
+bool cpu_winograd(const tri_node *n) {
+    struct window w = lane_of(n);
+    enum dnnl_convolution kind = node_is(n, "conv2d")      ? CONVOLUTION
+                                 : node_is(n, "conv2d_dx") ? CONVOLUTION_DX
+                                                           : CONVOLUTION_DW;
+    return cpu_in(n, 0)->type == TRI_F32 && w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 &&
+           w.dh == 1 && w.dw == 1 && w.groups == 1 && at_most(w.c, w.o) >= 32 &&
+           tiles(&w) >= PART_TILES && dnnl_glue_winograd(n, kind, &w);
 }
 
 static void lays_y(const tri_node *n, struct lying *in, struct lying *out) {

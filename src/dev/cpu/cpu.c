@@ -86,7 +86,7 @@ static const char *lacks(tri_type type) {
            "f32";
 }
 
-static const struct target target = {.fuses = fuses, .lays = lays, .lacks = lacks};
+static const struct target target = {.winograd = cpu_winograd, .fuses = fuses, .lays = lays, .lacks = lacks};
 
 const struct dev dev_cpu = {
     .name = "cpu",

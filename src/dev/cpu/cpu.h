@@ -77,6 +77,9 @@ tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
  * alike. */
 void cpu_lays_alike(const tri_node *n, struct lying *in, struct lying *out);
 
+/* struct target.winograd */
+bool cpu_winograd(const tri_node *n);
+
 /* For matmul and convolution: the types that oneDNN does not compute with. */
 const char *cpu_dnnl_supports(const tri_node *n);
 tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out);

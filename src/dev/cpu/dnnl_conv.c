@@ -76,12 +76,31 @@ static dnnl_status_t backward_pd(const struct convolution *c, dnnl_alg_kind_t ho
     return s;
 }
 
+typedef dnnl_status_t make_pd_fn(const struct convolution *, dnnl_alg_kind_t,
+                                 dnnl_primitive_desc_t *);
+
+static make_pd_fn *pd_maker(enum dnnl_convolution kind) {
+    return kind == CONVOLUTION ? forward_pd : backward_pd;
+}
+
+/* Winograd's way if the node says so and there is one. */
 static dnnl_status_t make_pd(const struct convolution *c, dnnl_primitive_desc_t *pd) {
-    bool winograd = tri_attr_int(c->n, "winograd");
-    dnnl_status_t (*make)(const struct convolution *, dnnl_alg_kind_t, dnnl_primitive_desc_t *) =
-        c->kind == CONVOLUTION ? forward_pd : backward_pd;
-    if (winograd && !make(c, dnnl_convolution_winograd, pd)) return dnnl_success;
+    make_pd_fn *make = pd_maker(c->kind);
+    if (tri_attr_int(c->n, "winograd") && !make(c, dnnl_convolution_winograd, pd))
+        return dnnl_success;
     return make(c, dnnl_convolution_direct, pd);
+}
+
+bool dnnl_glue_winograd(const tri_node *n, enum dnnl_convolution kind, const struct window *w) {
+    struct convolution c;
+    dnnl_primitive_desc_t pd = NULL;
+    int threads;
+    if (job_begin(&threads)) return false;
+    dnnl_status_t s = describe(n, kind, w, &c);
+    if (!s) s = pd_maker(kind)(&c, dnnl_convolution_winograd, &pd);
+    if (!s) dnnl_primitive_desc_destroy(pd);
+    job_end(threads);
+    return !s;
 }
 
 static const dnnl_memory_desc_t *md_in(const_dnnl_primitive_desc_t pd, int arg) {

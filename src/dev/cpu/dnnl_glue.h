@@ -38,6 +38,8 @@ tri_status dnnl_glue_convolution(const tri_node *n, enum dnnl_convolution kind,
  * channels. The job is null if there is none. */
 tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struct pack *order,
                                 struct dnnl_job **job);
+/* Whether the library has Winograd's way for it. */
+bool dnnl_glue_winograd(const tri_node *n, enum dnnl_convolution kind, const struct window *w);
 /* How the library would have a convolution's tensors lie. */
 void dnnl_glue_lays(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
                     struct lying *in, struct lying *out);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Winograd's way rounds otherwise than the direct one. How much: the error of convolutions and both
+ * their derivatives against sums in double, and what becomes of a training with it. Where the
+ * library has no such way for this processor, both are the same. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check/trial.h"
+#include "dev/dev.h"
+
+/* Root of the mean squared difference to `want`, in parts of the root mean square of that. */
+static double rms_error(const struct values *want, const struct values *got) {
+    double error = 0, all = 0;
+    for (int64_t i = 0; i < tri_shape_count(&want->spec[0].shape); i++) {
+        double d = got->at[0][i] - want->at[0][i];
+        error += d * d;
+        all += want->at[0][i] * want->at[0][i];
+    }
+    return sqrt(error / all);
+}
+
+static double error_of(const char *op, const char *shapes, bool winograd) {
+    char text[256];
+    struct example e;
+    struct values in = {0}, want = {0}, got = {0};
+    snprintf(text, sizeof text, "%s {pad=[1,1]%s}", shapes, winograd ? ", winograd=1" : "");
+    assert_int_equal(example_read(tri_op_find(op), text, &e), TRI_OK);
+    e.text = shapes; /* the same numbers for both */
+    assert_true(values_draw(&e, &in));
+    assert_int_equal(trial_plain(&e, dev_find("ref"), 1, 1, &in, &want), TRI_OK);
+    if (trial_plain(&e, dev_find("cpu"), 1, 1, &in, &got)) fail_msg("%s", tri_message());
+    double error = rms_error(&want, &got);
+    values_free(&in);
+    values_free(&want);
+    values_free(&got);
+    return error;
+}
+
+/* Weights of zero mean, values of any sign, as behind a norm; deep sums and flat ones. */
+static void errors_are_small(void **state) {
+    static const struct {
+        const char *op, *shapes;
+    } cases[] = {
+        {"conv2d", "f32[4,32,16,16], f32[32,32,3,3]"},
+        {"conv2d", "f32[4,128,14,14], f32[64,128,3,3]"},
+        {"conv2d_dx", "f32[4,32,16,16], f32[32,32,3,3], f32[4,32,16,16]"},
+        {"conv2d_dx", "f32[4,128,14,14], f32[128,64,3,3], f32[4,64,14,14]"},
+        {"conv2d_dw", "f32[4,32,16,16], f32[4,32,16,16], f32[32,32,3,3]"},
+        {"conv2d_dw", "f32[4,64,14,14], f32[4,64,14,14], f32[64,64,3,3]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        double direct = error_of(cases[i].op, cases[i].shapes, false);
+        double winograd = error_of(cases[i].op, cases[i].shapes, true);
+        printf("%-10s %-50s rms error: direct %.2g, Winograd %.2g\n", cases[i].op,
+               cases[i].shapes, direct, winograd);
+        assert_true(direct < 1e-6);
+        assert_true(winograd < 3e-6);
+    }
+}
+
+static void train(const char *way, uint64_t seed, double *loss, int steps) {
+    tri_options o = {.batch = 16, .lanes = 1, .steps = steps, .seed = seed, .conv = way,
+                     .data = "synthetic:size=32", .quiet = true,
+                     .optimizer = {.name = "momentum", .lr = 0.02}};
+    tri_run *run = tri_open(tri_model_open("resnet18:form=small,width=32,size=16,classes=10", 16),
+                            &o);
+    if (!run) fail_msg("%s", tri_message());
+    for (int i = 0; tri_step(run); i++) loss[i] = tri_value(run, "loss");
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* A network learns two batches by heart, either way: the curves lie much closer to one another than
+ * to that of another seed. */
+static void trainings_run_alike(void **state) {
+    enum { STEPS = 24 };
+    double direct[STEPS], winograd[STEPS], other[STEPS];
+    double between = 0, seeds = 0;
+    (void)state;
+    train("direct", 1, direct, STEPS);
+    train("auto", 1, winograd, STEPS);
+    train("direct", 2, other, STEPS);
+    for (int i = 0; i < STEPS; i++) {
+        between += fabs(winograd[i] - direct[i]) / STEPS;
+        seeds += fabs(other[i] - direct[i]) / STEPS;
+    }
+    printf("loss %.4f to %.4f; Winograd %.4f; apart by %.2g on average, seeds by %.2g\n",
+           direct[0], direct[STEPS - 1], winograd[STEPS - 1], between, seeds);
+    assert_true(fabs(winograd[0] - direct[0]) < 1e-4);
+    assert_true(between < 0.1 * seeds);
+    assert_true(direct[STEPS - 1] < 0.7 * direct[0] && winograd[STEPS - 1] < 0.7 * direct[0]);
+}
+
+static void other_ways_are_refused(void **state) {
+    tri_options o = {.conv = "fft", .steps = 1};
+    (void)state;
+    assert_null(tri_open(tri_model_open("lenet5", 4), &o));
+    assert_non_null(strstr(tri_message(), "direct"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_are_small),
+        cmocka_unit_test(trainings_run_alike),
+        cmocka_unit_test(other_ways_are_refused),
+    };
+    return cmocka_run_group_tests_name("winograd", tests, NULL, NULL);
+}
