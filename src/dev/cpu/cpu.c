@@ -15,13 +15,13 @@ EVERY_ISA(DECLARE)
 /* Kernels that take every storage type they support as it is. */
 #define TYPED(isa)                                                                          \
     {cpu_shape_##isa,     cpu_gather_##isa,     cpu_softmax_##isa, cpu_loss_##isa,          \
-     cpu_attention_##isa, cpu_batch_norm_##isa, cpu_pool_##isa,    NULL},
+     cpu_attention_##isa, cpu_batch_norm_##isa, cpu_pool_##isa,    cpu_norm_##isa, NULL},
 static const struct dev_row *const typed[] = {cpu_elementwise, cpu_matmul, cpu_conv, NULL};
 static const struct dev_row *const typed_vector[][12] = {EVERY_ISA(TYPED)};
 
 /* Kernels that know floating-point tensors as f32 only; wide.c brings the others. */
 #define IN_F32(isa)                                                                         \
-    {cpu_gather_grad_##isa, cpu_reduce_##isa, cpu_order_##isa, cpu_norm_##isa,              \
+    {cpu_gather_grad_##isa, cpu_reduce_##isa, cpu_order_##isa, \
      cpu_random_##isa, NULL},
 static const struct dev_row *const in_f32_vector[][12] = {EVERY_ISA(IN_F32)};
 

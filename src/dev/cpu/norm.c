@@ -1,190 +1,273 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Layer and group norm. Both normalise runs of contiguous elements, each with its own mean and
- * rstd. Sums are taken in double, of differences to the run's first element. */
+ * rstd; the variance is that of differences to the mean, so that a large mean costs no accuracy.
+ * Backward, a part of the kernel sums its own runs' derivatives by gamma and beta; a second round
+ * adds these up. */
 #include <math.h>
 
-#include "dev/cpu/isa.h"
-#include "dev/cpu/lanes.h"
+#include "dev/cpu/rows.h"
 
 /* A run is `channels` channels of `inner` elements each; every channel has its gamma and beta. Run
  * r has those from r % cycle * channels on. In layer norm a channel is one element. */
-struct state {
-    int64_t runs, channels, inner, cycle;
-    size_t length;
-    double *dgamma, *dbeta; /* sums, for the derivative */
-    int64_t affines;
+struct shape {
+    tri_type type;
+    int64_t runs, length, channels, inner, cycle, affines;
+    int64_t parts, then; /* of the kernel, backward */
 };
 
-/* Of one run: its elements, and its channels' gamma and beta or their derivatives. */
-struct forward {
-    const float *x, *gamma, *beta;
-    float *y;
-};
-struct backward {
-    const float *dy, *x, *gamma;
-    float *dx;
-    double *dgamma, *dbeta;
-};
+/* x, gamma and the mean. */
+static struct shape shape_of(const tri_node *n, const tri_spec *x, const tri_spec *gamma,
+                             const tri_spec *mean) {
+    struct shape s = {.type = x->type, .affines = tri_shape_count(&gamma->shape),
+                      .runs = tri_shape_count(&mean->shape)};
+    s.length = tri_shape_count(&x->shape) / s.runs;
+    s.cycle = node_attr(n, "axes") ? 1 : tri_attr_int(n, "groups");
+    s.channels = s.affines / s.cycle;
+    s.inner = s.length / s.channels;
+    s.parts = cpu_parts(s.runs, s.length);
+    s.then = cpu_parts(s.affines, s.parts * 2);
+    return s;
+}
+
+static struct shape shape_forward(const tri_node *n) {
+    return shape_of(n, cpu_in(n, 0), cpu_in(n, 1), cpu_out(n, 1));
+}
+static struct shape shape_backward(const tri_node *n) {
+    return shape_of(n, cpu_in(n, 1), cpu_in(n, 2), cpu_in(n, 3));
+}
 
 /* ---- forward ---- */
 
-static void moments(const float *x, size_t n, double *mean, double *var) {
-    double m[2] = {0};
-    lanes_moments(x, n, (double)x[0], m);
-    double d = m[0] / (double)n;
-    *mean = (double)x[0] + d;
-    *var = m[1] / (double)n - d * d;
-    if (*var < 0) *var = 0;
+/* Of differences to the first element, which keeps the digits of a large mean. */
+INLINE float mean_of(tri_type t, const void *x, int64_t n) {
+    float first = rows_get(t, x, 0);
+    double sum;
+    ROW_SUM(n, sum, LOAD(t, rows_in(t, x, block), first) - first);
+    return (float)((double)first + sum / (double)n);
 }
 
-static void normalise_each(const struct state *s, struct forward f, float mean, float rstd) {
-    const float *x = f.x, *gamma = f.gamma, *beta = f.beta;
-    float *y = f.y;
-    INDEPENDENT for (size_t i = 0; i < s->length; i++)
-        y[i] = (x[i] - mean) * rstd * gamma[i] + beta[i];
+INLINE float rstd_of(tri_type t, const void *x, int64_t n, float mean, double eps) {
+    double sum;
+    ROW_SUM(n, sum, vec_square(LOAD(t, rows_in(t, x, block), mean) - mean));
+    return (float)(1 / sqrt(sum / (double)n + eps));
 }
 
-static void normalise_channels(const struct state *s, struct forward f, float mean,
-                                      float rstd) {
-    for (int64_t ch = 0; ch < s->channels; ch++) {
-        const float *x = f.x + ch * s->inner;
-        float *y = f.y + ch * s->inner, scale = rstd * f.gamma[ch], beta = f.beta[ch];
-        INDEPENDENT for (int64_t i = 0; i < s->inner; i++) y[i] = (x[i] - mean) * scale + beta;
-    }
+INLINE void normalise(tri_type t, const struct shape *s, const void *x, void *y,
+                      const float *gamma, const float *beta, float mean, float rstd) {
+    if (s->inner == 1)
+        ROW(s->length, STORE(t, y, vec_fma((LOAD(t, x, 0) - mean) * rstd, LOAD(TRI_F32, gamma, 0),
+                                           LOAD(TRI_F32, beta, 0))));
+    else
+        for (int64_t c = 0; c < s->channels; c++) {
+            const void *from = rows_in(t, x, c * s->inner);
+            void *to = rows_out(t, y, c * s->inner);
+            vec shift = vec_set(beta[c]), scale = vec_set(gamma[c]);
+            ROW(s->inner, STORE(t, to, vec_fma((LOAD(t, from, 0) - mean) * rstd, scale, shift)));
+        }
 }
 
-static void forward(const tri_call *c) {
-    const struct state *s = c->state;
+INLINE void forward_typed(tri_type t, const tri_call *c, const struct shape *s) {
     double eps = tri_attr_float(c->node, "eps");
-    for (int64_t r = 0; r < s->runs; r++) {
-        int64_t at = r * (int64_t)s->length, channel = r % s->cycle * s->channels;
-        struct forward f = {(const float *)c->in[0] + at, (const float *)c->in[1] + channel,
-                            (const float *)c->in[2] + channel, (float *)c->out[0] + at};
-        double mean, var;
-        moments(f.x, s->length, &mean, &var);
-        float rstd = (float)(1 / sqrt(var + eps));
-        (s->inner == 1 ? normalise_each : normalise_channels)(s, f, (float)mean, rstd);
-        ((float *)c->out[1])[r] = (float)mean;
+    struct cpu_range range = cpu_part(c, s->parts, s->runs);
+    for (int64_t r = range.begin; r < range.end; r++) {
+        int64_t first = r % s->cycle * s->channels;
+        const void *x = rows_in(t, c->in[0], r * s->length);
+        float mean = mean_of(t, x, s->length), rstd = rstd_of(t, x, s->length, mean, eps);
+        normalise(t, s, x, rows_out(t, c->out[0], r * s->length), (const float *)c->in[1] + first,
+                  (const float *)c->in[2] + first, mean, rstd);
+        ((float *)c->out[1])[r] = mean;
         ((float *)c->out[2])[r] = rstd;
     }
 }
 
-/* ---- backward ---- */
-
-/* With g = dy gamma: sum[0] of g, sum[1] of g (x - mean); adds to dgamma and dbeta. */
-static void sums_each(const struct state *s, struct backward b, double mean, double rstd,
-                             double sum[2]) {
-    lanes8 p[2] = {{0}}, q[2] = {{0}};
-    double d, g;
-#define EIGHT(k)                                                                            \
-    do {                                                                                    \
-        lanes8 dy = LOAD8(b.dy + i), gx = dy * LOAD8(b.gamma + i), v = LOAD8(b.x + i) - mean; \
-        p[k] += gx;                                                                         \
-        q[k] += gx * v;                                                                     \
-        *(lanes8u *)(b.dbeta + i) += dy;                                                    \
-        *(lanes8u *)(b.dgamma + i) += dy * v * rstd;                                        \
-    } while (0)
-#define ONE                                                                                 \
-    (d = (double)b.dy[i], g = d * (double)b.gamma[i], sum[0] += g,                          \
-     sum[1] += g * ((double)b.x[i] - mean), b.dbeta[i] += d,                                \
-     b.dgamma[i] += d * ((double)b.x[i] - mean) * rstd)
-    LANES(s->length, EIGHT,
-          (p[0] += p[1], q[0] += q[1], sum[0] = TOTAL8(p[0]), sum[1] = TOTAL8(q[0])), ONE);
-#undef EIGHT
-#undef ONE
+static void forward(const tri_call *c) {
+    struct shape s = shape_forward(c->node);
+    BY_TYPE(s.type, forward_typed, c, &s);
 }
 
-static void sums_channels(const struct state *s, struct backward b, double mean,
-                                 double rstd, double sum[2]) {
-    for (int64_t ch = 0; ch < s->channels; ch++) {
-        double own[2] = {0};
-        lanes_dot(b.dy + ch * s->inner, b.x + ch * s->inner, (size_t)s->inner, mean, own);
-        sum[0] += own[0] * (double)b.gamma[ch];
-        sum[1] += own[1] * (double)b.gamma[ch];
-        b.dbeta[ch] += own[0];
-        b.dgamma[ch] += own[1] * rstd;
+/* ---- backward ---- */
+
+/* With g = dy gamma: dx = rstd (g - p - (x - mean) q). */
+struct run {
+    const void *dy, *x;
+    void *dx;
+    float mean, rstd, p, q;
+};
+
+/* Derivatives by gamma and beta, added up over the runs of a part: over AT_ONCE_SUMMED of them, then
+ * in `total`, so that many runs cost few digits. Each holds those by gamma, then those by beta. */
+struct affine_sums {
+    float *part, *total;
+    int64_t affines, runs;
+};
+
+#define AT_ONCE_SUMMED 64
+#define TOGETHER 4 /* runs that are done together, so that the sums are fetched once for them */
+
+static struct affine_sums sums_begin(const tri_call *c, const struct shape *s) {
+    size_t bytes = (size_t)s->affines * 2 * sizeof(float);
+    struct affine_sums a = {c->scratch, (float *)c->shared + c->part * s->affines * 2, s->affines, 0};
+    memset(a.part, 0, bytes);
+    memset(a.total, 0, bytes);
+    return a;
+}
+
+static void sums_flush(struct affine_sums *a) {
+    float *part = a->part, *total = a->total;
+    ROW(a->affines * 2, {
+        STORE(TRI_F32, total, LOAD(TRI_F32, total, 0) + LOAD(TRI_F32, part, 0));
+        STORE(TRI_F32, part, vec_set(0));
+    });
+    a->runs = 0;
+}
+
+/* From the sums of g and of g (x - mean). */
+static void set_means(struct run *r, double sum, double dot, int64_t length) {
+    r->p = (float)(sum / (double)length);
+    r->q = (float)(dot * (double)r->rstd * (double)r->rstd / (double)length);
+}
+
+/* For n runs of at most BLOCK elements, all of one gamma. */
+INLINE void sum_each(tri_type t, struct run *run, int n, int64_t begin, int64_t length,
+                     const float *gamma, float *dgamma, float *dbeta, double sum[TOGETHER],
+                     double dot[TOGETHER]) {
+    vec s[TOGETHER][PARTS] = {{{0}}}, d[TOGETHER][PARTS] = {{{0}}};
+    ROW(length, {
+        vec w = LOAD(TRI_F32, gamma, 0), by_gamma = LOAD(TRI_F32, dgamma, 0);
+        vec by_beta = LOAD(TRI_F32, dbeta, 0);
+        for (int i = 0; i < n; i++) {
+            vec dy = LOAD(t, rows_in(t, run[i].dy, begin), 0), g = dy * w;
+            vec v = LOAD(t, rows_in(t, run[i].x, begin), run[i].mean) - run[i].mean;
+            s[i][k] += g;
+            d[i][k] = vec_fma(g, v, d[i][k]);
+            by_beta += dy;
+            by_gamma = vec_fma(dy, v * run[i].rstd, by_gamma);
+        }
+        STORE(TRI_F32, dgamma, by_gamma);
+        STORE(TRI_F32, dbeta, by_beta);
+    });
+    for (int i = 0; i < n; i++) {
+        sum[i] += (double)vec_total(s[i]);
+        dot[i] += (double)vec_total(d[i]);
     }
 }
 
-/* dx = rstd (dy gamma - p - (x - mean) q) */
-static void derive_each(const struct state *s, struct backward b, float mean, float rstd,
-                               float p, float q) {
-    const float *dy = b.dy, *x = b.x, *gamma = b.gamma;
-    float *dx = b.dx;
-    INDEPENDENT for (size_t i = 0; i < s->length; i++)
-        dx[i] = rstd * (dy[i] * gamma[i] - p - (x[i] - mean) * q);
+INLINE vec derivative(const struct run *r, vec g, vec x) {
+    return r->rstd * vec_fma(x - r->mean, vec_set(-r->q), g - r->p);
 }
 
-static void derive_channels(const struct state *s, struct backward b, float mean,
-                                   float rstd, float p, float q) {
-    for (int64_t ch = 0; ch < s->channels; ch++) {
-        const float *dy = b.dy + ch * s->inner, *x = b.x + ch * s->inner;
-        float *dx = b.dx + ch * s->inner, gamma = b.gamma[ch];
-        INDEPENDENT for (int64_t i = 0; i < s->inner; i++)
-            dx[i] = rstd * (dy[i] * gamma - p - (x[i] - mean) * q);
+INLINE void backward_each(tri_type t, const struct shape *s, struct run *run, int n,
+                          const float *gamma, struct affine_sums *a, int64_t first) {
+    double sum[TOGETHER] = {0}, dot[TOGETHER] = {0};
+    float *dgamma = a->part + first, *dbeta = dgamma + a->affines;
+    for (int64_t b = 0; b < s->length; b += BLOCK)
+        sum_each(t, run, n, b, s->length - b < BLOCK ? s->length - b : BLOCK, gamma + b,
+                 dgamma + b, dbeta + b, sum, dot);
+    for (int i = 0; i < n; i++) {
+        set_means(&run[i], sum[i], dot[i], s->length);
+        ROW(s->length, STORE(t, run[i].dx,
+                             derivative(&run[i], LOAD(t, run[i].dy, 0) * LOAD(TRI_F32, gamma, 0),
+                                        LOAD(t, run[i].x, 0))));
+    }
+}
+
+INLINE void backward_channels(tri_type t, const struct shape *s, struct run *r,
+                              const float *gamma, struct affine_sums *a, int64_t first) {
+    double sum = 0, dot = 0, own, own_dot;
+    for (int64_t c = 0; c < s->channels; c++) {
+        const void *dy = rows_in(t, r->dy, c * s->inner), *x = rows_in(t, r->x, c * s->inner);
+        ROW_SUM(s->inner, own, LOAD(t, rows_in(t, dy, block), 0));
+        ROW_SUM(s->inner, own_dot, LOAD(t, rows_in(t, dy, block), 0) *
+                (LOAD(t, rows_in(t, x, block), 0) - r->mean));
+        sum += own * (double)gamma[c];
+        dot += own_dot * (double)gamma[c];
+        a->part[first + c] += (float)(own_dot * (double)r->rstd);
+        a->part[a->affines + first + c] += (float)own;
+    }
+    set_means(r, sum, dot, s->length);
+    for (int64_t c = 0; c < s->channels; c++) {
+        const void *dy = rows_in(t, r->dy, c * s->inner), *x = rows_in(t, r->x, c * s->inner);
+        void *dx = rows_out(t, r->dx, c * s->inner);
+        ROW(s->inner, STORE(t, dx, derivative(r, LOAD(t, dy, 0) * gamma[c], LOAD(t, x, 0))));
+    }
+}
+
+INLINE void backward_typed(tri_type t, const tri_call *c, const struct shape *s) {
+    struct cpu_range range = cpu_part(c, s->parts, s->runs);
+    struct affine_sums sums = sums_begin(c, s);
+    for (int64_t r = range.begin; r < range.end;) {
+        int64_t first = r % s->cycle * s->channels;
+        int n = s->inner == 1 && s->cycle == 1 && range.end - r >= TOGETHER ? TOGETHER : 1;
+        const float *gamma = (const float *)c->in[2] + first;
+        struct run run[TOGETHER];
+        for (int i = 0; i < n; i++)
+            run[i] = (struct run){rows_in(t, c->in[0], (r + i) * s->length),
+                                  rows_in(t, c->in[1], (r + i) * s->length),
+                                  rows_out(t, c->out[0], (r + i) * s->length),
+                                  ((const float *)c->in[3])[r + i],
+                                  ((const float *)c->in[4])[r + i], 0, 0};
+        if (s->inner > 1)
+            backward_channels(t, s, run, gamma, &sums, first);
+        else if (n == TOGETHER)
+            backward_each(t, s, run, TOGETHER, gamma, &sums, first);
+        else
+            backward_each(t, s, run, 1, gamma, &sums, first);
+        r += n;
+        sums.runs += n;
+        if (sums.runs >= AT_ONCE_SUMMED || r == range.end) sums_flush(&sums);
+    }
+}
+
+/* The second round: what the parts have left, for some of gamma and beta. */
+static void add_up(const tri_call *c, const struct shape *s) {
+    int64_t begin = s->affines * (c->part - s->parts) / s->then;
+    int64_t end = s->affines * (c->part - s->parts + 1) / s->then;
+    for (int which = 0; which < 2; which++) {
+        const float *from = (const float *)c->shared + which * s->affines + begin;
+        float *to = (float *)c->out[1 + which] + begin;
+        ROW(end - begin, {
+            vec sum = LOAD(TRI_F32, from, 0);
+            for (int64_t p = 1; p < s->parts; p++)
+                sum += LOAD(TRI_F32, from + p * s->affines * 2, 0);
+            STORE(TRI_F32, to, sum);
+        });
     }
 }
 
 static void backward(const tri_call *c) {
-    const struct state *s = c->state;
-    bool each = s->inner == 1;
-    memset(s->dgamma, 0, (size_t)s->affines * 2 * sizeof *s->dgamma);
-    for (int64_t r = 0; r < s->runs; r++) {
-        int64_t at = r * (int64_t)s->length, channel = r % s->cycle * s->channels;
-        struct backward b = {(const float *)c->in[0] + at, (const float *)c->in[1] + at,
-                             (const float *)c->in[2] + channel, (float *)c->out[0] + at,
-                             s->dgamma + channel, s->dbeta + channel};
-        float mean = ((const float *)c->in[3])[r], rstd = ((const float *)c->in[4])[r];
-        double sum[2] = {0}, n = (double)s->length;
-        (each ? sums_each : sums_channels)(s, b, (double)mean, (double)rstd, sum);
-        (each ? derive_each : derive_channels)(
-            s, b, mean, rstd, (float)(sum[0] / n),
-            (float)(sum[1] * (double)rstd * (double)rstd / n));
-    }
-    for (int64_t i = 0; i < s->affines; i++) {
-        ((float *)c->out[1])[i] = (float)s->dgamma[i];
-        ((float *)c->out[2])[i] = (float)s->dbeta[i];
-    }
+    struct shape s = shape_backward(c->node);
+    if (c->part >= s.parts)
+        add_up(c, &s);
+    else
+        BY_TYPE(s.type, backward_typed, c, &s);
 }
 
-/* ---- preparation ---- */
+/* ---- plan ---- */
 
-static void release(void *state) {
-    free(((struct state *)state)->dgamma);
-    free(state);
+/* A run's result is written when it has been read, element by element. */
+static bool shares(const void *state, int out, int in) {
+    (void)state;
+    return out == 0 && in == 0;
 }
 
-/* x, gamma and the mean. */
-static tri_status prepare_for(const tri_node *n, const tri_spec *x, const tri_spec *gamma,
-                              const tri_spec *mean, void **state) {
-    tri_status status = cpu_state(n, sizeof(struct state), state);
-    if (status) return status;
-    struct state *s = *state;
-    s->affines = tri_shape_count(&gamma->shape);
-    s->runs = tri_shape_count(&mean->shape);
-    s->length = (size_t)(tri_shape_count(&x->shape) / s->runs);
-    s->cycle = node_attr(n, "axes") ? 1 : tri_attr_int(n, "groups");
-    s->channels = s->affines / s->cycle;
-    s->inner = (int64_t)s->length / s->channels;
-    s->dgamma = malloc((size_t)s->affines * 2 * sizeof *s->dgamma);
-    s->dbeta = s->dgamma + s->affines;
-    if (s->dgamma) return TRI_OK;
-    free(s);
-    return base_no_memory(n->name);
+static void plan(const tri_node *n, struct kernel *k) {
+    k->parts = shape_forward(n).parts;
+    k->shares = shares;
 }
 
-static tri_status prepare(const tri_node *n, void **state) {
-    return prepare_for(n, cpu_in(n, 0), cpu_in(n, 1), cpu_out(n, 1), state);
-}
-
-static tri_status prepare_dx(const tri_node *n, void **state) {
-    return prepare_for(n, cpu_in(n, 1), cpu_in(n, 2), cpu_in(n, 3), state);
+static void plan_dx(const tri_node *n, struct kernel *k) {
+    struct shape s = shape_backward(n);
+    k->parts = s.parts;
+    k->then = s.then;
+    k->shares = shares;
+    k->scratch = (size_t)s.affines * 2 * sizeof(float);
+    k->shared = (size_t)(s.affines * 2 * s.parts) * sizeof(float);
 }
 
 const struct dev_row FOR_ISA(cpu_norm)[] = {
-    {.op = "layer_norm", .run = forward, .prepare = prepare, .release = release},
-    {.op = "layer_norm_dx", .run = backward, .prepare = prepare_dx, .release = release},
-    {.op = "group_norm", .run = forward, .prepare = prepare, .release = release},
-    {.op = "group_norm_dx", .run = backward, .prepare = prepare_dx, .release = release},
+    {.op = "layer_norm", .run = forward, .plan = plan},
+    {.op = "layer_norm_dx", .run = backward, .plan = plan_dx},
+    {.op = "group_norm", .run = forward, .plan = plan},
+    {.op = "group_norm_dx", .run = backward, .plan = plan_dx},
     {0},
 };

@@ -276,6 +276,7 @@ INLINE void vec_store_some(tri_type t, void *to, int64_t i, int64_t n, vec v) {
 #endif
 
 INLINE vec vec_add(vec a, vec b) { return a + b; }
+INLINE vec vec_square(vec x) { return x * x; }
 /* b where a is NaN. */
 INLINE vec vec_max(vec a, vec b) { return vec_at_least(b, a); }
 
