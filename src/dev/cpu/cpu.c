@@ -5,25 +5,23 @@
 #include "dev/cpu/isa.h"
 #include "ops/op.h"
 
-#define DECLARE(isa)                                                                        \
-    extern const struct dev_row cpu_shape_##isa[], cpu_gather_##isa[], cpu_gather_grad_##isa[],  \
-        cpu_reduce_##isa[], cpu_order_##isa[], cpu_norm_##isa[], cpu_softmax_##isa[],       \
-        cpu_loss_##isa[], cpu_random_##isa[], cpu_attention_##isa[],                        \
-        cpu_batch_norm_##isa[], cpu_pool_##isa[];
+/* Tables of vector kernels. Most take every storage type that they support as it is; some know
+ * floating-point tensors as f32 only, and wide.c brings the others. */
+#define VECTOR_TYPED(X, isa)                                                                \
+    X(attention, isa) X(batch_norm, isa) X(gather, isa) X(loss, isa) X(norm, isa)           \
+    X(pool, isa) X(reduce, isa) X(shape, isa) X(softmax, isa) X(whole, isa)
+#define VECTOR_F32(X, isa) X(gather_grad, isa) X(order, isa) X(random, isa)
+
+#define DECLARE_ONE(name, isa) extern const struct dev_row cpu_##name##_##isa[];
+#define DECLARE(isa) VECTOR_TYPED(DECLARE_ONE, isa) VECTOR_F32(DECLARE_ONE, isa)
 EVERY_ISA(DECLARE)
 
-/* Kernels that take every storage type they support as it is. */
-#define TYPED(isa)                                                                          \
-    {cpu_shape_##isa,     cpu_gather_##isa,     cpu_softmax_##isa, cpu_loss_##isa,          \
-     cpu_attention_##isa, cpu_batch_norm_##isa, cpu_pool_##isa,    cpu_norm_##isa, NULL},
+#define TABLE(name, isa) cpu_##name##_##isa,
+#define TYPED(isa) {VECTOR_TYPED(TABLE, isa) NULL},
+#define IN_F32(isa) {VECTOR_F32(TABLE, isa) NULL},
 static const struct dev_row *const typed[] = {cpu_elementwise, cpu_matmul, cpu_conv, NULL};
-static const struct dev_row *const typed_vector[][12] = {EVERY_ISA(TYPED)};
-
-/* Kernels that know floating-point tensors as f32 only; wide.c brings the others. */
-#define IN_F32(isa)                                                                         \
-    {cpu_gather_grad_##isa, cpu_reduce_##isa, cpu_order_##isa, \
-     cpu_random_##isa, NULL},
-static const struct dev_row *const in_f32_vector[][12] = {EVERY_ISA(IN_F32)};
+static const struct dev_row *const typed_vector[][16] = {EVERY_ISA(TYPED)};
+static const struct dev_row *const in_f32_vector[][16] = {EVERY_ISA(IN_F32)};
 
 static const struct dev_row *row_of(const tri_node *n, bool *wide) {
     const char *op = n->entry->op->name;

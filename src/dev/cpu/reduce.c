@@ -1,100 +1,296 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reductions: sum, mean and max over axes; sum_squares and all_finite over whole tensors. */
-#include "dev/cpu/isa.h"
-#include "dev/cpu/lanes.h"
-#include "dev/cpu/tile.h"
+ * Reductions over axes: sum, mean and max. A unit of work is one result, where the innermost
+ * dimension is reduced, else a run of WIDE results beside each other. Where there are few units,
+ * each is cut into pieces, and a second round puts these together. */
+#include "dev/cpu/rows.h"
 #include "dev/cpu/walk.h"
 #include "ops/op.h"
 
-/* The arithmetic for one type. A row reduces n elements into one accumulator; a column adds to each
- * of n accumulators an element of its own. Accumulators take 8 bytes. */
-struct reducer {
-    void (*begin)(void *acc, size_t n);
-    void (*row)(void *acc, const void *x, size_t n);
-    void (*column)(void *acc, const void *x, size_t n);
-    void (*finish)(void *y, const void *acc, size_t n, double divisor);
-};
+#define WIDE 2048
+#define TOGETHER 8 /* places that are added before their sum is added to the others' */
+#define FLUSH 64   /* so many such sums are added in f32, those in double */
+#define MANY 16    /* units that need not be cut */
 
-#define CHUNK 512 /* accumulators of a column pass */
+/* The arithmetic for one type. Accumulators are doubles or int64_t. */
+struct reducer {
+    void (*begin)(void *acc, int64_t n);
+    /* At most BLOCK elements into one accumulator. */
+    void (*row)(void *acc, const void *x, int64_t n);
+    /* Of m <= TOGETHER places n neighbours each, into accumulators of their own, or into `part`, n
+     * floats that begin as zeros and that `flush` adds to these. */
+    void (*columns)(void *acc, const void *const *x, int m, int64_t n, float *part);
+    void (*flush)(void *acc, float *part, int64_t n); /* null: nothing to do */
+    void (*merge)(void *acc, const void *from, int64_t n);
+    void (*finish)(void *y, int64_t at, const void *acc, int64_t n, double divisor);
+};
 
 struct state {
     const struct reducer *reducer;
-    bool row;           /* the innermost dimension is reduced, else kept */
-    int64_t inner;      /* its length */
+    bool row;                  /* the innermost dimension is reduced, else kept */
+    int64_t inner;             /* its length */
     struct walk kept, reduced; /* the others; tensor 0 is x */
     double divisor;
-    size_t size;
+    int64_t size;     /* of an element */
+    int64_t across;   /* units at one kept place */
+    int64_t units;
+    int64_t blocks;   /* of a row */
+    int64_t steps;    /* blocks, or places, that one unit goes through */
+    int64_t pieces;   /* into which those are cut */
+    int64_t parts, then;
 };
 
-/* ---- arithmetic ---- */
+/* ---- floating point ---- */
 
-#define REDUCER(name, T, A, first, row_step, step)                                          \
-    static void begin_##name(void *acc, size_t n) {                                         \
-        A *a = acc;                                                                         \
-        for (size_t i = 0; i < n; i++) a[i] = (first);                                      \
+/* x if it is larger than m, or no number. */
+INLINE vec larger_or_nan(vec m, vec x) {
+    return vec_select(vec_either(vec_less(m, x), vec_not(vec_equal(x, x))), x, m);
+}
+INLINE double larger(double m, double x) { return x > m || x != x ? x : m; }
+
+INLINE void sum_row(tri_type t, double *acc, const void *x, int64_t n) {
+    vec lanes[PARTS] = {{0}};
+    ROW(n, lanes[k] += LOAD(t, x, 0));
+    *acc += (double)vec_total(lanes);
+}
+INLINE void max_row(tri_type t, double *acc, const void *x, int64_t n) {
+    const float least = -__builtin_inff();
+    vec lanes[PARTS];
+    for (int k = 0; k < PARTS; k++) lanes[k] = vec_set(least);
+    ROW(n, lanes[k] = larger_or_nan(lanes[k], LOAD(t, x, least)));
+    float each[LANES];
+    for (int k = 0; k < PARTS; k++) *(vec_at *)(each + k * VEC) = lanes[k];
+    for (int i = 0; i < LANES; i++) *acc = larger(*acc, (double)each[i]);
+}
+
+INLINE void sum_columns(tri_type t, const void *const *x, int m, int64_t n, float *part) {
+    if (m == TOGETHER)
+        ROW(n, {
+            vec a = LOAD(t, x[0], 0) + LOAD(t, x[1], 0), b = LOAD(t, x[2], 0) + LOAD(t, x[3], 0);
+            vec c = LOAD(t, x[4], 0) + LOAD(t, x[5], 0), d = LOAD(t, x[6], 0) + LOAD(t, x[7], 0);
+            STORE(TRI_F32, part, LOAD(TRI_F32, part, 0) + ((a + b) + (c + d)));
+        });
+    else
+        for (int i = 0; i < m; i++)
+            ROW(n, STORE(TRI_F32, part, LOAD(TRI_F32, part, 0) + LOAD(t, x[i], 0)));
+}
+static void sum_flush(void *to, float *part, int64_t n) {
+    double *acc = to;
+    INDEPENDENT for (int64_t i = 0; i < n; i++) {
+        acc[i] += (double)part[i];
+        part[i] = 0;
+    }
+}
+
+INLINE void max_columns(tri_type t, double *acc, const void *const *x, int m, int64_t n) {
+    for (int i = 0; i < m; i++)
+        for (int64_t k = 0; k < n; k++) acc[k] = larger(acc[k], (double)rows_get(t, x[i], k));
+}
+
+static void begin_sum(void *to, int64_t n) { memset(to, 0, (size_t)n * sizeof(double)); }
+static void begin_max(void *to, int64_t n) {
+    double *acc = to;
+    for (int64_t i = 0; i < n; i++) acc[i] = -__builtin_inf();
+}
+static void merge_sum(void *to, const void *from, int64_t n) {
+    double *acc = to;
+    for (int64_t i = 0; i < n; i++) acc[i] += ((const double *)from)[i];
+}
+static void merge_max(void *to, const void *from, int64_t n) {
+    double *acc = to;
+    for (int64_t i = 0; i < n; i++) acc[i] = larger(acc[i], ((const double *)from)[i]);
+}
+
+#define FLOATS(s, t)                                                                        \
+    static void row_sum_##s(void *acc, const void *x, int64_t n) { sum_row(t, acc, x, n); } \
+    static void row_max_##s(void *acc, const void *x, int64_t n) { max_row(t, acc, x, n); } \
+    static void columns_sum_##s(void *acc, const void *const *x, int m, int64_t n,          \
+                                float *part) {                                              \
+        (void)acc;                                                                          \
+        sum_columns(t, x, m, n, part);                                                      \
     }                                                                                       \
-    static void row_##name(void *acc, const void *from, size_t n) {                  \
-        A *a = acc, m = *a;                                                                 \
-        const T *x = from;                                                                  \
-        row_step;                                                                           \
-        *a = m;                                                                             \
+    static void columns_max_##s(void *acc, const void *const *x, int m, int64_t n,          \
+                                float *part) {                                              \
+        (void)part;                                                                         \
+        max_columns(t, acc, x, m, n);                                                       \
     }                                                                                       \
-    static void column_##name(void *acc, const void *from, size_t n) {               \
-        A *a = acc;                                                                         \
-        const T *x = from;                                                                  \
-        INDEPENDENT for (size_t i = 0; i < n; i++) {                                        \
-            A m = a[i];                                                                     \
-            step;                                                                           \
-            a[i] = m;                                                                       \
+    static void finish_##s(void *y, int64_t at, const void *acc, int64_t n,                 \
+                           double divisor) {                                                \
+        for (int64_t i = 0; i < n; i++)                                                     \
+            rows_put(t, y, at + i, (float)(((const double *)acc)[i] / divisor));            \
+    }
+FLOATS(f32, TRI_F32)
+FLOATS(bf16, TRI_BF16)
+FLOATS(f16, TRI_F16)
+
+/* ---- integers; sums wrap ---- */
+
+#define INTEGERS(name, s, T, first, step)                                                   \
+    static void begin_##name##_##s(void *to, int64_t n) {                                   \
+        int64_t *acc = to;                                                                  \
+        for (int64_t i = 0; i < n; i++) acc[i] = first;                                     \
+    }                                                                                       \
+    static void merge_##name##_##s(void *to, const void *from, int64_t n) {                 \
+        for (int64_t i = 0; i < n; i++) {                                                   \
+            int64_t *acc = (int64_t *)to + i, x = ((const int64_t *)from)[i];               \
+            *acc = step;                                                                    \
         }                                                                                   \
     }                                                                                       \
-    static void finish_##name(void *to, const void *acc, size_t n, double divisor) {        \
-        T *y = to;                                                                          \
-        const A *a = acc;                                                                   \
-        for (size_t i = 0; i < n; i++)                                                      \
-            y[i] = (T)(divisor > 1 ? (A)((double)a[i] / divisor) : a[i]);                   \
+    static void row_##name##_##s(void *to, const void *from, int64_t n) {                   \
+        int64_t m = *(int64_t *)to, *acc = &m;                                              \
+        for (int64_t i = 0; i < n; i++) {                                                   \
+            int64_t x = ((const T *)from)[i];                                               \
+            *acc = step;                                                                    \
+        }                                                                                   \
+        *(int64_t *)to = m;                                                                 \
+    }                                                                                       \
+    static void columns_##name##_##s(void *to, const void *const *from, int m, int64_t n,   \
+                                     float *part) {                                         \
+        (void)part;                                                                         \
+        for (int k = 0; k < m; k++)                                                         \
+            for (int64_t i = 0; i < n; i++) {                                               \
+                int64_t *acc = (int64_t *)to + i, x = ((const T *const *)from)[k][i];       \
+                *acc = step;                                                                \
+            }                                                                               \
+    }                                                                                       \
+    static void finish_##name##_##s(void *y, int64_t at, const void *acc, int64_t n,        \
+                                    double divisor) {                                       \
+        for (int64_t i = 0; i < n; i++) {                                                   \
+            int64_t v = ((const int64_t *)acc)[i];                                          \
+            ((T *)y)[at + i] = (T)(divisor > 1 ? (int64_t)((double)v / divisor) : v);       \
+        }                                                                                   \
     }
+#define ADD (int64_t)((uint64_t)*acc + (uint64_t)x)
+#define LARGER x > *acc ? x : *acc
+INTEGERS(sum, i32, int32_t, 0, ADD)
+INTEGERS(sum, i64, int64_t, 0, ADD)
+INTEGERS(sum, u8, uint8_t, 0, ADD)
+INTEGERS(max, i32, int32_t, INT64_MIN, LARGER)
+INTEGERS(max, i64, int64_t, INT64_MIN, LARGER)
+INTEGERS(max, u8, uint8_t, INT64_MIN, LARGER)
 
-#define EACH(step) \
-    for (size_t i = 0; i < n; i++) step
+#define SUM(s) {begin_sum, row_sum_##s, columns_sum_##s, sum_flush, merge_sum, finish_##s}
+#define MAX(s) {begin_max, row_max_##s, columns_max_##s, NULL, merge_max, finish_##s}
+#define INTEGER(name)                                                                       \
+    {begin_##name, row_##name, columns_##name, NULL, merge_##name, finish_##name}
 
-#define ADD m = m + x[i]
-#define ADD_I64 m = (int64_t)((uint64_t)m + (uint64_t)x[i]) /* wraps */
-#define LARGER m = x[i] > m ? x[i] : m
-#define LARGER_OR_NAN m = x[i] > m || x[i] != x[i] ? x[i] : m
-#define MAX_ROW                                                                             \
-    do {                                                                                    \
-        float r = lanes_max(x, n);                                                          \
-        if (r > m || r != r) m = r;                                                         \
-    } while (0)
+static const struct reducer reducers[2][TRI_BOOL + 1] = {
+    {[TRI_F32] = SUM(f32), [TRI_BF16] = SUM(bf16), [TRI_F16] = SUM(f16),
+     [TRI_I32] = INTEGER(sum_i32), [TRI_I64] = INTEGER(sum_i64), [TRI_U8] = INTEGER(sum_u8),
+     [TRI_BOOL] = INTEGER(sum_u8)},
+    {[TRI_F32] = MAX(f32), [TRI_BF16] = MAX(bf16), [TRI_F16] = MAX(f16),
+     [TRI_I32] = INTEGER(max_i32), [TRI_I64] = INTEGER(max_i64), [TRI_U8] = INTEGER(max_u8),
+     [TRI_BOOL] = INTEGER(max_u8)},
+};
 
-REDUCER(sum_f32, float, double, 0, m += lanes_sum(x, n), ADD)
-REDUCER(sum_i32, int32_t, int64_t, 0, EACH(ADD_I64), ADD_I64)
-REDUCER(sum_i64, int64_t, int64_t, 0, EACH(ADD_I64), ADD_I64)
-REDUCER(sum_u8, uint8_t, int64_t, 0, EACH(ADD_I64), ADD_I64)
-REDUCER(max_f32, float, float, -__builtin_inff(), MAX_ROW, LARGER_OR_NAN)
-REDUCER(max_i32, int32_t, int32_t, INT32_MIN, EACH(LARGER), LARGER)
-REDUCER(max_i64, int64_t, int64_t, INT64_MIN, EACH(LARGER), LARGER)
-REDUCER(max_u8, uint8_t, uint8_t, 0, EACH(LARGER), LARGER)
+/* ---- a piece of a unit ---- */
 
-#define R(name) {begin_##name, row_##name, column_##name, finish_##name}
+struct unit_at {
+    const char *x;
+    int64_t y, width; /* its results: the first of them, and how many */
+};
 
-/* In the order of enum tile_type. */
-static const struct reducer sums[] = {R(sum_f32), R(sum_i32), R(sum_i64), R(sum_u8)};
-static const struct reducer maxima[] = {R(max_f32), R(max_i32), R(max_i64), R(max_u8)};
+/* The unit of this number, at this place of the kept dimensions. */
+static struct unit_at unit_at(const struct state *s, const tri_call *c, const struct place *at,
+                              int64_t unit) {
+    int64_t place = unit / s->across, column = unit % s->across * WIDE;
+    const char *x = (const char *)c->in[0] + (at->offset[0] + column) * s->size;
+    if (s->row) return (struct unit_at){x, place, 1};
+    int64_t width = s->inner - column < WIDE ? s->inner - column : WIDE;
+    return (struct unit_at){x, place * s->inner + column, width};
+}
 
-/* ---- over axes ---- */
+static void along_rows(const struct state *s, const char *x, int64_t begin, int64_t end,
+                       void *acc) {
+    if (s->steps == 1) {
+        s->reducer->row(acc, x, s->inner);
+        return;
+    }
+    struct place at = {0};
+    walk_seek(&s->reduced, begin / s->blocks, &at);
+    for (int64_t step = begin; step < end; step++) {
+        int64_t block = step % s->blocks * BLOCK, left = s->inner - block;
+        s->reducer->row(acc, x + (at.offset[0] + block) * s->size, left < BLOCK ? left : BLOCK);
+        if (step % s->blocks == s->blocks - 1) walk_next(&s->reduced, s->reduced.rank, &at);
+    }
+}
+
+static void down_columns(const struct state *s, const struct unit_at *u, int64_t begin,
+                         int64_t end, void *acc, float *part) {
+    struct place at = {0};
+    const void *x[TOGETHER];
+    walk_seek(&s->reduced, begin, &at);
+    memset(part, 0, (size_t)u->width * sizeof *part);
+    for (int64_t step = begin, groups = 0; step < end;) {
+        int m = 0;
+        for (; m < TOGETHER && step < end; step++) {
+            x[m++] = u->x + at.offset[0] * s->size;
+            walk_next(&s->reduced, s->reduced.rank, &at);
+        }
+        s->reducer->columns(acc, x, m, u->width, part);
+        if (s->reducer->flush && (++groups % FLUSH == 0 || step == end))
+            s->reducer->flush(acc, part, u->width);
+    }
+}
+
+static void reduce(const struct state *s, const struct unit_at *u, int64_t piece, void *acc,
+                   float *part) {
+    int64_t begin = s->steps * piece / s->pieces, end = s->steps * (piece + 1) / s->pieces;
+    s->reducer->begin(acc, u->width);
+    if (s->row)
+        along_rows(s, u->x, begin, end, acc);
+    else
+        down_columns(s, u, begin, end, acc, part);
+}
+
+/* ---- kernel ---- */
+
+static int64_t results_of(const struct state *s) {
+    return s->row ? 1 : s->inner < WIDE ? s->inner : WIDE;
+}
+
+/* One piece of one unit, for the second round. */
+static void run_piece(const struct state *s, const tri_call *c, float *part) {
+    struct place at = {0};
+    int64_t unit = c->part / s->pieces;
+    walk_seek(&s->kept, unit / s->across, &at);
+    struct unit_at u = unit_at(s, c, &at, unit);
+    reduce(s, &u, c->part % s->pieces, (double *)c->shared + c->part * results_of(s), part);
+}
+
+static void merge(const struct state *s, const tri_call *c, const struct unit_at *u, int64_t unit,
+                  void *acc) {
+    s->reducer->begin(acc, u->width);
+    for (int64_t k = unit * s->pieces; k < (unit + 1) * s->pieces; k++)
+        s->reducer->merge(acc, (const double *)c->shared + k * results_of(s), u->width);
+}
+
+/* Scratch: a unit's accumulators, then the floats. */
+static void run(const tri_call *c) {
+    const struct state *s = c->state;
+    bool cut = s->pieces > 1;
+    double *acc = c->scratch;
+    float *part = (float *)(acc + results_of(s));
+    if (cut && c->part < s->parts) {
+        run_piece(s, c, part);
+        return;
+    }
+    int64_t of = cut ? s->then : s->parts, me = c->part - (cut ? s->parts : 0);
+    int64_t unit = s->units * me / of, end = s->units * (me + 1) / of;
+    struct place at = {0};
+    walk_seek(&s->kept, unit / s->across, &at);
+    for (; unit < end; unit++) {
+        struct unit_at u = unit_at(s, c, &at, unit);
+        if (cut)
+            merge(s, c, &u, unit, acc);
+        else
+            reduce(s, &u, 0, acc, part);
+        s->reducer->finish(c->out[0], u.y, acc, u.width, s->divisor);
+        if (unit % s->across == s->across - 1) walk_next(&s->kept, s->kept.rank, &at);
+    }
+}
 
 /* Splits the dimensions of x into kept and reduced ones, the innermost apart. */
-static tri_status prepare(const tri_node *n, void **state) {
-    tri_status status = cpu_state(n, sizeof(struct state), state);
-    if (status) return status;
-    struct state *s = *state;
-    enum tile_type type = tile_type(cpu_in(n, 0)->type);
-    s->reducer = node_is(n, "max") ? &maxima[type] : &sums[type];
-    s->size = tile_size(type);
-    s->divisor = 1;
-    if (node_is(n, "mean")) s->divisor = (double)n->entry->op->count(n);
+static void split_dimensions(const tri_node *n, struct state *s) {
     struct walk w = walk_over(&cpu_in(n, 0)->shape, 2);
     walk_dense(&w, 0);
     walk_reduced(&w, 1, op_axes_mask(n, w.rank));
@@ -108,70 +304,49 @@ static tri_status prepare(const tri_node *n, void **state) {
     }
     s->kept = s->reduced = w;
     for (int d = w.rank - 1; d >= 0; d--) walk_remove(w.stride[1][d] ? &s->reduced : &s->kept, d);
+}
+
+static void cut(struct state *s) {
+    int64_t width = s->row ? 1 : results_of(s), step = s->row ? s->inner / s->blocks : width;
+    int64_t all = cpu_parts(s->units * s->steps, step);
+    s->pieces = s->units < MANY ? all / s->units : 1;
+    if (s->pieces < 1) s->pieces = 1;
+    if (s->pieces > s->steps) s->pieces = s->steps;
+    s->parts = s->pieces > 1 ? s->units * s->pieces : cpu_parts(s->units, s->steps * step);
+    s->then = cpu_parts(s->units, s->pieces * width);
+}
+
+static tri_status prepare(const tri_node *n, void **state) {
+    tri_status status = cpu_state(n, sizeof(struct state), state);
+    if (status) return status;
+    struct state *s = *state;
+    tri_type type = cpu_in(n, 0)->type;
+    s->reducer = &reducers[node_is(n, "max")][type];
+    s->size = (int64_t)tri_type_size(type);
+    s->divisor = node_is(n, "mean") ? (double)n->entry->op->count(n) : 1;
+    split_dimensions(n, s);
+    s->across = s->row ? 1 : (s->inner + WIDE - 1) / WIDE;
+    s->units = walk_count(&s->kept) * s->across;
+    s->blocks = s->row ? (s->inner + BLOCK - 1) / BLOCK : 1;
+    s->steps = walk_count(&s->reduced) * s->blocks;
+    cut(s);
     return TRI_OK;
 }
 
-/* One accumulator for each of `width` neighbours, over all reduced places. */
-static void reduce(const struct state *s, const char *x, int64_t width, void *acc) {
-    struct place at = {0};
-    s->reducer->begin(acc, s->row ? 1 : (size_t)width);
-    for (int64_t left = walk_count(&s->reduced); left; left--) {
-        (s->row ? s->reducer->row : s->reducer->column)(
-            acc, x + at.offset[0] * (int64_t)s->size, (size_t)width);
-        walk_next(&s->reduced, s->reduced.rank, &at);
-    }
-}
-
-static void run(const tri_call *c) {
-    const struct state *s = c->state;
-    uint64_t acc[CHUNK];
-    struct place at = {0};
-    char *y = c->out[0];
-    for (int64_t left = walk_count(&s->kept); left; left--) {
-        const char *x = (const char *)c->in[0] + at.offset[0] * (int64_t)s->size;
-        int64_t step = s->row ? s->inner : CHUNK;
-        for (int64_t begin = 0; begin < s->inner; begin += step) {
-            int64_t width = s->inner - begin < step ? s->inner - begin : step;
-            int64_t results = s->row ? 1 : width;
-            reduce(s, x + begin * (int64_t)s->size, width, acc);
-            s->reducer->finish(y, acc, (size_t)results, s->divisor);
-            y += results * (int64_t)s->size;
-        }
-        walk_next(&s->kept, s->kept.rank, &at);
-    }
-}
-
-/* ---- over whole tensors ---- */
-
-static double squares(const float *x, size_t n) { return lanes_sum_squares(x, n); }
-
-static void sum_squares(const tri_call *c) {
-    double sum = 0;
-    for (int i = 0; i < c->node->n_in; i++)
-        sum += squares(c->in[i], (size_t)cpu_in_count(c->node, i));
-    *(float *)c->out[0] = (float)sum;
-}
-
-/* An exponent of all ones is an infinity or NaN. */
-static bool finite_bits(const uint32_t *bits, size_t n) {
-    const uint32_t exponent = 0x7f800000u;
-    uint32_t bad = 0;
-    for (size_t i = 0; i < n; i++) bad |= (uint32_t)((bits[i] & exponent) == exponent);
-    return !bad;
-}
-
-static void all_finite(const tri_call *c) {
-    bool ok = true;
-    for (int i = 0; i < c->node->n_in && ok; i++)
-        ok = finite_bits(c->in[i], (size_t)cpu_in_count(c->node, i));
-    *(uint8_t *)c->out[0] = ok;
+static void plan(const tri_node *n, struct kernel *k) {
+    const struct state *s = k->state;
+    size_t room = (size_t)results_of(s);
+    (void)n;
+    k->parts = s->parts;
+    k->scratch = room * (sizeof(double) + sizeof(float));
+    if (s->pieces == 1) return;
+    k->then = s->then;
+    k->shared = room * sizeof(double) * (size_t)s->parts;
 }
 
 const struct dev_row FOR_ISA(cpu_reduce)[] = {
-    {.op = "sum", .run = run, .prepare = prepare, .release = free},
-    {.op = "mean", .run = run, .prepare = prepare, .release = free},
-    {.op = "max", .run = run, .prepare = prepare, .release = free},
-    {.op = "sum_squares", .run = sum_squares},
-    {.op = "all_finite", .run = all_finite},
+    {.op = "sum", .run = run, .prepare = prepare, .release = free, .plan = plan},
+    {.op = "mean", .run = run, .prepare = prepare, .release = free, .plan = plan},
+    {.op = "max", .run = run, .prepare = prepare, .release = free, .plan = plan},
     {0},
 };
