@@ -408,7 +408,7 @@ RUNS = {
     "mlp-lamb-all": ("mlp", dict(name="lamb", lr=0.02, weight_decay=0.1, decay_all=1, beta2=0.9)),
     "lenet5-momentum": ("lenet5", dict(name="momentum", lr=0.05, weight_decay=0.01)),
     "cnn-momentum": ("cnn", dict(name="momentum", lr=0.02, weight_decay=0.01)),
-    "resnet18-momentum": ("resnet18", dict(name="momentum", lr=0.01, weight_decay=0.001)),
+    "resnet18-momentum": ("resnet18", dict(name="momentum", lr=0.003, weight_decay=0.001)),
     "resnet50-momentum": ("resnet50", dict(name="momentum", lr=0.003, weight_decay=0.001)),
     # a large eps: where the derivative is rounding alone, the step must not be of the rate's size
     "bert-adamw": ("bert", dict(name="adamw", lr=0.01, weight_decay=0.1, clip_norm=0.5, eps=1e-3)),
