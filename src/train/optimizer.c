@@ -14,7 +14,7 @@ struct common {
     tri_graph *g;
     tri_tensor *lr;        /* the scalar "lr" */
     tri_tensor *condition; /* may be null */
-    tri_tensor *correct1, *correct2; /* Adam: 1 - beta^t of this step */
+    tri_tensor *scale1, *scale2; /* Adam: 1 / (1 - beta1^t), 1 / sqrt(1 - beta2^t) of this step */
 };
 
 struct one {
@@ -80,8 +80,8 @@ static tri_tensor *average(const struct common *c, const struct one *p, const ch
 static tri_tensor *adam_direction(const struct common *c, const struct one *p) {
     tri_tensor *m = average(c, p, "mean", c->o->beta1, p->grad);
     tri_tensor *v = average(c, p, "square", c->o->beta2, tri_mul(p->grad, p->grad));
-    tri_tensor *root = tri_div(tri_sqrt(v), tri_sqrt(c->correct2));
-    return tri_div(tri_div(m, c->correct1), tri_add_number(root, c->o->eps));
+    tri_tensor *root = tri_mul(tri_sqrt(v), c->scale2);
+    return tri_div(tri_mul(m, c->scale1), tri_add_number(root, c->o->eps));
 }
 
 static void adam(const struct common *c, struct one *p) {
@@ -224,8 +224,10 @@ static void count_updates(struct common *c) {
                                  (tri_init){.kind = TRI_CONSTANT});
     tri_tensor *t = tri_add_number(done, 1);
     set(c, done, t);
-    c->correct1 = correction(t, c->o->beta1);
-    c->correct2 = correction(t, c->o->beta2);
+    /* Divisions here, once, and not for every element. */
+    tri_tensor *one = op_constant_like(1, t);
+    c->scale1 = tri_div(one, correction(t, c->o->beta1));
+    c->scale2 = tri_div(one, tri_sqrt(correction(t, c->o->beta2)));
 }
 
 /* All updates of a step follow one scalar "lr", and its schedule. */
