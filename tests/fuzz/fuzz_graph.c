@@ -34,14 +34,18 @@ static void round_trip(const tri_graph *g) {
 static tri_options options_of(const uint8_t *data, size_t size) {
     static const char *const optimizers[] = {"sgd", "momentum", "nesterov", "adam", "adamw",
                                              "lars", "lamb"};
+    static const char *const levels[] = {NULL, "O1", "O2", "O3"};
     uint64_t h = base_hash(data, size, 1);
     return (tri_options){
         .batch = h >> 8 & 1 ? 0 : (int64_t)(h >> 9 & 7),
         .lanes = (int64_t)(h >> 16 & 3),
         .forward = h >> 24 & 1,
+        .amp = levels[h >> 42 & 3],
+        .amp_type = h >> 44 & 1 ? "f16" : NULL,
         .optimizer = {.name = optimizers[(h >> 32) % COUNT(optimizers)],
                       .clip_norm = h >> 40 & 1 ? 1 : 0,
-                      .weight_decay = h >> 41 & 1 ? 0.1 : 0},
+                      .weight_decay = h >> 41 & 1 ? 0.1 : 0,
+                      .loss_scale = h >> 45 & 1 ? "dynamic:every=3" : NULL},
     };
 }
 
