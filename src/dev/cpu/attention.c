@@ -31,6 +31,7 @@ struct head {
     int64_t b, h;
     float *free;
     struct attention_tile tile;
+    struct gemm_ahead *ahead; /* the next head's rows */
 };
 
 /* Rows of a matrix as floats. */
@@ -92,11 +93,45 @@ static float *half(struct head *w, int64_t floats) {
     return w->type == TRI_F32 ? NULL : take(w, floats);
 }
 
-static struct head open(const tri_call *c, int64_t part) {
+static void want(const struct head *next, struct gemm_ahead *x, const void *tensor,
+                 const struct attention_view *v, int64_t rows, int64_t width) {
+    int64_t size = (int64_t)tri_type_size(next->type);
+    x->left[x->n++] = (struct gemm_rows){(const char *)tensor + place(next, v, 0) * size, rows,
+                                         v->row * size, width * size};
+}
+
+#define FETCHED 2048 /* rows of q and k that are worth it: of longer heads a part is enough to do */
+
+/* The next head's rows, which lie apart where heads lie side by side, so that no processor would
+ * see them coming: what the kernel reads, and what it writes. */
+static void look_ahead(const struct head *w, struct gemm_ahead *x) {
+    const struct attention *a = w->a;
+    struct head next = *w;
+    int64_t part = w->b * a->heads + w->h + 1;
+    const tri_call *c = w->c;
+    x->n = x->now = 0;
+    if (part == a->batch * a->heads || a->queries + a->keys > FETCHED) return;
+    next.b = part / a->heads;
+    next.h = part % a->heads;
+    want(&next, x, c->in[a->k.tensor], &a->k, a->keys, a->size);
+    want(&next, x, c->in[a->q.tensor], &a->q, a->queries, a->size);
+    want(&next, x, c->in[a->v.tensor], &a->v, a->keys, a->value_size);
+    if (!a->first) {
+        want(&next, x, c->out[0], &a->y, a->queries, a->value_size);
+        return;
+    }
+    for (int i = 0; i < 2; i++) want(&next, x, c->in[i], &a->y, a->queries, a->value_size);
+    int last = c->node->n_out - 1;
+    want(&next, x, c->out[last], &a->v, a->keys, a->value_size);
+    want(&next, x, c->out[last / 2], &a->k, a->keys, a->size);
+    want(&next, x, c->out[0], &a->q, a->queries, a->size);
+}
+
+static struct head open(const tri_call *c, int64_t part, struct gemm_ahead *ahead) {
     const struct state *s = c->state;
     const struct attention *a = &s->a;
     struct head w = {.c = c, .a = a, .type = s->type, .b = part / a->heads,
-                     .h = part % a->heads, .free = c->scratch};
+                     .h = part % a->heads, .free = c->scratch, .ahead = ahead};
     w.tile = (struct attention_tile){.scale = (float)a->scale, .stream = (uint64_t)c->step,
                                      .draw_row = a->keys,
                                      .draw_key = random_key(c->seed, base_hash_text(a->key)),
@@ -107,6 +142,7 @@ static struct head open(const tri_call *c, int64_t part) {
         w.tile.mask_row = a->mask_stride[2];
         w.tile.mask_key = a->mask_stride[3];
     }
+    if (ahead) look_ahead(&w, ahead);
     return w;
 }
 
@@ -133,7 +169,7 @@ static void score(const struct head *w, struct rows x, const float *packed, int6
                           .m = t->rows, .n = t->keys, .k = width, .a = x.at, .a_row = x.row,
                           .a_k = 1, .b = packed + k * width, .b_k = GEMM_PANEL,
                           .b_panel = GEMM_PANEL * width, .c = to, .c_row = ATTENTION_PITCH,
-                          .shape = GEMM_C_LOWER, .diagonal = t->diagonal});
+                          .shape = GEMM_C_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
 }
 
 /* [queries, width] = or += the tile times rows of x, one for each key. */
@@ -144,7 +180,7 @@ static void gather(const struct head *w, const float *tile, struct rows x, int64
                           .m = t->rows, .n = width, .k = t->keys, .a = tile,
                           .a_row = ATTENTION_PITCH, .a_k = 1, .b = x.at, .b_k = x.row,
                           .b_panel = GEMM_PANEL, .c = to.at, .c_row = to.row, .add = add,
-                          .shape = GEMM_A_LOWER, .diagonal = t->diagonal});
+                          .shape = GEMM_A_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
 }
 
 /* [keys, width] += the tile's transpose times rows of x, one for each query. */
@@ -155,7 +191,7 @@ static void scatter(const struct head *w, const float *tile, struct rows x, int6
                           .m = t->keys, .n = width, .k = t->rows, .a = tile, .a_row = 1,
                           .a_k = ATTENTION_PITCH, .b = x.at, .b_k = x.row, .b_panel = GEMM_PANEL,
                           .c = to.at, .c_row = to.row, .add = true, .shape = GEMM_A_UPPER,
-                          .diagonal = t->diagonal});
+                          .diagonal = t->diagonal, .ahead = w->ahead});
 }
 
 static struct rows from(struct rows x, int64_t row) {
@@ -192,7 +228,8 @@ static size_t forward_floats(const struct state *s) {
 }
 
 static void forward(const tri_call *c) {
-    struct head w = open(c, c->part);
+    struct gemm_ahead ahead;
+    struct head w = open(c, c->part, &ahead);
     const struct attention *a = w.a;
     int64_t d = a->size, e = a->value_size;
     float *packed = take(&w, gemm_packed(a->keys, d)), *s = take(&w, TILE_FLOATS);
@@ -301,10 +338,11 @@ static void clear(struct rows x, int64_t rows, int64_t width) {
 }
 
 static void backward(const tri_call *c) {
-    struct head w = open(c, c->part);
+    struct gemm_ahead ahead;
+    struct head w = open(c, c->part, &ahead);
     const struct attention *a = w.a;
     int64_t d = a->size, e = a->value_size;
-    int out[] = {0, c->node->n_out > 1 ? 1 : 0, c->node->n_out > 1 ? 2 : 0};
+    int last = c->node->n_out - 1, out[] = {0, last / 2, last};
     struct keys x;
     struct queries q;
     open_keys(&w, &x);
@@ -340,7 +378,7 @@ static void mask(const tri_call *c) {
     tri_call inner = *c;
     inner.scratch = sums + (count + 15) / 16 * 16;
     for (int64_t h = 0; h < s->a.heads; h++) {
-        struct head w = open(&inner, c->part * s->a.heads + h);
+        struct head w = open(&inner, c->part * s->a.heads + h, NULL);
         struct keys x;
         struct queries q;
         open_keys(&w, &x);

@@ -39,7 +39,8 @@ static float *row_begin(const struct attention_tile *t, int64_t i, struct row *r
     r->n = n < 0 ? 0 : n < t->keys ? n : t->keys;
     r->end = (r->n + LANES - 1) / LANES * LANES;
     if (r->end < ATTENTION_KEYS) memset(x + r->end, 0, GROUP_ZEROS * sizeof *x);
-    if (t->mask && r->end && (first || t->mask_row)) read_mask(t, i, t->mask_row ? r->n : t->keys, r->mask);
+    if (t->mask && (first || t->mask_row))
+        read_mask(t, i, t->mask_row ? r->n : t->keys, r->mask);
     if (t->kept != 1)
         draw_fill(t->draw_key, t->stream, t->first_draw + (uint64_t)(i * t->draw_row),
                   (size_t)r->n, r->drawn);

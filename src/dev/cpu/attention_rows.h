@@ -8,7 +8,7 @@
 #include "dev/cpu/isa.h"
 
 #define ATTENTION_QUERIES 64 /* of a tile: fixed, for sums are cut by them */
-#define ATTENTION_KEYS 512
+#define ATTENTION_KEYS 512   /* a multiple of ATTENTION_QUERIES and of a sum's lanes */
 /* Floats from row to row: the padding spreads the rows over the cache's sets. */
 #define ATTENTION_PITCH (ATTENTION_KEYS + 16)
 

@@ -67,6 +67,20 @@ EVERY_SIZE(PIECES)
 /* By the logarithm of rows, vecs - 1, part. */
 static piece_fn *const pieces[][VECS][2] = {EVERY_SIZE(POINTERS)};
 
+/* ---- what is wanted next ---- */
+
+#define ROWS_AHEAD 6 /* for each piece: of products of 64 x 64 and more, all in time */
+#define LINE 64
+
+static void fetch(struct gemm_ahead *x) {
+    for (int i = 0; i < ROWS_AHEAD && x->now < x->n; i++) {
+        struct gemm_rows *r = &x->left[x->now];
+        for (int64_t k = 0; k < r->width; k += LINE) __builtin_prefetch(r->at + k, 0, 2);
+        r->at += r->row;
+        if (!--r->rows) x->now++;
+    }
+}
+
 /* ---- all of c ---- */
 
 /* What a group of rows of c, from m on, needs for columns from n on. */
@@ -98,6 +112,7 @@ void gemm_tile(const struct gemm *g) {
                 int size = r.rows >= ROWS ? ROWS / 4 + 1 : r.rows >= 4 ? 2 : r.rows >= 2;
                 pieces[size][vecs - 1][some != 0](g, a, b + r.begin * g->b_k, c, r.end - r.begin,
                                                   some);
+                if (g->ahead) fetch(g->ahead);
                 r.rows -= 1 << size;
                 a += g->a_row << size;
                 c += g->c_row << size;

@@ -19,6 +19,17 @@ enum gemm_shape {
     GEMM_A_UPPER  /* the same of the transpose of a */
 };
 
+/* What is wanted next: matrices whose rows lie apart, so that a processor does not see them coming.
+ * Some rows are fetched into the cache with every piece of a product. */
+#define GEMM_AHEAD 8
+struct gemm_ahead {
+    struct gemm_rows {
+        const char *at;
+        int64_t rows, row, width; /* row, width in bytes */
+    } left[GEMM_AHEAD];
+    int n, now; /* how many; the first that is not there yet */
+};
+
 /* c [m, n] = a [m, k] b [k, n], or added to c. Strides are in elements. Element (k, n) of b is at
  * n / GEMM_PANEL * b_panel + k * b_k + n % GEMM_PANEL: b_panel is GEMM_PANEL where the rows of b
  * are whole. */
@@ -33,6 +44,7 @@ struct gemm {
     bool add;
     enum gemm_shape shape;
     int64_t diagonal;
+    struct gemm_ahead *ahead; /* may be null */
 };
 
 #ifdef CPU_ISA
