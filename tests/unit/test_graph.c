@@ -448,6 +448,10 @@ static void test_round_trip(void **state) {
     tri_group_lr(n.g, "*", 0.1);
     tri_group_decay(n.g, "w*", 1e-300);
     tri_tie(w, "other");
+    tri_recompute(n.g, "\\**");
+    tri_tensor *dw;
+    tri_grad(n.g->loss, &w, 1, &dw);
+    tri_output(dw, "dw");
     assert_int_equal(tri_graph_status(n.g), TRI_OK);
     assert_round_trip(n.g);
     end(&n);
@@ -503,6 +507,9 @@ static void test_parse_mistakes(void **state) {
         {X "assign %x %x iff %x", "net.tri:3: expected \"if\", found \"iff\""},
         {X "tie \"y\" %x", "net.tri:3: only parameters can be tied"},
         {X "lr \"*\" fast", "net.tri:3: \"fast\" is not a number"},
+        {X "recompute *", "net.tri:3: expected a pattern between double quotes"},
+        {TOP "backward", "net.tri:2: \"backward\" stands before any node"},
+        {X "backward\n%y = relu(%x)\nbackward", "net.tri:5: \"backward\" is there twice"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         tri_graph *g = parse(rows[i].text);
