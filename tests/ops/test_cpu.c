@@ -274,13 +274,14 @@ static const struct group {
       "{head=16, scale=0.25}"}},
 };
 
-/* An example's results by a set of instructions; false if the machine does not have it. */
+/* An example's results by a set of instructions; false if the machine does not have it, or
+ * the device declines the example there. */
 static bool run_by(const char *isa, int threads, const struct example *e, const struct values *in,
                    struct values *out) {
     setenv("TRIREME_ISA", isa, 1);
     const struct dev *dev = dev_find("cpu");
-    if (!dev->open() && trial_plain(e, dev, 1, threads, in, out))
-        fail_msg("%s: %s", isa, tri_message());
+    tri_status status = dev->open() ? TRI_USAGE : trial_plain(e, dev, 1, threads, in, out);
+    if (status == TRI_FAILED) fail_msg("%s: %s", isa, tri_message());
     unsetenv("TRIREME_ISA");
     return out->n;
 }
@@ -304,8 +305,9 @@ static void check_instructions(const tri_op *op, const char *text) {
     struct values in = {0}, plain = {0};
     assert_int_equal(example_read(op, text, &e), TRI_OK);
     assert_true(values_draw(&e, &in));
-    assert_true(run_by("plain", 1, &e, &in, &plain));
-    for (size_t i = 0; i < COUNT(isa); i++) {
+    bool runs = run_by("plain", 1, &e, &in, &plain);
+    assert_true(runs || strstr(text, "16[")); /* a half type may be declined */
+    for (size_t i = 0; runs && i < COUNT(isa); i++) {
         struct values out = {0};
         if (run_by(isa[i], 2 + (int)i % 2, &e, &in, &out)) compare_bits(&e, isa[i], &plain, &out);
         values_free(&out);
