@@ -47,7 +47,8 @@ static bool unread(const tri_node *n, int i) {
 /* ---- groups ---- */
 
 static int group_of(const struct chooser *c, int node) {
-    while (node >= 0 && c->group[node] != node) node = c->group[node] = c->group[c->group[node]];
+    if (c->group[node] < 0) return -1;
+    while (c->group[node] != node) node = c->group[node] = c->group[c->group[node]];
     return node;
 }
 
