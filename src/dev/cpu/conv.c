@@ -68,7 +68,6 @@ static tri_status make_jobs(const tri_node *n, const struct window *w, struct st
         if (i && w->n % s->parts == 0) break;
         status = order ? dnnl_glue_partial_dw(n, &part, order, &s->job[i])
                        : dnnl_glue_convolution(n, s->kind, &part, &s->job[i]);
-        if (!s->job[i]) break;
     }
     return status;
 }
@@ -96,19 +95,11 @@ static tri_status make_order(const tri_node *n, struct state *s, const struct pa
 }
 
 static tri_status make(const tri_node *n, const struct window *w, struct state *s) {
-    if (s->kind == CONVOLUTION_DW) {
-        struct pack order;
-        s->parts = parts_of_dw(n, w);
-        tri_status status = make_jobs(n, w, s, &order);
-        if (status) return status;
-        if (s->job[0] && (s->job[1] || w->n % s->parts == 0)) return make_order(n, s, &order);
-        dnnl_glue_release(s->job[0]);
-        s->job[0] = NULL;
-        s->parts = 1;
-    } else {
-        s->parts = parts_of(n, w);
-    }
-    return make_jobs(n, w, s, NULL);
+    struct pack order;
+    s->parts = s->kind == CONVOLUTION_DW ? parts_of_dw(n, w) : parts_of(n, w);
+    if (s->kind != CONVOLUTION_DW || s->parts == 1) return make_jobs(n, w, s, NULL);
+    tri_status status = make_jobs(n, w, s, &order);
+    return status ? status : make_order(n, s, &order);
 }
 
 static tri_status prepare(const tri_node *n, enum dnnl_convolution kind, void **state) {

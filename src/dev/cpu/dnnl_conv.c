@@ -64,13 +64,15 @@ static dnnl_status_t backward_pd(const struct convolution *c, dnnl_alg_kind_t ho
                                  dnnl_primitive_desc_t *pd) {
     dnnl_convolution_desc_t d;
     dnnl_primitive_desc_t hint = NULL;
+    struct convolution forward = *c; /* its weight has the type of the data, whatever dw has */
+    forward.w.data_type = c->x.data_type;
     dnnl_status_t s =
         c->kind == CONVOLUTION_DX
             ? dnnl_dilated_convolution_backward_data_desc_init(
                   &d, how, &c->x, &c->w, &c->y, c->stride, c->dilation, c->pad, c->pad)
             : dnnl_dilated_convolution_backward_weights_desc_init(
                   &d, how, &c->x, &c->w, NULL, &c->y, c->stride, c->dilation, c->pad, c->pad);
-    if (!s) s = forward_pd(c, dnnl_convolution_direct, &hint);
+    if (!s) s = forward_pd(&forward, dnnl_convolution_direct, &hint);
     if (!s) s = dnnl_primitive_desc_create(pd, &d, job_attributes(), job_engine(), hint);
     if (hint) dnnl_primitive_desc_destroy(hint);
     return s;
@@ -182,19 +184,15 @@ void dnnl_glue_lays(const tri_node *n, enum dnnl_convolution kind, const struct 
 
 /* ---- jobs ---- */
 
-/* own_weight: the weight's derivative stays as the library has it. */
+/* weight: how the weight's derivative is left, if not as its tensor lies. */
 static tri_status make_job(const struct convolution *c, const_dnnl_primitive_desc_t pd,
-                           bool own_weight, struct dnnl_job **job) {
+                           const dnnl_memory_desc_t *weight, struct dnnl_job **job) {
     const struct role *r = c->role;
     struct job_tensor t[] = {{r->arg_x, r->x, {0}}, {r->arg_weight, r->weight, {0}},
                              {r->arg_y, r->y, {0}}, {DNNL_ARG_BIAS, 2, c->bias_md}};
-    for (int i = 0; i < 3; i++) {
-        const dnnl_memory_desc_t *md = md_in(pd, t[i].arg);
-        if (i == 1 && own_weight)
-            t[i].outside = *md;
-        else
-            describe_outside(tensor_at(c, t[i].input), md, &t[i].outside);
-    }
+    for (int i = 0; i < 3; i++)
+        describe_outside(tensor_at(c, t[i].input), md_in(pd, t[i].arg), &t[i].outside);
+    if (weight) t[1].outside = *weight;
     return job_make_of(c->n, pd, c->bias ? 4 : 3, t, job);
 }
 
@@ -208,27 +206,37 @@ tri_status dnnl_glue_convolution(const tri_node *n, enum dnnl_convolution kind,
     status = job_failed(n, "describe it", describe(n, kind, w, &c));
     if (!status) status = job_failed(n, "do it for these types and shapes", make_pd(&c, &pd));
     if (!status) {
-        status = make_job(&c, pd, false, job);
+        status = make_job(&c, pd, NULL, job);
         dnnl_primitive_desc_destroy(pd);
     }
     job_end(threads);
     return status;
 }
 
+/* The library's own order where our words suffice for it, and output channels come first. */
+static void partial_order(const struct convolution *c, const dnnl_memory_desc_t *liked,
+                          struct pack *order, dnnl_memory_desc_t *md) {
+    *md = *liked;
+    if (liked->ndims == 4 && job_pack(liked, order) && order->order[0] == 0) return;
+    *order = (struct pack){.rank = liked->ndims, .order = {0, 1, 2, 3, 4}};
+    job_md(order, liked->ndims, c->w.dims, dnnl_f32, md);
+    order->rank = 4; /* groups, if any, are cut from the output channels, which are in order */
+}
+
 tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struct pack *order,
                                 struct dnnl_job **job) {
     struct convolution c;
     dnnl_primitive_desc_t pd;
+    dnnl_memory_desc_t weight;
     int threads;
-    *job = NULL;
     tri_status status = job_begin(&threads);
     if (status) return status;
     status = job_failed(n, "describe it", describe(n, CONVOLUTION_DW, w, &c));
     c.w.data_type = dnnl_f32;
-    if (!status && !make_pd(&c, &pd)) {
-        const dnnl_memory_desc_t *md = md_in(pd, c.role->arg_weight);
-        if (md->ndims == 4 && job_pack(md, order) && order->order[0] == 0)
-            status = make_job(&c, pd, true, job);
+    if (!status) status = job_failed(n, "do it for these types and shapes", make_pd(&c, &pd));
+    if (!status) {
+        partial_order(&c, md_in(pd, c.role->arg_weight), order, &weight);
+        status = make_job(&c, pd, &weight, job);
         dnnl_primitive_desc_destroy(pd);
     }
     job_end(threads);

@@ -34,8 +34,8 @@ enum dnnl_convolution { CONVOLUTION, CONVOLUTION_DX, CONVOLUTION_DW };
  * conv2d_dw; w is the node's, but for w->n samples. */
 tri_status dnnl_glue_convolution(const tri_node *n, enum dnnl_convolution kind,
                                  const struct window *w, struct dnnl_job **job);
-/* conv2d_dw whose output is in f32 and in an order of the library's own, outermost the output
- * channels. The job is null if there is none. */
+/* conv2d_dw whose output is in f32 and, where it can be told, in the order that the library likes;
+ * outermost are the output channels. */
 tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struct pack *order,
                                 struct dnnl_job **job);
 /* Whether the library has Winograd's way for it. */
