@@ -8,7 +8,7 @@
 
 /* Even, so that both halves are moved equally often. The shuffles of very few things become equally
  * likely with many rounds only: those of 5 things are visibly uneven after 12. */
-#define ROUNDS(n) ((n) < 1024 ? 24u : 8u)
+#define ROUNDS(n) ((n) < 1024 ? PERMUTE_ROUNDS : 8)
 
 static uint64_t ceiling_of_root(uint64_t n) {
     uint64_t root = (uint64_t)sqrt((double)n);
@@ -16,24 +16,47 @@ static uint64_t ceiling_of_root(uint64_t n) {
     return root;
 }
 
+void permute_make(uint64_t key, uint64_t n, struct permutation *p) {
+    CHECK(n >= 1 && n <= PERMUTE_MAX);
+    p->n = n;
+    p->height = ceiling_of_root(n);
+    p->width = (n + p->height - 1) / p->height;
+    p->rounds = ROUNDS(n);
+    for (unsigned i = 0; i < p->rounds; i++) {
+        uint32_t r[4];
+        random_block(key, ~(uint64_t)0, i, r); /* no stream of draws is that high */
+        p->key[i] = (uint64_t)r[1] << 32 | r[0];
+    }
+}
+
+/* A number below `size`, which is at most 2^24, from 64 bits: these mixed as in splitmix64, of which
+ * 39 are taken for a fraction. */
+static uint64_t draw(uint64_t x, uint64_t size) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    return (x >> 25) * size >> 39;
+}
+
+static uint64_t add(uint64_t a, uint64_t b, uint64_t size) {
+    uint64_t sum = a + b;
+    return sum < size ? sum : sum - size;
+}
+
 /* A number is left * width + right in a grid of height * width >= n cells, of which fewer than
  * `height` lie beyond n. Each round adds a random function of one half to the other, which can be
  * undone: so the rounds permute the grid. A path that leaves [0, n) is walked on until it comes
  * back, on average after 1 + 1/height steps; this keeps it a bijection, since the path is part of a
  * cycle that passes through i itself. */
-uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i) {
-    CHECK(n >= 1 && n <= PERMUTE_MAX && i < n);
-    uint64_t height = ceiling_of_root(n), width = (n + height - 1) / height;
+uint64_t permute_index(const struct permutation *p, uint64_t i) {
+    CHECK(i < p->n);
     do {
-        uint64_t left = i / width, right = i % width;
-        for (unsigned round = 0; round < ROUNDS(n); round++) {
-            uint64_t *from = round & 1 ? &left : &right, *to = round & 1 ? &right : &left;
-            uint64_t size = round & 1 ? width : height;
-            uint32_t r[4];
-            random_block(key, ~(uint64_t)round, *from, r); /* no stream of draws is that high */
-            *to = (*to + ((uint64_t)r[1] << 32 | r[0]) % size) % size;
+        uint64_t left = i / p->width, right = i % p->width;
+        for (unsigned round = 0; round < p->rounds; round += 2) {
+            left = add(left, draw(p->key[round] + right, p->height), p->height);
+            right = add(right, draw(p->key[round + 1] + left, p->width), p->width);
         }
-        i = left * width + right;
-    } while (i >= n);
+        i = left * p->width + right;
+    } while (i >= p->n);
     return i;
 }

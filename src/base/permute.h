@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A shuffle that takes no memory. */
+ * A shuffle that takes no memory: any place of it is found by itself. */
 #ifndef BASE_PERMUTE_H
 #define BASE_PERMUTE_H
 
 #include <stdint.h>
 
 #define PERMUTE_MAX ((uint64_t)1 << 48)
+#define PERMUTE_ROUNDS 24
 
-/* Where i comes to lie: for each key a bijection of [0, n). 1 <= n <= PERMUTE_MAX, i < n. */
-uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i);
+/* What is the same for all places of one permutation of [0, n). */
+struct permutation {
+    uint64_t n, height, width;
+    unsigned rounds;
+    uint64_t key[PERMUTE_ROUNDS];
+};
+
+/* For each key a bijection of [0, n), 1 <= n <= PERMUTE_MAX. */
+void permute_make(uint64_t key, uint64_t n, struct permutation *out);
+/* Where i < n comes to lie. */
+uint64_t permute_index(const struct permutation *p, uint64_t i);
 
 #endif

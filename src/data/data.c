@@ -40,6 +40,9 @@ static tri_status check(const char *name, int64_t size, const tri_field *fields,
                          (long long)size);
     if (n < 1 || !fields)
         return base_fail(TRI_USAGE, "data '%s': at least one field is needed", name);
+    if (n > TRI_MAX_FIELDS)
+        return base_fail(TRI_USAGE, "data '%s': %d fields; there can be %d", name, n,
+                         TRI_MAX_FIELDS);
     tri_status status = TRI_OK;
     for (int i = 0; !status && i < n; i++) status = check_field(name, fields, i);
     return status;

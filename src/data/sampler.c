@@ -2,7 +2,6 @@
  * The order of samples: each epoch is a permutation, keyed by seed and epoch. */
 #include "data/sampler.h"
 
-#include "base/permute.h"
 #include "base/random.h"
 #include "data/data.h"
 
@@ -19,14 +18,19 @@ tri_status sampler_steps(const struct sampler *s, int64_t *steps) {
     return TRI_OK;
 }
 
-void sampler_at(const struct sampler *s, int64_t step, int64_t place, int64_t *index,
-                int64_t *epoch) {
-    CHECK(s->batch > 0 && s->size >= s->batch && s->size <= DATA_MAX_SIZE);
-    CHECK(step >= 0 && place >= 0 && place < s->batch);
-    int64_t steps = s->size / s->batch;
-    *epoch = step / steps;
-    *index = step % steps * s->batch + place;
-    if (!s->shuffle) return;
-    uint64_t key = random_key(random_key(s->seed, base_hash_text("sampler")), (uint64_t)*epoch);
-    *index = (int64_t)permute_index(key, (uint64_t)s->size, (uint64_t)*index);
+void sampler_seek(struct sampler *s, int64_t step) {
+    CHECK(s->batch > 0 && s->size >= s->batch && s->size <= DATA_MAX_SIZE && step >= 0);
+    int64_t steps = s->size / s->batch, epoch = step / steps;
+    bool same = epoch == s->epoch && s->order.n == (uint64_t)s->size;
+    s->epoch = epoch;
+    s->first = step % steps * s->batch;
+    if (!s->shuffle || same) return;
+    uint64_t key = random_key(random_key(s->seed, base_hash_text("sampler")), (uint64_t)epoch);
+    permute_make(key, (uint64_t)s->size, &s->order);
+}
+
+int64_t sampler_at(const struct sampler *s, int64_t place) {
+    CHECK(place >= 0 && place < s->batch);
+    int64_t index = s->first + place;
+    return s->shuffle ? (int64_t)permute_index(&s->order, (uint64_t)index) : index;
 }

@@ -30,12 +30,37 @@ static tri_status match(struct run_input *in, const tri_data *data, const tri_fi
     return status;
 }
 
+/* Fields that the network does not take are all written to one place, sample after sample. */
+static tri_status place_fields(struct machine *m, const tri_field *fields, int n) {
+    struct feed *f = &m->feed;
+    size_t spare = 0;
+    *f = (struct feed){.n = n};
+    for (int i = 0; i < n; i++) {
+        size_t bytes = base_spec_bytes(&(tri_spec){fields[i].type, fields[i].shape});
+        if (bytes > spare) spare = bytes;
+    }
+    f->spare = malloc(spare + 1);
+    if (!f->spare) return base_no_memory("a sample");
+    for (int i = 0; i < n; i++) f->first[i] = f->spare;
+    for (int i = 0; i < m->n_inputs; i++) {
+        f->first[m->input[i].field] = m->input[i].host;
+        f->step[m->input[i].field] = m->input[i].sample_bytes;
+    }
+    return TRI_OK;
+}
+
 tri_status feed_match(struct machine *m, const tri_data *data) {
     const tri_field *fields;
     int n = tri_data_fields(data, &fields);
     tri_status status = TRI_OK;
+    feed_free(m);
     for (int i = 0; i < m->n_inputs && !status; i++) status = match(&m->input[i], data, fields, n);
-    return status;
+    return status ? status : place_fields(m, fields, n);
+}
+
+void feed_free(struct machine *m) {
+    free(m->feed.spare);
+    m->feed.spare = NULL;
 }
 
 #define IGNORED (-100) /* the label of a place that does not count */
@@ -43,7 +68,7 @@ tri_status feed_match(struct machine *m, const tri_data *data) {
 static tri_status check_row(const struct run_input *in, const char *row, const tri_data *data,
                             int64_t index) {
     if (in->below <= 0) return TRI_OK;
-    bool real = type_is_float(in->spec.type);
+    const bool real = type_is_float(in->spec.type);
     size_t n = in->sample_bytes / tri_type_size(in->spec.type);
     for (size_t i = 0; i < n; i++) {
         double v = convert_load(in->spec.type, row, i);
@@ -57,25 +82,12 @@ static tri_status check_row(const struct run_input *in, const char *row, const t
 
 tri_status feed_sample(struct machine *m, tri_data *data, int64_t row, int64_t index,
                        int64_t epoch, uint64_t seed) {
-    const tri_field *fields;
-    int n = tri_data_fields(data, &fields);
-    void *out[TRI_MAX_FIELDS] = {NULL};
-    char *spare[TRI_MAX_FIELDS] = {NULL}; /* for fields that the network does not take */
-    tri_status status = TRI_OK;
-    for (int i = 0; i < m->n_inputs; i++) {
-        struct run_input *in = &m->input[i];
-        out[in->field] = in->host + (size_t)row * in->sample_bytes;
-    }
-    for (int i = 0; i < n && !status; i++) {
-        if (out[i]) continue;
-        tri_spec spec = {fields[i].type, fields[i].shape};
-        out[i] = spare[i] = malloc(base_spec_bytes(&spec));
-        if (!out[i]) status = base_no_memory("a sample");
-    }
-    if (!status) status = tri_data_get(data, index, epoch, seed, out);
+    const struct feed *f = &m->feed;
+    void *out[TRI_MAX_FIELDS];
+    for (int i = 0; i < f->n; i++) out[i] = f->first[i] + (size_t)row * f->step[i];
+    tri_status status = tri_data_get(data, index, epoch, seed, out);
     for (int i = 0; i < m->n_inputs && !status; i++)
         status = check_row(&m->input[i], out[m->input[i].field], data, index);
-    for (int i = 0; i < n; i++) free(spare[i]);
     return status;
 }
 

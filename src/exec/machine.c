@@ -174,7 +174,7 @@ static void plan_carried(struct machine *m) {
 
 static void bind_givens(struct program *p, int of, void *memory) {
     for (int i = 0; i < p->n_given; i++)
-        if (p->given[i].of == of) p->value[p->given[i].tensor] = memory;
+        if (p->given[i].of == of) program_bind(p, p->given[i].tensor, memory);
 }
 
 /* The results of pre outlive the arena's reuse by the lanes. */
@@ -187,7 +187,7 @@ static tri_status allocate_carried(struct machine *m) {
     for (size_t i = 0; i < g->n_outputs; i++) {
         const tri_tensor *t = g->output[i].tensor;
         int id = atoi(g->output[i].name + 1);
-        program_bind(&m->pre, t, at);
+        program_bind(&m->pre, t->id, at);
         for (int k = 1; machine_program(m, k); k++)
             if (machine_program(m, k)->g) bind_givens(machine_program(m, k), id, at);
         at += memory_bytes(t);
@@ -198,7 +198,7 @@ static tri_status allocate_carried(struct machine *m) {
 void machine_bind_rows(const struct machine *m, struct program *p, int64_t first) {
     for (int i = 0; i < p->n_input; i++) {
         const struct run_input *in = &m->input[p->input[i].of];
-        p->value[p->input[i].tensor] = (char *)in->memory + (size_t)first * in->sample_bytes;
+        program_bind(p, p->input[i].tensor, (char *)in->memory + (size_t)first * in->sample_bytes);
     }
 }
 
@@ -206,11 +206,11 @@ static void bind_sources(struct machine *m, struct program *p) {
     for (size_t i = 0; i < p->g->n_nodes; i++) {
         const tri_node *n = p->g->node[i];
         if (node_is_stored(n)) {
-            program_bind(p, n->out, store_find(m->store, source_name(n))->memory);
+            program_bind(p, n->out->id, store_find(m->store, source_name(n))->memory);
         } else if (node_is(n, "scalar")) {
             for (int k = 0; k < m->n_scalars; k++)
                 if (!strcmp(m->scalar[k].name, source_name(n)))
-                    program_bind(p, n->out, m->scalar[k].memory);
+                    program_bind(p, n->out->id, m->scalar[k].memory);
         }
     }
     for (size_t i = 0, k = 0; i < p->g->n_nodes; i++)
@@ -219,15 +219,19 @@ static void bind_sources(struct machine *m, struct program *p) {
     machine_bind_rows(m, p, 0);
 }
 
+/* Of values that are not made in their target's place. */
 static tri_status make_updates(struct machine *m) {
     const tri_graph *g = m->compilation.step;
     m->update = calloc(g->n_updates + 1, sizeof *m->update);
     if (!m->update) return base_no_memory("updates");
-    for (size_t i = 0; i < g->n_updates; i++)
+    for (size_t i = 0; i < g->n_updates; i++) {
+        const struct graph_update *u = &g->update[i];
+        if (m->step.memory.root[u->value->id] == m->step.memory.root[u->target->id]) continue;
         m->update[m->n_updates++] = (struct run_update){
-            .target = store_find(m->store, source_name(g->update[i].target->node)),
-            .value = g->update[i].value->id,
-            .condition = g->update[i].condition ? g->update[i].condition->id : -1};
+            .target = store_find(m->store, source_name(u->target->node)),
+            .value = u->value->id,
+            .condition = u->condition ? u->condition->id : -1};
+    }
     return TRI_OK;
 }
 
@@ -290,6 +294,7 @@ void machine_free(struct machine *m) {
     for (int i = 0; i < m->n_workers; i++)
         if (m->worker[i].arena && !m->worker[i].borrowed)
             m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
+    feed_free(m);
     free(m->worker);
     if (m->carried) m->dev->release(m->carried, m->carried_bytes);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
@@ -306,6 +311,12 @@ void machine_free(struct machine *m) {
 struct run_output *machine_output(const struct machine *m, const char *name) {
     for (int i = 0; name && i < m->n_outputs; i++)
         if (!strcmp(m->output[i].name, name)) return &m->output[i];
+    return NULL;
+}
+
+struct run_scalar *machine_scalar(const struct machine *m, const char *name) {
+    for (int i = 0; name && i < m->n_scalars; i++)
+        if (!strcmp(m->scalar[i].name, name)) return &m->scalar[i];
     return NULL;
 }
 

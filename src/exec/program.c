@@ -147,6 +147,45 @@ static tri_status find_ports(struct program *p) {
     return TRI_OK;
 }
 
+/* ---- where kernels find their tensors ---- */
+
+/* Calls `note` for every pointer that a kernel has, with the tensor in whose place it lies. */
+static void each_pointer(struct program *p, void (*note)(struct program *p, int tensor, void **at)) {
+    for (size_t i = 0; i < p->n_items; i++) {
+        const struct unit *u = p->item[i].unit;
+        for (int t = 0; t < p->threads; t++) {
+            const struct program_kernel *k = &p->item[i].by_thread[t];
+            for (int j = 0; j < u->n_in; j++)
+                note(p, p->memory.root[u->in[j]->id], (void **)&k->in[j]);
+            for (int j = 0; j < u->n_out; j++)
+                note(p, p->memory.root[u->out[j]->id], &k->out[j]);
+        }
+    }
+}
+
+static void count_pointer(struct program *p, int tensor, void **at) {
+    (void)at;
+    p->first_slot[tensor]++;
+}
+
+/* Filled from the end, so that first_slot is right when all are there. */
+static void put_pointer(struct program *p, int tensor, void **at) {
+    p->slot[--p->first_slot[tensor]] = at;
+}
+
+static tri_status make_slots(struct program *p) {
+    int n = p->g->n_tensors;
+    p->first_slot = calloc((size_t)n + 1, sizeof *p->first_slot);
+    p->slot = calloc(pointers_of(p) + 1, sizeof *p->slot);
+    if (!p->first_slot || !p->slot) return base_no_memory("a program");
+    each_pointer(p, count_pointer);
+    for (int i = 1; i <= n; i++) p->first_slot[i] += p->first_slot[i - 1];
+    each_pointer(p, put_pointer);
+    for (int i = 0; i < n; i++)
+        if (p->value[i]) program_bind(p, i, p->value[i]); /* literals */
+    return TRI_OK;
+}
+
 tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_outputs,
                         int threads, struct program *p) {
     *p = (struct program){.g = g, .dev = dev, .threads = threads};
@@ -156,6 +195,7 @@ tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_
     if (!status && !(p->seen = calloc((size_t)threads, sizeof *p->seen)))
         status = base_no_memory("a program");
     if (!status) status = plan(p, outside_outputs);
+    if (!status) status = make_slots(p);
     if (!status) status = find_ports(p);
     if (status) program_free(p);
     return status;
@@ -165,11 +205,22 @@ void program_place(struct program *p, void *arena) {
     p->arena = arena;
     for (int i = 0; i < p->g->n_tensors; i++)
         if (p->memory.root[i] == i && p->memory.offset[i] != MEMORY_OUTSIDE)
-            p->value[i] = (char *)arena + p->memory.offset[i];
+            program_bind(p, i, (char *)arena + p->memory.offset[i]);
+    for (size_t i = 0; i < p->n_items; i++) {
+        const struct program_item *item = &p->item[i];
+        char *scratch = arena ? (char *)arena + p->memory.scratch[i] : NULL;
+        for (int t = 0; t < p->threads; t++) {
+            tri_call *c = &item->by_thread[t].call;
+            c->shared = item->shared ? scratch : NULL;
+            c->scratch =
+                item->scratch ? scratch + item->shared + (size_t)t * item->scratch : NULL;
+        }
+    }
 }
 
-void program_bind(struct program *p, const tri_tensor *t, void *memory) {
-    p->value[t->id] = memory;
+void program_bind(struct program *p, int tensor, void *memory) {
+    p->value[tensor] = memory;
+    for (int i = p->first_slot[tensor]; i < p->first_slot[tensor + 1]; i++) *p->slot[i] = memory;
 }
 
 void *program_value(const struct program *p, int tensor) {
@@ -189,6 +240,8 @@ void program_free(struct program *p) {
     free(p->blocks[1]);
     free(p->given);
     free(p->value);
+    free(p->slot);
+    free(p->first_slot);
     free(p->seen);
     free(p->times);
     *p = (struct program){0};
@@ -202,23 +255,14 @@ static void note_time(const struct program *p, size_t i, int thread, bool call, 
     t->calls += call;
 }
 
-/* Where the tensors lie is read anew in every run: inputs and sums move from lane to lane. */
 static void run_item(const struct program *p, size_t i, int thread, int64_t first_part,
                      int64_t end_part, const struct program_step *step, struct tri_fault *fault) {
     const struct program_item *item = &p->item[i];
     struct program_kernel *k = &item->by_thread[thread];
-    for (int j = 0; j < item->unit->n_in; j++)
-        k->in[j] = program_value(p, item->unit->in[j]->id);
-    for (int j = 0; j < item->unit->n_out; j++)
-        k->out[j] = program_value(p, item->unit->out[j]->id);
     k->call.seed = step->seed;
     k->call.step = step->step;
     k->call.first = item->each * step->sample;
     k->call.fault = fault;
-    char *scratch = p->arena ? (char *)p->arena + p->memory.scratch[i] : NULL;
-    k->call.shared = item->shared ? scratch : NULL;
-    k->call.scratch =
-        item->scratch ? scratch + item->shared + (size_t)thread * item->scratch : NULL;
     double begin = p->times ? base_seconds() : 0;
     for (int64_t part = first_part; part < end_part && !fault->failed; part++) {
         k->call.part = part;

@@ -55,6 +55,10 @@ struct program {
     struct memory_plan memory;
     void *arena;    /* of memory.total bytes; one may serve several programs in turn */
     void **value;   /* by tensor number: where it lies; of a tensor in the place of another: not used */
+    /* What kernels are given is set when a tensor is bound, not when they run. By tensor: the pointers
+     * to be set are slot[first_slot[t]] up to slot[first_slot[t + 1]]. */
+    void ***slot;
+    int *first_slot;
     void *constants; /* values of constants and arrays */
     size_t constant_bytes;
     /* Tests look on: called after each item of a program that one thread runs. Null: nobody does. */
@@ -79,7 +83,7 @@ struct program_step {
 tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_outputs,
                         int threads, struct program *out);
 void program_place(struct program *p, void *arena);
-void program_bind(struct program *p, const tri_tensor *t, void *memory);
+void program_bind(struct program *p, int tensor, void *memory);
 /* Bytes of the arena that item i needs for itself. */
 size_t program_scratch(const struct program *p, size_t i);
 /* Where a tensor lies. */

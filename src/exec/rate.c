@@ -50,7 +50,8 @@ static tri_status make(struct product *p, int thread) {
     program_place(program, memory);
     for (size_t i = 0, k = 0; i < p->g->n_nodes; i++)
         if (node_is(p->g->node[i], "input"))
-            program_bind(program, p->g->node[i]->out, memory + p->arena_bytes + k++ * p->bytes);
+            program_bind(program, p->g->node[i]->out->id,
+                         memory + p->arena_bytes + k++ * p->bytes);
     return TRI_OK;
 }
 

@@ -7,13 +7,15 @@
 #include "exec/run.h"
 
 /* The loss first. */
-static int list_names(const tri_run *run, const char **name) {
+static int list_outputs(const tri_run *run, struct record *r) {
     int n = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < run_output_count(run); i++) {
-            bool loss = !strcmp(run_output_name(run, i), "loss");
-            if ((loss || run_output_is_metric(run, i)) && loss == !pass)
-                name[n++] = run_output_name(run, i);
+        for (int i = 0; i < run->machine.n_outputs; i++) {
+            const struct run_output *o = &run->machine.output[i];
+            bool loss = !strcmp(o->name, "loss");
+            if ((!loss && !o->metric) || loss == pass) continue;
+            r->output[n] = o;
+            r->name[n++] = o->name;
         }
     return n;
 }
@@ -21,13 +23,19 @@ static int list_names(const tri_run *run, const char **name) {
 tri_status record_open(struct record *r, const tri_run *run, const char *directory, bool quiet) {
     size_t outputs = (size_t)run_output_count(run) + 1;
     r->begin = base_seconds();
+    r->output = calloc(outputs, sizeof *r->output);
     r->name = calloc(outputs, sizeof *r->name);
     r->value = calloc(outputs, sizeof *r->value);
-    if (!r->name || !r->value) return base_no_memory("the names of metrics");
-    int n = list_names(run, r->name);
+    if (!r->output || !r->name || !r->value) return base_no_memory("the names of metrics");
+    int n = list_outputs(run, r);
     r->seen = (struct observed){
         .total = tri_step_total(run), .n = n, .name = r->name, .value = r->value};
     return metrics_open(&r->metrics, directory, n, r->name, quiet ? NULL : stderr);
+}
+
+const struct observed *record_seen(struct record *r) {
+    r->seen.now = base_seconds() - r->begin;
+    return &r->seen;
 }
 
 void record_step(struct record *r, const tri_run *run) {
@@ -35,15 +43,16 @@ void record_step(struct record *r, const tri_run *run) {
     s->step = tri_step_number(run);
     s->epoch = tri_epoch(run);
     s->lr = run_lr(run);
-    s->now = base_seconds() - r->begin;
-    for (int i = 0; i < s->n; i++) r->value[i] = tri_value(run, r->name[i]);
-    metrics_step(&r->metrics, s);
+    for (int i = 0; i < s->n; i++) r->value[i] = machine_value(&run->machine, r->output[i]);
+    if (r->metrics.file) metrics_step(&r->metrics, record_seen(r));
 }
 
 tri_status record_close(struct record *r) {
     tri_status status = metrics_close(&r->metrics);
+    free(r->output);
     free(r->name);
     free(r->value);
+    r->output = NULL;
     r->name = NULL;
     r->value = NULL;
     return status;

@@ -6,8 +6,11 @@
 
 #include "observe/metrics.h"
 
+struct run_output;
+
 struct record {
-    const char **name; /* the loss first, then the metrics; owned by the run's outputs */
+    const struct run_output **output; /* the loss first, then the metrics */
+    const char **name; /* theirs */
     double *value;
     struct observed seen; /* the latest step */
     struct metrics metrics;
@@ -17,6 +20,8 @@ struct record {
 /* directory null: no file. */
 tri_status record_open(struct record *r, const tri_run *run, const char *directory, bool quiet);
 void record_step(struct record *r, const tri_run *run);
+/* The latest step, with the time of the call: whoever wants to know that asks the clock. */
+const struct observed *record_seen(struct record *r);
 /* The first failure of the file, with its message. */
 tri_status record_close(struct record *r);
 

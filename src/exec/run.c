@@ -63,7 +63,8 @@ static tri_status open_data(tri_run *run) {
     if (!run->data) return base_last();
     tri_status status = feed_match(m, run->data);
     if (status) return status;
-    run->sampler = (struct sampler){tri_data_size(run->data), m->batch, o->seed, !o->no_shuffle};
+    run->sampler = (struct sampler){.size = tri_data_size(run->data), .batch = m->batch,
+                                    .seed = o->seed, .shuffle = !o->no_shuffle};
     if (run->data->sequential && !o->no_shuffle)
         return base_fail(TRI_USAGE, "data %s comes in an order of its own and cannot be shuffled; "
                          "--shuffle off (tri_options.no_shuffle)", run->data->name);
@@ -133,6 +134,8 @@ static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
     tri_status status = plan_run(run);
     if (!status) status = machine_settle(&run->machine, o);
+    run->lr = machine_scalar(&run->machine, "lr");
+    run->number = machine_scalar(&run->machine, "step");
     if (!status) status = open_data(run);
     if (!status && o->load) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);
@@ -180,28 +183,22 @@ tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, pl
 /* ---- stepping ---- */
 
 tri_status run_fetch(tri_run *run) {
+    struct machine *m = &run->machine;
     tri_status status = TRI_OK;
-    for (int64_t row = 0; run->data && row < run->machine.batch && !status; row++) {
-        int64_t index;
-        sampler_at(&run->sampler, run->done, row, &index, &run->epoch);
-        status = feed_sample(&run->machine, run->data, row, index, run->epoch, run->options.seed);
-    }
-    feed_commit(&run->machine);
+    if (run->data) sampler_seek(&run->sampler, run->done);
+    run->epoch = run->sampler.epoch;
+    for (int64_t row = 0; run->data && row < m->batch && !status; row++)
+        status = feed_sample(m, run->data, row, sampler_at(&run->sampler, row), run->epoch,
+                             run->options.seed);
+    feed_commit(m);
     return status;
 }
 
-static bool set_scalar(tri_run *run, const char *name, double value) {
-    bool found = false;
-    for (int i = 0; name && i < run->machine.n_scalars; i++)
-        if (!strcmp(run->machine.scalar[i].name, name)) {
-            run->machine.scalar[i].value = (float)value;
-            found = true;
-        }
-    return found;
-}
-
 void tri_set_scalar(tri_run *run, const char *name, double value) {
-    if (run && !set_scalar(run, name, value))
+    struct run_scalar *scalar = run ? machine_scalar(&run->machine, name) : NULL;
+    if (scalar)
+        scalar->value = (float)value;
+    else if (run)
         run_fail(run, base_fail(TRI_USAGE, "tri_set_scalar: the network has no tri_scalar \"%s\"",
                                 name ? name : ""));
 }
@@ -221,8 +218,8 @@ bool tri_step(tri_run *run) {
                                         "(tri_options.forward); tri_feed, tri_forward, tri_read"));
     run->rate =
         schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
-    set_scalar(run, "lr", run->rate);
-    set_scalar(run, "step", (double)(run->done + 1));
+    if (run->lr) run->lr->value = (float)run->rate;
+    if (run->number) run->number->value = (float)(run->done + 1);
     tri_status status = run_fetch(run);
     if (!status) status = run_machine(run);
     if (run_fail(run, status)) return false;
@@ -267,7 +264,6 @@ int64_t tri_epoch(const tri_run *run) { return run ? run->epoch : 0; }
 
 int run_output_count(const tri_run *run) { return run->machine.n_outputs; }
 const char *run_output_name(const tri_run *run, int i) { return run->machine.output[i].name; }
-bool run_output_is_metric(const tri_run *run, int i) { return run->machine.output[i].metric; }
 bool run_output_is_scalar(const tri_run *run, int i) {
     return run->machine.output[i].spec.shape.rank == 0;
 }

@@ -22,6 +22,14 @@ struct run_input {
     char *host;   /* where the data is written; the same memory if the space is the host's */
 };
 
+/* Where the data's fields go: sample `row` of a batch to first + row * step. */
+struct feed {
+    int n;
+    char *first[TRI_MAX_FIELDS];
+    size_t step[TRI_MAX_FIELDS]; /* 0: of a field that the network does not take */
+    char *spare;
+};
+
 struct run_output {
     const char *name;
     tri_spec spec;
@@ -73,6 +81,7 @@ struct machine {
     size_t carried_bytes;
     struct run_input *input;
     int n_inputs;
+    struct feed feed;
     struct run_output *output;
     int n_outputs;
     struct run_scalar *scalar;
@@ -103,6 +112,7 @@ struct tri_run {
     struct sampler sampler;
     int64_t done, total;
     double rate; /* the learning rate of the last step */
+    struct run_scalar *lr, *number; /* what the step itself sets; null: the network has none */
     int64_t epoch;
     struct tri_fault fault;
     struct record record;
@@ -141,11 +151,13 @@ void machine_bind_rows(const struct machine *m, struct program *p, int64_t first
 /* One step on what lies in the inputs; false: see the fault. */
 bool machine_step(struct machine *m, uint64_t seed, int64_t step, struct tri_fault *fault);
 struct run_output *machine_output(const struct machine *m, const char *name);
+struct run_scalar *machine_scalar(const struct machine *m, const char *name);
 struct run_input *machine_input(const struct machine *m, const char *name);
 double machine_value(const struct machine *m, const struct run_output *o);
 
-/* Matches the fields of the data to the inputs. */
+/* Matches the fields of the data to the inputs; once before its samples are read. */
 tri_status feed_match(struct machine *m, const tri_data *data);
+void feed_free(struct machine *m);
 /* Reads sample `index` into row `row` of every input, checks it. */
 tri_status feed_sample(struct machine *m, tri_data *data, int64_t row, int64_t index,
                        int64_t epoch, uint64_t seed);
@@ -156,7 +168,6 @@ void evaluation_free(struct evaluation *e);
 /* For progress lines and the like. */
 int run_output_count(const tri_run *run);
 const char *run_output_name(const tri_run *run, int i);
-bool run_output_is_metric(const tri_run *run, int i);
 bool run_output_is_scalar(const tri_run *run, int i);
 int64_t run_lanes(const tri_run *run);
 int64_t run_batch(const tri_run *run);

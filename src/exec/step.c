@@ -91,7 +91,7 @@ static void apply_updates(struct machine *m) {
         const struct run_update *u = &m->update[i];
         bool go = true;
         if (u->condition >= 0) m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
-        if (go && program_value(&m->step, u->value) != u->target->memory)
+        if (go)
             m->dev->copy(u->target->memory, program_value(&m->step, u->value),
                          base_spec_bytes(&u->target->spec));
     }

@@ -126,14 +126,14 @@ static char *root(const struct tree *t, char *slot, int of) {
 void tree_bind_outputs(const struct tree *t, struct program *p, char *slot) {
     for (int i = 0; i < p->n_result; i++) {
         char *at = root(t, slot, p->result[i].of);
-        if (at) p->value[p->result[i].tensor] = at;
+        if (at) program_bind(p, p->result[i].tensor, at);
     }
 }
 
 void tree_bind_givens(const struct tree *t, struct program *p, char *slot) {
     for (int i = 0; i < p->n_given; i++) {
         char *at = root(t, slot, p->given[i].of);
-        if (at) p->value[p->given[i].tensor] = at;
+        if (at) program_bind(p, p->given[i].tensor, at);
     }
 }
 
@@ -141,7 +141,7 @@ static bool merge(struct tree *t, struct program *p, char *left, char *right, ch
                   const struct program_step *step) {
     for (int i = 0; i < p->n_given; i++) {
         int of = p->given[i].of;
-        p->value[p->given[i].tensor] = root(t, of % 2 ? right : left, of / 2);
+        program_bind(p, p->given[i].tensor, root(t, of % 2 ? right : left, of / 2));
     }
     tree_bind_outputs(t, p, sum);
     return program_run(p, NULL, step);

@@ -40,7 +40,7 @@ static bool call_back(tri_run *run, const tri_callbacks *c) {
 
 static void loop(tri_run *run, const tri_callbacks *callbacks, struct progress *p) {
     while (tri_step(run)) {
-        if (p->to) progress_step(p, &run->record.seen);
+        if (p->to) progress_step(p, record_seen(&run->record));
         if (!call_back(run, callbacks)) break;
     }
 }

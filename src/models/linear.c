@@ -16,25 +16,34 @@ void linear_build(tri_graph *g, tri_args *args) {
     tri_loss(tri_mse(prediction, target));
 }
 
-/* The next of a sequence of numbers in [0, 1): splitmix64. */
-static double draw(uint64_t *state) {
+/* The next of a sequence of 64 bits: splitmix64. */
+static uint64_t draw(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+    return z ^ (z >> 31);
 }
 
-/* The same samples in every epoch: a set of SAMPLES points, x and y uniform in [-1, 1). */
+/* In [-1, 1). */
+static double point(uint64_t *state) { return (double)(draw(state) >> 11) * 0x1p-52 - 1; }
+
+/* The sum of twelve uniform numbers of 16 bits: variance 1, and no function whose bits could differ. */
+static double normal(uint64_t *state) {
+    uint64_t sum = 0;
+    for (int i = 0; i < 3; i++)
+        for (uint64_t z = draw(state), k = 0; k < 4; k++) sum += z >> 16 * k & 0xffff;
+    return ((double)sum + 6) * 0x1p-16 - 6;
+}
+
+/* The same samples in every epoch: a set of SAMPLES points. */
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)user, (void)epoch;
     uint64_t state = seed * 0xd1342543de82ef95u + (uint64_t)index * 0x2545f4914f6cdd1du;
-    double x = 2 * draw(&state) - 1, y = 2 * draw(&state) - 1;
-    double normal = -6; /* twelve uniforms: variance 1, and no function whose bits could differ */
-    for (int i = 0; i < 12; i++) normal += draw(&state);
+    double x = point(&state), y = point(&state), noise = NOISE * normal(&state);
     float *features = out[0], *target = out[1];
     features[0] = (float)(x * x);
     features[1] = (float)(y * y * y);
-    target[0] = (float)(2 * (x * x) + 3 * (y * y * y) + 5 + NOISE * normal);
+    target[0] = (float)(2 * (x * x) + 3 * (y * y * y) + 5 + noise);
     return 0;
 }
 

@@ -317,7 +317,7 @@ static void wrong_sources(void **state) {
         int64_t size;
         int n;
         const char *message;
-    } counts[] = {{0, 1, "size is 0"}, {1, 0, "at least one field"}};
+    } counts[] = {{0, 1, "size is 0"}, {1, 0, "at least one field"}, {1, TRI_MAX_FIELDS + 1, "65 fields"}};
     for (size_t i = 0; i < COUNT(counts); i++) {
         assert_null(
             tri_data_new("w", counts[i].size, pair_fields, counts[i].n, fill_pair, NULL, false));
@@ -460,18 +460,21 @@ static void synthetic_halves(void **state) {
 
 static void sampler_covers(void **state) {
     (void)state;
-    static const struct sampler cases[] = {
-        {60, 6, 1, true}, {60, 6, 1, false}, {61, 7, 2, true}, {5, 5, 3, true}, {1, 1, 4, true}};
+#define CASE(n, of, key, order) {.size = n, .batch = of, .seed = key, .shuffle = order}
+    static const struct sampler cases[] = {CASE(60, 6, 1, true), CASE(60, 6, 1, false),
+                                           CASE(61, 7, 2, true), CASE(5, 5, 3, true),
+                                           CASE(1, 1, 4, true)};
     for (size_t c = 0; c < COUNT(cases); c++) {
-        const struct sampler *s = &cases[c];
-        int64_t steps, index, epoch;
+        struct sampler sampler = cases[c], *s = &sampler;
+        int64_t steps;
         assert_int_equal(sampler_steps(s, &steps), TRI_OK);
         assert_int_equal(steps, s->size / s->batch);
         for (int64_t e = 0; e < 4; e++) {
             int seen[64] = {0};
             for (int64_t i = 0; i < steps * s->batch; i++) {
-                sampler_at(s, e * steps + i / s->batch, i % s->batch, &index, &epoch);
-                assert_int_equal(epoch, e);
+                sampler_seek(s, e * steps + i / s->batch);
+                int64_t index = sampler_at(s, i % s->batch);
+                assert_int_equal(s->epoch, e);
                 assert_in_range(index, 0, s->size - 1);
                 assert_int_equal(seen[index]++, 0);
                 if (!s->shuffle) assert_int_equal(index, i);
@@ -484,18 +487,18 @@ static void sampler_covers(void **state) {
 static int difference(struct sampler s, struct sampler t, int64_t epoch_s, int64_t epoch_t) {
     int n = 0;
     for (int64_t i = 0; i < 1000; i++) {
-        int64_t a, b, e;
-        sampler_at(&s, epoch_s * 10 + i / 100, i % 100, &a, &e);
-        sampler_at(&t, epoch_t * 10 + i / 100, i % 100, &b, &e);
-        n += a != b;
+        sampler_seek(&s, epoch_s * 10 + i / 100);
+        sampler_seek(&t, epoch_t * 10 + i / 100);
+        n += sampler_at(&s, i % 100) != sampler_at(&t, i % 100);
     }
     return n;
 }
 
 static void sampler_shuffles(void **state) {
     (void)state;
-    const struct sampler s = {1000, 100, 1, true}, other = {1000, 100, 2, true},
-                         straight = {1000, 100, 1, false};
+    const struct sampler s = {.size = 1000, .batch = 100, .seed = 1, .shuffle = true},
+                         other = {.size = 1000, .batch = 100, .seed = 2, .shuffle = true},
+                         straight = {.size = 1000, .batch = 100, .seed = 1};
     assert_int_equal(difference(s, s, 1, 1), 0);
     assert_in_range(difference(s, s, 0, 1), 980, 1000);
     assert_in_range(difference(s, other, 0, 0), 980, 1000);
@@ -505,9 +508,9 @@ static void sampler_shuffles(void **state) {
 static void sampler_refuses(void **state) {
     (void)state;
     int64_t steps;
-    assert_int_equal(sampler_steps(&(struct sampler){40, 64, 0, true}, &steps), TRI_USAGE);
+    assert_int_equal(sampler_steps(&(struct sampler){.size = 40, .batch = 64}, &steps), TRI_USAGE);
     assert_message("the data has 40 samples, fewer than the batch of 64");
-    assert_int_equal(sampler_steps(&(struct sampler){40, 0, 0, true}, &steps), TRI_USAGE);
+    assert_int_equal(sampler_steps(&(struct sampler){.size = 40}, &steps), TRI_USAGE);
     assert_message("a batch of 0 samples");
 }
 

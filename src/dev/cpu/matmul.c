@@ -6,6 +6,7 @@
 #include "dev/cpu/walk.h"
 
 #define TINY 4096 /* multiplications */
+#define SHORT 8   /* elements of a row */
 
 /* Matrices over leading dimensions: tensors 0, 1, 2 of the walk are a, b and y. */
 struct sizes {
@@ -50,7 +51,18 @@ static struct sizes sizes_of(const tri_node *node) {
 
 /* ---- tiny ---- */
 
-/* Every element of y is summed over k in order. */
+/* Every element of y is summed over k in order, here one after the other: rows of y are too short for
+ * vectors. */
+static void tiny_dots(const struct sizes *s, const float *a, const float *b, float *y) {
+    for (int64_t i = 0; i < s->m; i++, a += s->row_a)
+        for (int64_t j = 0; j < s->n; j++) {
+            const float *x = a, *z = b + j * s->column_b;
+            float sum = *x * *z;
+            for (int64_t k = 1; k < s->k; k++) sum += *(x += s->column_a) * *(z += s->row_b);
+            *y++ = sum;
+        }
+}
+
 CLONES static void tiny_matrix(const struct sizes *s, const float *a, const float *b, float *y) {
     for (int64_t i = 0; i < s->m; i++, y += s->n) {
         for (int64_t j = 0; j < s->n; j++) y[j] = a[i * s->row_a] * b[j * s->column_b];
@@ -65,8 +77,9 @@ CLONES static void tiny_matrix(const struct sizes *s, const float *a, const floa
 static void tiny(const struct sizes *s, const tri_call *c) {
     struct place at = {0};
     for (int64_t left = walk_count(&s->lead); left; left--) {
-        tiny_matrix(s, (const float *)c->in[0] + at.offset[0],
-                    (const float *)c->in[1] + at.offset[1], (float *)c->out[0] + at.offset[2]);
+        (s->n < SHORT ? tiny_dots : tiny_matrix)(s, (const float *)c->in[0] + at.offset[0],
+                                                 (const float *)c->in[1] + at.offset[1],
+                                                 (float *)c->out[0] + at.offset[2]);
         walk_next(&s->lead, s->lead.rank, &at);
     }
 }
