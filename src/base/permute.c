@@ -43,20 +43,40 @@ static uint64_t add(uint64_t a, uint64_t b, uint64_t size) {
     return sum < size ? sum : sum - size;
 }
 
+#define TOGETHER 8 /* so many chains of multiplications at a time: each alone would wait for itself */
+
 /* A number is left * width + right in a grid of height * width >= n cells, of which fewer than
  * `height` lie beyond n. Each round adds a random function of one half to the other, which can be
- * undone: so the rounds permute the grid. A path that leaves [0, n) is walked on until it comes
- * back, on average after 1 + 1/height steps; this keeps it a bijection, since the path is part of a
- * cycle that passes through i itself. */
-uint64_t permute_index(const struct permutation *p, uint64_t i) {
-    CHECK(i < p->n);
-    do {
-        uint64_t left = i / p->width, right = i % p->width;
-        for (unsigned round = 0; round < p->rounds; round += 2) {
-            left = add(left, draw(p->key[round] + right, p->height), p->height);
-            right = add(right, draw(p->key[round + 1] + left, p->width), p->width);
+ * undone: so the rounds permute the grid. */
+static void turn(const struct permutation *p, uint64_t *i) {
+    uint64_t left[TOGETHER], right[TOGETHER];
+    for (int k = 0; k < TOGETHER; k++) {
+        left[k] = i[k] / p->width;
+        right[k] = i[k] % p->width;
+    }
+    for (unsigned round = 0; round < p->rounds; round += 2)
+        for (int k = 0; k < TOGETHER; k++) {
+            left[k] = add(left[k], draw(p->key[round] + right[k], p->height), p->height);
+            right[k] = add(right[k], draw(p->key[round + 1] + left[k], p->width), p->width);
         }
-        i = left * p->width + right;
-    } while (i >= p->n);
-    return i;
+    for (int k = 0; k < TOGETHER; k++) i[k] = left[k] * p->width + right[k];
+}
+
+/* A path that leaves [0, n) is walked on until it comes back, on average after 1 + 1/height steps;
+ * this keeps it a bijection, since the path is part of a cycle that passes through its begin. */
+static uint64_t come_back(const struct permutation *p, uint64_t i) {
+    uint64_t path[TOGETHER] = {i};
+    while (path[0] >= p->n) turn(p, path);
+    return path[0];
+}
+
+void permute_fill(const struct permutation *p, uint64_t first, size_t count, uint64_t *out) {
+    CHECK(first <= p->n && count <= p->n - first);
+    for (size_t done = 0; done < count; done += TOGETHER) {
+        uint64_t i[TOGETHER];
+        for (size_t k = 0; k < TOGETHER; k++) i[k] = first + (done + k < count ? done + k : done);
+        turn(p, i);
+        for (size_t k = 0; k < TOGETHER && done + k < count; k++)
+            out[done + k] = i[k] < p->n ? i[k] : come_back(p, i[k]);
+    }
 }

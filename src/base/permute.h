@@ -3,6 +3,7 @@
 #ifndef BASE_PERMUTE_H
 #define BASE_PERMUTE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define PERMUTE_MAX ((uint64_t)1 << 48)
@@ -17,7 +18,7 @@ struct permutation {
 
 /* For each key a bijection of [0, n), 1 <= n <= PERMUTE_MAX. */
 void permute_make(uint64_t key, uint64_t n, struct permutation *out);
-/* Where i < n comes to lie. */
-uint64_t permute_index(const struct permutation *p, uint64_t i);
+/* Where `count` neighbours, from `first` on, come to lie. */
+void permute_fill(const struct permutation *p, uint64_t first, size_t count, uint64_t *out);
 
 #endif

@@ -29,8 +29,11 @@ void sampler_seek(struct sampler *s, int64_t step) {
     permute_make(key, (uint64_t)s->size, &s->order);
 }
 
-int64_t sampler_at(const struct sampler *s, int64_t place) {
-    CHECK(place >= 0 && place < s->batch);
-    int64_t index = s->first + place;
-    return s->shuffle ? (int64_t)permute_index(&s->order, (uint64_t)index) : index;
+void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index) {
+    CHECK(place >= 0 && n >= 0 && n <= s->batch - place);
+    uint64_t first = (uint64_t)(s->first + place);
+    if (s->shuffle)
+        permute_fill(&s->order, first, (size_t)n, index);
+    else
+        for (int64_t i = 0; i < n; i++) index[i] = first + (uint64_t)i;
 }

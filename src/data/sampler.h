@@ -21,7 +21,7 @@ tri_status sampler_steps(const struct sampler *s, int64_t *steps);
 
 /* Goes to a step (from 0, over all epochs), of a sampler for which sampler_steps succeeds. */
 void sampler_seek(struct sampler *s, int64_t step);
-/* The sample at `place` (0 to batch - 1) of that step. */
-int64_t sampler_at(const struct sampler *s, int64_t place);
+/* The samples at n places of that step, from `place` on (0 to batch - 1). */
+void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index);
 
 #endif

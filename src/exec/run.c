@@ -182,14 +182,20 @@ tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, pl
 
 /* ---- stepping ---- */
 
+#define ROWS 32 /* whose samples are asked for at a time */
+
 tri_status run_fetch(tri_run *run) {
     struct machine *m = &run->machine;
+    uint64_t index[ROWS];
     tri_status status = TRI_OK;
     if (run->data) sampler_seek(&run->sampler, run->done);
     run->epoch = run->sampler.epoch;
-    for (int64_t row = 0; run->data && row < m->batch && !status; row++)
-        status = feed_sample(m, run->data, row, sampler_at(&run->sampler, row), run->epoch,
+    for (int64_t row = 0; run->data && row < m->batch && !status; row++) {
+        int64_t left = m->batch - row;
+        if (row % ROWS == 0) sampler_take(&run->sampler, row, left < ROWS ? left : ROWS, index);
+        status = feed_sample(m, run->data, row, (int64_t)index[row % ROWS], run->epoch,
                              run->options.seed);
+    }
     feed_commit(m);
     return status;
 }

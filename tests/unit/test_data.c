@@ -472,8 +472,9 @@ static void sampler_covers(void **state) {
         for (int64_t e = 0; e < 4; e++) {
             int seen[64] = {0};
             for (int64_t i = 0; i < steps * s->batch; i++) {
+                uint64_t index;
                 sampler_seek(s, e * steps + i / s->batch);
-                int64_t index = sampler_at(s, i % s->batch);
+                sampler_take(s, i % s->batch, 1, &index);
                 assert_int_equal(s->epoch, e);
                 assert_in_range(index, 0, s->size - 1);
                 assert_int_equal(seen[index]++, 0);
@@ -487,9 +488,12 @@ static void sampler_covers(void **state) {
 static int difference(struct sampler s, struct sampler t, int64_t epoch_s, int64_t epoch_t) {
     int n = 0;
     for (int64_t i = 0; i < 1000; i++) {
+        uint64_t a, b;
         sampler_seek(&s, epoch_s * 10 + i / 100);
         sampler_seek(&t, epoch_t * 10 + i / 100);
-        n += sampler_at(&s, i % 100) != sampler_at(&t, i % 100);
+        sampler_take(&s, i % 100, 1, &a);
+        sampler_take(&t, i % 100, 1, &b);
+        n += a != b;
     }
     return n;
 }
