@@ -24,10 +24,25 @@ struct dnnl_view {
     int64_t dim[12], stride[12];
 };
 
+/* How the library would have the right factor of a product lie. */
+struct dnnl_order;
+
 /* out [..., m, n] = in[0] [..., m, k] times in[1] [..., k, n], of one type; leading dimensions are
- * equal or 1. */
+ * equal or 1. order (nullable): in[1] has it; b tells its sizes. */
 tri_status dnnl_glue_matmul(const tri_node *n, const struct dnnl_view *a, const struct dnnl_view *b,
-                            const struct dnnl_view *y, struct dnnl_job **job);
+                            const struct dnnl_view *y, const struct dnnl_order *order,
+                            struct dnnl_job **job);
+/* The order for b in products y = a b, with `rows` rows in all of them; null where it does not pay to
+ * bring b into one. To be freed with free(). */
+tri_status dnnl_glue_order(const tri_node *n, const struct dnnl_view *a, const struct dnnl_view *b,
+                           const struct dnnl_view *y, int64_t rows, struct dnnl_order **order);
+size_t dnnl_glue_order_bytes(const struct dnnl_order *o);
+/* As many columns lie together; where those from `column` on begin, a multiple of it. */
+int64_t dnnl_glue_order_columns(const struct dnnl_order *o);
+size_t dnnl_glue_order_at(const struct dnnl_order *o, int64_t column);
+/* Brings `columns` columns of b, which are in[0], into the order; first: where they stand in b. */
+tri_status dnnl_glue_pack(const tri_node *n, const struct dnnl_order *o, const struct dnnl_view *b,
+                          int64_t first, int64_t columns, struct dnnl_job **job);
 
 enum dnnl_convolution { CONVOLUTION, CONVOLUTION_DX, CONVOLUTION_DW };
 /* The inputs stand as in the operators conv2d (with a bias if there are three), conv2d_dx,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * matmul: by oneDNN, which sees transposes as strides; tiny ones by a loop of our own, for which a
- * call into oneDNN would cost more than the work. */
+ * call into oneDNN would cost more than the work. Large ones are cut into parts, each a product of
+ * its own: panels of rows; where there are few rows, panels of columns, whose results are brought
+ * between those of the others; or some of many matrices. For panels of rows the right factor is
+ * brought into the library's order first, in a round of its own. */
 #include "dev/cpu/cpu.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/walk.h"
@@ -84,8 +87,6 @@ static void tiny(const struct sizes *s, const tri_call *c) {
     }
 }
 
-/* ---- oneDNN ---- */
-
 /* Tensor k of the leading walk, with its matrices of rows x columns behind. */
 static struct dnnl_view view_of(const struct sizes *s, int k, int64_t rows, int64_t columns,
                                 int64_t row, int64_t column) {
@@ -102,10 +103,154 @@ static struct dnnl_view view_of(const struct sizes *s, int k, int64_t rows, int6
     return v;
 }
 
+/* ---- parts ---- */
+
+#define PART_WORK 16e6   /* flops: a tenth of a millisecond and more */
+#define PANEL_ROWS 128   /* twice that where the right factor is large, for it is read for each */
+#define PANEL_COLUMNS 256
+#define LARGE_FACTOR (1 << 20)
+#define MOST_PACKS 16
+
+enum cut { CUT_NOT, CUT_ROWS, CUT_COLUMNS, CUT_MATRICES };
+
 struct state {
-    struct sizes sizes;   /* of a tiny one */
-    struct dnnl_job *job; /* of others */
+    struct sizes sizes;
+    enum cut cut;
+    int64_t parts, each;     /* rows, columns, or matrices of the first leading dimension, of a part;
+                                the last has the rest as well */
+    size_t step[3];          /* bytes from one part of a, b, y to the next */
+    struct dnnl_job *job[2]; /* for `each`, and for the last part if it has more; null: tiny */
+    size_t panel;            /* bytes of the scratch before the job's: of y's columns */
+    /* The right factor in the library's order; null: as it is. */
+    struct dnnl_order *order;
+    int64_t packs, columns;  /* its parts: so many columns each, the last with the rest */
+    struct dnnl_job *pack[2];
 };
+
+/* How many of `all` make a part, if each of them is `work` flops and `least` are wanted together. */
+static int64_t panel_of(double work, int64_t least) {
+    while ((double)least * work < PART_WORK) least *= 2;
+    return least;
+}
+
+static void choose_cut(const tri_node *n, struct state *st) {
+    const struct sizes *s = &st->sizes;
+    double matrix = 2.0 * (double)s->m * (double)s->k * (double)s->n;
+    int64_t all, least = 1;
+    bool large = s->k * s->n > LARGE_FACTOR;
+    if (s->lead.rank) {
+        st->cut = CUT_MATRICES;
+        all = s->lead.dim[0];
+        matrix *= (double)(walk_count(&s->lead) / all);
+        st->each = panel_of(matrix, 1);
+    } else if (s->m >= 2 * PANEL_ROWS) {
+        st->cut = CUT_ROWS;
+        all = s->m;
+        least = large && all >= 4 * PANEL_ROWS ? 2 * PANEL_ROWS : PANEL_ROWS;
+        st->each = panel_of(matrix / (double)all, least);
+    } else if (cpu_out(n, 0)->type == TRI_F32 || s->column_b != 1) {
+        st->cut = CUT_COLUMNS;
+        all = s->n;
+        least = all >= 4 * PANEL_COLUMNS ? PANEL_COLUMNS : PANEL_COLUMNS / 2;
+        st->each = panel_of(matrix / (double)all, least);
+    } else {
+        all = st->each = 1;
+    }
+    st->parts = all / st->each;
+    if (st->parts > 1) return;
+    st->parts = 1;
+    st->cut = CUT_NOT;
+}
+
+/* The sizes of a part with `more` beyond `each`. */
+static struct sizes part_of(const struct state *st, int64_t more) {
+    struct sizes s = st->sizes;
+    if (st->cut == CUT_ROWS) s.m = st->each + more;
+    if (st->cut == CUT_COLUMNS) s.n = st->each + more;
+    if (st->cut == CUT_MATRICES) s.lead.dim[0] = st->each + more;
+    return s;
+}
+
+static int64_t rest_of(const struct state *st) {
+    switch (st->cut) {
+    case CUT_ROWS:
+        return st->sizes.m % st->each;
+    case CUT_COLUMNS:
+        return st->sizes.n % st->each;
+    case CUT_MATRICES:
+        return st->sizes.lead.dim[0] % st->each;
+    default:
+        return 0;
+    }
+}
+
+static void find_steps(const tri_node *n, struct state *st) {
+    const struct sizes *s = &st->sizes;
+    size_t size = tri_type_size(cpu_out(n, 0)->type);
+    int64_t step[3] = {0};
+    if (st->cut == CUT_ROWS) {
+        step[0] = s->row_a;
+        step[2] = s->n;
+    } else if (st->cut == CUT_COLUMNS) {
+        step[1] = s->column_b;
+        step[2] = 1;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (st->cut == CUT_MATRICES) step[i] = s->lead.stride[i][0];
+        st->step[i] = (size_t)(step[i] * st->each) * size;
+    }
+}
+
+/* ---- preparation ---- */
+
+static void release(void *state) {
+    struct state *st = state;
+    for (int i = 0; i < 2; i++) {
+        dnnl_glue_release(st->job[i]);
+        dnnl_glue_release(st->pack[i]);
+    }
+    free(st->order);
+    free(st);
+}
+
+struct views {
+    struct dnnl_view a, b, y;
+};
+
+static struct views views_of(const struct sizes *s) {
+    return (struct views){view_of(s, 0, s->m, s->k, s->row_a, s->column_a),
+                          view_of(s, 1, s->k, s->n, s->row_b, s->column_b),
+                          view_of(s, 2, s->m, s->n, s->n, 1)};
+}
+
+/* Round one: the right factor's columns. */
+static tri_status make_packs(const tri_node *n, const struct dnnl_view *b, struct state *st) {
+    int64_t together = dnnl_glue_order_columns(st->order), blocks = st->sizes.n / together;
+    st->packs = blocks < 1 ? 1 : blocks < MOST_PACKS ? blocks : MOST_PACKS;
+    st->columns = blocks < 1 ? st->sizes.n : blocks / st->packs * together;
+    int64_t last = (st->packs - 1) * st->columns, rest = st->sizes.n - last;
+    tri_status status = TRI_OK;
+    if (st->packs > 1) status = dnnl_glue_pack(n, st->order, b, 0, st->columns, &st->pack[0]);
+    if (!status) status = dnnl_glue_pack(n, st->order, b, last, rest, &st->pack[1]);
+    return status;
+}
+
+static tri_status make_jobs(const tri_node *n, struct state *st) {
+    tri_status status = TRI_OK;
+    int64_t rest = rest_of(st);
+    for (int i = 0; i < (rest ? 2 : 1) && !status; i++) {
+        struct sizes part = part_of(st, i ? rest : 0);
+        struct views v = views_of(&part);
+        if (i == 0 && st->cut != CUT_COLUMNS) {
+            status = dnnl_glue_order(n, &v.a, &v.b, &v.y, st->sizes.m, &st->order);
+            if (!status && st->order) status = make_packs(n, &v.b, st);
+        }
+        if (!status) status = dnnl_glue_matmul(n, &v.a, &v.b, &v.y, st->order, &st->job[i]);
+    }
+    if (st->cut == CUT_COLUMNS)
+        st->panel = (size_t)((st->each + rest) * st->sizes.m * 4 + 63) / 64 * 64;
+    return status;
+}
 
 static tri_status prepare(const tri_node *n, void **state) {
     tri_status status = cpu_state(n, sizeof(struct state), state);
@@ -114,31 +259,74 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct sizes s = st->sizes = sizes_of(n);
     if (cpu_out(n, 0)->type == TRI_F32 && walk_count(&s.lead) * s.m * s.k * s.n <= TINY)
         return TRI_OK;
-    struct dnnl_view a = view_of(&s, 0, s.m, s.k, s.row_a, s.column_a);
-    struct dnnl_view b = view_of(&s, 1, s.k, s.n, s.row_b, s.column_b);
-    struct dnnl_view y = view_of(&s, 2, s.m, s.n, s.n, 1);
-    status = dnnl_glue_matmul(n, &a, &b, &y, &st->job);
-    if (status) free(st);
+    choose_cut(n, st);
+    find_steps(n, st);
+    status = make_jobs(n, st);
+    if (status) release(st);
     return status;
-}
-
-static void run(const tri_call *c) {
-    const struct state *st = c->state;
-    if (st->job)
-        dnnl_glue_run(st->job, c);
-    else
-        tiny(&st->sizes, c);
 }
 
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *st = k->state;
     (void)n;
-    if (st->job) k->scratch = dnnl_glue_scratch(st->job);
+    if (!st->job[0]) return;
+    for (int i = 0; i < 2; i++) {
+        size_t job = st->job[i] ? st->panel + dnnl_glue_scratch(st->job[i]) : 0;
+        size_t pack = st->pack[i] ? dnnl_glue_scratch(st->pack[i]) : 0;
+        if (job > k->scratch) k->scratch = job;
+        if (pack > k->scratch) k->scratch = pack;
+    }
+    k->parts = st->order ? st->packs : st->parts;
+    k->then = st->order ? st->parts : 0;
+    if (st->order) k->shared = dnnl_glue_order_bytes(st->order);
 }
 
-static void release(void *state) {
-    dnnl_glue_release(((struct state *)state)->job);
-    free(state);
+/* ---- running ---- */
+
+static void run_job(const struct dnnl_job *job, const tri_call *c, const void *const *in, void *out,
+                    size_t scratch) {
+    tri_call inner = *c;
+    inner.in = in;
+    inner.out = &out;
+    if (scratch) inner.scratch = (char *)c->scratch + scratch;
+    dnnl_glue_run(job, &inner);
+}
+
+static void run_pack(const struct state *st, const tri_call *c) {
+    int64_t first = c->part * st->columns;
+    size_t size = tri_type_size(cpu_out(c->node, 0)->type);
+    const void *in[] = {(const char *)c->in[1] + (size_t)(first * st->sizes.column_b) * size};
+    void *out = (char *)c->shared + dnnl_glue_order_at(st->order, first);
+    run_job(st->pack[c->part == st->packs - 1], c, in, out, 0);
+}
+
+/* A panel of columns, which lies in the scratch, between the others. */
+static void put_columns(const struct state *st, const char *from, char *to, size_t row,
+                        size_t columns) {
+    for (int64_t i = 0; i < st->sizes.m; i++, from += columns, to += row) memcpy(to, from, columns);
+}
+
+static void run_part(const struct state *st, const tri_call *c, int64_t part) {
+    bool more = part == st->parts - 1 && st->job[1];
+    size_t at = (size_t)part;
+    const void *in[] = {(const char *)c->in[0] + at * st->step[0],
+                        st->order ? c->shared : (const char *)c->in[1] + at * st->step[1]};
+    char *y = (char *)c->out[0] + at * st->step[2];
+    run_job(st->job[more], c, in, st->panel ? c->scratch : y, st->panel);
+    if (!st->panel) return;
+    size_t size = tri_type_size(cpu_out(c->node, 0)->type);
+    put_columns(st, c->scratch, y, (size_t)st->sizes.n * size,
+                (size_t)(st->each + (more ? rest_of(st) : 0)) * size);
+}
+
+static void run(const tri_call *c) {
+    const struct state *st = c->state;
+    if (!st->job[0])
+        tiny(&st->sizes, c);
+    else if (st->order && c->part < st->packs)
+        run_pack(st, c);
+    else
+        run_part(st, c, st->order ? c->part - st->packs : c->part);
 }
 
 const struct dev_row cpu_matmul[] = {
