@@ -133,6 +133,8 @@ static int64_t panel_of(double work, int64_t least) {
     return least;
 }
 
+/* Columns of a right factor that is not transposed do not lie in one piece: that costs the library more
+ * than it is worth for few rows, and for bf16. */
 static void choose_cut(const tri_node *n, struct state *st) {
     const struct sizes *s = &st->sizes;
     double matrix = 2.0 * (double)s->m * (double)s->k * (double)s->n;
@@ -148,7 +150,7 @@ static void choose_cut(const tri_node *n, struct state *st) {
         all = s->m;
         least = large && all >= 4 * PANEL_ROWS ? 2 * PANEL_ROWS : PANEL_ROWS;
         st->each = panel_of(matrix / (double)all, least);
-    } else if (cpu_out(n, 0)->type == TRI_F32 || s->column_b != 1) {
+    } else if (s->column_b != 1 || (s->m >= PANEL_ROWS && cpu_out(n, 0)->type == TRI_F32)) {
         st->cut = CUT_COLUMNS;
         all = s->n;
         least = all >= 4 * PANEL_COLUMNS ? PANEL_COLUMNS : PANEL_COLUMNS / 2;
