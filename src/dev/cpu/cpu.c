@@ -5,38 +5,27 @@
 #include "dev/cpu/isa.h"
 #include "ops/op.h"
 
-/* Tables of vector kernels. Most take every storage type that they support as it is; some know
- * floating-point tensors as f32 only, and wide.c brings the others. */
-#define VECTOR_TYPED(X, isa)                                                                \
+#define VECTOR_TABLES(X, isa)                                                               \
     X(attention, isa) X(batch_norm, isa) X(gather, isa) X(loss, isa) X(norm, isa)           \
-    X(pool, isa) X(reduce, isa) X(shape, isa) X(softmax, isa) X(whole, isa)
-#define VECTOR_F32(X, isa) X(gather_grad, isa) X(order, isa) X(random, isa)
+    X(order, isa) X(pool, isa) X(random, isa) X(reduce, isa) X(shape, isa) X(softmax, isa)  \
+    X(whole, isa)
 
 #define DECLARE_ONE(name, isa) extern const struct dev_row cpu_##name##_##isa[];
-#define DECLARE(isa) VECTOR_TYPED(DECLARE_ONE, isa) VECTOR_F32(DECLARE_ONE, isa)
+#define DECLARE(isa) VECTOR_TABLES(DECLARE_ONE, isa)
 EVERY_ISA(DECLARE)
 
 #define TABLE(name, isa) cpu_##name##_##isa,
-#define TYPED(isa) {VECTOR_TYPED(TABLE, isa) NULL},
-#define IN_F32(isa) {VECTOR_F32(TABLE, isa) NULL},
-static const struct dev_row *const typed[] = {cpu_elementwise, cpu_matmul, cpu_conv, NULL};
-static const struct dev_row *const typed_vector[][16] = {EVERY_ISA(TYPED)};
-static const struct dev_row *const in_f32_vector[][16] = {EVERY_ISA(IN_F32)};
+#define TABLES(isa) {cpu_elementwise, cpu_matmul, cpu_conv, VECTOR_TABLES(TABLE, isa) NULL},
+static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
 
-static const struct dev_row *row_of(const tri_node *n, bool *wide) {
-    const char *op = n->entry->op->name;
-    enum isa isa = isa_best();
-    const struct dev_row *r = dev_row_find(typed, op);
-    if (!r) r = dev_row_find(typed_vector[isa], op);
-    *wide = !r && wide_needed(n);
-    return r ? r : dev_row_find(in_f32_vector[isa], op);
+static const struct dev_row *row_of(const tri_node *n) {
+    return dev_row_find(tables[isa_best()], n->entry->op->name);
 }
 
 /* ---- the device ---- */
 
 static const char *declines(const tri_node *n) {
-    bool wide;
-    const struct dev_row *r = row_of(n, &wide);
+    const struct dev_row *r = row_of(n);
     if (!r && !n->entry->op->kernel) return "it has no kernel for it";
     const char *why = dev_row_refuses(r, n);
     if (why || !r) return why;
@@ -44,8 +33,7 @@ static const char *declines(const tri_node *n) {
 }
 
 static void lays(const tri_node *n, struct lying *in, struct lying *out) {
-    bool wide;
-    const struct dev_row *r = row_of(n, &wide);
+    const struct dev_row *r = row_of(n);
     if (r && r->lays) r->lays(n, in, out);
 }
 
@@ -60,10 +48,8 @@ tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct ke
 
 static tri_status prepare(const struct unit *u, struct kernel *out) {
     const tri_node *n = u->node[0];
-    bool wide;
     if (u->n > 1) return elementwise_unit(u, out);
-    const struct dev_row *r = row_of(n, &wide);
-    if (wide) return wide_prepare(n, r, out);
+    const struct dev_row *r = row_of(n);
     if (r) return cpu_prepare_row(n, r, out);
     *out = (struct kernel){.run = n->entry->op->kernel};
     return TRI_OK;
