@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/chain.h"
 
+#include "dev/cpu/conv_few.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
 #include "ops/op.h"
@@ -11,15 +12,18 @@
     X(whole, isa)
 
 #define DECLARE_ONE(name, isa) extern const struct dev_row cpu_##name##_##isa[];
-#define DECLARE(isa) VECTOR_TABLES(DECLARE_ONE, isa)
+#define DECLARE(isa) VECTOR_TABLES(DECLARE_ONE, isa) DECLARE_ONE(conv_few, isa)
 EVERY_ISA(DECLARE)
 
 #define TABLE(name, isa) cpu_##name##_##isa,
 #define TABLES(isa) {cpu_elementwise, cpu_matmul, cpu_conv, VECTOR_TABLES(TABLE, isa) NULL},
+#define FEW(isa) {cpu_conv_few_##isa, NULL},
 static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
+static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 
 static const struct dev_row *row_of(const tri_node *n) {
-    return dev_row_find(tables[isa_best()], n->entry->op->name);
+    enum isa isa = isa_best();
+    return dev_row_find(conv_few_takes(n) ? few[isa] : tables[isa], n->entry->op->name);
 }
 
 /* ---- the device ---- */
