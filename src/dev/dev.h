@@ -58,6 +58,7 @@ const struct dev *dev_at(int i); /* null behind the last; the first is the defau
 
 /* A row of a backend's table. supports: null if every type and shape can be done. prepare: null if
  * there is nothing to make beforehand. */
+struct tail;
 struct dev_row {
     const char *op;
     tri_kernel *run;
@@ -71,6 +72,10 @@ struct dev_row {
     /* Null: no scratch, one part, nothing shared. Else adds what the kernel is besides, from the
      * state that prepare has made. */
     void (*plan)(const tri_node *n, struct kernel *k);
+    /* Nullable, both: whether it can head a unit, telling the backend's `tail`, which its state keeps,
+     * what it has made, piece by piece. follow is called between prepare and plan. */
+    bool (*leads)(const tri_node *n);
+    void (*follow)(void *state, const struct tail *tail);
 };
 
 /* Backends keep their rows in several tables, each ended by a row without a name. */

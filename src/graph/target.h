@@ -16,6 +16,8 @@ struct target {
     /* Whether it runs these nodes, in the graph's order, as one unit. Asked as a unit grows: without
      * the last node it does, or they are a joint of units that it does. */
     bool (*fuses)(const tri_node *const *node, int n);
+    /* Whether this one may head a unit: others that fuse with it are brought to stand behind it. */
+    bool (*heads)(const tri_node *n);
     /* Whether Winograd's way pays for a node that has the choice: asked of a graph of the whole batch,
      * for one lane. Null: never. */
     bool (*winograd)(const tri_node *n);

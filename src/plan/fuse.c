@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Greedy, in the order of the nodes: each joins the units of its producers, as many of them as the
+ * First the units that have a head (follow.c). The others are greedy, in the order of the nodes: each
+ * joins the units of its producers, as many of them as the
  * target fuses with it. A unit runs where its last node stands; so it takes no more nodes once
  * something outside of it has used one of its results. */
 #include "plan/fuse.h"
 
 #include <stdlib.h>
+
+#include "plan/follow.h"
 
 #define MAX_UNIT 64
 
@@ -64,6 +67,15 @@ static void unite(struct groups *s, const struct set *a) {
     s->size[first] = a->n;
 }
 
+/* Those that stand together already: the node joins the one before it, which ran last. */
+static void keep(struct groups *s, const tri_node *n, int before) {
+    if (before < 0 || s->g->node[before]->unit != n->unit) return;
+    s->group[n->id] = s->group[before];
+    s->next[before] = n->id;
+    s->size[s->group[before]]++;
+    s->closed[s->group[before]] = true;
+}
+
 static void add(struct groups *s, const tri_node *n) {
     struct set own = {.node = {n}, .n = 1};
     for (int p = last_open(s, n, n->id); p >= 0; p = last_open(s, n, p)) {
@@ -74,14 +86,43 @@ static void add(struct groups *s, const tri_node *n) {
         if (s->target->fuses(more.node, more.n)) own = more;
     }
     unite(s, &own);
-    for (int i = 0; i < n->n_in; i++) {
-        int group = s->group[n->in[i]->node->id];
-        s->closed[group] |= group != s->group[n->id];
+}
+
+static void find_groups(struct groups *s) {
+    int before = -1;
+    for (int i = 0; i < (int)s->g->n_nodes; i++) {
+        const tri_node *n = s->g->node[i];
+        s->group[i] = i;
+        s->next[i] = -1;
+        s->size[i] = 1;
+        if (!runs(n)) continue;
+        if (n->unit)
+            keep(s, n, before);
+        else if (s->target->heads && s->target->heads(n))
+            s->closed[i] = true;
+        else
+            add(s, n);
+        for (int k = 0; k < n->n_in; k++) {
+            int group = s->group[n->in[k]->node->id];
+            s->closed[group] |= group != s->group[i];
+        }
+        before = i;
+    }
+}
+
+static void number(const struct groups *s) {
+    int unit = 0;
+    for (int i = 0; i < (int)s->g->n_nodes; i++) {
+        if (s->group[i] != i || s->size[i] < 2) continue;
+        unit++;
+        for (int k = i; k >= 0; k = s->next[k]) s->g->node[k]->unit = unit;
     }
 }
 
 tri_status fuse(tri_graph *g, const struct target *target) {
     if (!g || !target || !target->fuses) return TRI_OK;
+    tri_status status = follow(g, target);
+    if (status) return status;
     size_t n = g->n_nodes + 1;
     struct groups s = {.g = g, .target = target, .group = calloc(3 * n, sizeof *s.group),
                        .closed = calloc(n, sizeof *s.closed)};
@@ -89,16 +130,8 @@ tri_status fuse(tri_graph *g, const struct target *target) {
     if (ok) {
         s.next = s.group + n;
         s.size = s.next + n;
-        for (int i = 0; i < (int)g->n_nodes; i++) {
-            s.group[i] = i;
-            if (runs(g->node[i])) add(&s, g->node[i]);
-        }
-        int unit = 0;
-        for (int i = 0; i < (int)g->n_nodes; i++) {
-            if (s.group[i] != i || s.size[i] < 2) continue;
-            unit++;
-            for (int k = i; k >= 0; k = s.next[k]) g->node[k]->unit = unit;
-        }
+        find_groups(&s);
+        number(&s);
     }
     free(s.group);
     free(s.closed);

@@ -6,7 +6,12 @@
 #include <math.h>
 
 #include "dev/cpu/isa.h"
+#include "dev/cpu/tail.h"
 #include "dev/cpu/vec.h"
+
+struct state {
+    const struct tail *tail; /* what comes behind; null: nothing */
+};
 
 /* A block of 1 is plain; without places all channels are one block. */
 struct sizes {
@@ -287,6 +292,30 @@ static void find_moments(const struct loops *l, const struct part *p, tri_type t
     }
 }
 
+#define AT_ONCE 4096 /* elements that are handed on together: they stay in the first-level cache */
+
+/* y, as a whole or, where there is a tail, piece by piece. */
+static void hand_on(const tri_call *c, const struct sizes *z, const struct loops *l,
+                    const struct part *p, const struct numbers *n) {
+    const struct tail *tail = ((const struct state *)c->state)->tail;
+    if (!tail) {
+        l->normalise(p, c->in[0], c->out[0], n);
+        return;
+    }
+    int64_t size = (int64_t)tri_type_size(z->type), rows = AT_ONCE / p->width;
+    for (int64_t s = 0; s < p->samples; s++)
+        for (int64_t r = 0; r < p->rows; r += rows) {
+            struct part piece = *p;
+            int64_t at = AT(p, s, r);
+            piece.first = 0;
+            piece.samples = 1;
+            piece.rows = rows < p->rows - r ? rows : p->rows - r;
+            char *y = c->out[0] ? (char *)c->out[0] + at * size : c->scratch;
+            l->normalise(&piece, (const char *)c->in[0] + at * size, y, n);
+            tail_run(tail, y, at, piece.rows * p->width);
+        }
+}
+
 static void forward(const tri_call *c, const struct sizes *z, int64_t group, int64_t unit) {
     struct part p = part_of(z, group, unit);
     const struct loops *l = loops_of(z);
@@ -313,7 +342,7 @@ static void forward(const tri_call *c, const struct sizes *z, int64_t group, int
         ((float *)c->out[2])[row + i] = (float)n.var[i];
         ((float *)c->out[3])[row + i] = (float)(n.var[i] * unbias);
     }
-    l->normalise(&p, c->in[0], c->out[0], &n);
+    hand_on(c, z, l, &p, &n);
 }
 
 static int64_t parts_of(const struct sizes *z) {
@@ -368,7 +397,23 @@ static void batch_norm_dx(const tri_call *c) {
 
 static void plan(const tri_node *n, struct kernel *k) {
     struct sizes z = sizes_of(n->in[0], cpu_out(n, 1));
+    const struct tail *tail = ((const struct state *)k->state)->tail;
     k->parts = parts_of(&z);
+    if (tail && !tail_stores(tail)) k->scratch = AT_ONCE * sizeof(float);
+}
+
+static tri_status prepare(const tri_node *n, void **state) {
+    return cpu_state(n, sizeof(struct state), state);
+}
+
+/* Its pieces are rows that lie side by side. */
+static bool leads(const tri_node *n) {
+    struct sizes z = sizes_of(n->in[0], cpu_out(n, 1));
+    return z.places > 1 && z.width == z.block && z.places * z.width >= 64;
+}
+
+static void follow(void *state, const struct tail *tail) {
+    ((struct state *)state)->tail = tail;
 }
 
 static void plan_dx(const tri_node *n, struct kernel *k) {
@@ -377,7 +422,8 @@ static void plan_dx(const tri_node *n, struct kernel *k) {
 }
 
 const struct dev_row FOR_ISA(cpu_batch_norm)[] = {
-    {.op = "batch_norm", .run = batch_norm, .plan = plan, .lays = cpu_lays_alike},
+    {.op = "batch_norm", .run = batch_norm, .prepare = prepare, .release = free, .plan = plan,
+     .leads = leads, .follow = follow, .lays = cpu_lays_alike},
     {.op = "batch_norm_dx", .run = batch_norm_dx, .plan = plan_dx, .lays = cpu_lays_alike},
     {0},
 };

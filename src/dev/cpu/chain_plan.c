@@ -324,9 +324,13 @@ static bool make(struct chain *c, const tri_node *const *node, int n, const stru
 }
 
 static bool made_fits(const struct chain *c, const tri_tensor *made) {
-    for (int k = 0; made && k < c->n_operands; k++)
-        if (c->operand[k].tensor == made && c->operand[k].mode != OPERAND_DENSE) return false;
-    return true;
+    bool found = !made;
+    for (int k = 0; made && k < c->n_operands; k++) {
+        if (c->operand[k].tensor != made) continue;
+        if (c->operand[k].mode != OPERAND_DENSE) return false;
+        found = true;
+    }
+    return found;
 }
 
 bool chain_fits(const tri_node *const *node, int n, const tri_tensor *made) {

@@ -6,6 +6,7 @@
  * brought into the library's order first, in a round of its own. */
 #include "dev/cpu/cpu.h"
 #include "dev/cpu/dnnl_glue.h"
+#include "dev/cpu/tail.h"
 #include "dev/cpu/walk.h"
 
 #define TINY 4096 /* multiplications */
@@ -77,12 +78,11 @@ CLONES static void tiny_matrix(const struct sizes *s, const float *a, const floa
     }
 }
 
-static void tiny(const struct sizes *s, const tri_call *c) {
+static void tiny(const struct sizes *s, const float *a, const float *b, float *y) {
     struct place at = {0};
     for (int64_t left = walk_count(&s->lead); left; left--) {
-        (s->n < SHORT ? tiny_dots : tiny_matrix)(s, (const float *)c->in[0] + at.offset[0],
-                                                 (const float *)c->in[1] + at.offset[1],
-                                                 (float *)c->out[0] + at.offset[2]);
+        (s->n < SHORT ? tiny_dots : tiny_matrix)(s, a + at.offset[0], b + at.offset[1],
+                                                 y + at.offset[2]);
         walk_next(&s->lead, s->lead.rank, &at);
     }
 }
@@ -120,7 +120,8 @@ struct state {
                                 the last has the rest as well */
     size_t step[3];          /* bytes from one part of a, b, y to the next */
     struct dnnl_job *job[2]; /* for `each`, and for the last part if it has more; null: tiny */
-    size_t panel;            /* bytes of the scratch before the job's: of y's columns */
+    const struct tail *tail; /* what comes behind; null: nothing */
+    size_t panel;            /* bytes of the scratch before the job's: the part's y, if not in place */
     /* The right factor in the library's order; null: as it is. */
     struct dnnl_order *order;
     int64_t packs, columns;  /* its parts: so many columns each, the last with the rest */
@@ -160,7 +161,7 @@ static void choose_cut(const tri_node *n, struct state *st) {
     }
     st->parts = all / st->each;
     if (st->parts > 1) return;
-    st->parts = 1;
+    st->parts = st->each = 1;
     st->cut = CUT_NOT;
 }
 
@@ -184,6 +185,17 @@ static int64_t rest_of(const struct state *st) {
     default:
         return 0;
     }
+}
+
+/* Elements of y for each row, column or matrix that is cut. */
+static int64_t width_of(const tri_node *n, const struct state *st) {
+    return cpu_out_count(n, 0) / (st->parts * st->each + rest_of(st));
+}
+
+/* Those of the largest part. */
+static size_t panel_bytes(const tri_node *n, const struct state *st) {
+    size_t count = (size_t)(width_of(n, st) * (st->each + rest_of(st)));
+    return (count * tri_type_size(cpu_out(n, 0)->type) + 63) / 64 * 64;
 }
 
 static void find_steps(const tri_node *n, struct state *st) {
@@ -249,8 +261,7 @@ static tri_status make_jobs(const tri_node *n, struct state *st) {
         }
         if (!status) status = dnnl_glue_matmul(n, &v.a, &v.b, &v.y, st->order, &st->job[i]);
     }
-    if (st->cut == CUT_COLUMNS)
-        st->panel = (size_t)((st->each + rest) * st->sizes.m * 4 + 63) / 64 * 64;
+    if (st->cut == CUT_COLUMNS) st->panel = panel_bytes(n, st);
     return status;
 }
 
@@ -259,6 +270,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     if (status) return status;
     struct state *st = *state;
     struct sizes s = st->sizes = sizes_of(n);
+    st->parts = st->each = 1;
     if (cpu_out(n, 0)->type == TRI_F32 && walk_count(&s.lead) * s.m * s.k * s.n <= TINY)
         return TRI_OK;
     choose_cut(n, st);
@@ -269,8 +281,9 @@ static tri_status prepare(const tri_node *n, void **state) {
 }
 
 static void plan(const tri_node *n, struct kernel *k) {
-    const struct state *st = k->state;
-    (void)n;
+    struct state *st = k->state;
+    if (st->tail && !tail_stores(st->tail)) st->panel = panel_bytes(n, st);
+    k->scratch = st->panel;
     if (!st->job[0]) return;
     for (int i = 0; i < 2; i++) {
         size_t job = st->job[i] ? st->panel + dnnl_glue_scratch(st->job[i]) : 0;
@@ -310,30 +323,53 @@ static void put_columns(const struct state *st, const char *from, char *to, size
 
 static void run_part(const struct state *st, const tri_call *c, int64_t part) {
     bool more = part == st->parts - 1 && st->job[1];
-    size_t at = (size_t)part;
+    size_t at = (size_t)part, size = tri_type_size(cpu_out(c->node, 0)->type);
     const void *in[] = {(const char *)c->in[0] + at * st->step[0],
                         st->order ? c->shared : (const char *)c->in[1] + at * st->step[1]};
-    char *y = (char *)c->out[0] + at * st->step[2];
-    run_job(st->job[more], c, in, st->panel ? c->scratch : y, st->panel);
-    if (!st->panel) return;
-    size_t size = tri_type_size(cpu_out(c->node, 0)->type);
-    put_columns(st, c->scratch, y, (size_t)st->sizes.n * size,
-                (size_t)(st->each + (more ? rest_of(st) : 0)) * size);
+    char *y = st->panel ? c->scratch : (char *)c->out[0] + at * st->step[2];
+    int64_t each = st->each + (more ? rest_of(st) : 0);
+    run_job(st->job[more], c, in, y, st->panel);
+    if (st->cut == CUT_COLUMNS)
+        put_columns(st, y, (char *)c->out[0] + at * st->step[2], (size_t)st->sizes.n * size,
+                    (size_t)each * size);
+    else if (st->tail)
+        tail_run(st->tail, y, (int64_t)(at * st->step[2] / size), each * width_of(c->node, st));
+}
+
+static void run_tiny(const struct state *st, const tri_call *c) {
+    float *y = st->panel ? c->scratch : c->out[0];
+    tiny(&st->sizes, c->in[0], c->in[1], y);
+    if (st->tail) tail_run(st->tail, y, 0, cpu_out_count(c->node, 0));
 }
 
 static void run(const tri_call *c) {
     const struct state *st = c->state;
     if (!st->job[0])
-        tiny(&st->sizes, c);
+        run_tiny(st, c);
     else if (st->order && c->part < st->packs)
         run_pack(st, c);
     else
         run_part(st, c, st->order ? c->part - st->packs : c->part);
 }
 
+/* ---- as the head of a unit ---- */
+
+#define SMALL 65536 /* elements that stay in the cache until all are there */
+
+/* Panels of columns are no pieces of y. */
+static bool leads(const tri_node *n) {
+    struct state st = {.sizes = sizes_of(n)};
+    choose_cut(n, &st);
+    return st.cut == CUT_NOT ? cpu_out_count(n, 0) <= SMALL : st.cut != CUT_COLUMNS;
+}
+
+static void follow(void *state, const struct tail *tail) {
+    ((struct state *)state)->tail = tail;
+}
+
 const struct dev_row cpu_matmul[] = {
     {.op = "matmul", .run = run, .supports = cpu_dnnl_supports, .prepare = prepare,
-     .release = release, .plan = plan},
+     .release = release, .plan = plan, .leads = leads, .follow = follow},
     {0},
 };
 
