@@ -3,7 +3,7 @@
  * of which each is a convolution of its own. So is dw, whose parts give sums of their samples, in
  * f32 and in the order that the library likes; a second round adds these, always from the first part
  * to the last, and brings them into the plain order. */
-#include "dev/cpu/cpu.h"
+#include "dev/cpu/conv_few.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "graph/pack.h"
 
@@ -206,6 +206,19 @@ static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in
     struct window w = lane_of(n);
     w.n /= kind == CONVOLUTION_DW ? parts_of_dw(n, &w) : parts_of(n, &w);
     if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
+}
+
+#define FEW 16               /* channels: a vector of them */
+#define FEW_PLACES (1 << 15) /* of a plane with what is beside it */
+
+bool conv_few_takes(const tri_node *n) {
+    struct window w;
+    if (!node_is(n, "conv2d") && !node_is(n, "conv2d_dx") && !node_is(n, "conv2d_dw")) return false;
+    CHECK(window_of(n, &w));
+    int64_t down = (w.kh - 1) * w.dh, right = (w.kw - 1) * w.dw;
+    return cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.sh == 1 && w.sw == 1 &&
+           w.ph <= down && w.pw <= right && w.c < FEW && w.o <= FEW &&
+           (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
 }
 
 /* Transforms are of 3x3 weights; they cost as much for few channels as they save. */

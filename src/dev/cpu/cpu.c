@@ -1,43 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/chain.h"
 
+#include "dev/cpu/conv_few.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
 #include "dev/cpu/tail.h"
 #include "ops/op.h"
 
-/* Tables of vector kernels. Most take every storage type that they support as it is; some know
- * floating-point tensors as f32 only, and wide.c brings the others. */
-#define VECTOR_TYPED(X, isa)                                                                \
+#define VECTOR_TABLES(X, isa)                                                               \
     X(attention, isa) X(batch_norm, isa) X(gather, isa) X(loss, isa) X(norm, isa)           \
-    X(pool, isa) X(reduce, isa) X(shape, isa) X(softmax, isa) X(whole, isa)
-#define VECTOR_F32(X, isa) X(gather_grad, isa) X(order, isa) X(random, isa)
+    X(order, isa) X(pool, isa) X(random, isa) X(reduce, isa) X(shape, isa) X(softmax, isa)  \
+    X(whole, isa)
 
 #define DECLARE_ONE(name, isa) extern const struct dev_row cpu_##name##_##isa[];
-#define DECLARE(isa) VECTOR_TYPED(DECLARE_ONE, isa) VECTOR_F32(DECLARE_ONE, isa)
+#define DECLARE(isa) VECTOR_TABLES(DECLARE_ONE, isa) DECLARE_ONE(conv_few, isa)
 EVERY_ISA(DECLARE)
 
 #define TABLE(name, isa) cpu_##name##_##isa,
-#define TYPED(isa) {VECTOR_TYPED(TABLE, isa) NULL},
-#define IN_F32(isa) {VECTOR_F32(TABLE, isa) NULL},
-static const struct dev_row *const typed[] = {cpu_elementwise, cpu_matmul, cpu_conv, NULL};
-static const struct dev_row *const typed_vector[][16] = {EVERY_ISA(TYPED)};
-static const struct dev_row *const in_f32_vector[][16] = {EVERY_ISA(IN_F32)};
+#define TABLES(isa) {cpu_elementwise, cpu_matmul, cpu_conv, VECTOR_TABLES(TABLE, isa) NULL},
+#define FEW(isa) {cpu_conv_few_##isa, NULL},
+static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
+static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 
-static const struct dev_row *row_of(const tri_node *n, bool *wide) {
-    const char *op = n->entry->op->name;
+static const struct dev_row *row_of(const tri_node *n) {
     enum isa isa = isa_best();
-    const struct dev_row *r = dev_row_find(typed, op);
-    if (!r) r = dev_row_find(typed_vector[isa], op);
-    *wide = !r && wide_needed(n);
-    return r ? r : dev_row_find(in_f32_vector[isa], op);
+    return dev_row_find(conv_few_takes(n) ? few[isa] : tables[isa], n->entry->op->name);
 }
 
 /* ---- the device ---- */
 
 static const char *declines(const tri_node *n) {
-    bool wide;
-    const struct dev_row *r = row_of(n, &wide);
+    const struct dev_row *r = row_of(n);
     if (!r && !n->entry->op->kernel) return "it has no kernel for it";
     const char *why = dev_row_refuses(r, n);
     if (why || !r) return why;
@@ -45,13 +38,12 @@ static const char *declines(const tri_node *n) {
 }
 
 static void lays(const tri_node *n, struct lying *in, struct lying *out) {
-    bool wide;
-    const struct dev_row *r = row_of(n, &wide);
+    const struct dev_row *r = row_of(n);
     if (r && r->lays) r->lays(n, in, out);
 }
 
-static tri_status prepare_with(const tri_node *n, const struct dev_row *r, const struct tail *tail,
-                               struct kernel *out) {
+static tri_status prepare_row(const tri_node *n, const struct dev_row *r, const struct tail *tail,
+                              struct kernel *out) {
     *out = (struct kernel){.run = r->run};
     tri_status status = r->prepare ? r->prepare(n, &out->state) : TRI_OK;
     if (status) return status;
@@ -61,29 +53,21 @@ static tri_status prepare_with(const tri_node *n, const struct dev_row *r, const
     return TRI_OK;
 }
 
-tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out) {
-    return prepare_with(n, r, NULL, out);
-}
-
 bool cpu_leads(const tri_node *n) {
-    bool wide;
-    const struct dev_row *r = row_of(n, &wide);
-    return r && r->leads && !wide && !declines(n) && r->leads(n);
+    const struct dev_row *r = row_of(n);
+    return r && r->leads && !declines(n) && r->leads(n);
 }
 
 tri_status cpu_prepare_head(const tri_node *n, const struct tail *tail, struct kernel *out) {
-    bool wide;
-    return prepare_with(n, row_of(n, &wide), tail, out);
+    return prepare_row(n, row_of(n), tail, out);
 }
 
 static tri_status prepare(const struct unit *u, struct kernel *out) {
     const tri_node *n = u->node[0];
-    bool wide;
     if (u->n > 1 && tail_fits((const tri_node *const *)u->node, u->n)) return tail_unit(u, out);
     if (u->n > 1) return elementwise_unit(u, out);
-    const struct dev_row *r = row_of(n, &wide);
-    if (wide) return wide_prepare(n, r, out);
-    if (r) return cpu_prepare_row(n, r, out);
+    const struct dev_row *r = row_of(n);
+    if (r) return prepare_row(n, r, NULL, out);
     *out = (struct kernel){.run = n->entry->op->kernel};
     return TRI_OK;
 }

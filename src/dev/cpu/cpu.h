@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The cpu backend: oneDNN for matmul and convolution, vector loops of our own for the rest (isa.h).
  * One thread runs a part of a kernel; bits depend on shapes and inputs alone, never on addresses or
- * on which instructions the machine has: sums are taken over lanes whose number is fixed (lanes.h),
- * there is no contraction and no libm transcendental.
- *
- * Kernels that say so in cpu.c take every floating-point tensor as f32: for bf16 and f16 they are
- * wrapped (wide.c). */
+ * on which instructions the machine has: sums are taken over lanes whose number is fixed (vec.h),
+ * there is no contraction and no libm transcendental. */
 #ifndef DEV_CPU_CPU_H
 #define DEV_CPU_CPU_H
 
@@ -82,16 +79,11 @@ bool cpu_winograd(const tri_node *n);
 
 /* For matmul and convolution: the types that oneDNN does not compute with. */
 const char *cpu_dnnl_supports(const tri_node *n);
-tri_status cpu_prepare_row(const tri_node *n, const struct dev_row *r, struct kernel *out);
 /* tail.c: whether it can head a unit; its kernel as one. */
 bool cpu_leads(const tri_node *n);
 tri_status cpu_prepare_head(const tri_node *n, const struct tail *tail, struct kernel *out);
 
 /* elementwise.c: units of several operators that chain_fits. */
 tri_status elementwise_unit(const struct unit *u, struct kernel *out);
-
-/* wide.c: wraps a row that computes in f32 for a node with bf16 or f16 tensors. */
-bool wide_needed(const tri_node *n);
-tri_status wide_prepare(const tri_node *n, const struct dev_row *r, struct kernel *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operators that look up by index: gather, its gradient, one_hot. */
-#include "dev/cpu/cpu.h"
-#include "dev/cpu/isa.h"
+ * Operators that look up by index: gather, its gradient, one_hot. Cut into parts by ids, the gradient
+ * by rows of the table. */
+#include "dev/cpu/rows.h"
 
 /* Row `ids[i]` of a table of so many rows; below 0 after telling the mistake. */
 static int64_t row_at(const tri_call *c, int64_t i, int64_t rows) {
@@ -12,52 +12,143 @@ static int64_t row_at(const tri_call *c, int64_t i, int64_t rows) {
     return -1;
 }
 
+/* ---- gather ---- */
+
+/* Bytes of a row of the table, at least 1. */
+static size_t row_bytes(const tri_spec *table) {
+    return base_spec_bytes(table) / (size_t)table->shape.dim[0];
+}
+
+static int64_t gather_parts(const tri_node *n) {
+    return cpu_parts(cpu_in_count(n, 1), (int64_t)row_bytes(cpu_in(n, 0)) / 4);
+}
+
 static void gather(const tri_call *c) {
-    const tri_spec *table = cpu_in(c->node, 0);
-    int64_t rows = table->shape.dim[0];
-    size_t row = base_spec_bytes(table) / (size_t)rows;
-    for (int64_t i = 0, n = cpu_in_count(c->node, 1); i < n; i++) {
-        int64_t id = row_at(c, i, rows);
+    const tri_node *n = c->node;
+    size_t row = row_bytes(cpu_in(n, 0));
+    struct cpu_range r = cpu_part(c, gather_parts(n), cpu_in_count(n, 1));
+    for (int64_t i = r.begin; i < r.end; i++) {
+        int64_t id = row_at(c, i, cpu_in(n, 0)->shape.dim[0]);
         if (id < 0) return;
         memcpy((char *)c->out[0] + (size_t)i * row, (const char *)c->in[0] + (size_t)id * row, row);
     }
 }
 
-static void add_to(float *to, const float *from, int64_t n) {
-    INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] += from[i];
+static void plan_gather(const tri_node *n, struct kernel *k) { k->parts = gather_parts(n); }
+
+/* ---- gather_grad ---- */
+
+struct table {
+    int64_t rows, width, ids, parts, most; /* rows of a part at most */
+    tri_type type;
+};
+
+static struct table table_of(const tri_node *n) {
+    const tri_spec *y = cpu_out(n, 0);
+    struct table t = {.rows = y->shape.dim[0], .ids = cpu_in_count(n, 1), .type = y->type};
+    t.width = tri_shape_count(&y->shape) / t.rows;
+    t.parts = cpu_parts(t.rows, t.width);
+    t.most = (t.rows + t.parts - 1) / t.parts;
+    return t;
 }
 
-/* Rows are added in the order of their ids. */
-static void gather_grad(const tri_call *c) {
-    const tri_shape *table = &cpu_out(c->node, 0)->shape;
-    int64_t rows = table->dim[0], width = tri_shape_count(table) / rows;
-    memset(c->out[0], 0, (size_t)(rows * width) * sizeof(float));
-    for (int64_t i = 0, n = cpu_in_count(c->node, 1); i < n; i++) {
-        int64_t id = row_at(c, i, rows);
-        if (id < 0) return;
-        add_to((float *)c->out[0] + id * width, (const float *)c->in[0] + i * width, width);
+/* The ids of every row from `begin` on, as lists in their order: the first of row k is first[k], the
+ * next after i is next[i]; -1 ends. False after telling of an id that is no row. */
+static bool list_ids(const tri_call *c, const struct table *t, struct cpu_range r, int32_t *first,
+                     int32_t *next) {
+    for (int64_t k = 0; k < r.end - r.begin; k++) first[k] = -1;
+    for (int64_t i = t->ids - 1; i >= 0; i--) {
+        int64_t id = cpu_index(c, 1, i);
+        if (id >= r.begin && id < r.end) {
+            next[i] = first[id - r.begin];
+            first[id - r.begin] = (int32_t)i;
+        }
     }
+    for (int64_t i = 0; c->part == 0 && i < t->ids; i++)
+        if (row_at(c, i, t->rows) < 0) return false;
+    return true;
+}
+
+/* The sum of the rows of dy in a list, in f32, begun at zero: -0 alone becomes 0. */
+INLINE void add_rows(tri_type type, const void *dy, int64_t width, const int32_t *next, int32_t i,
+                     float *sum, void *y) {
+    const void *a = rows_in(type, dy, i * width), *b;
+    const vec zero = {0};
+    if (next[i] < 0) {
+        EACH(width, STORE(type, y, LOAD(type, a, 0) + zero));
+        return;
+    }
+    b = rows_in(type, dy, next[i] * width);
+    EACH(width, STORE(TRI_F32, sum, (LOAD(type, a, 0) + zero) + LOAD(type, b, 0)));
+    for (i = next[next[i]]; i >= 0; i = next[i]) {
+        a = rows_in(type, dy, i * width);
+        EACH(width, STORE(TRI_F32, sum, LOAD(TRI_F32, sum, 0) + LOAD(type, a, 0)));
+    }
+    if (type != TRI_F32) EACH(width, STORE(type, y, LOAD(TRI_F32, sum, 0)));
+}
+
+/* Every row of the table is written once; rows without ids are zeroed as many together as there
+ * are. */
+INLINE void scatter(tri_type type, const tri_call *c, const struct table *t) {
+    struct cpu_range r = cpu_part(c, t->parts, t->rows);
+    int32_t *first = c->scratch, *next = first + t->most;
+    float *room = (float *)(next + t->ids);
+    size_t row = (size_t)t->width * (type == TRI_F32 ? 4 : 2);
+    if (!list_ids(c, t, r, first, next)) return;
+    for (int64_t k = 0, end; k < r.end - r.begin; k = end) {
+        char *y = (char *)c->out[0] + (size_t)(r.begin + k) * row;
+        end = k + 1;
+        if (first[k] >= 0) {
+            float *sum = type == TRI_F32 ? (float *)(void *)y : room;
+            add_rows(type, c->in[0], t->width, next, first[k], sum, y);
+            continue;
+        }
+        while (end < r.end - r.begin && first[end] < 0) end++;
+        memset(y, 0, (size_t)(end - k) * row);
+    }
+}
+
+static void gather_grad(const tri_call *c) {
+    struct table t = table_of(c->node);
+    BY_TYPE(t.type, scatter, c, &t);
+}
+
+static void plan_gather_grad(const tri_node *n, struct kernel *k) {
+    struct table t = table_of(n);
+    k->parts = t.parts;
+    k->scratch = (size_t)(t.most + t.ids) * sizeof(int32_t) + (size_t)t.width * sizeof(float);
+}
+
+/* Rows are counted in 32 bits. */
+static const char *supports_gather_grad(const tri_node *n) {
+    if (!type_is_float(cpu_out(n, 0)->type)) return "it adds floating-point numbers only";
+    return cpu_in_count(n, 1) < INT32_MAX ? NULL : "it takes fewer than 2^31 ids";
+}
+
+/* ---- one_hot ---- */
+
+static int64_t one_hot_parts(const tri_node *n) {
+    return cpu_parts(cpu_in_count(n, 0), tri_attr_int(n, "depth"));
 }
 
 /* Indices outside give a row of zeros. */
 static void one_hot(const tri_call *c) {
     int64_t depth = tri_attr_int(c->node, "depth");
+    struct cpu_range r = cpu_part(c, one_hot_parts(c->node), cpu_in_count(c->node, 0));
     float *y = c->out[0];
-    memset(y, 0, base_spec_bytes(cpu_out(c->node, 0)));
-    for (int64_t i = 0, n = cpu_in_count(c->node, 0); i < n; i++) {
+    memset(y + r.begin * depth, 0, (size_t)((r.end - r.begin) * depth) * sizeof *y);
+    for (int64_t i = r.begin; i < r.end; i++) {
         int64_t id = cpu_index(c, 0, i);
         if (id >= 0 && id < depth) y[i * depth + id] = 1;
     }
 }
 
-const struct dev_row FOR_ISA(cpu_gather)[] = {
-    {.op = "gather", .run = gather},
-    {.op = "one_hot", .run = one_hot},
-    {0},
-};
+static void plan_one_hot(const tri_node *n, struct kernel *k) { k->parts = one_hot_parts(n); }
 
-/* Sums, in f32. */
-const struct dev_row FOR_ISA(cpu_gather_grad)[] = {
-    {.op = "gather_grad", .run = gather_grad},
+const struct dev_row FOR_ISA(cpu_gather)[] = {
+    {.op = "gather", .run = gather, .plan = plan_gather},
+    {.op = "gather_grad", .run = gather_grad, .plan = plan_gather_grad,
+     .supports = supports_gather_grad},
+    {.op = "one_hot", .run = one_hot, .plan = plan_one_hot},
     {0},
 };

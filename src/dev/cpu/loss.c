@@ -66,13 +66,13 @@ INLINE void backward(tri_type t, const tri_call *c, const struct view *v) {
         float max = ((const float *)c->in[3])[p], sum = ((const float *)c->in[4])[p];
         int64_t label = label_of(c, v, p);
         if (label < 0) {
-            ROW(v->classes, STORE(t, dx, vec_set(0)));
+            EACH(v->classes, STORE(t, dx, vec_set(0)));
             continue;
         }
         float scale = (float)(dy / (double)sum), target = (float)(dy * each);
         double at_label = (double)vmath_exp(rows_get(t, x, label) - max) / (double)sum;
-        ROW(v->classes,
-            STORE(t, dx, vec_exp_negative(LOAD(t, x, 0) - max) * scale - target));
+        EACH(v->classes,
+             STORE(t, dx, vec_exp_negative(LOAD(t, x, 0) - max) * scale - target));
         rows_put(t, dx, label, (float)(dy * (at_label - own)));
     }
 }

@@ -55,14 +55,14 @@ INLINE float rstd_of(tri_type t, const void *x, int64_t n, float mean, double ep
 INLINE void normalise(tri_type t, const struct shape *s, const void *x, void *y,
                       const float *gamma, const float *beta, float mean, float rstd) {
     if (s->inner == 1)
-        ROW(s->length, STORE(t, y, vec_fma((LOAD(t, x, 0) - mean) * rstd, LOAD(TRI_F32, gamma, 0),
-                                           LOAD(TRI_F32, beta, 0))));
+        EACH(s->length, STORE(t, y, vec_fma((LOAD(t, x, 0) - mean) * rstd, LOAD(TRI_F32, gamma, 0),
+                                            LOAD(TRI_F32, beta, 0))));
     else
         for (int64_t c = 0; c < s->channels; c++) {
             const void *from = rows_in(t, x, c * s->inner);
             void *to = rows_out(t, y, c * s->inner);
             vec shift = vec_set(beta[c]), scale = vec_set(gamma[c]);
-            ROW(s->inner, STORE(t, to, vec_fma((LOAD(t, from, 0) - mean) * rstd, scale, shift)));
+            EACH(s->inner, STORE(t, to, vec_fma((LOAD(t, from, 0) - mean) * rstd, scale, shift)));
         }
 }
 
@@ -114,7 +114,7 @@ static struct affine_sums sums_begin(const tri_call *c, const struct shape *s) {
 
 static void sums_flush(struct affine_sums *a) {
     float *part = a->part, *total = a->total;
-    ROW(a->affines * 2, {
+    EACH(a->affines * 2, {
         STORE(TRI_F32, total, LOAD(TRI_F32, total, 0) + LOAD(TRI_F32, part, 0));
         STORE(TRI_F32, part, vec_set(0));
     });
@@ -165,9 +165,9 @@ INLINE void backward_each(tri_type t, const struct shape *s, struct run *run, in
                  dgamma + b, dbeta + b, sum, dot);
     for (int i = 0; i < n; i++) {
         set_means(&run[i], sum[i], dot[i], s->length);
-        ROW(s->length, STORE(t, run[i].dx,
-                             derivative(&run[i], LOAD(t, run[i].dy, 0) * LOAD(TRI_F32, gamma, 0),
-                                        LOAD(t, run[i].x, 0))));
+        EACH(s->length, STORE(t, run[i].dx,
+                              derivative(&run[i], LOAD(t, run[i].dy, 0) * LOAD(TRI_F32, gamma, 0),
+                                         LOAD(t, run[i].x, 0))));
     }
 }
 
@@ -188,7 +188,7 @@ INLINE void backward_channels(tri_type t, const struct shape *s, struct run *r,
     for (int64_t c = 0; c < s->channels; c++) {
         const void *dy = rows_in(t, r->dy, c * s->inner), *x = rows_in(t, r->x, c * s->inner);
         void *dx = rows_out(t, r->dx, c * s->inner);
-        ROW(s->inner, STORE(t, dx, derivative(r, LOAD(t, dy, 0) * gamma[c], LOAD(t, x, 0))));
+        EACH(s->inner, STORE(t, dx, derivative(r, LOAD(t, dy, 0) * gamma[c], LOAD(t, x, 0))));
     }
 }
 
@@ -225,7 +225,7 @@ static void add_up(const tri_call *c, const struct shape *s) {
     for (int which = 0; which < 2; which++) {
         const float *from = (const float *)c->shared + which * s->affines + begin;
         float *to = (float *)c->out[1 + which] + begin;
-        ROW(end - begin, {
+        EACH(end - begin, {
             vec sum = LOAD(TRI_F32, from, 0);
             for (int64_t p = 1; p < s->parts; p++)
                 sum += LOAD(TRI_F32, from + p * s->affines * 2, 0);

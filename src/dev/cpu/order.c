@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators that rank elements: argmax, top_k, in_top_k. Of equals the first comes first; a NaN
- * counts as larger than any number. */
-#include "dev/cpu/isa.h"
-#include "dev/cpu/lanes.h"
+ * counts as larger than any number. They are cut into parts by rows. */
+#include "dev/cpu/rows.h"
 #include "dev/cpu/tile.h"
 #include "ops/op.h"
 
@@ -11,19 +10,20 @@
 /* a comes before b: it is larger, or the first NaN. */
 #define BEFORE(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
 
-/* The largest of `length` places, `inner` elements apart, for each of n neighbours. */
-#define ARGMAX(s, T)                                                                        \
-    static void argmax_##s(const void *from, int64_t *to, int64_t length,            \
-                                  int64_t inner, int64_t n) {                               \
+/* The largest of `length` places, `inner` elements apart, for each of n neighbours. GET makes a
+ * number of type V of an element of type T. */
+#define ARGMAX(s, T, V, GET)                                                                \
+    static void argmax_##s(const void *from, int64_t *to, int64_t length, int64_t inner,    \
+                           int64_t n) {                                                     \
         const T *x = from;                                                                  \
-        T best[CHUNK];                                                                      \
+        V best[CHUNK];                                                                      \
         for (int64_t i = 0; i < n; i++) {                                                   \
-            best[i] = x[i];                                                                 \
+            best[i] = GET(x[i]);                                                            \
             to[i] = 0;                                                                      \
         }                                                                                   \
         for (int64_t k = 1; k < length; k++)                                                \
             for (int64_t i = 0; i < n; i++) {                                               \
-                T v = x[k * inner + i];                                                     \
+                V v = GET(x[k * inner + i]);                                                \
                 bool better = BEFORE(v, best[i]);                                           \
                 to[i] = better ? k : to[i];                                                 \
                 best[i] = better ? v : best[i];                                             \
@@ -31,16 +31,17 @@
     }
 
 /* The k largest of a row, by insertion into a sorted list. */
-#define TOP_K(s, T)                                                                         \
+#define TOP_K(s, T, V, GET)                                                                 \
     static void top_k_##s(const void *from, int64_t length, int64_t k, void *values,        \
                           int64_t *index) {                                                 \
         const T *x = from;                                                                  \
         T *best = values;                                                                   \
         int64_t have = 0;                                                                   \
         for (int64_t i = 0; i < length; i++) {                                              \
-            if (have == k && !BEFORE(x[i], best[k - 1])) continue;                          \
+            V v = GET(x[i]);                                                                \
+            if (have == k && !BEFORE(v, GET(best[k - 1]))) continue;                        \
             int64_t at = have < k ? have++ : k - 1;                                         \
-            for (; at && BEFORE(x[i], best[at - 1]); at--) {                                \
+            for (; at && BEFORE(v, GET(best[at - 1])); at--) {                              \
                 best[at] = best[at - 1];                                                    \
                 index[at] = index[at - 1];                                                  \
             }                                                                               \
@@ -49,84 +50,124 @@
         }                                                                                   \
     }
 
-#define RANKING(s, T) ARGMAX(s, T) TOP_K(s, T)
-RANKING(f32, float)
-RANKING(i32, int32_t)
-RANKING(i64, int64_t)
-RANKING(u8, uint8_t)
+#define AS_IT_IS(x) (x)
+#define RANKING(s, T, V, GET) ARGMAX(s, T, V, GET) TOP_K(s, T, V, GET)
+RANKING(f32, float, float, AS_IT_IS)
+RANKING(bf16, uint16_t, float, convert_bf16_to_f32)
+RANKING(f16, uint16_t, float, convert_f16_to_f32)
+RANKING(i32, int32_t, int32_t, AS_IT_IS)
+RANKING(i64, int64_t, int64_t, AS_IT_IS)
+RANKING(u8, uint8_t, uint8_t, AS_IT_IS)
 
-/* In the order of enum tile_type. */
 static const struct ranking {
     void (*argmax)(const void *x, int64_t *to, int64_t length, int64_t inner, int64_t n);
     void (*top_k)(const void *x, int64_t length, int64_t k, void *values, int64_t *index);
 } rankings[] = {
-    {argmax_f32, top_k_f32}, {argmax_i32, top_k_i32}, {argmax_i64, top_k_i64},
-    {argmax_u8, top_k_u8},
+    [TRI_F32] = {argmax_f32, top_k_f32}, [TRI_BF16] = {argmax_bf16, top_k_bf16},
+    [TRI_F16] = {argmax_f16, top_k_f16}, [TRI_I32] = {argmax_i32, top_k_i32},
+    [TRI_I64] = {argmax_i64, top_k_i64}, [TRI_U8] = {argmax_u8, top_k_u8},
+    [TRI_BOOL] = {argmax_u8, top_k_u8},
 };
 
+/* ---- argmax ---- */
+
 /* Of a row the largest, then where it stands: faster than both at once. */
-static int64_t argmax_row(const float *x, int64_t n) {
-    float max = lanes_max(x, (size_t)n);
+INLINE void argmax_row(tri_type t, const void *x, int64_t n, int64_t *to) {
+    float max = rows_max_or_nan(t, x, n);
     int64_t i = 0;
-    while (x[i] != max && x[i] == x[i]) i++;
-    return i;
+    if (max == max)
+        while (rows_get(t, x, i) != max) i++;
+    else
+        while (rows_get(t, x, i) == rows_get(t, x, i)) i++;
+    *to = i;
+}
+
+static struct cpu_axis_view argmax_view(const tri_node *n) {
+    return cpu_axis_view(&cpu_in(n, 0)->shape, cpu_axis(n));
 }
 
 static void argmax(const tri_call *c) {
-    const tri_spec *spec = cpu_in(c->node, 0);
-    enum tile_type type = tile_type(spec->type);
-    struct cpu_axis_view v = cpu_axis_view(&spec->shape, cpu_axis(c->node));
-    if (v.inner == 1 && type == TILE_F32) {
-        const float *x = c->in[0];
-        for (int64_t o = 0; o < v.outer; o++, x += v.length)
-            ((int64_t *)c->out[0])[o] = argmax_row(x, v.length);
-        return;
+    tri_type type = cpu_in(c->node, 0)->type;
+    struct cpu_axis_view v = argmax_view(c->node);
+    struct cpu_range r = cpu_part(c, cpu_parts(v.outer, v.length * v.inner), v.outer);
+    int64_t size = (int64_t)tri_type_size(type), plane = v.length * v.inner;
+    for (int64_t o = r.begin; o < r.end; o++) {
+        const char *x = (const char *)c->in[0] + o * plane * size;
+        int64_t *y = (int64_t *)c->out[0] + o * v.inner;
+        if (v.inner == 1 && type_is_float(type))
+            BY_TYPE(type, argmax_row, x, v.length, y);
+        else
+            for (int64_t i = 0; i < v.inner; i += CHUNK)
+                rankings[type].argmax(x + i * size, y + i, v.length, v.inner,
+                                      v.inner - i < CHUNK ? v.inner - i : CHUNK);
     }
-    const char *x = c->in[0];
-    int64_t *y = c->out[0], size = (int64_t)tile_size(type);
-    for (int64_t o = 0; o < v.outer; o++, x += v.length * v.inner * size)
-        for (int64_t i = 0; i < v.inner; i += CHUNK) {
-            int64_t n = v.inner - i < CHUNK ? v.inner - i : CHUNK;
-            rankings[type].argmax(x + i * size, y, v.length, v.inner, n);
-            y += n;
-        }
+}
+
+static void plan_argmax(const tri_node *n, struct kernel *k) {
+    struct cpu_axis_view v = argmax_view(n);
+    k->parts = cpu_parts(v.outer, v.length * v.inner);
+}
+
+/* ---- rows of the last dimension ---- */
+
+static struct cpu_axis_view last_view(const tri_node *n) {
+    const tri_shape *s = &cpu_in(n, 0)->shape;
+    return cpu_axis_view(s, s->rank - 1);
+}
+
+static void plan_rows(const tri_node *n, struct kernel *k) {
+    struct cpu_axis_view v = last_view(n);
+    k->parts = cpu_parts(v.outer, v.length);
 }
 
 static void top_k(const tri_call *c) {
-    const tri_spec *spec = cpu_in(c->node, 0);
-    enum tile_type type = tile_type(spec->type);
-    struct cpu_axis_view v = cpu_axis_view(&spec->shape, spec->shape.rank - 1);
-    int64_t k = tri_attr_int(c->node, "k"), size = (int64_t)tile_size(type);
-    for (int64_t o = 0; o < v.outer; o++)
+    tri_type type = cpu_in(c->node, 0)->type;
+    struct cpu_axis_view v = last_view(c->node);
+    struct cpu_range r = cpu_part(c, cpu_parts(v.outer, v.length), v.outer);
+    int64_t k = tri_attr_int(c->node, "k"), size = (int64_t)tri_type_size(type);
+    for (int64_t o = r.begin; o < r.end; o++)
         rankings[type].top_k((const char *)c->in[0] + o * v.length * size, v.length, k,
                              (char *)c->out[0] + o * k * size, (int64_t *)c->out[1] + o * k);
 }
 
-/* How many of n elements are not smaller than x[at]; of equals only those before it. */
-static int64_t rank_of(const float *x, int64_t n, int64_t at) {
-    float v = x[at];
-    int32_t before = 0;
-    for (int64_t i = 0; i < at; i++) before += !(x[i] < v);
-    for (int64_t i = at + 1; i < n; i++) before += !(x[i] <= v);
-    return before;
+INLINE vec below(vec x, float v, bool or_equal) {
+    vec_mask m = vec_less(x, vec_set(v));
+    if (or_equal) m = vec_either(m, vec_equal(x, vec_set(v)));
+    return vec_select(m, vec_set(1), vec_set(0));
 }
 
-/* What is not a number, or no class, is never among them. */
+/* How many elements are not below v, or not even equal. */
+INLINE double count_not(tri_type t, const void *x, int64_t n, float v, bool or_equal) {
+    double sum;
+    ROW_SUM(n, sum, below(LOAD(t, rows_in(t, x, block), __builtin_nanf("")), v, or_equal));
+    return (double)n - sum;
+}
+
+/* Whether x[at] is among the k first; what is not a number, or no class, is never among them. */
+INLINE void among(tri_type t, const void *x, int64_t n, int64_t at, int64_t k, float *y) {
+    *y = 0;
+    if (at < 0 || at >= n) return;
+    float v = rows_get(t, x, at);
+    if (v != v) return;
+    double before = count_not(t, x, at, v, false);
+    before += count_not(t, rows_in(t, x, at + 1), n - at - 1, v, true);
+    *y = before < (double)k;
+}
+
 static void in_top_k(const tri_call *c) {
-    const tri_shape *s = &cpu_in(c->node, 0)->shape;
-    struct cpu_axis_view v = cpu_axis_view(s, s->rank - 1);
+    tri_type type = cpu_in(c->node, 0)->type;
+    struct cpu_axis_view v = last_view(c->node);
+    struct cpu_range r = cpu_part(c, cpu_parts(v.outer, v.length), v.outer);
     int64_t k = tri_attr_int(c->node, "k");
-    for (int64_t o = 0; o < v.outer; o++) {
-        int64_t label = cpu_index(c, 1, o);
-        const float *x = (const float *)c->in[0] + o * v.length;
-        bool number = label >= 0 && label < v.length && x[label] == x[label];
-        ((float *)c->out[0])[o] = number && rank_of(x, v.length, label) < k;
+    for (int64_t o = r.begin; o < r.end; o++) {
+        const char *x = (const char *)c->in[0] + o * v.length * (int64_t)tri_type_size(type);
+        BY_TYPE(type, among, x, v.length, cpu_index(c, 1, o), k, (float *)c->out[0] + o);
     }
 }
 
 const struct dev_row FOR_ISA(cpu_order)[] = {
-    {.op = "argmax", .run = argmax},
-    {.op = "top_k", .run = top_k},
-    {.op = "in_top_k", .run = in_top_k},
+    {.op = "argmax", .run = argmax, .plan = plan_argmax},
+    {.op = "top_k", .run = top_k, .plan = plan_rows},
+    {.op = "in_top_k", .run = in_top_k, .plan = plan_rows},
     {0},
 };

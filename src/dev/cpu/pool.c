@@ -86,7 +86,86 @@ static struct window_span columns_of(const struct window *w, int64_t q) {
     return window_span(q, w->kw, w->sw, w->pw, w->w);
 }
 
-/* ---- maximum, plain ---- */
+/* ---- the maximum of vectors ---- */
+
+/* Against the best so far: what is larger, or the first that is no number. */
+INLINE void keep_larger(vec *best, vec_u32 *index, vec x, vec_u32 place) {
+    vec b = *best;
+    vec_u32 take = (vec_u32)(x > b) | ((vec_u32)(x != x) & (vec_u32)(b == b));
+    *best = (vec)(((vec_u32)x & take) | ((vec_u32)b & ~take));
+    *index = (place & take) | (*index & ~take);
+}
+
+/* ---- maximum, plain, of windows two wide and side by side ---- */
+
+#if VEC == 16
+#define EVERY_SECOND(a, b, first)                                                           \
+    __builtin_shufflevector(a, b, first, first + 2, first + 4, first + 6, first + 8,        \
+                            first + 10, first + 12, first + 14, first + 16, first + 18,     \
+                            first + 20, first + 22, first + 24, first + 26, first + 28,     \
+                            first + 30)
+#define ALTERNATELY(a, b, first)                                                            \
+    __builtin_shufflevector(a, b, first, first + 16, first + 1, first + 17, first + 2,      \
+                            first + 18, first + 3, first + 19, first + 4, first + 20,       \
+                            first + 5, first + 21, first + 6, first + 22, first + 7,        \
+                            first + 23)
+#elif VEC == 8
+#define EVERY_SECOND(a, b, first)                                                           \
+    __builtin_shufflevector(a, b, first, first + 2, first + 4, first + 6, first + 8,        \
+                            first + 10, first + 12, first + 14)
+#define ALTERNATELY(a, b, first)                                                            \
+    __builtin_shufflevector(a, b, first, first + 8, first + 1, first + 9, first + 2,        \
+                            first + 10, first + 3, first + 11)
+#else
+#define EVERY_SECOND(a, b, first) \
+    __builtin_shufflevector(a, b, first, first + 2, first + 4, first + 6)
+#define ALTERNATELY(a, b, first) \
+    __builtin_shufflevector(a, b, first, first + 4, first + 1, first + 5)
+#endif
+
+static bool in_pairs(const struct window *w) {
+    return w->kw == 2 && w->sw == 2 && w->pw == 0 && 2 * w->ow <= w->w;
+}
+
+/* n elements of a vector: all if there are more, none if there are less than one. */
+INLINE vec part_of(tri_type t, const void *x, int64_t from, int64_t n) {
+    return n >= VEC ? vec_load(t, x, from) : n > 0 ? vec_load_some(t, x, from, n, 0) : (vec){0};
+}
+
+static const uint32_t twice[16] = {0,  2,  4,  6,  8,  10, 12, 14,
+                                   16, 18, 20, 22, 24, 26, 28, 30};
+
+INLINE void put_part(float *to, int64_t n, vec v) {
+    if (n >= VEC)
+        vec_store(TRI_F32, to, 0, v);
+    else if (n > 0)
+        vec_put(to, n, v);
+}
+
+INLINE void max_pairs(tri_type t, const struct state *s, const tri_call *c, int64_t plane) {
+    const struct window *w = &s->w;
+    int64_t to = plane * w->oh * w->ow;
+    for (int64_t r = 0; r < w->oh; r++, to += w->ow) {
+        struct window_span v = rows_of(w, r);
+        for (int64_t q = 0; q < w->ow; q += VEC) {
+            const int64_t some = min(w->ow - q, VEC), n = 2 * some;
+            vec_u32 column = *(const vec_u32_at *)twice + (uint32_t)(2 * q);
+            vec best = vec_set(-__builtin_inff());
+            vec_u32 index = column + (uint32_t)(v.begin * w->w);
+            for (int64_t y = v.begin; y < v.end; y++) {
+                int64_t from = (plane * w->h + y) * w->w + 2 * q;
+                vec a = part_of(t, c->in[0], from, n), b = part_of(t, c->in[0], from + VEC, n - VEC);
+                vec_u32 place = column + (uint32_t)(y * w->w);
+                keep_larger(&best, &index, EVERY_SECOND(a, b, 0), place);
+                keep_larger(&best, &index, EVERY_SECOND(a, b, 1), place + 1);
+            }
+            PUT(t, c->out[0], to + q, best);
+            PUT(TRI_F32, c->out[1], to + q, (vec)index);
+        }
+    }
+}
+
+/* ---- maximum, plain, of any windows ---- */
 
 #define WIDTH 16 /* rows are rounded up to it, so that no vector loop has a remainder */
 
@@ -153,10 +232,8 @@ INLINE void max_place(tri_type t, const struct state *s, const void *x, int64_t 
     for (int64_t row = v.begin; row < v.end; row++)
         for (int64_t column = h.begin; column < h.end; column++) {
             int64_t place = row * width + column;
-            vec b = *best, in = GET(t, x, from + place * s->block + at);
-            vec_u32 take = (vec_u32)(in > b) | ((vec_u32)(in != in) & (vec_u32)(b == b));
-            *best = (vec)(((vec_u32)in & take) | ((vec_u32)b & ~take));
-            *index = (((vec_u32){0} + (uint32_t)place) & take) | (*index & ~take);
+            keep_larger(best, index, GET(t, x, from + place * s->block + at),
+                        (vec_u32){0} + (uint32_t)place);
         }
 }
 
@@ -178,7 +255,9 @@ INLINE void max_blocks(tri_type t, const struct state *s, const tri_call *c, int
 }
 
 static void max_plane(const struct state *s, const tri_call *c, int64_t plane) {
-    if (s->block == 1)
+    if (s->block == 1 && in_pairs(&s->w))
+        BY_TYPE(s->type, max_pairs, s, c, plane);
+    else if (s->block == 1)
         BY_TYPE(s->type, max_plain, s, c, plane);
     else
         BY_TYPE(s->type, max_blocks, s, c, plane);
@@ -205,7 +284,49 @@ INLINE bool add_at_index(tri_type t, const struct state *s, const tri_call *c, i
     return true;
 }
 
+/* Windows in pairs of columns that have no element in common, and that cover the plane: where each
+ * index lies in its own window, every element of dx is known at once. */
+INLINE void give_pairs(tri_type t, const struct state *s, const tri_call *c, int64_t plane,
+                       float *dx, bool *all_own) {
+    const struct window *w = &s->w;
+    int64_t from = plane * w->oh * w->ow;
+    vec_u32 lost = {0};
+    for (int64_t r = 0; r < w->oh; r++, from += w->ow)
+        for (int64_t q = 0; q < w->ow; q += VEC) {
+            const int64_t some = min(w->ow - q, VEC), n = 2 * some;
+            const vec_u32 pairs = *(const vec_u32_at *)twice, column = pairs + (uint32_t)(2 * q);
+            vec d = GET(t, c->in[0], from + q);
+            vec_u32 index = (vec_u32)GET(TRI_F32, c->in[1], from + q), found = {0};
+            for (int64_t y = r * w->sh; y < r * w->sh + w->kh; y++) {
+                vec_u32 place = column + (uint32_t)(y * w->w);
+                vec_u32 even = (vec_u32)(index == place), odd = (vec_u32)(index == place + 1);
+                vec a = (vec)((vec_u32)d & even) + 0, b = (vec)((vec_u32)d & odd) + 0;
+                float *to = dx + y * w->w + 2 * q;
+                put_part(to, n, ALTERNATELY(a, b, 0));
+                put_part(to + VEC, n - VEC, ALTERNATELY(a, b, VEC / 2));
+                found |= even | odd;
+            }
+            lost |= ~found & (vec_u32)(pairs < (uint32_t)n);
+        }
+    *all_own = true;
+    for (int i = 0; i < VEC; i++) *all_own &= !lost[i];
+}
+
+static bool gives_pairs(const struct state *s) {
+    const struct window *w = &s->w;
+    return s->block == 1 && in_pairs(w) && w->w == 2 * w->ow && w->sh == w->kh && w->ph == 0 &&
+           w->h == w->oh * w->kh;
+}
+
+static void clear(const struct state *s, float *dx) {
+    memset(dx, 0, (size_t)(s->w.h * s->w.w * s->block) * sizeof *dx);
+}
+
 static void max_dx_plane(const struct state *s, const tri_call *c, int64_t plane, float *dx) {
+    bool done = false;
+    if (gives_pairs(s)) BY_TYPE(s->type, give_pairs, s, c, plane, dx, &done);
+    if (done) return;
+    clear(s, dx);
     BY_TYPE(s->type, add_at_index, s, c, plane, dx);
 }
 
@@ -310,6 +431,7 @@ INLINE void avg_dx_blocks(tri_type t, const struct state *s, const tri_call *c, 
 }
 
 static void avg_dx_plane(const struct state *s, const tri_call *c, int64_t plane, float *dx) {
+    clear(s, dx);
     if (s->block == 1)
         BY_TYPE(s->type, avg_dx_plain, s, c, plane, dx);
     else
@@ -336,7 +458,6 @@ static void run_dx(const tri_call *c, void (*plane)(const struct state *s, const
     struct cpu_range r = cpu_part(c, s->parts, s->planes);
     for (int64_t p = r.begin; p < r.end; p++) {
         float *dx = s->type == TRI_F32 ? (float *)c->out[0] + p * size : c->scratch;
-        memset(dx, 0, (size_t)size * sizeof *dx);
         plane(s, c, p, dx);
         if (s->type != TRI_F32) BY_TYPE(s->type, store_row, c->out[0], p * size, dx, size);
     }

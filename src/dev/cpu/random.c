@@ -1,39 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
  * dropout. Every element draws the number of its place in the whole batch. */
 #include "dev/cpu/draw.h"
-
-#include "dev/cpu/cpu.h"
-#include "dev/cpu/isa.h"
+#include "dev/cpu/rows.h"
 
 #define CHUNK 1024
 
-static void drop(float *y, uint8_t *mask, const float *x, const uint32_t *drawn, int64_t n,
-                        uint32_t limit, float scale) {
-    INDEPENDENT for (int64_t i = 0; i < n; i++) {
-        mask[i] = drawn[i] >= limit;
-        y[i] = drawn[i] >= limit ? x[i] * scale : 0;
-    }
+struct dropout {
+    uint64_t key, step;
+    uint32_t limit; /* what draws less is dropped */
+    float scale;
+};
+
+/* Of elements `first` to `first` + n of this lane's tensor, n <= CHUNK. */
+INLINE void drop(tri_type t, const tri_call *c, const struct dropout *d, int64_t first, int64_t n) {
+    uint32_t drawn[CHUNK];
+    const void *x = rows_in(t, c->in[0], first);
+    void *y = rows_out(t, c->out[0], first);
+    uint8_t *mask = (uint8_t *)c->out[1] + first;
+    draw_fill(d->key, d->step, (uint64_t)(c->first + first), (size_t)n, drawn);
+    for (int64_t i = n; i < CHUNK; i++) drawn[i] = 0;
+    INDEPENDENT for (int64_t i = 0; i < n; i++) mask[i] = drawn[i] >= d->limit;
+    EACH(n, {
+        vec_u32 keep = (vec_u32)(*(const vec_u32_at *)(drawn + at) >= d->limit);
+        STORE(t, y, (vec)((vec_u32)(LOAD(t, x, 0) * d->scale) & keep));
+    });
 }
+
+static int64_t chunks_of(const tri_node *n) { return (cpu_out_count(n, 0) + CHUNK - 1) / CHUNK; }
 
 static void dropout(const tri_call *c) {
     const tri_node *n = c->node;
     double p = tri_attr_float(n, "p");
     bool training = tri_attr_int(n, "training");
-    float scale = training ? (float)(1 / (1 - p)) : 1;
-    uint32_t limit = training ? (uint32_t)(p * 4294967296.0) : 0;
-    uint64_t key = random_key(c->seed, base_hash_text(node_key(n)));
-    const float *x = c->in[0];
-    float *y = c->out[0];
-    uint8_t *mask = c->out[1];
-    uint32_t drawn[CHUNK];
-    for (int64_t i = 0, count = cpu_out_count(n, 0); i < count; i += CHUNK) {
-        int64_t some = count - i < CHUNK ? count - i : CHUNK;
-        draw_fill(key, (uint64_t)c->step, (uint64_t)(c->first + i), (size_t)some, drawn);
-        drop(y + i, mask + i, x + i, drawn, some, limit, scale);
-    }
+    struct dropout d = {.key = random_key(c->seed, base_hash_text(node_key(n))),
+                        .step = (uint64_t)c->step,
+                        .limit = training ? (uint32_t)(p * 4294967296.0) : 0,
+                        .scale = training ? (float)(1 / (1 - p)) : 1};
+    struct cpu_range r = cpu_part(c, cpu_parts(chunks_of(n), CHUNK), chunks_of(n));
+    for (int64_t i = r.begin * CHUNK, count = cpu_out_count(n, 0); i < r.end * CHUNK; i += CHUNK)
+        BY_TYPE(cpu_in(n, 0)->type, drop, c, &d, i, count - i < CHUNK ? count - i : CHUNK);
+}
+
+static bool shares(const void *state, int out, int in) {
+    (void)state;
+    return out == 0 && in == 0;
+}
+
+static void plan(const tri_node *n, struct kernel *k) {
+    k->parts = cpu_parts(chunks_of(n), CHUNK);
+    k->shares = shares;
 }
 
 const struct dev_row FOR_ISA(cpu_random)[] = {
-    {.op = "dropout", .run = dropout},
+    {.op = "dropout", .run = dropout, .plan = plan},
     {0},
 };

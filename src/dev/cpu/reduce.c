@@ -42,9 +42,6 @@ struct state {
 /* ---- floating point ---- */
 
 /* x if it is larger than m, or no number. */
-INLINE vec larger_or_nan(vec m, vec x) {
-    return vec_select(vec_either(vec_less(m, x), vec_not(vec_equal(x, x))), x, m);
-}
 INLINE double larger(double m, double x) { return x > m || x != x ? x : m; }
 
 INLINE void sum_row(tri_type t, double *acc, const void *x, int64_t n) {
@@ -53,25 +50,19 @@ INLINE void sum_row(tri_type t, double *acc, const void *x, int64_t n) {
     *acc += (double)vec_total(lanes);
 }
 INLINE void max_row(tri_type t, double *acc, const void *x, int64_t n) {
-    const float least = -__builtin_inff();
-    vec lanes[PARTS];
-    for (int k = 0; k < PARTS; k++) lanes[k] = vec_set(least);
-    ROW(n, lanes[k] = larger_or_nan(lanes[k], LOAD(t, x, least)));
-    float each[LANES];
-    for (int k = 0; k < PARTS; k++) *(vec_at *)(each + k * VEC) = lanes[k];
-    for (int i = 0; i < LANES; i++) *acc = larger(*acc, (double)each[i]);
+    *acc = larger(*acc, (double)rows_max_or_nan(t, x, n));
 }
 
 INLINE void sum_columns(tri_type t, const void *const *x, int m, int64_t n, float *part) {
     if (m == TOGETHER)
-        ROW(n, {
+        EACH(n, {
             vec a = LOAD(t, x[0], 0) + LOAD(t, x[1], 0), b = LOAD(t, x[2], 0) + LOAD(t, x[3], 0);
             vec c = LOAD(t, x[4], 0) + LOAD(t, x[5], 0), d = LOAD(t, x[6], 0) + LOAD(t, x[7], 0);
             STORE(TRI_F32, part, LOAD(TRI_F32, part, 0) + ((a + b) + (c + d)));
         });
     else
         for (int i = 0; i < m; i++)
-            ROW(n, STORE(TRI_F32, part, LOAD(TRI_F32, part, 0) + LOAD(t, x[i], 0)));
+            EACH(n, STORE(TRI_F32, part, LOAD(TRI_F32, part, 0) + LOAD(t, x[i], 0)));
 }
 static void sum_flush(void *to, float *part, int64_t n) {
     double *acc = to;

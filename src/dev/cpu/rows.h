@@ -57,6 +57,24 @@ INLINE double rows_sum(tri_type t, const void *x, int64_t n) {
     return sum;
 }
 
+/* x if it is larger than m, or no number. */
+INLINE vec rows_larger_or_nan(vec m, vec x) {
+    return vec_select(vec_either(vec_less(m, x), vec_not(vec_equal(x, x))), x, m);
+}
+
+/* The largest; NaN if there is one. */
+INLINE float rows_max_or_nan(tri_type t, const void *x, int64_t n) {
+    const float least = -__builtin_inff();
+    vec lanes[PARTS];
+    for (int k = 0; k < PARTS; k++) lanes[k] = vec_set(least);
+    ROW(n, lanes[k] = rows_larger_or_nan(lanes[k], LOAD(t, x, least)));
+    for (int k = 1; k < PARTS; k++) lanes[0] = rows_larger_or_nan(lanes[0], lanes[k]);
+    float max = lanes[0][0];
+    for (int i = 1; i < VEC; i++)
+        max = lanes[0][i] > max || lanes[0][i] != lanes[0][i] ? lanes[0][i] : max;
+    return max;
+}
+
 /* NaN only if there is nothing else. */
 INLINE float rows_max(tri_type t, const void *x, int64_t n) {
     const float least = -__builtin_inff();

@@ -9,13 +9,13 @@ INLINE void softmax_row(tri_type t, const void *x, void *y, int64_t n, float *sc
     float *e = t == TRI_F32 ? y : scratch;
     double sum = softmax_sum(t, x, e, n, rows_max(t, x, n));
     float scale = (float)(1 / sum);
-    ROW(n, STORE(t, y, LOAD(TRI_F32, e, 0) * scale));
+    EACH(n, STORE(t, y, LOAD(TRI_F32, e, 0) * scale));
 }
 
 INLINE void log_softmax_row(tri_type t, const void *x, void *y, int64_t n) {
     float max = rows_max(t, x, n);
     float log = vmath_log((float)softmax_sum(t, x, NULL, n, max));
-    ROW(n, STORE(t, y, LOAD(t, x, 0) - max - log));
+    EACH(n, STORE(t, y, LOAD(t, x, 0) - max - log));
 }
 
 /* ---- else: neighbours beside each other ---- */

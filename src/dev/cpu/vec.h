@@ -240,7 +240,21 @@ INLINE void vec_store_some(tri_type t, void *to, int64_t i, int64_t n, vec v) {
         }                                                                                   \
     } while (0)
 
-/* Within it: elements of a row, `rest` for those that are not there. */
+/* The same where nothing is summed: without k, and so with less code. */
+#define EACH(n, ...)                                                                        \
+    do {                                                                                    \
+        int64_t at = 0;                                                                     \
+        for (; at + VEC <= (n); at += VEC) {                                                \
+            const int64_t some = VEC;                                                       \
+            __VA_ARGS__;                                                                    \
+        }                                                                                   \
+        if (at < (n)) {                                                                     \
+            const int64_t some = (n) - at;                                                  \
+            __VA_ARGS__;                                                                    \
+        }                                                                                   \
+    } while (0)
+
+/* Within them: elements of a row, `rest` for those that are not there. */
 #define LOAD(t, p, rest) \
     (some == VEC ? vec_load(t, p, at) : vec_load_some(t, p, at, some, rest))
 #define STORE(t, p, v) \
