@@ -14,7 +14,7 @@
 #include "check/trial.h"
 #include "dev/dev.h"
 
-#define MAX_CASES 32
+#define MAX_CASES 40
 
 static const struct group {
     const char *op;
@@ -119,6 +119,10 @@ static const struct group {
     {"all_finite", {"f32[1025], bf16[7]", "f16[300], f32[2]", "f32[50000], bf16[30000]"}},
     {"matmul",
      {"f32[1,1], f32[1,1]", "f32[16,1], f32[1,2]", "f32[16,16], f32[16,16]",
+      /* of few samples */
+      "f32[16,400], f32[123,400] {trans_b=1}", "f32[16,123], f32[123,400]",
+      "f32[16,123], f32[16,400] {trans_a=1}", "f32[1,500], f32[70,500] {trans_b=1}",
+      "f32[300,17], f32[70,300] {trans_a=1, trans_b=1}", "f32[32,401], f32[401,1]",
       "f32[17,33], f32[33,65]", "f32[128,200], f32[200,96]", "f32[65,130], f32[96,130] {trans_b=1}",
       "f32[130,65], f32[130,96] {trans_a=1}", "f32[130,65], f32[96,130] {trans_a=1, trans_b=1}",
       "f32[6,33,40], f32[6,40,20]", "f32[2,3,33,40], f32[2,3,20,40] {trans_b=1}",

@@ -6,11 +6,15 @@
  * brought into the library's order first, in a round of its own. */
 #include "dev/cpu/cpu.h"
 #include "dev/cpu/dnnl_glue.h"
+#include "dev/cpu/gemm_tile.h"
+#include "dev/cpu/matmul_small.h"
 #include "dev/cpu/tail.h"
 #include "dev/cpu/walk.h"
 
-#define TINY 4096 /* multiplications */
-#define SHORT 8   /* elements of a row */
+#define TINY 4096            /* multiplications */
+#define SHORT 8              /* elements of a row */
+#define FEW 32               /* samples */
+#define FEW_FLOATS (1 << 18) /* of a matrix that the second-level cache holds */
 
 /* Matrices over leading dimensions: tensors 0, 1, 2 of the walk are a, b and y. */
 struct sizes {
@@ -103,6 +107,26 @@ static struct dnnl_view view_of(const struct sizes *s, int k, int64_t rows, int6
     return v;
 }
 
+/* ---- of few samples ---- */
+
+#define DECLARE(isa) extern matmul_small_fn matmul_small_##isa;
+EVERY_ISA(DECLARE)
+
+#define POINTER(isa) matmul_small_##isa,
+static matmul_small_fn *const small[] = {EVERY_ISA(POINTER)};
+
+/* A layer of few samples, forward, or one of its derivatives. */
+static bool is_small(const tri_node *n, const struct sizes *s) {
+    int64_t samples = s->m < s->k ? s->m : s->k;
+    return cpu_out(n, 0)->type == TRI_F32 && !s->lead.rank && samples <= FEW &&
+           s->m * s->k <= FEW_FLOATS && s->k * s->n <= FEW_FLOATS && s->m * s->n <= FEW_FLOATS;
+}
+
+static size_t small_scratch(const struct sizes *s) {
+    size_t floats = (size_t)(s->n * s->m + gemm_packed(s->m, s->k));
+    return s->column_b == 1 ? 0 : floats * sizeof(float);
+}
+
 /* ---- parts ---- */
 
 #define PART_WORK 16e6   /* flops: a tenth of a millisecond and more */
@@ -115,11 +139,13 @@ enum cut { CUT_NOT, CUT_ROWS, CUT_COLUMNS, CUT_MATRICES };
 
 struct state {
     struct sizes sizes;
+    matmul_small_fn *small;
     enum cut cut;
     int64_t parts, each;     /* rows, columns, or matrices of the first leading dimension, of a part;
                                 the last has the rest as well */
     size_t step[3];          /* bytes from one part of a, b, y to the next */
-    struct dnnl_job *job[2]; /* for `each`, and for the last part if it has more; null: tiny */
+    struct dnnl_job *job[2]; /* for `each`, and for the last part if it has more; null: small or
+                                tiny */
     const struct tail *tail; /* what comes behind; null: nothing */
     size_t panel;            /* bytes of the scratch before the job's: the part's y, if not in place */
     /* The right factor in the library's order; null: as it is. */
@@ -273,6 +299,10 @@ static tri_status prepare(const tri_node *n, void **state) {
     st->parts = st->each = 1;
     if (cpu_out(n, 0)->type == TRI_F32 && walk_count(&s.lead) * s.m * s.k * s.n <= TINY)
         return TRI_OK;
+    if (is_small(n, &s)) {
+        st->small = small[isa_best()];
+        return TRI_OK;
+    }
     choose_cut(n, st);
     find_steps(n, st);
     status = make_jobs(n, st);
@@ -283,7 +313,7 @@ static tri_status prepare(const tri_node *n, void **state) {
 static void plan(const tri_node *n, struct kernel *k) {
     struct state *st = k->state;
     if (st->tail && !tail_stores(st->tail)) st->panel = panel_bytes(n, st);
-    k->scratch = st->panel;
+    k->scratch = st->panel + (st->small ? small_scratch(&st->sizes) : 0);
     if (!st->job[0]) return;
     for (int i = 0; i < 2; i++) {
         size_t job = st->job[i] ? st->panel + dnnl_glue_scratch(st->job[i]) : 0;
@@ -336,16 +366,23 @@ static void run_part(const struct state *st, const tri_call *c, int64_t part) {
         tail_run(st->tail, y, (int64_t)(at * st->step[2] / size), each * width_of(c->node, st));
 }
 
-static void run_tiny(const struct state *st, const tri_call *c) {
+static void run_whole(const struct state *st, const tri_call *c) {
+    const struct sizes *s = &st->sizes;
+    const struct small_product product = {.m = s->m, .k = s->k, .n = s->n, .row_a = s->row_a,
+                                          .column_a = s->column_a, .row_b = s->row_b,
+                                          .column_b = s->column_b};
     float *y = st->panel ? c->scratch : c->out[0];
-    tiny(&st->sizes, c->in[0], c->in[1], y);
+    if (st->small)
+        st->small(&product, c->in[0], c->in[1], y, (float *)c->scratch + st->panel / sizeof(float));
+    else
+        tiny(s, c->in[0], c->in[1], y);
     if (st->tail) tail_run(st->tail, y, 0, cpu_out_count(c->node, 0));
 }
 
 static void run(const tri_call *c) {
     const struct state *st = c->state;
     if (!st->job[0])
-        run_tiny(st, c);
+        run_whole(st, c);
     else if (st->order && c->part < st->packs)
         run_pack(st, c);
     else
@@ -359,7 +396,7 @@ static void run(const tri_call *c) {
 /* Panels of columns are no pieces of y. */
 static bool leads(const tri_node *n) {
     struct state st = {.sizes = sizes_of(n)};
-    choose_cut(n, &st);
+    if (!is_small(n, &st.sizes)) choose_cut(n, &st);
     return st.cut == CUT_NOT ? cpu_out_count(n, 0) <= SMALL : st.cut != CUT_COLUMNS;
 }
 
