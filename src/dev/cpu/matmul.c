@@ -371,9 +371,10 @@ static void run_whole(const struct state *st, const tri_call *c) {
     const struct small_product product = {.m = s->m, .k = s->k, .n = s->n, .row_a = s->row_a,
                                           .column_a = s->column_a, .row_b = s->row_b,
                                           .column_b = s->column_b};
-    float *y = st->panel ? c->scratch : c->out[0];
+    float *y = st->panel ? c->scratch : c->out[0], *scratch = c->scratch;
+    if (scratch) scratch += st->panel / sizeof *scratch;
     if (st->small)
-        st->small(&product, c->in[0], c->in[1], y, (float *)c->scratch + st->panel / sizeof(float));
+        st->small(&product, c->in[0], c->in[1], y, scratch);
     else
         tiny(s, c->in[0], c->in[1], y);
     if (st->tail) tail_run(st->tail, y, 0, cpu_out_count(c->node, 0));
