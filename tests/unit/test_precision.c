@@ -118,7 +118,7 @@ static const struct {
     tri_optimizer optimizer;
 } rows[] = {
     {"lenet5", 16, 1, 0.01, {.name = "momentum", .lr = 0.02}},
-    {"cnn:width=4", 12, 3, 0.02, {.name = "adamw", .lr = 0.002}},
+    {"cnn:width=4", 12, 3, 0.03, {.name = "adamw", .lr = 0.002}},
     {"resnet18:form=small,width=4,classes=10", 8, 2, 0.05, {.name = "momentum", .lr = 0.01}},
     {"attentive", 8, 2, 0.03, {.name = "adam", .lr = 0.005}},
     {"bert-tiny:layers=1,hidden=32,heads=2,inner=64,vocab=101,seq=16", 6, 2, 0.02,
