@@ -246,9 +246,9 @@ needs=$(sed -n 's/^ *\([0-9]*\)[0-9.]* MiB  in all/\1/p' out)
 verdict 'and needs no more than the limit but for the program' $? "$needs MiB"
 mistake 'one more does not' 2 'err:the run needs' \
     train mlp --batch "$((batch + 1))" --lanes 4 --memory-limit 200M
-expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small --steps 2 --batch 8 --lanes 2 --ops
+expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small --steps 2 --batch 8 --lanes 2 --ops --passes=-fuse
 expect 'bench --nodes' 0 'out:  matmul fc1.matmul: f32\[4,36\] f32\[8,36\] -> f32\[4,8\]$' \
-    bench $small --steps 2 --batch 4 --lanes 1 --nodes
+    bench $small --steps 2 --batch 4 --lanes 1 --nodes --passes=-fuse
 expect 'doctor' 0 'out:^ok    ref ' doctor
 grep -q '^BAD' out
 [ $? -eq 1 ]
