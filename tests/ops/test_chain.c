@@ -102,8 +102,10 @@ static const struct product {
     tri_shape a, b;
     bool trans_a, trans_b;
 } products[] = {
-    {{2, {300, 200}}, {2, {200, 700}}, false, false}, {{2, {200, 300}}, {2, {200, 700}}, true, false},
-    {{3, {2, 150, 96}}, {2, {1100, 96}}, false, true}, {{3, {5, 70, 200}}, {3, {5, 200, 300}}, false, false},
+    {{2, {300, 200}}, {2, {200, 700}}, false, false},
+    {{2, {200, 300}}, {2, {200, 700}}, true, false},
+    {{3, {2, 150, 96}}, {2, {1100, 96}}, false, true},
+    {{3, {5, 70, 200}}, {3, {5, 200, 300}}, false, false},
     {{2, {9, 40}}, {2, {40, 30}}, false, false},      {{2, {3, 4}}, {2, {4, 5}}, false, false},
     {{2, {100, 300}}, {2, {700, 300}}, false, true},  {{2, {600, 64}}, {2, {64, 33}}, false, false},
 };
@@ -211,6 +213,7 @@ static void same_bits_behind(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(same_bits_behind)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(same_bits_behind)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

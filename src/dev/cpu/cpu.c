@@ -89,7 +89,8 @@ static const char *lacks(tri_type type) {
            "f32";
 }
 
-static const struct target target = {.winograd = cpu_winograd, .fuses = fuses, .heads = cpu_leads, .lays = lays, .lacks = lacks};
+static const struct target target = {.winograd = cpu_winograd, .fuses = fuses, .heads = cpu_leads,
+                                     .lays = lays, .lacks = lacks};
 
 const struct dev dev_cpu = {
     .name = "cpu",
