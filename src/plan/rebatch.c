@@ -154,22 +154,32 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
 
 /* ---- the default number of lanes ---- */
 
-/* Tokens that one sample brings: the longest input of indices [n, tokens]. 1: no sequence. */
-static int64_t tokens_per_sample(const tri_graph *g) {
-    int64_t most = 1;
+/* A sample is a row of indices, as of words. */
+static bool has_sequences(const tri_graph *g) {
     for (size_t i = 0; i < g->n_nodes; i++) {
-        const tri_tensor *t = g->node[i]->out;
-        bool indices = t->spec.type == TRI_I32 || t->spec.type == TRI_I64;
-        if (!node_is(g->node[i], "input") || !indices || t->spec.shape.rank != 2) continue;
-        int64_t each = tri_shape_count(&t->spec.shape) / g->batch;
-        if (each > most) most = each;
+        const tri_spec *s = &g->node[i]->out->spec;
+        bool indices = s->type == TRI_I32 || s->type == TRI_I64;
+        if (node_is(g->node[i], "input") && indices && s->shape.rank == 2 && s->shape.dim[1] > 1)
+            return true;
     }
-    return most;
+    return false;
 }
 
-/* Most of the matmuls' arithmetic keeps 64 rows when the batch is cut into `lanes`. */
-static bool rows_suffice(const tri_graph *g, const struct layout *layout, int64_t lanes) {
-    double all = 0, good = 0;
+#define CACHED 262144    /* elements of parameters that stay in a core's cache */
+#define LANE_WORK 4000.0 /* flops for each element of them: of values and of their derivatives */
+
+static double parameters(const tri_graph *g) {
+    double n = 0;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (node_is_param(g->node[i])) n += (double)tri_shape_count(&g->node[i]->out->spec.shape);
+    return n;
+}
+
+/* When the batch is cut into `lanes`, most of the matmuls' arithmetic keeps 64 rows; and where the
+ * parameters are larger than a cache, so much is done with them that it does not count that each
+ * lane reads and packs them and adds up their gradients. */
+static bool work_suffices(const tri_graph *g, const struct layout *layout, int64_t lanes) {
+    double all = 0, good = 0, p = parameters(g);
     for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];
         if (!n->entry->op->flops || layout[n->out[0].id].kind != SPLIT) continue;
@@ -177,7 +187,7 @@ static bool rows_suffice(const tri_graph *g, const struct layout *layout, int64_
         all += flops;
         if (factors_rows(n) / lanes >= 64) good += flops;
     }
-    return good >= 0.5 * all;
+    return good >= 0.5 * all && (p <= CACHED || all / (double)lanes >= LANE_WORK * p);
 }
 
 /* TRI_USAGE: it cannot be. */
@@ -191,14 +201,12 @@ static tri_status try_cut(const tri_graph *g, int64_t lanes) {
 }
 
 int64_t lanes_default(const tri_graph *g) {
-    int64_t tokens = tokens_per_sample(g), v = 8;
+    int64_t least = has_sequences(g) ? 1 : 16, v = 8;
     tri_status status = TRI_OK;
     struct layout *layout = sample_layouts(g);
     if (!layout) return 0;
     for (; v > 1; v /= 2) {
-        int64_t each = g->batch / v;
-        bool enough = tokens > 1 ? each * tokens >= 256 && each >= 1 : each >= 16;
-        if (!enough || !rows_suffice(g, layout, v)) continue;
+        if (g->batch / v < least || !work_suffices(g, layout, v)) continue;
         status = try_cut(g, v);
         if (status != TRI_USAGE) break;
     }
