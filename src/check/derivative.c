@@ -9,6 +9,7 @@
 #include "check/opcheck.h"
 
 #define STEP 1e-2 /* of finite differences */
+#define TRIED 128 /* elements of a large input that are moved, from the first to the last */
 
 /* The tensors whose weighted sum is differentiated, and what it is differentiated by. */
 struct derivative {
@@ -113,7 +114,9 @@ static tri_status compare_slopes(struct derivative *d, struct values *in) {
         double scale = 1e-3;
         int64_t n = tri_shape_count(&d->by[j]->spec.shape);
         for (int64_t k = 0; k < n; k++) scale = fmax(scale, fabs(dx[k]));
-        for (int64_t k = 0; k < n && !status; k++) {
+        int64_t tried = n < TRIED ? n : TRIED;
+        for (int64_t i = 0; i < tried && !status; i++) {
+            int64_t k = tried > 1 ? i * (n - 1) / (tried - 1) : 0;
             double slope = 0;
             status = difference_at(d, in, d->input[j], k, &slope);
             if (!status && !(fabs(slope - dx[k]) <= 5e-3 * scale))
