@@ -166,7 +166,7 @@ static bool has_sequences(const tri_graph *g) {
 }
 
 #define CACHED 262144    /* elements of parameters that stay in a core's cache */
-#define LANE_WORK 4000.0 /* flops for each element of them: of values and of their derivatives */
+#define LANE_WORK 2000.0 /* flops of a lane's forward pass for each element of them */
 
 static double parameters(const tri_graph *g) {
     double n = 0;
@@ -180,7 +180,8 @@ static double parameters(const tri_graph *g) {
  * lane reads and packs them and adds up their gradients. */
 static bool work_suffices(const tri_graph *g, const struct layout *layout, int64_t lanes) {
     double all = 0, good = 0, p = parameters(g);
-    for (size_t i = 0; i < g->n_nodes; i++) {
+    size_t forward = g->forward_nodes ? g->forward_nodes : g->n_nodes;
+    for (size_t i = 0; i < forward; i++) {
         const tri_node *n = g->node[i];
         if (!n->entry->op->flops || layout[n->out[0].id].kind != SPLIT) continue;
         double flops = n->entry->op->flops(n);
