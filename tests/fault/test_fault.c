@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "data/data.h"
+#include "dev/dev.h"
 #include "fault/wrap.h"
 #include "io/safetensors.h"
 #include "plan/passes.h"
@@ -427,9 +428,10 @@ static struct {
     {"data of one's own", own_data},
 };
 
-/* After the first step, none takes memory. */
+/* After the first step, none takes memory; the reference device, which is for looking things up, may. */
 static void steps_ask_for_nothing(void **state) {
     (void)state;
+    if (!strcmp(dev_at(0)->name, "ref")) skip();
     static const char *const models[] = {"lenet5", "cnn:width=2",
                                          "resnet18:form=small,width=4,classes=4"};
     for (size_t i = 0; i < COUNT(models); i++)
