@@ -146,11 +146,14 @@ APART vec_u16 vec_to_f16(vec x) {
 #endif
 
 INLINE vec vec_of_bf16(vec_u16 x) { return (vec)(vec_widen(x) << 16); }
-INLINE vec_u16 vec_to_bf16(vec v) { /* as convert_f32_to_bf16 */
+
+/* Rounded to bf16 as convert_f32_to_bf16 does, in the upper half of each; the lower half is not
+ * defined. */
+INLINE vec_u32 vec_round_bf16(vec v) {
     vec_u32 x = (vec_u32)v, rounded = x + 0x7fffu + (x >> 16 & 1u);
-    vec quiet = (vec)(x | 0x400000u);
-    return vec_narrow((vec_u32)vec_select(vec_equal(v, v), (vec)rounded, quiet) >> 16);
+    return (vec_u32)vec_select(vec_equal(v, v), (vec)rounded, (vec)(x | 0x400000u));
 }
+INLINE vec_u16 vec_to_bf16(vec v) { return vec_narrow(vec_round_bf16(v) >> 16); }
 
 INLINE vec vec_load(tri_type t, const void *from, int64_t i) {
     if (t == TRI_F32) return *(const vec_at *)((const float *)from + i);
@@ -163,6 +166,39 @@ INLINE void vec_store(tri_type t, void *to, int64_t i, vec v) {
         *(vec_at *)((float *)to + i) = v;
     else
         *(vec_u16_at *)((uint16_t *)to + i) = t == TRI_BF16 ? vec_to_bf16(v) : vec_to_f16(v);
+}
+
+/* 2 VEC elements of bf16 at once, without moving halves across the vector: an element at an even
+ * place goes to v[0] and one at an odd place to v[1] (or the other way round). Other types: the
+ * first VEC and the last. */
+INLINE void vec_load_two(tri_type t, const void *from, int64_t i, vec v[2]) {
+    if (t == TRI_BF16) {
+        vec_u32 x = *(const vec_u32_at *)(const void *)((const uint16_t *)from + i);
+        v[0] = (vec)(x << 16);
+        v[1] = (vec)(x & 0xffff0000u);
+    } else {
+        v[0] = vec_load(t, from, i);
+        v[1] = vec_load(t, from, i + VEC);
+    }
+}
+
+INLINE void vec_store_two(tri_type t, void *to, int64_t i, const vec v[2]) {
+    if (t == TRI_BF16) {
+        vec_u32 low = vec_round_bf16(v[0]), high = vec_round_bf16(v[1]);
+        *(vec_u32_at *)(void *)((uint16_t *)to + i) = low >> 16 | (high & 0xffff0000u);
+    } else {
+        vec_store(t, to, i, v[0]);
+        vec_store(t, to, i + VEC, v[1]);
+    }
+}
+
+/* Where element i of n lies in an array of floats whose vectors are to meet those of vec_load_two,
+ * and what is left single. */
+INLINE int64_t vec_lane(tri_type t, int64_t i, int64_t n) {
+    int64_t in = i % (2 * VEC);
+    if (t != TRI_BF16 || i >= n / (2 * VEC) * (2 * VEC)) return i;
+    bool odd = in % 2 != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+    return i - in + (odd ? VEC : 0) + in / 2;
 }
 
 /* Of elements of 2 or 4 bytes the first n, below VEC. */

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What batch norm does to elements: x lies as [n, c / block, places, block]; the samples
+ * [k n / G, (k+1) n / G) of one channel share group k's statistics. Sums are of differences to the
+ * group's first element, so that a large mean costs no accuracy: of PIECE elements of a slice in f32,
+ * where element i goes to sum i % SUMS; of these in double, and of the slices in double. A slice is a
+ * sample, or a group, where samples have but one place. So the bits do not depend on how x lies, nor
+ * on the parts.
+ *
+ * Where many channels lie side by side there are few units of neighbours: then the slices of a unit
+ * are parts of their own, and a second round goes on with their sums. */
+#ifndef DEV_CPU_BATCH_NORM_LOOPS_H
+#define DEV_CPU_BATCH_NORM_LOOPS_H
+
+#include "dev/cpu/isa.h"
+#include "dev/cpu/vec.h"
+
+/* A block of 1 is plain; without places all channels are one block. */
+struct sizes {
+    int64_t samples, channels, places, block, groups;
+    tri_type type;
+    int64_t width, units; /* channels that are done together, of one block; how many such there are */
+    int64_t slices;       /* of a unit */
+    bool cut;
+};
+
+#define WIDTH 2048 /* at most; where there are FEW_SLICES, no more than a STRIP */
+#define STRIP 256  /* channels whose sums stay in the first-level cache together */
+#define FEW_SLICES 4
+#define MANY 16    /* units that need not be cut */
+#define SUMS 8
+#define PIECE 256
+
+/* stats: a tensor [G, c]. */
+static struct sizes sizes_of(const tri_tensor *x, const tri_spec *stats) {
+    const tri_shape *s = &x->spec.shape;
+    struct sizes z = {s->dim[0], s->dim[1], cpu_span(s, 2, s->rank), x->block ? x->block : 1,
+                      stats->shape.dim[0], x->spec.type, 0, 0, 0, false};
+    if (z.places == 1) z.block = z.channels;
+    z.slices = z.places == 1 ? z.groups : z.samples;
+    int64_t most = z.slices > FEW_SLICES ? WIDTH : STRIP;
+    z.width = z.block < most ? z.block : most;
+    z.units = z.channels / z.block * ((z.block + z.width - 1) / z.width);
+    z.cut = z.units < MANY && z.slices > 1;
+    return z;
+}
+
+/* Some channels in one slice: rows of `width` neighbours. */
+struct part {
+    int64_t channel, first; /* the first, and its first element */
+    int64_t group, begin, end; /* its slices */
+    int64_t rows, row;
+    int64_t width;
+    double count; /* elements of a channel in the group */
+};
+
+static struct part part_of(const struct sizes *z, int64_t unit, int64_t slice) {
+    const bool whole = z->places == 1; /* the samples are the rows */
+    int64_t group = whole ? slice : ((slice + 1) * z->groups - 1) / z->samples;
+    int64_t begin = group * z->samples / z->groups, end = (group + 1) * z->samples / z->groups;
+    int64_t in_block = (z->block + z->width - 1) / z->width, step = z->channels * z->places;
+    int64_t block = unit / in_block, at = unit % in_block * z->width;
+    return (struct part){
+        .channel = block * z->block + at,
+        .first = (whole ? begin : slice) * step + block * z->places * z->block + at,
+        .group = group,
+        .begin = whole ? group : begin,
+        .end = whole ? group + 1 : end,
+        .rows = whole ? end - begin : z->places,
+        .row = whole ? step : z->block,
+        .width = z->block - at < z->width ? z->block - at : z->width,
+        .count = (double)((end - begin) * z->places),
+    };
+}
+
+/* Numbers of the channels of a part, in the order of lanes (vec_lane). The center is the mean,
+ * rounded. Beyond the last channel they are zero. */
+struct numbers {
+    double sum[WIDTH], dot[WIDTH];         /* of a slice */
+    double all_sum[WIDTH], all_dot[WIDTH]; /* of the group */
+    double dgamma[WIDTH], dbeta[WIDTH];    /* of the unit, in the channels' order */
+    float center[WIDTH], scale[WIDTH], a[WIDTH], b[WIDTH];
+};
+
+/* ---- loops ---- */
+
+/* What is done over a part, for a type known to the compiler. A run is one channel, its elements
+ * side by side; columns are several.
+ * sums       sum of u, dot of u v: u = x - center, v = u; or, of dy, u = dy, v = x - center
+ * normalise  y = (x - center) scale + a
+ * derive     dx = scale (dy - a - (x - center) b) */
+
+#define TOTAL(v) \
+    ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
+
+#define AT(p, r) ((p)->first + (r) * (p)->row)
+/* Rows r to end. */
+#define EACH_PIECE(p)                                                                       \
+    for (int64_t r = 0, end; end = r + PIECE < (p)->rows ? r + PIECE : (p)->rows,           \
+                             r < (p)->rows; r = end)
+
+/* Columns of a few rows k to stop, then of the next: rows are read as they lie. `body` sees `column`,
+ * `both`, whether two vectors are done at once, and `some`, the elements of a single one. */
+#define FEW(p) ((p)->width > 2 * VEC ? SUMS : PIECE)
+#define EACH_COLUMN(t, p, body)                                                             \
+    for (int64_t k = r, stop; stop = k + FEW(p) < end ? k + FEW(p) : end, k < end; k = stop) \
+        for (int64_t column = 0; column < (p)->width;)                                      \
+            if ((t) == TRI_BF16 && (p)->width - column >= 2 * VEC) {                        \
+                const int64_t some = VEC;                                                   \
+                const int both = 2;                                                         \
+                body;                                                                       \
+                column += 2 * VEC;                                                          \
+            } else {                                                                        \
+                const int64_t some = (p)->width - column < VEC ? (p)->width - column : VEC; \
+                const int both = 1;                                                         \
+                body;                                                                       \
+                column += VEC;                                                              \
+            }
+
+#define OF(array, i) (*(const vec_at *)((array) + column + (i) * VEC))
+
+INLINE void get(tri_type t, int both, const void *x, int64_t at, int64_t some, vec v[2]) {
+    if (both == 2)
+        vec_load_two(t, x, at, v);
+    else
+        v[0] = some == VEC ? vec_load(t, x, at) : vec_load_some(t, x, at, some, 0);
+}
+
+INLINE void put(tri_type t, int both, void *y, int64_t at, int64_t some, const vec v[2]) {
+    if (both == 2)
+        vec_store_two(t, y, at, v);
+    else if (some == VEC)
+        vec_store(t, y, at, v[0]);
+    else
+        vec_store_some(t, y, at, some, v[0]);
+}
+
+/* Columns of a few rows, then of the next, are an order that processors do not foresee: elements so
+ * many rows ahead are asked for. */
+#define AHEAD 32
+INLINE void fetch(tri_type t, const void *x, int64_t at) {
+    __builtin_prefetch((const char *)x + at * (t == TRI_F32 ? 4 : 2));
+}
+
+/* Lanes of SUMS sums and of as many dots. */
+struct lanes {
+    float sum[SUMS][STRIP], dot[SUMS][STRIP];
+};
+
+/* Rows k to stop of one or two vectors of columns: sums `first` to first + n. dy null: moments of
+ * x. */
+INLINE void add_rows(tri_type t, int both, const struct part *p, const void *dy, const void *x,
+                     const float *center, int64_t column, int64_t some, int64_t k, int64_t stop,
+                     int first, int n, struct lanes *to) {
+    vec sum[SUMS][2], dot[SUMS][2], c[2];
+    for (int j = 0; j < both; j++) c[j] = OF(center, j);
+    UNROLL for (int i = 0; i < n; i++) for (int j = 0; j < both; j++) {
+        sum[i][j] = OF(to->sum[first + i], j);
+        dot[i][j] = OF(to->dot[first + i], j);
+    }
+    for (; k < stop; k += SUMS)
+        UNROLL for (int i = 0; i < n; i++) {
+            vec u[2], v[2];
+            if (k + first + i >= stop) break;
+            if (both == 2) fetch(t, x, AT(p, k + first + i + AHEAD) + column);
+            if (both == 2 && dy) fetch(t, dy, AT(p, k + first + i + AHEAD) + column);
+            get(t, both, x, AT(p, k + first + i) + column, some, v);
+            if (dy) get(t, both, dy, AT(p, k + first + i) + column, some, u);
+            for (int j = 0; j < both; j++) {
+                v[j] -= c[j];
+                if (!dy) u[j] = v[j];
+                sum[i][j] += u[j];
+                dot[i][j] += u[j] * v[j];
+            }
+        }
+    UNROLL for (int i = 0; i < n; i++) for (int j = 0; j < both; j++) {
+        *(vec_at *)(to->sum[first + i] + column + j * VEC) = sum[i][j];
+        *(vec_at *)(to->dot[first + i] + column + j * VEC) = dot[i][j];
+    }
+}
+
+INLINE void sum_strip(tri_type t, const struct part *p, const void *dy, const void *x,
+                      const float *center, double *sum, double *dot) {
+    struct lanes to;
+    const int64_t room = (p->width + VEC - 1) / VEC * VEC;
+    EACH_PIECE(p) {
+        for (int i = 0; i < SUMS; i++) {
+            memset(to.sum[i], 0, (size_t)room * sizeof(float));
+            memset(to.dot[i], 0, (size_t)room * sizeof(float));
+        }
+        /* Of two vectors half of the sums at once: registers are few. */
+        EACH_COLUMN(t, p, for (int first = 0; first < SUMS; first += SUMS / both)
+                              add_rows(t, both, p, dy, x, center, column, some, k, stop, first,
+                                       SUMS / both, &to));
+        for (int64_t i = 0; i < p->width; i++) {
+            float s[SUMS], d[SUMS];
+            for (int j = 0; j < SUMS; j++) {
+                s[j] = to.sum[j][i];
+                d[j] = to.dot[j][i];
+            }
+            sum[i] += (double)TOTAL(s);
+            dot[i] += (double)TOTAL(d);
+        }
+    }
+}
+
+INLINE void sum_columns(tri_type t, const struct part *p, const void *dy, const void *x,
+                        struct numbers *n) {
+    for (int64_t at = 0; at < p->width; at += STRIP) {
+        struct part strip = *p;
+        strip.first += at;
+        strip.width = p->width - at < STRIP ? p->width - at : STRIP;
+        sum_strip(t, &strip, dy, x, n->center + at, n->sum + at, n->dot + at);
+    }
+}
+
+INLINE void moments_columns(tri_type t, const struct part *p, const void *x, struct numbers *n) {
+    sum_columns(t, p, NULL, x, n);
+}
+
+INLINE void sums_columns(tri_type t, const struct part *p, const void *dy, const void *x,
+                         struct numbers *n) {
+    sum_columns(t, p, dy, x, n);
+}
+
+INLINE void normalise_rows(tri_type t, int both, const struct part *p, const void *x, void *y,
+                           const struct numbers *n, int64_t column, int64_t some, int64_t k,
+                           int64_t stop) {
+    vec center[2], scale[2], shift[2];
+    for (int j = 0; j < both; j++) {
+        center[j] = OF(n->center, j);
+        scale[j] = OF(n->scale, j);
+        shift[j] = OF(n->a, j);
+    }
+    for (; k < stop; k++) {
+        const int64_t at = AT(p, k) + column;
+        vec v[2];
+        if (both == 2) fetch(t, x, at + AHEAD * p->row);
+        get(t, both, x, at, some, v);
+        for (int j = 0; j < both; j++) v[j] = (v[j] - center[j]) * scale[j] + shift[j];
+        put(t, both, y, at, some, v);
+    }
+}
+
+INLINE void normalise_columns(tri_type t, const struct part *p, const void *x, void *y,
+                              const struct numbers *n) {
+    EACH_PIECE(p)
+        EACH_COLUMN(t, p, normalise_rows(t, both, p, x, y, n, column, some, k, stop));
+}
+
+INLINE void derive_rows(tri_type t, int both, const struct part *p, const void *dy, const void *x,
+                        void *dx, const struct numbers *n, int64_t column, int64_t some, int64_t k,
+                        int64_t stop) {
+    vec center[2], scale[2], a[2], b[2];
+    for (int j = 0; j < both; j++) {
+        center[j] = OF(n->center, j);
+        scale[j] = OF(n->scale, j);
+        a[j] = OF(n->a, j);
+        b[j] = OF(n->b, j);
+    }
+    for (; k < stop; k++) {
+        const int64_t at = AT(p, k) + column;
+        vec u[2], v[2];
+        if (both == 2) fetch(t, dy, at + AHEAD * p->row);
+        if (both == 2) fetch(t, x, at + AHEAD * p->row);
+        get(t, both, dy, at, some, u);
+        get(t, both, x, at, some, v);
+        for (int j = 0; j < both; j++) v[j] = scale[j] * (u[j] - a[j] - (v[j] - center[j]) * b[j]);
+        put(t, both, dx, at, some, v);
+    }
+}
+
+INLINE void derive_columns(tri_type t, const struct part *p, const void *dy, const void *x,
+                           void *dx, const struct numbers *n) {
+    EACH_PIECE(p)
+        EACH_COLUMN(t, p, derive_rows(t, both, p, dy, x, dx, n, column, some, k, stop));
+}
+
+/* A run: SUMS elements at once. */
+typedef float eight __attribute__((vector_size(4 * SUMS)));
+typedef float eight_at __attribute__((vector_size(4 * SUMS), aligned(4), may_alias));
+typedef uint16_t eight_u16_at __attribute__((vector_size(2 * SUMS), aligned(2), may_alias));
+typedef uint32_t eight_u32 __attribute__((vector_size(4 * SUMS)));
+
+INLINE float load_one(tri_type t, const void *x, int64_t at) {
+    return t == TRI_F32    ? ((const float *)x)[at]
+           : t == TRI_BF16 ? convert_bf16_to_f32(((const uint16_t *)x)[at])
+                           : convert_f16_to_f32(((const uint16_t *)x)[at]);
+}
+
+INLINE void load_eight(tri_type t, const void *x, int64_t at, int64_t some, float rest, eight *v) {
+    if (some == SUMS && t == TRI_F32)
+        *v = *(const eight_at *)((const float *)x + at);
+    else if (some == SUMS && t == TRI_BF16)
+        *v = (eight)(__builtin_convertvector(*(const eight_u16_at *)((const uint16_t *)x + at),
+                                             eight_u32) << 16);
+    else
+        for (int i = 0; i < SUMS; i++) (*v)[i] = i < some ? load_one(t, x, at + i) : rest;
+}
+
+/* dy null: moments of x. */
+INLINE void add_eight(tri_type t, const void *dy, const void *x, int64_t at, int64_t some,
+                      float center, eight *sum, eight *dot) {
+    eight u, v;
+    load_eight(t, x, at, some, center, &v);
+    v -= center;
+    u = v;
+    if (dy) load_eight(t, dy, at, some, 0, &u);
+    *sum += u;
+    *dot += u * v;
+}
+
+INLINE void sum_run(tri_type t, const struct part *p, const void *dy, const void *x,
+                    struct numbers *n) {
+    const float center = n->center[0];
+    EACH_PIECE(p) {
+        eight sum = {0}, dot = {0};
+        int64_t at = AT(p, r);
+        const int64_t behind = AT(p, end);
+        for (; at + SUMS <= behind; at += SUMS)
+            add_eight(t, dy, x, at, SUMS, center, &sum, &dot);
+        if (at < behind) add_eight(t, dy, x, at, behind - at, center, &sum, &dot);
+        n->sum[0] += (double)TOTAL(sum);
+        n->dot[0] += (double)TOTAL(dot);
+    }
+}
+
+INLINE void moments_run(tri_type t, const struct part *p, const void *x, struct numbers *n) {
+    sum_run(t, p, NULL, x, n);
+}
+
+INLINE void sums_run(tri_type t, const struct part *p, const void *dy, const void *x,
+                     struct numbers *n) {
+    sum_run(t, p, dy, x, n);
+}
+
+#define GET_RUN(t, x) \
+    (some == VEC ? vec_load(t, x, first + at) : vec_load_some(t, x, first + at, some, 0))
+#define PUT_RUN(t, y, v)                                                                    \
+    (some == VEC ? vec_store(t, y, first + at, v) : vec_store_some(t, y, first + at, some, v))
+
+INLINE void normalise_run(tri_type t, const struct part *p, const void *x, void *y,
+                          const struct numbers *n) {
+    const float center = n->center[0], scale = n->scale[0], shift = n->a[0];
+    const int64_t first = p->first;
+    EACH(p->rows, PUT_RUN(t, y, (GET_RUN(t, x) - center) * scale + shift));
+}
+
+INLINE void derive_run(tri_type t, const struct part *p, const void *dy, const void *x, void *dx,
+                       const struct numbers *n) {
+    const float center = n->center[0], scale = n->scale[0], a = n->a[0], b = n->b[0];
+    const int64_t first = p->first;
+    EACH(p->rows, PUT_RUN(t, dx, scale * (GET_RUN(t, dy) - a - (GET_RUN(t, x) - center) * b)));
+}
+
+/* ---- by type and order ---- */
+
+struct loops {
+    void (*moments)(const struct part *p, const void *x, struct numbers *n);
+    void (*sums)(const struct part *p, const void *dy, const void *x, struct numbers *n);
+    void (*normalise)(const struct part *p, const void *x, void *y, const struct numbers *n);
+    void (*derive)(const struct part *p, const void *dy, const void *x, void *dx,
+                   const struct numbers *n);
+};
+
+#define LOOPS(t, how)                                                                       \
+    static void moments_##t##_##how(const struct part *p, const void *x,                    \
+                                    struct numbers *n) {                                    \
+        moments_##how(t, p, x, n);                                                          \
+    }                                                                                       \
+    static void sums_##t##_##how(const struct part *p, const void *dy, const void *x,       \
+                                 struct numbers *n) {                                       \
+        sums_##how(t, p, dy, x, n);                                                         \
+    }                                                                                       \
+    static void normalise_##t##_##how(const struct part *p, const void *x, void *y,         \
+                                      const struct numbers *n) {                            \
+        normalise_##how(t, p, x, y, n);                                                     \
+    }                                                                                       \
+    static void derive_##t##_##how(const struct part *p, const void *dy, const void *x,     \
+                                   void *dx, const struct numbers *n) {                     \
+        derive_##how(t, p, dy, x, dx, n);                                                   \
+    }
+#define EACH_TYPE(X, how) X(TRI_F32, how) X(TRI_BF16, how) X(TRI_F16, how)
+EACH_TYPE(LOOPS, run)
+EACH_TYPE(LOOPS, columns)
+
+#define NAMES(t, how) \
+    [t] = {moments_##t##_##how, sums_##t##_##how, normalise_##t##_##how, derive_##t##_##how},
+static const struct loops run_loops[] = {EACH_TYPE(NAMES, run)};
+static const struct loops column_loops[] = {EACH_TYPE(NAMES, columns)};
+
+static const struct loops *loops_of(const struct sizes *z) {
+    return z->block > 1 ? &column_loops[z->type] : &run_loops[z->type];
+}
+
+#endif
