@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/clones.h"
+
 #define INV_LN2 0x1.71547652b82fep+0
 #define LN2_HI 0x1.62e42feep-1 /* 32 bits: times an exponent it is exact */
 #define LN2_LO 0x1.a39ef35793c76p-33
@@ -15,28 +17,36 @@
 #define SQRT_HALF_BITS 0x3fe6a09e667f3bcdu
 #define ROUNDER 0x1.8p52 /* adding and subtracting it rounds to an integer, below 2^51 */
 
+/* So that what goes over many numbers at once may become vector code. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
 /* Horner's rule, written so that the order of operations is plain. */
 #define POLY(x, c) poly(x, c, (int)(sizeof(c) / sizeof *(c)))
 
-static double poly(double x, const double *c, int n) {
+INLINE double poly(double x, const double *c, int n) {
     double sum = c[n - 1];
-    for (int i = n - 2; i >= 0; i--) sum = sum * x + c[i];
+    UNROLL for (int i = n - 2; i >= 0; i--) sum = sum * x + c[i];
     return sum;
 }
 
-static uint64_t to_bits(double x) {
+INLINE uint64_t to_bits(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static double of_bits(uint64_t bits) {
+INLINE double of_bits(uint64_t bits) {
     double x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-static double round_to_integer(double x) { return (x + ROUNDER) - ROUNDER; }
+INLINE double round_to_integer(double x) { return (x + ROUNDER) - ROUNDER; }
 
 /* 2^n for -1022 <= n <= 1023 */
 static double power_of_two(int n) { return of_bits((uint64_t)(1023 + n) << 52); }
@@ -58,7 +68,7 @@ static struct pair add_fast(double a, double b) { /* |a| >= |b|, or a = 0 */
     return (struct pair){s, b - (s - a)};
 }
 
-static struct pair add_exact(double a, double b) {
+INLINE struct pair add_exact(double a, double b) {
     double s = a + b, t = s - a;
     return (struct pair){s, (a - (s - t)) + (b - t)};
 }
@@ -127,27 +137,30 @@ double math_tanh(double x) {
 
 /* ---- logarithms ---------------------------------------------------------------------------- */
 
-/* x = 2^k m with sqrt(1/2) <= m < sqrt(2), for a positive finite x */
-static double split_exponent(double x, int *k) {
-    int shift = 0;
-    if (x < 0x1p-1022) {
-        x *= 0x1p54;
-        shift = 54;
-    }
+/* x = 2^n m with sqrt(1/2) <= m < sqrt(2), for a positive normal x */
+INLINE double split_normal(double x, int64_t *n) {
     uint64_t bits = to_bits(x);
-    int64_t n = (int64_t)(bits - SQRT_HALF_BITS) >> 52;
-    *k = (int)n - shift;
-    return of_bits(bits - ((uint64_t)n << 52));
+    *n = (int64_t)(bits - SQRT_HALF_BITS) >> 52;
+    return of_bits(bits - ((uint64_t)*n << 52));
 }
 
-/* k ln2 + log(1 + f) + c, for sqrt(1/2) <= 1 + f < sqrt(2) and a tiny c. With s = f / (2 + f), the
+/* The same for a positive finite x. */
+static double split_exponent(double x, int *k) {
+    int shift = x < 0x1p-1022 ? 54 : 0;
+    int64_t n;
+    double m = split_normal(shift ? x * 0x1p54 : x, &n);
+    *k = (int)n - shift;
+    return m;
+}
+
+/* n ln2 + log(1 + f) + c, for sqrt(1/2) <= 1 + f < sqrt(2) and a tiny c. With s = f / (2 + f), the
  * logarithm is 2 atanh(s), and 2 s = f - s f. */
-static double log_of(double f, int k, double c) {
+INLINE double log_of(double f, double n, double c) {
     static const double coefficients[] = {
         0x1.5555555555593p-1, 0x1.999999997fa54p-2, 0x1.2492494221bcep-2, 0x1.c71c51e0e43d2p-3,
         0x1.746647758fec9p-3, 0x1.39a0d713cc996p-3, 0x1.2f0ea2acc607cp-3,
     };
-    double s = f / (2 + f), z = s * s, square = 0.5 * f * f, n = k;
+    double s = f / (2 + f), z = s * s, square = 0.5 * f * f;
     double series = z * POLY(z, coefficients);
     return n * LN2_HI + (f - (square - (s * (square + series) + (n * LN2_LO + c))));
 }
@@ -160,6 +173,17 @@ double math_log(double x) {
     int k;
     double m = split_exponent(x, &k);
     return log_of(m - 1, k, 0);
+}
+
+CLONES void math_log_each(const double *x, double *y) {
+    double f[MATH_EACH], n[MATH_EACH];
+    for (int i = 0; i < MATH_EACH; i++) {
+        int64_t k;
+        f[i] = split_normal(x[i], &k) - 1;
+        n[i] = of_bits((uint64_t)k + to_bits(ROUNDER)) - ROUNDER;
+    }
+    for (int i = 0; i < MATH_EACH; i++) f[i] = log_of(f[i], n[i], 0);
+    memcpy(y, f, sizeof f);
 }
 
 double math_log1p(double x) {
@@ -252,16 +276,16 @@ double math_erf(double x) {
 
 /* ---- sine and cosine ----------------------------------------------------------------------- */
 
-/* x - n pi/2 as a sum of two, and n modulo 4. pi/2 is cut into 33, 33 and 53 bits; n has at most
+/* x - n pi/2 as a sum of two, and an integer that is n modulo 4. pi/2 is cut into 33, 33 and 53 bits; n has at most
  * 20, so the first two products are exact. */
-static struct pair reduce_angle(double x, unsigned *quadrant) {
+INLINE struct pair reduce_angle(double x, uint64_t *quadrant) {
     double n = round_to_integer(x * 0x1.45f306dc9c883p-1);
     struct pair r = add_exact(x - n * 0x1.921fb544p+0, -(n * 0x1.0b4611a6p-34));
-    *quadrant = (unsigned)(int)n & 3;
+    *quadrant = to_bits(n + ROUNDER);
     return add_exact(r.hi, r.lo - n * 0x1.3198a2e037073p-69);
 }
 
-static double sin_of(struct pair r) { /* |r| <= pi/4 */
+INLINE double sin_of(struct pair r) { /* |r| <= pi/4 */
     static const double c[] = {
         -0x1.5555555555548p-3, 0x1.111111110f746p-7,   -0x1.a01a019bed93p-13,
         0x1.71de355a0e733p-19, -0x1.ae5e4ff5b5a8ep-26, 0x1.5d8cc4682e199p-33,
@@ -270,7 +294,7 @@ static double sin_of(struct pair r) { /* |r| <= pi/4 */
     return r.hi + (r.hi * z * POLY(z, c) + r.lo * (1 - 0.5 * z));
 }
 
-static double cos_of(struct pair r) {
+INLINE double cos_of(struct pair r) {
     static const double c[] = {
         0x1.555555555554bp-5,   -0x1.6c16c16c15003p-10, 0x1.a01a019c8c1ecp-16,
         -0x1.27e4f7eeab601p-22, 0x1.1ee9d971979dep-29,  -0x1.8fa51ef0f060ep-37,
@@ -283,7 +307,7 @@ static double cos_of(struct pair r) {
 static double sin_shifted(double x, unsigned quarter) {
     if (!(fabs(x) <= MATH_ANGLE_MAX)) return NAN;
     if (quarter == 0 && fabs(x) < 0x1p-28) return x; /* keeps -0 */
-    unsigned quadrant;
+    uint64_t quadrant;
     struct pair r = reduce_angle(x, &quadrant);
     quadrant += quarter;
     double y = quadrant & 1 ? cos_of(r) : sin_of(r);
@@ -292,3 +316,14 @@ static double sin_shifted(double x, unsigned quarter) {
 
 double math_sin(double x) { return sin_shifted(x, 0); }
 double math_cos(double x) { return sin_shifted(x, 1); }
+
+CLONES void math_cos_each(const double *x, double *y) {
+    double result[MATH_EACH];
+    for (int i = 0; i < MATH_EACH; i++) {
+        uint64_t quadrant;
+        struct pair r = reduce_angle(x[i], &quadrant);
+        uint64_t odd = 0 - (++quadrant & 1), sign = (quadrant & 2) << 62;
+        result[i] = of_bits(((to_bits(cos_of(r)) & odd) | (to_bits(sin_of(r)) & ~odd)) ^ sign);
+    }
+    memcpy(y, result, sizeof result);
+}

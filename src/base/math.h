@@ -21,4 +21,10 @@ double math_erf(double x);
 double math_sin(double x);
 double math_cos(double x);
 
+/* y[i] = math_log(x[i]) for normal positive numbers, y[i] = math_cos(x[i]) for |x[i]| <=
+ * MATH_ANGLE_MAX, MATH_EACH of them, fast. */
+#define MATH_EACH 16
+void math_log_each(const double *x, double *y);
+void math_cos_each(const double *x, double *y);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <math.h> /* sqrt */
 
+#include "base/clones.h"
 #include "base/math.h"
 
 #define MULTIPLIER_0 0xd2511f53u
@@ -60,9 +61,15 @@ double random_uniform(uint64_t key, uint64_t stream, uint64_t index) {
 
 /* Box and Muller: a block gives a point with normal coordinates, by radius and angle. The radius
  * takes a uniform number in (0, 1]. */
-static void point(const uint32_t r[4], double *radius, double *angle) {
-    *radius = sqrt(-2 * math_log((double)(mantissa(r) + 1) * 0x1p-53));
+static void uniforms(const uint32_t r[4], double *u, double *angle) {
+    *u = (double)(mantissa(r) + 1) * 0x1p-53;
     *angle = (double)mantissa(r + 2) * (0x1.921fb54442d18p+2 * 0x1p-53);
+}
+
+static void point(const uint32_t r[4], double *radius, double *angle) {
+    double u;
+    uniforms(r, &u, angle);
+    *radius = sqrt(-2 * math_log(u));
 }
 
 double random_normal(uint64_t key, uint64_t stream, uint64_t index) {
@@ -88,12 +95,13 @@ double random_truncated_normal(uint64_t key, uint64_t stream, uint64_t index) {
 }
 
 /* BLOCKS blocks at a time, laid out so that a compiler makes vector code of the inner loops. */
-#define BLOCKS 16
+#define BLOCKS MATH_EACH
 
-static void fill_blocks(uint64_t key, uint64_t stream, uint64_t block, uint32_t *restrict out) {
+CLONES static void fill_blocks(uint64_t key, uint64_t stream, uint64_t first,
+                               uint32_t *restrict out) {
     uint32_t a[BLOCKS], b[BLOCKS], c[BLOCKS], d[BLOCKS], k = low(key), l = high(key);
     for (unsigned j = 0; j < BLOCKS; j++) {
-        uint64_t counter = KIND(KIND_U32, block + j);
+        uint64_t counter = first + j;
         a[j] = low(counter);
         b[j] = high(counter);
         c[j] = low(stream);
@@ -120,7 +128,21 @@ void random_u32_fill(uint64_t key, uint64_t stream, uint64_t first, size_t n, ui
     size_t i = 0;
     for (; i < n && (first + i) % 4; i++) out[i] = random_u32(key, stream, first + i);
     for (; n - i >= 4 * BLOCKS; i += 4 * BLOCKS)
-        fill_blocks(key, stream, (first + i) / 4, out + i);
+        fill_blocks(key, stream, KIND(KIND_U32, (first + i) / 4), out + i);
     for (; n - i >= 4; i += 4) random_block(key, stream, KIND(KIND_U32, (first + i) / 4), out + i);
     for (; i < n; i++) out[i] = random_u32(key, stream, first + i);
+}
+
+void random_normal_fill(uint64_t key, uint64_t stream, uint64_t first, size_t n, double *out) {
+    size_t i = 0;
+    for (; n - i >= BLOCKS; i += BLOCKS) {
+        uint32_t r[4 * BLOCKS];
+        double u[BLOCKS], angle[BLOCKS];
+        fill_blocks(key, stream, KIND(KIND_NORMAL, first + i), r);
+        for (int j = 0; j < BLOCKS; j++) uniforms(r + 4 * j, &u[j], &angle[j]);
+        math_log_each(u, u);
+        math_cos_each(angle, angle);
+        for (int j = 0; j < BLOCKS; j++) out[i + (size_t)j] = sqrt(-2 * u[j]) * angle[j];
+    }
+    for (; i < n; i++) out[i] = random_normal(key, stream, first + i);
 }

@@ -23,5 +23,7 @@ double random_truncated_normal(uint64_t key, uint64_t stream, uint64_t index); /
 
 /* out[i] = random_u32(key, stream, first + i) */
 void random_u32_fill(uint64_t key, uint64_t stream, uint64_t first, size_t n, uint32_t *out);
+/* out[i] = random_normal(key, stream, first + i) */
+void random_normal_fill(uint64_t key, uint64_t stream, uint64_t first, size_t n, double *out);
 
 #endif

@@ -48,9 +48,21 @@ static struct distribution resolve(const tri_init *init, const tri_shape *s) {
 static double draw(const struct distribution *d, uint64_t key, uint64_t i) {
     switch (d->shape) {
     case UNIFORM: return d->a + (d->b - d->a) * random_uniform(key, 0, i);
-    case NORMAL: return d->a + d->b * random_normal(key, 0, i);
     case TRUNCATED: return d->a + d->b * random_truncated_normal(key, 0, i);
     default: return d->a;
+    }
+}
+
+#define CHUNK 256
+
+/* Elements first to first + n. */
+static void draw_some(const struct distribution *d, uint64_t key, uint64_t first, size_t n,
+                      double *x) {
+    if (d->shape == NORMAL) {
+        random_normal_fill(key, 0, first, n, x);
+        for (size_t i = 0; i < n; i++) x[i] = d->a + d->b * x[i];
+    } else {
+        for (size_t i = 0; i < n; i++) x[i] = draw(d, key, first + i);
     }
 }
 
@@ -60,7 +72,10 @@ void init_draw(const tri_init *init, uint64_t seed, const char *name, const tri_
     uint64_t key = random_key(seed, base_hash_text(name));
     if (d.shape == FIXED && d.a == 0)
         memset(out, 0, (size_t)(end - begin) * tri_type_size(spec->type));
-    else
-        for (int64_t i = begin; i < end; i++)
-            convert_store(spec->type, out, (size_t)(i - begin), draw(&d, key, (uint64_t)i));
+    for (int64_t i = begin, n; i < end && !(d.shape == FIXED && d.a == 0); i += n) {
+        double x[CHUNK];
+        n = end - i < CHUNK ? end - i : CHUNK;
+        draw_some(&d, key, (uint64_t)i, (size_t)n, x);
+        for (int64_t k = 0; k < n; k++) convert_store(spec->type, out, (size_t)(i - begin + k), x[k]);
+    }
 }

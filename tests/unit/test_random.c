@@ -66,6 +66,23 @@ static void draws_stay(void **state) {
     assert_true(sum == 0xf88bc0a1d2644547);
 }
 
+static void normals_are_the_same(void **state) {
+    (void)state;
+    static const uint64_t firsts[] = {0, 1, 77, 100000, ((uint64_t)1 << 62) - 40000};
+    enum { MOST = 30011 };
+    static double out[MOST + 1];
+    for (size_t f = 0; f < COUNT(firsts); f++)
+        for (size_t n = f; n <= MOST; n = 3 * n + 5) {
+            out[n] = 9;
+            random_normal_fill(5, (uint64_t)9 << 40, firsts[f], n, out);
+            for (size_t i = 0; i < n; i++) {
+                double x = random_normal(5, (uint64_t)9 << 40, firsts[f] + i);
+                assert_memory_equal(&out[i], &x, sizeof x);
+            }
+            assert_true(out[n] == 9);
+        }
+}
+
 static void fill_is_the_same(void **state) {
     (void)state;
     static const uint64_t firsts[] = {0, 1, 2, 3, 4, 63, 64, 65, ((uint64_t)1 << 34) - 6,
@@ -287,7 +304,8 @@ static void neighbours_part(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),    cmocka_unit_test(draws_stay),
-        cmocka_unit_test(fill_is_the_same), cmocka_unit_test(distributions),
+        cmocka_unit_test(fill_is_the_same),
+        cmocka_unit_test(normals_are_the_same), cmocka_unit_test(distributions),
         cmocka_unit_test(cells),            cmocka_unit_test(independence),
         cmocka_unit_test(keys_differ),      cmocka_unit_test(permutes),
         cmocka_unit_test(permutes_evenly),  cmocka_unit_test(neighbours_part),

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * CLONES before a function of a file that is compiled only once: it is compiled for several sets of
+ * instructions, of which the machine's best is taken when the program is loaded, before sanitizers
+ * are ready for it. CLONED tells that this is so. */
+#ifndef BASE_CLONES_H
+#define BASE_CLONES_H
+
+#if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__ &&             \
+    !defined __SANITIZE_THREAD__ && !defined CPU_ISA
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define CLONED
+#else
+#define CLONES
+#endif
+
+#endif
