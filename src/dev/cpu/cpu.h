@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clones.h"
 #include "dev/dev.h"
 
 extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[];
@@ -20,14 +21,8 @@ extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[];
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* For files that are compiled only once: a function for several sets of instructions, of which the
- * machine's best is taken when the program is loaded, before sanitizers are ready for it. */
-#if defined __x86_64__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__ &&             \
-    !defined __SANITIZE_THREAD__ && !defined CPU_ISA
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#ifdef CLONED
 #define VMATH_CLONES /* what they can do is not known to macros */
-#else
-#define CLONES
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
