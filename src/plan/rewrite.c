@@ -11,8 +11,10 @@ void rewrite_begin(struct rewrite *r, tri_graph *g) {
     r->failed = !r->now;
 }
 
+/* What a builder gives when it fails has a number that no tensor has. */
 tri_tensor *rewrite_now(const struct rewrite *r, tri_tensor *t) {
-    return t && t->id < r->n_tensors && r->now[t->id] ? r->now[t->id] : t;
+    bool known = t && t->id >= 0 && t->id < r->n_tensors;
+    return known && r->now[t->id] ? r->now[t->id] : t;
 }
 
 /* What stands for a tensor is never itself replaced later: its node comes before. */
