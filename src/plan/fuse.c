@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * First the units that have a head (follow.c). The others are greedy, in the order of the nodes: each
- * joins the units of its producers, as many of them as the
- * target fuses with it. A unit runs where its last node stands; so it takes no more nodes once
- * something outside of it has used one of its results. */
+ * joins the units of its producers, as many of them as the target fuses with it. A unit runs where its
+ * last node stands; so it takes no more nodes once something outside of it has used one of its
+ * results. */
 #include "plan/fuse.h"
 
 #include <stdlib.h>

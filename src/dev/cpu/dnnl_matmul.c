@@ -91,8 +91,10 @@ tri_status dnnl_glue_order(const tri_node *n, const struct dnnl_view *a, const s
     struct dnnl_order *o = calloc(1, sizeof *o);
     if (!o) return base_no_memory(n->name);
     tri_status status = job_begin(&threads);
-    if (!status) status = job_failed(n, "describe it", find_order(n, a, b, y, &o->md));
-    if (!status) job_end(threads);
+    if (!status) {
+        status = job_failed(n, "describe it", find_order(n, a, b, y, &o->md));
+        job_end(threads);
+    }
     if (status)
         free(o);
     else
