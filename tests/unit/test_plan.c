@@ -137,7 +137,8 @@ static void budgets(void **state) {
     (void)state;
     size_t arena = 0;
     for (int64_t lanes = 1; lanes <= 2; lanes++) {
-        tri_options o = {.lanes = lanes, .threads = 1, .optimizer = {.name = "adam"}};
+        tri_options o = {.lanes = lanes, .threads = 1, .conv = "direct",
+                         .optimizer = {.name = "adam"}};
         tri_run *run = run_plan(tri_model_open("resnet18:form=small,width=8", 32), &o);
         assert_non_null(run);
         struct budget b = budget_of(&run->machine, &run->store);

@@ -221,6 +221,8 @@ bool conv_few_takes(const tri_node *n) {
            (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
 }
 
+#define LEAST_PLACES 1024 /* of outputs: for fewer, transforming the weights costs what is saved */
+
 /* Transforms are of 3x3 weights; they cost as much for few channels as they save. */
 bool cpu_winograd(const tri_node *n) {
     struct window w = lane_of(n);
@@ -229,7 +231,7 @@ bool cpu_winograd(const tri_node *n) {
                                                            : CONVOLUTION_DW;
     return cpu_in(n, 0)->type == TRI_F32 && w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 &&
            w.dh == 1 && w.dw == 1 && w.groups == 1 && at_most(w.c, w.o) >= 32 &&
-           tiles(&w) >= PART_TILES && dnnl_glue_winograd(n, kind, &w);
+           w.n * w.oh * w.ow >= LEAST_PLACES && dnnl_glue_winograd(n, kind, &w);
 }
 
 static void lays_y(const tri_node *n, struct lying *in, struct lying *out) {
