@@ -6,7 +6,8 @@ lowest and highest. Above 1, ours is the faster, or needs less.
 
 PyTorch stands in two columns: at the best that one process can be given (tried beforehand: number
 of threads, memory format, joined optimizer, malloc that keeps its memory), and as it is installed.
-Of several batches, each side has the one that it is fastest with."""
+Ours is tried with the default number of lanes, one and two, where these may differ. Of several
+batches, each side has the one that it is fastest with."""
 import argparse
 import dataclasses
 import itertools
@@ -324,12 +325,13 @@ AGAINST = [
     transformer("bert-base-bf16", "BERT-base, 128 tokens, bf16", "1.05", BERT, 8, 128, True),
     transformer("gpt2-small", "GPT-2 small, 256 tokens, f32", "1.15", GPT2, 4, 256),
     Against("mlp", "MLP 784-2048-2048-10, AdamW", "1.80", "mlp:hidden=2048",
-            Torch("mlp", 0, "adamw"), (128,), ADAMW),
-    Against("lenet5", "LeNet-5, 28²", "3.00", "lenet5", Torch("lenet5", 0), (64,), images=True),
+            Torch("mlp", 0, "adamw"), (128,), ADAMW, LANES),
+    Against("lenet5", "LeNet-5, 28²", "3.00", "lenet5", Torch("lenet5", 0), (64,), tries=LANES,
+            images=True),
     Against("linear", "linear model", "30.0", "linear", Torch("linear", 0), (16,),
             unit="steps/s", per=0),
     Against("resnet18", "ResNet-18, 32²", "1.60", "resnet18:form=small,classes=10",
-            Torch("resnet18", 0, "momentum"), (64,), MOMENTUM, images=True),
+            Torch("resnet18", 0, "momentum"), (64,), MOMENTUM, LANES, images=True),
 ]
 ALONE = [
     Within("threads", "two threads against one (ResNet-50, batch 16, one lane)", "1.70",

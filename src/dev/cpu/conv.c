@@ -223,6 +223,19 @@ bool conv_few_takes(const tri_node *n) {
 
 #define LEAST_PLACES 1024 /* of outputs: for fewer, transforming the weights costs what is saved */
 
+#define ACROSS 16             /* samples that conv_across.c works on together */
+#define ACROSS_CACHED 262144  /* floats of their tensors */
+#define TAPS 24               /* for fewer, bringing samples beside each other costs more than it gives */
+
+bool conv_across_takes(const tri_node *n) {
+    struct window w;
+    if (!conv_few_takes(n)) return false;
+    CHECK(window_of(n, &w));
+    int64_t groups = (w.n + ACROSS - 1) / ACROSS;
+    return 8 * w.n >= 7 * groups * ACROSS && w.kh * w.kw * (node_is(n, "conv2d_dx") ? w.o : w.c) >= TAPS &&
+           ACROSS * (w.c * w.h * (w.w + 2 * w.pw) + w.o * w.oh * w.ow) <= ACROSS_CACHED;
+}
+
 /* Transforms are of 3x3 weights; they cost as much for few channels as they save. */
 bool cpu_winograd(const tri_node *n) {
     struct window w = lane_of(n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/gemm_tile.h"
 
+#include "dev/cpu/turn.h"
 #include "dev/cpu/vec.h"
 
 /* c is made in pieces of up to ROWS rows of VECS vectors, which are registers: 16 of them, or 8
@@ -123,37 +124,13 @@ void gemm_tile(const struct gemm *g) {
 
 /* ---- packing ---- */
 
-typedef float floats4 __attribute__((vector_size(16)));
-typedef float floats8 __attribute__((vector_size(32)));
-
-/* 8 rows of 4 floats, `row` apart, to 4 rows of 8, GEMM_PANEL apart. Vector i is put together of
- * rows i and 4 + i; what is left are transpositions of 4 x 4 in its halves. */
-INLINE void transpose(const float *x, int64_t row, float *to) {
-    floats8 v[4];
-    for (int i = 0; i < 4; i++) {
-        floats4 low, high;
-        memcpy(&low, x + i * row, sizeof low);
-        memcpy(&high, x + (4 + i) * row, sizeof high);
-        v[i] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
-    }
-    floats8 a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13);
-    floats8 b = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13);
-    floats8 c = __builtin_shufflevector(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
-    floats8 d = __builtin_shufflevector(v[2], v[3], 2, 10, 3, 11, 6, 14, 7, 15);
-    v[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
-    v[1] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
-    v[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13);
-    v[3] = __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
-    for (int i = 0; i < 4; i++) memcpy(to + i * GEMM_PANEL, &v[i], sizeof v[i]);
-}
-
 void gemm_pack(const float *x, int64_t row, int64_t n, int64_t k, float *to) {
     for (int64_t j = 0; j < n; j += GEMM_PANEL, to += GEMM_PANEL * k)
         for (int64_t c = 0; c < GEMM_PANEL; c += 8) {
             const float *from = x + (j + c) * row;
             int64_t i = 0, some = within(n - j - c, 8);
             for (; some == 8 && i + 4 <= k; i += 4)
-                transpose(from + i, row, to + i * GEMM_PANEL + c);
+                turn_8_4(from + i, row, to + i * GEMM_PANEL + c, GEMM_PANEL);
             for (; i < k; i++)
                 for (int64_t l = 0; l < 8; l++)
                     to[i * GEMM_PANEL + c + l] = l < some ? from[l * row + i] : 0;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Transpositions of 8 x 4 floats in registers. */
+#ifndef DEV_CPU_TURN_H
+#define DEV_CPU_TURN_H
+
+#include <string.h>
+
+#include "dev/cpu/cpu.h"
+
+typedef float floats4 __attribute__((vector_size(16)));
+typedef float floats8 __attribute__((vector_size(32)));
+
+/* Each half of four rows is a matrix of 4 x 4. */
+INLINE void turn_halves(floats8 v[4]) {
+    floats8 a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13);
+    floats8 b = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    floats8 c = __builtin_shufflevector(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
+    floats8 d = __builtin_shufflevector(v[2], v[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    v[0] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+    v[1] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    v[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13);
+    v[3] = __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+/* 8 rows of 4 floats, `row` apart, to 4 rows of 8, `to_row` apart. */
+INLINE void turn_8_4(const float *x, int64_t row, float *to, int64_t to_row) {
+    floats8 v[4];
+    for (int i = 0; i < 4; i++) {
+        floats4 low, high;
+        memcpy(&low, x + i * row, sizeof low);
+        memcpy(&high, x + (4 + i) * row, sizeof high);
+        v[i] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+    }
+    turn_halves(v);
+    for (int i = 0; i < 4; i++) memcpy(to + i * to_row, &v[i], sizeof v[i]);
+}
+
+/* And back. */
+INLINE void turn_4_8(const float *x, int64_t row, float *to, int64_t to_row) {
+    floats8 v[4];
+    for (int i = 0; i < 4; i++) memcpy(&v[i], x + i * row, sizeof v[i]);
+    turn_halves(v);
+    for (int i = 0; i < 4; i++) {
+        floats4 low = __builtin_shufflevector(v[i], v[i], 0, 1, 2, 3);
+        floats4 high = __builtin_shufflevector(v[i], v[i], 4, 5, 6, 7);
+        memcpy(to + i * to_row, &low, sizeof low);
+        memcpy(to + (4 + i) * to_row, &high, sizeof high);
+    }
+}
+
+#endif
