@@ -53,8 +53,7 @@ static void choose(struct derivative *d, bool all_outputs) {
     for (int i = 0; i < n->n_out && (i == 0 || all_outputs); i++)
         if (n->out[i].spec.type == TRI_F32) d->of[d->n_of++] = &n->out[i];
     for (int i = 0; i < n->n_in; i++)
-        if (n->in[i]->spec.type == TRI_F32 &&
-            !(i < 32 && d->t.e.op->shape_only >> i & 1)) {
+        if (n->in[i]->spec.type == TRI_F32 && node_reads(n, i)) {
             d->input[d->n_by] = i;
             d->by[d->n_by++] = n->in[i];
         }

@@ -204,7 +204,7 @@ static tri_status largest(const struct cli_arguments *a) {
     int64_t least = a->options.lanes > 1 ? a->options.lanes : 1;
     int64_t low = least - 1, high = a->options.batch > least ? a->options.batch : least;
     size_t bytes, needed = 0;
-    bool fits;
+    bool fits = false;
     tri_status status = try_batch(a, high, &fits, &bytes);
     for (; !status && fits && high < LARGEST_BATCH; status = try_batch(a, high, &fits, &bytes)) {
         low = high;
@@ -222,7 +222,7 @@ static tri_status largest(const struct cli_arguments *a) {
     if (status) return status;
     if (low < least) return base_last(); /* what budget_check said of the smallest batch */
     const char *whose;
-    size_t limit = budget_limit(a->options.memory_limit, &whose);
+    size_t limit = budget_limit(a->options.memory_limit, 0, &whose);
     printf("largest model=%s batch=%s%lld needs_mib=%.0f limit_mib=%.0f\n", a->model,
            bounded ? "" : ">=", (long long)low, (double)needed / MIB, (double)limit / MIB);
     return TRI_OK;

@@ -16,7 +16,7 @@ static void report(struct text *t, const tri_run *run, int64_t asked) {
     struct budget b = budget_of(m, &run->store);
     const tri_tensor *peak[PEAK_TENSORS];
     const char *whose;
-    size_t limit = budget_limit(asked, &whose);
+    size_t limit = budget_limit(asked, 0, &whose);
     text_add(t, "batch %lld, lanes %lld, threads %d\n\n", (long long)m->batch, (long long)m->lanes,
              run_threads(run));
     line(t, "parameters", b.parameters);

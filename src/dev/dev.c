@@ -43,22 +43,18 @@ static bool fits(const tri_tensor *t, const struct lying *l, int *common) {
 
 static bool lies_plainly(const tri_tensor *t) { return !t->block && !*t->pack; }
 
-static bool is_read(const tri_node *n, int i) {
-    return i >= 32 || !(n->entry->op->shape_only >> i & 1);
-}
-
 const char *dev_row_refuses(const struct dev_row *r, const tri_node *n) {
     static const char why[] = "it has no kernel for tensors that lie so";
     struct lying in[TRI_MAX_OUTPUTS] = {0}, out[TRI_MAX_OUTPUTS] = {0};
     bool plain = true, fit = true;
-    for (int i = 0; i < n->n_in; i++) plain &= !is_read(n, i) || lies_plainly(n->in[i]);
+    for (int i = 0; i < n->n_in; i++) plain &= !node_reads(n, i) || lies_plainly(n->in[i]);
     for (int i = 0; i < n->n_out; i++) plain &= lies_plainly(&n->out[i]);
     if (plain || (r && r->any_order)) return NULL;
     if (!r || !r->lays || n->n_in > (int)COUNT(in)) return why;
     r->lays(n, in, out);
     int common = LYING_ANY;
     for (int i = 0; i < n->n_in; i++)
-        if (is_read(n, i)) fit = fit && fits(n->in[i], &in[i], &common);
+        if (node_reads(n, i)) fit = fit && fits(n->in[i], &in[i], &common);
     for (int i = 0; i < n->n_out; i++) fit = fit && fits(&n->out[i], &out[i], &common);
     return fit ? NULL : why;
 }

@@ -24,7 +24,8 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
         *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
             stored_bytes(e);
     }
-    for (int i = 0; i < m->n_workers; i++) b.arena += m->worker[i].arena_bytes;
+    for (int i = 0; i < m->n_workers; i++)
+        if (!machine_borrows(m, i)) b.arena += m->worker[i].arena_bytes;
     const struct program *p = fullest(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (int k = 0; k < 2; k++) b.partials += tree_bytes(&m->tree[k]);
@@ -81,11 +82,11 @@ static void least(size_t *limit, size_t value, const char **whose, const char *n
     *whose = name;
 }
 
-size_t budget_limit(int64_t asked, const char **whose) {
+size_t budget_limit(int64_t asked, size_t held, const char **whose) {
     size_t limit = SIZE_MAX, group = number_in("/sys/fs/cgroup/memory.max", "");
     *whose = "";
-    least(&limit, number_in("/proc/meminfo", "MemAvailable:") << 10, whose,
-          "the memory that this machine has to give");
+    size_t available = number_in("/proc/meminfo", "MemAvailable:") << 10;
+    least(&limit, available ? available + held : 0, whose, "the memory that this machine has to give");
     least(&limit, group, whose, "the limit of the cgroup");
     least(&limit, asked > 0 ? (size_t)asked : 0, whose, "--memory-limit");
     return limit;
@@ -93,12 +94,27 @@ size_t budget_limit(int64_t asked, const char **whose) {
 
 static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 
-/* A machine over a store that is there already, for an evaluation, needs less than the one before. */
+/* With all machines that lend to it: they are there as long as this one. */
+static struct budget with_lenders(const struct machine *m, const struct store *store, size_t *held) {
+    struct budget b = budget_of(m, store);
+    *held = 0;
+    for (const struct machine *l = m->lender; l; l = l->lender) {
+        struct budget more = budget_of(l, store);
+        *held += more.arena + more.partials + more.carried + more.data;
+        b.arena += more.arena;
+        b.partials += more.partials;
+    }
+    b.total += *held;
+    if (m->lender) *held += b.parameters + b.states + b.optimizer;
+    return b;
+}
+
 tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked) {
     const char *whose;
-    size_t limit = budget_limit(asked, &whose);
-    struct budget b = budget_of(m, store);
-    if (store->block || b.total + OVERHEAD <= limit) return TRI_OK;
+    size_t held;
+    struct budget b = with_lenders(m, store, &held);
+    size_t limit = budget_limit(asked, held, &whose);
+    if (b.total + OVERHEAD <= limit) return TRI_OK;
     const tri_tensor *largest[3];
     size_t n = budget_peak(m, largest, COUNT(largest));
     struct text t = {0};
@@ -108,10 +124,11 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
                  base_spec_text(&largest[i]->spec, spec), largest[i]->node->name,
                  mib(memory_bytes(largest[i])));
     }
-    base_fail(TRI_USAGE, "the run needs %.0f MiB and %.0f MiB for the program itself; %s is %.0f "
+    base_fail(TRI_USAGE, "%s needs %.0f MiB and %.0f MiB for the program itself; %s is %.0f "
               "MiB. Parameters take %.0f, optimizer state %.0f, activations %.0f, partial sums "
               "%.0f MiB%s. A smaller --batch, more --lanes, fewer --threads, --recompute or --amp "
               "O1 need less; `trireme memory` tells how much",
+              m->lender ? "the training with an evaluation beside it" : "the run",
               mib(b.total), mib(OVERHEAD), whose, mib(limit), mib(b.parameters + b.states),
               mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "");
     text_free(&t);

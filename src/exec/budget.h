@@ -17,16 +17,18 @@ struct budget {
     size_t total;
 };
 
+/* Arenas that another machine lends are not counted. */
 struct budget budget_of(const struct machine *m, const struct store *store);
 
 /* The tensors that live where the fullest arena is fullest, the largest first: fills at most `most`,
  * returns how many there are. */
 size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most);
 
-/* The least of the limit asked for (0: none), the cgroup's and the machine's, and whose it is. */
-size_t budget_limit(int64_t asked, const char **whose);
+/* The least of the limit asked for (0: none), the cgroup's and the machine's, and whose it is; `held` is
+ * what this process has taken of it already. */
+size_t budget_limit(int64_t asked, size_t held, const char **whose);
 
-/* Refuses what is more than there is. */
+/* Refuses what is more than there is, beside the machines that lend to this one. */
 tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked);
 
 #endif

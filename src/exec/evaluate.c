@@ -13,15 +13,28 @@ struct evaluation {
     double *sum; /* by output */
 };
 
-static tri_status make(tri_run *run, struct machine *m, int64_t batch) {
-    if (m->compiled && m->batch == batch) return TRI_OK;
-    machine_free(m);
+static tri_status make(tri_run *run, struct machine *m, int64_t batch, const struct machine *lender) {
     tri_options o = run->options;
     o.forward = true;
     o.batch = batch;
+    o.lanes = 1;
     o.amp = NULL; /* the model has its precision already */
-    struct machine_place place = {run->dev, run->team, &run->store, &run->machine};
+    struct machine_place place = {run->dev, run->team, &run->store, lender};
     return machine_make(run->model, &o, &place, m);
+}
+
+static tri_status make_whole(tri_run *run, struct evaluation *e, int64_t batch) {
+    if (e->whole.compiled && e->whole.batch == batch) return TRI_OK;
+    machine_free(&e->rest);
+    machine_free(&e->whole);
+    return make(run, &e->whole, batch, &run->machine);
+}
+
+/* It has what the other has, which waits meanwhile. */
+static tri_status make_rest(tri_run *run, struct evaluation *e, int64_t batch) {
+    if (e->rest.compiled && e->rest.batch == batch) return TRI_OK;
+    machine_free(&e->rest);
+    return make(run, &e->rest, batch, &e->whole);
 }
 
 static tri_status run_batch_at(tri_run *run, struct machine *m, tri_data *data, int64_t first) {
@@ -44,7 +57,7 @@ static tri_status evaluate(tri_run *run, tri_data *data) {
     struct evaluation *e = run->evaluation;
     int64_t size = tri_data_size(data), batch = run->machine.batch, first = 0;
     if (batch > size) batch = size;
-    tri_status status = make(run, &e->whole, batch);
+    tri_status status = make_whole(run, e, batch);
     if (status) return status;
     free(e->sum);
     e->sum = calloc((size_t)e->whole.n_outputs + 1, sizeof *e->sum);
@@ -52,7 +65,7 @@ static tri_status evaluate(tri_run *run, tri_data *data) {
     for (; first + batch <= size && !status; first += batch)
         status = run_batch_at(run, &e->whole, data, first);
     if (first < size && !status) {
-        status = make(run, &e->rest, size - first);
+        status = make_rest(run, e, size - first);
         if (!status) status = run_batch_at(run, &e->rest, data, first);
     }
     for (int i = 0; i < e->whole.n_outputs && !status; i++)
@@ -64,7 +77,8 @@ tri_status tri_evaluate(tri_run *run, tri_data *data) {
     if (!run || !data) return TRI_FAILED;
     if (!run->evaluation) run->evaluation = calloc(1, sizeof *run->evaluation);
     if (!run->evaluation) return base_no_memory("an evaluation");
-    return evaluate(run, data);
+    tri_status status = machine_keep_outputs(&run->machine);
+    return status ? status : evaluate(run, data);
 }
 
 double tri_result(const tri_run *run, const char *name) {

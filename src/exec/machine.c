@@ -27,13 +27,10 @@ static struct machine_worker *worker_of(struct machine *m, int i) {
     return &m->worker[i < 2 ? 0 : (i - 2) / 4];
 }
 
-/* What another machine has lies idle while this one runs. */
-static bool borrow(const struct machine *m, int i, struct machine_worker *w) {
+bool machine_borrows(const struct machine *m, int i) {
     const struct machine *lender = m->lender;
-    if (!lender || i >= lender->n_workers || lender->worker[i].arena_bytes < w->arena_bytes)
-        return false;
-    w->arena = lender->worker[i].arena;
-    return w->borrowed = true;
+    return lender && i < lender->n_workers &&
+           lender->worker[i].arena_bytes >= m->worker[i].arena_bytes;
 }
 
 /* The first touch of memory costs more than a step's work with it: all threads share it, once. */
@@ -52,7 +49,11 @@ static void touch(void *arg, int thread) {
 static tri_status allocate_arenas(struct machine *m) {
     for (int i = 0; i < m->n_workers; i++) {
         struct machine_worker *w = &m->worker[i];
-        if (borrow(m, i, w)) continue;
+        w->borrowed = machine_borrows(m, i);
+        if (w->borrowed) {
+            w->arena = m->lender->worker[i].arena;
+            continue;
+        }
         w->arena = m->dev->allocate(w->arena_bytes);
         if (!w->arena)
             return base_fail(TRI_FAILED, "out of memory for %zu bytes of activations; a smaller "
@@ -162,6 +163,18 @@ static tri_status allocate_outputs(struct machine *m) {
         if (out->tensor) continue;
         out->owned = out->memory = m->dev->allocate(base_spec_bytes(&out->spec));
         if (!out->owned) return base_no_memory("outputs");
+    }
+    return TRI_OK;
+}
+
+tri_status machine_keep_outputs(struct machine *m) {
+    for (int i = 0; i < m->n_outputs; i++) {
+        struct run_output *out = &m->output[i];
+        size_t bytes = base_spec_bytes(&out->spec);
+        if (!out->tensor || !out->memory || out->memory == out->owned) continue;
+        if (!out->owned && !(out->owned = m->dev->allocate(bytes))) return base_no_memory("outputs");
+        m->dev->copy(out->owned, out->memory, bytes);
+        out->memory = out->owned;
     }
     return TRI_OK;
 }

@@ -7,12 +7,10 @@
 
 #include "base/convert.h"
 
-static bool is_literal(const tri_node *n) { return node_is(n, "constant") || node_is(n, "array"); }
-
 /* Constants lie in a block of the program's own, in the order of the nodes. */
 static tri_status place_literals(struct program *p) {
     for (size_t i = 0; i < p->g->n_nodes; i++)
-        if (is_literal(p->g->node[i])) p->constant_bytes += memory_bytes(p->g->node[i]->out);
+        if (node_is_literal(p->g->node[i])) p->constant_bytes += memory_bytes(p->g->node[i]->out);
     if (!p->constant_bytes) return TRI_OK;
     char *host = malloc(p->constant_bytes), *to = p->dev->allocate(p->constant_bytes);
     p->constants = to;
@@ -24,7 +22,7 @@ static tri_status place_literals(struct program *p) {
     tri_status status = TRI_OK;
     for (size_t i = 0; i < p->g->n_nodes && !status; i++) {
         const tri_node *n = p->g->node[i];
-        if (!is_literal(n)) continue;
+        if (!node_is_literal(n)) continue;
         if (node_is(n, "constant"))
             convert_store(n->out->spec.type, host + at, 0, tri_attr_float(n, "value"));
         else if (!array_values(n, host + at))

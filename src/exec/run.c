@@ -92,10 +92,7 @@ static tri_status settle_batch(tri_run *run) {
 /* What an update composed by the user says of the rate counts where the options say nothing; the
  * rest of an optimizer would be ignored. */
 static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, bool forward) {
-    bool updates = false;
-    for (size_t i = 0; i < model->n_updates; i++)
-        updates |= node_is_param(model->update[i].target->node);
-    if (updates && !forward && (o->name || o->momentum != 0 || o->weight_decay != 0 ||
+    if (graph_trains(model) && !forward && (o->name || o->momentum != 0 || o->weight_decay != 0 ||
                                 o->clip_norm != 0 || o->loss_scale))
         return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
                          "only the learning rate and its schedule can be given");
@@ -104,10 +101,14 @@ static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, boo
     return TRI_OK;
 }
 
-/* Texts of the options that are needed later. */
-static tri_status keep(const char **text, char **copy) {
-    if (*text && !(*copy = strdup(*text))) return base_no_memory("a name");
-    *text = *copy;
+/* Texts of the options that are needed later, by an evaluation or at the end. */
+static tri_status keep_texts(tri_run *run) {
+    tri_options *o = &run->options;
+    const char **text[COUNT(run->kept)] = {&o->save, &o->passes, &o->conv, &o->amp_type, &o->recompute};
+    for (size_t i = 0; i < COUNT(text); i++) {
+        if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
+        *text[i] = run->kept[i];
+    }
     return TRI_OK;
 }
 
@@ -139,8 +140,7 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = open_data(run);
     if (!status && o->load) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);
-    if (!status) status = keep(&o->save, &run->save);
-    if (!status) status = keep(&o->passes, &run->passes);
+    if (!status) status = keep_texts(run);
     if (!status) status = record_open(&run->record, run, o->out, o->quiet);
     return status;
 }
@@ -154,8 +154,7 @@ void run_free(tri_run *run) {
     team_free(run->team);
     tri_graph_free(run->model);
     free(run->message);
-    free(run->save);
-    free(run->passes);
+    for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
     free(run);
 }
 
@@ -249,7 +248,7 @@ tri_status tri_close(tri_run *run) {
         fprintf(stderr, "trireme: %s\n", tri_message());
         return base_last();
     }
-    if (!run->status && run->save) run_fail(run, tri_save(run, run->save));
+    if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
     run_fail(run, record_close(&run->record)); /* a broken file of metrics stops nothing before */
     tri_status status = run->status;
     if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");

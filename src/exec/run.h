@@ -35,9 +35,9 @@ struct run_output {
     tri_spec spec;
     bool metric;
     void *memory;             /* where it lies after a step, in the device's space */
-    void *owned;              /* of outputs put together from lanes: their own memory, else null */
+    void *owned;              /* memory of its own: put together from lanes, or kept; else null */
     size_t lane_bytes[2];     /* what a lane of either size gives of it */
-    const tri_tensor *tensor; /* in the step's graph; null if owned */
+    const tri_tensor *tensor; /* in the step's graph; null if put together from lanes */
     double result;            /* of the last evaluation */
 };
 
@@ -95,14 +95,17 @@ struct machine {
  * have no graph. */
 struct program *machine_program(const struct machine *m, int i);
 
+/* Whether a worker's arena is the lender's, which lies idle while this machine runs. */
+bool machine_borrows(const struct machine *m, int worker);
+
 struct evaluation; /* see evaluate.c */
 
 struct tri_run {
     tri_status status;
     char *message; /* of the first failure */
     tri_graph *model;
-    tri_options options; /* its texts are not kept, but for these */
-    char *save, *passes;
+    tri_options options; /* of its texts those are kept that are needed later */
+    char *kept[5];
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;
@@ -154,6 +157,8 @@ struct run_output *machine_output(const struct machine *m, const char *name);
 struct run_scalar *machine_scalar(const struct machine *m, const char *name);
 struct run_input *machine_input(const struct machine *m, const char *name);
 double machine_value(const struct machine *m, const struct run_output *o);
+/* Outputs of the last step stay, whoever borrows the arena, until the next. */
+tri_status machine_keep_outputs(struct machine *m);
 
 /* Matches the fields of the data to the inputs; once before its samples are read. */
 tri_status feed_match(struct machine *m, const tri_data *data);

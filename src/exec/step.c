@@ -24,7 +24,7 @@ static void collect_rows(struct machine *m, const struct program *p, int64_t lan
         large++;
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *o = &m->output[i];
-        if (!o->owned) continue;
+        if (o->tensor) continue;
         const tri_tensor *t = graph_output_find(p->g, o->name)->tensor;
         size_t at = (size_t)large * o->lane_bytes[0] + (size_t)(lane - large) * o->lane_bytes[1];
         m->dev->copy((char *)o->owned + at, program_value(p, t->id), base_spec_bytes(&t->spec));

@@ -65,6 +65,21 @@ bool node_is_param(const tri_node *n) { return node_is(n, "param"); }
 bool node_is_stored(const tri_node *n) { return node_is_param(n) || node_is(n, "state"); }
 const char *source_name(const tri_node *n) { return tri_attr_text(n, "name"); }
 
+bool node_is_literal(const tri_node *n) { return node_is(n, "constant") || node_is(n, "array"); }
+bool node_runs(const tri_node *n) { return n->n_in || n->entry->op->kernel; }
+
+bool node_reads(const tri_node *n, int i) {
+    return i >= 32 || !(n->entry->op->shape_only >> i & 1);
+}
+
+bool graph_trains(const tri_graph *g) {
+    bool any = false; /* running statistics alone do not train */
+    for (size_t i = 0; i < g->n_updates; i++) any |= node_is_param(g->update[i].target->node);
+    return any;
+}
+
+bool graph_has_gradients(const tri_graph *g) { return g->forward_nodes || graph_trains(g); }
+
 bool attr_equal(enum attr_kind kind, const tri_attr *a, const tri_attr *b) {
     switch (kind) {
     case ATTR_FLOAT: return !memcmp(&a->f, &b->f, sizeof a->f);

@@ -202,6 +202,9 @@ bool node_is(const tri_node *n, const char *op);
 bool node_is_param(const tri_node *n);  /* trainable or not */
 bool node_is_stored(const tri_node *n); /* param or state */
 const char *source_name(const tri_node *n); /* the attribute "name" */
+bool node_is_literal(const tri_node *n);      /* its contents stand in the graph */
+bool node_runs(const tri_node *n);            /* it computes: no source */
+bool node_reads(const tri_node *n, int i);  /* the contents of input i, not only its shape */
 bool param_frozen(const tri_node *n);
 double param_lr_factor(const tri_node *n);
 /* The group's decay, or `otherwise`. */
@@ -211,6 +214,8 @@ double param_decay(const tri_node *n, double otherwise);
 tri_spec graph_sample_spec(const tri_spec *batch);
 const tri_attr *node_attr(const tri_node *n, const char *name); /* null if the row has none */
 bool attr_equal(enum attr_kind kind, const tri_attr *a, const tri_attr *b); /* bit for bit */
+bool graph_trains(const tri_graph *g);        /* it updates parameters itself */
+bool graph_has_gradients(const tri_graph *g); /* or is built for that, at least */
 bool node_any(const tri_node *n, const bool *mark); /* whether any output has the mark, by number */
 bool type_is_float(tri_type t);
 /* Whether the pattern matches the node's name, or that of a scope it lies in. */

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool runs(const tri_node *n) { return n->n_in || n->entry->op->kernel; }
-
 static bool together(const tri_node *a, const tri_node *b) {
     return a == b || (a->unit && a->unit == b->unit);
 }
@@ -101,7 +99,7 @@ tri_status units_of(const tri_graph *g, struct units *out) {
     size_t n = 0;
     bool ok = used && sorted;
     for (size_t i = 0; ok && i < g->n_nodes; i++)
-        if (runs(g->node[i])) sorted[n++] = g->node[i];
+        if (node_runs(g->node[i])) sorted[n++] = g->node[i];
     if (ok) {
         qsort(sorted, n, sizeof *sorted, by_unit);
         mark_used(g, used);
@@ -122,7 +120,7 @@ bool unit_shape_only(const struct unit *u, int i) {
     for (int j = 0; j < u->n; j++)
         for (int k = 0; k < u->node[j]->n_in; k++)
             if (u->node[j]->in[k] == u->in[i] && (u->n > 1 || k == i) &&
-                !(k < 32 && u->node[j]->entry->op->shape_only >> k & 1))
+                node_reads(u->node[j], k))
                 return false;
     return true;
 }

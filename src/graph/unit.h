@@ -6,6 +6,8 @@
 
 #include "graph/graph.h"
 
+#define UNIT_MOST 64 /* nodes of one */
+
 struct unit {
     tri_node **node; /* in the graph's order */
     int n;

@@ -5,12 +5,13 @@
 
 #include "plan/rewrite.h"
 
-/* uses (by tensor): how often it is read, or wanted in the end. */
-static bool foldable(const tri_node *n, const int *uses) {
+/* uses (by tensor): how often it is read, or wanted in the end; not known of those that were made on the
+ * way, as of the second of two norms in succession. */
+static bool foldable(const tri_node *n, const int *uses, int known) {
     const tri_node *conv = n->n_in ? n->in[0]->node : n;
     if (!node_is(n, "batch_norm") || !node_is(conv, "conv2d") || tri_attr_int(n, "training"))
         return false;
-    bool others = uses[conv->out->id] > 1;
+    bool others = conv->out->id >= known || uses[conv->out->id] > 1;
     for (int k = 1; k < n->n_out; k++) others |= uses[n->out[k].id] > 0;
     return !others && n->out->spec.type == TRI_F32;
 }
@@ -49,11 +50,11 @@ static int *count_uses(const tri_graph *g) {
 tri_status fold_norm(tri_graph *g) {
     struct rewrite r;
     tri_node *n;
-    int *uses = count_uses(g);
+    int known = g->n_tensors, *uses = count_uses(g);
     if (!uses) return base_no_memory("folding norms");
     rewrite_begin(&r, g);
     for (size_t i = 0; (n = rewrite_next(&r, i)); i++) {
-        if (!foldable(n, uses)) {
+        if (!foldable(n, uses, known)) {
             rewrite_keep(&r, n);
             continue;
         }

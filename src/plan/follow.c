@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-#define MAX_UNIT 64
+#include "graph/unit.h"
 
 struct set {
-    tri_node *node[MAX_UNIT];
+    tri_node *node[UNIT_MOST];
     int n;
 };
 
@@ -22,8 +22,6 @@ struct follow {
     bool *result;       /* by tensor: wanted when all is done */
     tri_node **changed; /* by tensor: the source that takes it as its new value; null: none */
 };
-
-static bool runs(const tri_node *n) { return n->n_in || n->entry->op->kernel; }
 
 static bool holds(const struct set *s, const tri_node *n) {
     for (int i = 0; i < s->n; i++)
@@ -41,10 +39,10 @@ static void place(struct follow *f, tri_node *n) {
 
 /* Adds the node and what it still needs, in order. False: that is too much. */
 static bool add_needed(const struct follow *f, struct set *s, tri_node *n) {
-    if (f->placed[n->id] || holds(s, n) || !runs(n)) return true;
+    if (f->placed[n->id] || holds(s, n) || !node_runs(n)) return true;
     for (int i = 0; i < n->n_in; i++)
         if (!add_needed(f, s, n->in[i]->node)) return false;
-    if (s->n == MAX_UNIT) return false;
+    if (s->n == UNIT_MOST) return false;
     s->node[s->n++] = n;
     return true;
 }
@@ -87,7 +85,7 @@ static bool next_anyway(const struct follow *f, const struct set *s) {
     int last = 0;
     for (int i = 0; i < s->n; i++) last = s->node[i]->id > last ? s->node[i]->id : last;
     for (int i = s->node[0]->id; i < last; i++)
-        if (!f->placed[i] && runs(f->g->node[i]) && !holds(s, f->g->node[i])) return false;
+        if (!f->placed[i] && node_runs(f->g->node[i]) && !holds(s, f->g->node[i])) return false;
     return true;
 }
 
@@ -153,7 +151,7 @@ static void run(struct follow *f) {
     for (size_t i = 0; i < g->n_nodes; i++) {
         tri_node *n = g->node[i];
         if (f->placed[i]) continue;
-        if (runs(n) && f->target->heads(n))
+        if (node_runs(n) && f->target->heads(n))
             place_unit(f, n, ++unit);
         else
             place(f, n);

@@ -7,9 +7,8 @@
 
 #include <stdlib.h>
 
+#include "graph/unit.h"
 #include "plan/follow.h"
-
-#define MAX_UNIT 64
 
 /* The units so far, by the number of their first node. */
 struct groups {
@@ -21,11 +20,9 @@ struct groups {
     bool *closed;
 };
 
-static bool runs(const tri_node *n) { return n->n_in || n->entry->op->kernel; }
-
 /* Nodes in order. */
 struct set {
-    const tri_node *node[MAX_UNIT];
+    const tri_node *node[UNIT_MOST];
     int n;
 };
 
@@ -52,7 +49,7 @@ static int last_open(const struct groups *s, const tri_node *n, int before) {
     int found = -1;
     for (int i = 0; i < n->n_in; i++) {
         const tri_node *p = n->in[i]->node;
-        if (runs(p) && !s->closed[s->group[p->id]] && p->id < before && p->id > found)
+        if (node_runs(p) && !s->closed[s->group[p->id]] && p->id < before && p->id > found)
             found = p->id;
     }
     return found;
@@ -81,7 +78,7 @@ static void add(struct groups *s, const tri_node *n) {
     for (int p = last_open(s, n, n->id); p >= 0; p = last_open(s, n, p)) {
         struct set more = own;
         int group = s->group[p];
-        if (holds(s, &own, group) || own.n + s->size[group] > MAX_UNIT) continue;
+        if (holds(s, &own, group) || own.n + s->size[group] > UNIT_MOST) continue;
         merge(s, &more, group);
         if (s->target->fuses(more.node, more.n)) own = more;
     }
@@ -95,7 +92,7 @@ static void find_groups(struct groups *s) {
         s->group[i] = i;
         s->next[i] = -1;
         s->size[i] = 1;
-        if (!runs(n)) continue;
+        if (!node_runs(n)) continue;
         if (n->unit)
             keep(s, n, before);
         else if (s->target->heads && s->target->heads(n))

@@ -39,11 +39,6 @@ static struct lying *wishes_out(const struct chooser *c, const tri_node *n) {
     return wishes_in(c, n) + n->n_in;
 }
 
-/* Only the shape is used. */
-static bool unread(const tri_node *n, int i) {
-    return i < 32 && n->entry->op->shape_only >> i & 1;
-}
-
 /* ---- groups ---- */
 
 static int group_of(const struct chooser *c, int node) {
@@ -63,7 +58,7 @@ static void ask(struct chooser *c, const tri_node *n) {
 static void join(struct chooser *c, const tri_node *n) {
     for (int i = 0; i < n->n_in; i++) {
         const tri_tensor *t = n->in[i];
-        if (wishes_in(c, n)[i].block != LYING_ANY || unread(n, i) ||
+        if (wishes_in(c, n)[i].block != LYING_ANY || !node_reads(n, i) ||
             wishes_out(c, t->node)[t->index].block != LYING_ANY)
             continue;
         c->group[group_of(c, n->id)] = group_of(c, t->node->id);
@@ -90,7 +85,7 @@ static bool vote(struct chooser *c, const tri_node *n) {
     for (int i = 0; i < n->n_in && ok; i++) {
         const tri_tensor *t = n->in[i];
         const struct lying *mine = &wishes_in(c, n)[i], *its = &wishes_out(c, t->node)[t->index];
-        if (unread(n, i) || (mine->block == LYING_ANY) == (its->block == LYING_ANY)) continue;
+        if (!node_reads(n, i) || (mine->block == LYING_ANY) == (its->block == LYING_ANY)) continue;
         ok = mine->block == LYING_ANY ? add_vote(c, n->id, its, t)
                                       : add_vote(c, t->node->id, mine, t);
     }
@@ -161,7 +156,7 @@ static bool lay_node(struct chooser *c, struct rewrite *r, tri_node *n, const st
     bool ok = true;
     rewrite_enter(r, n, "layout");
     for (int i = 0; i < n->n_in && ok; i++) {
-        if (unread(n, i)) continue;
+        if (!node_reads(n, i)) continue;
         tri_tensor *t = reordered(c, n->in[i], &wish[i]);
         ok = t != NULL;
         if (ok) n->in[i] = t;

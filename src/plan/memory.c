@@ -12,7 +12,7 @@ size_t memory_bytes(const tri_tensor *t) { return aligned(base_spec_bytes(&t->sp
 
 void memory_mark_outside(const tri_graph *g, bool outputs, bool *outside) {
     for (size_t i = 0; i < g->n_nodes; i++)
-        if (!g->node[i]->n_in && !g->node[i]->entry->op->kernel)
+        if (!node_runs(g->node[i]))
             outside[g->node[i]->out->id] = true;
     for (size_t i = 0; outputs && i < g->n_outputs; i++)
         if (g->output[i].name[0] == '=') outside[g->output[i].tensor->id] = true;

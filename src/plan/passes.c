@@ -67,9 +67,7 @@ static tri_status pass_precision(struct compilation *c) {
  * clipping, optimizer. */
 static tri_status pass_train(struct compilation *c) {
     tri_graph *g = c->model;
-    bool updates = false; /* running statistics alone do not train */
-    for (size_t i = 0; i < g->n_updates; i++) updates |= node_is_param(g->update[i].target->node);
-    if (c->options->forward || updates) return TRI_OK;
+    if (c->options->forward || graph_trains(g)) return TRI_OK;
     if (!g->loss)
         return base_fail(TRI_USAGE, "the network declares no loss (tri_loss), so it cannot be "
                                     "trained; tri_options.forward runs it without training");

@@ -211,12 +211,6 @@ static tri_status lower_all(struct lowering *l) {
 
 /* ---- whether, and to what ---- */
 
-static bool has_gradients(const tri_graph *g) {
-    bool any = g->forward_nodes;
-    for (size_t i = 0; i < g->n_updates; i++) any |= node_is_param(g->update[i].target->node);
-    return any;
-}
-
 static tri_status check_scopes(const tri_graph *g) {
     for (size_t i = 0; i < g->n_settings; i++) {
         const struct graph_setting *s = &g->setting[i];
@@ -256,7 +250,7 @@ tri_status precision_lower(tri_graph *g, const tri_options *o, const struct targ
         if (!status) drop_settings(g);
         return status;
     }
-    if (has_gradients(g))
+    if (graph_has_gradients(g))
         return base_fail(TRI_USAGE, "the network was built with its gradients, so that it cannot "
                          "be given another precision (--amp, tri_precision): leave them to the "
                          "options, or tri_cast before tri_grad");

@@ -49,8 +49,11 @@ struct copier {
 static bool copy_attrs(const struct copier *c, const tri_node *n, tri_attr *attrs) {
     const struct op_entry *e = n->entry;
     if (!factors_rebatch(n, c->layout[n->out[0].id], c->to->batch, c->to, attrs)) return false;
-    for (int i = 0; i < e->n_attrs; i++)
-        if (c->evaluation && !strcmp(e->attr[i].name, "training")) attrs[i].i = 0;
+    for (int i = 0; c->evaluation && i < e->n_attrs; i++) {
+        if (!strcmp(e->attr[i].name, "training")) attrs[i].i = 0;
+        /* Without statistics there are no groups of them, which a last, smaller batch may not have. */
+        if (!strcmp(e->attr[i].name, "groups") && node_is(n, "batch_norm")) attrs[i].i = 1;
+    }
     return true;
 }
 
@@ -120,9 +123,7 @@ static void copy_all(struct copier *c) {
 
 /* Gradients have numbers of the batch in them: what a mean divided by. */
 static tri_status check_gradients(const tri_graph *g, int64_t batch) {
-    bool any = g->forward_nodes;
-    for (size_t i = 0; i < g->n_updates; i++) any |= node_is_param(g->update[i].target->node);
-    if (!any) return TRI_OK;
+    if (!graph_has_gradients(g)) return TRI_OK;
     return base_fail(TRI_USAGE, "the network was built with its gradients for a batch of %lld; it "
                      "cannot be made for %lld (tri_options.batch, --batch): build it for that "
                      "batch, or ask for %lld", (long long)g->batch, (long long)batch,
@@ -213,16 +214,4 @@ int64_t lanes_default(const tri_graph *g) {
     }
     free(layout);
     return status == TRI_FAILED ? 0 : v;
-}
-
-tri_graph *tri_graph_read(const char *path, int64_t batch) {
-    char *text;
-    size_t bytes;
-    if (base_read_file(path, &text, &bytes)) return NULL;
-    tri_graph *g = tri_graph_parse(text, bytes, path);
-    free(text);
-    if (!g || g->status || !batch || batch == g->batch) return g;
-    tri_graph *other = graph_rebatch(g, batch, g->lanes, false);
-    tri_graph_free(g);
-    return other;
 }

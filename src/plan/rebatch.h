@@ -12,7 +12,8 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
 
 /* The largest power of two up to 8 for which a lane keeps at least 16 samples (one, where samples
  * are sequences), the matmuls that make up most of the arithmetic keep at least 64 rows, parameters
- * too large for a cache are each used in some 1000 multiplications, and the graph can be cut; else 1. A function of model and batch alone; 0: memory is out. */
+ * too large for a cache are each used in some 2000 multiplications, and the graph can be cut; else 1.
+ * A function of model and batch alone; 0: memory is out. */
 int64_t lanes_default(const tri_graph *g);
 
 #endif

@@ -133,10 +133,6 @@ static bool is_scope(const struct again *a, const tri_node *n) {
     return n->name[a->part[n->id]] != 0;
 }
 
-static bool reads(const tri_node *n, int k) {
-    return !(k < 32 && n->entry->op->shape_only >> k & 1);
-}
-
 /* Random numbers are drawn again only by an operator that can be told by which name. */
 static bool can_draw(const tri_node *n) {
     return !n->entry->op->random || node_attr(n, "key");
@@ -156,7 +152,7 @@ static void find_parts(struct again *a, const struct patterns *p, char *scope) {
         for (int k = 0; k < n->n_out && !a->part[i]; k++) a->kept[n->out[k].id] = true;
         for (int k = 0; k < n->n_in; k++) {
             const tri_node *from = n->in[k]->node;
-            if (reads(n, k) && is_scope(a, from) && !same_part(a, from, n))
+            if (node_reads(n, k) && is_scope(a, from) && !same_part(a, from, n))
                 a->kept[n->in[k]->id] = true;
         }
     }
@@ -169,7 +165,7 @@ static void find_parts(struct again *a, const struct patterns *p, char *scope) {
 static void ask(struct again *a, const tri_node *n) {
     for (int k = 0; k < n->n_in; k++) {
         tri_node *from = n->in[k]->node;
-        if (a->kept[n->in[k]->id] || !reads(n, k) || a->asked[from->id]) continue;
+        if (a->kept[n->in[k]->id] || !node_reads(n, k) || a->asked[from->id]) continue;
         a->asked[from->id] = true;
         a->stack[a->n_stack++] = from;
     }
@@ -181,7 +177,7 @@ static int by_id(const void *x, const void *y) {
 
 /* Input k of n as it is at this place: made again, or kept. */
 static tri_tensor *input(const struct again *a, const tri_node *n, int k) {
-    tri_tensor *copy = reads(n, k) ? a->copy[n->in[k]->id] : NULL;
+    tri_tensor *copy = node_reads(n, k) ? a->copy[n->in[k]->id] : NULL;
     return copy ? copy : n->in[k];
 }
 

@@ -9,10 +9,8 @@
 
 #include "plan/rewrite.h"
 
-static bool is_literal(const tri_node *n) { return node_is(n, "constant") || node_is(n, "array"); }
-
 /* Sources are told by their names, and stay; but those of literals do not matter. */
-static bool is_named(const tri_node *n) { return !n->n_in && !is_literal(n); }
+static bool is_named(const tri_node *n) { return !n->n_in && !node_is_literal(n); }
 
 /* ---- fold ---- */
 

@@ -2,6 +2,7 @@
  * The cpu device against the reference beyond the rows' own examples: sizes at the borders of tiles
  * and lanes, broadcasting of every kind, layouts that oneDNN treats differently, 16-bit storage.
  * Arguments name operators to check only those. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 #include "check/trial.h"
+#include "dev/cpu/conv_own.h"
 #include "dev/dev.h"
 
 #define MAX_CASES 40
@@ -148,11 +150,12 @@ static const struct group {
       "f32[3,15,9,20], f32[16,15,3,3], f32[16] {pad=[2,1]}",
       "f32[5,3,7,40], f32[11,3,2,4] {pad=[1,3], dilation=[2,1]}",
       "f32[2,6,14,14], f32[16,6,5,5], f32[16]",
-      /* samples fill vectors */
-      "f32[9,3,9,11], f32[11,3,3,4], f32[11] {pad=[1,3], dilation=[2,1]}",
-      "f32[37,2,7,9], f32[16,2,5,3] {pad=[4,0]}",
-      "f32[20,1,6,5], f32[3,1,1,8], f32[3] {pad=[0,7]}",
-      "f32[8,15,3,3], f32[1,15,3,3] {pad=[2,2]}",
+      /* samples fill vectors: conv_across.c */
+      "f32[15,3,9,11], f32[11,3,3,4], f32[11] {pad=[1,3], dilation=[2,1]}",
+      "f32[28,2,7,9], f32[16,2,5,3] {pad=[4,0]}",
+      "f32[31,1,6,5], f32[3,1,3,8], f32[3] {pad=[0,7]}",
+      "f32[48,15,3,3], f32[1,15,3,3] {pad=[2,2]}",
+      "f32[16,6,14,14], f32[16,6,5,5], f32[16]",
       "bf16[1,32,9,9], bf16[32,32,3,3], bf16[32] {pad=[1,1]}",
       "bf16[2,3,16,16], bf16[16,3,3,3] {stride=[2,2], pad=[1,1]}"}},
     {"conv2d_dx",
@@ -167,10 +170,11 @@ static const struct group {
       "f32[3,16,11,20], f32[16,15,3,3], f32[3,15,9,20] {pad=[2,1]}",
       "f32[5,11,7,43], f32[11,3,2,4], f32[5,3,7,40] {pad=[1,3], dilation=[2,1]}",
       "f32[2,16,10,10], f32[16,6,5,5], f32[2,6,14,14]",
-      "f32[9,11,7,14], f32[11,3,3,4], f32[9,3,9,11] {pad=[1,3], dilation=[2,1]}",
-      "f32[37,16,11,7], f32[16,2,5,3], f32[37,2,7,9] {pad=[4,0]}",
-      "f32[20,3,6,12], f32[3,1,1,8], f32[20,1,6,5] {pad=[0,7]}",
-      "f32[8,1,5,5], f32[1,15,3,3], f32[8,15,3,3] {pad=[2,2]}",
+      "f32[15,11,7,14], f32[11,3,3,4], f32[15,3,9,11] {pad=[1,3], dilation=[2,1]}",
+      "f32[28,16,11,7], f32[16,2,5,3], f32[28,2,7,9] {pad=[4,0]}",
+      "f32[31,3,4,12], f32[3,1,3,8], f32[31,1,6,5] {pad=[0,7]}",
+      "f32[48,1,5,5], f32[1,15,3,3], f32[48,15,3,3] {pad=[2,2]}",
+      "f32[16,16,10,10], f32[16,6,5,5], f32[16,6,14,14]",
       "bf16[1,32,9,9], bf16[32,32,3,3], bf16[1,32,9,9] {pad=[1,1]}"}},
     {"conv2d_dw",
      {"f32[2,16,16,16], f32[2,3,32,32], f32[16,3,7,7] {stride=[2,2], pad=[3,3]}",
@@ -184,10 +188,11 @@ static const struct group {
       "f32[3,16,11,20], f32[3,15,9,20], f32[16,15,3,3] {pad=[2,1]}",
       "f32[5,11,7,43], f32[5,3,7,40], f32[11,3,2,4] {pad=[1,3], dilation=[2,1]}",
       "f32[9,16,10,10], f32[9,6,14,14], f32[16,6,5,5]",
-      "f32[9,11,7,14], f32[9,3,9,11], f32[11,3,3,4] {pad=[1,3], dilation=[2,1]}",
-      "f32[37,16,11,7], f32[37,2,7,9], f32[16,2,5,3] {pad=[4,0]}",
-      "f32[20,3,6,12], f32[20,1,6,5], f32[3,1,1,8] {pad=[0,7]}",
-      "f32[8,1,5,5], f32[8,15,3,3], f32[1,15,3,3] {pad=[2,2]}",
+      "f32[15,11,7,14], f32[15,3,9,11], f32[11,3,3,4] {pad=[1,3], dilation=[2,1]}",
+      "f32[28,16,11,7], f32[28,2,7,9], f32[16,2,5,3] {pad=[4,0]}",
+      "f32[31,3,4,12], f32[31,1,6,5], f32[3,1,3,8] {pad=[0,7]}",
+      "f32[48,1,5,5], f32[48,15,3,3], f32[1,15,3,3] {pad=[2,2]}",
+      "f32[16,16,10,10], f32[16,6,14,14], f32[16,6,5,5]",
       "bf16[1,32,9,9], bf16[1,32,9,9], bf16[32,32,3,3] {pad=[1,1]}"}},
     {"max_pool",
      {"f32[2,16,28,28] {size=[3,3], stride=[2,2], pad=[1,1]}",
@@ -384,6 +389,56 @@ static void check(void **state) {
     for (int i = 0; g->cases[i]; i++) check_instructions(&op, g->cases[i]);
 }
 
+/* Which way a convolution x [n, c, 6, 6], weight [o, c, k, k], goes: the table's examples are for that. */
+static void ways(void **state) {
+    static const struct {
+        int64_t n, c, o, k;
+        bool few, across;
+    } rows[] = {{16, 1, 6, 5, true, true}, {14, 6, 16, 2, true, true}, {13, 6, 16, 2, true, false},
+                {31, 3, 1, 3, true, true}, {33, 3, 1, 3, true, false}, {16, 1, 6, 3, true, false},
+                {16, 16, 6, 3, false, false}, {16, 6, 17, 3, false, false}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tri_graph *g = tri_graph_new(rows[i].n);
+        tri_init init = {.kind = TRI_NORMAL, .b = 1};
+        tri_tensor *x = tri_state(g, "x", TRI_F32, TRI_SHAPE(rows[i].n, rows[i].c, 6, 6), init);
+        tri_tensor *y = tri_conv2d(
+            x, tri_state(g, "w", TRI_F32, TRI_SHAPE(rows[i].o, rows[i].c, rows[i].k, rows[i].k), init));
+        assert_int_equal(conv_few_takes(y->node), rows[i].few);
+        assert_int_equal(conv_across_takes(y->node), rows[i].across);
+        tri_graph_free(g);
+    }
+}
+
+/* An infinite weight makes the same outputs infinite, or no numbers, by all instructions, also where planes
+ * end. */
+static void infinite_weight(void **state) {
+    static const char *const isa[] = {"plain", "avx2", "avx512"};
+    enum { N = 16, SIDE = 6 };
+    static float y[COUNT(isa)][N * 2 * SIDE * SIDE];
+    float weight[2 * 25] = {INFINITY};
+    int infinite = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT(isa); i++) {
+        tri_graph *g = tri_graph_new(N);
+        tri_init normal = {.kind = TRI_NORMAL, .b = 1};
+        tri_tensor *x = tri_state(g, "x", TRI_F32, TRI_SHAPE(N, 1, SIDE, SIDE), normal);
+        tri_tensor *w = tri_state(g, "w", TRI_F32, TRI_SHAPE(2, 1, 5, 5), normal);
+        tri_output(tri_conv2d(x, w, .pad = 2), "y");
+        setenv("TRIREME_ISA", has(isa[i]) ? isa[i] : "plain", 1);
+        tri_run *run = tri_open(g, &(tri_options){.forward = true, .device = "cpu", .seed = 2});
+        unsetenv("TRIREME_ISA");
+        if (!run || tri_write(run, "w", weight, sizeof weight) || tri_forward(run))
+            fail_msg("%s: %s", isa[i], tri_message());
+        assert_int_equal(tri_read(run, "y", y[i], sizeof y[i]), TRI_OK);
+        assert_int_equal(tri_close(run), TRI_OK);
+        for (size_t k = 0; k < COUNT(y[i]); k++)
+            assert_true(y[0][k] == y[i][k] || (y[0][k] != y[0][k] && y[i][k] != y[i][k]));
+    }
+    for (size_t k = 0; k < COUNT(y[0]); k++) infinite += !isfinite(y[0][k]);
+    assert_true(infinite > 0 && infinite < (int)COUNT(y[0]));
+}
+
 /* What the device does not do it says, with the way out. */
 static void declines(void **state) {
     static const char text[] = "graph {batch=1, lanes=1}\n"
@@ -472,7 +527,12 @@ static void own_operator(void **state) {
 }
 
 int main(int argc, char **argv) {
-    static struct CMUnitTest tests[COUNT(groups) + 3];
+    static const struct CMUnitTest others[] = {
+        cmocka_unit_test(ways),         cmocka_unit_test(infinite_weight),
+        cmocka_unit_test(declines),     cmocka_unit_test(own_operator),
+        cmocka_unit_test(ranks_nan),
+    };
+    static struct CMUnitTest tests[COUNT(groups) + COUNT(others)];
     static void *states[COUNT(groups)];
     size_t n = 0;
     for (size_t i = 0; i < COUNT(groups); i++) {
@@ -484,10 +544,6 @@ int main(int argc, char **argv) {
                                        .initial_state = states[n]};
         n++;
     }
-    if (argc < 2) {
-        tests[n++] = (struct CMUnitTest)cmocka_unit_test(declines);
-        tests[n++] = (struct CMUnitTest)cmocka_unit_test(own_operator);
-        tests[n++] = (struct CMUnitTest)cmocka_unit_test(ranks_nan);
-    }
+    for (size_t i = 0; argc < 2 && i < COUNT(others); i++) tests[n++] = others[i];
     return _cmocka_run_group_tests("cpu", tests, n, NULL, NULL);
 }

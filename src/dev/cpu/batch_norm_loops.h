@@ -11,8 +11,7 @@
 #ifndef DEV_CPU_BATCH_NORM_LOOPS_H
 #define DEV_CPU_BATCH_NORM_LOOPS_H
 
-#include "dev/cpu/isa.h"
-#include "dev/cpu/vec.h"
+#include "dev/cpu/rows.h"
 
 /* A block of 1 is plain; without places all channels are one block. */
 struct sizes {
@@ -281,12 +280,6 @@ typedef float eight_at __attribute__((vector_size(4 * SUMS), aligned(4), may_ali
 typedef uint16_t eight_u16_at __attribute__((vector_size(2 * SUMS), aligned(2), may_alias));
 typedef uint32_t eight_u32 __attribute__((vector_size(4 * SUMS)));
 
-INLINE float load_one(tri_type t, const void *x, int64_t at) {
-    return t == TRI_F32    ? ((const float *)x)[at]
-           : t == TRI_BF16 ? convert_bf16_to_f32(((const uint16_t *)x)[at])
-                           : convert_f16_to_f32(((const uint16_t *)x)[at]);
-}
-
 INLINE void load_eight(tri_type t, const void *x, int64_t at, int64_t some, float rest, eight *v) {
     if (some == SUMS && t == TRI_F32)
         *v = *(const eight_at *)((const float *)x + at);
@@ -294,7 +287,7 @@ INLINE void load_eight(tri_type t, const void *x, int64_t at, int64_t some, floa
         *v = (eight)(__builtin_convertvector(*(const eight_u16_at *)((const uint16_t *)x + at),
                                              eight_u32) << 16);
     else
-        for (int i = 0; i < SUMS; i++) (*v)[i] = i < some ? load_one(t, x, at + i) : rest;
+        for (int i = 0; i < SUMS; i++) (*v)[i] = i < some ? rows_get(t, x, at + i) : rest;
 }
 
 /* dy null: moments of x. */

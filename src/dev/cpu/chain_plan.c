@@ -34,8 +34,6 @@ bool chain_takes(const tri_node *n) {
     return node_is(n, "spread") && type_is_float(cpu_out(n, 0)->type);
 }
 
-static bool is_used(const tri_node *n, int i) { return !(n->entry->op->shape_only >> i & 1); }
-
 static tile_fn *function_of(const tri_node *n, enum tile_form form) {
     if (is_copy(n)) return form ? NULL : tile_copy(cpu_out(n, 0)->type);
     if (node_is(n, "spread")) return form ? NULL : tile_divide();
@@ -79,7 +77,7 @@ static bool add_member(struct plan *p, const tri_node *n) {
         return false;
     *m = (struct member){.node = n};
     for (int i = 0; i < n->n_in; i++) {
-        if (!is_used(n, i)) continue;
+        if (!node_reads(n, i)) continue;
         int k = 0;
         while (k < p->n && p->member[k].node->out != n->in[i]) k++;
         int in = k < p->n ? ~k : operand_of(p->c, n, n->in[i]);

@@ -3,7 +3,9 @@
  * of which each is a convolution of its own. So is dw, whose parts give sums of their samples, in
  * f32 and in the order that the library likes; a second round adds these, always from the first part
  * to the last, and brings them into the plain order. */
-#include "dev/cpu/conv_few.h"
+#include <stdlib.h>
+
+#include "dev/cpu/cpu.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "graph/pack.h"
 
@@ -191,7 +193,7 @@ static void run(const tri_call *c) {
     dnnl_glue_run(s->job[end - begin > s->samples / s->parts], &inner);
 }
 
-/* ---- how tensors lie ---- */
+/* ---- how tensors lie, and which way is gone ---- */
 
 /* Of a graph of the whole batch: one lane. */
 static struct window lane_of(const tri_node *n) {
@@ -208,33 +210,7 @@ static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in
     if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
 }
 
-#define FEW 16               /* channels: a vector of them */
-#define FEW_PLACES (1 << 15) /* of a plane with what is beside it */
-
-bool conv_few_takes(const tri_node *n) {
-    struct window w;
-    if (!node_is(n, "conv2d") && !node_is(n, "conv2d_dx") && !node_is(n, "conv2d_dw")) return false;
-    CHECK(window_of(n, &w));
-    int64_t down = (w.kh - 1) * w.dh, right = (w.kw - 1) * w.dw;
-    return cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.sh == 1 && w.sw == 1 &&
-           w.ph <= down && w.pw <= right && w.c < FEW && w.o <= FEW &&
-           (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
-}
-
 #define LEAST_PLACES 1024 /* of outputs: for fewer, transforming the weights costs what is saved */
-
-#define ACROSS 16             /* samples that conv_across.c works on together */
-#define ACROSS_CACHED 262144  /* floats of their tensors */
-#define TAPS 24               /* for fewer, bringing samples beside each other costs more than it gives */
-
-bool conv_across_takes(const tri_node *n) {
-    struct window w;
-    if (!conv_few_takes(n)) return false;
-    CHECK(window_of(n, &w));
-    int64_t groups = (w.n + ACROSS - 1) / ACROSS;
-    return 8 * w.n >= 7 * groups * ACROSS && w.kh * w.kw * (node_is(n, "conv2d_dx") ? w.o : w.c) >= TAPS &&
-           ACROSS * (w.c * w.h * (w.w + 2 * w.pw) + w.o * w.oh * w.ow) <= ACROSS_CACHED;
-}
 
 /* Transforms are of 3x3 weights; they cost as much for few channels as they save. */
 bool cpu_winograd(const tri_node *n) {

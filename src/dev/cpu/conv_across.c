@@ -1,31 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions of few channels and several samples, with vectors across samples: all that happens to a
- * place of one sample happens to the same place of the others, so that nothing is done for what lies
- * outside of a plane, whatever its width. Tensors are brought into the order [channels, h, pitch, VEC]
- * before, and outputs out of it; that is little work beside the sums.
+ * Convolutions of few channels and several samples, with vectors across samples: what happens to a place
+ * of one sample happens to the same place of the others. So planes of any width fill vectors, and of a
+ * window what lies above or below a plane is left out, as is what lies beside it for all of a few
+ * neighbouring columns; else zeros stand there. Tensors are brought into the order [channels, h, pitch,
+ * VEC] before, and outputs out of it; that is little work beside the sums.
  *
  * An output, or an element of x's derivative, is one chain of fused multiply-adds over the channels and
  * the window, in the order of the weight. The weight's derivative has SUMS chains, of which each takes
  * every SUMS-th sample, strip of rows by strip; they are added when they are done. */
-#include "dev/cpu/conv_few.h"
 #include "dev/cpu/isa.h"
+
+#include "dev/cpu/conv_own.h"
 #include "dev/cpu/turn.h"
-#include "dev/cpu/vec.h"
 #include "ops/window.h"
 
-/* Registers: of the outputs, channels x columns; of dw, output channels x elements of a window's row. */
-#define ROWS 6
-#define DW_ROWS 4
-#if VEC == 16
-#define COLS 4
-#define DW_TAPS 6
-#else
-#define COLS 2
-#define DW_TAPS 2
-#endif
-#define SUMS 16        /* samples that are worked on together, whatever VEC is */
-#define DW_CACHED 6144 /* floats of a strip of rows that stay in the first-level cache */
+/* Floats of strips of rows that stay in the first-level cache: what dw reads, and outputs, which leave it
+ * soon. */
+#define DW_CACHED 6144
 #define CACHED 3072
+#define NEIGHBOURS 4 /* columns that leave out the same of a window, whatever COLS is */
 
 enum kind { ACROSS_Y, ACROSS_DX, ACROSS_DW };
 
@@ -161,16 +154,9 @@ typedef void piece_fn(const struct state *s, struct look l, float *to, int64_t t
                                    int64_t to_row) {                                        \
         piece(rows, cols, s, l, to, to_row);                                                \
     }
-#if VEC == 16
-#define PIECES(rows) PIECE(rows, 1) PIECE(rows, 2) PIECE(rows, 3) PIECE(rows, 4)
-#define POINTERS(rows) {piece_##rows##1, piece_##rows##2, piece_##rows##3, piece_##rows##4},
-#else
-#define PIECES(rows) PIECE(rows, 1) PIECE(rows, 2)
-#define POINTERS(rows) {piece_##rows##1, piece_##rows##2},
-#endif
-#define EVERY_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-EVERY_ROWS(PIECES)
-static piece_fn *const pieces[ROWS][COLS] = {EVERY_ROWS(POINTERS)};
+#define PIECE_NAME(rows, cols) piece_##rows##cols,
+EVERY_PIECE(PIECE)
+static piece_fn *const pieces[] = {EVERY_PIECE(PIECE_NAME)};
 
 /* Row r of `rows` channels from `first` on, of VEC samples. */
 static void make_row(const struct state *s, const float *field, const float *weight,
@@ -179,14 +165,14 @@ static void make_row(const struct state *s, const float *field, const float *wei
     struct span down = seen(s->down, r, 1, w->kh, s->in.h);
     int64_t in_row = r + s->down.from + down.begin * s->down.step;
     for (int64_t q = 0; q < s->v; q += COLS) {
-        int64_t cols = min(s->v - q, COLS);
-        struct span right = seen(s->right, q, cols, w->kw, s->in.w);
+        int64_t cols = min(s->v - q, COLS), first_of = q - q % NEIGHBOURS;
+        struct span right = seen(s->right, first_of, min(s->v - first_of, NEIGHBOURS), w->kw, s->in.w);
         int64_t column = s->in.left + q + s->right.from + right.begin * s->right.step;
         struct look l = {.down = down.end - down.begin, .right = right.end - right.begin};
         l.w = weight + first * s->weight_out + down.begin * w->kw + right.begin;
         l.bias = bias ? bias + first : NULL;
         if (l.down && l.right) l.x = field + (in_row * s->in.pitch + column) * VEC;
-        pieces[rows - 1][cols - 1](s, l, to + q * VEC, s->strip * s->v * VEC);
+        pieces[PIECE_AT(rows, cols)](s, l, to + q * VEC, s->strip * s->v * VEC);
     }
 }
 
@@ -269,19 +255,9 @@ typedef void sums_fn(const struct state *s, struct strip t);
 
 #define SUM(rows, taps) \
     static void sums_##rows##taps(const struct state *s, struct strip t) { sums(rows, taps, s, t); }
-#if VEC == 16
-#define SUM_TAPS(rows) \
-    SUM(rows, 1) SUM(rows, 2) SUM(rows, 3) SUM(rows, 4) SUM(rows, 5) SUM(rows, 6)
-#define SUM_POINTERS(rows)                                                                  \
-    {sums_##rows##1, sums_##rows##2, sums_##rows##3, sums_##rows##4, sums_##rows##5,        \
-     sums_##rows##6},
-#else
-#define SUM_TAPS(rows) SUM(rows, 1) SUM(rows, 2)
-#define SUM_POINTERS(rows) {sums_##rows##1, sums_##rows##2},
-#endif
-#define EVERY_DW_ROWS(X) X(1) X(2) X(3) X(4)
-EVERY_DW_ROWS(SUM_TAPS)
-static sums_fn *const summing[DW_ROWS][DW_TAPS] = {EVERY_DW_ROWS(SUM_POINTERS)};
+#define SUM_NAME(rows, taps) sums_##rows##taps,
+EVERY_SUM(SUM)
+static sums_fn *const summing[] = {EVERY_SUM(SUM_NAME)};
 
 /* By one strip of dy, for all elements of the window of `rows` output channels. */
 static void add_strip(const struct state *s, const float *x, const float *dy, int64_t rows,
@@ -300,19 +276,11 @@ static void add_strip(const struct state *s, const float *x, const float *dy, in
                 int64_t column = s->in.left + s->right.from + j * s->right.step;
                 if (t.rows > 0) {
                     t.x = x + (row * s->in.pitch + column) * VEC;
-                    summing[rows - 1][taps - 1](s, t);
+                    summing[SUM_AT(rows, taps)](s, t);
                 }
                 t.sum += taps * SUMS;
             }
         }
-}
-
-static float total(const float *sum) {
-    vec v[SUMS / VEC];
-    for (int k = 0; k < SUMS / VEC; k++) v[k] = *(const vec_at *)(sum + k * VEC);
-    for (int half = SUMS / VEC / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) v[k] += v[k + half];
-    return FOLD(vec_add, v[0])[0];
 }
 
 /* The part's output channels, of all samples. */
@@ -337,7 +305,7 @@ static void run_dw(const tri_call *c) {
                           sum + r * taps * SUMS + n % SUMS);
     }
     float *dw = (float *)c->out[0] + o.begin * taps;
-    for (int64_t i = 0; i < own.channels * taps; i++) dw[i] = total(sum + i * SUMS);
+    for (int64_t i = 0; i < own.channels * taps; i++) dw[i] = conv_total(sum + i * SUMS);
 }
 
 /* ---- preparation ---- */

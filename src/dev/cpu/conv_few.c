@@ -1,30 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Convolutions of few channels, which a library that makes vectors of channels would have to round up.
- * Here vectors run along the places of a plane. It lies in one piece, row behind row, with zeros above,
- * below and left of it; those on the left are also what stands right of the row before. So what one
- * element of the weight sees of all output places is a run of the input, which only begins elsewhere
- * for each element; between two rows of the output lie a few places that stand for nothing.
+ * Here vectors run along the places of a plane, which lies in one piece, row behind row. A plane of 3x3
+ * with padding 1, of which a row takes 4 (pitch), and what an output of 3x3 sees by the middle of a 3x3
+ * window (x) and by its right column (y), each in one run:
+ *
+ *     0 0 0 0     . . . .     . . . .
+ *     0 a b c     . x x x     . . y y
+ *     0 d e f     - x x x     y - y y
+ *     0 g h i     - x x x     y - y y
+ *     0 0 0 0     . . . .     y . . .
+ *
+ * The zeros left of a row are also those right of the row before; a place between two rows of a run (-)
+ * stands for nothing, and is left out of outputs. For dw such places of dy are zeros.
  *
  * An output, or an element of x's derivative, is one chain of fused multiply-adds over the channels and
  * the window, in the order of the weight. The weight's derivative is summed over the places of all
  * samples in SUMS chains, which are added when they are done. */
-#include "dev/cpu/conv_few.h"
-
 #include "dev/cpu/isa.h"
-#include "dev/cpu/vec.h"
-#include "ops/window.h"
 
-/* Registers: of the outputs, channels x vectors; of dw, output channels x elements of the weight. */
-#define ROWS 6
-#define DW_ROWS 4
-#if VEC == 16
-#define VECS 4
-#define DW_TAPS 6
-#else
-#define VECS 2
-#define DW_TAPS 2
-#endif
-#define SUMS 16
+#include "dev/cpu/conv_own.h"
+#include "ops/window.h"
 
 /* A tensor [n, channels, h, w] whose planes lie as above: a sample at a time. */
 struct field {
@@ -77,12 +72,12 @@ static void bring(const struct field *f, int64_t pitch, const float *x, float *t
 
 INLINE void piece(const int rows, const int vecs, const struct state *s, const float *x,
                   const float *w, const float *bias, float *to) {
-    vec acc[ROWS][VECS];
+    vec acc[ROWS][COLS];
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_set(bias ? bias[r] : 0);
     for (int64_t k = 0; k < s->taps; k++) {
         const float *b = x + s->from[k], *a = w + s->weight[k];
-        vec run[VECS];
+        vec run[COLS];
         UNROLL for (int v = 0; v < vecs; v++) run[v] = *(const vec_at *)(b + v * VEC);
         UNROLL for (int r = 0; r < rows; r++) {
             vec one = vec_set(a[r * s->row]);
@@ -102,23 +97,16 @@ typedef void piece_fn(const struct state *s, const float *x, const float *w, con
                                    const float *bias, float *to) {                          \
         piece(rows, vecs, s, x, w, bias, to);                                               \
     }
-#if VEC == 16
-#define PIECES(rows) PIECE(rows, 1) PIECE(rows, 2) PIECE(rows, 3) PIECE(rows, 4)
-#define POINTERS(rows) {piece_##rows##1, piece_##rows##2, piece_##rows##3, piece_##rows##4},
-#else
-#define PIECES(rows) PIECE(rows, 1) PIECE(rows, 2)
-#define POINTERS(rows) {piece_##rows##1, piece_##rows##2},
-#endif
-#define EVERY_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-EVERY_ROWS(PIECES)
-static piece_fn *const pieces[ROWS][VECS] = {EVERY_ROWS(POINTERS)};
+#define PIECE_NAME(rows, vecs) piece_##rows##vecs,
+EVERY_PIECE(PIECE)
+static piece_fn *const pieces[] = {EVERY_PIECE(PIECE_NAME)};
 
 /* So many channels of one sample, from the first on. */
 static void make_planes(const struct state *s, const float *x, const float *w, const float *bias,
                         int64_t rows, float *planes, float *y) {
-    for (int64_t at = 0; at < s->places; at += VECS * VEC) {
-        int64_t vecs = min((s->places - at + VEC - 1) / VEC, VECS);
-        pieces[rows - 1][vecs - 1](s, x + at, w, bias, planes + at);
+    for (int64_t at = 0; at < s->places; at += COLS * VEC) {
+        int64_t vecs = min((s->places - at + VEC - 1) / VEC, COLS);
+        pieces[PIECE_AT(rows, vecs)](s, x + at, w, bias, planes + at);
     }
     for (int64_t c = 0; c < rows; c++, planes += s->places, y += s->h * s->v)
         copy_rows(y, s->v, planes, s->pitch, s->h, s->v);
@@ -173,27 +161,9 @@ typedef void sums_fn(const struct state *s, int64_t n, const float *x, const int
                                   const int32_t *from, const float *dy, float *sum) {       \
         sums(rows, taps, s, n, x, from, dy, sum);                                           \
     }
-#if VEC == 16
-#define SUM_TAPS(rows) \
-    SUM(rows, 1) SUM(rows, 2) SUM(rows, 3) SUM(rows, 4) SUM(rows, 5) SUM(rows, 6)
-#define SUM_POINTERS(rows)                                                                  \
-    {sums_##rows##1, sums_##rows##2, sums_##rows##3, sums_##rows##4, sums_##rows##5,        \
-     sums_##rows##6},
-#else
-#define SUM_TAPS(rows) SUM(rows, 1) SUM(rows, 2)
-#define SUM_POINTERS(rows) {sums_##rows##1, sums_##rows##2},
-#endif
-#define EVERY_DW_ROWS(X) X(1) X(2) X(3) X(4)
-EVERY_DW_ROWS(SUM_TAPS)
-static sums_fn *const summing[DW_ROWS][DW_TAPS] = {EVERY_DW_ROWS(SUM_POINTERS)};
-
-static float total(const float *sum) {
-    vec v[SUMS / VEC];
-    for (int k = 0; k < SUMS / VEC; k++) v[k] = *(const vec_at *)(sum + k * VEC);
-    for (int half = SUMS / VEC / 2; half; half /= 2)
-        for (int k = 0; k < half; k++) v[k] += v[k + half];
-    return FOLD(vec_add, v[0])[0];
-}
+#define SUM_NAME(rows, taps) sums_##rows##taps,
+EVERY_SUM(SUM)
+static sums_fn *const summing[] = {EVERY_SUM(SUM_NAME)};
 
 /* The part's output channels, of all samples. */
 static void run_dw(const tri_call *c) {
@@ -214,12 +184,12 @@ static void run_dw(const tri_call *c) {
         }
         for (int64_t k = 0; k < s->taps; k += DW_TAPS)
             for (int64_t chain = 0; chain < SUMS; chain += VEC)
-                summing[rows - 1][min(DW_TAPS, s->taps - k) - 1](
+                summing[SUM_AT(rows, min(DW_TAPS, s->taps - k))](
                     s, n, x + chain, s->from + k, dy + chain, sum + k * DW_ROWS * SUMS + chain);
     }
     float *dw = (float *)c->out[0] + o.begin * s->taps;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t k = 0; k < s->taps; k++) *dw++ = total(sum + (k * DW_ROWS + r) * SUMS);
+        for (int64_t k = 0; k < s->taps; k++) *dw++ = conv_total(sum + (k * DW_ROWS + r) * SUMS);
 }
 
 /* ---- preparation ---- */
@@ -247,8 +217,7 @@ static void list_taps(struct state *s) {
             }
 }
 
-/* Samples of dw that are worked on together: so many as the first-level cache holds. */
-#define CACHED 8192 /* floats */
+#define CACHED 8192 /* floats of dw's tensors that stay in the first-level cache: samples worked on together */
 
 static void measure(struct state *s) {
     const struct window *w = &s->w;

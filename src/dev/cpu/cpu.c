@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/chain.h"
 
-#include "dev/cpu/conv_few.h"
+#include "dev/cpu/conv_own.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
 #include "dev/cpu/tail.h"
@@ -90,7 +90,7 @@ static tri_status open_device(void) {
 /* What oneDNN does without the instructions is slower than f32. */
 static const char *lacks(tri_type type) {
     if (type == TRI_F16) return "cpu has no products of f16";
-    if (type != TRI_BF16 || dnnl_glue_computes_bf16()) return NULL;
+    if (type != TRI_BF16 || dnnl_glue_native_bf16()) return NULL;
     return "this CPU has no instructions for bf16 (AVX-512 with bf16, or AMX): the run goes on in "
            "f32";
 }

@@ -12,9 +12,8 @@
 
 tri_status dnnl_glue_open(void);
 void dnnl_glue_describe(char *text, size_t bytes);
-/* Whether oneDNN computes with bf16 on this machine. */
-bool dnnl_glue_has_bf16(void);      /* it can compute with it */
-bool dnnl_glue_computes_bf16(void); /* and has the instructions for it */
+bool dnnl_glue_takes_bf16(void);  /* oneDNN computes with it on this machine, however slowly */
+bool dnnl_glue_native_bf16(void); /* and there are instructions for it */
 
 struct dnnl_job;
 

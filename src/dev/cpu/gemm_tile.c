@@ -5,7 +5,7 @@
 #include "dev/cpu/vec.h"
 
 /* c is made in pieces of up to ROWS rows of VECS vectors, which are registers: 16 of them, or 8
- * where there are but 16 in all. */
+ * for AVX2, which has but 16 in all. */
 #define VECS 2
 #if VEC == 8
 #define ROWS 4

@@ -424,5 +424,5 @@ const char *cpu_dnnl_supports(const tri_node *n) {
     while (!node_is(n, texts[i].op)) CHECK(++i < COUNT(texts));
     tri_type type = cpu_out(n, 0)->type;
     if (type == TRI_F16) return texts[i].f16;
-    return type == TRI_BF16 && !dnnl_glue_has_bf16() ? texts[i].bf16 : NULL;
+    return type == TRI_BF16 && !dnnl_glue_takes_bf16() ? texts[i].bf16 : NULL;
 }

@@ -3,8 +3,7 @@
  * [n, c / block, h, w, block]. Blocks are done place by place, in vectors of channels; plain planes,
  * whose block is 1, in vectors of places: for every place of the window the output places that see
  * it inside the input are a range, over which the loops run. */
-#include "dev/cpu/isa.h"
-#include "dev/cpu/vec.h"
+#include "dev/cpu/rows.h"
 #include "ops/window.h"
 
 /* Output places q of one row for which column q * stride - pad + k lies inside the input. */
@@ -36,28 +35,11 @@ static struct range seen(const struct window *w, int64_t k) {
 
 /* ---- elements ---- */
 
-INLINE float load_one(tri_type t, const void *x, int64_t at) {
-    return t == TRI_F32    ? ((const float *)x)[at]
-           : t == TRI_BF16 ? convert_bf16_to_f32(((const uint16_t *)x)[at])
-                           : convert_f16_to_f32(((const uint16_t *)x)[at]);
-}
-
 INLINE void store_row(tri_type t, void *to, int64_t first, const float *from, int64_t n) {
     const int64_t size = t == TRI_F32 ? 4 : 2;
     void *row_to = (char *)to + first * size;
     ROW(n, STORE(t, row_to, LOAD(TRI_F32, from, 0)));
 }
-
-/* Calls the loop with the type as a constant. */
-#define BY_TYPE(t, loop, ...)                                                               \
-    do {                                                                                    \
-        if ((t) == TRI_F32)                                                                 \
-            loop(TRI_F32, __VA_ARGS__);                                                     \
-        else if ((t) == TRI_BF16)                                                           \
-            loop(TRI_BF16, __VA_ARGS__);                                                    \
-        else                                                                                \
-            loop(TRI_F16, __VA_ARGS__);                                                     \
-    } while (0)
 
 /* Calls the loop with a constant stride where it is 1 or 2, so that it is vectorised. */
 #define BY_STRIDE(stride, loop, ...)                                                        \
@@ -186,7 +168,7 @@ INLINE void take_phase(tri_type t, float *to, const void *x, int64_t row, const 
     int64_t skip = phase < w->pw ? (w->pw - phase + stride - 1) / stride : 0;
     int64_t first = phase + skip * stride - w->pw, n = (w->w - first + stride - 1) / stride;
     to += skip;
-    INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = load_one(t, x, row + first + i * stride);
+    INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = rows_get(t, x, row + first + i * stride);
 }
 
 /* One output row. Every window begins as empty, at its first place; -infinity pads the input. The
@@ -279,7 +261,7 @@ INLINE bool add_at_index(tri_type t, const struct state *s, const tri_call *c, i
                               (long long)(from + i + k), (long long)in);
                 return false;
             }
-            dx[place * s->block + k] += load_one(t, c->in[0], from + i + k);
+            dx[place * s->block + k] += rows_get(t, c->in[0], from + i + k);
         }
     return true;
 }
@@ -335,7 +317,7 @@ static void max_dx_plane(const struct state *s, const tri_call *c, int64_t plane
 INLINE void add_from(tri_type t, double *sum, const void *x, int64_t from, int64_t n,
                      int64_t stride) {
     INDEPENDENT for (int64_t i = 0; i < n; i++)
-        sum[i] += (double)load_one(t, x, from + i * stride);
+        sum[i] += (double)rows_get(t, x, from + i * stride);
 }
 
 INLINE void avg_plain(tri_type t, const struct state *s, const tri_call *c, int64_t plane) {
@@ -398,7 +380,7 @@ INLINE void avg_dx_plain(tri_type t, const struct state *s, const tri_call *c, i
         struct window_span v = rows_of(w, r);
         int64_t first = (plane * w->oh + r) * w->ow;
         for (int64_t q = 0; q < w->ow; q++)
-            s->best[q] = load_one(t, c->in[0], first + q) / s->divisor[r * w->ow + q];
+            s->best[q] = rows_get(t, c->in[0], first + q) / s->divisor[r * w->ow + q];
         for (int64_t row = v.begin; row < v.end; row++)
             for (int64_t k = 0; k < w->kw; k++) {
                 struct range q = s->seen[k];

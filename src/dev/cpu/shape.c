@@ -176,7 +176,7 @@ static bool packed(const tri_node *n) { return *n->in[0]->pack || *n->out->pack;
 static const char *supports_reorder(const tri_node *n) {
     int a = n->in[0]->block, b = n->out->block;
     tri_type type = cpu_in(n, 0)->type;
-    if (packed(n) && type != TRI_F32 && (type != TRI_BF16 || !dnnl_glue_has_bf16()))
+    if (packed(n) && type != TRI_F32 && (type != TRI_BF16 || !dnnl_glue_takes_bf16()))
         return "oneDNN has no packs of this type on this machine";
     return !a || !b || a % b == 0 || b % a == 0 ? NULL : "one block must divide the other";
 }

@@ -3,8 +3,6 @@
 
 #include "dev/cpu/chain.h"
 
-#define MOST_NODES 64 /* of a unit */
-
 struct tail {
     const struct unit *unit;
     const tri_node *node; /* the head */
@@ -39,9 +37,9 @@ static bool joined(const tri_node *head, const tri_node *member) {
 }
 
 bool tail_fits(const tri_node *const *node, int n) {
-    const tri_node *member[MOST_NODES], *head = head_of(node, n);
+    const tri_node *member[UNIT_MOST], *head = head_of(node, n);
     int members = 0;
-    if (!head || n > MOST_NODES || !cpu_leads(head)) return false;
+    if (!head || n > UNIT_MOST || !cpu_leads(head)) return false;
     for (int i = 0; i < n; i++) {
         if (node[i] == head) continue;
         if (!joined(head, node[i])) return false;

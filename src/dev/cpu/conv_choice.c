@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dev/cpu/conv_own.h"
+#include "ops/window.h"
+
+#define FEW 16               /* channels: a vector of them */
+#define FEW_PLACES (1 << 15) /* of a plane with what is beside it */
+
+bool conv_few_takes(const tri_node *n) {
+    struct window w;
+    if (!node_is(n, "conv2d") && !node_is(n, "conv2d_dx") && !node_is(n, "conv2d_dw")) return false;
+    CHECK(window_of(n, &w));
+    int64_t down = (w.kh - 1) * w.dh, right = (w.kw - 1) * w.dw;
+    return cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.sh == 1 && w.sw == 1 &&
+           w.ph <= down && w.pw <= right && w.c < FEW && w.o <= FEW &&
+           (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
+}
+
+#define CACHED 262144 /* floats of the tensors of a group that stay in the second-level cache */
+#define TAPS 24       /* of an output: with 9, bringing samples beside each other cost more than it gave */
+
+/* Groups of SUMS samples are nearly full: with 12 of 16 it was slower than along the planes. */
+static bool fills_groups(int64_t n) { return 8 * n >= 7 * ((n + SUMS - 1) / SUMS * SUMS); }
+
+bool conv_across_takes(const tri_node *n) {
+    struct window w;
+    if (!conv_few_takes(n)) return false;
+    CHECK(window_of(n, &w));
+    return fills_groups(w.n) &&
+           w.kh * w.kw * (node_is(n, "conv2d_dx") ? w.o : w.c) >= TAPS &&
+           SUMS * (w.c * w.h * (w.w + 2 * w.pw) + w.o * w.oh * w.ow) <= CACHED;
+}
