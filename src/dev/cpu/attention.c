@@ -6,7 +6,8 @@
  * The products of a tile are gemm_tile's; k and, backward, v are packed once a head. What stands
  * between the products is in attention_rows.c. A query's sums over several tiles of keys are put
  * together as they come: with each larger score the earlier ones shrink. bf16 and f16 are widened
- * before and rounded after, a tile or a head at a time. */
+ * before and rounded after, a tile or a head at a time. Masked keys weigh 0 where a few of a group of
+ * queries see them: a value there that is no number reaches the others of the group. */
 #include <math.h> /* INFINITY */
 
 #include "base/random.h"
