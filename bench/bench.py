@@ -412,6 +412,8 @@ def main():
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
     p.add_argument("--no-peer", action="store_true", help="without PyTorch")
     a = p.parse_args()
+    if a.rounds < 1 or a.seconds <= 0:
+        p.error("rounds and seconds begin above 0")
     against, alone = choose([n for n in re.split("[, ]+", a.rows) if n])
     PROGRAM, SECONDS = os.path.join(a.build, "src", "trireme"), a.seconds
     PYTHON = None if a.no_peer else find_python()

@@ -599,7 +599,8 @@ tri_status tri_forward(tri_run *run);
 
 /* The mean of every scalar output over a data set, in evaluation mode, with the run's parameters.
  * Batches are weighted by their samples, so every sample counts once; where a loss ignores labels,
- * the places of a batch share the weight of its samples. Read the results with tri_result. */
+ * the places of a batch share the weight of its samples. Read the results with tri_result: NaN where it
+ * failed, which its status and tri_message tell; the run goes on, and tri_close does not tell of it. */
 tri_status tri_evaluate(tri_run *run, tri_data *data);
 double tri_result(const tri_run *run, const char *name);
 

@@ -27,9 +27,11 @@ static void report(struct text *t, const tri_run *run, int64_t asked) {
     line(t, "computed before the lanes: casts, packed weights", b.carried);
     line(t, "data: inputs and outputs", b.data);
     line(t, "in all", b.total);
+    line(t, "for the program itself, at most", BUDGET_PROGRAM);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
     if (*whose) line(t, whose, limit);
+    if (b.total + BUDGET_PROGRAM > limit) text_add(t, "\nit does not fit: such a run is refused\n");
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
     size_t n = budget_peak(m, peak, PEAK_TENSORS);
     for (size_t i = 0; i < n && i < PEAK_TENSORS; i++) {
@@ -48,6 +50,7 @@ static int run(const struct command *c, int argc, char **argv) {
     tri_run *run = g ? run_plan(g, &a.options) : NULL;
     if (!run) return cli_fail();
     struct text t = {0};
+    if (run->machine.compilation.note) text_add(&t, "%s\n\n", run->machine.compilation.note);
     report(&t, run, a.options.memory_limit);
     run_free(run);
     return cli_print(&t) ? cli_fail() : TRI_OK;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/budget.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The program, its libraries, the graphs: what a run takes besides its plan. */
-#define OVERHEAD ((size_t)64 << 20)
 
 static const struct program *fullest(const struct machine *m) {
     const struct program *best = NULL;
@@ -94,6 +92,13 @@ size_t budget_limit(int64_t asked, size_t held, const char **whose) {
 
 static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 
+static const char *advice(const struct machine *m, const struct budget *b) {
+    if (m->compilation.options->forward) return "A smaller batch needs less";
+    if (b->partials > b->arena) return "Fewer --lanes or --threads, or --amp O1, need less";
+    return "A smaller --batch, more --lanes, fewer --threads, --recompute or --amp O1 need less; "
+           "`trireme memory` tells how much";
+}
+
 /* With all machines that lend to it: they are there as long as this one. */
 static struct budget with_lenders(const struct machine *m, const struct store *store, size_t *held) {
     struct budget b = budget_of(m, store);
@@ -114,23 +119,23 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
     size_t held;
     struct budget b = with_lenders(m, store, &held);
     size_t limit = budget_limit(asked, held, &whose);
-    if (b.total + OVERHEAD <= limit) return TRI_OK;
+    if (b.total + BUDGET_PROGRAM <= limit) return TRI_OK;
     const tri_tensor *largest[3];
     size_t n = budget_peak(m, largest, COUNT(largest));
     struct text t = {0};
     for (size_t i = 0; i < n && i < COUNT(largest); i++) {
         char spec[SPEC_TEXT];
-        text_add(&t, "%s%s of %s (%.0f MiB)", i ? ", " : "; the largest at the peak: ",
+        text_add(&t, "%s%s of %s (%.1f MiB)", i ? ", " : "; the largest at the peak: ",
                  base_spec_text(&largest[i]->spec, spec), largest[i]->node->name,
                  mib(memory_bytes(largest[i])));
     }
-    base_fail(TRI_USAGE, "%s needs %.0f MiB and %.0f MiB for the program itself; %s is %.0f "
-              "MiB. Parameters take %.0f, optimizer state %.0f, activations %.0f, partial sums "
-              "%.0f MiB%s. A smaller --batch, more --lanes, fewer --threads, --recompute or --amp "
-              "O1 need less; `trireme memory` tells how much",
+    base_fail(TRI_USAGE, "%s needs %.1f MiB, with %.0f MiB for the program itself; %s is %.1f MiB. "
+              "Parameters take %.1f, optimizer state %.1f, activations %.1f, partial sums %.1f "
+              "MiB%s. %s",
               m->lender ? "the training with an evaluation beside it" : "the run",
-              mib(b.total), mib(OVERHEAD), whose, mib(limit), mib(b.parameters + b.states),
-              mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "");
+              ceil(10 * mib(b.total + BUDGET_PROGRAM)) / 10, mib(BUDGET_PROGRAM), whose,
+              floor(10 * mib(limit)) / 10, mib(b.parameters + b.states),
+              mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "", advice(m, &b));
     text_free(&t);
     return TRI_USAGE;
 }

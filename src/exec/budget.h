@@ -5,6 +5,9 @@
 
 #include "exec/run.h"
 
+/* The program, its libraries, the graphs: what a run takes at most besides its plan. */
+#define BUDGET_PROGRAM ((size_t)64 << 20)
+
 /* Bytes. */
 struct budget {
     size_t parameters, states; /* of the network */

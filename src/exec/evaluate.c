@@ -62,6 +62,7 @@ static tri_status evaluate(tri_run *run, tri_data *data) {
     free(e->sum);
     e->sum = calloc((size_t)e->whole.n_outputs + 1, sizeof *e->sum);
     if (!e->sum) return base_no_memory("an evaluation");
+    for (int i = 0; i < e->whole.n_outputs; i++) e->whole.output[i].result = NAN;
     for (; first + batch <= size && !status; first += batch)
         status = run_batch_at(run, &e->whole, data, first);
     if (first < size && !status) {

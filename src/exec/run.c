@@ -126,14 +126,14 @@ static tri_status plan_run(tri_run *run) {
     place.dev = run->dev;
     place.team = run->team;
     if (!status) status = machine_plan(run->model, o, &place, &run->machine);
-    if (!status && run->machine.compilation.note && !o->quiet)
-        fprintf(stderr, "trireme: %s\n", run->machine.compilation.note);
     return status;
 }
 
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
     tri_status status = plan_run(run);
+    if (!status && run->machine.compilation.note)
+        fprintf(stderr, "trireme: %s\n", run->machine.compilation.note);
     if (!status) status = machine_settle(&run->machine, o);
     run->lr = machine_scalar(&run->machine, "lr");
     run->number = machine_scalar(&run->machine, "step");

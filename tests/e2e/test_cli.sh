@@ -237,7 +237,7 @@ expect 'bench' 0 "out:^bench model=linear batch=8 lanes=[0-9]* threads=2 device=
     bench linear --batch 8 --steps 20 --threads 2
 expect 'bench --largest' 0 'out:^largest model=mlp batch=>*=*[0-9]* needs_mib=[0-9]* limit_mib=200$' \
     bench mlp --largest --memory-limit 200M
-mistake 'bench --largest of what never fits' 2 'err:--memory-limit is 1 MiB' \
+mistake 'bench --largest of what never fits' 2 'err:--memory-limit is 1.0 MiB' \
     bench mlp --largest --memory-limit 1M
 batch=$("$program" bench mlp --largest --memory-limit 200M --lanes 4 | sed 's/.* batch=\([0-9]*\) .*/\1/')
 expect 'the largest batch fits' 0 'out:^ *[0-9.]* MiB  in all' memory mlp --batch "$batch" --lanes 4

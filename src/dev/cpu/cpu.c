@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/chain.h"
 
+#include <stdlib.h>
+
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
@@ -91,6 +93,9 @@ static tri_status open_device(void) {
 static const char *lacks(tri_type type) {
     if (type == TRI_F16) return "cpu has no products of f16";
     if (type != TRI_BF16 || dnnl_glue_native_bf16()) return NULL;
+    if (getenv("DNNL_MAX_CPU_ISA"))
+        return "DNNL_MAX_CPU_ISA leaves no instructions for bf16 (AVX-512 with bf16, or AMX), or this "
+               "CPU has none: the run goes on in f32";
     return "this CPU has no instructions for bf16 (AVX-512 with bf16, or AMX): the run goes on in "
            "f32";
 }
