@@ -118,6 +118,7 @@ struct tri_graph {
     double lr;            /* what tri_update was told, for a run that is told nothing; 0: nothing */
     const char *schedule;
     size_t forward_nodes; /* when tri_grad was first called; 0: it was not */
+    bool in_place;        /* a result may take the place of an input that nobody needs any more */
     struct text scope; /* "layer1.0" */
     const char *file;  /* what new nodes get as their place; null: what tri_here said */
     int line;

@@ -85,7 +85,7 @@ static bool update_in_place(struct planner *a, int i, int k) {
     const struct memory_item *m = &a->item[i];
     const tri_tensor *out = m->unit->out[k], *target = a->target[out->id];
     int in = target ? unit_in(m->unit, target) : -1;
-    if (in < 0 || a->p->root[target->id] != target->id) return false;
+    if (in < 0 || !a->g->in_place || a->p->root[target->id] != target->id) return false;
     if (!shares(a, m, k, in) || !ends_here(a, i, target, out)) return false;
     a->p->root[out->id] = target->id;
     return true;
@@ -94,7 +94,7 @@ static bool update_in_place(struct planner *a, int i, int k) {
 static bool take_over(struct planner *a, int i, int k) {
     const struct memory_item *m = &a->item[i];
     const tri_tensor *out = m->unit->out[k];
-    for (int j = 0; j < m->unit->n_in; j++) {
+    for (int j = 0; j < m->unit->n_in && a->g->in_place; j++) {
         const tri_tensor *in = m->unit->in[j];
         int root = a->p->root[in->id];
         if (a->outside[root] || !shares(a, m, k, j) || !ends_here(a, i, in, out)) continue;

@@ -162,6 +162,15 @@ static tri_status pass_phases(struct compilation *c) {
     return status;
 }
 
+/* The memory plan does it. */
+static tri_status pass_in_place(struct compilation *c) {
+    tri_graph *all[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0], c->lane[1],
+                        c->merge[0], c->merge[1]};
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i]) all[i]->in_place = true;
+    return TRI_OK;
+}
+
 /* Of each phase by itself. */
 static tri_status pass_order(struct compilation *c) {
     tri_graph *all[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0], c->lane[1]};
@@ -203,6 +212,7 @@ static const struct {
     {"lanes", false, pass_lanes,
      "where each tensor lies: whole, split over the samples, or a partial sum"},
     {"phases", false, pass_phases, "the graphs that run: count, pre, lane, step"},
+    {"in-place", true, pass_in_place, "results take the place of what nobody needs any more"},
     {"order", true, pass_order, "what frees memory runs early, where less is needed for it"},
     {"fuse", true, pass_fuse, "what the device can run as one is put into one kernel"},
 };

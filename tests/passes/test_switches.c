@@ -151,6 +151,18 @@ static void recomputation_saves_memory(void **state) {
     print_message("%zu bytes; blocks again: %zu, norm and relu again: %zu\n", all, blocks, some);
 }
 
+/* A parameter's new value in the place of the old, and results in that of what ends. */
+static void places_are_taken_over(void **state) {
+    (void)state;
+    const char *const models[] = {"mlp:hidden=64", "lenet5"};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        tri_options o = {.lanes = 1, .optimizer.name = "adamw"};
+        size_t in_place = arena_of(models[i], o);
+        o.passes = "-in-place";
+        assert_true(in_place < arena_of(models[i], o) * 9 / 10);
+    }
+}
+
 static void order_saves_memory(void **state) {
     (void)state;
     const char *const models[] = {"linear", "mlp:hidden=64,size=8", "lenet5", "cnn",
@@ -261,6 +273,7 @@ int main(void) {
         cmocka_unit_test(switches_keep_the_bits),
         cmocka_unit_test(switches_keep_the_bits_of_the_reference),
         cmocka_unit_test(recomputation_saves_memory),
+        cmocka_unit_test(places_are_taken_over),
         cmocka_unit_test(order_saves_memory),
         cmocka_unit_test(a_scope_can_be_computed_again),
         cmocka_unit_test(folded_norms_are_close),
