@@ -159,7 +159,12 @@ static void places_are_taken_over(void **state) {
         tri_options o = {.lanes = 1, .optimizer.name = "adamw"};
         size_t in_place = arena_of(models[i], o);
         o.passes = "-in-place";
-        assert_true(in_place < arena_of(models[i], o) * 9 / 10);
+        size_t apart = arena_of(models[i], o);
+#ifdef HAVE_DNNL
+        assert_true(in_place < apart * 9 / 10);
+#else
+        assert_true(in_place <= apart); /* kernels of ref share no places */
+#endif
     }
 }
 
