@@ -162,28 +162,31 @@ static tri_status pass_phases(struct compilation *c) {
     return status;
 }
 
+/* What runs: the phases, and last the sums of two partials. Any may be null. */
+#define GRAPHS(all, c)                                                                      \
+    tri_graph *all[] = {(c)->pre, (c)->step, (c)->count[0], (c)->count[1],                  \
+                        (c)->lane[0], (c)->lane[1], (c)->merge[0], (c)->merge[1]}
+
 /* The memory plan does it. */
 static tri_status pass_in_place(struct compilation *c) {
-    tri_graph *all[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0], c->lane[1],
-                        c->merge[0], c->merge[1]};
+    GRAPHS(all, c);
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i]) all[i]->in_place = true;
     return TRI_OK;
 }
 
-/* Of each phase by itself. */
+/* Of each phase by itself; sums have nothing to be put in order. */
 static tri_status pass_order(struct compilation *c) {
-    tri_graph *all[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0], c->lane[1]};
+    GRAPHS(all, c);
     tri_status status = TRI_OK;
-    for (size_t i = 0; i < COUNT(all) && !status; i++)
+    for (size_t i = 0; i < COUNT(all) - COUNT(c->merge) && !status; i++)
         if (all[i]) status = order_for_memory(all[i]);
     return status;
 }
 
 /* Sums over lanes as well. */
 static tri_status pass_fuse(struct compilation *c) {
-    tri_graph *all[] = {c->pre, c->step, c->count[0], c->count[1], c->lane[0], c->lane[1],
-                        c->merge[0], c->merge[1]};
+    GRAPHS(all, c);
     tri_status status = TRI_OK;
     for (size_t i = 0; i < COUNT(all) && !status; i++) status = fuse(all[i], c->target);
     return status;
