@@ -61,7 +61,7 @@ static tri_status allocate_arenas(struct machine *m) {
     }
     for (int i = 0; machine_program(m, i); i++)
         if (machine_program(m, i)->g)
-            program_place(machine_program(m, i), worker_of(m, i)->arena);
+            program_place(machine_program(m, i), worker_of(m, i)->arena, worker_of(m, i)->arena);
     if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
     return TRI_OK;
 }
@@ -83,7 +83,8 @@ static tri_status make_programs(struct machine *m) {
     }
     for (int k = 0; k < 2 && !status; k++)
         if (m->compilation.merge[k])
-            status = tree_make(m->compilation.merge[k], m->dev, m->lanes, m->n_workers,
+            status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
+                               k ? m->compilation.levels : 0, m->n_workers, m->n_workers,
                                &m->tree[k]);
     return status;
 }
@@ -248,6 +249,20 @@ static tri_status make_updates(struct machine *m) {
     return TRI_OK;
 }
 
+static tri_status allocate_tree(struct machine *m, struct tree *t) {
+    void *slots = m->dev->allocate(tree_bytes(t)), *board = calloc(1, tree_board_bytes(t));
+    tree_place(t, slots, board);
+    return slots && board ? TRI_OK : base_fail(TRI_FAILED, "out of memory for %zu bytes of partial "
+                                               "sums", tree_bytes(t));
+}
+
+static void free_tree(struct machine *m, struct tree *t) {
+    if (!t->g) return;
+    if (t->slots) m->dev->release(t->slots, tree_bytes(t));
+    free(t->board.node);
+    tree_free(t);
+}
+
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m) {
     *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
@@ -272,7 +287,7 @@ tri_status machine_settle(struct machine *m, const tri_options *o) {
     if (!status && !m->store->block) status = store_fill(m->store, o->seed, m->team);
     if (!status) status = allocate_arenas(m);
     for (int k = 0; k < 2 && !status; k++)
-        if (m->tree[k].g) status = tree_allocate(&m->tree[k]);
+        if (m->tree[k].g) status = allocate_tree(m, &m->tree[k]);
     if (!status) status = allocate_inputs(m);
     if (!status) status = allocate_outputs(m);
     if (!status) status = allocate_carried(m);
@@ -294,8 +309,7 @@ void machine_free(struct machine *m) {
     if (!m->compiled) return;
     for (int i = 0; machine_program(m, i); i++)
         if (machine_program(m, i)->g) program_free(machine_program(m, i));
-    for (int k = 0; k < 2; k++)
-        if (m->tree[k].g) tree_free(&m->tree[k]);
+    for (int k = 0; k < 2; k++) free_tree(m, &m->tree[k]);
     for (int i = 0; i < m->n_inputs; i++) {
         struct run_input *in = &m->input[i];
         if (in->host != in->memory) free(in->host);

@@ -134,14 +134,15 @@ static tri_status find_ports(struct program *p) {
         const tri_node *n = p->g->node[i];
         if (node_is(n, "given"))
             p->given[p->n_given++] =
-                (struct program_port){n->out->id, (int)tri_attr_int(n, "of")};
+                (struct program_port){n->out->id, (int)tri_attr_int(n, "of"),
+                                      (int)tri_attr_int(n, "top")};
         else if (node_is(n, "input"))
-            p->input[p->n_input++] = (struct program_port){n->out->id, -1};
+            p->input[p->n_input++] = (struct program_port){n->out->id, -1, 0};
     }
     for (size_t i = 0; i < p->g->n_outputs; i++)
         if (p->g->output[i].name[0] == '=')
             p->result[p->n_result++] = (struct program_port){p->g->output[i].tensor->id,
-                                                             atoi(p->g->output[i].name + 1)};
+                                                             atoi(p->g->output[i].name + 1), 0};
     return TRI_OK;
 }
 
@@ -199,17 +200,17 @@ tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_
     return status;
 }
 
-void program_place(struct program *p, void *arena) {
+void program_place(struct program *p, void *arena, void *own) {
     p->arena = arena;
     for (int i = 0; i < p->g->n_tensors; i++)
         if (p->memory.root[i] == i && p->memory.offset[i] != MEMORY_OUTSIDE)
             program_bind(p, i, (char *)arena + p->memory.offset[i]);
     for (size_t i = 0; i < p->n_items; i++) {
         const struct program_item *item = &p->item[i];
-        char *scratch = arena ? (char *)arena + p->memory.scratch[i] : NULL;
+        char *scratch = own ? (char *)own + p->memory.scratch[i] : NULL;
         for (int t = 0; t < p->threads; t++) {
             tri_call *c = &item->by_thread[t].call;
-            c->shared = item->shared ? scratch : NULL;
+            c->shared = item->shared ? (char *)arena + p->memory.scratch[i] : NULL;
             c->scratch =
                 item->scratch ? scratch + item->shared + (size_t)t * item->scratch : NULL;
         }
@@ -338,9 +339,16 @@ static bool run_jointly(struct program *p, struct team *team, const struct progr
     return !first;
 }
 
+bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
+                       const struct program_step *step) {
+    run_item(p, i, thread, first, end, step, step->fault);
+    return !step->fault->failed;
+}
+
 bool program_run(struct program *p, struct team *team, const struct program_step *step) {
     if (p->joint) return run_jointly(p, team, step);
     for (size_t i = 0; i < p->n_items; i++) {
+        if (p->before && !p->before(p->user, p, i)) return false;
         run_item(p, i, 0, 0, p->item[i].parts[0] + p->item[i].parts[1], step, step->fault);
         if (step->fault->failed) return false;
         if (p->watch) p->watch(p, i);

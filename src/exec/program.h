@@ -42,6 +42,7 @@ struct program_fault {
 struct program_port {
     int tensor; /* its number in the program's graph */
     int of;     /* given, result "=N": the number in the whole graph; input: the machine's */
+    int top;    /* given: see plan/lane_tree.h */
 };
 
 struct program {
@@ -63,6 +64,10 @@ struct program {
     size_t constant_bytes;
     /* Tests look on: called after each item of a program that one thread runs. Null: nobody does. */
     void (*watch)(const struct program *p, size_t item);
+    /* Called before each item of a program that one thread runs; false: it is to be broken off, and
+     * program_run gives false without a fault. Null: nobody asks. */
+    bool (*before)(void *user, const struct program *p, size_t item);
+    void *user;
     struct program_fault *seen; /* by thread */
     struct program_time *times; /* by thread, then item; null: nobody wants to know */
     void *blocks[2]; /* kernels and pointers of all items */
@@ -82,7 +87,9 @@ struct program_step {
  * with. */
 tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_outputs,
                         int threads, struct program *out);
-void program_place(struct program *p, void *arena);
+/* own: where what the operators need for themselves lies, of this process's threads; the arena itself,
+ * or another of the same size where that is shared with other processes. */
+void program_place(struct program *p, void *arena, void *own);
 void program_bind(struct program *p, int tensor, void *memory);
 /* Bytes of the arena that item i needs for itself. */
 size_t program_scratch(const struct program *p, size_t i);
@@ -91,6 +98,9 @@ void *program_value(const struct program *p, int tensor);
 /* Runs all kernels, by a team of as many threads as it was made for; stops at the first that fails.
  * False: see the fault. */
 bool program_run(struct program *p, struct team *team, const struct program_step *step);
+/* Some parts of item i: [first, end), on one thread. */
+bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
+                       const struct program_step *step);
 void program_free(struct program *p);
 
 #endif

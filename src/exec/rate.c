@@ -47,7 +47,7 @@ static tri_status make(struct product *p, int thread) {
     }
     free(host);
     if (!memory || !host) return base_no_memory("a product");
-    program_place(program, memory);
+    program_place(program, memory, memory);
     for (size_t i = 0, k = 0; i < p->g->n_nodes; i++)
         if (node_is(p->g->node[i], "input"))
             program_bind(program, p->g->node[i]->out->id,

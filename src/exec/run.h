@@ -77,6 +77,7 @@ struct machine {
     struct machine_worker *worker; /* worker 0's arena serves pre and step too */
     int n_workers;                 /* at least one */
     struct tree tree[2];           /* of count, of lane */
+    uint32_t round;                /* steps begun: what the boards call a step */
     char *carried;                 /* results of pre, for lane and step */
     size_t carried_bytes;
     struct run_input *input;
@@ -151,6 +152,13 @@ tri_status machine_make(tri_graph *model, const tri_options *o, const struct mac
 void machine_free(struct machine *m);
 /* A lane takes its rows of the batch: those from sample `first` on. */
 void machine_bind_rows(const struct machine *m, struct program *p, int64_t first);
+/* The program of a lane of phase k (0: count, 1: lane). */
+struct program *machine_lane_program(const struct machine *m, struct machine_worker *w, int k,
+                                     int64_t lane);
+/* What a lane has made of outputs that are split over the samples goes to its rows of them. */
+void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane);
+/* The sums of phase k's lanes are there: programs that use them find them. */
+void machine_bind_tops(struct machine *m, int k);
 /* One step on what lies in the inputs; false: see the fault. */
 bool machine_step(struct machine *m, uint64_t seed, int64_t step, struct tri_fault *fault);
 struct run_output *machine_output(const struct machine *m, const char *name);

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One step: the phases in their order, the lanes drawn by the workers. */
-#include <stdatomic.h>
+ * One step of a machine that has it to itself: the phases in their order, the lanes drawn by the
+ * threads. */
+#include <pthread.h>
 
 #include "exec/run.h"
+
+struct program *machine_lane_program(const struct machine *m, struct machine_worker *w, int k,
+                                     int64_t lane) {
+    bool first_size = lane_samples(m->batch, m->lanes, lane) == m->compilation.samples[0];
+    return &(k ? w->lane : w->count)[first_size ? 0 : 1];
+}
+
+void machine_bind_tops(struct machine *m, int k) {
+    for (int i = 0; machine_program(m, i); i++)
+        if (machine_program(m, i)->g) tree_bind_tops(&m->tree[k], machine_program(m, i));
+}
 
 /* One phase of all lanes. */
 struct sweep {
     struct machine *m;
     int k; /* 0: count, 1: lane */
     struct program_step step;
-    _Atomic int64_t next;
-    atomic_bool failed;
+    uint32_t number;
     pthread_mutex_t mutex; /* of what follows */
     int64_t failed_lane;
     struct tri_fault *fault; /* of the lowest lane that fails: any order of threads finds the same */
@@ -18,7 +29,7 @@ struct sweep {
 
 /* What a lane gives of outputs that are split over the samples goes behind what the lanes before
  * it give: rows of samples, or of groups of them. */
-static void collect_rows(struct machine *m, const struct program *p, int64_t lane) {
+void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane) {
     int64_t large = 0; /* lanes before of the first size */
     while (large < lane && lane_samples(m->batch, m->lanes, large) == m->compilation.samples[0])
         large++;
@@ -31,18 +42,20 @@ static void collect_rows(struct machine *m, const struct program *p, int64_t lan
     }
 }
 
-static bool run_lane(struct sweep *s, int64_t lane, int thread, struct program_step *step) {
+static bool run_lane(struct sweep *s, const struct tree_hand *h, int lane, struct program_step *step) {
     struct machine *m = s->m;
-    struct machine_worker *w = &m->worker[thread];
-    bool first_size = lane_samples(m->batch, m->lanes, lane) == m->compilation.samples[0];
-    struct program *p = &(s->k ? w->lane : w->count)[first_size ? 0 : 1];
-    char *slot = tree_slot(&m->tree[s->k]);
+    struct machine_worker *w = &m->worker[h->thread];
+    struct program *p = machine_lane_program(m, w, s->k, lane);
+    char *slot = tree_slot(&m->tree[s->k], h, lane);
     step->sample = lane_first(m->batch, m->lanes, lane);
     machine_bind_rows(m, p, step->sample);
     tree_bind_outputs(&m->tree[s->k], p, slot);
-    if (!program_run(p, NULL, step)) return false;
-    if (s->k == 1) collect_rows(m, p, lane);
-    return tree_put(&m->tree[s->k], lane, slot, thread, step);
+    if (!program_run(p, NULL, step)) {
+        tree_fail(&m->tree[s->k], h, lane, slot);
+        return false;
+    }
+    if (s->k == 1) machine_collect_rows(m, p, lane);
+    return tree_put(&m->tree[s->k], h, lane, slot, step);
 }
 
 static void keep_fault(struct sweep *s, int64_t lane, const struct tri_fault *fault) {
@@ -52,37 +65,32 @@ static void keep_fault(struct sweep *s, int64_t lane, const struct tri_fault *fa
         s->failed_lane = lane;
     }
     pthread_mutex_unlock(&s->mutex);
-    atomic_store(&s->failed, true);
 }
 
-/* Lanes are drawn in their order, so that all before one that is drawn will end. */
+/* All lanes are computed, also beside one that failed. */
 static void draw_lanes(void *arg, int thread) {
     struct sweep *s = arg;
     struct tri_fault fault = {0};
     struct program_step step = s->step;
+    struct tree_hand h = {s->number, thread, thread};
+    struct board *b = &s->m->tree[s->k].board;
     if (thread >= s->m->n_workers) return;
     step.fault = &fault;
-    while (!atomic_load(&s->failed)) {
-        int64_t lane = atomic_fetch_add(&s->next, 1);
-        if (lane >= s->m->lanes) return;
-        if (!run_lane(s, lane, thread, &step)) {
-            keep_fault(s, lane, &fault);
-            return;
-        }
+    for (int lane; (lane = board_draw(b, h.step, thread, thread, s->m->n_workers)) >= 0;) {
+        fault.failed = false;
+        if (!run_lane(s, &h, lane, &step)) keep_fault(s, lane, &fault);
     }
 }
 
 /* Runs a phase for every lane and sums what they yield; the sums are bound where they are used. */
 static bool run_lanes_of(struct machine *m, int k, const struct program_step *step) {
-    struct sweep s = {.m = m, .k = k, .step = *step, .fault = step->fault};
+    struct sweep s = {.m = m, .k = k, .step = *step, .number = m->round, .fault = step->fault};
     pthread_mutex_init(&s.mutex, NULL);
-    tree_begin(&m->tree[k]);
+    board_clear(&m->tree[k].board);
     team_run(m->n_workers > 1 ? m->team : NULL, draw_lanes, &s);
     pthread_mutex_destroy(&s.mutex);
-    if (atomic_load(&s.failed)) return false;
-    for (int i = 0; machine_program(m, i); i++)
-        if (machine_program(m, i)->g)
-            tree_bind_givens(&m->tree[k], machine_program(m, i), tree_sums(&m->tree[k]));
+    if (step->fault->failed) return false;
+    machine_bind_tops(m, k);
     return true;
 }
 
@@ -100,6 +108,7 @@ static void apply_updates(struct machine *m) {
 bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_fault *fault) {
     struct program_step step = {.seed = seed, .step = number, .fault = fault};
     const struct compilation *c = &m->compilation;
+    m->round++;
     for (int i = 0; i < m->n_scalars; i++)
         m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
     if (c->count[0] && !run_lanes_of(m, 0, &step)) return false;

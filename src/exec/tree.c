@@ -21,107 +21,46 @@ static bool place_roots(struct tree *t) {
     return true;
 }
 
-static void join(struct tree *t, int left, int right, int sum) {
-    t->node[left] = (struct tree_node){.parent = sum, .sibling = right};
-    t->node[right] = (struct tree_node){.parent = sum, .sibling = left, .right = true};
-    t->node[sum] = (struct tree_node){.parent = -1, .sibling = -1};
-}
-
-/* Lanes are pushed on a stack; as long as the two topmost have equal sizes, they become one. */
-bool tree_nodes(struct tree *t, int lanes) {
-    struct {
-        int node, lanes;
-    } stack[64];
-    int depth = 0, n = lanes;
-    t->node = calloc(2 * (size_t)lanes, sizeof *t->node);
-    if (!t->node) return false;
-    t->node[0] = (struct tree_node){.parent = -1, .sibling = -1};
-    for (int lane = 0; lane < lanes; lane++) {
-        stack[depth].node = lane;
-        stack[depth++].lanes = 1;
-        while (depth > 1 && (stack[depth - 1].lanes == stack[depth - 2].lanes || lane == lanes - 1)) {
-            join(t, stack[depth - 2].node, stack[depth - 1].node, n);
-            depth--;
-            stack[depth - 1].node = n++;
-            stack[depth - 1].lanes += stack[depth].lanes;
-        }
-    }
-    t->n_nodes = n;
-    return true;
-}
-
-/* No order of lanes and sums needs more: test_threads tries them all for small numbers. For each
- * thread a sum may wait on each level beside the lane that it computes; and one more is being made. */
-int tree_slots(int64_t lanes, int threads) {
-    int levels = 0;
-    for (int64_t v = lanes; v > 1; v = (v + 1) / 2) levels++;
-    int64_t waiting = (int64_t)threads * levels + 2, all = lanes + threads;
-    return (int)(waiting < all ? waiting : all);
-}
-
-tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int threads,
-                     struct tree *t) {
-    *t = (struct tree){.g = merge, .n_slots = tree_slots(lanes, threads)};
-    pthread_mutex_init(&t->mutex, NULL);
-    t->used = calloc((size_t)t->n_slots, sizeof *t->used);
+tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int levels,
+                     int threads, int hands, struct tree *t) {
+    *t = (struct tree){.g = merge};
     t->merge = calloc((size_t)threads, sizeof *t->merge);
-    tri_status status = TRI_OK;
-    if (!t->used || !t->merge || !tree_nodes(t, (int)lanes)) status = base_no_memory("the tree");
+    tri_status status = t->merge ? lane_tree_make(lanes, levels, &t->shape)
+                                 : base_no_memory("the tree");
+    if (!status) t->n_slots = board_slots(&t->shape, hands);
     for (; !status && t->threads < threads; t->threads++)
         status = program_make(merge, dev, true, 1, &t->merge[t->threads]);
     if (!status && !place_roots(t)) status = base_no_memory("the tree");
+    board_bind(&t->board, &t->shape, t->n_slots, hands, NULL);
     if (status) tree_free(t);
     return status;
 }
 
 size_t tree_bytes(const struct tree *t) { return t->slot_bytes * (size_t)t->n_slots; }
+size_t tree_board_bytes(const struct tree *t) { return board_bytes(t->shape.n_nodes, t->n_slots); }
 
-tri_status tree_allocate(struct tree *t) {
-    t->slots = t->merge->dev->allocate(tree_bytes(t));
-    return t->slots ? TRI_OK : base_fail(TRI_FAILED, "out of memory for %zu bytes of partial sums",
-                                         tree_bytes(t));
+void tree_place(struct tree *t, void *slots, void *board) {
+    t->slots = slots;
+    board_bind(&t->board, &t->shape, t->n_slots, t->board.hands, board);
 }
 
 void tree_free(struct tree *t) {
-    if (t->slots) t->merge->dev->release(t->slots, tree_bytes(t));
     for (int i = 0; i < t->threads; i++) program_free(&t->merge[i]);
-    pthread_mutex_destroy(&t->mutex);
+    lane_tree_free(&t->shape);
     free(t->merge);
-    free(t->node);
     free(t->offset);
-    free(t->used);
     *t = (struct tree){0};
 }
 
-/* ---- summing ---- */
-
-void tree_begin(struct tree *t) {
-    for (int i = 0; i < t->n_nodes; i++) t->node[i].slot = NULL;
-    if (t->used) memset(t->used, 0, (size_t)t->n_slots);
-}
-
-static char *take(struct tree *t) {
-    int i = 0;
-    while (t->used[i]) CHECK(++i < t->n_slots);
-    t->used[i] = true;
-    return t->slots + t->slot_bytes * (size_t)i;
-}
-
-static void drop(struct tree *t, const char *slot) {
-    t->used[(size_t)(slot - t->slots) / t->slot_bytes] = false;
-}
-
-char *tree_slot(struct tree *t) {
-    pthread_mutex_lock(&t->mutex);
-    char *slot = take(t);
-    pthread_mutex_unlock(&t->mutex);
-    return slot;
-}
+/* ---- binding ---- */
 
 /* Null: no root of this tree. */
 static char *root(const struct tree *t, char *slot, int of) {
     return of < t->n_offsets && t->offset[of] != TREE_NONE ? slot + t->offset[of] : NULL;
 }
+
+static char *slot_at(const struct tree *t, int i) { return t->slots + t->slot_bytes * (size_t)i; }
+static char *slot_of(struct tree *t, int node) { return slot_at(t, board_slot_of(&t->board, node)); }
 
 void tree_bind_outputs(const struct tree *t, struct program *p, char *slot) {
     for (int i = 0; i < p->n_result; i++) {
@@ -130,11 +69,19 @@ void tree_bind_outputs(const struct tree *t, struct program *p, char *slot) {
     }
 }
 
-void tree_bind_givens(const struct tree *t, struct program *p, char *slot) {
+void tree_bind_tops(struct tree *t, struct program *p) {
     for (int i = 0; i < p->n_given; i++) {
-        char *at = root(t, slot, p->given[i].of);
-        if (at) program_bind(p, p->given[i].tensor, at);
+        const struct program_port *port = &p->given[i];
+        if (port->top >= t->shape.n_tops) continue;
+        char *at = root(t, slot_of(t, t->shape.top[port->top]), port->of);
+        if (at) program_bind(p, port->tensor, at);
     }
+}
+
+/* ---- summing ---- */
+
+char *tree_slot(struct tree *t, const struct tree_hand *h, int lane) {
+    return slot_at(t, board_take(&t->board, h->step, h->hand, lane));
 }
 
 static bool merge(struct tree *t, struct program *p, char *left, char *right, char *sum,
@@ -147,31 +94,28 @@ static bool merge(struct tree *t, struct program *p, char *left, char *right, ch
     return program_run(p, NULL, step);
 }
 
-/* The sibling's slot and one for the sum, if the sibling is there: then it is ours to sum. */
-static char *meet(struct tree *t, int node, char *slot, char **sum) {
-    pthread_mutex_lock(&t->mutex);
-    int sibling = t->node[node].sibling;
-    char *other = sibling < 0 ? NULL : t->node[sibling].slot;
-    t->node[node].slot = slot;
-    if (other) *sum = take(t);
-    pthread_mutex_unlock(&t->mutex);
-    return other;
-}
-
-bool tree_put(struct tree *t, int64_t lane, char *slot, int thread,
-              const struct program_step *step) {
-    int node = (int)lane;
-    for (char *other, *sum; (other = meet(t, node, slot, &sum)); slot = sum) {
-        bool right = t->node[node].right;
-        if (!merge(t, &t->merge[thread], right ? other : slot, right ? slot : other, sum, step))
-            return false;
-        pthread_mutex_lock(&t->mutex);
-        drop(t, slot);
-        drop(t, other);
-        pthread_mutex_unlock(&t->mutex);
-        node = t->node[node].parent;
+bool tree_sum(struct tree *t, const struct tree_hand *h, int node, const struct program_step *step) {
+    for (; node >= 0; node = board_meet(&t->board, h->step, h->hand, node)) {
+        const struct lane_node *n = &t->shape.node[node];
+        char *left = slot_of(t, n->left), *right = slot_of(t, n->right);
+        int slot = board_take(&t->board, h->step, h->hand, node);
+        if (!merge(t, &t->merge[h->thread], left, right, slot_at(t, slot), step)) return false;
+        if (!board_publish(&t->board, h->step, h->hand, node, slot)) return true;
     }
     return true;
 }
 
-char *tree_sums(const struct tree *t) { return t->node[t->n_nodes - 1].slot; }
+static int number_of(const struct tree *t, const char *slot) {
+    return (int)((size_t)(slot - t->slots) / t->slot_bytes);
+}
+
+void tree_fail(struct tree *t, const struct tree_hand *h, int lane, const char *slot) {
+    board_drop(&t->board, h->step, h->hand, lane, number_of(t, slot));
+    board_fail(&t->board, h->step, h->hand, lane);
+}
+
+bool tree_put(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
+              const struct program_step *step) {
+    if (!board_publish(&t->board, h->step, h->hand, lane, number_of(t, slot))) return true;
+    return tree_sum(t, h, board_meet(&t->board, h->step, h->hand, lane), step);
+}

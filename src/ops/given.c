@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * given: a tensor that another phase of the step has made; `of` is its number in the graph of the
- * whole batch. Passes alone make this node. */
+ * whole batch; of a sum over the lanes `top` says which part of it (plan/lane_tree.h). Passes alone make
+ * this node. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -10,7 +11,7 @@ static int infer(const tri_node *n, tri_spec *out) {
 
 const tri_op op_given = {
     .name = "given",
-    .attributes = "of:int type:type shape:ints",
+    .attributes = "of:int type:type shape:ints top:int=0",
     .infer = infer,
     .gradient = tri_grad_none,
     .examples = EXAMPLES("{of=3, type=f32, shape=[2]}"),

@@ -97,7 +97,7 @@ static tri_status lay_node(struct cut *c, const tri_node *n, struct layout *in) 
         data_only &= c->data_only[n->in[i]->id];
     }
     if (node_is_stored(n)) data_only = false;
-    if (node_is(n, "input") && c->lanes > 1) out[0] = (struct layout){SPLIT, 0};
+    if (node_is(n, "input") && c->apart) out[0] = (struct layout){SPLIT, 0};
     if (split) {
         if (late) return refuse(c, n, "it uses a result of the whole batch for each sample");
         tri_status status = lay_split_node(c, n, in, out);
@@ -186,8 +186,8 @@ static tri_status lay_all(struct cut *c) {
     return status;
 }
 
-tri_status cut_make(tri_graph *whole, int64_t lanes, struct cut *c) {
-    *c = (struct cut){.whole = whole, .lanes = lanes};
+tri_status cut_make(tri_graph *whole, int64_t lanes, bool apart, struct cut *c) {
+    *c = (struct cut){.whole = whole, .lanes = lanes, .apart = apart || lanes > 1};
     tri_status status = allocate(c) ? TRI_OK : base_no_memory("cutting lanes");
     if (!status) {
         find_live(c);
@@ -221,7 +221,7 @@ struct builder {
 
 static bool node_in_phase(const struct cut *c, const tri_node *n, enum phase phase) {
     if (!node_live(c, n)) return false;
-    bool lane = c->lanes > 1 && in_lane(c, n), early = c->early[n->out[0].id];
+    bool lane = c->apart && in_lane(c, n), early = c->early[n->out[0].id];
     switch (phase) {
     case PHASE_COUNT: return lane && c->data_only[n->out[0].id];
     case PHASE_PRE: return !lane && early;
@@ -236,7 +236,7 @@ static bool is_source(const tri_node *n) { return n->n_in == 0; }
  * states lie in the store. Inputs belong to the lanes. */
 static bool source_fits(const struct builder *b, const tri_node *n) {
     bool lane_phase = b->phase == PHASE_COUNT || b->phase == PHASE_LANE;
-    return !node_is(n, "input") || lane_phase || b->c->lanes == 1;
+    return !node_is(n, "input") || lane_phase || !b->c->apart;
 }
 
 /* The row's divisor, frozen, and shapes that carry the batch, cut down to the lane's samples. */
@@ -249,6 +249,25 @@ static bool lane_attrs(const struct builder *b, const tri_node *n, tri_attr *att
 }
 
 static tri_tensor *bring(struct builder *b, const tri_tensor *t);
+
+static tri_tensor *given(tri_graph *g, const tri_tensor *t, int of, int top) {
+    tri_tensor *y = graph_apply(
+        g, "given", 0, NULL, 4,
+        (const tri_attr[]){{.name = "of", .i = of}, {.name = "type", .i = t->spec.type},
+                           {.name = "shape", .list = t->spec.shape}, {.name = "top", .i = top}});
+    graph_lie_like(y, t);
+    return y;
+}
+
+/* What the tree left to this phase, in the tree's order. */
+static tri_tensor *sum_of_tops(struct builder *b, const tri_tensor *t, int node) {
+    const struct lane_node *n = &b->c->tree->node[node];
+    if (n->top >= 0) return given(b->g, t, t->id, n->top);
+    tri_tensor *in[2] = {sum_of_tops(b, t, n->left), sum_of_tops(b, t, n->right)};
+    tri_tensor *sum = graph_apply(b->g, "add", 2, in, 0, NULL);
+    graph_lie_like(sum, t);
+    return sum;
+}
 
 static tri_node *copy_node(struct builder *b, const tri_node *n) {
     tri_attr attrs[MAX_ATTRS];
@@ -278,11 +297,9 @@ static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
     }
     /* From the lanes only sums of the whole batch come. */
     CHECK(layout_of(b->c, t).kind != SPLIT);
-    b->here[t->id] = graph_apply(
-        b->g, "given", 0, NULL, 3,
-        (const tri_attr[]){{.name = "of", .i = t->id}, {.name = "type", .i = t->spec.type},
-                           {.name = "shape", .list = t->spec.shape}});
-    graph_lie_like(b->here[t->id], t);
+    const struct lane_tree *tree = b->c->tree;
+    bool tops = b->phase == PHASE_STEP && b->c->root[1][t->id] && tree && tree->n_tops > 1;
+    b->here[t->id] = tops ? sum_of_tops(b, t, tree->n_nodes - 1) : given(b->g, t, t->id, 0);
     return b->here[t->id];
 }
 
@@ -380,7 +397,7 @@ tri_graph *cut_graph(const struct cut *c, enum phase phase, int64_t samples) {
 
 bool cut_has(const struct cut *c, enum phase phase) {
     if (phase == PHASE_STEP) return true;
-    if (c->lanes == 1) return false;
+    if (!c->apart) return false;
     if (phase == PHASE_LANE) return true;
     for (int i = 0; phase == PHASE_COUNT && i < c->whole->n_tensors; i++)
         if (c->root[0][i]) return true;
@@ -400,10 +417,7 @@ tri_graph *cut_merge_graph(const struct cut *c, enum phase phase) {
             if (!root[t->id]) continue;
             tri_tensor *in[2];
             for (int s = 0; s < 2; s++) /* the left sum is 2N, the right one 2N + 1 */
-                in[s] = graph_apply(g, "given", 0, NULL, 3,
-                                    (const tri_attr[]){{.name = "of", .i = 2 * t->id + s},
-                                                       {.name = "type", .i = t->spec.type},
-                                                       {.name = "shape", .list = t->spec.shape}});
+                in[s] = given(g, t, 2 * t->id + s, 0);
             put_numbered(g, t->id, graph_apply(g, "add", 2, in, 0, NULL));
         }
     if (!tri_graph_status(g)) return g;

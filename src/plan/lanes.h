@@ -9,17 +9,22 @@
  *     step    once a step, after the lanes' partial sums went through the tree: the update
  *
  * A tensor that crosses from one graph to another is a `given` node there, told by its number in
- * the graph of the whole batch. With one lane everything is in `step`. */
+ * the graph of the whole batch. With one lane everything is in `step`, unless it is cut `apart`: where
+ * other workers share the step. The uppermost sums of the lanes' tree are made in `step`, so that they
+ * can be one kernel with what is done with them. */
 #ifndef PLAN_LANES_H
 #define PLAN_LANES_H
 
 #include "plan/factors.h"
+#include "plan/lane_tree.h"
 
 enum phase { PHASE_COUNT, PHASE_PRE, PHASE_LANE, PHASE_STEP, PHASES };
 
 struct cut {
     tri_graph *whole;
     int64_t lanes;
+    bool apart;              /* lanes are a phase of their own, also if there is one */
+    const struct lane_tree *tree; /* of the lanes' sums, for cut_graph; not owned. Null: one given */
     struct layout *layout;   /* by tensor number of the whole graph, from here on */
     bool *late;              /* known only after the lanes */
     bool *data_only;         /* follows from the data and the step's scalars alone */
@@ -29,7 +34,7 @@ struct cut {
 };
 
 /* Chooses nothing: cuts into `lanes`, or says why that cannot be. */
-tri_status cut_make(tri_graph *whole, int64_t lanes, struct cut *out);
+tri_status cut_make(tri_graph *whole, int64_t lanes, bool apart, struct cut *out);
 void cut_free(struct cut *c);
 
 /* The graph of one phase; for count and lane that of a lane with `samples` samples. Outputs named

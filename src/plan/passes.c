@@ -133,7 +133,12 @@ static tri_status pass_layout(struct compilation *c) {
 
 /* Each tensor's place in the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
-    return cut_make(c->whole, c->lanes, &c->cut);
+    c->levels = 1;
+    while (1 << c->levels < c->hands) c->levels++;
+    tri_status status = lane_tree_make(c->lanes, c->levels, &c->tree);
+    if (!status) status = cut_make(c->whole, c->lanes, c->hands > 0, &c->cut);
+    c->cut.tree = &c->tree;
+    return status;
 }
 
 static tri_status phase(struct compilation *c, enum phase p, int64_t samples, tri_graph **out) {
@@ -295,6 +300,7 @@ void passes_free(struct compilation *c) {
                         c->lane[0], c->lane[1], c->merge[0], c->merge[1]};
     for (size_t i = 0; i < COUNT(all); i++) tri_graph_free(all[i]);
     cut_free(&c->cut);
+    lane_tree_free(&c->tree);
 }
 
 /* ---- printing ---- */

@@ -196,7 +196,7 @@ static bool work_suffices(const tri_graph *g, const struct layout *layout, int64
 static tri_status try_cut(const tri_graph *g, int64_t lanes) {
     struct cut c;
     tri_graph *whole = graph_rebatch(g, g->batch, lanes, false);
-    tri_status status = whole ? cut_make(whole, lanes, &c) : base_last();
+    tri_status status = whole ? cut_make(whole, lanes, lanes > 1, &c) : base_last();
     if (!status) cut_free(&c);
     tri_graph_free(whole);
     return status;

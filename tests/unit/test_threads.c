@@ -129,95 +129,10 @@ static void refusals(void **state) {
     assert_non_null(strstr(tri_message(), "threads is -1"));
 }
 
-/* ---- the bound of slots ---- */
-
-/* A state of the tree: who waits, what each thread does (node + 1 while it computes a lane or makes a
- * sum; 0: nothing), and the next lane. Every order of events is tried. */
-#define MOST_NODES 16
-#define MOST_STATES (1 << 20)
-struct order {
-    uint16_t waiting;
-    uint8_t next, busy[3];
-};
-
-static struct order *states;
-static uint32_t *slots_of; /* hash table: 1 + number of the state; 0: free */
-static size_t n_states;
-
-static void reach(struct order s, int threads) {
-    for (int i = 1; i < threads; i++) /* threads are alike: sorted */
-        for (int k = i; k > 0 && s.busy[k] < s.busy[k - 1]; k--) {
-            uint8_t t = s.busy[k];
-            s.busy[k] = s.busy[k - 1];
-            s.busy[k - 1] = t;
-        }
-    uint64_t key = 0;
-    memcpy(&key, &s, sizeof s);
-    size_t at = (key * 0x9e3779b97f4a7c15u) >> 43;
-    for (; slots_of[at]; at = (at + 1) % (2 * MOST_STATES))
-        if (!memcmp(&states[slots_of[at] - 1], &s, sizeof s)) return;
-    assert_true(n_states < MOST_STATES);
-    states[n_states++] = s;
-    slots_of[at] = (uint32_t)n_states;
-}
-
-static int used_slots(struct order s, const struct tree *t, int lanes, int threads) {
-    int n = 0;
-    for (int i = 0; i < t->n_nodes; i++) n += s.waiting >> i & 1;
-    for (int i = 0; i < threads; i++) n += !s.busy[i] ? 0 : s.busy[i] <= lanes ? 1 : 3;
-    return n;
-}
-
-static int most_slots(const struct tree *t, int lanes, int threads) {
-    int most = 0;
-    n_states = 0;
-    memset(slots_of, 0, 2 * MOST_STATES * sizeof *slots_of);
-    reach((struct order){0}, threads);
-    for (size_t k = 0; k < n_states; k++) {
-        int used = used_slots(states[k], t, lanes, threads);
-        if (used > most) most = used;
-        for (int i = 0; i < threads; i++) {
-            struct order s = states[k];
-            if (!s.busy[i]) {
-                if (s.next == lanes) continue;
-                s.busy[i] = ++s.next;
-            } else {
-                int node = s.busy[i] - 1, sibling = t->node[node].sibling;
-                bool meets = sibling >= 0 && s.waiting >> sibling & 1;
-                s.waiting = (uint16_t)(meets ? s.waiting & ~(1u << sibling)
-                                             : s.waiting | 1u << node);
-                s.busy[i] = (uint8_t)(meets ? t->node[node].parent + 1 : 0);
-            }
-            reach(s, threads);
-        }
-    }
-    return most;
-}
-
-static void slots_suffice(void **state) {
-    (void)state;
-    states = malloc(MOST_STATES * sizeof *states);
-    slots_of = malloc(2 * MOST_STATES * sizeof *slots_of);
-    assert_true(states && slots_of);
-    for (int threads = 1; threads <= 3; threads++)
-        for (int lanes = 1; lanes <= 8; lanes++) {
-            struct tree t = {0};
-            assert_true(tree_nodes(&t, lanes));
-            assert_true(t.n_nodes <= MOST_NODES);
-            int most = most_slots(&t, lanes, threads);
-            assert_true(most <= tree_slots(lanes, threads));
-            if (threads == 1) assert_true(tree_slots(lanes, 1) <= most + 1);
-            free(t.node);
-        }
-    free(states);
-    free(slots_of);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_team_works),     cmocka_unit_test(same_bits),
+        cmocka_unit_test(a_team_works), cmocka_unit_test(refusals),     cmocka_unit_test(same_bits),
         cmocka_unit_test(rows_in_order),    cmocka_unit_test(the_same_failure),
-        cmocka_unit_test(refusals),         cmocka_unit_test(slots_suffice),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }

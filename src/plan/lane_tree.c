@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/lane_tree.h"
+
+#include <stdlib.h>
+
+static void join(struct lane_tree *t, int left, int right, int sum) {
+    t->node[sum] = (struct lane_node){.parent = -1, .sibling = -1, .left = left, .right = right,
+                                      .top = -1};
+    t->node[left].parent = t->node[right].parent = sum;
+    t->node[left].sibling = right;
+    t->node[right].sibling = left;
+}
+
+/* Lanes are pushed on a stack; as long as the two topmost have equal sizes, they become one. */
+static void grow(struct lane_tree *t) {
+    struct {
+        int node, lanes;
+    } stack[64];
+    int depth = 0, n = t->lanes, last = t->lanes - 1;
+    for (int lane = 0; lane < t->lanes; lane++) {
+        t->node[lane] = (struct lane_node){-1, -1, -1, -1, -1};
+        stack[depth].node = lane;
+        stack[depth++].lanes = 1;
+        while (depth > 1 && (stack[depth - 1].lanes == stack[depth - 2].lanes || lane == last)) {
+            join(t, stack[depth - 2].node, stack[depth - 1].node, n);
+            depth--;
+            stack[depth - 1].node = n++;
+            stack[depth - 1].lanes += stack[depth].lanes;
+        }
+    }
+    t->n_nodes = n;
+}
+
+static void mark_tops(struct lane_tree *t, int node, int levels) {
+    struct lane_node *n = &t->node[node];
+    if (levels > 0 && n->left >= 0) {
+        mark_tops(t, n->left, levels - 1);
+        mark_tops(t, n->right, levels - 1);
+        return;
+    }
+    n->top = t->n_tops;
+    t->top[t->n_tops++] = node;
+}
+
+tri_status lane_tree_make(int64_t lanes, int levels, struct lane_tree *t) {
+    *t = (struct lane_tree){0};
+    if (lanes > LANE_TREE_MOST)
+        return base_fail(TRI_USAGE, "%lld lanes; there can be %d at most", (long long)lanes,
+                         LANE_TREE_MOST);
+    t->lanes = (int)lanes;
+    t->node = calloc(2 * (size_t)lanes, sizeof *t->node);
+    t->top = calloc((size_t)lanes, sizeof *t->top);
+    if (!t->node || !t->top) {
+        lane_tree_free(t);
+        return base_no_memory("the tree of lanes");
+    }
+    grow(t);
+    mark_tops(t, t->n_nodes - 1, levels);
+    return TRI_OK;
+}
+
+void lane_tree_free(struct lane_tree *t) {
+    free(t->node);
+    free(t->top);
+    *t = (struct lane_tree){0};
+}
