@@ -130,7 +130,7 @@ void tri_pop(tri_graph *g);
 tri_graph *tri_graph_of(const tri_tensor *t);
 tri_type tri_type_of(const tri_tensor *t);
 tri_shape tri_shape_of(const tri_tensor *t);
-int tri_rank(const tri_tensor *t);
+int tri_ndim(const tri_tensor *t);
 int64_t tri_dim(const tri_tensor *t, int axis); /* negative axes count from the end */
 const char *tri_name_of(const tri_tensor *t);
 
@@ -577,6 +577,11 @@ bool tri_step(tri_run *run);
 /* Ends the run, frees it and its graph; returns the first failure, also of tri_open if run is
  * null, so that `return tri_close(run)` ends a main function; the message has then been printed. */
 tri_status tri_close(tri_run *run);
+
+/* Which of how many workers this is: 0 and 1 without `trireme run`. Nothing has to depend on it: steps are
+ * shared without it. A spare's rank is -1. */
+int tri_rank(const tri_run *run);
+int tri_size(const tri_run *run);
 
 int64_t tri_step_number(const tri_run *run); /* steps done */
 int64_t tri_step_total(const tri_run *run);

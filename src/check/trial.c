@@ -129,7 +129,7 @@ tri_status trial_begin(const struct example *e, int64_t lanes, struct trial *t) 
 
 tri_status trial_compile(struct trial *t, const struct dev *dev, struct team *team) {
     tri_options o = {.lanes = 1};
-    struct machine_place place = {dev, team, &t->store, NULL};
+    struct machine_place place = {.dev = dev, .team = team, .store = &t->store};
     tri_status status = tri_graph_status(t->g);
     return status ? status : machine_make(t->g, &o, &place, &t->machine);
 }

@@ -1,19 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme train: the usual loop. */
+ * trireme train: the usual loop, in this process or in several workers. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "cli/cli.h"
+#include "cli/launch.h"
 #include "loop/train_loop.h"
 
-static int run(const struct command *c, int argc, char **argv) {
-    struct cli_arguments a;
-    if (cli_read(c, argc, argv, NULL, &a)) return cli_fail();
-    tri_graph *g = cli_graph(&a);
+/* This very program with the same words. */
+static int launch(const struct launch_options *o, int argc, char **argv, const char *out) {
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char **words = calloc((size_t)argc + 2, sizeof *words);
+    if (n < 0 || !words) {
+        free(words);
+        base_fail(TRI_FAILED, "cannot find the program itself to start workers");
+        return cli_fail();
+    }
+    self[n] = 0;
+    words[0] = self;
+    memcpy(words + 1, argv, (size_t)argc * sizeof *words);
+    struct launch_options settled = *o;
+    settled.launch.out = out;
+    int code = cli_launch(&settled, argc + 1, words);
+    free(words);
+    return code;
+}
+
+static int train(struct cli_arguments *a) {
+    tri_graph *g = cli_graph(a);
     if (!g) return cli_fail();
-    if (cli_own_data(&a)) {
+    if (cli_own_data(a)) {
         tri_graph_free(g);
         return cli_fail();
     }
+    return (int)train_loop(g, &a->options, NULL, a->model);
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct cli_arguments a;
+    struct launch_options own = {0};
+    int words = argc;
+    char **all = calloc((size_t)argc + 1, sizeof *all);
+    if (!all) {
+        base_no_memory("a command line");
+        return cli_fail();
+    }
+    memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
+    int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     if (!a.options.out) a.options.out = "run";
-    return (int)train_loop(g, &a.options, NULL, a.model);
+    if (!code)
+        code = own.launch.workers && !cli_is_worker() ? launch(&own, words, all, a.options.out)
+                                                      : train(&a);
+    free(all);
+    return code;
 }
 
 const struct command command_train = {
@@ -22,6 +63,7 @@ const struct command command_train = {
     .help = "trains a network; the last line on stdout is its result",
     .takes_model = true,
     .use = USE_TRAIN,
+    .rows = launch_rows,
     .more = cli_describe_model,
     .run = run,
 };

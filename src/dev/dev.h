@@ -26,6 +26,9 @@ struct kernel {
     /* Whether output `out` of the unit may lie where input `in` does, if that is no longer needed.
      * Null: never. */
     bool (*shares)(const void *state, int out, int in);
+    /* The elements [*first, *end) of its outputs that a part writes: all that it reads of what they
+     * take the place of lies there too, so that a part can be undone. Null: not told. */
+    void (*span)(const void *state, int64_t part, int64_t *first, int64_t *end);
     bool alias;                   /* output 0 is input 0, under another shape: nothing to run
                                      where they lie at one place */
 };

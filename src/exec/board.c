@@ -127,14 +127,22 @@ static bool is_made(const struct board *b, int node) {
     return false;
 }
 
+static bool is_orphan(struct board *b, uint32_t step, int node) {
+    const struct lane_node *n = &b->tree->node[node];
+    return is_made(b, node) && is_free(b, step, node) && is_done(b, step, n->left) &&
+           is_done(b, step, n->right);
+}
+
 int board_orphan(struct board *b, uint32_t step, int hand) {
-    for (int i = b->tree->lanes; i < b->tree->n_nodes; i++) {
-        const struct lane_node *n = &b->tree->node[i];
-        if (is_made(b, i) && is_free(b, step, i) && is_done(b, step, n->left) &&
-            is_done(b, step, n->right) && claim(b, step, hand, i))
-            return i;
-    }
+    for (int i = b->tree->lanes; i < b->tree->n_nodes; i++)
+        if (is_orphan(b, step, i) && claim(b, step, hand, i)) return i;
     return -1;
+}
+
+bool board_has_orphan(struct board *b, uint32_t step) {
+    for (int i = b->tree->lanes; i < b->tree->n_nodes; i++)
+        if (is_orphan(b, step, i)) return true;
+    return false;
 }
 
 int board_meet(struct board *b, uint32_t step, int hand, int node) {

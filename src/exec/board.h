@@ -62,6 +62,7 @@ int board_draw(struct board *b, uint32_t step, int hand, int rank, int ranks);
 int board_left(struct board *b, uint32_t step);
 /* Claims a sum whose operands are there and which nobody makes: one that a hand left that died. */
 int board_orphan(struct board *b, uint32_t step, int hand);
+bool board_has_orphan(struct board *b, uint32_t step);
 /* Claims the sum of `node` and its sibling, if that is there too. -1: not, or nothing to be summed. */
 int board_meet(struct board *b, uint32_t step, int hand, int node);
 

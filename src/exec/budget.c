@@ -27,10 +27,16 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     const struct program *p = fullest(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (int k = 0; k < 2; k++) b.partials += tree_bytes(&m->tree[k]);
+    b.shared = m->shared_bytes;
     for (int i = 0; i < m->n_inputs; i++) b.data += base_spec_bytes(&m->input[i].spec);
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
-    b.total = b.parameters + b.states + b.optimizer + b.arena + b.partials + b.carried + b.data;
+    b.arena *= (size_t)m->processes;
+    b.carried *= (size_t)m->processes;
+    b.data *= (size_t)m->processes;
+    b.program = BUDGET_PROGRAM * (size_t)m->processes;
+    b.total = b.parameters + b.states + b.optimizer + b.arena + b.partials + b.carried + b.data +
+              b.shared;
     return b;
 }
 
@@ -119,7 +125,7 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
     size_t held;
     struct budget b = with_lenders(m, store, &held);
     size_t limit = budget_limit(asked, held, &whose);
-    if (b.total + BUDGET_PROGRAM <= limit) return TRI_OK;
+    if (b.total + b.program <= limit) return TRI_OK;
     const tri_tensor *largest[3];
     size_t n = budget_peak(m, largest, COUNT(largest));
     struct text t = {0};
@@ -133,7 +139,7 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
               "Parameters take %.1f, optimizer state %.1f, activations %.1f, partial sums %.1f "
               "MiB%s. %s",
               m->lender ? "the training with an evaluation beside it" : "the run",
-              ceil(10 * mib(b.total + BUDGET_PROGRAM)) / 10, mib(BUDGET_PROGRAM), whose,
+              ceil(10 * mib(b.total + b.program)) / 10, mib(b.program), whose,
               floor(10 * mib(limit)) / 10, mib(b.parameters + b.states),
               mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "", advice(m, &b));
     text_free(&t);

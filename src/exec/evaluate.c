@@ -19,7 +19,8 @@ static tri_status make(tri_run *run, struct machine *m, int64_t batch, const str
     o.batch = batch;
     o.lanes = 1;
     o.amp = NULL; /* the model has its precision already */
-    struct machine_place place = {run->dev, run->team, &run->store, lender};
+    struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store,
+                                  .lender = lender};
     return machine_make(run->model, &o, &place, m);
 }
 

@@ -59,9 +59,11 @@ static tri_status allocate_arenas(struct machine *m) {
             return base_fail(TRI_FAILED, "out of memory for %zu bytes of activations; a smaller "
                              "--batch or more --lanes need less", w->arena_bytes);
     }
-    for (int i = 0; machine_program(m, i); i++)
-        if (machine_program(m, i)->g)
-            program_place(machine_program(m, i), worker_of(m, i)->arena, worker_of(m, i)->arena);
+    for (int i = 0; machine_program(m, i); i++) {
+        struct program *p = machine_program(m, i);
+        void *own = worker_of(m, i)->arena;
+        if (p->g) program_place(p, m->shared && p == &m->step ? m->shared->arena : own, own);
+    }
     if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
     return TRI_OK;
 }
@@ -70,7 +72,7 @@ static tri_status allocate_arenas(struct machine *m) {
 static tri_status make_programs(struct machine *m) {
     int threads = team_threads(m->team);
     tri_status status = TRI_OK;
-    int workers = m->lanes < threads ? (int)m->lanes : threads;
+    int workers = m->lanes < threads && !m->hands ? (int)m->lanes : threads;
     m->worker = calloc((size_t)workers, sizeof *m->worker);
     if (!m->worker) return base_no_memory("workers");
     m->n_workers = workers;
@@ -78,14 +80,15 @@ static tri_status make_programs(struct machine *m) {
         struct program *p = machine_program(m, i);
         size_t *bytes = &worker_of(m, i)->arena_bytes;
         if (!graph_of(m, i)) continue;
-        status = program_make(graph_of(m, i), m->dev, true, i < 2 ? threads : 1, p);
+        unsigned how = PROGRAM_OUTPUTS | (i == 1 && m->hands ? PROGRAM_UNDO : 0);
+        status = program_make(graph_of(m, i), m->dev, how, i < 2 ? threads : 1, p);
         if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
     for (int k = 0; k < 2 && !status; k++)
         if (m->compilation.merge[k])
             status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
-                               k ? m->compilation.levels : 0, m->n_workers, m->n_workers,
-                               &m->tree[k]);
+                               k ? m->compilation.levels : 0, m->n_workers,
+                               m->hands ? m->hands : m->n_workers, &m->tree[k]);
     return status;
 }
 
@@ -161,11 +164,28 @@ static tri_status make_outputs(struct machine *m) {
 static tri_status allocate_outputs(struct machine *m) {
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *out = &m->output[i];
-        if (out->tensor) continue;
+        if (out->tensor || m->shared) continue; /* see machine_rows */
         out->owned = out->memory = m->dev->allocate(base_spec_bytes(&out->spec));
         if (!out->owned) return base_no_memory("outputs");
     }
     return TRI_OK;
+}
+
+size_t machine_rows_bytes(const struct machine *m) {
+    size_t bytes = 0;
+    for (int i = 0; i < m->n_outputs; i++)
+        if (!m->output[i].tensor)
+            bytes += (base_spec_bytes(&m->output[i].spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+    return bytes;
+}
+
+void machine_rows(struct machine *m, char *at) {
+    for (int i = 0; i < m->n_outputs; i++) {
+        struct run_output *out = &m->output[i];
+        if (out->tensor) continue;
+        out->owned = out->memory = at;
+        at += (base_spec_bytes(&out->spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+    }
 }
 
 tri_status machine_keep_outputs(struct machine *m) {
@@ -250,6 +270,11 @@ static tri_status make_updates(struct machine *m) {
 }
 
 static tri_status allocate_tree(struct machine *m, struct tree *t) {
+    if (m->shared) {
+        int k = t == &m->tree[1];
+        tree_place(t, m->shared->slots[k], m->shared->board[k]);
+        return TRI_OK;
+    }
     void *slots = m->dev->allocate(tree_bytes(t)), *board = calloc(1, tree_board_bytes(t));
     tree_place(t, slots, board);
     return slots && board ? TRI_OK : base_fail(TRI_FAILED, "out of memory for %zu bytes of partial "
@@ -258,16 +283,17 @@ static tri_status allocate_tree(struct machine *m, struct tree *t) {
 
 static void free_tree(struct machine *m, struct tree *t) {
     if (!t->g) return;
-    if (t->slots) m->dev->release(t->slots, tree_bytes(t));
-    free(t->board.node);
+    if (t->slots && !m->shared) m->dev->release(t->slots, tree_bytes(t));
+    if (!m->shared) free(t->board.node);
     tree_free(t);
 }
 
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m) {
     *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
-                          .lender = place->lender, .compiled = true};
-    m->compilation = (struct compilation){.options = o, .target = place->dev->target,
+                          .lender = place->lender, .hands = place->hands,
+                          .processes = place->processes ? place->processes : 1, .compiled = true};
+    m->compilation = (struct compilation){.options = o, .hands = place->hands, .target = place->dev->target,
                                           .model = model};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
@@ -283,8 +309,11 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
 }
 
 tri_status machine_settle(struct machine *m, const tri_options *o) {
-    tri_status status = budget_check(m, m->store, o->memory_limit);
-    if (!status && !m->store->block) status = store_fill(m->store, o->seed, m->team);
+    tri_status status = m->shared ? TRI_OK : budget_check(m, m->store, o->memory_limit);
+    if (!status && !m->store->block) {
+        status = store_place(m->store, NULL);
+        if (!status) status = store_fill(m->store, o->seed, m->team);
+    }
     if (!status) status = allocate_arenas(m);
     for (int k = 0; k < 2 && !status; k++)
         if (m->tree[k].g) status = allocate_tree(m, &m->tree[k]);
@@ -316,7 +345,7 @@ void machine_free(struct machine *m) {
         if (in->memory) m->dev->release(in->memory, base_spec_bytes(&in->spec));
     }
     for (int i = 0; i < m->n_outputs; i++)
-        if (m->output[i].owned)
+        if (m->output[i].owned && (m->output[i].tensor || !m->shared))
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
     for (int i = 0; i < m->n_workers; i++)
         if (m->worker[i].arena && !m->worker[i].borrowed)

@@ -109,15 +109,16 @@ size_t program_scratch(const struct program *p, size_t i) {
     return item->scratch * (size_t)at_once + item->shared;
 }
 
-static tri_status plan(struct program *p, bool outside_outputs) {
+static tri_status plan(struct program *p, unsigned how) {
     bool *outside = calloc((size_t)p->g->n_tensors + 1, sizeof *outside);
     struct memory_item *item = calloc(p->n_items + 1, sizeof *item);
     bool ok = outside && item;
-    if (ok) memory_mark_outside(p->g, outside_outputs, outside);
+    if (ok) memory_mark_outside(p->g, how & PROGRAM_OUTPUTS, outside);
     for (size_t i = 0; ok && i < p->n_items; i++) {
         const struct kernel *k = &p->item[i].by_thread->kernel;
         item[i] = (struct memory_item){.unit = p->item[i].unit, .scratch = program_scratch(p, i),
-                                       .alias = k->alias, .shares = k->shares, .state = k->state};
+                                       .alias = k->alias, .state = k->state,
+                                       .shares = how & PROGRAM_UNDO && !k->span ? NULL : k->shares};
     }
     ok = ok && memory_plan(p->g, item, p->n_items, outside, &p->memory);
     free(outside);
@@ -185,15 +186,15 @@ static tri_status make_slots(struct program *p) {
     return TRI_OK;
 }
 
-tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_outputs,
-                        int threads, struct program *p) {
+tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+                        struct program *p) {
     *p = (struct program){.g = g, .dev = dev, .threads = threads};
     p->value = calloc((size_t)g->n_tensors + 1, sizeof *p->value);
     tri_status status = p->value ? place_literals(p) : base_no_memory("a program");
     if (!status) status = make_items(p);
     if (!status && !(p->seen = calloc((size_t)threads, sizeof *p->seen)))
         status = base_no_memory("a program");
-    if (!status) status = plan(p, outside_outputs);
+    if (!status) status = plan(p, how);
     if (!status) status = make_slots(p);
     if (!status) status = find_ports(p);
     if (status) program_free(p);

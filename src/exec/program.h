@@ -83,10 +83,13 @@ struct program_step {
     struct tri_fault *fault;
 };
 
-/* Bind outputs named "=N" from outside if outside_outputs. threads: those of the team it will be run
- * with. */
-tri_status program_make(const tri_graph *g, const struct dev *dev, bool outside_outputs,
-                        int threads, struct program *out);
+enum {
+    PROGRAM_OUTPUTS = 1, /* outputs named "=N" are bound from outside */
+    PROGRAM_UNDO = 2,    /* places are shared only where a part can be undone (kernel.span) */
+};
+/* how: of these. threads: those of the team it will be run with. */
+tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+                        struct program *out);
 /* own: where what the operators need for themselves lies, of this process's threads; the arena itself,
  * or another of the same size where that is shared with other processes. */
 void program_place(struct program *p, void *arena, void *own);

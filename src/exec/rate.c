@@ -36,7 +36,7 @@ static tri_status build(struct product *p, tri_type type, int64_t n) {
 /* Small numbers, in every type. */
 static tri_status make(struct product *p, int thread) {
     struct program *program = &p->program[thread];
-    tri_status status = program_make(p->g, p->dev, false, 1, program);
+    tri_status status = program_make(p->g, p->dev, 0, 1, program);
     if (status) return status;
     p->arena_bytes = (program->memory.total + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
     char *memory = p->memory[thread] = p->dev->allocate(p->arena_bytes + 2 * p->bytes);

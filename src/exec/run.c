@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "exec/crew.h"
 #include "io/safetensors.h"
 #include "plan/rebatch.h"
 
@@ -122,26 +123,40 @@ static tri_status plan_run(tri_run *run) {
     if (!status) status = find_device(run);
     if (!status) status = optimizer_check(&o->optimizer);
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
-    if (!status) status = team_make(o->threads ? (int)o->threads : team_cores(), &run->team);
+    int threads = o->threads ? (int)o->threads : team_cores();
+    if (!status) status = team_make(run->crew ? run->crew->threads : threads, &run->team);
     place.dev = run->dev;
     place.team = run->team;
+    if (run->crew) {
+        place.hands = crew_hands(run->crew);
+        place.processes = crew_processes(run->crew);
+    }
     if (!status) status = machine_plan(run->model, o, &place, &run->machine);
     return status;
 }
 
+/* Of several workers one alone writes to parameters, and before the first step: a program's lines before
+ * its loop run in every worker, also in those that come later. */
+static bool may_write(const tri_run *run) {
+    return !run->crew || (run->crew->writes && crew_reports(run->crew));
+}
+
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
-    tri_status status = plan_run(run);
+    tri_status status = o->forward ? TRI_OK : crew_join(&run->crew);
+    if (!status) status = plan_run(run);
     if (!status && run->machine.compilation.note)
         fprintf(stderr, "trireme: %s\n", run->machine.compilation.note);
-    if (!status) status = machine_settle(&run->machine, o);
+    if (!status)
+        status = run->crew ? crew_settle(run->crew, run) : machine_settle(&run->machine, o);
     run->lr = machine_scalar(&run->machine, "lr");
     run->number = machine_scalar(&run->machine, "step");
     if (!status) status = open_data(run);
-    if (!status && o->load) status = tri_load(run, o->load);
+    if (!status && o->load && may_write(run)) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);
     if (!status) status = keep_texts(run);
-    if (!status) status = record_open(&run->record, run, o->out, o->quiet);
+    if (!status)
+        status = record_open(&run->record, run, run_reports(run) ? o->out : NULL, o->quiet);
     return status;
 }
 
@@ -151,7 +166,9 @@ void run_free(tri_run *run) {
     machine_free(&run->machine);
     store_free(&run->store);
     tri_data_free(run->data);
+    if (run->crew) crew_release(run->crew, run->team);
     team_free(run->team);
+    crew_free(run->crew);
     tri_graph_free(run->model);
     free(run->message);
     for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
@@ -216,11 +233,27 @@ static tri_status run_machine(tri_run *run) {
     return base_fail(TRI_FAILED, "step %lld: %s", (long long)number, run->fault.text);
 }
 
+static bool step_with_crew(tri_run *run) {
+    tri_status status = TRI_OK;
+    bool more = crew_step(run->crew, run, &status);
+    run->crew->writes = true;
+    if (run_fail(run, status) || !more) return false;
+    if (crew_reports(run->crew)) record_step(&run->record, run);
+    return true;
+}
+
+bool run_reports(const tri_run *run) { return !run->crew || crew_reports(run->crew); }
+bool run_finish(tri_run *run) { return !run->crew || crew_finish(run->crew, run); }
+
+int tri_rank(const tri_run *run) { return run && run->crew ? crew_rank(run->crew) : 0; }
+int tri_size(const tri_run *run) { return run && run->crew ? crew_size(run->crew) : 1; }
+
 bool tri_step(tri_run *run) {
     if (!run || run->status || run->done >= run->total) return false;
     if (run->options.forward)
         return !run_fail(run, base_fail(TRI_USAGE, "tri_step: this run does not train "
                                         "(tri_options.forward); tri_feed, tri_forward, tri_read"));
+    if (run->crew) return step_with_crew(run);
     run->rate =
         schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
     if (run->lr) run->lr->value = (float)run->rate;
@@ -243,17 +276,23 @@ tri_status tri_forward(tri_run *run) {
     return run_machine(run);
 }
 
+static tri_status leave(tri_run *run) {
+    tri_status status = run->status;
+    if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");
+    if (run->crew) crew_leave(run->crew, (int)status);
+    run_free(run);
+    return status;
+}
+
 tri_status tri_close(tri_run *run) {
     if (!run) {
         fprintf(stderr, "trireme: %s\n", tri_message());
         return base_last();
     }
+    if (!run_finish(run)) return leave(run);
     if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
     run_fail(run, record_close(&run->record)); /* a broken file of metrics stops nothing before */
-    tri_status status = run->status;
-    if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");
-    run_free(run);
-    return status;
+    return leave(run);
 }
 
 /* ---- looking ---- */

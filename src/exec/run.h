@@ -39,6 +39,7 @@ struct run_output {
     size_t lane_bytes[2];     /* what a lane of either size gives of it */
     const tri_tensor *tensor; /* in the step's graph; null if put together from lanes */
     double result;            /* of the last evaluation */
+    double value;             /* of the last step, of a scalar, where the memory is shared */
 };
 
 struct run_scalar {
@@ -61,6 +62,13 @@ struct machine_worker {
     bool borrowed; /* the arena is another machine's */
 };
 
+/* Memory of a machine that other processes share with this one. */
+struct machine_shared {
+    void *arena;              /* of the step's program */
+    void *slots[2], *board[2]; /* of the trees */
+    char *rows[2];            /* outputs put together from lanes: of odd and of even steps */
+};
+
 /* A set of programs over one store: the training step, or one batch size of an evaluation. Lanes are
  * drawn by the workers, a thread each; what runs once a step is run by all threads together, operator
  * by operator in parts. */
@@ -69,6 +77,10 @@ struct machine {
     struct team *team;   /* not owned */
     struct store *store; /* not owned */
     const struct machine *lender;
+    const struct machine_shared *shared; /* null: all is its own. Not owned */
+    int hands;             /* that share it: of all processes; 0: only its own */
+    int processes;         /* that share it, each with as much memory of its own; 1: alone */
+    size_t shared_bytes;   /* of the store's file, but for parameters, states and partial sums */
     tri_graph *whole;
     int64_t lanes, batch;
     struct compilation compilation;
@@ -100,6 +112,7 @@ struct program *machine_program(const struct machine *m, int i);
 bool machine_borrows(const struct machine *m, int worker);
 
 struct evaluation; /* see evaluate.c */
+struct crew;       /* see crew.h */
 
 struct tri_run {
     tri_status status;
@@ -121,6 +134,7 @@ struct tri_run {
     struct tri_fault fault;
     struct record record;
     struct evaluation *evaluation;
+    struct crew *crew; /* null: no others take part */
 };
 
 /* As tri_open, but only planned: nothing is allocated, and it cannot run. Null with a message. */
@@ -139,6 +153,7 @@ struct machine_place {
     struct team *team;
     struct store *store;          /* if it is empty, it is made from the model */
     const struct machine *lender; /* nullable: its arenas serve this machine too, where they suffice */
+    int hands, processes;         /* see struct machine */
 };
 
 /* Compiles `model` and plans its memory; nothing is allocated but what describes it. */
@@ -164,7 +179,12 @@ bool machine_step(struct machine *m, uint64_t seed, int64_t step, struct tri_fau
 struct run_output *machine_output(const struct machine *m, const char *name);
 struct run_scalar *machine_scalar(const struct machine *m, const char *name);
 struct run_input *machine_input(const struct machine *m, const char *name);
+/* A scalar output of the last step; of the one that runs. */
 double machine_value(const struct machine *m, const struct run_output *o);
+double machine_scalar_now(const struct machine *m, const struct run_output *o);
+/* Outputs that are put together from lanes: bytes of all, and where they lie. */
+size_t machine_rows_bytes(const struct machine *m);
+void machine_rows(struct machine *m, char *at);
 /* Outputs of the last step stay, whoever borrows the arena, until the next. */
 tri_status machine_keep_outputs(struct machine *m);
 
@@ -179,6 +199,9 @@ void feed_commit(struct machine *m); /* what was written becomes visible to the 
 void evaluation_free(struct evaluation *e);
 
 /* For progress lines and the like. */
+/* The loop is over: whether this worker does what comes after it. */
+bool run_finish(tri_run *run);
+bool run_reports(const tri_run *run);
 int run_output_count(const tri_run *run);
 const char *run_output_name(const tri_run *run, int i);
 bool run_output_is_scalar(const tri_run *run, int i);

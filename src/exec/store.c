@@ -85,13 +85,18 @@ tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *s
     return TRI_OK;
 }
 
-tri_status store_fill(struct store *s, uint64_t seed, struct team *team) {
-    s->block = s->dev->allocate(s->bytes);
+tri_status store_place(struct store *s, void *block) {
+    s->borrowed = block;
+    s->block = block ? block : s->dev->allocate(s->bytes);
     if (!s->block)
         return base_fail(TRI_FAILED, "out of memory for %zu bytes of parameters and optimizer "
                          "state", s->bytes);
     char *at = s->block;
     for (size_t i = 0; i < s->n; at += stored_bytes(&s->entry[i++])) s->entry[i].memory = at;
+    return TRI_OK;
+}
+
+tri_status store_fill(struct store *s, uint64_t seed, struct team *team) {
     struct drawing d = {.s = s, .seed = seed};
     team_run(team, draw_pieces, &d);
     return atomic_load(&d.failed) ? base_no_memory("initial values") : TRI_OK;
@@ -103,7 +108,7 @@ struct stored *store_find(const struct store *s, const char *name) {
 }
 
 void store_free(struct store *s) {
-    if (s->block) s->dev->release(s->block, s->bytes);
+    if (s->block && !s->borrowed) s->dev->release(s->block, s->bytes);
     free(s->entry);
     *s = (struct store){0};
 }

@@ -21,11 +21,14 @@ struct store {
     size_t n;
     void *block;
     size_t bytes;
+    bool borrowed; /* the block is another's */
 };
 
 /* The params and states of g, which must live as long as the store; no memory yet. */
 tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *out);
-/* Memory, and in it values drawn from the seed. */
+/* Gives it memory: `block`, or if that is null, some of its own. */
+tri_status store_place(struct store *s, void *block);
+/* Values drawn from the seed. */
 tri_status store_fill(struct store *s, uint64_t seed, struct team *team);
 size_t stored_bytes(const struct stored *e); /* with its alignment */
 struct stored *store_find(const struct store *s, const char *name);

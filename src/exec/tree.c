@@ -29,7 +29,7 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
                                  : base_no_memory("the tree");
     if (!status) t->n_slots = board_slots(&t->shape, hands);
     for (; !status && t->threads < threads; t->threads++)
-        status = program_make(merge, dev, true, 1, &t->merge[t->threads]);
+        status = program_make(merge, dev, PROGRAM_OUTPUTS, 1, &t->merge[t->threads]);
     if (!status && !place_roots(t)) status = base_no_memory("the tree");
     board_bind(&t->board, &t->shape, t->n_slots, hands, NULL);
     if (status) tree_free(t);

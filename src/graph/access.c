@@ -8,7 +8,7 @@
 tri_graph *tri_graph_of(const tri_tensor *t) { return t ? t->node->graph : NULL; }
 tri_type tri_type_of(const tri_tensor *t) { return t ? t->spec.type : TRI_F32; }
 tri_shape tri_shape_of(const tri_tensor *t) { return t ? t->spec.shape : TRI_SCALAR; }
-int tri_rank(const tri_tensor *t) { return t ? t->spec.shape.rank : 0; }
+int tri_ndim(const tri_tensor *t) { return t ? t->spec.shape.rank : 0; }
 
 /* Parameters, states and inputs have the name that files and messages use. */
 const char *tri_name_of(const tri_tensor *t) {

@@ -40,6 +40,7 @@ static bool call_back(tri_run *run, const tri_callbacks *c) {
 
 static void loop(tri_run *run, const tri_callbacks *callbacks, struct progress *p) {
     while (tri_step(run)) {
+        if (!run_reports(run)) continue;
         if (p->to) progress_step(p, record_seen(&run->record));
         if (!call_back(run, callbacks)) break;
     }
@@ -80,17 +81,18 @@ tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *c
     char line[DONE_TEXT] = "";
     tri_run *run = tri_open(g, o);
     if (!run) return tri_close(NULL);
-    if (!o->quiet) {
+    if (!o->quiet && run_reports(run)) {
         run_fail(run, progress_open(&p, stderr, isatty(fileno(stderr)), run_batch(run),
                                     run->record.seen.n));
         if (!run->status) begin_progress(&p, run, model);
     }
     loop(run, callbacks, &p);
     if (p.to) progress_close(&p);
-    if (!run->status) tell_diverged(run);
-    if (!run->status) run_fail(run, write_done(run, line));
+    bool ends = run_finish(run);
+    if (ends && !run->status) tell_diverged(run);
+    if (ends && !run->status) run_fail(run, write_done(run, line));
     tri_status status = tri_close(run);
-    if (status) return status;
+    if (status || !ends) return status;
     status = print_done(line);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
     return status;

@@ -278,13 +278,13 @@ const tri_op op_attention = {
 static int64_t head_size(tri_tensor *q, bool packed, int64_t heads) {
     tri_graph *g = tri_graph_of(q);
     int64_t in_row = (packed ? 3 : 1) * (heads ? heads : 1);
-    if (!g || g->status || tri_rank(q) < 3) return 0;
-    if (heads < 0 || (tri_rank(q) > 3 ? heads && heads != tri_dim(q, 1)
+    if (!g || g->status || tri_ndim(q) < 3) return 0;
+    if (heads < 0 || (tri_ndim(q) > 3 ? heads && heads != tri_dim(q, 1)
                                       : tri_dim(q, -1) % in_row != 0))
         graph_mistake(g, "tri_attention: %lld heads do not fit %s, whose %s dimension is %lld",
-                      (long long)heads, tri_name_of(q), tri_rank(q) > 3 ? "second" : "last",
-                      (long long)tri_dim(q, tri_rank(q) > 3 ? 1 : -1));
-    return g->status || tri_rank(q) > 3 ? 0 : tri_dim(q, -1) / in_row;
+                      (long long)heads, tri_name_of(q), tri_ndim(q) > 3 ? "second" : "last",
+                      (long long)tri_dim(q, tri_ndim(q) > 3 ? 1 : -1));
+    return g->status || tri_ndim(q) > 3 ? 0 : tri_dim(q, -1) / in_row;
 }
 
 tri_tensor *tri_attention_(tri_tensor *q, tri_tensor *k, tri_tensor *v, tri_attention_options o) {
@@ -292,7 +292,7 @@ tri_tensor *tri_attention_(tri_tensor *q, tri_tensor *k, tri_tensor *v, tri_atte
     tri_tensor *in[4] = {q, k, v, o.mask};
     int n = one ? 1 : 3;
     int64_t head = head_size(q, one, o.heads);
-    int64_t size = head ? head : tri_rank(q) ? tri_dim(q, -1) : 1;
+    int64_t size = head ? head : tri_ndim(q) ? tri_dim(q, -1) : 1;
     double scale = o.scale != 0 ? o.scale : 1 / sqrt(size > 0 ? (double)size : 1);
     if (one) in[1] = o.mask;
     if (o.mask) n++;

@@ -39,8 +39,8 @@ tri_tensor *tri_avg_pool_(tri_tensor *x, tri_pool_options o) {
 }
 
 tri_tensor *tri_global_avg_pool(tri_tensor *x) {
-    if (x && tri_rank(x) != 4 && !x->node->graph->status)
+    if (x && tri_ndim(x) != 4 && !x->node->graph->status)
         tri_op_error(x->node, "tri_global_avg_pool takes [n, c, h, w], 4 dimensions, not %d",
-                     tri_rank(x));
+                     tri_ndim(x));
     return tri_mean_(x, TRI_SHAPE(2, 3), (tri_reduce_options){0});
 }

@@ -82,7 +82,7 @@ static void move(tri_tensor *running, tri_tensor *stats, double momentum) {
 tri_tensor *tri_batch_norm_(tri_tensor *x, tri_tensor *gamma, tri_tensor *beta, tri_tensor *mean,
                             tri_tensor *var, tri_norm_options o) {
     double momentum = o.momentum == 0 ? 0.1 : o.momentum;
-    tri_shape channels = tri_rank(x) < 2 ? TRI_SHAPE(1) : TRI_SHAPE(tri_dim(x, 1));
+    tri_shape channels = tri_ndim(x) < 2 ? TRI_SHAPE(1) : TRI_SHAPE(tri_dim(x, 1));
     gamma = norm_affine(x, gamma, 1, channels);
     beta = norm_affine(x, beta, 0, channels);
     tri_tensor *y = APPLY("batch_norm", INPUTS(x, gamma, beta, mean, var),

@@ -27,7 +27,7 @@ static struct affine affine(tri_graph *g, tri_shape shape, int64_t outputs, doub
 
 tri_tensor *tri_dense_(tri_tensor *x, const char *name, int64_t out, tri_cell_options o) {
     tri_graph *g = tri_graph_of(x);
-    int64_t in = tri_rank(x) ? tri_dim(x, -1) : 1;
+    int64_t in = tri_ndim(x) ? tri_dim(x, -1) : 1;
     tri_push(g, "%s", name);
     struct affine p = affine(g, TRI_SHAPE(out, in), out, (double)in, &o);
     tri_tensor *y = tri_matmul_(x, p.weight, (tri_matmul_options){.trans_b = true});
@@ -40,7 +40,7 @@ tri_tensor *tri_conv_(tri_tensor *x, const char *name, int64_t out, int64_t size
                       tri_cell_options o) {
     tri_graph *g = tri_graph_of(x);
     int64_t groups = o.groups > 0 ? o.groups : 1;
-    int64_t in = (tri_rank(x) == 4 ? tri_dim(x, 1) : 1) / groups;
+    int64_t in = (tri_ndim(x) == 4 ? tri_dim(x, 1) : 1) / groups;
     tri_push(g, "%s", name);
     double fan_in = (double)in * (double)size * (double)size;
     struct affine p = affine(g, TRI_SHAPE(out, in ? in : 1, size, size), out, fan_in, &o);

@@ -47,7 +47,7 @@ const tri_op op_group_norm = {
 
 tri_tensor *tri_group_norm_(tri_tensor *x, int64_t groups, tri_tensor *gamma, tri_tensor *beta,
                             tri_norm_options o) {
-    tri_shape channels = tri_rank(x) < 2 ? TRI_SHAPE(1) : TRI_SHAPE(tri_dim(x, 1));
+    tri_shape channels = tri_ndim(x) < 2 ? TRI_SHAPE(1) : TRI_SHAPE(tri_dim(x, 1));
     return APPLY("group_norm",
                  INPUTS(x, norm_affine(x, gamma, 1, channels), norm_affine(x, beta, 0, channels)),
                  AI("groups", groups), AF("eps", o.eps == 0 ? 1e-5 : o.eps));

@@ -47,7 +47,7 @@ const tri_op op_layer_norm = {
 
 tri_tensor *tri_layer_norm_(tri_tensor *x, tri_tensor *gamma, tri_tensor *beta,
                             tri_norm_options o) {
-    int axes = o.axes ? o.axes : 1, rank = tri_rank(x);
+    int axes = o.axes ? o.axes : 1, rank = tri_ndim(x);
     tri_shape from = tri_shape_of(x), tail = {.rank = axes < 1 || axes > rank ? 0 : axes};
     for (int i = 0; i < tail.rank; i++) tail.dim[i] = from.dim[rank - axes + i];
     return APPLY("layer_norm",

@@ -65,7 +65,7 @@ tri_tensor *tri_bce_(tri_tensor *logits, tri_tensor *target, tri_loss_options o)
 
 /* The labels are probabilities: -sum(target log_softmax), the target smoothed towards 1 / classes. */
 static tri_tensor *soft_cross_entropy(tri_tensor *logits, tri_tensor *labels, tri_loss_options o) {
-    int last = tri_rank(logits) - 1;
+    int last = tri_ndim(logits) - 1;
     double s = o.smoothing;
     if (o.ignore)
         return mistake("tri_cross_entropy", logits, labels,

@@ -226,7 +226,7 @@ void op_reduction_factors(const tri_node *n, unsigned capitals, char *text, size
 }
 
 tri_shape op_reduce_axes(tri_tensor *x, tri_shape axes) {
-    int rank = tri_rank(x);
+    int rank = tri_ndim(x);
     if (axes.rank < 0) {
         axes.rank = rank;
         for (int i = 0; i < rank; i++) axes.dim[i] = i;

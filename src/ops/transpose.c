@@ -48,6 +48,6 @@ const tri_op op_transpose = {
 
 tri_tensor *tri_transpose(tri_tensor *x, tri_shape order) {
     for (int i = 0; i < order.rank; i++)
-        if (order.dim[i] < 0) order.dim[i] += tri_rank(x);
+        if (order.dim[i] < 0) order.dim[i] += tri_ndim(x);
     return APPLY("transpose", INPUTS(x), AL("order", order));
 }

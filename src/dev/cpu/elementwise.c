@@ -14,11 +14,19 @@ static void run(const tri_call *call) {
     chain_run(c, &(struct chain_io){.in = call->in, .out = call->out}, first, end - first);
 }
 
+static void span(const void *state, int64_t part, int64_t *first, int64_t *end) {
+    int64_t tiles = tiles_of(state), parts = parts_of(state), count = chain_count(state);
+    *first = tiles * part / parts * TILE;
+    *end = tiles * (part + 1) / parts * TILE;
+    if (*end > count) *end = count;
+}
+
 static bool shares(const void *state, int out, int in) { return chain_shares(state, out, in); }
 
 static void plan(const tri_node *n, struct kernel *k) {
     (void)n;
     k->shares = shares;
+    k->span = span;
     k->parts = parts_of(k->state);
 }
 

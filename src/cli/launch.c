@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Several workers: the options, and the command `run` for programs of the user's. */
+#include "cli/launch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "exec/crew_shared.h"
+
+static const char *whole(int *to, const char *value, int least, const char *right) {
+    char *end;
+    errno = 0;
+    long n = strtol(value, &end, 10);
+    if (end == value || *end || errno || n < least || n > 1000000) return right;
+    *to = (int)n;
+    return NULL;
+}
+
+static const char *workers(void *at, const char *value) { /* launch_options */
+    struct launch_options *o = at;
+    o->automatic = !strcmp(value, "auto");
+    return o->automatic ? NULL : whole(&o->launch.workers, value, 1, "a number from 1 up, or auto");
+}
+
+static const char *count(void *at, const char *value) { /* int */
+    return whole(at, value, 0, "a whole number from 0 up");
+}
+
+static const char *threads(void *at, const char *value) { /* int */
+    return whole(at, value, 1, "a whole number from 1 up");
+}
+
+static const char *seconds(void *at, const char *value) { /* double */
+    char *end;
+    double x = base_number(value, &end);
+    if (end == value || *end || !isfinite(x) || !(x > 0)) return "a number of seconds above 0";
+    *(double *)at = x;
+    return NULL;
+}
+
+#define FIELD(name) offsetof(struct launch_options, launch.name)
+
+const struct option_row launch_rows[] = {
+    {"-n", "N", "workers: processes that share every step (1); they change\nno result", workers, 0,
+     USE_ALL},
+    {"--spares", "N", "workers that wait, compiled and warm, to take over (0)", count, FIELD(spares),
+     USE_ALL},
+    {"--threads-per-worker", "T", "threads of each worker (cores divided by workers)", threads,
+     FIELD(threads), USE_ALL},
+    {"--stall-timeout", "S", "seconds without progress after which a worker is killed\nand replaced "
+     "(10, or 20 times the slowest that the\noperator has been)", seconds, FIELD(stall_timeout),
+     USE_ALL},
+    {"--start-timeout", "S", "the same, until the first step (300)", seconds, FIELD(start_timeout),
+     USE_ALL},
+    {"--grace", "S", "seconds to finish the step and save, when asked to end\n(30)", seconds,
+     FIELD(grace), USE_ALL},
+    {"--no-kill", NULL, "stalls are told, nobody is killed: for debuggers", option_given,
+     FIELD(no_kill), USE_ALL},
+    {0},
+};
+
+bool cli_is_worker(void) { return getenv(CREW_ENV_STORE) != NULL; }
+
+int cli_launch(const struct launch_options *o, int argc, char **argv) {
+    char **copy = calloc((size_t)argc + 1, sizeof *copy);
+    if (!copy) {
+        base_no_memory("a command line");
+        return cli_fail();
+    }
+    memcpy(copy, argv, (size_t)argc * sizeof *copy);
+    struct launch l = o->launch;
+    l.argv = copy;
+    int code = agent_run(&l);
+    free(copy);
+    return code;
+}
+
+/* ---- run ---- */
+
+struct own {
+    struct launch_options launch;
+    const char *out;
+};
+
+static const struct option_row rows[] = {
+    {"--out", "DIR", "where agent.log and the workers' output go (run)", option_text,
+     offsetof(struct own, out), USE_ALL},
+    {0},
+};
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {.launch = {.launch = {.workers = 1}}, .out = "run"};
+    const struct option_set sets[] = {{launch_rows, &own.launch}, {rows, &own}, {0}};
+    if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
+    if (argc < 2) {
+        base_fail(TRI_USAGE, "run lacks the program: trireme %s %s", c->name, c->arguments);
+        return cli_fail();
+    }
+    own.launch.launch.out = own.out;
+    return cli_launch(&own.launch, argc - 1, argv + 1);
+}
+
+static void describe(struct text *out) { options_describe(launch_rows, USE_ALL, out); }
+
+const struct command command_run = {
+    .name = "run",
+    .arguments = "-n N [options] -- PROGRAM [ARGUMENTS]",
+    .help = "runs a program of your own as several workers",
+    .rows = rows,
+    .more = describe,
+    .run = run,
+};

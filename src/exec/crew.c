@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Joining: a worker finds its place, and with the others a store. */
+#include "exec/crew.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "exec/budget.h"
+#include "exec/crew_layout.h"
+#include "io/sha256.h"
+
+/* ---- the place ---- */
+
+/* The environment names it; whatever this process starts itself is no worker. */
+static bool take_environment(int *fd, int *place) {
+    const char *store = getenv(CREW_ENV_STORE), *number = getenv(CREW_ENV_PLACE);
+    if (!store || !number) return false;
+    *fd = atoi(store);
+    *place = atoi(number);
+    unsetenv(CREW_ENV_STORE);
+    return true;
+}
+
+static tri_status map_head(struct crew *c) {
+    size_t bytes = crew_head_bytes();
+    c->head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
+    if (c->head == MAP_FAILED) {
+        c->head = NULL;
+        return base_fail(TRI_FAILED, "cannot map the agent's store: %s", strerror(errno));
+    }
+    if (c->head->magic != CREW_MAGIC || c->head->bytes != sizeof *c->head)
+        return base_fail(TRI_USAGE, "this program was built with another version of Trireme than the "
+                         "agent that started it; build it again");
+    fcntl(c->fd, F_SETFD, FD_CLOEXEC);
+    return TRI_OK;
+}
+
+/* From here on this thread's death is seen at once. */
+static void take_hand(struct crew *c, int thread) {
+    struct crew_oar *o = &c->oar[thread];
+    o->crew = c;
+    o->number = c->place * c->threads + thread;
+    o->hand = &c->head->hand[o->number];
+    int failed = pthread_mutex_lock(&o->hand->life);
+    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&o->hand->life);
+    CHECK(!failed);
+    atomic_store(&o->hand->failed_lane, -1);
+    atomic_store(&o->hand->held, 1);
+}
+
+static void take_hands(void *arg, int thread) {
+    if (thread) take_hand(arg, thread); /* thread 0 has its own already */
+}
+
+/* It will be gone for good reasons. */
+static void release_hand(void *arg, int thread) {
+    struct crew *c = arg;
+    struct crew_hand *h = c->oar ? c->oar[thread].hand : NULL;
+    if (!h || !atomic_load(&h->held)) return;
+    atomic_store(&h->held, 0);
+    pthread_mutex_unlock(&h->life);
+}
+
+void crew_release(struct crew *c, struct team *team) { team_run(team, release_hand, c); }
+
+tri_status crew_join(struct crew **out) {
+    *out = NULL;
+    int fd, place;
+    if (!take_environment(&fd, &place)) return TRI_OK;
+    struct crew *c = calloc(1, sizeof *c);
+    if (!c) return base_no_memory("a worker");
+    *c = (struct crew){.fd = fd, .place = place};
+    pthread_mutex_init(&c->fetching, NULL);
+    tri_status status = map_head(c);
+    if (!status && (place < 0 || place >= c->head->places))
+        status = base_fail(TRI_FAILED, "there is no place %d among the workers", place);
+    if (!status) {
+        c->threads = c->head->threads;
+        c->oar = calloc((size_t)c->threads, sizeof *c->oar);
+        if (!c->oar) status = base_no_memory("a worker");
+    }
+    if (status) {
+        crew_free(c);
+        return status;
+    }
+    take_hand(c, 0);
+    crew_at(c, CREW_AT_COMPILE);
+    *out = c;
+    return TRI_OK;
+}
+
+void crew_free(struct crew *c) {
+    if (!c) return;
+    release_hand(c, 0);
+    sweeps_free(&c->sweeps);
+    free(c->copy);
+    free(c->fetched);
+    free(c->oar);
+    if (c->base) munmap(c->base, c->room);
+    if (c->head) munmap(c->head, crew_head_bytes());
+    close(c->fd);
+    pthread_mutex_destroy(&c->fetching);
+    free(c);
+}
+
+int crew_hands(const struct crew *c) { return c->head->most * c->threads; }
+static int all_hands(const struct crew *c) { return c->head->places * c->threads; }
+int crew_processes(const struct crew *c) { return c->head->workers + c->head->spares; }
+
+/* ---- who it is ---- */
+
+struct crew_worker *crew_self(const struct crew *c) { return &c->head->worker[c->place]; }
+
+int crew_rank(const struct crew *c) { return atomic_load(&crew_self(c)->rank); }
+int crew_size(const struct crew *c) { return atomic_load(&c->head->ranks); }
+
+/* Until now it went to the worker's file. */
+void crew_turn_output(struct crew *c) {
+    const char *fds = getenv(CREW_ENV_OUTPUT);
+    int out, err;
+    c->reports = true;
+    if (!fds || sscanf(fds, "%d,%d", &out, &err) != 2) return;
+    fflush(stdout);
+    fflush(stderr);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+}
+
+bool crew_reports(const struct crew *c) {
+    return atomic_load(&c->head->reporter) == c->place;
+}
+
+void crew_at(struct crew *c, enum crew_at at) {
+    struct crew_hand *h = c->oar[0].hand;
+    atomic_store_explicit(&h->since, crew_now(), memory_order_relaxed);
+    atomic_store_explicit(&h->at, (int)at, memory_order_release);
+    atomic_fetch_add_explicit(&h->turns, 1, memory_order_relaxed);
+}
+
+/* ---- what lies where ---- */
+
+/* Programs in the order of the table of names. */
+static const struct program *named_program(const struct machine *m, int i) {
+    const struct machine_worker *w = &m->worker[0];
+    const struct program *all[] = {&w->count[0], &w->count[1], &w->lane[0], &w->lane[1], &m->step};
+    return i < (int)COUNT(all) ? all[i] : NULL;
+}
+
+static uint64_t place(uint64_t *end, uint64_t bytes) {
+    uint64_t at = (*end + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
+    *end = at + bytes;
+    return at;
+}
+
+/* Offsets from the store's begin. */
+struct plan {
+    uint64_t store, slots[2], board[2], arena, rows[2], tasks, undo, undo_bytes, names, slowest, end;
+    int n_items;
+};
+
+/* Tasks and undo records are known only when the programs are placed: an upper bound would waste, so
+ * they lie last, and the file grows once more by them. */
+static struct plan make_plan(struct crew *c, const struct machine *m) {
+    struct plan p = {0};
+    p.store = place(&p.end, m->store->bytes);
+    for (int k = 0; k < 2; k++) {
+        if (!m->tree[k].g) continue;
+        p.slots[k] = place(&p.end, tree_bytes(&m->tree[k]));
+        p.board[k] = place(&p.end, tree_board_bytes(&m->tree[k]));
+    }
+    p.arena = place(&p.end, m->step.memory.total);
+    for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, machine_rows_bytes(m));
+    for (int i = 0; named_program(m, i); i++) {
+        c->first_name[i] = p.n_items;
+        p.n_items += (int)named_program(m, i)->n_items;
+    }
+    p.names = place(&p.end, (uint64_t)p.n_items * CREW_NAME);
+    p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
+    return p;
+}
+
+static void plan_tasks(const struct crew *c, struct plan *p) {
+    p->undo_bytes = (c->sweeps.undo_bytes + 127) / 128 * 128;
+    p->tasks = place(&p->end, (uint64_t)c->sweeps.n_tasks * sizeof(board_cell));
+    p->undo = place(&p->end, p->undo_bytes * (uint64_t)all_hands(c));
+    p->end = (p->end + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
+}
+
+/* Everything is bound to `base`, whether there is memory yet or only room for it. */
+static void bind(struct crew *c, struct machine *m, const struct plan *p, char *base) {
+    for (int k = 0; k < 2; k++) {
+        c->shared.slots[k] = base + p->slots[k];
+        c->shared.board[k] = base + p->board[k];
+        c->shared.rows[k] = base + p->rows[k];
+    }
+    c->shared.arena = base + p->arena;
+    m->shared = &c->shared;
+}
+
+/* ---- the same in all ---- */
+
+static void add_text(struct sha256 *h, const char *text) {
+    sha256_add(h, text, strlen(text) + 1);
+}
+
+static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[32]) {
+    const struct machine *m = &run->machine;
+    struct sha256 h;
+    char hex[65], line[256];
+    sha256_begin(&h);
+    const tri_graph *graphs[] = {m->compilation.pre, m->compilation.step, m->compilation.lane[0],
+                                 m->compilation.lane[1]};
+    for (size_t i = 0; i < COUNT(graphs); i++) {
+        char *text = graphs[i] ? tri_graph_print(graphs[i]) : strdup("");
+        if (!text) return base_no_memory("the text of the network");
+        add_text(&h, text);
+        free(text);
+    }
+    base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d", (unsigned long long)run->options.seed,
+                (long long)m->lanes, (long long)m->batch, m->compilation.levels, crew_hands(c),
+                m->step.memory.total, c->sweeps.n_tasks);
+    add_text(&h, line);
+    sha256_end_hex(&h, hex);
+    memcpy(out, hex, 32); /* half of it tells runs apart well enough */
+    return TRI_OK;
+}
+
+/* ---- founding ---- */
+
+static tri_status grow(const struct crew *c, const struct plan *p) {
+    off_t head = (off_t)crew_head_bytes();
+    int failed = posix_fallocate(c->fd, head, (off_t)p->end);
+    if (!failed) return TRI_OK;
+    return base_fail(TRI_FAILED, "cannot get %.1f MiB of shared memory for the store: %s",
+                     (double)p->end / (1 << 20), strerror(failed));
+}
+
+static tri_status map_store(const struct crew *c, size_t bytes) {
+    off_t head = (off_t)crew_head_bytes();
+    void *at = mmap(c->base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->fd, head);
+    return at != MAP_FAILED ? TRI_OK
+                            : base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
+}
+
+static void name_items(const struct crew *c, const struct machine *m, char *names) {
+    for (int i = 0; named_program(m, i); i++)
+        for (size_t k = 0; k < named_program(m, i)->n_items; k++)
+            base_format(names + ((size_t)c->first_name[i] + k) * CREW_NAME, CREW_NAME, "%s",
+                        named_program(m, i)->item[k].unit->node[0]->name);
+}
+
+static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
+    struct crew_head *h = c->head;
+    const struct machine *m = &run->machine;
+    h->store_bytes = p->end;
+    h->lanes = (int)m->lanes;
+    h->levels = m->compilation.levels;
+    h->batch = m->batch;
+    h->n_items = p->n_items;
+    for (int k = 0; k < 2; k++) {
+        h->tree[k].nodes = m->tree[k].shape.n_nodes;
+        h->tree[k].slots = m->tree[k].n_slots;
+        h->tree[k].board = p->board[k];
+    }
+    h->tasks = p->tasks;
+    h->n_tasks = c->sweeps.n_tasks;
+    h->undo = p->undo;
+    h->undo_bytes = p->undo_bytes;
+    h->names = p->names;
+    h->slowest = p->slowest;
+    h->hands = all_hands(c);
+    h->n_values = 0;
+    for (int i = 0; i < m->n_outputs && h->n_values < CREW_MOST_VALUES; i++)
+        if (!m->output[i].spec.shape.rank)
+            base_format(h->value_name[h->n_values++], CREW_NAME, "%s", m->output[i].name);
+}
+
+static tri_status found(struct crew *c, tri_run *run, const struct plan *p) {
+    struct machine *m = &run->machine;
+    tri_status status = grow(c, p);
+    if (!status) status = map_store(c, p->end);
+    if (!status) status = store_fill(m->store, run->options.seed, run->team);
+    if (!status) status = digest(c, run, c->head->digest);
+    if (status) return status;
+    describe(c, run, p);
+    name_items(c, m, c->base + p->names);
+    atomic_store(&c->head->founded, 1);
+    crew_notify(c->head);
+    return TRI_OK;
+}
+
+static tri_status compare(const struct crew *c, const tri_run *run, const struct plan *p) {
+    uint8_t own[32];
+    tri_status status = digest(c, run, own);
+    if (status) return status;
+    if (memcmp(own, c->head->digest, sizeof own) || p->end != c->head->store_bytes)
+        return base_fail(TRI_USAGE, "worker %d has another network, seed or plan than the one that "
+                         "made the store: all workers must run the same program with the same "
+                         "options", c->place);
+    return map_store(c, p->end);
+}
+
+static bool founded_or_mine(void *arg) {
+    const struct crew *c = arg;
+    return atomic_load(&c->head->founded) || crew_reports(c);
+}
+
+static tri_status share_store(struct crew *c, tri_run *run, const struct plan *p) {
+    crew_until(c->head, founded_or_mine, c, &c->oar[0].hand->turns);
+    return atomic_load(&c->head->founded) ? compare(c, run, p) : found(c, run, p);
+}
+
+static bool checked_or_mine(void *arg) {
+    const struct crew *c = arg;
+    return atomic_load(&c->head->checked) || crew_reports(c);
+}
+
+/* Before anybody has touched any of it. */
+static tri_status check_memory(struct crew *c, tri_run *run, const struct plan *p) {
+    struct machine *m = &run->machine;
+    m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]);
+    crew_until(c->head, checked_or_mine, c, &c->oar[0].hand->turns);
+    if (atomic_load(&c->head->checked)) return TRI_OK;
+    tri_status status = budget_check(m, m->store, run->options.memory_limit);
+    if (status) return status;
+    atomic_store(&c->head->checked, 1);
+    crew_notify(c->head);
+    return TRI_OK;
+}
+
+/* ---- settling ---- */
+
+static tri_status make_tasks(struct crew *c, struct machine *m) {
+    c->copy = calloc((size_t)m->n_updates + 1, sizeof *c->copy);
+    if (!c->copy) return base_no_memory("updates");
+    for (int i = 0; i < m->n_updates; i++) {
+        const struct run_update *u = &m->update[i];
+        c->copy[i] = (struct sweep_copy){
+            .value = program_value(&m->step, u->value), .target = u->target->memory,
+            .bytes = base_spec_bytes(&u->target->spec),
+            .condition = u->condition < 0 ? NULL : program_value(&m->step, u->condition)};
+    }
+    return sweeps_make(&m->step, c->copy, m->n_updates, crew_hands(c), &c->sweeps);
+}
+
+/* Room for all that may come is reserved first, so that everything can be bound before the store's
+ * size is known to the last byte. */
+static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
+    struct machine *m = &run->machine;
+    *p = make_plan(c, m);
+    c->room = 2 * p->end + ((size_t)4 << 30);
+    char *room = mmap(NULL, c->room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return base_fail(TRI_FAILED, "cannot reserve %zu bytes of addresses", c->room);
+    c->base = room;
+    bind(c, m, p, room);
+    tri_status status = check_memory(c, run, p);
+    if (!status) status = store_place(m->store, room + p->store);
+    if (!status) status = machine_settle(m, &run->options);
+    if (!status) status = make_tasks(c, m);
+    if (!status) plan_tasks(c, p);
+    CHECK(p->end <= c->room);
+    return status;
+}
+
+tri_status crew_settle(struct crew *c, tri_run *run) {
+    struct machine *m = &run->machine;
+    struct plan p;
+    if (m->n_scalars > CREW_MOST_SCALARS)
+        return base_fail(TRI_USAGE, "a network with %d scalars; with several workers there can be %d",
+                         m->n_scalars, CREW_MOST_SCALARS);
+    tri_status status = place_machine(c, run, &p);
+    if (!status) status = share_store(c, run, &p);
+    if (status) return status;
+    c->run = run;
+    c->task = (board_cell *)(c->base + p.tasks);
+    c->slowest = (_Atomic int64_t *)(c->base + p.slowest);
+    c->fetched = calloc((size_t)m->lanes, sizeof *c->fetched);
+    if (!c->fetched) return base_no_memory("lanes");
+    team_run(run->team, take_hands, c);
+    if (crew_reports(c)) crew_turn_output(c);
+    c->writes = crew_reports(c) && !atomic_load(&c->head->opened);
+    atomic_store(&crew_self(c)->state, CREW_READY);
+    crew_at(c, CREW_AT_CALLBACK);
+    return TRI_OK;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A worker's view of the store that it shares with others, and its part in their steps. Every worker
+ * runs the same program; one of them, the reporter, opens steps, and runs what has effects outside. */
+#ifndef EXEC_CREW_H
+#define EXEC_CREW_H
+
+#include "exec/crew_shared.h"
+#include "exec/run.h"
+#include "exec/sweep.h"
+
+/* Who asks a program that runs what it is at: of one thread. */
+struct crew_oar {
+    struct crew *crew;
+    struct crew_hand *hand;
+    int number; /* of the hand */
+    int k;      /* of the lane's program: 0 count, 1 lane */
+    int lane, name; /* of the first item of the program that runs; in the table of names */
+    int64_t began;
+    bool again; /* the lane is another's, computed a second time */
+};
+
+struct crew {
+    struct crew_head *head;
+    int place, threads;
+    int fd;
+    char *base; /* of the store, behind the head: at the begin of the addresses reserved for it */
+    size_t room;
+    struct crew_oar *oar; /* by thread */
+    /* Once the run has been settled. */
+    tri_run *run;
+    struct machine_shared shared;
+    struct sweeps sweeps;
+    struct sweep_copy *copy;
+    board_cell *task;
+    _Atomic int64_t *slowest; /* by item: nanoseconds */
+    int first_name[6];        /* of count[2], lane[2], step: in the table */
+    uint64_t step;            /* that it works on */
+    uint64_t told;            /* the step that it has returned from as the reporter */
+    int64_t *fetched;         /* by lane: the step whose samples are there */
+    uint64_t read;            /* steps whose samples a sequential source has given */
+    pthread_mutex_t fetching;
+    bool writes;              /* what is written to parameters counts */
+    bool reports;             /* its output has been turned to where the user looks */
+};
+
+/* Whether this process is a worker; the first run that trains takes the place. *out is null if not. */
+tri_status crew_join(struct crew **out);
+/* Its threads are hands no more; before the team goes. */
+void crew_release(struct crew *c, struct team *team);
+void crew_free(struct crew *c);
+
+/* After the run has been planned with crew_hands: gives the machine its memory and the store its
+ * values, or those that are there. */
+int crew_hands(const struct crew *c); /* that row at a time */
+int crew_processes(const struct crew *c);
+tri_status crew_settle(struct crew *c, tri_run *run);
+
+/* One step or more, as tri_step. False: the run has ended, or failed with a message (*status). */
+bool crew_step(struct crew *c, tri_run *run, tri_status *status);
+/* The end of the loop: waits until it is known who reports to the end. True: this worker. */
+bool crew_finish(struct crew *c, tri_run *run);
+/* The run is closed, with this exit code. */
+void crew_leave(struct crew *c, int code);
+
+bool crew_reports(const struct crew *c);
+struct crew_worker *crew_self(const struct crew *c);
+/* What it prints goes to where the user looks from here on. */
+void crew_turn_output(struct crew *c);
+int crew_rank(const struct crew *c);
+int crew_size(const struct crew *c);
+void crew_at(struct crew *c, enum crew_at at);
+
+#endif

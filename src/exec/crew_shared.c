@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/crew_shared.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN 2000             /* turns: some 50 to 100 us */
+#define YIELDS 64
+#define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
+
+const char *crew_at_name(enum crew_at at) {
+    static const char *const names[CREW_ATS] = {"start",  "compile", "data",     "lane", "sum",
+                                                "update", "wait",    "callback", "save", "leave"};
+    return (unsigned)at < CREW_ATS ? names[at] : "?";
+}
+
+int64_t crew_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout) {
+    return syscall(SYS_futex, (uint32_t *)word, op, value, timeout, NULL, 0);
+}
+
+/* Who goes to sleep counts itself first and looks once more; who changes something looks at the count
+ * afterwards: one of them sees the other. */
+void crew_notify(struct crew_head *h) {
+    if (!atomic_load(&h->sleepers)) return;
+    atomic_fetch_add(&h->event, 1);
+    futex(&h->event, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+static void relax(void) {
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static bool crowded(const struct crew_head *h) {
+    return atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
+}
+
+void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns) {
+    int spin = crowded(h) ? 0 : SPIN;
+    for (int i = 0; i < spin; i++) {
+        if (holds(arg)) return;
+        relax();
+    }
+    for (int i = 0; i < YIELDS; i++) {
+        if (holds(arg)) return;
+        sched_yield();
+    }
+    for (;;) {
+        atomic_fetch_add(&h->sleepers, 1);
+        uint32_t seen = atomic_load(&h->event);
+        bool there = holds(arg);
+        if (!there) futex(&h->event, FUTEX_WAIT, seen, &(struct timespec){.tv_nsec = BEAT});
+        atomic_fetch_sub(&h->sleepers, 1);
+        if (there) return;
+        if (turns) atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);
+    }
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the agent and its workers share before anything else is known: the head of the store. The store
+ * is one memory file, handed down through exec; behind the head lies what the network needs (crew.c
+ * lays it out, once a worker has compiled it). Nothing here is a pointer: each process maps it
+ * elsewhere. */
+#ifndef EXEC_CREW_SHARED_H
+#define EXEC_CREW_SHARED_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+
+#define CREW_MAGIC 0x32574552434952ull /* changes with anything below */
+#define CREW_MOST_WORKERS 128
+#define CREW_MOST_HANDS 512
+#define CREW_MOST_SCALARS 64
+#define CREW_MOST_VALUES 64
+#define CREW_NAME 56
+
+/* How a worker finds its store: environment variables that name the file's descriptor and its place
+ * among the workers, and where messages of the one who reports go. */
+#define CREW_ENV_STORE "TRIREME_STORE_FD"
+#define CREW_ENV_PLACE "TRIREME_WORKER"
+#define CREW_ENV_OUTPUT "TRIREME_OUTPUT_FDS"
+
+/* What a hand is at, for whoever watches. */
+enum crew_at {
+    CREW_AT_START,    /* before tri_open */
+    CREW_AT_COMPILE,  /* in tri_open */
+    CREW_AT_DATA,     /* in the user's or the program's source of samples */
+    CREW_AT_LANE,
+    CREW_AT_SUM,
+    CREW_AT_UPDATE,
+    CREW_AT_WAIT,
+    CREW_AT_CALLBACK, /* between two steps: the user's program */
+    CREW_AT_SAVE,
+    CREW_AT_LEAVE,    /* behind tri_close */
+    CREW_ATS
+};
+const char *crew_at_name(enum crew_at at);
+
+/* A thread that computes. The words are written by it alone. */
+struct crew_hand {
+    _Alignas(128) pthread_mutex_t life; /* robust, held for the thread's life */
+    atomic_int held;                    /* life was locked: its loss means death */
+    _Atomic uint64_t turns;             /* grows as long as it makes progress */
+    _Atomic int64_t since;              /* when what it is at began: nanoseconds, CLOCK_MONOTONIC */
+    atomic_int at;                      /* of crew_at */
+    atomic_int lane, item;              /* item: in the table of names; -1: none */
+    _Atomic uint32_t step;
+    _Atomic int64_t lane_time;          /* what a lane takes it, nanoseconds, on average; 0: not known */
+    _Atomic int64_t compute, wait, reduce, data; /* nanoseconds since it began */
+    _Atomic uint64_t lanes_done, lanes_lost;     /* lost: another was first */
+    atomic_int failed_lane;             /* of `step`; -1: none */
+    char fault[512];
+};
+
+enum crew_state {
+    CREW_EMPTY,
+    CREW_STARTING, /* started, has not come to its first step */
+    CREW_READY,    /* in, or between, steps */
+    CREW_LEFT,     /* it closed its run */
+};
+
+/* A process. */
+struct crew_worker {
+    _Alignas(64) atomic_int state;
+    atomic_int rank; /* -1: a spare */
+    atomic_int pid;
+    atomic_int leave;    /* it is asked to leave between two steps */
+    atomic_int restarts; /* by the agent's count */
+    _Atomic int64_t peak; /* bytes of memory */
+    atomic_int core;
+};
+
+enum crew_ending {
+    CREW_RUNS,
+    CREW_FINISHED, /* all steps are done, or the reporter closed the run */
+    CREW_STOPPED,  /* it was asked to stop */
+    CREW_FAILED,   /* an operator failed, or the data */
+};
+
+struct crew_head {
+    uint64_t magic;
+    uint64_t bytes; /* of this head: programs that differ do not attach */
+    int64_t agent;
+    int workers, spares; /* asked for at first */
+    int most;            /* workers that can ever row at a time */
+    int threads, places; /* of each worker; in the table: most and spares */
+    int cores;
+    double stall_timeout;
+
+    /* Futex: whoever changes what others may wait for adds one if anybody sleeps. */
+    _Alignas(64) _Atomic uint32_t event;
+    _Alignas(64) _Atomic uint32_t sleepers;
+    _Alignas(64) _Atomic uint32_t epoch; /* deaths recovered from */
+    atomic_int ranks;    /* lanes are divided among so many */
+    atomic_int reporter; /* the place of who opens steps, calls back, prints, saves */
+    atomic_int paused;
+
+    /* Founding: the reporter lays the store out, others compare. */
+    _Alignas(64) atomic_int checked; /* there is memory for all */
+    atomic_int founded;
+    uint8_t digest[32]; /* of all that must be the same in all workers */
+    uint64_t store_bytes;
+    int lanes, levels, n_items;
+    struct {
+        int nodes, slots;
+        uint64_t board; /* where from the store's begin */
+    } tree[2];
+    uint64_t tasks;
+    int n_tasks;
+    uint64_t undo, undo_bytes, names, slowest;
+    int hands;
+    char value_name[CREW_MOST_VALUES][CREW_NAME];
+    int n_values;
+    int64_t batch;
+
+    /* The course of the run. */
+    _Alignas(64) _Atomic uint64_t opened;    /* the step that is worked on, from 1 */
+    _Alignas(64) _Atomic uint64_t committed; /* steps that are done */
+    _Atomic uint64_t total;
+    _Atomic uint64_t base; /* steps that were done when the run began */
+    atomic_int ending;
+    atomic_int stop;   /* asked for by the agent */
+    atomic_int closed; /* the reporter has closed the run */
+    char failure[1024];
+    double rate; /* the learning rate of the step that is open */
+    float scalar[CREW_MOST_SCALARS];
+    struct {
+        _Atomic uint64_t step; /* 0: being written */
+        double value[CREW_MOST_VALUES];
+        double rate;
+    } values[2]; /* of the last two steps */
+    _Atomic int64_t began;    /* the first step, nanoseconds of CLOCK_MONOTONIC */
+
+    struct crew_worker worker[CREW_MOST_WORKERS];
+    struct crew_hand hand[CREW_MOST_HANDS];
+};
+
+int64_t crew_now(void); /* nanoseconds, CLOCK_MONOTONIC */
+
+/* Whoever waits looks again. */
+void crew_notify(struct crew_head *h);
+/* Waits until the condition holds. Spins for a moment where every hand has a core, then yields, then
+ * sleeps. turns (nullable) grows meanwhile, for it is no stall. */
+void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The agent's life: the store's head, workers, the loop that watches them, the end. */
+#include "launch/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exec/crew_layout.h"
+#include "exec/team.h"
+#include "launch/agent_inside.h"
+
+#define TICK 50 /* milliseconds between two looks at the workers' progress */
+
+/* ---- the store's head ---- */
+
+static tri_status make_head(struct agent *a) {
+    const struct launch *l = a->launch;
+    int fd = memfd_create("trireme store", 0);
+    if (fd < 0 || ftruncate(fd, (off_t)crew_head_bytes()))
+        return base_fail(TRI_FAILED, "cannot make the store: %s", strerror(errno));
+    a->fd = fd;
+    struct crew_head *h = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (h == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
+    a->head = h;
+    int cores = team_cores();
+    *h = (struct crew_head){
+        .magic = CREW_MAGIC, .bytes = sizeof *h, .agent = getpid(), .workers = l->workers,
+        .spares = l->spares, .most = l->workers > cores ? l->workers : cores,
+        .threads = l->threads, .cores = cores, .stall_timeout = l->stall_timeout};
+    h->places = h->most + h->spares;
+    atomic_store(&h->ranks, l->workers);
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+    for (int i = 0; i < h->places * h->threads; i++) pthread_mutex_init(&h->hand[i].life, &kind);
+    pthread_mutexattr_destroy(&kind);
+    for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < h->workers ? i : -1);
+    a->recovery = (struct recovery){.head = h, .fd = fd};
+    return TRI_OK;
+}
+
+static tri_status check(const struct launch *l) {
+    int cores = team_cores(), most = l->workers > cores ? l->workers : cores;
+    if (l->workers < 1 || most + l->spares > CREW_MOST_WORKERS)
+        return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all",
+                         l->workers, l->spares, CREW_MOST_WORKERS);
+    if ((most + l->spares) * l->threads > CREW_MOST_HANDS)
+        return base_fail(TRI_USAGE, "%d workers and spares with %d threads each; there can be %d "
+                         "threads in all", most + l->spares, l->threads, CREW_MOST_HANDS);
+    return TRI_OK;
+}
+
+/* ---- what it hears ---- */
+
+static tri_status make_ears(struct agent *a) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, &a->old_mask);
+    a->output[0] = fcntl(STDOUT_FILENO, F_DUPFD, 16);
+    a->output[1] = fcntl(STDERR_FILENO, F_DUPFD, 16);
+    cores_find(&a->cores);
+    a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    a->deaths = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (a->signals < 0 || a->deaths < 0)
+        return base_fail(TRI_FAILED, "cannot listen for signals: %s", strerror(errno));
+    return TRI_OK;
+}
+
+static void ask_to_stop(struct agent *a, int sig) {
+    struct crew_head *h = a->head;
+    if (atomic_load(&h->stop)) {
+        agent_tell(a, "again: workers are killed");
+        agent_kill_all(a);
+        return;
+    }
+    agent_tell(a, "%s: the step is finished, then the run ends (again: at once)",
+               sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
+    log_event(&a->log, LOG_WARNING, "stop", "signal=%d", sig);
+    atomic_store(&h->stop, 1);
+    a->stop_deadline = crew_now() + (int64_t)(a->launch->grace * 1e9);
+    atomic_fetch_add(&h->sleepers, 1); /* so that all are woken, whoever counts */
+    crew_notify(h);
+    atomic_fetch_sub(&h->sleepers, 1);
+}
+
+static void hear_signals(struct agent *a) {
+    struct signalfd_siginfo s;
+    while (read(a->signals, &s, sizeof s) == (ssize_t)sizeof s)
+        if (s.ssi_signo != SIGCHLD) ask_to_stop(a, (int)s.ssi_signo);
+}
+
+static void hear(struct agent *a) {
+    struct pollfd ears[] = {{a->signals, POLLIN, 0}, {a->deaths, POLLIN, 0}};
+    poll(ears, COUNT(ears), TICK);
+    uint64_t n;
+    if (read(a->deaths, &n, sizeof n) < 0 && errno != EAGAIN) return;
+    hear_signals(a);
+}
+
+/* ---- its life ---- */
+
+static bool anybody(const struct agent *a) {
+    for (int i = 0; i < a->head->places; i++)
+        if (a->process[i].pid) return true;
+    return false;
+}
+
+static int exit_code(const struct agent *a) {
+    if (a->hopeless) return a->hopeless;
+    int ending = atomic_load(&a->head->ending);
+    if (ending == CREW_STOPPED) return AGENT_RESUMABLE;
+    if (ending == CREW_FINISHED && atomic_load(&a->head->closed)) return a->reporter_code;
+    return a->reporter_code ? a->reporter_code : ending == CREW_RUNS && a->stopped ? AGENT_RESUMABLE : 1;
+}
+
+static int live(struct agent *a) {
+    while (anybody(a)) {
+        hear(a);
+        agent_reap(a);
+        recovery_map(&a->recovery);
+        agent_watch(a);
+        if (a->stop_deadline && crew_now() > a->stop_deadline) {
+            agent_tell(a, "the grace of %g s is over: workers are killed", a->launch->grace);
+            a->stop_deadline = 0;
+            agent_kill_all(a);
+        }
+    }
+    return exit_code(a);
+}
+
+static void end(struct agent *a) {
+    if (a->head) agent_kill_all(a);
+    agent_join_watchers(a);
+    recovery_unmap(&a->recovery);
+    if (a->head) munmap(a->head, crew_head_bytes());
+    if (a->fd >= 0) close(a->fd);
+    for (int i = 0; i < 2; i++)
+        if (a->output[i] > 0) close(a->output[i]);
+    if (a->signals >= 0) close(a->signals);
+    if (a->deaths >= 0) close(a->deaths);
+    sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
+    log_close(&a->log);
+    free(a->process);
+}
+
+int agent_run(const struct launch *l) {
+    struct launch settled = *l;
+    struct agent a = {.launch = &settled, .fd = -1, .signals = -1, .deaths = -1, .log.fd = -1};
+    if (!settled.threads) {
+        settled.threads = team_cores() / (l->workers > 0 ? l->workers : 1);
+        if (settled.threads < 1) settled.threads = 1;
+    }
+    if (settled.stall_timeout <= 0) settled.stall_timeout = 10;
+    if (settled.start_timeout <= 0) settled.start_timeout = 300;
+    if (settled.grace <= 0) settled.grace = 30;
+    tri_status status = check(&settled);
+    if (!status) status = agent_open_logs(&a);
+    if (!status) status = make_head(&a);
+    if (!status) status = make_ears(&a);
+    a.process = calloc(CREW_MOST_WORKERS, sizeof *a.process);
+    if (!status && !a.process) status = base_no_memory("workers");
+    if (!status) status = agent_start_all(&a);
+    int code = (int)status;
+    if (!status)
+        code = live(&a);
+    else
+        fprintf(stderr, "trireme: %s\n", tri_message());
+    log_event(&a.log, code ? LOG_WARNING : LOG_INFO, "end", "code=%d", code);
+    end(&a);
+    return code;
+}

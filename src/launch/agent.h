@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The agent: starts the workers of a run, watches them, gives back what the dead have left, starts
+ * others in their place, and leaves nothing behind. It computes nothing. */
+#ifndef LAUNCH_AGENT_H
+#define LAUNCH_AGENT_H
+
+#include "base/base.h"
+
+/* What a run under an agent comes to, for the shell. 0 to 2 are tri_status. */
+enum { AGENT_RESUMABLE = 3 };
+
+struct launch {
+    int workers;  /* at least one */
+    int spares, threads; /* threads of each worker; 0: the cores divided among them */
+    const char *out;     /* the run's directory; null: none */
+    double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */
+    bool no_kill;        /* for debuggers: stalls are told, and nothing else is done */
+    char *const *argv;   /* the program and its arguments, ended by null */
+};
+
+/* Runs it to its end; the exit code. Failures have been told. */
+int agent_run(const struct launch *l);
+
+#endif

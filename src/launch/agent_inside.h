@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the agent's files share. */
+#ifndef LAUNCH_AGENT_INSIDE_H
+#define LAUNCH_AGENT_INSIDE_H
+
+#include <signal.h>
+
+#include "launch/agent.h"
+#include "launch/cores.h"
+#include "launch/recover.h"
+#include "observe/log.h"
+#include "exec/crew_layout.h"
+
+struct agent;
+
+/* Waits for one hand's death by its life mutex: the kernel gives that on at once, long before the
+ * process is gone. */
+struct watcher {
+    struct agent *agent;
+    int hand;
+    bool started;
+    pthread_t thread;
+    atomic_int dead; /* the hand is: since when, below */
+    _Atomic int64_t when;
+};
+
+/* A place among the workers, as the agent sees it. */
+struct process {
+    pid_t pid; /* 0: nobody */
+    bool dead; /* it has been found dead, and recovered from, before it could be reaped */
+    int64_t begun; /* nanoseconds */
+    int deaths;
+    bool killed;       /* by the agent: it had stalled */
+    char epitaph[512]; /* what it was at when it died */
+    /* The hands' progress: what was seen last, and for how long it has not changed. */
+    struct {
+        uint64_t turns;
+        double still;
+        bool warned;
+    } seen[64];
+};
+
+struct agent {
+    const struct launch *launch;
+    int fd; /* of the store */
+    struct crew_head *head;
+    struct recovery recovery;
+    struct process *process; /* by place */
+    struct watcher watcher[CREW_MOST_HANDS];
+    int signals, deaths; /* descriptors */
+    sigset_t old_mask;
+    struct log log;
+    int64_t stop_deadline, looked; /* nanoseconds */
+    bool stopped; /* nobody is started any more */
+    int output[2]; /* the descriptors behind stdout and stderr, for whoever reports */
+    struct cores cores;
+    int early; /* deaths before the first step */
+    int hopeless, reporter_code;
+    /* Where workers died lately: what kills three of them is the program's fault. */
+    struct {
+        uint64_t step;
+        int at, lane, item, times;
+    } grave[8];
+    int next_grave;
+};
+
+void agent_tell(struct agent *a, const char *fmt, ...) TRI_PRINTF(2, 3);
+tri_status agent_open_logs(struct agent *a);
+tri_status agent_start_all(struct agent *a);
+void agent_reap(struct agent *a);  /* deaths, and what follows */
+void agent_watch(struct agent *a); /* stalls */
+void agent_kill_all(struct agent *a);
+void agent_join_watchers(struct agent *a);
+/* The run ends with this code; why has been told. */
+void agent_give_up(struct agent *a, int code);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which processors workers are pinned to. */
+#ifndef LAUNCH_CORES_H
+#define LAUNCH_CORES_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Those that this process may use, a processor of each core first, so that workers share a core only
+ * where there are more of them than cores; neighbours in the list are neighbours in the machine. */
+struct cores {
+    int n;
+    int cpu[CPU_SETSIZE];
+};
+
+void cores_find(struct cores *c);
+/* Pins a process (0: this one) to `threads` of them from `first` on; first -1, or behind the last: it may
+ * use all. */
+void cores_pin(const struct cores *c, int first, int threads, pid_t pid);
+
+#endif

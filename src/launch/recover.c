@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/recover.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "exec/crew_layout.h"
+
+tri_status recovery_map(struct recovery *r) {
+    struct crew_head *h = r->head;
+    if (r->base || !atomic_load(&h->founded)) return TRI_OK;
+    r->bytes = h->store_bytes;
+    void *at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
+                    (off_t)crew_head_bytes());
+    if (at == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
+    r->base = at;
+    tri_status status = TRI_OK;
+    for (int k = 0; k < 2 && !status; k++) {
+        if (!h->tree[k].nodes) continue;
+        status = lane_tree_make(h->lanes, k ? h->levels : 0, &r->tree[k]);
+        if (!status)
+            board_bind(&r->board[k], &r->tree[k], h->tree[k].slots, h->hands,
+                       r->base + h->tree[k].board);
+    }
+    return status;
+}
+
+void recovery_unmap(struct recovery *r) {
+    if (r->base) munmap(r->base, r->bytes);
+    for (int k = 0; k < 2; k++) lane_tree_free(&r->tree[k]);
+    *r = (struct recovery){.head = r->head, .fd = r->fd};
+}
+
+void recovery_of(struct recovery *r, int place) {
+    struct crew_head *h = r->head;
+    uint32_t step = (uint32_t)atomic_load(&h->opened);
+    for (int t = 0; r->base && t < h->threads; t++) {
+        int hand = place * h->threads + t;
+        for (int k = 0; k < 2; k++)
+            if (r->board[k].tree) board_recover(&r->board[k], step, hand);
+        sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, hand,
+                      crew_undo(h, r->base, hand), r->base);
+    }
+}
+
+const char *recovery_name(const struct recovery *r, int item) {
+    if (!r->base || item < 0 || item >= r->head->n_items) return "";
+    return r->base + r->head->names + (size_t)item * CREW_NAME;
+}
+
+int64_t recovery_slowest(const struct recovery *r, int item) {
+    if (!r->base || item < 0 || item >= r->head->n_items) return 0;
+    return atomic_load(&((_Atomic int64_t *)(r->base + r->head->slowest))[item]);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The agent's view of the store behind its head, and how what the dead have left is given back. */
+#ifndef LAUNCH_RECOVER_H
+#define LAUNCH_RECOVER_H
+
+#include "exec/board.h"
+#include "exec/crew_shared.h"
+#include "exec/sweep.h"
+
+struct recovery {
+    struct crew_head *head;
+    int fd;
+    char *base; /* null: there is no store yet */
+    size_t bytes;
+    struct lane_tree tree[2];
+    struct board board[2];
+};
+
+/* Maps the store, once it has been founded. */
+tri_status recovery_map(struct recovery *r);
+void recovery_unmap(struct recovery *r);
+/* All that the hands of a worker hold, which is dead for certain. */
+void recovery_of(struct recovery *r, int place);
+/* The operator's name that an item of the store's table has. */
+const char *recovery_name(const struct recovery *r, int item);
+int64_t recovery_slowest(const struct recovery *r, int item);
+
+#endif

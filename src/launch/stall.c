@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Workers that are there and do nothing: stopped, in an endless loop, in a deadlock. Each says what it is
+ * at and counts its turns; what counts no more for longer than its patience is named, and killed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launch/agent_inside.h"
+
+#define NEVER 1e18
+#define SLOWER 20 /* than the operator has ever been */
+#define LONGEST_LOOK 0.2 /* seconds between two looks that count: what is more, the agent itself slept */
+
+static double patience(const struct agent *a, const struct crew_hand *h, bool *kills) {
+    const struct launch *l = a->launch;
+    double slow = SLOWER * 1e-9 * (double)recovery_slowest(&a->recovery, atomic_load(&h->item));
+    int at = atomic_load(&h->at);
+    *kills = at != CREW_AT_DATA && at != CREW_AT_CALLBACK && at != CREW_AT_SAVE;
+    switch (at) {
+    case CREW_AT_START:
+    case CREW_AT_COMPILE:
+        return l->start_timeout;
+    case CREW_AT_LEAVE:
+        return NEVER;
+    case CREW_AT_LANE:
+        return slow > l->stall_timeout ? slow : l->stall_timeout;
+    default:
+        return l->stall_timeout;
+    }
+}
+
+/* "0, 3": who waits meanwhile. */
+static void waiting(const struct agent *a, int place, struct text *out) {
+    const struct crew_head *h = a->head;
+    for (int i = 0; i < h->places; i++)
+        if (i != place && a->process[i].pid && atomic_load(&h->worker[i].rank) >= 0 &&
+            atomic_load(&h->hand[i * h->threads].at) == CREW_AT_WAIT)
+            text_add(out, "%s%d", out->size ? ", " : "", i);
+}
+
+static void stalled(struct agent *a, int place, int thread, double still, bool kills) {
+    const struct crew_hand *hand = &a->head->hand[place * a->head->threads + thread];
+    struct text who = {0};
+    char text[512], lane[64] = "";
+    waiting(a, place, &who);
+    const char *name = recovery_name(&a->recovery, atomic_load(&hand->item));
+    if (atomic_load(&hand->lane) >= 0) snprintf(lane, sizeof lane, " %d", atomic_load(&hand->lane));
+    snprintf(text, sizeof text,
+             "worker %d (pid %d) makes no progress: step %u, %s%s%s%s, for %.1f s; %s%s wait%s for it",
+             place, (int)a->process[place].pid, (unsigned)atomic_load(&hand->step),
+             crew_at_name((enum crew_at)atomic_load(&hand->at)), lane, *name ? ", operator " : "",
+             name, still, who.size ? "workers " : "nobody", who.size ? who.data : "",
+             who.size ? "" : "s");
+    log_event(&a->log, LOG_WARNING, "stall", "worker=%d seconds=%g text=%s", place, still, text);
+    agent_tell(a, "%s%s", text, kills && !a->launch->no_kill ? "; it is killed" : "");
+    text_free(&who);
+    if (!kills || a->launch->no_kill) return;
+    a->process[place].killed = true;
+    kill(a->process[place].pid, SIGKILL);
+}
+
+static void look(struct agent *a, int place, int thread, double passed) {
+    struct crew_hand *hand = &a->head->hand[place * a->head->threads + thread];
+    struct process *p = &a->process[place];
+    uint64_t turns = atomic_load(&hand->turns);
+    bool kills;
+    if (turns != p->seen[thread].turns) {
+        p->seen[thread].turns = turns;
+        p->seen[thread].still = 0;
+        p->seen[thread].warned = false;
+        return;
+    }
+    p->seen[thread].still += passed;
+    if (p->seen[thread].warned || p->seen[thread].still <= patience(a, hand, &kills)) return;
+    p->seen[thread].warned = true;
+    stalled(a, place, thread, p->seen[thread].still, kills);
+}
+
+void agent_watch(struct agent *a) {
+    int64_t now = crew_now();
+    double passed = a->looked ? (double)(now - a->looked) / 1e9 : 0;
+    if (passed > LONGEST_LOOK) passed = LONGEST_LOOK;
+    a->looked = now;
+    for (int i = 0; i < a->head->places; i++)
+        for (int t = 0; t < a->head->threads; t++)
+            if (a->process[i].pid && !a->process[i].dead && (!t || atomic_load(&a->head->hand[i * a->head->threads + t].held)))
+                look(a, i, t, passed);
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Starting workers, and what follows when one dies. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch/agent_inside.h"
+#include "launch/cores.h"
+
+extern char **environ;
+
+/* ---- telling ---- */
+
+void agent_tell(struct agent *a, const char *fmt, ...) {
+    char line[1024];
+    va_list arg;
+    va_start(arg, fmt);
+    vsnprintf(line, sizeof line, fmt, arg);
+    va_end(arg);
+    fprintf(stderr, "trireme: %s\n", line);
+    log_event(&a->log, LOG_INFO, "told", "text=%s", line);
+}
+
+static void path_of(const struct agent *a, char path[4096], const char *name) {
+    base_format(path, 4096, "%s/%s", a->launch->out, name);
+}
+
+tri_status agent_open_logs(struct agent *a) {
+    char path[4096];
+    if (!a->launch->out) return TRI_OK;
+    if (mkdir(a->launch->out, 0777) && errno != EEXIST)
+        return base_fail(TRI_FAILED, "cannot make the directory %s: %s; name another with --out",
+                         a->launch->out, strerror(errno));
+    path_of(a, path, "agent.log");
+    return log_open(&a->log, path, LOG_BUDGET);
+}
+
+/* ---- starting ---- */
+
+/* The environment of a worker: ours, and three variables, in one block. */
+static char **make_environment(const struct agent *a, int place) {
+    size_t n = 0;
+    while (environ[n]) n++;
+    char **env = calloc(n + 4, sizeof *env + 64);
+    if (!env) return NULL;
+    char *text = (char *)(env + n + 4);
+    for (size_t i = 0; i < n; i++) env[i] = environ[i];
+    snprintf(text, 64, CREW_ENV_STORE "=%d", a->fd);
+    snprintf(text + 64, 64, CREW_ENV_PLACE "=%d", place);
+    snprintf(text + 128, 64, CREW_ENV_OUTPUT "=%d,%d", a->output[0], a->output[1]);
+    for (size_t i = 0; i < 3; i++) env[n + i] = text + 64 * i;
+    return env;
+}
+
+static int open_output(const struct agent *a, int place) {
+    char path[4096], name[64];
+    snprintf(name, sizeof name, "worker-%d.out", place);
+    if (a->launch->out) path_of(a, path, name);
+    return open(a->launch->out ? path : "/dev/null", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+}
+
+/* Between fork and exec. Its own group: what the terminal sends goes to the agent alone. */
+static void become_worker(const struct agent *a, int place, int output, char **env, pid_t agent) {
+    sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != agent) _exit(127);
+    if (atomic_load(&a->head->reporter) != place && output >= 0) {
+        dup2(output, STDOUT_FILENO);
+        dup2(output, STDERR_FILENO);
+    }
+    cores_pin(&a->cores, atomic_load(&a->head->worker[place].core), a->launch->threads, 0);
+    execvpe(a->launch->argv[0], a->launch->argv, env);
+    static const char failed[] = "trireme: the program cannot be started\n";
+    if (write(a->output[1], failed, sizeof failed - 1) < 0) _exit(126);
+    _exit(127);
+}
+
+static void forget(struct agent *a, int place) {
+    struct crew_head *h = a->head;
+    struct crew_worker *w = &h->worker[place];
+    struct process *p = &a->process[place];
+    *p = (struct process){.deaths = p->deaths, .begun = crew_now()};
+    for (int t = 0; t < h->threads; t++) {
+        struct crew_hand *hand = &h->hand[place * h->threads + t];
+        atomic_store(&hand->held, 0);
+        atomic_store(&hand->at, CREW_AT_START);
+        atomic_store(&hand->lane, -1);
+        atomic_store(&hand->item, -1);
+        atomic_store(&hand->lane_time, 0);
+    }
+    atomic_store(&w->leave, 0);
+    atomic_store(&w->peak, 0);
+    atomic_store(&w->state, CREW_STARTING);
+}
+
+static tri_status start(struct agent *a, int place) {
+    struct crew_worker *w = &a->head->worker[place];
+    char **env = make_environment(a, place);
+    int output = open_output(a, place);
+    if (!env) return base_no_memory("a worker");
+    forget(a, place);
+    pid_t agent = getpid(), pid = fork();
+    if (!pid) become_worker(a, place, output, env, agent);
+    free(env);
+    if (output >= 0) close(output);
+    if (pid < 0) {
+        atomic_store(&w->state, CREW_EMPTY);
+        return base_fail(TRI_FAILED, "cannot start worker %d: %s", place, strerror(errno));
+    }
+    a->process[place].pid = pid;
+    atomic_store(&w->pid, pid);
+    log_event(&a->log, LOG_INFO, "start", "worker=%d pid=%d rank=%d", place, (int)pid,
+              atomic_load(&w->rank));
+    return TRI_OK;
+}
+
+tri_status agent_start_all(struct agent *a) {
+    const struct crew_head *h = a->head;
+    tri_status status = TRI_OK;
+    for (int i = 0; i < h->places; i++)
+        atomic_store(&a->head->worker[i].core, i < h->workers ? i * h->threads : -1);
+    for (int i = 0; i < h->workers + h->spares && !status; i++) status = start(a, i);
+    return status;
+}
+
+/* ---- seeing deaths ---- */
+
+static void *watch_hand(void *arg) {
+    struct watcher *w = arg;
+    pthread_mutex_t *life = &w->agent->head->hand[w->hand].life;
+    uint64_t one = 1;
+    bool died = pthread_mutex_lock(life) == EOWNERDEAD; /* else it has let go of it */
+    if (died) pthread_mutex_consistent(life);
+    atomic_store(&w->when, crew_now());
+    pthread_mutex_unlock(life);
+    atomic_store(&w->dead, died);
+    if (write(w->agent->deaths, &one, sizeof one) < 0) return NULL; /* the next tick sees it too */
+    return NULL;
+}
+
+static void join_watcher(struct watcher *w) {
+    if (w->started) pthread_join(w->thread, NULL);
+    w->started = false;
+}
+
+void agent_join_watchers(struct agent *a) {
+    for (int i = 0; i < CREW_MOST_HANDS; i++) join_watcher(&a->watcher[i]);
+}
+
+static void start_watchers(struct agent *a, int place) {
+    for (int t = 0; t < a->head->threads; t++) {
+        int hand = place * a->head->threads + t;
+        struct watcher *w = &a->watcher[hand];
+        if (w->started || !atomic_load(&a->head->hand[hand].held)) continue;
+        w->agent = a;
+        w->hand = hand;
+        atomic_store(&w->dead, 0);
+        w->started = !pthread_create(&w->thread, NULL, watch_hand, w);
+    }
+}
+
+/* When all hands of a process have let go of life; 0: not yet, or not seen. */
+static int64_t all_dead(const struct agent *a, int place, bool *any) {
+    int64_t last = 0;
+    bool all = true;
+    for (int t = 0; t < a->head->threads; t++) {
+        int hand = place * a->head->threads + t;
+        const struct watcher *w = &a->watcher[hand];
+        bool dead = w->started && atomic_load(&w->dead);
+        if (!atomic_load(&a->head->hand[hand].held)) continue;
+        *any |= dead;
+        all &= dead;
+        if (dead && atomic_load(&w->when) > last) last = atomic_load(&w->when);
+    }
+    return all ? last : 0;
+}
+
+/* ---- what follows ---- */
+
+static bool alive(const struct agent *a, int place) {
+    return a->process[place].pid && !a->process[place].dead;
+}
+
+static int find_ready(const struct agent *a, bool spare) {
+    for (int i = 0; i < a->head->places; i++) {
+        struct crew_worker *w = &a->head->worker[i];
+        if (alive(a, i) && atomic_load(&w->state) == CREW_READY &&
+            (atomic_load(&w->rank) < 0) == spare)
+            return i;
+    }
+    return -1;
+}
+
+static void wake(struct agent *a) {
+    atomic_fetch_add(&a->head->sleepers, 1); /* so that all are woken, whoever counts */
+    crew_notify(a->head);
+    atomic_fetch_sub(&a->head->sleepers, 1);
+}
+
+void agent_give_up(struct agent *a, int code) {
+    a->hopeless = code;
+    agent_kill_all(a);
+}
+
+void agent_kill_all(struct agent *a) {
+    a->stopped = true;
+    for (int i = 0; a->process && i < a->head->places; i++)
+        if (a->process[i].pid) kill(a->process[i].pid, SIGKILL);
+    for (int i = 0; a->process && i < a->head->places; i++) {
+        if (!a->process[i].pid) continue;
+        waitpid(a->process[i].pid, NULL, 0);
+        a->process[i].pid = 0;
+        atomic_store(&a->head->worker[i].state, CREW_EMPTY);
+    }
+}
+
+/* The rank goes to a spare, if one is ready; the place is then a spare's. */
+static void replace(struct agent *a, int place) {
+    struct crew_head *h = a->head;
+    struct crew_worker *w = &h->worker[place];
+    int rank = atomic_load(&w->rank), spare = rank < 0 ? -1 : find_ready(a, true);
+    if (spare >= 0) {
+        struct crew_worker *s = &h->worker[spare];
+        int core = atomic_load(&w->core);
+        atomic_store(&w->rank, -1);
+        atomic_store(&w->core, -1);
+        atomic_store(&s->core, core);
+        cores_pin(&a->cores, core, h->threads, a->process[spare].pid);
+        atomic_store(&s->rank, rank);
+        log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
+    }
+    if (atomic_load(&h->reporter) == place) {
+        int next = spare >= 0 ? spare : find_ready(a, false);
+        if (next >= 0) {
+            atomic_store(&h->reporter, next);
+            log_event(&a->log, LOG_INFO, "reporter", "worker=%d", next);
+        }
+    }
+}
+
+/* What a dead worker was at, in words. */
+static void describe(const struct agent *a, int place, char *text, size_t bytes) {
+    const struct crew_hand *hand = &a->head->hand[place * a->head->threads];
+    int at = atomic_load(&hand->at), lane = atomic_load(&hand->lane), item = atomic_load(&hand->item);
+    const char *name = recovery_name(&a->recovery, item);
+    int n = snprintf(text, bytes, "worker %d (pid %d), step %u, %s", place,
+                     (int)a->process[place].pid, (unsigned)atomic_load(&hand->step),
+                     crew_at_name((enum crew_at)at));
+    if (lane >= 0 && n > 0 && (size_t)n < bytes)
+        n += snprintf(text + n, bytes - (size_t)n, " %d", lane);
+    if (*name && n > 0 && (size_t)n < bytes)
+        snprintf(text + n, bytes - (size_t)n, ", operator %s", name);
+}
+
+#define TOO_MANY 3
+
+/* Whether this is the third to die at the same place of the same step. */
+static bool same_grave(struct agent *a, int place) {
+    const struct crew_hand *hand = &a->head->hand[place * a->head->threads];
+    uint64_t step = atomic_load(&a->head->opened);
+    int at = atomic_load(&hand->at), lane = atomic_load(&hand->lane), item = atomic_load(&hand->item);
+    bool own = at == CREW_AT_LANE || at == CREW_AT_CALLBACK || at == CREW_AT_DATA;
+    if (!own || a->process[place].killed) return false;
+    for (size_t i = 0; i < COUNT(a->grave); i++)
+        if (a->grave[i].times && a->grave[i].step == step && a->grave[i].at == at &&
+            a->grave[i].lane == lane && a->grave[i].item == item)
+            return ++a->grave[i].times >= TOO_MANY;
+    a->grave[a->next_grave].step = step;
+    a->grave[a->next_grave].at = at;
+    a->grave[a->next_grave].lane = lane;
+    a->grave[a->next_grave].item = item;
+    a->grave[a->next_grave].times = 1;
+    a->next_grave = (a->next_grave + 1) % (int)COUNT(a->grave);
+    return false;
+}
+
+static void start_anew(struct agent *a) {
+    struct crew_head *h = a->head;
+    agent_kill_all(a);
+    a->stopped = false;
+    recovery_unmap(&a->recovery);
+    if (ftruncate(a->fd, (off_t)crew_head_bytes())) {
+        agent_tell(a, "cannot empty the store: %s", strerror(errno));
+        agent_give_up(a, 1);
+        return;
+    }
+    agent_join_watchers(a);
+    atomic_store(&h->checked, 0);
+    atomic_store(&h->founded, 0);
+    if (agent_start_all(a)) {
+        agent_tell(a, "%s", tri_message());
+        agent_give_up(a, 1);
+    }
+}
+
+/* Before the first step nothing is lost by beginning anew, and the reporter may have died while it
+ * wrote the first values. */
+static void die_early(struct agent *a, int place) {
+    if (++a->early >= TOO_MANY) {
+        agent_tell(a, "worker %d died before the first step, for the %dth time", place, a->early);
+        agent_give_up(a, 1);
+    } else if (atomic_load(&a->head->reporter) == place) {
+        start_anew(a);
+    } else if (start(a, place)) {
+        agent_tell(a, "%s", tri_message());
+    }
+}
+
+static void bury(struct agent *a, int place, int64_t when) {
+    struct crew_head *h = a->head;
+    struct process *p = &a->process[place];
+    char text[512];
+    describe(a, place, text, sizeof text);
+    p->dead = true;
+    p->deaths++;
+    atomic_fetch_add(&h->worker[place].restarts, 1);
+    recovery_map(&a->recovery);
+    recovery_of(&a->recovery, place);
+    replace(a, place);
+    atomic_fetch_add(&h->epoch, 1);
+    wake(a);
+    double after = (double)(crew_now() - (when ? when : crew_now())) / 1e6;
+    log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
+              (int)p->pid, after, text);
+    snprintf(p->epitaph, sizeof p->epitaph, "%s", text);
+}
+
+/* After the process is gone. */
+static void restart(struct agent *a, int place) {
+    struct crew_head *h = a->head;
+    join_watcher(&a->watcher[place * h->threads]);
+    for (int t = 1; t < h->threads; t++) join_watcher(&a->watcher[place * h->threads + t]);
+    if (a->stopped) return;
+    if (!atomic_load(&h->opened)) {
+        die_early(a, place);
+    } else if (atomic_load(&h->ending)) {
+        if (atomic_load(&h->reporter) == place && !atomic_load(&h->closed)) {
+            agent_tell(a, "nobody is left to end the run");
+            agent_give_up(a, 1);
+        }
+    } else if (start(a, place)) {
+        agent_tell(a, "%s; the others go on without it", tri_message());
+        if (atomic_load(&h->reporter) == place) agent_give_up(a, 1);
+    }
+}
+
+/* A program that ends by itself before its first step would do so again. */
+static bool ends_early(struct agent *a, int place, int status) {
+    const struct crew_head *h = a->head;
+    if (!WIFEXITED(status) || atomic_load(&h->opened)) return false;
+    int code = WEXITSTATUS(status);
+    if (atomic_load(&h->reporter) != place && a->launch->out)
+        agent_tell(a, "worker %d ended with %d before the first step; see %s/worker-%d.out", place,
+                   code, a->launch->out, place);
+    else if (!code)
+        agent_tell(a, "worker %d ended before it opened a run that trains", place);
+    agent_give_up(a, code ? code : 1);
+    return true;
+}
+
+static void gone(struct agent *a, int place, int status) {
+    struct process *p = &a->process[place];
+    struct crew_worker *w = &a->head->worker[place];
+    if (!p->dead && atomic_load(&w->state) == CREW_LEFT) {
+        if (atomic_load(&a->head->reporter) == place)
+            a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+        log_event(&a->log, LOG_INFO, "left", "worker=%d", place);
+        p->pid = 0;
+        atomic_store(&w->state, CREW_EMPTY);
+        return;
+    }
+    if (!p->dead && ends_early(a, place, status)) return;
+    if (!p->dead) bury(a, place, 0);
+    if (WIFSIGNALED(status))
+        agent_tell(a, "%s: killed by signal %d (%s)", p->epitaph, WTERMSIG(status),
+                   strsignal(WTERMSIG(status)));
+    else
+        agent_tell(a, "%s: ended with %d", p->epitaph, WEXITSTATUS(status));
+    bool hopeless = same_grave(a, place);
+    p->pid = 0;
+    atomic_store(&w->state, CREW_EMPTY);
+    if (hopeless) {
+        agent_tell(a, "three workers have died there: it is not the machine; the run ends");
+        agent_give_up(a, 1);
+    } else {
+        restart(a, place);
+    }
+}
+
+void agent_reap(struct agent *a) {
+    int status;
+    for (int i = 0; i < a->head->places; i++) {
+        if (!a->process[i].pid) continue;
+        start_watchers(a, i);
+        bool any = false;
+        int64_t when = alive(a, i) ? all_dead(a, i, &any) : 0;
+        bool left = atomic_load(&a->head->worker[i].state) == CREW_LEFT;
+        if (any && !left && !when) kill(a->process[i].pid, SIGKILL); /* a thread of it is lost */
+        if (when && !left && atomic_load(&a->head->opened)) bury(a, i, when);
+        pid_t pid = a->process[i].pid;
+        if (pid && waitpid(pid, &status, WNOHANG) == pid) gone(a, i, status);
+    }
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observe/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool reopen(struct log *l) {
+    struct stat st;
+    l->fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (l->fd < 0) return false;
+    l->written = fstat(l->fd, &st) ? 0 : st.st_size;
+    return true;
+}
+
+tri_status log_open(struct log *l, const char *path, int64_t budget) {
+    *l = (struct log){.fd = -1, .budget = budget};
+    if (!path) return TRI_OK;
+    l->path = strdup(path);
+    if (!l->path) return base_no_memory("a log");
+    if (!reopen(l)) return base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(errno));
+    return TRI_OK;
+}
+
+void log_close(struct log *l) {
+    if (l->fd >= 0) close(l->fd);
+    free(l->path);
+    *l = (struct log){.fd = -1};
+}
+
+static void rotate(struct log *l) {
+    struct text old = {0};
+    text_add(&old, "%s.old", l->path);
+    if (!old.failed && !rename(l->path, old.data)) {
+        close(l->fd);
+        reopen(l);
+    }
+    text_free(&old);
+}
+
+static void add_time(struct text *t) {
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    char day[32];
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
+    text_add(t, "{\"time\":\"%s.%03ldZ\"", day, now.tv_nsec / 1000000);
+}
+
+static void add_text(struct text *t, const char *value) {
+    json_t *j = json_stringn_nocheck(value, strlen(value));
+    char *quoted = j ? json_dumps(j, JSON_ENCODE_ANY) : NULL;
+    text_add(t, "%s", quoted ? quoted : "null");
+    free(quoted);
+    json_decref(j);
+}
+
+/* One field; returns what follows it. */
+static const char *add_field(struct text *t, const char *f, va_list *arg) {
+    int name = (int)strcspn(f, "=");
+    text_add(t, ",\"%.*s\":", name, f);
+    f += name + 1;
+    const char *end = f + strcspn(f, " ");
+    if (end[-1] == 's')
+        add_text(t, va_arg(*arg, const char *));
+    else if (end[-1] == 'g') {
+        double x = va_arg(*arg, double);
+        text_add(t, isfinite(x) ? "%.6g" : "null", x);
+    } else if (end - f > 3)
+        text_add(t, "%lld", va_arg(*arg, long long));
+    else
+        text_add(t, "%d", va_arg(*arg, int));
+    return *end ? end + 1 : end;
+}
+
+void log_event(struct log *l, enum log_level level, const char *event, const char *fields, ...) {
+    static const char *const levels[] = {"info", "warning", "error"};
+    if (l->fd < 0) return;
+    struct text t = {0};
+    va_list arg;
+    va_start(arg, fields);
+    add_time(&t);
+    text_add(&t, ",\"level\":\"%s\",\"event\":\"%s\"", levels[level], event);
+    for (const char *f = fields; *f;) f = add_field(&t, f, &arg);
+    va_end(arg);
+    text_add(&t, "}\n");
+    if (!t.failed && write(l->fd, t.data, t.size) == (ssize_t)t.size) l->written += (int64_t)t.size;
+    text_free(&t);
+    if (l->budget && l->written > l->budget / 2) rotate(l);
+}

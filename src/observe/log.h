@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A log for programs and people: a JSON object a line,
+ *
+ *     {"time":"2026-01-31T12:00:00.123Z","level":"warning","event":"death","worker":1,"step":17}
+ *
+ * in the order time, level, event, fields. A line is written at once. The file is kept below a budget:
+ * half of it full, it becomes FILE.old (which is replaced), and a new one begins. */
+#ifndef OBSERVE_LOG_H
+#define OBSERVE_LOG_H
+
+#include "base/base.h"
+
+#define LOG_BUDGET (16 << 20) /* bytes, with its old one */
+
+struct log {
+    int fd; /* -1: none */
+    char *path;
+    int64_t written, budget;
+};
+
+enum log_level { LOG_INFO, LOG_WARNING, LOG_ERROR };
+
+/* Appends. path null: nothing is written. */
+tri_status log_open(struct log *l, const char *path, int64_t budget);
+void log_close(struct log *l);
+
+/* fields: "worker=%d step=%lld text=%s": a name, "=", and one conversion each, separated by single
+ * spaces: d, lld, llu, g, or s, which is quoted. */
+void log_event(struct log *l, enum log_level level, const char *event, const char *fields, ...)
+    TRI_PRINTF(4, 5);
+
+#endif
