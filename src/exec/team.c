@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/relax.h"
+
 #define SPIN 2000 /* turns, some 50 us: longer than a short operator, shorter than a core's patience */
 
 struct team {
@@ -26,25 +28,17 @@ struct team {
     } member[];
 };
 
-static void relax(void) {
-#if defined __x86_64__
-    __builtin_ia32_pause();
-#elif defined __aarch64__
-    __asm__ volatile("yield");
-#endif
-}
-
 void team_pause(const struct team *t, unsigned turn) {
     if ((t && t->crowded) || turn >= SPIN)
         sched_yield();
     else
-        relax();
+        base_relax();
 }
 
 static void wait_for_work(struct team *t, unsigned seen) {
     for (unsigned i = 0; i < SPIN && !t->crowded; i++) {
         if (atomic_load_explicit(&t->work_number, memory_order_acquire) != seen) return;
-        relax();
+        base_relax();
     }
     pthread_mutex_lock(&t->mutex);
     while (atomic_load(&t->work_number) == seen) pthread_cond_wait(&t->changed, &t->mutex);
