@@ -271,6 +271,8 @@ static void more(struct text *out) {
                   "share of the step that the\narithmetic would take at that rate; and what the "
                   "kernels read and write a second.\n", BENCH_SECONDS, BENCH_STEPS);
     cli_describe_model(out);
+    text_add(out, "\n`trireme bench allreduce` measures sums over processes; its own --help tells "
+                  "more.\n");
 }
 
 static const struct option_row rows[] = {
@@ -290,6 +292,7 @@ const struct command command_bench = {
     .takes_model = true,
     .use = USE_BENCH,
     .rows = rows,
+    .instead = &command_bench_allreduce,
     .more = more,
     .run = run,
 };

@@ -13,17 +13,22 @@ struct command {
     bool takes_model;
     unsigned use;                  /* which rows of options_rows it takes; 0: none */
     const struct option_row *rows; /* its own; or null */
+    const struct command *instead; /* a command whose last word stands for MODEL; or null */
     void (*more)(struct text *out); /* further help; or null */
-    /* argv[0] is the command's name. Returns the exit code; what failed has been told. */
+    /* argv[0] is the command's name, or its last word. Returns the exit code; what failed has been
+     * told. */
     int (*run)(const struct command *c, int argc, char **argv);
 };
 
 /* Each command's row lies in its file. */
 extern const struct command command_train, command_run, command_eval, command_models, command_dump,
-    command_bench, command_memory, command_doctor, command_help, command_version;
+    command_bench, command_bench_allreduce, command_memory, command_doctor, command_help,
+    command_version;
 
 extern const struct command *const commands[]; /* ended by null */
 const struct command *command_find(const char *name); /* null with a message */
+/* The command of the first words, of which there is one at least; *n: how many they are. */
+const struct command *command_of_words(int argc, char **argv, int *n);
 
 /* Tells tri_message() on stderr and returns its code, for the exit. */
 int cli_fail(void);

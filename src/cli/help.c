@@ -8,7 +8,8 @@
 static int help(const struct command *c, int argc, char **argv) {
     (void)c;
     struct text t = {0};
-    const struct command *about = argc > 1 ? command_find(argv[1]) : NULL;
+    int words;
+    const struct command *about = argc > 1 ? command_of_words(argc - 1, argv + 1, &words) : NULL;
     if (argc > 1 && !about) return cli_fail();
     if (about)
         cli_describe(about, &t);

@@ -25,6 +25,14 @@ const struct command *command_find(const char *name) {
     return NULL;
 }
 
+const struct command *command_of_words(int argc, char **argv, int *n) {
+    const struct command *c = command_find(argv[0]);
+    const struct command *other = c ? c->instead : NULL;
+    bool instead = other && argc > 1 && !strcmp(strrchr(other->name, ' ') + 1, argv[1]);
+    *n = instead ? 2 : 1;
+    return instead ? other : c;
+}
+
 static bool asks_for_help(int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
@@ -32,7 +40,9 @@ static bool asks_for_help(int argc, char **argv) {
 }
 
 static int run(int argc, char **argv) {
-    const struct command *c = argc > 1 ? command_find(argv[1]) : &command_help;
+    int words = 0;
+    const struct command *c = &command_help;
+    if (argc > 1) c = command_of_words(argc - 1, argv + 1, &words);
     if (!c) return cli_fail();
     if (argc < 2) {
         struct text t = {0};
@@ -46,7 +56,7 @@ static int run(int argc, char **argv) {
         cli_describe(c, &t);
         return cli_print(&t) ? cli_fail() : TRI_OK;
     }
-    return c->run(c, argc - 1, argv + 1);
+    return c->run(c, argc - words, argv + words);
 }
 
 int main(int argc, char **argv) {

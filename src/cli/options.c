@@ -79,8 +79,7 @@ const char *option_text(void *at, const char *value) {
     return NULL;
 }
 
-/* Bytes, or with a unit of 1024: 64K, 900M, 1.5G. */
-static const char *size(void *at, const char *value) { /* int64_t */
+const char *option_size(void *at, const char *value) {
     static const char units[] = "KMGT";
     char *end;
     double x = base_number(value, &end);
@@ -123,7 +122,7 @@ const struct option_row options_rows[] = {
      "result (one for each core)", count, FIELD(threads),
      USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--memory-limit", "SIZE", "refuses a run that needs more: 900M, 4G (what machine\nand cgroup "
-     "can give)", size, FIELD(memory_limit), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
+     "can give)", option_size, FIELD(memory_limit), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--optimizer", "NAME", "sgd, momentum, nesterov, adam, adamw, lars or lamb\n(sgd)", option_text,
      FIELD(optimizer.name), LEARNING},
     {"--lr", "X", "learning rate (0.01; of adam, adamw and lamb 0.001, of\nlars 1)", positive,
@@ -190,7 +189,7 @@ static tri_status unknown(const struct option_set *sets, unsigned use, bool fore
     struct nearest near = {.wanted = flag + 2 * !strncmp(flag, "--", 2)};
     for (const struct option_set *s = sets; s->rows; s++)
         for (const struct option_row *row = s->rows; row->flag; row++)
-            if (row->use & use) nearest_offer(&near, row->flag + 2);
+            if (row->use & use && row->flag[1] == '-') nearest_offer(&near, row->flag + 2);
     if (foreign && near.distance > 1) return TRI_OK;
     const struct option_set *set;
     if (find(sets, USE_ALL, flag, &set))

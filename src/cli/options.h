@@ -16,7 +16,7 @@ enum option_use {
 };
 
 struct option_row {
-    const char *flag;     /* "--batch" */
+    const char *flag;     /* "--batch", "-n" */
     const char *argument; /* "N"; null: it takes no value, and `set` is given "" */
     const char *help;     /* lines of up to 56 columns, without a final newline */
     /* Stores the value at `at`; null, or what would be right: "a whole number from 1 up". */
@@ -47,5 +47,7 @@ void options_describe(const struct option_row *rows, unsigned use, struct text *
 /* Setters: `at` is what the comment says. They keep pointers to texts. */
 const char *option_text(void *at, const char *value);  /* const char *; not empty */
 const char *option_given(void *at, const char *value); /* bool; of an option without a value */
+/* int64_t: bytes, or with a unit of 1024: 64K, 900M, 1.5G. */
+const char *option_size(void *at, const char *value);
 
 #endif
