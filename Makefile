@@ -50,9 +50,10 @@ help:
 	@echo 'make                           builds into $(BUILD)/; the program is $(BUILD)/src/trireme'
 	@echo 'make demo                      trains a network on Fashion-MNIST, and says how good it is'
 	@echo 'make test                      runs all tests; the last line is "N passed, N failed"'
-	@echo 'make bench                     measures the networks that come along, beside PyTorch; about'
-	@echo '                               an hour; ROWS=lenet5,linear ROUNDS=3 SECONDS=1 is quick'
-	@echo 'make bench-deps                installs PyTorch for that'
+	@echo 'make bench                     measures the networks that come along, beside PyTorch, and sums'
+	@echo '                               over processes, beside Open MPI; about an hour;'
+	@echo '                               ROWS=lenet5,linear,allreduce ROUNDS=3 SECONDS=1 is quick'
+	@echo 'make bench-deps                installs PyTorch and Open MPI for that'
 	@echo 'make install PREFIX=/usr/local library, header, pkg-config file, man page, program'
 	@echo 'make clean                     removes $(BUILD)/'
 	@echo

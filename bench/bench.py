@@ -7,13 +7,16 @@ lowest and highest. Above 1, ours is the faster, or needs less.
 PyTorch stands in two columns: at the best that one process can be given (tried beforehand: number
 of threads, memory format, joined optimizer, malloc that keeps its memory), and as it is installed.
 Ours has one lane, or is tried with one, two and the default number. Of several batches, each side
-has the one that it is fastest with."""
+has the one that it is fastest with.
+
+Sums over processes (the row allreduce) have a table of their own, beside Open MPI's."""
 import argparse
 import dataclasses
 import itertools
 import operator
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -36,8 +39,8 @@ class Unavailable(Exception):
 
 # ---- processes ----
 
-def run(command, env=None):
-    """The fields "name=value" of the last line that it prints."""
+def output(command, env=None):
+    """The lines that it prints; at least one."""
     clean = {k: v for k, v in os.environ.items()
              if k not in KEEP_MEMORY and not re.match("(OMP|GOMP|OPENBLAS|MKL)_", k)}
     try:
@@ -50,7 +53,12 @@ def run(command, env=None):
     if done.returncode or not done.stdout.strip():
         said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise Unavailable(said.removeprefix("trireme: "))
-    fields = re.findall(r"(\w+)=(\S+)", done.stdout.strip().splitlines()[-1])
+    return done.stdout.strip().splitlines()
+
+
+def run(command, env=None):
+    """The fields "name=value" of the last line that it prints."""
+    fields = re.findall(r"(\w+)=(\S+)", output(command, env)[-1])
     return {name: number(value) for name, value in fields}
 
 
@@ -295,6 +303,61 @@ class FirstStep:
         return [spread([s["start_ms"] - s["second_step_ms"] for s in seen], "{:.0f}", " ms")]
 
 
+@dataclasses.dataclass
+class AllReduce:
+    """Sums of f32 over two processes, ours against MPI_Allreduce: a line for each size."""
+    key: str
+    sizes: tuple  # (bytes, aim)
+
+    def measure(self, rounds):
+        with tempfile.TemporaryDirectory() as work:
+            sides = [self.ours] + [self.mpi] * self.compile(work)
+            seen = [[] for _ in sides]
+            for r in range(rounds):
+                for side, results in zip(sides, seen):
+                    results.append(self.times(side(work)))
+                progress(f"    round {r + 1} of {rounds}")
+        return [[size(n), aim, *self.cells(n, [[s[n] for s in results] for results in seen])]
+                for n, aim in self.sizes]
+
+    def ours(self, _):
+        return [PROGRAM, "bench", "allreduce", "--bytes", ",".join(str(n) for n, _ in self.sizes)]
+
+    def mpi(self, work):
+        return [*MPIRUN, f"{work}/allreduce_mpi", *(str(n) for n, _ in self.sizes)]
+
+    @staticmethod
+    def compile(work):
+        """Whether there is a peer."""
+        if not (PEERS and MPI):
+            return False
+        try:
+            subprocess.run(["mpicc", "-O2", f"{HERE}/allreduce_mpi.c", "-o",
+                            f"{work}/allreduce_mpi"], check=True)
+        except subprocess.CalledProcessError:
+            raise Unavailable("mpicc cannot compile allreduce_mpi.c") from None
+        return True
+
+    @staticmethod
+    def times(command):
+        """Microseconds, by bytes."""
+        rows = [line.split() for line in output(command) if re.match(r" *\d", line)]
+        return {int(row[0]): float(row[1]) for row in rows}
+
+    @staticmethod
+    def cells(n, times):
+        cells = [f"{amount(m)} us, {amount(1e-3 * n / m)} GB/s"
+                 for m in map(statistics.median, times)]
+        if len(times) > 1:
+            cells.append(spread([theirs / ours for ours, theirs in zip(*times)]))
+        return cells
+
+
+def size(n):
+    return f"{n >> 20} MiB" if n >= 1 << 20 else f"{n >> 10} KiB"
+
+
+MPIRUN = ("mpirun", "-n", "2", "--allow-run-as-root", "--bind-to", "core")
 MOMENTUM, ADAMW = ("--optimizer", "momentum"), ("--optimizer", "adamw")
 FULL, HALF = ((),), (("--amp", "O1"), ("--amp", "O2"))
 LANES = (), ("--lanes", "1"), ("--lanes", "2")
@@ -350,6 +413,11 @@ ALONE = [
     FirstStep("first", "what the first step costs more than the second (ResNet-50, batch 16)",
               "1000 ms", Ours("resnet50", 16, MOMENTUM)),
 ]
+SUMS = [
+    AllReduce("allreduce", ((1 << 10, "< 1 us"), *((n << 10, "") for n in (4, 16, 64, 256)),
+                            *((n << 20, "4.00") for n in (1, 4, 16, 25, 64, 100)))),
+]
+ROWS = AGAINST + ALONE + SUMS
 
 
 # ---- the tables ----
@@ -381,6 +449,19 @@ def measured(rows, rounds):
     return lines, False
 
 
+def measured_sums(rows, rounds):
+    lines = []
+    for row in rows:
+        progress("all-reduce between processes")
+        try:
+            lines += row.measure(rounds)
+        except Unavailable as why:
+            lines.append(["all-reduce", "", f"not available: {why}"])
+        except KeyboardInterrupt:
+            break
+    return lines
+
+
 def about():
     with open("/proc/cpuinfo") as f:
         names = [line.split(":")[1].strip() for line in f if line.startswith("model name")]
@@ -395,41 +476,47 @@ def about():
 
 
 def choose(names):
-    keys = [r.key for r in AGAINST + ALONE]
+    keys = [r.key for r in ROWS]
     wrong = [n for n in names if n not in keys]
     if wrong:
         sys.exit(f"bench: there is no row {', '.join(wrong)}; there are {', '.join(keys)}")
-    return [[r for r in table if not names or r.key in names] for table in (AGAINST, ALONE)]
+    return [[r for r in table if not names or r.key in names] for table in (AGAINST, ALONE, SUMS)]
 
 
 def main():
-    global PROGRAM, PYTHON, SECONDS
+    global PROGRAM, PYTHON, SECONDS, PEERS, MPI
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("build")
     p.add_argument("--rows", default="",
-                   help="some of " + ",".join(r.key for r in AGAINST + ALONE))
+                   help="some of " + ",".join(r.key for r in ROWS))
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
-    p.add_argument("--no-peer", action="store_true", help="without PyTorch")
+    p.add_argument("--no-peer", action="store_true", help="without PyTorch and Open MPI")
     a = p.parse_args()
     if a.rounds < 1 or a.seconds <= 0:
         p.error("rounds and seconds begin above 0")
-    against, alone = choose([n for n in re.split("[, ]+", a.rows) if n])
+    against, alone, sums = choose([n for n in re.split("[, ]+", a.rows) if n])
     PROGRAM, SECONDS = os.path.join(a.build, "src", "trireme"), a.seconds
-    PYTHON = None if a.no_peer else find_python()
-    if not PYTHON and not a.no_peer:
-        print("PyTorch is not installed (make bench-deps does it): its columns are left out.\n")
+    PEERS, MPI = not a.no_peer, all(shutil.which(tool) for tool in ("mpicc", "mpirun"))
+    PYTHON = find_python() if PEERS else None
+    for found, needed, name in (PYTHON, against, "PyTorch"), (MPI, sums, "Open MPI"):
+        if PEERS and needed and not found:
+            print(f"{name} is not installed (make bench-deps does it): its columns are left out.\n")
     lines, interrupted = measured(against, a.rounds)
-    own, _ = ([], True) if interrupted else measured(alone, a.rounds)
+    own, interrupted = ([], True) if interrupted else measured(alone, a.rounds)
+    reduced = [] if interrupted else measured_sums(sums, a.rounds)
     print(f"{about()}. Median (lowest to highest) of {a.rounds} rounds.\n")
     head = ["", "aim", "Trireme"]
     if PYTHON:
         head += ["PyTorch at its best", "ratio", "PyTorch as installed", "ratio"]
     print_table(head, lines)
     print_table(["Trireme against itself", "aim", "measured"], own)
+    head = ["all-reduce, 2 processes, f32", "aim", "Trireme"]
+    print_table(head + ["Open MPI", "ratio"] * (PEERS and MPI), reduced)
 
 
 PROGRAM = PYTHON = None
+PEERS = MPI = False
 SECONDS = 0.0
 if __name__ == "__main__":
     main()

@@ -10,7 +10,8 @@ build='meson ninja-build pkg-config libdnnl-dev libsodium-dev libjansson-dev zli
 test='libcmocka-dev'
 demo='dataset-fashion-mnist'
 # PyTorch, and a library for its products of matrices: Debian's default one is 20 times slower.
-bench='python3-torch libopenblas0-pthread'
+# Open MPI, for its sums over processes.
+bench='python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev'
 ci='clang g++ libclang-rt-14-dev'
 
 needed=

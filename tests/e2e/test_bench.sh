@@ -33,6 +33,10 @@ check 'the time to the first step' \
     grep -q '^| from exec .* | \*\*[0-9]* ms\*\* ([0-9]* to [0-9]*) |$' "$work/out"
 check 'no columns of PyTorch' sh -c "! grep -q ratio '$work/out'"
 
+run "$build" --no-peer --rows allreduce --rounds 1
+check 'all-reduce, a line for each size' grep -q '^| 100 MiB  *| 4.00 *| [0-9.,]* us, [0-9.]* GB/s *|$' \
+    "$work/out"
+
 run "$build/nowhere" --no-peer --rows linear --rounds 1
 check 'what cannot be run is told in its row' \
     grep -q '^| linear model  *| 30.0 | not available: .*nowhere' "$work/out"
