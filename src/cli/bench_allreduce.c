@@ -6,6 +6,7 @@
  * for it, and are killed. If the starter dies, the kernel kills them all. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,16 @@ static tri_status map(int fd, size_t bytes, void **out) {
                      (double)bytes / (1 << 20), strerror(errno));
 }
 
+/* A core for each rank, where there are enough: else a scheduler with other work puts two on one. */
+static void bind_to_core(int rank) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all)) return;
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && !rank--) CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
 /* What a rank is handed: "RANK:DESCRIPTOR". */
 static tri_status take_role(const char *role, int *rank, struct shared **out) {
     int fd;
@@ -166,6 +177,7 @@ static int rank_main(const char *role) {
     struct allreduce a;
     if (take_role(role, &rank, &s)) return cli_fail();
     prctl(PR_SET_NAME, "trireme"); /* not "exe" */
+    if (!s->crowded) bind_to_core(rank);
     allreduce_join(&a, (char *)s + head_bytes(), s->own.ranks, rank, s->most, s->crowded);
     if (!rank) printf("%11s %11s %11s %11s\n", "bytes", "time_us", "alg_GB/s", "bus_GB/s");
     for (size_t i = 0; i < s->own.sizes.n; i++)
@@ -309,8 +321,8 @@ static void more(struct text *out) {
                   "mapped, and ends\nwith the sum of all inputs in 32-bit floats, added up in an "
                   "order that the number of\nprocesses gives. For each size: the time of a call in "
                   "microseconds, the median; 10^9 bytes\na second; and 2(n-1)/n times as many, "
-                  "what crosses the bus where each has to send it.\nSums are checked, bit for bit, "
-                  "after they were timed.\n");
+                  "what crosses the bus where each has to send it.\nEach has a core of its own if "
+                  "there are enough. Sums are checked, bit for bit, after they\nwere timed.\n");
 }
 
 static const struct option_row rows[] = {

@@ -9,7 +9,7 @@
 
 #include "base/relax.h"
 
-#define SPIN 2000   /* turns, some 50 us: longer than ranks are apart that each have a core */
+#define SPIN 500    /* turns, some 10 us: longer than ranks are apart that each have a core */
 #define YIELDS 1000 /* turns more, some 300 us where nobody else wants the core */
 
 _Static_assert(sizeof(atomic_uint) == 4 && ATOMIC_INT_LOCK_FREE == 2,
