@@ -215,14 +215,15 @@ static tri_status make_memory(const struct own *own, int *fd, struct shared **ou
     return TRI_OK;
 }
 
-/* Becomes a rank; returns only if it cannot. */
-static void become(int rank, int fd, pid_t starter) {
+/* Becomes a rank, or ends. */
+_Noreturn static void become(int rank, int fd, pid_t starter, struct shared *s) {
     char role[32];
     snprintf(role, sizeof role, "%d:%d", rank, fd);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != starter || fcntl(fd, F_SETFD, 0) ||
-        setenv(ROLE, role, 1))
-        return;
-    execl("/proc/self/exe", "trireme", "bench", "allreduce", (char *)NULL);
+    if (!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == starter && !fcntl(fd, F_SETFD, 0) &&
+        !setenv(ROLE, role, 1))
+        execl("/proc/self/exe", "trireme", "bench", "allreduce", (char *)NULL);
+    snprintf(s->seen[rank].message, MESSAGE, "cannot be started: %s", strerror(errno));
+    _exit(TRI_FAILED);
 }
 
 static tri_status describe(const struct shared *s, int rank, int how) {
@@ -262,10 +263,7 @@ static tri_status bench(const struct own *own) {
     tri_status status = make_memory(own, &fd, &s);
     for (int r = 0; r < own->ranks && !status; r++) {
         pid[r] = fork();
-        if (!pid[r]) {
-            become(r, fd, self);
-            _exit(127);
-        }
+        if (!pid[r]) become(r, fd, self, s);
         if (pid[r] > 0) continue;
         status = base_fail(TRI_FAILED, "rank %d cannot be started: %s", r, strerror(errno));
         end_all(pid, r);
