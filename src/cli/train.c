@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme train: the usual loop, in this process or in several workers. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,21 +10,22 @@
 #include "cli/launch.h"
 #include "loop/train_loop.h"
 
-/* This very program with the same words. */
-static int launch(const struct launch_options *o, int argc, char **argv, const char *out) {
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+/* This very program with the same words; also after its file has been replaced by a newer one. */
+static int launch(const struct launch_options *o, int argc, char **argv, const char *out,
+                  const char *title) {
+    char self[64];
     char **words = calloc((size_t)argc + 2, sizeof *words);
-    if (n < 0 || !words) {
-        free(words);
-        base_fail(TRI_FAILED, "cannot find the program itself to start workers");
+    if (!words) {
+        base_no_memory("a command line");
         return cli_fail();
     }
-    self[n] = 0;
-    words[0] = self;
+    snprintf(self, sizeof self, "/proc/%d/exe", (int)getpid());
+    words[0] = program_invocation_name;
     memcpy(words + 1, argv, (size_t)argc * sizeof *words);
     struct launch_options settled = *o;
     settled.launch.out = out;
+    settled.launch.program = self;
+    settled.launch.title = title;
     int code = cli_launch(&settled, argc + 1, words);
     free(words);
     return code;
@@ -51,7 +54,7 @@ static int run(const struct command *c, int argc, char **argv) {
     int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     if (!a.options.out) a.options.out = "run";
     if (!code)
-        code = own.launch.workers && !cli_is_worker() ? launch(&own, words, all, a.options.out)
+        code = own.launch.workers && !cli_is_worker() ? launch(&own, words, all, a.options.out, a.model)
                                                       : train(&a);
     free(all);
     return code;

@@ -98,7 +98,8 @@ struct crew_head {
     _Alignas(64) _Atomic uint32_t epoch; /* deaths recovered from */
     atomic_int ranks;    /* lanes are divided among so many */
     atomic_int reporter; /* the place of who opens steps, calls back, prints, saves */
-    atomic_int paused;
+    atomic_int paused;   /* no step is opened */
+    atomic_int wanted;   /* workers that somebody asks for; 0: as many as there are */
 
     /* Founding: the reporter lays the store out, others compare. */
     _Alignas(64) atomic_int checked; /* there is memory for all */
@@ -124,9 +125,11 @@ struct crew_head {
     _Atomic uint64_t total;
     _Atomic uint64_t base; /* steps that were done when the run began */
     atomic_int ending;
-    atomic_int stop;   /* asked for by the agent */
+    atomic_int stop;   /* asked for, by the agent or by `trireme ctl` */
     atomic_int closed; /* the reporter has closed the run */
     char failure[1024];
+    char out[1024];  /* the run's directory, absolute; empty: none */
+    char title[128]; /* what runs */
     double rate; /* the learning rate of the step that is open */
     float scalar[CREW_MOST_SCALARS];
     struct {

@@ -48,7 +48,9 @@ static tri_status make_head(struct agent *a) {
     pthread_mutexattr_destroy(&kind);
     for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < h->workers ? i : -1);
     a->recovery = (struct recovery){.head = h, .fd = fd};
-    return TRI_OK;
+    if (l->out && !realpath(l->out, h->out)) *h->out = 0;
+    base_format(h->title, sizeof h->title, "%s", l->title ? l->title : l->argv[0]);
+    return agent_write_card(a);
 }
 
 static tri_status check(const struct launch *l) {
@@ -82,6 +84,11 @@ static tri_status make_ears(struct agent *a) {
     return TRI_OK;
 }
 
+static void begin_grace(struct agent *a) {
+    a->stop_deadline = crew_now() + (int64_t)(a->launch->grace * 1e9);
+    agent_wake(a);
+}
+
 static void ask_to_stop(struct agent *a, int sig) {
     struct crew_head *h = a->head;
     if (atomic_load(&h->stop)) {
@@ -93,16 +100,14 @@ static void ask_to_stop(struct agent *a, int sig) {
                sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
     log_event(&a->log, LOG_WARNING, "stop", "signal=%d", sig);
     atomic_store(&h->stop, 1);
-    a->stop_deadline = crew_now() + (int64_t)(a->launch->grace * 1e9);
-    atomic_fetch_add(&h->sleepers, 1); /* so that all are woken, whoever counts */
-    crew_notify(h);
-    atomic_fetch_sub(&h->sleepers, 1);
+    begin_grace(a);
 }
 
 static void hear_signals(struct agent *a) {
     struct signalfd_siginfo s;
     while (read(a->signals, &s, sizeof s) == (ssize_t)sizeof s)
         if (s.ssi_signo != SIGCHLD) ask_to_stop(a, (int)s.ssi_signo);
+    if (atomic_load(&a->head->stop) && !a->stop_deadline) begin_grace(a); /* by `trireme ctl` */
 }
 
 static void hear(struct agent *a) {
@@ -135,9 +140,10 @@ static int live(struct agent *a) {
         agent_reap(a);
         recovery_map(&a->recovery);
         agent_watch(a);
+        agent_scale(a);
         if (a->stop_deadline && crew_now() > a->stop_deadline) {
             agent_tell(a, "the grace of %g s is over: workers are killed", a->launch->grace);
-            a->stop_deadline = 0;
+            a->stop_deadline = INT64_MAX;
             agent_kill_all(a);
         }
     }
@@ -156,12 +162,14 @@ static void end(struct agent *a) {
     if (a->deaths >= 0) close(a->deaths);
     sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
     log_close(&a->log);
+    if (a->card >= 0) close(a->card);
     free(a->process);
 }
 
 int agent_run(const struct launch *l) {
     struct launch settled = *l;
-    struct agent a = {.launch = &settled, .fd = -1, .signals = -1, .deaths = -1, .log.fd = -1};
+    struct agent a = {.launch = &settled, .fd = -1, .signals = -1, .deaths = -1, .log.fd = -1,
+                      .card = -1};
     if (!settled.threads) {
         settled.threads = team_cores() / (l->workers > 0 ? l->workers : 1);
         if (settled.threads < 1) settled.threads = 1;

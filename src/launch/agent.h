@@ -15,6 +15,8 @@ struct launch {
     const char *out;     /* the run's directory; null: none */
     double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */
     bool no_kill;        /* for debuggers: stalls are told, and nothing else is done */
+    const char *title;   /* what runs, in a few words; null: argv[0] */
+    const char *program; /* null: argv[0], looked for in PATH */
     char *const *argv;   /* the program and its arguments, ended by null */
 };
 

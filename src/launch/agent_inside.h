@@ -50,6 +50,7 @@ struct agent {
     int signals, deaths; /* descriptors */
     sigset_t old_mask;
     struct log log;
+    int card; /* agent.json, locked; -1: none */
     int64_t stop_deadline, looked; /* nanoseconds */
     bool stopped; /* nobody is started any more */
     int output[2]; /* the descriptors behind stdout and stderr, for whoever reports */
@@ -66,10 +67,13 @@ struct agent {
 
 void agent_tell(struct agent *a, const char *fmt, ...) TRI_PRINTF(2, 3);
 tri_status agent_open_logs(struct agent *a);
+tri_status agent_write_card(struct agent *a);
 tri_status agent_start_all(struct agent *a);
 void agent_reap(struct agent *a);  /* deaths, and what follows */
 void agent_watch(struct agent *a); /* stalls */
+void agent_scale(struct agent *a); /* to as many workers as are wanted */
 void agent_kill_all(struct agent *a);
+void agent_wake(struct agent *a);
 void agent_join_watchers(struct agent *a);
 /* The run ends with this code; why has been told. */
 void agent_give_up(struct agent *a, int code);

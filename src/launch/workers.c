@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,6 +35,18 @@ static void path_of(const struct agent *a, char path[4096], const char *name) {
     base_format(path, 4096, "%s/%s", a->launch->out, name);
 }
 
+/* A directory belongs to one run at a time: the lock goes with the agent, however it ends. */
+static tri_status lock_directory(struct agent *a) {
+    char path[4096];
+    path_of(a, path, "agent.json");
+    a->card = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (a->card < 0) return base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(errno));
+    if (flock(a->card, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return base_fail(TRI_USAGE, "another run is at work in %s (`trireme top %s` shows it); name "
+                         "another directory with --out", a->launch->out, a->launch->out);
+    return TRI_OK;
+}
+
 tri_status agent_open_logs(struct agent *a) {
     char path[4096];
     if (!a->launch->out) return TRI_OK;
@@ -41,7 +54,18 @@ tri_status agent_open_logs(struct agent *a) {
         return base_fail(TRI_FAILED, "cannot make the directory %s: %s; name another with --out",
                          a->launch->out, strerror(errno));
     path_of(a, path, "agent.log");
-    return log_open(&a->log, path, LOG_BUDGET);
+    tri_status status = lock_directory(a);
+    return status ? status : log_open(&a->log, path, LOG_BUDGET);
+}
+
+/* Where the store can be found, for `trireme top` and `trireme ctl`: in /proc/PID/fd/FD. */
+tri_status agent_write_card(struct agent *a) {
+    char text[128];
+    if (a->card < 0) return TRI_OK;
+    int n = snprintf(text, sizeof text, "{\"pid\":%d,\"fd\":%d}\n", (int)getpid(), a->fd);
+    if (ftruncate(a->card, 0) || pwrite(a->card, text, (size_t)n, 0) != n)
+        return base_fail(TRI_FAILED, "cannot write %s/agent.json: %s", a->launch->out, strerror(errno));
+    return TRI_OK;
 }
 
 /* ---- starting ---- */
@@ -79,7 +103,7 @@ static void become_worker(const struct agent *a, int place, int output, char **e
         dup2(output, STDERR_FILENO);
     }
     cores_pin(&a->cores, atomic_load(&a->head->worker[place].core), a->launch->threads, 0);
-    execvpe(a->launch->argv[0], a->launch->argv, env);
+    execvpe(a->launch->program ? a->launch->program : a->launch->argv[0], a->launch->argv, env);
     static const char failed[] = "trireme: the program cannot be started\n";
     if (write(a->output[1], failed, sizeof failed - 1) < 0) _exit(126);
     _exit(127);
@@ -201,7 +225,19 @@ static int find_ready(const struct agent *a, bool spare) {
     return -1;
 }
 
-static void wake(struct agent *a) {
+static int find_empty(const struct agent *a) {
+    for (int i = 0; i < a->head->places; i++)
+        if (!a->process[i].pid) return i;
+    return -1;
+}
+
+static int holder_of_rank(const struct agent *a, int rank) {
+    for (int i = 0; i < a->head->places; i++)
+        if (a->process[i].pid && atomic_load(&a->head->worker[i].rank) == rank) return i;
+    return 0;
+}
+
+void agent_wake(struct agent *a) {
     atomic_fetch_add(&a->head->sleepers, 1); /* so that all are woken, whoever counts */
     crew_notify(a->head);
     atomic_fetch_sub(&a->head->sleepers, 1);
@@ -328,7 +364,7 @@ static void bury(struct agent *a, int place, int64_t when) {
     recovery_of(&a->recovery, place);
     replace(a, place);
     atomic_fetch_add(&h->epoch, 1);
-    wake(a);
+    agent_wake(a);
     double after = (double)(crew_now() - (when ? when : crew_now())) / 1e6;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
               (int)p->pid, after, text);
@@ -395,6 +431,41 @@ static void gone(struct agent *a, int place, int status) {
     } else {
         restart(a, place);
     }
+}
+
+/* Who reports stays: it may be in the middle of it. */
+static void keep_reporter(struct agent *a, int wanted) {
+    struct crew_worker *w = &a->head->worker[atomic_load(&a->head->reporter)];
+    int rank = atomic_load(&w->rank);
+    if (rank < wanted) return;
+    atomic_store(&a->head->worker[holder_of_rank(a, 0)].rank, rank);
+    atomic_store(&w->rank, 0);
+}
+
+/* One more, or fewer: the last ranks leave between two steps, as if they had never been. */
+void agent_scale(struct agent *a) {
+    struct crew_head *h = a->head;
+    int wanted = atomic_load(&h->wanted), now = atomic_load(&h->ranks);
+    if (!wanted || a->stopped || atomic_load(&h->ending) || !atomic_load(&h->opened)) return;
+    atomic_store(&h->wanted, 0);
+    if (wanted > h->most) wanted = h->most;
+    if (wanted == now) return;
+    agent_tell(a, "from %d to %d workers", now, wanted);
+    keep_reporter(a, wanted);
+    for (int i = 0; i < h->places && wanted < now; i++)
+        if (atomic_load(&h->worker[i].rank) >= wanted) {
+            atomic_store(&h->worker[i].leave, 1);
+            atomic_store(&h->worker[i].rank, -1);
+        }
+    atomic_store(&h->ranks, wanted);
+    for (int rank = now; rank < wanted; rank++) {
+        int place = find_empty(a);
+        if (place < 0) break;
+        atomic_store(&h->worker[place].rank, rank);
+        atomic_store(&h->worker[place].core, rank * h->threads);
+        if (start(a, place)) agent_tell(a, "%s", tri_message());
+    }
+    agent_wake(a);
 }
 
 void agent_reap(struct agent *a) {

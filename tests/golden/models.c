@@ -103,8 +103,8 @@ static tri_data *make_source(tri_graph *g, const char *family, int64_t batch, st
         f->type = tri_type_of(t);
         f->count = 1;
         tri_field *field = &fields[s->n++];
-        *field = (tri_field){f->name, f->type, {.rank = tri_rank(t) - 1}};
-        for (int k = 1; k < tri_rank(t); k++)
+        *field = (tri_field){f->name, f->type, {.rank = tri_ndim(t) - 1}};
+        for (int k = 1; k < tri_ndim(t); k++)
             f->count *= field->shape.dim[k - 1] = tri_dim(t, k);
     }
     tri_data *data = tri_data_new("golden", STEPS * batch, fields, s->n, fill, s, false);
