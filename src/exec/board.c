@@ -168,6 +168,16 @@ int board_take(struct board *b, uint32_t step, int hand, int node) {
     }
 }
 
+int board_spare(struct board *b, uint32_t step, int hand, int node) {
+    int waiting = 0, free = 0;
+    for (int i = b->tree->lanes; i < b->tree->n_nodes; i++)
+        waiting += is_made(b, i) && !is_done(b, step, i);
+    for (int i = 0; i < b->n_slots; i++)
+        free += board_unpack(atomic_load(&b->slot[i])).state == BOARD_FREE;
+    if (waiting > b->hands) waiting = b->hands;
+    return free > waiting ? board_take(b, step, hand, node) : -1;
+}
+
 static void give_back(struct board *b, int slot, struct board_word held) {
     swap(&b->slot[slot], board_pack(held), (struct board_word){held.step, BOARD_FREE, 0, 0},
          "give back");
@@ -222,6 +232,17 @@ void board_fail(struct board *b, uint32_t step, int hand, int node) {
 }
 
 /* ---- looking ---- */
+
+bool board_lost(struct board *b, uint32_t step, int hand, int node) {
+    struct board_word w = node_word(b, step, node);
+    return w.state == BOARD_DONE && w.hand != hand;
+}
+
+bool board_in_flight(struct board *b, uint32_t step, int hand, int node, int *owner) {
+    struct board_word w = node_word(b, step, node);
+    *owner = w.hand;
+    return w.state == BOARD_CLAIMED && w.hand != hand;
+}
 
 bool board_complete(struct board *b, uint32_t step, int *failed) {
     bool all = true;

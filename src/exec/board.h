@@ -68,6 +68,8 @@ int board_meet(struct board *b, uint32_t step, int hand, int node);
 
 /* A free slot, from now on held by the hand for a node. */
 int board_take(struct board *b, uint32_t step, int hand, int node);
+/* The same, if there is one that nobody can need for the sums that are still to be made; else -1. */
+int board_spare(struct board *b, uint32_t step, int hand, int node);
 void board_drop(struct board *b, uint32_t step, int hand, int node, int slot);
 /* What the hand has computed of a node is there: in the slot, or it failed. False: another was first;
  * the slot has been given back. The slots of its operands are free then. */
@@ -75,6 +77,11 @@ bool board_publish(struct board *b, uint32_t step, int hand, int node, int slot)
 void board_fail(struct board *b, uint32_t step, int hand, int node);
 /* As board_publish, of a lane that another hand has claimed (`claimed`) and not published. */
 bool board_publish_for(struct board *b, uint32_t step, int hand, int node, int slot);
+
+/* Whether another has published the lane, or taken it: what this hand computes of it is in vain. */
+bool board_lost(struct board *b, uint32_t step, int hand, int node);
+/* Whether the lane is another hand's, who is computing it; *owner. */
+bool board_in_flight(struct board *b, uint32_t step, int hand, int node, int *owner);
 
 /* Whether the step's lanes have all been computed and summed up to the tops; failed: the first lane
  * that failed, if none is missing any more; else -1. */

@@ -16,7 +16,6 @@ struct crew_oar {
     int k;      /* of the lane's program: 0 count, 1 lane */
     int lane, name; /* of the first item of the program that runs; in the table of names */
     int64_t began;
-    bool again; /* the lane is another's, computed a second time */
 };
 
 struct crew {
@@ -39,6 +38,7 @@ struct crew {
     int64_t *fetched;         /* by lane: the step whose samples are there */
     uint64_t read;            /* steps whose samples a sequential source has given */
     pthread_mutex_t fetching;
+    int64_t memory_seen;
     bool writes;              /* what is written to parameters counts */
     bool reports;             /* its output has been turned to where the user looks */
 };

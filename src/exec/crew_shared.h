@@ -50,9 +50,11 @@ struct crew_hand {
     atomic_int at;                      /* of crew_at */
     atomic_int lane, item;              /* item: in the table of names; -1: none */
     _Atomic uint32_t step;
+    _Atomic int64_t lane_began;         /* the lane that it is at: nanoseconds; 0: it is at none */
     _Atomic int64_t lane_time;          /* what a lane takes it, nanoseconds, on average; 0: not known */
     _Atomic int64_t compute, wait, reduce, data; /* nanoseconds since it began */
     _Atomic uint64_t lanes_done, lanes_lost;     /* lost: another was first */
+    atomic_int again;                   /* 1 + the lane of another's that it computes too; 0: none */
     atomic_int failed_lane;             /* of `step`; -1: none */
     char fault[512];
 };

@@ -72,7 +72,9 @@ static tri_status allocate_arenas(struct machine *m) {
 static tri_status make_programs(struct machine *m) {
     int threads = team_threads(m->team);
     tri_status status = TRI_OK;
-    int workers = m->lanes < threads && !m->hands ? (int)m->lanes : threads;
+    int workers = m->lanes < threads ? (int)m->lanes : threads;
+    bool joint = m->hands > m->lanes; /* too few lanes for all hands: a process's threads share one */
+    if (joint) workers = 1;
     m->worker = calloc((size_t)workers, sizeof *m->worker);
     if (!m->worker) return base_no_memory("workers");
     m->n_workers = workers;
@@ -81,7 +83,7 @@ static tri_status make_programs(struct machine *m) {
         size_t *bytes = &worker_of(m, i)->arena_bytes;
         if (!graph_of(m, i)) continue;
         unsigned how = PROGRAM_OUTPUTS | (i == 1 && m->hands ? PROGRAM_UNDO : 0);
-        status = program_make(graph_of(m, i), m->dev, how, i < 2 ? threads : 1, p);
+        status = program_make(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1, p);
         if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
     for (int k = 0; k < 2 && !status; k++)

@@ -319,6 +319,10 @@ static void run_share(void *arg, int thread) {
     for (size_t i = 0; i < r->p->n_items; i++) {
         const struct program_item *item = &r->p->item[i];
         int64_t first = item->parts[0];
+        if (!thread && r->p->before && !r->p->before(r->p->user, r->p, i)) {
+            atomic_store(&r->failed, true);
+            return;
+        }
         if (!run_round(r, i, thread, 0, first, item->before) ||
             !run_round(r, i, thread, first, item->parts[1], item->before + first))
             return;
@@ -337,7 +341,7 @@ static bool run_jointly(struct program *p, struct team *team, const struct progr
             first = &r.seen[t].fault;
         }
     if (first) *step->fault = *first;
-    return !first;
+    return !atomic_load(&r.failed);
 }
 
 bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,

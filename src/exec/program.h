@@ -64,8 +64,8 @@ struct program {
     size_t constant_bytes;
     /* Tests look on: called after each item of a program that one thread runs. Null: nobody does. */
     void (*watch)(const struct program *p, size_t item);
-    /* Called before each item of a program that one thread runs; false: it is to be broken off, and
-     * program_run gives false without a fault. Null: nobody asks. */
+    /* Called before each item, on the first of the threads that run it; false: it is to be broken off,
+     * and program_run gives false without a fault. Null: nobody asks. */
     bool (*before)(void *user, const struct program *p, size_t item);
     void *user;
     struct program_fault *seen; /* by thread */

@@ -109,6 +109,22 @@ static int number_of(const struct tree *t, const char *slot) {
     return (int)((size_t)(slot - t->slots) / t->slot_bytes);
 }
 
+char *tree_spare_slot(struct tree *t, const struct tree_hand *h, int lane) {
+    int slot = board_spare(&t->board, h->step, h->hand, lane);
+    return slot < 0 ? NULL : slot_at(t, slot);
+}
+
+bool tree_put_for(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
+                  const struct program_step *step) {
+    if (!board_publish_for(&t->board, h->step, h->hand, lane, number_of(t, slot))) return false;
+    tree_sum(t, h, board_meet(&t->board, h->step, h->hand, lane), step);
+    return true;
+}
+
+void tree_drop(struct tree *t, const struct tree_hand *h, int lane, const char *slot) {
+    board_drop(&t->board, h->step, h->hand, lane, number_of(t, slot));
+}
+
 void tree_fail(struct tree *t, const struct tree_hand *h, int lane, const char *slot) {
     board_drop(&t->board, h->step, h->hand, lane, number_of(t, slot));
     board_fail(&t->board, h->step, h->hand, lane);

@@ -41,6 +41,12 @@ void tree_free(struct tree *t);
 
 /* Memory of a lane's sums, held by the hand until tree_put. */
 char *tree_slot(struct tree *t, const struct tree_hand *h, int lane);
+/* As tree_slot, of a lane that another hand is computing; null: there is no memory to spare. */
+char *tree_spare_slot(struct tree *t, const struct tree_hand *h, int lane);
+/* As tree_put, of such a lane. False: the other was first. */
+bool tree_put_for(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
+                  const struct program_step *step);
+void tree_drop(struct tree *t, const struct tree_hand *h, int lane, const char *slot);
 /* The lane failed: its slot is free again. */
 void tree_fail(struct tree *t, const struct tree_hand *h, int lane, const char *slot);
 /* The lane's sums are there. False: an operator failed, see the step's fault. */

@@ -121,6 +121,8 @@ static void forget(struct agent *a, int place) {
         atomic_store(&hand->lane, -1);
         atomic_store(&hand->item, -1);
         atomic_store(&hand->lane_time, 0);
+        atomic_store(&hand->lane_began, 0);
+        atomic_store(&hand->again, 0);
     }
     atomic_store(&w->leave, 0);
     atomic_store(&w->peak, 0);
@@ -342,8 +344,9 @@ static void start_anew(struct agent *a) {
 /* Before the first step nothing is lost by beginning anew, and the reporter may have died while it
  * wrote the first values. */
 static void die_early(struct agent *a, int place) {
-    if (++a->early >= TOO_MANY) {
-        agent_tell(a, "worker %d died before the first step, for the %dth time", place, a->early);
+    if (++a->early >= TOO_MANY + a->launch->workers + a->launch->spares) {
+        agent_tell(a, "worker %d died before the first step: %d workers have by now; the run ends", place,
+                   a->early);
         agent_give_up(a, 1);
     } else if (atomic_load(&a->head->reporter) == place) {
         start_anew(a);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files of a worker's step share: crew_step.c opens and ends it, crew_lanes.c has the lanes,
+ * crew_update.c the update. */
+#ifndef EXEC_CREW_INSIDE_H
+#define EXEC_CREW_INSIDE_H
+
+#include "exec/crew.h"
+
+/* One stage of the step that the worker is at: the lanes of a phase, or the sweeps. */
+struct crew_stage {
+    struct crew *c;
+    int k;           /* 0: count, 1: lane */
+    int sweep, from; /* up to which task it has been found done */
+    int64_t until;   /* a lane that was left to others is looked at again then */
+    struct crew_oar *oar;
+    struct program_step step;
+};
+
+/* What the hand is at; for whoever watches. */
+void crew_note(struct crew_oar *o, enum crew_at at, int lane, int item);
+/* Adds the time since then. */
+void crew_spend(_Atomic int64_t *sum, int64_t since);
+/* The step is done, or the run has ended: nothing of this hand's is wanted any more. */
+bool crew_over(const struct crew *c);
+
+/* Both take a struct crew_stage, and return when there is nothing more to do for anybody. */
+void crew_row_lanes(void *stage, int thread);
+void crew_row_sweeps(void *stage, int thread);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A worker's lanes: drawn from the board, or left to who would end them sooner; computed once more for
+ * one who is slow with them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "data/data.h"
+#include "exec/crew_inside.h"
+
+/* ---- the samples ---- */
+
+/* Steps are counted from 0 here. */
+static tri_status fetch_rows(tri_run *run, uint64_t step, int64_t first, int64_t n) {
+    tri_status status = TRI_OK;
+    sampler_seek(&run->sampler, (int64_t)step);
+    for (int64_t row = first; row < first + n && !status; row++) {
+        uint64_t index;
+        sampler_take(&run->sampler, row, 1, &index);
+        status = feed_sample(&run->machine, run->data, row, (int64_t)index, run->sampler.epoch,
+                             run->options.seed);
+    }
+    return status;
+}
+
+/* The samples of a lane, unless they are there. A source that knows only its next sample is read
+ * through by every worker. */
+static tri_status fetch(struct crew *c, int lane) {
+    tri_run *run = c->run;
+    struct machine *m = &run->machine;
+    int64_t first = lane_first(m->batch, m->lanes, lane), n = lane_samples(m->batch, m->lanes, lane);
+    if (!run->data || c->fetched[lane] == (int64_t)c->step) return TRI_OK;
+    tri_status status = TRI_OK;
+    for (; run->data->sequential && c->read < c->step && !status; c->read++)
+        status = fetch_rows(run, c->read, 0, m->batch);
+    if (!run->data->sequential) status = fetch_rows(run, c->step - 1, first, n);
+    if (!status) c->fetched[lane] = (int64_t)c->step;
+    return status;
+}
+
+static bool fetch_lane(struct crew *c, struct crew_oar *o, int lane, struct tri_fault *fault) {
+    crew_note(o, CREW_AT_DATA, lane, -1);
+    pthread_mutex_lock(&c->fetching);
+    tri_status status = fetch(c, lane);
+    pthread_mutex_unlock(&c->fetching);
+    crew_spend(&o->hand->data, o->began);
+    if (!status) return true;
+    fault->failed = true;
+    base_format(fault->text, sizeof fault->text, "%s", tri_message());
+    return false;
+}
+
+/* ---- one lane ---- */
+
+/* Before each operator of a lane: says which, learns how long the one before took. */
+static bool before_item(void *user, const struct program *p, size_t item) {
+    struct crew_oar *o = user;
+    (void)p;
+    int64_t began = o->began;
+    crew_note(o, CREW_AT_LANE, o->lane, o->name + (int)item);
+    if (item) {
+        _Atomic int64_t *slowest = &o->crew->slowest[o->name + (int)item - 1];
+        if (o->began - began > atomic_load_explicit(slowest, memory_order_relaxed))
+            atomic_store_explicit(slowest, o->began - began, memory_order_relaxed);
+    }
+    struct board *b = &o->crew->run->machine.tree[o->k].board;
+    return !crew_over(o->crew) && !board_lost(b, (uint32_t)o->crew->step, o->number, o->lane);
+}
+
+/* With the whole team, if that has one lane's programs only. */
+static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, char *slot,
+                    struct program_step *step) {
+    struct machine *m = &c->run->machine;
+    struct team *team = m->n_workers > 1 ? NULL : c->run->team;
+    struct program *p = machine_lane_program(m, &m->worker[thread], o->k, lane);
+    step->sample = lane_first(m->batch, m->lanes, lane);
+    o->lane = lane;
+    o->name = c->first_name[2 * o->k + (p != (o->k ? &m->worker[thread].lane[0]
+                                                   : &m->worker[thread].count[0]))];
+    machine_bind_rows(m, p, step->sample);
+    tree_bind_outputs(&m->tree[o->k], p, slot);
+    p->before = before_item;
+    p->user = o;
+    bool done = fetch_lane(c, o, lane, step->fault) && program_run(p, team, step);
+    p->before = NULL;
+    if (done && o->k == 1) machine_collect_rows(m, p, lane);
+    return done;
+}
+
+
+static void learn_lane_time(struct crew_hand *h, int64_t took) {
+    int64_t old = atomic_load_explicit(&h->lane_time, memory_order_relaxed);
+    atomic_store_explicit(&h->lane_time, old ? old + (took - old) / 4 : took, memory_order_relaxed);
+}
+
+/* The lowest lane's is kept. */
+static void keep_fault(struct crew_hand *h, int lane, const struct tri_fault *fault) {
+    int before = atomic_load(&h->failed_lane);
+    if (before >= 0 && before <= lane) return;
+    memcpy(h->fault, fault->text, sizeof h->fault);
+    atomic_store(&h->failed_lane, lane);
+}
+
+/* again: it is another's, who is slow with it. */
+static void run_lane(struct crew_stage *s, const struct tree_hand *h, int lane, char *slot, bool again) {
+    struct crew *c = s->c;
+    struct crew_oar *o = s->oar;
+    struct tree *t = &c->run->machine.tree[s->k];
+    int64_t began = crew_now();
+    bool first = true;
+    atomic_store(&o->hand->lane_began, began);
+    s->step.fault->failed = false;
+    if (compute(c, o, h->thread, lane, slot, &s->step)) {
+        crew_spend(&o->hand->compute, began);
+        if (s->k == 1) learn_lane_time(o->hand, crew_now() - began);
+        crew_note(o, CREW_AT_SUM, lane, -1);
+        first = again ? tree_put_for(t, h, lane, slot, &s->step)
+                      : tree_put(t, h, lane, slot, &s->step);
+        crew_spend(&o->hand->reduce, o->began);
+    } else if (again) {
+        tree_drop(t, h, lane, slot);
+        first = false;
+    } else {
+        if (s->step.fault->failed) keep_fault(o->hand, lane, s->step.fault);
+        tree_fail(t, h, lane, slot);
+    }
+    atomic_store(&o->hand->lane_began, 0);
+    atomic_fetch_add_explicit(first ? &o->hand->lanes_done : &o->hand->lanes_lost, 1,
+                              memory_order_relaxed);
+    crew_notify(c->head);
+}
+
+/* ---- who does it sooner ---- */
+
+#define MARGIN 0.9 /* so much of its own time another must need at most */
+
+/* How long until this hand has ended its lane: what lanes take it; if it is late already, as long again
+ * as it is late. */
+static int64_t busy_for(const struct crew_hand *h, int64_t now) {
+    int64_t began = atomic_load(&h->lane_began), takes = atomic_load(&h->lane_time);
+    if (!began) return 0;
+    int64_t left = takes - (now - began);
+    return left > 0 ? left : -left;
+}
+
+/* Of the other hands' lanes: another would have done all that are left by then; INT64_MAX: there is no
+ * other, or nothing is known of it. */
+static int64_t others_end(const struct crew_stage *s, int left, int64_t now) {
+    int64_t ready[CREW_MOST_HANDS], takes[CREW_MOST_HANDS], last = 0;
+    const struct crew *c = s->c;
+    int n = 0;
+    for (int i = 0; i < c->head->places * c->threads; i++) {
+        const struct crew_hand *h = &c->head->hand[i];
+        int64_t t = atomic_load(&h->lane_time);
+        if (h == s->oar->hand || !t || atomic_load(&c->head->worker[i / c->threads].rank) < 0)
+            continue;
+        ready[n] = busy_for(h, now);
+        takes[n++] = t;
+    }
+    for (; left > 0 && n; left--) {
+        int best = 0;
+        for (int i = 1; i < n; i++)
+            if (ready[i] + takes[i] < ready[best] + takes[best]) best = i;
+        ready[best] += takes[best];
+        if (ready[best] > last) last = ready[best];
+    }
+    return n ? last : INT64_MAX;
+}
+
+/* Whether all lanes that are left will be done by others before this hand could do one. The quickest of
+ * all never thinks so. */
+static bool better_not(struct crew_stage *s, struct board *b) {
+    int64_t takes = atomic_load(&s->oar->hand->lane_time), now = crew_now();
+    int left = takes ? board_left(b, (uint32_t)s->c->step) : 0;
+    if (!left || left > 4 * crew_size(s->c) * s->c->threads) return false;
+    int64_t end = others_end(s, left, now);
+    if ((double)end >= MARGIN * (double)takes) return false;
+    s->until = now + end + end / 2;
+    return true;
+}
+
+static bool anybody_again(const struct crew *c, int lane) {
+    for (int i = 0; i < c->head->places * c->threads; i++)
+        if (atomic_load(&c->head->hand[i].again) == lane + 1) return true;
+    return false;
+}
+
+/* A lane that another is at and that this hand would end sooner; -1: none. */
+static int slow_lane(const struct crew_stage *s) {
+    const struct crew *c = s->c;
+    struct board *b = &c->run->machine.tree[s->k].board;
+    int64_t takes = atomic_load(&s->oar->hand->lane_time), now = crew_now();
+    if (s->k != 1 || !takes || machine_rows_bytes(&c->run->machine)) return -1;
+    for (int lane = 0, owner; lane < b->tree->lanes; lane++)
+        if (board_in_flight(b, (uint32_t)c->step, s->oar->number, lane, &owner) &&
+            MARGIN * (double)busy_for(&c->head->hand[owner], now) > (double)takes &&
+            !anybody_again(c, lane))
+            return lane;
+    return -1;
+}
+
+static bool try_again(struct crew_stage *s, const struct tree_hand *h) {
+    int lane = slow_lane(s);
+    char *slot = lane < 0 ? NULL : tree_spare_slot(&s->c->run->machine.tree[s->k], h, lane);
+    if (!slot) return false;
+    atomic_store(&s->oar->hand->again, lane + 1);
+    run_lane(s, h, lane, slot, true);
+    atomic_store(&s->oar->hand->again, 0);
+    return true;
+}
+
+/* ---- all lanes ---- */
+
+static void fail_run(const struct crew *c, int hand) {
+    struct crew_head *h = c->head;
+    snprintf(h->failure, sizeof h->failure, "step %llu: %s", (unsigned long long)c->step,
+             h->hand[hand].fault);
+    atomic_store(&h->ending, CREW_FAILED);
+    crew_notify(h);
+}
+
+static bool changed(void *arg) {
+    struct crew_stage *s = arg;
+    struct board *b = &s->c->run->machine.tree[s->k].board;
+    uint32_t step = (uint32_t)s->c->step;
+    int failed;
+    bool left = board_left(b, step) > 0;
+    return crew_over(s->c) || board_complete(b, step, &failed) || failed >= 0 ||
+           board_has_orphan(b, step) || (left ? crew_now() > s->until : slow_lane(s) >= 0);
+}
+
+/* Whether the stage goes on for this hand. */
+static bool wait_for_others(struct crew_stage *s) {
+    struct board *b = &s->c->run->machine.tree[s->k].board;
+    struct crew_oar *o = s->oar;
+    int failed;
+    if (crew_over(s->c) || board_complete(b, (uint32_t)s->c->step, &failed)) return false;
+    if (failed >= 0) {
+        fail_run(s->c, board_unpack(atomic_load(&b->node[failed])).hand);
+        return false;
+    }
+    crew_note(o, CREW_AT_WAIT, -1, -1);
+    crew_until(s->c->head, changed, s, &o->hand->turns);
+    crew_spend(&o->hand->wait, o->began);
+    return true;
+}
+
+static int draw(struct crew_stage *s, struct board *b, const struct tree_hand *h) {
+    const struct crew *c = s->c;
+    int each = c->run->machine.n_workers;
+    int ranks = crew_size(c) * each, rank = crew_rank(c) * each + h->thread;
+    s->until = 0;
+    if (s->k == 1 && better_not(s, b)) return -1;
+    return board_draw(b, h->step, h->hand, rank, ranks);
+}
+
+void crew_row_lanes(void *arg, int thread) {
+    struct crew_stage s = *(struct crew_stage *)arg;
+    struct crew *c = s.c;
+    struct tree *t = &c->run->machine.tree[s.k];
+    struct tri_fault fault = {0};
+    if (thread >= c->run->machine.n_workers) return;
+    s.oar = &c->oar[thread];
+    s.oar->k = s.k;
+    s.step.fault = &fault;
+    struct tree_hand h = {(uint32_t)c->step, s.oar->number, thread};
+    for (bool go = true; go && !crew_over(c);) {
+        int lane = draw(&s, &t->board, &h), node;
+        if (lane >= 0) {
+            run_lane(&s, &h, lane, tree_slot(t, &h, lane), false);
+        } else if ((node = board_orphan(&t->board, h.step, h.hand)) >= 0) {
+            crew_note(s.oar, CREW_AT_SUM, -1, -1);
+            tree_sum(t, &h, node, &s.step);
+            crew_notify(c->head);
+        } else if (!try_again(&s, &h)) {
+            go = wait_for_others(&s);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A worker's part in the update: tasks, sweep by sweep. */
+#include <string.h>
+
+#include "exec/crew_inside.h"
+#include "exec/crew_layout.h"
+
+static void commit(struct crew *c) {
+    const struct machine *m = &c->run->machine;
+    struct crew_head *h = c->head;
+    int k = c->step % 2, n = 0;
+    atomic_store(&h->values[k].step, 0);
+    for (int i = 0; i < m->n_outputs && n < h->n_values; i++)
+        if (!m->output[i].spec.shape.rank)
+            h->values[k].value[n++] = machine_scalar_now(m, &m->output[i]);
+    h->values[k].rate = h->rate;
+    atomic_store(&h->values[k].step, c->step);
+}
+
+static void run_task(struct crew_stage *s, int task, int64_t part, const struct sweep_hand *h) {
+    struct crew *c = s->c;
+    const struct task *t = &c->sweeps.task[task];
+    if (t->item >= 0) {
+        crew_note(&c->oar[h->thread], CREW_AT_UPDATE, -1, c->first_name[4] + t->item);
+        sweep_run(&c->sweeps, task, part, h, &s->step);
+    } else if (t->item == TASK_UPDATE) {
+        const struct sweep_copy *copy = &c->copy[t->update];
+        if (!copy->condition || *(const bool *)copy->condition)
+            memcpy(copy->target, copy->value, copy->bytes);
+    } else {
+        commit(c);
+    }
+    sweep_done(task, h);
+}
+
+static bool sweep_changed(void *arg) {
+    struct crew_stage *s = arg;
+    const struct crew *c = s->c;
+    uint32_t step = (uint32_t)c->step;
+    return crew_over(c) || sweep_complete(&c->sweeps, s->sweep, c->task, step, &s->from) ||
+           sweep_waits(&c->sweeps, s->sweep, c->task, step);
+}
+
+static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
+    struct crew *c = s->c;
+    struct crew_oar *o = &c->oar[h->thread];
+    while (!crew_over(c)) {
+        int64_t part, began = crew_now();
+        int task = sweep_draw(&c->sweeps, s->sweep, h, &part);
+        if (task >= 0) {
+            run_task(s, task, part, h);
+            crew_notify(c->head);
+            crew_spend(&o->hand->reduce, began);
+            continue;
+        }
+        if (sweep_complete(&c->sweeps, s->sweep, c->task, h->step, &s->from)) return;
+        crew_note(o, CREW_AT_WAIT, -1, -1);
+        crew_until(c->head, sweep_changed, s, &o->hand->turns);
+        crew_spend(&o->hand->wait, o->began);
+    }
+}
+
+void crew_row_sweeps(void *arg, int thread) {
+    struct crew_stage s = *(struct crew_stage *)arg;
+    struct crew *c = s.c;
+    struct tri_fault fault = {0};
+    struct sweep_hand h = {
+        .step = (uint32_t)c->step, .hand = c->oar[thread].number, .thread = thread,
+        .rank = crew_rank(c) * c->threads + thread, .ranks = crew_size(c) * c->threads,
+        .word = c->task, .undo = crew_undo(c->head, c->base, c->oar[thread].number),
+        .base = c->base};
+    s.step.fault = &fault;
+    for (s.sweep = 0; s.sweep < c->sweeps.n && !crew_over(c); s.sweep++) row_sweep(&s, &h);
+}
