@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "exec/crew_shared.h"
+#include "exec/team.h"
 
 static const char *whole(int *to, const char *value, int least, const char *right) {
     char *end;
@@ -44,8 +45,9 @@ static const char *seconds(void *at, const char *value) { /* double */
 #define FIELD(name) offsetof(struct launch_options, launch.name)
 
 const struct option_row launch_rows[] = {
-    {"-n", "N", "workers: processes that share every step (1); they change\nno result", workers, 0,
-     USE_ALL},
+    {"-n", "N|auto", "workers: processes that share every step; they change no\nresult. auto: as many "
+     "as are worth it, tried with the first\nsteps (none: this process alone, without an agent)",
+     workers, 0, USE_ALL},
     {"--spares", "N", "workers that wait, compiled and warm, to take over (0)", count, FIELD(spares),
      USE_ALL},
     {"--threads-per-worker", "T", "threads of each worker (cores divided by workers)", threads,
@@ -73,6 +75,12 @@ int cli_launch(const struct launch_options *o, int argc, char **argv) {
     memcpy(copy, argv, (size_t)argc * sizeof *copy);
     struct launch l = o->launch;
     l.argv = copy;
+    l.automatic = o->automatic;
+    if (l.automatic) {
+        l.workers = team_cores() / (l.threads ? l.threads : 1);
+        if (l.workers < 1) l.workers = 1;
+        if (!l.threads) l.threads = 1;
+    }
     int code = agent_run(&l);
     free(copy);
     return code;

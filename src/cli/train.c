@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "exec/run.h"
 #include "loop/train_loop.h"
 
 /* This very program with the same words; also after its file has been replaced by a newer one. */
@@ -29,6 +30,25 @@ static int launch(const struct launch_options *o, int argc, char **argv, const c
     int code = cli_launch(&settled, argc + 1, words);
     free(words);
     return code;
+}
+
+/* Whether a step of it has one lane alone, so that a second worker would have nothing to do: then one
+ * process with all threads is best, and needs no agent. */
+static bool one_lane(const struct cli_arguments *a) {
+    tri_options o = a->options;
+    tri_graph *g = tri_model_open(a->model, o.batch);
+    tri_run *run = g ? run_plan(g, &o) : NULL;
+    bool one = run && run_lanes(run) == 1;
+    if (one)
+        fprintf(stderr, "trireme: -n auto: 1 worker, this process: a step of %lld samples has one lane "
+                "(--lanes N cuts it)\n", (long long)run_batch(run));
+    if (run) run_free(run);
+    return one;
+}
+
+static bool wants_agent(const struct launch_options *own, const struct cli_arguments *a) {
+    if (cli_is_worker()) return false;
+    return own->automatic ? !one_lane(a) : own->launch.workers > 0;
 }
 
 static int train(struct cli_arguments *a) {
@@ -54,7 +74,7 @@ static int run(const struct command *c, int argc, char **argv) {
     int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     if (!a.options.out) a.options.out = "run";
     if (!code)
-        code = own.launch.workers && !cli_is_worker() ? launch(&own, words, all, a.options.out, a.model)
+        code = wants_agent(&own, &a) ? launch(&own, words, all, a.options.out, a.model)
                                                       : train(&a);
     free(all);
     return code;

@@ -368,6 +368,15 @@ static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
     return status;
 }
 
+static void tell_idle(const struct crew *c, const struct machine *m) {
+    int workers = crew_size(c);
+    if (m->lanes >= workers) return;
+    fprintf(stderr, "trireme: %d workers share %lld lane%s: %lld of them %s idle; --lanes %d would use "
+            "all (lanes are part of the plan: with others the results differ in their last bits)\n",
+            workers, (long long)m->lanes, m->lanes == 1 ? "" : "s", (long long)(workers - m->lanes),
+            workers - m->lanes == 1 ? "stays" : "stay", workers);
+}
+
 tri_status crew_settle(struct crew *c, tri_run *run) {
     struct machine *m = &run->machine;
     struct plan p;
@@ -384,6 +393,7 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     if (!c->fetched) return base_no_memory("lanes");
     team_run(run->team, take_hands, c);
     if (crew_reports(c)) crew_turn_output(c);
+    if (crew_reports(c)) tell_idle(c, m);
     c->writes = crew_reports(c) && !atomic_load(&c->head->opened);
     atomic_store(&crew_self(c)->state, CREW_READY);
     crew_at(c, CREW_AT_CALLBACK);

@@ -139,6 +139,7 @@ struct crew_head {
         double value[CREW_MOST_VALUES];
         double rate;
     } values[2]; /* of the last two steps */
+    _Atomic int64_t committed_at; /* when the latest step was done, nanoseconds */
     _Atomic int64_t began;    /* the first step, nanoseconds of CLOCK_MONOTONIC */
 
     struct crew_worker worker[CREW_MOST_WORKERS];

@@ -35,6 +35,7 @@ bool crew_over(const struct crew *c) {
 static void commit_step(struct crew *c) {
     uint64_t before = c->step - 1;
     if (atomic_load(&c->head->ending)) return;
+    atomic_store(&c->head->committed_at, crew_now());
     if (atomic_compare_exchange_strong(&c->head->committed, &before, c->step)) crew_notify(c->head);
 }
 

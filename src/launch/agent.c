@@ -140,6 +140,7 @@ static int live(struct agent *a) {
         agent_reap(a);
         recovery_map(&a->recovery);
         agent_watch(a);
+        agent_choose(a);
         agent_scale(a);
         if (a->stop_deadline && crew_now() > a->stop_deadline) {
             agent_tell(a, "the grace of %g s is over: workers are killed", a->launch->grace);
@@ -181,6 +182,7 @@ int agent_run(const struct launch *l) {
     if (!status) status = agent_open_logs(&a);
     if (!status) status = make_head(&a);
     if (!status) status = make_ears(&a);
+    a.automatic = l->automatic && l->workers > 1;
     a.process = calloc(CREW_MOST_WORKERS, sizeof *a.process);
     if (!status && !a.process) status = base_no_memory("workers");
     if (!status) status = agent_start_all(&a);

@@ -11,6 +11,7 @@ enum { AGENT_RESUMABLE = 3 };
 
 struct launch {
     int workers;  /* at least one */
+    bool automatic; /* `workers` are the most; the first steps show how many are best */
     int spares, threads; /* threads of each worker; 0: the cores divided among them */
     const char *out;     /* the run's directory; null: none */
     double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */

@@ -40,6 +40,14 @@ struct process {
     } seen[64];
 };
 
+/* What `-n auto` has found out. */
+struct choice {
+    int ranks;      /* that row now; 0: nothing has been tried */
+    uint64_t first; /* from this step on they are timed */
+    int64_t since;
+    double rate[CREW_MOST_WORKERS + 1]; /* steps a second, by ranks; 0: not tried */
+};
+
 struct agent {
     const struct launch *launch;
     int fd; /* of the store */
@@ -55,6 +63,8 @@ struct agent {
     bool stopped; /* nobody is started any more */
     int output[2]; /* the descriptors behind stdout and stderr, for whoever reports */
     struct cores cores;
+    bool automatic;
+    struct choice choice;
     int early; /* deaths before the first step */
     int hopeless, reporter_code;
     /* Where workers died lately: what kills three of them is the program's fault. */
@@ -71,6 +81,7 @@ tri_status agent_write_card(struct agent *a);
 tri_status agent_start_all(struct agent *a);
 void agent_reap(struct agent *a);  /* deaths, and what follows */
 void agent_watch(struct agent *a); /* stalls */
+void agent_choose(struct agent *a); /* how many row, if that is to be tried */
 void agent_scale(struct agent *a); /* to as many workers as are wanted */
 void agent_kill_all(struct agent *a);
 void agent_wake(struct agent *a);

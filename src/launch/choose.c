@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * -n auto: how many of the workers row is tried with the first steps, which count like any others: their
+ * results do not depend on it. */
+#include <stdio.h>
+
+#include "launch/agent_inside.h"
+
+#define ENOUGH_STEPS 3
+#define ENOUGH_TIME 0.4 /* seconds */
+#define GAIN 1.02       /* so much faster one more worker must be, else it is not worth a core */
+
+/* The first `ranks` workers row, the others wait. The first place reports, and stays. */
+static void let_row(struct agent *a, int ranks) {
+    struct crew_head *h = a->head;
+    for (int i = 0; i < h->workers; i++) atomic_store(&h->worker[i].rank, i < ranks ? i : -1);
+    atomic_store(&h->ranks, ranks);
+    agent_wake(a);
+}
+
+static void begin(struct agent *a, int ranks) {
+    struct choice *c = &a->choice;
+    c->ranks = ranks;
+    let_row(a, ranks);
+    c->first = atomic_load(&a->head->committed) + 2; /* a step that is under way is mixed */
+    c->since = 0;
+}
+
+static void tell(struct agent *a, int best) {
+    struct choice *c = &a->choice;
+    struct text t = {0};
+    for (int n = 1; n <= a->head->workers; n++)
+        if (c->rate[n] > 0 && n != 1)
+            text_add(&t, "%s%d at %.2f times the rate of one", t.size ? ", " : "", n,
+                     c->rate[n] / c->rate[1]);
+    agent_tell(a, "-n auto: %d worker%s with %d thread%s (tried in the first %llu steps: %s)", best,
+               best == 1 ? "" : "s", a->head->threads, a->head->threads == 1 ? "" : "s",
+               (unsigned long long)atomic_load(&a->head->committed), t.data ? t.data : "");
+    text_free(&t);
+}
+
+static void decide(struct agent *a) {
+    struct choice *c = &a->choice;
+    struct crew_head *h = a->head;
+    int best = 1;
+    for (int n = 2; n <= h->workers; n++)
+        if (c->rate[n] > c->rate[best] * GAIN) best = n;
+    tell(a, best);
+    let_row(a, best);
+    for (int i = best; i < h->workers; i++) atomic_store(&h->worker[i].leave, 1);
+    a->automatic = false;
+    agent_wake(a);
+}
+
+/* More workers than lanes have nothing to row with. */
+static int next_fewer(const struct agent *a, int ranks) {
+    int next = ranks > 2 ? (ranks + 1) / 2 : ranks - 1;
+    return next > a->head->lanes ? a->head->lanes : next;
+}
+
+void agent_choose(struct agent *a) {
+    struct choice *c = &a->choice;
+    struct crew_head *h = a->head;
+    uint64_t done = atomic_load(&h->committed);
+    if (!a->automatic || a->stopped || !atomic_load(&h->opened)) return;
+    if (!c->ranks) begin(a, h->workers > h->lanes ? h->lanes : h->workers);
+    if (done < c->first) return;
+    if (!c->since) {
+        c->first = done;
+        c->since = atomic_load(&h->committed_at);
+    }
+    double passed = (double)(atomic_load(&h->committed_at) - c->since) / 1e9;
+    if (done < c->first + ENOUGH_STEPS || passed < ENOUGH_TIME) return;
+    c->rate[c->ranks] = (double)(done - c->first) / passed;
+    if (c->ranks > 1)
+        begin(a, next_fewer(a, c->ranks));
+    else
+        decide(a);
+}
