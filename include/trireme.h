@@ -462,6 +462,8 @@ typedef struct tri_optimizer {
     double weight_decay; /* d */
     bool decay_all;      /* otherwise norms and biases (rank below 2) do not decay */
     double clip_norm;    /* 0: none */
+    bool gradients_sum;  /* the lanes' mean gradients are added up; else the mean is the batch's, so
+                            that the number of lanes does not change the size of a step */
     const char *schedule; /* see tri_options */
     /* The loss is multiplied by a power of two before its gradients, which are then divided by it,
      * so that small ones are not lost in half types; an update whose gradients overflow is left
@@ -553,6 +555,8 @@ typedef struct tri_options {
     const char *out;  /* directory for metrics.jsonl; null: none (the program: "run") */
     const char *load; /* safetensors files */
     const char *save;
+    const char *parallel;  /* "data" (the default): lanes are shared among workers; other ways to split
+                              a network are not there yet */
     const char *recompute; /* as by tri_recompute: patterns with commas between them */
     const char *passes; /* passes over the graph left out: "-cse,-fold"; "-all,+cse": all but one */
     bool forward; /* no training: outputs only, operators in evaluation mode */

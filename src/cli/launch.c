@@ -42,6 +42,14 @@ static const char *seconds(void *at, const char *value) { /* double */
     return NULL;
 }
 
+static const char *share(void *at, const char *value) { /* double */
+    char *end;
+    double x = base_number(value, &end);
+    if (end == value || *end || !(x >= 0 && x <= 1)) return "a share from 0 to 1";
+    *(double *)at = x;
+    return NULL;
+}
+
 #define FIELD(name) offsetof(struct launch_options, launch.name)
 
 const struct option_row launch_rows[] = {
@@ -59,6 +67,8 @@ const struct option_row launch_rows[] = {
      USE_ALL},
     {"--grace", "S", "seconds to finish the step and save, when asked to end\n(30)", seconds,
      FIELD(grace), USE_ALL},
+    {"--audit", "P", "share of the lanes, 0 to 1, that another worker computes\nonce more and compares, "
+     "bit for bit (0)", share, FIELD(audit), USE_ALL},
     {"--no-kill", NULL, "stalls are told, nobody is killed: for debuggers", option_given,
      FIELD(no_kill), USE_ALL},
     {0},

@@ -138,6 +138,10 @@ const struct option_row options_rows[] = {
      FIELD(optimizer.weight_decay), LEARNING},
     {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", positive,
      FIELD(optimizer.clip_norm), LEARNING},
+    {"--gradients-mean", "on|off", "gradients are the mean over the batch; off: the lanes'\nmeans are "
+     "added up (on)", off_if_set, FIELD(optimizer.gradients_sum), LEARNING},
+    {"--parallel", "WAY", "how the step is shared: data, its lanes among the\nworkers (data)",
+     option_text, FIELD(parallel), USE_TRAIN},
     {"--recompute", "PATTERN", "scopes or operators whose values are computed again in\nthe backward "
      "pass, to save memory: layer1.?,*.relu*", option_text, FIELD(recompute), LEARNING},
     {"--amp", "LEVEL", "mixed precision: O0, none; O1, half products, the rest as\nits inputs are; "

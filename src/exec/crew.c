@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,27 @@ static void release_hand(void *arg, int thread) {
 
 void crew_release(struct crew *c, struct team *team) { team_run(team, release_hand, c); }
 
+#ifdef TRIREME_POINTS
+/* TRIREME_POINT="K:N": the first worker in place K is killed behind its Nth write. */
+static _Atomic long points_left;
+
+static void count_point(const char *where) {
+    (void)where;
+    if (atomic_fetch_sub(&points_left, 1) == 0) kill(getpid(), SIGKILL);
+}
+
+static void arm_points(const struct crew *c) {
+    const char *text = getenv("TRIREME_POINT");
+    int place;
+    long n;
+    if (!text || sscanf(text, "%d:%ld", &place, &n) != 2 || place != c->place ||
+        atomic_load(&c->head->worker[place].restarts))
+        return;
+    atomic_store(&points_left, n);
+    board_point = count_point;
+}
+#endif
+
 tri_status crew_join(struct crew **out) {
     *out = NULL;
     int fd, place;
@@ -89,6 +111,9 @@ tri_status crew_join(struct crew **out) {
         return status;
     }
     take_hand(c, 0);
+#ifdef TRIREME_POINTS
+    arm_points(c);
+#endif
     crew_at(c, CREW_AT_COMPILE);
     *out = c;
     return TRI_OK;
@@ -110,6 +135,7 @@ void crew_free(struct crew *c) {
 
 int crew_hands(const struct crew *c) { return c->head->most * c->threads; }
 static int all_hands(const struct crew *c) { return c->head->places * c->threads; }
+int crew_audit_slots(const struct crew *c) { return c->head->audit > 0 ? all_hands(c) : 0; }
 int crew_processes(const struct crew *c) { return c->head->workers + c->head->spares; }
 
 /* ---- who it is ---- */
@@ -159,7 +185,9 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 
 /* Offsets from the store's begin. */
 struct plan {
-    uint64_t store, slots[2], board[2], arena, rows[2], tasks, undo, undo_bytes, names, slowest, end;
+    uint64_t store, slots[2], board[2], arena, rows[2], tasks, undo, undo_bytes, names, slowest, audits, audit_bytes,
+        end;
+    int audit_roots;
     int n_items;
 };
 
@@ -181,6 +209,10 @@ static struct plan make_plan(struct crew *c, const struct machine *m) {
     }
     p.names = place(&p.end, (uint64_t)p.n_items * CREW_NAME);
     p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
+    int roots = m->worker[0].lane[0].n_result;
+    p.audit_roots = roots < AUDIT_MOST ? roots : AUDIT_MOST;
+    p.audit_bytes = sizeof(struct audit) + sizeof(uint64_t) * (uint64_t)p.audit_roots;
+    p.audits = place(&p.end, c->head->audit > 0 ? p.audit_bytes * (uint64_t)m->lanes : 0);
     return p;
 }
 
@@ -273,6 +305,9 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
     h->undo_bytes = p->undo_bytes;
     h->names = p->names;
     h->slowest = p->slowest;
+    h->audits = p->audits;
+    h->audit_bytes = p->audit_bytes;
+    h->audit_roots = p->audit_roots;
     h->hands = all_hands(c);
     h->n_values = 0;
     for (int i = 0; i < m->n_outputs && h->n_values < CREW_MOST_VALUES; i++)

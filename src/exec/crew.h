@@ -16,6 +16,7 @@ struct crew_oar {
     int k;      /* of the lane's program: 0 count, 1 lane */
     int lane, name; /* of the first item of the program that runs; in the table of names */
     int64_t began;
+    bool audits; /* the lane is another's, and stays so */
 };
 
 struct crew {
@@ -53,6 +54,7 @@ void crew_free(struct crew *c);
  * values, or those that are there. */
 int crew_hands(const struct crew *c); /* that row at a time */
 int crew_processes(const struct crew *c);
+int crew_audit_slots(const struct crew *c); /* that audits hold */
 tri_status crew_settle(struct crew *c, tri_run *run);
 
 /* One step or more, as tri_step. False: the run has ended, or failed with a message (*status). */

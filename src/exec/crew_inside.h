@@ -23,6 +23,16 @@ void crew_spend(_Atomic int64_t *sum, int64_t since);
 /* The step is done, or the run has ended: nothing of this hand's is wanted any more. */
 bool crew_over(const struct crew *c);
 
+/* Audit. What a lane has yielded is noted, if it is to be audited; whether the step waits for audits;
+ * whether there is one that this worker may do; which it does: -1, none. Compared with what the other has
+ * noted; or given up. */
+void crew_audit_note(struct crew *c, int lane, const struct program *p, int hand);
+bool crew_audit_pending(const struct crew *c);
+bool crew_audit_waits(const struct crew *c);
+int crew_audit_draw(struct crew *c, int hand);
+void crew_audit_compare(struct crew *c, int lane, const struct program *p, int hand);
+void crew_audit_drop(struct crew *c, int lane);
+
 /* Both take a struct crew_stage, and return when there is nothing more to do for anybody. */
 void crew_row_lanes(void *stage, int thread);
 void crew_row_sweeps(void *stage, int thread);

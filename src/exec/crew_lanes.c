@@ -63,7 +63,8 @@ static bool before_item(void *user, const struct program *p, size_t item) {
             atomic_store_explicit(slowest, o->began - began, memory_order_relaxed);
     }
     struct board *b = &o->crew->run->machine.tree[o->k].board;
-    return !crew_over(o->crew) && !board_lost(b, (uint32_t)o->crew->step, o->number, o->lane);
+    return !crew_over(o->crew) &&
+           (o->audits || !board_lost(b, (uint32_t)o->crew->step, o->number, o->lane));
 }
 
 /* With the whole team, if that has one lane's programs only. */
@@ -100,6 +101,24 @@ static void keep_fault(struct crew_hand *h, int lane, const struct tri_fault *fa
     atomic_store(&h->failed_lane, lane);
 }
 
+static struct program *program_of(const struct crew_stage *s, const struct tree_hand *h, int lane) {
+    struct machine *m = &s->c->run->machine;
+    return machine_lane_program(m, &m->worker[h->thread], s->k, lane);
+}
+
+/* Another's lane once more, to compare. */
+static void audit(struct crew_stage *s, const struct tree_hand *h, int lane) {
+    struct tree *t = &s->c->run->machine.tree[s->k];
+    char *slot = tree_slot(t, h, lane);
+    s->oar->audits = true;
+    if (compute(s->c, s->oar, h->thread, lane, slot, &s->step))
+        crew_audit_compare(s->c, lane, program_of(s, h, lane), h->hand);
+    else
+        crew_audit_drop(s->c, lane);
+    s->oar->audits = false;
+    tree_drop(t, h, lane, slot);
+}
+
 /* again: it is another's, who is slow with it. */
 static void run_lane(struct crew_stage *s, const struct tree_hand *h, int lane, char *slot, bool again) {
     struct crew *c = s->c;
@@ -111,6 +130,7 @@ static void run_lane(struct crew_stage *s, const struct tree_hand *h, int lane, 
     s->step.fault->failed = false;
     if (compute(c, o, h->thread, lane, slot, &s->step)) {
         crew_spend(&o->hand->compute, began);
+        if (s->k == 1) crew_audit_note(c, lane, program_of(s, h, lane), h->hand);
         if (s->k == 1) learn_lane_time(o->hand, crew_now() - began);
         crew_note(o, CREW_AT_SUM, lane, -1);
         first = again ? tree_put_for(t, h, lane, slot, &s->step)
@@ -218,14 +238,20 @@ static void fail_run(const struct crew *c, int hand) {
     crew_notify(h);
 }
 
+/* Whether all lanes are there, and have been audited. */
+static bool ended(const struct crew_stage *s, int *failed) {
+    return board_complete(&s->c->run->machine.tree[s->k].board, (uint32_t)s->c->step, failed) &&
+           (s->k != 1 || !crew_audit_pending(s->c));
+}
+
 static bool changed(void *arg) {
     struct crew_stage *s = arg;
     struct board *b = &s->c->run->machine.tree[s->k].board;
     uint32_t step = (uint32_t)s->c->step;
     int failed;
     bool left = board_left(b, step) > 0;
-    return crew_over(s->c) || board_complete(b, step, &failed) || failed >= 0 ||
-           board_has_orphan(b, step) || (left ? crew_now() > s->until : slow_lane(s) >= 0);
+    return crew_over(s->c) || ended(s, &failed) || failed >= 0 ||
+           board_has_orphan(b, step) || (s->k == 1 && crew_audit_waits(s->c)) || (left ? crew_now() > s->until : slow_lane(s) >= 0);
 }
 
 /* Whether the stage goes on for this hand. */
@@ -233,7 +259,7 @@ static bool wait_for_others(struct crew_stage *s) {
     struct board *b = &s->c->run->machine.tree[s->k].board;
     struct crew_oar *o = s->oar;
     int failed;
-    if (crew_over(s->c) || board_complete(b, (uint32_t)s->c->step, &failed)) return false;
+    if (crew_over(s->c) || ended(s, &failed)) return false;
     if (failed >= 0) {
         fail_run(s->c, board_unpack(atomic_load(&b->node[failed])).hand);
         return false;
@@ -249,6 +275,7 @@ static int draw(struct crew_stage *s, struct board *b, const struct tree_hand *h
     int each = c->run->machine.n_workers;
     int ranks = crew_size(c) * each, rank = crew_rank(c) * each + h->thread;
     s->until = 0;
+    if (rank < 0) return -1; /* a spare: it audits */
     if (s->k == 1 && better_not(s, b)) return -1;
     return board_draw(b, h->step, h->hand, rank, ranks);
 }
@@ -271,6 +298,8 @@ void crew_row_lanes(void *arg, int thread) {
             crew_note(s.oar, CREW_AT_SUM, -1, -1);
             tree_sum(t, &h, node, &s.step);
             crew_notify(c->head);
+        } else if (s.k == 1 && (lane = crew_audit_draw(c, h.hand)) >= 0) {
+            audit(&s, &h, lane);
         } else if (!try_again(&s, &h)) {
             go = wait_for_others(&s);
         }

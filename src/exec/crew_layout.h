@@ -17,4 +17,17 @@ static inline struct undo *crew_undo(const struct crew_head *h, char *base, int 
     return (struct undo *)(base + h->undo + h->undo_bytes * (uint64_t)hand);
 }
 
+#define AUDIT_MOST 4096 /* results of a lane */
+
+/* What who computed a lane has left for another to compare. */
+struct audit {
+    board_cell word;       /* who audits it */
+    _Atomic uint64_t made; /* step and hand of who computed it */
+    uint64_t sum[];        /* head->audit_roots: of the bytes of each result */
+};
+
+static inline struct audit *crew_audit_record(const struct crew_head *h, char *base, int lane) {
+    return (struct audit *)(base + h->audits + h->audit_bytes * (uint64_t)lane);
+}
+
 #endif

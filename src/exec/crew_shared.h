@@ -93,6 +93,7 @@ struct crew_head {
     int threads, places; /* of each worker; in the table: most and spares */
     int cores;
     double stall_timeout;
+    double audit; /* share of the lanes that another computes once more */
 
     /* Futex: whoever changes what others may wait for adds one if anybody sleeps. */
     _Alignas(64) _Atomic uint32_t event;
@@ -115,7 +116,8 @@ struct crew_head {
     } tree[2];
     uint64_t tasks;
     int n_tasks;
-    uint64_t undo, undo_bytes, names, slowest;
+    uint64_t undo, undo_bytes, names, slowest, audits, audit_bytes;
+    int audit_roots;
     int hands;
     char value_name[CREW_MOST_VALUES][CREW_NAME];
     int n_values;
@@ -124,6 +126,7 @@ struct crew_head {
     /* The course of the run. */
     _Alignas(64) _Atomic uint64_t opened;    /* the step that is worked on, from 1 */
     _Alignas(64) _Atomic uint64_t committed; /* steps that are done */
+    _Atomic uint64_t audited; /* lanes */
     _Atomic uint64_t total;
     _Atomic uint64_t base; /* steps that were done when the run began */
     atomic_int ending;

@@ -59,7 +59,7 @@ static void row(struct crew *c, tri_run *run) {
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].tensor)
             m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
-    if (!crew_over(c)) {
+    if (!crew_over(c) && crew_rank(c) >= 0) {
         team_run(c->sweeps.n_tasks > FEW_TASKS ? run->team : NULL, crew_row_sweeps, &s);
         commit_step(c);
     }
@@ -111,11 +111,14 @@ static void open_step(struct crew *c, tri_run *run, uint64_t step) {
     crew_notify(h);
 }
 
+/* Spares have a part in steps where there are audits. */
+static bool rows(const struct crew *c) { return crew_rank(c) >= 0 || c->head->audit > 0; }
+
 static bool something_to_do(void *arg) {
     const struct crew *c = arg;
     const struct crew_head *h = c->head;
     bool open = atomic_load(&h->opened) > atomic_load(&h->committed);
-    return (open && crew_rank(c) >= 0) || atomic_load(&h->ending) ||
+    return (open && rows(c) && atomic_load(&h->opened) != c->step) || atomic_load(&h->ending) ||
            atomic_load(&crew_self(c)->leave) ||
            (crew_reports(c) && (!atomic_load(&h->paused) || atomic_load(&h->stop)));
 }
@@ -166,11 +169,11 @@ bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
             return returns(c, run);
         if (atomic_load(&h->ending) || atomic_load(&crew_self(c)->leave)) return fails(c, status);
         if (crew_reports(c) && !open_next(c, run)) return fails(c, status);
-        if (atomic_load(&h->opened) > atomic_load(&h->committed) && crew_rank(c) >= 0) {
+        if (atomic_load(&h->opened) > atomic_load(&h->committed) && rows(c)) {
             c->step = atomic_load(&h->opened);
             row(c, run);
             if (atomic_load(&h->ending) == CREW_FAILED) return fails(c, status);
-            if (atomic_load(&h->committed) >= c->step) return returns(c, run);
+            if (atomic_load(&h->committed) >= c->step && crew_rank(c) >= 0) return returns(c, run);
             continue;
         }
         crew_note(&c->oar[0], CREW_AT_WAIT, -1, -1);

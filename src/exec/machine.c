@@ -91,6 +91,7 @@ static tri_status make_programs(struct machine *m) {
             status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
                                k ? m->compilation.levels : 0, m->n_workers,
                                m->hands ? m->hands : m->n_workers, &m->tree[k]);
+    m->tree[1].n_slots += m->more_slots;
     return status;
 }
 
@@ -293,7 +294,7 @@ static void free_tree(struct machine *m, struct tree *t) {
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m) {
     *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
-                          .lender = place->lender, .hands = place->hands,
+                          .lender = place->lender, .hands = place->hands, .more_slots = place->more_slots,
                           .processes = place->processes ? place->processes : 1, .compiled = true};
     m->compilation = (struct compilation){.options = o, .hands = place->hands, .target = place->dev->target,
                                           .model = model};

@@ -34,6 +34,9 @@ static tri_status check_options(const tri_options *o) {
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return base_fail(TRI_USAGE, "threads is %lld; it must be from 1 to %d (0: one for each "
                          "core)", (long long)o->threads, MAX_THREADS);
+    if (o->parallel && strcmp(o->parallel, "data"))
+        return base_fail(TRI_USAGE, "--parallel (tri_options.parallel) is \"%s\"; this version splits "
+                         "data only: data", o->parallel);
     if (o->steps && o->epochs)
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
@@ -94,6 +97,7 @@ static tri_status settle_batch(tri_run *run) {
  * rest of an optimizer would be ignored. */
 static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, bool forward) {
     if (graph_trains(model) && !forward && (o->name || o->momentum != 0 || o->weight_decay != 0 ||
+                                o->gradients_sum ||
                                 o->clip_norm != 0 || o->loss_scale))
         return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
                          "only the learning rate and its schedule can be given");
@@ -130,6 +134,7 @@ static tri_status plan_run(tri_run *run) {
     if (run->crew) {
         place.hands = crew_hands(run->crew);
         place.processes = crew_processes(run->crew);
+        place.more_slots = crew_audit_slots(run->crew);
     }
     if (!status) status = machine_plan(run->model, o, &place, &run->machine);
     return status;
@@ -151,6 +156,8 @@ static tri_status open_run(tri_run *run) {
         status = run->crew ? crew_settle(run->crew, run) : machine_settle(&run->machine, o);
     run->lr = machine_scalar(&run->machine, "lr");
     run->number = machine_scalar(&run->machine, "step");
+    struct run_scalar *lanes = machine_scalar(&run->machine, "lanes"); /* see tri_minimize */
+    if (lanes) lanes->value = (float)run->machine.lanes;
     if (!status) status = open_data(run);
     if (!status && o->load && may_write(run)) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);

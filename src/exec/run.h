@@ -78,6 +78,7 @@ struct machine {
     struct store *store; /* not owned */
     const struct machine *lender;
     const struct machine_shared *shared; /* null: all is its own. Not owned */
+    int more_slots;        /* see struct machine_place */
     int hands;             /* that share it: of all processes; 0: only its own */
     int processes;         /* that share it, each with as much memory of its own; 1: alone */
     size_t shared_bytes;   /* of the store's file, but for parameters, states and partial sums */
@@ -154,6 +155,7 @@ struct machine_place {
     struct store *store;          /* if it is empty, it is made from the model */
     const struct machine *lender; /* nullable: its arenas serve this machine too, where they suffice */
     int hands, processes;         /* see struct machine */
+    int more_slots;               /* of partial sums, than the tree itself needs */
 };
 
 /* Compiles `model` and plans its memory; nothing is allocated but what describes it. */

@@ -37,7 +37,8 @@ static tri_status make_head(struct agent *a) {
     *h = (struct crew_head){
         .magic = CREW_MAGIC, .bytes = sizeof *h, .agent = getpid(), .workers = l->workers,
         .spares = l->spares, .most = l->workers > cores ? l->workers : cores,
-        .threads = l->threads, .cores = cores, .stall_timeout = l->stall_timeout};
+        .threads = l->threads, .cores = cores, .stall_timeout = l->stall_timeout,
+        .audit = l->audit};
     h->places = h->most + h->spares;
     atomic_store(&h->ranks, l->workers);
     pthread_mutexattr_t kind;

@@ -15,6 +15,7 @@ struct launch {
     int spares, threads; /* threads of each worker; 0: the cores divided among them */
     const char *out;     /* the run's directory; null: none */
     double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */
+    double audit;        /* share of the lanes that are computed twice, and compared */
     bool no_kill;        /* for debuggers: stalls are told, and nothing else is done */
     const char *title;   /* what runs, in a few words; null: argv[0] */
     const char *program; /* null: argv[0], looked for in PATH */

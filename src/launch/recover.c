@@ -32,6 +32,12 @@ void recovery_unmap(struct recovery *r) {
     *r = (struct recovery){.head = r->head, .fd = r->fd};
 }
 
+static void forget_audit(board_cell *word, int hand) {
+    struct board_word w = board_unpack(atomic_load(word));
+    if (w.state == BOARD_CLAIMED && w.hand == hand)
+        atomic_store(word, board_pack((struct board_word){w.step, BOARD_FREE, 0, 0}));
+}
+
 void recovery_of(struct recovery *r, int place) {
     struct crew_head *h = r->head;
     uint32_t step = (uint32_t)atomic_load(&h->opened);
@@ -39,6 +45,8 @@ void recovery_of(struct recovery *r, int place) {
         int hand = place * h->threads + t;
         for (int k = 0; k < 2; k++)
             if (r->board[k].tree) board_recover(&r->board[k], step, hand);
+        for (int lane = 0; h->audit > 0 && lane < h->lanes; lane++)
+            forget_audit(&crew_audit_record(h, r->base, lane)->word, hand);
         sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, hand,
                       crew_undo(h, r->base, hand), r->base);
     }

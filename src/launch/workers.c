@@ -104,8 +104,6 @@ static void become_worker(const struct agent *a, int place, int output, char **e
     }
     cores_pin(&a->cores, atomic_load(&a->head->worker[place].core), a->launch->threads, 0);
     execvpe(a->launch->program ? a->launch->program : a->launch->argv[0], a->launch->argv, env);
-    static const char failed[] = "trireme: the program cannot be started\n";
-    if (write(a->output[1], failed, sizeof failed - 1) < 0) _exit(126);
     _exit(127);
 }
 
@@ -398,7 +396,9 @@ static bool ends_early(struct agent *a, int place, int status) {
     const struct crew_head *h = a->head;
     if (!WIFEXITED(status) || atomic_load(&h->opened)) return false;
     int code = WEXITSTATUS(status);
-    if (atomic_load(&h->reporter) != place && a->launch->out)
+    if (code == 127)
+        agent_tell(a, "%s cannot be started: is it there, and executable?", a->launch->argv[0]);
+    else if (atomic_load(&h->reporter) != place && a->launch->out)
         agent_tell(a, "worker %d ended with %d before the first step; see %s/worker-%d.out", place,
                    code, a->launch->out, place);
     else if (!code)

@@ -310,6 +310,8 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
         return;
     }
     tri_tensor *condition = scaling_end(&scaling, grads, n);
+    tri_tensor *lanes = o.gradients_sum ? tri_scalar(g, "lanes") : NULL;
+    for (int i = 0; lanes && i < n; i++) grads[i] = tri_mul(lanes, grads[i]);
     if (o.clip_norm > 0) tri_clip_by_norm(grads, n, o.clip_norm);
     tri_update(params, grads, n, o, condition);
 }

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Audit: a share of the lanes is computed once more by another worker, and what both yield compared, bit
+ * for bit, before the step's update begins. So a core that computes wrongly is found before it has
+ * changed a parameter. Who has computed a lane leaves a sum of the bytes of each of its results; which
+ * lanes are audited follows from step and lane. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "exec/crew_inside.h"
+#include "exec/crew_layout.h"
+
+/* Any bit that differs changes it: each word is added and the sum mixed, in four chains. */
+static uint64_t sum_bytes(const char *at, size_t bytes) {
+    uint64_t h[4] = {1, 2, 3, 4}, w[4];
+    for (; bytes >= sizeof w; at += sizeof w, bytes -= sizeof w) {
+        memcpy(w, at, sizeof w);
+        for (int i = 0; i < 4; i++) {
+            h[i] = (h[i] ^ w[i]) * 0x9e3779b97f4a7c15u;
+            h[i] ^= h[i] >> 29;
+        }
+    }
+    for (; bytes; bytes--) h[0] = (h[0] ^ (unsigned char)*at++) * 0x9e3779b97f4a7c15u;
+    return random_key(random_key(h[0], h[1]), random_key(h[2], h[3]));
+}
+
+static struct audit *record(const struct crew *c, int lane) {
+    return crew_audit_record(c->head, c->base, lane);
+}
+
+static bool wanted(const struct crew *c, int lane) {
+    uint64_t key = random_key(random_key(c->run->options.seed, c->step), (uint64_t)lane);
+    return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->audit;
+}
+
+/* Somebody else to look at it: that rows, or is a spare. */
+static bool others(const struct crew *c) {
+    for (int i = 0; i < c->head->places; i++)
+        if (i != c->place && atomic_load(&c->head->worker[i].state) == CREW_READY) return true;
+    return false;
+}
+
+static void sum_results(const struct crew *c, const struct program *p, uint64_t *to) {
+    int n = 0;
+    for (int i = 0; i < p->n_result && n < c->head->audit_roots; i++) {
+        const tri_tensor *t = p->g->output[i].tensor;
+        to[n++] = sum_bytes(program_value(p, t->id), base_spec_bytes(&t->spec));
+    }
+}
+
+#ifdef TRIREME_POINTS
+/* TRIREME_LIE="K:S": the worker in place K turns a bit of what it computes in step S. */
+static void lie(const struct crew *c, const struct program *p) {
+    const char *text = getenv("TRIREME_LIE");
+    int place;
+    unsigned long long step;
+    if (text && sscanf(text, "%d:%llu", &place, &step) == 2 && place == c->place && step == c->step)
+        *(unsigned char *)program_value(p, p->g->output[0].tensor->id) ^= 1;
+}
+#endif
+
+void crew_audit_note(struct crew *c, int lane, const struct program *p, int hand) {
+    if (c->head->audit <= 0 || !wanted(c, lane)) return;
+#ifdef TRIREME_POINTS
+    lie(c, p);
+#endif
+    uint64_t sum[AUDIT_MOST];
+    struct audit *a = record(c, lane);
+    sum_results(c, p, sum);
+    memcpy(a->sum, sum, sizeof *sum * (size_t)c->head->audit_roots);
+    atomic_store(&a->made, c->step << 16 | (uint64_t)(unsigned)hand);
+}
+
+static bool is_done(const struct crew *c, int lane) {
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(&record(c, lane)->word, (uint32_t)c->step, &packed, &late);
+    return late || w.state == BOARD_DONE;
+}
+
+bool crew_audit_pending(const struct crew *c) {
+    if (c->head->audit <= 0 || !others(c)) return false;
+    for (int lane = 0; lane < c->head->lanes; lane++)
+        if (wanted(c, lane) && !is_done(c, lane)) return true;
+    return false;
+}
+
+static bool can_draw(const struct crew *c, int lane, uint64_t *packed) {
+    struct audit *a = record(c, lane);
+    uint64_t made = atomic_load(&a->made);
+    bool late;
+    struct board_word w = board_read(&a->word, (uint32_t)c->step, packed, &late);
+    return wanted(c, lane) && made >> 16 == c->step && !late && w.state == BOARD_FREE &&
+           (int)(made & 65535) / c->threads != c->place;
+}
+
+bool crew_audit_waits(const struct crew *c) {
+    uint64_t packed;
+    for (int lane = 0; c->head->audit > 0 && lane < c->head->lanes; lane++)
+        if (can_draw(c, lane, &packed)) return true;
+    return false;
+}
+
+int crew_audit_draw(struct crew *c, int hand) {
+    for (int lane = 0; c->head->audit > 0 && lane < c->head->lanes; lane++) {
+        uint64_t packed;
+        if (!can_draw(c, lane, &packed)) continue;
+        struct board_word w = {(uint32_t)c->step, BOARD_CLAIMED, hand, 0};
+        if (atomic_compare_exchange_strong(&record(c, lane)->word, &packed, board_pack(w))) return lane;
+    }
+    return -1;
+}
+
+static void differ(const struct crew *c, int lane, const char *tensor) {
+    struct crew_head *h = c->head;
+    int other = (int)(atomic_load(&record(c, lane)->made) & 65535) / c->threads;
+    snprintf(h->failure, sizeof h->failure,
+             "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane %d, and "
+             "%s is not the same: one of the two computes wrongly. No parameter has been changed by it",
+             (unsigned long long)c->step, other, atomic_load(&h->worker[other].core), c->place,
+             atomic_load(&h->worker[c->place].core), lane, tensor);
+    atomic_store(&h->ending, CREW_FAILED);
+    crew_notify(h);
+}
+
+void crew_audit_compare(struct crew *c, int lane, const struct program *p, int hand) {
+    uint64_t sum[AUDIT_MOST];
+    const struct audit *a = record(c, lane);
+    sum_results(c, p, sum);
+    for (int i = 0; i < c->head->audit_roots; i++)
+        if (sum[i] != a->sum[i]) {
+            differ(c, lane, p->g->output[i].tensor->node->name);
+            return;
+        }
+    atomic_fetch_add(&c->head->audited, 1);
+    atomic_store(&record(c, lane)->word,
+                 board_pack((struct board_word){(uint32_t)c->step, BOARD_DONE, hand, 0}));
+    crew_notify(c->head);
+}
+
+void crew_audit_drop(struct crew *c, int lane) {
+    atomic_store(&record(c, lane)->word,
+                 board_pack((struct board_word){(uint32_t)c->step, BOARD_FREE, 0, 0}));
+}

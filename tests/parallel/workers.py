@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs with several workers: the same weights whatever their number, and whatever happens to them.
+
+Usage: workers.py TRIREME [CASE...]
+
+KILLS=N: so many kills in each storm (6). Each case prints a line; the last says how many passed."""
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = os.path.abspath(sys.argv[1])
+KILLS = int(os.environ.get("KILLS", "6"))
+HAS_POINTS = b"TRIREME_POINT" in open(PROGRAM, "rb").read()
+LIMIT = 240  # seconds after which a run counts as hung
+
+
+class Wrong(Exception):
+    pass
+
+
+def need(condition, text):
+    if not condition:
+        raise Wrong(text)
+
+
+def start(*words, env=None):
+    return subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, **(env or {})})
+
+
+def end(process, limit=LIMIT):
+    try:
+        process.out, process.err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise Wrong(f"it hangs: {' '.join(process.args[1:])}")
+    return process
+
+
+def trireme(*words, **more):
+    return end(start(*words, **more))
+
+
+def done(process):
+    """Steps, loss and hashes of its last line."""
+    lines = [line for line in process.out.split("\n") if line.startswith("done ")]
+    need(len(lines) == 1, f"{len(lines)} last lines, exit {process.returncode}: {process.err[-800:]}")
+    return re.sub(r" seconds=.*", "", lines[0])
+
+
+def children(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            state, parent = open(f"/proc/{entry}/stat").read().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == pid and state not in "ZX":
+            found.append(int(entry))
+    return found
+
+
+def wait_for(holds, text, limit=60):
+    until = time.time() + limit
+    while not holds():
+        need(time.time() < until, text)
+        time.sleep(0.01)
+
+
+def events(directory, *names):
+    try:
+        lines = open(f"{directory}/agent.log").read().split("\n")
+    except OSError:
+        return []
+    whole = [json.loads(line) for line in lines if line.endswith("}")]
+    return [e for e in whole if not names or e["event"] in names]
+
+
+# ---- the same, whoever rows ----
+
+RUNS = {
+    "lenet5": "lenet5 --steps 30 --optimizer adam",
+    "uneven lanes": "lenet5 --steps 10 --batch 30 --lanes 7 --optimizer momentum",
+    "dropout and clipping": "bert-tiny --steps 3 --batch 8 --lanes 4 --optimizer adamw --clip-norm 1",
+    "one lane": "bert-tiny --steps 3 --batch 4 --lanes 1 --optimizer lamb",
+    "batch norm": "resnet18:size=32 --steps 2 --batch 16 --lanes 4 --optimizer lars",
+    "half": "mlp --steps 5 --lanes 4 --amp O2 --loss-scale dynamic --optimizer adam",
+    "the reference": "cnn --steps 2 --batch 8 --lanes 4 --device ref",
+}
+
+
+def same(words, *numbers):
+    words = words.split() + ["--quiet"]
+    plain = done(trireme("train", *words))
+    for n in numbers:
+        got = done(trireme("train", *words, "-n", str(n)))
+        need(got == plain, f"-n {n}:\n{got}\nalone:\n{plain}")
+
+
+def threads_of_workers():
+    words = "lenet5 --steps 20 --lanes 8 --quiet".split()
+    plain = done(trireme("train", *words))
+    for n, t in ((1, 2), (2, 2), (2, 3)):
+        got = done(trireme("train", *words, "-n", str(n), "--threads-per-worker", str(t)))
+        need(got == plain, f"-n {n} of {t} threads:\n{got}\nalone:\n{plain}")
+
+
+def automatic():
+    words = ["lenet5", "--quiet"]
+    words += ["--steps", str(length_for(words, 6))]
+    run = trireme("train", *words, "-n", "auto")
+    need(done(run) == done(trireme("train", *words)), "another result")
+    need("-n auto" in run.err or len(os.sched_getaffinity(0)) == 1, run.err)
+
+
+# ---- storms ----
+
+def length_for(words, seconds):
+    """So many steps that a run of it takes about so long."""
+    began = time.time()
+    trireme("train", *words, "--quiet", "--steps", "20", "-n", "2")
+    some = time.time() - began
+    began = time.time()
+    trireme("train", *words, "--quiet", "--steps", "120", "-n", "2")
+    each = max((time.time() - began - some) / 100, 1e-4)
+    return max(20, int(seconds / each))
+
+
+def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT)):
+    subprocess.run(["rm", "-rf", "storm"], check=True)
+    words = words.split()
+    words += ["--quiet", "--steps", str(length_for(words, 0.5 * kills + 2))]
+    plain = done(trireme("train", *words))
+    run = start("train", *words, "-n", str(workers), "--spares", str(spares), "--out", "storm")
+    wait_for(lambda: events("storm", "start"), "no worker is started")
+    time.sleep(0.5)
+    killed = 0
+    while killed < kills and run.poll() is None:
+        victims = children(run.pid)
+        for pid in random.sample(victims, min(len(victims), random.choice((1, 1, 1, 2)))):
+            try:
+                os.kill(pid, random.choice(signals))
+                killed += 1
+            except ProcessLookupError:
+                pass
+        time.sleep(random.uniform(0, 0.7))
+    end(run)
+    got = done(run)
+    need(got == plain, f"after {killed} kills:\n{got}\nalone:\n{plain}\n{run.err[-1500:]}")
+    deaths = len(events("storm", "death"))
+    need(deaths, "nobody has died")
+    return f"{deaths} deaths"
+
+
+def points():
+    """A worker is killed behind each write of the protocol: only in builds that have such points."""
+    if not HAS_POINTS:
+        return "skipped: this build has no points (-Dpoints=true)"
+    words = "lenet5 --steps 4 --quiet --optimizer adam --clip-norm 0.1".split()
+    plain = done(trireme("train", *words))
+    step = 1 if os.environ.get("ALL_POINTS") else 17
+    n = random.randrange(step)
+    reached = 0
+    while True:
+        run = trireme("train", *words, "-n", "2", env={"TRIREME_POINT": f"0:{n}"})
+        got = done(run)
+        need(got == plain, f"killed at point {n}:\n{got}\nalone:\n{plain}\n{run.err}")
+        if "killed by signal 9" not in run.err:
+            break
+        reached += 1
+        n += step
+    need(reached, "no point was reached")
+    return f"{reached} points"
+
+
+def audit():
+    """Lanes computed twice change nothing; in builds with points one worker lies, and is found."""
+    words = "lenet5 --steps 20 --quiet".split()
+    plain = done(trireme("train", *words))
+    for more in (["-n", "2"], ["-n", "2", "--spares", "1"], ["-n", "1"]):
+        need(done(trireme("train", *words, *more, "--audit", "0.5")) == plain, f"{more}: another result")
+    words = "lenet5 --steps 100000 --quiet -n 2 --audit 1 --out lie".split()
+    if not HAS_POINTS:
+        return
+    run = trireme("train", *words, env={"TRIREME_LIE": "0:7"})
+    need(run.returncode == 1 and re.search(r"step 7: audit: .*worker 0 .*lane \d, and \S+ is not the same",
+                                           run.err), f"exit {run.returncode}: {run.err}")
+
+
+# ---- stalls and stops ----
+
+def stopped_worker(which):
+    """SIGSTOP: found by its progress, named, killed, replaced."""
+    subprocess.run(["rm", "-rf", "stall"], check=True)
+    words = ["lenet5", "--quiet"]
+    words += ["--steps", str(length_for(words, 4))]
+    plain = done(trireme("train", *words))
+    run = start("train", *words, "-n", "2", "--spares", "1", "--stall-timeout", "1.5", "--out", "stall")
+    wait_for(lambda: len(events("stall", "start")) >= 3, "workers do not start")
+    time.sleep(1)
+    os.kill([e["pid"] for e in events("stall", "start") if e["worker"] == which][0], signal.SIGSTOP)
+    need(done(end(run)) == plain, "another result")
+    need(re.search(f"worker {which} .*makes no progress: step [0-9]+", run.err), run.err)
+    need("it is killed" in run.err, run.err)
+
+
+def interrupted():
+    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--out", "stop", "--quiet", "--save",
+                "stop.safetensors")
+    wait_for(lambda: events("stop", "start"), "workers do not start")
+    time.sleep(1.5)
+    run.send_signal(signal.SIGINT)
+    end(run, 60)
+    need(run.returncode == 3, f"exit {run.returncode}")
+    steps = int(re.search(r"steps=(\d+)", done(run)).group(1))
+    need(0 < steps < 100000000, f"{steps} steps")
+    need(os.path.getsize("stop.safetensors") > 100000, "nothing was saved")
+    again = trireme("train", "lenet5", "--steps", str(steps), "--quiet", "--schedule", "constant")
+    need(done(again) == done(run), "a stopped run has other weights than one of as many steps")
+
+
+def agent_dies():
+    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1", "--quiet", "--out", "orphan")
+    wait_for(lambda: len(children(run.pid)) == 3, "workers do not start")
+    workers = children(run.pid)
+    time.sleep(1)
+    run.kill()
+    end(run)
+    wait_for(lambda: not any(os.path.exists(f"/proc/{w}") for w in workers), "workers are left behind", 10)
+
+
+# ---- mistakes ----
+
+def mistakes():
+    def wrong(code, pattern, *words):
+        run = trireme(*words)
+        need(run.returncode == code, f"{words}: exit {run.returncode}, not {code}: {run.err}")
+        need(re.search(pattern, run.err), f"{words}: {run.err}")
+        need(len(run.err.strip().split("\n")) <= 2, f"{words}: more than a line or two: {run.err}")
+
+    wrong(2, "-n 0: a number from 1 up", "train", "lenet5", "-n", "0")
+    wrong(2, "100 lanes for a batch of 64", "train", "lenet5", "--lanes", "100", "-n", "2")
+    wrong(2, "no model is called", "train", "nosuch", "-n", "2")
+    wrong(2, "run lacks the program", "run", "-n", "2")
+    wrong(1, "ended before it opened a run", "run", "-n", "2", "--", "/bin/true")
+    wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
+    wrong(2, "memory-limit", "train", "lenet5", "-n", "2", "--memory-limit", "1M")
+    run = trireme("train", "lenet5", "--batch", "16", "--lanes", "1", "-n", "3", "--steps", "2", "--quiet")
+    need(run.returncode == 0 and "2 of them stay idle" in run.err, run.err)
+
+
+def one_directory():
+    first = start("train", "lenet5", "--steps", "100000000", "-n", "1", "--quiet", "--out", "mine")
+    wait_for(lambda: events("mine", "start"), "it does not start")
+    second = trireme("train", "lenet5", "--steps", "5", "-n", "1", "--quiet", "--out", "mine")
+    first.send_signal(signal.SIGTERM)
+    end(first, 60)
+    need(second.returncode == 2 and "another run is at work" in second.err, second.err)
+    need(first.returncode == 3, f"exit {first.returncode}")
+
+
+CASES = {f"same: {name}": (lambda words=words: same(words, 1, 2, 3, 8)) for name, words in RUNS.items()}
+CASES.update({
+    "threads of workers": threads_of_workers,
+    "-n auto": automatic,
+    "storm: lenet5": lambda: storm("lenet5 --optimizer adam", 3, 1, KILLS),
+    "storm: no spares, clipping": lambda: storm("lenet5 --optimizer adam --clip-norm 0.5", 2, 0, KILLS),
+    "storm: bert-tiny": lambda: storm("bert-tiny --batch 8 --lanes 4 --optimizer adamw --clip-norm 1",
+                                      2, 1, KILLS),
+    "storm: resnet18": lambda: storm("resnet18:size=32 --batch 16 --lanes 4 --optimizer momentum", 2, 1,
+                                     KILLS),
+    "a kill behind every write": points,
+    "audit": audit,
+    "a worker stopped": lambda: stopped_worker(1),
+    "the reporter stopped": lambda: stopped_worker(0),
+    "interrupted": interrupted,
+    "the agent dies": agent_dies,
+    "mistakes": mistakes,
+    "a directory belongs to one run": one_directory,
+})
+
+
+def main():
+    wanted = sys.argv[2:]
+    passed = failed = 0
+    random.seed(int(os.environ.get("SEED", "1")))
+    with tempfile.TemporaryDirectory() as work:
+        os.chdir(work)
+        for name, case in CASES.items():
+            if wanted and not any(w in name for w in wanted):
+                continue
+            try:
+                said = case()
+                passed += 1
+                print(f"ok {name}{': ' + said if said else ''}", flush=True)
+            except Wrong as wrong:
+                failed += 1
+                print(f"not ok {name}\n    " + str(wrong).replace("\n", "\n    "), flush=True)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+main()
