@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/bench_workers.h"
 #include "cli/cli.h"
 #include "exec/budget.h"
 #include "exec/profile.h"
@@ -23,6 +24,8 @@
 
 struct own {
     bool ops, nodes, largest; /* asked for */
+    const char *workers;      /* "1,2,4"; null: this process */
+    const char *until_loss, *threads;
 };
 
 struct timing {
@@ -255,7 +258,21 @@ static int bench(struct cli_arguments *a, const struct own *own) {
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
     struct cli_arguments a;
-    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    char **all = calloc((size_t)argc + 1, sizeof *all);
+    if (!all) {
+        base_no_memory("a command line");
+        return cli_fail();
+    }
+    memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
+    int words = argc, code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
+    bool workers = !code && own.workers;
+    if (workers)
+        code = bench_workers(&(struct bench_workers){
+            .list = own.workers, .argc = words, .argv = all, .steps = a.options.steps,
+            .threads = own.threads ? atoi(own.threads) : 0,
+            .until_loss = own.until_loss ? atof(own.until_loss) : 0});
+    free(all);
+    if (code || workers) return code;
     if (own.largest) return largest(&a) ? cli_fail() : TRI_OK;
     return bench(&a, &own);
 }
@@ -280,6 +297,12 @@ static const struct option_row rows[] = {
      offsetof(struct own, ops), USE_ALL},
     {"--nodes", NULL, "the 30 nodes that take longest, with their shapes", option_given,
      offsetof(struct own, nodes), USE_ALL},
+    {"-n", "LIST", "by so many workers in turn, 1,2,4: their rates, speed-up and\nefficiency", option_text,
+     offsetof(struct own, workers), USE_ALL},
+    {"--threads-per-worker", "T", "with -n: threads of each (cores divided by workers)", option_text,
+     offsetof(struct own, threads), USE_ALL},
+    {"--until-loss", "X", "with -n: also how long it takes until the loss is X", option_text,
+     offsetof(struct own, until_loss), USE_ALL},
     {"--largest", NULL, "measures nothing: the largest batch that there is memory\nfor, from the "
      "plan", option_given, offsetof(struct own, largest), USE_ALL},
     {0},

@@ -293,6 +293,7 @@ void crew_row_lanes(void *arg, int thread) {
     for (bool go = true; go && !crew_over(c);) {
         int lane = draw(&s, &t->board, &h), node;
         if (lane >= 0) {
+            if (!atomic_load(&crew_self(c)->rowing)) atomic_store(&crew_self(c)->rowing, crew_now());
             run_lane(&s, &h, lane, tree_slot(t, &h, lane), false);
         } else if ((node = board_orphan(&t->board, h.step, h.hand)) >= 0) {
             crew_note(s.oar, CREW_AT_SUM, -1, -1);

@@ -74,6 +74,8 @@ struct crew_worker {
     atomic_int leave;    /* it is asked to leave between two steps */
     atomic_int restarts; /* by the agent's count */
     _Atomic int64_t peak; /* bytes of memory */
+    _Atomic int64_t rowing; /* when it drew its first lane since it has its rank: nanoseconds; 0: not
+                               yet; -1: the agent has seen it */
     atomic_int core;
 };
 
@@ -142,6 +144,9 @@ struct crew_head {
         double value[CREW_MOST_VALUES];
         double rate;
     } values[2]; /* of the last two steps */
+    double until_loss;        /* somebody waits for the loss to be so low; 0: nobody */
+    _Atomic uint64_t reached; /* the first step at which it was */
+    _Atomic int64_t reached_at;
     _Atomic int64_t committed_at; /* when the latest step was done, nanoseconds */
     _Atomic int64_t began;    /* the first step, nanoseconds of CLOCK_MONOTONIC */
 

@@ -13,6 +13,11 @@ static void commit(struct crew *c) {
     for (int i = 0; i < m->n_outputs && n < h->n_values; i++)
         if (!m->output[i].spec.shape.rank)
             h->values[k].value[n++] = machine_scalar_now(m, &m->output[i]);
+    if (h->until_loss > 0 && !atomic_load(&h->reached) &&
+        machine_scalar_now(m, machine_output(m, "loss")) <= h->until_loss) {
+        atomic_store(&h->reached_at, crew_now());
+        atomic_store(&h->reached, c->step);
+    }
     h->values[k].rate = h->rate;
     atomic_store(&h->values[k].step, c->step);
 }

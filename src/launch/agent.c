@@ -38,7 +38,7 @@ static tri_status make_head(struct agent *a) {
         .magic = CREW_MAGIC, .bytes = sizeof *h, .agent = getpid(), .workers = l->workers,
         .spares = l->spares, .most = l->workers > cores ? l->workers : cores,
         .threads = l->threads, .cores = cores, .stall_timeout = l->stall_timeout,
-        .audit = l->audit};
+        .audit = l->audit, .until_loss = l->timing ? l->timing->until_loss : 0};
     h->places = h->most + h->spares;
     atomic_store(&h->ranks, l->workers);
     pthread_mutexattr_t kind;
@@ -75,8 +75,10 @@ static tri_status make_ears(struct agent *a) {
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &a->old_mask);
-    a->output[0] = fcntl(STDOUT_FILENO, F_DUPFD, 16);
+    int nowhere = a->launch->timing ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    a->output[0] = fcntl(nowhere < 0 ? STDOUT_FILENO : nowhere, F_DUPFD, 16);
     a->output[1] = fcntl(STDERR_FILENO, F_DUPFD, 16);
+    if (nowhere >= 0) close(nowhere);
     cores_find(&a->cores);
     a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     a->deaths = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -142,6 +144,8 @@ static int live(struct agent *a) {
         recovery_map(&a->recovery);
         agent_watch(a);
         agent_choose(a);
+        agent_time(a);
+        agent_note_rowing(a);
         agent_scale(a);
         if (a->stop_deadline && crew_now() > a->stop_deadline) {
             agent_tell(a, "the grace of %g s is over: workers are killed", a->launch->grace);

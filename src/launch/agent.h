@@ -9,6 +9,16 @@
 /* What a run under an agent comes to, for the shell. 0 to 2 are tri_status. */
 enum { AGENT_RESUMABLE = 3 };
 
+/* How fast it is. The run is stopped when that is known. */
+struct launch_timing {
+    double seconds;    /* to be measured for, but at least 3 steps; or */
+    int64_t steps;     /* so many, if not 0 */
+    double until_loss; /* besides: until the loss is so low; 0: no */
+    double rate;       /* steps a second; 0: not known */
+    int64_t batch, lanes, loss_steps;
+    double loss_seconds;
+};
+
 struct launch {
     int workers;  /* at least one */
     bool automatic; /* `workers` are the most; the first steps show how many are best */
@@ -17,6 +27,7 @@ struct launch {
     double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */
     double audit;        /* share of the lanes that are computed twice, and compared */
     bool no_kill;        /* for debuggers: stalls are told, and nothing else is done */
+    struct launch_timing *timing; /* nullable: it is measured, and prints nothing */
     const char *title;   /* what runs, in a few words; null: argv[0] */
     const char *program; /* null: argv[0], looked for in PATH */
     char *const *argv;   /* the program and its arguments, ended by null */

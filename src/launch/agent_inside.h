@@ -65,6 +65,8 @@ struct agent {
     struct cores cores;
     bool automatic;
     struct choice choice;
+    bool timed;
+    int64_t timing_since, timing_first;
     int early; /* deaths before the first step */
     int hopeless, reporter_code;
     /* Where workers died lately: what kills three of them is the program's fault. */
@@ -82,6 +84,8 @@ tri_status agent_start_all(struct agent *a);
 void agent_reap(struct agent *a);  /* deaths, and what follows */
 void agent_watch(struct agent *a); /* stalls */
 void agent_choose(struct agent *a); /* how many row, if that is to be tried */
+void agent_note_rowing(struct agent *a);
+void agent_time(struct agent *a);
 void agent_scale(struct agent *a); /* to as many workers as are wanted */
 void agent_kill_all(struct agent *a);
 void agent_wake(struct agent *a);

@@ -98,9 +98,10 @@ static void become_worker(const struct agent *a, int place, int output, char **e
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != agent) _exit(127);
-    if (atomic_load(&a->head->reporter) != place && output >= 0) {
-        dup2(output, STDOUT_FILENO);
-        dup2(output, STDERR_FILENO);
+    bool reports = atomic_load(&a->head->reporter) == place;
+    if (reports || output >= 0) {
+        dup2(reports ? a->output[0] : output, STDOUT_FILENO);
+        dup2(reports ? a->output[1] : output, STDERR_FILENO);
     }
     cores_pin(&a->cores, atomic_load(&a->head->worker[place].core), a->launch->threads, 0);
     execvpe(a->launch->program ? a->launch->program : a->launch->argv[0], a->launch->argv, env);
@@ -123,6 +124,7 @@ static void forget(struct agent *a, int place) {
         atomic_store(&hand->again, 0);
     }
     atomic_store(&w->leave, 0);
+    atomic_store(&w->rowing, 0);
     atomic_store(&w->peak, 0);
     atomic_store(&w->state, CREW_STARTING);
 }
@@ -272,6 +274,7 @@ static void replace(struct agent *a, int place) {
         atomic_store(&w->core, -1);
         atomic_store(&s->core, core);
         cores_pin(&a->cores, core, h->threads, a->process[spare].pid);
+        atomic_store(&s->rowing, 0);
         atomic_store(&s->rank, rank);
         log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
     }
@@ -469,6 +472,16 @@ void agent_scale(struct agent *a) {
         if (start(a, place)) agent_tell(a, "%s", tri_message());
     }
     agent_wake(a);
+}
+
+/* For who measures how long a takeover is. */
+void agent_note_rowing(struct agent *a) {
+    for (int i = 0; i < a->head->places; i++) {
+        int64_t when = atomic_load(&a->head->worker[i].rowing);
+        if (when <= 0) continue;
+        log_event(&a->log, LOG_INFO, "rowing", "worker=%d at_ns=%lld", i, (long long)when);
+        atomic_store(&a->head->worker[i].rowing, -1);
+    }
 }
 
 void agent_reap(struct agent *a) {

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme bench MODEL -n 1,2,4: the same training by several numbers of workers, in turn. */
+#include "cli/bench_workers.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "launch/agent.h"
+
+#define MOST 16
+#define ROUNDS 3
+#define SECONDS 3.0
+
+struct trial {
+    int workers;
+    double rate[ROUNDS], seconds; /* seconds: to the loss, of the last round */
+    int64_t steps;
+};
+
+static tri_status read_list(const char *list, struct trial *t, int *n) {
+    for (*n = 0; *list && *n < MOST; list += *list == ',') {
+        char *end;
+        long workers = strtol(list, &end, 10);
+        if (end == list || workers < 1 || workers > 1024 || (*end && *end != ','))
+            return base_fail(TRI_USAGE, "-n: numbers of workers with commas between them, as 1,2,4");
+        t[(*n)++].workers = (int)workers;
+        list = end;
+    }
+    return *n ? TRI_OK : base_fail(TRI_USAGE, "-n lacks the numbers of workers: 1,2,4");
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double middle(const struct trial *t) {
+    double sorted[ROUNDS];
+    memcpy(sorted, t->rate, sizeof sorted);
+    qsort(sorted, ROUNDS, sizeof *sorted, by_size);
+    return sorted[ROUNDS / 2];
+}
+
+/* "train MODEL …": what the command line has but for the options of this command, which take a value
+ * each. */
+static char **training(const struct bench_workers *b, char *directory) {
+    static const char *const own[] = {"-n", "--until-loss", "--threads-per-worker", "--steps"};
+    char *more[] = {"--steps", "1000000000", "--quiet", "--out", directory};
+    char **words = calloc((size_t)b->argc + COUNT(more) + 3, sizeof *words);
+    int n = 0;
+    if (!words) return NULL;
+    words[n++] = "trireme";
+    words[n++] = "train";
+    for (int i = 1; i < b->argc; i++) {
+        bool mine = false, joined = false;
+        for (size_t k = 0; k < COUNT(own); k++) {
+            size_t length = strlen(own[k]);
+            mine |= !strcmp(b->argv[i], own[k]);
+            joined |= !strncmp(b->argv[i], own[k], length) && b->argv[i][length] == '=';
+        }
+        if (!mine && !joined) words[n++] = b->argv[i];
+        i += mine;
+    }
+    for (size_t i = 0; i < COUNT(more); i++) words[n++] = more[i];
+    return words;
+}
+
+/* One run; its exit code is that of a run that was stopped. */
+static int measure(const struct bench_workers *b, char *directory, char *const *words, struct trial *t,
+                   int round, struct launch_timing *timing) {
+    char self[64];
+    snprintf(self, sizeof self, "/proc/%d/exe", (int)getpid());
+    struct launch l = {.workers = t->workers, .threads = b->threads, .out = directory,
+                       .timing = timing, .program = self, .argv = words};
+    *timing = (struct launch_timing){.seconds = SECONDS, .steps = b->steps,
+                                     .until_loss = round ? 0 : b->until_loss};
+    int code = agent_run(&l);
+    if (code && code != AGENT_RESUMABLE) return code;
+    t->rate[round] = timing->rate;
+    if (!round) {
+        t->steps = timing->loss_steps;
+        t->seconds = timing->loss_seconds;
+    }
+    return 0;
+}
+
+static void print(const struct trial *t, int n, const struct launch_timing *timing, double until) {
+    double one = middle(&t[0]) / t[0].workers;
+    for (int i = 0; i < n; i++)
+        if (t[i].workers == 1) one = middle(&t[i]);
+    printf("%lld lane%s x %lld samples; medians of %d runs each, in turn\n", (long long)timing->lanes,
+           timing->lanes == 1 ? "" : "s", (long long)(timing->batch / timing->lanes), ROUNDS);
+    printf("%8s %14s %12s %10s %12s", "workers", "samples/s", "steps/s", "speed-up", "efficiency");
+    if (until > 0) printf("  loss %g after", until);
+    putchar('\n');
+    for (int i = 0; i < n; i++) {
+        double rate = middle(&t[i]);
+        printf("%8d %14.1f %12.2f %10.2f %11.0f%%", t[i].workers, rate * (double)timing->batch, rate,
+               rate / one, 100 * rate / one / t[i].workers);
+        if (until > 0 && t[i].seconds > 0)
+            printf("  %.2f s, %lld steps", t[i].seconds, (long long)t[i].steps);
+        putchar('\n');
+    }
+}
+
+static int rounds(const struct bench_workers *b, char *directory, char *const *words) {
+    struct trial trial[MOST] = {{0}};
+    struct launch_timing timing = {0};
+    int n, code = 0;
+    if (read_list(b->list, trial, &n)) return cli_fail();
+    for (int round = 0; round < ROUNDS && !code; round++)
+        for (int i = 0; i < n && !code; i++)
+            code = measure(b, directory, words, &trial[i], round, &timing);
+    if (!code) print(trial, n, &timing, b->until_loss);
+    return code;
+}
+
+static int forget(const char *path, const struct stat *st, int type, struct FTW *at) {
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+int bench_workers(const struct bench_workers *b) {
+    char directory[] = "/tmp/trireme-bench-XXXXXX";
+    if (!mkdtemp(directory)) {
+        base_fail(TRI_FAILED, "cannot make a directory in /tmp: %s", strerror(errno));
+        return cli_fail();
+    }
+    char **words = training(b, directory);
+    int code = 1;
+    if (words)
+        code = rounds(b, directory, words);
+    else
+        base_no_memory("a command line");
+    if (!words) cli_fail();
+    nftw(directory, forget, 8, FTW_DEPTH | FTW_PHYS);
+    free(words);
+    return code;
+}

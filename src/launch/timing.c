@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How fast a run is, for who wants to know nothing else: it is stopped when that is known. */
+#include "launch/agent_inside.h"
+
+#define WARM_STEPS 2
+#define WARM_SECONDS 0.3
+
+static double since(const struct crew_head *h, int64_t then) {
+    return (double)(atomic_load(&h->committed_at) - then) / 1e9;
+}
+
+static void look_at_loss(const struct agent *a, struct launch_timing *t) {
+    const struct crew_head *h = a->head;
+    t->loss_steps = (int64_t)atomic_load(&h->reached);
+    if (t->loss_steps)
+        t->loss_seconds = (double)(atomic_load(&h->reached_at) - atomic_load(&h->began)) / 1e9;
+}
+
+void agent_time(struct agent *a) {
+    struct launch_timing *t = a->launch->timing;
+    const struct crew_head *h = a->head;
+    int64_t done = (int64_t)atomic_load(&h->committed);
+    if (!t || a->timed || done < WARM_STEPS) return;
+    look_at_loss(a, t);
+    if (!a->timing_since) {
+        if (since(h, atomic_load(&h->began)) < WARM_SECONDS) return;
+        a->timing_since = atomic_load(&h->committed_at);
+        a->timing_first = done;
+    }
+    double passed = since(h, a->timing_since);
+    int64_t steps = done - a->timing_first;
+    if (passed > 0 && steps > 0) {
+        t->rate = (double)steps / passed;
+        t->batch = h->batch;
+        t->lanes = h->lanes;
+    }
+    bool enough = t->steps ? steps >= t->steps : passed >= t->seconds && steps >= 3;
+    if (!enough || (t->until_loss > 0 && t->loss_seconds <= 0 && !t->steps)) return;
+    a->timed = true;
+    atomic_store(&a->head->stop, 1);
+}
