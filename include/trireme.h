@@ -71,7 +71,9 @@ void tri_here(const char *file, int line);
 typedef enum tri_status {
     TRI_OK = 0,
     TRI_FAILED = 1, /* a file, the memory, the machine, or data that is not what it should be */
-    TRI_USAGE = 2   /* the call, the network or an option is wrong */
+    TRI_USAGE = 2,  /* the call, the network or an option is wrong */
+    TRI_STOPPED = 3 /* of tri_train: asked to end (SIGINT, SIGTERM) before all steps were done; what can
+                       be saved has been */
 } tri_status;
 
 const char *tri_message(void);

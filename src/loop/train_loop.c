@@ -2,6 +2,7 @@
 #include "loop/train_loop.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,8 +39,33 @@ static bool call_back(tri_run *run, const tri_callbacks *c) {
     return !(c->epoch && epoch_ended(run) && c->epoch(run, c->user));
 }
 
+/* Asked to end: the step is finished, what can be saved is saved. Once more: at once. Workers of an agent
+ * hear of it through their store. */
+static volatile sig_atomic_t asked;
+
+static void ask(int sig) {
+    (void)sig;
+    asked = 1;
+}
+
+static const int ends[] = {SIGINT, SIGTERM};
+
+/* Only where the program has no ways of its own. */
+static void listen_to_ends(const tri_run *run, struct sigaction old[COUNT(ends)]) {
+    asked = 0;
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        struct sigaction mine = {.sa_handler = ask, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+        sigaction(ends[i], NULL, &old[i]);
+        if (!run->crew && old[i].sa_handler == SIG_DFL) sigaction(ends[i], &mine, NULL);
+    }
+}
+
+static void listen_no_more(const struct sigaction old[COUNT(ends)]) {
+    for (size_t i = 0; i < COUNT(ends); i++) sigaction(ends[i], &old[i], NULL);
+}
+
 static void loop(tri_run *run, const tri_callbacks *callbacks, struct progress *p) {
-    while (tri_step(run)) {
+    while (!asked && tri_step(run)) {
         if (!run_reports(run)) continue;
         if (p->to) progress_step(p, record_seen(&run->record));
         if (!call_back(run, callbacks)) break;
@@ -86,16 +112,19 @@ tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *c
                                     run->record.seen.n));
         if (!run->status) begin_progress(&p, run, model);
     }
+    struct sigaction old[COUNT(ends)];
+    listen_to_ends(run, old);
     loop(run, callbacks, &p);
+    listen_no_more(old);
     if (p.to) progress_close(&p);
-    bool ends = run_finish(run);
-    if (ends && !run->status) tell_diverged(run);
-    if (ends && !run->status) run_fail(run, write_done(run, line));
+    bool last = run_finish(run), stopped = asked && tri_step_number(run) < tri_step_total(run);
+    if (last && !run->status) tell_diverged(run);
+    if (last && !run->status) run_fail(run, write_done(run, line));
     tri_status status = tri_close(run);
-    if (status || !ends) return status;
+    if (status || !last) return status;
     status = print_done(line);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
-    return status;
+    return status ? status : stopped ? TRI_STOPPED : TRI_OK;
 }
 
 tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks) {
