@@ -55,7 +55,10 @@ static void take_hand(struct crew *c, int thread) {
 }
 
 static void take_hands(void *arg, int thread) {
-    if (thread) take_hand(arg, thread); /* thread 0 has its own already */
+    struct crew *c = arg;
+    if (!thread) return; /* it has its own already */
+    take_hand(c, thread);
+    atomic_store(&c->oar[thread].hand->at, CREW_AT_REST);
 }
 
 /* It will be gone for good reasons. */

@@ -18,6 +18,8 @@ struct crew_stage {
 
 /* What the hand is at; for whoever watches. */
 void crew_note(struct crew_oar *o, enum crew_at at, int lane, int item);
+/* The team has no work for this hand. The first has: it goes on to something else at once. */
+void crew_rest(struct crew_oar *o);
 /* Adds the time since then. */
 void crew_spend(_Atomic int64_t *sum, int64_t since);
 /* The step is done, or the run has ended: nothing of this hand's is wanted any more. */

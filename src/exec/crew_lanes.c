@@ -87,7 +87,6 @@ static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, ch
     return done;
 }
 
-
 static void learn_lane_time(struct crew_hand *h, int64_t took) {
     int64_t old = atomic_load_explicit(&h->lane_time, memory_order_relaxed);
     atomic_store_explicit(&h->lane_time, old ? old + (took - old) / 4 : took, memory_order_relaxed);
@@ -305,4 +304,5 @@ void crew_row_lanes(void *arg, int thread) {
             go = wait_for_others(&s);
         }
     }
+    crew_rest(s.oar);
 }

@@ -14,7 +14,8 @@
 
 const char *crew_at_name(enum crew_at at) {
     static const char *const names[CREW_ATS] = {"start",  "compile", "data",     "lane", "sum",
-                                                "update", "wait",    "callback", "save", "leave"};
+                                                "update", "wait",    "callback", "save", "leave",
+                                                "rest"};
     return (unsigned)at < CREW_ATS ? names[at] : "?";
 }
 

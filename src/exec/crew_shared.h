@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-#define CREW_MAGIC 0x32574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x33574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
 #define CREW_MOST_SCALARS 64
@@ -37,6 +37,7 @@ enum crew_at {
     CREW_AT_CALLBACK, /* between two steps: the user's program */
     CREW_AT_SAVE,
     CREW_AT_LEAVE,    /* behind tri_close */
+    CREW_AT_REST,     /* a thread but the first, between two pieces of work */
     CREW_ATS
 };
 const char *crew_at_name(enum crew_at at);

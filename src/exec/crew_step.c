@@ -26,6 +26,10 @@ void crew_spend(_Atomic int64_t *sum, int64_t since) {
                           memory_order_relaxed);
 }
 
+void crew_rest(struct crew_oar *o) {
+    if (o != o->crew->oar) crew_note(o, CREW_AT_REST, -1, -1);
+}
+
 bool crew_over(const struct crew *c) {
     return atomic_load(&c->head->committed) >= c->step || atomic_load(&c->head->ending);
 }
@@ -178,6 +182,7 @@ bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
         }
         crew_note(&c->oar[0], CREW_AT_WAIT, -1, -1);
         crew_until(h, something_to_do, c, &c->oar[0].hand->turns);
+        crew_spend(&c->oar[0].hand->wait, c->oar[0].began);
     }
 }
 

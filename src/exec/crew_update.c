@@ -76,4 +76,5 @@ void crew_row_sweeps(void *arg, int thread) {
         .base = c->base};
     s.step.fault = &fault;
     for (s.sweep = 0; s.sweep < c->sweeps.n && !crew_over(c); s.sweep++) row_sweep(&s, &h);
+    crew_rest(&c->oar[thread]);
 }

@@ -20,6 +20,7 @@ static double patience(const struct agent *a, const struct crew_hand *h, bool *k
     case CREW_AT_COMPILE:
         return l->start_timeout;
     case CREW_AT_LEAVE:
+    case CREW_AT_REST:
         return NEVER;
     case CREW_AT_LANE:
         return slow > l->stall_timeout ? slow : l->stall_timeout;

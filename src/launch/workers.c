@@ -220,7 +220,7 @@ static bool alive(const struct agent *a, int place) {
 static int find_ready(const struct agent *a, bool spare) {
     for (int i = 0; i < a->head->places; i++) {
         struct crew_worker *w = &a->head->worker[i];
-        if (alive(a, i) && atomic_load(&w->state) == CREW_READY &&
+        if (alive(a, i) && atomic_load(&w->state) == CREW_READY && !atomic_load(&w->leave) &&
             (atomic_load(&w->rank) < 0) == spare)
             return i;
     }
@@ -375,12 +375,16 @@ static void bury(struct agent *a, int place, int64_t when) {
     snprintf(p->epitaph, sizeof p->epitaph, "%s", text);
 }
 
-/* After the process is gone. */
+/* After the process is gone: its place can have another. */
+static void join_watchers_of(struct agent *a, int place) {
+    int threads = a->head->threads;
+    for (int t = 0; t < threads; t++) join_watcher(&a->watcher[place * threads + t]);
+}
+
 static void restart(struct agent *a, int place) {
     struct crew_head *h = a->head;
-    join_watcher(&a->watcher[place * h->threads]);
-    for (int t = 1; t < h->threads; t++) join_watcher(&a->watcher[place * h->threads + t]);
-    if (a->stopped) return;
+    join_watchers_of(a, place);
+    if (a->stopped || atomic_exchange(&h->worker[place].leave, 0)) return;
     if (!atomic_load(&h->opened)) {
         die_early(a, place);
     } else if (atomic_load(&h->ending)) {
@@ -417,6 +421,7 @@ static void gone(struct agent *a, int place, int status) {
         if (atomic_load(&a->head->reporter) == place)
             a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
         log_event(&a->log, LOG_INFO, "left", "worker=%d", place);
+        join_watchers_of(a, place);
         p->pid = 0;
         atomic_store(&w->state, CREW_EMPTY);
         return;
@@ -448,14 +453,14 @@ static void keep_reporter(struct agent *a, int wanted) {
     atomic_store(&w->rank, 0);
 }
 
-/* One more, or fewer: the last ranks leave between two steps, as if they had never been. */
-void agent_scale(struct agent *a) {
+static bool anybody_leaves(const struct agent *a) {
+    for (int i = 0; i < a->head->places; i++)
+        if (a->process[i].pid && atomic_load(&a->head->worker[i].leave)) return true;
+    return false;
+}
+
+static void scale(struct agent *a, int now, int wanted) {
     struct crew_head *h = a->head;
-    int wanted = atomic_load(&h->wanted), now = atomic_load(&h->ranks);
-    if (!wanted || a->stopped || atomic_load(&h->ending) || !atomic_load(&h->opened)) return;
-    atomic_store(&h->wanted, 0);
-    if (wanted > h->most) wanted = h->most;
-    if (wanted == now) return;
     agent_tell(a, "from %d to %d workers", now, wanted);
     keep_reporter(a, wanted);
     for (int i = 0; i < h->places && wanted < now; i++)
@@ -482,6 +487,18 @@ void agent_note_rowing(struct agent *a) {
         log_event(&a->log, LOG_INFO, "rowing", "worker=%d at_ns=%lld", i, (long long)when);
         atomic_store(&a->head->worker[i].rowing, -1);
     }
+}
+
+/* One more, or fewer: the last ranks leave between two steps, as if they had never been. Nobody comes
+ * before they have: there are places, and slots, for no more than `most` who row. */
+void agent_scale(struct agent *a) {
+    struct crew_head *h = a->head;
+    int asked = atomic_load(&h->wanted), now = atomic_load(&h->ranks);
+    if (!asked || a->stopped || atomic_load(&h->ending) || !atomic_load(&h->opened)) return;
+    if (anybody_leaves(a)) return;
+    int wanted = asked > h->most ? h->most : asked;
+    if (wanted != now) scale(a, now, wanted);
+    atomic_compare_exchange_strong(&h->wanted, &asked, 0);
 }
 
 void agent_reap(struct agent *a) {
