@@ -3,7 +3,6 @@
 #include "cli/launch.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,14 +33,6 @@ static const char *threads(void *at, const char *value) { /* int */
     return whole(at, value, 1, "a whole number from 1 up");
 }
 
-static const char *seconds(void *at, const char *value) { /* double */
-    char *end;
-    double x = base_number(value, &end);
-    if (end == value || *end || !isfinite(x) || !(x > 0)) return "a number of seconds above 0";
-    *(double *)at = x;
-    return NULL;
-}
-
 static const char *share(void *at, const char *value) { /* double */
     char *end;
     double x = base_number(value, &end);
@@ -61,11 +52,11 @@ const struct option_row launch_rows[] = {
     {"--threads-per-worker", "T", "threads of each worker (cores divided by workers)", threads,
      FIELD(threads), USE_ALL},
     {"--stall-timeout", "S", "seconds without progress after which a worker is killed\nand replaced "
-     "(10, or 20 times the slowest that the\noperator has been)", seconds, FIELD(stall_timeout),
-     USE_ALL},
-    {"--start-timeout", "S", "the same, until the first step (300)", seconds, FIELD(start_timeout),
-     USE_ALL},
-    {"--grace", "S", "seconds to finish the step and save, when asked to end\n(30)", seconds,
+     "(10, or 20 times the slowest that the\noperator has been)", option_seconds,
+     FIELD(stall_timeout), USE_ALL},
+    {"--start-timeout", "S", "the same, until the first step (300)", option_seconds,
+     FIELD(start_timeout), USE_ALL},
+    {"--grace", "S", "seconds to finish the step and save, when asked to end\n(30)", option_seconds,
      FIELD(grace), USE_ALL},
     {"--audit", "P", "share of the lanes, 0 to 1, that another worker computes\nonce more and compares, "
      "bit for bit (0)", share, FIELD(audit), USE_ALL},

@@ -79,6 +79,13 @@ const char *option_text(void *at, const char *value) {
     return NULL;
 }
 
+const char *option_seconds(void *at, const char *value) {
+    double x = real(value);
+    if (!(x > 0)) return "a number of seconds above 0";
+    *(double *)at = x;
+    return NULL;
+}
+
 const char *option_size(void *at, const char *value) {
     static const char units[] = "KMGT";
     char *end;

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme top: watches a run. On a terminal a page that is drawn over twice a second, else once. */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/top_view.h"
+
+#define INTERVAL 500 /* milliseconds */
+
+/* ---- looking ---- */
+
+static const struct look_view *look_once_more(struct top *t) {
+    struct look_view *v = &t->view[t->looks % TOP_LOOKS];
+    look_at(&t->look, v);
+    double now = (double)v->now / 1e9;
+    if (!t->looks) top_loss_read(&t->loss, v->out, now, v->committed);
+    top_loss_add(&t->loss, now, v->loss);
+    t->looks++;
+    return v;
+}
+
+/* ---- the terminal ---- */
+
+static const char *environment(const char *name) {
+    const char *value = getenv(name);
+    return value ? value : "";
+}
+
+static bool knows_utf8(void) {
+    const char *l = environment("LC_ALL");
+    if (!*l) l = environment("LC_CTYPE");
+    if (!*l) l = environment("LANG");
+    return strstr(l, "UTF-8") || strstr(l, "utf8") || strstr(l, "UTF8") || strstr(l, "utf-8");
+}
+
+static struct top_page measure(bool terminal) {
+    struct winsize size;
+    struct top_page page = {.columns = 80, .unicode = knows_utf8(), .terminal = terminal};
+    bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col;
+    int columns = atoi(environment("COLUMNS"));
+    page.colours = isatty(STDOUT_FILENO) && !*environment("NO_COLOR") &&
+                   strcmp(environment("TERM"), "dumb");
+    if (known)
+        page.columns = size.ws_col;
+    else if (columns > 0 && columns < 1000)
+        page.columns = columns;
+    if (known && terminal) page.rows = size.ws_row;
+    return page;
+}
+
+struct screen {
+    struct termios before;
+    bool keys; /* standard input is a terminal, and gives keys at once */
+    int signals;
+    sigset_t old_mask;
+};
+
+static void say(const char *text, size_t bytes) {
+    while (bytes) {
+        ssize_t n = write(STDOUT_FILENO, text, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        text += n;
+        bytes -= (size_t)n;
+    }
+}
+
+/* Another screen, so that what was there before comes back; no cursor. */
+static tri_status enter(struct screen *s) {
+    static const char begin[] = "\033[?1049h\033[?25l\033[2J";
+    sigset_t set;
+    sigemptyset(&set);
+    static const int heard[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+    for (size_t i = 0; i < COUNT(heard); i++) sigaddset(&set, heard[i]);
+    sigprocmask(SIG_BLOCK, &set, &s->old_mask);
+    s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->signals < 0) return base_fail(TRI_FAILED, "cannot listen for signals: %s", strerror(errno));
+    s->keys = isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &s->before);
+    if (s->keys) {
+        struct termios raw = s->before;
+        raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+        raw.c_cc[VMIN] = 0;
+        raw.c_cc[VTIME] = 0;
+        raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped page would leave the terminal as it is */
+        tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    }
+    say(begin, sizeof begin - 1);
+    return TRI_OK;
+}
+
+static void leave(struct screen *s) {
+    static const char end[] = "\033[0m\033[?25h\033[?1049l";
+    say(end, sizeof end - 1);
+    if (s->keys) tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
+    if (s->signals >= 0) close(s->signals);
+    sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+}
+
+/* Waits for the time of the next page, or a reason to draw it now. True: it is to end; a signal's
+ * number in *code, or 0. */
+static bool listen(struct screen *s, int *code) {
+    struct pollfd ears[] = {{s->signals, POLLIN, 0}, {s->keys ? STDIN_FILENO : -1, POLLIN, 0}};
+    struct signalfd_siginfo signal;
+    char key[16];
+    poll(ears, COUNT(ears), INTERVAL);
+    while (read(s->signals, &signal, sizeof signal) == (ssize_t)sizeof signal)
+        if (signal.ssi_signo != SIGWINCH) {
+            *code = 128 + (int)signal.ssi_signo;
+            return true;
+        }
+    if (!ears[1].revents) return false;
+    ssize_t n = read(STDIN_FILENO, key, sizeof key);
+    if (n <= 0) s->keys = false; /* closed */
+    for (ssize_t i = 0; i < n; i++)
+        if (key[i] == 'q' || key[i] == 'Q') return true;
+    return false;
+}
+
+/* ---- pages ---- */
+
+static void draw(struct top *t, bool terminal) {
+    struct top_page page = measure(terminal);
+    struct text out = {0};
+    top_draw(t, &page, &out);
+    if (!out.failed && out.data) say(out.data, out.size);
+    text_free(&out);
+}
+
+static void tell_end(const struct look_view *v) {
+    const char *how = v->state == LOOK_LOST ? "has ended before it was done" : look_state_name(v->state);
+    printf("%s %s after step %llu/%llu", v->title, how, (unsigned long long)v->committed,
+           (unsigned long long)v->total);
+    if (!isnan(v->loss)) printf(", loss %#.4g", v->loss);
+    if (*v->failure) printf(": %s", v->failure);
+    printf("\n");
+}
+
+static int watch(struct top *t) {
+    struct screen s = {.signals = -1};
+    int code = 0;
+    if (enter(&s)) {
+        leave(&s);
+        return cli_fail();
+    }
+    bool quits = false;
+    while (!quits) {
+        bool alive = look_alive(&t->look);
+        look_once_more(t);
+        if (!alive) break;
+        draw(t, true);
+        quits = listen(&s, &code);
+    }
+    leave(&s);
+    if (!quits) tell_end(&t->view[(t->looks - 1) % TOP_LOOKS]);
+    return code;
+}
+
+static int show(struct top *t) {
+    look_once_more(t);
+    nanosleep(&(struct timespec){.tv_nsec = INTERVAL * 1000000L}, NULL);
+    const struct look_view *v = look_once_more(t);
+    draw(t, false);
+    if (!look_alive(&t->look)) tell_end(v);
+    return TRI_OK;
+}
+
+struct own {
+    bool once;
+};
+
+static const struct option_row rows[] = {
+    {"--once", NULL, "prints one page, as it does where stdout is no terminal", option_given,
+     offsetof(struct own, once), USE_ALL},
+    {0},
+};
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {0};
+    const struct option_set sets[] = {{rows, &own}, {0}};
+    if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
+    if (argc > 2) {
+        base_fail(TRI_USAGE, "top: one word too many: '%s'; usage: trireme %s %s", argv[2], c->name,
+                  c->arguments);
+        return cli_fail();
+    }
+    struct top *t = calloc(1, sizeof *t);
+    if (!t) {
+        base_no_memory("a page");
+        return cli_fail();
+    }
+    bool plain = own.once || !isatty(STDOUT_FILENO) || !*environment("TERM") ||
+                 !strcmp(environment("TERM"), "dumb");
+    int code = look_open(argc > 1 ? argv[1] : "run", false, &t->look) ? cli_fail()
+               : plain                                                ? show(t)
+                                                                      : watch(t);
+    look_close(&t->look);
+    free(t);
+    return code;
+}
+
+static void describe(struct text *out) {
+    text_add(out,
+             "\nDIR is the run's directory (run). Of each worker there are place and rank, * where it\n"
+             "reports; the percentages of the last seconds in which it computed (CMP), waited (WAI),\n"
+             "summed and updated (RED) and fetched samples (DAT); the time of a lane, lanes done,\n"
+             "and lost to another; peak memory, core, deaths at that place; what it is at.\n"
+             "q quits. NO_COLOR is respected.\n");
+}
+
+const struct command command_top = {
+    .name = "top",
+    .arguments = "[DIR] [--once]",
+    .help = "watches a run of several workers",
+    .rows = rows,
+    .more = describe,
+    .run = run,
+};

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/top_view.h"
+
+#define SPAN 180.0          /* seconds */
+#define TAIL (1024 * 1024) /* bytes of metrics.jsonl that are read */
+#define DENSEST (2 * SPAN / MOST) /* seconds between two rows that are taken */
+#define MOST ((int)COUNT(((struct top_loss *)0)->point))
+
+void top_loss_add(struct top_loss *l, double time, double loss) {
+    if (!isfinite(loss)) return;
+    if (l->n == MOST) {
+        l->n -= MOST / 2;
+        memmove(l->point, l->point + MOST / 2, (size_t)l->n * sizeof *l->point);
+    }
+    l->point[l->n].time = time;
+    l->point[l->n++].loss = loss;
+}
+
+/* A line of metrics.jsonl; false: it is none. */
+static bool read_row(const char *line, size_t bytes, double *step, double *seconds, double *loss) {
+    json_t *row = json_loadb(line, bytes, 0, NULL);
+    const json_t *number = json_object_get(row, "loss");
+    bool good = json_is_number(number);
+    *loss = json_number_value(number);
+    *step = json_number_value(json_object_get(row, "step"));
+    *seconds = json_number_value(json_object_get(row, "seconds"));
+    json_decref(row);
+    return good;
+}
+
+static char *read_tail(const char *path, size_t *bytes) {
+    FILE *f = fopen(path, "re");
+    char *text = f ? malloc(TAIL) : NULL;
+    if (text) {
+        if (fseek(f, -(long)TAIL, SEEK_END)) rewind(f);
+        *bytes = fread(text, 1, TAIL, f);
+    }
+    if (f) fclose(f);
+    return text;
+}
+
+static void turn_round(struct top_loss *l) {
+    for (int i = 0; i < l->n / 2; i++) {
+        double time = l->point[i].time, loss = l->point[i].loss;
+        l->point[i] = l->point[l->n - 1 - i];
+        l->point[l->n - 1 - i].time = time;
+        l->point[l->n - 1 - i].loss = loss;
+    }
+}
+
+/* Backwards, so that no more rows are looked at than those of the last minutes. The last counts as
+ * written just now. */
+static void read_rows(struct top_loss *l, const char *text, size_t bytes, double now, uint64_t last) {
+    double latest = -1, before = INFINITY, step, seconds, loss;
+    for (size_t end = bytes; end;) {
+        size_t begin = end - 1;
+        while (begin && text[begin - 1] != '\n') begin--;
+        size_t n = end - begin;
+        end = begin;
+        if (!read_row(text + begin, n, &step, &seconds, &loss) || step > (double)last) continue;
+        if (latest < 0) latest = seconds;
+        if (seconds < latest - SPAN || seconds > latest) break;
+        if (before - seconds < DENSEST) continue;
+        before = seconds;
+        top_loss_add(l, now - (latest - seconds), loss);
+    }
+    turn_round(l);
+}
+
+void top_loss_read(struct top_loss *l, const char *directory, double now, uint64_t step) {
+    char path[2048];
+    size_t bytes = 0;
+    if (!*directory || !step) return;
+    base_format(path, sizeof path, "%s/metrics.jsonl", directory);
+    char *text = read_tail(path, &bytes);
+    if (text) read_rows(l, text, bytes, now, step);
+    free(text);
+}
+
+double top_loss_bars(const struct top_loss *l, double now, int width, double bar[], double *least,
+                     double *most) {
+    int first = 0, n = 0;
+    while (first < l->n && l->point[first].time < now - SPAN) first++;
+    if (first == l->n || width < 1) return 0;
+    double begin = l->point[first].time, span = now - begin > 1 ? now - begin : 1;
+    *least = INFINITY;
+    *most = -INFINITY;
+    for (int i = 0, k = first; i < width; i++) {
+        double until = begin + span * (i + 1) / width, sum = 0;
+        for (n = 0; k < l->n && (l->point[k].time < until || i == width - 1); k++, n++)
+            sum += l->point[k].loss;
+        bar[i] = n ? sum / n : i ? bar[i - 1] : NAN; /* as long as no step ends, it stays */
+        if (isnan(bar[i])) continue;
+        *least = fmin(*least, bar[i]);
+        *most = fmax(*most, bar[i]);
+    }
+    return span;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What is read here was written by other processes, of another build perhaps: numbers are checked
+ * before they are used as places, and only the head, which no agent ever shortens, is mapped. */
+#include "launch/look.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exec/crew_layout.h"
+
+#define LINK "/memfd:trireme store (deleted)"
+#define MOST_NAMES (1 << 20)
+
+/* ---- finding ---- */
+
+static bool holds_store(int pid, int fd) {
+    char path[64], target[sizeof LINK + 1];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+    ssize_t n = readlink(path, target, sizeof target);
+    return n == (ssize_t)sizeof LINK - 1 && !memcmp(target, LINK, sizeof LINK - 1);
+}
+
+static bool read_at(int fd, void *to, size_t bytes, uint64_t at) {
+    return pread(fd, to, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+/* Magic, size and agent stand first in every version of the head. */
+static tri_status check_head(const struct look *l) {
+    struct {
+        uint64_t magic, bytes;
+        int64_t agent;
+    } first;
+    struct stat st;
+    if (!read_at(l->store, &first, sizeof first, 0) || !first.magic)
+        return base_fail(TRI_FAILED, "the run is just starting; try again");
+    if (first.magic != CREW_MAGIC || first.bytes != sizeof(struct crew_head) ||
+        fstat(l->store, &st) || st.st_size < (off_t)crew_head_bytes())
+        return base_fail(TRI_FAILED, "the run (agent %d) is of another version of Trireme; ask with "
+                         "the program that started it", l->pid);
+    if (first.agent != l->pid)
+        return base_fail(TRI_FAILED, "process %d is not the run's agent", l->pid);
+    return TRI_OK;
+}
+
+static tri_status open_store(int pid, int fd, bool steer, struct look *l) {
+    char path[64];
+    *l = (struct look){.pid = pid, .fd = fd};
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+    l->store = open(path, (steer ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (l->store < 0)
+        return base_fail(TRI_FAILED, "the run's store (%s) cannot be opened: %s", path,
+                         strerror(errno));
+    tri_status status = check_head(l);
+    void *at = MAP_FAILED;
+    if (!status)
+        at = mmap(NULL, crew_head_bytes(), steer ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                  l->store, 0);
+    if (!status && at == MAP_FAILED)
+        status = base_fail(TRI_FAILED, "the run's store cannot be mapped: %s", strerror(errno));
+    if (status) {
+        close(l->store);
+        return status;
+    }
+    l->head = at;
+    return TRI_OK;
+}
+
+/* The agent's card. No lock is tried: an agent that starts at this moment would fail for it. */
+static tri_status read_card(const char *directory, int *pid, int *fd) {
+    char path[4096], text[128] = "";
+    base_format(path, sizeof path, "%s/agent.json", directory);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 && errno == ENOENT)
+        return base_fail(TRI_FAILED, "there is no run in %s; `trireme ps` lists what runs. Only runs "
+                         "of -n N workers can be looked at", directory);
+    if (file < 0) return base_fail(TRI_FAILED, "cannot read %s: %s", path, strerror(errno));
+    ssize_t n = read(file, text, sizeof text - 1);
+    close(file);
+    if (n > 0 && sscanf(text, "{\"pid\":%d,\"fd\":%d}", pid, fd) == 2 && *pid > 0 && *fd >= 0)
+        return TRI_OK;
+    return base_fail(TRI_FAILED, n ? "%s is damaged" : "%s is empty: the run is just starting", path);
+}
+
+tri_status look_open(const char *directory, bool steer, struct look *l) {
+    int pid, fd;
+    char path[64];
+    struct stat st;
+    tri_status status = read_card(directory, &pid, &fd);
+    if (status) return status;
+    if (holds_store(pid, fd)) return open_store(pid, fd, steer, l);
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    if (!stat(path, &st) && st.st_uid != geteuid() && geteuid())
+        return base_fail(TRI_FAILED, "the run in %s is not yours: process %d is another user's, or "
+                         "it has ended", directory, pid);
+    return base_fail(TRI_FAILED, "the run in %s has ended", directory);
+}
+
+bool look_open_agent(int pid, struct look *l) {
+    char path[64];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *d = opendir(path);
+    if (!d) return false;
+    for (struct dirent *e; !found && (e = readdir(d));) {
+        int fd = atoi(e->d_name);
+        if (*e->d_name == '.' || !holds_store(pid, fd)) continue;
+        found = !open_store(pid, fd, false, l);
+    }
+    closedir(d);
+    return found;
+}
+
+void look_close(struct look *l) {
+    if (l->head) munmap(l->head, crew_head_bytes());
+    if (l->head) close(l->store);
+    free(l->names);
+    *l = (struct look){0};
+}
+
+bool look_alive(const struct look *l) { return holds_store(l->pid, l->fd); }
+
+/* ---- names ---- */
+
+/* Copied rather than mapped: an agent that begins anew cuts the store down to its head. */
+static void read_names(struct look *l) {
+    const struct crew_head *h = l->head;
+    uint64_t store = h->store_bytes, at = h->names;
+    int n = h->n_items;
+    if (n < 1 || n > MOST_NAMES || at > store || store - at < (uint64_t)n * CREW_NAME) return;
+    char *names = malloc((size_t)n * CREW_NAME);
+    if (names && read_at(l->store, names, (size_t)n * CREW_NAME, crew_head_bytes() + at)) {
+        l->names = names;
+        l->n_names = n;
+    } else {
+        free(names);
+    }
+}
+
+const char *look_name(struct look *l, int item) {
+    if (!atomic_load(&l->head->founded) || item < 0) return "";
+    if (!l->names) read_names(l);
+    if (item >= l->n_names) return "";
+    char *name = l->names + (size_t)item * CREW_NAME;
+    name[CREW_NAME - 1] = 0;
+    return name;
+}
+
+/* ---- looking ---- */
+
+const char *look_state_name(enum look_state s) {
+    static const char *const names[LOOK_STATES] = {"starting", "running",  "pausing", "paused", "stopping",
+                                                   "finished", "stopped", "failed", "lost"};
+    return (unsigned)s < LOOK_STATES ? names[s] : "?";
+}
+
+static enum look_state state_of(const struct crew_head *h, const struct look_view *v, bool alive) {
+    switch (atomic_load(&h->ending)) {
+    case CREW_FINISHED:
+        return alive || v->closed ? LOOK_FINISHED : LOOK_LOST;
+    case CREW_STOPPED:
+        return LOOK_STOPPED;
+    case CREW_FAILED:
+        return LOOK_FAILED;
+    default:
+        break;
+    }
+    if (!alive) return LOOK_LOST;
+    if (atomic_load(&h->stop)) return LOOK_STOPPING;
+    if (!v->opened) return LOOK_STARTING;
+    if (!atomic_load(&h->paused)) return LOOK_RUNNING;
+    return v->opened > v->committed ? LOOK_PAUSING : LOOK_PAUSED;
+}
+
+static int within(int x, int least, int most) { return x < least ? least : x > most ? most : x; }
+
+static int loss_column(const struct crew_head *h) {
+    int n = within(h->n_values, 0, CREW_MOST_VALUES);
+    for (int i = 0; i < n; i++)
+        if (!strncmp(h->value_name[i], "loss", CREW_NAME)) return i;
+    return -1;
+}
+
+/* Of the last step; the step before it where that is just being written. */
+static double loss_of(const struct crew_head *h, uint64_t committed) {
+    int column = loss_column(h);
+    for (uint64_t step = committed; column >= 0 && step && step + 2 > committed; step--) {
+        const double *value = h->values[step % 2].value;
+        double loss = value[column];
+        if (atomic_load(&h->values[step % 2].step) == step) return loss;
+    }
+    return NAN;
+}
+
+/* What goes on is not counted there yet. The time of a lane is counted at its end, with that of its data. */
+static void add_hand(const struct crew_hand *h, int64_t now, struct look_worker *w) {
+    int at = atomic_load(&h->at);
+    int64_t since = atomic_load(&h->since), lane_began = atomic_load(&h->lane_began);
+    int64_t compute = atomic_load(&h->compute), data = atomic_load(&h->data);
+    bool in_lane = at == CREW_AT_LANE || at == CREW_AT_DATA;
+    if (in_lane && lane_began && now > lane_began) compute += now - lane_began;
+    if (at == CREW_AT_DATA && now > since) data += now - since;
+    w->compute += compute - data;
+    w->data += data;
+    w->reduce += atomic_load(&h->reduce);
+    w->wait += atomic_load(&h->wait);
+    if (at == CREW_AT_WAIT && now > since) w->wait += now - since;
+    w->lanes_done += atomic_load(&h->lanes_done);
+    w->lanes_lost += atomic_load(&h->lanes_lost);
+}
+
+static void look_at_worker(const struct crew_head *h, int place, const struct look_view *v,
+                           struct look_worker *w) {
+    const struct crew_worker *from = &h->worker[place];
+    const struct crew_hand *hand = &h->hand[place * v->threads];
+    *w = (struct look_worker){
+        .state = (enum crew_state)atomic_load(&from->state), .rank = atomic_load(&from->rank),
+        .pid = atomic_load(&from->pid), .core = atomic_load(&from->core),
+        .restarts = atomic_load(&from->restarts), .leaves = atomic_load(&from->leave),
+        .peak = atomic_load(&from->peak), .at = atomic_load(&hand->at),
+        .lane = atomic_load(&hand->lane), .item = atomic_load(&hand->item),
+        .step = atomic_load(&hand->step), .since = atomic_load(&hand->since),
+        .lane_time = atomic_load(&hand->lane_time)};
+    for (int t = 0; t < v->threads; t++) add_hand(hand + t, v->now, w);
+}
+
+/* Texts of the head end somewhere, and have nothing in them that a terminal would obey. */
+static void copy_text(char *to, const char *from, size_t bytes) {
+    size_t i = 0;
+    for (; i + 1 < bytes && from[i]; i++)
+        to[i] = (unsigned char)from[i] < ' ' || from[i] == 127 ? '?' : from[i];
+    to[i] = 0;
+}
+
+void look_at(const struct look *l, struct look_view *v) {
+    const struct crew_head *h = l->head;
+    bool alive = look_alive(l);
+    *v = (struct look_view){
+        .now = crew_now(), .closed = atomic_load(&h->closed), .opened = atomic_load(&h->opened),
+        .committed = atomic_load(&h->committed), .total = atomic_load(&h->total),
+        .base = atomic_load(&h->base), .began = atomic_load(&h->began), .batch = h->batch,
+        .lanes = h->lanes, .ranks = atomic_load(&h->ranks), .wanted = atomic_load(&h->wanted),
+        .most = h->most, .spares = h->spares, .reporter = atomic_load(&h->reporter),
+        .deaths = atomic_load(&h->epoch)};
+    v->threads = within(h->threads, 1, CREW_MOST_HANDS);
+    v->places = within(h->places, 0, CREW_MOST_WORKERS);
+    if (v->places > CREW_MOST_HANDS / v->threads) v->places = CREW_MOST_HANDS / v->threads;
+    v->state = state_of(h, v, alive);
+    v->loss = loss_of(h, v->committed);
+    copy_text(v->title, h->title, sizeof v->title);
+    copy_text(v->out, h->out, sizeof v->out);
+    copy_text(v->failure, h->failure, sizeof v->failure);
+    for (int i = 0; i < v->places; i++) look_at_worker(h, i, v, &v->worker[i]);
+}
+
+bool look_worker_shown(const struct look_worker *w) {
+    return w->state != CREW_EMPTY || (w->rank >= 0 && w->pid);
+}
+
+void look_describe(struct look *l, const struct look_worker *w, struct text *out) {
+    bool lane = w->at == CREW_AT_LANE || w->at == CREW_AT_SUM || w->at == CREW_AT_DATA;
+    bool named = w->at == CREW_AT_LANE || w->at == CREW_AT_UPDATE;
+    const char *name = named ? look_name(l, w->item) : "";
+    if (w->state == CREW_EMPTY) {
+        text_add(out, "gone");
+    } else if (w->state == CREW_LEFT) {
+        text_add(out, "left");
+    } else {
+        text_add(out, "%s", crew_at_name((enum crew_at)w->at));
+        if (lane && w->lane >= 0) text_add(out, " %d", w->lane);
+        if (*name) text_add(out, " %s", name);
+    }
+}
