@@ -1,0 +1,138 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# trireme top, ps and ctl: what they show of a run, that they change it as they say, and that its result
+# stays what it is. Usage: test_ctl.sh path/to/trireme
+program=$(realpath "$1")
+. "${0%/*}/cases.sh"
+work=$(pwd -P)
+runs=
+trap 'kill $runs 2>/dev/null; rm -rf "$work"' EXIT
+
+until_it() { # a command; waits until it succeeds, a minute at most
+    deadline=$(($(date +%s) + 60))
+    until "$@"; do
+        [ "$(date +%s)" -lt "$deadline" ] || return 1
+        sleep 0.05
+    done
+}
+
+row() { "$program" ps | grep " $work/$1 "; } # DIR: its row of ps
+field() { row "$1" | awk -v n="$2" '{ print $n }'; }
+step() { field "$1" 5 | cut -d/ -f1; }
+is() { [ "$(field "$1" 7)" = "$2" ]; } # DIR STATE
+past() { [ "$(step "$1")" -gt "$2" ]; }
+goes_on() { from=$(step "$1"); until_it past "$1" "$from"; }
+
+says() { # PATTERN COMMAND…: it succeeds, with a line that matches
+    pattern=$1
+    shift
+    "$@" >said.out 2>&1 && grep -q "$pattern" said.out || { cat said.out; false; }
+}
+
+fails() { # CODE PATTERN COMMAND…
+    code=$1 pattern=$2
+    shift 2
+    "$@" >said.out 2>&1
+    [ $? -eq "$code" ] && grep -q "$pattern" said.out || { cat said.out; false; }
+}
+
+ctl() { "$program" ctl "$@"; }
+hash_of() { sed -n 's/.* weights=sha256:\([0-9a-f]*\) .*/\1/p' "$1"; }
+
+begin() { # DIR OPTIONS…
+    directory=$1
+    shift
+    "$program" train mlp:hidden=8 --batch 16 --lanes 4 --threads-per-worker 1 --quiet \
+        --out "$directory" "$@" >"$directory.out" 2>"$directory.err" &
+    pid=$!
+    runs="$runs $pid"
+}
+
+# --- one run, changed on its way ---
+
+begin a -n 2 --steps 20000
+first=$pid
+check 'ps finds it' until_it is a running
+[ "$failed" -eq 0 ] || { cat a.err; finish; } # nothing else would come to an end
+check 'pause' says '^paused after step [1-9][0-9]*$' ctl a pause
+paused=$(step a)
+check 'top shows the run' says "^mlp:hidden=8  paused .* 2 workers\$" \
+    env LC_ALL=C COLUMNS=80 "$program" top a --once
+cp said.out page
+check 'its directory' grep -qx "$work/a" page
+check 'its step, where it was' grep -q "^step $paused/20000 " page
+check 'its rate' grep -q '^0.0 samples/s  0.00 steps/s  batch 16 in 4 lanes$' page
+check 'its loss' grep -q '^loss [0-9.]* ' page
+check 'who reports' grep -q '^  0     0\* ' page
+check 'the other' grep -q '^  1     1  .* wait$' page
+check 'in 80 columns' env LC_ALL=C awk "length > 80 { exit 1 }" page
+check 'no step is done while it is paused' test "$(step a)" = "$paused"
+check 'pause again' says "^it is paused already, after step $paused\$" ctl a pause
+check 'scale 1, paused' says "^scaled to 1 worker at step $paused\$" ctl a scale 1
+check 'one is left' says '^mlp:hidden=8  paused .* 1 worker$' env NO_COLOR=1 "$program" top a
+check 'too many' fails 1 '^trireme: scale 128: this run can have 1 to [0-9]* workers$' ctl a scale 128
+check 'resume' says "^resumed with step $((paused + 1))\$" ctl a resume
+check 'it goes on' goes_on a
+check 'resume again' says '^it is not paused; at work' ctl a resume
+for n in 2 1 2; do # and rests in between, so as not to end before
+    check "scale $n" says "^scaled to $n worker.* at step [0-9]*\$" ctl a scale $n
+    check "it goes on with $n" goes_on a
+    check 'pause' says '^paused after step' ctl a pause
+    check "$n in ps" test "$(field a 4)" = $n
+    check 'resume' says '^resumed with step' ctl a resume
+done
+"$program" train mlp:hidden=8 --batch 16 --lanes 4 --threads 1 --steps 20000 --quiet --out plain >plain.out
+wait "$first"
+check 'it ends well' test $? -eq 0
+check 'the weights are those of one worker' test "$(hash_of a.out)" = "$(hash_of plain.out)"
+check 'and there are some' test -n "$(hash_of a.out)"
+
+# --- one that is stopped ---
+
+begin b -n 1 --spares 1 --steps 100000000
+second=$pid
+check 'another run' until_it is b running
+check 'a spare in ps' test "$(field b 4)" = 1+1
+check 'a spare in top' until_it says '^  1 spare  ' "$program" top b --once
+if command -v script >/dev/null; then
+    (TERM=xterm script -qec "'$program' top b" /dev/null </dev/null >screen 2>&1; echo "code=$?" >>screen) &
+    viewer=$!
+    check 'a terminal is drawn on' until_it grep -q 'mlp:hidden=8' screen
+fi
+worker=$("$program" top b --once | awk '$1 == 0 { print $3 }')
+kill -STOP "$worker"
+check 'a worker that hangs is told' \
+    fails 1 "^trireme: pause has been asked for, but after 0.2 s: .*worker 0 (pid $worker)" \
+    ctl b pause --timeout 0.2
+kill -CONT "$worker"
+check 'it is paused later' until_it is b paused
+check 'stop, paused' says '^stopped after step [0-9]*$' ctl b stop
+wait "$second"
+check 'its code' test $? -eq 3
+if command -v script >/dev/null; then
+    wait "$viewer"
+    check 'the viewer ends' grep -q '^code=0' screen
+    check 'and says how' grep -q 'mlp:hidden=8 stopped after step' screen
+    check 'the terminal is as before' grep -q '\[?25h.*\[?1049l' screen
+fi
+check 'ps lists it no more' test -z "$(row b)"
+
+# --- mistakes ---
+
+check 'it has ended' fails 1 '^trireme: the run in b has ended$' ctl b pause
+check 'top of what has ended' fails 1 '^trireme: the run in b has ended$' "$program" top b
+check 'no run' fails 1 '^trireme: there is no run in nowhere; `trireme ps`' "$program" top nowhere
+check 'a wrong word' \
+    fails 2 'unknown word paus; do you mean pause? There are pause, resume, stop, scale N' ctl b paus
+check 'no word' fails 2 'ctl lacks its word' ctl b
+check 'no number' fails 2 'scale lacks its number' ctl b scale
+check 'a wrong number' fails 2 'scale 0: a number from 1 to' ctl b scale 0
+check 'a word too many' fails 2 "one word too many: '2'" ctl b stop 2
+echo '{"pid":' >b/agent.json
+check 'a damaged card' fails 1 'b/agent.json is damaged' ctl b stop
+: >b/agent.json
+check 'an empty card' fails 1 'b/agent.json is empty: the run is just starting' ctl b stop
+echo '{"pid":1,"fd":3}' >b/agent.json
+check "somebody else's" fails 1 'the run in b ' "$program" top b
+
+finish
