@@ -24,6 +24,14 @@
 
 /* ---- the store's head ---- */
 
+/* It can be scaled to as many workers as there are cores, if there is room for them. */
+static int most_workers(const struct launch *l) {
+    int cores = team_cores(), room = CREW_MOST_WORKERS;
+    if (room > CREW_MOST_HANDS / l->threads) room = CREW_MOST_HANDS / l->threads;
+    int most = cores < room - l->spares ? cores : room - l->spares;
+    return most > l->workers ? most : l->workers;
+}
+
 static tri_status make_head(struct agent *a) {
     const struct launch *l = a->launch;
     int fd = memfd_create("trireme store", 0);
@@ -36,7 +44,7 @@ static tri_status make_head(struct agent *a) {
     int cores = team_cores();
     *h = (struct crew_head){
         .magic = CREW_MAGIC, .bytes = sizeof *h, .agent = getpid(), .workers = l->workers,
-        .spares = l->spares, .most = l->workers > cores ? l->workers : cores,
+        .spares = l->spares, .most = most_workers(l),
         .threads = l->threads, .cores = cores, .stall_timeout = l->stall_timeout,
         .audit = l->audit, .until_loss = l->timing ? l->timing->until_loss : 0};
     h->places = h->most + h->spares;
@@ -55,7 +63,7 @@ static tri_status make_head(struct agent *a) {
 }
 
 static tri_status check(const struct launch *l) {
-    int cores = team_cores(), most = l->workers > cores ? l->workers : cores;
+    int most = most_workers(l);
     if (l->workers < 1 || most + l->spares > CREW_MOST_WORKERS)
         return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all",
                          l->workers, l->spares, CREW_MOST_WORKERS);

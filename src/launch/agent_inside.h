@@ -37,7 +37,7 @@ struct process {
         uint64_t turns;
         double still;
         bool warned;
-    } seen[64];
+    } seen[CREW_MOST_HANDS];
 };
 
 /* What `-n auto` has found out. */

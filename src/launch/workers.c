@@ -495,7 +495,7 @@ void agent_scale(struct agent *a) {
     struct crew_head *h = a->head;
     int asked = atomic_load(&h->wanted), now = atomic_load(&h->ranks);
     if (!asked || a->stopped || atomic_load(&h->ending) || !atomic_load(&h->opened)) return;
-    if (anybody_leaves(a)) return;
+    if (a->automatic || anybody_leaves(a)) return; /* -n auto decides first */
     int wanted = asked > h->most ? h->most : asked;
     if (wanted != now) scale(a, now, wanted);
     atomic_compare_exchange_strong(&h->wanted, &asked, 0);
