@@ -95,7 +95,7 @@ expect 'help' 0 'out:^  train ' help
 expect '--help' 0 'out:^  doctor ' --help
 expect 'version' 0 'out:^trireme [0-9]' version
 expect '--version' 0 'out:^trireme [0-9]' --version
-for c in train eval models dump bench doctor help version; do
+for c in train eval models dump bench top ps ctl doctor help version; do
     expect "$c --help" 0 "out:^usage: trireme $c" "$c" --help
     expect "help $c" 0 "out:^usage: trireme $c" help "$c"
 done
