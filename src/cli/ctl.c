@@ -91,9 +91,10 @@ static enum outcome look_pause(struct control *c) {
     bool seen = w->at == CREW_AT_WAIT && w->since > c->asked;
     bool late = (double)(v->now - c->asked) > STILL * 1e9;
     if (over(c)) return ended(c);
-    struct crew_head *h = c->look.head;
+    const struct crew_head *h = c->look.head;
     uint64_t committed = atomic_load(&h->committed), opened = atomic_load(&h->opened);
-    if (opened == committed && (seen || late)) {
+    bool last = opened && committed == v->total; /* the run ends instead */
+    if (opened == committed && !last && (seen || late)) {
         c->now.committed = committed;
         after_step(c, "paused");
         return DONE;
@@ -121,7 +122,7 @@ static enum outcome ask_resume(struct control *c) {
 
 static enum outcome look_resume(struct control *c) {
     const struct look_view *v = &c->now;
-    if (v->state == LOOK_FINISHED || v->opened > c->from) {
+    if (v->opened > c->from) {
         text_add(c->said, "resumed with step %llu", (unsigned long long)c->from + 1);
         return DONE;
     }

@@ -174,8 +174,11 @@ static enum look_state state_of(const struct crew_head *h, const struct look_vie
     }
     if (!alive) return LOOK_LOST;
     if (atomic_load(&h->stop)) return LOOK_STOPPING;
-    if (!v->opened) return LOOK_STARTING;
-    if (!atomic_load(&h->paused)) return LOOK_RUNNING;
+    bool ready = v->reporter >= 0 && v->reporter < v->places &&
+                 atomic_load(&h->worker[v->reporter].state) == CREW_READY;
+    bool paused = atomic_load(&h->paused);
+    if (!v->opened && !(ready && paused)) return LOOK_STARTING;
+    if (!paused) return LOOK_RUNNING;
     return v->opened > v->committed ? LOOK_PAUSING : LOOK_PAUSED;
 }
 
