@@ -118,7 +118,10 @@ static void hear_signals(struct agent *a) {
     struct signalfd_siginfo s;
     while (read(a->signals, &s, sizeof s) == (ssize_t)sizeof s)
         if (s.ssi_signo != SIGCHLD) ask_to_stop(a, (int)s.ssi_signo);
-    if (atomic_load(&a->head->stop) && !a->stop_deadline) begin_grace(a); /* by `trireme ctl` */
+    if (atomic_load(&a->head->stop) && !a->stop_deadline) { /* by `trireme ctl` */
+        agent_tell(a, "asked to stop: the step is finished, then the run ends");
+        begin_grace(a);
+    }
 }
 
 static void hear(struct agent *a) {
