@@ -55,16 +55,30 @@ void board_bind(struct board *b, const struct lane_tree *tree, int slots, int ha
     b->slot = b->node + tree->n_nodes;
 }
 
-/* test_board tries all orders for small numbers: no more is ever needed. Each hand may hold one that
- * it computes; on each level below the tops the blocks of the hands may leave a sum waiting at either
- * end; and one more is being made. */
+/* The longest way from a lane up to its top. */
+static int height(const struct lane_tree *tree) {
+    int most = 0;
+    for (int i = 0; i < tree->lanes; i++) {
+        int h = 0, n = i;
+        for (; n >= 0 && tree->node[n].top < 0; h++) n = tree->node[n].parent;
+        if (n >= 0 && h > most) most = h;
+    }
+    return most;
+}
+
+/* lanes + hands are enough in any order and with any deaths: beside a slot for each lane below it a hand
+ * holds at most one more. Where hands sum what others have left before they draw, fewer are: on each
+ * level a hand leaves a sum waiting at either end of its block and at the far end of another's.
+ * test_board tries all orders for small numbers. The last slot is for lanes that are computed twice. */
 int board_slots(const struct lane_tree *tree, int hands) {
-    int levels = 0, block = (tree->lanes + hands - 1) / hands;
+    int levels = 0, block = (tree->lanes + hands - 1) / hands, top = height(tree);
     for (int v = block; v > 1; v = (v + 1) / 2) levels++;
-    int64_t waiting = (int64_t)hands * (levels + 2), all = (int64_t)tree->lanes + hands;
-    int64_t most = waiting < all && tree->lanes > hands ? waiting : all;
-    if (tree->n_tops == tree->lanes) most = all;
-    return (int)(most < BOARD_MOST_SLOTS ? most : BOARD_MOST_SLOTS);
+    if (levels > top) levels = top;
+    int64_t most = (int64_t)hands * (3 * levels + 2) +
+                   (tree->n_tops > hands ? tree->n_tops - hands : 0);
+    int64_t all = (int64_t)tree->lanes + hands;
+    if (most > all) most = all;
+    return (int)(most < BOARD_MOST_SLOTS - 1 ? most : BOARD_MOST_SLOTS - 1) + 1;
 }
 
 /* ---- drawing ---- */
@@ -156,7 +170,7 @@ int board_meet(struct board *b, uint32_t step, int hand, int node) {
 int board_take(struct board *b, uint32_t step, int hand, int node) {
     for (;;) {
         bool raced = false;
-        for (int i = 0; i < b->n_slots; i++) {
+        for (int i = 0; i < b->n_slots - 1; i++) {
             uint64_t packed = atomic_load(&b->slot[i]);
             if (board_unpack(packed).state != BOARD_FREE) continue;
             if (swap(&b->slot[i], packed, (struct board_word){step, BOARD_CLAIMED, hand, node},
@@ -169,13 +183,11 @@ int board_take(struct board *b, uint32_t step, int hand, int node) {
 }
 
 int board_spare(struct board *b, uint32_t step, int hand, int node) {
-    int waiting = 0, free = 0;
-    for (int i = b->tree->lanes; i < b->tree->n_nodes; i++)
-        waiting += is_made(b, i) && !is_done(b, step, i);
-    for (int i = 0; i < b->n_slots; i++)
-        free += board_unpack(atomic_load(&b->slot[i])).state == BOARD_FREE;
-    if (waiting > b->hands) waiting = b->hands;
-    return free > waiting ? board_take(b, step, hand, node) : -1;
+    int last = b->n_slots - 1;
+    uint64_t packed = atomic_load(&b->slot[last]);
+    struct board_word w = {step, BOARD_CLAIMED, hand, node};
+    bool free = board_unpack(packed).state == BOARD_FREE;
+    return free && swap(&b->slot[last], packed, w, "take") ? last : -1;
 }
 
 static void give_back(struct board *b, int slot, struct board_word held) {
@@ -190,8 +202,10 @@ void board_drop(struct board *b, uint32_t step, int hand, int node, int slot) {
 /* Of a sum that is there the operands are needed no more. Only a slot that is held for the very
  * operand is given back: another may have done so and a third have taken it since. */
 static void release_operand(struct board *b, uint32_t step, int node) {
-    struct board_word w = node_word(b, step, node);
-    if (w.state != BOARD_DONE) return;
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(&b->node[node], step, &packed, &late);
+    if (late || w.state != BOARD_DONE) return; /* late: board_clear has given it back */
     struct board_word held = board_unpack(atomic_load(&b->slot[w.argument]));
     if (held.state == BOARD_CLAIMED && held.step == step && held.argument == node &&
         held.hand == w.hand)

@@ -68,7 +68,7 @@ int board_meet(struct board *b, uint32_t step, int hand, int node);
 
 /* A free slot, from now on held by the hand for a node. */
 int board_take(struct board *b, uint32_t step, int hand, int node);
-/* The same, if there is one that nobody can need for the sums that are still to be made; else -1. */
+/* The slot that is kept for lanes that are computed twice; -1: another has it. */
 int board_spare(struct board *b, uint32_t step, int hand, int node);
 void board_drop(struct board *b, uint32_t step, int hand, int node, int slot);
 /* What the hand has computed of a node is there: in the slot, or it failed. False: another was first;

@@ -290,14 +290,14 @@ void crew_row_lanes(void *arg, int thread) {
     s.step.fault = &fault;
     struct tree_hand h = {(uint32_t)c->step, s.oar->number, thread};
     for (bool go = true; go && !crew_over(c);) {
-        int lane = draw(&s, &t->board, &h), node;
-        if (lane >= 0) {
-            if (!atomic_load(&crew_self(c)->rowing)) atomic_store(&crew_self(c)->rowing, crew_now());
-            run_lane(&s, &h, lane, tree_slot(t, &h, lane), false);
-        } else if ((node = board_orphan(&t->board, h.step, h.hand)) >= 0) {
+        int node = board_orphan(&t->board, h.step, h.hand), lane;
+        if (node >= 0) { /* before new lanes: each that is left would keep slots */
             crew_note(s.oar, CREW_AT_SUM, -1, -1);
             tree_sum(t, &h, node, &s.step);
             crew_notify(c->head);
+        } else if ((lane = draw(&s, &t->board, &h)) >= 0) {
+            if (!atomic_load(&crew_self(c)->rowing)) atomic_store(&crew_self(c)->rowing, crew_now());
+            run_lane(&s, &h, lane, tree_slot(t, &h, lane), false);
         } else if (s.k == 1 && (lane = crew_audit_draw(c, h.hand)) >= 0) {
             audit(&s, &h, lane);
         } else if (!try_again(&s, &h)) {

@@ -1,0 +1,1012 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The lane board, its real code, under a model checker: every order of the hands' calls, with hands
+ * paused between any two accesses of a call and killed behind any write of one, is gone through depth
+ * first over the states of the shared words. Then with real threads, at random.
+ *
+ * board.c is compiled in here a second time, with its names changed: its accesses to the words go
+ * through seen_load and seen_swap, its BOARD_POINTs to point_reached. A paused call is kept as the log
+ * of what its accesses have given; to go on with it, it is called again and given these first.
+ *
+ * BOARD_ALL=1 tries larger sizes, for some minutes. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define board_pack seen_board_pack
+#define board_unpack seen_board_unpack
+#define board_read seen_board_read
+#define board_bytes seen_board_bytes
+#define board_bind seen_board_bind
+#define board_slots seen_board_slots
+#define board_draw seen_board_draw
+#define board_left seen_board_left
+#define board_orphan seen_board_orphan
+#define board_has_orphan seen_board_has_orphan
+#define board_meet seen_board_meet
+#define board_take seen_board_take
+#define board_spare seen_board_spare
+#define board_drop seen_board_drop
+#define board_publish seen_board_publish
+#define board_fail seen_board_fail
+#define board_publish_for seen_board_publish_for
+#define board_lost seen_board_lost
+#define board_in_flight seen_board_in_flight
+#define board_complete seen_board_complete
+#define board_slot_of seen_board_slot_of
+#define board_clear seen_board_clear
+#define board_recover seen_board_recover
+#define board_point seen_board_point
+
+#include "base/base.h"
+
+static uint64_t seen_load(_Atomic uint64_t *cell);
+static bool seen_swap(_Atomic uint64_t *cell, uint64_t *from, uint64_t to);
+_Noreturn static void broken(const char *what);
+
+#undef atomic_load
+#undef atomic_compare_exchange_strong
+#undef CHECK
+#undef TRIREME_POINTS
+#define atomic_load(cell) seen_load(cell)
+#define atomic_compare_exchange_strong(cell, from, to) seen_swap(cell, from, to)
+#define CHECK(condition) ((condition) ? (void)0 : broken(#condition))
+#define TRIREME_POINTS
+#include "exec/board.c"
+
+/* ---- a call that can be left ---- */
+
+#define MOST_LOG 120
+enum ending { RETURNED, PAUSED, DIED };
+
+static _Thread_local struct call {
+    bool watched;  /* false: threads, accesses are just made */
+    uint64_t *log; /* what accesses have given; a swap: whether it was done */
+    int logged, accesses;
+    int pause; /* before this access; 0: not */
+    int writes, die; /* behind this write; 0: not */
+    jmp_buf out;
+} call;
+
+static void shake(void);
+
+/* False: the access is one of the log. */
+static bool is_new(void) {
+    CHECK(call.accesses < MOST_LOG);
+    if (call.accesses < call.logged) return false;
+    if (call.pause && call.accesses == call.pause) longjmp(call.out, PAUSED);
+    return true;
+}
+
+static uint64_t seen_load(_Atomic uint64_t *cell) {
+    if (!call.watched) shake();
+    if (!call.watched) return atomic_load_explicit(cell, memory_order_seq_cst);
+    if (is_new()) call.log[call.accesses] = atomic_load_explicit(cell, memory_order_relaxed);
+    return call.log[call.accesses++];
+}
+
+static bool seen_swap(_Atomic uint64_t *cell, uint64_t *from, uint64_t to) {
+    if (!call.watched) shake();
+    if (!call.watched)
+        return atomic_compare_exchange_strong_explicit(cell, from, to, memory_order_seq_cst,
+                                                       memory_order_seq_cst);
+    if (is_new()) {
+        uint64_t now = atomic_load_explicit(cell, memory_order_relaxed);
+        call.log[call.accesses] = now == *from;
+        if (now == *from) atomic_store_explicit(cell, to, memory_order_relaxed);
+    }
+    return call.log[call.accesses++];
+}
+
+static void point_reached(const char *where) {
+    (void)where;
+    if (call.watched && call.accesses <= call.logged) return;
+    if (++call.writes == call.die) longjmp(call.out, DIED);
+}
+
+/* ---- the world of the model ---- */
+
+#define MOST_LANES 8
+#define MOST_HANDS 3
+#define MOST_SLOTS 24
+#define MOST_CELLS (2 * MOST_LANES - 1 + MOST_SLOTS)
+
+/* Where a hand is: in a call, or before it, but for the last four. */
+enum doing {
+    DRAW,
+    ORPHAN,
+    LOOK,
+    TAKE,
+    SPARE,
+    PUBLISH,
+    PUBLISH_FOR,
+    FAIL,
+    MEET,
+    RECOVER,
+    CLEAR,
+    IDLE, /* will draw, look for an orphan or see whether the step is complete, in any order */
+    ABSENT,
+    DEAD,
+    REST, /* has seen the step complete */
+};
+static const char *const doing_name[] = {
+    "draw", "orphan", "complete", "take",    "spare", "publish", "publish_for", "fail",
+    "meet", "recover", "clear",   "idle",    "absent", "dead",   "rest"};
+
+struct hand {
+    int doing, step;
+    int node, slot;  /* RECOVER: whom */
+    int left, right; /* slots of a sum's operands */
+    int logged;      /* > 0: paused in its call */
+};
+
+/* Content of a slot: a node's number + 1, for a value that is right; WRITING + hand. */
+#define WRITING 0x100
+#define RUBBISH 0x200
+
+/* hand: those that compute; who recovers; who clears. */
+struct world {
+    uint64_t cell[MOST_CELLS];
+    int content[MOST_SLOTS];
+    struct hand hand[MOST_HANDS + 2];
+    int step, clearing, deaths, pauses; /* both: how many there may be yet */
+    uint64_t log[MOST_HANDS + 2][MOST_LOG];
+};
+
+struct setup {
+    int lanes, hands, levels;
+    int deaths, pauses; /* -1 deaths: any number */
+    int steps;
+    bool twice;    /* idle hands compute lanes that others have claimed */
+    int failing;   /* a bit for each lane that fails */
+    int strangers; /* hands without a block of lanes */
+};
+
+/* How hands go about it. */
+struct manner {
+    enum { ANY_ORDER, DRAWS_FIRST, ORPHANS_FIRST } policy;
+    bool ample;   /* lanes + hands slots, and that for a lane twice: enough in any order at all; else board_slots */
+    int pause_in; /* no other call is paused; DRAW: any may be */
+    int pause_at; /* only before this access; 0: before any */
+};
+
+/* What happens next: to whom, and how its call ends. */
+struct act {
+    int who;
+    int begins; /* an idle hand's call, where it is GO to DIE_IN */
+    enum { GO, PAUSE, DIE_IN, DIE, JOIN, WAKE, TWICE, BURY, BEGIN_CLEAR } what;
+    int n;
+};
+
+struct model {
+    struct setup is;
+    struct manner how;
+    struct lane_tree tree;
+    int slots, cells, most_used;
+    uint64_t *seen; /* hashes of states; 0: none */
+    uint16_t *at;   /* their depth */
+    size_t n_seen, capacity;
+    struct world **world; /* by depth */
+    struct act *act;
+    int depth, deepest, limit;
+    int result, accesses, writes; /* of the last call */
+    const char *what; /* is broken */
+    jmp_buf out;
+};
+static struct model *model; /* the only one: code under test has no other way to say what it finds */
+
+static void broken(const char *what) {
+    if (!call.watched && !model) {
+        fprintf(stderr, "test_board: %s does not hold\n", what);
+        abort();
+    }
+    model->what = what;
+    longjmp(model->out, 1);
+}
+
+static struct board board_of(struct model *m, struct world *w) {
+    struct board b;
+    board_bind(&b, &m->tree, m->slots, m->is.hands, w->cell);
+    return b;
+}
+
+static struct board_word node_at(const struct world *w, int node) {
+    return board_unpack(w->cell[node]);
+}
+
+static struct board_word slot_at(const struct model *m, const struct world *w, int slot) {
+    return board_unpack(w->cell[m->tree.n_nodes + slot]);
+}
+
+static bool is_done_in(const struct world *w, int node, int step) {
+    return node_at(w, node).state == BOARD_DONE && (int)node_at(w, node).step == step;
+}
+
+/* ---- checks of a state ---- */
+
+/* A sum or lane that is there and may still be read. */
+static bool is_needed(const struct model *m, const struct world *w, int node) {
+    int parent = m->tree.node[node].parent;
+    return is_done_in(w, node, w->step) && (parent < 0 || !is_done_in(w, parent, w->step));
+}
+
+static void check_values(const struct model *m, const struct world *w) {
+    for (int i = 0; i < m->tree.n_nodes; i++) {
+        if (w->clearing || !is_needed(m, w, i)) continue;
+        struct board_word node = node_at(w, i), slot = slot_at(m, w, node.argument);
+        if (slot.state != BOARD_CLAIMED || slot.step != node.step || slot.hand != node.hand ||
+            slot.argument != i)
+            broken("a published value's slot is held for it");
+        if (w->content[node.argument] != i + 1) broken("a published value is right");
+    }
+}
+
+static bool is_alive(const struct hand *h) { return h->doing < ABSENT; }
+
+/* A hand outside of calls, or in one that has not written yet, holds its slot. */
+static void check_hands(const struct model *m, const struct world *w) {
+    for (int i = 0; i < m->is.hands; i++) {
+        const struct hand *h = &w->hand[i];
+        if (h->slot < 0 || !is_alive(h) || h->logged) continue;
+        struct board_word slot = slot_at(m, w, h->slot);
+        if (slot.state != BOARD_CLAIMED || (int)slot.step != h->step || slot.hand != i ||
+            slot.argument != h->node)
+            broken("a hand's slot is held by it");
+        if (w->content[h->slot] != WRITING + i) broken("nobody else writes into a hand's slot");
+    }
+}
+
+static bool has_reason(const struct model *m, const struct world *w, int slot) {
+    struct board_word s = slot_at(m, w, slot);
+    const struct hand *h = &w->hand[s.hand];
+    if (s.hand < m->is.hands && is_alive(h) && h->slot == slot && h->node == s.argument) return true;
+    struct board_word node = node_at(w, s.argument);
+    return node.state == BOARD_DONE && node.argument == slot && node.hand == s.hand &&
+           node.step == s.step && is_needed(m, w, s.argument);
+}
+
+/* Where nobody is within a call, or dead and not recovered from, each slot is held for a reason. */
+static void check_slots(struct model *m, const struct world *w) {
+    int used = 0;
+    bool quiet = !w->clearing;
+    for (int i = 0; i < m->is.hands + 2; i++)
+        quiet = quiet && !w->hand[i].logged && w->hand[i].doing != DEAD && w->hand[i].doing != RECOVER;
+    for (int i = 0; i < m->slots; i++) {
+        if (slot_at(m, w, i).state != BOARD_CLAIMED) continue;
+        used++;
+        if (quiet && !has_reason(m, w, i)) broken("what nobody needs is given back");
+    }
+    if (used > m->most_used) m->most_used = used;
+}
+
+static bool is_over(struct model *m, struct world *w) {
+    struct board b = board_of(m, w);
+    int failed;
+    call.watched = false;
+    return w->step > m->is.steps || board_complete(&b, (uint32_t)w->step, &failed) || failed >= 0;
+}
+
+static int call_board(struct model *m, struct world *w, int who);
+
+/* Some hand that is idle must find something, unless another is at work. */
+static void check_progress(struct model *m, const struct world *w) {
+    struct world copy = *w;
+    int idle = 0;
+    if (w->clearing || is_over(m, &copy)) return;
+    for (int i = 0; i < m->is.hands + 2; i++) {
+        const struct hand *h = &w->hand[i];
+        if (h->doing == DEAD || h->doing == RECOVER || h->logged) return;
+        if (is_alive(h) && (h->doing != IDLE || h->step < w->step)) return;
+        idle += is_alive(h);
+    }
+    for (int i = 0; i < m->is.hands; i++)
+        for (copy.hand[i].doing = DRAW; is_alive(&w->hand[i]) && copy.hand[i].doing <= ORPHAN;
+             copy.hand[i].doing++)
+            if (call_board(m, &copy, i) >= 0) return;
+    if (idle) broken("idle hands find what is to be done");
+}
+
+/* result: as call_board gives it of LOOK. */
+static void check_complete(const struct model *m, const struct world *w, const struct hand *h,
+                           int result) {
+    if (h->step != w->step || w->clearing) return;
+    for (int i = 0; i < m->tree.n_tops && result == 0; i++)
+        if (!is_done_in(w, m->tree.top[i], w->step)) broken("a complete step's tops are there");
+    for (int i = 0; i < result; i++)
+        if ((m->is.failing >> i & 1) != (i == result - 1)) broken("the first failed lane is told");
+}
+
+/* ---- what hands do ---- */
+
+static int call_board(struct model *m, struct world *w, int who) {
+    struct board b = board_of(m, w);
+    struct hand *h = &w->hand[who];
+    uint32_t step = (uint32_t)h->step;
+    int failed, rank = who < m->is.strangers ? -1 : who - m->is.strangers;
+    switch (h->doing) {
+    case DRAW: return board_draw(&b, step, who, rank, m->is.hands - m->is.strangers);
+    case ORPHAN: return board_orphan(&b, step, who);
+    case LOOK: return board_complete(&b, step, &failed) ? 0 : failed >= 0 ? failed + 1 : -1;
+    case TAKE: return board_take(&b, step, who, h->node);
+    case SPARE: return board_spare(&b, step, who, h->node);
+    case PUBLISH: return board_publish(&b, step, who, h->node, h->slot);
+    case PUBLISH_FOR: return board_publish_for(&b, step, who, h->node, h->slot);
+    case FAIL:
+        board_drop(&b, step, who, h->node, h->slot);
+        board_fail(&b, step, who, h->node);
+        return 0;
+    case MEET: return board_meet(&b, step, who, h->node);
+    case RECOVER: board_recover(&b, step, h->node); return 0;
+    default: board_clear(&b); return 0;
+    }
+}
+
+/* The hand has claimed a node, and finds where the operands are. */
+static void has_claimed(const struct model *m, struct world *w, struct hand *h, int node) {
+    const struct lane_node *n = &m->tree.node[node];
+    h->node = node;
+    h->doing = TAKE;
+    h->left = n->left < 0 ? 0 : node_at(w, n->left).argument;
+    h->right = n->left < 0 ? 0 : node_at(w, n->right).argument;
+}
+
+/* What the hand has computed by now. Who is behind may find rubbish, and nobody wants it. */
+static void compute(const struct model *m, struct world *w, int who) {
+    struct hand *h = &w->hand[who];
+    const struct lane_node *n = &m->tree.node[h->node];
+    if (w->content[h->slot] != WRITING + who) broken("nobody else writes into a hand's slot");
+    bool right = n->left < 0 || (w->content[h->left] == n->left + 1 &&
+                                 w->content[h->right] == n->right + 1);
+    if (!right && h->step == w->step && !w->clearing) broken("operands stay until they are summed");
+    w->content[h->slot] = right ? h->node + 1 : RUBBISH;
+}
+
+static void after_take(struct model *m, struct world *w, int who, int slot) {
+    struct hand *h = &w->hand[who];
+    h->slot = slot;
+    h->doing = h->doing == SPARE ? PUBLISH_FOR : PUBLISH;
+    if (h->node < m->tree.lanes && m->is.failing >> h->node & 1) h->doing = FAIL;
+    w->content[slot] = WRITING + who;
+}
+
+static void after(struct model *m, struct world *w, int who, int result) {
+    struct hand *h = &w->hand[who];
+    int did = h->doing;
+    if (did == TAKE || (did == SPARE && result >= 0)) {
+        after_take(m, w, who, result);
+    } else if (did == PUBLISH || did == PUBLISH_FOR || did == FAIL) {
+        h->slot = -1;
+        h->doing = did != FAIL && result ? MEET : IDLE;
+    } else if (did == LOOK) {
+        check_complete(m, w, h, result);
+        h->doing = result >= 0 ? REST : IDLE;
+    } else if (did == RECOVER) {
+        w->hand[h->node].doing = ABSENT;
+        h->doing = ABSENT;
+    } else if (did == CLEAR) {
+        w->clearing = 0;
+        w->step++;
+        h->doing = ABSENT;
+    } else if (did != SPARE && result >= 0) {
+        has_claimed(m, w, h, result);
+    } else {
+        h->doing = IDLE;
+    }
+    if (h->doing >= IDLE) h->node = h->left = h->right = 0;
+}
+
+static enum ending make_call(struct model *m, struct world *w, int who, int pause, int die) {
+    struct hand *h = &w->hand[who];
+    if (!h->logged && (h->doing == PUBLISH || h->doing == PUBLISH_FOR)) compute(m, w, who);
+    call = (struct call){.watched = true, .log = w->log[who], .logged = h->logged, .pause = pause,
+                         .die = die};
+    enum ending how = (enum ending)setjmp(call.out);
+    if (how == RETURNED) m->result = call_board(m, w, who);
+    call.watched = false;
+    m->accesses = call.accesses;
+    m->writes = call.writes;
+    return how;
+}
+
+static void die(const struct model *m, struct world *w, int who) {
+    struct hand *h = &w->hand[who];
+    *h = (struct hand){.doing = who < m->is.hands ? DEAD : ABSENT, .slot = -1};
+    if (w->deaths > 0) w->deaths--;
+}
+
+/* ---- what may happen ---- */
+
+static void go(struct model *m, struct world *w, const struct act *a) {
+    struct hand *h = &w->hand[a->who];
+    if (h->doing == IDLE) h->doing = a->begins;
+    enum ending how = make_call(m, w, a->who, a->what == PAUSE ? a->n : 0,
+                                a->what == DIE_IN ? a->n : 0);
+    h->logged = how == PAUSED ? m->accesses : 0;
+    if (how == PAUSED) w->pauses--;
+    if (how == DIED) die(m, w, a->who);
+    if (how == RETURNED) after(m, w, a->who, m->result);
+}
+
+static void apply(struct model *m, struct world *w, const struct act *a) {
+    struct hand *h = &w->hand[a->who];
+    if (a->what <= DIE_IN) go(m, w, a);
+    if (a->what == DIE) die(m, w, a->who);
+    if (a->what == JOIN || a->what == WAKE)
+        *h = (struct hand){.doing = IDLE, .step = w->step, .slot = -1};
+    if (a->what == TWICE) {
+        h->node = a->n;
+        h->doing = SPARE;
+    }
+    if (a->what == BURY)
+        *h = (struct hand){.doing = RECOVER, .step = w->step, .node = a->n, .slot = -1};
+    if (a->what == BEGIN_CLEAR) {
+        *h = (struct hand){.doing = CLEAR, .step = w->step, .slot = -1};
+        w->clearing = 1;
+    }
+}
+
+static void explore(struct model *m);
+
+static void follow(struct model *m, const struct act *act) {
+    int d = m->depth;
+    m->act[d] = *act;
+    memcpy(m->world[d + 1], m->world[d], sizeof(struct world));
+    apply(m, m->world[d + 1], act);
+    int accesses = m->accesses, writes = m->writes;
+    m->depth++;
+    explore(m);
+    m->depth--;
+    m->accesses = accesses;
+    m->writes = writes;
+}
+
+/* A call: to its end, to a pause before each access, to a death behind each write. */
+static void try_call(struct model *m, int who, int begins) {
+    const struct world *w = m->world[m->depth];
+    int logged = w->hand[who].logged;
+    follow(m, &(struct act){who, begins, GO, 0});
+    int accesses = m->accesses, writes = m->writes;
+    int at = m->how.pause_at;
+    bool pauses = w->pauses > 0 && (!m->how.pause_in || m->how.pause_in == begins);
+    for (int k = at ? at : logged + 1; pauses && k < accesses && (!at || k == at); k++)
+        follow(m, &(struct act){who, begins, PAUSE, k});
+    for (int n = 1; w->deaths != 0 && n <= writes; n++)
+        follow(m, &(struct act){who, begins, DIE_IN, n});
+}
+
+/* Draws first, sums what others left first, or does anything in any order. */
+static bool may_begin(struct model *m, int who, int call_of) {
+    struct world copy = *m->world[m->depth];
+    int other = m->how.policy == DRAWS_FIRST ? DRAW : ORPHAN;
+    if (m->how.policy == ANY_ORDER || call_of == other || call_of == LOOK) return true;
+    copy.hand[who].doing = other;
+    call.watched = false;
+    return call_board(m, &copy, who) < 0;
+}
+
+static void try_idle(struct model *m, int who) {
+    const struct world *w = m->world[m->depth];
+    for (int c = DRAW; c <= LOOK; c++)
+        if (may_begin(m, who, c)) try_call(m, who, c);
+    for (int i = 0; i < m->tree.lanes && m->is.twice && w->hand[who].step == w->step; i++) {
+        struct board_word node = node_at(w, i);
+        if (node.state == BOARD_CLAIMED && (int)node.step == w->step && node.hand != who)
+            follow(m, &(struct act){who, 0, TWICE, i});
+    }
+}
+
+static void try_hand(struct model *m, int who) {
+    const struct world *w = m->world[m->depth];
+    const struct hand *h = &w->hand[who];
+    bool open = w->step <= m->is.steps;
+    if (h->doing == IDLE) try_idle(m, who);
+    else if (is_alive(h)) try_call(m, who, h->doing);
+    if (is_alive(h) && w->deaths != 0) follow(m, &(struct act){who, 0, DIE, 0});
+    if (h->doing == ABSENT && open) follow(m, &(struct act){who, 0, JOIN, 0});
+    if (h->doing == REST && open && w->step > h->step) follow(m, &(struct act){who, 0, WAKE, 0});
+}
+
+static void try_keeper(struct model *m, int who) {
+    const struct hand *h = &m->world[m->depth]->hand[who];
+    if (!is_alive(h)) return;
+    try_call(m, who, h->doing);
+    if (h->logged && m->world[m->depth]->deaths != 0) follow(m, &(struct act){who, 0, DIE, 0});
+}
+
+static bool is_seen(struct model *m, const struct world *w);
+static void make_level(struct model *m, int depth);
+
+static void explore(struct model *m) {
+    struct world *w = m->world[m->depth];
+    int keeper = m->is.hands, clearer = keeper + 1;
+    check_values(m, w);
+    check_hands(m, w);
+    check_slots(m, w);
+    if (m->depth >= m->limit || is_seen(m, w)) return;
+    check_progress(m, w);
+    make_level(m, m->depth + 1);
+    for (int i = 0; i < m->is.hands; i++) try_hand(m, i);
+    try_keeper(m, keeper);
+    try_keeper(m, clearer);
+    for (int i = 0; i < m->is.hands; i++)
+        if (w->hand[i].doing == DEAD && !is_alive(&w->hand[keeper]))
+            follow(m, &(struct act){keeper, 0, BURY, i});
+    if (!m->is.failing && w->step <= m->is.steps && !is_alive(&w->hand[clearer]) && is_over(m, w))
+        follow(m, &(struct act){clearer, 0, BEGIN_CLEAR, 0});
+}
+
+/* ---- states that were seen, and the way to one ---- */
+
+static uint64_t mix(uint64_t h, uint64_t v) {
+    h = (h ^ v) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+/* Which slots are taken matters to nobody but who is paused in a call: `as` numbers them by what they
+ * hold, so that states that differ in the slots' numbers alone are one. */
+static bool number_slots(const struct model *m, const struct world *w, int as[MOST_SLOTS]) {
+    bool paused = false;
+    for (int i = 0; i < m->is.hands + 2; i++) paused = paused || w->hand[i].logged;
+    for (int i = 0; i < m->slots; i++) {
+        struct board_word s = slot_at(m, w, i);
+        as[i] = paused ? i : 0;
+        for (int k = 0; k < m->slots && !paused; k++) {
+            struct board_word o = slot_at(m, w, k);
+            uint64_t mine = s.state == BOARD_FREE ? 0 : board_pack(s);
+            uint64_t other = o.state == BOARD_FREE ? 0 : board_pack(o);
+            as[i] += other > mine || (other == mine && k < i);
+        }
+    }
+    return paused;
+}
+
+static uint64_t hash_of(const struct model *m, const struct world *w) {
+    uint64_t h = mix((uint64_t)(w->step << 8 | w->clearing),
+                     (uint64_t)(w->deaths + 1) << 8 | (uint64_t)w->pauses);
+    int as[MOST_SLOTS], content[MOST_SLOTS];
+    uint64_t slot[MOST_SLOTS];
+    bool paused = number_slots(m, w, as);
+    for (int i = 0; i < m->slots; i++) {
+        bool used = slot_at(m, w, i).state != BOARD_FREE;
+        slot[as[i]] = used ? w->cell[m->tree.n_nodes + i] : 0;
+        content[as[i]] = used ? w->content[i] : 0;
+    }
+    for (int i = 0; i < m->tree.n_nodes; i++) {
+        struct board_word n = node_at(w, i);
+        struct board_word s = slot_at(m, w, n.argument);
+        bool there = s.state == BOARD_CLAIMED && s.step == n.step && s.hand == n.hand && s.argument == i;
+        if (n.state == BOARD_DONE && !paused) n.argument = there ? as[n.argument] : MOST_SLOTS;
+        h = mix(h, board_pack(n));
+    }
+    for (int i = 0; i < m->slots; i++) h = mix(mix(h, slot[i]), (uint64_t)content[i]);
+    for (int i = 0; i < m->is.hands + 2; i++) {
+        const struct hand *a = &w->hand[i];
+        int at = a->slot < 0 ? 0 : as[a->slot] + 1;
+        h = mix(h, (uint64_t)(a->doing << 16 | a->step << 8 | a->logged));
+        h = mix(h, (uint64_t)(a->node << 24 | at << 16 | as[a->left] << 8 | as[a->right]));
+        for (int k = 0; k < a->logged; k++) h = mix(h, w->log[i][k]);
+    }
+    return h ? h : 1;
+}
+
+static size_t place_of(const struct model *m, uint64_t hash) {
+    size_t i = (size_t)(hash >> 20) & (m->capacity - 1);
+    while (m->seen[i] && m->seen[i] != hash) i = (i + 1) & (m->capacity - 1);
+    return i;
+}
+
+static void grow_seen(struct model *m) {
+    struct model old = *m;
+    m->capacity = old.capacity ? 2 * old.capacity : 1 << 16;
+    m->seen = calloc(m->capacity, sizeof *m->seen);
+    m->at = calloc(m->capacity, sizeof *m->at);
+    assert_true(m->seen && m->at);
+    for (size_t i = 0; i < old.capacity; i++) {
+        if (!old.seen[i]) continue;
+        size_t to = place_of(m, old.seen[i]);
+        m->seen[to] = old.seen[i];
+        m->at[to] = old.at[i];
+    }
+    free(old.seen);
+    free(old.at);
+}
+
+/* With a limit, a state that is reached by a shorter way is gone through again. */
+static bool is_seen(struct model *m, const struct world *w) {
+    if (2 * m->n_seen >= m->capacity) grow_seen(m);
+    uint64_t hash = hash_of(m, w);
+    size_t i = place_of(m, hash);
+    if (m->seen[i] && (m->limit == INT32_MAX || m->at[i] <= m->depth)) return true;
+    m->n_seen += !m->seen[i];
+    m->seen[i] = hash;
+    m->at[i] = (uint16_t)m->depth;
+    return false;
+}
+
+static void make_level(struct model *m, int depth) {
+    if (depth < m->deepest) return;
+    m->world = realloc(m->world, (size_t)(depth + 1) * sizeof *m->world);
+    m->act = realloc(m->act, (size_t)(depth + 1) * sizeof *m->act);
+    assert_true(m->world && m->act);
+    m->world[depth] = calloc(1, sizeof **m->world);
+    assert_non_null(m->world[depth]);
+    m->deepest = depth + 1;
+}
+
+static void free_model(struct model *m) {
+    for (int i = 0; i < m->deepest; i++) free(m->world[i]);
+    free(m->world);
+    free(m->act);
+    free(m->seen);
+    free(m->at);
+    lane_tree_free(&m->tree);
+    *m = (struct model){0};
+}
+
+static void start(struct model *m, const struct setup *is, const struct manner *how, int limit) {
+    *m = (struct model){.is = *is, .how = *how, .limit = limit};
+    assert_int_equal(lane_tree_make(is->lanes, is->levels, &m->tree), TRI_OK);
+    m->slots = how->ample ? is->lanes + is->hands + 1 : board_slots(&m->tree, is->hands);
+    m->cells = m->tree.n_nodes + m->slots;
+    assert_true(is->lanes <= MOST_LANES && is->hands <= MOST_HANDS && m->slots <= MOST_SLOTS);
+    make_level(m, 0);
+    struct world *w = m->world[0];
+    w->step = 1;
+    w->deaths = is->deaths;
+    w->pauses = is->pauses;
+    for (int i = 0; i < is->hands + 2; i++)
+        w->hand[i] = (struct hand){.doing = i < is->hands ? IDLE : ABSENT,
+                                   .step = 1, .slot = -1};
+}
+
+static void print_way(struct model *m) {
+    static const char *const what[] = {"", "pauses before access", "dies behind write", "dies", "joins",
+                                       "wakes", "computes again lane", "recovers", "clears"};
+    fprintf(stderr, "%d lanes, %d hands, %d levels, %d slots: not so: %s\n", m->is.lanes, m->is.hands,
+            m->is.levels, m->slots, m->what);
+    for (int i = 0; i <= m->depth && i < m->limit; i++) {
+        const struct act *a = &m->act[i];
+        const struct hand *h = &m->world[i]->hand[a->who];
+        fprintf(stderr, "  hand %d: %s(node %d, slot %d, step %d) %s %d\n", a->who,
+                doing_name[h->doing == IDLE ? a->begins : h->doing], h->node, h->slot, h->step,
+                what[a->what], a->n);
+    }
+}
+
+/* False: something is broken; which is printed with the way to it. */
+static bool search(struct model *m, const struct setup *is, const struct manner *how, int limit) {
+    model = m;
+    start(m, is, how, limit);
+    if (!setjmp(m->out)) {
+        explore(m);
+        return true;
+    }
+    call.watched = false;
+    return false;
+}
+
+/* The most slots that were used at once. */
+static int holds(const struct setup *is, const struct manner *how, size_t *states) {
+    static struct model m; /* not on the stack: it is left by longjmp */
+    if (!search(&m, is, how, INT32_MAX)) {
+        bool found = false;
+        fprintf(stderr, "broken; looking for the shortest way\n");
+        for (int limit = 4; !found && limit <= 60; limit++) {
+            free_model(&m);
+            found = !search(&m, is, how, limit);
+        }
+        print_way(&m);
+        fail();
+    }
+    int most = m.most_used;
+    *states += m.n_seen;
+    free_model(&m);
+    return most;
+}
+
+/* ---- what is gone through ---- */
+
+static bool all(void) { return getenv("BOARD_ALL") != NULL; }
+
+static void search_all(const struct setup *is, size_t n, const struct manner *how) {
+    static size_t states;
+    board_point = point_reached;
+    for (; n; n--, is++) {
+        struct lane_tree t;
+        assert_int_equal(lane_tree_make(is->lanes, is->levels, &t), TRI_OK);
+        int slots = how->ample ? is->lanes + is->hands + 1 : board_slots(&t, is->hands);
+        int most = holds(is, how, &states);
+        lane_tree_free(&t);
+        if (most > slots) fail_msg("%d slots used, %d counted on", most, slots);
+        if (getenv("BOARD_SAY"))
+            fprintf(stderr, "%d lanes, %d hands, %d levels, %d deaths, %d pauses, %d steps: %d of %d "
+                    "slots; %zu states so far\n", is->lanes, is->hands, is->levels, is->deaths,
+                    is->pauses, is->steps, most, slots, states);
+    }
+}
+
+/* The protocol, whatever order hands do things in. */
+static void any_order(void **state) {
+    (void)state;
+    static const struct manner how = {ANY_ORDER, true, 0, 0};
+    static const struct setup few[] = {
+        /* lanes, hands, levels, deaths, pauses, steps, twice, failing, strangers */
+        {1, 2, 0, 1, 2, 2, true, 0, 0},  {2, 1, 0, -1, 2, 2, false, 0, 0},
+        {2, 2, 0, 1, 1, 2, false, 0, 0}, {2, 2, 0, 1, 1, 1, true, 0, 0},
+        {2, 2, 1, 1, 1, 1, true, 0, 0},  {2, 3, 0, 0, 0, 2, true, 0, 0},
+        {2, 2, 0, 0, 2, 2, false, 0, 0}, {3, 2, 0, -1, 0, 2, false, 0, 0},
+        {3, 2, 1, 1, 1, 1, false, 0, 0}, {3, 2, 0, 1, 0, 1, true, 0, 1},
+        {3, 3, 0, 1, 0, 1, false, 0, 0}, {4, 2, 0, 2, 0, 1, false, 0, 0},
+        {5, 2, 0, 1, 0, 1, false, 0, 1}, {6, 2, 1, 1, 0, 1, false, 0, 0},
+        {8, 1, 2, -1, 1, 1, false, 0, 0}};
+    static const struct setup more[] = {
+        {1, 2, 0, 2, 2, 2, true, 0, 0},  {2, 2, 0, 2, 1, 2, true, 0, 0},
+        {2, 2, 0, 2, 2, 2, false, 0, 0}, {2, 2, 0, 1, 2, 1, true, 0, 0},
+        {2, 3, 0, 1, 0, 2, true, 0, 0},  {2, 3, 0, 1, 1, 1, false, 0, 1},
+        {3, 2, 0, 1, 1, 1, true, 0, 0},  {3, 2, 0, 0, 2, 1, false, 0, 0},
+        {3, 3, 0, 0, 1, 1, false, 0, 0}, {4, 2, 0, 1, 1, 1, false, 0, 0},
+        {4, 3, 0, 0, 0, 1, false, 0, 0}, {6, 2, 0, 2, 0, 1, false, 0, 0},
+        {8, 2, 1, 1, 0, 1, false, 0, 0}, {8, 1, 0, -1, 2, 2, false, 0, 0}};
+    search_all(few, COUNT(few), &how);
+    if (all()) search_all(more, COUNT(more), &how);
+}
+
+/* Hands come late to a step that is over: one with a lane that another had computed too, one with the
+ * operands of the last sum to give back, while a third has begun the next step. */
+static void late(void **state) {
+    (void)state;
+    static const struct manner how = {DRAWS_FIRST, true, PUBLISH, 1}, any = {DRAWS_FIRST, true, 0, 0};
+    static const struct setup is = {2, 3, 0, 0, 1, 2, true, 0, 0};
+    search_all(&is, 1, all() ? &any : &how);
+}
+
+static void failing(void **state) {
+    (void)state;
+    static const struct manner how = {ANY_ORDER, true, 0, 0};
+    static const struct setup few[] = {
+        {1, 2, 0, 1, 1, 1, true, 1, 0},  {2, 2, 0, 1, 1, 1, true, 2, 0},
+        {3, 2, 0, 1, 1, 1, false, 6, 0}, {4, 2, 0, 1, 0, 1, true, 5, 0}};
+    search_all(few, COUNT(few), &how);
+}
+
+/* board_slots are enough where hands first sum what others have left, then draw. */
+static void enough_slots(void **state) {
+    (void)state;
+    static const struct manner how = {ORPHANS_FIRST, false, 0, 0};
+    static const int most[2][MOST_HANDS] = {{8, 6, 3}, {8, 8, 4}};
+    for (int hands = 1; hands <= MOST_HANDS; hands++)
+        for (int lanes = 1; lanes <= most[all()][hands - 1]; lanes++)
+            for (int levels = 0; levels <= 2; levels++) {
+                struct setup is = {.lanes = lanes, .hands = hands, .levels = levels, .steps = 1};
+                is.deaths = hands == 1 ? -1 : lanes < 6 || all();
+                is.pauses = hands == 1 ? 2 : hands == 2 && lanes < (all() ? 5 : 4);
+                search_all(&is, 1, &how);
+            }
+}
+
+/* ---- real threads ---- */
+
+#define CREW 8
+#define WORDS 16
+
+struct crew {
+    struct lane_tree tree;
+    struct board board;
+    uint64_t (*value)[WORDS]; /* by slot */
+    _Atomic uint32_t step;
+    atomic_bool over;
+    atomic_int dead[CREW]; /* waits to be recovered from */
+    atomic_long deaths, twice, not_first;
+    int hands;
+};
+
+struct rower {
+    struct crew *crew;
+    int hand;
+    uint64_t seed;
+};
+
+static _Thread_local uint64_t dice; /* 0: the model's thread, which does not roll */
+
+static unsigned roll(unsigned sides) {
+    dice = mix(dice + 1, 0x94d049bb133111ebu);
+    return (unsigned)(dice >> 33) % sides;
+}
+
+/* At every access of a thread to a word. */
+static void shake(void) {
+    if (dice && !roll(64)) sched_yield();
+}
+
+static uint64_t lane_value(uint32_t step, int lane, int word) {
+    return mix(mix(step, (uint64_t)lane), (uint64_t)word);
+}
+
+/* Left and right are not the same. */
+static uint64_t sum_value(uint64_t left, uint64_t right) { return mix(left, 2 * right + 1); }
+
+static uint64_t right_value(const struct crew *c, uint32_t step, int node, int word) {
+    const struct lane_node *n = &c->tree.node[node];
+    if (n->left < 0) return lane_value(step, node, word);
+    return sum_value(right_value(c, step, n->left, word), right_value(c, step, n->right, word));
+}
+
+/* A hand may die while it computes, too. */
+static void fill(struct crew *c, uint32_t step, int node, int slot, int left, int right) {
+    bool sum = c->tree.node[node].left >= 0;
+    for (int i = 0; i < WORDS; i++) {
+        c->value[slot][i] = sum ? sum_value(c->value[left][i], c->value[right][i])
+                                : lane_value(step, node, i);
+        shake();
+    }
+    if (!roll(100)) longjmp(call.out, DIED);
+}
+
+/* Makes a node, and the sums above whose other operand is there. */
+static void make_node(struct rower *r, uint32_t step, int node, bool twice) {
+    struct crew *c = r->crew;
+    struct board *b = &c->board;
+    while (node >= 0) {
+        const struct lane_node *n = &c->tree.node[node];
+        int left = n->left < 0 ? 0 : board_slot_of(b, n->left);
+        int right = n->left < 0 ? 0 : board_slot_of(b, n->right);
+        int slot = twice ? board_spare(b, step, r->hand, node) : board_take(b, step, r->hand, node);
+        if (slot < 0) return;
+        fill(c, step, node, slot, left, right);
+        bool first = twice ? board_publish_for(b, step, r->hand, node, slot)
+                           : board_publish(b, step, r->hand, node, slot);
+        c->not_first += !first;
+        if (!first) return;
+        twice = false;
+        node = board_meet(b, step, r->hand, node);
+    }
+}
+
+static void make_twice(struct rower *r, uint32_t step) {
+    int lane = (int)roll((unsigned)r->crew->tree.lanes);
+    struct board_word w = board_unpack(seen_load(&r->crew->board.node[lane]));
+    if (w.step != step || w.state != BOARD_CLAIMED || w.hand == r->hand) return;
+    r->crew->twice++;
+    make_node(r, step, lane, true);
+}
+
+static void row(struct rower *r) {
+    struct crew *c = r->crew;
+    struct board *b = &c->board;
+    while (!c->over) {
+        uint32_t step = c->step;
+        int node = roll(2) ? board_orphan(b, step, r->hand) : -1;
+        if (node < 0) node = board_draw(b, step, r->hand, r->hand, c->hands);
+        if (node < 0) node = board_orphan(b, step, r->hand);
+        if (node >= 0) make_node(r, step, node, false);
+        else if (!roll(8)) make_twice(r, step);
+        else sched_yield();
+    }
+}
+
+static void *rower_main(void *arg) {
+    struct rower *r = arg;
+    dice = r->seed;
+    while (!r->crew->over) {
+        call = (struct call){.die = 1 + (int)roll(200)};
+        if (!setjmp(call.out)) {
+            row(r);
+            continue;
+        }
+        r->crew->deaths++;
+        r->crew->dead[r->hand] = 1;
+        while (r->crew->dead[r->hand] && !r->crew->over) sched_yield();
+    }
+    return NULL;
+}
+
+/* Does something that may be broken off, as often as it is. */
+static void insist(void (*what)(struct crew *, int), struct crew *c, int hand) {
+    for (;;) {
+        call = (struct call){.die = roll(3) ? 0 : 1 + (int)roll(6)};
+        if (setjmp(call.out)) continue;
+        what(c, hand);
+        return;
+    }
+}
+
+static void recover(struct crew *c, int hand) { board_recover(&c->board, c->step, hand); }
+static void clear(struct crew *c, int hand) {
+    (void)hand;
+    board_clear(&c->board);
+}
+
+static void *recoverer_main(void *arg) {
+    struct rower *r = arg;
+    struct crew *c = r->crew;
+    dice = r->seed;
+    while (!c->over) {
+        for (int i = 0; i < c->hands; i++) {
+            if (!c->dead[i]) continue;
+            insist(recover, c, i);
+            c->dead[i] = 0;
+        }
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* What steps come to; how many words are wrong. */
+static int lead(struct crew *c, uint32_t steps) {
+    int wrong = 0, failed;
+    for (uint32_t step = 1; step <= steps; step++) {
+        while (!board_complete(&c->board, step, &failed)) sched_yield();
+        for (int i = 0; i < c->tree.n_tops; i++)
+            for (int k = 0; k < WORDS; k++)
+                wrong += c->value[board_slot_of(&c->board, c->tree.top[i])][k] !=
+                         right_value(c, step, c->tree.top[i], k);
+        insist(clear, c, 0);
+        c->step++;
+    }
+    c->over = true;
+    return wrong;
+}
+
+static int slots_held(struct crew *c) {
+    int held = 0;
+    for (int i = 0; i < c->board.n_slots; i++)
+        held += board_unpack(seen_load(&c->board.slot[i])).state == BOARD_CLAIMED;
+    return held;
+}
+
+static void run_crew(int lanes, int hands, int levels, uint32_t steps) {
+    struct crew c = {.hands = hands, .step = 1};
+    struct rower rower[CREW + 1];
+    pthread_t thread[CREW + 1];
+    assert_int_equal(lane_tree_make(lanes, levels, &c.tree), TRI_OK);
+    int slots = lanes + hands + 1;
+    void *memory = calloc(1, board_bytes(c.tree.n_nodes, slots));
+    c.value = calloc((size_t)slots, sizeof *c.value);
+    assert_true(memory && c.value);
+    board_bind(&c.board, &c.tree, slots, hands, memory);
+    dice = 1;
+    for (int i = 0; i <= hands; i++) {
+        rower[i] = (struct rower){&c, i, 77 + (uint64_t)(steps + (uint32_t)i)};
+        void *(*what)(void *) = i < hands ? rower_main : recoverer_main;
+        assert_int_equal(pthread_create(&thread[i], NULL, what, &rower[i]), 0);
+    }
+    int wrong = lead(&c, steps);
+    for (int i = 0; i <= hands; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < hands; i++) insist(recover, &c, i);
+    insist(clear, &c, 0);
+    if (getenv("BOARD_SAY"))
+        fprintf(stderr, "threads: %d lanes, %d hands, %u steps: %ld deaths, %ld lanes twice, %ld not "
+                "first\n", lanes, hands, steps, c.deaths, c.twice, c.not_first);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(slots_held(&c), 0);
+    dice = 0;
+    free(memory);
+    free(c.value);
+    lane_tree_free(&c.tree);
+}
+
+static void threads(void **state) {
+    (void)state;
+    uint32_t times = all() ? 20 : 1;
+    board_point = point_reached;
+    model = NULL;
+    run_crew(1, 2, 0, 1000 * times);
+    run_crew(6, 2, 0, 1500 * times);
+    run_crew(8, 3, 1, 1000 * times);
+    run_crew(7, 5, 0, 1000 * times);
+    run_crew(13, 8, 2, 500 * times);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_order), cmocka_unit_test(late),    cmocka_unit_test(failing),
+        cmocka_unit_test(enough_slots), cmocka_unit_test(threads)};
+    return cmocka_run_group_tests_name("board", tests, NULL, NULL);
+}
