@@ -11,6 +11,7 @@ struct crew_stage {
     struct crew *c;
     int k;           /* 0: count, 1: lane */
     int sweep, from; /* up to which task it has been found done */
+    int left;        /* lanes there were when they were left to others */
     int64_t until;   /* a lane that was left to others is looked at again then */
     struct crew_oar *oar;
     struct program_step step;
@@ -34,6 +35,9 @@ bool crew_audit_waits(const struct crew *c);
 int crew_audit_draw(struct crew *c, int hand);
 void crew_audit_compare(struct crew *c, int lane, const struct program *p, int hand);
 void crew_audit_drop(struct crew *c, int lane);
+
+/* Takes the crew: whether nobody writes into what the next step will write. */
+bool crew_rows_are_free(void *crew);
 
 /* Both take a struct crew_stage, and return when there is nothing more to do for anybody. */
 void crew_row_lanes(void *stage, int thread);

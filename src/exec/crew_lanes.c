@@ -67,6 +67,26 @@ static bool before_item(void *user, const struct program *p, size_t item) {
            (o->audits || !board_lost(b, (uint32_t)o->crew->step, o->number, o->lane));
 }
 
+/* Two who compute the same lane write the same. But who is late must not write into a later step's rows:
+ * so it says what it is about to write, and looks then whether the step is still under way; and no step
+ * is opened as long as somebody writes into the rows that it will use (crew_rows_are_free). */
+static void write_rows(struct crew *c, struct crew_oar *o, const struct program *p, int lane) {
+    struct machine *m = &c->run->machine;
+    atomic_store(&o->hand->rows, c->step);
+    if (!crew_over(c)) machine_collect_rows(m, p, lane);
+    atomic_store(&o->hand->rows, 0);
+}
+
+bool crew_rows_are_free(void *arg) {
+    const struct crew *c = arg;
+    uint64_t next = atomic_load(&c->head->committed) + 1;
+    for (int i = 0; i < c->head->places * c->threads; i++) {
+        uint64_t step = atomic_load(&c->head->hand[i].rows);
+        if (step && step + 1 < next) return false;
+    }
+    return true;
+}
+
 /* With the whole team, if that has one lane's programs only. */
 static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, char *slot,
                     struct program_step *step) {
@@ -83,7 +103,7 @@ static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, ch
     p->user = o;
     bool done = fetch_lane(c, o, lane, step->fault) && program_run(p, team, step);
     p->before = NULL;
-    if (done && o->k == 1) machine_collect_rows(m, p, lane);
+    if (done && o->k == 1 && machine_rows_bytes(m)) write_rows(c, o, p, lane);
     return done;
 }
 
@@ -186,14 +206,18 @@ static int64_t others_end(const struct crew_stage *s, int left, int64_t now) {
 }
 
 /* Whether all lanes that are left will be done by others before this hand could do one. The quickest of
- * all never thinks so. */
+ * all never thinks so. If none has been drawn when that time is over, this hand draws after all; and it
+ * trusts itself a little more each time, for what made it slow may have passed. */
 static bool better_not(struct crew_stage *s, struct board *b) {
-    int64_t takes = atomic_load(&s->oar->hand->lane_time), now = crew_now();
+    _Atomic int64_t *own = &s->oar->hand->lane_time;
+    int64_t takes = atomic_load(own), now = crew_now();
     int left = takes ? board_left(b, (uint32_t)s->c->step) : 0;
-    if (!left || left > 4 * crew_size(s->c) * s->c->threads) return false;
+    if (!left || left == s->left || left > 4 * crew_size(s->c) * s->c->threads) return false;
     int64_t end = others_end(s, left, now);
     if ((double)end >= MARGIN * (double)takes) return false;
+    atomic_store(own, takes - takes / 16);
     s->until = now + end + end / 2;
+    s->left = left;
     return true;
 }
 
@@ -208,7 +232,7 @@ static int slow_lane(const struct crew_stage *s) {
     const struct crew *c = s->c;
     struct board *b = &c->run->machine.tree[s->k].board;
     int64_t takes = atomic_load(&s->oar->hand->lane_time), now = crew_now();
-    if (s->k != 1 || !takes || machine_rows_bytes(&c->run->machine)) return -1;
+    if (s->k != 1 || !takes) return -1;
     for (int lane = 0, owner; lane < b->tree->lanes; lane++)
         if (board_in_flight(b, (uint32_t)c->step, s->oar->number, lane, &owner) &&
             MARGIN * (double)busy_for(&c->head->hand[owner], now) > (double)takes &&
@@ -264,7 +288,9 @@ static bool wait_for_others(struct crew_stage *s) {
         return false;
     }
     crew_note(o, CREW_AT_WAIT, -1, -1);
-    crew_until(s->c->head, changed, s, &o->hand->turns);
+    bool left = board_left(b, (uint32_t)s->c->step) > 0;
+    int64_t soon = crew_now() + atomic_load(&o->hand->lane_time);
+    crew_until_or(s->c->head, changed, s, left ? s->until : soon, &o->hand->turns);
     crew_spend(&o->hand->wait, o->began);
     return true;
 }

@@ -50,6 +50,16 @@ static bool crowded(const struct crew_head *h) {
 }
 
 void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns) {
+    crew_until_or(h, holds, arg, INT64_MAX, turns);
+}
+
+static struct timespec at_most(int64_t when) {
+    int64_t left = when == INT64_MAX ? BEAT : when - crew_now();
+    return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left < 1000 ? 1000 : left};
+}
+
+void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
+                   _Atomic uint64_t *turns) {
     int spin = crowded(h) ? 0 : SPIN;
     for (int i = 0; i < spin; i++) {
         if (holds(arg)) return;
@@ -63,7 +73,8 @@ void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomi
         atomic_fetch_add(&h->sleepers, 1);
         uint32_t seen = atomic_load(&h->event);
         bool there = holds(arg);
-        if (!there) futex(&h->event, FUTEX_WAIT, seen, &(struct timespec){.tv_nsec = BEAT});
+        struct timespec most = at_most(when);
+        if (!there) futex(&h->event, FUTEX_WAIT, seen, &most);
         atomic_fetch_sub(&h->sleepers, 1);
         if (there) return;
         if (turns) atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);

@@ -55,6 +55,7 @@ struct crew_hand {
     _Atomic int64_t lane_time;          /* what a lane takes it, nanoseconds, on average; 0: not known */
     _Atomic int64_t compute, wait, reduce, data; /* nanoseconds since it began */
     _Atomic uint64_t lanes_done, lanes_lost;     /* lost: another was first */
+    _Atomic uint64_t rows;              /* the step whose rows of outputs it is writing; 0: none */
     atomic_int again;                   /* 1 + the lane of another's that it computes too; 0: none */
     atomic_int failed_lane;             /* of `step`; -1: none */
     char fault[512];
@@ -159,6 +160,9 @@ int64_t crew_now(void); /* nanoseconds, CLOCK_MONOTONIC */
 
 /* Whoever waits looks again. */
 void crew_notify(struct crew_head *h);
+/* As crew_until, but looks again at the latest at a time of crew_now. */
+void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
+                   _Atomic uint64_t *turns);
 /* Waits until the condition holds. Spins for a moment where every hand has a core, then yields, then
  * sleeps. turns (nullable) grows meanwhile, for it is no stall. */
 void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns);

@@ -102,6 +102,7 @@ static void note_memory(struct crew *c) {
 static void open_step(struct crew *c, tri_run *run, uint64_t step) {
     struct crew_head *h = c->head;
     struct machine *m = &run->machine;
+    crew_until(h, crew_rows_are_free, c, &c->oar[0].hand->turns);
     run->done = (int64_t)step - 1;
     run->rate = schedule_rate(&run->schedule, run->options.optimizer.lr, (int64_t)step, run->total);
     if (run->lr) run->lr->value = (float)run->rate;

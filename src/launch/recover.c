@@ -43,6 +43,7 @@ void recovery_of(struct recovery *r, int place) {
     uint32_t step = (uint32_t)atomic_load(&h->opened);
     for (int t = 0; r->base && t < h->threads; t++) {
         int hand = place * h->threads + t;
+        atomic_store(&h->hand[hand].rows, 0);
         for (int k = 0; k < 2; k++)
             if (r->board[k].tree) board_recover(&r->board[k], step, hand);
         for (int lane = 0; h->audit > 0 && lane < h->lanes; lane++)

@@ -122,6 +122,7 @@ static void forget(struct agent *a, int place) {
         atomic_store(&hand->lane_time, 0);
         atomic_store(&hand->lane_began, 0);
         atomic_store(&hand->again, 0);
+        atomic_store(&hand->rows, 0);
     }
     atomic_store(&w->leave, 0);
     atomic_store(&w->rowing, 0);
