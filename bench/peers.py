@@ -6,11 +6,14 @@ import argparse
 import contextlib
 import math
 import os
+import socket
 import statistics
+import subprocess
 import sys
 import time
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
@@ -192,6 +195,44 @@ def peak_mib():
         return next(int(line.split()[1]) for line in f if line.startswith("VmHWM")) / 1024
 
 
+# ---- several processes ----
+
+def join(processes):
+    """The first process starts the others; gloo brings them together."""
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo")
+        return []
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
+    others = [subprocess.Popen([sys.executable, *sys.argv], stdout=subprocess.DEVNULL,
+                               env={**os.environ, **shared, "RANK": str(rank)})
+              for rank in range(1, processes)]
+    os.environ |= {**shared, "RANK": "0"}
+    dist.init_process_group("gloo")
+    return others
+
+
+def spread(net):
+    """The network is called where it stands; from here on that goes through DDP."""
+    ddp = nn.parallel.DistributedDataParallel(net)
+
+    class Shared(type(net)):
+        inside = False
+
+        def __call__(self, *inputs):
+            if self.inside:
+                return super().__call__(*inputs)
+            self.inside = True
+            try:
+                return ddp(*inputs)
+            finally:
+                self.inside = False
+
+    net.__class__ = Shared
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("model", choices=NETWORKS)
@@ -202,11 +243,15 @@ def main():
     p.add_argument("--channels-last", action="store_true")
     p.add_argument("--foreach", action="store_true", help="the optimizer's loops joined")
     p.add_argument("--bf16", action="store_true", help="autocast")
+    p.add_argument("--processes", type=int, default=1, help="DDP by gloo; --batch is of each")
     a = p.parse_args()
+    others = join(a.processes) if a.processes > 1 else []
     if a.threads:
         torch.set_num_threads(a.threads)
     torch.manual_seed(0)
     net, loss = NETWORKS[a.model]()(a.batch, a.channels_last)
+    if a.processes > 1:
+        spread(net)
     optimizer = OPTIMIZERS[a.optimizer](net.parameters(), a.foreach)
     times = []
     for _ in range(WARM_STEPS + a.steps):
@@ -218,6 +263,8 @@ def main():
         optimizer.step()
         value.item()
         times.append(1e3 * (time.perf_counter() - begin))
+    for other in others:
+        other.wait()
     print(f"peer model={a.model} batch={a.batch} threads={torch.get_num_threads()} "
           f"torch={torch.__version__} steps={a.steps} "
           f"median_ms={statistics.median(times[WARM_STEPS:]):.5g} first_step_ms={times[0]:.5g} "

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make bench-workers: runs by several workers. Speed-up over one, beside DDP where PyTorch is there;
+how soon a dead worker's lanes go on; what one slow worker of two costs. Ratios are taken within a
+round, and the table has the median over the rounds, lowest and highest.
+
+Usage: workers.py BUILD [--rows speed,takeover,straggler,ddp] [--rounds N]"""
+import argparse
+import glob
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "20000000000",
+               "MALLOC_TOP_PAD_": "100000000"}
+
+
+def rates(words, numbers, steps, threads=1):
+    """Samples a second by so many workers."""
+    more = ["--threads-per-worker", str(threads)] if threads else []
+    out = subprocess.run([PROGRAM, "bench", *words.split(), "-n", ",".join(map(str, numbers)), "--steps",
+                          str(steps), *more], capture_output=True, text=True, check=True).stdout
+    return {int(n): float(r) for n, r in re.findall(r"^ +(\d+) +([0-9.]+) ", out, re.M)}
+
+
+def spread(values, form="{:.2f}"):
+    middle, low, high = statistics.median(values), min(values), max(values)
+    return f"**{form.format(middle)}** ({form.format(low)} to {form.format(high)})"
+
+
+def line(*cells):
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+# ---- speed ----
+
+SPEED = (("resnet18:size=32 --batch 128 --lanes 2", (1, 2), 8, 1.9),
+         ("resnet50 --batch 32 --lanes 2", (1, 2), 3, 1.9),
+         ("resnet18:size=32 --batch 128 --lanes 8", (2, 8), 8, 0.9),
+         ("lenet5 --batch 64", (1, 2), 3000, 0),
+         ("bert-tiny --batch 32 --lanes 4", (1, 2), 20, 0))
+
+
+def speed(rounds):
+    line("training, one thread a worker", "workers", "aim", "times as fast")
+    line("---", "---", "---", "---")
+    for words, (few, many), steps, aim in SPEED:
+        found = []
+        for _ in range(rounds):
+            seen = rates(words, (few, many), steps)
+            found.append(seen[many] / seen[few])
+        line(f"`{words}`", f"{many} : {few}", f"{aim:g}" if aim else "", spread(found))
+    print()
+
+
+# ---- takeover ----
+
+def workers_of(pid):
+    found = []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            state, parent = open(path).read().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == pid and state not in "ZX":
+            found.append(int(path.split("/")[2]))
+    return found
+
+
+def events(directory):
+    with open(f"{directory}/agent.log") as f:
+        return [json.loads(text) for text in f if text.endswith("}\n")]
+
+
+def rowing(directory, after):
+    """When the first worker drew a lane after that; None: not yet."""
+    times = [e["at_ns"] for e in events(directory) if e["event"] == "rowing" and e["at_ns"] > after]
+    return min(times) if times else None
+
+
+def kill_one(directory):
+    """Milliseconds from the kill of a worker that rows to a lane of the one in its place."""
+    rank = {}
+    for e in events(directory):
+        if e["event"] in ("start", "takeover"):
+            rank[e["worker"]] = e["rank"]
+    pids = {e["worker"]: e["pid"] for e in events(directory) if e["event"] == "start"}
+    victim = random.choice([w for w, r in rank.items() if r >= 0 and os.path.exists(f"/proc/{pids[w]}")])
+    before = time.monotonic_ns()
+    os.kill(pids[victim], signal.SIGKILL)
+    until = time.time() + 20
+    while (when := rowing(directory, before)) is None:
+        if time.time() > until:
+            return None
+        time.sleep(0.02)
+    return (when - before) / 1e6
+
+
+def takeovers(words, spares, kills):
+    with tempfile.TemporaryDirectory() as directory:
+        run = subprocess.Popen([PROGRAM, "train", *words.split(), "--steps", "100000000", "--quiet", "-n",
+                                "2", "--spares", str(spares), "--out", directory],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        found = []
+        time.sleep(4)
+        for _ in range(kills):
+            found.append(kill_one(directory))
+            time.sleep(random.uniform(2.5, 3.5))  # a new spare gets warm
+        run.kill()
+        run.wait()
+    return [f for f in found if f is not None]
+
+
+TAKEOVER = ("lenet5", "resnet18:size=32 --batch 32 --lanes 4", "bert-tiny --batch 16 --lanes 4",
+            "resnet50 --batch 16 --lanes 2")
+
+
+def takeover(rounds):
+    line("from a kill to the lane running again, ms", "spare (aim: 20)", "fresh process (aim: 200)")
+    line("---", "---", "---")
+    for words in TAKEOVER:
+        cells = [takeovers(words, spares, 2 * rounds) for spares in (1, 0)]
+        line(f"`{words}`", *(spread(c, "{:.1f}") if c else "none" for c in cells))
+    print()
+
+
+# ---- a slow worker ----
+
+def duty(pid, share, period, until):
+    while time.time() < until:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(period * (1 - share))
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(period * share)
+
+
+def steps_in(words, workers, seconds, slow=None):
+    """Steps a second; `slow`: the share of the time that the last worker gets."""
+    with tempfile.TemporaryDirectory() as directory:
+        run = subprocess.Popen([PROGRAM, "train", *words.split(), "--steps", "100000000", "--quiet", "-n",
+                                str(workers), "--threads-per-worker", "1", "--out", directory],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(3)
+        pids = {e["worker"]: e["pid"] for e in events(directory) if e["event"] == "start"}
+
+        def done():
+            out = subprocess.run([PROGRAM, "top", directory, "--once"], capture_output=True, text=True)
+            return int(re.search(r"step (\d+)/", out.stdout).group(1))
+
+        if slow:
+            duty(pids[workers - 1], slow, 0.04, time.time() + 2)
+        first, began = done(), time.time()
+        if slow:
+            duty(pids[workers - 1], slow, 0.04, time.time() + seconds)
+        else:
+            time.sleep(seconds)
+        rate = (done() - first) / (time.time() - began)
+        run.kill()
+        run.wait()
+    return rate
+
+
+def straggler(rounds):
+    words = "resnet18:size=32 --batch 128 --lanes 16"
+    found = []
+    for _ in range(rounds):
+        one = steps_in(words, 1, 8)
+        found.append(steps_in(words, 2, 12, slow=0.25) / (1.25 * one))
+    line("two workers, one slowed to a quarter, 16 lanes", "aim", "share of the sum of their speeds")
+    line("---", "---", "---")
+    line(f"`{words}`", "0.90", spread(found))
+    print()
+
+
+# ---- DDP ----
+
+def ddp_ms(model, batch, optimizer, steps, keep, last):
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **(KEEP_MEMORY if keep else {})}
+    out = subprocess.run(["/usr/bin/python3", f"{HERE}/peers.py", model, "--batch", str(batch), "--steps",
+                          str(steps), "--threads", "1", "--optimizer", optimizer, "--processes", "2",
+                          *(["--channels-last"] if last else [])], env=env, capture_output=True, text=True)
+    found = re.search(r"median_ms=([0-9.]+)", out.stdout)
+    return float(found.group(1)) if found else None
+
+
+DDP = (("mlp", "mlp:hidden=2048,layers=2 --batch 128 --lanes 2 --optimizer adamw", 64, "adamw", 30, 1.8),
+       ("resnet50", "resnet50 --batch 32 --lanes 2", 16, "sgd", 3, 1.4))
+
+
+def ddp(rounds):
+    line("against PyTorch DDP with gloo, 2 processes of one thread, malloc tuned", "aim", "times as fast")
+    line("---", "---", "---")
+    for model, words, each, optimizer, steps, aim in DDP:
+        found = []
+        for _ in range(rounds):
+            ours = 2 * each / rates(words, (2,), steps)[2] * 1e3
+            theirs = [ddp_ms(model, each, optimizer, steps, True, last)
+                      for last in ((False, True) if model.startswith("resnet") else (False,))]
+            theirs = [t for t in theirs if t]
+            if theirs:
+                found.append(min(theirs) / ours)
+        line(f"`{words}`", f"{aim:g}", spread(found) if found else "PyTorch is not installed")
+    print()
+
+
+ROWS = {"speed": speed, "takeover": takeover, "straggler": straggler, "ddp": ddp}
+
+p = argparse.ArgumentParser(description=__doc__)
+p.add_argument("build")
+p.add_argument("--rows", default=",".join(ROWS))
+p.add_argument("--rounds", type=int, default=3)
+a = p.parse_args()
+PROGRAM = os.path.abspath(os.path.join(a.build, "src", "trireme"))
+random.seed(1)
+for name in a.rows.split(","):
+    if name not in ROWS:
+        sys.exit(f"there is no row {name}; there are: {', '.join(ROWS)}")
+    ROWS[name](a.rounds)
