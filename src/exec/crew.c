@@ -125,7 +125,7 @@ tri_status crew_join(struct crew **out) {
 void crew_free(struct crew *c) {
     if (!c) return;
     release_hand(c, 0);
-    sweeps_free(&c->sweeps);
+    for (int i = 0; i < 2; i++) sweeps_free(&c->sweeps[i]);
     free(c->copy);
     free(c->fetched);
     free(c->oar);
@@ -176,7 +176,8 @@ void crew_at(struct crew *c, enum crew_at at) {
 /* Programs in the order of the table of names. */
 static const struct program *named_program(const struct machine *m, int i) {
     const struct machine_worker *w = &m->worker[0];
-    const struct program *all[] = {&w->count[0], &w->count[1], &w->lane[0], &w->lane[1], &m->step};
+    const struct program *all[] = {&w->count[0], &w->count[1], &w->lane[0], &w->lane[1], &m->pre,
+                                   &m->step};
     return i < (int)COUNT(all) ? all[i] : NULL;
 }
 
@@ -188,7 +189,7 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 
 /* Offsets from the store's begin. */
 struct plan {
-    uint64_t store, slots[2], board[2], arena, rows[2], tasks, undo, undo_bytes, names, slowest, audits, audit_bytes,
+    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], tasks, undo, undo_bytes, names, slowest, audits, audit_bytes,
         end;
     int audit_roots;
     int n_items;
@@ -204,7 +205,9 @@ static struct plan make_plan(struct crew *c, const struct machine *m) {
         p.slots[k] = place(&p.end, tree_bytes(&m->tree[k]));
         p.board[k] = place(&p.end, tree_board_bytes(&m->tree[k]));
     }
-    p.arena = place(&p.end, m->step.memory.total);
+    p.arena[0] = place(&p.end, m->pre.memory.total);
+    p.arena[1] = place(&p.end, m->step.memory.total);
+    p.carried = place(&p.end, m->carried_bytes);
     for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, machine_rows_bytes(m));
     for (int i = 0; named_program(m, i); i++) {
         c->first_name[i] = p.n_items;
@@ -219,9 +222,13 @@ static struct plan make_plan(struct crew *c, const struct machine *m) {
     return p;
 }
 
+static int all_tasks(const struct crew *c) { return c->sweeps[0].n_tasks + c->sweeps[1].n_tasks; }
+
 static void plan_tasks(const struct crew *c, struct plan *p) {
-    p->undo_bytes = (c->sweeps.undo_bytes + 127) / 128 * 128;
-    p->tasks = place(&p->end, (uint64_t)c->sweeps.n_tasks * sizeof(board_cell));
+    uint64_t undo = c->sweeps[0].undo_bytes;
+    if (c->sweeps[1].undo_bytes > undo) undo = c->sweeps[1].undo_bytes;
+    p->undo_bytes = (undo + 127) / 128 * 128;
+    p->tasks = place(&p->end, (uint64_t)all_tasks(c) * sizeof(board_cell));
     p->undo = place(&p->end, p->undo_bytes * (uint64_t)all_hands(c));
     p->end = (p->end + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
 }
@@ -233,7 +240,8 @@ static void bind(struct crew *c, struct machine *m, const struct plan *p, char *
         c->shared.board[k] = base + p->board[k];
         c->shared.rows[k] = base + p->rows[k];
     }
-    c->shared.arena = base + p->arena;
+    for (int i = 0; i < 2; i++) c->shared.arena[i] = base + p->arena[i];
+    c->shared.carried = base + p->carried;
     m->shared = &c->shared;
 }
 
@@ -258,7 +266,7 @@ static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[3
     }
     base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d", (unsigned long long)run->options.seed,
                 (long long)m->lanes, (long long)m->batch, m->compilation.levels, crew_hands(c),
-                m->step.memory.total, c->sweeps.n_tasks);
+                m->step.memory.total, all_tasks(c));
     add_text(&h, line);
     sha256_end_hex(&h, hex);
     memcpy(out, hex, 32); /* half of it tells runs apart well enough */
@@ -303,7 +311,7 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
         h->tree[k].board = p->board[k];
     }
     h->tasks = p->tasks;
-    h->n_tasks = c->sweeps.n_tasks;
+    h->n_tasks = all_tasks(c);
     h->undo = p->undo;
     h->undo_bytes = p->undo_bytes;
     h->names = p->names;
@@ -383,7 +391,11 @@ static tri_status make_tasks(struct crew *c, struct machine *m) {
             .bytes = base_spec_bytes(&u->target->spec),
             .condition = u->condition < 0 ? NULL : program_value(&m->step, u->condition)};
     }
-    return sweeps_make(&m->step, c->copy, m->n_updates, crew_hands(c), &c->sweeps);
+    tri_status status = TRI_OK;
+    if (m->pre.g) status = sweeps_make(&m->pre, NULL, 0, crew_hands(c), 0, &c->sweeps[0]);
+    if (status) return status;
+    return sweeps_make(&m->step, c->copy, m->n_updates, crew_hands(c), c->sweeps[0].n_tasks,
+                       &c->sweeps[1]);
 }
 
 /* Room for all that may come is reserved first, so that everything can be bound before the store's

@@ -29,11 +29,11 @@ struct crew {
     /* Once the run has been settled. */
     tri_run *run;
     struct machine_shared shared;
-    struct sweeps sweeps;
+    struct sweeps sweeps[2]; /* of what comes before the lanes, of the update */
     struct sweep_copy *copy;
-    board_cell *task;
+    board_cell *task;         /* words of both' */
     _Atomic int64_t *slowest; /* by item: nanoseconds */
-    int first_name[6];        /* of count[2], lane[2], step: in the table */
+    int first_name[6];        /* of count[2], lane[2], pre, step: in the table */
     uint64_t step;            /* that it works on */
     uint64_t told;            /* the step that it has returned from as the reporter */
     int64_t *fetched;         /* by lane: the step whose samples are there */

@@ -9,7 +9,7 @@
 /* One stage of the step that the worker is at: the lanes of a phase, or the sweeps. */
 struct crew_stage {
     struct crew *c;
-    int k;           /* 0: count, 1: lane */
+    int k;           /* 0: count, 1: lane; of sweeps: before the lanes, behind them */
     int sweep, from; /* up to which task it has been found done */
     int left;        /* lanes there were when they were left to others */
     int64_t until;   /* a lane that was left to others is looked at again then */

@@ -45,6 +45,13 @@ static void commit_step(struct crew *c) {
 
 #define FEW_TASKS 32 /* that one thread does before others have woken up */
 
+/* What comes before the lanes (0), or behind them (1). */
+static void row_sweeps(const struct crew *c, const tri_run *run, struct crew_stage s, int which) {
+    s.k = which;
+    if (c->sweeps[which].n)
+        team_run(c->sweeps[which].n_tasks > FEW_TASKS ? run->team : NULL, crew_row_sweeps, &s);
+}
+
 static void row(struct crew *c, tri_run *run) {
     struct machine *m = &run->machine;
     struct crew_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
@@ -55,8 +62,8 @@ static void row(struct crew *c, tri_run *run) {
         m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
     machine_rows(m, c->shared.rows[c->step % 2]);
     for (s.k = 0; s.k < 2 && !crew_over(c); s.k++) {
-        if (!m->tree[s.k].g) continue;
-        if (s.k && m->compilation.pre) program_run(&m->pre, run->team, &s.step);
+        if (s.k) row_sweeps(c, run, s, 0);
+        if (!m->tree[s.k].g || crew_over(c)) continue;
         team_run(m->n_workers > 1 ? run->team : NULL, crew_row_lanes, &s);
         if (!crew_over(c)) machine_bind_tops(m, s.k);
     }
@@ -64,7 +71,7 @@ static void row(struct crew *c, tri_run *run) {
         if (m->output[i].tensor)
             m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
     if (!crew_over(c) && crew_rank(c) >= 0) {
-        team_run(c->sweeps.n_tasks > FEW_TASKS ? run->team : NULL, crew_row_sweeps, &s);
+        row_sweeps(c, run, s, 1);
         commit_step(c);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A worker's part in the update: tasks, sweep by sweep. */
+ * A worker's part in what is done once a step, before the lanes and behind them: tasks, sweep by sweep. */
 #include <string.h>
 
 #include "exec/crew_inside.h"
@@ -24,10 +24,11 @@ static void commit(struct crew *c) {
 
 static void run_task(struct crew_stage *s, int task, int64_t part, const struct sweep_hand *h) {
     struct crew *c = s->c;
-    const struct task *t = &c->sweeps.task[task];
+    const struct sweeps *all = &c->sweeps[s->k];
+    const struct task *t = &all->task[task];
     if (t->item >= 0) {
-        crew_note(&c->oar[h->thread], CREW_AT_UPDATE, -1, c->first_name[4] + t->item);
-        sweep_run(&c->sweeps, task, part, h, &s->step);
+        crew_note(&c->oar[h->thread], CREW_AT_UPDATE, -1, c->first_name[4 + s->k] + t->item);
+        sweep_run(all, task, part, h, &s->step);
     } else if (t->item == TASK_UPDATE) {
         const struct sweep_copy *copy = &c->copy[t->update];
         if (!copy->condition || *(const bool *)copy->condition)
@@ -41,24 +42,28 @@ static void run_task(struct crew_stage *s, int task, int64_t part, const struct 
 static bool sweep_changed(void *arg) {
     struct crew_stage *s = arg;
     const struct crew *c = s->c;
+    const struct sweeps *all = &c->sweeps[s->k];
+    const board_cell *word = c->task + all->first;
     uint32_t step = (uint32_t)c->step;
-    return crew_over(c) || sweep_complete(&c->sweeps, s->sweep, c->task, step, &s->from) ||
-           sweep_waits(&c->sweeps, s->sweep, c->task, step);
+    return crew_over(c) || sweep_complete(all, s->sweep, word, step, &s->from) ||
+           sweep_waits(all, s->sweep, word, step);
 }
 
 static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
     struct crew *c = s->c;
     struct crew_oar *o = &c->oar[h->thread];
+    const struct sweeps *all = &c->sweeps[s->k];
+    s->from = 0;
     while (!crew_over(c)) {
         int64_t part, began = crew_now();
-        int task = sweep_draw(&c->sweeps, s->sweep, h, &part);
+        int task = sweep_draw(all, s->sweep, h, &part);
         if (task >= 0) {
             run_task(s, task, part, h);
             crew_notify(c->head);
             crew_spend(&o->hand->reduce, began);
             continue;
         }
-        if (sweep_complete(&c->sweeps, s->sweep, c->task, h->step, &s->from)) return;
+        if (sweep_complete(all, s->sweep, h->word, h->step, &s->from)) return;
         crew_note(o, CREW_AT_WAIT, -1, -1);
         crew_until(c->head, sweep_changed, s, &o->hand->turns);
         crew_spend(&o->hand->wait, o->began);
@@ -72,9 +77,9 @@ void crew_row_sweeps(void *arg, int thread) {
     struct sweep_hand h = {
         .step = (uint32_t)c->step, .hand = c->oar[thread].number, .thread = thread,
         .rank = crew_rank(c) * c->threads + thread, .ranks = crew_size(c) * c->threads,
-        .word = c->task, .undo = crew_undo(c->head, c->base, c->oar[thread].number),
+        .word = c->task + c->sweeps[s.k].first, .undo = crew_undo(c->head, c->base, c->oar[thread].number),
         .base = c->base};
     s.step.fault = &fault;
-    for (s.sweep = 0; s.sweep < c->sweeps.n && !crew_over(c); s.sweep++) row_sweep(&s, &h);
+    for (s.sweep = 0; s.sweep < c->sweeps[s.k].n && !crew_over(c); s.sweep++) row_sweep(&s, &h);
     crew_rest(&c->oar[thread]);
 }

@@ -62,7 +62,7 @@ static tri_status allocate_arenas(struct machine *m) {
     for (int i = 0; machine_program(m, i); i++) {
         struct program *p = machine_program(m, i);
         void *own = worker_of(m, i)->arena;
-        if (p->g) program_place(p, m->shared && p == &m->step ? m->shared->arena : own, own);
+        if (p->g) program_place(p, m->shared && i < 2 ? m->shared->arena[i] : own, own);
     }
     if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
     return TRI_OK;
@@ -82,7 +82,7 @@ static tri_status make_programs(struct machine *m) {
         struct program *p = machine_program(m, i);
         size_t *bytes = &worker_of(m, i)->arena_bytes;
         if (!graph_of(m, i)) continue;
-        unsigned how = PROGRAM_OUTPUTS | (i == 1 && m->hands ? PROGRAM_UNDO : 0);
+        unsigned how = PROGRAM_OUTPUTS | (i < 2 && m->hands ? PROGRAM_UNDO : 0);
         status = program_make(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1, p);
         if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
@@ -218,7 +218,7 @@ static void bind_givens(struct program *p, int of, void *memory) {
 static tri_status allocate_carried(struct machine *m) {
     const tri_graph *g = m->compilation.pre;
     if (!g) return TRI_OK;
-    m->carried = m->dev->allocate(m->carried_bytes);
+    m->carried = m->shared ? m->shared->carried : m->dev->allocate(m->carried_bytes);
     if (!m->carried) return base_no_memory("what is computed before the lanes");
     char *at = m->carried;
     for (size_t i = 0; i < g->n_outputs; i++) {
@@ -355,7 +355,7 @@ void machine_free(struct machine *m) {
             m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
     feed_free(m);
     free(m->worker);
-    if (m->carried) m->dev->release(m->carried, m->carried_bytes);
+    if (m->carried && !m->shared) m->dev->release(m->carried, m->carried_bytes);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
     free(m->input);
     free(m->output);

@@ -64,7 +64,8 @@ struct machine_worker {
 
 /* Memory of a machine that other processes share with this one. */
 struct machine_shared {
-    void *arena;              /* of the step's program */
+    void *arena[2];            /* of the programs before the lanes and behind them */
+    void *carried;             /* see struct machine */
     void *slots[2], *board[2]; /* of the trees */
     char *rows[2];            /* outputs put together from lanes: of odd and of even steps */
 };

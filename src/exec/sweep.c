@@ -155,15 +155,15 @@ static tri_status make_tasks(struct builder *b, int hands, struct sweeps *s) {
 }
 
 tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int hands,
-                       struct sweeps *s) {
-    *s = (struct sweeps){.p = p};
+                       int first, struct sweeps *s) {
+    *s = (struct sweeps){.p = p, .first = first};
     struct builder b = {.p = p};
     b.entry = calloc(2 * p->n_items + (size_t)copies + 1, sizeof *b.entry);
     if (!b.entry) return base_no_memory("the tasks of a step");
     for (size_t i = 0; i < p->n_items; i++) add_item(&b, (int)i);
     for (int i = 0; i < copies; i++) add_copy(&b, &copy[i], i);
-    struct entry *commit = begin(&b, TASK_COMMIT, 1);
-    for (int i = 0; i < b.n - 1; i++)
+    struct entry *commit = copy ? begin(&b, TASK_COMMIT, 1) : NULL;
+    for (int i = 0; commit && i < b.n - 1; i++)
         if (b.entry[i].level >= commit->level) commit->level = b.entry[i].level + 1;
     tri_status status = b.failed ? base_no_memory("the tasks of a step") : make_tasks(&b, hands, s);
     s->undo_bytes += sizeof(struct undo);
@@ -256,7 +256,8 @@ static void save(const struct sweeps *s, int task, int64_t part, const struct sw
             break;
         }
     BOARD_POINT("saved");
-    atomic_store_explicit(&u->of, name_of(h->step, task, part), memory_order_release);
+    atomic_store_explicit(&u->of, name_of(h->step, s->first + task, part),
+                          memory_order_release);
     BOARD_POINT("save counts");
 }
 

@@ -44,6 +44,7 @@ struct sweeps {
     int n_tasks;
     int *end; /* by sweep: the task behind its last */
     int n;
+    int first; /* the number of its task 0 among those of all programs: words, and undo records' names */
     size_t undo_bytes; /* of one hand's record, with its values */
 };
 
@@ -56,9 +57,10 @@ struct sweep_copy {
 };
 
 /* The program has been placed, and all is bound but what lies in the tree's slots, which is only read.
- * hands: of all processes, for the size of tasks. A commit comes last. */
+ * hands: of all processes, for the size of tasks. first: tasks of the programs before. With copies (not null,
+ * there may be none) a commit comes last. */
 tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int hands,
-                       struct sweeps *out);
+                       int first, struct sweeps *out);
 void sweeps_free(struct sweeps *s);
 
 /* A hand's part in it. */
@@ -66,7 +68,7 @@ struct sweep_hand {
     uint32_t step;
     int hand, rank, ranks;
     int thread; /* of this process */
-    board_cell *word; /* of the tasks */
+    board_cell *word; /* of the tasks, from the program's first on */
     struct undo *undo;
     char *base; /* of the store in this process */
 };
@@ -83,7 +85,7 @@ bool sweep_waits(const struct sweeps *s, int sweep, const board_cell *word, uint
 /* Whether all tasks of the sweep are done; *from: up to where that was found before. */
 bool sweep_complete(const struct sweeps *s, int sweep, const board_cell *word, uint32_t step, int *from);
 
-/* Gives back what a dead hand had claimed, and undoes the part that it was at. */
+/* Gives back what a dead hand had claimed of all programs' tasks, and undoes the part that it was at. */
 void sweep_recover(board_cell *word, int n_tasks, int hand, struct undo *undo, char *base);
 
 #endif
