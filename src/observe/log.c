@@ -13,10 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "observe/tail.h"
+
 static bool reopen(struct log *l) {
     struct stat st;
-    l->fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    l->fd = open(l->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (l->fd < 0) return false;
+    if (tail_mend(l->fd, NULL)) return false;
     l->written = fstat(l->fd, &st) ? 0 : st.st_size;
     return true;
 }
@@ -26,8 +29,10 @@ tri_status log_open(struct log *l, const char *path, int64_t budget) {
     if (!path) return TRI_OK;
     l->path = strdup(path);
     if (!l->path) return base_no_memory("a log");
-    if (!reopen(l)) return base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(errno));
-    return TRI_OK;
+    if (reopen(l)) return TRI_OK;
+    tri_status status = base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(errno));
+    log_close(l);
+    return status;
 }
 
 void log_close(struct log *l) {
@@ -82,6 +87,16 @@ static const char *add_field(struct text *t, const char *f, va_list *arg) {
     return *end ? end + 1 : end;
 }
 
+/* A line that does not fit as a whole, on a full disk, is taken back. */
+static void put(struct log *l, const struct text *line) {
+    if (l->budget && l->written && l->written + (int64_t)line->size > l->budget / 2) rotate(l);
+    if (l->fd < 0) return;
+    if (write(l->fd, line->data, line->size) == (ssize_t)line->size)
+        l->written += (int64_t)line->size;
+    else
+        tail_mend(l->fd, NULL);
+}
+
 void log_event(struct log *l, enum log_level level, const char *event, const char *fields, ...) {
     static const char *const levels[] = {"info", "warning", "error"};
     if (l->fd < 0) return;
@@ -93,7 +108,6 @@ void log_event(struct log *l, enum log_level level, const char *event, const cha
     for (const char *f = fields; *f;) f = add_field(&t, f, &arg);
     va_end(arg);
     text_add(&t, "}\n");
-    if (!t.failed && write(l->fd, t.data, t.size) == (ssize_t)t.size) l->written += (int64_t)t.size;
+    if (!t.failed) put(l, &t);
     text_free(&t);
-    if (l->budget && l->written > l->budget / 2) rotate(l);
 }

@@ -4,7 +4,10 @@
  *     {"time":"2026-01-31T12:00:00.123Z","level":"warning","event":"death","worker":1,"step":17}
  *
  * in the order time, level, event, fields. A line is written at once. The file is kept below a budget:
- * half of it full, it becomes FILE.old (which is replaced), and a new one begins. */
+ * half of it full, it becomes FILE.old (which is replaced), and a new one begins. A line that a killed
+ * process has left unfinished is cut off by the next one that opens the file: every line is whole.
+ *
+ * agent.log is the agent's; worker-K.log that of the worker at place K (src/exec/crew_log.h). */
 #ifndef OBSERVE_LOG_H
 #define OBSERVE_LOG_H
 

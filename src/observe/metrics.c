@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "observe/tail.h"
+
 #define ROW_INTERVAL 0.01
 #define FLUSH_INTERVAL 1.0
 #define DIGITS 9 /* enough to read back a float exactly */
@@ -50,6 +52,8 @@ static tri_status keep_old(const char *path, const char *directory, FILE *tell) 
     else if (being_written(path))
         status = base_fail(TRI_FAILED, "%s is being written by another run; name another directory "
                            "with --out", path);
+    else if (!st.st_size)
+        ; /* nobody misses it, and the one before it is kept */
     else if (rename(path, old.data))
         status = base_fail(TRI_FAILED, "%s is of an earlier run and cannot be renamed to %s: %s",
                            path, old.data, strerror(errno));
@@ -59,25 +63,61 @@ static tri_status keep_old(const char *path, const char *directory, FILE *tell) 
     return status;
 }
 
-static tri_status open_file(struct metrics *m, char *directory, FILE *tell) {
+/* Whoever is dying still holds it for a moment: then it is tried again with each line. */
+static void lock(struct metrics *m) {
+    if (!m->locked) m->locked = !flock(fileno(m->file), LOCK_EX | LOCK_NB);
+}
+
+static tri_status name_file(struct metrics *m, const char *directory) {
     struct text path = {0};
     text_add(&path, "%s/metrics.jsonl", directory);
-    if (path.failed) return base_no_memory("the name of metrics.jsonl");
     m->path = path.data;
-    tri_status status = make_directories(directory);
-    if (!status) status = keep_old(m->path, directory, tell);
-    if (status) return status;
-    m->file = fopen(m->path, "w");
-    if (m->file) {
-        flock(fileno(m->file), LOCK_EX | LOCK_NB);
-        return TRI_OK;
-    }
+    return path.failed ? base_no_memory("the name of metrics.jsonl") : TRI_OK;
+}
+
+static tri_status cannot_write(const struct metrics *m) {
     return base_fail(TRI_FAILED, "cannot write %s: %s; name another directory with --out", m->path,
                      strerror(errno));
 }
 
+static tri_status open_file(struct metrics *m, char *directory, FILE *tell) {
+    tri_status status = name_file(m, directory);
+    if (!status) status = make_directories(directory);
+    if (!status) status = keep_old(m->path, directory, tell);
+    if (status) return status;
+    m->file = fopen(m->path, "w");
+    if (!m->file) return cannot_write(m);
+    lock(m);
+    return TRI_OK;
+}
+
+/* ---- going on ---- */
+
+static int64_t step_of(const char *line) {
+    json_t *object = line ? json_loads(line, 0, NULL) : NULL;
+    int64_t step = json_integer_value(json_object_get(object, "step"));
+    json_decref(object);
+    return step;
+}
+
+static tri_status reopen_file(struct metrics *m, char *directory) {
+    char *last = NULL;
+    tri_status status = name_file(m, directory);
+    if (!status) status = make_directories(directory);
+    if (status) return status;
+    m->file = fopen(m->path, "a+");
+    if (!m->file) return cannot_write(m);
+    lock(m);
+    status = tail_mend(fileno(m->file), &last);
+    m->through = step_of(last);
+    free(last);
+    return status;
+}
+
+/* ---- opening ---- */
+
 static tri_status check_names(int n, const char *const *name) {
-    static const char *const ours[] = {"step", "steps", "epoch", "lr", "seconds"};
+    static const char *const ours[] = {"step", "steps", "epoch", "lr", "seconds", "workers"};
     for (int i = 0; i < n; i++)
         for (size_t k = 0; k < COUNT(ours); k++)
             if (!strcmp(name[i], ours[k]))
@@ -86,15 +126,15 @@ static tri_status check_names(int n, const char *const *name) {
     return TRI_OK;
 }
 
-tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
-                        FILE *tell) {
+static tri_status open_either(struct metrics *m, const char *directory, int n,
+                              const char *const *name, FILE *tell, bool goes_on) {
     *m = (struct metrics){0};
     if (!directory) return TRI_OK;
     if (check_names(n, name)) return TRI_USAGE;
     if (!*directory) return base_fail(TRI_USAGE, "the directory for metrics has an empty name");
     char *copy = strdup(directory);
     if (!copy) return base_no_memory(directory);
-    tri_status status = open_file(m, copy, tell);
+    tri_status status = goes_on ? reopen_file(m, copy) : open_file(m, copy, tell);
     free(copy);
     if (!status) status = averages_open(&m->since, n);
     if (status) {
@@ -103,6 +143,26 @@ tri_status metrics_open(struct metrics *m, const char *directory, int n, const c
         *m = (struct metrics){0};
     }
     return status;
+}
+
+tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
+                        FILE *tell) {
+    return open_either(m, directory, n, name, tell, false);
+}
+
+tri_status metrics_resume(struct metrics *m, const char *directory, int n, const char *const *name) {
+    return open_either(m, directory, n, name, NULL, true);
+}
+
+tri_status metrics_watch(struct metrics *m, struct metrics_workers w) {
+    if (!m->file) return TRI_OK;
+    w.now = calloc((size_t)w.most + 1, sizeof *w.now);
+    w.before = calloc((size_t)w.most + 1, sizeof *w.before);
+    m->workers = w;
+    if (!w.now || !w.before) return base_no_memory("the workers of metrics.jsonl");
+    int n = w.look(w.user, w.now);
+    for (int i = 0; i < n; i++) w.before[w.now[i].worker] = w.now[i];
+    return TRI_OK;
 }
 
 /* Takes what strerror says at the time; the first failure counts. */
@@ -116,7 +176,28 @@ static void fail(struct metrics *m, int64_t step, const char *why) {
 
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-static json_t *row(const struct metrics *m, const struct observed *o) {
+/* What it has spent since the line before; null: it took no part. */
+static json_t *share(struct metrics_workers *w, const struct observed_worker *now) {
+    struct observed_worker *before = &w->before[now->worker], was = *before;
+    *before = *now;
+    if (!now->takes_part && now->lanes == was.lanes) return NULL;
+    return json_pack("{s:i,s:f,s:f,s:f,s:f,s:I,s:I}", "worker", now->worker, "compute",
+                     now->compute - was.compute, "wait", now->wait - was.wait, "reduce",
+                     now->reduce - was.reduce, "data", now->data - was.data, "lanes",
+                     (json_int_t)(now->lanes - was.lanes), "peak", (json_int_t)now->peak);
+}
+
+static json_t *shares(struct metrics_workers *w) {
+    json_t *all = json_array();
+    int n = w->look(w->user, w->now);
+    for (int i = 0; i < n; i++) {
+        json_t *one = share(w, &w->now[i]);
+        if (one) json_array_append_new(all, one);
+    }
+    return all;
+}
+
+static json_t *row(struct metrics *m, const struct observed *o) {
     json_t *object = json_object();
     int bad = json_object_set_new(object, "step", json_integer(o->step));
     if (m->since.steps > 1)
@@ -126,6 +207,7 @@ static json_t *row(const struct metrics *m, const struct observed *o) {
         bad |= json_object_set_new(object, o->name[i], number(averages_mean(&m->since, i)));
     bad |= json_object_set_new(object, "lr", number(o->lr));
     bad |= json_object_set_new(object, "seconds", number(o->now));
+    if (m->workers.now) bad |= json_object_set_new(object, "workers", shares(&m->workers));
     if (!bad) return object;
     json_decref(object);
     return NULL;
@@ -146,6 +228,8 @@ static void put(struct metrics *m, bool flush) {
     const struct observed *o = &m->last;
     const char *why = write_row(m, o);
     m->written = o->now;
+    lock(m);
+    flush |= m->workers.now != NULL;
     averages_clear(&m->since);
     if (!why && (flush || o->now - m->flushed >= FLUSH_INTERVAL)) {
         m->flushed = o->now;
@@ -155,7 +239,7 @@ static void put(struct metrics *m, bool flush) {
 }
 
 void metrics_step(struct metrics *m, const struct observed *o) {
-    if (!m->file) return;
+    if (!m->file || o->step <= m->through) return;
     averages_add(&m->since, o->value);
     m->last = *o;
     bool last = o->step == o->total;
@@ -172,6 +256,8 @@ tri_status metrics_close(struct metrics *m) {
     tri_status status = m->status;
     if (status) base_fail(status, "%s", m->error);
     averages_close(&m->since);
+    free(m->workers.now);
+    free(m->workers.before);
     free(m->path);
     *m = (struct metrics){0};
     return status;

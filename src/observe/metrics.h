@@ -6,7 +6,16 @@
  * for each step. Where steps are done faster than about 100 a second a line stands for several:
  * it has "steps":N besides, the number of the last of them, and the means of their values. Values
  * that are no numbers (NaN, infinity) are null. Lines reach the file at least once a second of
- * stepping, and at the end. */
+ * stepping, and at the end.
+ *
+ * Where several workers share the steps, a line has besides what each has spent since the line before,
+ * in seconds, the lanes it has done, and its memory in bytes:
+ *
+ *     "workers":[{"worker":0,"compute":0.9,"wait":0.1,"reduce":0.2,"data":0.0,"lanes":4,"peak":91234304},…]
+ *
+ * There every line reaches the file at once. If who writes them dies, another goes on in the same file:
+ * what is lost is at most the line that was being gathered, no line is torn, no step stands there
+ * twice. */
 #ifndef OBSERVE_METRICS_H
 #define OBSERVE_METRICS_H
 
@@ -14,12 +23,23 @@
 
 #include "observe/observe.h"
 
+/* Asks what each worker has spent, at most `most` of them; how many. */
+struct metrics_workers {
+    int (*look)(void *user, struct observed_worker *out);
+    void *user;
+    int most;
+    struct observed_worker *before, *now; /* the line before, by worker; scratch */
+};
+
 struct metrics {
     char *path;
     FILE *file;            /* null: off, or failed */
     struct averages since; /* the line before */
     struct observed last;  /* the latest step, but for its values */
     double written, flushed;
+    int64_t through; /* up to this step another has written */
+    bool locked;
+    struct metrics_workers workers;
     tri_status status; /* the first failure; message in `error` */
     char error[512];
 };
@@ -29,6 +49,10 @@ struct metrics {
  * n names are those of every step, and are kept as pointers. */
 tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
                         FILE *tell);
+/* Goes on in the file of the same run, whose writer has died. */
+tri_status metrics_resume(struct metrics *m, const char *directory, int n, const char *const *name);
+/* From here on lines have "workers", whose numbers are below w.most. */
+tri_status metrics_watch(struct metrics *m, struct metrics_workers w);
 /* A failure is kept and no more is written: the run itself goes on. */
 void metrics_step(struct metrics *m, const struct observed *o);
 /* Writes what is left of a run that ended early, frees; returns the first failure, with its

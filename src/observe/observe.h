@@ -17,6 +17,14 @@ struct observed {
     const double *value;
 };
 
+/* What one of several workers has spent since the run began, in seconds. */
+struct observed_worker {
+    int worker;
+    bool takes_part; /* it is no spare, and has not died */
+    double compute, wait, reduce, data;
+    int64_t lanes, peak; /* lanes done; bytes of memory, at most */
+};
+
 /* Values of the steps since the last clearing. */
 struct averages {
     int n;

@@ -21,15 +21,24 @@ tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t ba
     return averages_open(&p->since, n);
 }
 
+void progress_resume(struct progress *p, double now, int64_t step) {
+    p->mark[0] = (struct progress_mark){now, step};
+    p->printed = now;
+    p->shown = step;
+}
+
 void progress_begin(struct progress *p, const struct progress_head *h) {
-    fprintf(p->to, "%s: %lld parameters, %lld lane%s x ", h->model, (long long)h->parameters,
-            (long long)h->lanes, h->lanes == 1 ? "" : "s");
+    struct text line = {0};
+    text_add(&line, "%s: %lld parameters, %lld lane%s x ", h->model, (long long)h->parameters,
+             (long long)h->lanes, h->lanes == 1 ? "" : "s");
     int64_t least = h->batch / h->lanes, most = (h->batch + h->lanes - 1) / h->lanes;
-    fprintf(p->to, "%lld", (long long)least);
-    if (most > least) fprintf(p->to, "-%lld", (long long)most);
-    fprintf(p->to, " sample%s of %s, device %s, %d thread%s\n", most == 1 ? "" : "s", h->data,
-            h->device, h->threads, h->threads == 1 ? "" : "s");
+    text_add(&line, "%lld", (long long)least);
+    if (most > least) text_add(&line, "-%lld", (long long)most);
+    text_add(&line, " sample%s of %s, device %s, %d thread%s", most == 1 ? "" : "s", h->data,
+             h->device, h->threads, h->threads == 1 ? "" : "s");
+    if (!line.failed) fprintf(p->to, "%s\n", line.data);
     fflush(p->to);
+    text_free(&line);
 }
 
 char *progress_duration(double seconds, char text[DURATION_TEXT]) {
@@ -96,6 +105,7 @@ static bool due(const struct progress *p, const struct observed *o) {
 static void put(struct progress *p) {
     print(p, &p->last);
     p->printed = p->last.now;
+    p->shown = p->last.step;
     averages_clear(&p->since);
 }
 

@@ -24,7 +24,8 @@ struct progress {
     int64_t batch;
     struct averages since; /* the line before */
     struct observed last;  /* the latest step, but for its values */
-    double printed;        /* when that was */
+    double printed;        /* when the line before was, */
+    int64_t shown;         /* and its step */
     bool line_open;        /* the terminal's cursor stands behind a progress line */
     /* Times and steps of the latest marks, at least a second apart: the rate is that between the
      * oldest of them and now. */
@@ -37,6 +38,8 @@ struct progress {
 
 /* n: how many values a step leaves. */
 tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t batch, int n);
+/* Another has shown what was before this step. */
+void progress_resume(struct progress *p, double now, int64_t step);
 void progress_begin(struct progress *p, const struct progress_head *head);
 void progress_step(struct progress *p, const struct observed *o);
 /* Tells the last step of a run that ended early, ends a line that is open, frees. */

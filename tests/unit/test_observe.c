@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Progress lines and metrics.jsonl, with time given by the test. */
+ * Progress lines, metrics.jsonl and logs, with time given by the test. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "observe/log.h"
 #include "observe/metrics.h"
 #include "observe/progress.h"
 
@@ -145,6 +146,26 @@ static void early_end(void **state) {
     paper_close(&paper);
 }
 
+/* Another has shown steps 1 to 50: the next line comes a second later, and the rate is of what was seen. */
+static void taken_over(void **state) {
+    (void)state;
+    struct paper paper;
+    struct progress p;
+    paper_open(&paper);
+    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    progress_resume(&p, 50, 50);
+    double value[] = {1, 1};
+    for (int i = 51; i <= 75; i++) {
+        struct observed o = at(i, 75, 50 + 0.1 * (i - 50), value);
+        progress_step(&p, &o);
+        assert_int_equal(p.shown, i < 75 ? 50 : 75);
+    }
+    progress_close(&p);
+    fflush(paper.file);
+    assert_string_equal(paper.text, "step 75/75  loss 1.000  top1 1.000  160 samples/s\n");
+    paper_close(&paper);
+}
+
 static void terminal_line(void **state) {
     (void)state;
     struct paper paper;
@@ -187,7 +208,8 @@ static int make_directory(void **state) {
 static int remove_directory(void **state) {
     (void)state;
     static const char *const made[] = {"a/b/metrics.jsonl", "a/b/metrics.old.jsonl", "a/b", "a",
-                                       "metrics.jsonl", "metrics.old.jsonl", "file", ""};
+                                       "metrics.jsonl", "metrics.old.jsonl", "file",
+                                       "some.log", "some.log.old", ""};
     for (size_t i = 0; i < COUNT(made); i++) remove(within(made[i]));
     return access(directory, F_OK) ? 0 : -1;
 }
@@ -341,6 +363,146 @@ static void full_disk(void **state) {
     assert_non_null(strstr(tri_message(), "metrics.jsonl"));
 }
 
+/* ---- a writer that dies, and another ---- */
+
+static int look(void *user, struct observed_worker *out) {
+    const double *spent = user;
+    for (int i = 0; i < 3; i++)
+        out[i] = (struct observed_worker){.worker = i, .takes_part = i < 2, .compute = *spent * (i + 1),
+                                          .wait = 0.5, .lanes = (int64_t)(4 * *spent), .peak = 1000};
+    if (*spent < 3) out[2].lanes = 0;
+    return 3;
+}
+
+static void write_text(const char *path, const char *mode, const char *text) {
+    FILE *f = fopen(path, mode);
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int64_t whole(json_t *row, const char *name) {
+    return json_integer_value(json_object_get(row, name));
+}
+
+/* Workers' shares since the line before; every line is in the file at once. */
+static void shares(void **state) {
+    (void)state;
+    struct metrics m;
+    double spent = 1, value[] = {1, 1};
+    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_watch(&m, (struct metrics_workers){look, &spent, 3, NULL, NULL}), TRI_OK);
+    for (int i = 1; i <= 2; i++) {
+        spent++;
+        struct observed o = at(i, 5, i * 0.02, value);
+        metrics_step(&m, &o);
+        assert_int_equal(lines_in(within("metrics.jsonl")), i);
+    }
+    assert_int_equal(metrics_close(&m), TRI_OK);
+    json_t *row = line_of(within("metrics.jsonl"), 0), *all = json_object_get(row, "workers");
+    assert_int_equal(json_array_size(all), 2);
+    json_t *second = json_array_get(all, 1);
+    assert_int_equal(whole(second, "worker"), 1);
+    assert_true(json_real_value(json_object_get(second, "compute")) == 2);
+    assert_true(json_real_value(json_object_get(second, "wait")) == 0);
+    assert_int_equal(whole(second, "lanes"), 4);
+    assert_int_equal(whole(second, "peak"), 1000);
+    json_decref(row);
+    /* One that takes part no more, and has done lanes since. */
+    row = line_of(within("metrics.jsonl"), 1);
+    assert_int_equal(json_array_size(json_object_get(row, "workers")), 3);
+    json_decref(row);
+}
+
+/* The file ends in the middle of a line, or has no whole line at all. */
+static void goes_on_after(const char *end, int64_t through) {
+    struct metrics m;
+    double value[] = {1, 1};
+    char path[512];
+    snprintf(path, sizeof path, "%s", within("metrics.jsonl"));
+    write_text(path, "w", through ? "{\"step\":6}\n{\"step\":7}\n" : "");
+    write_text(path, "a", end);
+    assert_int_equal(metrics_resume(&m, directory, 2, names), TRI_OK);
+    int before = through ? 2 : 0;
+    assert_int_equal(m.through, through);
+    for (int i = 6; i <= 9; i++) {
+        struct observed o = at(i, 9, i, value);
+        metrics_step(&m, &o);
+    }
+    assert_int_equal(metrics_close(&m), TRI_OK);
+    int n = lines_in(path);
+    assert_int_equal(n, before + 9 - (through > 5 ? through : 5));
+    for (int i = 0, last = 0; i < n; i++) {
+        json_t *row = line_of(path, i);
+        assert_true(whole(row, "step") > last);
+        last = (int)whole(row, "step");
+        json_decref(row);
+    }
+    assert_true(access(within("metrics.old.jsonl"), F_OK));
+}
+
+static void gone_on(void **state) {
+    (void)state;
+    goes_on_after("", 7);
+    goes_on_after("{\"step\":8,\"epo", 7);
+    goes_on_after("{\"st", 0);
+    goes_on_after("", 0);
+}
+
+/* ---- logs ---- */
+
+static void check_log(const char *path, int64_t most) {
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size <= most);
+    int n = lines_in(path);
+    assert_true(n > 0);
+    for (int i = 0; i < n; i++) {
+        json_t *line = line_of(path, i);
+        assert_non_null(json_string_value(json_object_get(line, "time")));
+        assert_string_equal(json_string_value(json_object_get(line, "level")), "warning");
+        assert_true(json_real_value(json_object_get(line, "seconds")) == 0.25);
+        assert_string_equal(json_string_value(json_object_get(line, "text")), "a \"b\"\n\\");
+        json_decref(line);
+    }
+}
+
+/* Far more than the budget: the latest lines stay, half of the budget at least. */
+static void rotated(void **state) {
+    (void)state;
+    struct log l;
+    char path[512];
+    snprintf(path, sizeof path, "%s", within("some.log"));
+    assert_int_equal(log_open(&l, path, 4096), TRI_OK);
+    for (int i = 0; i < 500; i++)
+        log_event(&l, LOG_WARNING, "test", "worker=%d step=%lld seconds=%g text=%s", 3, (long long)i, 0.25,
+                  "a \"b\"\n\\");
+    log_close(&l);
+    check_log(within("some.log.old"), 2048);
+    check_log(path, 2048);
+    json_t *last = line_of(path, lines_in(path) - 1);
+    assert_int_equal(whole(last, "step"), 499);
+    json_decref(last);
+}
+
+static void torn_log(void **state) {
+    (void)state;
+    struct log l;
+    char path[512];
+    snprintf(path, sizeof path, "%s", within("some.log"));
+    write_text(path, "w", "{\"event\":\"a\"}\n{\"event\":\"b");
+    assert_int_equal(log_open(&l, path, LOG_BUDGET), TRI_OK);
+    log_event(&l, LOG_INFO, "c", "worker=%d", 1);
+    log_close(&l);
+    assert_int_equal(lines_in(path), 2);
+    json_t *line = line_of(path, 1);
+    assert_string_equal(json_string_value(json_object_get(line, "event")), "c");
+    json_decref(line);
+    assert_int_equal(log_open(&l, within("no/such.log"), LOG_BUDGET), TRI_FAILED);
+    log_event(&l, LOG_INFO, "nowhere", "worker=%d", 1);
+    log_close(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations),
@@ -348,12 +510,17 @@ int main(void) {
         cmocka_unit_test(plain_lines),
         cmocka_unit_test(rare_lines),
         cmocka_unit_test(early_end),
+        cmocka_unit_test(taken_over),
         cmocka_unit_test(terminal_line),
         cmocka_unit_test_setup_teardown(rows, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(aggregated, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(earlier_run, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(refusals, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(full_disk, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(shares, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(gone_on, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(rotated, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(torn_log, make_directory, remove_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
