@@ -27,6 +27,7 @@ static int launch(const struct launch_options *o, int argc, char **argv, const c
     settled.launch.out = out;
     settled.launch.program = self;
     settled.launch.title = title;
+    settled.launch.ends_with_run = true;
     int code = cli_launch(&settled, argc + 1, words);
     free(words);
     return code;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "exec/budget.h"
+#include "exec/crew_crash.h"
 #include "exec/crew_layout.h"
 #include "io/sha256.h"
 
@@ -52,6 +53,7 @@ static void take_hand(struct crew *c, int thread) {
     CHECK(!failed);
     atomic_store(&o->hand->failed_lane, -1);
     atomic_store(&o->hand->held, 1);
+    crew_crash_thread(o);
 }
 
 static void take_hands(void *arg, int thread) {
@@ -65,6 +67,7 @@ static void take_hands(void *arg, int thread) {
 static void release_hand(void *arg, int thread) {
     struct crew *c = arg;
     struct crew_hand *h = c->oar ? c->oar[thread].hand : NULL;
+    if (h) crew_crash_thread_end(&c->oar[thread]);
     if (!h || !atomic_load(&h->held)) return;
     atomic_store(&h->held, 0);
     pthread_mutex_unlock(&h->life);
@@ -99,7 +102,7 @@ tri_status crew_join(struct crew **out) {
     if (!take_environment(&fd, &place)) return TRI_OK;
     struct crew *c = calloc(1, sizeof *c);
     if (!c) return base_no_memory("a worker");
-    *c = (struct crew){.fd = fd, .place = place};
+    *c = (struct crew){.fd = fd, .place = place, .log.log.fd = -1};
     pthread_mutex_init(&c->fetching, NULL);
     tri_status status = map_head(c);
     if (!status && (place < 0 || place >= c->head->places))
@@ -118,13 +121,17 @@ tri_status crew_join(struct crew **out) {
     arm_points(c);
 #endif
     crew_at(c, CREW_AT_COMPILE);
+    crew_log_join(c);
+    crew_crash_begin(c);
     *out = c;
     return TRI_OK;
 }
 
 void crew_free(struct crew *c) {
     if (!c) return;
+    crew_crash_end(c);
     release_hand(c, 0);
+    crew_log_close(c);
     for (int i = 0; i < 2; i++) sweeps_free(&c->sweeps[i]);
     free(c->copy);
     free(c->fetched);
@@ -446,6 +453,7 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     if (crew_reports(c)) tell_idle(c, m);
     c->writes = crew_reports(c) && !atomic_load(&c->head->opened);
     atomic_store(&crew_self(c)->state, CREW_READY);
+    crew_log_compiled(c);
     crew_at(c, CREW_AT_CALLBACK);
     return TRI_OK;
 }

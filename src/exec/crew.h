@@ -4,6 +4,7 @@
 #ifndef EXEC_CREW_H
 #define EXEC_CREW_H
 
+#include "exec/crew_log.h"
 #include "exec/crew_shared.h"
 #include "exec/run.h"
 #include "exec/sweep.h"
@@ -17,6 +18,8 @@ struct crew_oar {
     int lane, name; /* of the first item of the program that runs; in the table of names */
     int64_t began;
     bool audits; /* the lane is another's, and stays so */
+    pid_t thread; /* by the system's count */
+    void *stack;  /* of signal handlers; null: none of ours */
 };
 
 struct crew {
@@ -35,13 +38,15 @@ struct crew {
     _Atomic int64_t *slowest; /* by item: nanoseconds */
     int first_name[6];        /* of count[2], lane[2], pre, step: in the table */
     uint64_t step;            /* that it works on */
-    uint64_t told;            /* the step that it has returned from as the reporter */
+    int64_t told;             /* the step that it has returned from as the reporter */
     int64_t *fetched;         /* by lane: the step whose samples are there */
     uint64_t read;            /* steps whose samples a sequential source has given */
     pthread_mutex_t fetching;
     int64_t memory_seen;
     bool writes;              /* what is written to parameters counts */
     bool reports;             /* its output has been turned to where the user looks */
+    bool records;             /* it has opened metrics.jsonl, or tried to */
+    struct crew_log log;
 };
 
 /* Whether this process is a worker; the first run that trains takes the place. *out is null if not. */
@@ -59,8 +64,16 @@ tri_status crew_settle(struct crew *c, tri_run *run);
 
 /* One step or more, as tri_step. False: the run has ended, or failed with a message (*status). */
 bool crew_step(struct crew *c, tri_run *run, tri_status *status);
+/* The step that it has returned from is this worker's to call back for, and to show. */
+bool crew_tells(const struct crew *c, const tri_run *run);
 /* The end of the loop: waits until it is known who reports to the end. True: this worker. */
 bool crew_finish(struct crew *c, tri_run *run);
+/* Who reports begins metrics.jsonl, or goes on with it; then what it tells of the step goes there. */
+tri_status crew_open_record(struct crew *c, tri_run *run);
+void crew_record(struct crew *c, tri_run *run);
+struct crew_shown *crew_shown(struct crew *c);
+/* What is printed on stdout when all is done: by the agent, so that no worker's death loses or doubles it. */
+void crew_last_line(struct crew *c, const char *line);
 /* The run is closed, with this exit code. */
 void crew_leave(struct crew *c, int code);
 

@@ -18,6 +18,7 @@
 #define CREW_MOST_SCALARS 64
 #define CREW_MOST_VALUES 64
 #define CREW_NAME 56
+#define CREW_LINE 512
 
 /* How a worker finds its store: environment variables that name the file's descriptor and its place
  * among the workers, and where messages of the one who reports go. */
@@ -79,6 +80,13 @@ struct crew_worker {
     _Atomic int64_t rowing; /* when it drew its first lane since it has its rank: nanoseconds; 0: not
                                yet; -1: the agent has seen it */
     atomic_int core;
+    atomic_int traced; /* a signal of its own code: it has left a trace in its output */
+};
+
+/* What the user has been shown, by whoever reported: no other shows it again. */
+struct crew_shown {
+    atomic_int head;
+    _Atomic int64_t step; /* of the last line of progress */
 };
 
 enum crew_ending {
@@ -135,7 +143,7 @@ struct crew_head {
     _Atomic uint64_t base; /* steps that were done when the run began */
     atomic_int ending;
     atomic_int stop;   /* asked for, by the agent or by `trireme ctl` */
-    atomic_int closed; /* the reporter has closed the run */
+    atomic_int closed; /* the reporter has closed the run: nothing of it is left to be done */
     char failure[1024];
     char out[1024];  /* the run's directory, absolute; empty: none */
     char title[128]; /* what runs */
@@ -151,6 +159,10 @@ struct crew_head {
     _Atomic int64_t reached_at;
     _Atomic int64_t committed_at; /* when the latest step was done, nanoseconds */
     _Atomic int64_t began;    /* the first step, nanoseconds of CLOCK_MONOTONIC */
+    atomic_int recorded;      /* metrics.jsonl is of this run */
+    struct crew_shown shown;
+    atomic_int code;           /* of who has closed the run */
+    char last_line[CREW_LINE]; /* the agent prints it, once the run has been closed well */
 
     struct crew_worker worker[CREW_MOST_WORKERS];
     struct crew_hand hand[CREW_MOST_HANDS];

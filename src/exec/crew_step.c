@@ -163,7 +163,7 @@ static bool fails(struct crew *c, tri_status *status) {
 
 static bool returns(struct crew *c, tri_run *run) {
     take_values(c, run);
-    if (crew_reports(c)) c->told = atomic_load(&c->head->committed);
+    if (crew_reports(c)) c->told = run->done;
     crew_at(c, CREW_AT_CALLBACK);
     return true;
 }
@@ -173,17 +173,20 @@ bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
     atomic_store(&h->total, (uint64_t)run->total);
     note_memory(c);
     for (;;) {
+        crew_log_changes(c);
         if (crew_reports(c) && !c->reports) crew_turn_output(c);
         uint64_t committed = atomic_load(&h->committed);
         /* What is called back for the latest step may have died with the reporter before. */
-        if (crew_reports(c) && committed && c->told < committed && !atomic_load(&h->ending) &&
+        if (crew_reports(c) && committed && c->told < (int64_t)committed && !atomic_load(&h->ending) &&
             atomic_load(&h->opened) == committed)
             return returns(c, run);
         if (atomic_load(&h->ending) || atomic_load(&crew_self(c)->leave)) return fails(c, status);
         if (crew_reports(c) && !open_next(c, run)) return fails(c, status);
         if (atomic_load(&h->opened) > atomic_load(&h->committed) && rows(c)) {
             c->step = atomic_load(&h->opened);
+            crew_log_step_begins(c);
             row(c, run);
+            crew_log_step_ends(c);
             if (atomic_load(&h->ending) == CREW_FAILED) return fails(c, status);
             if (atomic_load(&h->committed) >= c->step && crew_rank(c) >= 0) return returns(c, run);
             continue;
@@ -194,6 +197,10 @@ bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
     }
 }
 
+bool crew_tells(const struct crew *c, const tri_run *run) {
+    return c->told && c->told == run->done;
+}
+
 /* ---- the end ---- */
 
 static bool over_or_mine(void *arg) {
@@ -202,17 +209,22 @@ static bool over_or_mine(void *arg) {
 }
 
 bool crew_finish(struct crew *c, tri_run *run) {
-    (void)run;
+    struct crew_head *h = c->head;
     if (crew_reports(c)) end_run(c, CREW_FINISHED); /* its loop may end before all steps are done */
-    crew_until(c->head, over_or_mine, c, &c->oar[0].hand->turns);
-    if (crew_reports(c) && !c->reports) crew_turn_output(c);
+    crew_until(h, over_or_mine, c, &c->oar[0].hand->turns);
+    crew_log_changes(c);
+    if (atomic_load(&h->closed) || !crew_reports(c)) return false;
+    if (!c->reports) crew_turn_output(c);
+    /* It may have come after the last step, or while others did it. */
+    if (run->done < (int64_t)atomic_load(&h->committed)) take_values(c, run);
     crew_at(c, CREW_AT_SAVE);
-    return crew_reports(c);
+    return true;
 }
 
 void crew_leave(struct crew *c, int code) {
-    (void)code;
-    if (crew_reports(c)) {
+    crew_log_leave(c);
+    if (crew_reports(c) && !atomic_load(&c->head->closed)) {
+        atomic_store(&c->head->code, code);
         atomic_store(&c->head->closed, 1);
         crew_notify(c->head);
     }

@@ -20,7 +20,7 @@ static int list_outputs(const tri_run *run, struct record *r) {
     return n;
 }
 
-tri_status record_open(struct record *r, const tri_run *run, const char *directory, bool quiet) {
+tri_status record_open(struct record *r, const tri_run *run) {
     size_t outputs = (size_t)run_output_count(run) + 1;
     r->begin = base_seconds();
     r->output = calloc(outputs, sizeof *r->output);
@@ -30,7 +30,12 @@ tri_status record_open(struct record *r, const tri_run *run, const char *directo
     int n = list_outputs(run, r);
     r->seen = (struct observed){
         .total = tri_step_total(run), .n = n, .name = r->name, .value = r->value};
-    return metrics_open(&r->metrics, directory, n, r->name, quiet ? NULL : stderr);
+    return TRI_OK;
+}
+
+tri_status record_file(struct record *r, const char *directory, bool goes_on, bool quiet) {
+    if (goes_on) return metrics_resume(&r->metrics, directory, r->seen.n, r->name);
+    return metrics_open(&r->metrics, directory, r->seen.n, r->name, quiet ? NULL : stderr);
 }
 
 const struct observed *record_seen(struct record *r) {

@@ -17,8 +17,9 @@ struct record {
     double begin;
 };
 
-/* directory null: no file. */
-tri_status record_open(struct record *r, const tri_run *run, const char *directory, bool quiet);
+tri_status record_open(struct record *r, const tri_run *run);
+/* directory null: no file. goes_on: another has begun it in this run. */
+tri_status record_file(struct record *r, const char *directory, bool goes_on, bool quiet);
 void record_step(struct record *r, const tri_run *run);
 /* The latest step, with the time of the call: whoever wants to know that asks the clock. */
 const struct observed *record_seen(struct record *r);

@@ -109,7 +109,8 @@ static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, boo
 /* Texts of the options that are needed later, by an evaluation or at the end. */
 static tri_status keep_texts(tri_run *run) {
     tri_options *o = &run->options;
-    const char **text[COUNT(run->kept)] = {&o->save, &o->passes, &o->conv, &o->amp_type, &o->recompute};
+    const char **text[COUNT(run->kept)] = {&o->save, &o->passes, &o->conv, &o->amp_type, &o->recompute,
+                                            &o->out};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];
@@ -162,8 +163,11 @@ static tri_status open_run(tri_run *run) {
     if (!status && o->load && may_write(run)) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);
     if (!status) status = keep_texts(run);
+    if (!status) status = record_open(&run->record, run);
     if (!status)
-        status = record_open(&run->record, run, run_reports(run) ? o->out : NULL, o->quiet);
+        status = run->crew ? crew_open_record(run->crew, run)
+                           : record_file(&run->record, o->out, false, o->quiet);
+    if (status && run->crew) crew_log_failure(run->crew, tri_message());
     return status;
 }
 
@@ -245,18 +249,35 @@ static bool step_with_crew(tri_run *run) {
     bool more = crew_step(run->crew, run, &status);
     run->crew->writes = true;
     if (run_fail(run, status) || !more) return false;
-    if (crew_reports(run->crew)) record_step(&run->record, run);
+    if (crew_tells(run->crew, run)) crew_record(run->crew, run);
     return true;
 }
 
 bool run_reports(const tri_run *run) { return !run->crew || crew_reports(run->crew); }
-bool run_finish(tri_run *run) { return !run->crew || crew_finish(run->crew, run); }
+bool run_tells(const tri_run *run) { return !run->crew || crew_tells(run->crew, run); }
+
+bool run_finish(tri_run *run) {
+    if (!run->crew) return true;
+    if (!crew_finish(run->crew, run)) return false;
+    if (run->done && !run->status && !crew_tells(run->crew, run)) { /* who should have told it has died */
+        run->crew->told = run->done;
+        crew_record(run->crew, run);
+    }
+    return true;
+}
+
+struct crew_shown *run_shown(tri_run *run) { return run->crew ? crew_shown(run->crew) : NULL; }
+
+bool run_hand_over(tri_run *run, const char *line) {
+    if (run->crew) crew_last_line(run->crew, line);
+    return run->crew;
+}
 
 int tri_rank(const tri_run *run) { return run && run->crew ? crew_rank(run->crew) : 0; }
 int tri_size(const tri_run *run) { return run && run->crew ? crew_size(run->crew) : 1; }
 
 bool tri_step(tri_run *run) {
-    if (!run || run->status || run->done >= run->total) return false;
+    if (!run || run->status || (!run->crew && run->done >= run->total)) return false;
     if (run->options.forward)
         return !run_fail(run, base_fail(TRI_USAGE, "tri_step: this run does not train "
                                         "(tri_options.forward); tri_feed, tri_forward, tri_read"));
@@ -286,6 +307,7 @@ tri_status tri_forward(tri_run *run) {
 static tri_status leave(tri_run *run) {
     tri_status status = run->status;
     if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");
+    if (run->crew && status) crew_log_failure(run->crew, run->message ? run->message : "out of memory");
     if (run->crew) crew_leave(run->crew, (int)status);
     run_free(run);
     return status;

@@ -115,13 +115,14 @@ bool machine_borrows(const struct machine *m, int worker);
 
 struct evaluation; /* see evaluate.c */
 struct crew;       /* see crew.h */
+struct crew_shown; /* see crew_shared.h */
 
 struct tri_run {
     tri_status status;
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* of its texts those are kept that are needed later */
-    char *kept[5];
+    char *kept[6];
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;
@@ -205,6 +206,11 @@ void evaluation_free(struct evaluation *e);
 /* The loop is over: whether this worker does what comes after it. */
 bool run_finish(tri_run *run);
 bool run_reports(const tri_run *run);
+/* Whether what is shown and called back of the step just done is this process's. */
+bool run_tells(const tri_run *run);
+struct crew_shown *run_shown(tri_run *run); /* null: no other can have shown anything */
+/* The last line for stdout. True: somebody else prints it, when the run has been closed well. */
+bool run_hand_over(tri_run *run, const char *line);
 int run_output_count(const tri_run *run);
 const char *run_output_name(const tri_run *run, int i);
 bool run_output_is_scalar(const tri_run *run, int i);

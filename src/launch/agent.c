@@ -144,7 +144,8 @@ static int exit_code(const struct agent *a) {
     if (a->hopeless) return a->hopeless;
     int ending = atomic_load(&a->head->ending);
     if (ending == CREW_STOPPED) return AGENT_RESUMABLE;
-    if (ending == CREW_FINISHED && atomic_load(&a->head->closed)) return a->reporter_code;
+    if (ending == CREW_FINISHED && atomic_load(&a->head->closed))
+        return a->reporter_code ? a->reporter_code : atomic_load(&a->head->code);
     return a->reporter_code ? a->reporter_code : ending == CREW_RUNS && a->stopped ? AGENT_RESUMABLE : 1;
 }
 
@@ -165,6 +166,17 @@ static int live(struct agent *a) {
         }
     }
     return exit_code(a);
+}
+
+/* The line that whoever closed the run has left, once and for all. */
+static int print_last(struct agent *a, int code) {
+    const struct crew_head *h = a->head;
+    bool well = atomic_load(&h->closed) && !atomic_load(&h->code) && (!code || code == AGENT_RESUMABLE);
+    if (!well || !*h->last_line) return code;
+    errno = 0;
+    if (fputs(h->last_line, stdout) >= 0 && !fflush(stdout)) return code;
+    agent_tell(a, "cannot write the last line to stdout: %s", strerror(errno));
+    return (int)TRI_FAILED;
 }
 
 static void end(struct agent *a) {
@@ -204,7 +216,7 @@ int agent_run(const struct launch *l) {
     if (!status) status = agent_start_all(&a);
     int code = (int)status;
     if (!status)
-        code = live(&a);
+        code = print_last(&a, live(&a));
     else
         fprintf(stderr, "trireme: %s\n", tri_message());
     log_event(&a.log, code ? LOG_WARNING : LOG_INFO, "end", "code=%d", code);

@@ -30,6 +30,7 @@ struct launch {
     struct launch_timing *timing; /* nullable: it is measured, and prints nothing */
     const char *title;   /* what runs, in a few words; null: argv[0] */
     const char *program; /* null: argv[0], looked for in PATH */
+    bool ends_with_run;  /* the program does nothing behind the run that it trains */
     char *const *argv;   /* the program and its arguments, ended by null */
 };
 

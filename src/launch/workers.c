@@ -127,6 +127,7 @@ static void forget(struct agent *a, int place) {
     atomic_store(&w->leave, 0);
     atomic_store(&w->rowing, 0);
     atomic_store(&w->peak, 0);
+    atomic_store(&w->traced, 0);
     atomic_store(&w->state, CREW_STARTING);
 }
 
@@ -309,7 +310,7 @@ static bool same_grave(struct agent *a, int place) {
     const struct crew_hand *hand = &a->head->hand[place * a->head->threads];
     uint64_t step = atomic_load(&a->head->opened);
     int at = atomic_load(&hand->at), lane = atomic_load(&hand->lane), item = atomic_load(&hand->item);
-    bool own = at == CREW_AT_LANE || at == CREW_AT_CALLBACK || at == CREW_AT_DATA;
+    bool own = at == CREW_AT_LANE || at == CREW_AT_CALLBACK || at == CREW_AT_DATA || at == CREW_AT_SAVE;
     if (!own || a->process[place].killed) return false;
     for (size_t i = 0; i < COUNT(a->grave); i++)
         if (a->grave[i].times && a->grave[i].step == step && a->grave[i].at == at &&
@@ -388,11 +389,9 @@ static void restart(struct agent *a, int place) {
     if (a->stopped || atomic_exchange(&h->worker[place].leave, 0)) return;
     if (!atomic_load(&h->opened)) {
         die_early(a, place);
-    } else if (atomic_load(&h->ending)) {
-        if (atomic_load(&h->reporter) == place && !atomic_load(&h->closed)) {
-            agent_tell(a, "nobody is left to end the run");
-            agent_give_up(a, 1);
-        }
+    } else if (atomic_load(&h->ending) &&
+               (atomic_load(&h->reporter) != place || atomic_load(&h->closed))) {
+        return; /* the others end the run; if nobody is left who could, one more is started for that */
     } else if (start(a, place)) {
         agent_tell(a, "%s; the others go on without it", tri_message());
         if (atomic_load(&h->reporter) == place) agent_give_up(a, 1);
@@ -420,7 +419,7 @@ static void gone(struct agent *a, int place, int status) {
     struct crew_worker *w = &a->head->worker[place];
     if (!p->dead && atomic_load(&w->state) == CREW_LEFT) {
         if (atomic_load(&a->head->reporter) == place)
-            a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+            a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : !a->launch->ends_with_run;
         log_event(&a->log, LOG_INFO, "left", "worker=%d", place);
         join_watchers_of(a, place);
         p->pid = 0;
@@ -429,7 +428,10 @@ static void gone(struct agent *a, int place, int status) {
     }
     if (!p->dead && ends_early(a, place, status)) return;
     if (!p->dead) bury(a, place, 0);
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) && atomic_load(&w->traced))
+        agent_tell(a, "%s: killed by signal %d (%s); where, says %s/worker-%d.out", p->epitaph,
+                   WTERMSIG(status), strsignal(WTERMSIG(status)), a->launch->out, place);
+    else if (WIFSIGNALED(status))
         agent_tell(a, "%s: killed by signal %d (%s)", p->epitaph, WTERMSIG(status),
                    strsignal(WTERMSIG(status)));
     else

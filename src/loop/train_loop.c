@@ -9,10 +9,18 @@
 #include <unistd.h>
 
 #include "data/data.h"
+#include "exec/crew_shared.h"
 #include "exec/run.h"
 #include "observe/progress.h"
 
-static void begin_progress(struct progress *p, const tri_run *run, const char *model) {
+/* What this process shows. Where it is one of several, another may have begun, and have died. */
+struct view {
+    struct progress p; /* its `to` is null before anything was shown */
+    bool quiet;
+    const char *model;
+};
+
+static void print_head(struct progress *p, const tri_run *run, const char *model) {
     char device[256];
     run_device_text(run, device, sizeof device);
     const struct progress_head head = {
@@ -25,6 +33,35 @@ static void begin_progress(struct progress *p, const tri_run *run, const char *m
         .threads = run_threads(run),
     };
     progress_begin(p, &head);
+}
+
+static void begin_view(struct view *v, tri_run *run) {
+    struct crew_shown *shown = run_shown(run);
+    tri_status status = progress_open(&v->p, stderr, isatty(fileno(stderr)), run_batch(run),
+                                      run->record.seen.n);
+    if (run_fail(run, status)) {
+        v->quiet = true;
+        return;
+    }
+    if (!shown || !atomic_exchange(&shown->head, 1)) print_head(&v->p, run, v->model);
+    int64_t step = shown ? atomic_load(&shown->step) : 0;
+    if (step) progress_resume(&v->p, record_seen(&run->record)->now, step);
+}
+
+static void show(struct view *v, tri_run *run) {
+    struct crew_shown *shown = run_shown(run);
+    if (v->quiet) return;
+    if (!v->p.to) begin_view(v, run);
+    if (!v->p.to || run->done <= v->p.shown) return;
+    progress_step(&v->p, record_seen(&run->record));
+    if (shown) atomic_store(&shown->step, v->p.shown);
+}
+
+/* Of the last step too, if that was another's to show. */
+static void end_view(struct view *v, tri_run *run, bool last) {
+    if (last && run->done > v->p.last.step && run_shown(run)) show(v, run);
+    if (v->p.to) progress_close(&v->p);
+    if (last && run_shown(run) && !v->quiet) atomic_store(&run_shown(run)->step, run->done);
 }
 
 /* Whether the step just done is the last of its epoch. */
@@ -64,10 +101,10 @@ static void listen_no_more(const struct sigaction old[COUNT(ends)]) {
     for (size_t i = 0; i < COUNT(ends); i++) sigaction(ends[i], &old[i], NULL);
 }
 
-static void loop(tri_run *run, const tri_callbacks *callbacks, struct progress *p) {
+static void loop(tri_run *run, const tri_callbacks *callbacks, struct view *v) {
     while (!asked && tri_step(run)) {
-        if (!run_reports(run)) continue;
-        if (p->to) progress_step(p, record_seen(&run->record));
+        if (!run_tells(run)) continue;
+        show(v, run);
         if (!call_back(run, callbacks)) break;
     }
 }
@@ -103,25 +140,22 @@ static void tell_diverged(const tri_run *run) {
 
 tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks,
                       const char *model) {
-    struct progress p = {0};
+    struct view v = {.quiet = o->quiet, .model = model};
     char line[DONE_TEXT] = "";
     tri_run *run = tri_open(g, o);
     if (!run) return tri_close(NULL);
-    if (!o->quiet && run_reports(run)) {
-        run_fail(run, progress_open(&p, stderr, isatty(fileno(stderr)), run_batch(run),
-                                    run->record.seen.n));
-        if (!run->status) begin_progress(&p, run, model);
-    }
     struct sigaction old[COUNT(ends)];
+    if (!v.quiet && run_reports(run)) begin_view(&v, run);
     listen_to_ends(run, old);
-    loop(run, callbacks, &p);
+    loop(run, callbacks, &v);
     listen_no_more(old);
-    if (p.to) progress_close(&p);
     bool last = run_finish(run), stopped = asked && tri_step_number(run) < tri_step_total(run);
+    end_view(&v, run, last);
     if (last && !run->status) tell_diverged(run);
     if (last && !run->status) run_fail(run, write_done(run, line));
+    bool handed = last && !run->status && run_hand_over(run, line);
     tri_status status = tri_close(run);
-    if (status || !last) return status;
+    if (status || !last || handed) return status;
     status = print_done(line);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
     return status ? status : stopped ? TRI_STOPPED : TRI_OK;

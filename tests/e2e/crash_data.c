@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A program of a user's for test_logs.sh: learns whether the sum of four numbers is positive. With
+ * TEST_SLOW=N a sample takes N microseconds; with TEST_CRASH=FILE the worker that comes first to sample 40
+ * of the second epoch takes the file away and reads through a null pointer. */
+#include <stdlib.h>
+#include <string.h>
+#include <trireme.h>
+#include <unistd.h>
+
+static const char *crash;
+static useconds_t slow;
+static int *volatile nowhere;
+
+/* Found by its name in the trace. */
+__attribute__((visibility("default"), noinline)) int follow_null(const int *to);
+int follow_null(const int *to) { return *(const volatile int *)to + 1; }
+
+static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    (void)user, (void)seed;
+    float x[4], sum = 0;
+    for (int i = 0; i < 4; i++) sum += x[i] = (float)((index * 7 + i * 13) % 11 - 5) / 5;
+    memcpy(out[0], x, sizeof x);
+    *(int64_t *)out[1] = sum > 0;
+    if (slow) usleep(slow);
+    if (crash && epoch == 1 && index == 40 && !unlink(crash)) return follow_null(nowhere) + 1;
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    tri_options o = tri_options_default();
+    o.batch = 16;
+    o.no_shuffle = true;
+    tri_options_parse(&o, &argc, argv);
+    crash = getenv("TEST_CRASH");
+    if (getenv("TEST_SLOW")) slow = (useconds_t)atoi(getenv("TEST_SLOW"));
+    o.source = tri_data_new("sums", 160,
+                            (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)},
+                                                {"sign", TRI_I64, TRI_SCALAR}},
+                            2, fill, NULL, false);
+    tri_graph *g = tri_graph_new(o.batch);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(tri_batch(g), 4));
+    tri_tensor *sign = tri_input(g, "sign", TRI_I64, TRI_SHAPE(tri_batch(g)), .below = 2);
+    tri_loss(tri_cross_entropy(tri_dense(x, "fc", 2), sign));
+    return (int)tri_train(g, &o, NULL);
+}

@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What several workers leave for people, also when they die: logs, metrics, the lines of a run.
+# Usage: test_logs.sh TRIREME CRASH_DATA yes|no; no: nobody is made to crash
+program=$(realpath "$1") data=$(realpath "$2") crashes=${3:-yes}
+here=$(realpath "$(dirname "$0")")
+. "$here/cases.sh"
+
+# Begins `trireme run` with the rest, kills its reporter so many times in the middle, waits for its end.
+killed() { # directory, times, arguments
+    python3 "$here/kill_reporter.py" "$1" "$2" "$program" run -n 2 --out "$1" -- "$data" \
+        --lanes 4 --steps "$3" >"$1.said" 2>&1 || { cat "$1.said"; return 1; }
+}
+json() { # all logs and metrics of a directory are JSON, and steps grow
+    python3 - "$1" <<'END'
+import glob, json, sys
+for path in glob.glob(sys.argv[1] + '/*.log') + glob.glob(sys.argv[1] + '/*.jsonl'):
+    text = open(path).read()
+    assert text.endswith('\n'), path
+    rows = [json.loads(line) for line in text.splitlines()]
+    if path.endswith('.log'):
+        assert all({'time', 'level', 'event'} <= set(row) for row in rows), path
+    else:
+        steps = [row['step'] for row in rows]
+        assert all(a < b for a, b in zip(steps, steps[1:])), steps
+        assert all(row['workers'] for row in rows)
+END
+}
+once() { # how often, pattern, file
+    [ "$(grep -c -e "$2" "$3")" -eq "$1" ] || { cat "$3"; return 1; }
+}
+has() { # pattern, file
+    grep -q -e "$1" "$2" || { cat "$2"; return 1; }
+}
+none() { ! has "$@"; }
+
+export TEST_SLOW=300
+check 'a run whose reporter is killed twice' killed twice 2 400
+check 'valid JSON, growing steps' json twice
+check 'one line "done"' once 1 '^done steps=400 ' twice.said
+check 'the head once' once 1 'lanes x' twice.said
+check 'the first step is shown once' once 1 '^step 1/400 ' twice.said
+check 'the last step is shown once' once 1 '^step 400/400 ' twice.said
+check 'and in the metrics' once 1 '"step":400,' twice/metrics.jsonl
+check 'they are one file' test ! -e twice/metrics.old.jsonl
+for event in join compiled first-step leave; do
+    check "worker 1 tells: $event" has "\"event\":\"$event\",\"worker\":1," twice/worker-1.log
+done
+check 'the takeover is told' has '"event":"takeover".*"reporter":1' twice/worker-1.log
+
+check 'a reporter killed at the last step' killed end 0 40
+check 'one line "done" there' once 1 '^done steps=40 ' end.said
+check 'and one of the last step' once 1 '^step 40/40 ' end.said
+check 'in the metrics too' once 1 '"step":40,' end/metrics.jsonl
+check 'JSON there' json end
+
+if [ "$crashes" = yes ]; then
+    unset TEST_SLOW
+    : >mark
+    TEST_CRASH=$work/mark "$program" run -n 2 --out crash -- "$data" --lanes 4 --steps 40 >crash.said 2>&1
+    check 'a crash costs nothing' once 1 '^done steps=40 ' crash.said
+    check 'its message names the trace' has 'signal 11.*crash/worker-[01]\.out' crash.said
+    file=$(sed -n 's/.*signal 11.*says \(crash\/worker-[01]\).out.*/\1/p' crash.said)
+    check 'step, lane, what it was at' has \
+        '"event":"crash","worker":[01],"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' "$file.log"
+    check 'the same line in its output' has '"event":"crash"' "$file.out"
+    check 'a trace with the function' has 'follow_null' "$file.out"
+    check 'no trace in the log' none 'follow_null' "$file.log"
+    check 'JSON after a crash' json crash
+fi
+finish
