@@ -554,7 +554,8 @@ typedef struct tri_options {
     /* "auto" (the default): Winograd's way for convolutions where the device has it and it pays, which
      * rounds otherwise; "direct": never. */
     const char *conv;
-    const char *out;  /* directory for metrics.jsonl; null: none (the program: "run") */
+    const char *out;  /* directory for metrics.jsonl; null: none (the program: "run"; with several
+                         workers: that of their agent) */
     const char *load; /* safetensors files */
     const char *save;
     const char *parallel;  /* "data" (the default): lanes are shared among workers; other ways to split

@@ -64,10 +64,11 @@ void crew_log_changes(struct crew *c) {
     struct crew_log *l = &c->log;
     int rank = crew_rank(c);
     bool reports = crew_reports(c);
+    bool gets = (rank >= 0 && rank != l->rank) || (reports && !l->reports);
     if (rank == l->rank && reports == l->reports) return;
     l->rank = rank;
     l->reports = reports;
-    log_event(&l->log, LOG_INFO, "takeover", "worker=%d step=%lld rank=%d reporter=%d", c->place,
+    log_event(&l->log, LOG_INFO, gets ? "takeover" : "rests", "worker=%d step=%lld rank=%d reporter=%d", c->place,
               step_of(c), rank, reports);
 }
 

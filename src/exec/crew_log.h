@@ -6,6 +6,7 @@
  *     compiled   its network is ready to run: seconds, store and peak (bytes)
  *     first-step the first step that it took part in is done: seconds since it joined
  *     takeover   it was given the rank of another; it is the reporter now
+ *     rests      its rank was taken away: it waits, or leaves
  *     slow-step  a step took more than ten times as long as most: seconds, median, and how much of it this
  *                worker computed, waited, summed, read data. Once a minute at most
  *     lanes-lost it computed lanes that another had done by then: how many since it said so last. Once a

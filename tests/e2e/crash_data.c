@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program of a user's for test_logs.sh: learns whether the sum of four numbers is positive. With
  * TEST_SLOW=N a sample takes N microseconds; with TEST_CRASH=FILE the worker that comes first to sample 40
- * of the second epoch takes the file away and reads through a null pointer. */
+ * of the second epoch takes the file away and reads through a null pointer; with TEST_DIE=FILE who is
+ * called back for the last step first takes the file away and is killed. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <trireme.h>
 #include <unistd.h>
 
-static const char *crash;
+static const char *crash, *die;
 static useconds_t slow;
 static int *volatile nowhere;
 
@@ -26,12 +28,19 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     return 0;
 }
 
+static int step(tri_run *run, void *user) {
+    (void)user;
+    if (die && tri_step_number(run) == tri_step_total(run) && !unlink(die)) raise(SIGKILL);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     tri_options o = tri_options_default();
     o.batch = 16;
     o.no_shuffle = true;
-    tri_options_parse(&o, &argc, argv);
+    if (tri_options_parse(&o, &argc, argv)) return 2;
     crash = getenv("TEST_CRASH");
+    die = getenv("TEST_DIE");
     if (getenv("TEST_SLOW")) slow = (useconds_t)atoi(getenv("TEST_SLOW"));
     o.source = tri_data_new("sums", 160,
                             (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)},
@@ -41,5 +50,5 @@ int main(int argc, char **argv) {
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(tri_batch(g), 4));
     tri_tensor *sign = tri_input(g, "sign", TRI_I64, TRI_SHAPE(tri_batch(g)), .below = 2);
     tri_loss(tri_cross_entropy(tri_dense(x, "fc", 2), sign));
-    return (int)tri_train(g, &o, NULL);
+    return (int)tri_train(g, &o, &(tri_callbacks){.step = step});
 }

@@ -48,14 +48,24 @@ for event in join compiled first-step leave; do
 done
 check 'the takeover is told' has '"event":"takeover".*"reporter":1' twice/worker-1.log
 
-check 'a reporter killed at the last step' killed end 0 40
-check 'one line "done" there' once 1 '^done steps=40 ' end.said
-check 'and one of the last step' once 1 '^step 40/40 ' end.said
-check 'in the metrics too' once 1 '"step":40,' end/metrics.jsonl
-check 'JSON there' json end
+# Behind the last step: in its callback, and somewhere from there to the end.
+dies_last() {
+    : >mark
+    TEST_DIE=$work/mark "$program" run -n "$1" --out "last$1" -- "$data" --lanes 4 --steps 40 >"last$1.said" 2>&1
+    [ $? -eq 0 ] && [ ! -e mark ] || { cat "last$1.said"; return 1; }
+}
+unset TEST_SLOW
+check 'a reporter that dies of the last callback' dies_last 2
+check 'a single worker that does' dies_last 1
+check 'a reporter killed at the end' killed end 0 40
+for run in last2 last1 end; do
+    check "one line \"done\": $run" once 1 '^done steps=40 ' $run.said
+    check "one of the last step: $run" once 1 '^step 40/40 ' $run.said
+    check "one row of it: $run" once 1 '"step":40,' $run/metrics.jsonl
+    check "JSON: $run" json $run
+done
 
 if [ "$crashes" = yes ]; then
-    unset TEST_SLOW
     : >mark
     TEST_CRASH=$work/mark "$program" run -n 2 --out crash -- "$data" --lanes 4 --steps 40 >crash.said 2>&1
     check 'a crash costs nothing' once 1 '^done steps=40 ' crash.said
