@@ -172,7 +172,7 @@ static int live(struct agent *a) {
 static int print_last(struct agent *a, int code) {
     const struct crew_head *h = a->head;
     bool well = atomic_load(&h->closed) && !atomic_load(&h->code) && (!code || code == AGENT_RESUMABLE);
-    if (!well || !*h->last_line) return code;
+    if (!well || !*h->last_line || a->launch->timing) return code;
     errno = 0;
     if (fputs(h->last_line, stdout) >= 0 && !fflush(stdout)) return code;
     agent_tell(a, "cannot write the last line to stdout: %s", strerror(errno));
