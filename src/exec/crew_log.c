@@ -68,8 +68,8 @@ void crew_log_changes(struct crew *c) {
     if (rank == l->rank && reports == l->reports) return;
     l->rank = rank;
     l->reports = reports;
-    log_event(&l->log, LOG_INFO, gets ? "takeover" : "rests", "worker=%d step=%lld rank=%d reporter=%d", c->place,
-              step_of(c), rank, reports);
+    log_event(&l->log, LOG_INFO, gets ? "takeover" : "rests",
+              "worker=%d step=%lld rank=%d reporter=%d", c->place, step_of(c), rank, reports);
 }
 
 /* ---- warnings ---- */

@@ -36,8 +36,8 @@ tri_status crew_open_record(struct crew *c, tri_run *run) {
                                     run->options.quiet);
     if (!status) atomic_store(&c->head->recorded, 1);
     if (!status)
-        status = metrics_watch(&run->record.metrics,
-                               (struct metrics_workers){.look = look, .user = c->head, .most = c->head->places});
+        status = metrics_watch(&run->record.metrics, (struct metrics_workers){
+                                   .look = look, .user = c->head, .most = c->head->places});
     return status;
 }
 
