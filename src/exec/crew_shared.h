@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-#define CREW_MAGIC 0x33574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x34574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
 #define CREW_MOST_SCALARS 64
