@@ -13,7 +13,7 @@ LIBDIR ?= $(if $(wildcard /usr/lib/$(multiarch)/.),lib/$(multiarch),lib)
 setup = $(if $(filter on,$(SETUP)),sh scripts/setup.sh,: setup is off:)
 configured = test -f $(BUILD)/build.ninja || meson setup $(BUILD)
 
-.PHONY: all demo test bench bench-deps install clean help
+.PHONY: all demo test bench bench-workers bench-deps install clean help
 
 all:
 	@$(setup) build
@@ -34,6 +34,9 @@ test:
 bench: all
 	@python3 bench/bench.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	    $(if $(SECONDS),--seconds $(SECONDS))
+
+bench-workers: all
+	@python3 bench/workers.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-deps:
 	@sh scripts/setup.sh bench

@@ -67,8 +67,11 @@ struct agent {
     struct choice choice;
     bool timed;
     int64_t timing_since, timing_first;
+    int64_t mute; /* until then the reporter may tell why another has ended before the first step */
+    int mute_place, mute_code;
     int early; /* deaths before the first step */
     int hopeless, reporter_code;
+    int deaths_at[CPU_SETSIZE], deaths_in_all; /* by the place in `cores` of the first that it had */
     /* Where workers died lately: what kills three of them is the program's fault. */
     struct {
         uint64_t step;

@@ -23,10 +23,15 @@ void cores_find(struct cores *c) {
             if (CPU_ISSET((size_t)i, &set) && is_first(i) == !pass) c->cpu[c->n++] = i;
 }
 
+void cores_retire(struct cores *c, int first, int threads) {
+    for (int i = first; i >= 0 && i < first + threads && i < c->n; i++) c->cpu[i] = -1;
+}
+
 void cores_pin(const struct cores *c, int first, int threads, pid_t pid) {
     cpu_set_t set;
     CPU_ZERO(&set);
     bool all = first < 0 || first + threads > c->n;
-    for (int i = all ? 0 : first; i < (all ? c->n : first + threads); i++) CPU_SET((size_t)c->cpu[i], &set);
-    if (c->n) sched_setaffinity(pid, sizeof set, &set);
+    for (int i = all ? 0 : first; i < (all ? c->n : first + threads); i++)
+        if (c->cpu[i] >= 0) CPU_SET((size_t)c->cpu[i], &set);
+    if (CPU_COUNT(&set)) sched_setaffinity(pid, sizeof set, &set);
 }

@@ -11,10 +11,12 @@
  * where there are more of them than cores; neighbours in the list are neighbours in the machine. */
 struct cores {
     int n;
-    int cpu[CPU_SETSIZE];
+    int cpu[CPU_SETSIZE]; /* -1: retired */
 };
 
 void cores_find(struct cores *c);
+/* `threads` of them from `first` on are used no more; the others keep their places in the list. */
+void cores_retire(struct cores *c, int first, int threads);
 /* Pins a process (0: this one) to `threads` of them from `first` on; first -1, or behind the last: it may
  * use all. */
 void cores_pin(const struct cores *c, int first, int threads, pid_t pid);

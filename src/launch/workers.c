@@ -358,6 +358,24 @@ static void die_early(struct agent *a, int place) {
     }
 }
 
+/* Where all workers that die were on the same core, and none on another, it may be the core's doing: it
+ * is used no more. */
+static void suspect_core(struct agent *a, int place) {
+    struct crew_head *h = a->head;
+    int core = atomic_load(&h->worker[place].core), others = 0;
+    a->deaths_in_all++;
+    if (core < 0 || core >= a->cores.n || a->process[place].killed) return;
+    if (++a->deaths_at[core] < TOO_MANY || a->deaths_at[core] != a->deaths_in_all) return;
+    for (int i = 0; i < h->places; i++)
+        others += i != place && a->process[i].pid && atomic_load(&h->worker[i].core) >= 0;
+    if (!others) return; /* nothing to compare with */
+    agent_tell(a, "all %d workers that died were on core %d, and none on another: it is retired",
+               a->deaths_in_all, a->cores.cpu[core]);
+    log_event(&a->log, LOG_WARNING, "retired", "core=%d", a->cores.cpu[core]);
+    cores_retire(&a->cores, core, h->threads);
+    atomic_store(&h->worker[place].core, -1);
+}
+
 static void bury(struct agent *a, int place, int64_t when) {
     struct crew_head *h = a->head;
     struct process *p = &a->process[place];
@@ -368,6 +386,7 @@ static void bury(struct agent *a, int place, int64_t when) {
     atomic_fetch_add(&h->worker[place].restarts, 1);
     recovery_map(&a->recovery);
     recovery_of(&a->recovery, place);
+    suspect_core(a, place);
     replace(a, place);
     atomic_fetch_add(&h->epoch, 1);
     agent_wake(a);
@@ -398,20 +417,36 @@ static void restart(struct agent *a, int place) {
     }
 }
 
-/* A program that ends by itself before its first step would do so again. */
+#define REPORTER_SPEAKS 3000000000 /* nanoseconds that it has to meet the same mistake and tell it */
+
+/* A program that ends by itself before its first step would do so again. What it has to say all workers
+ * say, and one is heard: the reporter. */
 static bool ends_early(struct agent *a, int place, int status) {
     const struct crew_head *h = a->head;
     if (!WIFEXITED(status) || atomic_load(&h->opened)) return false;
     int code = WEXITSTATUS(status);
+    if (atomic_load(&h->reporter) != place && code && code != 127) {
+        a->process[place].pid = 0;
+        atomic_store(&a->head->worker[place].state, CREW_EMPTY);
+        if (a->mute) return true;
+        a->mute = crew_now() + REPORTER_SPEAKS;
+        a->mute_place = place;
+        a->mute_code = code;
+        return true;
+    }
     if (code == 127)
         agent_tell(a, "%s cannot be started: is it there, and executable?", a->launch->argv[0]);
-    else if (atomic_load(&h->reporter) != place && a->launch->out)
-        agent_tell(a, "worker %d ended with %d before the first step; see %s/worker-%d.out", place,
-                   code, a->launch->out, place);
     else if (!code)
         agent_tell(a, "worker %d ended before it opened a run that trains", place);
     agent_give_up(a, code ? code : 1);
     return true;
+}
+
+static void look_at_mute(struct agent *a) {
+    if (!a->mute || a->stopped || crew_now() < a->mute) return;
+    agent_tell(a, "worker %d ended with %d before the first step; see %s/worker-%d.out", a->mute_place,
+               a->mute_code, a->launch->out ? a->launch->out : "", a->mute_place);
+    agent_give_up(a, a->mute_code);
 }
 
 static void gone(struct agent *a, int place, int status) {
@@ -505,6 +540,7 @@ void agent_scale(struct agent *a) {
 }
 
 void agent_reap(struct agent *a) {
+    look_at_mute(a);
     int status;
     for (int i = 0; i < a->head->places; i++) {
         if (!a->process[i].pid) continue;

@@ -4,7 +4,7 @@
 
 Usage: workers.py TRIREME [CASE...]
 
-KILLS=N: so many kills in each storm (6). Each case prints a line; the last says how many passed."""
+KILLS=N: so many kills in each storm (4). Each case prints a line; the last says how many passed."""
 import json
 import os
 import random
@@ -16,7 +16,7 @@ import tempfile
 import time
 
 PROGRAM = os.path.abspath(sys.argv[1])
-KILLS = int(os.environ.get("KILLS", "6"))
+KILLS = int(os.environ.get("KILLS", "4"))
 HAS_POINTS = b"TRIREME_POINT" in open(PROGRAM, "rb").read()
 LIMIT = 240  # seconds after which a run counts as hung
 
@@ -141,8 +141,7 @@ def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV
     words += ["--quiet", "--steps", str(length_for(words, 0.5 * kills + 2))]
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", str(workers), "--spares", str(spares), "--out", "storm")
-    wait_for(lambda: events("storm", "start"), "no worker is started")
-    time.sleep(0.5)
+    wait_for(lambda: events("storm", "rowing"), "no worker rows")
     killed = 0
     while killed < kills and run.poll() is None:
         victims = children(run.pid)
