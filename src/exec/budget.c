@@ -119,6 +119,14 @@ static struct budget with_lenders(const struct machine *m, const struct store *s
     return b;
 }
 
+/* What all share is there once, whatever their number. */
+static int workers_that_fit(const struct machine *m, const struct budget *b, size_t limit) {
+    size_t own = (b->arena + b->data + b->program) / (size_t)m->processes;
+    size_t shared = b->total - b->arena - b->data;
+    size_t fit = limit > shared ? (limit - shared) / own : 0;
+    return (int)(fit < (size_t)m->processes ? fit : (size_t)m->processes - 1);
+}
+
 tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked) {
     const char *whose;
     size_t held;
@@ -133,6 +141,11 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
         text_add(&t, "%s%s of %s (%.1f MiB)", i ? ", " : "; the largest at the peak: ",
                  base_spec_text(&largest[i]->spec, spec), largest[i]->node->name,
                  mib(memory_bytes(largest[i])));
+    }
+    if (m->processes > 1) {
+        int fit = workers_that_fit(m, &b, limit);
+        text_add(&t, "; %d workers, spares among them, are asked for, ", m->processes);
+        text_add(&t, fit ? "%d would fit" : "not even one would fit", fit);
     }
     base_fail(TRI_USAGE, "%s needs %.1f MiB, with %.0f MiB for the program itself; %s is %.1f MiB. "
               "Parameters take %.1f, optimizer state %.1f, activations %.1f, partial sums %.1f "
