@@ -47,6 +47,16 @@ static bool one_lane(const struct cli_arguments *a) {
     return one;
 }
 
+/* What has a meaning for several workers only. */
+static tri_status check_workers(const struct launch_options *own) {
+    const struct launch *l = &own->launch;
+    if (l->workers || own->automatic) return TRI_OK;
+    if (l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->no_kill)
+        return base_fail(TRI_USAGE, "--spares, --threads-per-worker, --audit, --stall-timeout and "
+                         "--no-kill are for several workers: give their number with -n");
+    return TRI_OK;
+}
+
 static bool wants_agent(const struct launch_options *own, const struct cli_arguments *a) {
     if (cli_is_worker()) return false;
     return own->automatic ? !one_lane(a) : own->launch.workers > 0;
@@ -72,7 +82,7 @@ static int run(const struct command *c, int argc, char **argv) {
         return cli_fail();
     }
     memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
-    int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
+    int code = cli_read(c, argc, argv, &own, &a) || check_workers(&own) ? cli_fail() : 0;
     if (!a.options.out) a.options.out = "run";
     if (!code)
         code = wants_agent(&own, &a) ? launch(&own, words, all, a.options.out, a.model)

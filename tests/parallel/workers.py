@@ -252,6 +252,7 @@ def mistakes():
     wrong(2, "run lacks the program", "run", "-n", "2")
     wrong(1, "ended before it opened a run", "run", "-n", "2", "--", "/bin/true")
     wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
+    wrong(2, "give their number with -n", "train", "lenet5", "--spares", "1")
     wrong(2, "memory-limit", "train", "lenet5", "-n", "2", "--memory-limit", "1M")
     run = trireme("train", "lenet5", "--batch", "16", "--lanes", "1", "-n", "3", "--steps", "2", "--quiet")
     need(run.returncode == 0 and "2 of them stay idle" in run.err, run.err)
