@@ -52,7 +52,7 @@ size_t board_bytes(int nodes, int slots) {
 
 void board_bind(struct board *b, const struct lane_tree *tree, int slots, int hands, void *memory) {
     *b = (struct board){.tree = tree, .n_slots = slots, .hands = hands, .node = memory};
-    b->slot = b->node + tree->n_nodes;
+    b->slot = memory ? b->node + tree->n_nodes : NULL;
 }
 
 /* The longest way from a lane up to its top. */
