@@ -456,6 +456,9 @@ static void gone(struct agent *a, int place, int status) {
         if (atomic_load(&a->head->reporter) == place)
             a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : !a->launch->ends_with_run;
         log_event(&a->log, LOG_INFO, "left", "worker=%d", place);
+        if (WIFSIGNALED(status) && !a->launch->ends_with_run)
+            agent_tell(a, "worker %d (pid %d) had closed the run and was killed by signal %d (%s)", place,
+                       (int)p->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
         join_watchers_of(a, place);
         p->pid = 0;
         atomic_store(&w->state, CREW_EMPTY);
