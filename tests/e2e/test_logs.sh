@@ -59,7 +59,8 @@ check 'a reporter that dies of the last callback' dies_last 2
 check 'a single worker that does' dies_last 1
 # Of a program of one's own, whatever it does behind tri_close would be lost: so by one that does nothing.
 killed_at_end() {
-    python3 "$here/kill_reporter.py" end 0 "$program" train lenet5 -n 2 --out end --steps 40 >end.said 2>&1 ||
+    python3 "$here/kill_reporter.py" end 0 "$program" train mlp:hidden=8 \
+        --batch 16 --lanes 4 -n 2 --out end --steps 40 >end.said 2>&1 ||
         { cat end.said; return 1; }
 }
 check 'a reporter killed at the end' killed_at_end
