@@ -25,7 +25,8 @@
 struct own {
     bool ops, nodes, largest; /* asked for */
     const char *workers;      /* "1,2,4"; null: this process */
-    const char *until_loss, *threads;
+    int64_t threads; /* of each; 0: cores divided by workers */
+    double until_loss;
 };
 
 struct timing {
@@ -269,8 +270,7 @@ static int run(const struct command *c, int argc, char **argv) {
     if (workers)
         code = bench_workers(&(struct bench_workers){
             .list = own.workers, .argc = words, .argv = all, .steps = a.options.steps,
-            .threads = own.threads ? atoi(own.threads) : 0,
-            .until_loss = own.until_loss ? atof(own.until_loss) : 0});
+            .threads = (int)own.threads, .until_loss = own.until_loss});
     free(all);
     if (code || workers) return code;
     if (own.largest) return largest(&a) ? cli_fail() : TRI_OK;
@@ -299,9 +299,10 @@ static const struct option_row rows[] = {
      offsetof(struct own, nodes), USE_ALL},
     {"-n", "LIST", "by so many workers in turn, 1,2,4: their rates, speed-up and\nefficiency", option_text,
      offsetof(struct own, workers), USE_ALL},
-    {"--threads-per-worker", "T", "with -n: threads of each (cores divided by workers)", option_text,
+    {"--threads-per-worker", "T", "with -n: threads of each (cores divided by workers)", option_count,
      offsetof(struct own, threads), USE_ALL},
-    {"--until-loss", "X", "with -n: also how long it takes until the loss is X", option_text,
+    {"--until-loss", "X", "with -n: also how long it takes until the loss is X",
+     option_positive,
      offsetof(struct own, until_loss), USE_ALL},
     {"--largest", NULL, "measures nothing: the largest batch that there is memory\nfor, from the "
      "plan", option_given, offsetof(struct own, largest), USE_ALL},

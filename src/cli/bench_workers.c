@@ -74,10 +74,8 @@ static char **training(const struct bench_workers *b, char *directory) {
 /* One run; its exit code is that of a run that was stopped. */
 static int measure(const struct bench_workers *b, char *directory, char *const *words, struct trial *t,
                    int round, struct launch_timing *timing) {
-    char self[64];
-    snprintf(self, sizeof self, "/proc/%d/exe", (int)getpid());
     struct launch l = {.workers = t->workers, .threads = b->threads, .out = directory,
-                       .timing = timing, .program = self, .argv = words};
+                       .timing = timing, .program = LAUNCH_SELF, .argv = words};
     *timing = (struct launch_timing){.seconds = SECONDS, .steps = b->steps,
                                      .until_loss = round ? 0 : b->until_loss};
     int code = agent_run(&l);
@@ -129,9 +127,12 @@ static int forget(const char *path, const struct stat *st, int type, struct FTW 
 }
 
 int bench_workers(const struct bench_workers *b) {
-    char directory[] = "/tmp/trireme-bench-XXXXXX";
+    const char *where = getenv("TMPDIR");
+    char directory[4096];
+    base_format(directory, sizeof directory, "%s/trireme-bench-XXXXXX",
+                where && *where ? where : P_tmpdir);
     if (!mkdtemp(directory)) {
-        base_fail(TRI_FAILED, "cannot make a directory in /tmp: %s", strerror(errno));
+        base_fail(TRI_FAILED, "cannot make %s: %s", directory, strerror(errno));
         return cli_fail();
     }
     char **words = training(b, directory);

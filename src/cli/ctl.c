@@ -32,13 +32,6 @@ struct word {
     enum outcome (*look)(struct control *c);
 };
 
-/* Sleepers are raised around it so that all are woken, whoever counts. */
-static void wake(struct crew_head *h) {
-    atomic_fetch_add(&h->sleepers, 1);
-    crew_notify(h);
-    atomic_fetch_sub(&h->sleepers, 1);
-}
-
 static void after_step(struct control *c, const char *what) {
     unsigned long long n = c->now.committed;
     if (n)
@@ -79,7 +72,7 @@ static enum outcome ask_pause(struct control *c) {
         return DONE;
     }
     atomic_store(&h->paused, 1);
-    wake(h);
+    crew_notify(h);
     return WAITS;
 }
 
@@ -116,7 +109,7 @@ static enum outcome ask_resume(struct control *c) {
         return DONE;
     }
     atomic_store(&h->paused, 0);
-    wake(h);
+    crew_notify(h);
     return WAITS;
 }
 
@@ -136,7 +129,7 @@ static enum outcome look_resume(struct control *c) {
 
 static enum outcome ask_stop(struct control *c) {
     atomic_store(&c->look.head->stop, 1);
-    wake(c->look.head);
+    crew_notify(c->look.head);
     return WAITS;
 }
 
@@ -171,7 +164,7 @@ static enum outcome ask_scale(struct control *c) {
         return FAILED;
     }
     atomic_store(&h->wanted, c->number);
-    wake(h);
+    crew_notify(h);
     return WAITS;
 }
 

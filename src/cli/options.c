@@ -14,7 +14,7 @@
 
 /* ---- setters ---- */
 
-static const char *count(void *at, const char *value) { /* int64_t */
+const char *option_count(void *at, const char *value) { /* int64_t */
     char *end;
     errno = 0;
     long long n = strtoll(value, &end, 10);
@@ -39,7 +39,7 @@ static double real(const char *value) {
     return end != value && !*end && isfinite(x) ? x : NAN;
 }
 
-static const char *positive(void *at, const char *value) { /* double */
+const char *option_positive(void *at, const char *value) { /* double */
     double x = real(value);
     if (!(x > 0)) return "a number above 0";
     *(double *)at = x;
@@ -102,13 +102,13 @@ const char *option_size(void *at, const char *value) {
 static const char *epochs(void *at, const char *value) { /* tri_options */
     tri_options *o = at;
     o->steps = 0;
-    return count(&o->epochs, value);
+    return option_count(&o->epochs, value);
 }
 
 static const char *steps(void *at, const char *value) { /* tri_options */
     tri_options *o = at;
     o->epochs = 0;
-    return count(&o->steps, value);
+    return option_count(&o->steps, value);
 }
 
 /* ---- the table ---- */
@@ -122,28 +122,28 @@ const struct option_row options_rows[] = {
      option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--epochs", "N", "how often all samples are gone through (1)", epochs, 0, USE_TRAIN},
     {"--steps", "N", "how many steps are done; not with --epochs", steps, 0, USE_TRAIN | USE_BENCH},
-    {"--batch", "N", "samples of a step, over all workers (64)", count, FIELD(batch), USE_ALL},
+    {"--batch", "N", "samples of a step, over all workers (64)", option_count, FIELD(batch), USE_ALL},
     {"--lanes", "V", "parts of a step, the unit of scheduling (chosen from\nmodel and batch)",
-     count, FIELD(lanes), LEARNING},
+     option_count, FIELD(lanes), LEARNING},
     {"--threads", "T", "threads that draw lanes, or share the operators of one;\nthey change no "
-     "result (one for each core)", count, FIELD(threads),
+     "result (one for each core)", option_count, FIELD(threads),
      USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--memory-limit", "SIZE", "refuses a run that needs more: 900M, 4G (what machine\nand cgroup "
      "can give)", option_size, FIELD(memory_limit), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--optimizer", "NAME", "sgd, momentum, nesterov, adam, adamw, lars or lamb\n(sgd)", option_text,
      FIELD(optimizer.name), LEARNING},
-    {"--lr", "X", "learning rate (0.01; of adam, adamw and lamb 0.001, of\nlars 1)", positive,
+    {"--lr", "X", "learning rate (0.01; of adam, adamw and lamb 0.001, of\nlars 1)", option_positive,
      FIELD(optimizer.lr), LEARNING},
     {"--momentum", "X", "of momentum, nesterov and lars (0.9)", momentum,
      FIELD(optimizer.momentum), LEARNING},
-    {"--trust", "X", "the trust coefficient of lars (0.001)", positive, FIELD(optimizer.trust),
+    {"--trust", "X", "the trust coefficient of lars (0.001)", option_positive, FIELD(optimizer.trust),
      LEARNING},
     {"--schedule", "SPEC", "how the rate changes: constant, step:every=N,factor=X,\n"
      "poly:power=X,end=X or cosine:end=X, each with warmup=N\nsteps (constant)",
      option_text, FIELD(optimizer.schedule), LEARNING},
     {"--weight-decay", "X", "decay of weights, not of norms and biases (0)", not_negative,
      FIELD(optimizer.weight_decay), LEARNING},
-    {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", positive,
+    {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", option_positive,
      FIELD(optimizer.clip_norm), LEARNING},
     {"--gradients-mean", "on|off", "gradients are the mean over the batch; off: the lanes'\nmeans are "
      "added up (on)", off_if_set, FIELD(optimizer.gradients_sum), LEARNING},

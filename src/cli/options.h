@@ -46,6 +46,8 @@ void options_describe(const struct option_row *rows, unsigned use, struct text *
 
 /* Setters: `at` is what the comment says. They keep pointers to texts. */
 const char *option_text(void *at, const char *value);  /* const char *; not empty */
+const char *option_count(void *at, const char *value); /* int64_t, from 1 up */
+const char *option_positive(void *at, const char *value); /* double */
 const char *option_given(void *at, const char *value); /* bool; of an option without a value */
 const char *option_seconds(void *at, const char *value); /* double; above 0 */
 /* int64_t: bytes, or with a unit of 1024: 64K, 900M, 1.5G. */

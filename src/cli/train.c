@@ -14,18 +14,16 @@
 /* This very program with the same words; also after its file has been replaced by a newer one. */
 static int launch(const struct launch_options *o, int argc, char **argv, const char *out,
                   const char *title) {
-    char self[64];
     char **words = calloc((size_t)argc + 2, sizeof *words);
     if (!words) {
         base_no_memory("a command line");
         return cli_fail();
     }
-    snprintf(self, sizeof self, "/proc/%d/exe", (int)getpid());
     words[0] = program_invocation_name;
     memcpy(words + 1, argv, (size_t)argc * sizeof *words);
     struct launch_options settled = *o;
     settled.launch.out = out;
-    settled.launch.program = self;
+    settled.launch.program = LAUNCH_SELF;
     settled.launch.title = title;
     settled.launch.ends_with_run = true;
     int code = cli_launch(&settled, argc + 1, words);

@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/barrier.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "base/futex.h"
 #include "base/relax.h"
 
 #define SPIN 500    /* turns, some 10 us: longer than ranks are apart that each have a core */
 #define YIELDS 1000 /* turns more, some 300 us where nobody else wants the core */
-
-_Static_assert(sizeof(atomic_uint) == 4 && ATOMIC_INT_LOCK_FREE == 2,
-               "a futex has 32 bits, and processes share no locks");
-
-/* Not FUTEX_PRIVATE: ranks may be processes. */
-static void futex(atomic_uint *word, int operation, unsigned value) {
-    syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
-}
 
 /* Counts are at most one apart, so that they may overflow. */
 static bool behind(unsigned arrived, unsigned wanted) { return (int)(arrived - wanted) < 0; }
@@ -28,13 +17,13 @@ static bool behind(unsigned arrived, unsigned wanted) { return (int)(arrived - w
 static void come(struct barrier *b) {
     struct barrier_line *own = &b->line[b->rank];
     atomic_store(&own->arrived, ++b->arrived);
-    if (atomic_load(&own->sleepers)) futex(&own->arrived, FUTEX_WAKE, INT_MAX);
+    if (atomic_load(&own->sleepers)) base_futex_wake(&own->arrived);
 }
 
 static void sleep_on(struct barrier_line *line, unsigned wanted) {
     atomic_fetch_add(&line->sleepers, 1);
     unsigned seen = atomic_load(&line->arrived);
-    if (behind(seen, wanted)) futex(&line->arrived, FUTEX_WAIT, seen);
+    if (behind(seen, wanted)) base_futex_sleep(&line->arrived, seen, NULL);
     atomic_fetch_sub(&line->sleepers, 1);
 }
 

@@ -50,8 +50,8 @@ size_t board_bytes(int nodes, int slots) {
     return sizeof(board_cell) * ((size_t)nodes + (size_t)slots);
 }
 
-void board_bind(struct board *b, const struct lane_tree *tree, int slots, int hands, void *memory) {
-    *b = (struct board){.tree = tree, .n_slots = slots, .hands = hands, .node = memory};
+void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *memory) {
+    *b = (struct board){.tree = tree, .n_slots = slots, .node = memory};
     b->slot = memory ? b->node + tree->n_nodes : NULL;
 }
 

@@ -44,13 +44,13 @@ struct board_word board_read(board_cell *cell, uint32_t step, uint64_t *packed, 
 
 struct board {
     const struct lane_tree *tree; /* this process's own */
-    int n_slots, hands;
+    int n_slots;
     board_cell *node, *slot; /* shared: 8 bytes each */
 };
 
 size_t board_bytes(int nodes, int slots);
 /* memory: board_bytes of zeros, or what other processes have made of them. */
-void board_bind(struct board *b, const struct lane_tree *tree, int slots, int hands, void *memory);
+void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *memory);
 
 /* How many slots are enough, whatever the hands do. */
 int board_slots(const struct lane_tree *tree, int hands);

@@ -171,13 +171,6 @@ bool crew_reports(const struct crew *c) {
     return atomic_load(&c->head->reporter) == c->place;
 }
 
-void crew_at(struct crew *c, enum crew_at at) {
-    struct crew_hand *h = c->oar[0].hand;
-    atomic_store_explicit(&h->since, crew_now(), memory_order_relaxed);
-    atomic_store_explicit(&h->at, (int)at, memory_order_release);
-    atomic_fetch_add_explicit(&h->turns, 1, memory_order_relaxed);
-}
-
 /* ---- what lies where ---- */
 
 /* Programs in the order of the table of names. */

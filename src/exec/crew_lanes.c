@@ -9,19 +9,6 @@
 
 /* ---- the samples ---- */
 
-/* Steps are counted from 0 here. */
-static tri_status fetch_rows(tri_run *run, uint64_t step, int64_t first, int64_t n) {
-    tri_status status = TRI_OK;
-    sampler_seek(&run->sampler, (int64_t)step);
-    for (int64_t row = first; row < first + n && !status; row++) {
-        uint64_t index;
-        sampler_take(&run->sampler, row, 1, &index);
-        status = feed_sample(&run->machine, run->data, row, (int64_t)index, run->sampler.epoch,
-                             run->options.seed);
-    }
-    return status;
-}
-
 /* The samples of a lane, unless they are there. A source that knows only its next sample is read
  * through by every worker. */
 static tri_status fetch(struct crew *c, int lane) {
@@ -31,8 +18,8 @@ static tri_status fetch(struct crew *c, int lane) {
     if (!run->data || c->fetched[lane] == (int64_t)c->step) return TRI_OK;
     tri_status status = TRI_OK;
     for (; run->data->sequential && c->read < c->step && !status; c->read++)
-        status = fetch_rows(run, c->read, 0, m->batch);
-    if (!run->data->sequential) status = fetch_rows(run, c->step - 1, first, n);
+        status = run_fetch_rows(run, (int64_t)c->read, 0, m->batch);
+    if (!run->data->sequential) status = run_fetch_rows(run, (int64_t)c->step - 1, first, n);
     if (!status) c->fetched[lane] = (int64_t)c->step;
     return status;
 }

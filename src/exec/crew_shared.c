@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/crew_shared.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/relax.h"
 
 #define SPIN 2000             /* turns: some 50 to 100 us */
 #define YIELDS 64
@@ -25,24 +24,12 @@ int64_t crew_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout) {
-    return syscall(SYS_futex, (uint32_t *)word, op, value, timeout, NULL, 0);
-}
-
 /* Who goes to sleep counts itself first and looks once more; who changes something looks at the count
  * afterwards: one of them sees the other. */
 void crew_notify(struct crew_head *h) {
     if (!atomic_load(&h->sleepers)) return;
     atomic_fetch_add(&h->event, 1);
-    futex(&h->event, FUTEX_WAKE, INT_MAX, NULL);
-}
-
-static void relax(void) {
-#if defined __x86_64__
-    __builtin_ia32_pause();
-#elif defined __aarch64__
-    __asm__ volatile("yield");
-#endif
+    base_futex_wake(&h->event);
 }
 
 static bool crowded(const struct crew_head *h) {
@@ -63,7 +50,7 @@ void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int
     int spin = crowded(h) ? 0 : SPIN;
     for (int i = 0; i < spin; i++) {
         if (holds(arg)) return;
-        relax();
+        base_relax();
     }
     for (int i = 0; i < YIELDS; i++) {
         if (holds(arg)) return;
@@ -74,7 +61,7 @@ void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int
         uint32_t seen = atomic_load(&h->event);
         bool there = holds(arg);
         struct timespec most = at_most(when);
-        if (!there) futex(&h->event, FUTEX_WAIT, seen, &most);
+        if (!there) base_futex_sleep(&h->event, seen, &most);
         atomic_fetch_sub(&h->sleepers, 1);
         if (there) return;
         if (turns) atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);

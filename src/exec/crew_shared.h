@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-#define CREW_MAGIC 0x34574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x35574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
 #define CREW_MOST_SCALARS 64
@@ -104,7 +104,6 @@ struct crew_head {
     int most;            /* workers that can ever row at a time */
     int threads, places; /* of each worker; in the table: most and spares */
     int cores;
-    double stall_timeout;
     double audit; /* share of the lanes that another computes once more */
 
     /* Futex: whoever changes what others may wait for adds one if anybody sleeps. */

@@ -21,6 +21,8 @@ void crew_note(struct crew_oar *o, enum crew_at at, int lane, int item) {
     o->began = now;
 }
 
+void crew_at(struct crew *c, enum crew_at at) { crew_note(&c->oar[0], at, -1, -1); }
+
 void crew_spend(_Atomic int64_t *sum, int64_t since) {
     atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + crew_now() - since,
                           memory_order_relaxed);
@@ -58,8 +60,7 @@ static void row(struct crew *c, tri_run *run) {
     struct tri_fault fault = {0};
     s.step.fault = &fault;
     for (int i = 0; i < m->n_scalars; i++) m->scalar[i].value = c->head->scalar[i];
-    for (int i = 0; i < m->n_scalars; i++)
-        m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
+    machine_set_scalars(m);
     machine_rows(m, c->shared.rows[c->step % 2]);
     for (s.k = 0; s.k < 2 && !crew_over(c); s.k++) {
         if (s.k) row_sweeps(c, run, s, 0);
@@ -67,9 +68,7 @@ static void row(struct crew *c, tri_run *run) {
         team_run(m->n_workers > 1 ? run->team : NULL, crew_row_lanes, &s);
         if (!crew_over(c)) machine_bind_tops(m, s.k);
     }
-    for (int i = 0; i < m->n_outputs; i++)
-        if (m->output[i].tensor)
-            m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
+    machine_find_outputs(m);
     if (!crew_over(c) && crew_rank(c) >= 0) {
         row_sweeps(c, run, s, 1);
         commit_step(c);

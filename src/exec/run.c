@@ -211,19 +211,25 @@ tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, pl
 
 #define ROWS 32 /* whose samples are asked for at a time */
 
-tri_status run_fetch(tri_run *run) {
-    struct machine *m = &run->machine;
+tri_status run_fetch_rows(tri_run *run, int64_t step, int64_t first, int64_t n) {
     uint64_t index[ROWS];
     tri_status status = TRI_OK;
-    if (run->data) sampler_seek(&run->sampler, run->done);
-    run->epoch = run->sampler.epoch;
-    for (int64_t row = 0; run->data && row < m->batch && !status; row++) {
-        int64_t left = m->batch - row;
-        if (row % ROWS == 0) sampler_take(&run->sampler, row, left < ROWS ? left : ROWS, index);
-        status = feed_sample(m, run->data, row, (int64_t)index[row % ROWS], run->epoch,
-                             run->options.seed);
+    sampler_seek(&run->sampler, step);
+    for (int64_t i = 0; i < n && !status; i++) {
+        int64_t left = n - i;
+        if (i % ROWS == 0)
+            sampler_take(&run->sampler, first + i, left < ROWS ? left : ROWS, index);
+        status = feed_sample(&run->machine, run->data, first + i, (int64_t)index[i % ROWS],
+                             run->sampler.epoch, run->options.seed);
     }
-    feed_commit(m);
+    return status;
+}
+
+tri_status run_fetch(tri_run *run) {
+    tri_status status = TRI_OK;
+    if (run->data) status = run_fetch_rows(run, run->done, 0, run->machine.batch);
+    run->epoch = run->sampler.epoch;
+    feed_commit(&run->machine);
     return status;
 }
 

@@ -144,8 +144,9 @@ struct tri_run {
 tri_run *run_plan(tri_graph *g, const tri_options *o);
 void run_free(tri_run *run);
 
-/* Reads the data of the next step. */
+/* Reads the data of the next step; or n rows, from `first` on, of any step, counted from 0. */
 tri_status run_fetch(tri_run *run);
+tri_status run_fetch_rows(tri_run *run, int64_t step, int64_t first, int64_t n);
 
 /* Remembers the first failure, from tri_message(); returns the run's status. */
 tri_status run_fail(tri_run *run, tri_status status);
@@ -178,6 +179,9 @@ struct program *machine_lane_program(const struct machine *m, struct machine_wor
 void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane);
 /* The sums of phase k's lanes are there: programs that use them find them. */
 void machine_bind_tops(struct machine *m, int k);
+/* Programs see the scalars' values; whoever reads outputs finds those of the step's program. */
+void machine_set_scalars(const struct machine *m);
+void machine_find_outputs(struct machine *m);
 /* One step on what lies in the inputs; false: see the fault. */
 bool machine_step(struct machine *m, uint64_t seed, int64_t step, struct tri_fault *fault);
 struct run_output *machine_output(const struct machine *m, const char *name);

@@ -105,18 +105,26 @@ static void apply_updates(struct machine *m) {
     }
 }
 
+void machine_set_scalars(const struct machine *m) {
+    for (int i = 0; i < m->n_scalars; i++)
+        m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
+}
+
+void machine_find_outputs(struct machine *m) {
+    for (int i = 0; i < m->n_outputs; i++)
+        if (m->output[i].tensor) m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
+}
+
 bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_fault *fault) {
     struct program_step step = {.seed = seed, .step = number, .fault = fault};
     const struct compilation *c = &m->compilation;
     m->round++;
-    for (int i = 0; i < m->n_scalars; i++)
-        m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
+    machine_set_scalars(m);
     if (c->count[0] && !run_lanes_of(m, 0, &step)) return false;
     if (c->pre && !program_run(&m->pre, m->team, &step)) return false;
     if (c->lane[0] && !run_lanes_of(m, 1, &step)) return false;
     if (!program_run(&m->step, m->team, &step)) return false;
-    for (int i = 0; i < m->n_outputs; i++)
-        if (m->output[i].tensor) m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
+    machine_find_outputs(m);
     apply_updates(m);
     return true;
 }

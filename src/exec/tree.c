@@ -31,7 +31,7 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
     for (; !status && t->threads < threads; t->threads++)
         status = program_make(merge, dev, PROGRAM_OUTPUTS, 1, &t->merge[t->threads]);
     if (!status && !place_roots(t)) status = base_no_memory("the tree");
-    board_bind(&t->board, &t->shape, t->n_slots, hands, NULL);
+    board_bind(&t->board, &t->shape, t->n_slots, NULL);
     if (status) tree_free(t);
     return status;
 }
@@ -41,7 +41,7 @@ size_t tree_board_bytes(const struct tree *t) { return board_bytes(t->shape.n_no
 
 void tree_place(struct tree *t, void *slots, void *board) {
     t->slots = slots;
-    board_bind(&t->board, &t->shape, t->n_slots, t->board.hands, board);
+    board_bind(&t->board, &t->shape, t->n_slots, board);
 }
 
 void tree_free(struct tree *t) {

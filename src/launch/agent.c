@@ -45,7 +45,7 @@ static tri_status make_head(struct agent *a) {
     *h = (struct crew_head){
         .magic = CREW_MAGIC, .bytes = sizeof *h, .agent = getpid(), .workers = l->workers,
         .spares = l->spares, .most = most_workers(l),
-        .threads = l->threads, .cores = cores, .stall_timeout = l->stall_timeout,
+        .threads = l->threads, .cores = cores,
         .audit = l->audit, .until_loss = l->timing ? l->timing->until_loss : 0};
     h->places = h->most + h->spares;
     atomic_store(&h->ranks, l->workers);
@@ -97,7 +97,7 @@ static tri_status make_ears(struct agent *a) {
 
 static void begin_grace(struct agent *a) {
     a->stop_deadline = crew_now() + (int64_t)(a->launch->grace * 1e9);
-    agent_wake(a);
+    crew_notify(a->head);
 }
 
 static void ask_to_stop(struct agent *a, int sig) {

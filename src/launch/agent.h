@@ -9,6 +9,10 @@
 /* What a run under an agent comes to, for the shell. 0 to 2 are tri_status. */
 enum { AGENT_RESUMABLE = 3 };
 
+/* launch.program for this very program, also after its file has been replaced by a newer one: the child
+ * that starts it still is it. */
+#define LAUNCH_SELF "/proc/self/exe"
+
 /* How fast it is. The run is stopped when that is known. */
 struct launch_timing {
     double seconds;    /* to be measured for, but at least 3 steps; or */

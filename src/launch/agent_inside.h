@@ -24,14 +24,14 @@ struct watcher {
     _Atomic int64_t when;
 };
 
+#define AT_TEXT 192 /* "step 17, lane 3, operator conv1.conv2d" */
+
 /* A place among the workers, as the agent sees it. */
 struct process {
     pid_t pid; /* 0: nobody */
     bool dead; /* it has been found dead, and recovered from, before it could be reaped */
-    int64_t begun; /* nanoseconds */
-    int deaths;
     bool killed;       /* by the agent: it had stalled */
-    char epitaph[512]; /* what it was at when it died */
+    char epitaph[AT_TEXT + 32]; /* who it was, and what it was at when it died */
     /* The hands' progress: what was seen last, and for how long it has not changed. */
     struct {
         uint64_t turns;
@@ -90,8 +90,9 @@ void agent_choose(struct agent *a); /* how many row, if that is to be tried */
 void agent_note_rowing(struct agent *a);
 void agent_time(struct agent *a);
 void agent_scale(struct agent *a); /* to as many workers as are wanted */
+/* What a hand is at, or was when it died, in words. */
+void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]);
 void agent_kill_all(struct agent *a);
-void agent_wake(struct agent *a);
 void agent_join_watchers(struct agent *a);
 /* The run ends with this code; why has been told. */
 void agent_give_up(struct agent *a, int code);

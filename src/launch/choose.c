@@ -14,7 +14,7 @@ static void let_row(struct agent *a, int ranks) {
     struct crew_head *h = a->head;
     for (int i = 0; i < h->workers; i++) atomic_store(&h->worker[i].rank, i < ranks ? i : -1);
     atomic_store(&h->ranks, ranks);
-    agent_wake(a);
+    crew_notify(a->head);
 }
 
 static void begin(struct agent *a, int ranks) {
@@ -48,7 +48,7 @@ static void decide(struct agent *a) {
     let_row(a, best);
     for (int i = best; i < h->workers; i++) atomic_store(&h->worker[i].leave, 1);
     a->automatic = false;
-    agent_wake(a);
+    crew_notify(a->head);
 }
 
 /* More workers than lanes have nothing to row with. */
@@ -62,6 +62,11 @@ void agent_choose(struct agent *a) {
     struct crew_head *h = a->head;
     uint64_t done = atomic_load(&h->committed);
     if (!a->automatic || a->stopped || !atomic_load(&h->opened)) return;
+    if (a->deaths_in_all) { /* ranks have moved, and with them who reports: they stay as they are */
+        agent_tell(a, "-n auto: a worker has died before all was tried; %d row", atomic_load(&h->ranks));
+        a->automatic = false;
+        return;
+    }
     if (!c->ranks) begin(a, h->workers > h->lanes ? h->lanes : h->workers);
     if (done < c->first) return;
     if (!c->since) {

@@ -20,7 +20,7 @@ tri_status recovery_map(struct recovery *r) {
         if (!h->tree[k].nodes) continue;
         status = lane_tree_make(h->lanes, k ? h->levels : 0, &r->tree[k]);
         if (!status)
-            board_bind(&r->board[k], &r->tree[k], h->tree[k].slots, h->hands,
+            board_bind(&r->board[k], &r->tree[k], h->tree[k].slots,
                        r->base + h->tree[k].board);
     }
     return status;

@@ -39,18 +39,13 @@ static void waiting(const struct agent *a, int place, struct text *out) {
 }
 
 static void stalled(struct agent *a, int place, int thread, double still, bool kills) {
-    const struct crew_hand *hand = &a->head->hand[place * a->head->threads + thread];
     struct text who = {0};
-    char text[512], lane[64] = "";
+    char text[512], at[AT_TEXT];
     waiting(a, place, &who);
-    const char *name = recovery_name(&a->recovery, atomic_load(&hand->item));
-    if (atomic_load(&hand->lane) >= 0) snprintf(lane, sizeof lane, " %d", atomic_load(&hand->lane));
-    snprintf(text, sizeof text,
-             "worker %d (pid %d) makes no progress: step %u, %s%s%s%s, for %.1f s; %s%s wait%s for it",
-             place, (int)a->process[place].pid, (unsigned)atomic_load(&hand->step),
-             crew_at_name((enum crew_at)atomic_load(&hand->at)), lane, *name ? ", operator " : "",
-             name, still, who.size ? "workers " : "nobody", who.size ? who.data : "",
-             who.size ? "" : "s");
+    agent_describe(a, place * a->head->threads + thread, at);
+    base_format(text, sizeof text, "worker %d (pid %d) makes no progress: %s, for %.1f s; %s%s wait%s "
+                "for it", place, (int)a->process[place].pid, at, still, who.size ? "workers " : "nobody",
+                who.size ? who.data : "", who.size ? "" : "s");
     log_event(&a->log, LOG_WARNING, "stall", "worker=%d seconds=%g text=%s", place, still, text);
     agent_tell(a, "%s%s", text, kills && !a->launch->no_kill ? "; it is killed" : "");
     text_free(&who);

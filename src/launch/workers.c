@@ -70,18 +70,20 @@ tri_status agent_write_card(struct agent *a) {
 
 /* ---- starting ---- */
 
+#define VARIABLE 64 /* bytes of one of them */
+
 /* The environment of a worker: ours, and three variables, in one block. */
 static char **make_environment(const struct agent *a, int place) {
     size_t n = 0;
     while (environ[n]) n++;
-    char **env = calloc(n + 4, sizeof *env + 64);
+    char **env = calloc(1, (n + 4) * sizeof *env + 3 * VARIABLE);
     if (!env) return NULL;
     char *text = (char *)(env + n + 4);
-    for (size_t i = 0; i < n; i++) env[i] = environ[i];
-    snprintf(text, 64, CREW_ENV_STORE "=%d", a->fd);
-    snprintf(text + 64, 64, CREW_ENV_PLACE "=%d", place);
-    snprintf(text + 128, 64, CREW_ENV_OUTPUT "=%d,%d", a->output[0], a->output[1]);
-    for (size_t i = 0; i < 3; i++) env[n + i] = text + 64 * i;
+    memcpy(env, environ, n * sizeof *env);
+    base_format(text, VARIABLE, CREW_ENV_STORE "=%d", a->fd);
+    base_format(text + VARIABLE, VARIABLE, CREW_ENV_PLACE "=%d", place);
+    base_format(text + 2 * VARIABLE, VARIABLE, CREW_ENV_OUTPUT "=%d,%d", a->output[0], a->output[1]);
+    for (size_t i = 0; i < 3; i++) env[n + i] = text + VARIABLE * i;
     return env;
 }
 
@@ -111,8 +113,7 @@ static void become_worker(const struct agent *a, int place, int output, char **e
 static void forget(struct agent *a, int place) {
     struct crew_head *h = a->head;
     struct crew_worker *w = &h->worker[place];
-    struct process *p = &a->process[place];
-    *p = (struct process){.deaths = p->deaths, .begun = crew_now()};
+    a->process[place] = (struct process){0};
     for (int t = 0; t < h->threads; t++) {
         struct crew_hand *hand = &h->hand[place * h->threads + t];
         atomic_store(&hand->held, 0);
@@ -134,8 +135,8 @@ static void forget(struct agent *a, int place) {
 static tri_status start(struct agent *a, int place) {
     struct crew_worker *w = &a->head->worker[place];
     char **env = make_environment(a, place);
-    int output = open_output(a, place);
     if (!env) return base_no_memory("a worker");
+    int output = open_output(a, place);
     forget(a, place);
     pid_t agent = getpid(), pid = fork();
     if (!pid) become_worker(a, place, output, env, agent);
@@ -241,12 +242,6 @@ static int holder_of_rank(const struct agent *a, int rank) {
     return 0;
 }
 
-void agent_wake(struct agent *a) {
-    atomic_fetch_add(&a->head->sleepers, 1); /* so that all are woken, whoever counts */
-    crew_notify(a->head);
-    atomic_fetch_sub(&a->head->sleepers, 1);
-}
-
 void agent_give_up(struct agent *a, int code) {
     a->hopeless = code;
     agent_kill_all(a);
@@ -289,18 +284,14 @@ static void replace(struct agent *a, int place) {
     }
 }
 
-/* What a dead worker was at, in words. */
-static void describe(const struct agent *a, int place, char *text, size_t bytes) {
-    const struct crew_hand *hand = &a->head->hand[place * a->head->threads];
-    int at = atomic_load(&hand->at), lane = atomic_load(&hand->lane), item = atomic_load(&hand->item);
-    const char *name = recovery_name(&a->recovery, item);
-    int n = snprintf(text, bytes, "worker %d (pid %d), step %u, %s", place,
-                     (int)a->process[place].pid, (unsigned)atomic_load(&hand->step),
-                     crew_at_name((enum crew_at)at));
-    if (lane >= 0 && n > 0 && (size_t)n < bytes)
-        n += snprintf(text + n, bytes - (size_t)n, " %d", lane);
-    if (*name && n > 0 && (size_t)n < bytes)
-        snprintf(text + n, bytes - (size_t)n, ", operator %s", name);
+void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]) {
+    const struct crew_hand *h = &a->head->hand[hand];
+    int lane = atomic_load(&h->lane);
+    const char *name = recovery_name(&a->recovery, atomic_load(&h->item));
+    char where[16] = "";
+    if (lane >= 0) base_format(where, sizeof where, " %d", lane);
+    base_format(text, AT_TEXT, "step %u, %s%s%s%s", (unsigned)atomic_load(&h->step),
+                crew_at_name((enum crew_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
 }
 
 #define TOO_MANY 3
@@ -379,21 +370,20 @@ static void suspect_core(struct agent *a, int place) {
 static void bury(struct agent *a, int place, int64_t when) {
     struct crew_head *h = a->head;
     struct process *p = &a->process[place];
-    char text[512];
-    describe(a, place, text, sizeof text);
+    char text[AT_TEXT];
+    agent_describe(a, place * h->threads, text);
     p->dead = true;
-    p->deaths++;
     atomic_fetch_add(&h->worker[place].restarts, 1);
     recovery_map(&a->recovery);
     recovery_of(&a->recovery, place);
     suspect_core(a, place);
     replace(a, place);
     atomic_fetch_add(&h->epoch, 1);
-    agent_wake(a);
+    crew_notify(a->head);
     double after = (double)(crew_now() - (when ? when : crew_now())) / 1e6;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
               (int)p->pid, after, text);
-    snprintf(p->epitaph, sizeof p->epitaph, "%s", text);
+    base_format(p->epitaph, sizeof p->epitaph, "worker %d (pid %d), %s", place, (int)p->pid, text);
 }
 
 /* After the process is gone: its place can have another. */
@@ -517,7 +507,7 @@ static void scale(struct agent *a, int now, int wanted) {
         atomic_store(&h->worker[place].core, rank * h->threads);
         if (start(a, place)) agent_tell(a, "%s", tri_message());
     }
-    agent_wake(a);
+    crew_notify(a->head);
 }
 
 /* For who measures how long a takeover is. */

@@ -213,7 +213,7 @@ static void broken(const char *what) {
 
 static struct board board_of(struct model *m, struct world *w) {
     struct board b;
-    board_bind(&b, &m->tree, m->slots, m->is.hands, w->cell);
+    board_bind(&b, &m->tree, m->slots, w->cell);
     return b;
 }
 
@@ -970,7 +970,7 @@ static void run_crew(int lanes, int hands, int levels, uint32_t steps) {
     void *memory = calloc(1, board_bytes(c.tree.n_nodes, slots));
     c.value = calloc((size_t)slots, sizeof *c.value);
     assert_true(memory && c.value);
-    board_bind(&c.board, &c.tree, slots, hands, memory);
+    board_bind(&c.board, &c.tree, slots, memory);
     dice = 1;
     for (int i = 0; i <= hands; i++) {
         rower[i] = (struct rower){&c, i, 77 + (uint64_t)(steps + (uint32_t)i)};
