@@ -74,7 +74,7 @@ void cli_describe(const struct command *c, struct text *out) {
     text_add(out, "usage: trireme %s%s%s\n%s\n", c->name, *c->arguments ? " " : "", c->arguments,
              c->help);
     if (c->use || c->rows) text_add(out, "\n");
-    if (c->rows) options_describe(c->rows, USE_ALL, out);
+    if (c->rows) options_describe(c->rows, c->use ? c->use : USE_ALL, out);
     if (c->use) options_describe(options_rows, c->use, out);
     if (c->more) c->more(out);
 }

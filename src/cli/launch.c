@@ -19,10 +19,11 @@ static const char *whole(int *to, const char *value, int least, const char *righ
     return NULL;
 }
 
-static const char *workers(void *at, const char *value) { /* launch_options */
-    struct launch_options *o = at;
-    o->automatic = !strcmp(value, "auto");
-    return o->automatic ? NULL : whole(&o->launch.workers, value, 1, "a number from 1 up, or auto");
+static const char *workers(void *at, const char *value) { /* struct launch */
+    struct launch *l = at;
+    l->automatic = !strcmp(value, "auto");
+    l->workers = 1; /* at least: this tells that workers are asked for */
+    return l->automatic ? NULL : whole(&l->workers, value, 1, "a number from 1 up, or auto");
 }
 
 static const char *count(void *at, const char *value) { /* int */
@@ -41,47 +42,49 @@ static const char *share(void *at, const char *value) { /* double */
     return NULL;
 }
 
-#define FIELD(name) offsetof(struct launch_options, launch.name)
+#define FIELD(name) offsetof(struct launch, name)
 
 const struct option_row launch_rows[] = {
     {"-n", "N|auto", "workers: processes that share every step; they change no\nresult. auto: as many "
      "as are worth it, tried with the first\nsteps (none: this process alone, without an agent)",
-     workers, 0, USE_ALL},
+     workers, 0, USE_TRAIN | USE_MEMORY},
     {"--spares", "N", "workers that wait, compiled and warm, to take over (0)", count, FIELD(spares),
-     USE_ALL},
+     USE_TRAIN | USE_MEMORY},
     {"--threads-per-worker", "T", "threads of each worker (cores divided by workers)", threads,
-     FIELD(threads), USE_ALL},
+     FIELD(threads), USE_TRAIN | USE_MEMORY},
     {"--stall-timeout", "S", "seconds without progress after which a worker is killed\nand replaced "
      "(10, or 20 times the slowest that the\noperator has been)", option_seconds,
-     FIELD(stall_timeout), USE_ALL},
+     FIELD(stall_timeout), USE_TRAIN},
     {"--start-timeout", "S", "the same, until the first step (300)", option_seconds,
-     FIELD(start_timeout), USE_ALL},
+     FIELD(start_timeout), USE_TRAIN},
     {"--grace", "S", "seconds to finish the step and save, when asked to end\n(30)", option_seconds,
-     FIELD(grace), USE_ALL},
+     FIELD(grace), USE_TRAIN},
     {"--audit", "P", "share of the lanes, 0 to 1, that another worker computes\nonce more and compares, "
-     "bit for bit (0)", share, FIELD(audit), USE_ALL},
+     "bit for bit (0)", share, FIELD(audit), USE_TRAIN | USE_MEMORY},
     {"--no-kill", NULL, "stalls are told, nobody is killed: for debuggers", option_given,
-     FIELD(no_kill), USE_ALL},
+     FIELD(no_kill), USE_TRAIN},
     {0},
 };
 
+tri_status cli_check_launch(const struct launch *l) {
+    if (l->workers) return TRI_OK;
+    if (l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->no_kill)
+        return base_fail(TRI_USAGE, "--spares, --threads-per-worker, --audit, --stall-timeout and "
+                         "--no-kill are for several workers: give their number with -n");
+    return TRI_OK;
+}
+
 bool cli_is_worker(void) { return getenv(CREW_ENV_STORE) != NULL; }
 
-int cli_launch(const struct launch_options *o, int argc, char **argv) {
+int cli_launch(const struct launch *launch, int argc, char **argv) {
     char **copy = calloc((size_t)argc + 1, sizeof *copy);
     if (!copy) {
         base_no_memory("a command line");
         return cli_fail();
     }
     memcpy(copy, argv, (size_t)argc * sizeof *copy);
-    struct launch l = o->launch;
+    struct launch l = *launch;
     l.argv = copy;
-    l.automatic = o->automatic;
-    if (l.automatic) {
-        l.workers = team_cores() / (l.threads ? l.threads : 1);
-        if (l.workers < 1) l.workers = 1;
-        if (!l.threads) l.threads = 1;
-    }
     int code = agent_run(&l);
     free(copy);
     return code;
@@ -90,7 +93,7 @@ int cli_launch(const struct launch_options *o, int argc, char **argv) {
 /* ---- run ---- */
 
 struct own {
-    struct launch_options launch;
+    struct launch launch;
     const char *out;
 };
 
@@ -101,14 +104,14 @@ static const struct option_row rows[] = {
 };
 
 static int run(const struct command *c, int argc, char **argv) {
-    struct own own = {.launch = {.launch = {.workers = 1}}, .out = "run"};
+    struct own own = {.launch = {.workers = 1}, .out = "run"};
     const struct option_set sets[] = {{launch_rows, &own.launch}, {rows, &own}, {0}};
     if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
     if (argc < 2) {
         base_fail(TRI_USAGE, "run lacks the program: trireme %s %s", c->name, c->arguments);
         return cli_fail();
     }
-    own.launch.launch.out = own.out;
+    own.launch.out = own.out;
     return cli_launch(&own.launch, argc - 1, argv + 1);
 }
 

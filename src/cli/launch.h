@@ -6,15 +6,13 @@
 #include "cli/options.h"
 #include "launch/agent.h"
 
-struct launch_options {
-    struct launch launch;
-    bool automatic; /* -n auto */
-};
-
+/* Of struct launch. */
 extern const struct option_row launch_rows[];
 
+/* Refuses what has a meaning for several workers only, where their number is not given. */
+tri_status cli_check_launch(const struct launch *launch);
 /* Runs argv[0 to argc - 1] as the workers' program; the exit code. */
-int cli_launch(const struct launch_options *o, int argc, char **argv);
+int cli_launch(const struct launch *launch, int argc, char **argv);
 /* Whether this process is one of the workers. */
 bool cli_is_worker(void);
 

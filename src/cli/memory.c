@@ -3,7 +3,9 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/launch.h"
 #include "exec/budget.h"
+#include "exec/crew_shared.h"
 
 #define PEAK_TENSORS 12
 
@@ -11,14 +13,24 @@ static void line(struct text *t, const char *what, size_t bytes) {
     text_add(t, "%10.1f MiB  %s\n", (double)bytes / (1 << 20), what);
 }
 
-static void report(struct text *t, const tri_run *run, int64_t asked) {
+/* Who takes part; and of what follows the lines that tell of all of them, or of what they share. */
+static void tell_workers(struct text *t, const struct crew_shape *s) {
+    text_add(t, "%d worker%s", s->workers, s->workers == 1 ? "" : "s");
+    if (s->spares) text_add(t, " and %d spare%s", s->spares, s->spares == 1 ? "" : "s");
+    text_add(t, " of %d thread%s; parameters, states, partial sums and what is computed before the "
+             "lanes lie there once, for all\n", s->threads, s->threads == 1 ? "" : "s");
+}
+
+static void report(struct text *t, const tri_run *run, const struct crew_shape *shape, int64_t asked) {
     const struct machine *m = &run->machine;
     struct budget b = budget_of(m, &run->store);
     const tri_tensor *peak[PEAK_TENSORS];
     const char *whose;
     size_t limit = budget_limit(asked, 0, &whose);
-    text_add(t, "batch %lld, lanes %lld, threads %d\n\n", (long long)m->batch, (long long)m->lanes,
+    text_add(t, "batch %lld, lanes %lld, threads %d\n", (long long)m->batch, (long long)m->lanes,
              run_threads(run));
+    if (shape) tell_workers(t, shape);
+    text_add(t, "\n");
     line(t, "parameters", b.parameters);
     line(t, "states of the network", b.states);
     line(t, "optimizer state", b.optimizer);
@@ -26,12 +38,13 @@ static void report(struct text *t, const tri_run *run, int64_t asked) {
     line(t, "partial sums of lanes", b.partials);
     line(t, "computed before the lanes: casts, packed weights", b.carried);
     line(t, "data: inputs and outputs", b.data);
+    if (shape) line(t, "boards, undo records and the step's arena, for all", b.shared);
     line(t, "in all", b.total);
-    line(t, "for the program itself, at most", BUDGET_PROGRAM);
+    line(t, shape ? "for all processes' programs, at most" : "for the program itself, at most", b.program);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
     if (*whose) line(t, whose, limit);
-    if (b.total + BUDGET_PROGRAM > limit) text_add(t, "\nit does not fit: such a run is refused\n");
+    if (b.total + b.program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
     size_t n = budget_peak(m, peak, PEAK_TENSORS);
     for (size_t i = 0; i < n && i < PEAK_TENSORS; i++) {
@@ -45,13 +58,19 @@ static void report(struct text *t, const tri_run *run, int64_t asked) {
 
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
-    if (cli_read(c, argc, argv, NULL, &a)) return cli_fail();
+    struct launch l = {0};
+    if (cli_read(c, argc, argv, &l, &a) || cli_check_launch(&l)) return cli_fail();
+    const bool alone = !l.workers;
+    launch_settle(&l);
+    const struct crew_shape several = launch_shape(&l);
+    if (crew_check(&several)) return cli_fail();
+    const struct crew_shape *shape = alone ? NULL : &several;
     tri_graph *g = cli_graph(&a);
-    tri_run *run = g ? run_plan(g, &a.options) : NULL;
+    tri_run *run = !g ? NULL : shape ? run_plan_workers(g, &a.options, shape) : run_plan(g, &a.options);
     if (!run) return cli_fail();
     struct text t = {0};
     if (run->machine.compilation.note) text_add(&t, "%s\n\n", run->machine.compilation.note);
-    report(&t, run, a.options.memory_limit);
+    report(&t, run, shape, a.options.memory_limit);
     run_free(run);
     return cli_print(&t) ? cli_fail() : TRI_OK;
 }
@@ -62,6 +81,7 @@ const struct command command_memory = {
     .help = "what memory a run would take, without running it",
     .takes_model = true,
     .use = USE_MEMORY,
+    .rows = launch_rows,
     .more = cli_describe_model,
     .run = run,
 };

@@ -12,7 +12,7 @@
 #include "loop/train_loop.h"
 
 /* This very program with the same words; also after its file has been replaced by a newer one. */
-static int launch(const struct launch_options *o, int argc, char **argv, const char *out,
+static int launch(const struct launch *l, int argc, char **argv, const char *out,
                   const char *title) {
     char **words = calloc((size_t)argc + 2, sizeof *words);
     if (!words) {
@@ -21,11 +21,11 @@ static int launch(const struct launch_options *o, int argc, char **argv, const c
     }
     words[0] = program_invocation_name;
     memcpy(words + 1, argv, (size_t)argc * sizeof *words);
-    struct launch_options settled = *o;
-    settled.launch.out = out;
-    settled.launch.program = LAUNCH_SELF;
-    settled.launch.title = title;
-    settled.launch.ends_with_run = true;
+    struct launch settled = *l;
+    settled.out = out;
+    settled.program = LAUNCH_SELF;
+    settled.title = title;
+    settled.ends_with_run = true;
     int code = cli_launch(&settled, argc + 1, words);
     free(words);
     return code;
@@ -45,19 +45,9 @@ static bool one_lane(const struct cli_arguments *a) {
     return one;
 }
 
-/* What has a meaning for several workers only. */
-static tri_status check_workers(const struct launch_options *own) {
-    const struct launch *l = &own->launch;
-    if (l->workers || own->automatic) return TRI_OK;
-    if (l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->no_kill)
-        return base_fail(TRI_USAGE, "--spares, --threads-per-worker, --audit, --stall-timeout and "
-                         "--no-kill are for several workers: give their number with -n");
-    return TRI_OK;
-}
-
-static bool wants_agent(const struct launch_options *own, const struct cli_arguments *a) {
+static bool wants_agent(const struct launch *l, const struct cli_arguments *a) {
     if (cli_is_worker()) return false;
-    return own->automatic ? !one_lane(a) : own->launch.workers > 0;
+    return l->automatic ? !one_lane(a) : l->workers > 0;
 }
 
 static int train(struct cli_arguments *a) {
@@ -72,7 +62,7 @@ static int train(struct cli_arguments *a) {
 
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
-    struct launch_options own = {0};
+    struct launch own = {0};
     int words = argc;
     char **all = calloc((size_t)argc + 1, sizeof *all);
     if (!all) {
@@ -80,11 +70,10 @@ static int run(const struct command *c, int argc, char **argv) {
         return cli_fail();
     }
     memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
-    int code = cli_read(c, argc, argv, &own, &a) || check_workers(&own) ? cli_fail() : 0;
+    int code = cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own) ? cli_fail() : 0;
     if (!a.options.out) a.options.out = "run";
     if (!code)
-        code = wants_agent(&own, &a) ? launch(&own, words, all, a.options.out, a.model)
-                                                      : train(&a);
+        code = wants_agent(&own, &a) ? launch(&own, words, all, a.options.out, a.model) : train(&a);
     free(all);
     return code;
 }

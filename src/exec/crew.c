@@ -143,6 +143,20 @@ void crew_free(struct crew *c) {
     free(c);
 }
 
+struct crew *crew_imagine(const struct crew_shape *shape) {
+    struct crew *c = calloc(1, sizeof *c);
+    void *head = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!c || head == MAP_FAILED) {
+        free(c);
+        base_no_memory("a worker");
+        return NULL;
+    }
+    *c = (struct crew){.head = head, .fd = -1, .threads = shape->threads, .log.log.fd = -1};
+    pthread_mutex_init(&c->fetching, NULL);
+    crew_head_begin(c->head, shape);
+    return c;
+}
+
 int crew_hands(const struct crew *c) { return c->head->most * c->threads; }
 static int all_hands(const struct crew *c) { return c->head->places * c->threads; }
 int crew_audit_slots(const struct crew *c) { return c->head->audit > 0 ? all_hands(c) : 0; }
@@ -189,8 +203,8 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 
 /* Offsets from the store's begin. */
 struct plan {
-    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], tasks, undo, undo_bytes, names, slowest, audits, audit_bytes,
-        end;
+    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], tasks, undo, undo_bytes, names, slowest,
+        audits, audit_bytes, end;
     int audit_roots;
     int n_items;
 };
@@ -367,9 +381,8 @@ static bool checked_or_mine(void *arg) {
 }
 
 /* Before anybody has touched any of it. */
-static tri_status check_memory(struct crew *c, tri_run *run, const struct plan *p) {
-    struct machine *m = &run->machine;
-    m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]);
+static tri_status check_memory(struct crew *c, const tri_run *run) {
+    const struct machine *m = &run->machine;
     crew_until(c->head, checked_or_mine, c, &c->oar[0].hand->turns);
     if (atomic_load(&c->head->checked)) return TRI_OK;
     tri_status status = budget_check(m, m->store, run->options.memory_limit);
@@ -409,12 +422,12 @@ static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
         return base_fail(TRI_FAILED, "cannot reserve %zu bytes of addresses", c->room);
     c->base = room;
     bind(c, m, p, room);
-    tri_status status = check_memory(c, run, p);
-    if (!status) status = store_place(m->store, room + p->store);
+    tri_status status = store_place(m->store, room + p->store);
     if (!status) status = machine_settle(m, &run->options);
     if (!status) status = make_tasks(c, m);
     if (!status) plan_tasks(c, p);
     CHECK(p->end <= c->room);
+    m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]);
     return status;
 }
 
@@ -427,6 +440,11 @@ static void tell_idle(const struct crew *c, const struct machine *m) {
             workers - m->lanes == 1 ? "stays" : "stay", workers);
 }
 
+tri_status crew_measure(struct crew *c, tri_run *run) {
+    struct plan p;
+    return place_machine(c, run, &p);
+}
+
 tri_status crew_settle(struct crew *c, tri_run *run) {
     struct machine *m = &run->machine;
     struct plan p;
@@ -434,6 +452,7 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
         return base_fail(TRI_USAGE, "a network with %d scalars; with several workers there can be %d",
                          m->n_scalars, CREW_MOST_SCALARS);
     tri_status status = place_machine(c, run, &p);
+    if (!status) status = check_memory(c, run);
     if (!status) status = share_store(c, run, &p);
     if (status) return status;
     c->run = run;

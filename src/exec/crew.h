@@ -51,6 +51,8 @@ struct crew {
 
 /* Whether this process is a worker; the first run that trains takes the place. *out is null if not. */
 tri_status crew_join(struct crew **out);
+/* A worker of a run that nobody has started, to see what it would take; null with a message. */
+struct crew *crew_imagine(const struct crew_shape *shape);
 /* Its threads are hands no more; before the team goes. */
 void crew_release(struct crew *c, struct team *team);
 void crew_free(struct crew *c);
@@ -61,6 +63,8 @@ int crew_hands(const struct crew *c); /* that row at a time */
 int crew_processes(const struct crew *c);
 int crew_audit_slots(const struct crew *c); /* that audits hold */
 tri_status crew_settle(struct crew *c, tri_run *run);
+/* The same without memory: only the sizes are known then. */
+tri_status crew_measure(struct crew *c, tri_run *run);
 
 /* One step or more, as tri_step. False: the run has ended, or failed with a message (*status). */
 bool crew_step(struct crew *c, tri_run *run, tri_status *status);

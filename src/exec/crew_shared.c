@@ -6,6 +6,7 @@
 
 #include "base/futex.h"
 #include "base/relax.h"
+#include "exec/team.h"
 
 #define SPIN 2000             /* turns: some 50 to 100 us */
 #define YIELDS 64
@@ -16,6 +17,33 @@ const char *crew_at_name(enum crew_at at) {
                                                 "update", "wait",    "callback", "save", "leave",
                                                 "rest"};
     return (unsigned)at < CREW_ATS ? names[at] : "?";
+}
+
+int crew_most(const struct crew_shape *s) {
+    int cores = team_cores(), room = CREW_MOST_WORKERS;
+    if (room > CREW_MOST_HANDS / s->threads) room = CREW_MOST_HANDS / s->threads;
+    int most = cores < room - s->spares ? cores : room - s->spares;
+    return most > s->workers ? most : s->workers;
+}
+
+tri_status crew_check(const struct crew_shape *s) {
+    int most = crew_most(s);
+    if (s->workers < 1 || most + s->spares > CREW_MOST_WORKERS)
+        return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all", s->workers,
+                         s->spares, CREW_MOST_WORKERS);
+    if ((most + s->spares) * s->threads > CREW_MOST_HANDS)
+        return base_fail(TRI_USAGE, "%d workers and spares with %d threads each; there can be %d threads "
+                         "in all", most + s->spares, s->threads, CREW_MOST_HANDS);
+    return TRI_OK;
+}
+
+void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
+    *h = (struct crew_head){.magic = CREW_MAGIC, .bytes = sizeof *h, .workers = s->workers,
+                            .spares = s->spares, .most = crew_most(s), .threads = s->threads,
+                            .cores = team_cores(), .audit = s->audit};
+    h->places = h->most + h->spares;
+    atomic_store(&h->ranks, s->workers);
+    for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
 }
 
 int64_t crew_now(void) {

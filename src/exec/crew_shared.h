@@ -167,6 +167,18 @@ struct crew_head {
     struct crew_hand hand[CREW_MOST_HANDS];
 };
 
+/* How many are asked for. */
+struct crew_shape {
+    int workers, spares, threads; /* of each worker */
+    double audit;
+};
+/* Refuses what there cannot be. */
+tri_status crew_check(const struct crew_shape *shape);
+/* The run can be scaled to as many workers as there are cores, if there is room for them. */
+int crew_most(const struct crew_shape *shape);
+/* The head of a store that nobody has founded yet. */
+void crew_head_begin(struct crew_head *h, const struct crew_shape *shape);
+
 int64_t crew_now(void); /* nanoseconds, CLOCK_MONOTONIC */
 
 /* Whoever waits looks again. */

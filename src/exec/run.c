@@ -186,8 +186,14 @@ void run_free(tri_run *run) {
     free(run);
 }
 
-/* Takes the graph, and the options' source. */
-static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(tri_run *run)) {
+static tri_status plan_workers(tri_run *run) {
+    tri_status status = run->crew ? plan_run(run) : base_last();
+    return status ? status : crew_measure(run->crew, run);
+}
+
+/* Takes the graph, and the options' source. shape: of the workers that are imagined; or null. */
+static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(tri_run *run),
+                         const struct crew_shape *shape) {
     tri_run *run = g ? calloc(1, sizeof *run) : NULL;
     if (!run) {
         if (g) base_no_memory("a run");
@@ -198,14 +204,18 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
     }
     run->model = g;
     run->options = o ? *o : tri_options_default();
+    if (shape) run->crew = crew_imagine(shape);
     if (!how(run)) return run;
     if (!run->data) run->data = run->options.source;
     run_free(run);
     return NULL;
 }
 
-tri_run *tri_open(tri_graph *g, const tri_options *o) { return make_run(g, o, open_run); }
-tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, plan_run); }
+tri_run *tri_open(tri_graph *g, const tri_options *o) { return make_run(g, o, open_run, NULL); }
+tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, plan_run, NULL); }
+tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_shape *shape) {
+    return make_run(g, o, plan_workers, shape);
+}
 
 /* ---- stepping ---- */
 

@@ -116,6 +116,7 @@ bool machine_borrows(const struct machine *m, int worker);
 struct evaluation; /* see evaluate.c */
 struct crew;       /* see crew.h */
 struct crew_shown; /* see crew_shared.h */
+struct crew_shape;
 
 struct tri_run {
     tri_status status;
@@ -142,6 +143,8 @@ struct tri_run {
 
 /* As tri_open, but only planned: nothing is allocated, and it cannot run. Null with a message. */
 tri_run *run_plan(tri_graph *g, const tri_options *o);
+/* The same as one of several workers. */
+tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_shape *shape);
 void run_free(tri_run *run);
 
 /* Reads the data of the next step; or n rows, from `first` on, of any step, counted from 0. */

@@ -24,16 +24,11 @@
 
 /* ---- the store's head ---- */
 
-/* It can be scaled to as many workers as there are cores, if there is room for them. */
-static int most_workers(const struct launch *l) {
-    int cores = team_cores(), room = CREW_MOST_WORKERS;
-    if (room > CREW_MOST_HANDS / l->threads) room = CREW_MOST_HANDS / l->threads;
-    int most = cores < room - l->spares ? cores : room - l->spares;
-    return most > l->workers ? most : l->workers;
-}
-
 static tri_status make_head(struct agent *a) {
     const struct launch *l = a->launch;
+    const struct crew_shape shape = launch_shape(l);
+    tri_status status = crew_check(&shape);
+    if (status) return status;
     int fd = memfd_create("trireme store", 0);
     if (fd < 0 || ftruncate(fd, (off_t)crew_head_bytes()))
         return base_fail(TRI_FAILED, "cannot make the store: %s", strerror(errno));
@@ -41,36 +36,19 @@ static tri_status make_head(struct agent *a) {
     struct crew_head *h = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (h == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
     a->head = h;
-    int cores = team_cores();
-    *h = (struct crew_head){
-        .magic = CREW_MAGIC, .bytes = sizeof *h, .agent = getpid(), .workers = l->workers,
-        .spares = l->spares, .most = most_workers(l),
-        .threads = l->threads, .cores = cores,
-        .audit = l->audit, .until_loss = l->timing ? l->timing->until_loss : 0};
-    h->places = h->most + h->spares;
-    atomic_store(&h->ranks, l->workers);
+    crew_head_begin(h, &shape);
+    h->agent = getpid();
+    h->until_loss = l->timing ? l->timing->until_loss : 0;
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
     for (int i = 0; i < h->places * h->threads; i++) pthread_mutex_init(&h->hand[i].life, &kind);
     pthread_mutexattr_destroy(&kind);
-    for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < h->workers ? i : -1);
     a->recovery = (struct recovery){.head = h, .fd = fd};
     if (l->out && !realpath(l->out, h->out)) *h->out = 0;
     base_format(h->title, sizeof h->title, "%s", l->title ? l->title : l->argv[0]);
     return agent_write_card(a);
-}
-
-static tri_status check(const struct launch *l) {
-    int most = most_workers(l);
-    if (l->workers < 1 || most + l->spares > CREW_MOST_WORKERS)
-        return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all",
-                         l->workers, l->spares, CREW_MOST_WORKERS);
-    if ((most + l->spares) * l->threads > CREW_MOST_HANDS)
-        return base_fail(TRI_USAGE, "%d workers and spares with %d threads each; there can be %d "
-                         "threads in all", most + l->spares, l->threads, CREW_MOST_HANDS);
-    return TRI_OK;
 }
 
 /* ---- what it hears ---- */
@@ -195,22 +173,31 @@ static void end(struct agent *a) {
     free(a->process);
 }
 
+void launch_settle(struct launch *l) {
+    int cores = team_cores();
+    if (l->automatic && !l->threads) l->threads = 1;
+    if (l->automatic) l->workers = cores / l->threads;
+    if (l->workers < 1) l->workers = 1;
+    if (!l->threads) l->threads = cores / l->workers;
+    if (l->threads < 1) l->threads = 1;
+    if (l->stall_timeout <= 0) l->stall_timeout = 10;
+    if (l->start_timeout <= 0) l->start_timeout = 300;
+    if (l->grace <= 0) l->grace = 30;
+}
+
+struct crew_shape launch_shape(const struct launch *l) {
+    return (struct crew_shape){l->workers, l->spares, l->threads, l->audit};
+}
+
 int agent_run(const struct launch *l) {
     struct launch settled = *l;
     struct agent a = {.launch = &settled, .fd = -1, .signals = -1, .deaths = -1, .log.fd = -1,
                       .card = -1};
-    if (!settled.threads) {
-        settled.threads = team_cores() / (l->workers > 0 ? l->workers : 1);
-        if (settled.threads < 1) settled.threads = 1;
-    }
-    if (settled.stall_timeout <= 0) settled.stall_timeout = 10;
-    if (settled.start_timeout <= 0) settled.start_timeout = 300;
-    if (settled.grace <= 0) settled.grace = 30;
-    tri_status status = check(&settled);
-    if (!status) status = agent_open_logs(&a);
+    launch_settle(&settled);
+    tri_status status = agent_open_logs(&a);
     if (!status) status = make_head(&a);
     if (!status) status = make_ears(&a);
-    a.automatic = l->automatic && l->workers > 1;
+    a.automatic = settled.automatic && settled.workers > 1;
     a.process = calloc(CREW_MOST_WORKERS, sizeof *a.process);
     if (!status && !a.process) status = base_no_memory("workers");
     if (!status) status = agent_start_all(&a);

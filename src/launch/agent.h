@@ -4,7 +4,7 @@
 #ifndef LAUNCH_AGENT_H
 #define LAUNCH_AGENT_H
 
-#include "base/base.h"
+#include "exec/crew_shared.h"
 
 /* What a run under an agent comes to, for the shell. 0 to 2 are tri_status. */
 enum { AGENT_RESUMABLE = 3 };
@@ -38,6 +38,9 @@ struct launch {
     char *const *argv;   /* the program and its arguments, ended by null */
 };
 
+/* Fills in what was left out: threads, seconds. `automatic`: workers, too. */
+void launch_settle(struct launch *l);
+struct crew_shape launch_shape(const struct launch *l); /* of a settled one */
 /* Runs it to its end; the exit code. Failures have been told. */
 int agent_run(const struct launch *l);
 

@@ -2,32 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # trireme bench allreduce: its table, its mistakes, and the death of a process.
 # Usage: test_allreduce.sh path/to/trireme
-set -u
-program=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
-
-check() { # name, then a command that must succeed
-    name=$1
-    shift
-    if "$@" >/dev/null; then
-        passed=$((passed + 1))
-        echo "ok $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $name: $(cat "$work/out" "$work/err")"
-    fi
-}
+program=$(realpath "$1")
+. "${0%/*}/cases.sh"
 
 run() {
-    timeout 120 "$program" bench allreduce "$@" >"$work/out" 2>"$work/err"
+    timeout 120 "$program" bench allreduce "$@" >out 2>err
     code=$?
 }
 
 # Whether the table has these sizes, and numbers beside them.
 table() {
-    sizes=$(awk 'NR > 1 && NF == 4 && $2 >= 0 && $3 >= 0 && $4 >= 0 { print $1 }' "$work/out")
+    sizes=$(awk 'NR > 1 && NF == 4 && $2 >= 0 && $3 >= 0 && $4 >= 0 { print $1 }' out)
     [ "$(echo $sizes)" = "$*" ]
 }
 
@@ -38,9 +23,9 @@ for n in 2 3 8; do
     check "$n processes end well" test "$code" -eq 0
     check "the table of $n" table 4 1024 1004 69632
 done
-head -n 1 "$work/out" | grep -q '^ *bytes *time_us *alg_GB/s *bus_GB/s$'
+head -n 1 out | grep -q '^ *bytes *time_us *alg_GB/s *bus_GB/s$'
 check 'its head' test $? -eq 0
-check 'nothing else is said' test ! -s "$work/err"
+check 'nothing else is said' test ! -s err
 run --bytes=17M
 check 'past the caches' table 17825792
 
@@ -51,7 +36,7 @@ mistake() { # name, pattern, arguments
     shift 2
     run "$@"
     check "$name: code" test "$code" -eq 2
-    check "$name: message" grep -q "^trireme: .*$pattern" "$work/err"
+    check "$name: message" grep -q "^trireme: .*$pattern" err
 }
 mistake 'too few' 'a whole number from 2 to 64' -n 1
 mistake 'too many' 'a whole number from 2 to 64' -n 65
@@ -60,24 +45,24 @@ mistake 'half a float' 'multiples of 4' --bytes 6
 mistake 'too large' 'ranks with buffers of .* need .* MiB' --bytes 900G
 mistake 'a word too many' "one word too many: 'mlp'" mlp
 TRIREME_BENCH_RANK=0:0 run
-check 'what is not for users' grep -q 'the program.s own use' "$work/err"
-"$program" bench --help >"$work/out"
-check 'help tells of it' grep -q 'trireme bench allreduce' "$work/out"
+check 'what is not for users' grep -q 'the program.s own use' err
+"$program" bench --help >out
+check 'help tells of it' grep -q 'trireme bench allreduce' out
 run --bytes 1K
-"$program" bench allreduce --bytes 1K 2>"$work/err" >/dev/full
+"$program" bench allreduce --bytes 1K 2>err >/dev/full
 check 'no room for the table' test $? -eq 1
-check 'is told' grep -q '^trireme: rank 0: cannot write to stdout: ' "$work/err"
+check 'is told' grep -q '^trireme: rank 0: cannot write to stdout: ' err
 
 # --- death ---
 
 # Starts what takes long, in the background, and waits until its processes run: $starter, $ranks.
 start() {
     sizes=$(awk 'BEGIN { for (i = 0; i < 100; i++) printf "16M,"; print "16M" }')
-    : >"$work/out" # now, not when the process in the background gets to it
-    "$program" bench allreduce -n 3 --bytes "$sizes" >"$work/out" 2>"$work/err" &
+    : >out # now, not when the process in the background gets to it
+    "$program" bench allreduce -n 3 --bytes "$sizes" >out 2>err &
     starter=$!
     for _ in $(seq 100); do
-        [ "$(wc -l <"$work/out")" -ge 2 ] && break
+        [ "$(wc -l <out)" -ge 2 ] && break
         sleep 0.1
     done
     ranks=$(cat "/proc/$starter/task/$starter/children")
@@ -101,7 +86,7 @@ if [ -r "/proc/$$/task/$$/children" ]; then
     kill -9 "$(echo "$ranks" | cut -d ' ' -f 2)"
     wait "$starter"
     check 'one dies: code' test $? -eq 1
-    check 'one dies: which' grep -q '^trireme: rank 1 died of signal 9' "$work/err"
+    check 'one dies: which' grep -q '^trireme: rank 1 died of signal 9' err
     check 'one dies: none stays' gone
     start
     kill -9 "$starter"
@@ -111,5 +96,4 @@ else
     echo 'ok death # skipped: no list of children in /proc'
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

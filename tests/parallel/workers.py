@@ -214,6 +214,70 @@ def stopped_worker(which):
     need("it is killed" in run.err, run.err)
 
 
+def rowing_pid(directory, place, more_than):
+    """Of the worker that is in this place, once more than so many have begun to row there."""
+    wait_for(lambda: sum(e["worker"] == place for e in events(directory, "rowing")) > more_than,
+             f"worker {place} does not row")
+    return [e["pid"] for e in events(directory, "start") if e["worker"] == place][-1]
+
+
+def only_told():
+    """--no-kill: the stall is told, and when it ends the run goes on."""
+    words = ["lenet5", "--quiet"]
+    words += ["--steps", str(length_for(words, 3))]
+    plain = done(trireme("train", *words))
+    run = start("train", *words, "-n", "2", "--stall-timeout", "1", "--no-kill", "--out", "told")
+    pid = rowing_pid("told", 1, 0)
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: events("told", "stall"), "the stall is not told")
+    time.sleep(1)  # to be killed in, by mistake
+    os.kill(pid, signal.SIGCONT)
+    need(done(end(run)) == plain, "another result")
+    need("makes no progress" in run.err and "it is killed" not in run.err, run.err)
+    need(not events("told", "death"), "somebody has died")
+
+
+def core_retired():
+    if len(os.sched_getaffinity(0)) < 2:
+        return "skipped: there is one core"
+    words = ["lenet5", "--quiet"]
+    words += ["--steps", str(length_for(words, 4))]
+    plain = done(trireme("train", *words))
+    run = start("train", *words, "-n", "2", "--out", "core")
+    for death in range(3):
+        os.kill(rowing_pid("core", 1, death), signal.SIGKILL)
+    need(done(end(run)) == plain, "another result")
+    need(re.search("all 3 workers that died were on core [0-9]+, and none on another: it is retired",
+                   run.err), run.err)
+    need(len(events("core", "retired")) == 1, "agent.log does not tell")
+
+
+def planned():
+    """What all processes hold, what they share counted once, is no more than the plan says."""
+    def mib(words):
+        plan = trireme("memory", *words)
+        return sum(float(re.search(r"([0-9.]+) MiB  " + what, plan.out).group(1))
+                   for what in ("in all", "for all processes' programs"))
+
+    def held(pids):
+        texts = [open(f"/proc/{pid}/smaps_rollup").read() for pid in pids]
+        return sum(int(re.search(r"\nPss: +([0-9]+) kB", text).group(1)) for text in texts) / 1024
+
+    said = []
+    for words in ("lenet5 -n 2", "mlp:hidden=1024 --lanes 4 --optimizer adamw -n 2 --spares 1"):
+        subprocess.run(["rm", "-rf", "plan"], check=True)
+        run = start("train", *words.split(), "--steps", "1000000", "--quiet", "--out", "plan")
+        wait_for(lambda: len(events("plan", "rowing")) >= 2, "no worker rows")
+        time.sleep(0.5)
+        taken = held(children(run.pid))
+        run.send_signal(signal.SIGTERM)
+        end(run)
+        plan = mib(words.split())
+        need(taken < plan * 1.02, f"{words}: {taken} MiB held, {plan} planned")
+        said.append(f"{taken:.0f} of {plan:.0f} MiB")
+    return ", ".join(said)
+
+
 def interrupted():
     run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--out", "stop", "--quiet", "--save",
                 "stop.safetensors")
@@ -284,6 +348,9 @@ CASES.update({
     "audit": audit,
     "a worker stopped": lambda: stopped_worker(1),
     "the reporter stopped": lambda: stopped_worker(0),
+    "a stall is only told": only_told,
+    "a core is retired": core_retired,
+    "memory as planned": planned,
     "interrupted": interrupted,
     "the agent dies": agent_dies,
     "mistakes": mistakes,

@@ -83,8 +83,8 @@ static void sum_group(const struct job *j, const struct part *p, int64_t unit, s
     }
 }
 
-/* From the group's sums to what its elements are computed with, and the statistics. */
-static void settle_forward(const struct job *j, const struct part *p, struct numbers *n) {
+/* From the group's sums to what its elements are computed with; whether the statistics are told too. */
+static void settle_forward(const struct job *j, const struct part *p, bool tells, struct numbers *n) {
     const tri_call *c = j->c;
     const int64_t row = p->group * j->z.channels + p->channel;
     const double unbias = j->training ? p->count / (p->count - 1) : 1;
@@ -102,6 +102,7 @@ static void settle_forward(const struct job *j, const struct part *p, struct num
         double beta = (double)((const float *)c->in[2])[p->channel + i];
         n->scale[k] = (float)scale;
         n->a[k] = (float)(beta + ((double)n->center[k] - mean) * scale);
+        if (!tells) continue;
         ((float *)c->out[1])[row + i] = n->center[k];
         ((float *)c->out[2])[row + i] = (float)var;
         ((float *)c->out[3])[row + i] = (float)(var * unbias);
@@ -154,8 +155,9 @@ static void apply(const struct job *j, int64_t unit, int64_t s, const struct num
         hand_on(j, &p, n);
 }
 
-/* A unit's slices begin to end, after what is known of their groups. The unit's derivatives of gamma
- * and beta are told by who has its first slice, and so goes through all groups. */
+/* A unit's slices begin to end, after what is known of their groups. A group's statistics are told by who
+ * has its first slice; the unit's derivatives of gamma and beta by who has the unit's first slice, and so
+ * goes through all groups. */
 static void run_slices(const struct job *j, int64_t unit, int64_t begin, int64_t end) {
     struct numbers *n = j->c->scratch;
     const bool tells = j->backward && begin == 0;
@@ -167,7 +169,7 @@ static void run_slices(const struct job *j, int64_t unit, int64_t begin, int64_t
         if (j->backward)
             settle_backward(j, &p, n);
         else
-            settle_forward(j, &p, n);
+            settle_forward(j, &p, p.begin >= begin, n);
         for (; s < p.end && s < end; s++) apply(j, unit, s, n);
         at = p.end;
     }
