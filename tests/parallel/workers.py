@@ -128,13 +128,13 @@ def automatic():
 
 def length_for(words, seconds):
     """So many steps that a run of it takes about so long."""
-    began = time.time()
-    trireme("train", *words, "--quiet", "--steps", "20", "-n", "2")
-    some = time.time() - began
-    began = time.time()
-    trireme("train", *words, "--quiet", "--steps", "120", "-n", "2")
-    each = max((time.time() - began - some) / 100, 1e-4)
-    return max(20, int(seconds / each))
+    steps, took = 2, 0.0
+    while took < 0.3:
+        steps *= 4
+        run = trireme("train", *words, "--quiet", "--steps", str(steps), "-n", "2")
+        done(run)
+        took = float(re.search(r" seconds=([0-9.]+)", run.out).group(1))
+    return max(20, int(seconds * steps / took))
 
 
 def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT)):
