@@ -256,6 +256,16 @@ static int bench(struct cli_arguments *a, const struct own *own) {
     return (int)tri_close(r);
 }
 
+/* What is of no use with several workers, or without. */
+static tri_status check_workers(const struct own *own) {
+    if (own->workers && (own->ops || own->nodes || own->largest))
+        return base_fail(TRI_USAGE, "--ops, --nodes and --largest are of one process: without -n");
+    if (!own->workers && (own->threads || own->until_loss > 0))
+        return base_fail(TRI_USAGE, "--threads-per-worker and --until-loss are for several workers: give "
+                         "their numbers with -n 1,2");
+    return TRI_OK;
+}
+
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
     struct cli_arguments a;
@@ -267,7 +277,8 @@ static int run(const struct command *c, int argc, char **argv) {
     memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
     int words = argc, code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     bool workers = !code && own.workers;
-    if (workers)
+    if (!code) code = check_workers(&own) ? cli_fail() : 0;
+    if (!code && workers)
         code = bench_workers(&(struct bench_workers){
             .list = own.workers, .argc = words, .argv = all, .steps = a.options.steps,
             .threads = (int)own.threads, .until_loss = own.until_loss});

@@ -71,7 +71,7 @@ static char **training(const struct bench_workers *b, char *directory) {
     return words;
 }
 
-/* One run; its exit code is that of a run that was stopped. */
+/* One run; not 0: it ended before its rate was known, as when it is interrupted. */
 static int measure(const struct bench_workers *b, char *directory, char *const *words, struct trial *t,
                    int round, struct launch_timing *timing) {
     struct launch l = {.workers = t->workers, .threads = b->threads, .out = directory,
@@ -79,7 +79,7 @@ static int measure(const struct bench_workers *b, char *directory, char *const *
     *timing = (struct launch_timing){.seconds = SECONDS, .steps = b->steps,
                                      .until_loss = round ? 0 : b->until_loss};
     int code = agent_run(&l);
-    if (code && code != AGENT_RESUMABLE) return code;
+    if (code && !timing->known) return code;
     t->rate[round] = timing->rate;
     if (!round) {
         t->steps = timing->loss_steps;
@@ -89,18 +89,20 @@ static int measure(const struct bench_workers *b, char *directory, char *const *
 }
 
 static void print(const struct trial *t, int n, const struct launch_timing *timing, double until) {
-    double one = middle(&t[0]) / t[0].workers;
+    const struct trial *base = &t[0]; /* one worker, or the first of the list */
     for (int i = 0; i < n; i++)
-        if (t[i].workers == 1) one = middle(&t[i]);
-    printf("%lld lane%s x %lld samples; medians of %d runs each, in turn\n", (long long)timing->lanes,
+        if (t[i].workers == 1) base = &t[i];
+    printf("%lld lane%s x %lld samples; medians of %d runs each, in turn", (long long)timing->lanes,
            timing->lanes == 1 ? "" : "s", (long long)(timing->batch / timing->lanes), ROUNDS);
+    if (base->workers != 1) printf("; speed-up over %d workers", base->workers);
+    putchar('\n');
     printf("%8s %14s %12s %10s %12s", "workers", "samples/s", "steps/s", "speed-up", "efficiency");
     if (until > 0) printf("  loss %g after", until);
     putchar('\n');
     for (int i = 0; i < n; i++) {
-        double rate = middle(&t[i]);
+        double rate = middle(&t[i]), gain = rate / middle(base);
         printf("%8d %14.1f %12.2f %10.2f %11.0f%%", t[i].workers, rate * (double)timing->batch, rate,
-               rate / one, 100 * rate / one / t[i].workers);
+               gain, 100 * gain * base->workers / t[i].workers);
         if (until > 0 && t[i].seconds > 0)
             printf("  %.2f s, %lld steps", t[i].seconds, (long long)t[i].steps);
         putchar('\n');

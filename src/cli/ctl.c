@@ -85,6 +85,10 @@ static enum outcome look_pause(struct control *c) {
     bool late = (double)(v->now - c->asked) > STILL * 1e9;
     if (over(c)) return ended(c);
     const struct crew_head *h = c->look.head;
+    if (!atomic_load(&h->paused)) {
+        text_add(c->said, "it was to be paused, and has been resumed meanwhile");
+        return FAILED;
+    }
     uint64_t committed = atomic_load(&h->committed), opened = atomic_load(&h->opened);
     bool last = opened && committed == v->total; /* the run ends instead */
     if (opened == committed && !last && (seen || late)) {
@@ -156,7 +160,7 @@ static enum outcome look_stop(struct control *c) {
 static enum outcome ask_scale(struct control *c) {
     struct crew_head *h = c->look.head;
     if (c->number < 1 || c->number > c->now.most) {
-        text_add(c->said, "scale %d: this run can have 1 to %d workers", c->number, c->now.most);
+        text_add(c->said, "scale %d: this run can have 1 to %d workers, as its memory is laid out for", c->number, c->now.most);
         return FAILED;
     }
     if (c->now.state == LOOK_STOPPING) {

@@ -3,6 +3,7 @@
 #include "cli/launch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,9 +69,11 @@ const struct option_row launch_rows[] = {
 
 tri_status cli_check_launch(const struct launch *l) {
     if (l->workers) return TRI_OK;
-    if (l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->no_kill)
-        return base_fail(TRI_USAGE, "--spares, --threads-per-worker, --audit, --stall-timeout and "
-                         "--no-kill are for several workers: give their number with -n");
+    if (l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->start_timeout > 0 ||
+        l->grace > 0 || l->no_kill)
+        return base_fail(TRI_USAGE, "--spares, --threads-per-worker, --audit, --stall-timeout, "
+                         "--start-timeout, --grace and --no-kill are for several workers: give their "
+                         "number with -n");
     return TRI_OK;
 }
 
@@ -106,7 +109,14 @@ static const struct option_row rows[] = {
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {.launch = {.workers = 1}, .out = "run"};
     const struct option_set sets[] = {{launch_rows, &own.launch}, {rows, &own}, {0}};
-    if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
+    bool cut = false;
+    for (int i = 1; i < argc; i++) cut |= !strcmp(argv[i], "--");
+    if (options_take(sets, USE_ALL, false, &argc, argv)) {
+        int code = cli_fail();
+        if (!cut) fprintf(stderr, "trireme: options of the program itself stand behind --: trireme run -n 2 -- "
+                          "./prog --steps 10\n");
+        return code;
+    }
     if (argc < 2) {
         base_fail(TRI_USAGE, "run lacks the program: trireme %s %s", c->name, c->arguments);
         return cli_fail();

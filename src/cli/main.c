@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The program `trireme`: finds the command and runs it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -59,7 +61,16 @@ static int run(int argc, char **argv) {
     return c->run(c, argc - words, argv + words);
 }
 
+/* What was closed would be given to the first file that is opened, and what is printed would go there. So
+ * something is put in its place; for stdout something that cannot be written to, which is told. */
+static void hold_standard_files(void) {
+    static const int how[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < (int)COUNT(how); fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", how[fd]) != fd) abort();
+}
+
 int main(int argc, char **argv) {
+    hold_standard_files();
     int code = run(argc, argv);
     errno = 0;
     if ((fflush(stdout) || ferror(stdout)) && !code) {

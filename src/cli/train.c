@@ -71,6 +71,10 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
     int code = cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own) ? cli_fail() : 0;
+    if (!code && own.workers && a.options.threads) {
+        base_fail(TRI_USAGE, "--threads is for one process; of several workers it is --threads-per-worker");
+        code = cli_fail();
+    }
     if (!a.options.out) a.options.out = "run";
     if (!code)
         code = wants_agent(&own, &a) ? launch(&own, words, all, a.options.out, a.model) : train(&a);

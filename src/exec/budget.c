@@ -99,6 +99,9 @@ static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 
 static const char *advice(const struct machine *m, const struct budget *b) {
     if (m->compilation.options->forward) return "A smaller batch needs less";
+    if (m->processes > 1)
+        return "Fewer workers, a smaller --batch, --recompute or --amp O1 need less; `trireme memory -n N` tells "
+               "how much";
     if (b->partials > b->arena) return "Fewer --lanes or --threads, or --amp O1, need less";
     return "A smaller --batch, more --lanes, fewer --threads, --recompute or --amp O1 need less; "
            "`trireme memory` tells how much";

@@ -419,7 +419,8 @@ static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
     c->room = 2 * p->end + ((size_t)4 << 30);
     char *room = mmap(NULL, c->room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
-        return base_fail(TRI_FAILED, "cannot reserve %zu bytes of addresses", c->room);
+        return base_fail(TRI_FAILED, "cannot reserve %zu MiB of addresses for the store: %s; `ulimit -v` "
+                         "shows a limit of theirs", c->room >> 20, strerror(errno));
     c->base = room;
     bind(c, m, p, room);
     tri_status status = store_place(m->store, room + p->store);

@@ -100,10 +100,11 @@ static void tell_slow(struct crew *c, int64_t took, int64_t now) {
     struct crew_log *l = &c->log;
     if (!l->median || took <= SLOW * l->median || !due(&l->slow_told, now)) return;
     struct crew_spent s = since(c, &l->step_before);
+    int64_t other = took * c->threads - s.compute - s.wait - s.reduce - s.data; /* as without a core */
     log_event(&l->log, LOG_WARNING, "slow-step",
-              "worker=%d step=%llu seconds=%g median=%g compute=%g wait=%g reduce=%g data=%g", c->place,
-              (unsigned long long)c->step, seconds(took), seconds(l->median), seconds(s.compute),
-              seconds(s.wait), seconds(s.reduce), seconds(s.data));
+              "worker=%d step=%llu seconds=%g median=%g compute=%g wait=%g reduce=%g data=%g other=%g",
+              c->place, (unsigned long long)c->step, seconds(took), seconds(l->median), seconds(s.compute),
+              seconds(s.wait), seconds(s.reduce), seconds(s.data), seconds(other > 0 ? other : 0));
 }
 
 static void tell_lost(struct crew *c, uint64_t lost, int64_t now) {
@@ -135,6 +136,8 @@ void crew_log_step_ends(struct crew *c) {
 /* ---- the end ---- */
 
 void crew_log_failure(struct crew *c, const char *text) {
+    struct crew_worker *self = crew_self(c);
+    base_format(self->failure, sizeof self->failure, "%s", text);
     log_event(&c->log.log, LOG_ERROR, "failure", "worker=%d step=%lld text=%s", c->place, step_of(c), text);
 }
 

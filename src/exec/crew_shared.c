@@ -31,6 +31,9 @@ tri_status crew_check(const struct crew_shape *s) {
     if (s->workers < 1 || most + s->spares > CREW_MOST_WORKERS)
         return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all", s->workers,
                          s->spares, CREW_MOST_WORKERS);
+    if (s->audit > 0 && s->workers + s->spares < 2)
+        return base_fail(TRI_USAGE, "an audit takes another worker to compute lanes again: -n 2, or "
+                         "--spares 1");
     if ((most + s->spares) * s->threads > CREW_MOST_HANDS)
         return base_fail(TRI_USAGE, "%d workers and spares with %d threads each; there can be %d threads "
                          "in all", most + s->spares, s->threads, CREW_MOST_HANDS);

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-#define CREW_MAGIC 0x35574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x36574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
 #define CREW_MOST_SCALARS 64
@@ -80,6 +80,7 @@ struct crew_worker {
     _Atomic int64_t rowing; /* when it drew its first lane since it has its rank: nanoseconds; 0: not
                                yet; -1: the agent has seen it */
     atomic_int core;
+    char failure[CREW_LINE]; /* what it has told last, before it ended by itself */
     atomic_int traced; /* a signal of its own code: it has left a trace in its output */
 };
 

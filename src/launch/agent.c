@@ -81,7 +81,7 @@ static void begin_grace(struct agent *a) {
 static void ask_to_stop(struct agent *a, int sig) {
     struct crew_head *h = a->head;
     if (atomic_load(&h->stop)) {
-        agent_tell(a, "again: workers are killed");
+        agent_tell(a, "again: workers are killed, nothing is saved");
         agent_kill_all(a);
         return;
     }
@@ -96,8 +96,8 @@ static void hear_signals(struct agent *a) {
     struct signalfd_siginfo s;
     while (read(a->signals, &s, sizeof s) == (ssize_t)sizeof s)
         if (s.ssi_signo != SIGCHLD) ask_to_stop(a, (int)s.ssi_signo);
-    if (atomic_load(&a->head->stop) && !a->stop_deadline) { /* by `trireme ctl` */
-        agent_tell(a, "asked to stop: the step is finished, then the run ends");
+    if (atomic_load(&a->head->stop) && !a->stop_deadline) { /* by `trireme ctl`, or timing.c */
+        if (!a->timed) agent_tell(a, "asked to stop: the step is finished, then the run ends");
         begin_grace(a);
     }
 }
@@ -144,6 +144,14 @@ static int live(struct agent *a) {
         }
     }
     return exit_code(a);
+}
+
+static int tell_audited(struct agent *a, int code) {
+    unsigned long long lanes = atomic_load(&a->head->audited);
+    if (a->launch->audit > 0 && !code)
+        agent_tell(a, "audit: %llu lanes were computed once more; all that could be compared was the same to "
+                   "the bit", lanes);
+    return code;
 }
 
 /* The line that whoever closed the run has left, once and for all. */
@@ -203,7 +211,7 @@ int agent_run(const struct launch *l) {
     if (!status) status = agent_start_all(&a);
     int code = (int)status;
     if (!status)
-        code = print_last(&a, live(&a));
+        code = print_last(&a, tell_audited(&a, live(&a)));
     else
         fprintf(stderr, "trireme: %s\n", tri_message());
     log_event(&a.log, code ? LOG_WARNING : LOG_INFO, "end", "code=%d", code);

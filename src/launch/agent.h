@@ -19,6 +19,7 @@ struct launch_timing {
     int64_t steps;     /* so many, if not 0 */
     double until_loss; /* besides: until the loss is so low; 0: no */
     double rate;       /* steps a second; 0: not known */
+    bool known;        /* it was measured for as long as was asked */
     int64_t batch, lanes, loss_steps;
     double loss_seconds;
 };

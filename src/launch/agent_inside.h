@@ -66,6 +66,7 @@ struct agent {
     bool automatic;
     struct choice choice;
     bool timed;
+    int useless[CREW_MOST_WORKERS]; /* how often in turn it has ended by itself before it rowed */
     int64_t timing_since, timing_first;
     int64_t mute; /* until then the reporter may tell why another has ended before the first step */
     int mute_place, mute_code;

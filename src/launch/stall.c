@@ -29,13 +29,17 @@ static double patience(const struct agent *a, const struct crew_hand *h, bool *k
     }
 }
 
-/* "0, 3": who waits meanwhile. */
+/* "; workers 0, 2 and 3 wait for it": who does meanwhile. */
 static void waiting(const struct agent *a, int place, struct text *out) {
     const struct crew_head *h = a->head;
+    int who[CREW_MOST_WORKERS], n = 0;
     for (int i = 0; i < h->places; i++)
         if (i != place && a->process[i].pid && atomic_load(&h->worker[i].rank) >= 0 &&
             atomic_load(&h->hand[i * h->threads].at) == CREW_AT_WAIT)
-            text_add(out, "%s%d", out->size ? ", " : "", i);
+            who[n++] = i;
+    if (n) text_add(out, "; worker%s", n == 1 ? "" : "s");
+    for (int i = 0; i < n; i++) text_add(out, "%s%d", !i ? " " : i < n - 1 ? ", " : " and ", who[i]);
+    if (n) text_add(out, " wait%s for it", n == 1 ? "s" : "");
 }
 
 static void stalled(struct agent *a, int place, int thread, double still, bool kills) {
@@ -43,11 +47,12 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     char text[512], at[AT_TEXT];
     waiting(a, place, &who);
     agent_describe(a, place * a->head->threads + thread, at);
-    base_format(text, sizeof text, "worker %d (pid %d) makes no progress: %s, for %.1f s; %s%s wait%s "
-                "for it", place, (int)a->process[place].pid, at, still, who.size ? "workers " : "nobody",
-                who.size ? who.data : "", who.size ? "" : "s");
+    base_format(text, sizeof text, "worker %d (pid %d) makes no progress: %s, for %.1f s%s", place,
+                (int)a->process[place].pid, at, still, who.data ? who.data : "");
     log_event(&a->log, LOG_WARNING, "stall", "worker=%d seconds=%g text=%s", place, still, text);
-    agent_tell(a, "%s%s", text, kills && !a->launch->no_kill ? "; it is killed" : "");
+    agent_tell(a, "%s%s", text, a->launch->no_kill ? "; nobody is killed (--no-kill)"
+                                : kills ? "; it is killed"
+                                        : "; the user's code and files may take their time: it is not killed");
     text_free(&who);
     if (!kills || a->launch->no_kill) return;
     a->process[place].killed = true;
@@ -78,6 +83,7 @@ void agent_watch(struct agent *a) {
     a->looked = now;
     for (int i = 0; i < a->head->places; i++)
         for (int t = 0; t < a->head->threads; t++)
-            if (a->process[i].pid && !a->process[i].dead && (!t || atomic_load(&a->head->hand[i * a->head->threads + t].held)))
+            if (a->process[i].pid && !a->process[i].dead &&
+                (!t || atomic_load(&a->head->hand[i * a->head->threads + t].held)))
                 look(a, i, t, passed);
 }

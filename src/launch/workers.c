@@ -40,7 +40,9 @@ static tri_status lock_directory(struct agent *a) {
     char path[4096];
     path_of(a, path, "agent.json");
     a->card = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (a->card < 0) return base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(errno));
+    if (a->card < 0)
+        return base_fail(TRI_FAILED, "cannot write %s: %s; name another directory with --out", path,
+                         strerror(errno));
     if (flock(a->card, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return base_fail(TRI_USAGE, "another run is at work in %s (`trireme top %s` shows it); name "
                          "another directory with --out", a->launch->out, a->launch->out);
@@ -125,6 +127,7 @@ static void forget(struct agent *a, int place) {
         atomic_store(&hand->again, 0);
         atomic_store(&hand->rows, 0);
     }
+    *w->failure = 0;
     atomic_store(&w->leave, 0);
     atomic_store(&w->rowing, 0);
     atomic_store(&w->peak, 0);
@@ -290,7 +293,9 @@ void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]) {
     const char *name = recovery_name(&a->recovery, atomic_load(&h->item));
     char where[16] = "";
     if (lane >= 0) base_format(where, sizeof where, " %d", lane);
-    base_format(text, AT_TEXT, "step %u, %s%s%s%s", (unsigned)atomic_load(&h->step),
+    unsigned step = atomic_load(&h->step); /* 0: it has come later, and has not worked on one */
+    if (!step) step = (unsigned)atomic_load(&a->head->opened);
+    base_format(text, AT_TEXT, "step %u, %s%s%s%s", step,
                 crew_at_name((enum crew_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
 }
 
@@ -349,11 +354,18 @@ static void die_early(struct agent *a, int place) {
     }
 }
 
-/* Where all workers that die were on the same core, and none on another, it may be the core's doing: it
- * is used no more. */
+/* It has not come so far as to row. */
+static bool is_starting(const struct agent *a, int place) {
+    int at = atomic_load(&a->head->hand[place * a->head->threads].at);
+    return at == CREW_AT_START || at == CREW_AT_COMPILE;
+}
+
+/* Where all workers that die at work were on the same core, and none on another, it may be the core's doing:
+ * it is used no more. */
 static void suspect_core(struct agent *a, int place) {
     struct crew_head *h = a->head;
     int core = atomic_load(&h->worker[place].core), others = 0;
+    if (is_starting(a, place)) return;
     a->deaths_in_all++;
     if (core < 0 || core >= a->cores.n || a->process[place].killed) return;
     if (++a->deaths_at[core] < TOO_MANY || a->deaths_at[core] != a->deaths_in_all) return;
@@ -380,7 +392,7 @@ static void bury(struct agent *a, int place, int64_t when) {
     replace(a, place);
     atomic_fetch_add(&h->epoch, 1);
     crew_notify(a->head);
-    double after = (double)(crew_now() - (when ? when : crew_now())) / 1e6;
+    double after = when ? (double)(crew_now() - when) / 1e6 : 0;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
               (int)p->pid, after, text);
     base_format(p->epitaph, sizeof p->epitaph, "worker %d (pid %d), %s", place, (int)p->pid, text);
@@ -392,10 +404,27 @@ static void join_watchers_of(struct agent *a, int place) {
     for (int t = 0; t < threads; t++) join_watcher(&a->watcher[place * threads + t]);
 }
 
-static void restart(struct agent *a, int place) {
+/* A program that ends by itself before it rows does so again; what may have been an accident is tried again
+ * once or twice. */
+static bool is_useless(struct agent *a, int place, int status) {
+    if (!WIFEXITED(status) || !is_starting(a, place)) {
+        a->useless[place] = 0;
+        return false;
+    }
+    if (++a->useless[place] < TOO_MANY) return false;
+    bool alone = true;
+    for (int i = 0; i < a->head->places; i++) alone &= i == place || !a->process[i].pid;
+    agent_tell(a, "worker %d has ended %d times before it could row: it is not started again; %s", place,
+               TOO_MANY, alone ? "the run ends" : "the others go on without it");
+    if (alone) agent_give_up(a, WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
+    return true;
+}
+
+static void restart(struct agent *a, int place, int status) {
     struct crew_head *h = a->head;
     join_watchers_of(a, place);
     if (a->stopped || atomic_exchange(&h->worker[place].leave, 0)) return;
+    if (atomic_load(&h->opened) && is_useless(a, place, status)) return;
     if (!atomic_load(&h->opened)) {
         die_early(a, place);
     } else if (atomic_load(&h->ending) &&
@@ -426,16 +455,17 @@ static bool ends_early(struct agent *a, int place, int status) {
     }
     if (code == 127)
         agent_tell(a, "%s cannot be started: is it there, and executable?", a->launch->argv[0]);
-    else if (!code)
-        agent_tell(a, "worker %d ended before it opened a run that trains", place);
+    else if (!code || (!a->launch->ends_with_run && !*h->worker[place].failure))
+        agent_tell(a, "worker %d ended with %d before it opened a run that trains", place, code);
     agent_give_up(a, code ? code : 1);
     return true;
 }
 
 static void look_at_mute(struct agent *a) {
     if (!a->mute || a->stopped || crew_now() < a->mute) return;
-    agent_tell(a, "worker %d ended with %d before the first step; see %s/worker-%d.out", a->mute_place,
-               a->mute_code, a->launch->out ? a->launch->out : "", a->mute_place);
+    const char *said = a->head->worker[a->mute_place].failure;
+    agent_tell(a, "worker %d ended with %d before the first step%s%s; see %s/worker-%d.out", a->mute_place,
+               a->mute_code, *said ? ": " : "", said, a->launch->out ? a->launch->out : "", a->mute_place);
     agent_give_up(a, a->mute_code);
 }
 
@@ -463,7 +493,8 @@ static void gone(struct agent *a, int place, int status) {
         agent_tell(a, "%s: killed by signal %d (%s)", p->epitaph, WTERMSIG(status),
                    strsignal(WTERMSIG(status)));
     else
-        agent_tell(a, "%s: ended with %d", p->epitaph, WEXITSTATUS(status));
+        agent_tell(a, "%s: ended with %d%s%s", p->epitaph, WEXITSTATUS(status), *w->failure ? ": " : "",
+                   w->failure);
     bool hopeless = same_grave(a, place);
     p->pid = 0;
     atomic_store(&w->state, CREW_EMPTY);
@@ -471,7 +502,7 @@ static void gone(struct agent *a, int place, int status) {
         agent_tell(a, "three workers have died there: it is not the machine; the run ends");
         agent_give_up(a, 1);
     } else {
-        restart(a, place);
+        restart(a, place, status);
     }
 }
 

@@ -45,7 +45,7 @@ static void begin_view(struct view *v, tri_run *run) {
     }
     if (!shown || !atomic_exchange(&shown->head, 1)) print_head(&v->p, run, v->model);
     int64_t step = shown ? atomic_load(&shown->step) : 0;
-    if (step) progress_resume(&v->p, record_seen(&run->record)->now, step);
+    if (step) progress_resume(&v->p, record_seen(&run->record), step);
 }
 
 static void show(struct view *v, tri_run *run) {
@@ -117,7 +117,7 @@ static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
     tri_hash(run, weights, state);
     if (!*weights || !*state) return base_no_memory("the hash of the weights");
     base_format(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s "
-             "seconds=%.3f\n", (long long)tri_step_number(run), tri_value(run, "loss"), weights,
+             "seconds=%.3f\n", (long long)tri_step_number(run), run->done ? tri_value(run, "loss") : NAN, weights,
              state, base_seconds() - run->record.begin);
     return TRI_OK;
 }

@@ -181,8 +181,10 @@ static json_t *share(struct metrics_workers *w, const struct observed_worker *no
     struct observed_worker *before = &w->before[now->worker], was = *before;
     *before = *now;
     if (!now->takes_part && now->lanes == was.lanes) return NULL;
+    /* The data of a lane under way is counted before the lane is: then it is taken off a later row. */
+    if (before->compute < was.compute) before->compute = was.compute;
     return json_pack("{s:i,s:f,s:f,s:f,s:f,s:I,s:I}", "worker", now->worker, "compute",
-                     now->compute - was.compute, "wait", now->wait - was.wait, "reduce",
+                     before->compute - was.compute, "wait", now->wait - was.wait, "reduce",
                      now->reduce - was.reduce, "data", now->data - was.data, "lanes",
                      (json_int_t)(now->lanes - was.lanes), "peak", (json_int_t)now->peak);
 }
@@ -200,8 +202,8 @@ static json_t *shares(struct metrics_workers *w) {
 static json_t *row(struct metrics *m, const struct observed *o) {
     json_t *object = json_object();
     int bad = json_object_set_new(object, "step", json_integer(o->step));
-    if (m->since.steps > 1)
-        bad |= json_object_set_new(object, "steps", json_integer(m->since.steps));
+    if (o->step - m->through > 1)
+        bad |= json_object_set_new(object, "steps", json_integer(o->step - m->through));
     bad |= json_object_set_new(object, "epoch", json_integer(o->epoch));
     for (int i = 0; i < o->n; i++)
         bad |= json_object_set_new(object, o->name[i], number(averages_mean(&m->since, i)));
@@ -228,6 +230,7 @@ static void put(struct metrics *m, bool flush) {
     const struct observed *o = &m->last;
     const char *why = write_row(m, o);
     m->written = o->now;
+    m->through = o->step;
     lock(m);
     flush |= m->workers.now != NULL;
     averages_clear(&m->since);

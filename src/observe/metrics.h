@@ -37,7 +37,7 @@ struct metrics {
     struct averages since; /* the line before */
     struct observed last;  /* the latest step, but for its values */
     double written, flushed;
-    int64_t through; /* up to this step another has written */
+    int64_t through; /* the step of the last row, whoever wrote it */
     bool locked;
     struct metrics_workers workers;
     tri_status status; /* the first failure; message in `error` */

@@ -21,10 +21,10 @@ tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t ba
     return averages_open(&p->since, n);
 }
 
-void progress_resume(struct progress *p, double now, int64_t step) {
-    p->mark[0] = (struct progress_mark){now, step};
-    p->printed = now;
-    p->shown = step;
+void progress_resume(struct progress *p, const struct observed *o, int64_t shown) {
+    p->mark[0] = (struct progress_mark){o->now, o->step};
+    p->printed = o->now;
+    p->shown = shown;
 }
 
 void progress_begin(struct progress *p, const struct progress_head *h) {

@@ -38,8 +38,8 @@ struct progress {
 
 /* n: how many values a step leaves. */
 tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t batch, int n);
-/* Another has shown what was before this step. */
-void progress_resume(struct progress *p, double now, int64_t step);
+/* Another has shown the steps up to `shown`; *o is now. */
+void progress_resume(struct progress *p, const struct observed *o, int64_t shown);
 void progress_begin(struct progress *p, const struct progress_head *head);
 void progress_step(struct progress *p, const struct observed *o);
 /* Tells the last step of a run that ended early, ends a line that is open, frees. */

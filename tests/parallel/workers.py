@@ -187,7 +187,7 @@ def audit():
     """Lanes computed twice change nothing; in builds with points one worker lies, and is found."""
     words = "lenet5 --steps 20 --quiet".split()
     plain = done(trireme("train", *words))
-    for more in (["-n", "2"], ["-n", "2", "--spares", "1"], ["-n", "1"]):
+    for more in (["-n", "2"], ["-n", "2", "--spares", "1"], ["-n", "1", "--spares", "1"]):
         need(done(trireme("train", *words, *more, "--audit", "0.5")) == plain, f"{more}: another result")
     words = "lenet5 --steps 100000 --quiet -n 2 --audit 1 --out lie".split()
     if not HAS_POINTS:
@@ -316,9 +316,11 @@ def mistakes():
     wrong(2, "100 lanes for a batch of 64", "train", "lenet5", "--lanes", "100", "-n", "2")
     wrong(2, "no model is called", "train", "nosuch", "-n", "2")
     wrong(2, "run lacks the program", "run", "-n", "2")
-    wrong(1, "ended before it opened a run", "run", "-n", "2", "--", "/bin/true")
+    wrong(1, "ended with 0 before it opened a run", "run", "-n", "2", "--", "/bin/true")
     wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
     wrong(2, "give their number with -n", "train", "lenet5", "--spares", "1")
+    wrong(2, "an audit takes another worker", "train", "lenet5", "-n", "1", "--audit", "1")
+    wrong(2, "--threads-per-worker", "train", "lenet5", "-n", "2", "--threads", "2")
     wrong(2, "memory-limit", "train", "lenet5", "-n", "2", "--memory-limit", "1M")
     run = trireme("train", "lenet5", "--batch", "16", "--lanes", "1", "-n", "3", "--steps", "2", "--quiet")
     need(run.returncode == 0 and "2 of them stay idle" in run.err, run.err)

@@ -146,19 +146,21 @@ static void early_end(void **state) {
     paper_close(&paper);
 }
 
-/* Another has shown steps 1 to 50: the next line comes a second later, and the rate is of what was seen. */
+/* Another has shown steps 1 to 40, and died at step 50: the next line comes a second later, and the rate is
+ * of what was seen. */
 static void taken_over(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
     paper_open(&paper);
     assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
-    progress_resume(&p, 50, 50);
     double value[] = {1, 1};
+    struct observed now = at(50, 75, 50, value);
+    progress_resume(&p, &now, 40);
     for (int i = 51; i <= 75; i++) {
         struct observed o = at(i, 75, 50 + 0.1 * (i - 50), value);
         progress_step(&p, &o);
-        assert_int_equal(p.shown, i < 75 ? 50 : 75);
+        assert_int_equal(p.shown, i < 75 ? 40 : 75);
     }
     progress_close(&p);
     fflush(paper.file);
@@ -300,11 +302,13 @@ static void earlier_run(void **state) {
     struct metrics m;
     struct paper paper;
     double value[] = {1, 1};
-    struct observed o = at(1, 1, 1, value);
     paper_open(&paper);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(metrics_open(&m, directory, 2, names, paper.file), TRI_OK);
-        for (int k = 0; k <= i; k++) metrics_step(&m, &o);
+        for (int k = 0; k <= i; k++) {
+            struct observed o = at(k + 1, k + 1, 1, value);
+            metrics_step(&m, &o);
+        }
         assert_int_equal(metrics_close(&m), TRI_OK);
     }
     fflush(paper.file);
