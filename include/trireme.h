@@ -598,7 +598,10 @@ void tri_set_scalar(tri_run *run, const char *name, double value);
 tri_status tri_run_status(const tri_run *run);
 
 /* Whole tensors by name: outputs can be read, parameters and states read and written. bytes must be
- * the exact size. */
+ * the exact size. Where several workers run the program, each of them comes here: what the one that
+ * reports writes counts, before the first step or between two, and what is written by one that comes later
+ * does not. If it dies meanwhile, the worker that reports next does the same once more: so write what does
+ * not depend on what was there (not "half of it"). The same holds for tri_load and tri_set_scalar. */
 tri_status tri_read(const tri_run *run, const char *name, void *data, size_t bytes);
 tri_status tri_write(tri_run *run, const char *name, const void *data, size_t bytes);
 
@@ -621,7 +624,8 @@ double tri_result(const tri_run *run, const char *name);
 void tri_hash(const tri_run *run, char weights[65], char state[65]);
 
 /* The usual loop in one call, with progress, metrics and the final line. Any callback may be
- * null; a callback that returns other than 0 ends the run. */
+ * null; a callback that returns other than 0 ends the run. Of several workers one alone calls back, at least
+ * once for each step: if it dies meanwhile, another does so again. */
 typedef struct tri_callbacks {
     int (*step)(tri_run *run, void *user);
     int (*epoch)(tri_run *run, void *user);

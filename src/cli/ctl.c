@@ -160,7 +160,7 @@ static enum outcome look_stop(struct control *c) {
 static enum outcome ask_scale(struct control *c) {
     struct crew_head *h = c->look.head;
     if (c->number < 1 || c->number > c->now.most) {
-        text_add(c->said, "scale %d: this run can have 1 to %d workers, as its memory is laid out for", c->number, c->now.most);
+        text_add(c->said, "scale %d: this run can have 1 to %d workers, as its memory is laid out for (--most)", c->number, c->now.most);
         return FAILED;
     }
     if (c->now.state == LOOK_STOPPING) {

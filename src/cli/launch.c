@@ -49,6 +49,8 @@ const struct option_row launch_rows[] = {
     {"-n", "N|auto", "workers: processes that share every step; they change no\nresult. auto: as many "
      "as are worth it, tried with the first\nsteps (none: this process alone, without an agent)",
      workers, 0, USE_TRAIN | USE_MEMORY},
+    {"--most", "N", "workers that `trireme ctl DIR scale` can bring it to; memory is\nlaid out for them (-n)",
+     count, FIELD(most), USE_TRAIN | USE_MEMORY},
     {"--spares", "N", "workers that wait, compiled and warm, to take over (0)", count, FIELD(spares),
      USE_TRAIN | USE_MEMORY},
     {"--threads-per-worker", "T", "threads of each worker (cores divided by workers)", threads,
@@ -69,10 +71,10 @@ const struct option_row launch_rows[] = {
 
 tri_status cli_check_launch(const struct launch *l) {
     if (l->workers) return TRI_OK;
-    if (l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->start_timeout > 0 ||
+    if (l->most || l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->start_timeout > 0 ||
         l->grace > 0 || l->no_kill)
-        return base_fail(TRI_USAGE, "--spares, --threads-per-worker, --audit, --stall-timeout, "
-                         "--start-timeout, --grace and --no-kill are for several workers: give their "
+        return base_fail(TRI_USAGE, "--most, --spares, --threads-per-worker, --audit, "
+                         "--stall-timeout, --start-timeout, --grace and --no-kill are for several workers: give their "
                          "number with -n");
     return TRI_OK;
 }

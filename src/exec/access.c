@@ -66,7 +66,7 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
     if (!e)
         return base_fail(TRI_USAGE, "there is no parameter or state \"%s\"", name ? name : "");
     tri_status status = check_bytes(name, &e->spec, data, bytes);
-    if (!status) store_write(&run->store, e, data);
+    if (!status && run_writes(run)) store_write(&run->store, e, data);
     return status;
 }
 
@@ -190,7 +190,7 @@ tri_status tri_load(tri_run *run, const char *path) {
     if (!check_fit(file, run, &wrong))
         status = base_fail(TRI_FAILED, "%s does not fit the network%s", path,
                            wrong.data ? wrong.data : ": out of memory");
-    for (size_t i = 0; i < file->n && !status; i++) status = load_entry(run, &file->entry[i]);
+    for (size_t i = 0; run_writes(run) && i < file->n && !status; i++) status = load_entry(run, &file->entry[i]);
     text_free(&wrong);
     safetensors_close(file);
     return status;

@@ -18,14 +18,23 @@
 
 /* ---- the place ---- */
 
+#define TAKEN "TRIREME_TAKEN_BY" /* the process whose first run has taken the place */
+
 /* The environment names it; whatever this process starts itself is no worker. */
-static bool take_environment(int *fd, int *place) {
-    const char *store = getenv(CREW_ENV_STORE), *number = getenv(CREW_ENV_PLACE);
-    if (!store || !number) return false;
+static tri_status take_environment(int *fd, int *place) {
+    const char *store = getenv(CREW_ENV_STORE), *number = getenv(CREW_ENV_PLACE), *taken = getenv(TAKEN);
+    char pid[24];
+    *place = -1;
+    base_format(pid, sizeof pid, "%d", (int)getpid());
+    if (taken && !strcmp(taken, pid))
+        return base_fail(TRI_USAGE, "a second run that trains in one program: workers share one, the first; "
+                         "put the other into a program of its own, or start this one without workers");
+    if (!store || !number) return TRI_OK;
     *fd = atoi(store);
     *place = atoi(number);
     unsetenv(CREW_ENV_STORE);
-    return true;
+    setenv(TAKEN, pid, 1);
+    return TRI_OK;
 }
 
 static tri_status map_head(struct crew *c) {
@@ -99,12 +108,17 @@ static void arm_points(const struct crew *c) {
 tri_status crew_join(struct crew **out) {
     *out = NULL;
     int fd, place;
-    if (!take_environment(&fd, &place)) return TRI_OK;
+    tri_status status = take_environment(&fd, &place);
+    if (status || place < 0) return status;
     struct crew *c = calloc(1, sizeof *c);
     if (!c) return base_no_memory("a worker");
     *c = (struct crew){.fd = fd, .place = place, .log.log.fd = -1};
     pthread_mutex_init(&c->fetching, NULL);
-    tri_status status = map_head(c);
+    status = map_head(c);
+    if (!status && getppid() != (pid_t)c->head->agent)
+        status = base_fail(TRI_USAGE, "this worker was started by process %d, not by the agent (%d), which could "
+                           "not tell when it dies: let a script `exec` the program", (int)getppid(),
+                           (int)c->head->agent);
     if (!status && (place < 0 || place >= c->head->places))
         status = base_fail(TRI_FAILED, "there is no place %d among the workers", place);
     if (!status) {
@@ -204,13 +218,12 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 /* Offsets from the store's begin. */
 struct plan {
     uint64_t store, slots[2], board[2], arena[2], carried, rows[2], tasks, undo, undo_bytes, names, slowest,
-        audits, audit_bytes, end;
+        audits, end;
     int audit_roots;
     int n_items;
 };
 
-/* Tasks and undo records are known only when the programs are placed: an upper bound would waste, so
- * they lie last, and the file grows once more by them. */
+/* Tasks and undo records are known only when the programs are placed, so they lie last. */
 static struct plan make_plan(struct crew *c, const struct machine *m) {
     struct plan p = {0};
     p.store = place(&p.end, m->store->bytes);
@@ -231,8 +244,8 @@ static struct plan make_plan(struct crew *c, const struct machine *m) {
     p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
     int roots = m->worker[0].lane[0].n_result;
     p.audit_roots = roots < AUDIT_MOST ? roots : AUDIT_MOST;
-    p.audit_bytes = sizeof(struct audit) + sizeof(uint64_t) * (uint64_t)p.audit_roots;
-    p.audits = place(&p.end, c->head->audit > 0 ? p.audit_bytes * (uint64_t)m->lanes : 0);
+    p.audits = place(&p.end, c->head->audit > 0 ? crew_audit_bytes((int)m->lanes, all_hands(c), p.audit_roots)
+                                                : 0);
     return p;
 }
 
@@ -291,7 +304,9 @@ static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[3
 
 static tri_status grow(const struct crew *c, const struct plan *p) {
     off_t head = (off_t)crew_head_bytes();
-    int failed = posix_fallocate(c->fd, head, (off_t)p->end);
+    int failed;
+    do failed = posix_fallocate(c->fd, head, (off_t)p->end);
+    while (failed == EINTR);
     if (!failed) return TRI_OK;
     return base_fail(TRI_FAILED, "cannot get %.1f MiB of shared memory for the store: %s",
                      (double)p->end / (1 << 20), strerror(failed));
@@ -331,7 +346,6 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
     h->names = p->names;
     h->slowest = p->slowest;
     h->audits = p->audits;
-    h->audit_bytes = p->audit_bytes;
     h->audit_roots = p->audit_roots;
     h->hands = all_hands(c);
     h->n_values = 0;
@@ -456,6 +470,7 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     if (!status) status = check_memory(c, run);
     if (!status) status = share_store(c, run, &p);
     if (status) return status;
+    machine_touch(m);
     c->run = run;
     c->task = (board_cell *)(c->base + p.tasks);
     c->slowest = (_Atomic int64_t *)(c->base + p.slowest);

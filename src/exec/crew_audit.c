@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Audit: a share of the lanes is computed once more by another worker, and what both yield compared, bit
  * for bit, before the step's update begins. So a core that computes wrongly is found before it has
- * changed a parameter. Who has computed a lane leaves a sum of the bytes of each of its results; which
- * lanes are audited follows from step and lane. */
+ * changed a parameter. Before a hand publishes a lane it leaves, in a place of its own, a sum of the bytes
+ * of each of the lane's results; whose lane counts, the board tells. So nobody who comes late, or computes a
+ * lane that another has published, writes what an auditor reads. Which lanes are audited follows from step
+ * and lane. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +27,21 @@ static uint64_t sum_bytes(const char *at, size_t bytes) {
     return random_key(random_key(h[0], h[1]), random_key(h[2], h[3]));
 }
 
-static struct audit *record(const struct crew *c, int lane) {
-    return crew_audit_record(c->head, c->base, lane);
+static board_cell *word_of(const struct crew *c, int lane) {
+    return crew_audit_word(c->head, c->base, lane);
+}
+
+static uint64_t *sums_of(const struct crew *c, int hand, int lane) {
+    return crew_audit_sums(c->head, c->base, hand, lane);
+}
+
+/* The hand whose lane counts in this step; -1: it is not there. */
+static int maker(const struct crew *c, int lane) {
+    struct board *b = &c->run->machine.tree[1].board;
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(&b->node[lane], (uint32_t)c->step, &packed, &late);
+    return !late && w.state == BOARD_DONE ? w.hand : -1;
 }
 
 static bool wanted(const struct crew *c, int lane) {
@@ -65,17 +80,13 @@ void crew_audit_note(struct crew *c, int lane, const struct program *p, int hand
 #ifdef TRIREME_POINTS
     lie(c, p);
 #endif
-    uint64_t sum[AUDIT_MOST];
-    struct audit *a = record(c, lane);
-    sum_results(c, p, sum);
-    memcpy(a->sum, sum, sizeof *sum * (size_t)c->head->audit_roots);
-    atomic_store(&a->made, c->step << 16 | (uint64_t)(unsigned)hand);
+    sum_results(c, p, sums_of(c, hand, lane));
 }
 
 static bool is_done(const struct crew *c, int lane) {
     uint64_t packed;
     bool late;
-    struct board_word w = board_read(&record(c, lane)->word, (uint32_t)c->step, &packed, &late);
+    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, &packed, &late);
     return late || w.state == BOARD_DONE;
 }
 
@@ -87,12 +98,11 @@ bool crew_audit_pending(const struct crew *c) {
 }
 
 static bool can_draw(const struct crew *c, int lane, uint64_t *packed) {
-    struct audit *a = record(c, lane);
-    uint64_t made = atomic_load(&a->made);
+    if (!wanted(c, lane)) return false;
     bool late;
-    struct board_word w = board_read(&a->word, (uint32_t)c->step, packed, &late);
-    return wanted(c, lane) && made >> 16 == c->step && !late && w.state == BOARD_FREE &&
-           (int)(made & 65535) / c->threads != c->place;
+    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, packed, &late);
+    int made = maker(c, lane);
+    return !late && w.state == BOARD_FREE && made >= 0 && made / c->threads != c->place;
 }
 
 bool crew_audit_waits(const struct crew *c) {
@@ -107,39 +117,38 @@ int crew_audit_draw(struct crew *c, int hand) {
         uint64_t packed;
         if (!can_draw(c, lane, &packed)) continue;
         struct board_word w = {(uint32_t)c->step, BOARD_CLAIMED, hand, 0};
-        if (atomic_compare_exchange_strong(&record(c, lane)->word, &packed, board_pack(w))) return lane;
+        if (atomic_compare_exchange_strong(word_of(c, lane), &packed, board_pack(w))) return lane;
     }
     return -1;
 }
 
 static void differ(const struct crew *c, int lane, const char *tensor) {
-    struct crew_head *h = c->head;
-    int other = (int)(atomic_load(&record(c, lane)->made) & 65535) / c->threads;
-    snprintf(h->failure, sizeof h->failure,
-             "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane %d, and "
+    const struct crew_head *h = c->head;
+    int other = maker(c, lane) / c->threads;
+    char text[sizeof h->failure];
+    snprintf(text, sizeof text, "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane %d, and "
              "%s is not the same: one of the two computes wrongly. No parameter has been changed by it",
              (unsigned long long)c->step, other, atomic_load(&h->worker[other].core), c->place,
              atomic_load(&h->worker[c->place].core), lane, tensor);
-    atomic_store(&h->ending, CREW_FAILED);
-    crew_notify(h);
+    crew_fail(c, text);
 }
 
 void crew_audit_compare(struct crew *c, int lane, const struct program *p, int hand) {
     uint64_t sum[AUDIT_MOST];
-    const struct audit *a = record(c, lane);
+    const uint64_t *made = sums_of(c, maker(c, lane), lane);
     sum_results(c, p, sum);
     for (int i = 0; i < c->head->audit_roots; i++)
-        if (sum[i] != a->sum[i]) {
+        if (sum[i] != made[i]) {
             differ(c, lane, p->g->output[i].tensor->node->name);
             return;
         }
     atomic_fetch_add(&c->head->audited, 1);
-    atomic_store(&record(c, lane)->word,
+    atomic_store(word_of(c, lane),
                  board_pack((struct board_word){(uint32_t)c->step, BOARD_DONE, hand, 0}));
     crew_notify(c->head);
 }
 
 void crew_audit_drop(struct crew *c, int lane) {
-    atomic_store(&record(c, lane)->word,
+    atomic_store(word_of(c, lane),
                  board_pack((struct board_word){(uint32_t)c->step, BOARD_FREE, 0, 0}));
 }

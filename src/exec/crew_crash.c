@@ -170,6 +170,8 @@ static void limit_time(void) {
 
 static void report(struct crew *c, int sig, const siginfo_t *info) {
     struct line l = {.n = 0};
+    const struct crew_hand *hand = hand_of(c, self());
+    if (hand) atomic_store(&crew_self(c)->crashed, 1 + (int)(hand - c->head->hand));
     void *frame[FRAMES];
     int out = crash.out >= 0 ? crash.out : STDERR_FILENO;
     describe(&l, c, sig, info);

@@ -241,11 +241,9 @@ static bool try_again(struct crew_stage *s, const struct tree_hand *h) {
 /* ---- all lanes ---- */
 
 static void fail_run(const struct crew *c, int hand) {
-    struct crew_head *h = c->head;
-    snprintf(h->failure, sizeof h->failure, "step %llu: %s", (unsigned long long)c->step,
-             h->hand[hand].fault);
-    atomic_store(&h->ending, CREW_FAILED);
-    crew_notify(h);
+    char text[sizeof c->head->failure];
+    base_format(text, sizeof text, "step %llu: %s", (unsigned long long)c->step, c->head->hand[hand].fault);
+    crew_fail(c, text);
 }
 
 /* Whether all lanes are there, and have been audited. */
@@ -260,8 +258,8 @@ static bool changed(void *arg) {
     uint32_t step = (uint32_t)s->c->step;
     int failed;
     bool left = board_left(b, step) > 0;
-    return crew_over(s->c) || ended(s, &failed) || failed >= 0 ||
-           board_has_orphan(b, step) || (s->k == 1 && crew_audit_waits(s->c)) || (left ? crew_now() > s->until : slow_lane(s) >= 0);
+    return crew_over(s->c) || ended(s, &failed) || failed >= 0 || board_has_orphan(b, step) ||
+           (s->k == 1 && crew_audit_waits(s->c)) || (left ? crew_now() > s->until : slow_lane(s) >= 0);
 }
 
 /* Whether the stage goes on for this hand. */

@@ -19,15 +19,19 @@ static inline struct undo *crew_undo(const struct crew_head *h, char *base, int 
 
 #define AUDIT_MOST 4096 /* results of a lane */
 
-/* What who computed a lane has left for another to compare. */
-struct audit {
-    board_cell word;       /* who audits it */
-    _Atomic uint64_t made; /* step and hand of who computed it */
-    uint64_t sum[];        /* head->audit_roots: of the bytes of each result */
-};
+/* Audits: a word for each lane, who audits it; then for each hand and lane audit_roots sums, of the bytes of
+ * each result. */
+static inline uint64_t crew_audit_bytes(int lanes, int hands, int roots) {
+    return sizeof(uint64_t) * (uint64_t)lanes * (1 + (uint64_t)hands * (uint64_t)roots);
+}
 
-static inline struct audit *crew_audit_record(const struct crew_head *h, char *base, int lane) {
-    return (struct audit *)(base + h->audits + h->audit_bytes * (uint64_t)lane);
+static inline board_cell *crew_audit_word(const struct crew_head *h, char *base, int lane) {
+    return (board_cell *)(base + h->audits) + lane;
+}
+
+static inline uint64_t *crew_audit_sums(const struct crew_head *h, char *base, int hand, int lane) {
+    return (uint64_t *)(base + h->audits) + h->lanes +
+           ((size_t)hand * (size_t)h->lanes + (size_t)lane) * (size_t)h->audit_roots;
 }
 
 #endif

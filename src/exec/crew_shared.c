@@ -19,17 +19,12 @@ const char *crew_at_name(enum crew_at at) {
     return (unsigned)at < CREW_ATS ? names[at] : "?";
 }
 
-int crew_most(const struct crew_shape *s) {
-    int cores = team_cores(), room = CREW_MOST_WORKERS;
-    if (room > CREW_MOST_HANDS / s->threads) room = CREW_MOST_HANDS / s->threads;
-    int most = cores < room - s->spares ? cores : room - s->spares;
-    return most > s->workers ? most : s->workers;
-}
+static int most_of(const struct crew_shape *s) { return s->most > s->workers ? s->most : s->workers; }
 
 tri_status crew_check(const struct crew_shape *s) {
-    int most = crew_most(s);
+    int most = most_of(s);
     if (s->workers < 1 || most + s->spares > CREW_MOST_WORKERS)
-        return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all", s->workers,
+        return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all", most,
                          s->spares, CREW_MOST_WORKERS);
     if (s->audit > 0 && s->workers + s->spares < 2)
         return base_fail(TRI_USAGE, "an audit takes another worker to compute lanes again: -n 2, or "
@@ -42,7 +37,7 @@ tri_status crew_check(const struct crew_shape *s) {
 
 void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
     *h = (struct crew_head){.magic = CREW_MAGIC, .bytes = sizeof *h, .workers = s->workers,
-                            .spares = s->spares, .most = crew_most(s), .threads = s->threads,
+                            .spares = s->spares, .most = most_of(s), .threads = s->threads,
                             .cores = team_cores(), .audit = s->audit};
     h->places = h->most + h->spares;
     atomic_store(&h->ranks, s->workers);
@@ -55,12 +50,15 @@ int64_t crew_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Who goes to sleep counts itself first and looks once more; who changes something looks at the count
+/* Who goes to sleep says so first and looks once more; who changes something looks for sleepers
  * afterwards: one of them sees the other. */
 void crew_notify(struct crew_head *h) {
-    if (!atomic_load(&h->sleepers)) return;
-    atomic_fetch_add(&h->event, 1);
-    base_futex_wake(&h->event);
+    uint32_t event = atomic_load(&h->event);
+    while (event & 1)
+        if (atomic_compare_exchange_weak(&h->event, &event, event + 1)) { /* takes the bit away, counts */
+            base_futex_wake(&h->event);
+            return;
+        }
 }
 
 static bool crowded(const struct crew_head *h) {
@@ -88,13 +86,10 @@ void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int
         sched_yield();
     }
     for (;;) {
-        atomic_fetch_add(&h->sleepers, 1);
-        uint32_t seen = atomic_load(&h->event);
-        bool there = holds(arg);
+        uint32_t seen = atomic_fetch_or(&h->event, 1) | 1;
+        if (holds(arg)) return;
         struct timespec most = at_most(when);
-        if (!there) base_futex_sleep(&h->event, seen, &most);
-        atomic_fetch_sub(&h->sleepers, 1);
-        if (there) return;
+        base_futex_sleep(&h->event, seen, &most);
         if (turns) atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);
     }
 }

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-#define CREW_MAGIC 0x36574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x37574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
 #define CREW_MOST_SCALARS 64
@@ -81,6 +81,7 @@ struct crew_worker {
                                yet; -1: the agent has seen it */
     atomic_int core;
     char failure[CREW_LINE]; /* what it has told last, before it ended by itself */
+    atomic_int crashed; /* 1 + the hand that a signal of its own code came to; 0: none, or not known */
     atomic_int traced; /* a signal of its own code: it has left a trace in its output */
 };
 
@@ -107,9 +108,9 @@ struct crew_head {
     int cores;
     double audit; /* share of the lanes that another computes once more */
 
-    /* Futex: whoever changes what others may wait for adds one if anybody sleeps. */
+    /* Futex. Bit 0: somebody sleeps, or has died asleep. Whoever changes what others may wait for takes
+       it away, counts, and wakes them. */
     _Alignas(64) _Atomic uint32_t event;
-    _Alignas(64) _Atomic uint32_t sleepers;
     _Alignas(64) _Atomic uint32_t epoch; /* deaths recovered from */
     atomic_int ranks;    /* lanes are divided among so many */
     atomic_int reporter; /* the place of who opens steps, calls back, prints, saves */
@@ -128,7 +129,7 @@ struct crew_head {
     } tree[2];
     uint64_t tasks;
     int n_tasks;
-    uint64_t undo, undo_bytes, names, slowest, audits, audit_bytes;
+    uint64_t undo, undo_bytes, names, slowest, audits;
     int audit_roots;
     int hands;
     char value_name[CREW_MOST_VALUES][CREW_NAME];
@@ -144,6 +145,7 @@ struct crew_head {
     atomic_int ending;
     atomic_int stop;   /* asked for, by the agent or by `trireme ctl` */
     atomic_int closed; /* the reporter has closed the run: nothing of it is left to be done */
+    atomic_int failing; /* 1 + the place of who writes `failure`; 0: nobody */
     char failure[1024];
     char out[1024];  /* the run's directory, absolute; empty: none */
     char title[128]; /* what runs */
@@ -171,12 +173,11 @@ struct crew_head {
 /* How many are asked for. */
 struct crew_shape {
     int workers, spares, threads; /* of each worker */
+    int most; /* workers that it can be scaled to; 0: no more */
     double audit;
 };
 /* Refuses what there cannot be. */
 tri_status crew_check(const struct crew_shape *shape);
-/* The run can be scaled to as many workers as there are cores, if there is room for them. */
-int crew_most(const struct crew_shape *shape);
 /* The head of a store that nobody has founded yet. */
 void crew_head_begin(struct crew_head *h, const struct crew_shape *shape);
 

@@ -36,6 +36,15 @@ bool crew_over(const struct crew *c) {
     return atomic_load(&c->head->committed) >= c->step || atomic_load(&c->head->ending);
 }
 
+void crew_fail(const struct crew *c, const char *text) {
+    struct crew_head *h = c->head;
+    int none = 0, runs = CREW_RUNS;
+    if (atomic_load(&h->ending) || !atomic_compare_exchange_strong(&h->failing, &none, c->place + 1)) return;
+    base_format(h->failure, sizeof h->failure, "%s", text);
+    atomic_compare_exchange_strong(&h->ending, &runs, CREW_FAILED);
+    crew_notify(h);
+}
+
 /* ---- a step ---- */
 
 static void commit_step(struct crew *c) {
@@ -54,12 +63,17 @@ static void row_sweeps(const struct crew *c, const tri_run *run, struct crew_sta
         team_run(c->sweeps[which].n_tasks > FEW_TASKS ? run->team : NULL, crew_row_sweeps, &s);
 }
 
+/* Those that the reporter has set; also for who reports after it. */
+static void take_scalars(const struct crew *c, tri_run *run) {
+    for (int i = 0; i < run->machine.n_scalars; i++) run->machine.scalar[i].value = c->head->scalar[i];
+}
+
 static void row(struct crew *c, tri_run *run) {
     struct machine *m = &run->machine;
     struct crew_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
     struct tri_fault fault = {0};
     s.step.fault = &fault;
-    for (int i = 0; i < m->n_scalars; i++) m->scalar[i].value = c->head->scalar[i];
+    take_scalars(c, run);
     machine_set_scalars(m);
     machine_rows(m, c->shared.rows[c->step % 2]);
     for (s.k = 0; s.k < 2 && !crew_over(c); s.k++) {
@@ -87,6 +101,7 @@ static void take_values(struct crew *c, tri_run *run) {
                 run->machine.output[i].value = h->values[step % 2].value[n++];
         run->rate = h->values[step % 2].rate;
         run->done = (int64_t)step;
+        atomic_thread_fence(memory_order_acquire);
         if (before == step && atomic_load(&h->values[step % 2].step) == step) break;
     }
     if (run->data) {
@@ -125,11 +140,14 @@ static void open_step(struct crew *c, tri_run *run, uint64_t step) {
 /* Spares have a part in steps where there are audits. */
 static bool rows(const struct crew *c) { return crew_rank(c) >= 0 || c->head->audit > 0; }
 
+static bool is_open(const struct crew *c) {
+    return atomic_load(&c->head->opened) > atomic_load(&c->head->committed);
+}
+
 static bool something_to_do(void *arg) {
     const struct crew *c = arg;
     const struct crew_head *h = c->head;
-    bool open = atomic_load(&h->opened) > atomic_load(&h->committed);
-    return (open && rows(c) && atomic_load(&h->opened) != c->step) || atomic_load(&h->ending) ||
+    return (is_open(c) && rows(c) && atomic_load(&h->opened) != c->step) || atomic_load(&h->ending) ||
            atomic_load(&crew_self(c)->leave) ||
            (crew_reports(c) && (!atomic_load(&h->paused) || atomic_load(&h->stop)));
 }
@@ -162,7 +180,10 @@ static bool fails(struct crew *c, tri_status *status) {
 
 static bool returns(struct crew *c, tri_run *run) {
     take_values(c, run);
-    if (crew_reports(c)) c->told = run->done;
+    if (crew_reports(c)) {
+        take_scalars(c, run);
+        c->told = run->done;
+    }
     crew_at(c, CREW_AT_CALLBACK);
     return true;
 }
@@ -181,12 +202,12 @@ bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
             return returns(c, run);
         if (atomic_load(&h->ending) || atomic_load(&crew_self(c)->leave)) return fails(c, status);
         if (crew_reports(c) && !open_next(c, run)) return fails(c, status);
-        if (atomic_load(&h->opened) > atomic_load(&h->committed) && rows(c)) {
+        if (is_open(c) && rows(c) && (crew_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {
             c->step = atomic_load(&h->opened);
             crew_log_step_begins(c);
             row(c, run);
             crew_log_step_ends(c);
-            if (atomic_load(&h->ending) == CREW_FAILED) return fails(c, status);
+            if (atomic_load(&h->ending)) return fails(c, status);
             if (atomic_load(&h->committed) >= c->step && crew_rank(c) >= 0) return returns(c, run);
             continue;
         }
@@ -207,12 +228,22 @@ static bool over_or_mine(void *arg) {
     return atomic_load(&c->head->closed) || crew_reports(c) || atomic_load(&crew_self(c)->leave);
 }
 
+/* Its loop may end before all steps are done. A step that another reporter has opened before it died is
+ * finished first: the store is as a step leaves it, or there is none. */
+static void end_by_loop(struct crew *c, tri_run *run) {
+    while (is_open(c) && !atomic_load(&c->head->ending)) {
+        c->step = atomic_load(&c->head->opened);
+        row(c, run);
+    }
+    end_run(c, CREW_FINISHED);
+}
+
 bool crew_finish(struct crew *c, tri_run *run) {
     struct crew_head *h = c->head;
-    if (crew_reports(c)) end_run(c, CREW_FINISHED); /* its loop may end before all steps are done */
-    crew_until(h, over_or_mine, c, &c->oar[0].hand->turns);
+    if (!crew_reports(c)) crew_until(h, over_or_mine, c, &c->oar[0].hand->turns);
     crew_log_changes(c);
     if (atomic_load(&h->closed) || !crew_reports(c)) return false;
+    end_by_loop(c, run);
     if (!c->reports) crew_turn_output(c);
     /* It may have come after the last step, or while others did it. */
     if (run->done < (int64_t)atomic_load(&h->committed)) take_values(c, run);

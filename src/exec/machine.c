@@ -46,6 +46,10 @@ static void touch(void *arg, int thread) {
     }
 }
 
+void machine_touch(struct machine *m) {
+    if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
+}
+
 static tri_status allocate_arenas(struct machine *m) {
     for (int i = 0; i < m->n_workers; i++) {
         struct machine_worker *w = &m->worker[i];
@@ -64,7 +68,6 @@ static tri_status allocate_arenas(struct machine *m) {
         void *own = worker_of(m, i)->arena;
         if (p->g) program_place(p, m->shared && i < 2 ? m->shared->arena[i] : own, own);
     }
-    if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
     return TRI_OK;
 }
 
@@ -327,6 +330,7 @@ tri_status machine_settle(struct machine *m, const tri_options *o) {
     if (!status) status = make_updates(m);
     for (int i = 0; machine_program(m, i) && !status; i++)
         if (machine_program(m, i)->g) bind_sources(m, machine_program(m, i));
+    if (!status && !m->shared) machine_touch(m);
     if (status) machine_free(m);
     return status;
 }

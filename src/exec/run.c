@@ -143,7 +143,7 @@ static tri_status plan_run(tri_run *run) {
 
 /* Of several workers one alone writes to parameters, and before the first step: a program's lines before
  * its loop run in every worker, also in those that come later. */
-static bool may_write(const tri_run *run) {
+bool run_writes(const tri_run *run) {
     return !run->crew || (run->crew->writes && crew_reports(run->crew));
 }
 
@@ -160,7 +160,7 @@ static tri_status open_run(tri_run *run) {
     struct run_scalar *lanes = machine_scalar(&run->machine, "lanes"); /* see tri_minimize */
     if (lanes) lanes->value = (float)run->machine.lanes;
     if (!status) status = open_data(run);
-    if (!status && o->load && may_write(run)) status = tri_load(run, o->load);
+    if (!status && o->load && run_writes(run)) status = tri_load(run, o->load);
     if (!status && o->save) status = safetensors_check_path(o->save);
     if (!status) status = keep_texts(run);
     if (!status) status = record_open(&run->record, run);

@@ -147,6 +147,9 @@ tri_run *run_plan(tri_graph *g, const tri_options *o);
 tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_shape *shape);
 void run_free(tri_run *run);
 
+/* Whether what this process writes to parameters counts. */
+bool run_writes(const tri_run *run);
+
 /* Reads the data of the next step; or n rows, from `first` on, of any step, counted from 0. */
 tri_status run_fetch(tri_run *run);
 tri_status run_fetch_rows(tri_run *run, int64_t step, int64_t first, int64_t n);
@@ -169,6 +172,8 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
                         struct machine *m);
 /* Gives a planned machine its memory; refuses what is more than there is. */
 tri_status machine_settle(struct machine *m, const tri_options *o);
+/* Makes the arenas' memory real; where it is shared with others, once it is known that there is enough. */
+void machine_touch(struct machine *m);
 /* Both. */
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m);

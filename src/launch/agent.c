@@ -65,7 +65,7 @@ static tri_status make_ears(struct agent *a) {
     a->output[0] = fcntl(nowhere < 0 ? STDOUT_FILENO : nowhere, F_DUPFD, 16);
     a->output[1] = fcntl(STDERR_FILENO, F_DUPFD, 16);
     if (nowhere >= 0) close(nowhere);
-    cores_find(&a->cores);
+    cores_find(&a->cores, a->launch->workers * a->launch->threads);
     a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     a->deaths = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (a->signals < 0 || a->deaths < 0)
@@ -194,7 +194,7 @@ void launch_settle(struct launch *l) {
 }
 
 struct crew_shape launch_shape(const struct launch *l) {
-    return (struct crew_shape){l->workers, l->spares, l->threads, l->audit};
+    return (struct crew_shape){l->workers, l->spares, l->threads, l->most, l->audit};
 }
 
 int agent_run(const struct launch *l) {

@@ -27,6 +27,7 @@ struct launch_timing {
 struct launch {
     int workers;  /* at least one */
     bool automatic; /* `workers` are the most; the first steps show how many are best */
+    int most; /* that it can be scaled to; 0: no more */
     int spares, threads; /* threads of each worker; 0: the cores divided among them */
     const char *out;     /* the run's directory; null: none */
     double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */

@@ -31,6 +31,7 @@ struct process {
     pid_t pid; /* 0: nobody */
     bool dead; /* it has been found dead, and recovered from, before it could be reaped */
     bool killed;       /* by the agent: it had stalled */
+    int core;          /* that the dead had */
     char epitaph[AT_TEXT + 32]; /* who it was, and what it was at when it died */
     /* The hands' progress: what was seen last, and for how long it has not changed. */
     struct {
@@ -66,7 +67,13 @@ struct agent {
     bool automatic;
     struct choice choice;
     bool timed;
-    int useless[CREW_MOST_WORKERS]; /* how often in turn it has ended by itself before it rowed */
+    /* While a step is open and all wait: what they have done so far, and for how long it is the same. */
+    uint64_t done_seen;
+    double idle;
+    /* How often in turn one in this place has gone before it rowed; of these, by itself. */
+    struct useless {
+        int times, ended;
+    } useless[CREW_MOST_WORKERS];
     int64_t timing_since, timing_first;
     int64_t mute; /* until then the reporter may tell why another has ended before the first step */
     int mute_place, mute_code;
@@ -93,6 +100,7 @@ void agent_time(struct agent *a);
 void agent_scale(struct agent *a); /* to as many workers as are wanted */
 /* What a hand is at, or was when it died, in words. */
 void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]);
+void agent_kill(const struct agent *a, int place);
 void agent_kill_all(struct agent *a);
 void agent_join_watchers(struct agent *a);
 /* The run ends with this code; why has been told. */

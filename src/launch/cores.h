@@ -12,9 +12,13 @@
 struct cores {
     int n;
     int cpu[CPU_SETSIZE]; /* -1: retired */
+    bool free;            /* nobody is pinned: there are more of them than workers have threads */
 };
 
-void cores_find(struct cores *c);
+/* threads: of all workers. Where they do not fill the machine, the system places them: another run may be
+ * at work there. */
+void cores_find(struct cores *c, int threads);
+static inline bool cores_pinned(const struct cores *c) { return !c->free; }
 /* `threads` of them from `first` on are used no more; the others keep their places in the list. */
 void cores_retire(struct cores *c, int first, int threads);
 /* Pins a process (0: this one) to `threads` of them from `first` on; first -1, or behind the last: it may

@@ -197,6 +197,7 @@ static double loss_of(const struct crew_head *h, uint64_t committed) {
     for (uint64_t step = committed; column >= 0 && step && step + 2 > committed; step--) {
         const double *value = h->values[step % 2].value;
         double loss = value[column];
+        atomic_thread_fence(memory_order_acquire);
         if (atomic_load(&h->values[step % 2].step) == step) return loss;
     }
     return NAN;

@@ -11,18 +11,21 @@ tri_status recovery_map(struct recovery *r) {
     struct crew_head *h = r->head;
     if (r->base || !atomic_load(&h->founded)) return TRI_OK;
     r->bytes = h->store_bytes;
-    void *at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
+    char *at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
                     (off_t)crew_head_bytes());
     if (at == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
-    r->base = at;
     tri_status status = TRI_OK;
     for (int k = 0; k < 2 && !status; k++) {
         if (!h->tree[k].nodes) continue;
         status = lane_tree_make(h->lanes, k ? h->levels : 0, &r->tree[k]);
         if (!status)
             board_bind(&r->board[k], &r->tree[k], h->tree[k].slots,
-                       r->base + h->tree[k].board);
+                       at + h->tree[k].board);
     }
+    if (status)
+        munmap(at, r->bytes);
+    else
+        r->base = at;
     return status;
 }
 
@@ -41,13 +44,15 @@ static void forget_audit(board_cell *word, int hand) {
 void recovery_of(struct recovery *r, int place) {
     struct crew_head *h = r->head;
     uint32_t step = (uint32_t)atomic_load(&h->opened);
+    int writer = place + 1;
+    if (!atomic_load(&h->ending)) atomic_compare_exchange_strong(&h->failing, &writer, 0);
     for (int t = 0; r->base && t < h->threads; t++) {
         int hand = place * h->threads + t;
         atomic_store(&h->hand[hand].rows, 0);
         for (int k = 0; k < 2; k++)
             if (r->board[k].tree) board_recover(&r->board[k], step, hand);
         for (int lane = 0; h->audit > 0 && lane < h->lanes; lane++)
-            forget_audit(&crew_audit_record(h, r->base, lane)->word, hand);
+            forget_audit(crew_audit_word(h, r->base, lane), hand);
         sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, hand,
                       crew_undo(h, r->base, hand), r->base);
     }
@@ -61,4 +66,25 @@ const char *recovery_name(const struct recovery *r, int item) {
 int64_t recovery_slowest(const struct recovery *r, int item) {
     if (!r->base || item < 0 || item >= r->head->n_items) return 0;
     return atomic_load(&((_Atomic int64_t *)(r->base + r->head->slowest))[item]);
+}
+
+static void add_words(struct text *t, const char *what, board_cell *word, int n) {
+    text_add(t, " %s", what);
+    for (int i = 0; i < n; i++) {
+        struct board_word w = board_unpack(atomic_load(&word[i]));
+        text_add(t, " %u:%d:%d:%d", w.step, (int)w.state, w.hand, w.argument);
+    }
+}
+
+void recovery_log(const struct recovery *r, struct log *log) {
+    struct text t = {0};
+    if (!r->base) return;
+    for (int k = 0; k < 2; k++) {
+        if (!r->board[k].tree) continue;
+        add_words(&t, k ? "lanes" : "counts", r->board[k].node, r->tree[k].n_nodes);
+        add_words(&t, "slots", r->board[k].slot, r->board[k].n_slots);
+    }
+    add_words(&t, "tasks", (board_cell *)(r->base + r->head->tasks), r->head->n_tasks);
+    log_event(log, LOG_ERROR, "board", "words=%s", t.data ? t.data : "");
+    text_free(&t);
 }

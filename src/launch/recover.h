@@ -6,6 +6,7 @@
 #include "exec/board.h"
 #include "exec/crew_shared.h"
 #include "exec/sweep.h"
+#include "observe/log.h"
 
 struct recovery {
     struct crew_head *head;
@@ -23,6 +24,8 @@ void recovery_unmap(struct recovery *r);
 void recovery_of(struct recovery *r, int place);
 /* The operator's name that an item of the store's table has. */
 const char *recovery_name(const struct recovery *r, int item);
+/* What the words of the boards and of the update's tasks say, for whoever looks for a mistake. */
+void recovery_log(const struct recovery *r, struct log *log);
 int64_t recovery_slowest(const struct recovery *r, int item);
 
 #endif

@@ -56,7 +56,7 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     text_free(&who);
     if (!kills || a->launch->no_kill) return;
     a->process[place].killed = true;
-    kill(a->process[place].pid, SIGKILL);
+    agent_kill(a, place);
 }
 
 static void look(struct agent *a, int place, int thread, double passed) {
@@ -76,6 +76,49 @@ static void look(struct agent *a, int place, int thread, double passed) {
     stalled(a, place, thread, p->seen[thread].still, kills);
 }
 
+/* Grows with all that anybody does for a step. */
+static uint64_t work_done(const struct agent *a) {
+    const struct crew_head *h = a->head;
+    uint64_t sum = atomic_load(&h->committed) + atomic_load(&h->epoch);
+    for (int i = 0; i < h->places * h->threads; i++) {
+        const struct crew_hand *hand = &h->hand[i];
+        sum += (uint64_t)(atomic_load(&hand->compute) + atomic_load(&hand->reduce) + atomic_load(&hand->data));
+    }
+    return sum;
+}
+
+/* A step is open, somebody is there, and nobody is at anything. */
+static bool all_wait(const struct agent *a) {
+    const struct crew_head *h = a->head;
+    bool anybody = false;
+    if (atomic_load(&h->opened) <= atomic_load(&h->committed) || atomic_load(&h->ending)) return false;
+    for (int i = 0; i < h->places; i++)
+        for (int t = 0; a->process[i].pid && t < h->threads; t++) {
+            int at = atomic_load(&h->hand[i * h->threads + t].at);
+            if (at != CREW_AT_WAIT && at != CREW_AT_REST) return false;
+            anybody = true;
+        }
+    return anybody;
+}
+
+/* Whatever the reason is: who waits counts turns and is no stall, but all of them at once are. */
+static void look_at_all(struct agent *a, double passed) {
+    uint64_t done = work_done(a);
+    if (!all_wait(a) || done != a->done_seen) {
+        a->done_seen = done;
+        a->idle = 0;
+        return;
+    }
+    a->idle += passed;
+    if (a->idle <= a->launch->stall_timeout || a->stopped) return;
+    a->idle = 0;
+    agent_tell(a, "all workers wait for each other in step %llu, for %g s: nothing of it can go on%s",
+               (unsigned long long)atomic_load(&a->head->opened), a->launch->stall_timeout,
+               a->launch->no_kill ? "" : "; the run ends");
+    recovery_log(&a->recovery, &a->log);
+    if (!a->launch->no_kill) agent_give_up(a, 1);
+}
+
 void agent_watch(struct agent *a) {
     int64_t now = crew_now();
     double passed = a->looked ? (double)(now - a->looked) / 1e9 : 0;
@@ -86,4 +129,5 @@ void agent_watch(struct agent *a) {
             if (a->process[i].pid && !a->process[i].dead &&
                 (!t || atomic_load(&a->head->hand[i * a->head->threads + t].held)))
                 look(a, i, t, passed);
+    look_at_all(a, passed);
 }

@@ -132,6 +132,7 @@ static void forget(struct agent *a, int place) {
     atomic_store(&w->rowing, 0);
     atomic_store(&w->peak, 0);
     atomic_store(&w->traced, 0);
+    atomic_store(&w->crashed, 0);
     atomic_store(&w->state, CREW_STARTING);
 }
 
@@ -145,6 +146,7 @@ static tri_status start(struct agent *a, int place) {
     if (!pid) become_worker(a, place, output, env, agent);
     free(env);
     if (output >= 0) close(output);
+    if (pid > 0) setpgid(pid, pid); /* both do: whoever comes first */
     if (pid < 0) {
         atomic_store(&w->state, CREW_EMPTY);
         return base_fail(TRI_FAILED, "cannot start worker %d: %s", place, strerror(errno));
@@ -219,6 +221,14 @@ static int64_t all_dead(const struct agent *a, int place, bool *any) {
 
 /* ---- what follows ---- */
 
+/* With whatever it has started: they are a group of their own. */
+void agent_kill(const struct agent *a, int place) {
+    pid_t pid = a->process[place].pid;
+    if (!pid) return;
+    kill(pid, SIGKILL);
+    kill(-pid, SIGKILL);
+}
+
 static bool alive(const struct agent *a, int place) {
     return a->process[place].pid && !a->process[place].dead;
 }
@@ -253,7 +263,7 @@ void agent_give_up(struct agent *a, int code) {
 void agent_kill_all(struct agent *a) {
     a->stopped = true;
     for (int i = 0; a->process && i < a->head->places; i++)
-        if (a->process[i].pid) kill(a->process[i].pid, SIGKILL);
+        agent_kill(a, i);
     for (int i = 0; a->process && i < a->head->places; i++) {
         if (!a->process[i].pid) continue;
         waitpid(a->process[i].pid, NULL, 0);
@@ -299,11 +309,22 @@ void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]) {
                 crew_at_name((enum crew_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
 }
 
+/* Of a worker that has died: the thread that crashed, if it could say so; else one that was at work. */
+static int hand_to_tell_of(const struct agent *a, int place) {
+    const struct crew_head *h = a->head;
+    int first = place * h->threads, crashed = atomic_load(&h->worker[place].crashed);
+    for (int t = 0; t < h->threads && !crashed; t++) {
+        int at = atomic_load(&h->hand[first + t].at);
+        if (at != CREW_AT_WAIT && at != CREW_AT_REST) return first + t;
+    }
+    return crashed ? crashed - 1 : first;
+}
+
 #define TOO_MANY 3
 
 /* Whether this is the third to die at the same place of the same step. */
 static bool same_grave(struct agent *a, int place) {
-    const struct crew_hand *hand = &a->head->hand[place * a->head->threads];
+    const struct crew_hand *hand = &a->head->hand[hand_to_tell_of(a, place)];
     uint64_t step = atomic_load(&a->head->opened);
     int at = atomic_load(&hand->at), lane = atomic_load(&hand->lane), item = atomic_load(&hand->item);
     bool own = at == CREW_AT_LANE || at == CREW_AT_CALLBACK || at == CREW_AT_DATA || at == CREW_AT_SAVE;
@@ -360,36 +381,52 @@ static bool is_starting(const struct agent *a, int place) {
     return at == CREW_AT_START || at == CREW_AT_COMPILE;
 }
 
-/* Where all workers that die at work were on the same core, and none on another, it may be the core's doing:
- * it is used no more. */
-static void suspect_core(struct agent *a, int place) {
+/* What a core that computes wrongly may lead to. */
+static bool is_fault(int status) {
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    bool is = false;
+    for (size_t i = 0; i < COUNT(signals); i++) is |= WIFSIGNALED(status) && WTERMSIG(status) == signals[i];
+    return is;
+}
+
+/* Where all workers that die of faults were on the same core, and none on another, it may be the core's
+ * doing: it is used no more. Who has taken its place there may use any. */
+static void suspect_core(struct agent *a, int core, int status) {
     struct crew_head *h = a->head;
-    int core = atomic_load(&h->worker[place].core), others = 0;
-    if (is_starting(a, place)) return;
+    int others = 0;
+    if (!is_fault(status)) return;
     a->deaths_in_all++;
-    if (core < 0 || core >= a->cores.n || a->process[place].killed) return;
+    if (core < 0 || core >= a->cores.n || !cores_pinned(&a->cores)) return;
     if (++a->deaths_at[core] < TOO_MANY || a->deaths_at[core] != a->deaths_in_all) return;
     for (int i = 0; i < h->places; i++)
-        others += i != place && a->process[i].pid && atomic_load(&h->worker[i].core) >= 0;
+        others += a->process[i].pid && atomic_load(&h->worker[i].core) >= 0 &&
+                  atomic_load(&h->worker[i].core) != core;
     if (!others) return; /* nothing to compare with */
-    agent_tell(a, "all %d workers that died were on core %d, and none on another: it is retired",
+    agent_tell(a, "all %d workers that died of a fault were on core %d, and none on another: it is retired",
                a->deaths_in_all, a->cores.cpu[core]);
     log_event(&a->log, LOG_WARNING, "retired", "core=%d", a->cores.cpu[core]);
     cores_retire(&a->cores, core, h->threads);
-    atomic_store(&h->worker[place].core, -1);
+    for (int i = 0; i < h->places; i++) {
+        if (atomic_load(&h->worker[i].core) != core) continue;
+        atomic_store(&h->worker[i].core, -1);
+        if (alive(a, i)) cores_pin(&a->cores, -1, h->threads, a->process[i].pid);
+    }
 }
 
 static void bury(struct agent *a, int place, int64_t when) {
     struct crew_head *h = a->head;
     struct process *p = &a->process[place];
     char text[AT_TEXT];
-    agent_describe(a, place * h->threads, text);
+    agent_describe(a, hand_to_tell_of(a, place), text);
     p->dead = true;
+    p->core = atomic_load(&h->worker[place].core);
     atomic_fetch_add(&h->worker[place].restarts, 1);
-    recovery_map(&a->recovery);
+    if (recovery_map(&a->recovery)) {
+        agent_tell(a, "%s", tri_message());
+        agent_give_up(a, 1);
+    }
     recovery_of(&a->recovery, place);
-    suspect_core(a, place);
-    replace(a, place);
+    if (atomic_load(&h->opened)) replace(a, place); /* before: see die_early */
     atomic_fetch_add(&h->epoch, 1);
     crew_notify(a->head);
     double after = when ? (double)(crew_now() - when) / 1e6 : 0;
@@ -404,19 +441,19 @@ static void join_watchers_of(struct agent *a, int place) {
     for (int t = 0; t < threads; t++) join_watcher(&a->watcher[place * threads + t]);
 }
 
-/* A program that ends by itself before it rows does so again; what may have been an accident is tried again
- * once or twice. */
+#define OFTEN_KILLED 10 /* in turn before it could row */
+
+/* A program that ends by itself before it rows does so again; who is killed then may have better luck. */
 static bool is_useless(struct agent *a, int place, int status) {
-    if (!WIFEXITED(status) || !is_starting(a, place)) {
-        a->useless[place] = 0;
-        return false;
-    }
-    if (++a->useless[place] < TOO_MANY) return false;
+    struct useless *u = &a->useless[place];
+    u->times = is_starting(a, place) ? u->times + 1 : 0;
+    u->ended = is_starting(a, place) && WIFEXITED(status) ? u->ended + 1 : 0;
+    if (u->ended < TOO_MANY && u->times < OFTEN_KILLED) return false;
     bool alone = true;
     for (int i = 0; i < a->head->places; i++) alone &= i == place || !a->process[i].pid;
     agent_tell(a, "worker %d has ended %d times before it could row: it is not started again; %s", place,
-               TOO_MANY, alone ? "the run ends" : "the others go on without it");
-    if (alone) agent_give_up(a, WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
+               u->times, alone ? "the run ends" : "the others go on without it");
+    if (alone) agent_give_up(a, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
     return true;
 }
 
@@ -496,6 +533,7 @@ static void gone(struct agent *a, int place, int status) {
         agent_tell(a, "%s: ended with %d%s%s", p->epitaph, WEXITSTATUS(status), *w->failure ? ": " : "",
                    w->failure);
     bool hopeless = same_grave(a, place);
+    suspect_core(a, p->core, status);
     p->pid = 0;
     atomic_store(&w->state, CREW_EMPTY);
     if (hopeless) {
@@ -563,6 +601,14 @@ void agent_scale(struct agent *a) {
     atomic_compare_exchange_strong(&h->wanted, &asked, 0);
 }
 
+/* What it has started and left behind goes with it, as long as its number is nobody else's. */
+static bool reap(pid_t pid, int *status) {
+    siginfo_t info = {.si_pid = 0};
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid) return false;
+    kill(-pid, SIGKILL);
+    return waitpid(pid, status, 0) == pid;
+}
+
 void agent_reap(struct agent *a) {
     look_at_mute(a);
     int status;
@@ -572,9 +618,8 @@ void agent_reap(struct agent *a) {
         bool any = false;
         int64_t when = alive(a, i) ? all_dead(a, i, &any) : 0;
         bool left = atomic_load(&a->head->worker[i].state) == CREW_LEFT;
-        if (any && !left && !when) kill(a->process[i].pid, SIGKILL); /* a thread of it is lost */
+        if (any && !left) agent_kill(a, i); /* at least a thread of it is lost */
         if (when && !left && atomic_load(&a->head->opened)) bury(a, i, when);
-        pid_t pid = a->process[i].pid;
-        if (pid && waitpid(pid, &status, WNOHANG) == pid) gone(a, i, status);
+        if (a->process[i].pid && reap(a->process[i].pid, &status)) gone(a, i, status);
     }
 }

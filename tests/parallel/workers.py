@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs with several workers: the same weights whatever their number, and whatever happens to them.
 
-Usage: workers.py TRIREME [CASE...]
+Usage: workers.py TRIREME OWN_LOOP [CASE...]
 
 KILLS=N: so many kills in each storm (3). Each case prints a line; the last says how many passed."""
 import json
@@ -16,6 +16,7 @@ import tempfile
 import time
 
 PROGRAM = os.path.abspath(sys.argv[1])
+OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 KILLS = int(os.environ.get("KILLS", "3"))
 HAS_POINTS = b"TRIREME_POINT" in open(PROGRAM, "rb").read()
 # A sanitizer makes every process slow.
@@ -197,6 +198,63 @@ def audit():
                                            run.err), f"exit {run.returncode}: {run.err}")
 
 
+def audit_under_duty():
+    """Who is late with a lane, or computes one that another was quicker with, spoils no audit."""
+    words = ["mlp", "--batch", "64", "--lanes", "4", "--quiet"]
+    words += ["--steps", str(length_for(words, 2))]
+    plain = done(trireme("train", *words))
+    subprocess.run(["rm", "-rf", "duty"], check=True)
+    run = start("train", *words, "-n", "2", "--spares", "1", "--audit", "1", "--stall-timeout", "5", "--out", "duty")
+    pids = [rowing_pid("duty", place, 0) for place in (0, 1)]
+    while run.poll() is None:
+        victim = random.choice(pids)
+        for which, seconds in ((signal.SIGSTOP, 0.02), (signal.SIGCONT, 0.01)):
+            try:
+                os.kill(victim, which)
+            except ProcessLookupError:
+                pass
+            time.sleep(random.uniform(0, seconds))
+    need(done(end(run)) == plain, "another result: " + run.err)
+    need("all workers wait" not in run.err, run.err)
+
+
+def own_loop(mode, *more, kill=False):
+    """A loop of the user's, with deaths where they hurt: the weights are those of one process."""
+    words = [OWN_LOOP, "--lanes", "4", "--steps", "2000"]
+    alone = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "TEST_MODE": mode})
+    need(alone.returncode == 0 and "weights " in alone.stdout, f"alone: exit {alone.returncode}")
+    open("die", "w").close()
+    subprocess.run(["rm", "-rf", "own"], check=True)
+    run = start("run", "-n", "2", "--out", "own", *more, "--", *words,
+                env={"TEST_MODE": mode, "TEST_DIE": os.path.abspath("die")})
+    if kill:  # worker 0 waits, before the first step; the other is ready
+        wait_for(lambda: not os.path.exists("die"), "worker 0 does not come so far")
+        wait_for(lambda: '"compiled"' in open("own/worker-1.log").read(), "worker 1 is not ready")
+        os.kill(events("own", "start")[0]["pid"], signal.SIGKILL)
+    end(run, 60)
+    need(run.returncode == 0, f"exit {run.returncode}: {run.err}")
+    need(not os.path.exists("die") and events("own", "death"), f"nobody has died: {run.err}")
+    need(run.out == alone.stdout, f"{run.out}alone:\n{alone.stdout}{run.err}")
+
+
+def useless():
+    """What cannot be started again is not tried for ever; and a program trains once."""
+    subprocess.run(["cp", OWN_LOOP, "moved"], check=True)
+    subprocess.run(["rm", "-rf", "own"], check=True)
+    run = start("run", "-n", "2", "--out", "own", "--", "./moved", "--lanes", "4", "--steps", "200000",
+                env={"LD_LIBRARY_PATH": os.path.dirname(PROGRAM)})
+    pid = rowing_pid("own", 1, 0)
+    os.remove("moved")
+    os.kill(pid, signal.SIGKILL)
+    end(run)
+    need(run.returncode == 0 and "it is not started again; the others go on" in run.err, run.err)
+    need(len(events("own", "start")) == 5, f"{len(events('own', 'start'))} starts")
+    twice = trireme("run", "-n", "2", "--", OWN_LOOP, "--steps", "20", env={"TEST_MODE": "second"})
+    need(twice.returncode == 2 and "a second run that trains in one program" in twice.err, twice.err)
+    shell = trireme("run", "-n", "1", "--", "sh", "-c", f"{OWN_LOOP} --steps 20; true")
+    need("not by the agent" in shell.err, shell.err)
+
+
 # ---- stalls and stops ----
 
 def stopped_worker(which):
@@ -245,9 +303,9 @@ def core_retired():
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", "2", "--out", "core")
     for death in range(3):
-        os.kill(rowing_pid("core", 1, death), signal.SIGKILL)
+        os.kill(rowing_pid("core", 1, death), signal.SIGSEGV)
     need(done(end(run)) == plain, "another result")
-    need(re.search("all 3 workers that died were on core [0-9]+, and none on another: it is retired",
+    need(re.search("all 3 workers that died of a fault were on core [0-9]+, and none on another: it is retired",
                    run.err), run.err)
     need(len(events("core", "retired")) == 1, "agent.log does not tell")
 
@@ -348,6 +406,13 @@ CASES.update({
                                      KILLS),
     "a kill behind every write": points,
     "audit": audit,
+    "audit, and stopped now and then": audit_under_duty,
+    "own loop: its lines before it": lambda: own_loop("write"),
+    "own loop: before the first step": lambda: own_loop("before", kill=True),
+    "own loop: a scalar, a spare": lambda: own_loop("scalar", "--spares", "1"),
+    "own loop: left early": lambda: own_loop("break"),
+    "own loop: a lost thread": lambda: own_loop("thread"),
+    "starts in vain": useless,
     "a worker stopped": lambda: stopped_worker(1),
     "the reporter stopped": lambda: stopped_worker(0),
     "a stall is only told": only_told,
@@ -361,7 +426,7 @@ CASES.update({
 
 
 def main():
-    wanted = sys.argv[2:]
+    wanted = sys.argv[3:]
     passed = failed = 0
     random.seed(int(os.environ.get("SEED", "1")))
     with tempfile.TemporaryDirectory() as work:
