@@ -558,6 +558,15 @@ typedef struct tri_options {
                          workers: that of their agent) */
     const char *load; /* safetensors files */
     const char *save;
+    /* Checkpoints, in a directory; the newest `keep` of them stay (0: all), and those of steps that keep_every
+     * divides. A step waits only until what is saved has been copied. At the end of the run, also one that is
+     * asked to end, its last step is saved. resume: goes on from the newest that is whole, if there is one,
+     * as if the run had never ended. */
+    const char *ckpt;
+    int64_t save_every;  /* steps */
+    double save_minutes; /* or minutes */
+    int64_t keep, keep_every;
+    bool resume;
     const char *parallel;  /* "data" (the default): lanes are shared among workers; other ways to split
                               a network are not there yet */
     const char *recompute; /* as by tri_recompute: patterns with commas between them */

@@ -10,7 +10,7 @@
 
 const struct command *const commands[] = {
     &command_train, &command_run,    &command_eval, &command_models, &command_dump,   &command_bench,
-    &command_memory, &command_top,   &command_ps,   &command_ctl,    &command_doctor, &command_help,
+    &command_memory, &command_top,   &command_ps,   &command_ctl,    &command_ckpt, &command_doctor, &command_help,
     &command_version, NULL,
 };
 

@@ -19,6 +19,7 @@ struct control {
     int number;      /* of scale */
     int64_t asked;   /* when; nanoseconds */
     uint64_t from;   /* steps that were done then */
+    uint32_t asked_for; /* the number of the wish for a checkpoint */
     struct text *said;
 };
 
@@ -210,8 +211,30 @@ static enum outcome look_scale(struct control *c) {
 /* ---- checkpoint ---- */
 
 static enum outcome ask_checkpoint(struct control *c) {
-    text_add(c->said, "this build has no checkpoints yet; --save FILE keeps the weights at the end");
-    return FAILED;
+    struct crew_head *h = c->look.head;
+    if (!atomic_load(&h->keeps)) {
+        text_add(c->said, "this run has no directory for checkpoints: --ckpt DIR gives it one");
+        return FAILED;
+    }
+    c->asked_for = atomic_fetch_add(&h->save_asked, 1) + 1;
+    crew_notify(h);
+    return WAITS;
+}
+
+static enum outcome look_checkpoint(struct control *c) {
+    const struct crew_head *h = c->look.head;
+    if ((int32_t)(atomic_load(&h->save_answered) - c->asked_for) < 0) {
+        if (over(c)) return ended(c);
+        text_add(c->said, "step %llu is not saved", (unsigned long long)c->now.opened);
+        tell_who(c);
+        return WAITS;
+    }
+    if (*h->save_error) {
+        text_add(c->said, "step %llu could not be saved: %s", (unsigned long long)atomic_load(&h->saved), h->save_error);
+        return FAILED;
+    }
+    text_add(c->said, "step %llu is saved", (unsigned long long)atomic_load(&h->saved));
+    return DONE;
 }
 
 /* ---- the words ---- */
@@ -221,7 +244,7 @@ static const struct word words[] = {
     {"resume", NULL, "goes on", ask_resume, look_resume},
     {"stop", NULL, "finishes the step, then ends the run with exit code 3", ask_stop, look_stop},
     {"scale", "N", "to N workers, without changing the result", ask_scale, look_scale},
-    {"checkpoint", NULL, "not in this build yet", ask_checkpoint, NULL},
+    {"checkpoint", NULL, "saves the step that is done (--ckpt)", ask_checkpoint, look_checkpoint},
 };
 
 static const struct word *find_word(const char *name) {

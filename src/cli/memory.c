@@ -38,6 +38,7 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
     line(t, "partial sums of lanes", b.partials);
     line(t, "computed before the lanes: casts, packed weights", b.carried);
     line(t, "data: inputs and outputs", b.data);
+    if (b.copy) line(t, "the copy that checkpoints are written from", b.copy);
     if (shape) line(t, "boards, undo records and the step's arena, for all", b.shared);
     line(t, "in all", b.total);
     line(t, shape ? "for all processes' programs, at most" : "for the program itself, at most", b.program);

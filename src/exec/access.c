@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/convert.h"
+#include "exec/access.h"
 #include "exec/run.h"
 #include "io/safetensors.h"
 #include "io/sha256.h"
@@ -82,40 +83,57 @@ tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t by
 
 /* ---- hashes ---- */
 
-static bool hash_entry(const tri_run *run, struct sha256 *h, const struct stored *e) {
-    size_t bytes = base_spec_bytes(&e->spec);
-    void *host = malloc(bytes ? bytes : 1);
-    if (!host) return !base_no_memory("a hash");
-    store_read(&run->store, e, host);
-    sha256_add(h, host, bytes);
-    free(host);
-    return true;
+/* Entries are sorted by name. Parameters are f32 in the store, row-major: hashed as they lie. */
+void hash_entries(const struct hashed_entry *e, size_t n, int64_t done, char weights[65], char state[65]) {
+    struct sha256 w, s;
+    sha256_begin(&w);
+    sha256_begin(&s);
+    for (size_t i = 0; i < n; i++) {
+        if (e[i].param) sha256_add(&w, e[i].data, e[i].bytes);
+        sha256_add(&s, e[i].data, e[i].bytes);
+    }
+    unsigned char cursor[8];
+    for (int i = 0; i < 8; i++) cursor[i] = (unsigned char)((uint64_t)done >> (8 * i));
+    sha256_add(&s, cursor, sizeof cursor);
+    sha256_end_hex(&w, weights);
+    sha256_end_hex(&s, state);
 }
 
-/* Entries are sorted by name. Parameters are f32 in the store, row-major: hashed as they lie. */
-static bool hash_all(const tri_run *run, bool state, char hex[65]) {
-    struct sha256 h;
-    bool ok = true;
-    sha256_begin(&h);
-    for (size_t i = 0; i < run->store.n && ok; i++)
-        if (state || run->store.entry[i].param) ok = hash_entry(run, &h, &run->store.entry[i]);
-    unsigned char cursor[8];
-    for (int i = 0; i < 8; i++) cursor[i] = (unsigned char)((uint64_t)run->done >> (8 * i));
-    if (state) sha256_add(&h, cursor, sizeof cursor);
-    sha256_end_hex(&h, hex);
-    return ok;
+/* All of the store in the host's memory, one entry after the other; to be freed, both. */
+static struct hashed_entry *read_all(const tri_run *run, char **block) {
+    size_t bytes = 0, at = 0;
+    for (size_t i = 0; i < run->store.n; i++) bytes += base_spec_bytes(&run->store.entry[i].spec);
+    struct hashed_entry *e = calloc(run->store.n + 1, sizeof *e);
+    *block = malloc(bytes + 1);
+    if (!e || !*block) {
+        free(e);
+        return NULL;
+    }
+    for (size_t i = 0; i < run->store.n; i++) {
+        e[i] = (struct hashed_entry){*block + at, base_spec_bytes(&run->store.entry[i].spec),
+                                     run->store.entry[i].param};
+        store_read(&run->store, &run->store.entry[i], *block + at);
+        at += e[i].bytes;
+    }
+    return e;
 }
 
 void tri_hash(const tri_run *run, char weights[65], char state[65]) {
     weights[0] = state[0] = 0;
     if (!run) return;
-    if (!hash_all(run, false, weights)) weights[0] = 0;
-    if (!hash_all(run, true, state)) state[0] = 0;
+    char *block;
+    struct hashed_entry *e = read_all(run, &block);
+    if (e)
+        hash_entries(e, run->store.n, run->done, weights, state);
+    else
+        base_no_memory("a hash");
+    free(e);
+    free(block);
 }
 
 /* ---- files ---- */
 
-static bool in_file(const struct stored *e) { return !e->of_optimizer; }
+static bool in_file(const struct stored *e, bool optimizer) { return e->of_optimizer == optimizer; }
 
 tri_status tri_save(const tri_run *run, const char *path) {
     if (!run) return TRI_FAILED;
@@ -125,7 +143,7 @@ tri_status tri_save(const tri_run *run, const char *path) {
     tri_status status = TRI_OK;
     for (size_t i = 0; i < run->store.n && !status; i++) {
         const struct stored *e = &run->store.entry[i];
-        if (!in_file(e)) continue;
+        if (!in_file(e, false)) continue;
         void *host = malloc(base_spec_bytes(&e->spec));
         if (!host) {
             status = base_no_memory(path);
@@ -152,10 +170,11 @@ static bool known_to_file(const struct safetensors *file, const tri_run *run, co
 }
 
 /* Everything that does not fit, in one message; false if there is anything. */
-static bool check_fit(const struct safetensors *file, const tri_run *run, struct text *wrong) {
+static bool check_fit(const struct safetensors *file, const tri_run *run, bool optimizer,
+                      struct text *wrong) {
     char a[SPEC_TEXT], b[SPEC_TEXT];
     for (size_t i = 0; i < run->store.n; i++)
-        if (in_file(&run->store.entry[i]) && !known_to_file(file, run, run->store.entry[i].name))
+        if (in_file(&run->store.entry[i], optimizer) && !known_to_file(file, run, run->store.entry[i].name))
             text_add(wrong, "; missing: %s %s", run->store.entry[i].name,
                      base_spec_text(&run->store.entry[i].spec, a));
     for (size_t i = 0; i < file->n; i++) {
@@ -181,17 +200,20 @@ static tri_status load_entry(tri_run *run, const struct safetensors_entry *t) {
     return TRI_OK;
 }
 
-tri_status tri_load(tri_run *run, const char *path) {
-    if (!run) return TRI_FAILED;
+tri_status access_load(tri_run *run, const char *path, bool optimizer) {
     struct safetensors *file;
     struct text wrong = {0};
     tri_status status = safetensors_open(path, &file);
     if (status) return status;
-    if (!check_fit(file, run, &wrong))
+    if (!check_fit(file, run, optimizer, &wrong))
         status = base_fail(TRI_FAILED, "%s does not fit the network%s", path,
                            wrong.data ? wrong.data : ": out of memory");
     for (size_t i = 0; run_writes(run) && i < file->n && !status; i++) status = load_entry(run, &file->entry[i]);
     text_free(&wrong);
     safetensors_close(file);
     return status;
+}
+
+tri_status tri_load(tri_run *run, const char *path) {
+    return run ? access_load(run, path, false) : TRI_FAILED;
 }

@@ -31,11 +31,12 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     for (int i = 0; i < m->n_inputs; i++) b.data += base_spec_bytes(&m->input[i].spec);
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
+    if (m->compilation.options->ckpt) b.copy = b.parameters + b.states + b.optimizer;
     b.arena *= (size_t)m->processes;
     b.data *= (size_t)m->processes;
     b.program = BUDGET_PROGRAM * (size_t)m->processes;
     b.total = b.parameters + b.states + b.optimizer + b.arena + b.partials + b.carried + b.data +
-              b.shared;
+              b.copy + b.shared;
     return b;
 }
 

@@ -17,6 +17,7 @@ struct budget {
     size_t partials; /* sums of lanes on their way through the tree */
     size_t carried;  /* computed once a step, before the lanes: weights in other types and layouts */
     size_t data;     /* inputs and outputs of a batch */
+    size_t copy;     /* of all that is kept, for checkpoints while the run goes on */
     size_t shared;   /* what several processes share besides: the step's arena, boards, undo records */
     size_t program;  /* BUDGET_PROGRAM, of each process; not in total */
     size_t total;

@@ -479,7 +479,8 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     team_run(run->team, take_hands, c);
     if (crew_reports(c)) crew_turn_output(c);
     if (crew_reports(c)) tell_idle(c, m);
-    c->writes = crew_reports(c) && !atomic_load(&c->head->opened);
+    atomic_store(&c->head->keeps, run->options.ckpt != NULL);
+    c->writes = crew_reports(c) && !crew_begun(c->head);
     atomic_store(&crew_self(c)->state, CREW_READY);
     crew_log_compiled(c);
     crew_at(c, CREW_AT_CALLBACK);

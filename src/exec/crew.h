@@ -81,6 +81,12 @@ void crew_last_line(struct crew *c, const char *line);
 /* The run is closed, with this exit code. */
 void crew_leave(struct crew *c, int code);
 
+/* The run goes on from a checkpoint of this step; before the first step, by who reports. */
+void crew_begin_at(struct crew *c, int64_t step);
+/* The number of a wish that has not been answered; 0: there is none. */
+uint32_t crew_save_asked(const struct crew *c);
+void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t step);
+
 bool crew_reports(const struct crew *c);
 struct crew_worker *crew_self(const struct crew *c);
 /* What it prints goes to where the user looks from here on. */

@@ -135,6 +135,11 @@ void crew_log_step_ends(struct crew *c) {
 
 /* ---- the end ---- */
 
+void crew_log_checkpoint(struct crew *c, int64_t step, size_t bytes, double seconds, const char *error) {
+    log_event(&c->log.log, error ? LOG_ERROR : LOG_INFO, "checkpoint", "worker=%d step=%lld bytes=%zu seconds=%g text=%s",
+              c->place, (long long)step, bytes, seconds, error ? error : "");
+}
+
 void crew_log_failure(struct crew *c, const char *text) {
     struct crew_worker *self = crew_self(c);
     base_format(self->failure, sizeof self->failure, "%s", text);

@@ -54,6 +54,8 @@ void crew_log_compiled(struct crew *c);
 void crew_log_changes(struct crew *c); /* between two steps: who it is now */
 void crew_log_step_begins(struct crew *c);
 void crew_log_step_ends(struct crew *c);
+/* error null: it is whole. */
+void crew_log_checkpoint(struct crew *c, int64_t step, size_t bytes, double seconds, const char *error);
 void crew_log_failure(struct crew *c, const char *text);
 void crew_log_leave(struct crew *c);
 void crew_log_close(struct crew *c);

@@ -32,7 +32,7 @@ tri_status crew_open_record(struct crew *c, tri_run *run) {
     if (c->records || !crew_reports(c)) return TRI_OK;
     settle_begin(c, run);
     c->records = true;
-    tri_status status = record_file(&run->record, directory, atomic_load(&c->head->recorded),
+    tri_status status = record_file(&run->record, directory, atomic_load(&c->head->recorded) || atomic_load(&c->head->base),
                                     run->options.quiet);
     if (!status) atomic_store(&c->head->recorded, 1);
     if (!status)

@@ -44,6 +44,8 @@ void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
     for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
 }
 
+bool crew_begun(const struct crew_head *h) { return atomic_load(&h->opened) > atomic_load(&h->base); }
+
 int64_t crew_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-#define CREW_MAGIC 0x37574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x38574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
 #define CREW_MOST_SCALARS 64
@@ -143,6 +143,10 @@ struct crew_head {
     _Atomic uint64_t total;
     _Atomic uint64_t base; /* steps that were done when the run began */
     atomic_int ending;
+    atomic_int keeps;  /* it writes checkpoints */
+    _Atomic uint32_t save_asked, save_answered; /* counted */
+    _Atomic uint64_t saved; /* the step of the last answer */
+    char save_error[CREW_LINE]; /* of the last answer; empty: it was saved */
     atomic_int stop;   /* asked for, by the agent or by `trireme ctl` */
     atomic_int closed; /* the reporter has closed the run: nothing of it is left to be done */
     atomic_int failing; /* 1 + the place of who writes `failure`; 0: nobody */
@@ -181,6 +185,8 @@ tri_status crew_check(const struct crew_shape *shape);
 /* The head of a store that nobody has founded yet. */
 void crew_head_begin(struct crew_head *h, const struct crew_shape *shape);
 
+/* A step has been opened since the run began. */
+bool crew_begun(const struct crew_head *h);
 int64_t crew_now(void); /* nanoseconds, CLOCK_MONOTONIC */
 
 /* Whoever waits looks again. */

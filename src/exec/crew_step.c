@@ -149,7 +149,8 @@ static bool something_to_do(void *arg) {
     const struct crew_head *h = c->head;
     return (is_open(c) && rows(c) && atomic_load(&h->opened) != c->step) || atomic_load(&h->ending) ||
            atomic_load(&crew_self(c)->leave) ||
-           (crew_reports(c) && (!atomic_load(&h->paused) || atomic_load(&h->stop)));
+           (crew_reports(c) &&
+            (!atomic_load(&h->paused) || atomic_load(&h->stop) || (c->run->options.ckpt && crew_save_asked(c))));
 }
 
 static void end_run(struct crew *c, enum crew_ending how) {
@@ -197,10 +198,11 @@ bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
         if (crew_reports(c) && !c->reports) crew_turn_output(c);
         uint64_t committed = atomic_load(&h->committed);
         /* What is called back for the latest step may have died with the reporter before. */
-        if (crew_reports(c) && committed && c->told < (int64_t)committed && !atomic_load(&h->ending) &&
+        if (crew_reports(c) && committed > atomic_load(&h->base) && c->told < (int64_t)committed && !atomic_load(&h->ending) &&
             atomic_load(&h->opened) == committed)
             return returns(c, run);
         if (atomic_load(&h->ending) || atomic_load(&crew_self(c)->leave)) return fails(c, status);
+        if (crew_reports(c) && run->options.ckpt) keeper_answer(&run->keeper, run);
         if (crew_reports(c) && !open_next(c, run)) return fails(c, status);
         if (is_open(c) && rows(c) && (crew_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {
             c->step = atomic_load(&h->opened);
@@ -219,6 +221,29 @@ bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
 
 bool crew_tells(const struct crew *c, const tri_run *run) {
     return c->told && c->told == run->done;
+}
+
+/* ---- checkpoints ---- */
+
+void crew_begin_at(struct crew *c, int64_t step) {
+    struct crew_head *h = c->head;
+    atomic_store(&h->base, (uint64_t)step); /* first: the run counts as begun when more is open than this */
+    atomic_store(&h->committed, (uint64_t)step);
+    atomic_store(&h->opened, (uint64_t)step);
+    c->told = step;
+}
+
+uint32_t crew_save_asked(const struct crew *c) {
+    uint32_t asked = atomic_load(&c->head->save_asked);
+    return asked == atomic_load(&c->head->save_answered) ? 0 : asked;
+}
+
+void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t step) {
+    struct crew_head *h = c->head;
+    base_format(h->save_error, sizeof h->save_error, "%s", error ? error : "");
+    atomic_store(&h->saved, (uint64_t)step);
+    atomic_store(&h->save_answered, asked);
+    crew_notify(h);
 }
 
 /* ---- the end ---- */

@@ -110,7 +110,7 @@ static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, boo
 static tri_status keep_texts(tri_run *run) {
     tri_options *o = &run->options;
     const char **text[COUNT(run->kept)] = {&o->save, &o->passes, &o->conv, &o->amp_type, &o->recompute,
-                                            &o->out};
+                                            &o->out, &o->ckpt};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];
@@ -123,6 +123,7 @@ static tri_status plan_run(tri_run *run) {
     struct machine_place place = {.store = &run->store};
     tri_status status = tri_graph_status(run->model);
     if (!status) status = check_options(o);
+    if (!status) status = keeper_check(o);
     if (!status) status = settle_batch(run);
     if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
     if (!status) status = find_device(run);
@@ -161,17 +162,19 @@ static tri_status open_run(tri_run *run) {
     if (lanes) lanes->value = (float)run->machine.lanes;
     if (!status) status = open_data(run);
     if (!status && o->load && run_writes(run)) status = tri_load(run, o->load);
+    if (!status) status = keeper_resume(&run->keeper, run);
     if (!status && o->save) status = safetensors_check_path(o->save);
     if (!status) status = keep_texts(run);
     if (!status) status = record_open(&run->record, run);
     if (!status)
         status = run->crew ? crew_open_record(run->crew, run)
-                           : record_file(&run->record, o->out, false, o->quiet);
+                           : record_file(&run->record, o->out, run->done, o->quiet);
     if (status && run->crew) crew_log_failure(run->crew, tri_message());
     return status;
 }
 
 void run_free(tri_run *run) {
+    keeper_free(&run->keeper);
     record_close(&run->record);
     evaluation_free(run->evaluation);
     machine_free(&run->machine);
@@ -265,7 +268,10 @@ static bool step_with_crew(tri_run *run) {
     bool more = crew_step(run->crew, run, &status);
     run->crew->writes = true;
     if (run_fail(run, status) || !more) return false;
-    if (crew_tells(run->crew, run)) crew_record(run->crew, run);
+    if (crew_tells(run->crew, run)) {
+        crew_record(run->crew, run);
+        keeper_step(&run->keeper, run);
+    }
     return true;
 }
 
@@ -307,6 +313,7 @@ bool tri_step(tri_run *run) {
     if (run_fail(run, status)) return false;
     run->done++;
     record_step(&run->record, run);
+    keeper_step(&run->keeper, run);
     return true;
 }
 
@@ -336,6 +343,7 @@ tri_status tri_close(tri_run *run) {
     }
     if (!run_finish(run)) return leave(run);
     if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
+    run_fail(run, keeper_end(&run->keeper, run, !run->status));
     run_fail(run, record_close(&run->record)); /* a broken file of metrics stops nothing before */
     return leave(run);
 }

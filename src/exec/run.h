@@ -4,6 +4,7 @@
 #define EXEC_RUN_H
 
 #include "data/sampler.h"
+#include "exec/keeper.h"
 #include "exec/program.h"
 #include "exec/record.h"
 #include "exec/store.h"
@@ -123,7 +124,7 @@ struct tri_run {
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* of its texts those are kept that are needed later */
-    char *kept[6];
+    char *kept[7];
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;
@@ -139,6 +140,7 @@ struct tri_run {
     struct record record;
     struct evaluation *evaluation;
     struct crew *crew; /* null: no others take part */
+    struct keeper keeper;
 };
 
 /* As tri_open, but only planned: nothing is allocated, and it cannot run. Null with a message. */

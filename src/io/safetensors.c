@@ -152,34 +152,14 @@ static tri_status make_header(const char *path, const struct safetensors_entry *
     return TRI_OK;
 }
 
-static tri_status write_all(int fd, const char *path, size_t *at, const void *data, size_t bytes) {
-    const char *p = data;
-    while (bytes) {
-        ssize_t done = write(fd, p, bytes);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0)
-            return base_fail(TRI_FAILED, "%s: write at offset %zu: %s", path, *at,
-                             done ? strerror(errno) : "nothing was written");
-        p += done;
-        bytes -= (size_t)done;
-        *at += (size_t)done;
-    }
-    return TRI_OK;
-}
-
-static tri_status write_file(const char *path, const struct text *header,
-                             const struct safetensors_entry *entry, size_t n) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return base_fail(TRI_FAILED, "%s: can't create: %s", path, strerror(errno));
-    size_t at = 0;
-    tri_status status = write_all(fd, path, &at, header->data, header->size);
+tri_status safetensors_put(struct outfile *f, const struct safetensors_entry *entry, size_t n,
+                           const struct safetensors_pair *metadata, size_t n_metadata) {
+    struct text header = {0};
+    tri_status status = make_header(f->path, entry, n, metadata, n_metadata, &header);
+    if (!status) status = outfile_write(f, header.data, header.size);
     for (size_t i = 0; !status && i < n; i++)
-        status = write_all(fd, path, &at, entry[i].data, base_spec_bytes(&entry[i].spec));
-    if (!status && fsync(fd))
-        status = base_fail(TRI_FAILED, "%s: sync: %s", path, strerror(errno));
-    if (close(fd) && !status)
-        status = base_fail(TRI_FAILED, "%s: close: %s", path, strerror(errno));
-    if (status) unlink(path);
+        status = outfile_write(f, entry[i].data, base_spec_bytes(&entry[i].spec));
+    text_free(&header);
     return status;
 }
 
@@ -212,36 +192,28 @@ tri_status safetensors_check_path(const char *path) {
     return status;
 }
 
-/* Makes a rename in the directory of `path` last. */
 static tri_status sync_directory(const char *path) {
     char *dir = directory_of(path);
     if (!dir) return TRI_FAILED;
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems can't sync a directory; they say EINVAL. */
-    bool bad = fd < 0 || (fsync(fd) && errno != EINVAL);
-    if (bad)
-        base_fail(TRI_FAILED, "%s: written, but its directory %s can't be synced: %s", path, dir,
-                  strerror(errno));
-    if (fd >= 0) close(fd);
+    tri_status status = outfile_sync_directory(dir);
     free(dir);
-    return bad ? TRI_FAILED : TRI_OK;
+    return status;
 }
 
 tri_status safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
                              const struct safetensors_pair *metadata, size_t n_metadata) {
-    struct text header = {0}, part = {0};
-    tri_status status = make_header(path, entries, n, metadata, n_metadata, &header);
-    if (!status) {
-        text_add(&part, "%s.tmp-%ld", path, (long)getpid());
-        status = part.failed ? base_no_memory(path) : write_file(part.data, &header, entries, n);
-    }
+    struct text part = {0};
+    struct outfile f = {.fd = -1};
+    text_add(&part, "%s.tmp-%ld", path, (long)getpid());
+    tri_status status = part.failed ? base_no_memory(path) : outfile_open(&f, part.data);
+    if (!status) status = safetensors_put(&f, entries, n, metadata, n_metadata);
+    status = outfile_close(&f, status, NULL);
     if (!status && rename(part.data, path)) {
         status = base_fail(TRI_FAILED, "%s: can't rename %s to it: %s", path, part.data,
                            strerror(errno));
         unlink(part.data);
     }
     if (!status) status = sync_directory(path);
-    text_free(&header);
     text_free(&part);
     return status;
 }

@@ -5,6 +5,7 @@
 #define IO_SAFETENSORS_H
 
 #include "base/base.h"
+#include "io/outfile.h"
 
 struct safetensors_entry {
     const char *name;
@@ -16,9 +17,12 @@ struct safetensors_pair {
     const char *key, *value;
 };
 
-/* Writes path.tmp-PID, syncs and renames it: `path` is the old file or the new one, never a part.
- * Tensors stand in the given order, names and metadata are UTF-8. The same arguments give the same
- * bytes. */
+/* Header and data, into a file that is open. Tensors stand in the given order, names and metadata are UTF-8.
+ * The same arguments give the same bytes. */
+tri_status safetensors_put(struct outfile *f, const struct safetensors_entry *entries, size_t n,
+                           const struct safetensors_pair *metadata, size_t n_metadata);
+
+/* Writes path.tmp-PID, syncs and renames it: `path` is the old file or the new one, never a part. */
 tri_status safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
                              const struct safetensors_pair *metadata, size_t n_metadata);
 

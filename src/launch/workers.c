@@ -355,6 +355,9 @@ static void start_anew(struct agent *a) {
     agent_join_watchers(a);
     atomic_store(&h->checked, 0);
     atomic_store(&h->founded, 0);
+    atomic_store(&h->opened, 0);
+    atomic_store(&h->committed, 0);
+    atomic_store(&h->base, 0);
     if (agent_start_all(a)) {
         agent_tell(a, "%s", tri_message());
         agent_give_up(a, 1);
@@ -426,7 +429,7 @@ static void bury(struct agent *a, int place, int64_t when) {
         agent_give_up(a, 1);
     }
     recovery_of(&a->recovery, place);
-    if (atomic_load(&h->opened)) replace(a, place); /* before: see die_early */
+    if (crew_begun(h)) replace(a, place); /* before: see die_early */
     atomic_fetch_add(&h->epoch, 1);
     crew_notify(a->head);
     double after = when ? (double)(crew_now() - when) / 1e6 : 0;
@@ -461,8 +464,8 @@ static void restart(struct agent *a, int place, int status) {
     struct crew_head *h = a->head;
     join_watchers_of(a, place);
     if (a->stopped || atomic_exchange(&h->worker[place].leave, 0)) return;
-    if (atomic_load(&h->opened) && is_useless(a, place, status)) return;
-    if (!atomic_load(&h->opened)) {
+    if (crew_begun(h) && is_useless(a, place, status)) return;
+    if (!crew_begun(h)) {
         die_early(a, place);
     } else if (atomic_load(&h->ending) &&
                (atomic_load(&h->reporter) != place || atomic_load(&h->closed))) {
@@ -479,7 +482,7 @@ static void restart(struct agent *a, int place, int status) {
  * say, and one is heard: the reporter. */
 static bool ends_early(struct agent *a, int place, int status) {
     const struct crew_head *h = a->head;
-    if (!WIFEXITED(status) || atomic_load(&h->opened)) return false;
+    if (!WIFEXITED(status) || crew_begun(h)) return false;
     int code = WEXITSTATUS(status);
     if (atomic_load(&h->reporter) != place && code && code != 127) {
         a->process[place].pid = 0;
@@ -594,7 +597,7 @@ void agent_note_rowing(struct agent *a) {
 void agent_scale(struct agent *a) {
     struct crew_head *h = a->head;
     int asked = atomic_load(&h->wanted), now = atomic_load(&h->ranks);
-    if (!asked || a->stopped || atomic_load(&h->ending) || !atomic_load(&h->opened)) return;
+    if (!asked || a->stopped || atomic_load(&h->ending) || !crew_begun(h)) return;
     if (a->automatic || anybody_leaves(a)) return; /* -n auto decides first */
     int wanted = asked > h->most ? h->most : asked;
     if (wanted != now) scale(a, now, wanted);
@@ -619,7 +622,7 @@ void agent_reap(struct agent *a) {
         int64_t when = alive(a, i) ? all_dead(a, i, &any) : 0;
         bool left = atomic_load(&a->head->worker[i].state) == CREW_LEFT;
         if (any && !left) agent_kill(a, i); /* at least a thread of it is lost */
-        if (when && !left && atomic_load(&a->head->opened)) bury(a, i, when);
+        if (when && !left && crew_begun(a->head)) bury(a, i, when);
         if (a->process[i].pid && reap(a->process[i].pid, &status)) gone(a, i, status);
     }
 }

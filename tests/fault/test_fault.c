@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "checkpoint/checkpoint.h"
 #include "data/data.h"
 #include "dev/dev.h"
 #include "fault/wrap.h"
@@ -271,6 +272,48 @@ static bool replace_file(uint64_t *result) {
     return written;
 }
 
+static bool write_checkpoint(const char *where, int64_t step, float value) {
+    struct safetensors_entry e[] = {{"w", {TRI_F32, TRI_SHAPE(1)}, &value},
+                                    {"optimizer.w", {TRI_F32, TRI_SHAPE(1)}, &value}};
+    struct checkpoint_state state = {.step = step, .batch = 4, .lanes = 2, .n_scalars = 1,
+                                     .scalar = {{"t", 0.5f}}};
+    const struct checkpoint_content c = {.state = &state, .entries = e, .n_model = 1, .n_optimizer = 1};
+    size_t bytes;
+    return !checkpoint_write(where, &c, &bytes);
+}
+
+/* Whatever fails while the second is written, in place of one of its step, or old ones are removed: the newest
+ * that is taken is whole, and it is one of those that were written. */
+static bool checkpoints(uint64_t *result) {
+    const char *where = in_directory("checkpoints");
+    struct text wrong = {0};
+    int64_t step;
+    char folder[4096], message[512];
+    bool ok = !checkpoint_prepare(where) && write_checkpoint(where, 1, 1) && write_checkpoint(where, 2, 2);
+    if (!ok) return false;
+    bool written = write_checkpoint(where, 2, 3) && !checkpoint_prune(where, 1, 0);
+    snprintf(message, sizeof message, "%s", tri_message());
+    if (checkpoint_newest(where, &step, &wrong)) {
+        if (!written) broken = "no checkpoint is whole";
+        return false;
+    }
+    checkpoint_path(where, step, folder);
+    struct checkpoint_state state;
+    struct safetensors *file;
+    char path[4200];
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    text_free(&wrong);
+    if (checkpoint_read_state(folder, &state) || safetensors_open(path, &file)) return false;
+    float value = *(const float *)safetensors_find(file, "w")->data;
+    if (step != 2 || state.step != 2 || state.scalar[0].value != 0.5f || (value != 2 && value != 3) ||
+        (written && value != 3))
+        broken = "the newest checkpoint is none that was written";
+    add(result, &value, sizeof value);
+    safetensors_close(file);
+    if (!written) base_fail(TRI_FAILED, "%s", message);
+    return written;
+}
+
 static bool first_sample(tri_data *d, uint64_t *result) {
     float image[4] = {0};
     int64_t label = -1;
@@ -423,6 +466,7 @@ static struct {
     {"the whole loop", loop},
     {"check an operator", check_operator},
     {"replace a file", replace_file},
+    {"checkpoints", checkpoints},
     {"idx files", open_idx},
     {"packed idx files", open_idx_gz},
     {"data of one's own", own_data},

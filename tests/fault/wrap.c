@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault/wrap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -148,6 +149,14 @@ WRAP(int, fsync, int fd) { return fails("fsync", EIO) ? -1 : __real_fsync(fd); }
 WRAP(int, rename, const char *from, const char *to) {
     return fails("rename", EACCES) ? -1 : __real_rename(from, to);
 }
+
+WRAP(int, renameat2, int at, const char *from, int to_at, const char *to, unsigned flags) {
+    return fails("renameat2", EACCES) ? -1 : __real_renameat2(at, from, to_at, to, flags);
+}
+
+WRAP(int, rmdir, const char *path) { return fails("rmdir", EBUSY) ? -1 : __real_rmdir(path); }
+
+WRAP(DIR *, opendir, const char *path) { return fails("opendir", EMFILE) ? NULL : __real_opendir(path); }
 
 WRAP(int, mkdir, const char *path, mode_t mode) {
     return fails("mkdir", EACCES) ? -1 : __real_mkdir(path, mode);

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/outfile.h"
+
+#define MODEL "model.safetensors"
+#define OPTIMIZER "optimizer.safetensors"
+#define STATE "state.json"
+#define PREFIX "step-"
+#define PART ".part-" /* and the writer's pid: a folder that is not whole yet, or is being removed */
+
+static const char *const files[] = {MODEL, OPTIMIZER, STATE};
+
+void checkpoint_path(const char *directory, int64_t step, char path[4096]) {
+    base_format(path, 4096, "%s/" PREFIX "%09lld", directory, (long long)step);
+}
+
+static void within(char path[4096], const char *folder, const char *file) {
+    base_format(path, 4096, "%s/%s", folder, file);
+}
+
+tri_status checkpoint_prepare(const char *directory) {
+    if (mkdir(directory, 0777) && errno != EEXIST)
+        return base_fail(TRI_FAILED, "cannot make the directory %s for checkpoints: %s", directory,
+                         strerror(errno));
+    if (access(directory, R_OK | W_OK | X_OK))
+        return base_fail(TRI_FAILED, "cannot write checkpoints to %s: %s", directory, strerror(errno));
+    return TRI_OK;
+}
+
+/* ---- state.json ---- */
+
+struct written {
+    char hash[65];
+    size_t bytes;
+};
+
+/* Null if any of them cannot be. */
+static json_t *scalars_json(const struct checkpoint_state *s) {
+    json_t *all = json_object();
+    for (int i = 0; i < s->n_scalars && all; i++) {
+        if (!json_object_set_new(all, s->scalar[i].name, json_real((double)s->scalar[i].value))) continue;
+        json_decref(all);
+        all = NULL;
+    }
+    return all;
+}
+
+static json_t *file_json(const struct written *w) {
+    return json_pack("{s:I,s:s}", "bytes", (json_int_t)w->bytes, "sha256", w->hash);
+}
+
+/* Null if memory is out, or a text is not UTF-8. */
+static json_t *state_json(const struct checkpoint_state *s, const struct written w[2]) {
+    char seed[24];
+    base_format(seed, sizeof seed, "%llu", (unsigned long long)s->seed); /* JSON's numbers end at 2^53 */
+    json_t *loss = isfinite(s->loss) ? json_real(s->loss) : json_null();
+    return json_pack("{s:i,s:I,s:I,s:o,s:I,s:I,s:s,s:b,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:o,s:o}}", "format",
+                     CHECKPOINT_FORMAT, "step", (json_int_t)s->step, "epoch", (json_int_t)s->epoch, "loss", loss,
+                     "batch", (json_int_t)s->batch, "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle",
+                     s->shuffle, "data", "name", s->data, "size", (json_int_t)s->data_size, "scalars",
+                     scalars_json(s), "library", s->library, "device", s->device, "weights", s->weights, "state",
+                     s->state, "files", MODEL, file_json(&w[0]), OPTIMIZER, file_json(&w[1]));
+}
+
+static tri_status write_state(const char *folder, const struct checkpoint_state *s, const struct written w[2]) {
+    char path[4096];
+    struct outfile f = {.fd = -1};
+    json_t *object = state_json(s, w);
+    char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(object);
+    if (!text) return base_no_memory(STATE);
+    within(path, folder, STATE);
+    tri_status status = outfile_open(&f, path);
+    if (!status) status = outfile_write(&f, text, strlen(text));
+    if (!status) status = outfile_write(&f, "\n", 1);
+    free(text);
+    return outfile_close(&f, status, NULL);
+}
+
+static void copy_text(char *to, size_t bytes, const char *from) { base_format(to, bytes, "%s", from ? from : ""); }
+
+static tri_status take_scalars(const char *path, json_t *scalars, struct checkpoint_state *s) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(scalars, name, value) {
+        if (s->n_scalars == (int)COUNT(s->scalar) || !json_is_number(value))
+            return base_fail(TRI_FAILED, "%s: scalar %.60s is no number, or one too many", path, name);
+        struct checkpoint_scalar *to = &s->scalar[s->n_scalars++];
+        copy_text(to->name, sizeof to->name, name);
+        to->value = (float)json_number_value(value);
+    }
+    return TRI_OK;
+}
+
+/* The object, checked; *w: what it says of the files. */
+static tri_status take_state(const char *path, json_t *object, struct checkpoint_state *s, struct written w[2]) {
+    json_error_t error;
+    json_int_t format = 0, step, epoch, batch, lanes, size, bytes[2];
+    const char *seed, *data, *library, *device, *weights, *state, *hash[2];
+    json_t *scalars, *loss;
+    int shuffle;
+    if (json_unpack(object, "{s:I}", "format", &format) || format != CHECKPOINT_FORMAT)
+        return base_fail(TRI_FAILED, "%s: format %lld; this version reads %d", path, (long long)format,
+                         CHECKPOINT_FORMAT);
+    if (json_unpack_ex(object, &error, 0,
+                       "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:{s:I,s:s},s:{s:I,s:s}}}",
+                       "step", &step, "epoch", &epoch, "loss", &loss, "batch", &batch, "lanes", &lanes, "seed",
+                       &seed, "shuffle", &shuffle, "data", "name", &data, "size", &size, "scalars", &scalars,
+                       "library", &library, "device", &device, "weights", &weights, "state", &state, "files", MODEL,
+                       "bytes", &bytes[0], "sha256", &hash[0], OPTIMIZER, "bytes", &bytes[1], "sha256", &hash[1]))
+        return base_fail(TRI_FAILED, "%s: %s", path, error.text);
+    *s = (struct checkpoint_state){.step = step, .epoch = epoch, .batch = batch, .lanes = lanes,
+                                   .data_size = size, .shuffle = shuffle,
+                                   .loss = json_is_number(loss) ? json_number_value(loss) : NAN};
+    s->seed = strtoull(seed, NULL, 10);
+    copy_text(s->data, sizeof s->data, data);
+    copy_text(s->library, sizeof s->library, library);
+    copy_text(s->device, sizeof s->device, device);
+    copy_text(s->weights, sizeof s->weights, weights);
+    copy_text(s->state, sizeof s->state, state);
+    for (int i = 0; i < 2; i++) {
+        w[i].bytes = (size_t)bytes[i];
+        copy_text(w[i].hash, sizeof w[i].hash, hash[i]);
+    }
+    if (s->step < 0 || s->batch < 1 || s->lanes < 1) return base_fail(TRI_FAILED, "%s: impossible numbers", path);
+    return take_scalars(path, scalars, s);
+}
+
+static tri_status read_state(const char *folder, struct checkpoint_state *state, struct written w[2]) {
+    char path[4096];
+    json_error_t error;
+    within(path, folder, STATE);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    json_t *object = json_loadfd(fd, JSON_REJECT_DUPLICATES, &error);
+    close(fd);
+    if (!object) return base_fail(TRI_FAILED, "%s: line %d: %s", path, error.line, error.text);
+    tri_status status = take_state(path, object, state, w);
+    json_decref(object);
+    return status;
+}
+
+tri_status checkpoint_read_state(const char *folder, struct checkpoint_state *state) {
+    struct written w[2];
+    return read_state(folder, state, w);
+}
+
+/* ---- writing ---- */
+
+/* With all that is in it; as much as can be. */
+static tri_status remove_folder(const char *folder) {
+    char path[4096];
+    DIR *d = opendir(folder);
+    if (!d) return errno == ENOENT ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", folder, strerror(errno));
+    for (struct dirent *e; (e = readdir(d));) {
+        within(path, folder, e->d_name);
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) unlink(path);
+    }
+    closedir(d);
+    if (!rmdir(folder)) return TRI_OK;
+    return base_fail(TRI_FAILED, "%s: can't remove: %s", folder, strerror(errno));
+}
+
+static tri_status write_tensors(const char *folder, const char *file, const struct safetensors_entry *entries,
+                                size_t n, struct written *w) {
+    char path[4096];
+    struct outfile f = {.fd = -1};
+    const struct safetensors_pair metadata = {"format", "pt"}; /* readers of this format look for it */
+    within(path, folder, file);
+    tri_status status = outfile_open(&f, path);
+    if (!status) status = safetensors_put(&f, entries, n, &metadata, 1);
+    w->bytes = f.bytes;
+    return outfile_close(&f, status, w->hash);
+}
+
+static tri_status write_files(const char *folder, const struct checkpoint_content *c, size_t *bytes) {
+    struct written w[2];
+    if (mkdir(folder, 0777)) return base_fail(TRI_FAILED, "cannot make %s: %s", folder, strerror(errno));
+    tri_status status = write_tensors(folder, MODEL, c->entries, c->n_model, &w[0]);
+    if (!status) status = write_tensors(folder, OPTIMIZER, c->entries + c->n_model, c->n_optimizer, &w[1]);
+    if (!status) status = write_state(folder, c->state, w);
+    if (!status) status = outfile_sync_directory(folder);
+    *bytes = w[0].bytes + w[1].bytes;
+    return status;
+}
+
+/* A folder that has files in it cannot be renamed over: with one of the same step it changes its name. */
+static tri_status put_in_place(const char *part, const char *directory, int64_t step) {
+    char path[4096];
+    checkpoint_path(directory, step, path);
+    bool other = !access(path, F_OK);
+    if (renameat2(AT_FDCWD, part, AT_FDCWD, path, other ? RENAME_EXCHANGE : 0))
+        return base_fail(TRI_FAILED, "can't rename %s to %s: %s", part, path, strerror(errno));
+    tri_status status = outfile_sync_directory(directory);
+    if (other) remove_folder(part);
+    return status;
+}
+
+tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c, size_t *bytes) {
+    char part[4096];
+    base_format(part, sizeof part, "%s/" PART "%ld", directory, (long)getpid());
+    *bytes = 0;
+    tri_status status = remove_folder(part);
+    if (!status) status = write_files(part, c, bytes);
+    if (!status) status = put_in_place(part, directory, c->state->step);
+    if (!status) return TRI_OK;
+    char *why = strdup(tri_message());
+    remove_folder(part);
+    if (why) base_fail(status, "%s", why);
+    free(why);
+    return status;
+}
+
+/* ---- which there are ---- */
+
+static bool step_of(const char *name, int64_t *step) {
+    char *end;
+    if (strncmp(name, PREFIX, strlen(PREFIX))) return false;
+    errno = 0;
+    *step = strtoll(name + strlen(PREFIX), &end, 10);
+    return end - name >= (long)strlen(PREFIX) + 9 && !*end && !errno && *step >= 0;
+}
+
+static int newest_first(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+tri_status checkpoint_list(const char *directory, int64_t **steps, size_t *n) {
+    size_t room = 0;
+    DIR *d = opendir(directory);
+    *steps = NULL;
+    *n = 0;
+    if (!d) return base_fail(TRI_FAILED, "cannot read the directory %s: %s", directory, strerror(errno));
+    for (struct dirent *e; (e = readdir(d));) {
+        int64_t step;
+        if (!step_of(e->d_name, &step)) continue;
+        if (*n == room) {
+            room = 2 * room + 16;
+            int64_t *more = realloc(*steps, room * sizeof **steps);
+            if (!more) {
+                closedir(d);
+                free(*steps);
+                *steps = NULL;
+                return base_no_memory(directory);
+            }
+            *steps = more;
+        }
+        (*steps)[(*n)++] = step;
+    }
+    closedir(d);
+    if (*n) qsort(*steps, *n, sizeof **steps, newest_first);
+    return TRI_OK;
+}
+
+static tri_status prune_parts(const char *directory) {
+    char path[4096];
+    DIR *d = opendir(directory);
+    if (!d) return base_fail(TRI_FAILED, "cannot read the directory %s: %s", directory, strerror(errno));
+    for (struct dirent *e; (e = readdir(d));) {
+        if (strncmp(e->d_name, PART, strlen(PART))) continue;
+        within(path, directory, e->d_name);
+        remove_folder(path);
+    }
+    closedir(d);
+    return TRI_OK;
+}
+
+tri_status checkpoint_prune(const char *directory, int64_t keep, int64_t keep_every) {
+    int64_t *steps, kept = 0;
+    size_t n;
+    char path[4096], aside[4096];
+    tri_status status = prune_parts(directory);
+    if (status || !keep) return status;
+    status = checkpoint_list(directory, &steps, &n);
+    for (size_t i = 0; i < n && !status; i++) {
+        if (kept < keep || (keep_every && steps[i] % keep_every == 0)) {
+            kept++;
+            continue;
+        }
+        checkpoint_path(directory, steps[i], path);
+        base_format(aside, sizeof aside, "%s/" PART "%ld-old", directory, (long)getpid());
+        if (rename(path, aside)) /* so that no half of it is ever taken for whole */
+            status = base_fail(TRI_FAILED, "can't remove %s: %s", path, strerror(errno));
+        else
+            status = remove_folder(aside);
+    }
+    free(steps);
+    return status;
+}
+
+/* ---- whether it is whole ---- */
+
+static tri_status verify_file(const char *folder, const char *file, const struct written *w) {
+    static const size_t room = (size_t)1 << 20;
+    char path[4096], hex[65], *buffer = malloc(room);
+    struct sha256 h;
+    size_t bytes = 0;
+    ssize_t n = 0;
+    within(path, folder, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    tri_status status = !buffer ? base_no_memory(path)
+                        : fd < 0 ? base_fail(TRI_FAILED, "%s: %s", path, strerror(errno)) : TRI_OK;
+    sha256_begin(&h);
+    while (!status && ((n = read(fd, buffer, room)) > 0 || (n < 0 && errno == EINTR))) {
+        if (n < 0) continue;
+        sha256_add(&h, buffer, (size_t)n);
+        bytes += (size_t)n;
+    }
+    if (!status && n < 0) status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    sha256_end_hex(&h, hex);
+    if (fd >= 0) close(fd);
+    free(buffer);
+    if (!status && bytes != w->bytes)
+        return base_fail(TRI_FAILED, "%s has %zu bytes; " STATE " says %zu", path, bytes, w->bytes);
+    if (!status && strcmp(hex, w->hash))
+        return base_fail(TRI_FAILED, "%s is not what was written: its hash differs from that in " STATE, path);
+    return status;
+}
+
+tri_status checkpoint_verify(const char *folder) {
+    struct checkpoint_state state;
+    struct written w[2];
+    tri_status status = read_state(folder, &state, w);
+    for (int i = 0; i < 2 && !status; i++) status = verify_file(folder, files[i], &w[i]);
+    return status;
+}
+
+tri_status checkpoint_newest(const char *directory, int64_t *step, struct text *wrong) {
+    int64_t *steps;
+    size_t n;
+    char path[4096];
+    *step = -1;
+    tri_status status = checkpoint_list(directory, &steps, &n);
+    if (status) return status;
+    for (size_t i = 0; i < n && *step < 0; i++) {
+        checkpoint_path(directory, steps[i], path);
+        if (!checkpoint_verify(path))
+            *step = steps[i];
+        else
+            text_add(wrong, "%s%s", wrong->size ? "; " : "", tri_message());
+    }
+    free(steps);
+    if (*step >= 0 || !n) return TRI_OK;
+    return base_fail(TRI_FAILED, "%s: no checkpoint in it is whole: %s", directory,
+                     wrong->data ? wrong->data : "out of memory");
+}

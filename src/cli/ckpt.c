@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme ckpt: what lies in a directory of checkpoints, whether it is whole, how two differ. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/convert.h"
+#include "base/nearest.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/cli.h"
+
+#define STATE "state.json"
+
+/* Whether it is one checkpoint's folder, rather than a directory of several. */
+static bool is_folder(const char *path) {
+    char file[4096];
+    struct stat st;
+    base_format(file, sizeof file, "%s/" STATE, path);
+    return !stat(file, &st);
+}
+
+/* The folder that a word means: itself, or the newest in it. */
+static tri_status folder_of(const char *word, char path[4096]) {
+    int64_t *steps;
+    size_t n;
+    base_format(path, 4096, "%s", word);
+    if (is_folder(word)) return TRI_OK;
+    tri_status status = checkpoint_list(word, &steps, &n);
+    if (status) return status;
+    if (n) checkpoint_path(word, steps[0], path);
+    free(steps);
+    return n ? TRI_OK : base_fail(TRI_FAILED, "there is no checkpoint in %s", word);
+}
+
+/* ---- ls ---- */
+
+static double mib_of(const char *folder) {
+    static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+    double sum = 0;
+    for (size_t i = 0; i < COUNT(files); i++) {
+        char path[4200];
+        struct stat st;
+        base_format(path, sizeof path, "%s/%s", folder, files[i]);
+        if (!stat(path, &st)) sum += (double)st.st_size / (1 << 20);
+    }
+    return sum;
+}
+
+static void list_one(const char *directory, int64_t step, struct text *out) {
+    char path[4096];
+    struct checkpoint_state s;
+    checkpoint_path(directory, step, path);
+    if (checkpoint_read_state(path, &s))
+        text_add(out, "%10lld  damaged: %s\n", (long long)step, tri_message());
+    else
+        text_add(out, "%10lld  %6lld  %12.6g  %10.1f MiB  %.16s\n", (long long)s.step, (long long)s.epoch, s.loss,
+                 mib_of(path), s.weights);
+}
+
+static tri_status list(char **word, struct text *out) {
+    int64_t *steps;
+    size_t n;
+    tri_status status = checkpoint_list(word[0], &steps, &n);
+    if (status) return status;
+    text_add(out, "%10s  %6s  %12s  %14s  %s\n", "step", "epoch", "loss", "size", "weights");
+    for (size_t i = n; i-- > 0;) list_one(word[0], steps[i], out);
+    free(steps);
+    return TRI_OK;
+}
+
+/* ---- show ---- */
+
+static void show_tensors(const char *title, const struct safetensors *f, struct text *out) {
+    char spec[SPEC_TEXT];
+    text_add(out, "\n%s: %zu tensors\n", title, f->n);
+    for (size_t i = 0; i < f->n; i++)
+        text_add(out, "  %-24s %s\n", base_spec_text(&f->entry[i].spec, spec), f->entry[i].name);
+}
+
+static tri_status open_file(const char *folder, const char *name, struct safetensors **f) {
+    char path[4200];
+    base_format(path, sizeof path, "%s/%s", folder, name);
+    return safetensors_open(path, f);
+}
+
+static tri_status show(char **word, struct text *out) {
+    char folder[4096];
+    struct checkpoint_state s;
+    static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
+    tri_status status = folder_of(word[0], folder);
+    if (!status) status = checkpoint_read_state(folder, &s);
+    if (status) return status;
+    text_add(out, "%s\nstep %lld, epoch %lld, loss %.9g\nbatch %lld in %lld lanes, seed %llu, shuffle %s\n", folder,
+             (long long)s.step, (long long)s.epoch, s.loss, (long long)s.batch, (long long)s.lanes,
+             (unsigned long long)s.seed, s.shuffle ? "on" : "off");
+    text_add(out, "data %s, %lld samples\n%s on %s\nweights sha256:%s\nstate   sha256:%s\n", s.data,
+             (long long)s.data_size, s.library, s.device, s.weights, s.state);
+    for (int i = 0; i < s.n_scalars; i++)
+        text_add(out, "scalar %s %.9g\n", s.scalar[i].name, (double)s.scalar[i].value);
+    for (size_t i = 0; i < COUNT(files) && !status; i++) {
+        struct safetensors *f;
+        status = open_file(folder, files[i], &f);
+        if (status) break;
+        show_tensors(files[i], f, out);
+        safetensors_close(f);
+    }
+    return status;
+}
+
+/* ---- verify ---- */
+
+static tri_status verify(char **word, struct text *out) {
+    int64_t *steps = NULL, bad = 0;
+    size_t n = 1;
+    char path[4096];
+    bool one = is_folder(word[0]);
+    tri_status status = one ? TRI_OK : checkpoint_list(word[0], &steps, &n);
+    for (size_t i = n; i-- > 0 && !status;) {
+        base_format(path, sizeof path, "%s", word[0]);
+        if (!one) checkpoint_path(word[0], steps[i], path);
+        bool whole = !checkpoint_verify(path);
+        text_add(out, "%s: %s\n", path, whole ? "whole" : tri_message());
+        bad += !whole;
+    }
+    free(steps);
+    if (status) return status;
+    if (!n) return base_fail(TRI_FAILED, "there is no checkpoint in %s", word[0]);
+    return bad ? base_fail(TRI_FAILED, "%lld of %zu are damaged", (long long)bad, n) : TRI_OK;
+}
+
+/* ---- diff ---- */
+
+static double largest_difference(const struct safetensors_entry *a, const struct safetensors_entry *b) {
+    size_t n = (size_t)tri_shape_count(&a->spec.shape);
+    double most = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs(convert_load(a->spec.type, a->data, i) - convert_load(b->spec.type, b->data, i));
+        if (d > most || isnan(d)) most = d;
+    }
+    return most;
+}
+
+/* How many tensors are not the same. */
+static size_t compare(const struct safetensors *a, const struct safetensors *b, struct text *out) {
+    size_t differ = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct safetensors_entry *x = &a->entry[i], *y = safetensors_find(b, x->name);
+        if (y && base_shape_equal(&x->spec.shape, &y->spec.shape) && x->spec.type == y->spec.type) {
+            if (!memcmp(x->data, y->data, base_spec_bytes(&x->spec))) continue;
+            text_add(out, "  %s: by up to %.3g\n", x->name, largest_difference(x, y));
+        } else {
+            text_add(out, y ? "  %s: of another shape or type\n" : "  %s: only in the first\n", x->name);
+        }
+        differ++;
+    }
+    for (size_t i = 0; i < b->n; i++) {
+        if (safetensors_find(a, b->entry[i].name)) continue;
+        text_add(out, "  %s: only in the second\n", b->entry[i].name);
+        differ++;
+    }
+    return differ;
+}
+
+static tri_status compare_file(const char *name, char folder[2][4096], size_t *differ, struct text *out) {
+    struct safetensors *f[2] = {NULL, NULL};
+    struct text list = {0};
+    tri_status status = open_file(folder[0], name, &f[0]);
+    if (!status) status = open_file(folder[1], name, &f[1]);
+    if (!status) {
+        size_t n = compare(f[0], f[1], &list);
+        *differ += n;
+        text_add(out, "%s: %zu of %zu tensors differ\n%s", name, n, f[0]->n, list.data ? list.data : "");
+    }
+    text_free(&list);
+    safetensors_close(f[0]);
+    safetensors_close(f[1]);
+    return status;
+}
+
+static tri_status diff(char **word, struct text *out) {
+    char folder[2][4096];
+    struct checkpoint_state s[2];
+    size_t differ = 0;
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        status = folder_of(word[i], folder[i]);
+        if (!status) status = checkpoint_read_state(folder[i], &s[i]);
+    }
+    if (status) return status;
+    text_add(out, "%s: step %lld\n%s: step %lld\n", folder[0], (long long)s[0].step, folder[1], (long long)s[1].step);
+    status = compare_file("model.safetensors", folder, &differ, out);
+    if (!status) status = compare_file("optimizer.safetensors", folder, &differ, out);
+    if (!status && differ) return base_fail(TRI_FAILED, "they are not the same");
+    return status;
+}
+
+/* ---- the words ---- */
+
+static const struct word {
+    const char *name, *arguments, *help;
+    int n;
+    tri_status (*run)(char **word, struct text *out);
+} words[] = {
+    {"ls", "DIR", "the checkpoints in a directory", 1, list},
+    {"show", "DIR|FOLDER", "what one holds, or the newest of a directory", 1, show},
+    {"verify", "DIR|FOLDER", "compares files with the hashes that were written", 1, verify},
+    {"diff", "A B", "which tensors of two are not the same, and by how much", 2, diff},
+};
+
+static const struct word *find_word(const char *name) {
+    struct nearest near = {.wanted = name};
+    for (size_t i = 0; i < COUNT(words); i++) {
+        if (!strcmp(words[i].name, name)) return &words[i];
+        nearest_offer(&near, words[i].name);
+    }
+    if (nearest_name(&near))
+        base_fail(TRI_USAGE, "ckpt: unknown word %s; do you mean %s?", name, near.name);
+    else
+        base_fail(TRI_USAGE, "ckpt: unknown word %s; there are ls, show, verify, diff", name);
+    return NULL;
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct text out = {0};
+    if (argc < 2) {
+        base_fail(TRI_USAGE, "ckpt lacks its word: trireme %s %s", c->name, c->arguments);
+        return cli_fail();
+    }
+    const struct word *w = find_word(argv[1]);
+    if (!w) return cli_fail();
+    if (argc != 2 + w->n) {
+        base_fail(TRI_USAGE, "ckpt %s takes %d word%s: trireme ckpt %s %s", w->name, w->n, w->n == 1 ? "" : "s",
+                  w->name, w->arguments);
+        return cli_fail();
+    }
+    tri_status status = w->run(argv + 2, &out);
+    int code = status ? cli_fail() : TRI_OK;
+    return cli_print(&out) ? cli_fail() : code;
+}
+
+static void describe(struct text *out) {
+    text_add(out, "\n");
+    for (size_t i = 0; i < COUNT(words); i++)
+        text_add(out, "  %-7s %-11s %s\n", words[i].name, words[i].arguments, words[i].help);
+}
+
+const struct command command_ckpt = {
+    .name = "ckpt",
+    .arguments = "ls|show|verify|diff ...",
+    .help = "looks at checkpoints: lists, verifies, compares",
+    .more = describe,
+    .run = run,
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checkpoints of a run while it goes on: a step waits only until the store has been copied; a thread writes
+ * the copy. And the way back. */
+#ifndef EXEC_KEEPER_H
+#define EXEC_KEEPER_H
+
+#include <pthread.h>
+
+#include "checkpoint/checkpoint.h"
+
+struct keeper {
+    char *copy; /* of the store's entries, in its order */
+    size_t bytes;
+    struct safetensors_entry *entries; /* in the copy; the model's first */
+    struct checkpoint_content content;
+    struct checkpoint_state state;
+    /* Of what is being written, by the thread. */
+    pthread_t writer;
+    bool writing;
+    tri_status status;
+    char error[512];
+    size_t written;
+    double write_seconds;
+    /* What has been. */
+    int64_t tried;   /* the step that was copied last; -1: none */
+    int64_t kept;    /* the last one that is whole; -1: none */
+    int64_t resumed; /* the step that the run began with */
+    double last;     /* when the latest was begun, base_seconds */
+    int times;
+    double copy_seconds; /* of all */
+};
+
+/* What the options say can be done; makes the directory. */
+tri_status keeper_check(const tri_options *o);
+/* The store's values, where the run stands, from the newest whole checkpoint, if the options ask for it and
+ * there is one. */
+tri_status keeper_resume(struct keeper *k, tri_run *run);
+
+/* Behind a step that this process tells of: saves if it is time. */
+void keeper_step(struct keeper *k, tri_run *run);
+/* Saves, and waits until that is written, if `trireme ctl` asks for it. */
+void keeper_answer(struct keeper *k, tri_run *run);
+/* Saves the step that is done, whatever the options say of when. */
+void keeper_save(struct keeper *k, tri_run *run);
+/* At the end of the run, of whoever reports: what is not saved yet, if `save`. Waits for what is being written; fails if
+ * that could not be. */
+tri_status keeper_end(struct keeper *k, tri_run *run, bool save);
+void keeper_free(struct keeper *k);
+
+#endif

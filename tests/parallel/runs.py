@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the scripts of this folder share: starting trireme, its last line, its events, cases."""
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = os.path.abspath(sys.argv[1])
+LIMIT = 240  # seconds after which a run counts as hung
+
+
+class Wrong(Exception):
+    pass
+
+
+def need(condition, text):
+    if not condition:
+        raise Wrong(text)
+
+
+def start(*words, env=None):
+    return subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, **(env or {})})
+
+
+def end(process, limit=LIMIT):
+    try:
+        process.out, process.err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise Wrong(f"it hangs: {' '.join(process.args[1:])}")
+    return process
+
+
+def trireme(*words, **more):
+    return end(start(*words, **more))
+
+
+def done(process):
+    """Steps, loss and hashes of its last line."""
+    lines = [line for line in process.out.split("\n") if line.startswith("done ")]
+    need(len(lines) == 1, f"{len(lines)} last lines, exit {process.returncode}: {process.err[-800:]}")
+    return re.sub(r" seconds=.*", "", lines[0])
+
+
+def children(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            state, parent = open(f"/proc/{entry}/stat").read().rsplit(")", 1)[1].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == pid and state not in "ZX":
+            found.append(int(entry))
+    return found
+
+
+def wait_for(holds, text, limit=60):
+    until = time.time() + limit
+    while not holds():
+        need(time.time() < until, text)
+        time.sleep(0.01)
+
+
+def events(directory, *names):
+    try:
+        lines = open(f"{directory}/agent.log").read().split("\n")
+    except OSError:
+        return []
+    whole = [json.loads(line) for line in lines if line.endswith("}")]
+    return [e for e in whole if not names or e["event"] in names]
+
+
+def length_for(words, seconds):
+    """So many steps that a run of it takes about so long."""
+    steps, took = 2, 0.0
+    while took < 0.3:
+        steps *= 4
+        run = trireme("train", *words, "--quiet", "--steps", str(steps), "-n", "2")
+        done(run)
+        took = float(re.search(r" seconds=([0-9.]+)", run.out).group(1))
+    return max(20, int(seconds * steps / took))
+
+
+def run_cases(cases, wanted):
+    """Each case prints a line; the last says how many passed."""
+    passed = failed = 0
+    random.seed(int(os.environ.get("SEED", "1")))
+    with tempfile.TemporaryDirectory() as work:
+        os.chdir(work)
+        for name, case in cases.items():
+            if wanted and not any(w in name for w in wanted):
+                continue
+            try:
+                said = case()
+                passed += 1
+                print(f"ok {name}{': ' + said if said else ''}", flush=True)
+            except Wrong as wrong:
+                failed += 1
+                print(f"not ok {name}\n    " + str(wrong).replace("\n", "\n    "), flush=True)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
