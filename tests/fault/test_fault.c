@@ -293,7 +293,9 @@ static bool checkpoints(uint64_t *result) {
     if (!ok) return false;
     bool written = write_checkpoint(where, 2, 3) && !checkpoint_prune(where, 1, 0);
     snprintf(message, sizeof message, "%s", tri_message());
-    if (checkpoint_newest(where, &step, &wrong)) {
+    tri_status none = checkpoint_newest(where, &step, &wrong);
+    text_free(&wrong);
+    if (none) {
         if (!written) broken = "no checkpoint is whole";
         return false;
     }
@@ -302,7 +304,6 @@ static bool checkpoints(uint64_t *result) {
     struct safetensors *file;
     char path[4200];
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    text_free(&wrong);
     if (checkpoint_read_state(folder, &state) || safetensors_open(path, &file)) return false;
     float value = *(const float *)safetensors_find(file, "w")->data;
     if (step != 2 || state.step != 2 || state.scalar[0].value != 0.5f || (value != 2 && value != 3) ||
