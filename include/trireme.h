@@ -557,6 +557,7 @@ typedef struct tri_options {
     const char *out;  /* directory for metrics.jsonl; null: none (the program: "run"; with several
                          workers: that of their agent) */
     const char *load; /* safetensors files */
+    bool partial;     /* of `load` what fits is taken, and the rest is told; else all must fit */
     const char *save;
     /* Checkpoints, in a directory; the newest `keep` of them stay (0: all), and those of steps that keep_every
      * divides. A step waits only until what is saved has been copied. At the end of the run, also one that is
@@ -644,8 +645,10 @@ tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callbacks *ca
 
 /* ---- 12 Files ------------------------------------------------------------------------------ */
 
-/* safetensors with the parameters and running statistics under PyTorch's names. Loading is strict:
- * missing, unexpected and mis-shaped tensors are listed. */
+/* safetensors with the parameters and running statistics under PyTorch's names. Loading is strict, unless
+ * tri_options.partial says otherwise: missing, unexpected and mis-shaped tensors are listed. Names with a
+ * prefix more or less ("module.", "model.", "bert.", "transformer."), and gamma, beta, moving_mean and
+ * moving_variance of others are understood; num_batches_tracked and the like are passed over. */
 tri_status tri_save(const tri_run *run, const char *path);
 tri_status tri_load(tri_run *run, const char *path);
 

@@ -172,6 +172,8 @@ const struct option_row options_rows[] = {
      FIELD(save), USE_TRAIN},
     {"--load", "FILE", "begins with these weights (safetensors)", option_text, FIELD(load),
      USE_TRAIN | USE_EVAL | USE_BENCH},
+    {"--partial", NULL, "of --load what fits is taken, and the rest is told", option_given, FIELD(partial),
+     USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--ckpt", "DIR", "checkpoints go there; the last step is always saved", option_text, FIELD(ckpt),
      USE_TRAIN | USE_MEMORY},
     {"--save-every", "N", "a checkpoint every N steps (none but the last)", option_count, FIELD(save_every),

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Values by name: outputs, parameters, states, inputs; hashes; files. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/convert.h"
 #include "exec/access.h"
+#include "exec/import.h"
 #include "exec/run.h"
 #include "io/safetensors.h"
 #include "io/sha256.h"
@@ -133,8 +135,6 @@ void tri_hash(const tri_run *run, char weights[65], char state[65]) {
 
 /* ---- files ---- */
 
-static bool in_file(const struct stored *e, bool optimizer) { return e->of_optimizer == optimizer; }
-
 tri_status tri_save(const tri_run *run, const char *path) {
     if (!run) return TRI_FAILED;
     struct safetensors_entry *entries = calloc(run->store.n + 1, sizeof *entries);
@@ -143,7 +143,7 @@ tri_status tri_save(const tri_run *run, const char *path) {
     tri_status status = TRI_OK;
     for (size_t i = 0; i < run->store.n && !status; i++) {
         const struct stored *e = &run->store.entry[i];
-        if (!in_file(e, false)) continue;
+        if (e->of_optimizer) continue;
         void *host = malloc(base_spec_bytes(&e->spec));
         if (!host) {
             status = base_no_memory(path);
@@ -158,40 +158,7 @@ tri_status tri_save(const tri_run *run, const char *path) {
     return status;
 }
 
-static bool known_to_file(const struct safetensors *file, const tri_run *run, const char *name) {
-    if (safetensors_find(file, name)) return true;
-    for (size_t i = 0; i < run->model->n_settings; i++) {
-        const struct graph_setting *s = &run->model->setting[i];
-        if (s->kind == SETTING_TIE && !strcmp(source_name(s->param->node), name) &&
-            safetensors_find(file, s->pattern))
-            return true;
-    }
-    return false;
-}
-
-/* Everything that does not fit, in one message; false if there is anything. */
-static bool check_fit(const struct safetensors *file, const tri_run *run, bool optimizer,
-                      struct text *wrong) {
-    char a[SPEC_TEXT], b[SPEC_TEXT];
-    for (size_t i = 0; i < run->store.n; i++)
-        if (in_file(&run->store.entry[i], optimizer) && !known_to_file(file, run, run->store.entry[i].name))
-            text_add(wrong, "; missing: %s %s", run->store.entry[i].name,
-                     base_spec_text(&run->store.entry[i].spec, a));
-    for (size_t i = 0; i < file->n; i++) {
-        const struct safetensors_entry *t = &file->entry[i];
-        const struct stored *e = stored(run, t->name);
-        if (!e)
-            text_add(wrong, "; unexpected: %s %s", t->name, base_spec_text(&t->spec, a));
-        else if (!base_shape_equal(&e->spec.shape, &t->spec.shape) ||
-                 type_is_float(e->spec.type) != type_is_float(t->spec.type))
-            text_add(wrong, "; of another shape or type: %s is %s, the network has %s", t->name,
-                     base_spec_text(&t->spec, a), base_spec_text(&e->spec, b));
-    }
-    return !wrong->size && !wrong->failed;
-}
-
-static tri_status load_entry(tri_run *run, const struct safetensors_entry *t) {
-    const struct stored *e = stored(run, t->name);
+static tri_status load_entry(tri_run *run, const struct stored *e, const struct safetensors_entry *t) {
     void *host = malloc(base_spec_bytes(&e->spec));
     if (!host) return base_no_memory(t->name);
     convert(e->spec.type, host, t->spec.type, t->data, (size_t)tri_shape_count(&e->spec.shape));
@@ -200,16 +167,26 @@ static tri_status load_entry(tri_run *run, const struct safetensors_entry *t) {
     return TRI_OK;
 }
 
+/* What does not fit is an error, or if a part is enough, told. */
+static tri_status judge(const char *path, const struct import *in, bool partial) {
+    if (!in->wrong.size) return TRI_OK;
+    if (!partial)
+        return base_fail(TRI_FAILED, "%s does not fit the network%s (--partial takes what fits)", path, in->wrong.data);
+    if (!in->taken) return base_fail(TRI_FAILED, "%s has nothing that fits the network%s", path, in->wrong.data);
+    fprintf(stderr, "trireme: %s: %zu tensors fit and are taken%s\n", path, in->taken, in->wrong.data);
+    return TRI_OK;
+}
+
 tri_status access_load(tri_run *run, const char *path, bool optimizer) {
     struct safetensors *file;
-    struct text wrong = {0};
+    struct import in;
     tri_status status = safetensors_open(path, &file);
     if (status) return status;
-    if (!check_fit(file, run, optimizer, &wrong))
-        status = base_fail(TRI_FAILED, "%s does not fit the network%s", path,
-                           wrong.data ? wrong.data : ": out of memory");
-    for (size_t i = 0; run_writes(run) && i < file->n && !status; i++) status = load_entry(run, &file->entry[i]);
-    text_free(&wrong);
+    status = import_match(file, run, optimizer, &in);
+    if (!status) status = judge(path, &in, run->options.partial && !optimizer);
+    for (size_t i = 0; run_writes(run) && i < run->store.n && !status; i++)
+        if (in.of[i]) status = load_entry(run, &run->store.entry[i], in.of[i]);
+    import_free(&in);
     safetensors_close(file);
     return status;
 }

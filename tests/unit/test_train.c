@@ -538,6 +538,44 @@ static void files(void **state) {
     rmdir(dir);
 }
 
+/* A network with a norm and a head, opened with what is in a file. */
+static tri_run *open_normed(const char *path, bool partial, int64_t classes) {
+    tri_graph *g = tri_graph_new(2);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 3));
+    tri_output(tri_dense(tri_ln(tri_dense(x, "fc", 3), "norm"), "head", classes), "y");
+    return tri_open(g, &(tri_options){.forward = true, .load = path, .partial = partial});
+}
+
+/* As PyTorch's users and others name them; what is counted there and not here; another head. */
+static void names_of_others(void **state) {
+    (void)state;
+    static const float value[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    static const int64_t counted = 7;
+    const struct safetensors_entry theirs[] = {
+        {"module.fc.weight", {TRI_F32, TRI_SHAPE(3, 3)}, value}, {"module.fc.bias", {TRI_F32, TRI_SHAPE(3)}, value},
+        {"module.norm.gamma", {TRI_F32, TRI_SHAPE(3)}, value},   {"module.norm.beta", {TRI_F32, TRI_SHAPE(3)}, value},
+        {"module.head.weight", {TRI_F32, TRI_SHAPE(2, 3)}, value}, {"module.head.bias", {TRI_F32, TRI_SHAPE(2)}, value},
+        {"module.norm.num_batches_tracked", {TRI_I64, TRI_SCALAR}, &counted}};
+    char dir[] = "/tmp/trireme-test-XXXXXX", path[64];
+    float read[9];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/w.safetensors", dir);
+    assert_int_equal(safetensors_write(path, theirs, COUNT(theirs), NULL, 0), TRI_OK);
+    tri_run *run = open_normed(path, false, 2);
+    assert_int_equal(tri_read(run, "norm.bias", read, 12), TRI_OK);
+    assert_memory_equal(read, value, 12);
+    assert_int_equal(tri_close(run), TRI_OK);
+    assert_null(open_normed(path, false, 4));
+    assert_non_null(strstr(tri_message(), "module.head.weight is f32[2,3], the network has f32[4,3]"));
+    assert_non_null(strstr(tri_message(), "--partial takes what fits"));
+    run = open_normed(path, true, 4);
+    assert_int_equal(tri_read(run, "fc.weight", read, 36), TRI_OK);
+    assert_memory_equal(read, value, 36);
+    assert_int_equal(tri_close(run), TRI_OK);
+    unlink(path);
+    rmdir(dir);
+}
+
 static void names_are_checked(void **state) {
     (void)state;
     for (int i = 0; i < 6; i++) {
@@ -636,7 +674,7 @@ int main(void) {
         cmocka_unit_test(every_sample_counts_once),
         cmocka_unit_test(forward_only),
         cmocka_unit_test(forward_does_not_train),
-        cmocka_unit_test(files),
+        cmocka_unit_test(files), cmocka_unit_test(names_of_others),
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(nothing_is_ignored),
