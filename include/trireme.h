@@ -568,6 +568,7 @@ typedef struct tri_options {
     double save_minutes; /* or minutes */
     int64_t keep, keep_every;
     bool resume;
+    double max_time; /* seconds, after which the run ends behind a step as if it were asked to; 0: none */
     const char *parallel;  /* "data" (the default): lanes are shared among workers; other ways to split
                               a network are not there yet */
     const char *recompute; /* as by tri_recompute: patterns with commas between them */

@@ -181,6 +181,8 @@ const struct option_row options_rows[] = {
     {"--save-minutes", "M", "and every M minutes", option_positive, FIELD(save_minutes), USE_TRAIN},
     {"--keep", "K", "the newest K checkpoints stay (all)", option_count, FIELD(keep), USE_TRAIN},
     {"--keep-every", "E", "besides, those of steps that E divides", option_count, FIELD(keep_every), USE_TRAIN},
+    {"--max-time", "S", "the run ends behind a step after S seconds, with code 3", option_seconds, FIELD(max_time),
+     USE_TRAIN},
     {"--resume", NULL, "goes on from the newest whole checkpoint, if there is one,\nas if the run had never ended",
      option_given, FIELD(resume), USE_TRAIN},
     {"--quiet", NULL, "no progress", option_given, FIELD(quiet), USE_TRAIN},

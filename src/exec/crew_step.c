@@ -166,7 +166,7 @@ static bool open_next(struct crew *c, tri_run *run) {
     if (atomic_load(&h->opened) > committed) return true;
     if ((int64_t)committed >= run->total)
         end_run(c, CREW_FINISHED);
-    else if (atomic_load(&h->stop))
+    else if (atomic_load(&h->stop) || run_is_late(run))
         end_run(c, CREW_STOPPED);
     else if (!atomic_load(&h->paused))
         open_step(c, run, committed + 1);

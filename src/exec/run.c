@@ -298,12 +298,18 @@ bool run_hand_over(tri_run *run, const char *line) {
 int tri_rank(const tri_run *run) { return run && run->crew ? crew_rank(run->crew) : 0; }
 int tri_size(const tri_run *run) { return run && run->crew ? crew_size(run->crew) : 1; }
 
+bool run_is_late(const tri_run *run) {
+    return run->options.max_time > 0 && base_seconds() - run->record.begin >= run->options.max_time;
+}
+
 bool tri_step(tri_run *run) {
     if (!run || run->status || (!run->crew && run->done >= run->total)) return false;
     if (run->options.forward)
         return !run_fail(run, base_fail(TRI_USAGE, "tri_step: this run does not train "
                                         "(tri_options.forward); tri_feed, tri_forward, tri_read"));
     if (run->crew) return step_with_crew(run);
+    run->timed_out = run->done < run->total && run_is_late(run);
+    if (run->timed_out) return false;
     run->rate =
         schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
     if (run->lr) run->lr->value = (float)run->rate;

@@ -134,6 +134,7 @@ struct tri_run {
     struct sampler sampler;
     int64_t done, total;
     double rate; /* the learning rate of the last step */
+    bool timed_out; /* it ends before all steps are done, by max_time */
     struct run_scalar *lr, *number; /* what the step itself sets; null: the network has none */
     int64_t epoch;
     struct tri_fault fault;
@@ -149,6 +150,8 @@ tri_run *run_plan(tri_graph *g, const tri_options *o);
 tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_shape *shape);
 void run_free(tri_run *run);
 
+/* Whether max_time is over. */
+bool run_is_late(const tri_run *run);
 /* Whether what this process writes to parameters counts. */
 bool run_writes(const tri_run *run);
 

@@ -149,7 +149,7 @@ tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *c
     listen_to_ends(run, old);
     loop(run, callbacks, &v);
     listen_no_more(old);
-    bool last = run_finish(run), stopped = asked && tri_step_number(run) < tri_step_total(run);
+    bool last = run_finish(run), stopped = (asked && tri_step_number(run) < tri_step_total(run)) || run->timed_out;
     end_view(&v, run, last);
     if (last && !run->status) tell_diverged(run);
     if (last && !run->status) run_fail(run, write_done(run, line));

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from runs import children, done, end, events, need, run_cases, start, trireme, wait_for
+from runs import children, done, end, events, length_for, need, run_cases, start, trireme, wait_for
 
 KILLS = int(os.environ.get("KILLS", "4"))
 
@@ -69,9 +69,20 @@ def stopped():
     need(done(again) == done(trireme("train", *more)), "another result")
 
 
+def late():
+    """--max-time, in one process and in two; what was done goes on."""
+    for more in ([], ["-n", "2"]):
+        fresh()
+        run = trireme("train", *"lenet5 --steps 100000000 --quiet --max-time 1 --ckpt ck".split(), *more)
+        need(run.returncode == 3, f"{more}: exit {run.returncode}: {run.err}")
+        steps = int(re.search(r"steps=(\d+)", done(run)).group(1))
+        need(folders() == [f"step-{steps:09d}"], f"{folders()} after {steps} steps")
+
+
 def storm():
     """kill -9 of agent and workers, at any moment, until it gets through."""
-    words = "lenet5 --optimizer adam --quiet --steps 6000".split()
+    words = "lenet5 --optimizer adam --quiet".split()
+    words += ["--steps", str(length_for(words, 3))]
     plain = done(trireme("train", *words))
     fresh()
     killed = went_on = 0
@@ -201,6 +212,7 @@ def asked():
 CASES = {f"goes on: {name}": (lambda words=words: goes_on(words)) for name, words in RUNS.items()}
 CASES.update({
     "asked to end": stopped,
+    "its time is over": late,
     "a storm of kills": storm,
     "damaged checkpoints": damaged,
     "they cannot be written": unwritable,
