@@ -212,8 +212,7 @@ tri_status checkpoint_write(const char *directory, const struct checkpoint_conte
     char part[4096];
     base_format(part, sizeof part, "%s/" PART "%ld", directory, (long)getpid());
     *bytes = 0;
-    tri_status status = checkpoint_prepare(directory); /* it may have been taken away */
-    if (!status) status = remove_folder(part);
+    tri_status status = remove_folder(part);
     if (!status) status = write_files(part, c, bytes);
     if (!status) status = put_in_place(part, directory, c->state->step);
     if (!status) return TRI_OK;

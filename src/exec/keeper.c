@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/keeper.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "data/data.h"
 #include "exec/access.h"
@@ -19,6 +23,22 @@ tri_status keeper_check(const tri_options *o) {
     if (o->resume && o->load)
         return base_fail(TRI_USAGE, "--resume and --load are both given; a run goes on, or begins with weights");
     return o->ckpt ? checkpoint_prepare(o->ckpt) : TRI_OK;
+}
+
+/* One run at a time writes there, or they would take each other's for their own. The lock goes with the process;
+ * whoever reports next takes it then. */
+static tri_status lock(struct keeper *k, const char *directory) {
+    if (k->locked) return TRI_OK;
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        close(fd);
+        return base_fail(TRI_USAGE, "another run writes its checkpoints to %s; name another directory with --ckpt",
+                         directory);
+    }
+    k->lock = fd;
+    k->locked = true;
+    return TRI_OK;
 }
 
 /* ---- the copy ---- */
@@ -100,7 +120,7 @@ static void *write_it(void *arg) {
     if (values) hash_entries(values, run->store.n, k->state.step, k->state.weights, k->state.state);
     free(values);
     if (!k->status) k->status = checkpoint_write(o->ckpt, &k->content, &k->written);
-    if (!k->status && (o->keep || o->keep_every)) k->status = checkpoint_prune(o->ckpt, o->keep, o->keep_every);
+    if (!k->status) k->status = checkpoint_prune(o->ckpt, o->keep, o->keep_every);
     if (k->status) base_format(k->error, sizeof k->error, "%s", tri_message());
     k->write_seconds = base_seconds() - began;
     return NULL;
@@ -121,7 +141,9 @@ static void wait_for_writer(struct keeper *k, tri_run *run) {
 void keeper_save(struct keeper *k, tri_run *run) {
     wait_for_writer(k, run);
     k->tried = run->done;
-    k->status = make_copy(k, &run->store);
+    k->status = checkpoint_prepare(run->options.ckpt); /* it may have been taken away */
+    if (!k->status) k->status = lock(k, run->options.ckpt);
+    if (!k->status) k->status = make_copy(k, &run->store);
     double began = k->last = base_seconds();
     if (!k->status) {
         copy_values(k, &run->store);
@@ -172,6 +194,7 @@ void keeper_free(struct keeper *k) {
     if (k->writing) pthread_join(k->writer, NULL);
     free(k->copy);
     free(k->entries);
+    if (k->locked) close(k->lock);
     *k = (struct keeper){0};
 }
 
@@ -225,13 +248,14 @@ static tri_status skip_samples(tri_run *run) {
 }
 
 static tri_status resume_from(const char *folder, tri_run *run) {
-    struct checkpoint_state s;
     char device[CHECKPOINT_TEXT];
+    struct checkpoint_state s;
     tri_status status = checkpoint_read_state(folder, &s);
     if (!status) status = check_same(folder, &s, run);
     if (!status) status = load_all(folder, run);
     if (status) return status;
     take_scalars(&s, run);
+    run->keeper.state = s;
     run->done = s.step;
     run->epoch = s.epoch;
     run_device_text(run, device, sizeof device);
@@ -253,7 +277,8 @@ tri_status keeper_resume(struct keeper *k, tri_run *run) {
     k->kept = k->tried = -1;
     k->last = base_seconds();
     if (!o->ckpt || !run_writes(run)) return TRI_OK;
-    tri_status status = make_copy(k, &run->store);
+    tri_status status = lock(k, o->ckpt);
+    if (!status) status = make_copy(k, &run->store);
     if (status || !o->resume) return status;
     status = checkpoint_newest(o->ckpt, &step, &wrong);
     if (!status && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);

@@ -22,6 +22,8 @@ struct keeper {
     size_t written;
     double write_seconds;
     /* What has been. */
+    bool locked; /* the directory is this process's */
+    int lock;
     int64_t tried;   /* the step that was copied last; -1: none */
     int64_t kept;    /* the last one that is whole; -1: none */
     int64_t resumed; /* the step that the run began with */

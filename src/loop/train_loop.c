@@ -111,13 +111,19 @@ static void loop(tri_run *run, const tri_callbacks *callbacks, struct view *v) {
 
 #define DONE_TEXT 512
 
+/* That of the last step, though an earlier process may have done it; NaN: there was none. */
+static double last_loss(const tri_run *run) {
+    if (run->done > run->keeper.resumed) return tri_value(run, "loss");
+    return run->done ? run->keeper.state.loss : NAN;
+}
+
 /* The last line, which programs read. */
 static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
     char weights[65], state[65];
     tri_hash(run, weights, state);
     if (!*weights || !*state) return base_no_memory("the hash of the weights");
     base_format(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s "
-             "seconds=%.3f\n", (long long)tri_step_number(run), run->done ? tri_value(run, "loss") : NAN, weights,
+             "seconds=%.3f\n", (long long)tri_step_number(run), last_loss(run), weights,
              state, base_seconds() - run->record.begin);
     return TRI_OK;
 }
@@ -133,7 +139,7 @@ static void tell_diverged(const tri_run *run) {
     double loss = tri_value(run, "loss");
     bool has = false;
     for (int i = 0; i < run_output_count(run); i++) has |= !strcmp(run_output_name(run, i), "loss");
-    if (has && run->done && !isfinite(loss))
+    if (has && run->done > run->keeper.resumed && !isfinite(loss))
         fprintf(stderr, "trireme: the loss of the last step is %s, no number to learn by: a "
                 "smaller --lr or a --clip-norm may help\n", isnan(loss) ? "nan" : "infinite");
 }

@@ -82,13 +82,13 @@ def late():
 def storm():
     """kill -9 of agent and workers, at any moment, until it gets through."""
     words = "lenet5 --optimizer adam --quiet".split()
-    words += ["--steps", str(length_for(words, 3))]
+    words += ["--steps", str(length_for(words, KILLS + 2))]
     plain = done(trireme("train", *words))
     fresh()
     killed = went_on = 0
     for _ in range(200):
         n = random.choice(("1", "2"))
-        run = start("train", *words, "-n", n, "--ckpt", "ck", "--save-every", "50", "--keep", "3", "--resume",
+        run = start("train", *words, "-n", n, "--ckpt", "ck", "--save-every", "10", "--keep", "3", "--resume",
                     "--out", "storm")
         if killed < KILLS:
             time.sleep(random.uniform(0.1, 1.0))
@@ -146,17 +146,21 @@ def damaged():
 
 def unwritable():
     """A checkpoint that cannot be written is told of, and the run goes on; the last one decides."""
-    words = "lenet5 --quiet --steps 3000 --ckpt ck --save-every 200".split()
+    words = "lenet5 --quiet --ckpt ck --save-every 200".split()
+    words += ["--steps", str(length_for(words, 4))]
     plain = done(trireme("train", *words))
     for comes_back in (True, False):
         fresh()
         run = start("train", *words)
         wait_for(lambda: os.path.isdir("ck") and folders(), "no checkpoint")
-        shutil.rmtree("ck", ignore_errors=True)
-        fresh()
-        open("ck", "w").close()
+        while not os.path.isfile("ck"):  # the run makes the directory anew
+            fresh()
+            try:
+                open("ck", "x").close()
+            except FileExistsError:
+                pass
         if comes_back:
-            time.sleep(0.3)
+            time.sleep(1)
             os.remove("ck")
             os.mkdir("ck")
         end(run)
@@ -183,6 +187,13 @@ def refused():
     wrong(2, "name their directory with --ckpt", "--save-every", "5")
     wrong(2, "--resume and --load", "--ckpt", "ck", "--resume", "--load", "x")
     wrong(1, "cannot make the directory", "--ckpt", "no/such/place")
+    plain = done(trireme("train", *words))
+    need(done(trireme("train", *words, "--ckpt", "ck", "--resume")) == plain, "nothing is left to be done")
+    first = start("train", *"lenet5 --quiet --steps 100000000 --ckpt both".split())
+    wait_for(lambda: os.path.isdir("both"), "it does not start")
+    wrong(2, "another run writes its checkpoints to both", "--ckpt", "both") if first.poll() is None else None
+    first.send_signal(signal.SIGTERM)
+    end(first)
     run = trireme("train", *words, "--ckpt", "new", "--resume")
     need(run.returncode == 0 and "the run begins anew" in run.err, run.err)
     other = trireme("train", "cnn", "--steps", "20", "--quiet", "--ckpt", "ck", "--resume")
