@@ -541,6 +541,8 @@ typedef struct tri_options {
     uint64_t seed;
     const char *device; /* "cpu" or "ref" */
     const char *data;   /* see tri_data_open; the default is "synthetic" */
+    const char *tokenizer; /* of data "text:..." that names none: "bytes" (the default), "bert:FILE",
+                              "bert-cased:FILE", "gpt2:DIR" */
     tri_data *source;   /* or a source of your own, which the run then owns */
     bool no_shuffle;
     tri_optimizer optimizer; /* name "sgd"; schedule: "constant", "step:every=N,factor=X",

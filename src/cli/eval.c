@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "data/data.h"
 #include "exec/run.h"
 
 /* The loss first, where there is one. */
@@ -26,7 +27,7 @@ static tri_data *take_data(struct cli_arguments *a, const tri_graph *g) {
     a->options.source = NULL;
     a->options.data = NULL;
     if (data) return data;
-    if (spec) return tri_data_open(spec, g, a->options.seed);
+    if (spec) return data_open(spec, g, a->options.seed, a->options.tokenizer);
     base_fail(TRI_USAGE, "eval lacks --data SPEC: for example --data idx:DIR,split=test");
     return NULL;
 }

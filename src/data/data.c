@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/idx.h"
+#include "data/text.h"
 
 /* ---- making and asking ---- */
 
@@ -220,6 +221,8 @@ static const struct kind {
 } kinds[] = {
     {"idx", "directory", idx_open, "idx:DIR[,split=train|test][,mean=X][,std=X]"},
     {"synthetic", NULL, synthetic_open, "synthetic[:size=N]"},
+    {"text", "file", text_open,
+     "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N][,predictions=N]"},
 };
 
 static void unknown_kind(const char *spec) {
@@ -252,12 +255,17 @@ static tri_data *open_kind(const struct kind *kind, struct data_source *s, char 
     return kind->open(s);
 }
 
-tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed) {
+tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const char *tokenizer) {
     if (!spec) spec = "";
     size_t length = strcspn(spec, ":");
-    struct data_source s = {.spec = spec, .graph = g, .seed = seed};
+    struct data_source s = {.spec = spec, .graph = g, .seed = seed, .tokenizer = tokenizer};
     for (size_t i = 0; i < COUNT(kinds); i++) {
         if (strlen(kinds[i].prefix) != length || memcmp(kinds[i].prefix, spec, length)) continue;
+        if (tokenizer && kinds[i].open != text_open) {
+            base_fail(TRI_USAGE, "data '%s': a tokenizer (--tokenizer %s) has a meaning for text alone",
+                      spec, tokenizer);
+            return NULL;
+        }
         const char *behind = spec + length + (spec[length] == ':');
         char *text = malloc(strlen(behind) + 1);
         if (!text) {
@@ -271,4 +279,8 @@ tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed) {
     }
     unknown_kind(spec);
     return NULL;
+}
+
+tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed) {
+    return data_open(spec, g, seed, NULL);
 }

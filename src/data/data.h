@@ -46,7 +46,11 @@ struct data_source {
     char *options;    /* what data_parse_options takes; may be "" */
     const tri_graph *graph; /* or null */
     uint64_t seed;
+    const char *tokenizer; /* or null */
 };
+
+/* tri_data_open with the tokenizer for texts that do not name one, as token_open takes it, or null. */
+tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const char *tokenizer);
 
 /* ---- synthetic data: a pure function of seed, field name and index ---- */
 

@@ -63,7 +63,8 @@ static tri_status open_data(tri_run *run) {
     run->data = o->source;
     run->total = o->steps ? o->steps : 1;
     if (!run->data && (o->forward || (!m->n_inputs && !o->data))) return TRI_OK;
-    if (!run->data) run->data = tri_data_open(o->data ? o->data : "synthetic", run->model, o->seed);
+    if (!run->data)
+        run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer);
     if (!run->data) return base_last();
     tri_status status = feed_match(m, run->data);
     if (status) return status;

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The source "text": its options, and blocks of ids for models of the next word. */
+#include "data/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+#define DEFAULT_LENGTH 128 /* where no graph says what it wants */
+#define DEFAULT_PREDICTIONS 20
+#define MOST_LENGTH (INT64_C(1) << 24)
+
+struct text_options {
+    const char *tokenizer, *purpose; /* "lm" or "bert" */
+    int64_t length, predictions;
+};
+
+/* ---- what the graph says ---- */
+
+static const tri_node *input(const tri_graph *g, const char *name) {
+    for (size_t i = 0; g && i < g->n_nodes; i++)
+        if (node_is(g->node[i], "input") && !strcmp(source_name(g->node[i]), name))
+            return g->node[i];
+    return NULL;
+}
+
+/* The elements of an input in a sample; `other` where there is no such input. */
+static int64_t input_size(const tri_graph *g, const char *name, int64_t other) {
+    const tri_node *n = input(g, name);
+    if (!n) return other;
+    tri_spec one = graph_sample_spec(&n->out->spec);
+    return tri_shape_count(&one.shape);
+}
+
+/* A vocabulary that is too large would be told only when one of its last ids comes. */
+static tri_status check_vocabulary(const struct data_source *s, const struct tokenizer *t,
+                                   const char *spec) {
+    const tri_node *n = input(s->graph, "input_ids");
+    int64_t below = n ? tri_attr_int(n, "below") : 0;
+    if (below <= 0 || token_count(t) <= below) return TRI_OK;
+    return base_fail(TRI_USAGE, "data '%s': tokenizer %s has %lld tokens, but the network takes %lld: "
+                     "vocab=%lld is needed", s->spec, spec, (long long)token_count(t),
+                     (long long)below, (long long)token_count(t));
+}
+
+/* ---- blocks of ids, one behind the other ---- */
+
+struct blocks {
+    struct corpus corpus;
+    size_t length;
+};
+
+static int fill_block(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    const struct blocks *b = user;
+    (void)epoch;
+    (void)seed;
+    int64_t *ids = out[0];
+    for (size_t i = 0; i < b->length; i++)
+        ids[i] = corpus_id(&b->corpus, (size_t)index * b->length + i);
+    memcpy(out[1], ids, b->length * sizeof *ids);
+    return 0;
+}
+
+static void free_blocks(void *user) {
+    struct blocks *b = user;
+    corpus_free(&b->corpus);
+    free(b);
+}
+
+/* What a run says of its data: the spec, and what of it lies in memory. */
+static tri_data *make(const struct data_source *s, const struct corpus *c, int64_t size,
+                      const tri_field *fields, int n, tri_fill *fill, void *user,
+                      void (*free_user)(void *user)) {
+    struct text name = {0};
+    text_add(&name, "%s (%zu tokens, %.1f MiB)", s->spec, c->n,
+             (double)corpus_bytes(c) / (1 << 20));
+    if (name.failed) {
+        base_no_memory(s->spec);
+        free_user(user);
+        return NULL;
+    }
+    tri_data *d = data_make(name.data, size, fields, n, fill, user, false, free_user);
+    text_free(&name);
+    return d;
+}
+
+static tri_data *open_blocks(const struct data_source *s, const struct text_options *o,
+                             const struct tokenizer *t) {
+    struct blocks *b = calloc(1, sizeof *b);
+    if (!b) {
+        base_no_memory(s->spec);
+        return NULL;
+    }
+    b->length = (size_t)o->length;
+    tri_status status = corpus_read(s->rest, t, false, 0, &b->corpus);
+    if (!status && b->corpus.n < b->length)
+        status = base_fail(TRI_FAILED, "data '%s': %zu tokens are fewer than one sample of %lld",
+                           s->spec, b->corpus.n, (long long)o->length);
+    if (status) {
+        free_blocks(b);
+        return NULL;
+    }
+    const tri_field fields[] = {{"input_ids", TRI_I64, TRI_SHAPE(o->length)},
+                                {"labels", TRI_I64, TRI_SHAPE(o->length)}};
+    return make(s, &b->corpus, (int64_t)(b->corpus.n / b->length), fields, (int)COUNT(fields),
+                fill_block, b, free_blocks);
+}
+
+/* ---- the source ---- */
+
+static tri_status read_options(const struct data_source *s, struct text_options *o) {
+    const char *spec = s->spec, *given = NULL;
+    *o = (struct text_options){.purpose = input(s->graph, "token_type_ids") ? "bert" : "lm",
+                               .length = input_size(s->graph, "input_ids", DEFAULT_LENGTH)};
+    const struct data_option known[] = {
+        {"tokenizer", DATA_TEXT, &given}, {"for", DATA_TEXT, &o->purpose},
+        {"length", DATA_INT, &o->length}, {"predictions", DATA_INT, &o->predictions}};
+    tri_status status = data_parse_options(spec, s->options, known, (int)COUNT(known));
+    if (status) return status;
+    if (given && s->tokenizer)
+        return base_fail(TRI_USAGE, "data '%s': the tokenizer is given twice, here and by --tokenizer",
+                         spec);
+    o->tokenizer = given ? given : s->tokenizer ? s->tokenizer : "bytes";
+    bool bert = !strcmp(o->purpose, "bert");
+    if (!bert && strcmp(o->purpose, "lm"))
+        return base_fail(TRI_USAGE, "data '%s': for=%s is neither lm nor bert", spec, o->purpose);
+    if (o->length < (bert ? 8 : 2) || o->length > MOST_LENGTH)
+        return base_fail(TRI_USAGE, "data '%s': length is %lld; %d to 2^24 tokens are possible", spec,
+                         (long long)o->length, bert ? 8 : 2);
+    return TRI_OK;
+}
+
+tri_data *text_open(const struct data_source *s) {
+    struct text_options o;
+    struct tokenizer *t = NULL;
+    tri_data *d = NULL;
+    if (!read_options(s, &o) && !token_open(o.tokenizer, &t) &&
+        !check_vocabulary(s, t, o.tokenizer))
+        d = open_blocks(s, &o, t);
+    token_close(t);
+    return d;
+}

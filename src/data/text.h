@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Texts as samples for language models. */
+#ifndef DATA_TEXT_H
+#define DATA_TEXT_H
+
+#include "data/corpus.h"
+#include "data/data.h"
+
+/* "text:FILES,tokenizer=...,for=lm|bert,length=N", described at tri_data_open. */
+tri_data *text_open(const struct data_source *s);
+
+/* ---- BERT's pre-training ---- */
+
+struct pretrain {
+    struct corpus corpus;
+    int64_t length;      /* of a sample, in ids */
+    int64_t predictions; /* at most so many places of it are masked */
+    uint32_t count;      /* ids are below it */
+    uint32_t cls, sep, mask, pad;
+    size_t *span, n_spans, span_capacity; /* a sample's sentences: from its first to the next's */
+};
+
+/* Takes what is set but spans, and cuts documents into these. `name` stands in messages. */
+tri_status pretrain_begin(struct pretrain *p, const char *name);
+#define PRETRAIN_FIELDS 8
+void pretrain_fields(const struct pretrain *p, tri_field field[PRETRAIN_FIELDS]);
+tri_fill pretrain_fill; /* user: struct pretrain */
+
+#endif
