@@ -64,9 +64,7 @@ static bool add_sentence(struct part *part, struct encoder *e, const char *p, co
     size_t first = part->ids.n;
     if (!encoder_add(e, p, (size_t)(end - p), &part->ids)) return false;
     if (part->ids.n == first) return true;
-    if (part->n_marks == part->mark_capacity &&
-        !ARRAY_GROW(part->mark, part->n_marks, part->mark_capacity))
-        return false;
+    if (!ARRAY_GROW(part->mark, part->n_marks, part->mark_capacity)) return false;
     part->mark[part->n_marks++] = (struct mark){first, part->ends_document};
     part->ends_document = false;
     return true;
@@ -131,7 +129,7 @@ static size_t part_length(const char *text, size_t bytes, bool sentences) {
 static bool reserve(struct corpus *c, size_t more) {
     size_t width = c->wide ? 4 : 2;
     while (c->capacity - c->n < more)
-        if (!base_grow(&c->id, c->n, &c->capacity, width)) return false;
+        if (!base_grow(&c->id, c->capacity, &c->capacity, width)) return false;
     return true;
 }
 
@@ -146,17 +144,13 @@ static bool append_ids(struct corpus *c, const uint32_t *id, size_t n) {
 }
 
 static bool add_sentence_at(struct corpus *c, size_t first) {
-    if (c->n_sentences == c->sentence_capacity &&
-        !ARRAY_GROW(c->sentence, c->n_sentences, c->sentence_capacity))
-        return false;
+    if (!ARRAY_GROW(c->sentence, c->n_sentences, c->sentence_capacity)) return false;
     c->sentence[c->n_sentences++] = first;
     return true;
 }
 
 static bool add_document_at(struct corpus *c, size_t first) {
-    if (c->n_documents == c->document_capacity &&
-        !ARRAY_GROW(c->document, c->n_documents, c->document_capacity))
-        return false;
+    if (!ARRAY_GROW(c->document, c->n_documents, c->document_capacity)) return false;
     c->document[c->n_documents++] = first;
     return true;
 }
