@@ -101,6 +101,9 @@ static void bytes_decode(const struct tokenizer *t, const uint32_t *id, size_t n
 
 static const struct token_kind kinds[] = {
     {"bytes", false, bytes_open, bytes_encode, bytes_decode},
+    {"bert", true, bert_open, bert_encode, bert_decode},
+    {"bert-cased", true, bert_cased_open, bert_encode, bert_decode},
+    {"gpt2", true, gpt2_open, gpt2_encode, gpt2_decode},
 };
 
 tri_status token_open(const char *spec, struct tokenizer **out) {
@@ -166,9 +169,9 @@ void encoder_free(struct encoder *e) {
     free(e->cache);
     free(e->point);
     free(e->formed);
-    text_free(&e->word);
     free(e->symbol);
     free(e->heap);
+    free(e->merged.data);
     free(e);
 }
 

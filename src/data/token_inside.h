@@ -58,15 +58,15 @@ struct token_slot {
 struct encoder {
     const struct tokenizer *tokenizer;
     struct token_slot *cache; /* null for bytes */
-    /* WordPiece: the word, its code points; twice, for putting it into another form. */
+    /* WordPiece: the characters of a word, and of what it is put into. */
     int32_t *point, *formed;
     size_t n_points, point_capacity, n_formed, formed_capacity;
-    struct text word;
     /* Byte pairs. */
     struct token_symbol *symbol;
     size_t symbol_capacity;
-    uint64_t *heap;
+    uint64_t *heap; /* rank << 32 | place: the least on top */
     size_t heap_n, heap_capacity;
+    struct ids merged; /* places */
 };
 
 struct token_kind {
