@@ -107,7 +107,61 @@ static tri_data *open_blocks(const struct data_source *s, const struct text_opti
                 fill_block, b, free_blocks);
 }
 
+/* ---- pairs of sentences ---- */
+
+static void free_pretrain(void *user) {
+    struct pretrain *p = user;
+    corpus_free(&p->corpus);
+    free(p->span);
+    free(p);
+}
+
+static tri_status find_special(struct pretrain *p, const struct data_source *s,
+                               const struct tokenizer *t, const char *spec) {
+    const struct {
+        const char *token;
+        uint32_t *id;
+    } special[] = {{"[CLS]", &p->cls}, {"[SEP]", &p->sep}, {"[MASK]", &p->mask}, {"[PAD]", &p->pad}};
+    for (size_t i = 0; i < COUNT(special); i++) {
+        int64_t id = token_find(t, special[i].token);
+        if (id < 0)
+            return base_fail(TRI_USAGE, "data '%s': the tokenizer %s has no token %s; for=bert takes "
+                             "bert:FILE or bert-cased:FILE", s->spec, spec, special[i].token);
+        *special[i].id = (uint32_t)id;
+    }
+    return TRI_OK;
+}
+
+static tri_data *open_pretrain(const struct data_source *s, const struct text_options *o,
+                               const struct tokenizer *t) {
+    struct pretrain *p = calloc(1, sizeof *p);
+    if (!p) {
+        base_no_memory(s->spec);
+        return NULL;
+    }
+    p->length = o->length;
+    p->predictions = o->predictions;
+    p->count = (uint32_t)token_count(t);
+    tri_status status = find_special(p, s, t, o->tokenizer);
+    if (!status) status = corpus_read(s->rest, t, true, 0, &p->corpus);
+    if (!status) status = pretrain_begin(p, s->spec);
+    if (status) {
+        free_pretrain(p);
+        return NULL;
+    }
+    tri_field fields[PRETRAIN_FIELDS];
+    pretrain_fields(p, fields);
+    return make(s, &p->corpus, (int64_t)p->n_spans, fields, PRETRAIN_FIELDS, pretrain_fill, p,
+                free_pretrain);
+}
+
 /* ---- the source ---- */
+
+/* As many masked places as the graph has room for; one that has labels at every place takes any number. */
+static int64_t default_predictions(const tri_graph *g, int64_t length) {
+    int64_t other = length < DEFAULT_PREDICTIONS ? length : DEFAULT_PREDICTIONS;
+    return input_size(g, "masked_lm_positions", input(g, "labels") ? length : other);
+}
 
 static tri_status read_options(const struct data_source *s, struct text_options *o) {
     const char *spec = s->spec, *given = NULL;
@@ -128,6 +182,10 @@ static tri_status read_options(const struct data_source *s, struct text_options 
     if (o->length < (bert ? 8 : 2) || o->length > MOST_LENGTH)
         return base_fail(TRI_USAGE, "data '%s': length is %lld; %d to 2^24 tokens are possible", spec,
                          (long long)o->length, bert ? 8 : 2);
+    if (!o->predictions) o->predictions = default_predictions(s->graph, o->length);
+    if (o->predictions < 1 || o->predictions > o->length)
+        return base_fail(TRI_USAGE, "data '%s': predictions is %lld; 1 to %lld, the length, are possible",
+                         spec, (long long)o->predictions, (long long)o->length);
     return TRI_OK;
 }
 
@@ -137,7 +195,7 @@ tri_data *text_open(const struct data_source *s) {
     tri_data *d = NULL;
     if (!read_options(s, &o) && !token_open(o.tokenizer, &t) &&
         !check_vocabulary(s, t, o.tokenizer))
-        d = open_blocks(s, &o, t);
+        d = !strcmp(o.purpose, "bert") ? open_pretrain(s, &o, t) : open_blocks(s, &o, t);
     token_close(t);
     return d;
 }

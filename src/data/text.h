@@ -6,7 +6,7 @@
 #include "data/corpus.h"
 #include "data/data.h"
 
-/* "text:FILES,tokenizer=...,for=lm|bert,length=N", described at tri_data_open. */
+/* What it takes is described at tri_data_open. */
 tri_data *text_open(const struct data_source *s);
 
 /* ---- BERT's pre-training ---- */
@@ -17,10 +17,11 @@ struct pretrain {
     int64_t predictions; /* at most so many places of it are masked */
     uint32_t count;      /* ids are below it */
     uint32_t cls, sep, mask, pad;
-    size_t *span, n_spans, span_capacity; /* a sample's sentences: from its first to the next's */
+    size_t *span; /* two numbers a sample: its first sentence, and the one behind its last */
+    size_t n_spans, span_capacity;
 };
 
-/* Takes what is set but spans, and cuts documents into these. `name` stands in messages. */
+/* Cuts documents into spans, once all else is set. `name` stands in messages. */
 tri_status pretrain_begin(struct pretrain *p, const char *name);
 #define PRETRAIN_FIELDS 8
 void pretrain_fields(const struct pretrain *p, tri_field field[PRETRAIN_FIELDS]);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * BERT's pre-training: "[CLS] A [SEP] B [SEP]", where B follows A in its document or is from anywhere,
+ * and some places are masked. A sample is a function of (seed, epoch, index): all that is random is
+ * drawn by these. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "data/text.h"
+
+#define AROUND 3 /* [CLS] and two [SEP] */
+#define SHORT_PERCENT 10
+#define MASKED_PERCENT 15
+#define IGNORED (-100) /* the label of a place that does not count */
+
+/* ---- draws ---- */
+
+/* The draws of one sample, one after the other. */
+struct draws {
+    uint64_t key, index, next;
+};
+
+/* Uniform in [0, n), but for 2^-53. */
+static size_t draw(struct draws *d, size_t n) {
+    size_t x = (size_t)(random_uniform(d->key, d->index, d->next++) * (double)n);
+    return x < n ? x : n - 1;
+}
+
+/* ---- spans: the sentences of a sample ---- */
+
+static bool add_span(struct pretrain *p, size_t first) {
+    if (!ARRAY_GROW(p->span, p->n_spans, p->span_capacity)) return false;
+    p->span[p->n_spans++] = first;
+    return true;
+}
+
+/* A document is cut where a sample is full. Each span has two sentences at least: one that is left over
+ * at a document's end joins the span before it, and a document of one has no span. */
+static bool cut_document(struct pretrain *p, size_t first, size_t end) {
+    const size_t *at = p->corpus.sentence;
+    size_t room = (size_t)p->length - AROUND;
+    for (size_t i = first; end - i >= 2;) {
+        size_t n = 2;
+        while (i + n < end && at[i + n] - at[i] < room) n++;
+        if (end - (i + n) == 1) n++;
+        if (!add_span(p, i) || !add_span(p, i + n)) return false;
+        i += n;
+    }
+    return true;
+}
+
+tri_status pretrain_begin(struct pretrain *p, const char *name) {
+    const struct corpus *c = &p->corpus;
+    for (size_t d = 0; d < c->n_documents; d++)
+        if (!cut_document(p, c->document[d], c->document[d + 1])) return base_no_memory(name);
+    p->n_spans /= 2;
+    if (!p->n_spans)
+        return base_fail(TRI_FAILED, "data '%s': none of its %zu documents has two sentences", name,
+                         c->n_documents);
+    if (c->n_documents < 2)
+        return base_fail(TRI_FAILED, "data '%s': it is one document; sentences that do not follow come "
+                         "from others (a blank line stands between documents)", name);
+    return TRI_OK;
+}
+
+/* ---- a pair ---- */
+
+struct run {
+    size_t first, n; /* ids of the corpus */
+};
+
+static size_t document_of(const struct corpus *c, size_t sentence) {
+    size_t low = 0, high = c->n_documents;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (c->document[middle] <= sentence) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* From a sentence of another document, drawn uniformly, to where it is `room` long or its document
+ * ends. */
+static struct run elsewhere(const struct corpus *c, struct draws *d, size_t sentence, size_t room) {
+    size_t own = document_of(c, sentence);
+    size_t begin = c->document[own], skip = c->document[own + 1] - begin;
+    size_t other = draw(d, c->n_sentences - skip);
+    if (other >= begin) other += skip;
+    size_t end = c->document[document_of(c, other) + 1], last = other + 1;
+    while (last < end && c->sentence[last] - c->sentence[other] < room) last++;
+    return (struct run){c->sentence[other], c->sentence[last] - c->sentence[other]};
+}
+
+/* Takes ids from the longer one, from either end, until both together are `room` long. What is longer
+ * than that alone loses its end first. */
+static void shorten(struct run *a, struct run *b, size_t room, struct draws *d) {
+    if (a->n > room) a->n = room;
+    if (b->n > room) b->n = room;
+    while (a->n + b->n > room) {
+        struct run *longer = a->n > b->n ? a : b;
+        longer->n--;
+        longer->first += draw(d, 2);
+    }
+}
+
+/* True if B follows A. */
+static bool make_pair(const struct pretrain *p, size_t index, struct draws *d, struct run *a,
+                      struct run *b) {
+    const size_t *at = p->corpus.sentence;
+    size_t first = p->span[2 * index], end = p->span[2 * index + 1];
+    size_t room = (size_t)p->length - AROUND;
+    if (draw(d, 100) < SHORT_PERCENT) room = 2 + draw(d, room - 1);
+    size_t middle = first + 1 + draw(d, end - first - 1);
+    bool follows = draw(d, 2);
+    *a = (struct run){at[first], at[middle] - at[first]};
+    if (follows) *b = (struct run){at[middle], at[end] - at[middle]};
+    else *b = elsewhere(&p->corpus, d, first, a->n < room ? room - a->n : 1);
+    shorten(a, b, room, d);
+    return follows;
+}
+
+/* ---- a sample ---- */
+
+struct sample {
+    int64_t *ids, *types, *attended, *labels, *places, *masked, *follows;
+    float *weights;
+};
+
+static size_t put_run(const struct pretrain *p, struct sample *s, size_t at, struct run run,
+                      int64_t type) {
+    for (size_t i = 0; i < run.n; i++, at++) {
+        s->ids[at] = corpus_id(&p->corpus, run.first + i);
+        s->types[at] = type;
+    }
+    s->ids[at] = p->sep;
+    s->types[at] = type;
+    return at + 1;
+}
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Draws n of the places that hold words, in order; s->labels serves as their list. */
+static void choose_places(struct sample *s, size_t n, struct run a, struct run b, struct draws *d) {
+    size_t words = a.n + b.n;
+    for (size_t i = 0; i < words; i++) s->labels[i] = (int64_t)(1 + i + (i >= a.n));
+    for (size_t i = 0; i < n; i++) {
+        size_t k = i + draw(d, words - i);
+        s->places[i] = s->labels[k];
+        s->labels[k] = s->labels[i];
+    }
+    qsort(s->places, n, sizeof *s->places, by_number);
+}
+
+/* Of ten masked places eight get [MASK], one any id, one stays. */
+static void mask(const struct pretrain *p, struct sample *s, size_t n, struct draws *d) {
+    for (size_t i = 0; i < n; i++) {
+        int64_t *id = &s->ids[s->places[i]];
+        s->masked[i] = *id;
+        s->labels[s->places[i]] = *id;
+        s->weights[i] = 1;
+        size_t way = draw(d, 10);
+        if (way < 8) *id = p->mask;
+        else if (way == 8) *id = (int64_t)draw(d, p->count);
+    }
+}
+
+/* What is masked in a sample of n ids, the three around the words among them. */
+static size_t masked_places(const struct pretrain *p, size_t n) {
+    size_t places = (n * MASKED_PERCENT + 50) / 100;
+    if (places < 1) places = 1;
+    if (places > n - AROUND) places = n - AROUND;
+    return places < (size_t)p->predictions ? places : (size_t)p->predictions;
+}
+
+int pretrain_fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    const struct pretrain *p = user;
+    struct sample s = {out[0], out[1], out[2], out[3], out[4], out[5], out[7], out[6]};
+    uint64_t key = random_key(random_key(seed, base_hash_text("pretrain")), (uint64_t)epoch);
+    struct draws d = {.key = key, .index = (uint64_t)index};
+    size_t length = (size_t)p->length, predictions = (size_t)p->predictions;
+    struct run a, b;
+    *s.follows = !make_pair(p, (size_t)index, &d, &a, &b);
+    s.ids[0] = p->cls;
+    s.types[0] = 0;
+    size_t n = put_run(p, &s, put_run(p, &s, 1, a, 0), b, 1);
+    for (size_t i = 0; i < length; i++) s.attended[i] = i < n;
+    for (size_t i = n; i < length; i++) {
+        s.ids[i] = p->pad;
+        s.types[i] = 0;
+    }
+    size_t places = masked_places(p, n);
+    choose_places(&s, places, a, b, &d);
+    for (size_t i = 0; i < length; i++) s.labels[i] = IGNORED;
+    mask(p, &s, places, &d);
+    for (size_t i = places; i < predictions; i++) {
+        s.places[i] = s.masked[i] = 0;
+        s.weights[i] = 0;
+    }
+    return 0;
+}
+
+void pretrain_fields(const struct pretrain *p, tri_field field[PRETRAIN_FIELDS]) {
+    const tri_shape tokens = TRI_SHAPE(p->length), masked = TRI_SHAPE(p->predictions);
+    const tri_field fields[PRETRAIN_FIELDS] = {
+        {"input_ids", TRI_I64, tokens},
+        {"token_type_ids", TRI_I64, tokens},
+        {"attention_mask", TRI_I64, tokens},
+        {"labels", TRI_I64, tokens}, /* of masked places; the others are -100 */
+        {"masked_lm_positions", TRI_I64, masked},
+        {"masked_lm_ids", TRI_I64, masked},
+        {"masked_lm_weights", TRI_F32, masked}, /* 1, or 0 where there are fewer */
+        {"next_sentence_label", TRI_I64, TRI_SCALAR}, /* 1: B is from anywhere */
+    };
+    memcpy(field, fields, sizeof fields);
+}
