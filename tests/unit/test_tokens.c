@@ -17,7 +17,7 @@
 #include "data/token.h"
 #include "data/unicode.h"
 
-static __attribute__((unused)) void assert_message(const char *part) {
+static void assert_message(const char *part) {
     if (!strstr(tri_message(), part) || strchr(tri_message(), '\n'))
         fail_msg("the message is \"%s\", which lacks \"%s\"", tri_message(), part);
 }
@@ -132,9 +132,296 @@ static void golden_ids(void **state) {
     assert_int_equal(differences, 0);
 }
 
+/* ---- texts that the script does not make ---- */
+
+static struct ids encoded(const struct tokenizer *t, const char *text, size_t bytes) {
+    struct encoder *e = encoder_new(t);
+    struct ids ids = {0};
+    assert_non_null(e);
+    assert_true(encoder_add(e, text, bytes, &ids));
+    encoder_free(e);
+    return ids;
+}
+
+static void check_decoded(const struct tokenizer *t, const char *text, const char *want) {
+    struct ids ids = encoded(t, text, strlen(text));
+    struct text out = {0};
+    token_decode(t, ids.data, ids.n, &out);
+    assert_string_equal(out.data, want);
+    text_free(&out);
+    free(ids.data);
+}
+
+static void decoding(void **state) {
+    (void)state;
+    struct tokenizer *bert = open_kind(0), *gpt2 = open_kind(2), *bytes;
+    assert_int_equal(token_open("bytes", &bytes), TRI_OK);
+    check_decoded(bert, "Unable,  the HELLO world!", "unable , the hello world !");
+    check_decoded(bert, "unaffing \xe2\x88\x9e", "unaffing [UNK]");
+    check_decoded(gpt2, "the weather's \xf0\x9f\x98\x80 \xff", "the weather's \xf0\x9f\x98\x80 \xff");
+    check_decoded(bytes, "\xc3\xa9\xff", "\xc3\xa9\xff");
+    assert_int_equal(token_count(bytes), 256);
+    assert_int_equal(token_find(bytes, "a"), -1);
+    assert_int_equal(token_find(bert, "[CLS]"), 2);
+    assert_int_equal(token_find(bert, "[cls]"), -1);
+    assert_int_equal(token_find(gpt2, "<|endoftext|>"), token_count(gpt2) - 1);
+    struct text out = {0};
+    token_decode(gpt2, &(uint32_t){(uint32_t)token_count(gpt2) - 1}, 1, &out);
+    assert_string_equal(out.data, "<|endoftext|>");
+    text_free(&out);
+    token_close(bert);
+    token_close(gpt2);
+    token_close(bytes);
+}
+
+/* A megabyte that is one word takes no more time than one of many. */
+static void long_words(void **state) {
+    (void)state;
+    enum { N = 1 << 20 };
+    static const char *const units[] = {"a", "the", "e\xcc\x81", "\xcc\xb1\xcc\x81", "\xce\xa3'", " ", "\xff"};
+    char *text = malloc(N);
+    assert_non_null(text);
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        struct tokenizer *t = open_kind(k);
+        for (size_t i = 0; i < COUNT(units); i++) {
+            size_t n = strlen(units[i]);
+            for (size_t j = 0; j < N; j++) text[j] = units[i][j % n];
+            double start = base_seconds();
+            struct ids ids = encoded(t, text, N / n * n);
+            assert_true(base_seconds() - start < 20); /* of a sanitized build; else below 1 */
+            free(ids.data);
+        }
+        token_close(t);
+    }
+    free(text);
+}
+
+/* A text in two pieces that are cut at a blank gives the same ids as in one. */
+static void pieces(void **state) {
+    (void)state;
+    static const char text[] = "the quick\n brown fox 's  the end ";
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        struct tokenizer *t = open_kind(k);
+        struct encoder *e = encoder_new(t);
+        assert_non_null(e);
+        struct ids whole = encoded(t, text, sizeof text - 1);
+        for (size_t i = 1; i < sizeof text - 1; i++) {
+            if (text[i] > ' ' || text[i - 1] <= ' ') continue;
+            struct ids two = {0};
+            assert_true(encoder_add(e, text, i, &two));
+            assert_true(encoder_add(e, text + i, sizeof text - 1 - i, &two));
+            assert_int_equal(two.n, whole.n);
+            assert_memory_equal(two.data, whole.data, two.n * sizeof *two.data);
+            free(two.data);
+        }
+        free(whole.data);
+        encoder_free(e);
+        token_close(t);
+    }
+}
+
+/* ---- characters ---- */
+
+static void characters(void **state) {
+    (void)state;
+    int32_t c;
+    for (int32_t want = 0; want < 0x110000; want++) {
+        if (want >= 0xd800 && want < 0xe000) continue;
+        char text[4];
+        int n = char_write(want, text);
+        assert_int_equal(char_read(text, text + n, &c), n);
+        assert_int_equal(c, want);
+        if (n > 1) { /* cut short, it is none */
+            assert_int_equal(char_read(text, text + n - 1, &c), 1);
+            assert_int_equal(c, -1);
+        }
+        int32_t part[CHAR_MOST_PARTS];
+        assert_in_range(char_decompose(want, part), 1, CHAR_MOST_PARTS);
+        assert_in_range(char_combining(want), 0, 254);
+    }
+    static const char *const wrong[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
+                                        "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
+                                        "\xf8\x88\x80\x80\x80", "\xfe", "\xff", "\xe4\xb8z"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_int_equal(char_read(wrong[i], wrong[i] + strlen(wrong[i]), &c), 1);
+        assert_int_equal(c, -1);
+    }
+    /* ASCII's own table says what the other one would. */
+    assert_int_equal(char_class('A'), CHAR_LETTER);
+    assert_int_equal(char_class('$'), 0);
+    assert_int_equal(char_class('_'), CHAR_PUNCTUATION);
+    assert_int_equal(char_class('\v'), CHAR_CONTROL | CHAR_SPACE);
+    assert_int_equal(char_class(0x85), CHAR_CONTROL | CHAR_SPACE);
+    assert_int_equal(char_class(0x2028), CHAR_SPACE);
+    assert_int_equal(char_class(0x378), CHAR_CONTROL); /* unassigned */
+}
+
+/* ---- wrong vocabularies ---- */
+
+static char directory[64];
+
+static const char *at(const char *name) {
+    static char path[2][512];
+    static int next;
+    char *p = path[next++ % 2];
+    snprintf(p, sizeof path[0], "%s/%s", directory, name);
+    return p;
+}
+
+static void put(const char *name, const char *text) {
+    FILE *f = fopen(at(name), "wb");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void refused(const char *kind, const char *name, const char *message) {
+    char spec[600];
+    struct tokenizer *t;
+    snprintf(spec, sizeof spec, "%s:%s", kind, name ? at(name) : directory);
+    assert_int_not_equal(token_open(spec, &t), TRI_OK);
+    assert_null(t);
+    assert_message(message);
+}
+
+static void bad_specs(void **state) {
+    (void)state;
+    struct tokenizer *t;
+    static const char *const wrong[][2] = {
+        {"", "tokenizer '': unknown kind; known: bytes, bert:FILE"},
+        {"wordpiece:x", "unknown kind"},
+        {"bert", "its files are missing"},
+        {"gpt2:", "its files are missing"},
+        {"bytes:x", "it takes no files"},
+        {"bert:/nonexistent/vocab.txt", "/nonexistent/vocab.txt: No such file"},
+        {"gpt2:/nonexistent", "/nonexistent: found neither vocab.json"}};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_int_not_equal(token_open(wrong[i][0], &t), TRI_OK);
+        assert_message(wrong[i][1]);
+    }
+}
+
+#define SPECIAL "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+
+static void bad_bert(void **state) {
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"", "v.txt: none of its 0 lines is [PAD]"},
+        {"[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n", "v.txt: none of its 5 lines is [MASK]"},
+        {SPECIAL "the\nof\nthe\n", "v.txt: line 8 repeats line 6, \"the\""},
+        {SPECIAL "\nthe\n", "v.txt: line 6 is empty"},
+        {SPECIAL "the\n\n", "v.txt: line 7 is empty"}};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        put("v.txt", wrong[i][0]);
+        refused("bert", "v.txt", wrong[i][1]);
+        refused("bert-cased", "v.txt", wrong[i][1]);
+    }
+    char spec[600];
+    struct tokenizer *t;
+    put("v.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\nthe"); /* lines as some editors end them */
+    snprintf(spec, sizeof spec, "bert:%s", at("v.txt"));
+    assert_int_equal(token_open(spec, &t), TRI_OK);
+    check_decoded(t, "the thes", "the [UNK]"); /* there is no "##" at all */
+    token_close(t);
+}
+
+/* vocab.json of the 256 bytes and these tokens, with ids from 256 on. */
+static void put_json(const char *more) {
+    char path[600], line[64];
+    snprintf(path, sizeof path, "%s/vocab.json", golden());
+    FILE *from = fopen(path, "r"), *to = fopen(at("vocab.json"), "w");
+    assert_true(from && to);
+    for (int i = 0; i <= 256 && fgets(line, sizeof line, from); i++) {
+        size_t n = strlen(line) - 1;
+        if (line[n - 1] == ',') n--;
+        fprintf(to, "%.*s%s", (int)n, line, !i ? "" : i < 256 ? "," : more);
+    }
+    fclose(from);
+    assert_int_equal(fclose(to), 0);
+}
+
+static void bad_gpt2(void **state) {
+    (void)state;
+    static const char *const jsons[][2] = {
+        {"{\"a\": 0,\n \"b\": }", "vocab.json: line 2: "},
+        {"{\"a\": 0,\n \"a\": 1}", "vocab.json: line 2: duplicate object key"},
+        {"[1, 2]", "vocab.json: it is not an object"},
+        {"{}", "vocab.json: it is not an object"},
+        {"{\"a\": 0, \"b\": 2}", "the id of \"b\" is not one of 0 to 1"},
+        {"{\"a\": 0, \"b\": -1}", "the id of \"b\" is not one of 0 to 1"},
+        {"{\"a\": 0, \"b\": \"1\"}", "the id of \"b\" is not one of 0 to 1"},
+        {"{\"a\": 0, \"b\": 0}", "\"b\" has the id 0, as another token has"},
+        {"{\"a\": 0, \"b\": 1}", "the byte 0x21 has no token (\"!\")"}};
+    static const char *const merges[][2] = {
+        {"#version: 0.2\na b\nab c\nab d\n", "merges.txt: line 4: \"abd\" is not in the vocabulary"},
+        {"a b\nx bc\nbc d\n", "merges.txt: line 2: \"bc\" is not in the vocabulary"},
+        {"a b\n\n", "merges.txt: line 2 is not two tokens"},
+        {"a b\na\n", "merges.txt: line 2 is not two tokens"},
+        {"a b\na b c\n", "merges.txt: line 2 is not two tokens"},
+        {"a b\n a\n", "merges.txt: line 2 is not two tokens"},
+        {"a b\nab c\na b\n", "merges.txt: line 3 repeats an earlier line"}};
+    put("merges.txt", "");
+    for (size_t i = 0; i < COUNT(jsons); i++) {
+        put("vocab.json", jsons[i][0]);
+        refused("gpt2", NULL, jsons[i][1]);
+    }
+    put_json(",\"ab\": 256, \"abc\": 257}");
+    for (size_t i = 0; i < COUNT(merges); i++) {
+        put("merges.txt", merges[i][0]);
+        refused("gpt2", NULL, merges[i][1]);
+    }
+    assert_int_equal(remove(at("merges.txt")), 0);
+    refused("gpt2", NULL, "merges.txt: No such file");
+}
+
+/* The other names of the files, no last newline, lines that end with "\r\n". */
+static void names_of_gpt2(void **state) {
+    (void)state;
+    char spec[600];
+    struct tokenizer *t;
+    put_json(",\"ab\": 256, \"abc\": 257, \"<a new one>\": 258}");
+    assert_int_equal(rename(at("vocab.json"), at("encoder.json")), 0);
+    put("vocab.bpe", "#version: 0.2\r\na b\r\nab c");
+    snprintf(spec, sizeof spec, "gpt2:%s", directory);
+    assert_int_equal(token_open(spec, &t), TRI_OK);
+    struct ids ids = encoded(t, "abcab", 5);
+    assert_int_equal(ids.n, 2);
+    assert_int_equal(ids.data[0], 257);
+    assert_int_equal(ids.data[1], 256);
+    assert_int_equal(token_find(t, "<a new one>"), 258);
+    free(ids.data);
+    token_close(t);
+}
+
+static int make_directory(void **state) {
+    (void)state;
+    strcpy(directory, "/tmp/trireme-tokens-XXXXXX");
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int empty_directory(void **state) {
+    (void)state;
+    DIR *d = opendir(directory);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.') remove(at(e->d_name));
+    return d ? closedir(d) : -1;
+}
+
+static int remove_directory(void **state) {
+    return empty_directory(state) ? -1 : rmdir(directory);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_ids),
+        cmocka_unit_test(decoding),
+        cmocka_unit_test(long_words),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(characters),
+        cmocka_unit_test(bad_specs),
+        cmocka_unit_test_teardown(bad_bert, empty_directory),
+        cmocka_unit_test_teardown(bad_gpt2, empty_directory),
+        cmocka_unit_test_teardown(names_of_gpt2, empty_directory),
     };
-    return cmocka_run_group_tests_name("tokens", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("tokens", tests, make_directory, remove_directory);
 }
