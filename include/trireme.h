@@ -511,7 +511,18 @@ typedef struct tri_field {
     tri_shape shape; /* of one sample, without the batch dimension */
 } tri_field;
 
-/* "idx:DIR[,split=train|test][,mean=X][,std=X]"; "synthetic[:size=N]" needs the graph. */
+/* "idx:DIR[,split=train|test][,mean=X][,std=X]": images and labels of the MNIST family.
+ * "synthetic[:size=N]": made up; needs the graph.
+ * "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N][,predictions=N]": texts as tokens. A
+ * FILE may be a pattern ("books/part?.txt"). KIND: "bytes" (the default), "bert:FILE", "bert-cased:FILE",
+ * "gpt2:DIR". The fields are i64 and, where nothing else is said, [length].
+ *   for=lm: blocks of the text, one behind the other: "input_ids", "labels" (the same). Size: the number
+ *     of whole blocks.
+ *   for=bert: "[CLS] A [SEP] B [SEP]", masked: "input_ids", "token_type_ids", "attention_mask", "labels"
+ *     (-100 but where masked), "masked_lm_positions", "masked_lm_ids", "masked_lm_weights" (f32), all
+ *     three [predictions], "next_sentence_label" (a scalar; 1: B does not follow A). Size: how many
+ *     samples the documents' sentences fill. Sample i depends on nothing but seed, epoch and i.
+ * What is not given follows from the graph's inputs: bert if there are "token_type_ids". */
 tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed);
 
 /* Your own: fill writes sample `index` of `epoch`, one pointer per field. It is called in any order

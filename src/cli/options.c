@@ -118,8 +118,11 @@ static const char *steps(void *at, const char *value) { /* tri_options */
 
 const struct option_row options_rows[] = {
     {"--data", "SPEC", "idx:DIR[,split=train|test][,mean=X][,std=X]: files of the\n"
-     "MNIST family; synthetic[:size=N]: made up (the default,\nunless the model has data of its own)",
+     "MNIST family; text:FILE[:FILE...][,tokenizer=KIND]\n[,for=lm|bert][,length=N][,predictions=N]: "
+     "texts;\nsynthetic[:size=N]: made up (the default,\nunless the model has data of its own)",
      option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH},
+    {"--tokenizer", "KIND", "of --data text: bytes (the default), bert:FILE,\nbert-cased:FILE or "
+     "gpt2:DIR", option_text, FIELD(tokenizer), USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--epochs", "N", "how often all samples are gone through (1)", epochs, 0, USE_TRAIN},
     {"--steps", "N", "how many steps are done; not with --epochs", steps, 0, USE_TRAIN | USE_BENCH},
     {"--batch", "N", "samples of a step, over all workers (64)", option_count, FIELD(batch), USE_ALL},

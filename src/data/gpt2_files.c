@@ -59,11 +59,7 @@ static tri_status parse_object(const char *path, json_t **out) {
     *out = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &e);
     free(text);
     if (!*out && json_error_code(&e) == json_error_out_of_memory) return base_no_memory(path);
-    if (!*out) {
-        for (char *c = e.text; *c; c++)
-            if ((unsigned char)*c < ' ') *c = '?';
-        return base_fail(TRI_FAILED, "%s: line %d: %s", path, e.line, e.text);
-    }
+    if (!*out) return base_fail(TRI_FAILED, "%s: line %d: %.100s", path, e.line, e.text);
     if (json_is_object(*out) && json_object_size(*out)) return TRI_OK;
     json_decref(*out);
     *out = NULL;
