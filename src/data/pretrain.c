@@ -121,6 +121,7 @@ static bool make_pair(const struct pretrain *p, size_t index, struct draws *d, s
 
 /* ---- a sample ---- */
 
+/* Fields are only written: those that a network does not take may all lie in one place. */
 struct sample {
     int64_t *ids, *types, *attended, *labels, *places, *masked, *follows;
     float *weights;
@@ -137,33 +138,26 @@ static size_t put_run(const struct pretrain *p, struct sample *s, size_t at, str
     return at + 1;
 }
 
-static int by_number(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Draws n of the places that hold words, in order; s->labels serves as their list. */
-static void choose_places(struct sample *s, size_t n, struct run a, struct run b, struct draws *d) {
-    size_t words = a.n + b.n;
-    for (size_t i = 0; i < words; i++) s->labels[i] = (int64_t)(1 + i + (i >= a.n));
-    for (size_t i = 0; i < n; i++) {
-        size_t k = i + draw(d, words - i);
-        s->places[i] = s->labels[k];
-        s->labels[k] = s->labels[i];
-    }
-    qsort(s->places, n, sizeof *s->places, by_number);
-}
-
 /* Of ten masked places eight get [MASK], one any id, one stays. */
-static void mask(const struct pretrain *p, struct sample *s, size_t n, struct draws *d) {
-    for (size_t i = 0; i < n; i++) {
-        int64_t *id = &s->ids[s->places[i]];
-        s->masked[i] = *id;
-        s->labels[s->places[i]] = *id;
-        s->weights[i] = 1;
-        size_t way = draw(d, 10);
-        if (way < 8) *id = p->mask;
-        else if (way == 8) *id = (int64_t)draw(d, p->count);
+static int64_t masked_as(const struct pretrain *p, int64_t id, struct draws *d) {
+    size_t way = draw(d, 10);
+    if (way < 8) return p->mask;
+    return way == 8 ? (int64_t)draw(d, p->count) : id;
+}
+
+/* n of the words are masked: each, in order, with the share of those yet to be masked in those that are
+ * left. */
+static void mask(const struct pretrain *p, struct sample *s, size_t n, struct run a, struct run b,
+                 struct draws *d) {
+    size_t words = a.n + b.n;
+    for (size_t i = 0, k = 0; k < n; i++) {
+        if (draw(d, words - i) >= n - k) continue;
+        size_t from = i < a.n ? a.first + i : b.first + i - a.n, at = 1 + i + (i >= a.n);
+        int64_t id = corpus_id(&p->corpus, from);
+        s->places[k] = (int64_t)at;
+        s->masked[k] = s->labels[at] = id;
+        s->weights[k++] = 1;
+        s->ids[at] = masked_as(p, id, d);
     }
 }
 
@@ -186,15 +180,16 @@ int pretrain_fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void 
     s.ids[0] = p->cls;
     s.types[0] = 0;
     size_t n = put_run(p, &s, put_run(p, &s, 1, a, 0), b, 1);
-    for (size_t i = 0; i < length; i++) s.attended[i] = i < n;
     for (size_t i = n; i < length; i++) {
         s.ids[i] = p->pad;
         s.types[i] = 0;
     }
+    for (size_t i = 0; i < length; i++) {
+        s.attended[i] = i < n;
+        s.labels[i] = IGNORED;
+    }
     size_t places = masked_places(p, n);
-    choose_places(&s, places, a, b, &d);
-    for (size_t i = 0; i < length; i++) s.labels[i] = IGNORED;
-    mask(p, &s, places, &d);
+    mask(p, &s, places, a, b, &d);
     for (size_t i = places; i < predictions; i++) {
         s.places[i] = s.masked[i] = 0;
         s.weights[i] = 0;

@@ -55,10 +55,9 @@ static int fill_block(void *user, int64_t index, int64_t epoch, uint64_t seed, v
     const struct blocks *b = user;
     (void)epoch;
     (void)seed;
-    int64_t *ids = out[0];
+    int64_t *ids = out[0], *labels = out[1];
     for (size_t i = 0; i < b->length; i++)
-        ids[i] = corpus_id(&b->corpus, (size_t)index * b->length + i);
-    memcpy(out[1], ids, b->length * sizeof *ids);
+        ids[i] = labels[i] = corpus_id(&b->corpus, (size_t)index * b->length + i);
     return 0;
 }
 

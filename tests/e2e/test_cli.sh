@@ -188,6 +188,50 @@ for pass in $("$program" dump --help | sed -n '/^passes/,/^$/s/^  \([a-z]*\) .*/
 done
 mistake 'an unknown pass' 2 'err:no such pass; do you mean phases?' dump linear --after phasse
 
+# --- texts ---
+
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    printf 'The fox and the dog. The end of it!\nIt was %d in all. Hello, world.\n\n' $i $i $i $i
+done >text1.txt
+cp text1.txt text2.txt
+vocabularies=$sources/tests/golden/data/tokens
+lm=gpt2-tiny:seq=16,vocab=256,dropout=0
+expect 'a text trains a model of the next token' 0 'out:^done steps=40' \
+    train $lm --data text:text1.txt:text2.txt --steps 40 --batch 4 --lanes 2 --optimizer adamw --lr 0.003
+grep -q 'samples of text:text1.txt:text2.txt (.* tokens, .* MiB)' err
+verdict 'the first line tells tokens and memory' $? "$(head -n 1 err)"
+last=$(sed -n 's/.*loss=\([0-9]*\)\..*/\1/p' out)
+[ "${last:-9}" -lt 4 ]
+verdict 'it learns: from 5.5 to below 4' $? "$(cat out)"
+alone=$(weights)
+expect 'by two workers' 0 'out:^done steps=40' train $lm --data 'text:text?.txt' --steps 40 --batch 4 \
+    --lanes 2 --optimizer adamw --lr 0.003 -n 2
+same 'the same weights by two workers' "$(weights)" "$alone"
+expect 'byte pairs of GPT-2' 0 'out:^done steps=2' train gpt2-tiny:seq=16,vocab=377 --steps 2 --batch 4 \
+    --data text:text1.txt --tokenizer "gpt2:$vocabularies"
+pretrain=bert-tiny:seq=32,vocab=168
+expect 'pairs of sentences for BERT' 0 'out:^done steps=6' train $pretrain --steps 6 --batch 4 --lanes 2 \
+    --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt" --save b.safetensors
+alone=$(weights)
+expect 'pairs by two workers' 0 'out:^done steps=6' train $pretrain --steps 6 --batch 4 --lanes 2 \
+    --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt" -n 2
+same 'the same weights of BERT by two workers' "$(weights)" "$alone"
+expect 'labels at every place' 0 'out:^done steps=2' train $pretrain,head=every --steps 2 --batch 4 \
+    --data "text:text1.txt,tokenizer=bert-cased:$vocabularies/vocab.txt"
+expect 'eval on a text' 0 'out:^eval samples=[0-9]* .*loss=' eval $pretrain --load b.safetensors \
+    --data text:text2.txt --tokenizer "bert:$vocabularies/vocab.txt"
+mistake 'no such text' 1 'err:none.txt: No such file' train $lm --data text:none.txt
+mistake 'a text without a tokenizer for BERT' 2 'err:has no token \[CLS\]' \
+    train bert-tiny --data text:text1.txt
+mistake 'a network too small for the vocabulary' 2 'err:vocab=168 is needed' \
+    train bert-tiny:vocab=100 --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt"
+mistake 'a tokenizer for no text' 2 'err:has a meaning for text alone' \
+    train $small --data idx:good --tokenizer bytes
+mistake 'an unknown tokenizer' 2 "err:tokenizer 'gpt3': unknown kind" \
+    train $lm --data text:text1.txt --tokenizer gpt3
+mistake 'a text for a network of images' 2 'err:the network wants "image".*it has: input_ids, labels' \
+    train $small --data text:text1.txt,length=16
+
 # --- a network of the user's own ---
 
 cat >own.c <<'C'

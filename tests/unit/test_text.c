@@ -376,6 +376,30 @@ static void samples_are_functions(void **state) {
     tri_data_free(other);
 }
 
+/* Fields that a network does not take are written to one place, which must not matter to the others. */
+static void fields_in_one_place(void **state) {
+    (void)state;
+    tri_data *d = open_documents();
+    for (int64_t i = 0; i < 50; i++)
+        for (int field = 0; field < 8; field++) {
+            struct sample s, t;
+            int64_t spare[T];
+            void *out[8];
+            draw(d, i, 1, 5, &s);
+            memset(&t, 0x55, sizeof t);
+            const size_t offset[] = {offsetof(struct sample, ids), offsetof(struct sample, types),
+                                     offsetof(struct sample, attended), offsetof(struct sample, labels),
+                                     offsetof(struct sample, places), offsetof(struct sample, masked),
+                                     offsetof(struct sample, weights), offsetof(struct sample, random),
+                                     sizeof s};
+            for (int k = 0; k < 8; k++) out[k] = k == field ? (char *)&t + offset[k] : (char *)spare;
+            assert_int_equal(tri_data_get(d, i, 1, 5, out), TRI_OK);
+            assert_memory_equal((char *)&t + offset[field], (char *)&s + offset[field],
+                                field == 6 ? P * sizeof(float) : offset[field + 1] - offset[field]);
+        }
+    tri_data_free(d);
+}
+
 /* ---- with a network ---- */
 
 static void networks(void **state) {
@@ -461,6 +485,7 @@ int main(void) {
         cmocka_unit_test_teardown(pairs, empty_directory),
         cmocka_unit_test_teardown(pairs_are_of_the_text, empty_directory),
         cmocka_unit_test_teardown(samples_are_functions, empty_directory),
+        cmocka_unit_test_teardown(fields_in_one_place, empty_directory),
         cmocka_unit_test_teardown(networks, empty_directory),
         cmocka_unit_test_teardown(tokenizer_from_outside, empty_directory),
         cmocka_unit_test_teardown(mistakes, empty_directory),
