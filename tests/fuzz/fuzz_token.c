@@ -31,25 +31,29 @@ static const char *spec(size_t k, const char *directory) {
 
 /* ---- texts ---- */
 
-/* With a cold cache it gives the same; ids are in range. */
+/* An encoder that knows no words yet gives the same. */
+static void check_fresh(size_t k, const char *text, size_t size, const struct ids *want) {
+    struct ids ids = {0};
+    struct encoder *e = encoder_new(kinds[k].tokenizer);
+    CHECK(e && encoder_add(e, text, size, &ids) && ids.n == want->n);
+    CHECK(!ids.n || !memcmp(ids.data, want->data, ids.n * sizeof *ids.data));
+    encoder_free(e);
+    free(ids.data);
+}
+
 static void check_text(size_t k, const char *text, size_t size) {
-    struct ids ids = {0}, again = {0};
-    struct encoder *fresh = encoder_new(kinds[k].tokenizer);
+    struct ids ids = {0};
     struct text back = {0};
-    CHECK(fresh && encoder_add(kinds[k].encoder, text, size, &ids));
-    CHECK(encoder_add(fresh, text, size, &again) && ids.n == again.n);
-    for (size_t i = 0; i < ids.n; i++) {
-        CHECK(ids.data[i] == again.data[i]);
+    CHECK(encoder_add(kinds[k].encoder, text, size, &ids));
+    for (size_t i = 0; i < ids.n; i++)
         CHECK((int64_t)ids.data[i] < token_count(kinds[k].tokenizer));
-    }
+    if (k == size % COUNT(kinds)) check_fresh(k, text, size, &ids); /* it takes long to make */
     token_decode(kinds[k].tokenizer, ids.data, ids.n, &back);
     CHECK(!back.failed);
     if (kinds[k].gives_back)
         CHECK(back.size == size && (!size || !memcmp(back.data, text, size)));
-    encoder_free(fresh);
     text_free(&back);
     free(ids.data);
-    free(again.data);
 }
 
 /* ---- vocabularies ---- */
