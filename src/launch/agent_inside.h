@@ -91,6 +91,7 @@ struct agent {
 void agent_tell(struct agent *a, const char *fmt, ...) TRI_PRINTF(2, 3);
 tri_status agent_open_logs(struct agent *a);
 tri_status agent_write_card(struct agent *a);
+tri_status agent_start(struct agent *a, int place); /* a worker in that place */
 tri_status agent_start_all(struct agent *a);
 void agent_reap(struct agent *a);  /* deaths, and what follows */
 void agent_watch(struct agent *a); /* stalls */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starting workers, and what follows when one dies. */
+ * Starting workers and ending them; how many there are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -136,7 +135,7 @@ static void forget(struct agent *a, int place) {
     atomic_store(&w->state, CREW_STARTING);
 }
 
-static tri_status start(struct agent *a, int place) {
+tri_status agent_start(struct agent *a, int place) {
     struct crew_worker *w = &a->head->worker[place];
     char **env = make_environment(a, place);
     if (!env) return base_no_memory("a worker");
@@ -163,63 +162,11 @@ tri_status agent_start_all(struct agent *a) {
     tri_status status = TRI_OK;
     for (int i = 0; i < h->places; i++)
         atomic_store(&a->head->worker[i].core, i < h->workers ? i * h->threads : -1);
-    for (int i = 0; i < h->workers + h->spares && !status; i++) status = start(a, i);
+    for (int i = 0; i < h->workers + h->spares && !status; i++) status = agent_start(a, i);
     return status;
 }
 
-/* ---- seeing deaths ---- */
-
-static void *watch_hand(void *arg) {
-    struct watcher *w = arg;
-    pthread_mutex_t *life = &w->agent->head->hand[w->hand].life;
-    uint64_t one = 1;
-    bool died = pthread_mutex_lock(life) == EOWNERDEAD; /* else it has let go of it */
-    if (died) pthread_mutex_consistent(life);
-    atomic_store(&w->when, crew_now());
-    pthread_mutex_unlock(life);
-    atomic_store(&w->dead, died);
-    if (write(w->agent->deaths, &one, sizeof one) < 0) return NULL; /* the next tick sees it too */
-    return NULL;
-}
-
-static void join_watcher(struct watcher *w) {
-    if (w->started) pthread_join(w->thread, NULL);
-    w->started = false;
-}
-
-void agent_join_watchers(struct agent *a) {
-    for (int i = 0; i < CREW_MOST_HANDS; i++) join_watcher(&a->watcher[i]);
-}
-
-static void start_watchers(struct agent *a, int place) {
-    for (int t = 0; t < a->head->threads; t++) {
-        int hand = place * a->head->threads + t;
-        struct watcher *w = &a->watcher[hand];
-        if (w->started || !atomic_load(&a->head->hand[hand].held)) continue;
-        w->agent = a;
-        w->hand = hand;
-        atomic_store(&w->dead, 0);
-        w->started = !pthread_create(&w->thread, NULL, watch_hand, w);
-    }
-}
-
-/* When all hands of a process have let go of life; 0: not yet, or not seen. */
-static int64_t all_dead(const struct agent *a, int place, bool *any) {
-    int64_t last = 0;
-    bool all = true;
-    for (int t = 0; t < a->head->threads; t++) {
-        int hand = place * a->head->threads + t;
-        const struct watcher *w = &a->watcher[hand];
-        bool dead = w->started && atomic_load(&w->dead);
-        if (!atomic_load(&a->head->hand[hand].held)) continue;
-        *any |= dead;
-        all &= dead;
-        if (dead && atomic_load(&w->when) > last) last = atomic_load(&w->when);
-    }
-    return all ? last : 0;
-}
-
-/* ---- what follows ---- */
+/* ---- ending, and how many there are ---- */
 
 /* With whatever it has started: they are a group of their own. */
 void agent_kill(const struct agent *a, int place) {
@@ -227,20 +174,6 @@ void agent_kill(const struct agent *a, int place) {
     if (!pid) return;
     kill(pid, SIGKILL);
     kill(-pid, SIGKILL);
-}
-
-static bool alive(const struct agent *a, int place) {
-    return a->process[place].pid && !a->process[place].dead;
-}
-
-static int find_ready(const struct agent *a, bool spare) {
-    for (int i = 0; i < a->head->places; i++) {
-        struct crew_worker *w = &a->head->worker[i];
-        if (alive(a, i) && atomic_load(&w->state) == CREW_READY && !atomic_load(&w->leave) &&
-            (atomic_load(&w->rank) < 0) == spare)
-            return i;
-    }
-    return -1;
 }
 
 static int find_empty(const struct agent *a) {
@@ -262,288 +195,12 @@ void agent_give_up(struct agent *a, int code) {
 
 void agent_kill_all(struct agent *a) {
     a->stopped = true;
-    for (int i = 0; a->process && i < a->head->places; i++)
-        agent_kill(a, i);
+    for (int i = 0; a->process && i < a->head->places; i++) agent_kill(a, i);
     for (int i = 0; a->process && i < a->head->places; i++) {
         if (!a->process[i].pid) continue;
         waitpid(a->process[i].pid, NULL, 0);
         a->process[i].pid = 0;
         atomic_store(&a->head->worker[i].state, CREW_EMPTY);
-    }
-}
-
-/* The rank goes to a spare, if one is ready; the place is then a spare's. */
-static void replace(struct agent *a, int place) {
-    struct crew_head *h = a->head;
-    struct crew_worker *w = &h->worker[place];
-    int rank = atomic_load(&w->rank), spare = rank < 0 ? -1 : find_ready(a, true);
-    if (spare >= 0) {
-        struct crew_worker *s = &h->worker[spare];
-        int core = atomic_load(&w->core);
-        atomic_store(&w->rank, -1);
-        atomic_store(&w->core, -1);
-        atomic_store(&s->core, core);
-        cores_pin(&a->cores, core, h->threads, a->process[spare].pid);
-        atomic_store(&s->rowing, 0);
-        atomic_store(&s->rank, rank);
-        log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
-    }
-    if (atomic_load(&h->reporter) == place) {
-        int next = spare >= 0 ? spare : find_ready(a, false);
-        if (next >= 0) {
-            atomic_store(&h->reporter, next);
-            log_event(&a->log, LOG_INFO, "reporter", "worker=%d", next);
-        }
-    }
-}
-
-void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]) {
-    const struct crew_hand *h = &a->head->hand[hand];
-    int lane = atomic_load(&h->lane);
-    const char *name = recovery_name(&a->recovery, atomic_load(&h->item));
-    char where[16] = "";
-    if (lane >= 0) base_format(where, sizeof where, " %d", lane);
-    unsigned step = atomic_load(&h->step); /* 0: it has come later, and has not worked on one */
-    if (!step) step = (unsigned)atomic_load(&a->head->opened);
-    base_format(text, AT_TEXT, "step %u, %s%s%s%s", step,
-                crew_at_name((enum crew_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
-}
-
-/* Of a worker that has died: the thread that crashed, if it could say so; else one that was at work. */
-static int hand_to_tell_of(const struct agent *a, int place) {
-    const struct crew_head *h = a->head;
-    int first = place * h->threads, crashed = atomic_load(&h->worker[place].crashed);
-    for (int t = 0; t < h->threads && !crashed; t++) {
-        int at = atomic_load(&h->hand[first + t].at);
-        if (at != CREW_AT_WAIT && at != CREW_AT_REST) return first + t;
-    }
-    return crashed ? crashed - 1 : first;
-}
-
-#define TOO_MANY 3
-
-/* Whether this is the third to die at the same place of the same step. */
-static bool same_grave(struct agent *a, int place) {
-    const struct crew_hand *hand = &a->head->hand[hand_to_tell_of(a, place)];
-    uint64_t step = atomic_load(&a->head->opened);
-    int at = atomic_load(&hand->at), lane = atomic_load(&hand->lane), item = atomic_load(&hand->item);
-    bool own = at == CREW_AT_LANE || at == CREW_AT_CALLBACK || at == CREW_AT_DATA || at == CREW_AT_SAVE;
-    if (!own || a->process[place].killed) return false;
-    for (size_t i = 0; i < COUNT(a->grave); i++)
-        if (a->grave[i].times && a->grave[i].step == step && a->grave[i].at == at &&
-            a->grave[i].lane == lane && a->grave[i].item == item)
-            return ++a->grave[i].times >= TOO_MANY;
-    a->grave[a->next_grave].step = step;
-    a->grave[a->next_grave].at = at;
-    a->grave[a->next_grave].lane = lane;
-    a->grave[a->next_grave].item = item;
-    a->grave[a->next_grave].times = 1;
-    a->next_grave = (a->next_grave + 1) % (int)COUNT(a->grave);
-    return false;
-}
-
-static void start_anew(struct agent *a) {
-    struct crew_head *h = a->head;
-    agent_kill_all(a);
-    a->stopped = false;
-    recovery_unmap(&a->recovery);
-    if (ftruncate(a->fd, (off_t)crew_head_bytes())) {
-        agent_tell(a, "cannot empty the store: %s", strerror(errno));
-        agent_give_up(a, 1);
-        return;
-    }
-    agent_join_watchers(a);
-    atomic_store(&h->checked, 0);
-    atomic_store(&h->founded, 0);
-    atomic_store(&h->opened, 0);
-    atomic_store(&h->committed, 0);
-    atomic_store(&h->base, 0);
-    if (agent_start_all(a)) {
-        agent_tell(a, "%s", tri_message());
-        agent_give_up(a, 1);
-    }
-}
-
-/* Before the first step nothing is lost by beginning anew, and the reporter may have died while it
- * wrote the first values. */
-static void die_early(struct agent *a, int place) {
-    if (++a->early >= TOO_MANY + a->launch->workers + a->launch->spares) {
-        agent_tell(a, "worker %d died before the first step: %d workers have by now; the run ends", place,
-                   a->early);
-        agent_give_up(a, 1);
-    } else if (atomic_load(&a->head->reporter) == place) {
-        start_anew(a);
-    } else if (start(a, place)) {
-        agent_tell(a, "%s", tri_message());
-    }
-}
-
-/* It has not come so far as to row. */
-static bool is_starting(const struct agent *a, int place) {
-    int at = atomic_load(&a->head->hand[place * a->head->threads].at);
-    return at == CREW_AT_START || at == CREW_AT_COMPILE;
-}
-
-/* What a core that computes wrongly may lead to. */
-static bool is_fault(int status) {
-    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-    bool is = false;
-    for (size_t i = 0; i < COUNT(signals); i++) is |= WIFSIGNALED(status) && WTERMSIG(status) == signals[i];
-    return is;
-}
-
-/* Where all workers that die of faults were on the same core, and none on another, it may be the core's
- * doing: it is used no more. Who has taken its place there may use any. */
-static void suspect_core(struct agent *a, int core, int status) {
-    struct crew_head *h = a->head;
-    int others = 0;
-    if (!is_fault(status)) return;
-    a->deaths_in_all++;
-    if (core < 0 || core >= a->cores.n || !cores_pinned(&a->cores)) return;
-    if (++a->deaths_at[core] < TOO_MANY || a->deaths_at[core] != a->deaths_in_all) return;
-    for (int i = 0; i < h->places; i++)
-        others += a->process[i].pid && atomic_load(&h->worker[i].core) >= 0 &&
-                  atomic_load(&h->worker[i].core) != core;
-    if (!others) return; /* nothing to compare with */
-    agent_tell(a, "all %d workers that died of a fault were on core %d, and none on another: it is retired",
-               a->deaths_in_all, a->cores.cpu[core]);
-    log_event(&a->log, LOG_WARNING, "retired", "core=%d", a->cores.cpu[core]);
-    cores_retire(&a->cores, core, h->threads);
-    for (int i = 0; i < h->places; i++) {
-        if (atomic_load(&h->worker[i].core) != core) continue;
-        atomic_store(&h->worker[i].core, -1);
-        if (alive(a, i)) cores_pin(&a->cores, -1, h->threads, a->process[i].pid);
-    }
-}
-
-static void bury(struct agent *a, int place, int64_t when) {
-    struct crew_head *h = a->head;
-    struct process *p = &a->process[place];
-    char text[AT_TEXT];
-    agent_describe(a, hand_to_tell_of(a, place), text);
-    p->dead = true;
-    p->core = atomic_load(&h->worker[place].core);
-    atomic_fetch_add(&h->worker[place].restarts, 1);
-    if (recovery_map(&a->recovery)) {
-        agent_tell(a, "%s", tri_message());
-        agent_give_up(a, 1);
-    }
-    recovery_of(&a->recovery, place);
-    if (crew_begun(h)) replace(a, place); /* before: see die_early */
-    atomic_fetch_add(&h->epoch, 1);
-    crew_notify(a->head);
-    double after = when ? (double)(crew_now() - when) / 1e6 : 0;
-    log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
-              (int)p->pid, after, text);
-    base_format(p->epitaph, sizeof p->epitaph, "worker %d (pid %d), %s", place, (int)p->pid, text);
-}
-
-/* After the process is gone: its place can have another. */
-static void join_watchers_of(struct agent *a, int place) {
-    int threads = a->head->threads;
-    for (int t = 0; t < threads; t++) join_watcher(&a->watcher[place * threads + t]);
-}
-
-#define OFTEN_KILLED 10 /* in turn before it could row */
-
-/* A program that ends by itself before it rows does so again; who is killed then may have better luck. */
-static bool is_useless(struct agent *a, int place, int status) {
-    struct useless *u = &a->useless[place];
-    u->times = is_starting(a, place) ? u->times + 1 : 0;
-    u->ended = is_starting(a, place) && WIFEXITED(status) ? u->ended + 1 : 0;
-    if (u->ended < TOO_MANY && u->times < OFTEN_KILLED) return false;
-    bool alone = true;
-    for (int i = 0; i < a->head->places; i++) alone &= i == place || !a->process[i].pid;
-    agent_tell(a, "worker %d has ended %d times before it could row: it is not started again; %s", place,
-               u->times, alone ? "the run ends" : "the others go on without it");
-    if (alone) agent_give_up(a, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
-    return true;
-}
-
-static void restart(struct agent *a, int place, int status) {
-    struct crew_head *h = a->head;
-    join_watchers_of(a, place);
-    if (a->stopped || atomic_exchange(&h->worker[place].leave, 0)) return;
-    if (crew_begun(h) && is_useless(a, place, status)) return;
-    if (!crew_begun(h)) {
-        die_early(a, place);
-    } else if (atomic_load(&h->ending) &&
-               (atomic_load(&h->reporter) != place || atomic_load(&h->closed))) {
-        return; /* the others end the run; if nobody is left who could, one more is started for that */
-    } else if (start(a, place)) {
-        agent_tell(a, "%s; the others go on without it", tri_message());
-        if (atomic_load(&h->reporter) == place) agent_give_up(a, 1);
-    }
-}
-
-#define REPORTER_SPEAKS 3000000000 /* nanoseconds that it has to meet the same mistake and tell it */
-
-/* A program that ends by itself before its first step would do so again. What it has to say all workers
- * say, and one is heard: the reporter. */
-static bool ends_early(struct agent *a, int place, int status) {
-    const struct crew_head *h = a->head;
-    if (!WIFEXITED(status) || crew_begun(h)) return false;
-    int code = WEXITSTATUS(status);
-    if (atomic_load(&h->reporter) != place && code && code != 127) {
-        a->process[place].pid = 0;
-        atomic_store(&a->head->worker[place].state, CREW_EMPTY);
-        if (a->mute) return true;
-        a->mute = crew_now() + REPORTER_SPEAKS;
-        a->mute_place = place;
-        a->mute_code = code;
-        return true;
-    }
-    if (code == 127)
-        agent_tell(a, "%s cannot be started: is it there, and executable?", a->launch->argv[0]);
-    else if (!code || (!a->launch->ends_with_run && !*h->worker[place].failure))
-        agent_tell(a, "worker %d ended with %d before it opened a run that trains", place, code);
-    agent_give_up(a, code ? code : 1);
-    return true;
-}
-
-static void look_at_mute(struct agent *a) {
-    if (!a->mute || a->stopped || crew_now() < a->mute) return;
-    const char *said = a->head->worker[a->mute_place].failure;
-    agent_tell(a, "worker %d ended with %d before the first step%s%s; see %s/worker-%d.out", a->mute_place,
-               a->mute_code, *said ? ": " : "", said, a->launch->out ? a->launch->out : "", a->mute_place);
-    agent_give_up(a, a->mute_code);
-}
-
-static void gone(struct agent *a, int place, int status) {
-    struct process *p = &a->process[place];
-    struct crew_worker *w = &a->head->worker[place];
-    if (!p->dead && atomic_load(&w->state) == CREW_LEFT) {
-        if (atomic_load(&a->head->reporter) == place)
-            a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : !a->launch->ends_with_run;
-        log_event(&a->log, LOG_INFO, "left", "worker=%d", place);
-        if (WIFSIGNALED(status) && !a->launch->ends_with_run)
-            agent_tell(a, "worker %d (pid %d) had closed the run and was killed by signal %d (%s)", place,
-                       (int)p->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
-        join_watchers_of(a, place);
-        p->pid = 0;
-        atomic_store(&w->state, CREW_EMPTY);
-        return;
-    }
-    if (!p->dead && ends_early(a, place, status)) return;
-    if (!p->dead) bury(a, place, 0);
-    if (WIFSIGNALED(status) && atomic_load(&w->traced))
-        agent_tell(a, "%s: killed by signal %d (%s); where, says %s/worker-%d.out", p->epitaph,
-                   WTERMSIG(status), strsignal(WTERMSIG(status)), a->launch->out, place);
-    else if (WIFSIGNALED(status))
-        agent_tell(a, "%s: killed by signal %d (%s)", p->epitaph, WTERMSIG(status),
-                   strsignal(WTERMSIG(status)));
-    else
-        agent_tell(a, "%s: ended with %d%s%s", p->epitaph, WEXITSTATUS(status), *w->failure ? ": " : "",
-                   w->failure);
-    bool hopeless = same_grave(a, place);
-    suspect_core(a, p->core, status);
-    p->pid = 0;
-    atomic_store(&w->state, CREW_EMPTY);
-    if (hopeless) {
-        agent_tell(a, "three workers have died there: it is not the machine; the run ends");
-        agent_give_up(a, 1);
-    } else {
-        restart(a, place, status);
     }
 }
 
@@ -577,7 +234,7 @@ static void scale(struct agent *a, int now, int wanted) {
         if (place < 0) break;
         atomic_store(&h->worker[place].rank, rank);
         atomic_store(&h->worker[place].core, rank * h->threads);
-        if (start(a, place)) agent_tell(a, "%s", tri_message());
+        if (agent_start(a, place)) agent_tell(a, "%s", tri_message());
     }
     crew_notify(a->head);
 }
@@ -602,27 +259,4 @@ void agent_scale(struct agent *a) {
     int wanted = asked > h->most ? h->most : asked;
     if (wanted != now) scale(a, now, wanted);
     atomic_compare_exchange_strong(&h->wanted, &asked, 0);
-}
-
-/* What it has started and left behind goes with it, as long as its number is nobody else's. */
-static bool reap(pid_t pid, int *status) {
-    siginfo_t info = {.si_pid = 0};
-    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid) return false;
-    kill(-pid, SIGKILL);
-    return waitpid(pid, status, 0) == pid;
-}
-
-void agent_reap(struct agent *a) {
-    look_at_mute(a);
-    int status;
-    for (int i = 0; i < a->head->places; i++) {
-        if (!a->process[i].pid) continue;
-        start_watchers(a, i);
-        bool any = false;
-        int64_t when = alive(a, i) ? all_dead(a, i, &any) : 0;
-        bool left = atomic_load(&a->head->worker[i].state) == CREW_LEFT;
-        if (any && !left) agent_kill(a, i); /* at least a thread of it is lost */
-        if (when && !left && crew_begun(a->head)) bury(a, i, when);
-        if (a->process[i].pid && reap(a->process[i].pid, &status)) gone(a, i, status);
-    }
 }
