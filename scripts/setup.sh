@@ -6,7 +6,7 @@
 set -u
 
 # What each goal needs, beyond a C compiler and make.
-build='meson ninja-build pkg-config libdnnl-dev libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev'
+build='meson ninja-build pkg-config libdnnl-dev libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev libjpeg62-turbo-dev libpng-dev'
 test='libcmocka-dev'
 demo='dataset-fashion-mnist'
 # PyTorch, and a library for its products of matrices: Debian's default one is 20 times slower.

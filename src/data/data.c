@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/idx.h"
+#include "data/images.h"
 #include "data/text.h"
 
 /* ---- making and asking ---- */
@@ -127,6 +128,7 @@ tri_status tri_data_get(tri_data *d, int64_t index, int64_t epoch, uint64_t seed
     if (d->sequential && advance(d, index, epoch)) return TRI_USAGE;
     int code = d->fill(d->user, index, epoch, seed, out);
     if (!code) return TRI_OK;
+    if (code == DATA_TOLD) return TRI_FAILED;
     return base_fail(TRI_FAILED, "data '%s': the fill function returned %d for sample %lld of "
                      "epoch %lld", d->name, code, (long long)index, (long long)epoch);
 }
@@ -220,6 +222,8 @@ static const struct kind {
     const char *help;
 } kinds[] = {
     {"idx", "directory", idx_open, "idx:DIR[,split=train|test][,mean=X][,std=X]"},
+    {"images", "directory", images_open,
+     "images:DIR[,split=train|val][,size=N][,augment=random|centre][,max-bad=N]..."},
     {"synthetic", NULL, synthetic_open, "synthetic[:size=N]"},
     {"text", "file", text_open,
      "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N][,predictions=N]"},

@@ -8,6 +8,16 @@
 
 #define DATA_MAX_SIZE (INT64_C(1) << 48) /* what can be shuffled */
 
+/* What a source can tell besides; any of it may be missing. */
+struct data_about {
+    int64_t classes; /* labels are below it; 0: not known */
+    const char *(*class_name)(const void *user, int64_t label);
+    int64_t (*label)(const void *user, int64_t index); /* quickly, without the sample */
+    /* Reads all of a sample, and fails if there is anything wrong with it. Any thread may call. */
+    tri_status (*check)(void *user, int64_t index);
+    void (*describe)(const void *user, struct text *out); /* lines */
+};
+
 struct tri_data {
     struct arena arena; /* name, fields and their names */
     const char *name;   /* for messages */
@@ -17,9 +27,13 @@ struct tri_data {
     tri_fill *fill;
     void *user;
     void (*free_user)(void *user); /* or null */
+    struct data_about about;
     bool sequential;
     int64_t next_index, next_epoch; /* sequential: the sample that may be asked for */
 };
+
+/* What a fill function returns that has set the message itself. */
+#define DATA_TOLD INT32_MIN
 
 /* tri_data_new for a source that owns its state: free_user(user) is called by tri_data_free, and
  * also on failure. */

@@ -38,8 +38,8 @@ FNR == NR { # the table: | folder | may include | libraries | ... |
     if ($2 == "trireme.h") next
     if (to != "") {
         if (to != from && !has(may[from], to)) bad(from, $1 " includes " $2)
-    } else if ($2 ~ "(dnnl|sodium|jansson|utf8proc|zlib)") {
-        match($2, "dnnl|sodium|jansson|utf8proc|zlib")
+    } else if ($2 ~ "(dnnl|sodium|jansson|utf8proc|zlib|jpeg|png[.]h)") {
+        match($2, "dnnl|sodium|jansson|utf8proc|zlib|jpeg|png")
         if (!has(libraries[from], substr($2, RSTART, RLENGTH))) bad(from, $1 " includes " $2)
     }
     if (from == "models" && file !~ "/(models|args)\\.[ch]$" && to != "" && $2 != "models/models.h")

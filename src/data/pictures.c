@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/pictures.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+
+struct pictures_worker {
+    struct pictures_worker *next;
+    struct augmenter augmenter;
+    struct pictures_file file;
+};
+
+tri_status pictures_init(struct pictures *p, const char *spec, const struct augment *a, int64_t size,
+                         int64_t max_bad) {
+    p->augment = *a;
+    p->size = size;
+    p->max_bad = max_bad;
+    p->spec = strdup(spec);
+    if (!p->spec) return base_no_memory(spec);
+    CHECK(!pthread_mutex_init(&p->lock, NULL));
+    if (max_bad >= 0 && max_bad <= INT32_MAX) return TRI_OK;
+    return base_fail(TRI_USAGE, "data '%s': max-bad=%lld; 0 to 2^31 - 1 are possible", spec,
+                     (long long)max_bad);
+}
+
+static void free_worker(struct pictures_worker *w) {
+    augmenter_close(&w->augmenter);
+    free(w->file.bytes);
+    text_free(&w->file.name);
+    free(w);
+}
+
+void pictures_close(struct pictures *p) {
+    if (!p->spec) return;
+    for (struct pictures_worker *next; p->idle; p->idle = next) {
+        next = p->idle->next;
+        free_worker(p->idle);
+    }
+    pthread_mutex_destroy(&p->lock);
+    free(p->bad);
+    free(p->spec);
+}
+
+/* ---- who works ---- */
+
+static struct pictures_worker *take_worker(struct pictures *p) {
+    pthread_mutex_lock(&p->lock);
+    struct pictures_worker *w = p->idle;
+    if (w) p->idle = w->next;
+    pthread_mutex_unlock(&p->lock);
+    if (w) return w;
+    if (!(w = calloc(1, sizeof *w)))
+        base_no_memory("pictures");
+    else if (!augmenter_open(&w->augmenter, &p->augment))
+        return w;
+    free(w);
+    return NULL;
+}
+
+static void put_worker(struct pictures *p, struct pictures_worker *w) {
+    pthread_mutex_lock(&p->lock);
+    w->next = p->idle;
+    p->idle = w;
+    pthread_mutex_unlock(&p->lock);
+}
+
+tri_status pictures_room(struct pictures_file *f, size_t n) {
+    if (f->capacity < n + 1) {
+        free(f->bytes);
+        f->bytes = malloc(n + 1);
+        f->capacity = f->bytes ? n + 1 : 0;
+        if (!f->bytes) return base_no_memory(f->name.data ? f->name.data : "a picture");
+    }
+    f->n = n;
+    return TRI_OK;
+}
+
+/* ---- what is bad ---- */
+
+static tri_status too_many(struct pictures *p) {
+    return base_fail(TRI_FAILED, "data '%s': more than max-bad=%lld bad files; the last: %s", p->spec,
+                     (long long)p->max_bad, tri_message());
+}
+
+/* Under the lock. */
+static tri_status count_bad(struct pictures *p, bool more) {
+    int64_t n = (int64_t)p->n_bad + p->n_other;
+    if (n > p->max_bad) return too_many(p);
+    if (more)
+        fprintf(stderr, "trireme: left out, %lld of at most %lld: %s\n", (long long)n,
+                (long long)p->max_bad, tri_message());
+    return TRI_OK;
+}
+
+tri_status pictures_other_bad(struct pictures *p) {
+    pthread_mutex_lock(&p->lock);
+    p->n_other++;
+    tri_status status = count_bad(p, true);
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+/* tri_message() says what is wrong with sample `index`. It is told once. */
+static tri_status leave_out(struct pictures *p, int64_t index) {
+    size_t i = 0;
+    tri_status status = TRI_OK;
+    pthread_mutex_lock(&p->lock);
+    while (i < p->n_bad && p->bad[i] != index) i++;
+    bool more = i == p->n_bad;
+    if (more && !ARRAY_GROW(p->bad, p->n_bad, p->bad_capacity))
+        status = base_no_memory(p->spec);
+    else if (more)
+        p->bad[p->n_bad++] = index;
+    if (!status) status = count_bad(p, more);
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+/* ---- samples ---- */
+
+/* The sample that stands for another that is bad, at the n-th attempt. */
+static int64_t substitute(const struct pictures *p, int64_t index, int64_t attempt) {
+    uint64_t key = random_key((uint64_t)index, base_hash_text("substitute"));
+    return (int64_t)(random_uniform(key, 0, (uint64_t)attempt) * (double)p->size);
+}
+
+static tri_status draw(struct pictures *p, struct pictures_worker *w, int64_t index, uint64_t key,
+                       void *const *out) {
+    tri_status status = p->load(p->source, index, &w->file);
+    if (!status)
+        status = augment_picture(&p->augment, &w->augmenter, (unsigned char *)w->file.bytes,
+                                 w->file.n, w->file.name.data, key, out[0]);
+    if (!status) *(int64_t *)out[1] = w->file.label;
+    return status;
+}
+
+int pictures_fill(struct pictures *p, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    struct pictures_worker *w = take_worker(p);
+    if (!w) return DATA_TOLD;
+    uint64_t key = augment_key(seed, epoch, index);
+    int64_t from = index;
+    tri_status status = draw(p, w, from, key, out);
+    /* Ends: each bad one is counted, and there are at most max_bad. */
+    for (int64_t attempt = 0; status == PICTURE_BAD && !leave_out(p, from); attempt++) {
+        if (attempt == 4 * (p->max_bad + 16)) break; /* nearly all are bad */
+        from = substitute(p, index, attempt);
+        status = draw(p, w, from, key, out);
+    }
+    put_worker(p, w);
+    return status ? DATA_TOLD : 0;
+}
+
+tri_status pictures_check(struct pictures *p, int64_t index) {
+    struct picture_size size = {0};
+    struct picture picture;
+    struct pictures_worker *w = take_worker(p);
+    if (!w) return TRI_FAILED;
+    tri_status status = p->load(p->source, index, &w->file);
+    if (!status)
+        status = picture_open(w->augmenter.decoder, (unsigned char *)w->file.bytes, w->file.n,
+                              w->file.name.data, &size);
+    struct picture_part all = {0, 0, size.width, size.height, 1};
+    if (!status) status = picture_read(w->augmenter.decoder, &all, &picture);
+    put_worker(p, w);
+    return status;
+}
