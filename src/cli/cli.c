@@ -9,8 +9,9 @@
 #include "models/models.h"
 
 const struct command *const commands[] = {
-    &command_train, &command_run,    &command_eval, &command_models, &command_dump,   &command_bench,
-    &command_memory, &command_top,   &command_ps,   &command_ctl,    &command_ckpt, &command_doctor, &command_help,
+    &command_train, &command_run,    &command_eval, &command_data,   &command_models, &command_dump,
+    &command_bench, &command_memory, &command_top,  &command_ps,     &command_ctl,    &command_ckpt,
+    &command_doctor, &command_help,
     &command_version, NULL,
 };
 

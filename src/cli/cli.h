@@ -21,8 +21,9 @@ struct command {
 };
 
 /* Each command's row lies in its file. */
-extern const struct command command_train, command_run, command_eval, command_models, command_dump,
-    command_bench, command_bench_allreduce, command_memory, command_top, command_ps, command_ctl, command_ckpt,
+extern const struct command command_train, command_run, command_eval, command_data, command_models,
+    command_dump, command_bench, command_bench_allreduce, command_memory, command_top, command_ps, command_ctl,
+    command_ckpt,
     command_doctor, command_help, command_version;
 
 extern const struct command *const commands[]; /* ended by null */

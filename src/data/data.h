@@ -15,7 +15,7 @@ struct data_about {
     int64_t (*label)(const void *user, int64_t index); /* quickly, without the sample */
     /* Reads all of a sample, and fails if there is anything wrong with it. Any thread may call. */
     tri_status (*check)(void *user, int64_t index);
-    void (*describe)(const void *user, struct text *out); /* lines */
+    void (*describe)(void *user, struct text *out); /* lines */
 };
 
 struct tri_data {

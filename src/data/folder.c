@@ -89,18 +89,15 @@ static tri_status list(const char *path, struct listing *l, struct stat *st) {
     return status;
 }
 
-tri_status folder_list(const char *path, char ***out, size_t *n, bool *has_pictures) {
+tri_status folder_list(const char *path, char ***out, size_t *n) {
     struct listing l = {0};
     struct stat st;
     size_t bytes = 0;
     *out = NULL;
     *n = 0;
-    *has_pictures = false;
     tri_status status = list(path, &l, &st);
-    for (size_t i = 0; i < l.n; i++) {
-        if (!l.entry[i].folder) *has_pictures = true;
-        else bytes += sizeof(char *) + strlen(l.entry[i].name) + 1;
-    }
+    for (size_t i = 0; i < l.n; i++)
+        if (l.entry[i].folder) bytes += sizeof(char *) + strlen(l.entry[i].name) + 1;
     if (!status && !(*out = malloc(bytes + 1))) status = base_no_memory(path);
     for (size_t i = 0; !status && i < l.n; i++) *n += l.entry[i].folder;
     char *text = (char *)(*out + *n);

@@ -34,9 +34,8 @@ const char *folder_text(const struct folder *f, uint32_t at);
 /* "ROOT/PATH/NAME", at the end of out */
 void folder_path(const struct folder *f, int64_t picture, struct text *out);
 
-/* The names of a directory's folders, sorted; *has_pictures: whether pictures lie beside them. *list is
- * freed with free(), the texts with it. */
-tri_status folder_list(const char *path, char ***list, size_t *n, bool *has_pictures);
+/* The names of a directory's folders, sorted. *list is freed with free(), the texts with it. */
+tri_status folder_list(const char *path, char ***list, size_t *n);
 
 /* ---- lists in files ---- */
 

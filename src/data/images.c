@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "data/folder.h"
+#include "data/labels.h"
 #include "data/pictures.h"
 
 #define LIST_FROM 10000 /* pictures; fewer are found quickly without a list */
@@ -19,7 +20,9 @@ struct images {
     struct folder folder;
     char **classes; /* sorted */
     size_t n_classes;
-    int32_t *label; /* of each of the folder's places; -1: none */
+    int64_t first; /* of the folder's pictures that is a sample; those before have no class */
+    int32_t *label; /* of each of the folder's places, -1: none; or, if a file says so, */
+    bool each;      /* of each picture */
 };
 
 static void free_images(void *user) {
@@ -58,12 +61,18 @@ static tri_status read_all(int fd, struct pictures_file *out) {
     return status;
 }
 
+static int64_t label_of(const void *user, int64_t index) {
+    const struct images *x = user;
+    int64_t picture = x->first + index;
+    return x->label[x->each ? (size_t)picture : folder_place_of(&x->folder, picture)];
+}
+
 static tri_status load(void *source, int64_t index, struct pictures_file *out) {
     const struct images *x = source;
     out->name.size = 0;
-    folder_path(&x->folder, index, &out->name);
+    folder_path(&x->folder, x->first + index, &out->name);
     if (out->name.failed) return base_no_memory(x->folder.root);
-    out->label = x->label[folder_place_of(&x->folder, index)];
+    out->label = label_of(x, index);
     int fd = open(out->name.data, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return unreadable(out->name.data);
     tri_status status = read_all(fd, out);
@@ -81,9 +90,9 @@ static const char *class_name(const void *user, int64_t label) {
     return x->classes[label];
 }
 
-static int64_t label_of(const void *user, int64_t index) {
-    const struct images *x = user;
-    return x->label[folder_place_of(&x->folder, index)];
+static void describe(void *user, struct text *out) {
+    struct images *x = user;
+    pictures_describe(&x->pictures, out);
 }
 
 static tri_status check(void *user, int64_t index) {
@@ -118,18 +127,28 @@ static tri_status find_label(struct images *x, const char *path, int32_t *label)
     return TRI_OK;
 }
 
-static tri_status set_labels(struct images *x) {
+static tri_status label_places(struct images *x) {
     struct folder *f = &x->folder;
     tri_status status = TRI_OK;
     x->label = calloc(f->n_places, sizeof *x->label);
     if (!x->label) return base_no_memory(f->root);
     for (size_t i = 0; i < f->n_places && !status; i++)
         status = find_label(x, folder_text(f, f->place[i].path), &x->label[i]);
+    x->first = f->place[0].end;
     return status;
+}
+
+static tri_status label_pictures(struct images *x, const char *file, const char *ids) {
+    struct labels l = {file, ids, x->classes, x->n_classes};
+    x->label = malloc(x->folder.n_pictures * sizeof *x->label + 1);
+    x->each = true;
+    return x->label ? labels_read(&l, &x->folder, x->label) : base_no_memory(file);
 }
 
 struct images_settings {
     const char *split; /* null: train, if there is such a folder */
+    const char *labels, *ids; /* files, or null: folders tell the classes */
+    const char *index;        /* a file for the list of pictures, or "none"; null: the usual one */
     int64_t max_bad;
     struct augment_settings augment;
 };
@@ -155,36 +174,65 @@ static tri_status find_root(const struct data_source *s, const char *split, stru
     return root->failed || classes->failed ? base_no_memory(s->spec) : TRI_OK;
 }
 
-static tri_status check_classes(struct images *x, const struct data_source *s) {
-    struct folder *f = &x->folder;
+/* Classes without pictures, and pictures without a class, are told. */
+static tri_status check_classes(struct images *x, const char *spec) {
     tri_status status = TRI_OK;
     bool *seen = calloc(x->n_classes + 1, sizeof *seen);
-    if (!seen) return base_no_memory(s->spec);
-    for (size_t i = 0; i < f->n_places; i++)
-        if (x->label[i] >= 0 && f->place[i].end > (i ? f->place[i - 1].end : 0))
-            seen[x->label[i]] = true;
+    if (!seen) return base_no_memory(spec);
+    for (int64_t i = 0; i < x->pictures.size; i++) seen[label_of(x, i)] = true;
     for (size_t c = 0; c < x->n_classes && !status; c++) {
         if (seen[c]) continue;
-        base_fail(PICTURE_BAD, "%s: the class %s has no pictures", f->root, x->classes[c]);
+        base_fail(PICTURE_BAD, "%s: the class %s has no pictures", x->folder.root, x->classes[c]);
         status = pictures_other_bad(&x->pictures);
     }
     free(seen);
+    if (status || !x->first) return status;
+    base_fail(PICTURE_BAD, "%s: %lld pictures lie beside the folders of the classes, the first is %s",
+              x->folder.root, (long long)x->first, folder_text(&x->folder, x->folder.picture[0]));
+    return pictures_other_bad(&x->pictures);
+}
+
+/* Lists are only for speed: one that cannot be written is no failure, unless it was asked for. */
+static tri_status find_all(struct images *x, const char *root, const char *index) {
+    struct text file = {0};
+    bool none = index && !strcmp(index, "none");
+    if (index) text_add(&file, "%s", index);
+    bool keep = !none && (index ? !file.failed : folder_default_file(root, &file));
+    tri_status status = TRI_OK;
+    if (!keep || !folder_load(&x->folder, root, file.data)) {
+        status = folder_scan(&x->folder, root);
+        if (!status && keep && (index || x->folder.n_pictures >= LIST_FROM)) {
+            status = folder_save(&x->folder, file.data);
+            if (!index) status = TRI_OK;
+        }
+    }
+    text_free(&file);
     return status;
 }
 
-static tri_status find_pictures(struct images *x, const struct data_source *s, const char *split) {
+static tri_status label_all(struct images *x, const struct data_source *s,
+                            const struct images_settings *o, const char *classes) {
+    const struct folder *f = &x->folder;
+    if (!f->n_pictures)
+        return base_fail(TRI_FAILED, "data '%s': %s has no pictures: files ending in .jpg, .jpeg or "
+                         ".png", s->spec, f->root);
+    if (!x->n_classes || (f->n_places == 1 && !o->labels))
+        return base_fail(TRI_USAGE, "data '%s': %s has no folders; each class has one of its own, or "
+                         "labels=FILE tells each picture's class, by name", s->spec,
+                         x->n_classes ? f->root : classes);
+    tri_status status = o->labels ? label_pictures(x, o->labels, o->ids) : label_places(x);
+    if (!status && x->first == (int64_t)f->n_pictures)
+        status = base_fail(TRI_FAILED, "data '%s': the folders in %s have no pictures", s->spec, f->root);
+    return status;
+}
+
+static tri_status find_pictures(struct images *x, const struct data_source *s,
+                                const struct images_settings *o) {
     struct text root = {0}, classes = {0};
-    bool flat;
-    tri_status status = find_root(s, split, &root, &classes);
-    if (!status) status = folder_list(classes.data, &x->classes, &x->n_classes, &flat);
-    if (!status) status = folder_scan(&x->folder, root.data);
-    if (!status && x->n_classes < 1)
-        status = base_fail(TRI_USAGE, "data '%s': %s has no folders; each class has one of its own",
-                           s->spec, classes.data);
-    if (!status) status = set_labels(x);
-    if (!status && !x->folder.n_pictures)
-        status = base_fail(TRI_FAILED, "data '%s': %s has no pictures: files ending in .jpg, .jpeg or "
-                           ".png", s->spec, root.data);
+    tri_status status = find_root(s, o->split, &root, &classes);
+    if (!status) status = folder_list(classes.data, &x->classes, &x->n_classes);
+    if (!status) status = find_all(x, root.data, o->index);
+    if (!status) status = label_all(x, s, o, classes.data);
     text_free(&root);
     text_free(&classes);
     return status;
@@ -195,18 +243,20 @@ static tri_status open_images(struct images *x, const struct data_source *s,
     struct augment augment;
     bool train = !o->split || !strcmp(o->split, "train");
     tri_status status = augment_make(s->spec, &o->augment, train, &augment);
-    if (!status) status = find_pictures(x, s, o->split);
+    if (!status) status = find_pictures(x, s, o);
     if (!status)
-        status = pictures_init(&x->pictures, s->spec, &augment, (int64_t)x->folder.n_pictures,
-                               o->max_bad);
+        status = pictures_init(&x->pictures, s->spec, &augment, (int64_t)x->folder.n_pictures - x->first, o->max_bad);
     x->pictures.source = x;
     x->pictures.load = load;
-    return status ? status : check_classes(x, s);
+    return status ? status : check_classes(x, s->spec);
 }
 
 tri_data *images_open(const struct data_source *s) {
     struct images_settings o = {.max_bad = PICTURES_MAX_BAD, .augment = AUGMENT_DEFAULTS};
     const struct data_option known[] = {{"split", DATA_TEXT, &o.split},
+                                        {"labels", DATA_TEXT, &o.labels},
+                                        {"ids", DATA_TEXT, &o.ids},
+                                        {"index", DATA_TEXT, &o.index},
                                         AUGMENT_OPTIONS(&o.augment),
                                         {"max-bad", DATA_INT, &o.max_bad}};
     if (data_parse_options(s->spec, s->options, known, (int)COUNT(known))) return NULL;
@@ -224,6 +274,7 @@ tri_data *images_open(const struct data_source *s) {
                             free_images);
     if (d)
         d->about = (struct data_about){.classes = (int64_t)x->n_classes, .class_name = class_name,
-                                       .label = label_of, .check = check};
+                                       .label = label_of, .check = check,
+                                       .describe = describe};
     return d;
 }

@@ -167,3 +167,51 @@ tri_status pictures_check(struct pictures *p, int64_t index) {
     put_worker(p, w);
     return status;
 }
+
+/* ---- describing ---- */
+
+#define SEEN 1000 /* files whose heads are looked at */
+
+struct seen {
+    int32_t width[SEEN], height[SEEN];
+    int n, others; /* others: no JPEG */
+    size_t bytes;
+};
+
+static int by_value(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void look_at(struct pictures *p, struct pictures_worker *w, struct seen *s) {
+    int64_t n = p->size < SEEN ? p->size : SEEN;
+    for (int64_t i = 0; i < n; i++) {
+        struct picture_size size;
+        int64_t index = (int64_t)((double)i / (double)n * (double)p->size);
+        if (p->load(p->source, index, &w->file) ||
+            picture_open(w->augmenter.decoder, (unsigned char *)w->file.bytes, w->file.n,
+                         w->file.name.data, &size))
+            continue;
+        s->width[s->n] = size.width;
+        s->height[s->n++] = size.height;
+        s->others += strcmp(picture_format(w->augmenter.decoder), "JPEG") != 0;
+        s->bytes += w->file.n;
+    }
+}
+
+void pictures_describe(struct pictures *p, struct text *out) {
+    struct pictures_worker *w = take_worker(p);
+    struct seen *s = calloc(1, sizeof *s);
+    if (w && s) look_at(p, w, s);
+    if (s && s->n) {
+        size_t n = (size_t)s->n;
+        qsort(s->width, n, sizeof *s->width, by_value);
+        qsort(s->height, n, sizeof *s->height, by_value);
+        text_add(out, "of %d pictures looked at %d are JPEG, %d PNG; %zu bytes in the mean\n"
+                 "  width  %d to %d, median %d\n  height %d to %d, median %d\n", s->n,
+                 s->n - s->others, s->others, s->bytes / n, s->width[0], s->width[n - 1],
+                 s->width[n / 2], s->height[0], s->height[n - 1], s->height[n / 2]);
+    }
+    if (w) put_worker(p, w);
+    free(s);
+}

@@ -45,6 +45,9 @@ int pictures_fill(struct pictures *p, int64_t index, int64_t epoch, uint64_t see
 /* Whether all of a sample's file can be read. */
 tri_status pictures_check(struct pictures *p, int64_t index);
 
+/* Formats and sizes of some of them; for data_about. */
+void pictures_describe(struct pictures *p, struct text *out);
+
 /* Room for n bytes in a file. */
 tri_status pictures_room(struct pictures_file *f, size_t n);
 

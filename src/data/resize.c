@@ -92,35 +92,49 @@ tri_status resize_plan(struct resize *r, const struct resize_span *x, const stru
 
 /* ---- pixels ---- */
 
-/* Written with the compilers' vectors: four numbers are a pixel and its right neighbour's red. */
-typedef uint8_t four_u8 __attribute__((vector_size(4)));
-typedef int32_t four_i32 __attribute__((vector_size(16)));
-
-#define HALF (1 << (RESIZE_BITS - 1))
-static inline int32_t level(int32_t sum) {
-    sum >>= RESIZE_BITS;
-    return sum < 255 ? sum : 255;
-}
-
-/* A row of the source, from a->begin on, to a->count pixels. One byte behind the row is read. */
-CLONES static void across(const struct resize_axis *a, const unsigned char *restrict row,
-                          unsigned char *restrict to) {
-    const int32_t *w = a->weight;
-    for (int i = 0; i < a->count; i++, w += a->taps, to += CHANNELS) {
-        const unsigned char *p = row + (ptrdiff_t)(a->from[i] - a->begin) * CHANNELS;
-        four_i32 sum = {HALF, HALF, HALF, HALF};
-        for (int k = 0; k < a->taps; k++, p += CHANNELS) {
-            four_u8 pixel;
-            memcpy(&pixel, p, sizeof pixel);
-            sum += __builtin_convertvector(pixel, four_i32) * w[k];
-        }
-        for (int c = 0; c < CHANNELS; c++) to[c] = (unsigned char)level(sum[c]);
-    }
-}
-
+/* Written with the compilers' vectors: 16 numbers at a time. */
 #define TOGETHER 16
 typedef uint8_t many_u8 __attribute__((vector_size(TOGETHER)));
+typedef uint16_t many_u16 __attribute__((vector_size(2 * TOGETHER)));
 typedef int32_t many_i32 __attribute__((vector_size(4 * TOGETHER)));
+typedef uint32_t four_u32 __attribute__((vector_size(16)));
+
+#define HALF (1 << (RESIZE_BITS - 1))
+
+static inline uint32_t four_bytes(const unsigned char *p) {
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* By way of 16 bits, since compilers have instructions for that alone. Macros, as vectors that are
+ * passed depend on the set of instructions. */
+#define WIDEN(v) __builtin_convertvector(__builtin_convertvector(v, many_u16), many_i32)
+#define NARROW(v) __builtin_convertvector(__builtin_convertvector(v, many_u16), many_u8)
+#define AT_MOST_255(v) (((v) & ~((v) > 255)) | (((v) > 255) & 255))
+#define LEVELS(sum) NARROW(AT_MOST_255((sum) >> RESIZE_BITS))
+
+#define ROWS 4
+/* ROWS rows of the source, each from a->begin on, to a->count pixels. Of each, the numbers of a pixel
+ * and its right neighbour's first are taken: one byte behind a row is read, and one is written. */
+CLONES static void across(const struct resize_axis *a, const unsigned char *const row[ROWS],
+                          unsigned char *const to[ROWS]) {
+    const int32_t *w = a->weight;
+    for (int i = 0; i < a->count; i++, w += a->taps) {
+        ptrdiff_t at = (ptrdiff_t)(a->from[i] - a->begin) * CHANNELS;
+        many_i32 sum = (many_i32){0} + HALF;
+        for (int k = 0; k < a->taps; k++, at += CHANNELS) {
+            four_u32 pixels = {four_bytes(row[0] + at), four_bytes(row[1] + at),
+                               four_bytes(row[2] + at), four_bytes(row[3] + at)};
+            sum += WIDEN((many_u8)pixels) * w[k];
+        }
+        four_u32 result = (four_u32)LEVELS(sum);
+        for (int r = 0; r < ROWS; r++) {
+            uint32_t pixel = result[r];
+            memcpy(to[r] + (ptrdiff_t)i * CHANNELS, &pixel, sizeof pixel);
+        }
+    }
+}
 
 /* `taps` rows to one; bytes is a multiple of TOGETHER. */
 CLONES static void down(const int32_t *weight, int taps, const unsigned char *restrict rows,
@@ -131,24 +145,38 @@ CLONES static void down(const int32_t *weight, int taps, const unsigned char *re
         for (int k = 0; k < taps; k++, p += bytes) {
             many_u8 v;
             memcpy(&v, p, sizeof v);
-            sum += __builtin_convertvector(v, many_i32) * weight[k];
+            sum += WIDEN(v) * weight[k];
         }
-        sum >>= RESIZE_BITS;
-        many_i32 above = sum > 255;
-        many_u8 v = __builtin_convertvector((sum & ~above) | (above & 255), many_u8);
+        many_u8 v = LEVELS(sum);
         memcpy(to + j, &v, sizeof v);
+    }
+}
+
+/* Where fewer than ROWS are left, the first of them is taken again, for nothing. */
+static void all_across(const struct resize *r, size_t rows, size_t bytes, const unsigned char *rgb,
+                       size_t stride) {
+    unsigned char *spare = r->rows + (rows + 1) * bytes;
+    for (size_t i = 0; i < rows; i += ROWS) {
+        const unsigned char *from[ROWS];
+        unsigned char *to[ROWS];
+        for (size_t k = 0; k < ROWS; k++) {
+            bool is = i + k < rows;
+            from[k] = rgb + (is ? i + k : i) * stride;
+            to[k] = is ? r->rows + (i + k) * bytes : spare;
+        }
+        across(&r->x, from, to);
     }
 }
 
 tri_status resize_run(struct resize *r, const unsigned char *rgb, size_t stride, unsigned char *to) {
     const struct resize_axis *y = &r->y;
     size_t width = (size_t)r->x.count * CHANNELS, rows = (size_t)(y->end - y->begin);
-    size_t bytes = (width + TOGETHER - 1) / TOGETHER * TOGETHER; /* of a row in between */
-    if (!take((void **)&r->rows, &r->rows_capacity, (rows + 1) * bytes))
+    size_t bytes = (width + 1 + TOGETHER - 1) / TOGETHER * TOGETHER; /* of a row in between */
+    if (!take((void **)&r->rows, &r->rows_capacity, (rows + 2) * bytes))
         return base_no_memory("resizing a picture");
-    memset(r->rows, 0, (rows + 1) * bytes);
-    unsigned char *last = r->rows + rows * bytes; /* room for one row of the result */
-    for (size_t i = 0; i < rows; i++) across(&r->x, rgb + i * stride, r->rows + i * bytes);
+    for (size_t i = 0; i < rows; i++) memset(r->rows + i * bytes + width, 0, bytes - width);
+    unsigned char *last = r->rows + rows * bytes; /* room for one row of the result, and one to spare */
+    all_across(r, rows, bytes, rgb, stride);
     for (int i = 0; i < y->count; i++, to += width) {
         const unsigned char *from = r->rows + (size_t)(y->from[i] - y->begin) * bytes;
         down(y->weight + (size_t)i * (size_t)y->taps, y->taps, from, bytes, last);

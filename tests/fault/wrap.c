@@ -45,10 +45,11 @@ static bool fails(const char *name, int error) {
     return true;
 }
 
-/* A function of the given type: __real_NAME is what it was, __wrap_NAME what the library calls. */
-#define WRAP(type, name, ...)       \
-    type __real_##name(__VA_ARGS__); \
-    type __wrap_##name(__VA_ARGS__); \
+/* A function of the given type: __real_NAME is what it was, __wrap_NAME what the library calls. The
+ * linker wants it to be seen from outside where other libraries call NAME too. */
+#define WRAP(type, name, ...)                                               \
+    type __real_##name(__VA_ARGS__);                                         \
+    __attribute__((visibility("default"))) type __wrap_##name(__VA_ARGS__); \
     type __wrap_##name(__VA_ARGS__)
 
 /* ---- memory ---- */
