@@ -61,14 +61,6 @@ tri_status augment_normalise(const char *spec, const char *mean, const char *std
     return status;
 }
 
-static tri_status choose(const char *spec, const char *key, const char *text, const char *no,
-                         const char *yes, bool *out) {
-    if (!text) return TRI_OK;
-    *out = !strcmp(text, yes);
-    if (*out || !strcmp(text, no)) return TRI_OK;
-    return base_fail(TRI_USAGE, "data '%s': %s=%s is neither %s nor %s", spec, key, text, no, yes);
-}
-
 static tri_status check_numbers(const char *spec, const struct augment_settings *s,
                                 const struct augment *a) {
     if (s->size < 1 || s->size > 8192)
@@ -99,8 +91,8 @@ static tri_status check_numbers(const char *spec, const struct augment_settings 
 tri_status augment_make(const char *spec, const struct augment_settings *s, bool random,
                         struct augment *out) {
     *out = (struct augment){.random = random, .flip = s->flip, .max_pixels = s->max_pixels};
-    tri_status status = choose(spec, "augment", s->way, "centre", "random", &out->random);
-    if (!status) status = choose(spec, "shrink", s->shrink, "no", "yes", &out->shrink);
+    tri_status status = data_choose(spec, "augment", s->way, "centre", "random", &out->random);
+    if (!status) status = data_choose(spec, "shrink", s->shrink, "no", "yes", &out->shrink);
     if (!status) status = augment_numbers(spec, "scale", s->scale, 2, out->scale);
     if (!status) status = augment_numbers(spec, "ratio", s->ratio, 2, out->ratio);
     if (!status) status = augment_numbers(spec, "jitter", s->jitter, 3, out->jitter);
@@ -155,6 +147,12 @@ struct augment_box augment_box(const struct augment *a, struct picture_size size
         return box;
     }
     return middle(a, size);
+}
+
+struct augment_shift augment_shift(int pad, uint64_t key) {
+    return (struct augment_shift){.x = pick(key, DRAW_BOX, 2 * pad + 1),
+                                  .y = pick(key, DRAW_BOX + 1, 2 * pad + 1),
+                                  .mirrored = random_uniform(key, 0, DRAW_FLIP) < 0.5};
 }
 
 /* One direction of the part that is taken, in the picture's own pixels: begin .. begin + length

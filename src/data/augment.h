@@ -70,4 +70,11 @@ struct augment_box {
 };
 struct augment_box augment_box(const struct augment *a, struct picture_size size, uint64_t key);
 
+/* Of small pictures with `pad` pixels around them: 0 to 2 * pad, and half of them mirrored. */
+struct augment_shift {
+    int x, y;
+    bool mirrored;
+};
+struct augment_shift augment_shift(int pad, uint64_t key);
+
 #endif

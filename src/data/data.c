@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/cifar.h"
 #include "data/idx.h"
 #include "data/images.h"
+#include "data/npy.h"
+#include "data/tar.h"
 #include "data/text.h"
 
 /* ---- making and asking ---- */
@@ -196,6 +199,14 @@ tri_status data_parse_options(const char *spec, char *options, const struct data
     return TRI_OK;
 }
 
+tri_status data_choose(const char *spec, const char *key, const char *text, const char *no,
+                       const char *yes, bool *out) {
+    if (!text) return TRI_OK;
+    *out = !strcmp(text, yes);
+    if (*out || !strcmp(text, no)) return TRI_OK;
+    return base_fail(TRI_USAGE, "data '%s': %s=%s is neither %s nor %s", spec, key, text, no, yes);
+}
+
 /* ---- opening by name ---- */
 
 static tri_data *synthetic_open(const struct data_source *s) {
@@ -224,6 +235,10 @@ static const struct kind {
     {"idx", "directory", idx_open, "idx:DIR[,split=train|test][,mean=X][,std=X]"},
     {"images", "directory", images_open,
      "images:DIR[,split=train|val][,size=N][,augment=random|centre][,max-bad=N]..."},
+    {"tar", "pattern", tar_open, "tar:PATTERN[,size=N][,augment=random|centre][,max-bad=N]..."},
+    {"cifar", "directory", cifar_open,
+     "cifar:DIR[,split=train|test][,augment=random|none][,label=fine|coarse]..."},
+    {"npy", "file", npy_open, "npy:FILE[;FILE]..."},
     {"synthetic", NULL, synthetic_open, "synthetic[:size=N]"},
     {"text", "file", text_open,
      "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N][,predictions=N]"},

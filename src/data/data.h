@@ -53,6 +53,10 @@ struct data_option {
 tri_status data_parse_options(const char *spec, char *options, const struct data_option *known,
                               int n);
 
+/* *out: whether text is `yes`; it stays if text is null, and fails if text is not `no` either. */
+tri_status data_choose(const char *spec, const char *key, const char *text, const char *no,
+                       const char *yes, bool *out);
+
 /* What an opener is given. */
 struct data_source {
     const char *spec; /* the whole, for messages */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Arrays that NumPy has saved: a field for each file, a sample for each row. */
+#ifndef DATA_NPY_H
+#define DATA_NPY_H
+
+#include "data/data.h"
+
+struct npy_header {
+    tri_type type;
+    bool wide;       /* the file has doubles, of which f32 is made */
+    int rank;        /* 1 or more */
+    int64_t dim[TRI_MAX_RANK];
+    size_t offset;    /* of the first element */
+    size_t row_bytes; /* in the file */
+};
+
+/* Checks a file's beginning and that its size fits; `name` stands in messages. */
+tri_status npy_parse(const unsigned char *bytes, size_t n, const char *name, struct npy_header *out);
+
+/* Fields are named by the files, without folder and ending. */
+tri_data *npy_open(const struct data_source *source);
+
+#endif
