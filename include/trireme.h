@@ -513,6 +513,11 @@ typedef struct tri_field {
 
 /* "idx:DIR[,split=train|test][,mean=X][,std=X]": images and labels of the MNIST family.
  * "synthetic[:size=N]": made up; needs the graph.
+ * "images:DIR", "tar:PATTERN": JPEG and PNG pictures, DIR/SPLIT/CLASS/NAME, or KEY.jpg beside KEY.cls.
+ * "cifar:DIR": CIFAR-10 and CIFAR-100 in their binary form. These have "image" f32[3,size,size] and
+ *   "label" i64[]; man trireme, under --data, has their keys. A file that cannot be read is told, and
+ *   another sample stands for it, up to max-bad of them.
+ * "npy:FILE;FILE": a field for each file of numpy.save, named as the file is.
  * "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N][,predictions=N]": texts as tokens. A
  * FILE may be a pattern ("books/part?.txt"). KIND: "bytes" (the default), "bert:FILE", "bert-cased:FILE",
  * "gpt2:DIR". The fields are i64 and, where nothing else is said, [length].

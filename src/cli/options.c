@@ -118,8 +118,10 @@ static const char *steps(void *at, const char *value) { /* tri_options */
 
 const struct option_row options_rows[] = {
     {"--data", "SPEC", "idx:DIR[,split=train|test][,mean=X][,std=X]: files of the\n"
-     "MNIST family; text:FILE[:FILE...][,tokenizer=KIND]\n[,for=lm|bert][,length=N][,predictions=N]: "
-     "texts;\nsynthetic[:size=N]: made up (the default,\nunless the model has data of its own)",
+     "MNIST family; images:DIR[,split=train|val][,size=N]:\npictures, a folder for each class; "
+     "tar:PATTERN: pictures in\ntar archives; cifar:DIR; npy:FILE[;FILE]: arrays;\n"
+     "text:FILE[:FILE...][,tokenizer=KIND]\n[,for=lm|bert][,length=N][,predictions=N]: texts;\n"
+     "synthetic[:size=N]: made up (the default, unless the\nmodel has data of its own)",
      option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--tokenizer", "KIND", "of --data text: bytes (the default), bert:FILE,\nbert-cased:FILE or "
      "gpt2:DIR", option_text, FIELD(tokenizer), USE_TRAIN | USE_EVAL | USE_BENCH},

@@ -2,6 +2,7 @@
  * Lists of pictures in files, of this machine's byte order: a head, the root's path, places, pictures,
  * names. The head has a hash of what follows it. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,13 +100,12 @@ static bool unchanged(const struct folder *f) {
 }
 
 bool folder_load(struct folder *f, const char *root, const char *file) {
-    char *data = NULL, *whole = realpath(root, NULL);
+    char *data = NULL, whole[PATH_MAX];
     size_t bytes;
     *f = (struct folder){.root = strdup(root)};
-    bool good = f->root && whole && !access(file, R_OK) && !base_read_file(file, &data, &bytes) &&
+    bool good = f->root && realpath(root, whole) && !access(file, R_OK) && !base_read_file(file, &data, &bytes) &&
                 parse(f, whole, data, bytes) && unchanged(f);
     free(data);
-    free(whole);
     if (!good) folder_free(f);
     return good;
 }
@@ -162,19 +162,18 @@ static tri_status write_and_rename(const struct text *data, const char *file) {
 tri_status folder_save(const struct folder *f, const char *file) {
     struct text data = {0};
     if (!settled(f)) return TRI_OK;
-    char *whole = realpath(f->root, NULL);
-    if (!whole) return base_fail(TRI_FAILED, "%s: %s", f->root, strerror(errno));
+    char whole[PATH_MAX];
+    if (!realpath(f->root, whole)) return base_fail(TRI_FAILED, "%s: %s", f->root, strerror(errno));
     tri_status status =
         serialise(f, whole, &data) ? write_and_rename(&data, file) : base_no_memory(file);
     text_free(&data);
-    free(whole);
     return status;
 }
 
 bool folder_default_file(const char *root, struct text *out) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char *whole = realpath(root, NULL);
-    if (!whole) return false;
+    char whole[PATH_MAX];
+    if (!realpath(root, whole)) return false;
     if (cache && *cache == '/') text_add(out, "%s", cache);
     else if (home && *home == '/') text_add(out, "%s/.cache", home);
     bool have = out->size && !out->failed;
@@ -182,6 +181,5 @@ bool folder_default_file(const char *root, struct text *out) {
     if (have) text_add(out, "/trireme");
     if (have && !out->failed) mkdir(out->data, 0700);
     text_add(out, "/%016llx.pictures", (unsigned long long)base_hash_text(whole));
-    free(whole);
     return have && !out->failed;
 }

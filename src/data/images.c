@@ -102,9 +102,12 @@ static tri_status check(void *user, int64_t index) {
 
 /* ---- opening ---- */
 
-static bool is_folder(const char *path) {
+static tri_status find_folder(const char *path, bool *is) {
     struct stat st;
-    return !stat(path, &st) && S_ISDIR(st.st_mode);
+    bool there = !stat(path, &st);
+    *is = there && S_ISDIR(st.st_mode);
+    if (there || errno == ENOENT || errno == ENOTDIR) return TRI_OK;
+    return base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
 }
 
 static int by_text(const void *a, const void *b) {
@@ -116,10 +119,11 @@ static tri_status find_label(struct images *x, const char *path, int32_t *label)
     size_t length = strcspn(path, "/");
     *label = -1;
     if (!length) return TRI_OK;
-    char *first = strndup(path, length);
-    if (!first) return base_no_memory(path);
-    char **found = bsearch(&first, x->classes, x->n_classes, sizeof *x->classes, by_text);
-    free(first);
+    struct text first = {0};
+    text_add(&first, "%.*s", (int)length, path);
+    if (first.failed) return base_no_memory(path);
+    char **found = bsearch(&first.data, x->classes, x->n_classes, sizeof *x->classes, by_text);
+    text_free(&first);
     if (!found)
         return base_fail(TRI_USAGE, "%s/%.*s: no class of that name in the folder train beside it",
                          x->folder.root, (int)length, path);
@@ -159,9 +163,12 @@ static tri_status find_root(const struct data_source *s, const char *split, stru
     text_add(root, "%s/%s", s->rest, split ? split : "train");
     text_add(classes, "%s/train", s->rest);
     if (root->failed || classes->failed) return base_no_memory(s->spec);
-    bool with_classes = is_folder(classes->data);
-    if (!is_folder(root->data)) {
-        if (!is_folder(s->rest))
+    bool with_classes, with_split, there;
+    if (find_folder(classes->data, &with_classes) || find_folder(root->data, &with_split) ||
+        find_folder(s->rest, &there))
+        return TRI_FAILED;
+    if (!with_split) {
+        if (!there)
             return base_fail(TRI_FAILED, "data '%s': %s: there is no such directory", s->spec, s->rest);
         if (with_classes || (split && strcmp(split, "train")))
             return base_fail(TRI_FAILED, "data '%s': there is no folder %s", s->spec, root->data);

@@ -337,7 +337,12 @@ mistake 'a scale that is no power of two' 2 'err:power of two' train linear --lo
 mistake 'an unknown schedule' 2 'err:cosine' train linear --schedule linear
 mistake 'a schedule that lacks a number' 2 'err:every=N' train linear --schedule step
 mistake 'an unknown device' 2 'err:there is no device "cuda".*ref' train linear --device cuda
-mistake 'an unknown kind of data' 2 'err:known: idx:DIR' train linear --data cifar:x
+mistake 'an unknown kind of data' 2 'err:known: idx:DIR' train linear --data sifar:x
+mistake 'a class of pictures without folders' 1 'err:no such directory' data images:nowhere
+mistake 'data without a spec' 2 'err:takes one SPEC' data
+expect 'what is in a set of data' 0 'out:samples of idx:good' data idx:good
+expect 'all of it is checked' 0 'out:^checked samples=[0-9]* bad=0' data idx:good --check --threads 2
+expect 'how fast it comes' 0 'out:^bench threads=1 samples_per_s=' data idx:good --bench
 mistake 'a directory that is missing' 1 'err:nowhere' train $small --data idx:nowhere
 mistake 'a directory without the files' 1 'err:empty' train $small --data idx:empty
 mistake 'data cut short' 1 'err:cut/train-images-idx3-ubyte.*offset' \

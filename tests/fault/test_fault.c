@@ -22,6 +22,7 @@
 #include "fault/wrap.h"
 #include "io/safetensors.h"
 #include "plan/passes.h"
+#include "unit/pictures_made.h"
 
 #define MOST_RUNS 300
 
@@ -319,7 +320,7 @@ static bool checkpoints(uint64_t *result) {
 }
 
 static bool first_sample(tri_data *d, uint64_t *result) {
-    float image[4] = {0};
+    float image[256] = {0};
     int64_t label = -1;
     bool ok = d && !tri_data_get(d, 0, 0, 0, (void *const[]){image, &label});
     add(result, image, sizeof image);
@@ -372,6 +373,35 @@ static bool open_byte_pairs(uint64_t *result) {
 
 static bool open_pairs(uint64_t *result) {
     return open_text(",for=bert,tokenizer=bert:", "/vocab.txt", result);
+}
+
+/* Its list of pictures is there or not, is read or written; the one picture is drawn. */
+static bool open_images(uint64_t *result) {
+    char spec[320];
+    snprintf(spec, sizeof spec, "images:%s,index=%s,size=8,max-bad=0", in_directory("pictures"),
+             in_directory("list"));
+    bool ok = first_sample(tri_data_open(spec, NULL, 1), result);
+    unlink(in_directory("list"));
+    return ok;
+}
+
+static bool open_png(uint64_t *result) {
+    char spec[320];
+    snprintf(spec, sizeof spec, "images:%s,split=val,labels=%s,index=none,size=8,max-bad=0",
+             in_directory("pictures"), in_directory("labels"));
+    return first_sample(tri_data_open(spec, NULL, 1), result);
+}
+
+static bool open_arrays(uint64_t *result) {
+    char spec[160];
+    snprintf(spec, sizeof spec, "npy:%s", in_directory("x.npy"));
+    return first_sample(tri_data_open(spec, NULL, 1), result);
+}
+
+static bool open_archive(uint64_t *result) {
+    char spec[160];
+    snprintf(spec, sizeof spec, "tar:%s,size=8,max-bad=0", in_directory("*.tar"));
+    return first_sample(tri_data_open(spec, NULL, 1), result);
 }
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
@@ -461,6 +491,38 @@ static const char network[] =
 
 static const char text[] = "The fox. The dog.\n\nA \316\221\316\243 e\314\202\314\243. The wolf! \n";
 
+static void put(const char *name, const void *data, size_t bytes) {
+    FILE *f = fopen(in_directory(name), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* One JPEG in train/a, aged so that a list of it is kept; one PNG in val; arrays; an archive. */
+static void put_pictures(void) {
+    static const char *const folders[] = {"pictures", "pictures/train", "pictures/train/a",
+                                          "pictures/val"};
+    const struct timespec old[2] = {{1000, 0}, {1000, 0}};
+    struct made m = made_rgb_jpeg(20, 10, 0), png = made_png(9, 9, PNG_COLOR_TYPE_RGB, 8, true);
+    for (size_t i = 0; i < COUNT(folders); i++)
+        assert_int_equal(mkdir(in_directory(folders[i]), 0777), 0);
+    put("pictures/train/a/1.jpg", m.bytes, m.n);
+    put("pictures/val/1.png", png.bytes, png.n);
+    put("labels", "1 a\n", 4);
+    for (size_t i = 0; i < COUNT(folders); i++)
+        assert_int_equal(utimensat(AT_FDCWD, in_directory(folders[i]), old, 0), 0);
+    static const char npy[] = "\x93NUMPY\1\0\74\0{'descr': '<f8', 'fortran_order': False, "
+                              "'shape': (1, 1), }\n\0\0\0\0\0\0\360?";
+    put("x.npy", npy, sizeof npy - 1);
+    char command[256];
+    snprintf(command, sizeof command, "cd %s && mv pictures/train/a/1.jpg k.jpg && "
+             "echo '{\"label\": 3}' >k.json && tar cf k.tar k.jpg k.json && "
+             "mv k.jpg pictures/train/a/1.jpg && touch -d @1000 pictures/train/a", directory);
+    assert_int_equal(system(command), 0);
+    free(m.bytes);
+    free(png.bytes);
+}
+
 static int set_up(void **state) {
     (void)state;
     json_set_alloc_funcs(counted_malloc, counted_free);
@@ -471,6 +533,7 @@ static int set_up(void **state) {
     write_idx("plain/train-labels-idx1-ubyte", false, labels, sizeof labels - 1);
     write_idx("packed/t10k-images-idx3-ubyte.gz", true, images, sizeof images - 1);
     write_idx("packed/t10k-labels-idx1-ubyte.gz", true, labels, sizeof labels - 1);
+    put_pictures();
     FILE *f = fopen(in_directory("text.txt"), "w");
     if (!f) return -1;
     fputs(text, f);
@@ -509,6 +572,10 @@ static struct {
     {"packed idx files", open_idx_gz},
     {"a text as byte pairs", open_byte_pairs},
     {"a text as pairs of sentences", open_pairs},
+    {"pictures in folders", open_images},
+    {"pictures in a heap", open_png},
+    {"arrays", open_arrays},
+    {"pictures in an archive", open_archive},
     {"data of one's own", own_data},
 };
 

@@ -69,7 +69,7 @@ static const char *idx(const char *options) {
 static void specs(void **state) {
     (void)state;
     refused("", "unknown kind; known: idx:DIR");
-    refused("cifar:x", "data 'cifar:x': unknown kind; known: idx:DIR[,split=train|test]");
+    refused("sifar:x", "data 'sifar:x': unknown kind; known: idx:DIR[,split=train|test]");
     refused("idxx:x", "unknown kind");
     refused("idx", "the directory is missing; idx:DIR");
     refused("idx:,split=test", "the directory is missing");
