@@ -425,11 +425,55 @@ static void arrays(void **state) {
     refused("npy", "/none.npy", "No such file");
 }
 
+/* ---- to the end ---- */
+
+/* Three classes, red, green and blue squares on noise: learnt within some steps, and the weights do not
+ * depend on the number of threads. */
+static void put_colours(void) {
+    for (int i = 0; i < 48; i++) {
+        char name[64];
+        struct made m = {0};
+        unsigned char rgb[24 * 24 * 3], *row[24];
+        for (int k = 0; k < 24 * 24 * 3; k++) rgb[k] = (unsigned char)((k * 131 + i * 977) % 97);
+        for (int k = 0; k < 12 * 12; k++)
+            rgb[((k / 12 + 2 + i % 9) * 24 + k % 12 + i % 7) * 3 + i % 3] = 250;
+        for (int y = 0; y < 24; y++) row[y] = rgb + (ptrdiff_t)72 * y;
+        png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+        png_infop info = png_create_info_struct(png);
+        png_set_write_fn(png, &m, made_append, NULL);
+        png_set_IHDR(png, info, 24, 24, 8, PNG_COLOR_TYPE_RGB, 0, 0, 0);
+        png_set_rows(png, info, row);
+        png_write_png(png, info, PNG_TRANSFORM_IDENTITY, NULL);
+        png_destroy_write_struct(&png, &info);
+        snprintf(name, sizeof name, "train/%c/%d.JPEG", "rgb"[i % 3], i); /* named otherwise */
+        put_made(name, m);
+    }
+}
+
+static void learns(void **state) {
+    char weights[2][65], hash[65], spec[256];
+    (void)state;
+    put_colours();
+    snprintf(spec, sizeof spec, "images:%s,size=8,scale=0.5/1", directory);
+    for (int i = 0; i < 2; i++) {
+        tri_options o = {.batch = 16, .lanes = 4, .threads = 1 + 2 * i, .epochs = 16, .data = spec,
+                         .quiet = true, .optimizer = {.name = "adam", .lr = 0.01}};
+        tri_run *run = tri_open(tri_model_open("cnn:width=2,channels=3,size=8,classes=3", 16), &o);
+        double top1 = 0;
+        if (!run) fail_msg("%s", tri_message());
+        while (tri_step(run)) top1 = tri_value(run, "top1");
+        assert_true(top1 > 0.9);
+        tri_hash(run, weights[i], hash);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    assert_string_equal(weights[0], weights[1]);
+}
+
 int main(void) {
     static void (*const cases[])(void **) = {folders, same_draws, bad_files, lists, labels,
-                                             archives, cifar, arrays};
+                                             archives, cifar, arrays, learns};
     static const char *const names[] = {"folders", "same draws", "bad files", "lists", "labels",
-                                        "archives", "cifar", "arrays"};
+                                        "archives", "cifar", "arrays", "learns"};
     struct CMUnitTest tests[COUNT(cases)];
     for (size_t i = 0; i < COUNT(cases); i++)
         tests[i] = (struct CMUnitTest){names[i], cases[i], make_directory, remove_directory, NULL};
