@@ -82,7 +82,7 @@ struct checking {
     pthread_mutex_t out;
 };
 
-/* A sample is read twice where the source can tell no more of it than whether it comes. */
+/* Where the source has no way to check a sample, that it comes is all that can be known. */
 static tri_status check_sample(tri_data *d, int64_t index, void *const *room) {
     if (d->about.check) return d->about.check(d->user, index);
     return tri_data_get(d, index, 0, 0, room);
@@ -135,6 +135,13 @@ static tri_status draw_sample(tri_data *d, int64_t index, void *const *room) {
     return tri_data_get(d, index, 0, 1, room);
 }
 
+/* What is bad takes time too. */
+static tri_status read_whole(tri_data *d, int64_t index, void *const *room) {
+    (void)room;
+    d->about.check(d->user, index);
+    return TRI_OK;
+}
+
 /* Samples a second, in whole epochs so that all kinds of reading see the same. */
 static tri_status rate_of(tri_data *d, reading *read, void *const *room, double *rate) {
     int64_t n = d->size < 2000 ? d->size : 2000, done = 0;
@@ -157,7 +164,7 @@ static tri_status bench(tri_data *d) {
         return base_fail(TRI_USAGE, "data '%s' is sequential, and cannot be read twice", d->name);
     if (!memory) return base_no_memory("a sample");
     tri_status status = rate_of(d, draw_sample, out, &drawn);
-    if (!status && d->about.check) status = rate_of(d, check_sample, out, &whole);
+    if (!status && d->about.check) status = rate_of(d, read_whole, out, &whole);
     free(memory);
     if (status) return status;
     printf("bench threads=1 samples_per_s=%.1f", drawn);
