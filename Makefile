@@ -33,7 +33,7 @@ test:
 # A few rows, few rounds: make bench ROWS=lenet5,linear ROUNDS=3
 bench: all
 	@python3 bench/bench.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
-	    $(if $(SECONDS),--seconds $(SECONDS))
+	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS))
 
 bench-workers: all
 	@python3 bench/workers.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))

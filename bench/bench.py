@@ -69,6 +69,12 @@ def number(text):
         return text
 
 
+def by_workers(words):
+    """The same by several processes of one thread each: the last line of their table."""
+    cells = output([*words, "-n", str(WORKERS), "--threads-per-worker", "1"])[-1].split()
+    return {"median_ms": 1e3 / float(cells[2])}
+
+
 @dataclasses.dataclass(frozen=True)
 class Ours:
     model: str
@@ -76,8 +82,8 @@ class Ours:
     options: tuple = ()
 
     def measure(self, steps):
-        return run([PROGRAM, "bench", self.model, "--batch", str(self.batch), "--steps", str(steps),
-                    *self.options])
+        words = [PROGRAM, "bench", self.model, "--batch", str(self.batch), "--steps", str(steps), *self.options]
+        return by_workers(words) if WORKERS else run(words)
 
     def says(self):
         """How it is done; the optimizer is part of what is done."""
@@ -210,8 +216,10 @@ class Against:
     share: bool = False    # the share of the matmul rate is told
 
     def measure(self, rounds):
+        # Several workers have a lane each at least.
+        tries = tuple(("--lanes", str(WORKERS * k)) for k in (1, 2)) if WORKERS else self.tries
         found = [fastest(Ours(self.model, b, self.options + t)
-                         for b, t in itertools.product(self.batches, self.tries))]
+                         for b, t in itertools.product(self.batches, tries))]
         if PYTHON:
             best = best_torch(self.peer, self.batches, self.images)
             installed = fastest(dataclasses.replace(self.peer, batch=b) for b in self.batches)
@@ -220,7 +228,7 @@ class Against:
         seen = alternate(sides, rounds, [steps for _, _, steps in found])
         rates = [[rate(side, s) for s in results] for side, results in zip(sides, seen)]
         cells = [self.cell(*pair) for pair in zip(sides, rates)]
-        if self.share:
+        if self.share and not WORKERS:
             share = statistics.median(s["matmul_share"] for s in seen[0])
             cells[0] += f", {100 * share:.0f} % of the matmul rate"
         for i in range(1, len(sides)):
@@ -484,18 +492,23 @@ def choose(names):
 
 
 def main():
-    global PROGRAM, PYTHON, SECONDS, PEERS, MPI
+    global PROGRAM, PYTHON, SECONDS, PEERS, MPI, WORKERS
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("build")
     p.add_argument("--rows", default="",
                    help="some of " + ",".join(r.key for r in ROWS))
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
+    p.add_argument("--workers", type=int, default=0,
+                   help="ours by so many processes of one thread each; rows of training alone")
     p.add_argument("--no-peer", action="store_true", help="without PyTorch and Open MPI")
     a = p.parse_args()
     if a.rounds < 1 or a.seconds <= 0:
         p.error("rounds and seconds begin above 0")
     against, alone, sums = choose([n for n in re.split("[, ]+", a.rows) if n])
+    WORKERS = a.workers
+    if WORKERS:
+        against, alone, sums = [r for r in against if isinstance(r, Against)], [], []
     PROGRAM, SECONDS = os.path.join(a.build, "src", "trireme"), a.seconds
     PEERS, MPI = not a.no_peer, all(shutil.which(tool) for tool in ("mpicc", "mpirun"))
     PYTHON = find_python() if PEERS else None
@@ -506,7 +519,7 @@ def main():
     own, interrupted = ([], True) if interrupted else measured(alone, a.rounds)
     reduced = [] if interrupted else measured_sums(sums, a.rounds)
     print(f"{about()}. Median (lowest to highest) of {a.rounds} rounds.\n")
-    head = ["", "aim", "Trireme"]
+    head = ["", "aim", f"Trireme, {WORKERS} workers" if WORKERS else "Trireme"]
     if PYTHON:
         head += ["PyTorch at its best", "ratio", "PyTorch as installed", "ratio"]
     print_table(head, lines)
@@ -518,5 +531,6 @@ def main():
 PROGRAM = PYTHON = None
 PEERS = MPI = False
 SECONDS = 0.0
+WORKERS = 0
 if __name__ == "__main__":
     main()

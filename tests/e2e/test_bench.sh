@@ -33,6 +33,11 @@ check 'the time to the first step' \
     grep -q '^| from exec .* | \*\*[0-9]* ms\*\* ([0-9]* to [0-9]*) |$' "$work/out"
 check 'no columns of PyTorch' sh -c "! grep -q ratio '$work/out'"
 
+run "$build" --no-peer --rows linear,start --rounds 1 --seconds 0.02 --workers 2
+check 'by two workers' \
+    grep -q '^| linear model  *| 30.0 | [0-9.,]* steps/s (batch 16, lanes [24]) |$' "$work/out"
+check 'rows of training alone' sh -c "! grep -q 'from exec' '$work/out'"
+
 run "$build" --no-peer --rows allreduce --rounds 1
 check 'all-reduce, a line for each size' grep -q '^| 100 MiB  *| 4.00 *| [0-9.,]* us, [0-9.]* GB/s *|$' \
     "$work/out"
