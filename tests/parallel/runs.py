@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 PROGRAM = os.path.abspath(sys.argv[1])
 LIMIT = 240  # seconds after which a run counts as hung
@@ -68,6 +69,14 @@ def wait_for(holds, text, limit=60):
         time.sleep(0.01)
 
 
+def text_of(path):
+    """Nothing, as long as there is no such file."""
+    try:
+        return open(path).read()
+    except FileNotFoundError:
+        return ""
+
+
 def events(directory, *names):
     try:
         lines = open(f"{directory}/agent.log").read().split("\n")
@@ -101,8 +110,9 @@ def run_cases(cases, wanted):
                 said = case()
                 passed += 1
                 print(f"ok {name}{': ' + said if said else ''}", flush=True)
-            except Wrong as wrong:
+            except Exception as wrong:  # what no case expects is a failure of it too, told in full
                 failed += 1
-                print(f"not ok {name}\n    " + str(wrong).replace("\n", "\n    "), flush=True)
+                text = str(wrong) if isinstance(wrong, Wrong) else traceback.format_exc()
+                print(f"not ok {name}\n    " + text.replace("\n", "\n    "), flush=True)
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)

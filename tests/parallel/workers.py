@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from runs import PROGRAM, children, done, end, events, length_for, need, run_cases, start, trireme, wait_for
+from runs import PROGRAM, children, done, end, events, length_for, need, run_cases, start, text_of, trireme, wait_for
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 KILLS = int(os.environ.get("KILLS", "3"))
@@ -153,13 +153,13 @@ def own_loop(mode, *more, kill=False):
                 env={"TEST_MODE": mode, "TEST_DIE": os.path.abspath("die")})
     if kill:  # worker 0 waits, before the first step; the other is ready
         wait_for(lambda: not os.path.exists("die"), "worker 0 does not come so far")
-        wait_for(lambda: '"compiled"' in open("own/worker-1.log").read(), "worker 1 is not ready")
+        wait_for(lambda: '"compiled"' in text_of("own/worker-1.log"), "worker 1 is not ready")
         os.kill(events("own", "start")[0]["pid"], signal.SIGKILL)
     end(run, 60)
     need(run.returncode == 0, f"exit {run.returncode}: {run.err}")
     need(not os.path.exists("die") and events("own", "death"), f"nobody has died: {run.err}")
     # Who left the loop before it was to report has printed to its own file.
-    out = run.out or open("own/worker-1.out").read()
+    out = run.out or text_of("own/worker-1.out")
     need(out == alone.stdout, f"{out}alone:\n{alone.stdout}{run.err}")
 
 
