@@ -89,6 +89,19 @@ static tri_status list(const char *path, struct listing *l, struct stat *st) {
     return status;
 }
 
+/* Pointers, then the names they point to; returns how many. */
+static size_t put_folders(const struct listing *l, char **out) {
+    size_t n = 0, k = 0;
+    for (size_t i = 0; i < l->n; i++) n += l->entry[i].folder;
+    char *text = (char *)(out + n);
+    for (size_t i = 0; i < l->n; i++) {
+        if (!l->entry[i].folder) continue;
+        out[k++] = text;
+        text = stpcpy(text, l->entry[i].name) + 1;
+    }
+    return n;
+}
+
 tri_status folder_list(const char *path, char ***out, size_t *n) {
     struct listing l = {0};
     struct stat st;
@@ -99,13 +112,7 @@ tri_status folder_list(const char *path, char ***out, size_t *n) {
     for (size_t i = 0; i < l.n; i++)
         if (l.entry[i].folder) bytes += sizeof(char *) + strlen(l.entry[i].name) + 1;
     if (!status && !(*out = malloc(bytes + 1))) status = base_no_memory(path);
-    for (size_t i = 0; !status && i < l.n; i++) *n += l.entry[i].folder;
-    char *text = (char *)(*out + *n);
-    for (size_t i = 0, k = 0; !status && i < l.n; i++) {
-        if (!l.entry[i].folder) continue;
-        (*out)[k++] = text;
-        text = stpcpy(text, l.entry[i].name) + 1;
-    }
+    if (!status) *n = put_folders(&l, *out);
     free_listing(&l);
     return status;
 }

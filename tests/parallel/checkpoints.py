@@ -146,8 +146,9 @@ def damaged():
 
 def unwritable():
     """A checkpoint that cannot be written is told of, and the run goes on; the last one decides."""
-    words = "lenet5 --quiet --ckpt ck --save-every 200".split()
-    words += ["--steps", str(length_for(words, 4))]
+    words = "lenet5 --quiet --ckpt ck".split()
+    steps = length_for(words, 4)
+    words += ["--steps", str(steps), "--save-every", str(max(1, steps // 40))]
     plain = done(trireme("train", *words))
     for comes_back in (True, False):
         fresh()

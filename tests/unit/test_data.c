@@ -8,6 +8,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,37 +21,7 @@
 #include "data/data.h"
 #include "data/idx.h"
 #include "data/sampler.h"
-
-static char directory[64];
-
-static int make_directory(void **state) {
-    (void)state;
-    strcpy(directory, "/tmp/trireme-data-XXXXXX");
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static const char *at(const char *name) {
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return path;
-}
-
-static int empty_directory(void **state) {
-    (void)state;
-    DIR *d = opendir(directory);
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.') remove(at(e->d_name));
-    return d ? closedir(d) : -1;
-}
-
-static int remove_directory(void **state) {
-    return empty_directory(state) ? -1 : rmdir(directory);
-}
-
-static void assert_message(const char *part) {
-    if (!strstr(tri_message(), part) || strchr(tri_message(), '\n'))
-        fail_msg("the message is \"%s\", which lacks \"%s\"", tri_message(), part);
-}
+#include "scratch.h"
 
 static void refused(const char *spec, const char *message) {
     assert_null(tri_data_open(spec, NULL, 0));

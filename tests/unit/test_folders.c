@@ -8,6 +8,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -19,29 +20,7 @@
 #include "data/npy.h"
 #include "data/tar_scan.h"
 #include "unit/pictures_made.h"
-
-static char directory[64];
-
-static int make_directory(void **state) {
-    (void)state;
-    strcpy(directory, "/tmp/trireme-folders-XXXXXX");
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state) {
-    char command[128];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    return system(command);
-}
-
-static const char *at(const char *name) {
-    static char path[4][512];
-    static int next;
-    char *p = path[next++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", directory, name);
-    return p;
-}
+#include "scratch.h"
 
 static void put(const char *name, const void *data, size_t n) {
     char path[512];
@@ -64,11 +43,6 @@ static void put_made(const char *name, struct made m) {
 }
 
 static void put_jpeg(const char *name, int salt) { put_made(name, made_rgb_jpeg(40, 30, salt)); }
-
-static void assert_message(const char *part) {
-    if (!strstr(tri_message(), part) || strchr(tri_message(), '\n'))
-        fail_msg("the message is \"%s\", which lacks \"%s\"", tri_message(), part);
-}
 
 /* KIND:DIRECTORY/REST */
 static tri_data *open_data(const char *kind, const char *rest) {

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,45 +16,13 @@
 #include <unistd.h>
 
 #include "data/text.h"
-
-static char directory[64];
-
-static int make_directory(void **state) {
-    (void)state;
-    strcpy(directory, "/tmp/trireme-text-XXXXXX");
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static const char *at(const char *name) {
-    static char path[4][512];
-    static int next;
-    char *p = path[next++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", directory, name);
-    return p;
-}
-
-static int empty_directory(void **state) {
-    (void)state;
-    DIR *d = opendir(directory);
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.') remove(at(e->d_name));
-    return d ? closedir(d) : -1;
-}
-
-static int remove_directory(void **state) {
-    return empty_directory(state) ? -1 : rmdir(directory);
-}
+#include "scratch.h"
 
 static void put(const char *name, const char *text) {
     FILE *f = fopen(at(name), "wb");
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0);
     assert_int_equal(fclose(f), 0);
-}
-
-static void assert_message(const char *part) {
-    if (!strstr(tri_message(), part) || strchr(tri_message(), '\n'))
-        fail_msg("the message is \"%s\", which lacks \"%s\"", tri_message(), part);
 }
 
 /* "text:DIRECTORY/FILES" with options; "%s" in them is the directory of the golden vocabularies. */

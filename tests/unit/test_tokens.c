@@ -8,6 +8,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +17,7 @@
 
 #include "data/token.h"
 #include "data/unicode.h"
-
-static void assert_message(const char *part) {
-    if (!strstr(tri_message(), part) || strchr(tri_message(), '\n'))
-        fail_msg("the message is \"%s\", which lacks \"%s\"", tri_message(), part);
-}
+#include "scratch.h"
 
 /* ---- golden cases ---- */
 
@@ -258,16 +255,6 @@ static void characters(void **state) {
 
 /* ---- wrong vocabularies ---- */
 
-static char directory[64];
-
-static const char *at(const char *name) {
-    static char path[2][512];
-    static int next;
-    char *p = path[next++ % 2];
-    snprintf(p, sizeof path[0], "%s/%s", directory, name);
-    return p;
-}
-
 static void put(const char *name, const char *text) {
     FILE *f = fopen(at(name), "wb");
     assert_non_null(f);
@@ -391,24 +378,6 @@ static void names_of_gpt2(void **state) {
     assert_int_equal(token_find(t, "<a new one>"), 258);
     free(ids.data);
     token_close(t);
-}
-
-static int make_directory(void **state) {
-    (void)state;
-    strcpy(directory, "/tmp/trireme-tokens-XXXXXX");
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int empty_directory(void **state) {
-    (void)state;
-    DIR *d = opendir(directory);
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.') remove(at(e->d_name));
-    return d ? closedir(d) : -1;
-}
-
-static int remove_directory(void **state) {
-    return empty_directory(state) ? -1 : rmdir(directory);
 }
 
 int main(void) {
