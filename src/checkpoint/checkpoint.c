@@ -14,13 +14,13 @@
 
 #include "io/outfile.h"
 
-#define MODEL "model.safetensors"
-#define OPTIMIZER "optimizer.safetensors"
-#define STATE "state.json"
+#define MODEL CHECKPOINT_MODEL
+#define OPTIMIZER CHECKPOINT_OPTIMIZER
+#define STATE CHECKPOINT_STATE
 #define PREFIX "step-"
 #define PART ".part-" /* and the writer's pid: a folder that is not whole yet, or is being removed */
 
-static const char *const files[] = {MODEL, OPTIMIZER, STATE};
+static const char *const files[] = {MODEL, OPTIMIZER};
 
 void checkpoint_path(const char *directory, int64_t step, char path[4096]) {
     base_format(path, 4096, "%s/" PREFIX "%09lld", directory, (long long)step);

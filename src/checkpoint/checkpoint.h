@@ -10,6 +10,10 @@
 
 #include "io/safetensors.h"
 
+#define CHECKPOINT_MODEL "model.safetensors"
+#define CHECKPOINT_OPTIMIZER "optimizer.safetensors"
+#define CHECKPOINT_STATE "state.json"
+
 #define CHECKPOINT_FORMAT 1
 #define CHECKPOINT_NAME 32
 #define CHECKPOINT_TEXT 128

@@ -11,13 +11,13 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
 
-#define STATE "state.json"
+static const char *const files[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
 
 /* Whether it is one checkpoint's folder, rather than a directory of several. */
 static bool is_folder(const char *path) {
     char file[4096];
     struct stat st;
-    base_format(file, sizeof file, "%s/" STATE, path);
+    base_format(file, sizeof file, "%s/" CHECKPOINT_STATE, path);
     return !stat(file, &st);
 }
 
@@ -37,7 +37,6 @@ static tri_status folder_of(const char *word, char path[4096]) {
 /* ---- ls ---- */
 
 static double mib_of(const char *folder) {
-    static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
     double sum = 0;
     for (size_t i = 0; i < COUNT(files); i++) {
         char path[4200];
@@ -88,7 +87,6 @@ static tri_status open_file(const char *folder, const char *name, struct safeten
 static tri_status show(char **word, struct text *out) {
     char folder[4096];
     struct checkpoint_state s;
-    static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
     tri_status status = folder_of(word[0], folder);
     if (!status) status = checkpoint_read_state(folder, &s);
     if (status) return status;
@@ -190,8 +188,7 @@ static tri_status diff(char **word, struct text *out) {
     }
     if (status) return status;
     text_add(out, "%s: step %lld\n%s: step %lld\n", folder[0], (long long)s[0].step, folder[1], (long long)s[1].step);
-    status = compare_file("model.safetensors", folder, &differ, out);
-    if (!status) status = compare_file("optimizer.safetensors", folder, &differ, out);
+    for (size_t i = 0; i < COUNT(files) && !status; i++) status = compare_file(files[i], folder, &differ, out);
     if (!status && differ) return base_fail(TRI_FAILED, "they are not the same");
     return status;
 }

@@ -85,52 +85,44 @@ tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t by
 
 /* ---- hashes ---- */
 
-/* Entries are sorted by name. Parameters are f32 in the store, row-major: hashed as they lie. */
-void hash_entries(const struct hashed_entry *e, size_t n, int64_t done, char weights[65], char state[65]) {
-    struct sha256 w, s;
-    sha256_begin(&w);
-    sha256_begin(&s);
-    for (size_t i = 0; i < n; i++) {
-        if (e[i].param) sha256_add(&w, e[i].data, e[i].bytes);
-        sha256_add(&s, e[i].data, e[i].bytes);
-    }
-    unsigned char cursor[8];
-    for (int i = 0; i < 8; i++) cursor[i] = (unsigned char)((uint64_t)done >> (8 * i));
-    sha256_add(&s, cursor, sizeof cursor);
-    sha256_end_hex(&w, weights);
-    sha256_end_hex(&s, state);
+void hashing_begin(struct hashing *h) {
+    sha256_begin(&h->weights);
+    sha256_begin(&h->state);
 }
 
-/* All of the store in the host's memory, one entry after the other; to be freed, both. */
-static struct hashed_entry *read_all(const tri_run *run, char **block) {
-    size_t bytes = 0, at = 0;
-    for (size_t i = 0; i < run->store.n; i++) bytes += base_spec_bytes(&run->store.entry[i].spec);
-    struct hashed_entry *e = calloc(run->store.n + 1, sizeof *e);
-    *block = malloc(bytes + 1);
-    if (!e || !*block) {
-        free(e);
-        return NULL;
-    }
-    for (size_t i = 0; i < run->store.n; i++) {
-        e[i] = (struct hashed_entry){*block + at, base_spec_bytes(&run->store.entry[i].spec),
-                                     run->store.entry[i].param};
-        store_read(&run->store, &run->store.entry[i], *block + at);
-        at += e[i].bytes;
-    }
-    return e;
+/* Entries are sorted by name. Parameters are f32 in the store, row-major: hashed as they lie. */
+void hashing_add(struct hashing *h, const struct stored *e, const void *host) {
+    size_t bytes = base_spec_bytes(&e->spec);
+    if (e->param) sha256_add(&h->weights, host, bytes);
+    sha256_add(&h->state, host, bytes);
+}
+
+void hashing_end(struct hashing *h, int64_t done, char weights[65], char state[65]) {
+    unsigned char cursor[8];
+    for (int i = 0; i < 8; i++) cursor[i] = (unsigned char)((uint64_t)done >> (8 * i));
+    sha256_add(&h->state, cursor, sizeof cursor);
+    sha256_end_hex(&h->weights, weights);
+    sha256_end_hex(&h->state, state);
 }
 
 void tri_hash(const tri_run *run, char weights[65], char state[65]) {
     weights[0] = state[0] = 0;
     if (!run) return;
-    char *block;
-    struct hashed_entry *e = read_all(run, &block);
-    if (e)
-        hash_entries(e, run->store.n, run->done, weights, state);
-    else
-        base_no_memory("a hash");
-    free(e);
-    free(block);
+    struct hashing h;
+    hashing_begin(&h);
+    for (size_t i = 0; i < run->store.n; i++) {
+        const struct stored *e = &run->store.entry[i];
+        size_t bytes = base_spec_bytes(&e->spec);
+        void *host = malloc(bytes ? bytes : 1);
+        if (!host) {
+            base_no_memory("a hash");
+            return;
+        }
+        store_read(&run->store, e, host);
+        hashing_add(&h, e, host);
+        free(host);
+    }
+    hashing_end(&h, run->done, weights, state);
 }
 
 /* ---- files ---- */

@@ -4,16 +4,17 @@
 #define EXEC_ACCESS_H
 
 #include "exec/run.h"
+#include "io/sha256.h"
 
 /* As tri_load; optimizer: what that keeps from step to step instead of the model. */
 tri_status access_load(tri_run *run, const char *path, bool optimizer);
 
-/* The store's entries in its order, and what tri_hash makes of them. */
-struct hashed_entry {
-    const void *data;
-    size_t bytes;
-    bool param;
+/* What tri_hash gives, of the store's entries one after the other, in its order. */
+struct hashing {
+    struct sha256 weights, state;
 };
-void hash_entries(const struct hashed_entry *e, size_t n, int64_t done, char weights[65], char state[65]);
+void hashing_begin(struct hashing *h);
+void hashing_add(struct hashing *h, const struct stored *e, const void *host);
+void hashing_end(struct hashing *h, int64_t done, char weights[65], char state[65]);
 
 #endif

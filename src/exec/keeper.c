@@ -54,21 +54,24 @@ static tri_status make_copy(struct keeper *k, const struct store *s) {
         model += !s->entry[i].of_optimizer;
     }
     k->copy = aligned_alloc(ALIGN, bytes + ALIGN);
+    k->place = calloc(s->n + 1, sizeof *k->place);
     k->entries = calloc(s->n + 1, sizeof *k->entries);
-    if (!k->copy || !k->entries) {
+    if (!k->copy || !k->place || !k->entries) {
         free(k->copy);
+        free(k->place);
         free(k->entries);
         k->copy = NULL;
+        k->place = NULL;
         k->entries = NULL;
         return base_no_memory("the copy for checkpoints");
     }
     memset(k->copy, 0, bytes);
-    k->bytes = bytes;
     size_t at = 0, next[2] = {0, model};
     for (size_t i = 0; i < s->n; i++) {
         const struct stored *e = &s->entry[i];
         k->entries[next[e->of_optimizer]++] =
             (struct safetensors_entry){.name = e->name, .spec = e->spec, .data = k->copy + at};
+        k->place[i] = k->copy + at;
         at += aligned(base_spec_bytes(&e->spec));
     }
     k->content = (struct checkpoint_content){.state = &k->state, .entries = k->entries, .n_model = model,
@@ -76,12 +79,8 @@ static tri_status make_copy(struct keeper *k, const struct store *s) {
     return TRI_OK;
 }
 
-static void copy_values(struct keeper *k, const struct store *s) {
-    size_t at = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        store_read(s, &s->entry[i], k->copy + at);
-        at += aligned(base_spec_bytes(&s->entry[i].spec));
-    }
+static void copy_values(const struct keeper *k, const struct store *s) {
+    for (size_t i = 0; i < s->n; i++) store_read(s, &s->entry[i], k->place[i]);
 }
 
 static void describe(struct checkpoint_state *s, const tri_run *run) {
@@ -109,17 +108,11 @@ static void *write_it(void *arg) {
     struct keeper *k = &run->keeper;
     const tri_options *o = &run->options;
     double began = base_seconds();
-    struct hashed_entry *values = calloc(run->store.n + 1, sizeof *values);
-    k->status = values ? TRI_OK : base_no_memory("the hashes of a checkpoint");
-    size_t at = 0;
-    for (size_t i = 0; i < run->store.n && values; i++) {
-        const struct stored *e = &run->store.entry[i];
-        values[i] = (struct hashed_entry){k->copy + at, base_spec_bytes(&e->spec), e->param};
-        at += aligned(base_spec_bytes(&e->spec));
-    }
-    if (values) hash_entries(values, run->store.n, k->state.step, k->state.weights, k->state.state);
-    free(values);
-    if (!k->status) k->status = checkpoint_write(o->ckpt, &k->content, &k->written);
+    struct hashing h;
+    hashing_begin(&h);
+    for (size_t i = 0; i < run->store.n; i++) hashing_add(&h, &run->store.entry[i], k->place[i]);
+    hashing_end(&h, k->state.step, k->state.weights, k->state.state);
+    k->status = checkpoint_write(o->ckpt, &k->content, &k->written);
     if (!k->status) k->status = checkpoint_prune(o->ckpt, o->keep, o->keep_every);
     if (k->status) base_format(k->error, sizeof k->error, "%s", tri_message());
     k->write_seconds = base_seconds() - began;
@@ -193,6 +186,7 @@ tri_status keeper_end(struct keeper *k, tri_run *run, bool save) {
 void keeper_free(struct keeper *k) {
     if (k->writing) pthread_join(k->writer, NULL);
     free(k->copy);
+    free(k->place);
     free(k->entries);
     if (k->locked) close(k->lock);
     *k = (struct keeper){0};
@@ -222,11 +216,11 @@ static tri_status check_same(const char *folder, const struct checkpoint_state *
 }
 
 static tri_status load_all(const char *folder, tri_run *run) {
-    static const char *const names[] = {"model", "optimizer"};
+    static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++) {
         char path[4200];
-        base_format(path, sizeof path, "%s/%s.safetensors", folder, names[i]);
+        base_format(path, sizeof path, "%s/%s", folder, names[i]);
         status = access_load(run, path, i == 1);
     }
     return status;

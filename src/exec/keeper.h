@@ -10,7 +10,7 @@
 
 struct keeper {
     char *copy; /* of the store's entries, in its order */
-    size_t bytes;
+    char **place; /* where each entry of the store stands in it */
     struct safetensors_entry *entries; /* in the copy; the model's first */
     struct checkpoint_content content;
     struct checkpoint_state state;
