@@ -11,9 +11,10 @@ multiarch = $(shell $(CC) -print-multiarch 2>/dev/null)
 LIBDIR ?= $(if $(wildcard /usr/lib/$(multiarch)/.),lib/$(multiarch),lib)
 
 setup = $(if $(filter on,$(SETUP)),sh scripts/setup.sh,: setup is off:)
-configured = test -f $(BUILD)/build.ninja || meson setup $(BUILD)
+# Tests are built where they are asked for.
+configured = test -f $(BUILD)/build.ninja || meson setup $(BUILD) -Dtests=disabled
 
-.PHONY: all demo test bench bench-workers bench-deps install clean help
+.PHONY: all demo test bench bench-workers bench-convergence bench-deps install clean help
 
 all:
 	@$(setup) build
@@ -38,6 +39,9 @@ bench: all
 bench-workers: all
 	@python3 bench/workers.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
+bench-convergence: all
+	@python3 bench/convergence.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(SEEDS),--seeds $(SEEDS))
+
 bench-deps:
 	@sh scripts/setup.sh bench
 
@@ -56,6 +60,7 @@ help:
 	@echo 'make bench                     measures the networks that come along, beside PyTorch, and sums'
 	@echo '                               over processes, beside Open MPI; about an hour;'
 	@echo '                               ROWS=lenet5,linear,allreduce ROUNDS=3 SECONDS=1 is quick'
+	@echo 'make bench-convergence         whether networks learn what they should, beside PyTorch; hours'
 	@echo 'make bench-deps                installs PyTorch and Open MPI for that'
 	@echo 'make install PREFIX=/usr/local library, header, pkg-config file, man page, program'
 	@echo 'make clean                     removes $(BUILD)/'

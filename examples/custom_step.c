@@ -74,5 +74,5 @@ int main(int argc, char **argv) {
     double best = 1e30;
     tri_graph *g = tri_graph_new(o.batch);
     step(g);
-    return tri_train(g, &o, &(tri_callbacks){.epoch = after_epoch, .user = &best});
+    return tri_train(g, &o, TRI_CALLBACKS({.epoch = after_epoch, .user = &best}));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Data of your own, and a trained network put to use: learns to tell two interleaved moons apart,
- * saves the weights, and asks a second, forward-only run about four points. */
+ * saves the weights, and asks a second, forward-only run about four points. It takes sines, so:
+ *
+ *     cc -o own_data own_data.c $(pkg-config --cflags --libs trireme) -lm */
 #include <math.h>
 #include <stdio.h>
 #include <trireme.h>

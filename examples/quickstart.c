@@ -16,6 +16,7 @@ static void network(tri_graph *g) {
 int main(int argc, char **argv) {
     tri_options o = tri_options_default();
     if (tri_options_parse(&o, &argc, argv)) return 2;
+    if (argc > 1) return fprintf(stderr, "unknown: %s\n", argv[1]), 2;
     tri_graph *g = tri_graph_new(o.batch);
     network(g);
     tri_run *run = tri_open(g, &o);

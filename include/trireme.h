@@ -19,6 +19,7 @@
  *     int main(int argc, char **argv) {
  *         tri_options o = tri_options_default();
  *         if (tri_options_parse(&o, &argc, argv)) return 2;
+ *         if (argc > 1) return fprintf(stderr, "unknown: %s\n", argv[1]), 2;
  *         tri_graph *g = tri_graph_new(o.batch);
  *         network(g);
  *         tri_run *run = tri_open(g, &o);
@@ -514,6 +515,7 @@ typedef struct tri_field {
 /* "idx:DIR[,split=train|test][,mean=X][,std=X]": images and labels of the MNIST family.
  * "synthetic[:size=N]": made up; needs the graph.
  * "images:DIR", "tar:PATTERN": JPEG and PNG pictures, DIR/SPLIT/CLASS/NAME, or KEY.jpg beside KEY.cls.
+ * "tar:-,samples=N", "tar:pipe:COMMAND,samples=N": such archives through a pipe; sequential.
  * "cifar:DIR": CIFAR-10 and CIFAR-100 in their binary form. These have "image" f32[3,size,size] and
  *   "label" i64[]; man trireme, under --data, has their keys. A file that cannot be read is told, and
  *   another sample stands for it, up to max-bad of them.
@@ -537,11 +539,33 @@ tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed);
 typedef int tri_fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out);
 tri_data *tri_data_new(const char *name, int64_t size, const tri_field *fields, int n,
                        tri_fill *fill, void *user, bool sequential);
+/* Says that its fill function may be called by several threads at a time (of a sequential one: by one), also
+ * beside your own code between two steps. Only then are its samples read ahead. */
+void tri_data_concurrent(tri_data *d);
 int64_t tri_data_size(const tri_data *d);
 int tri_data_fields(const tri_data *d, const tri_field **fields);
 tri_status tri_data_get(tri_data *d, int64_t index, int64_t epoch, uint64_t seed,
                         void *const *out);
 void tri_data_free(tri_data *d);
+
+/* Of your own data: which of `classes` classes a sample has, quickly and without the sample, as samplers that are
+ * stratified or weigh classes need it. `user` is that of tri_data_new. */
+void tri_data_labels(tri_data *d, int64_t classes, int64_t (*label)(const void *user, int64_t index));
+
+/* Data over other data, which they take, also on failure; of null they make null, so that calls can stand within
+ * one another: tri_data_repeat(tri_data_take(tri_data_open(...), 0, 1000), 3). */
+tri_data *tri_data_take(tri_data *d, int64_t first, int64_t n); /* n samples from `first` on */
+tri_data *tri_data_subset(tri_data *d, const int64_t *index, int64_t n); /* those listed */
+/* An epoch of it has `times` epochs of the other, one behind the other. */
+tri_data *tri_data_repeat(tri_data *d, int64_t times);
+/* Samples as `map` makes them of the other's: from `in`, a pointer a field, to `out`, which has the fields given.
+ * Where none are given (null, 0) they are the other's, and `in` is `out`. What it draws at random it should
+ * draw by seed, epoch and index, as it is called in any order; by one thread at a time, unless tri_data_concurrent
+ * says otherwise of the mapped data. Other than 0 fails the step. */
+typedef int tri_map(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *in, void *const *out);
+tri_data *tri_data_map(tri_data *d, const tri_field *fields, int n, tri_map *map, void *user);
+/* Of data that is sequential: `window` samples are kept ready, and one of them is drawn each time, by the seed. */
+tri_data *tri_data_shuffle(tri_data *d, int64_t window);
 
 /* ---- 10 Options ---------------------------------------------------------------------------- */
 
@@ -559,8 +583,31 @@ typedef struct tri_options {
     const char *data;   /* see tri_data_open; the default is "synthetic" */
     const char *tokenizer; /* of data "text:..." that names none: "bytes" (the default), "bert:FILE",
                               "bert-cased:FILE", "gpt2:DIR" */
+    /* Threads of each worker that read the next step's samples while this one's are in use: what is read ahead
+     * takes its share of the cores, and changes no bit. 0: one, if samples take their time; -1: none. See
+     * tri_data_concurrent. */
+    int64_t data_threads;
     tri_data *source;   /* or a source of your own, which the run then owns */
     bool no_shuffle;
+    /* In which order samples come, as a function of seed, epoch and batch alone:
+     *   "shuffled"    (the default) another order in every epoch
+     *   "sequential"  (as no_shuffle) as the data has them
+     *   "stratified"  every lane of every step has its share of each class, rounded up or down, and every
+     *                 sample comes once in an epoch; the data has to tell classes (tri_data_labels)
+     *   "weighted:balanced", "weighted:classes=X/X...", "weighted:FILE"  drawn with replacement: each class as
+     *                 likely as every other; by the weight of its class; by a file with a weight for each sample */
+    const char *sampler;
+    const char *subset; /* of the data these samples: "FIRST:END", or a file with their numbers */
+    /* "K/N": every N-th sample of the order, from the K-th (0 to N - 1) on, where N programs that know nothing
+     * of one another train on one set of data. Shares that come out unequal begin anew, or lose a sample: "K/N,drop".
+     * Workers of one run need none. */
+    const char *share;
+    /* The rest of an epoch that fills no step: "drop" (the default) leaves it out, "pad" makes a step of it, filled
+     * up with samples from the epoch's beginning that do not count. For that the loss has to leave them out:
+     * tri_cross_entropy with .ignore and .ignore_index = -100, which is what all their labels are set to. Norms over
+     * the batch do see them. */
+    const char *tail;
+    int64_t sink_size; /* callbacks of a step come every so many steps, and behind the last one (1) */
     tri_optimizer optimizer; /* name "sgd"; schedule: "constant", "step:every=N,factor=X",
                                 "poly:power=X,end=X", "cosine:end=X", each with warmup=N steps */
     /* Mixed precision. "O0": f32. "O1": products of matrices and convolutions in a half type,
@@ -580,13 +627,32 @@ typedef struct tri_options {
     /* Checkpoints, in a directory; the newest `keep` of them stay (0: all), and those of steps that keep_every
      * divides. A step waits only until what is saved has been copied. At the end of the run, also one that is
      * asked to end, its last step is saved. resume: goes on from the newest that is whole, if there is one,
-     * as if the run had never ended. */
+     * as if the run had never ended; else there must be none in the directory. */
     const char *ckpt;
+    /* A file with a key of 32 bytes, raw or as hexadecimal digits (`trireme ckpt key FILE` makes one): checkpoints
+     * are sealed with it, encrypted and authenticated, and `load` takes a sealed file. */
+    const char *ckpt_key;
     int64_t save_every;  /* steps */
     double save_minutes; /* or minutes */
     int64_t keep, keep_every;
     bool resume;
+    /* Evaluation while training, as tri_evaluate does it: of this data, behind every epoch, or every eval_every
+     * steps, and behind the last step. Results are told in the progress, in metrics.jsonl, and by tri_result. best:
+     * by which result evaluations are compared, "top1:max" or "loss:min" (of a name alone the most is best, of the
+     * loss the least; the default is the loss); where it is given, the checkpoint of the best one is kept, whatever
+     * `keep` says. early_stop: the run ends, well, when so many evaluations in succession were not better than the
+     * best before by more than early_stop_change. */
+    const char *eval_data;
+    tri_data *eval_source; /* or a source of your own, which the run then owns */
+    int64_t eval_every;    /* 0: every epoch */
+    const char *best;
+    int64_t early_stop; /* 0: never */
+    double early_stop_change;
     double max_time; /* seconds, after which the run ends behind a step as if it were asked to; 0: none */
+    /* A command for the shell, which is started when something happens: save-failure, end; and, of several workers,
+     * stall and death. TRIREME_EVENT, TRIREME_MESSAGE, TRIREME_STEP and others in its environment say what (man
+     * trireme, --on-event). Of several workers their agent starts it. */
+    const char *on_event;
     const char *parallel;  /* "data" (the default): lanes are shared among workers; other ways to split
                               a network are not there yet */
     const char *recompute; /* as by tri_recompute: patterns with commas between them */
@@ -596,8 +662,9 @@ typedef struct tri_options {
 } tri_options;
 
 tri_options tri_options_default(void);
-/* Takes the options it knows out of argv and leaves the rest. On a mistake it prints what would be
- * right and returns TRI_USAGE; on --help it prints the options and exits. */
+/* Takes the options it knows out of argv and leaves the rest, for the program to read or to refuse. On a mistake, and
+ * on an option that is of `trireme run` (-n, --spares), it prints what would be right and returns TRI_USAGE; on --help
+ * it prints the options and exits. Options of your own by such a name are taken out of argv before. */
 tri_status tri_options_parse(tri_options *o, int *argc, char **argv);
 const char *tri_options_help(void);
 
@@ -644,7 +711,8 @@ tri_status tri_forward(tri_run *run);
 /* The mean of every scalar output over a data set, in evaluation mode, with the run's parameters.
  * Batches are weighted by their samples, so every sample counts once; where a loss ignores labels,
  * the places of a batch share the weight of its samples. Read the results with tri_result: NaN where it
- * failed, which its status and tri_message tell; the run goes on, and tri_close does not tell of it. */
+ * failed, which its status and tri_message tell; the run goes on, and tri_close does not tell of it. TRI_STOPPED:
+ * it was broken off, for the run has been asked to end. */
 tri_status tri_evaluate(tri_run *run, tri_data *data);
 double tri_result(const tri_run *run, const char *name);
 
@@ -652,15 +720,54 @@ double tri_result(const tri_run *run, const char *name);
  * statistics, optimizer state, loss scale and data cursor. */
 void tri_hash(const tri_run *run, char weights[65], char state[65]);
 
-/* The usual loop in one call, with progress, metrics and the final line. Any callback may be
- * null; a callback that returns other than 0 ends the run. Of several workers one alone calls back, at least
- * once for each step: if it dies meanwhile, another does so again. */
-typedef struct tri_callbacks {
+/* What the usual loop calls back; either function may be null. One that returns other than 0 ends the run. Of
+ * several workers one alone calls back, at least once for each step: if it dies meanwhile, another does so again.
+ * Checkpoints and evaluations that are due behind a step have been made by then. */
+typedef struct tri_callback {
     int (*step)(tri_run *run, void *user);
     int (*epoch)(tri_run *run, void *user);
     void *user;
-} tri_callbacks;
-tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks);
+    int64_t every; /* `step` is called behind the steps that it divides (0: all, or by tri_options.sink_size) */
+    const struct tri_ready *ready; /* of those below */
+    const void *settings;
+} tri_callback;
+
+/* The usual loop in one call, with progress, metrics and the final line. `callbacks` may be null, or is a list,
+ * ended by an empty one; they are called in its order:
+ *
+ *     tri_train(g, &o, TRI_CALLBACKS(tri_loss_monitor(100), tri_time_monitor(100),
+ *                                    tri_saver(.directory = "ckpt", .every = 1000, .keep = 10),
+ *                                    tri_evaluator(.data = "images:pets,split=val", .best = "top1"),
+ *                                    {.epoch = after_epoch, .user = &mine})); */
+tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callback *callbacks);
+#define TRI_CALLBACKS(...) ((const tri_callback[]){__VA_ARGS__, {0}})
+
+/* A line on stderr every so many steps: the loss and all metrics of that step; how long a step took, on average
+ * since the line before, and behind each epoch how long that was. 0: behind epochs alone. */
+tri_callback tri_loss_monitor(int64_t every);
+tri_callback tri_time_monitor(int64_t every);
+
+/* Checkpoints and evaluations without options of the command line, which count where they are given. */
+typedef struct tri_saver_options {
+    const char *directory, *prefix; /* prefix: of a folder of this run's own in it, DIRECTORY/PREFIX */
+    int64_t every;                  /* steps */
+    double minutes;
+    int64_t keep, keep_every;
+    bool resume;
+} tri_saver_options;
+tri_callback tri_saver_(const tri_saver_options *o); /* they are read when the run begins */
+#define tri_saver(...) tri_saver_(&(const tri_saver_options){__VA_ARGS__})
+
+typedef struct tri_evaluator_options {
+    const char *data;
+    tri_data *source; /* or a source of your own, which the run then owns */
+    int64_t every;    /* steps; 0: every epoch */
+    const char *best;
+    int64_t early_stop;
+    double early_stop_change;
+} tri_evaluator_options;
+tri_callback tri_evaluator_(const tri_evaluator_options *o);
+#define tri_evaluator(...) tri_evaluator_(&(const tri_evaluator_options){__VA_ARGS__})
 
 /* ---- 12 Files ------------------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@ test='libcmocka-dev'
 demo='dataset-fashion-mnist'
 # PyTorch, and a library for its products of matrices: Debian's default one is 20 times slower.
 # Open MPI, for its sums over processes.
-bench='python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev'
+bench='python3-torch python3-pil python3-numpy libopenblas0-pthread openmpi-bin libopenmpi-dev'
 ci='clang g++ libclang-rt-14-dev'
 
 needed=

@@ -30,6 +30,16 @@ static void within(char path[4096], const char *folder, const char *file) {
     base_format(path, 4096, "%s/%s", folder, file);
 }
 
+void checkpoint_file(const char *folder, const char *file, bool sealed, char path[4096]) {
+    base_format(path, 4096, "%s/%s%s", folder, file, sealed ? CHECKPOINT_SEALED : "");
+}
+
+bool checkpoint_is(const char *folder, bool sealed) {
+    char path[4096];
+    checkpoint_file(folder, STATE, sealed, path);
+    return !access(path, F_OK);
+}
+
 tri_status checkpoint_prepare(const char *directory) {
     if (mkdir(directory, 0777) && errno != EEXIST)
         return base_fail(TRI_FAILED, "cannot make the directory %s for checkpoints: %s", directory,
@@ -61,28 +71,43 @@ static json_t *file_json(const struct written *w) {
     return json_pack("{s:I,s:s}", "bytes", (json_int_t)w->bytes, "sha256", w->hash);
 }
 
+static json_t *judged_json(const struct checkpoint_state *s) {
+    const struct judged *j = &s->judged;
+    if (!*s->metric) return json_null();
+    return json_pack("{s:s,s:I,s:I,s:I,s:f}", "metric", s->metric, "step", (json_int_t)j->step, "best_step",
+                     (json_int_t)j->best_step, "no_better", (json_int_t)j->no_better, "best", j->best);
+}
+
 /* Null if memory is out, or a text is not UTF-8. */
 static json_t *state_json(const struct checkpoint_state *s, const struct written w[2]) {
     char seed[24];
     base_format(seed, sizeof seed, "%llu", (unsigned long long)s->seed); /* JSON's numbers end at 2^53 */
     json_t *loss = isfinite(s->loss) ? json_real(s->loss) : json_null();
-    return json_pack("{s:i,s:I,s:I,s:o,s:I,s:I,s:s,s:b,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:o,s:o}}", "format",
+    return json_pack("{s:i,s:I,s:I,s:o,s:I,s:I,s:s,s:b,s:s,s:{s:s,s:I},s:o,s:o,s:s,s:s,s:s,s:s,s:{s:o,s:o}}", "format",
                      CHECKPOINT_FORMAT, "step", (json_int_t)s->step, "epoch", (json_int_t)s->epoch, "loss", loss,
                      "batch", (json_int_t)s->batch, "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle",
-                     s->shuffle, "data", "name", s->data, "size", (json_int_t)s->data_size, "scalars",
-                     scalars_json(s), "library", s->library, "device", s->device, "weights", s->weights, "state",
-                     s->state, "files", MODEL, file_json(&w[0]), OPTIMIZER, file_json(&w[1]));
+                     s->shuffle, "order", s->order, "data", "name", s->data, "size", (json_int_t)s->data_size,
+                     "scalars",
+                     scalars_json(s), "judged", judged_json(s), "library", s->library, "device", s->device, "weights",
+                     s->weights, "state", s->state, "files", MODEL, file_json(&w[0]), OPTIMIZER, file_json(&w[1]));
 }
 
-static tri_status write_state(const char *folder, const struct checkpoint_state *s, const struct written w[2]) {
+/* A file of the folder, which takes `path` for its name. */
+static tri_status open_out(const char *folder, const char *file, const struct checkpoint_content *c, char path[4096],
+                           struct outfile *f) {
+    const struct seal seal = {c->key, file, c->state->step};
+    checkpoint_file(folder, file, c->key, path);
+    return outfile_open(f, path, c->key ? &seal : NULL);
+}
+
+static tri_status write_state(const char *folder, const struct checkpoint_content *c, const struct written w[2]) {
     char path[4096];
     struct outfile f = {.fd = -1};
-    json_t *object = state_json(s, w);
+    json_t *object = state_json(c->state, w);
     char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(object);
     if (!text) return base_no_memory(STATE);
-    within(path, folder, STATE);
-    tri_status status = outfile_open(&f, path);
+    tri_status status = open_out(folder, STATE, c, path, &f);
     if (!status) status = outfile_write(&f, text, strlen(text));
     if (!status) status = outfile_write(&f, "\n", 1);
     free(text);
@@ -104,20 +129,35 @@ static tri_status take_scalars(const char *path, json_t *scalars, struct checkpo
     return TRI_OK;
 }
 
+/* Runs without evaluations have none. */
+static tri_status take_judged(const char *path, json_t *object, struct checkpoint_state *s) {
+    json_int_t step, best_step, no_better;
+    const char *metric;
+    double best;
+    if (!object || json_is_null(object)) return TRI_OK;
+    if (json_unpack(object, "{s:s,s:I,s:I,s:I,s:F}", "metric", &metric, "step", &step, "best_step", &best_step,
+                    "no_better", &no_better, "best", &best))
+        return base_fail(TRI_FAILED, "%s: \"judged\" is not what it should be", path);
+    copy_text(s->metric, sizeof s->metric, metric);
+    s->judged = (struct judged){.step = step, .best_step = best_step, .no_better = no_better, .best = best};
+    return TRI_OK;
+}
+
 /* The object, checked; *w: what it says of the files. */
 static tri_status take_state(const char *path, json_t *object, struct checkpoint_state *s, struct written w[2]) {
     json_error_t error;
     json_int_t format = 0, step, epoch, batch, lanes, size, bytes[2];
-    const char *seed, *data, *library, *device, *weights, *state, *hash[2];
+    const char *seed, *order = "", *data, *library, *device, *weights, *state, *hash[2];
     json_t *scalars, *loss;
     int shuffle;
     if (json_unpack(object, "{s:I}", "format", &format) || format != CHECKPOINT_FORMAT)
         return base_fail(TRI_FAILED, "%s: format %lld; this version reads %d", path, (long long)format,
                          CHECKPOINT_FORMAT);
     if (json_unpack_ex(object, &error, 0,
-                       "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:{s:I,s:s},s:{s:I,s:s}}}",
+                       "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s?s,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:{s:I,s:s},s:{s:I,s:s}}}",
                        "step", &step, "epoch", &epoch, "loss", &loss, "batch", &batch, "lanes", &lanes, "seed",
-                       &seed, "shuffle", &shuffle, "data", "name", &data, "size", &size, "scalars", &scalars,
+                       &seed, "shuffle", &shuffle, "order", &order, "data", "name", &data, "size", &size, "scalars",
+                       &scalars,
                        "library", &library, "device", &device, "weights", &weights, "state", &state, "files", MODEL,
                        "bytes", &bytes[0], "sha256", &hash[0], OPTIMIZER, "bytes", &bytes[1], "sha256", &hash[1]))
         return base_fail(TRI_FAILED, "%s: %s", path, error.text);
@@ -125,6 +165,7 @@ static tri_status take_state(const char *path, json_t *object, struct checkpoint
                                    .data_size = size, .shuffle = shuffle,
                                    .loss = json_is_number(loss) ? json_number_value(loss) : NAN};
     s->seed = strtoull(seed, NULL, 10);
+    copy_text(s->order, sizeof s->order, order);
     copy_text(s->data, sizeof s->data, data);
     copy_text(s->library, sizeof s->library, library);
     copy_text(s->device, sizeof s->device, device);
@@ -135,26 +176,47 @@ static tri_status take_state(const char *path, json_t *object, struct checkpoint
         copy_text(w[i].hash, sizeof w[i].hash, hash[i]);
     }
     if (s->step < 0 || s->batch < 1 || s->lanes < 1) return base_fail(TRI_FAILED, "%s: impossible numbers", path);
-    return take_scalars(path, scalars, s);
+    tri_status status = take_judged(path, json_object_get(object, "judged"), s);
+    return status ? status : take_scalars(path, scalars, s);
 }
 
-static tri_status read_state(const char *folder, struct checkpoint_state *state, struct written w[2]) {
-    char path[4096];
+static tri_status check_form(const char *folder, const struct seal_key *key) {
+    if (!checkpoint_is(folder, !key)) return TRI_OK;
+    if (key)
+        return base_fail(TRI_USAGE, "%s is not sealed, and so may be anybody's: what is given a key (--ckpt-key) takes "
+                         "none like it", folder);
+    return base_fail(TRI_USAGE, "%s is sealed: its key is needed (--ckpt-key FILE)", folder);
+}
+
+static tri_status read_state(const char *folder, const struct seal_key *key, struct checkpoint_state *state,
+                             struct written w[2]) {
+    const struct seal seal = {key, STATE, -1};
+    char path[4096], *text;
     json_error_t error;
-    within(path, folder, STATE);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
-    json_t *object = json_loadfd(fd, JSON_REJECT_DUPLICATES, &error);
-    close(fd);
+    size_t bytes;
+    checkpoint_file(folder, STATE, key, path);
+    tri_status status = check_form(folder, key);
+    if (!status) status = key ? seal_read(path, &seal, &text, &bytes) : base_read_file(path, &text, &bytes);
+    if (status) return status;
+    json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    free(text);
     if (!object) return base_fail(TRI_FAILED, "%s: line %d: %s", path, error.line, error.text);
-    tri_status status = take_state(path, object, state, w);
+    status = take_state(path, object, state, w);
     json_decref(object);
     return status;
 }
 
-tri_status checkpoint_read_state(const char *folder, struct checkpoint_state *state) {
+tri_status checkpoint_read_state(const char *folder, const struct seal_key *key, struct checkpoint_state *state) {
     struct written w[2];
-    return read_state(folder, state, w);
+    return read_state(folder, key, state, w);
+}
+
+tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key, int64_t step,
+                           struct safetensors **f) {
+    const struct seal seal = {key, file, step};
+    char path[4096];
+    checkpoint_file(folder, file, key, path);
+    return key ? safetensors_open_sealed(path, &seal, f) : safetensors_open(path, f);
 }
 
 /* ---- writing ---- */
@@ -163,34 +225,35 @@ tri_status checkpoint_read_state(const char *folder, struct checkpoint_state *st
 static tri_status remove_folder(const char *folder) {
     char path[4096];
     DIR *d = opendir(folder);
+    int failed = 0;
     if (!d) return errno == ENOENT ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", folder, strerror(errno));
     for (struct dirent *e; (e = readdir(d));) {
         within(path, folder, e->d_name);
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) unlink(path);
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && unlink(path)) failed = errno;
     }
     closedir(d);
     if (!rmdir(folder)) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: can't remove: %s", folder, strerror(errno));
+    return base_fail(TRI_FAILED, "%s: can't remove: %s", folder, strerror(failed ? failed : errno));
 }
 
-static tri_status write_tensors(const char *folder, const char *file, const struct safetensors_entry *entries,
-                                size_t n, struct written *w) {
+static tri_status write_tensors(const char *folder, const char *file, const struct checkpoint_content *c,
+                                const struct safetensors_entry *entries, size_t n, struct written *w) {
     char path[4096];
     struct outfile f = {.fd = -1};
     const struct safetensors_pair metadata = {"format", "pt"}; /* readers of this format look for it */
-    within(path, folder, file);
-    tri_status status = outfile_open(&f, path);
+    tri_status status = open_out(folder, file, c, path, &f);
     if (!status) status = safetensors_put(&f, entries, n, &metadata, 1);
+    status = outfile_close(&f, status, w->hash);
     w->bytes = f.bytes;
-    return outfile_close(&f, status, w->hash);
+    return status;
 }
 
 static tri_status write_files(const char *folder, const struct checkpoint_content *c, size_t *bytes) {
-    struct written w[2];
+    struct written w[2] = {0};
     if (mkdir(folder, 0777)) return base_fail(TRI_FAILED, "cannot make %s: %s", folder, strerror(errno));
-    tri_status status = write_tensors(folder, MODEL, c->entries, c->n_model, &w[0]);
-    if (!status) status = write_tensors(folder, OPTIMIZER, c->entries + c->n_model, c->n_optimizer, &w[1]);
-    if (!status) status = write_state(folder, c->state, w);
+    tri_status status = write_tensors(folder, MODEL, c, c->entries, c->n_model, &w[0]);
+    if (!status) status = write_tensors(folder, OPTIMIZER, c, c->entries + c->n_model, c->n_optimizer, &w[1]);
+    if (!status) status = write_state(folder, c, w);
     if (!status) status = outfile_sync_directory(folder);
     *bytes = w[0].bytes + w[1].bytes;
     return status;
@@ -278,18 +341,16 @@ static tri_status prune_parts(const char *directory) {
     return TRI_OK;
 }
 
-tri_status checkpoint_prune(const char *directory, int64_t keep, int64_t keep_every) {
-    int64_t *steps, kept = 0;
+tri_status checkpoint_prune(const char *directory, int64_t last, int64_t keep, int64_t keep_every, int64_t best) {
+    int64_t *steps, counted = 0;
     size_t n;
     char path[4096], aside[4096];
     tri_status status = prune_parts(directory);
     if (status || !keep) return status;
     status = checkpoint_list(directory, &steps, &n);
     for (size_t i = 0; i < n && !status; i++) {
-        if (kept < keep || (keep_every && steps[i] % keep_every == 0)) {
-            kept++;
-            continue;
-        }
+        counted += steps[i] <= last;
+        if (counted <= keep || steps[i] == best || (keep_every && steps[i] % keep_every == 0)) continue;
         checkpoint_path(directory, steps[i], path);
         base_format(aside, sizeof aside, "%s/" PART "%ld-old", directory, (long)getpid());
         if (rename(path, aside)) /* so that no half of it is ever taken for whole */
@@ -301,15 +362,37 @@ tri_status checkpoint_prune(const char *directory, int64_t keep, int64_t keep_ev
     return status;
 }
 
+/* One of the same step may have been set aside before: the name is the first that is free. */
+static tri_status set_aside(const char *path) {
+    char aside[4096];
+    base_format(aside, sizeof aside, "%s.damaged", path);
+    for (int i = 2; !access(aside, F_OK); i++) base_format(aside, sizeof aside, "%s.damaged-%d", path, i);
+    if (rename(path, aside)) return base_fail(TRI_FAILED, "can't rename %s to %s: %s", path, aside, strerror(errno));
+    fprintf(stderr, "trireme: %s is %s now, and counts no more\n", path, aside);
+    return TRI_OK;
+}
+
+tri_status checkpoint_set_aside(const char *directory, int64_t last) {
+    int64_t *steps;
+    size_t n;
+    char path[4096];
+    tri_status status = checkpoint_list(directory, &steps, &n);
+    for (size_t i = 0; i < n && steps[i] > last && !status; i++) {
+        checkpoint_path(directory, steps[i], path);
+        status = set_aside(path);
+    }
+    free(steps);
+    return status;
+}
+
 /* ---- whether it is whole ---- */
 
-static tri_status verify_file(const char *folder, const char *file, const struct written *w) {
+static tri_status verify_file(const char *path, const struct written *w) {
     static const size_t room = (size_t)1 << 20;
-    char path[4096], hex[65], *buffer = malloc(room);
+    char hex[65], *buffer = malloc(room);
     struct sha256 h;
     size_t bytes = 0;
     ssize_t n = 0;
-    within(path, folder, file);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     tri_status status = !buffer ? base_no_memory(path)
                         : fd < 0 ? base_fail(TRI_FAILED, "%s: %s", path, strerror(errno)) : TRI_OK;
@@ -330,15 +413,45 @@ static tri_status verify_file(const char *folder, const char *file, const struct
     return status;
 }
 
-tri_status checkpoint_verify(const char *folder) {
+/* *step: of its state. */
+static tri_status verify(const char *folder, const struct seal_key *key, int64_t *step) {
     struct checkpoint_state state;
     struct written w[2];
-    tri_status status = read_state(folder, &state, w);
-    for (int i = 0; i < 2 && !status; i++) status = verify_file(folder, files[i], &w[i]);
+    char path[4096];
+    tri_status status = read_state(folder, key, &state, w);
+    for (int i = 0; i < 2 && !status; i++) {
+        checkpoint_file(folder, files[i], key, path);
+        status = verify_file(path, &w[i]);
+    }
+    *step = status ? -1 : state.step;
     return status;
 }
 
-tri_status checkpoint_newest(const char *directory, int64_t *step, struct text *wrong) {
+tri_status checkpoint_verify(const char *folder, const struct seal_key *key) {
+    int64_t step;
+    return verify(folder, key, &step);
+}
+
+tri_status checkpoint_check_form(const char *directory, const struct seal_key *key) {
+    int64_t *steps;
+    size_t n;
+    char path[4096];
+    tri_status status = checkpoint_list(directory, &steps, &n);
+    if (status || !n) return status;
+    checkpoint_path(directory, steps[0], path);
+    free(steps);
+    return check_form(path, key);
+}
+
+/* One that has been renamed is not what it is taken for. */
+static tri_status verify_step(const char *folder, const struct seal_key *key, int64_t step) {
+    int64_t is;
+    tri_status status = verify(folder, key, &is);
+    if (status || is == step) return status;
+    return base_fail(TRI_FAILED, "%s is the checkpoint of step %lld", folder, (long long)is);
+}
+
+tri_status checkpoint_newest(const char *directory, const struct seal_key *key, int64_t *step, struct text *wrong) {
     int64_t *steps;
     size_t n;
     char path[4096];
@@ -347,12 +460,15 @@ tri_status checkpoint_newest(const char *directory, int64_t *step, struct text *
     if (status) return status;
     for (size_t i = 0; i < n && *step < 0; i++) {
         checkpoint_path(directory, steps[i], path);
-        if (!checkpoint_verify(path))
-            *step = steps[i];
-        else
+        status = verify_step(path, key, steps[i]);
+        if (status == TRI_USAGE) break;
+        if (status)
             text_add(wrong, "%s%s", wrong->size ? "; " : "", tri_message());
+        else
+            *step = steps[i];
     }
     free(steps);
+    if (status == TRI_USAGE) return status;
     if (*step >= 0 || !n) return TRI_OK;
     return base_fail(TRI_FAILED, "%s: no checkpoint in it is whole: %s", directory,
                      wrong->data ? wrong->data : "out of memory");

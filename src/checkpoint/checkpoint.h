@@ -3,16 +3,19 @@
  *     model.safetensors      parameters and running statistics
  *     optimizer.safetensors  what the optimizer keeps from step to step
  *     state.json             where the run stood and how it was made; size and hash of both files
+ * With a key each of them is sealed (io/seal.h), as what it is and of its step, and has .sealed behind its name.
  * A folder is written under another name, synced, and renamed: a death at any moment leaves the ones before as
  * they are. */
 #ifndef CHECKPOINT_CHECKPOINT_H
 #define CHECKPOINT_CHECKPOINT_H
 
+#include "checkpoint/judged.h"
 #include "io/safetensors.h"
 
 #define CHECKPOINT_MODEL "model.safetensors"
 #define CHECKPOINT_OPTIMIZER "optimizer.safetensors"
 #define CHECKPOINT_STATE "state.json"
+#define CHECKPOINT_SEALED ".sealed"
 
 #define CHECKPOINT_FORMAT 1
 #define CHECKPOINT_NAME 32
@@ -24,9 +27,12 @@ struct checkpoint_state {
     int64_t batch, lanes, data_size;
     uint64_t seed;
     bool shuffle;
+    char order[CHECKPOINT_TEXT]; /* what else is asked for of the order of samples; "": nothing */
     char data[CHECKPOINT_TEXT], library[CHECKPOINT_TEXT], device[CHECKPOINT_TEXT];
     char weights[65], state[65]; /* hashes, as tri_hash */
     double loss;
+    char metric[CHECKPOINT_TEXT]; /* by which evaluations are judged; empty: there are none */
+    struct judged judged;
     int n_scalars;
     struct checkpoint_scalar {
         char name[CHECKPOINT_TEXT];
@@ -39,26 +45,43 @@ struct checkpoint_content {
     const struct checkpoint_state *state;
     const struct safetensors_entry *entries;
     size_t n_model, n_optimizer;
+    const struct seal_key *key; /* null: they are not sealed */
 };
 
 /* Whether checkpoints could be written there; makes the directory. */
 tri_status checkpoint_prepare(const char *directory);
 /* Writes the content as DIRECTORY/step-N, in place of one of that step that there may be. */
 tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c, size_t *bytes);
-/* Removes all but the newest `keep` (0: none is removed) and those whose step is a multiple of keep_every (0:
- * no others); and what writers that have died have left. Only whoever writes calls it. */
-tri_status checkpoint_prune(const char *directory, int64_t keep, int64_t keep_every);
+/* Of those up to step `last`, the one that was just written, removes all but the newest `keep` (0: none is removed),
+ * those whose step is a multiple of keep_every (0: no others), and that of step `best`; and what writers that have
+ * died have left. Only whoever writes calls it. */
+tri_status checkpoint_prune(const char *directory, int64_t last, int64_t keep, int64_t keep_every, int64_t best);
+/* Gives those of steps behind `last` a name that is none of a checkpoint, and tells each. */
+tri_status checkpoint_set_aside(const char *directory, int64_t last);
 
 /* The folders that are named as checkpoints, the newest first; *steps is freed with free(). */
 tri_status checkpoint_list(const char *directory, int64_t **steps, size_t *n);
 /* "DIRECTORY/step-000001000" */
 void checkpoint_path(const char *directory, int64_t step, char path[4096]);
 
+/* "FOLDER/model.safetensors", or that with .sealed */
+void checkpoint_file(const char *folder, const char *file, bool sealed, char path[4096]);
+/* Whether there is a checkpoint whose files are sealed, or are not. */
+bool checkpoint_is(const char *folder, bool sealed);
+
+/* In what follows key is null for what is not sealed. A checkpoint that is in the other form, or sealed with another
+ * key, is TRI_USAGE: nothing is wrong with it. */
+
 /* state.json of a checkpoint's folder; then both files compared with what it says of them. */
-tri_status checkpoint_read_state(const char *folder, struct checkpoint_state *state);
-tri_status checkpoint_verify(const char *folder);
+tri_status checkpoint_read_state(const char *folder, const struct seal_key *key, struct checkpoint_state *state);
+tri_status checkpoint_verify(const char *folder, const struct seal_key *key);
+/* One of both files, of the step that its state tells. */
+tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key, int64_t step,
+                           struct safetensors **f);
 /* The newest whole one. What is wrong with newer ones is added to `wrong`. TRI_FAILED where there is none;
  * *step -1 and TRI_OK where there is no checkpoint at all. */
-tri_status checkpoint_newest(const char *directory, int64_t *step, struct text *wrong);
+tri_status checkpoint_newest(const char *directory, const struct seal_key *key, int64_t *step, struct text *wrong);
+/* Whether a run with that key may write its checkpoints there: the newest is in the same form. */
+tri_status checkpoint_check_form(const char *directory, const struct seal_key *key);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme ckpt: what lies in a directory of checkpoints, whether it is whole, how two differ. */
+ * trireme ckpt: what lies in a directory of checkpoints, whether it is whole, how two differ; keys for them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +14,11 @@
 static const char *const files[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
 
 /* Whether it is one checkpoint's folder, rather than a directory of several. */
-static bool is_folder(const char *path) {
-    char file[4096];
-    struct stat st;
-    base_format(file, sizeof file, "%s/" CHECKPOINT_STATE, path);
-    return !stat(file, &st);
+static bool is_folder(const char *path) { return checkpoint_is(path, false) || checkpoint_is(path, true); }
+
+/* What opens it: where there is a choice, what is not sealed is looked at, too. */
+static const struct seal_key *key_for(const char *folder, const struct seal_key *key) {
+    return checkpoint_is(folder, true) ? key : NULL;
 }
 
 /* The folder that a word means: itself, or the newest in it. */
@@ -39,32 +39,54 @@ static tri_status folder_of(const char *word, char path[4096]) {
 static double mib_of(const char *folder) {
     double sum = 0;
     for (size_t i = 0; i < COUNT(files); i++) {
-        char path[4200];
+        char path[4096];
         struct stat st;
-        base_format(path, sizeof path, "%s/%s", folder, files[i]);
+        checkpoint_file(folder, files[i], checkpoint_is(folder, true), path);
         if (!stat(path, &st)) sum += (double)st.st_size / (1 << 20);
     }
     return sum;
 }
 
-static void list_one(const char *directory, int64_t step, struct text *out) {
+static void list_one(const char *directory, const struct seal_key *key, int64_t step,
+                     const struct checkpoint_state *newest, struct text *out) {
     char path[4096];
     struct checkpoint_state s;
     checkpoint_path(directory, step, path);
-    if (checkpoint_read_state(path, &s))
-        text_add(out, "%10lld  damaged: %s\n", (long long)step, tri_message());
-    else
-        text_add(out, "%10lld  %6lld  %12.6g  %10.1f MiB  %.16s\n", (long long)s.step, (long long)s.epoch, s.loss,
-                 mib_of(path), s.weights);
+    tri_status status = checkpoint_read_state(path, key_for(path, key), &s);
+    if (status) {
+        text_add(out, "%10lld  %s%s\n", (long long)step, status == TRI_USAGE ? "" : "damaged: ", tri_message());
+        return;
+    }
+    text_add(out, "%10lld  %6lld  %12.6g  %10.1f MiB  %.16s", (long long)s.step, (long long)s.epoch, s.loss,
+             mib_of(path), s.weights);
+    if (newest->judged.best_step == step)
+        text_add(out, "  best %s %.6g", newest->metric, newest->judged.best);
+    text_add(out, "\n");
 }
 
-static tri_status list(char **word, struct text *out) {
+/* The newest whose state can be read knows which was the best. */
+static void read_newest(const char *directory, const struct seal_key *key, const int64_t *steps, size_t n,
+                        struct checkpoint_state *s) {
+    char path[4096];
+    *s = (struct checkpoint_state){0};
+    for (size_t i = 0; i < n; i++) {
+        checkpoint_path(directory, steps[i], path);
+        if (!checkpoint_read_state(path, key_for(path, key), s)) return;
+    }
+}
+
+static tri_status list(char **word, const struct seal_key *key, struct text *out) {
     int64_t *steps;
     size_t n;
+    if (is_folder(word[0]))
+        return base_fail(TRI_USAGE, "%s is one checkpoint, and ls is for a directory of them: trireme ckpt show %s", word[0],
+                         word[0]);
     tri_status status = checkpoint_list(word[0], &steps, &n);
     if (status) return status;
+    struct checkpoint_state newest;
+    read_newest(word[0], key, steps, n, &newest);
     text_add(out, "%10s  %6s  %12s  %14s  %s\n", "step", "epoch", "loss", "size", "weights");
-    for (size_t i = n; i-- > 0;) list_one(word[0], steps[i], out);
+    for (size_t i = n; i-- > 0;) list_one(word[0], key, steps[i], &newest, out);
     free(steps);
     return TRI_OK;
 }
@@ -78,28 +100,27 @@ static void show_tensors(const char *title, const struct safetensors *f, struct 
         text_add(out, "  %-24s %s\n", base_spec_text(&f->entry[i].spec, spec), f->entry[i].name);
 }
 
-static tri_status open_file(const char *folder, const char *name, struct safetensors **f) {
-    char path[4200];
-    base_format(path, sizeof path, "%s/%s", folder, name);
-    return safetensors_open(path, f);
-}
-
-static tri_status show(char **word, struct text *out) {
+static tri_status show(char **word, const struct seal_key *given, struct text *out) {
     char folder[4096];
     struct checkpoint_state s;
     tri_status status = folder_of(word[0], folder);
-    if (!status) status = checkpoint_read_state(folder, &s);
+    const struct seal_key *key = status ? NULL : key_for(folder, given);
+    if (!status) status = checkpoint_read_state(folder, key, &s);
     if (status) return status;
-    text_add(out, "%s\nstep %lld, epoch %lld, loss %.9g\nbatch %lld in %lld lanes, seed %llu, shuffle %s\n", folder,
+    text_add(out, "%s\nstep %lld, epoch %lld, loss %.9g\nbatch %lld in %lld lanes, seed %llu, shuffle %s%s%s\n", folder,
              (long long)s.step, (long long)s.epoch, s.loss, (long long)s.batch, (long long)s.lanes,
-             (unsigned long long)s.seed, s.shuffle ? "on" : "off");
+             (unsigned long long)s.seed, s.shuffle ? "on" : "off", *s.order ? " " : "", s.order);
     text_add(out, "data %s, %lld samples\n%s on %s\nweights sha256:%s\nstate   sha256:%s\n", s.data,
              (long long)s.data_size, s.library, s.device, s.weights, s.state);
+    if (*s.metric)
+        text_add(out, "evaluated by %s: best %.9g at step %lld, %lld since then no better\n", s.metric, s.judged.best,
+                 (long long)s.judged.best_step, (long long)s.judged.no_better);
+    if (key) text_add(out, "sealed\n");
     for (int i = 0; i < s.n_scalars; i++)
         text_add(out, "scalar %s %.9g\n", s.scalar[i].name, (double)s.scalar[i].value);
     for (size_t i = 0; i < COUNT(files) && !status; i++) {
         struct safetensors *f;
-        status = open_file(folder, files[i], &f);
+        status = checkpoint_open(folder, files[i], key, s.step, &f);
         if (status) break;
         show_tensors(files[i], f, out);
         safetensors_close(f);
@@ -109,8 +130,8 @@ static tri_status show(char **word, struct text *out) {
 
 /* ---- verify ---- */
 
-static tri_status verify(char **word, struct text *out) {
-    int64_t *steps = NULL, bad = 0;
+static tri_status verify(char **word, const struct seal_key *key, struct text *out) {
+    int64_t *steps = NULL, bad = 0, unread = 0;
     size_t n = 1;
     char path[4096];
     bool one = is_folder(word[0]);
@@ -118,14 +139,16 @@ static tri_status verify(char **word, struct text *out) {
     for (size_t i = n; i-- > 0 && !status;) {
         base_format(path, sizeof path, "%s", word[0]);
         if (!one) checkpoint_path(word[0], steps[i], path);
-        bool whole = !checkpoint_verify(path);
-        text_add(out, "%s: %s\n", path, whole ? "whole" : tri_message());
-        bad += !whole;
+        tri_status whole = checkpoint_verify(path, key);
+        text_add(out, "%s: %s\n", path, whole ? tri_message() : "whole");
+        bad += whole == TRI_FAILED;
+        unread += whole == TRI_USAGE;
     }
     free(steps);
     if (status) return status;
     if (!n) return base_fail(TRI_FAILED, "there is no checkpoint in %s", word[0]);
-    return bad ? base_fail(TRI_FAILED, "%lld of %zu are damaged", (long long)bad, n) : TRI_OK;
+    if (bad) return base_fail(TRI_FAILED, "%lld of %zu are damaged", (long long)bad, n);
+    return unread ? base_fail(TRI_USAGE, "%lld of %zu could not be looked at", (long long)unread, n) : TRI_OK;
 }
 
 /* ---- diff ---- */
@@ -161,11 +184,19 @@ static size_t compare(const struct safetensors *a, const struct safetensors *b, 
     return differ;
 }
 
-static tri_status compare_file(const char *name, char folder[2][4096], size_t *differ, struct text *out) {
+/* One of the two that are compared. */
+struct side {
+    char folder[4096];
+    const struct seal_key *key;
+    struct checkpoint_state state;
+};
+
+static tri_status compare_file(const char *name, const struct side side[2], size_t *differ, struct text *out) {
     struct safetensors *f[2] = {NULL, NULL};
     struct text list = {0};
-    tri_status status = open_file(folder[0], name, &f[0]);
-    if (!status) status = open_file(folder[1], name, &f[1]);
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++)
+        status = checkpoint_open(side[i].folder, name, side[i].key, side[i].state.step, &f[i]);
     if (!status) {
         size_t n = compare(f[0], f[1], &list);
         *differ += n;
@@ -177,19 +208,32 @@ static tri_status compare_file(const char *name, char folder[2][4096], size_t *d
     return status;
 }
 
-static tri_status diff(char **word, struct text *out) {
-    char folder[2][4096];
-    struct checkpoint_state s[2];
+static tri_status diff(char **word, const struct seal_key *key, struct text *out) {
+    struct side side[2];
     size_t differ = 0;
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++) {
-        status = folder_of(word[i], folder[i]);
-        if (!status) status = checkpoint_read_state(folder[i], &s[i]);
+        struct side *s = &side[i];
+        status = folder_of(word[i], s->folder);
+        if (status) break;
+        s->key = key_for(s->folder, key);
+        status = checkpoint_read_state(s->folder, s->key, &s->state);
+        if (!status) text_add(out, "%s: step %lld\n", s->folder, (long long)s->state.step);
     }
     if (status) return status;
-    text_add(out, "%s: step %lld\n%s: step %lld\n", folder[0], (long long)s[0].step, folder[1], (long long)s[1].step);
-    for (size_t i = 0; i < COUNT(files) && !status; i++) status = compare_file(files[i], folder, &differ, out);
+    for (size_t i = 0; i < COUNT(files) && !status; i++) status = compare_file(files[i], side, &differ, out);
     if (!status && differ) return base_fail(TRI_FAILED, "they are not the same");
+    return status;
+}
+
+/* ---- key ---- */
+
+static tri_status make_key(char **word, const struct seal_key *key, struct text *out) {
+    (void)key;
+    tri_status status = seal_key_make(word[0]);
+    if (!status)
+        text_add(out, "%s has a new key, for --ckpt-key: keep a copy of it elsewhere, for nothing that it seals can be "
+                 "read without it\n", word[0]);
     return status;
 }
 
@@ -198,12 +242,13 @@ static tri_status diff(char **word, struct text *out) {
 static const struct word {
     const char *name, *arguments, *help;
     int n;
-    tri_status (*run)(char **word, struct text *out);
+    tri_status (*run)(char **word, const struct seal_key *key, struct text *out);
 } words[] = {
     {"ls", "DIR", "the checkpoints in a directory", 1, list},
     {"show", "DIR|FOLDER", "what one holds, or the newest of a directory", 1, show},
     {"verify", "DIR|FOLDER", "compares files with the hashes that were written", 1, verify},
     {"diff", "A B", "which tensors of two are not the same, and by how much", 2, diff},
+    {"key", "FILE", "makes a key that checkpoints can be sealed with", 1, make_key},
 };
 
 static const struct word *find_word(const char *name) {
@@ -215,12 +260,33 @@ static const struct word *find_word(const char *name) {
     if (nearest_name(&near))
         base_fail(TRI_USAGE, "ckpt: unknown word %s; do you mean %s?", name, near.name);
     else
-        base_fail(TRI_USAGE, "ckpt: unknown word %s; there are ls, show, verify, diff", name);
+        base_fail(TRI_USAGE, "ckpt: unknown word %s; there are ls, show, verify, diff, key", name);
     return NULL;
 }
 
-static int run(const struct command *c, int argc, char **argv) {
+struct own {
+    const char *key; /* its file; null: none */
+};
+
+static const struct option_row rows[] = {
+    {"--ckpt-key", "FILE", "the key that they are sealed with", option_text, offsetof(struct own, key), USE_ALL},
+    {0},
+};
+
+static int run_word(const struct word *w, char **arguments, const char *key_file) {
     struct text out = {0};
+    struct seal_key *key = NULL;
+    if (key_file && seal_key_open(key_file, &key)) return cli_fail();
+    tri_status status = w->run(arguments, key, &out);
+    int code = status ? cli_fail() : TRI_OK;
+    seal_key_free(key);
+    return cli_print(&out) ? cli_fail() : code;
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {0};
+    const struct option_set sets[] = {{rows, &own}, {0}};
+    if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
     if (argc < 2) {
         base_fail(TRI_USAGE, "ckpt lacks its word: trireme %s %s", c->name, c->arguments);
         return cli_fail();
@@ -232,9 +298,7 @@ static int run(const struct command *c, int argc, char **argv) {
                   w->name, w->arguments);
         return cli_fail();
     }
-    tri_status status = w->run(argv + 2, &out);
-    int code = status ? cli_fail() : TRI_OK;
-    return cli_print(&out) ? cli_fail() : code;
+    return run_word(w, argv + 2, own.key);
 }
 
 static void describe(struct text *out) {
@@ -245,8 +309,9 @@ static void describe(struct text *out) {
 
 const struct command command_ckpt = {
     .name = "ckpt",
-    .arguments = "ls|show|verify|diff ...",
+    .arguments = "ls|show|verify|diff|key ... [--ckpt-key FILE]",
     .help = "looks at checkpoints: lists, verifies, compares",
+    .rows = rows,
     .more = describe,
     .run = run,
 };

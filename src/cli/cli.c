@@ -9,8 +9,9 @@
 #include "models/models.h"
 
 const struct command *const commands[] = {
-    &command_train, &command_run,    &command_eval, &command_data,   &command_models, &command_dump,
+    &command_train, &command_run,    &command_eval, &command_predict, &command_data, &command_models, &command_dump,
     &command_bench, &command_memory, &command_top,  &command_ps,     &command_ctl,    &command_ckpt,
+    &command_pack,
     &command_doctor, &command_help,
     &command_version, NULL,
 };
@@ -22,15 +23,19 @@ int cli_fail(void) {
 
 /* ---- command lines ---- */
 
-static tri_status take_model(const struct command *c, int argc, char **argv, const char **model) {
+static tri_status take_model(const struct command *c, int argc, char **argv, struct cli_arguments *out) {
     int words = c->takes_model ? 1 : 0;
     if (argc - 1 < words)
         return base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the "
                          "zoo", c->name, c->name, c->arguments);
-    if (argc - 1 > words)
+    if (c->takes_words && argc - 1 == words)
+        return base_fail(TRI_USAGE, "%s lacks its %s: trireme %s %s", c->name, c->takes_words, c->name, c->arguments);
+    if (!c->takes_words && argc - 1 > words)
         return base_fail(TRI_USAGE, "%s: one word too many: '%s'; usage: trireme %s %s", c->name,
                          argv[words + 1], c->name, c->arguments);
-    *model = words ? argv[1] : NULL;
+    out->model = words ? argv[1] : NULL;
+    out->words = argv + 1 + words;
+    out->n_words = argc - 1 - words;
     return TRI_OK;
 }
 
@@ -42,7 +47,7 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
     if (c->use) sets[n++] = (struct option_set){options_rows, &out->options};
     if (c->rows) sets[n++] = (struct option_set){c->rows, own};
     tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, &argc, argv);
-    if (!status) status = take_model(c, argc, argv, &out->model);
+    if (!status) status = take_model(c, argc, argv, out);
     return status;
 }
 

@@ -11,6 +11,7 @@ struct command {
     const char *arguments; /* "MODEL [options]" */
     const char *help;      /* one line */
     bool takes_model;
+    const char *takes_words;       /* behind the model at least one of these: "PICTURE"; or null */
     unsigned use;                  /* which rows of options_rows it takes; 0: none */
     const struct option_row *rows; /* its own; or null */
     const struct command *instead; /* a command whose last word stands for MODEL; or null */
@@ -21,10 +22,10 @@ struct command {
 };
 
 /* Each command's row lies in its file. */
-extern const struct command command_train, command_run, command_eval, command_data, command_models,
+extern const struct command command_train, command_run, command_eval, command_predict, command_data, command_models,
     command_dump, command_bench, command_bench_allreduce, command_memory, command_top, command_ps, command_ctl,
     command_ckpt,
-    command_doctor, command_help, command_version;
+    command_pack, command_doctor, command_help, command_version;
 
 extern const struct command *const commands[]; /* ended by null */
 const struct command *command_find(const char *name); /* null with a message */
@@ -38,6 +39,8 @@ int cli_fail(void);
 struct cli_arguments {
     tri_options options;
     const char *model; /* null if the command takes none */
+    char **words;      /* that stand behind it */
+    int n_words;
 };
 /* Reads options, the command's own into `own`, and the model's name. */
 tri_status cli_read(const struct command *c, int argc, char **argv, void *own,

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme eval: every scalar output of a network over a whole data set, in evaluation mode. */
+ * trireme eval: every scalar output of a network over a whole data set, in evaluation mode, by this process or by
+ * several that share the batches. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
-#include "data/data.h"
+#include "cli/helpers.h"
+#include "data/over.h"
 #include "exec/run.h"
+#include "exec/team.h"
 
 /* The loss first, where there is one. */
 static void print_results(const tri_run *run, int64_t samples) {
@@ -26,38 +34,143 @@ static tri_data *take_data(struct cli_arguments *a, const tri_graph *g) {
     const char *spec = a->options.data;
     a->options.source = NULL;
     a->options.data = NULL;
-    if (data) return data;
-    if (spec) return data_open(spec, g, a->options.seed, a->options.tokenizer);
+    if (!data && spec) data = data_open(spec, g, a->options.seed, a->options.tokenizer);
+    if (data) return a->options.subset ? data_subset(data, a->options.subset) : data;
+    if (spec) return NULL;
     base_fail(TRI_USAGE, "eval lacks --data SPEC: for example --data idx:DIR,split=test");
     return NULL;
 }
 
-static tri_status evaluate(tri_graph *g, const tri_options *o, tri_data *data) {
+struct own {
+    int workers; /* 0: this process alone */
+    bool automatic;
+};
+
+static const char *workers(void *at, const char *value) { /* struct own */
+    struct own *own = at;
+    char *end;
+    errno = 0;
+    long n = strtol(value, &end, 10);
+    own->automatic = !strcmp(value, "auto");
+    if (!own->automatic && (end == value || *end || errno || n < 1 || n > HELPERS_MOST))
+        return "a number from 1 to 128, or auto";
+    own->workers = own->automatic ? team_cores() : (int)n;
+    return NULL;
+}
+
+static const struct option_row rows[] = {
+    {"-n", "N|auto", "workers: processes that share the batches; they change no\nresult. auto: one for each core "
+     "(none: this process alone)", workers, 0, USE_EVAL},
+    {0},
+};
+
+/* As many as have a batch, and the threads of each. */
+static void settle(struct own *own, tri_options *o, const tri_data *data) {
+    int64_t batches = (tri_data_size(data) + o->batch - 1) / o->batch;
+    if (own->workers > batches) {
+        if (!own->automatic)
+            fprintf(stderr, "trireme: there are %lld batches of %lld samples: as many workers are enough (--batch N "
+                    "makes more)\n", (long long)batches, (long long)o->batch);
+        own->workers = (int)batches;
+    }
+    if (own->workers > 1 && !o->threads) o->threads = team_cores() / own->workers;
+    if (own->workers > 1 && !o->threads) o->threads = 1;
+}
+
+/* Together with workers that this process starts once it knows that it can do the work alone. */
+static tri_status evaluate_together(tri_run *run, tri_data *data, const struct own *own, const tri_options *o,
+                                    int argc, char **words) {
+    struct helpers h;
+    tri_status status = helpers_start(&h, own->workers - 1, o->threads, evaluation_batches(run, data),
+                                      run_output_count(run), argc, words);
+    if (!status) status = evaluation_draw(run, data, &h.share);
+    if (!status) helpers_wait(&h);
+    if (!status) status = evaluation_run(run, data, &h.share);
+    helpers_end(&h);
+    return status;
+}
+
+static tri_status evaluate(tri_graph *g, const tri_options *o, tri_data *data, const struct own *own, int argc,
+                           char **words) {
     tri_run *run = tri_open(g, o);
     if (!run) return (tri_status)cli_fail();
-    if (run_fail(run, tri_evaluate(run, data)) == TRI_OK) print_results(run, tri_data_size(data));
+    tri_status status = own->workers > 1 ? evaluate_together(run, data, own, o, argc, words)
+                                         : tri_evaluate(run, data);
+    if (run_fail(run, status) == TRI_OK) print_results(run, tri_data_size(data));
     return tri_close(run);
+}
+
+/* What a helper would say while it opens things has been said by the one that it helps. */
+static int hush(void) {
+    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 16), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (kept >= 0 && nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+    if (nowhere >= 0) close(nowhere);
+    return kept;
+}
+
+static void speak_again(int kept) {
+    if (kept < 0) return;
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+}
+
+/* Null with a message: the network is freed then. */
+static tri_data *open_data(struct cli_arguments *a, tri_graph *g) {
+    tri_data *data = g ? take_data(a, g) : NULL;
+    a->options.forward = true;
+    if (!data) tri_graph_free(g);
+    return data;
+}
+
+static int help(struct helpers *h, int place, struct cli_arguments *a) {
+    prctl(PR_SET_NAME, "trireme"); /* not "exe" */
+    int kept = hush();
+    tri_graph *g = cli_graph(a);
+    tri_data *data = open_data(a, g);
+    a->options.threads = helpers_threads(h);
+    tri_run *run = data ? tri_open(g, &a->options) : NULL;
+    speak_again(kept);
+    tri_status status = run ? evaluation_draw(run, data, &h->share) : base_last();
+    if (status) helpers_give_up(h, place, tri_message());
+    if (run) tri_close(run);
+    tri_data_free(data);
+    helpers_end(h);
+    return (int)status;
+}
+
+static int evaluate_all(struct cli_arguments *a, struct own *own, int argc, char **words) {
+    struct helpers h;
+    int place;
+    if (helpers_join(&h, &place)) return cli_fail();
+    if (place >= 0) return help(&h, place, a);
+    tri_graph *g = cli_graph(a);
+    tri_data *data = open_data(a, g);
+    if (!data) return cli_fail();
+    settle(own, &a->options, data);
+    int code = (int)evaluate(g, &a->options, data, own, argc, words);
+    tri_data_free(data);
+    return code;
 }
 
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
-    if (cli_read(c, argc, argv, NULL, &a)) return cli_fail();
-    if (!a.options.load) {
+    struct own own = {0};
+    int words = argc;
+    char **all = calloc((size_t)argc + 1, sizeof *all);
+    if (!all) {
+        base_no_memory("a command line");
+        return cli_fail();
+    }
+    memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
+    int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
+    if (!code && !a.options.load) {
         base_fail(TRI_USAGE, "eval lacks --load FILE: weights, as `trireme train %s --save FILE` "
                   "writes them", a.model);
-        return cli_fail();
+        code = cli_fail();
     }
-    tri_graph *g = cli_graph(&a);
-    if (!g) return cli_fail();
-    tri_data *data = take_data(&a, g);
-    if (!data) {
-        tri_graph_free(g);
-        return cli_fail();
-    }
-    a.options.forward = true;
-    tri_status status = evaluate(g, &a.options, data);
-    tri_data_free(data);
-    return (int)status;
+    if (!code) code = evaluate_all(&a, &own, words, all);
+    free(all);
+    return code;
 }
 
 const struct command command_eval = {
@@ -66,6 +179,7 @@ const struct command command_eval = {
     .help = "loss and metrics of trained weights over a data set",
     .takes_model = true,
     .use = USE_EVAL,
+    .rows = rows,
     .more = cli_describe_model,
     .run = run,
 };

@@ -2,6 +2,7 @@
  * The program `trireme`: finds the command and runs it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +70,17 @@ static void hold_standard_files(void) {
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", how[fd]) != fd) abort();
 }
 
+static void go_on(int sig) { (void)sig; }
+
+/* A write beyond the limit of a file's size (ulimit -f) fails then, and is told of. What is started from here does not
+ * inherit a handler, as it would that the signal is ignored. */
+static void fail_on_large_files(void) {
+    sigaction(SIGXFSZ, &(const struct sigaction){.sa_handler = go_on, .sa_flags = SA_RESTART}, NULL);
+}
+
 int main(int argc, char **argv) {
     hold_standard_files();
+    fail_on_large_files();
     int code = run(argc, argv);
     errno = 0;
     if ((fflush(stdout) || ferror(stdout)) && !code) {

@@ -37,9 +37,9 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
     line(t, "arena: activations, gradients, scratch", b.arena);
     line(t, "partial sums of lanes", b.partials);
     line(t, "computed before the lanes: casts, packed weights", b.carried);
-    line(t, "data: inputs and outputs", b.data);
+    line(t, shape ? "outputs" : "data: inputs of two steps, and outputs", b.data);
     if (b.copy) line(t, "the copy that checkpoints are written from", b.copy);
-    if (shape) line(t, "boards, undo records and the step's arena, for all", b.shared);
+    if (shape) line(t, "boards, samples, undo records and the step's arena, for all", b.shared);
     line(t, "in all", b.total);
     line(t, shape ? "for all processes' programs, at most" : "for the program itself, at most", b.program);
     text_add(t, "\n");

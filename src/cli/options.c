@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "cli/launch.h"
 
 /* ---- setters ---- */
 
@@ -23,7 +24,7 @@ const char *option_count(void *at, const char *value) { /* int64_t */
     return NULL;
 }
 
-static const char *seed(void *at, const char *value) { /* uint64_t */
+const char *option_seed(void *at, const char *value) { /* uint64_t */
     char *end;
     errno = 0;
     unsigned long long n = strtoull(value, &end, 10);
@@ -61,7 +62,7 @@ static const char *momentum(void *at, const char *value) { /* double */
     return NULL;
 }
 
-static const char *off_if_set(void *at, const char *value) { /* bool: true is off */
+const char *option_off(void *at, const char *value) { /* bool: true is off */
     if (strcmp(value, "on") && strcmp(value, "off")) return "on or off";
     *(bool *)at = !strcmp(value, "off");
     return NULL;
@@ -98,6 +99,12 @@ const char *option_size(void *at, const char *value) {
     return NULL;
 }
 
+static const char *data_threads(void *at, const char *value) { /* int64_t */
+    *(int64_t *)at = !strcmp(value, "off") ? -1 : 0;
+    if (!strcmp(value, "off") || !strcmp(value, "auto")) return NULL;
+    return option_count(at, value) ? "off, auto, or a whole number from 1 up" : NULL;
+}
+
 /* One of these says how long a run is; the other is cleared. */
 static const char *epochs(void *at, const char *value) { /* tri_options */
     tri_options *o = at;
@@ -109,6 +116,23 @@ static const char *steps(void *at, const char *value) { /* tri_options */
     tri_options *o = at;
     o->epochs = 0;
     return option_count(&o->steps, value);
+}
+
+static const char *count_or_epoch(void *at, const char *value) { /* int64_t; 0: epochs */
+    if (strcmp(value, "epoch")) return option_count(at, value) ? "a whole number from 1 up, or epoch" : NULL;
+    *(int64_t *)at = 0;
+    return NULL;
+}
+
+static const char *early_stop(void *at, const char *value) { /* tri_options */
+    static const char right[] = "a whole number from 1 up, and perhaps a change: 3, 3:0.01";
+    tri_options *o = at;
+    char number[24];
+    size_t n = strcspn(value, ":");
+    if (n >= sizeof number) return right;
+    base_format(number, sizeof number, "%.*s", (int)n, value);
+    if (option_count(&o->early_stop, number)) return right;
+    return value[n] && not_negative(&o->early_stop_change, value + n + 1) ? right : NULL;
 }
 
 /* ---- the table ---- */
@@ -125,6 +149,9 @@ const struct option_row options_rows[] = {
      option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--tokenizer", "KIND", "of --data text: bytes (the default), bert:FILE,\nbert-cased:FILE or "
      "gpt2:DIR", option_text, FIELD(tokenizer), USE_TRAIN | USE_EVAL | USE_BENCH},
+    {"--data-threads", "N", "threads of each worker that read the next step's samples\nwhile this one's are in "
+     "use: auto, one if they take their\ntime; off; or so many (auto)", data_threads, FIELD(data_threads),
+     USE_TRAIN | USE_BENCH | USE_MEMORY},
     {"--epochs", "N", "how often all samples are gone through (1)", epochs, 0, USE_TRAIN},
     {"--steps", "N", "how many steps are done; not with --epochs", steps, 0, USE_TRAIN | USE_BENCH},
     {"--batch", "N", "samples of a step, over all workers (64)", option_count, FIELD(batch), USE_ALL},
@@ -151,7 +178,7 @@ const struct option_row options_rows[] = {
     {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", option_positive,
      FIELD(optimizer.clip_norm), LEARNING},
     {"--gradients-mean", "on|off", "gradients are the mean over the batch; off: the lanes'\nmeans are "
-     "added up (on)", off_if_set, FIELD(optimizer.gradients_sum), LEARNING},
+     "added up (on)", option_off, FIELD(optimizer.gradients_sum), LEARNING},
     {"--parallel", "WAY", "how the step is shared: data, its lanes among the\nworkers (data)",
      option_text, FIELD(parallel), USE_TRAIN},
     {"--recompute", "PATTERN", "scopes or operators whose values are computed again in\nthe backward "
@@ -166,11 +193,22 @@ const struct option_row options_rows[] = {
      "(auto)", option_text, FIELD(conv), USE_ALL},
     {"--passes", "LIST", "passes over the graph left out: -cse,-fold; -all,+cse:\n"
      "all but one (`trireme dump --help` lists them)", option_text, FIELD(passes), USE_ALL},
-    {"--seed", "N", "of everything that is random (0)", seed, FIELD(seed), USE_ALL},
+    {"--seed", "N", "of everything that is random (0)", option_seed, FIELD(seed), USE_ALL},
     {"--device", "NAME", "cpu or ref, the slow reference (cpu, where it is built in)", option_text,
      FIELD(device), USE_ALL},
-    {"--shuffle", "on|off", "a new order of the samples in every epoch (on)", off_if_set,
+    {"--shuffle", "on|off", "a new order of the samples in every epoch (on)", option_off,
      FIELD(no_shuffle), USE_TRAIN | USE_BENCH},
+    {"--sampler", "KIND", "the order of samples: shuffled, sequential; stratified:\nclasses evenly in every lane; with "
+     "replacement:\nweighted:balanced, weighted:classes=X/X...,\nweighted:FILE (shuffled)", option_text,
+     FIELD(sampler), USE_TRAIN | USE_BENCH},
+    {"--subset", "LIST", "of the data the samples FIRST:END, or those that a file\nlists", option_text, FIELD(subset),
+     USE_TRAIN | USE_EVAL | USE_BENCH},
+    {"--tail", "WAY", "what fills no step at an epoch's end: drop, left out; pad,\na step with others that do not "
+     "count (drop)", option_text, FIELD(tail), USE_TRAIN | USE_BENCH},
+    {"--sink-size", "N", "callbacks of your own program come every N steps (1)", option_count, FIELD(sink_size),
+     USE_TRAIN},
+    {"--share", "K/N[,drop]", "every N-th sample from the K-th (0 to N - 1) on, for N\nruns that know nothing of one "
+     "another", option_text, FIELD(share), USE_TRAIN | USE_BENCH},
     {"--out", "DIR", "where metrics.jsonl goes; that of an earlier run becomes\n"
      "metrics.old.jsonl (of the program trireme: run)", option_text, FIELD(out), USE_TRAIN},
     {"--save", "FILE", "writes the weights when all is done (safetensors)", option_text,
@@ -181,15 +219,25 @@ const struct option_row options_rows[] = {
      USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--ckpt", "DIR", "checkpoints go there; the last step is always saved", option_text, FIELD(ckpt),
      USE_TRAIN | USE_MEMORY},
+    {"--ckpt-key", "FILE", "checkpoints are sealed with the key in it, and --load takes\nwhat is (`trireme ckpt key FILE` "
+     "makes one)", option_text, FIELD(ckpt_key), USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--save-every", "N", "a checkpoint every N steps (none but the last)", option_count, FIELD(save_every),
      USE_TRAIN},
     {"--save-minutes", "M", "and every M minutes", option_positive, FIELD(save_minutes), USE_TRAIN},
     {"--keep", "K", "the newest K checkpoints stay (all)", option_count, FIELD(keep), USE_TRAIN},
     {"--keep-every", "E", "besides, those of steps that E divides", option_count, FIELD(keep_every), USE_TRAIN},
+    {"--eval-data", "SPEC", "evaluates while training, behind each epoch and the last\nstep: data as of --data",
+     option_text, FIELD(eval_data), USE_TRAIN},
+    {"--eval-every", "N|epoch", "or every N steps (epoch)", count_or_epoch, FIELD(eval_every), USE_TRAIN},
+    {"--best", "METRIC", "by which evaluations are compared: top1, loss:min (of the\nloss the least is best, of others "
+     "the most); with --ckpt\nthe checkpoint of the best is kept besides (loss)", option_text, FIELD(best), USE_TRAIN},
+    {"--early-stop", "N[:X]", "the run ends when N evaluations in succession were not\nbetter, by more than X (0)",
+     early_stop, 0, USE_TRAIN},
     {"--max-time", "S", "the run ends behind a step after S seconds, with code 3", option_seconds, FIELD(max_time),
      USE_TRAIN},
     {"--resume", NULL, "goes on from the newest whole checkpoint, if there is one,\nas if the run had never ended",
      option_given, FIELD(resume), USE_TRAIN},
+    {"--on-event", "CMD", ON_EVENT_HELP, option_text, FIELD(on_event), USE_TRAIN},
     {"--quiet", NULL, "no progress", option_given, FIELD(quiet), USE_TRAIN},
     {0},
 };
@@ -210,17 +258,21 @@ static const struct option_row *find(const struct option_set *sets, unsigned use
     return NULL;
 }
 
-/* An option of others is let pass if `foreign`, unless it looks like a slip. */
+/* An option of others is let pass if `foreign`, unless it looks like a slip, or is one that starts workers, which a
+ * program itself does not. */
 static tri_status unknown(const struct option_set *sets, unsigned use, bool foreign,
                           const char *word) {
+    const struct option_set *set, launching[] = {{launch_rows, NULL}, {0}};
     char flag[32];
     snprintf(flag, sizeof flag, "%.*s", (int)strcspn(word, "="), word);
+    if (foreign && find(launching, USE_ALL, flag, &set))
+        return base_fail(TRI_USAGE, "%s is for several workers, an option of `trireme run`: trireme run -n 2 -- ./program",
+                         flag);
     struct nearest near = {.wanted = flag + 2 * !strncmp(flag, "--", 2)};
     for (const struct option_set *s = sets; s->rows; s++)
         for (const struct option_row *row = s->rows; row->flag; row++)
             if (row->use & use && row->flag[1] == '-') nearest_offer(&near, row->flag + 2);
     if (foreign && near.distance > 1) return TRI_OK;
-    const struct option_set *set;
     if (find(sets, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s has no meaning here; see --help", flag);
     if (nearest_name(&near))
@@ -228,8 +280,28 @@ static tri_status unknown(const struct option_set *sets, unsigned use, bool fore
     return base_fail(TRI_USAGE, "unknown option %s; see --help", flag);
 }
 
+/* What was given of which one alone can hold: the row of --epochs or --steps; of the order. */
+struct alternatives {
+    const struct option_row *length;
+    bool shuffled, sequential;
+};
+
+static tri_status check_alternatives(const struct option_row *row, const char *value, struct alternatives *given) {
+    bool length = row->set == epochs || row->set == steps;
+    if (length && given->length && given->length != row)
+        return base_fail(TRI_USAGE, "--epochs and --steps are both given; either says how long the "
+                         "run is");
+    if (length) given->length = row;
+    if (!strcmp(row->flag, "--shuffle")) given->shuffled = !strcmp(value, "on");
+    if (!strcmp(row->flag, "--sampler")) given->sequential = !strcmp(value, "sequential");
+    if (given->shuffled && given->sequential)
+        return base_fail(TRI_USAGE, "--shuffle on and --sampler sequential are both given; one order is possible");
+    return TRI_OK;
+}
+
 /* Sets one option from its word, or the next one; *used: how many words it took. */
-static tri_status take(const struct option_row *row, void *target, char **word, int *used) {
+static tri_status take(const struct option_row *row, void *target, char **word, int *used,
+                       struct alternatives *given) {
     const char *value = strchr(*word, '=');
     *used = 1;
     if (value)
@@ -246,24 +318,15 @@ static tri_status take(const struct option_row *row, void *target, char **word, 
     if (!row->argument && *used == 1 && strchr(*word, '='))
         return base_fail(TRI_USAGE, "%s takes no value", row->flag);
     const char *right = row->set((char *)target + row->offset, value);
-    if (!right) return TRI_OK;
+    if (!right) return check_alternatives(row, value, given);
     return base_fail(TRI_USAGE, "%s %s: %s is needed", row->flag, *value ? value : "''", right);
-}
-
-static tri_status check_length(const struct option_row *row, const struct option_row **length) {
-    if (row->set != epochs && row->set != steps) return TRI_OK;
-    if (*length && *length != row)
-        return base_fail(TRI_USAGE, "--epochs and --steps are both given; either says how long the "
-                         "run is");
-    *length = row;
-    return TRI_OK;
 }
 
 tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
                         char **argv) {
     int kept = 0, i = 0, used = 1;
-    const struct option_row *length = NULL; /* the one of --epochs and --steps that was given */
-    bool open = true;                       /* no "--" yet */
+    struct alternatives given = {0};
+    bool open = true; /* no "--" yet */
     for (; i < *argc; i += used) {
         used = 1;
         const struct option_set *set;
@@ -274,8 +337,7 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
         bool option = i && open && argv[i][0] == '-' && argv[i][1];
         const struct option_row *row = option ? find(sets, use, argv[i], &set) : NULL;
         if (row) {
-            if (take(row, set->target, argv + i, &used) || check_length(row, &length))
-                return TRI_USAGE;
+            if (take(row, set->target, argv + i, &used, &given)) return TRI_USAGE;
             continue;
         }
         if (option && unknown(sets, use, foreign, argv[i])) return TRI_USAGE;
@@ -308,7 +370,7 @@ void options_describe(const struct option_row *rows, unsigned use, struct text *
 
 tri_options tri_options_default(void) { return (tri_options){0}; }
 
-static char help[8192];
+static char help[16384];
 static pthread_once_t help_once = PTHREAD_ONCE_INIT;
 
 static void make_help(void) {

@@ -31,13 +31,17 @@ struct option_set {
     void *target;
 };
 
+#define ON_EVENT_HELP \
+    "starts sh -c CMD on stall, death, save-failure and end;\n" \
+    "TRIREME_EVENT, TRIREME_MESSAGE and others say what it is"
+
 /* The rows of tri_options. */
 extern const struct option_row options_rows[];
 
 /* The sets are those of one command: its own, and tri_options' where it takes them; `sets` ends
  * with one without rows. `use` chooses among the rows. Takes what it knows out of argv. What is
  * left are words that are no options and whatever stands behind "--" (which is taken), and if
- * `foreign`, options of others, unless one letter away from one of these. Returns TRI_USAGE with a
+ * `foreign`, options of others, unless one letter away from one of these, or of launch_rows. Returns TRI_USAGE with a
  * message. */
 tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
                         char **argv);
@@ -49,6 +53,8 @@ const char *option_text(void *at, const char *value);  /* const char *; not empt
 const char *option_count(void *at, const char *value); /* int64_t, from 1 up */
 const char *option_positive(void *at, const char *value); /* double */
 const char *option_given(void *at, const char *value); /* bool; of an option without a value */
+const char *option_seed(void *at, const char *value); /* uint64_t */
+const char *option_off(void *at, const char *value); /* bool: true is off */
 const char *option_seconds(void *at, const char *value); /* double; above 0 */
 /* int64_t: bytes, or with a unit of 1024: 64K, 900M, 1.5G. */
 const char *option_size(void *at, const char *value);

@@ -12,8 +12,7 @@
 #include "loop/train_loop.h"
 
 /* This very program with the same words; also after its file has been replaced by a newer one. */
-static int launch(const struct launch *l, int argc, char **argv, const char *out,
-                  const char *title) {
+static int launch(const struct launch *l, int argc, char **argv, const struct cli_arguments *a) {
     char **words = calloc((size_t)argc + 2, sizeof *words);
     if (!words) {
         base_no_memory("a command line");
@@ -22,9 +21,10 @@ static int launch(const struct launch *l, int argc, char **argv, const char *out
     words[0] = program_invocation_name;
     memcpy(words + 1, argv, (size_t)argc * sizeof *words);
     struct launch settled = *l;
-    settled.out = out;
+    settled.out = a->options.out;
+    settled.on_event = a->options.on_event;
     settled.program = LAUNCH_SELF;
-    settled.title = title;
+    settled.title = a->model;
     settled.ends_with_run = true;
     int code = cli_launch(&settled, argc + 1, words);
     free(words);
@@ -77,7 +77,7 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     if (!a.options.out) a.options.out = "run";
     if (!code)
-        code = wants_agent(&own, &a) ? launch(&own, words, all, a.options.out, a.model) : train(&a);
+        code = wants_agent(&own, &a) ? launch(&own, words, all, &a) : train(&a);
     free(all);
     return code;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "data/cifar.h"
 #include "data/idx.h"
@@ -95,12 +96,49 @@ tri_data *tri_data_new(const char *name, int64_t size, const tri_field *fields, 
     return data_make(name, size, fields, n, fill, user, sequential, NULL);
 }
 
+void tri_data_concurrent(tri_data *d) {
+    if (d) d->concurrent = true;
+}
+
 int64_t tri_data_size(const tri_data *d) { return d ? d->size : 0; }
 
 int tri_data_fields(const tri_data *d, const tri_field **fields) {
     *fields = d ? d->fields : NULL;
     return d ? d->n_fields : 0;
 }
+
+tri_status data_check_labels(const tri_data *d) {
+    for (int64_t i = 0; i < d->size; i++) {
+        int64_t label = d->about.label(d->user, i);
+        if (label < 0 || label >= d->about.classes)
+            return base_fail(TRI_FAILED, "data %s, sample %lld: its label is %lld; there are %lld classes", d->name,
+                             (long long)i, (long long)label, (long long)d->about.classes);
+    }
+    return TRI_OK;
+}
+
+/* ---- a sample's memory ---- */
+
+#define FIELD_ALIGN 64
+
+size_t data_field_at(const tri_data *d, int field) {
+    size_t at = 0;
+    for (int i = 0; i < field; i++) {
+        size_t bytes = base_spec_bytes(&(tri_spec){d->fields[i].type, d->fields[i].shape});
+        at += (bytes + FIELD_ALIGN - 1) / FIELD_ALIGN * FIELD_ALIGN;
+    }
+    return at;
+}
+
+size_t data_sample_bytes(const tri_data *d) { return data_field_at(d, d->n_fields); }
+
+void *data_room(const tri_data *d, void **out) {
+    char *memory = malloc(data_sample_bytes(d) + 1);
+    for (int i = 0; i < d->n_fields && memory; i++) out[i] = memory + data_field_at(d, i);
+    return memory;
+}
+
+/* ---- samples ---- */
 
 /* Samples come in order; the rest of an epoch may be left out. What was asked for counts as drawn
  * even if filling fails, since the source has moved on. */
@@ -235,7 +273,8 @@ static const struct kind {
     {"idx", "directory", idx_open, "idx:DIR[,split=train|test][,mean=X][,std=X]"},
     {"images", "directory", images_open,
      "images:DIR[,split=train|val][,size=N][,augment=random|centre][,max-bad=N]..."},
-    {"tar", "pattern", tar_open, "tar:PATTERN[,size=N][,augment=random|centre][,max-bad=N]..."},
+    {"tar", "pattern", tar_open, "tar:PATTERN[,size=N][,augment=random|centre][,max-bad=N]..., or "
+     "tar:-,samples=N[,window=N]..., tar:pipe:COMMAND,samples=N..."},
     {"cifar", "directory", cifar_open,
      "cifar:DIR[,split=train|test][,augment=random|none][,label=fine|coarse]..."},
     {"npy", "file", npy_open, "npy:FILE[;FILE]..."},
@@ -245,12 +284,14 @@ static const struct kind {
 };
 
 static void unknown_kind(const char *spec) {
+    struct stat s;
     struct text list = {0};
     for (size_t i = 0; i < COUNT(kinds); i++) text_add(&list, "%s%s", i ? ", " : "", kinds[i].help);
     if (list.failed)
         base_no_memory(spec);
-    else if (*spec == '/' || *spec == '.' || *spec == '~')
-        base_fail(TRI_USAGE, "data '%s': a kind stands before the directory: idx:%s", spec, spec);
+    else if (*spec == '/' || *spec == '.' || *spec == '~' || (!stat(spec, &s) && S_ISDIR(s.st_mode)))
+        base_fail(TRI_USAGE, "data '%s': a kind stands before the directory: images:%s, idx:%s, cifar:%s", spec, spec,
+                  spec, spec);
     else
         base_fail(TRI_USAGE, "data '%s': unknown kind; known: %s", spec, list.data);
     text_free(&list);
@@ -293,6 +334,7 @@ tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const c
         }
         memcpy(text, behind, strlen(behind) + 1);
         tri_data *d = open_kind(&kinds[i], &s, text);
+        tri_data_concurrent(d); /* all kinds are */
         free(text);
         return d;
     }

@@ -6,16 +6,24 @@
 
 #include "base/base.h"
 
+#define DATA_IGNORED (-100) /* the label of a place that does not count */
 #define DATA_MAX_SIZE (INT64_C(1) << 48) /* what can be shuffled */
+
+struct augment;
+struct pictures_file; /* see pictures.h */
 
 /* What a source can tell besides; any of it may be missing. */
 struct data_about {
     int64_t classes; /* labels are below it; 0: not known */
     const char *(*class_name)(const void *user, int64_t label);
     int64_t (*label)(const void *user, int64_t index); /* quickly, without the sample */
+    const struct augment *augment; /* of pictures: what becomes of a file */
     /* Reads all of a sample, and fails if there is anything wrong with it. Any thread may call. */
     tri_status (*check)(void *user, int64_t index);
     void (*describe)(void *user, struct text *out); /* lines */
+    /* Where samples are files: the whole file of one, as it lies there, and its size, -1 where that is not known. */
+    tri_status (*file)(void *user, int64_t index, struct pictures_file *out);
+    int64_t (*file_bytes)(void *user, int64_t index);
 };
 
 struct tri_data {
@@ -29,6 +37,9 @@ struct tri_data {
     void (*free_user)(void *user); /* or null */
     struct data_about about;
     bool sequential;
+    bool concurrent; /* several threads may fill at a time, also beside what the caller does between steps; of
+                        a sequential one: one thread */
+    bool alone; /* one process can read it, and once: a pipe */
     int64_t next_index, next_epoch; /* sequential: the sample that may be asked for */
 };
 
@@ -39,6 +50,15 @@ struct tri_data {
  * also on failure. */
 tri_data *data_make(const char *name, int64_t size, const tri_field *fields, int n, tri_fill *fill,
                     void *user, bool sequential, void (*free_user)(void *user));
+
+/* Of data that tells labels: whether all are classes. */
+tri_status data_check_labels(const tri_data *d);
+
+/* Memory for a sample, to be freed with free(): how much, and where each field lies in it. */
+size_t data_sample_bytes(const tri_data *d);
+size_t data_field_at(const tri_data *d, int field);
+/* The memory, with out[i] at field i; null if there is none. */
+void *data_room(const tri_data *d, void **out);
 
 /* ---- what stands behind a source's colon: "REST,key=value,key=value" ---- */
 

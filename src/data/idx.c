@@ -150,6 +150,7 @@ tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, un
 struct idx {
     char *file[2]; /* images, labels: the whole files */
     struct idx_array images, labels;
+    int64_t classes;
     float value[256]; /* of each pixel */
 };
 
@@ -214,12 +215,19 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     return 0;
 }
 
+static int64_t label_of(const void *user, int64_t index) {
+    const struct idx *x = user;
+    return x->labels.data[index];
+}
+
 static tri_status load_both(struct idx *x, const char *directory, const char *split) {
     tri_status status = load(directory, split, "images", 3, &x->file[0], &x->images);
     if (!status) status = load(directory, split, "labels", 1, &x->file[1], &x->labels);
     if (!status && x->images.dim[0] != x->labels.dim[0])
         status = base_fail(TRI_FAILED, "%s: %lld images of %s, but %lld labels", directory,
                            (long long)x->images.dim[0], split, (long long)x->labels.dim[0]);
+    for (int64_t i = 0; !status && i < x->labels.dim[0]; i++)
+        if (x->labels.data[i] >= x->classes) x->classes = x->labels.data[i] + 1;
     return status;
 }
 
@@ -239,8 +247,9 @@ static tri_data *open_split(const struct data_source *s, const char *split, floa
         {"image", TRI_F32, TRI_SHAPE(1, x->images.dim[1], x->images.dim[2])},
         {"label", TRI_I64, TRI_SCALAR},
     };
-    return data_make(s->spec, x->images.dim[0], fields, (int)COUNT(fields), fill, x, false,
-                     idx_free);
+    tri_data *d = data_make(s->spec, x->images.dim[0], fields, (int)COUNT(fields), fill, x, false, idx_free);
+    if (d) d->about = (struct data_about){.classes = x->classes, .label = label_of};
+    return d;
 }
 
 tri_data *idx_open(const struct data_source *s) {

@@ -3,11 +3,9 @@
 #include "data/images.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "data/folder.h"
 #include "data/labels.h"
@@ -36,31 +34,6 @@ static void free_images(void *user) {
 
 /* ---- a sample ---- */
 
-/* What the machine lacks, not the file. */
-static bool of_machine(int error) {
-    return error == ENOMEM || error == EMFILE || error == ENFILE;
-}
-
-static tri_status unreadable(const char *path) {
-    int error = errno;
-    return base_fail(of_machine(error) ? TRI_FAILED : PICTURE_BAD, "%s: %s", path, strerror(error));
-}
-
-static tri_status read_all(int fd, struct pictures_file *out) {
-    struct stat st;
-    const char *path = out->name.data;
-    if (fstat(fd, &st)) return unreadable(path);
-    if (!S_ISREG(st.st_mode)) return base_fail(PICTURE_BAD, "%s: not a regular file", path);
-    tri_status status = pictures_room(out, (size_t)st.st_size);
-    for (size_t at = 0; at < out->n && !status;) {
-        ssize_t n = read(fd, out->bytes + at, out->n - at);
-        if (n < 0 && errno != EINTR) status = unreadable(path);
-        if (!n) status = base_fail(PICTURE_BAD, "%s: read stopped at offset %zu of %zu", path, at, out->n);
-        if (n > 0) at += (size_t)n;
-    }
-    return status;
-}
-
 static int64_t label_of(const void *user, int64_t index) {
     const struct images *x = user;
     int64_t picture = x->first + index;
@@ -73,11 +46,17 @@ static tri_status load(void *source, int64_t index, struct pictures_file *out) {
     folder_path(&x->folder, x->first + index, &out->name);
     if (out->name.failed) return base_no_memory(x->folder.root);
     out->label = label_of(x, index);
-    int fd = open(out->name.data, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return unreadable(out->name.data);
-    tri_status status = read_all(fd, out);
-    close(fd);
-    return status;
+    return pictures_read_file(out);
+}
+
+static int64_t file_bytes(void *user, int64_t index) {
+    const struct images *x = user;
+    struct text path = {0};
+    struct stat st;
+    folder_path(&x->folder, x->first + index, &path);
+    bool known = !path.failed && !stat(path.data, &st);
+    text_free(&path);
+    return known ? (int64_t)st.st_size : -1;
 }
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
@@ -281,7 +260,8 @@ tri_data *images_open(const struct data_source *s) {
                             free_images);
     if (d)
         d->about = (struct data_about){.classes = (int64_t)x->n_classes, .class_name = class_name,
-                                       .label = label_of, .check = check,
-                                       .describe = describe};
+                                       .label = label_of, .augment = &x->pictures.augment,
+                                       .check = check, .describe = describe, .file = load,
+                                       .file_bytes = file_bytes};
     return d;
 }

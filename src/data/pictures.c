@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/pictures.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/random.h"
 
@@ -76,6 +80,39 @@ tri_status pictures_room(struct pictures_file *f, size_t n) {
     }
     f->n = n;
     return TRI_OK;
+}
+
+/* What the machine lacks, not the file. */
+static bool of_machine(int error) {
+    return error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+static tri_status unreadable(const char *path) {
+    int error = errno;
+    return base_fail(of_machine(error) ? TRI_FAILED : PICTURE_BAD, "%s: %s", path, strerror(error));
+}
+
+static tri_status read_all(int fd, struct pictures_file *out) {
+    struct stat st;
+    const char *path = out->name.data;
+    if (fstat(fd, &st)) return unreadable(path);
+    if (!S_ISREG(st.st_mode)) return base_fail(PICTURE_BAD, "%s: not a regular file", path);
+    tri_status status = pictures_room(out, (size_t)st.st_size);
+    for (size_t at = 0; at < out->n && !status;) {
+        ssize_t n = read(fd, out->bytes + at, out->n - at);
+        if (n < 0 && errno != EINTR) status = unreadable(path);
+        if (!n) status = base_fail(PICTURE_BAD, "%s: read stopped at offset %zu of %zu", path, at, out->n);
+        if (n > 0) at += (size_t)n;
+    }
+    return status;
+}
+
+tri_status pictures_read_file(struct pictures_file *f) {
+    int fd = open(f->name.data, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return unreadable(f->name.data);
+    tri_status status = read_all(fd, f);
+    close(fd);
+    return status;
 }
 
 /* ---- what is bad ---- */

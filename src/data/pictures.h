@@ -48,7 +48,9 @@ tri_status pictures_check(struct pictures *p, int64_t index);
 /* Formats and sizes of some of them; for data_about. */
 void pictures_describe(struct pictures *p, struct text *out);
 
-/* Room for n bytes in a file. */
+/* Room for n bytes in a file, and a null behind them. */
 tri_status pictures_room(struct pictures_file *f, size_t n);
+/* All of the file of its name. */
+tri_status pictures_read_file(struct pictures_file *f);
 
 #endif

@@ -11,7 +11,6 @@
 #define AROUND 3 /* [CLS] and two [SEP] */
 #define SHORT_PERCENT 10
 #define MASKED_PERCENT 15
-#define IGNORED (-100) /* the label of a place that does not count */
 
 /* ---- draws ---- */
 
@@ -186,7 +185,7 @@ int pretrain_fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void 
     }
     for (size_t i = 0; i < length; i++) {
         s.attended[i] = i < n;
-        s.labels[i] = IGNORED;
+        s.labels[i] = DATA_IGNORED;
     }
     size_t places = masked_places(p, n);
     mask(p, &s, places, a, b, &d);

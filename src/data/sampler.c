@@ -1,39 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of samples: each epoch is a permutation, keyed by seed and epoch. */
+ * The order of samples: each epoch is a permutation, keyed by seed and epoch, unless it is asked for otherwise. */
 #include "data/sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "data/data.h"
+#include "data/strata.h"
+#include "data/weights.h"
+
+/* ---- options ---- */
+
+static tri_status read_share(struct sampler *s, const char *text) {
+    char *end = NULL, *slash = NULL;
+    if (!text) return TRI_OK;
+    s->share = strtoll(text, &slash, 10);
+    if (slash != text && *slash == '/') s->shares = strtoll(slash + 1, &end, 10);
+    s->even = end && !strcmp(end, ",drop");
+    if (!end || end == slash + 1 || (*end && !s->even) || s->shares < 1 || s->share < 0 || s->share >= s->shares)
+        return base_fail(TRI_USAGE, "--share (tri_options.share) is \"%s\"; K/N or K/N,drop is needed, with K from 0 "
+                         "to N - 1", text);
+    if (s->shares <= s->size) return TRI_OK;
+    return base_fail(TRI_USAGE, "--share: the data has %lld samples, which do not make %lld shares",
+                     (long long)s->size, (long long)s->shares);
+}
+
+static tri_status stratify(struct sampler *s, const tri_data *d, const struct sampler_settings *o, const char *rest) {
+    (void)rest;
+    return strata_make(d, s, o->lanes, &s->strata);
+}
+
+static tri_status weigh(struct sampler *s, const tri_data *d, const struct sampler_settings *o, const char *rest) {
+    (void)o;
+    s->weights = calloc(1, sizeof *s->weights);
+    return s->weights ? weights_make(d, rest, s->weights) : base_no_memory(d->name);
+}
+
+static const struct kind {
+    const char *name;
+    bool rest; /* something stands behind a colon */
+    bool shuffle;
+    tri_status (*make)(struct sampler *s, const tri_data *d, const struct sampler_settings *o, const char *rest);
+} kinds[] = {
+    {"shuffled", false, true, NULL},
+    {"sequential", false, false, NULL},
+    {"stratified", false, false, stratify},
+    {"weighted", true, false, weigh},
+};
+
+static tri_status find_kind(const char *text, const struct kind **kind) {
+    size_t n = strcspn(text, ":");
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        *kind = &kinds[i];
+        bool right = kinds[i].rest ? text[n] && text[n + 1] : !text[n];
+        if (right && strlen(kinds[i].name) == n && !strncmp(kinds[i].name, text, n)) return TRI_OK;
+    }
+    return base_fail(TRI_USAGE, "--sampler (tri_options.sampler) is \"%s\"; there are: shuffled, sequential, "
+                     "stratified, weighted:balanced, weighted:classes=X/X..., weighted:FILE", text);
+}
+
+static tri_status choose_kind(struct sampler *s, const tri_data *d, const struct sampler_settings *o) {
+    const char *text = o->kind ? o->kind : o->no_shuffle ? "sequential" : "shuffled";
+    const struct kind *kind;
+    tri_status status = find_kind(text, &kind);
+    if (status) return status;
+    if (o->kind && o->no_shuffle && strcmp(kind->name, "sequential"))
+        return base_fail(TRI_USAGE, "--shuffle off and --sampler %s are both given; one order is possible", text);
+    s->shuffle = kind->shuffle;
+    if (d->sequential && (s->shuffle || kind->make || s->shares > 1))
+        return base_fail(TRI_USAGE, "data %s comes in an order of its own and cannot be shuffled, nor drawn in another "
+                         "order or in shares; --shuffle off (tri_options.no_shuffle)", d->name);
+    return kind->make ? kind->make(s, d, o, text + strlen(kind->name) + kind->rest) : TRI_OK;
+}
+
+tri_status sampler_open(struct sampler *s, const tri_data *d, const struct sampler_settings *o) {
+    int64_t steps;
+    *s = (struct sampler){.size = d->size, .batch = o->batch, .seed = o->seed};
+    tri_status status = read_share(s, o->share);
+    if (!status && o->tail && strcmp(o->tail, "drop") && strcmp(o->tail, "pad"))
+        status = base_fail(TRI_USAGE, "--tail (tri_options.tail) is \"%s\"; there are drop, and pad, which fills the "
+                           "last step up with samples that do not count%s", o->tail, strcmp(o->tail, "keep") ? "" :
+                           ": a smaller last step is not in this version");
+    s->pad = o->tail && !strcmp(o->tail, "pad");
+    if (!status && s->pad && d->sequential)
+        status = base_fail(TRI_USAGE, "--tail pad: data %s comes in an order of its own, and its first samples not a "
+                           "second time", d->name);
+    if (!status) status = sampler_steps(s, &steps);
+    return status ? status : choose_kind(s, d, o);
+}
+
+void sampler_close(struct sampler *s) {
+    strata_free(s->strata);
+    if (s->weights) weights_free(s->weights);
+    free(s->weights);
+    *s = (struct sampler){0};
+}
+
+/* ---- places ---- */
+
+int64_t sampler_places(const struct sampler *s) {
+    int64_t shares = s->shares ? s->shares : 1;
+    return s->even ? s->size / shares : (s->size + shares - 1) / shares;
+}
 
 tri_status sampler_steps(const struct sampler *s, int64_t *steps) {
+    int64_t places = sampler_places(s);
     *steps = 0;
     if (s->batch < 1)
         return base_fail(TRI_USAGE, "a batch of %lld samples; it takes at least 1",
                          (long long)s->batch);
-    if (s->size < s->batch)
-        return base_fail(TRI_USAGE, "the data has %lld samples, fewer than the batch of %lld; take "
-                         "a batch of at most %lld", (long long)s->size, (long long)s->batch,
-                         (long long)s->size);
-    *steps = s->size / s->batch;
+    if (places < s->batch && !s->pad)
+        return base_fail(TRI_USAGE, "the %s has %lld samples, fewer than the batch of %lld; take "
+                         "a batch of at most %lld", s->shares > 1 ? "data's share" : "data", (long long)places,
+                         (long long)s->batch, (long long)places);
+    *steps = (places + (s->pad ? s->batch - 1 : 0)) / s->batch;
     return TRI_OK;
 }
 
+static int64_t steps_of(const struct sampler *s) {
+    int64_t steps = (sampler_places(s) + (s->pad ? s->batch - 1 : 0)) / s->batch;
+    CHECK(steps > 0);
+    return steps;
+}
+
+int64_t sampler_epoch(const struct sampler *s, int64_t step) { return step / steps_of(s); }
+
+static uint64_t epoch_key(const struct sampler *s) {
+    return random_key(random_key(s->seed, base_hash_text("sampler")), (uint64_t)s->epoch);
+}
+
 void sampler_seek(struct sampler *s, int64_t step) {
-    CHECK(s->batch > 0 && s->size >= s->batch && s->size <= DATA_MAX_SIZE && step >= 0);
-    int64_t steps = s->size / s->batch, epoch = step / steps;
+    CHECK(s->batch > 0 && s->size <= DATA_MAX_SIZE && step >= 0);
+    int64_t steps = steps_of(s), epoch = step / steps;
     bool same = epoch == s->epoch && s->order.n == (uint64_t)s->size;
     s->epoch = epoch;
     s->first = step % steps * s->batch;
-    if (!s->shuffle || same) return;
-    uint64_t key = random_key(random_key(s->seed, base_hash_text("sampler")), (uint64_t)epoch);
-    permute_make(key, (uint64_t)s->size, &s->order);
+    if (s->strata) s->strata_order = strata_order(s->strata, epoch);
+    if (s->shuffle && !same) permute_make(epoch_key(s), (uint64_t)s->size, &s->order);
+}
+
+/* At a place of the epoch of all shares. */
+static uint64_t sample_at(const struct sampler *s, int64_t place) {
+    uint64_t index = (uint64_t)place;
+    if (s->weights) index = (uint64_t)weights_draw(s->weights, epoch_key(s), place);
+    if (s->shuffle) permute_fill(&s->order, (uint64_t)place, 1, &index);
+    return index;
 }
 
 void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index) {
     CHECK(place >= 0 && n >= 0 && n <= s->batch - place);
-    uint64_t first = (uint64_t)(s->first + place);
-    if (s->shuffle)
-        permute_fill(&s->order, first, (size_t)n, index);
-    else
-        for (int64_t i = 0; i < n; i++) index[i] = first + (uint64_t)i;
+    int64_t first = s->first + place, places = sampler_places(s);
+    if (s->shuffle && s->shares <= 1 && first + n <= places) {
+        permute_fill(&s->order, (uint64_t)first, (size_t)n, index);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t own = (first + i) % places;
+        index[i] = s->strata ? s->strata_order[own]
+                             : sample_at(s, s->shares > 1 ? (s->share + own * s->shares) % s->size : own);
+    }
+}
+
+int64_t sampler_padding(const struct sampler *s) {
+    int64_t left = sampler_places(s) - s->first;
+    return left < s->batch ? left : s->batch;
 }

@@ -2,18 +2,18 @@
  * The archives' headers are read once; then each sample is found by its place. */
 #include "data/tar.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "data/pictures.h"
-#include "data/tar_scan.h"
+#include "data/tar_pipe.h"
+#include "data/tar_sample.h"
 
 struct tar_sample {
     uint64_t offset;
@@ -77,6 +77,8 @@ static tri_status load(void *source, int64_t index, struct pictures_file *out) {
     return base_fail(PICTURE_BAD, "%s: truncated since it was opened", out->name.data);
 }
 
+static int64_t file_bytes(void *user, int64_t index) { return ((const struct tar *)user)->sample[index].size; }
+
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     struct tar *x = user;
     return pictures_fill(&x->pictures, index, epoch, seed, out);
@@ -131,45 +133,6 @@ struct pending {
     bool picture, label;
 };
 
-#define LABEL_BYTES 65536
-
-static bool label_of_json(const char *text, size_t n, int64_t *label) {
-    static const char *const names[] = {"label", "class", "cls"};
-    json_t *all = json_loadb(text, n, 0, NULL);
-    bool found = false;
-    for (size_t i = 0; i < COUNT(names) && !found; i++) {
-        json_t *value = json_object_get(all, names[i]);
-        found = json_is_integer(value);
-        if (found) *label = json_integer_value(value);
-    }
-    json_decref(all);
-    return found;
-}
-
-static bool label_of_text(const char *text, int64_t *label) {
-    char *end;
-    errno = 0;
-    *label = strtoll(text, &end, 10);
-    if (end == text || errno) return false;
-    return !end[strspn(end, " \t\r\n")];
-}
-
-static tri_status read_label(struct tar_scan *scan, const struct tar_entry *e, bool json,
-                             struct pending *p) {
-    char text[LABEL_BYTES + 1];
-    if (e->size > LABEL_BYTES)
-        return base_fail(PICTURE_BAD, "%s: %s is too long for a label", scan->name, e->name);
-    int64_t n = scan->read(scan->user, e->offset, text, (size_t)e->size);
-    if (n < 0) return PICTURE_BAD;
-    text[n] = 0;
-    p->label = json ? label_of_json(text, (size_t)n, &p->sample.label)
-                    : label_of_text(text, &p->sample.label);
-    if (json && !p->label) return TRI_OK; /* it may tell other things */
-    if (p->label && p->sample.label >= 0 && p->sample.label < INT32_MAX) return TRI_OK;
-    p->label = false;
-    return base_fail(PICTURE_BAD, "%s: %s has no class: a number from 0 up", scan->name, e->name);
-}
-
 /* What has come of a sample is one, or is told. */
 static tri_status finish(struct tar *x, const char *path, struct pending *p) {
     bool whole = p->picture && p->label, empty = !p->picture && !p->label;
@@ -189,19 +152,16 @@ static tri_status finish(struct tar *x, const char *path, struct pending *p) {
 
 static tri_status take_entry(struct tar *x, struct tar_scan *scan, const struct tar_entry *e,
                              struct pending *p) {
-    static const char *const kinds[] = {"jpg", "jpeg", "png", "cls", "json"};
-    const char *slash = strrchr(e->name, '/'), *base = slash ? slash + 1 : e->name;
-    const char *ending = strchr(base, '.');
-    size_t kind = 0, key = ending ? (size_t)(ending - e->name) : 0;
-    while (ending && kind < COUNT(kinds) && strcasecmp(ending + 1, kinds[kind])) kind++;
-    if (!ending || kind == COUNT(kinds)) return TRI_OK;
+    size_t key;
+    enum tar_kind kind = tar_kind_of(e->name, &key);
+    if (kind == TAR_OTHER) return TRI_OK;
     tri_status status = TRI_OK;
     if (strlen(p->key) != key || memcmp(p->key, e->name, key)) {
         status = finish(x, scan->name, p);
         memcpy(p->key, e->name, key);
     }
-    if (kind >= 3) {
-        if (!status && !p->label && read_label(scan, e, kind == 4, p))
+    if (kind != TAR_PICTURE) {
+        if (!status && !p->label && tar_read_class(scan, e, kind, &p->sample.label, &p->label))
             status = pictures_other_bad(&x->pictures);
         return status;
     }
@@ -239,15 +199,54 @@ static tri_status scan_shard(struct tar *x, uint32_t number) {
 
 /* ---- opening ---- */
 
+/* "{000..127}" at p: its ends, how many digits it has, what stands behind it. */
+static bool range_at(const char *p, long long *from, long long *to, int *digits, const char **behind) {
+    char *end;
+    if (*p != '{' || !isdigit((unsigned char)p[1])) return false;
+    *from = strtoll(p + 1, &end, 10);
+    *digits = (int)(end - p - 1);
+    if (strncmp(end, "..", 2) || !isdigit((unsigned char)end[2])) return false;
+    *to = strtoll(end + 2, &end, 10);
+    *behind = end + 1;
+    return *end == '}';
+}
+
+#define MOST_SHARDS 1000000
+
+static tri_status find_shards(struct tar *x, const char *spec, const char *pattern) {
+    int flags = x->shards.gl_pathc ? GLOB_APPEND : 0;
+    int code = glob(pattern, flags, NULL, &x->shards);
+    if (code == GLOB_NOSPACE) return base_no_memory(spec);
+    if (!code && x->shards.gl_pathc) return TRI_OK;
+    return base_fail(TRI_FAILED, "data '%s': no file fits the pattern %s", spec, pattern);
+}
+
+/* One pattern after the other for what stands in braces. */
+static tri_status expand(struct tar *x, const char *spec, const char *pattern) {
+    long long from, to;
+    int digits;
+    const char *at = pattern, *behind;
+    while (*at && !range_at(at, &from, &to, &digits, &behind)) at++;
+    if (!*at) return find_shards(x, spec, pattern);
+    if (from > to || to - from >= MOST_SHARDS)
+        return base_fail(TRI_USAGE, "data '%s': the range from %lld to %lld", spec, from, to);
+    struct text one = {0};
+    tri_status status = TRI_OK;
+    for (; from <= to && !status; from++) {
+        one.size = 0;
+        text_add(&one, "%.*s%0*lld%s", (int)(at - pattern), pattern, digits, from, behind);
+        status = one.failed ? base_no_memory(spec) : expand(x, spec, one.data);
+    }
+    text_free(&one);
+    return status;
+}
+
 static tri_status open_tar(struct tar *x, const struct data_source *s,
                            const struct augment_settings *a, bool train, int64_t max_bad) {
     struct augment augment;
     tri_status status = augment_make(s->spec, a, train, &augment);
     if (!status) status = pictures_init(&x->pictures, s->spec, &augment, 0, max_bad);
-    int code = status ? 0 : glob(s->rest, 0, NULL, &x->shards);
-    if (code == GLOB_NOSPACE) status = base_no_memory(s->spec);
-    if (!status && (code || !x->shards.gl_pathc))
-        status = base_fail(TRI_FAILED, "data '%s': no file fits the pattern %s", s->spec, s->rest);
+    if (!status) status = expand(x, s->spec, s->rest);
     for (size_t i = 0; i < x->shards.gl_pathc && !status; i++) status = scan_shard(x, (uint32_t)i);
     if (!status && !x->n)
         status = base_fail(TRI_FAILED, "data '%s': no samples in %zu archives: entries KEY.jpg with "
@@ -259,6 +258,7 @@ static tri_status open_tar(struct tar *x, const struct data_source *s,
 }
 
 tri_data *tar_open(const struct data_source *s) {
+    if (tar_is_pipe(s->rest)) return tar_open_pipe(s);
     struct augment_settings a = AUGMENT_DEFAULTS;
     int64_t max_bad = PICTURES_MAX_BAD;
     const struct data_option known[] = {AUGMENT_OPTIONS(&a), {"max-bad", DATA_INT, &max_bad}};
@@ -273,7 +273,8 @@ tri_data *tar_open(const struct data_source *s) {
                                 {"label", TRI_I64, TRI_SCALAR}};
     tri_data *d = data_make(s->spec, x->pictures.size, fields, (int)COUNT(fields), fill, x, false, free_tar);
     if (d)
-        d->about = (struct data_about){.classes = x->classes, .label = label_of, .check = check,
-                                       .describe = describe};
+        d->about = (struct data_about){.classes = x->classes, .label = label_of, .augment = &x->pictures.augment,
+                                       .check = check, .describe = describe, .file = load,
+                                       .file_bytes = file_bytes};
     return d;
 }

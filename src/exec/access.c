@@ -169,12 +169,9 @@ static tri_status judge(const char *path, const struct import *in, bool partial)
     return TRI_OK;
 }
 
-tri_status access_load(tri_run *run, const char *path, bool optimizer) {
-    struct safetensors *file;
+tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer) {
     struct import in;
-    tri_status status = safetensors_open(path, &file);
-    if (status) return status;
-    status = import_match(file, run, optimizer, &in);
+    tri_status status = import_match(file, run, optimizer, &in);
     if (!status) status = judge(path, &in, run->options.partial && !optimizer);
     for (size_t i = 0; run_writes(run) && i < run->store.n && !status; i++)
         if (in.of[i]) status = load_entry(run, &run->store.entry[i], in.of[i]);
@@ -183,6 +180,18 @@ tri_status access_load(tri_run *run, const char *path, bool optimizer) {
     return status;
 }
 
+tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer, bool *fits) {
+    struct import in;
+    tri_status status = import_match(file, run, optimizer, &in);
+    *fits = !in.wrong.size;
+    import_free(&in);
+    return status;
+}
+
 tri_status tri_load(tri_run *run, const char *path) {
-    return run ? access_load(run, path, false) : TRI_FAILED;
+    struct safetensors *file;
+    if (!run) return TRI_FAILED;
+    const struct seal any = {.key = run->keeper.key, .step = -1};
+    tri_status status = any.key ? safetensors_open_sealed(path, &any, &file) : safetensors_open(path, &file);
+    return status ? status : access_take(run, file, path, false);
 }

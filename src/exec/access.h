@@ -6,8 +6,11 @@
 #include "exec/run.h"
 #include "io/sha256.h"
 
-/* As tri_load; optimizer: what that keeps from step to step instead of the model. */
-tri_status access_load(tri_run *run, const char *path, bool optimizer);
+/* What tri_load does with an open file, which it closes; optimizer: what that keeps from step to step instead of
+ * the model. `path` stands in messages. */
+tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer);
+/* Whether all of it fits, and nothing is missing. */
+tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer, bool *fits);
 
 /* What tri_hash gives, of the store's entries one after the other, in its order. */
 struct hashing {

@@ -28,7 +28,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (int k = 0; k < 2; k++) b.partials += tree_bytes(&m->tree[k]);
     b.shared = m->shared_bytes;
-    for (int i = 0; i < m->n_inputs; i++) b.data += base_spec_bytes(&m->input[i].spec);
+    if (!m->shared || !m->shared->rooms) b.data += m->room_bytes * (size_t)m->n_rooms;
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
     if (m->compilation.options->ckpt) b.copy = b.parameters + b.states + b.optimizer;

@@ -11,9 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "exec/budget.h"
 #include "exec/crew_crash.h"
 #include "exec/crew_layout.h"
+#include "exec/nodes.h"
 #include "io/sha256.h"
 
 /* ---- the place ---- */
@@ -113,7 +115,6 @@ tri_status crew_join(struct crew **out) {
     struct crew *c = calloc(1, sizeof *c);
     if (!c) return base_no_memory("a worker");
     *c = (struct crew){.fd = fd, .place = place, .log.log.fd = -1};
-    pthread_mutex_init(&c->fetching, NULL);
     status = map_head(c);
     if (!status && getppid() != (pid_t)c->head->agent)
         status = base_fail(TRI_USAGE, "this worker was started by process %d, not by the agent (%d), which could "
@@ -148,12 +149,10 @@ void crew_free(struct crew *c) {
     crew_log_close(c);
     for (int i = 0; i < 2; i++) sweeps_free(&c->sweeps[i]);
     free(c->copy);
-    free(c->fetched);
     free(c->oar);
     if (c->base) munmap(c->base, c->room);
     if (c->head) munmap(c->head, crew_head_bytes());
     close(c->fd);
-    pthread_mutex_destroy(&c->fetching);
     free(c);
 }
 
@@ -166,7 +165,6 @@ struct crew *crew_imagine(const struct crew_shape *shape) {
         return NULL;
     }
     *c = (struct crew){.head = head, .fd = -1, .threads = shape->threads, .log.log.fd = -1};
-    pthread_mutex_init(&c->fetching, NULL);
     crew_head_begin(c->head, shape);
     return c;
 }
@@ -217,14 +215,18 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 
 /* Offsets from the store's begin. */
 struct plan {
-    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], tasks, undo, undo_bytes, names, slowest,
-        audits, end;
-    int audit_roots;
+    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], rooms, loads, tasks, undo, undo_bytes, names,
+        slowest, audits, end;
+    int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
     int n_items;
 };
 
+/* A source in an order of its own is read through by every worker. */
+static bool shares_samples(const tri_run *run) { return !run->data || !run->data->sequential; }
+
 /* Tasks and undo records are known only when the programs are placed, so they lie last. */
-static struct plan make_plan(struct crew *c, const struct machine *m) {
+static struct plan make_plan(struct crew *c, const tri_run *run) {
+    const struct machine *m = &run->machine;
     struct plan p = {0};
     p.store = place(&p.end, m->store->bytes);
     for (int k = 0; k < 2; k++) {
@@ -236,6 +238,11 @@ static struct plan make_plan(struct crew *c, const struct machine *m) {
     p.arena[1] = place(&p.end, m->step.memory.total);
     p.carried = place(&p.end, m->carried_bytes);
     for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, machine_rows_bytes(m));
+    if (shares_samples(run)) {
+        p.n_loads = loader_words(m);
+        p.rooms = place(&p.end, m->room_bytes * (uint64_t)m->n_rooms);
+        p.loads = place(&p.end, (uint64_t)p.n_loads * sizeof(board_cell));
+    }
     for (int i = 0; named_program(m, i); i++) {
         c->first_name[i] = p.n_items;
         p.n_items += (int)named_program(m, i)->n_items;
@@ -269,6 +276,7 @@ static void bind(struct crew *c, struct machine *m, const struct plan *p, char *
     }
     for (int i = 0; i < 2; i++) c->shared.arena[i] = base + p->arena[i];
     c->shared.carried = base + p->carried;
+    c->shared.rooms = p->n_loads ? base + p->rooms : NULL;
     m->shared = &c->shared;
 }
 
@@ -346,6 +354,8 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
     h->names = p->names;
     h->slowest = p->slowest;
     h->audits = p->audits;
+    h->loads = p->loads;
+    h->n_loads = p->n_loads;
     h->audit_roots = p->audit_roots;
     h->hands = all_hands(c);
     h->n_values = 0;
@@ -356,8 +366,9 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
 
 static tri_status found(struct crew *c, tri_run *run, const struct plan *p) {
     struct machine *m = &run->machine;
-    tri_status status = grow(c, p);
-    if (!status) status = map_store(c, p->end);
+    tri_status status = map_store(c, p->end);
+    if (!status) nodes_spread(c->base, p->end); /* of the mapping, before there are pages */
+    if (!status) status = grow(c, p);
     if (!status) status = store_fill(m->store, run->options.seed, run->team);
     if (!status) status = digest(c, run, c->head->digest);
     if (status) return status;
@@ -429,7 +440,7 @@ static tri_status make_tasks(struct crew *c, struct machine *m) {
  * size is known to the last byte. */
 static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
     struct machine *m = &run->machine;
-    *p = make_plan(c, m);
+    *p = make_plan(c, run);
     c->room = 2 * p->end + ((size_t)4 << 30);
     char *room = mmap(NULL, c->room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
@@ -455,6 +466,16 @@ static void tell_idle(const struct crew *c, const struct machine *m) {
             workers - m->lanes == 1 ? "stays" : "stay", workers);
 }
 
+static tri_status make_loader(const struct crew *c, tri_run *run, const struct plan *p) {
+    struct crew_head *h = c->head;
+    int rank = crew_rank(c);
+    const struct loader_place place = {
+        .word = p->n_loads ? (board_cell *)(c->base + p->loads) : NULL,
+        .bell = &h->data, .done = &h->committed, .ending = &h->ending, .owner = c->place,
+        .from = rank < 0 ? 0 : rank, .of = h->most};
+    return loader_make(&run->loader, run, &place);
+}
+
 tri_status crew_measure(struct crew *c, tri_run *run) {
     struct plan p;
     return place_machine(c, run, &p);
@@ -474,8 +495,8 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     c->run = run;
     c->task = (board_cell *)(c->base + p.tasks);
     c->slowest = (_Atomic int64_t *)(c->base + p.slowest);
-    c->fetched = calloc((size_t)m->lanes, sizeof *c->fetched);
-    if (!c->fetched) return base_no_memory("lanes");
+    if (run->data) status = make_loader(c, run, &p);
+    if (status) return status;
     team_run(run->team, take_hands, c);
     if (crew_reports(c)) crew_turn_output(c);
     if (crew_reports(c)) tell_idle(c, m);

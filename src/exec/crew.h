@@ -17,6 +17,7 @@ struct crew_oar {
     int k;      /* of the lane's program: 0 count, 1 lane */
     int lane, name; /* of the first item of the program that runs; in the table of names */
     int64_t began;
+    int64_t fetched; /* nanoseconds that the samples of the lane took */
     bool audits; /* the lane is another's, and stays so */
     pid_t thread; /* by the system's count */
     void *stack;  /* of signal handlers; null: none of ours */
@@ -39,9 +40,6 @@ struct crew {
     int first_name[6];        /* of count[2], lane[2], pre, step: in the table */
     uint64_t step;            /* that it works on */
     int64_t told;             /* the step that it has returned from as the reporter */
-    int64_t *fetched;         /* by lane: the step whose samples are there */
-    uint64_t read;            /* steps whose samples a sequential source has given */
-    pthread_mutex_t fetching;
     int64_t memory_seen;
     bool writes;              /* what is written to parameters counts */
     bool reports;             /* its output has been turned to where the user looks */
@@ -70,6 +68,8 @@ tri_status crew_measure(struct crew *c, tri_run *run);
 bool crew_step(struct crew *c, tri_run *run, tri_status *status);
 /* The step that it has returned from is this worker's to call back for, and to show. */
 bool crew_tells(const struct crew *c, const tri_run *run);
+/* No step is open, or nothing of its update has begun: parameters are as the step before has left them. */
+bool crew_is_between(const struct crew *c);
 /* The end of the loop: waits until it is known who reports to the end. True: this worker. */
 bool crew_finish(struct crew *c, tri_run *run);
 /* Who reports begins metrics.jsonl, or goes on with it; then what it tells of the step goes there. */
@@ -83,9 +83,17 @@ void crew_leave(struct crew *c, int code);
 
 /* The run goes on from a checkpoint of this step; before the first step, by who reports. */
 void crew_begin_at(struct crew *c, int64_t step);
+int64_t crew_base(const struct crew *c); /* that step; 0: it began anew */
 /* The number of a wish that has not been answered; 0: there is none. */
 uint32_t crew_save_asked(const struct crew *c);
 void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t step);
+/* A checkpoint could not be written, says the text: for the agent. */
+void crew_save_failed(struct crew *c, const char *text);
+
+/* Somebody has asked for the end of the run. */
+bool crew_asked_to_end(const struct crew *c);
+/* What evaluations have come to; it stays, whoever reports. */
+void crew_judge(struct crew *c, const struct judged *is);
 
 bool crew_reports(const struct crew *c);
 struct crew_worker *crew_self(const struct crew *c);

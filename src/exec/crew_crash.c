@@ -128,19 +128,26 @@ static const char *operator_name(const struct crew *c, int item) {
 static void describe(struct line *l, const struct crew *c, int sig, const siginfo_t *info) {
     const struct crew_hand *h = hand_of(c, self());
     const char *name = "?", *item;
+    int64_t step;
+    int lane;
     for (size_t i = 0; i < COUNT(signals); i++)
         if (signals[i].number == sig) name = signals[i].name;
     add_time(l);
     add(l, ",\"level\":\"error\",\"event\":\"crash\"");
     add_field(l, "worker", c->place);
     if (h) {
-        int at = atomic_load(&h->at), lane = atomic_load(&h->lane);
+        int at = atomic_load(&h->at);
+        lane = atomic_load(&h->lane);
         bool of_lane = at == CREW_AT_DATA || at == CREW_AT_LANE || at == CREW_AT_SUM;
         add_field(l, "step", atomic_load(&h->step));
         if (of_lane && lane >= 0) add_field(l, "lane", lane);
         add_text(l, "at", crew_at_name((enum crew_at)at));
         item = at == CREW_AT_LANE || at == CREW_AT_UPDATE ? operator_name(c, atomic_load(&h->item)) : NULL;
         if (item) add_text(l, "operator", item);
+    } else if (c->run && loader_at(&c->run->loader, self(), &step, &lane)) {
+        add_field(l, "step", step);
+        add_field(l, "lane", lane);
+        add_text(l, "at", crew_at_name(CREW_AT_DATA));
     } else {
         add_text(l, "at", "a thread of the program");
     }
@@ -171,7 +178,15 @@ static void limit_time(void) {
 static void report(struct crew *c, int sig, const siginfo_t *info) {
     struct line l = {.n = 0};
     const struct crew_hand *hand = hand_of(c, self());
-    if (hand) atomic_store(&crew_self(c)->crashed, 1 + (int)(hand - c->head->hand));
+    if (info->si_code <= 0 && info->si_pid != getpid()) atomic_store(&crew_self(c)->sender, info->si_pid);
+    int64_t step;
+    int lane;
+    if (hand) {
+        atomic_store(&crew_self(c)->crashed, 1 + (int)(hand - c->head->hand));
+    } else if (c->run && loader_at(&c->run->loader, self(), &step, &lane)) {
+        atomic_store(&crew_self(c)->reads_step, (uint32_t)step);
+        atomic_store(&crew_self(c)->reads_lane, 1 + lane);
+    }
     void *frame[FRAMES];
     int out = crash.out >= 0 ? crash.out : STDERR_FILENO;
     describe(&l, c, sig, info);

@@ -13,6 +13,8 @@ struct crew_stage {
     int sweep, from; /* up to which task it has been found done */
     int left;        /* lanes there were when they were left to others */
     int64_t until;   /* a lane that was left to others is looked at again then */
+    bool alone;      /* of each worker one hand takes part */
+    int64_t leaves;  /* sums and tasks are left to others until then; -1: they are not; 0: not asked yet */
     struct crew_oar *oar;
     struct program_step step;
 };
@@ -21,6 +23,9 @@ struct crew_stage {
 void crew_note(struct crew_oar *o, enum crew_at at, int lane, int item);
 /* The team has no work for this hand. The first has: it goes on to something else at once. */
 void crew_rest(struct crew_oar *o);
+/* Whether this hand leaves sums and tasks of a stage to others, as it is much slower than they: all would wait for
+ * it, who could have done without. For a while: the others may have died. */
+bool crew_leaves(struct crew_stage *s);
 /* Adds the time since then. */
 void crew_spend(_Atomic int64_t *sum, int64_t since);
 /* The step is done, or the run has ended: nothing of this hand's is wanted any more. */

@@ -9,26 +9,15 @@
 
 /* ---- the samples ---- */
 
-/* The samples of a lane, unless they are there. A source that knows only its next sample is read
- * through by every worker. */
-static tri_status fetch(struct crew *c, int lane) {
-    tri_run *run = c->run;
-    struct machine *m = &run->machine;
-    int64_t first = lane_first(m->batch, m->lanes, lane), n = lane_samples(m->batch, m->lanes, lane);
-    if (!run->data || c->fetched[lane] == (int64_t)c->step) return TRI_OK;
-    tri_status status = TRI_OK;
-    for (; run->data->sequential && c->read < c->step && !status; c->read++)
-        status = run_fetch_rows(run, (int64_t)c->read, 0, m->batch);
-    if (!run->data->sequential) status = run_fetch_rows(run, (int64_t)c->step - 1, first, n);
-    if (!status) c->fetched[lane] = (int64_t)c->step;
-    return status;
-}
-
-static bool fetch_lane(struct crew *c, struct crew_oar *o, int lane, struct tri_fault *fault) {
+/* The samples of a lane, which the program then finds. */
+static bool fetch_lane(struct crew *c, struct crew_oar *o, struct program *p, int lane, struct tri_fault *fault) {
+    struct machine *m = &c->run->machine;
+    const struct loader_wish w = {o->number - c->place * c->threads, (int64_t)c->step, lane, &o->hand->turns};
+    char *room = NULL;
     crew_note(o, CREW_AT_DATA, lane, -1);
-    pthread_mutex_lock(&c->fetching);
-    tri_status status = fetch(c, lane);
-    pthread_mutex_unlock(&c->fetching);
+    tri_status status = c->run->data ? loader_fetch(&c->run->loader, &w, &room) : TRI_OK;
+    machine_bind_rows(m, p, room, lane_first(m->batch, m->lanes, lane));
+    o->fetched = crew_now() - o->began;
     crew_spend(&o->hand->data, o->began);
     if (!status) return true;
     fault->failed = true;
@@ -84,19 +73,18 @@ static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, ch
     o->lane = lane;
     o->name = c->first_name[2 * o->k + (p != (o->k ? &m->worker[thread].lane[0]
                                                    : &m->worker[thread].count[0]))];
-    machine_bind_rows(m, p, step->sample);
     tree_bind_outputs(&m->tree[o->k], p, slot);
     p->before = before_item;
     p->user = o;
-    bool done = fetch_lane(c, o, lane, step->fault) && program_run(p, team, step);
+    bool done = fetch_lane(c, o, p, lane, step->fault) && program_run(p, team, step);
     p->before = NULL;
     if (done && o->k == 1 && machine_rows_bytes(m)) write_rows(c, o, p, lane);
     return done;
 }
 
-static void learn_lane_time(struct crew_hand *h, int64_t took) {
-    int64_t old = atomic_load_explicit(&h->lane_time, memory_order_relaxed);
-    atomic_store_explicit(&h->lane_time, old ? old + (took - old) / 4 : took, memory_order_relaxed);
+static void learn(_Atomic int64_t *time, int64_t took) {
+    int64_t old = atomic_load_explicit(time, memory_order_relaxed);
+    atomic_store_explicit(time, old ? old + (took - old) / 4 : took, memory_order_relaxed);
 }
 
 /* The lowest lane's is kept. */
@@ -134,19 +122,23 @@ static void run_lane(struct crew_stage *s, const struct tree_hand *h, int lane, 
     bool first = true;
     atomic_store(&o->hand->lane_began, began);
     s->step.fault->failed = false;
-    if (compute(c, o, h->thread, lane, slot, &s->step)) {
-        crew_spend(&o->hand->compute, began);
+    bool done = compute(c, o, h->thread, lane, slot, &s->step);
+    crew_spend(&o->hand->compute, began);
+    if (done) {
         if (s->k == 1) crew_audit_note(c, lane, program_of(s, h, lane), h->hand);
-        if (s->k == 1) learn_lane_time(o->hand, crew_now() - began);
+        if (s->k == 1) learn(&o->hand->lane_time, crew_now() - began);
+        if (s->k == 1) learn(&o->hand->pure_time, crew_now() - began - o->fetched);
         crew_note(o, CREW_AT_SUM, lane, -1);
-        first = again ? tree_put_for(t, h, lane, slot, &s->step)
-                      : tree_put(t, h, lane, slot, &s->step);
+        if (!again && !board_left(&t->board, h->step) && crew_leaves(s))
+            tree_leave(t, h, lane, slot);
+        else
+            first = again ? tree_put_for(t, h, lane, slot, &s->step) : tree_put(t, h, lane, slot, &s->step);
         crew_spend(&o->hand->reduce, o->began);
     } else if (again) {
         tree_drop(t, h, lane, slot);
         first = false;
     } else {
-        if (s->step.fault->failed) keep_fault(o->hand, lane, s->step.fault);
+        if (s->step.fault->failed && !crew_over(c)) keep_fault(o->hand, lane, s->step.fault);
         tree_fail(t, h, lane, slot);
     }
     atomic_store(&o->hand->lane_began, 0);
@@ -156,6 +148,22 @@ static void run_lane(struct crew_stage *s, const struct tree_hand *h, int lane, 
 }
 
 /* ---- who does it sooner ---- */
+
+#define MUCH_SLOWER 2
+
+/* Asked where there is nothing else left to be done: its time runs from then on. The quickest of those who take part
+ * never leaves anything. */
+bool crew_leaves(struct crew_stage *s) {
+    const struct crew *c = s->c;
+    int64_t takes = atomic_load(&s->oar->hand->pure_time), least = takes;
+    if (s->leaves) return s->leaves > 0 && crew_now() < s->leaves;
+    for (int i = 0; takes && i < c->head->places * c->threads; i += s->alone ? c->threads : 1) {
+        int64_t t = atomic_load(&c->head->hand[i].pure_time);
+        if (t && t < least && atomic_load(&c->head->worker[i / c->threads].rank) >= 0) least = t;
+    }
+    s->leaves = takes > MUCH_SLOWER * least ? crew_now() + MUCH_SLOWER * least : -1;
+    return s->leaves > 0;
+}
 
 #define MARGIN 0.9 /* so much of its own time another must need at most */
 
@@ -258,7 +266,8 @@ static bool changed(void *arg) {
     uint32_t step = (uint32_t)s->c->step;
     int failed;
     bool left = board_left(b, step) > 0;
-    return crew_over(s->c) || ended(s, &failed) || failed >= 0 || board_has_orphan(b, step) ||
+    return crew_over(s->c) || ended(s, &failed) || failed >= 0 ||
+           (board_has_orphan(b, step) && (left || !crew_leaves(s))) ||
            (s->k == 1 && crew_audit_waits(s->c)) || (left ? crew_now() > s->until : slow_lane(s) >= 0);
 }
 
@@ -275,6 +284,7 @@ static bool wait_for_others(struct crew_stage *s) {
     crew_note(o, CREW_AT_WAIT, -1, -1);
     bool left = board_left(b, (uint32_t)s->c->step) > 0;
     int64_t soon = crew_now() + atomic_load(&o->hand->lane_time);
+    if (!left && crew_leaves(s) && s->leaves < soon) soon = s->leaves;
     crew_until_or(s->c->head, changed, s, left ? s->until : soon, &o->hand->turns);
     crew_spend(&o->hand->wait, o->began);
     return true;
@@ -298,15 +308,18 @@ void crew_row_lanes(void *arg, int thread) {
     if (thread >= c->run->machine.n_workers) return;
     s.oar = &c->oar[thread];
     s.oar->k = s.k;
+    s.alone = c->run->machine.n_workers <= 1;
+    atomic_store(&s.oar->hand->failed_lane, -1);
     s.step.fault = &fault;
     struct tree_hand h = {(uint32_t)c->step, s.oar->number, thread};
     for (bool go = true; go && !crew_over(c);) {
-        int node = board_orphan(&t->board, h.step, h.hand), lane;
+        bool leaves = !board_left(&t->board, h.step) && crew_leaves(&s); /* and draws none: sums are made before */
+        int node = leaves ? -1 : board_orphan(&t->board, h.step, h.hand), lane;
         if (node >= 0) { /* before new lanes: each that is left would keep slots */
             crew_note(s.oar, CREW_AT_SUM, -1, -1);
             tree_sum(t, &h, node, &s.step);
             crew_notify(c->head);
-        } else if ((lane = draw(&s, &t->board, &h)) >= 0) {
+        } else if (!leaves && (lane = draw(&s, &t->board, &h)) >= 0) {
             if (!atomic_load(&crew_self(c)->rowing)) atomic_store(&crew_self(c)->rowing, crew_now());
             run_lane(&s, &h, lane, tree_slot(t, &h, lane), false);
         } else if (s.k == 1 && (lane = crew_audit_draw(c, h.hand)) >= 0) {

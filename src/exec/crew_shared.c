@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/crew_shared.h"
 
-#include <sched.h>
-#include <time.h>
-
-#include "base/futex.h"
-#include "base/relax.h"
 #include "exec/team.h"
 
-#define SPIN 2000             /* turns: some 50 to 100 us */
-#define YIELDS 64
-#define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
-
 const char *crew_at_name(enum crew_at at) {
-    static const char *const names[CREW_ATS] = {"start",  "compile", "data",     "lane", "sum",
-                                                "update", "wait",    "callback", "save", "leave",
-                                                "rest"};
+    static const char *const names[CREW_ATS] = {"start", "compile",  "data",     "lane", "sum",   "update",
+                                                "wait",  "callback", "evaluate", "save", "leave", "rest"};
     return (unsigned)at < CREW_ATS ? names[at] : "?";
 }
 
@@ -46,52 +36,20 @@ void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
 
 bool crew_begun(const struct crew_head *h) { return atomic_load(&h->opened) > atomic_load(&h->base); }
 
-int64_t crew_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
+int64_t crew_now(void) { return bell_now(); }
 
-/* Who goes to sleep says so first and looks once more; who changes something looks for sleepers
- * afterwards: one of them sees the other. */
-void crew_notify(struct crew_head *h) {
-    uint32_t event = atomic_load(&h->event);
-    while (event & 1)
-        if (atomic_compare_exchange_weak(&h->event, &event, event + 1)) { /* takes the bit away, counts */
-            base_futex_wake(&h->event);
-            return;
-        }
-}
+void crew_notify(struct crew_head *h) { bell_ring(&h->event); }
 
-static bool crowded(const struct crew_head *h) {
-    return atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
+int crew_spin(const struct crew_head *h) {
+    bool crowded = atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
+    return crowded ? 0 : BELL_SPIN;
 }
 
 void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns) {
     crew_until_or(h, holds, arg, INT64_MAX, turns);
 }
 
-static struct timespec at_most(int64_t when) {
-    int64_t left = when == INT64_MAX ? BEAT : when - crew_now();
-    return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left < 1000 ? 1000 : left};
-}
-
 void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
                    _Atomic uint64_t *turns) {
-    int spin = crowded(h) ? 0 : SPIN;
-    for (int i = 0; i < spin; i++) {
-        if (holds(arg)) return;
-        base_relax();
-    }
-    for (int i = 0; i < YIELDS; i++) {
-        if (holds(arg)) return;
-        sched_yield();
-    }
-    for (;;) {
-        uint32_t seen = atomic_fetch_or(&h->event, 1) | 1;
-        if (holds(arg)) return;
-        struct timespec most = at_most(when);
-        base_futex_sleep(&h->event, seen, &most);
-        if (turns) atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);
-    }
+    bell_wait(&h->event, crew_spin(h), holds, arg, when, turns);
 }

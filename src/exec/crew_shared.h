@@ -11,8 +11,10 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "checkpoint/judged.h"
+#include "exec/bell.h"
 
-#define CREW_MAGIC 0x38574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x3c574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
 #define CREW_MOST_SCALARS 64
@@ -36,6 +38,7 @@ enum crew_at {
     CREW_AT_UPDATE,
     CREW_AT_WAIT,
     CREW_AT_CALLBACK, /* between two steps: the user's program */
+    CREW_AT_EVALUATE, /* between two steps */
     CREW_AT_SAVE,
     CREW_AT_LEAVE,    /* behind tri_close */
     CREW_AT_REST,     /* a thread but the first, between two pieces of work */
@@ -54,6 +57,7 @@ struct crew_hand {
     _Atomic uint32_t step;
     _Atomic int64_t lane_began;         /* the lane that it is at: nanoseconds; 0: it is at none */
     _Atomic int64_t lane_time;          /* what a lane takes it, nanoseconds, on average; 0: not known */
+    _Atomic int64_t pure_time;          /* the same without its samples */
     _Atomic int64_t compute, wait, reduce, data; /* nanoseconds since it began */
     _Atomic uint64_t lanes_done, lanes_lost;     /* lost: another was first */
     _Atomic uint64_t rows;              /* the step whose rows of outputs it is writing; 0: none */
@@ -83,12 +87,16 @@ struct crew_worker {
     char failure[CREW_LINE]; /* what it has told last, before it ended by itself */
     atomic_int crashed; /* 1 + the hand that a signal of its own code came to; 0: none, or not known */
     atomic_int traced; /* a signal of its own code: it has left a trace in its output */
+    atomic_int reads_lane; /* 1 + the lane whose samples a thread was reading that crashed and is no hand; 0: none */
+    _Atomic uint32_t reads_step;
+    atomic_int sender; /* the process that has sent it such a signal; 0: none has */
 };
 
 /* What the user has been shown, by whoever reported: no other shows it again. */
 struct crew_shown {
     atomic_int head;
     _Atomic int64_t step; /* of the last line of progress */
+    _Atomic int64_t evaluation; /* the step of the last one that was shown */
 };
 
 enum crew_ending {
@@ -108,9 +116,8 @@ struct crew_head {
     int cores;
     double audit; /* share of the lanes that another computes once more */
 
-    /* Futex. Bit 0: somebody sleeps, or has died asleep. Whoever changes what others may wait for takes
-       it away, counts, and wakes them. */
-    _Alignas(64) _Atomic uint32_t event;
+    _Alignas(64) bell event; /* rung by whoever changes what others may wait for */
+    _Alignas(64) bell data;  /* the same of samples, and of the steps that they are of */
     _Alignas(64) _Atomic uint32_t epoch; /* deaths recovered from */
     atomic_int ranks;    /* lanes are divided among so many */
     atomic_int reporter; /* the place of who opens steps, calls back, prints, saves */
@@ -130,6 +137,8 @@ struct crew_head {
     uint64_t tasks;
     int n_tasks;
     uint64_t undo, undo_bytes, names, slowest, audits;
+    uint64_t loads; /* words of what is read of the samples of coming steps */
+    int n_loads;
     int audit_roots;
     int hands;
     char value_name[CREW_MOST_VALUES][CREW_NAME];
@@ -147,6 +156,8 @@ struct crew_head {
     _Atomic uint32_t save_asked, save_answered; /* counted */
     _Atomic uint64_t saved; /* the step of the last answer */
     char save_error[CREW_LINE]; /* of the last answer; empty: it was saved */
+    _Atomic uint32_t save_failures; /* counted */
+    char save_failure[CREW_LINE];   /* what was told of the last */
     atomic_int stop;   /* asked for, by the agent or by `trireme ctl` */
     atomic_int closed; /* the reporter has closed the run: nothing of it is left to be done */
     atomic_int failing; /* 1 + the place of who writes `failure`; 0: nobody */
@@ -166,6 +177,8 @@ struct crew_head {
     _Atomic int64_t committed_at; /* when the latest step was done, nanoseconds */
     _Atomic int64_t began;    /* the first step, nanoseconds of CLOCK_MONOTONIC */
     atomic_int recorded;      /* metrics.jsonl is of this run */
+    struct judged judged[2]; /* of evaluations: the last is that of n_judged */
+    _Atomic uint32_t n_judged;
     struct crew_shown shown;
     atomic_int code;           /* of who has closed the run */
     char last_line[CREW_LINE]; /* the agent prints it, once the run has been closed well */
@@ -194,8 +207,9 @@ void crew_notify(struct crew_head *h);
 /* As crew_until, but looks again at the latest at a time of crew_now. */
 void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
                    _Atomic uint64_t *turns);
-/* Waits until the condition holds. Spins for a moment where every hand has a core, then yields, then
- * sleeps. turns (nullable) grows meanwhile, for it is no stall. */
+/* For so many turns it pays to spin: none where hands exceed cores. */
+int crew_spin(const struct crew_head *h);
+/* Waits until the condition holds; see bell_wait. turns (nullable) grows meanwhile, for it is no stall. */
 void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns);
 
 #endif

@@ -2,6 +2,7 @@
  * A worker's steps: lanes and sums, drawn from the board; then the update's tasks, sweep by sweep. Every
  * stage of a step ends when its words say so, whoever has written them: a worker that comes late, or
  * anew, finds out where the step stands by reading them. */
+#include <math.h>
 #include <sys/resource.h>
 
 #include "exec/crew_inside.h"
@@ -43,6 +44,7 @@ void crew_fail(const struct crew *c, const char *text) {
     base_format(h->failure, sizeof h->failure, "%s", text);
     atomic_compare_exchange_strong(&h->ending, &runs, CREW_FAILED);
     crew_notify(h);
+    bell_ring(&h->data);
 }
 
 /* ---- a step ---- */
@@ -51,7 +53,9 @@ static void commit_step(struct crew *c) {
     uint64_t before = c->step - 1;
     if (atomic_load(&c->head->ending)) return;
     atomic_store(&c->head->committed_at, crew_now());
-    if (atomic_compare_exchange_strong(&c->head->committed, &before, c->step)) crew_notify(c->head);
+    if (!atomic_compare_exchange_strong(&c->head->committed, &before, c->step)) return;
+    crew_notify(c->head);
+    bell_ring(&c->head->data);
 }
 
 #define FEW_TASKS 32 /* that one thread does before others have woken up */
@@ -59,6 +63,7 @@ static void commit_step(struct crew *c) {
 /* What comes before the lanes (0), or behind them (1). */
 static void row_sweeps(const struct crew *c, const tri_run *run, struct crew_stage s, int which) {
     s.k = which;
+    s.alone = c->sweeps[which].n_tasks <= FEW_TASKS;
     if (c->sweeps[which].n)
         team_run(c->sweeps[which].n_tasks > FEW_TASKS ? run->team : NULL, crew_row_sweeps, &s);
 }
@@ -76,6 +81,7 @@ static void row(struct crew *c, tri_run *run) {
     take_scalars(c, run);
     machine_set_scalars(m);
     machine_rows(m, c->shared.rows[c->step % 2]);
+    if (run->data) machine_take_room(m, loader_room(&run->loader, (int64_t)c->step));
     for (s.k = 0; s.k < 2 && !crew_over(c); s.k++) {
         if (s.k) row_sweeps(c, run, s, 0);
         if (!m->tree[s.k].g || crew_over(c)) continue;
@@ -104,10 +110,7 @@ static void take_values(struct crew *c, tri_run *run) {
         atomic_thread_fence(memory_order_acquire);
         if (before == step && atomic_load(&h->values[step % 2].step) == step) break;
     }
-    if (run->data) {
-        sampler_seek(&run->sampler, run->done - 1);
-        run->epoch = run->sampler.epoch;
-    }
+    if (run->data) run->epoch = sampler_epoch(&run->sampler, run->done - 1);
 }
 
 #define MEMORY_INTERVAL 100000000 /* nanoseconds */
@@ -157,6 +160,7 @@ static void end_run(struct crew *c, enum crew_ending how) {
     int none = CREW_RUNS;
     atomic_compare_exchange_strong(&c->head->ending, &none, (int)how);
     crew_notify(c->head);
+    bell_ring(&c->head->data);
 }
 
 /* The reporter's duty between two steps. False: there is nothing to be opened. */
@@ -164,7 +168,7 @@ static bool open_next(struct crew *c, tri_run *run) {
     struct crew_head *h = c->head;
     uint64_t committed = atomic_load(&h->committed);
     if (atomic_load(&h->opened) > committed) return true;
-    if ((int64_t)committed >= run->total)
+    if ((int64_t)committed >= run->total || judge_stops(&run->judge))
         end_run(c, CREW_FINISHED);
     else if (atomic_load(&h->stop) || run_is_late(run))
         end_run(c, CREW_STOPPED);
@@ -179,10 +183,15 @@ static bool fails(struct crew *c, tri_status *status) {
     return false;
 }
 
+static void take_judged(const struct crew *c, tri_run *run) {
+    run->judge.is = c->head->judged[atomic_load(&c->head->n_judged) % 2];
+}
+
 static bool returns(struct crew *c, tri_run *run) {
     take_values(c, run);
     if (crew_reports(c)) {
         take_scalars(c, run);
+        take_judged(c, run);
         c->told = run->done;
     }
     crew_at(c, CREW_AT_CALLBACK);
@@ -223,14 +232,28 @@ bool crew_tells(const struct crew *c, const tri_run *run) {
     return c->told && c->told == run->done;
 }
 
-/* ---- checkpoints ---- */
+/* ---- checkpoints, evaluations ---- */
 
 void crew_begin_at(struct crew *c, int64_t step) {
     struct crew_head *h = c->head;
     atomic_store(&h->base, (uint64_t)step); /* first: the run counts as begun when more is open than this */
     atomic_store(&h->committed, (uint64_t)step);
     atomic_store(&h->opened, (uint64_t)step);
+    for (int i = 0; i < CREW_MOST_VALUES; i++) h->values[step % 2].value[i] = NAN;
+    atomic_store(&h->values[step % 2].step, (uint64_t)step); /* nobody waits for those of a step done before */
     c->told = step;
+}
+
+int64_t crew_base(const struct crew *c) { return (int64_t)atomic_load(&c->head->base); }
+
+bool crew_asked_to_end(const struct crew *c) { return atomic_load(&c->head->stop); }
+
+/* Written beside the one before: a death leaves that. */
+void crew_judge(struct crew *c, const struct judged *is) {
+    struct crew_head *h = c->head;
+    uint32_t n = atomic_load(&h->n_judged) + 1;
+    h->judged[n % 2] = *is;
+    atomic_store(&h->n_judged, n);
 }
 
 uint32_t crew_save_asked(const struct crew *c) {
@@ -244,6 +267,12 @@ void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t
     atomic_store(&h->saved, (uint64_t)step);
     atomic_store(&h->save_answered, asked);
     crew_notify(h);
+}
+
+void crew_save_failed(struct crew *c, const char *text) {
+    struct crew_head *h = c->head;
+    base_format(h->save_failure, sizeof h->save_failure, "%s", text);
+    atomic_fetch_add(&h->save_failures, 1);
 }
 
 /* ---- the end ---- */
@@ -272,6 +301,7 @@ bool crew_finish(struct crew *c, tri_run *run) {
     if (!c->reports) crew_turn_output(c);
     /* It may have come after the last step, or while others did it. */
     if (run->done < (int64_t)atomic_load(&h->committed)) take_values(c, run);
+    take_judged(c, run);
     crew_at(c, CREW_AT_SAVE);
     return true;
 }

@@ -46,7 +46,7 @@ static bool sweep_changed(void *arg) {
     const board_cell *word = c->task + all->first;
     uint32_t step = (uint32_t)c->step;
     return crew_over(c) || sweep_complete(all, s->sweep, word, step, &s->from) ||
-           sweep_waits(all, s->sweep, word, step);
+           (!crew_leaves(s) && sweep_waits(all, s->sweep, word, step));
 }
 
 static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
@@ -56,7 +56,7 @@ static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
     s->from = 0;
     while (!crew_over(c)) {
         int64_t part, began = crew_now();
-        int task = sweep_draw(all, s->sweep, h, &part);
+        int task = crew_leaves(s) ? -1 : sweep_draw(all, s->sweep, h, &part);
         if (task >= 0) {
             run_task(s, task, part, h);
             crew_notify(c->head);
@@ -65,9 +65,20 @@ static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
         }
         if (sweep_complete(all, s->sweep, h->word, h->step, &s->from)) return;
         crew_note(o, CREW_AT_WAIT, -1, -1);
-        crew_until(c->head, sweep_changed, s, &o->hand->turns);
+        crew_until_or(c->head, sweep_changed, s, crew_leaves(s) ? s->leaves : INT64_MAX, &o->hand->turns);
         crew_spend(&o->hand->wait, o->began);
     }
+}
+
+bool crew_is_between(const struct crew *c) {
+    const struct sweeps *update = &c->sweeps[1];
+    uint64_t opened = atomic_load(&c->head->opened);
+    if (opened == atomic_load(&c->head->committed)) return true;
+    for (int i = 0; i < update->n_tasks; i++) {
+        struct board_word w = board_unpack(atomic_load(&c->task[update->first + i]));
+        if (w.step == (uint32_t)opened && (w.state != BOARD_FREE || w.argument)) return false;
+    }
+    return true;
 }
 
 void crew_row_sweeps(void *arg, int thread) {
@@ -80,6 +91,7 @@ void crew_row_sweeps(void *arg, int thread) {
         .word = c->task + c->sweeps[s.k].first, .undo = crew_undo(c->head, c->base, c->oar[thread].number),
         .base = c->base};
     s.step.fault = &fault;
+    s.oar = &c->oar[thread];
     for (s.sweep = 0; s.sweep < c->sweeps[s.k].n && !crew_over(c); s.sweep++) row_sweep(&s, &h);
     crew_rest(&c->oar[thread]);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Data into inputs: fields are matched by name, samples are checked as they come. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +8,20 @@
 #include "data/data.h"
 #include "exec/run.h"
 
+/* What makes pictures the size that the network wants, where that is all that differs; else "". */
+static const char *size_hint(const tri_data *data, const tri_spec *want, const tri_spec *have, char out[96]) {
+    const int64_t *w = want->shape.dim, *h = have->shape.dim;
+    bool pictures = data->about.augment && want->type == have->type && want->shape.rank == 3 && have->shape.rank == 3;
+    *out = 0;
+    if (pictures && w[0] == h[0] && w[1] == w[2])
+        snprintf(out, 96, ": size=%lld behind the directory, as in images:DIR,size=%lld", (long long)w[1],
+                 (long long)w[1]);
+    return out;
+}
+
 static tri_status match(struct run_input *in, const tri_data *data, const tri_field *fields,
                         int n) {
-    char a[SPEC_TEXT], b[SPEC_TEXT];
+    char a[SPEC_TEXT], b[SPEC_TEXT], hint[96];
     struct text names = {0};
     tri_spec want = graph_sample_spec(&in->spec);
     tri_status status = TRI_OK;
@@ -22,48 +34,76 @@ static tri_status match(struct run_input *in, const tri_data *data, const tri_fi
     } else {
         tri_spec have = {fields[in->field].type, fields[in->field].shape};
         if (have.type != want.type || !base_shape_equal(&have.shape, &want.shape))
-            status = base_fail(TRI_USAGE, "the network wants \"%s\" %s a sample, but data %s has %s",
+            status = base_fail(TRI_USAGE, "the network wants \"%s\" %s a sample, but data %s has %s%s",
                                in->name, base_spec_text(&want, a), data->name,
-                               base_spec_text(&have, b));
+                               base_spec_text(&have, b), size_hint(data, &want, &have, hint));
     }
     text_free(&names);
     return status;
 }
 
-/* Fields that the network does not take are all written to one place, sample after sample. */
-static tri_status place_fields(struct machine *m, const tri_field *fields, int n) {
+static bool is_label(const tri_field *f) { return !type_is_float(f->type) && !f->shape.rank; }
+
+/* The field that the classes of data are of: "label", or the only one that can be; -1: it cannot be told. */
+static int label_field(const tri_field *fields, int n) {
+    int found = -1, labels = 0;
+    for (int i = 0; i < n; i++) {
+        if (!is_label(&fields[i])) continue;
+        if (!strcmp(fields[i].name, "label")) return i;
+        found = i;
+        labels++;
+    }
+    return labels == 1 ? found : -1;
+}
+
+/* A part of the data may have samples of some classes only. */
+static tri_status compare_classes(const tri_data *data, int64_t below) {
+    char first[96] = "";
+    int64_t i = 0;
+    while (data->about.label && i < data->size && data->about.label(data->user, i) < below) i++;
+    if (i == data->size) return TRI_OK;
+    if (data->about.label)
+        snprintf(first, sizeof first, " (sample %lld is of class %lld)", (long long)i,
+                 (long long)data->about.label(data->user, i));
+    return base_fail(TRI_USAGE, "data %s has %lld classes, the network takes %lld: classes=%lld%s", data->name,
+                     (long long)data->about.classes, (long long)below, (long long)data->about.classes, first);
+}
+
+/* The first sample that has too large a label may come late. */
+static tri_status check_classes(const struct machine *m, const tri_data *data, const tri_field *fields, int n) {
+    int label = label_field(fields, n);
+    tri_status status = TRI_OK;
+    for (int i = 0; i < m->n_inputs && !status; i++) {
+        const struct run_input *in = &m->input[i];
+        if (in->field == label && in->below > 0 && data->about.classes > in->below)
+            status = compare_classes(data, in->below);
+    }
+    return status;
+}
+
+static void place_fields(struct machine *m, const tri_field *fields, int n) {
     struct feed *f = &m->feed;
-    size_t spare = 0;
     *f = (struct feed){.n = n};
     for (int i = 0; i < n; i++) {
         size_t bytes = base_spec_bytes(&(tri_spec){fields[i].type, fields[i].shape});
-        if (bytes > spare) spare = bytes;
+        if (bytes > f->spare_bytes) f->spare_bytes = bytes;
+        f->first[i] = FEED_NOWHERE;
     }
-    f->spare = malloc(spare + 1);
-    if (!f->spare) return base_no_memory("a sample");
-    for (int i = 0; i < n; i++) f->first[i] = f->spare;
     for (int i = 0; i < m->n_inputs; i++) {
-        f->first[m->input[i].field] = m->input[i].host;
+        f->first[m->input[i].field] = m->input[i].offset;
         f->step[m->input[i].field] = m->input[i].sample_bytes;
     }
-    return TRI_OK;
 }
 
 tri_status feed_match(struct machine *m, const tri_data *data) {
     const tri_field *fields;
     int n = tri_data_fields(data, &fields);
     tri_status status = TRI_OK;
-    feed_free(m);
     for (int i = 0; i < m->n_inputs && !status; i++) status = match(&m->input[i], data, fields, n);
-    return status ? status : place_fields(m, fields, n);
+    if (!status) status = check_classes(m, data, fields, n);
+    if (!status) place_fields(m, fields, n);
+    return status;
 }
-
-void feed_free(struct machine *m) {
-    free(m->feed.spare);
-    m->feed.spare = NULL;
-}
-
-#define IGNORED (-100) /* the label of a place that does not count */
 
 static tri_status check_row(const struct run_input *in, const char *row, const tri_data *data,
                             int64_t index) {
@@ -72,7 +112,7 @@ static tri_status check_row(const struct run_input *in, const char *row, const t
     size_t n = in->sample_bytes / tri_type_size(in->spec.type);
     for (size_t i = 0; i < n; i++) {
         double v = convert_load(in->spec.type, row, i);
-        if ((v >= 0 && v < (double)in->below) || (!real && v == IGNORED)) continue;
+        if ((v >= 0 && v < (double)in->below) || (!real && v == DATA_IGNORED)) continue;
         return base_fail(TRI_FAILED, "data %s, sample %lld: \"%s\" is %.*f, but the network takes 0 "
                          "to %s%lld", data->name, (long long)index, in->name, real ? 6 : 0, v,
                          real ? "below " : "", (long long)in->below - !real);
@@ -80,11 +120,12 @@ static tri_status check_row(const struct run_input *in, const char *row, const t
     return TRI_OK;
 }
 
-tri_status feed_sample(struct machine *m, tri_data *data, int64_t row, int64_t index,
-                       int64_t epoch, uint64_t seed) {
+tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_place *to, int64_t index,
+                    int64_t epoch, uint64_t seed) {
     const struct feed *f = &m->feed;
     void *out[TRI_MAX_FIELDS];
-    for (int i = 0; i < f->n; i++) out[i] = f->first[i] + (size_t)row * f->step[i];
+    for (int i = 0; i < f->n; i++)
+        out[i] = f->first[i] == FEED_NOWHERE ? to->spare : to->room + f->first[i] + (size_t)to->row * f->step[i];
     tri_status status = tri_data_get(data, index, epoch, seed, out);
     for (int i = 0; i < m->n_inputs && !status; i++)
         status = check_row(&m->input[i], out[m->input[i].field], data, index);

@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -14,15 +17,17 @@
 #include "exec/crew.h"
 #include "exec/run.h"
 
-#define ALIGN 64
-
-tri_status keeper_check(const tri_options *o) {
+tri_status keeper_check(struct keeper *k, const tri_options *o) {
     if (!o->ckpt && (o->resume || o->save_every || o->save_minutes > 0 || o->keep || o->keep_every))
         return base_fail(TRI_USAGE, "--resume, --save-every, --save-minutes, --keep and --keep-every (tri_options) are "
                          "of checkpoints: name their directory with --ckpt");
     if (o->resume && o->load)
         return base_fail(TRI_USAGE, "--resume and --load are both given; a run goes on, or begins with weights");
-    return o->ckpt ? checkpoint_prepare(o->ckpt) : TRI_OK;
+    if (o->ckpt_key && !o->ckpt && !o->load && !o->forward)
+        return base_fail(TRI_USAGE, "--ckpt-key (tri_options.ckpt_key) is the key of checkpoints (--ckpt), or of what "
+                         "--load begins with");
+    tri_status status = o->ckpt_key ? seal_key_open(o->ckpt_key, &k->key) : TRI_OK;
+    return !status && o->ckpt ? checkpoint_prepare(o->ckpt) : status;
 }
 
 /* One run at a time writes there, or they would take each other's for their own. The lock goes with the process;
@@ -43,21 +48,20 @@ static tri_status lock(struct keeper *k, const char *directory) {
 
 /* ---- the copy ---- */
 
-static size_t aligned(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
-
 /* The first touch of memory costs more than the copying: it is done when the run begins. */
 static tri_status make_copy(struct keeper *k, const struct store *s) {
     if (k->copy) return TRI_OK;
     size_t bytes = 0, model = 0;
     for (size_t i = 0; i < s->n; i++) {
-        bytes += aligned(base_spec_bytes(&s->entry[i].spec));
+        bytes += memory_round(base_spec_bytes(&s->entry[i].spec));
         model += !s->entry[i].of_optimizer;
     }
-    k->copy = aligned_alloc(ALIGN, bytes + ALIGN);
+    k->copy_bytes = bytes;
+    k->copy = dev_host_allocate(bytes + MEMORY_ALIGN);
     k->place = calloc(s->n + 1, sizeof *k->place);
     k->entries = calloc(s->n + 1, sizeof *k->entries);
     if (!k->copy || !k->place || !k->entries) {
-        free(k->copy);
+        if (k->copy) dev_host_release(k->copy, bytes + MEMORY_ALIGN);
         free(k->place);
         free(k->entries);
         k->copy = NULL;
@@ -72,10 +76,10 @@ static tri_status make_copy(struct keeper *k, const struct store *s) {
         k->entries[next[e->of_optimizer]++] =
             (struct safetensors_entry){.name = e->name, .spec = e->spec, .data = k->copy + at};
         k->place[i] = k->copy + at;
-        at += aligned(base_spec_bytes(&e->spec));
+        at += memory_round(base_spec_bytes(&e->spec));
     }
     k->content = (struct checkpoint_content){.state = &k->state, .entries = k->entries, .n_model = model,
-                                             .n_optimizer = s->n - model};
+                                             .n_optimizer = s->n - model, .key = k->key};
     return TRI_OK;
 }
 
@@ -83,15 +87,35 @@ static void copy_values(const struct keeper *k, const struct store *s) {
     for (size_t i = 0; i < s->n; i++) store_read(s, &s->entry[i], k->place[i]);
 }
 
+static bool shuffles(const tri_run *run) { return run->data ? run->sampler.shuffle : !run->options.no_shuffle; }
+
+/* What the options say of the order of samples, but whether they are shuffled. */
+static void describe_order(const tri_options *o, char order[CHECKPOINT_TEXT]) {
+    const struct {
+        const char *name, *value;
+    } given[] = {{"sampler", o->sampler}, {"subset", o->subset}, {"share", o->share}, {"tail", o->tail}};
+    size_t at = 0;
+    *order = 0;
+    for (size_t i = 0; i < COUNT(given) && at < CHECKPOINT_TEXT; i++)
+        if (given[i].value)
+            at += (size_t)base_format(order + at, CHECKPOINT_TEXT - at, "%s--%s %s", at ? " " : "", given[i].name,
+                                      given[i].value);
+}
+
 static void describe(struct checkpoint_state *s, const tri_run *run) {
     *s = (struct checkpoint_state){.step = run->done, .epoch = run->epoch, .batch = run_batch(run),
                                    .lanes = run_lanes(run), .seed = run->options.seed,
-                                   .shuffle = !run->options.no_shuffle, .loss = tri_value(run, "loss")};
+                                   .shuffle = shuffles(run), .loss = tri_value(run, "loss")};
+    describe_order(&run->options, s->order);
     base_format(s->library, sizeof s->library, "trireme " TRI_VERSION);
     run_device_text(run, s->device, sizeof s->device);
     if (run->data) {
         base_format(s->data, sizeof s->data, "%s", run->data->name);
         s->data_size = tri_data_size(run->data);
+    }
+    if (run->judge.data) {
+        base_format(s->metric, sizeof s->metric, "%s", run->judge.metric);
+        s->judged = run->judge.is;
     }
     for (int i = 0; i < run->machine.n_scalars && s->n_scalars < (int)COUNT(s->scalar); i++) {
         const struct run_scalar *from = &run->machine.scalar[i];
@@ -103,52 +127,80 @@ static void describe(struct checkpoint_state *s, const tri_run *run) {
 
 /* ---- writing ---- */
 
+/* The step whose checkpoint stays, as that of the best evaluation so far. */
+static int64_t best_of(const tri_run *run) {
+    return run->judge.keeps ? run->keeper.state.judged.best_step : 0;
+}
+
 static void *write_it(void *arg) {
     tri_run *run = arg;
     struct keeper *k = &run->keeper;
     const tri_options *o = &run->options;
     double began = base_seconds();
     struct hashing h;
+    sigset_t too_large; /* a file beyond the limit of its size (ulimit -f) fails, instead of killing */
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &too_large, NULL);
     hashing_begin(&h);
     for (size_t i = 0; i < run->store.n; i++) hashing_add(&h, &run->store.entry[i], k->place[i]);
     hashing_end(&h, k->state.step, k->state.weights, k->state.state);
     k->status = checkpoint_write(o->ckpt, &k->content, &k->written);
-    if (!k->status) k->status = checkpoint_prune(o->ckpt, o->keep, o->keep_every);
+    if (!k->status) k->status = checkpoint_prune(o->ckpt, k->state.step, o->keep, o->keep_every, best_of(run));
     if (k->status) base_format(k->error, sizeof k->error, "%s", tri_message());
     k->write_seconds = base_seconds() - began;
     return NULL;
 }
 
-/* The one before; its failure is told, and the run goes on. */
+/* A failure is told, and the run goes on. */
+static void tell_failure(const struct keeper *k, tri_run *run, int64_t step) {
+    char text[sizeof k->error + 64];
+    const struct event failure = {.name = "save-failure", .message = text, .worker = -1, .step = step, .code = -1};
+    base_format(text, sizeof text, "the checkpoint of step %lld failed: %s", (long long)step, k->error);
+    fprintf(stderr, "trireme: %s\n", text);
+    events_tell(run->events, &failure);
+    if (run->crew) crew_save_failed(run->crew, text);
+}
+
+/* The one before. */
 static void wait_for_writer(struct keeper *k, tri_run *run) {
     if (!k->writing) return;
     pthread_join(k->writer, NULL);
     k->writing = false;
     if (!k->status) k->kept = k->state.step;
-    if (k->status)
-        fprintf(stderr, "trireme: the checkpoint of step %lld failed: %s\n", (long long)k->state.step, k->error);
+    if (k->status) tell_failure(k, run, k->state.step);
     if (run->crew)
         crew_log_checkpoint(run->crew, k->state.step, k->written, k->write_seconds, k->status ? k->error : NULL);
 }
 
+static void count_held(struct keeper *k, double seconds) {
+    if (!k->times++ || seconds < k->least_seconds) k->least_seconds = seconds;
+    k->held_seconds += seconds;
+}
+
 void keeper_save(struct keeper *k, tri_run *run) {
+    double asked = base_seconds();
     wait_for_writer(k, run);
+    double began = k->last = base_seconds();
+    k->wait_seconds += began - asked;
     k->tried = run->done;
     k->status = checkpoint_prepare(run->options.ckpt); /* it may have been taken away */
     if (!k->status) k->status = lock(k, run->options.ckpt);
     if (!k->status) k->status = make_copy(k, &run->store);
-    double began = k->last = base_seconds();
     if (!k->status) {
         copy_values(k, &run->store);
         describe(&k->state, run);
-        k->copy_seconds += base_seconds() - began;
-        k->times++;
-        k->writing = !pthread_create(&k->writer, NULL, write_it, run);
+        if (!run_is_whole(run)) /* of a run that has failed; looked at behind the copy, for others may be at work */
+            k->status = base_fail(TRI_FAILED, "the step that failed had begun to change parameters");
+        else if (pthread_create(&k->writer, NULL, write_it, run))
+            k->status = base_fail(TRI_FAILED, "cannot start a thread");
+        else
+            k->writing = true;
+        count_held(k, base_seconds() - began);
         if (k->writing) return;
-        k->status = base_fail(TRI_FAILED, "cannot start a thread");
     }
     base_format(k->error, sizeof k->error, "%s", tri_message());
-    fprintf(stderr, "trireme: the checkpoint of step %lld failed: %s\n", (long long)run->done, k->error);
+    tell_failure(k, run, run->done);
 }
 
 void keeper_step(struct keeper *k, tri_run *run) {
@@ -156,7 +208,9 @@ void keeper_step(struct keeper *k, tri_run *run) {
     if (!o->ckpt) return;
     bool steps = o->save_every && run->done % o->save_every == 0;
     bool time = o->save_minutes > 0 && base_seconds() - k->last >= 60 * o->save_minutes;
-    if (steps || time) keeper_save(k, run);
+    bool best = run->judge.better && run->judge.keeps;
+    if (steps || time || best) keeper_save(k, run);
+    if (best) wait_for_writer(k, run); /* nobody evaluates that step once more */
     keeper_answer(k, run);
 }
 
@@ -168,26 +222,48 @@ void keeper_answer(struct keeper *k, tri_run *run) {
     crew_save_answer(run->crew, asked, k->status ? k->error : NULL, run->done);
 }
 
-tri_status keeper_end(struct keeper *k, tri_run *run, bool save) {
+/* The copy is there to be written over, now that all is saved. */
+static double time_of_a_copy(const struct keeper *k, const struct store *s) {
+    size_t bytes = k->copy_bytes < s->bytes ? k->copy_bytes : s->bytes;
+    double best = INFINITY;
+    for (int i = 0; i < 3; i++) {
+        double began = base_seconds();
+        s->dev->copy_out(k->copy, s->block, bytes);
+        if (base_seconds() - began < best) best = base_seconds() - began;
+    }
+    return best;
+}
+
+static void tell_all(const struct keeper *k, const tri_run *run) {
+    struct text t = {0};
+    text_add(&t, "%d checkpoint%s of %.1f MiB in %s, the last of step %lld; each held a step up for %.1f ms, at least %.1f "
+             "ms (a copy of as many bytes: %.1f ms)", k->times, k->times == 1 ? "" : "s",
+             (double)k->written / (1 << 20), run->options.ckpt, (long long)k->kept,
+             1e3 * k->held_seconds / k->times, 1e3 * k->least_seconds, 1e3 * time_of_a_copy(k, &run->store));
+    if (k->wait_seconds > 1e-3 * k->times)
+        text_add(&t, ", and %.1f ms more as the one before was still being written", 1e3 * k->wait_seconds / k->times);
+    if (!t.failed) fprintf(stderr, "trireme: %s\n", t.data);
+    text_free(&t);
+}
+
+tri_status keeper_end(struct keeper *k, tri_run *run) {
     if (!run->options.ckpt) return TRI_OK;
-    if (save && run->done > k->resumed && k->tried != run->done) keeper_save(k, run);
+    if (run->done > k->resumed && k->tried != run->done) keeper_save(k, run);
     wait_for_writer(k, run);
     if (k->tried < 0) return TRI_OK;
     if (k->status)
         return base_fail(TRI_FAILED, "the last checkpoint, of step %lld, could not be written: %s",
                          (long long)k->tried, k->error);
-    if (!run->options.quiet && k->times)
-        fprintf(stderr, "trireme: %d checkpoint%s of %.1f MiB in %s, the last of step %lld; each held a step up for "
-                "%.1f ms\n", k->times, k->times == 1 ? "" : "s", (double)k->written / (1 << 20), run->options.ckpt,
-                (long long)k->kept, 1e3 * k->copy_seconds / k->times);
+    if (!run->options.quiet && k->times) tell_all(k, run);
     return TRI_OK;
 }
 
 void keeper_free(struct keeper *k) {
     if (k->writing) pthread_join(k->writer, NULL);
-    free(k->copy);
+    if (k->copy) dev_host_release(k->copy, k->copy_bytes + MEMORY_ALIGN);
     free(k->place);
     free(k->entries);
+    seal_key_free(k->key);
     if (k->locked) close(k->lock);
     *k = (struct keeper){0};
 }
@@ -201,27 +277,59 @@ static void differs(struct text *t, const char *option, long long there, long lo
 /* What must be the same for the steps to come to be those that would have come. */
 static tri_status check_same(const char *folder, const struct checkpoint_state *s, const tri_run *run) {
     struct text t = {0};
+    char order[CHECKPOINT_TEXT];
+    describe_order(&run->options, order);
     differs(&t, "--batch", (long long)s->batch, (long long)run_batch(run));
     differs(&t, "--lanes", (long long)s->lanes, (long long)run_lanes(run));
     differs(&t, "--seed", (long long)s->seed, (long long)run->options.seed);
-    differs(&t, "--shuffle", s->shuffle, !run->options.no_shuffle);
+    differs(&t, "--shuffle", s->shuffle, shuffles(run));
     differs(&t, "samples:", (long long)s->data_size, run->data ? (long long)tri_data_size(run->data) : 0);
+    if (strcmp(s->order, order))
+        text_add(&t, "%s%s (this run has %s)", t.size ? ", " : "", *s->order ? s->order : "no --sampler or the like",
+                 *order ? order : "none");
     tri_status status = TRI_OK;
     if (t.size || t.failed)
         status = base_fail(TRI_USAGE, "%s was made with %s: the run would not go on as it began; give the same, or "
-                           "--load %s/model.safetensors to begin anew with its weights", folder,
-                           t.data ? t.data : "other options", folder);
+                           "--load %s/" CHECKPOINT_MODEL "%s to begin anew with its weights", folder,
+                           t.data ? t.data : "other options", folder, run->keeper.key ? CHECKPOINT_SEALED : "");
     text_free(&t);
     return status;
 }
 
-static tri_status load_all(const char *folder, tri_run *run) {
+/* Of what may be another's; the data may have been moved alone. */
+static void tell_other_data(const char *folder, const struct checkpoint_state *s, const tri_run *run) {
+    char name[CHECKPOINT_TEXT];
+    base_format(name, sizeof name, "%s", run->data ? run->data->name : "");
+    if (strcmp(s->data, name))
+        fprintf(stderr, "trireme: %s was made with data %s, and this run has %s: unless the samples are the same, it does "
+                "not go on as it began\n", folder, *s->data ? s->data : "of none", *name ? name : "none");
+}
+
+static tri_status check_fits(const char *folder, const struct safetensors *file, bool optimizer, const tri_run *run) {
+    bool fits;
+    tri_status status = access_fits(run, file, optimizer, &fits);
+    if (status || fits) return status;
+    return base_fail(TRI_USAGE, "%s was made with another %s, and a run goes on with the same (--resume); to begin anew with "
+                     "its weights: --load %s/" CHECKPOINT_MODEL "%s%s, and another directory with --ckpt", folder,
+                     optimizer ? "--optimizer" : "model", folder, run->keeper.key ? CHECKPOINT_SEALED : "",
+                     optimizer ? "" : " --partial");
+}
+
+static tri_status load_all(const char *folder, const struct checkpoint_state *s, tri_run *run) {
     static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
+    const struct seal_key *key = run->keeper.key;
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++) {
-        char path[4200];
-        base_format(path, sizeof path, "%s/%s", folder, names[i]);
-        status = access_load(run, path, i == 1);
+        char path[4096];
+        struct safetensors *file;
+        checkpoint_file(folder, names[i], key, path);
+        status = checkpoint_open(folder, names[i], key, s->step, &file);
+        if (status) break;
+        status = check_fits(folder, file, i == 1, run);
+        if (status)
+            safetensors_close(file);
+        else
+            status = access_take(run, file, path, i == 1);
     }
     return status;
 }
@@ -233,22 +341,16 @@ static void take_scalars(const struct checkpoint_state *s, tri_run *run) {
     }
 }
 
-/* Samples that come in an order of their own are read and left. */
-static tri_status skip_samples(tri_run *run) {
-    tri_status status = TRI_OK;
-    for (int64_t step = 0; !run->crew && run->data && run->data->sequential && step < run->done && !status; step++)
-        status = run_fetch_rows(run, step, 0, run_batch(run));
-    return status;
-}
-
 static tri_status resume_from(const char *folder, tri_run *run) {
     char device[CHECKPOINT_TEXT];
     struct checkpoint_state s;
-    tri_status status = checkpoint_read_state(folder, &s);
+    tri_status status = checkpoint_read_state(folder, run->keeper.key, &s);
     if (!status) status = check_same(folder, &s, run);
-    if (!status) status = load_all(folder, run);
+    if (!status) status = load_all(folder, &s, run);
     if (status) return status;
+    tell_other_data(folder, &s, run);
     take_scalars(&s, run);
+    judge_resume(&run->judge, &s);
     run->keeper.state = s;
     run->done = s.step;
     run->epoch = s.epoch;
@@ -260,7 +362,38 @@ static tri_status resume_from(const char *folder, tri_run *run) {
     tri_hash(run, weights, state);
     if (strcmp(weights, s.weights) || strcmp(state, s.state))
         return base_fail(TRI_FAILED, "%s: what was loaded has not the hash that state.json says", folder);
-    return skip_samples(run);
+    return TRI_OK;
+}
+
+#define MIB 1048576.0
+
+/* Before the first step, what each will take; a disk that is too small for one is told of in any case. */
+static void tell_size(const struct keeper *k, const tri_run *run) {
+    struct statvfs disk;
+    double bytes = 0, left;
+    const char *directory = run->options.ckpt;
+    for (size_t i = 0; i < run->store.n; i++) bytes += (double)base_spec_bytes(&run->store.entry[i].spec);
+    if (!run->options.quiet)
+        fprintf(stderr, "trireme: a checkpoint takes %.1f MiB in %s, and the copy that it is written from %.1f MiB of "
+                "memory\n", bytes / MIB, directory, (double)k->copy_bytes / MIB);
+    if (statvfs(directory, &disk)) return;
+    left = (double)disk.f_bavail * (double)disk.f_frsize;
+    if (left < bytes)
+        fprintf(stderr, "trireme: %s has room for %.1f MiB, and a checkpoint takes %.1f MiB: none can be written there\n",
+                directory, left / MIB, bytes / MIB);
+}
+
+/* A run that begins anew would mix its checkpoints with those of another. One of step 0 may be its own, of a worker
+ * that has died since; it holds nothing that was learned. */
+static tri_status check_none(const char *directory) {
+    int64_t *steps;
+    size_t n;
+    tri_status status = checkpoint_list(directory, &steps, &n);
+    if (!status && n && steps[0] > 0)
+        status = base_fail(TRI_USAGE, "%s has checkpoints of a run already, up to step %lld: --resume goes on with it; to "
+                           "begin anew, name another directory with --ckpt", directory, (long long)steps[0]);
+    free(steps);
+    return status;
 }
 
 tri_status keeper_resume(struct keeper *k, tri_run *run) {
@@ -270,11 +403,16 @@ tri_status keeper_resume(struct keeper *k, tri_run *run) {
     char folder[4096];
     k->kept = k->tried = -1;
     k->last = base_seconds();
+    k->resumed = run->crew ? crew_base(run->crew) : 0; /* by another */
     if (!o->ckpt || !run_writes(run)) return TRI_OK;
     tri_status status = lock(k, o->ckpt);
+    if (!status) status = checkpoint_check_form(o->ckpt, k->key);
+    if (!status) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* of what writers that died have left */
+    if (!status && !o->resume && !o->forward) status = check_none(o->ckpt);
     if (!status) status = make_copy(k, &run->store);
+    if (!status) tell_size(k, run);
     if (status || !o->resume) return status;
-    status = checkpoint_newest(o->ckpt, &step, &wrong);
+    status = checkpoint_newest(o->ckpt, k->key, &step, &wrong);
     if (!status && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
     text_free(&wrong);
     if (status) return status;
@@ -284,9 +422,17 @@ tri_status keeper_resume(struct keeper *k, tri_run *run) {
     }
     checkpoint_path(o->ckpt, step, folder);
     status = resume_from(folder, run);
+    if (!status) status = checkpoint_set_aside(o->ckpt, step); /* those behind it are damaged */
     if (status) return status;
     k->resumed = step;
-    if (run->crew) crew_begin_at(run->crew, step);
-    fprintf(stderr, "trireme: goes on from %s, step %lld of %lld\n", folder, (long long)step, (long long)run->total);
+    if (run->crew) {
+        crew_judge(run->crew, &run->judge.is);
+        crew_begin_at(run->crew, step);
+    }
+    if (step < run->total)
+        fprintf(stderr, "trireme: goes on from %s, step %lld of %lld\n", folder, (long long)step, (long long)run->total);
+    else
+        fprintf(stderr, "trireme: nothing is left to be done: %s is of step %lld, and the run ends behind step %lld "
+                "(--steps, --epochs)\n", folder, (long long)step, (long long)run->total);
     return TRI_OK;
 }

@@ -10,10 +10,12 @@
 
 struct keeper {
     char *copy; /* of the store's entries, in its order */
+    size_t copy_bytes;
     char **place; /* where each entry of the store stands in it */
     struct safetensors_entry *entries; /* in the copy; the model's first */
     struct checkpoint_content content;
     struct checkpoint_state state;
+    struct seal_key *key; /* null: nothing is sealed */
     /* Of what is being written, by the thread. */
     pthread_t writer;
     bool writing;
@@ -29,13 +31,14 @@ struct keeper {
     int64_t resumed; /* the step that the run began with */
     double last;     /* when the latest was begun, base_seconds */
     int times;
-    double copy_seconds; /* of all */
+    double held_seconds, least_seconds; /* that steps were held up: of all, and by the one that did it least */
+    double wait_seconds;                /* that they waited for the one before, of all */
 };
 
-/* What the options say can be done; makes the directory. */
-tri_status keeper_check(const tri_options *o);
+/* What the options say can be done; makes the directory, reads the key. */
+tri_status keeper_check(struct keeper *k, const tri_options *o);
 /* The store's values, where the run stands, from the newest whole checkpoint, if the options ask for it and
- * there is one. */
+ * there is one; if they do not ask for it there must be none. */
 tri_status keeper_resume(struct keeper *k, tri_run *run);
 
 /* Behind a step that this process tells of: saves if it is time. */
@@ -44,9 +47,9 @@ void keeper_step(struct keeper *k, tri_run *run);
 void keeper_answer(struct keeper *k, tri_run *run);
 /* Saves the step that is done, whatever the options say of when. */
 void keeper_save(struct keeper *k, tri_run *run);
-/* At the end of the run, of whoever reports: what is not saved yet, if `save`. Waits for what is being written; fails if
- * that could not be. */
-tri_status keeper_end(struct keeper *k, tri_run *run, bool save);
+/* At the end of the run, of whoever reports, also of one that has failed: what is not saved yet. Waits for what is
+ * being written; fails if that could not be. */
+tri_status keeper_end(struct keeper *k, tri_run *run);
 void keeper_free(struct keeper *k);
 
 #endif

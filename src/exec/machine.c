@@ -113,21 +113,40 @@ static tri_status make_inputs(struct machine *m) {
         struct run_input *in = &m->input[m->n_inputs++];
         size_t bytes = base_spec_bytes(&n->out->spec);
         *in = (struct run_input){.name = source_name(n), .spec = n->out->spec, .field = -1,
-                                 .sample_bytes = bytes / (size_t)m->batch,
+                                 .sample_bytes = bytes / (size_t)m->batch, .offset = m->room_bytes,
                                  .below = tri_attr_int(n, "below")};
+        m->room_bytes += memory_round(bytes);
     }
     return TRI_OK;
 }
 
-static tri_status allocate_inputs(struct machine *m) {
+char *machine_room(const struct machine *m, int room) { return m->rooms + (size_t)room * m->room_bytes; }
+
+static void find_inputs(struct machine *m) {
     for (int i = 0; i < m->n_inputs; i++) {
-        struct run_input *in = &m->input[i];
-        size_t bytes = base_spec_bytes(&in->spec);
-        in->memory = m->dev->allocate(bytes);
-        in->host = m->dev->space == SPACE_HOST ? in->memory : malloc(bytes);
-        if (!in->memory || !in->host) return base_no_memory("a batch of data");
-        memset(in->host, 0, bytes);
+        m->input[i].host = machine_room(m, m->room) + m->input[i].offset;
+        if (m->dev->space == SPACE_HOST) m->input[i].memory = m->input[i].host;
     }
+}
+
+void machine_take_room(struct machine *m, int room) {
+    if (room == m->room) return;
+    m->room = room;
+    find_inputs(m);
+    for (int i = 0; i < 2; i++)
+        if (machine_program(m, i)->g) machine_bind_rows(m, machine_program(m, i), NULL, 0);
+}
+
+static tri_status allocate_inputs(struct machine *m) {
+    m->rooms = m->shared ? m->shared->rooms : NULL;
+    if (!m->rooms) m->rooms = m->own_rooms = dev_host_allocate(m->room_bytes * (size_t)m->n_rooms);
+    if (!m->rooms) return base_no_memory("a batch of data");
+    if (m->own_rooms) memset(m->own_rooms, 0, m->room_bytes);
+    for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++) {
+        m->input[i].memory = m->dev->allocate(base_spec_bytes(&m->input[i].spec));
+        if (!m->input[i].memory) return base_no_memory("a batch of data");
+    }
+    find_inputs(m);
     return TRI_OK;
 }
 
@@ -181,7 +200,7 @@ size_t machine_rows_bytes(const struct machine *m) {
     size_t bytes = 0;
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor)
-            bytes += (base_spec_bytes(&m->output[i].spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+            bytes += memory_round(base_spec_bytes(&m->output[i].spec));
     return bytes;
 }
 
@@ -190,7 +209,7 @@ void machine_rows(struct machine *m, char *at) {
         struct run_output *out = &m->output[i];
         if (out->tensor) continue;
         out->owned = out->memory = at;
-        at += (base_spec_bytes(&out->spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+        at += memory_round(base_spec_bytes(&out->spec));
     }
 }
 
@@ -235,10 +254,11 @@ static tri_status allocate_carried(struct machine *m) {
     return TRI_OK;
 }
 
-void machine_bind_rows(const struct machine *m, struct program *p, int64_t first) {
+void machine_bind_rows(const struct machine *m, struct program *p, char *room, int64_t first) {
     for (int i = 0; i < p->n_input; i++) {
         const struct run_input *in = &m->input[p->input[i].of];
-        program_bind(p, p->input[i].tensor, (char *)in->memory + (size_t)first * in->sample_bytes);
+        char *rows = room ? room + in->offset : in->memory;
+        program_bind(p, p->input[i].tensor, rows + (size_t)first * in->sample_bytes);
     }
 }
 
@@ -256,7 +276,7 @@ static void bind_sources(struct machine *m, struct program *p) {
     for (size_t i = 0, k = 0; i < p->g->n_nodes; i++)
         if (node_is(p->g->node[i], "input"))
             p->input[k++].of = (int)(machine_input(m, source_name(p->g->node[i])) - m->input);
-    machine_bind_rows(m, p, 0);
+    machine_bind_rows(m, p, NULL, 0);
 }
 
 /* Of values that are not made in their target's place. */
@@ -310,6 +330,7 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
     if (!status) status = make_inputs(m);
     if (!status) status = make_outputs(m);
     if (!status) plan_carried(m);
+    m->n_rooms = o->forward || o->data_threads < 0 ? 1 : LOADER_ROOMS;
     if (status) machine_free(m);
     return status;
 }
@@ -346,18 +367,15 @@ void machine_free(struct machine *m) {
     for (int i = 0; machine_program(m, i); i++)
         if (machine_program(m, i)->g) program_free(machine_program(m, i));
     for (int k = 0; k < 2; k++) free_tree(m, &m->tree[k]);
-    for (int i = 0; i < m->n_inputs; i++) {
-        struct run_input *in = &m->input[i];
-        if (in->host != in->memory) free(in->host);
-        if (in->memory) m->dev->release(in->memory, base_spec_bytes(&in->spec));
-    }
+    for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++)
+        if (m->input[i].memory) m->dev->release(m->input[i].memory, base_spec_bytes(&m->input[i].spec));
+    if (m->own_rooms) dev_host_release(m->own_rooms, m->room_bytes * (size_t)m->n_rooms);
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].owned && (m->output[i].tensor || !m->shared))
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
     for (int i = 0; i < m->n_workers; i++)
         if (m->worker[i].arena && !m->worker[i].borrowed)
             m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
-    feed_free(m);
     free(m->worker);
     if (m->carried && !m->shared) m->dev->release(m->carried, m->carried_bytes);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));

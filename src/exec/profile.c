@@ -159,7 +159,7 @@ tri_status profile_data(tri_run *run, double *seconds) {
     tri_status status = TRI_OK;
     if (run->data && !run->data->sequential)
         for (; now < begin + DATA_SECONDS && !status; n++, now = base_seconds())
-            status = run_fetch(run);
+            status = loader_read(&run->loader, run->done + 1);
     *seconds = n ? (now - begin) / (double)n : 0;
     return status;
 }

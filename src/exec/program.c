@@ -71,8 +71,8 @@ static tri_status prepare(struct program *p, struct program_item *item, void ***
     const struct kernel *k = &item->by_thread->kernel;
     item->parts[0] = k->parts ? k->parts : 1;
     item->parts[1] = k->then;
-    item->scratch = (k->scratch + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
-    item->shared = (k->shared + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+    item->scratch = memory_round(k->scratch);
+    item->shared = memory_round(k->shared);
     return TRI_OK;
 }
 

@@ -38,7 +38,7 @@ static tri_status make(struct product *p, int thread) {
     struct program *program = &p->program[thread];
     tri_status status = program_make(p->g, p->dev, 0, 1, program);
     if (status) return status;
-    p->arena_bytes = (program->memory.total + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+    p->arena_bytes = memory_round(program->memory.total);
     char *memory = p->memory[thread] = p->dev->allocate(p->arena_bytes + 2 * p->bytes);
     char *host = malloc(p->bytes);
     if (memory && host) {

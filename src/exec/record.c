@@ -52,6 +52,13 @@ void record_step(struct record *r, const tri_run *run) {
     if (r->metrics.file) metrics_step(&r->metrics, record_seen(r));
 }
 
+void record_evaluation(struct record *r, int64_t step, int64_t epoch, int n, const char *const *name,
+                       const double *value) {
+    const struct observed o = {.step = step, .epoch = epoch, .now = base_seconds() - r->begin, .n = n, .name = name,
+                               .value = value};
+    metrics_evaluation(&r->metrics, &o);
+}
+
 tri_status record_close(struct record *r) {
     tri_status status = metrics_close(&r->metrics);
     free(r->output);

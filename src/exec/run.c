@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/data.h"
+#include "data/over.h"
 #include "exec/crew.h"
+#include "exec/padding.h"
 #include "io/safetensors.h"
 #include "plan/rebatch.h"
 
@@ -34,6 +35,9 @@ static tri_status check_options(const tri_options *o) {
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return base_fail(TRI_USAGE, "threads is %lld; it must be from 1 to %d (0: one for each "
                          "core)", (long long)o->threads, MAX_THREADS);
+    if (o->data_threads < -1 || o->data_threads > LOADER_MOST_THREADS)
+        return base_fail(TRI_USAGE, "data_threads is %lld; it must be from 1 to %d (0: as many as pay; -1: none)",
+                         (long long)o->data_threads, LOADER_MOST_THREADS);
     if (o->parallel && strcmp(o->parallel, "data"))
         return base_fail(TRI_USAGE, "--parallel (tri_options.parallel) is \"%s\"; this version splits "
                          "data only: data", o->parallel);
@@ -58,21 +62,26 @@ static tri_status find_device(tri_run *run) {
 
 /* Data is needed to train, if there are inputs; a forward run may be fed by hand. */
 static tri_status open_data(tri_run *run) {
-    const tri_options *o = &run->options;
+    tri_options *o = &run->options;
     struct machine *m = &run->machine;
     run->data = o->source;
+    o->source = NULL;
     run->total = o->steps ? o->steps : 1;
     if (!run->data && (o->forward || (!m->n_inputs && !o->data))) return TRI_OK;
     if (!run->data)
         run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer);
+    if (o->subset) run->data = data_subset(run->data, o->subset);
     if (!run->data) return base_last();
+    if (run->data->alone && run->crew)
+        return base_fail(TRI_USAGE, "data %s comes once and to one process; several workers (-n) need data that each "
+                         "can read, as from tar:pipe:COMMAND, which each runs for itself", run->data->name);
     tri_status status = feed_match(m, run->data);
+    if (!run->data->concurrent) m->n_rooms = 1; /* nothing of it is read ahead */
+    const struct sampler_settings order = {.kind = o->sampler, .share = o->share, .no_shuffle = o->no_shuffle,
+                                           .tail = o->tail, .batch = m->batch, .lanes = m->lanes, .seed = o->seed};
+    if (!status) status = sampler_open(&run->sampler, run->data, &order);
+    if (!status && run->sampler.pad) status = padding_plan(run->model, m);
     if (status) return status;
-    run->sampler = (struct sampler){.size = tri_data_size(run->data), .batch = m->batch,
-                                    .seed = o->seed, .shuffle = !o->no_shuffle};
-    if (run->data->sequential && !o->no_shuffle)
-        return base_fail(TRI_USAGE, "data %s comes in an order of its own and cannot be shuffled; "
-                         "--shuffle off (tri_options.no_shuffle)", run->data->name);
     int64_t steps;
     status = sampler_steps(&run->sampler, &steps);
     int64_t epochs = o->epochs ? o->epochs : 1;
@@ -111,7 +120,7 @@ static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, boo
 static tri_status keep_texts(tri_run *run) {
     tri_options *o = &run->options;
     const char **text[COUNT(run->kept)] = {&o->save, &o->passes, &o->conv, &o->amp_type, &o->recompute,
-                                            &o->out, &o->ckpt};
+                                            &o->out, &o->ckpt, &o->sampler, &o->subset, &o->share, &o->tail};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];
@@ -124,7 +133,7 @@ static tri_status plan_run(tri_run *run) {
     struct machine_place place = {.store = &run->store};
     tri_status status = tri_graph_status(run->model);
     if (!status) status = check_options(o);
-    if (!status) status = keeper_check(o);
+    if (!status) status = keeper_check(&run->keeper, o);
     if (!status) status = settle_batch(run);
     if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
     if (!status) status = find_device(run);
@@ -149,37 +158,51 @@ bool run_writes(const tri_run *run) {
     return !run->crew || (run->crew->writes && crew_reports(run->crew));
 }
 
+bool run_is_whole(const tri_run *run) {
+    return run->crew ? crew_is_between(run->crew) : !run->machine.updating;
+}
+
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
     tri_status status = o->forward ? TRI_OK : crew_join(&run->crew);
     if (!status) status = plan_run(run);
     if (!status && run->machine.compilation.note)
         fprintf(stderr, "trireme: %s\n", run->machine.compilation.note);
+    if (!status) status = open_data(run);
     if (!status)
         status = run->crew ? crew_settle(run->crew, run) : machine_settle(&run->machine, o);
     run->lr = machine_scalar(&run->machine, "lr");
     run->number = machine_scalar(&run->machine, "step");
     struct run_scalar *lanes = machine_scalar(&run->machine, "lanes"); /* see tri_minimize */
     if (lanes) lanes->value = (float)run->machine.lanes;
-    if (!status) status = open_data(run);
+    if (!status) status = judge_open(&run->judge, run);
     if (!status && o->load && run_writes(run)) status = tri_load(run, o->load);
     if (!status) status = keeper_resume(&run->keeper, run);
+    if (!status && !run->crew && run->data) {
+        status = loader_make(&run->loader, run, NULL);
+        loader_done(&run->loader, run->done);
+    }
     if (!status && o->save) status = safetensors_check_path(o->save);
     if (!status) status = keep_texts(run);
     if (!status) status = record_open(&run->record, run);
     if (!status)
         status = run->crew ? crew_open_record(run->crew, run)
                            : record_file(&run->record, o->out, run->done, o->quiet);
+    if (!status && !run->crew && !o->forward) status = events_open(o->on_event, o->out, NULL, &run->events);
+    if (!status && run->keeper.resumed) judge_catch_up(&run->judge, run);
     if (status && run->crew) crew_log_failure(run->crew, tri_message());
     return status;
 }
 
 void run_free(tri_run *run) {
+    loader_free(&run->loader);
     keeper_free(&run->keeper);
+    judge_free(&run->judge);
     record_close(&run->record);
     evaluation_free(run->evaluation);
     machine_free(&run->machine);
     store_free(&run->store);
+    sampler_close(&run->sampler);
     tri_data_free(run->data);
     if (run->crew) crew_release(run->crew, run->team);
     team_free(run->team);
@@ -203,11 +226,13 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
         if (g) base_no_memory("a run");
         if (!*tri_message()) base_fail(TRI_USAGE, "tri_open: the graph is a null pointer");
         if (o) tri_data_free(o->source);
+        if (o) tri_data_free(o->eval_source);
         tri_graph_free(g);
         return NULL;
     }
     run->model = g;
     run->options = o ? *o : tri_options_default();
+    run->judge.data = run->options.eval_source;
     if (shape) run->crew = crew_imagine(shape);
     if (!how(run)) return run;
     if (!run->data) run->data = run->options.source;
@@ -223,26 +248,13 @@ tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_
 
 /* ---- stepping ---- */
 
-#define ROWS 32 /* whose samples are asked for at a time */
-
-tri_status run_fetch_rows(tri_run *run, int64_t step, int64_t first, int64_t n) {
-    uint64_t index[ROWS];
-    tri_status status = TRI_OK;
-    sampler_seek(&run->sampler, step);
-    for (int64_t i = 0; i < n && !status; i++) {
-        int64_t left = n - i;
-        if (i % ROWS == 0)
-            sampler_take(&run->sampler, first + i, left < ROWS ? left : ROWS, index);
-        status = feed_sample(&run->machine, run->data, first + i, (int64_t)index[i % ROWS],
-                             run->sampler.epoch, run->options.seed);
-    }
-    return status;
-}
-
 tri_status run_fetch(tri_run *run) {
     tri_status status = TRI_OK;
-    if (run->data) status = run_fetch_rows(run, run->done, 0, run->machine.batch);
-    run->epoch = run->sampler.epoch;
+    if (run->data) {
+        machine_take_room(&run->machine, loader_room(&run->loader, run->done + 1));
+        status = loader_fetch_all(&run->loader, run->done + 1);
+        run->epoch = sampler_epoch(&run->sampler, run->done);
+    }
     feed_commit(&run->machine);
     return status;
 }
@@ -264,6 +276,13 @@ static tri_status run_machine(tri_run *run) {
     return base_fail(TRI_FAILED, "step %lld: %s", (long long)number, run->fault.text);
 }
 
+/* What follows a step that this process tells of. */
+static void follow_up(tri_run *run) {
+    judge_step(&run->judge, run);
+    keeper_step(&run->keeper, run);
+    judge_publish(&run->judge, run);
+}
+
 static bool step_with_crew(tri_run *run) {
     tri_status status = TRI_OK;
     bool more = crew_step(run->crew, run, &status);
@@ -271,7 +290,7 @@ static bool step_with_crew(tri_run *run) {
     if (run_fail(run, status) || !more) return false;
     if (crew_tells(run->crew, run)) {
         crew_record(run->crew, run);
-        keeper_step(&run->keeper, run);
+        follow_up(run);
     }
     return true;
 }
@@ -299,18 +318,23 @@ bool run_hand_over(tri_run *run, const char *line) {
 int tri_rank(const tri_run *run) { return run && run->crew ? crew_rank(run->crew) : 0; }
 int tri_size(const tri_run *run) { return run && run->crew ? crew_size(run->crew) : 1; }
 
+bool run_is_asked_to_end(const tri_run *run) {
+    return (run->asked && *run->asked) || (run->crew && crew_asked_to_end(run->crew));
+}
+
 bool run_is_late(const tri_run *run) {
     return run->options.max_time > 0 && base_seconds() - run->record.begin >= run->options.max_time;
 }
 
 bool tri_step(tri_run *run) {
-    if (!run || run->status || (!run->crew && run->done >= run->total)) return false;
+    if (!run || run->status) return false;
+    if (!run->crew && (run->done >= run->total || judge_stops(&run->judge))) return false;
     if (run->options.forward)
         return !run_fail(run, base_fail(TRI_USAGE, "tri_step: this run does not train "
                                         "(tri_options.forward); tri_feed, tri_forward, tri_read"));
     if (run->crew) return step_with_crew(run);
-    run->timed_out = run->done < run->total && run_is_late(run);
-    if (run->timed_out) return false;
+    run->stopped = run->done < run->total && run_is_late(run);
+    if (run->stopped) return false;
     run->rate =
         schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
     if (run->lr) run->lr->value = (float)run->rate;
@@ -319,8 +343,9 @@ bool tri_step(tri_run *run) {
     if (!status) status = run_machine(run);
     if (run_fail(run, status)) return false;
     run->done++;
+    if (run->data) loader_done(&run->loader, run->done);
     record_step(&run->record, run);
-    keeper_step(&run->keeper, run);
+    follow_up(run);
     return true;
 }
 
@@ -334,9 +359,22 @@ tri_status tri_forward(tri_run *run) {
     return run_machine(run);
 }
 
+static void tell_end(const tri_run *run) {
+    char text[128];
+    if (!run->events) return;
+    base_format(text, sizeof text, "%s %lld of %lld steps", run->stopped ? "stopped behind" : "ended behind",
+                (long long)run->done, (long long)run->total);
+    const struct event end = {.name = "end", .worker = -1, .step = run->done,
+                              .message = run->status && run->message ? run->message : text,
+                              .code = (int)(run->status ? run->status : run->stopped ? TRI_STOPPED : TRI_OK)};
+    events_tell(run->events, &end);
+    events_close(run->events);
+}
+
 static tri_status leave(tri_run *run) {
     tri_status status = run->status;
     if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");
+    tell_end(run);
     if (run->crew && status) crew_log_failure(run->crew, run->message ? run->message : "out of memory");
     if (run->crew) crew_leave(run->crew, (int)status);
     run_free(run);
@@ -350,7 +388,8 @@ tri_status tri_close(tri_run *run) {
     }
     if (!run_finish(run)) return leave(run);
     if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
-    run_fail(run, keeper_end(&run->keeper, run, !run->status));
+    run_fail(run, keeper_end(&run->keeper, run));
+    run_fail(run, judge_end(&run->judge));
     run_fail(run, record_close(&run->record)); /* a broken file of metrics stops nothing before */
     return leave(run);
 }
@@ -371,6 +410,11 @@ const char *run_output_name(const tri_run *run, int i) { return run->machine.out
 bool run_output_is_scalar(const tri_run *run, int i) {
     return run->machine.output[i].spec.shape.rank == 0;
 }
+bool run_epoch_ended(const tri_run *run) {
+    int64_t steps;
+    return run->data && !sampler_steps(&run->sampler, &steps) && run->done % steps == 0;
+}
+
 int64_t run_lanes(const tri_run *run) { return run->machine.lanes; }
 int run_threads(const tri_run *run) { return team_threads(run->team); }
 int64_t run_batch(const tri_run *run) { return run->machine.batch; }

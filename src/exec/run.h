@@ -3,32 +3,48 @@
 #ifndef EXEC_RUN_H
 #define EXEC_RUN_H
 
+#include <signal.h>
+
 #include "data/sampler.h"
+#include "exec/judge.h"
 #include "exec/keeper.h"
+#include "exec/loader.h"
 #include "exec/program.h"
 #include "exec/record.h"
 #include "exec/store.h"
 #include "exec/tree.h"
+#include "observe/events.h"
 #include "plan/passes.h"
 #include "train/train.h"
 
-/* An input of the network: the whole batch lies in one piece, and lanes take their rows of it. */
+/* An input of the network: the whole batch lies in one piece of a room, and lanes take their rows of it. */
 struct run_input {
     const char *name;
     tri_spec spec;
     size_t sample_bytes;
     int64_t below;
     int field;    /* of the data; -1: none */
+    bool labels;  /* what --tail pad marks, see padding.h */
+    size_t offset; /* in a room */
     void *memory; /* in the device's space */
     char *host;   /* where the data is written; the same memory if the space is the host's */
 };
 
-/* Where the data's fields go: sample `row` of a batch to first + row * step. */
+#define FEED_NOWHERE SIZE_MAX
+
+/* Where the data's fields go: sample `row` of a batch to a room's first + row * step. Those that the network does
+ * not take are all written to one place, sample after sample. */
 struct feed {
     int n;
-    char *first[TRI_MAX_FIELDS];
-    size_t step[TRI_MAX_FIELDS]; /* 0: of a field that the network does not take */
-    char *spare;
+    size_t first[TRI_MAX_FIELDS]; /* FEED_NOWHERE: there */
+    size_t step[TRI_MAX_FIELDS];
+    size_t spare_bytes;
+};
+
+/* Where a sample goes. */
+struct feed_place {
+    char *room, *spare;
+    int64_t row;
 };
 
 struct run_output {
@@ -69,6 +85,7 @@ struct machine_shared {
     void *carried;             /* see struct machine */
     void *slots[2], *board[2]; /* of the trees */
     char *rows[2];            /* outputs put together from lanes: of odd and of even steps */
+    char *rooms;              /* null: each process has its own */
 };
 
 /* A set of programs over one store: the training step, or one batch size of an evaluation. Lanes are
@@ -93,10 +110,15 @@ struct machine {
     int n_workers;                 /* at least one */
     struct tree tree[2];           /* of count, of lane */
     uint32_t round;                /* steps begun: what the boards call a step */
+    bool updating; /* the step's program has begun, and has not ended: parameters are neither old nor new */
     char *carried;                 /* results of pre, for lane and step */
     size_t carried_bytes;
     struct run_input *input;
     int n_inputs;
+    size_t room_bytes; /* of the inputs of a step */
+    char *rooms, *own_rooms; /* of LOADER_ROOMS steps, or of this one alone: in the host's space */
+    int n_rooms;
+    int room;          /* where inputs are found now */
     struct feed feed;
     struct run_output *output;
     int n_outputs;
@@ -115,6 +137,7 @@ struct program *machine_program(const struct machine *m, int i);
 bool machine_borrows(const struct machine *m, int worker);
 
 struct evaluation; /* see evaluate.c */
+struct share;      /* see share.h */
 struct crew;       /* see crew.h */
 struct crew_shown; /* see crew_shared.h */
 struct crew_shape;
@@ -124,24 +147,28 @@ struct tri_run {
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* of its texts those are kept that are needed later */
-    char *kept[7];
+    char *kept[11];
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;
     struct store store;
     struct machine machine;
     tri_data *data;
-    struct sampler sampler;
+    struct sampler sampler; /* the loader's, once that is made */
+    struct loader loader;
     int64_t done, total;
     double rate; /* the learning rate of the last step */
-    bool timed_out; /* it ends before all steps are done, by max_time */
+    const volatile sig_atomic_t *asked; /* a loop's flag that it is asked to end; or null */
+    bool stopped; /* it ends before all steps are done, as it was asked to, or by max_time */
     struct run_scalar *lr, *number; /* what the step itself sets; null: the network has none */
     int64_t epoch;
     struct tri_fault fault;
     struct record record;
     struct evaluation *evaluation;
     struct crew *crew; /* null: no others take part */
+    struct events *events; /* null: nobody asks, or they are told by the agent */
     struct keeper keeper;
+    struct judge judge;
 };
 
 /* As tri_open, but only planned: nothing is allocated, and it cannot run. Null with a message. */
@@ -150,14 +177,17 @@ tri_run *run_plan(tri_graph *g, const tri_options *o);
 tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_shape *shape);
 void run_free(tri_run *run);
 
+/* Whether a signal, or somebody from outside, has asked for the end of the run. */
+bool run_is_asked_to_end(const tri_run *run);
 /* Whether max_time is over. */
 bool run_is_late(const tri_run *run);
+/* Whether the store is as the last step that is done has left it, also if the one behind it has failed. */
+bool run_is_whole(const tri_run *run);
 /* Whether what this process writes to parameters counts. */
 bool run_writes(const tri_run *run);
 
-/* Reads the data of the next step; or n rows, from `first` on, of any step, counted from 0. */
+/* Reads the data of the next step. */
 tri_status run_fetch(tri_run *run);
-tri_status run_fetch_rows(tri_run *run, int64_t step, int64_t first, int64_t n);
 
 /* Remembers the first failure, from tri_message(); returns the run's status. */
 tri_status run_fail(tri_run *run, tri_status status);
@@ -183,8 +213,12 @@ void machine_touch(struct machine *m);
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m);
 void machine_free(struct machine *m);
-/* A lane takes its rows of the batch: those from sample `first` on. */
-void machine_bind_rows(const struct machine *m, struct program *p, int64_t first);
+/* Of the samples of a step; and inputs are found there from now on. */
+char *machine_room(const struct machine *m, int room);
+void machine_take_room(struct machine *m, int room);
+/* A lane takes its rows of the batch: those from sample `first` on. room: another than the step's, where the
+ * device's space is the host's; or null. */
+void machine_bind_rows(const struct machine *m, struct program *p, char *room, int64_t first);
 /* The program of a lane of phase k (0: count, 1: lane). */
 struct program *machine_lane_program(const struct machine *m, struct machine_worker *w, int k,
                                      int64_t lane);
@@ -211,12 +245,19 @@ tri_status machine_keep_outputs(struct machine *m);
 
 /* Matches the fields of the data to the inputs; once before its samples are read. */
 tri_status feed_match(struct machine *m, const tri_data *data);
-void feed_free(struct machine *m);
-/* Reads sample `index` into row `row` of every input, checks it. */
-tri_status feed_sample(struct machine *m, tri_data *data, int64_t row, int64_t index,
-                       int64_t epoch, uint64_t seed);
+/* Reads sample `index` into its row of every input, checks it. */
+tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_place *to, int64_t index,
+                    int64_t epoch, uint64_t seed);
 void feed_commit(struct machine *m); /* what was written becomes visible to the device */
 
+/* Compiles what tri_evaluate needs for such data, and takes its memory. */
+tri_status evaluation_prepare(tri_run *run, const tri_data *data);
+/* Those of a data set that tri_evaluate computes one after the other. */
+int64_t evaluation_batches(const tri_run *run, const tri_data *data);
+/* Computes batches as long as there are some that nobody has drawn; a batch has run_output_count values. */
+tri_status evaluation_draw(tri_run *run, tri_data *data, const struct share *share);
+/* As tri_evaluate, but sums that are in the share (or null) are taken from there. */
+tri_status evaluation_run(tri_run *run, tri_data *data, const struct share *share);
 void evaluation_free(struct evaluation *e);
 
 /* For progress lines and the like. */
@@ -231,6 +272,7 @@ bool run_hand_over(tri_run *run, const char *line);
 int run_output_count(const tri_run *run);
 const char *run_output_name(const tri_run *run, int i);
 bool run_output_is_scalar(const tri_run *run, int i);
+bool run_epoch_ended(const tri_run *run); /* the step just done is the last of its epoch */
 int64_t run_lanes(const tri_run *run);
 int64_t run_batch(const tri_run *run);
 int run_threads(const tri_run *run);

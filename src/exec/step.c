@@ -48,7 +48,7 @@ static bool run_lane(struct sweep *s, const struct tree_hand *h, int lane, struc
     struct program *p = machine_lane_program(m, w, s->k, lane);
     char *slot = tree_slot(&m->tree[s->k], h, lane);
     step->sample = lane_first(m->batch, m->lanes, lane);
-    machine_bind_rows(m, p, step->sample);
+    machine_bind_rows(m, p, NULL, step->sample);
     tree_bind_outputs(&m->tree[s->k], p, slot);
     if (!program_run(p, NULL, step)) {
         tree_fail(&m->tree[s->k], h, lane, slot);
@@ -123,8 +123,10 @@ bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_f
     if (c->count[0] && !run_lanes_of(m, 0, &step)) return false;
     if (c->pre && !program_run(&m->pre, m->team, &step)) return false;
     if (c->lane[0] && !run_lanes_of(m, 1, &step)) return false;
+    m->updating = true;
     if (!program_run(&m->step, m->team, &step)) return false;
     machine_find_outputs(m);
     apply_updates(m);
+    m->updating = false;
     return true;
 }

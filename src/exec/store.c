@@ -13,7 +13,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 size_t stored_bytes(const struct stored *e) {
-    return (base_spec_bytes(&e->spec) + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+    return memory_round(base_spec_bytes(&e->spec));
 }
 
 static void list(const tri_graph *g, struct store *s) {

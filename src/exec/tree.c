@@ -130,6 +130,10 @@ void tree_fail(struct tree *t, const struct tree_hand *h, int lane, const char *
     board_fail(&t->board, h->step, h->hand, lane);
 }
 
+void tree_leave(struct tree *t, const struct tree_hand *h, int lane, const char *slot) {
+    board_publish(&t->board, h->step, h->hand, lane, number_of(t, slot));
+}
+
 bool tree_put(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
               const struct program_step *step) {
     if (!board_publish(&t->board, h->step, h->hand, lane, number_of(t, slot))) return true;

@@ -52,6 +52,8 @@ void tree_fail(struct tree *t, const struct tree_hand *h, int lane, const char *
 /* The lane's sums are there. False: an operator failed, see the step's fault. */
 bool tree_put(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
               const struct program_step *step);
+/* The same, but whatever can be summed now is left to others. */
+void tree_leave(struct tree *t, const struct tree_hand *h, int lane, const char *slot);
 /* Makes the sum of a node that the hand has claimed, and what is above it. */
 bool tree_sum(struct tree *t, const struct tree_hand *h, int node, const struct program_step *step);
 

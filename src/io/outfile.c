@@ -6,14 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-tri_status outfile_open(struct outfile *f, const char *path) {
-    *f = (struct outfile){.path = path, .fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    sha256_begin(&f->hash);
-    if (f->fd >= 0) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: can't create: %s", path, strerror(errno));
-}
-
-tri_status outfile_write(struct outfile *f, const void *data, size_t bytes) {
+static tri_status put(void *to, const void *data, size_t bytes) {
+    struct outfile *f = to;
     const char *p = data;
     sha256_add(&f->hash, data, bytes);
     while (bytes) {
@@ -29,8 +23,23 @@ tri_status outfile_write(struct outfile *f, const void *data, size_t bytes) {
     return TRI_OK;
 }
 
+tri_status outfile_open(struct outfile *f, const char *path, const struct seal *seal) {
+    const struct seal_sink sink = {put, f};
+    *f = (struct outfile){.path = path, .fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+    sha256_begin(&f->hash);
+    if (f->fd < 0) return base_fail(TRI_FAILED, "%s: can't create: %s", path, strerror(errno));
+    return seal ? sealing_begin(seal, &sink, &f->sealing) : TRI_OK;
+}
+
+tri_status outfile_write(struct outfile *f, const void *data, size_t bytes) {
+    return f->sealing ? sealing_add(f->sealing, data, bytes) : put(f, data, bytes);
+}
+
 tri_status outfile_close(struct outfile *f, tri_status status, char hex[65]) {
     if (f->fd < 0) return status;
+    if (!status && f->sealing) status = sealing_finish(f->sealing);
+    sealing_free(f->sealing);
+    f->sealing = NULL;
     if (!status && fsync(f->fd)) status = base_fail(TRI_FAILED, "%s: sync: %s", f->path, strerror(errno));
     if (close(f->fd) && !status) status = base_fail(TRI_FAILED, "%s: close: %s", f->path, strerror(errno));
     f->fd = -1;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A file that is written once, from begin to end, and hashed on the way: nobody takes it for whole before it
- * is closed. */
+ * is closed. It may be sealed (seal.h). */
 #ifndef IO_OUTFILE_H
 #define IO_OUTFILE_H
 
-#include "base/base.h"
+#include "io/seal.h"
 #include "io/sha256.h"
 
 struct outfile {
     const char *path; /* not owned */
     int fd;
-    size_t bytes;
-    struct sha256 hash;
+    size_t bytes; /* in the file so far */
+    struct sha256 hash; /* of them */
+    struct sealing *sealing; /* null: it is not sealed */
 };
 
-tri_status outfile_open(struct outfile *f, const char *path);
+/* seal null: what is written is what the file holds. */
+tri_status outfile_open(struct outfile *f, const char *path, const struct seal *seal);
 tri_status outfile_write(struct outfile *f, const void *data, size_t bytes);
-/* Syncs and closes it; hex (nullable): the SHA-256 of its bytes. After any failure the file is gone, and this
+/* Syncs and closes it; hex (nullable): the SHA-256 of the file. After any failure the file is gone, and this
  * gives `status`, or its own failure. */
 tri_status outfile_close(struct outfile *f, tri_status status, char hex[65]);
 

@@ -205,7 +205,7 @@ tri_status safetensors_write(const char *path, const struct safetensors_entry *e
     struct text part = {0};
     struct outfile f = {.fd = -1};
     text_add(&part, "%s.tmp-%ld", path, (long)getpid());
-    tri_status status = part.failed ? base_no_memory(path) : outfile_open(&f, part.data);
+    tri_status status = part.failed ? base_no_memory(path) : outfile_open(&f, part.data, NULL);
     if (!status) status = safetensors_put(&f, entries, n, metadata, n_metadata);
     status = outfile_close(&f, status, NULL);
     if (!status && rename(part.data, path)) {
@@ -264,6 +264,8 @@ static tri_status header_length(struct reader *r, size_t *length) {
     unsigned char raw[LENGTH_BYTES];
     tri_status status = take(r, raw, sizeof raw);
     if (status) return status;
+    if (seal_is(raw, sizeof raw))
+        return base_fail(TRI_USAGE, "%s is sealed: its key is needed (--ckpt-key FILE, tri_options.ckpt_key)", r->name);
     uint64_t n = 0;
     for (size_t i = 0; i < LENGTH_BYTES; i++) n |= (uint64_t)raw[i] << 8 * i;
     if (n > r->size - LENGTH_BYTES)
@@ -530,6 +532,17 @@ tri_status safetensors_open(const char *path, struct safetensors **file) {
         status = parse(&r, file);
     }
     close(r.fd);
+    return status;
+}
+
+tri_status safetensors_open_sealed(const char *path, const struct seal *seal, struct safetensors **file) {
+    char *data;
+    size_t bytes;
+    *file = NULL;
+    tri_status status = base_read_file(path, &data, &bytes);
+    if (!status && (seal->name || seal_is(data, bytes))) status = seal_open(path, seal, data, &bytes);
+    if (!status) status = safetensors_parse(data, bytes, path, file);
+    free(data);
     return status;
 }
 

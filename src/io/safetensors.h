@@ -41,6 +41,9 @@ struct safetensors {
 
 /* Reads and checks everything. *file is null on failure. */
 tri_status safetensors_open(const char *path, struct safetensors **file);
+/* The same of a sealed file (seal.h), which is authenticated before anything of it is read; there is memory for it
+ * twice. One that is not sealed is taken as it is, unless seal->name says what it must be. */
+tri_status safetensors_open_sealed(const char *path, const struct seal *seal, struct safetensors **file);
 /* The same from memory, which is copied; `name` stands in messages. */
 tri_status safetensors_parse(const void *bytes, size_t n, const char *name,
                              struct safetensors **file);

@@ -65,7 +65,7 @@ static tri_status make_ears(struct agent *a) {
     a->output[0] = fcntl(nowhere < 0 ? STDOUT_FILENO : nowhere, F_DUPFD, 16);
     a->output[1] = fcntl(STDERR_FILENO, F_DUPFD, 16);
     if (nowhere >= 0) close(nowhere);
-    cores_find(&a->cores, a->launch->workers * a->launch->threads);
+    cores_find(&a->cores, a->launch->workers, a->launch->threads);
     a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     a->deaths = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (a->signals < 0 || a->deaths < 0)
@@ -73,7 +73,7 @@ static tri_status make_ears(struct agent *a) {
     return TRI_OK;
 }
 
-static void begin_grace(struct agent *a) {
+void agent_begin_grace(struct agent *a) {
     a->stop_deadline = crew_now() + (int64_t)(a->launch->grace * 1e9);
     crew_notify(a->head);
 }
@@ -89,7 +89,7 @@ static void ask_to_stop(struct agent *a, int sig) {
                sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
     log_event(&a->log, LOG_WARNING, "stop", "signal=%d", sig);
     atomic_store(&h->stop, 1);
-    begin_grace(a);
+    agent_begin_grace(a);
 }
 
 static void hear_signals(struct agent *a) {
@@ -98,7 +98,7 @@ static void hear_signals(struct agent *a) {
         if (s.ssi_signo != SIGCHLD) ask_to_stop(a, (int)s.ssi_signo);
     if (atomic_load(&a->head->stop) && !a->stop_deadline) { /* by `trireme ctl`, or timing.c */
         if (!a->timed) agent_tell(a, "asked to stop: the step is finished, then the run ends");
-        begin_grace(a);
+        agent_begin_grace(a);
     }
 }
 
@@ -127,10 +127,19 @@ static int exit_code(const struct agent *a) {
     return a->reporter_code ? a->reporter_code : ending == CREW_RUNS && a->stopped ? AGENT_RESUMABLE : 1;
 }
 
+/* Of the last, if several have failed since. */
+static void hear_of_saves(struct agent *a) {
+    uint32_t failures = atomic_load(&a->head->save_failures);
+    if (failures == a->save_failures) return;
+    a->save_failures = failures;
+    agent_event(a, "save-failure", -1, -1, a->head->save_failure);
+}
+
 static int live(struct agent *a) {
     while (anybody(a)) {
         hear(a);
         agent_reap(a);
+        hear_of_saves(a);
         recovery_map(&a->recovery);
         agent_watch(a);
         agent_choose(a);
@@ -165,8 +174,20 @@ static int print_last(struct agent *a, int code) {
     return (int)TRI_FAILED;
 }
 
+/* A run that failed: with what was told of it last. */
+static void tell_end(struct agent *a, int code) {
+    const struct crew_head *h = a->head;
+    char text[128];
+    base_format(text, sizeof text, "%s %llu of %llu steps", code == AGENT_RESUMABLE ? "stopped behind" : "ended behind",
+                h ? (unsigned long long)atomic_load(&h->committed) : 0,
+                h ? (unsigned long long)atomic_load(&h->total) : 0);
+    const char *said = !h ? "" : *h->failure ? h->failure : a->told;
+    agent_event(a, "end", -1, code, code && code != AGENT_RESUMABLE && *said ? said : text);
+}
+
 static void end(struct agent *a) {
     if (a->head) agent_kill_all(a);
+    events_close(a->events);
     agent_join_watchers(a);
     recovery_unmap(&a->recovery);
     if (a->head) munmap(a->head, crew_head_bytes());
@@ -215,6 +236,7 @@ int agent_run(const struct launch *l) {
     else
         fprintf(stderr, "trireme: %s\n", tri_message());
     log_event(&a.log, code ? LOG_WARNING : LOG_INFO, "end", "code=%d", code);
+    tell_end(&a, code);
     end(&a);
     return code;
 }

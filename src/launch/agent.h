@@ -30,6 +30,7 @@ struct launch {
     int most; /* that it can be scaled to; 0: no more */
     int spares, threads; /* threads of each worker; 0: the cores divided among them */
     const char *out;     /* the run's directory; null: none */
+    const char *on_event; /* a command (src/observe/events.h); null: none */
     double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */
     double audit;        /* share of the lanes that are computed twice, and compared */
     bool no_kill;        /* for debuggers: stalls are told, and nothing else is done */

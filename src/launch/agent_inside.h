@@ -8,6 +8,7 @@
 #include "launch/agent.h"
 #include "launch/cores.h"
 #include "launch/recover.h"
+#include "observe/events.h"
 #include "observe/log.h"
 #include "exec/crew_layout.h"
 
@@ -37,7 +38,7 @@ struct process {
     struct {
         uint64_t turns;
         double still;
-        bool warned;
+        bool warned, stopped;
     } seen[CREW_MOST_HANDS];
 };
 
@@ -59,6 +60,9 @@ struct agent {
     int signals, deaths; /* descriptors */
     sigset_t old_mask;
     struct log log;
+    struct events *events;
+    uint32_t save_failures; /* that have been heard of */
+    char told[512]; /* the last that it told */
     int card; /* agent.json, locked; -1: none */
     int64_t stop_deadline, looked; /* nanoseconds */
     bool stopped; /* nobody is started any more */
@@ -89,6 +93,8 @@ struct agent {
 };
 
 void agent_tell(struct agent *a, const char *fmt, ...) TRI_PRINTF(2, 3);
+/* Starts the user's command for events; worker -1: none, code -1: none. */
+void agent_event(struct agent *a, const char *name, int worker, int code, const char *message);
 tri_status agent_open_logs(struct agent *a);
 tri_status agent_write_card(struct agent *a);
 tri_status agent_start(struct agent *a, int place); /* a worker in that place */
@@ -104,7 +110,12 @@ void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]);
 void agent_kill(const struct agent *a, int place);
 void agent_kill_all(struct agent *a);
 void agent_join_watchers(struct agent *a);
+/* Workers have --grace seconds left. */
+void agent_begin_grace(struct agent *a);
 /* The run ends with this code; why has been told. */
 void agent_give_up(struct agent *a, int code);
+/* The same with code 1, but what the last step has left is saved first, if checkpoints are made: by who reports, or
+ * by a worker that is started for that. */
+void agent_fail(struct agent *a, const char *why);
 
 #endif

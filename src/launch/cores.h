@@ -7,22 +7,31 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Those that this process may use, a processor of each core first, so that workers share a core only
- * where there are more of them than cores; neighbours in the list are neighbours in the machine. */
-struct cores {
-    int n;
-    int cpu[CPU_SETSIZE]; /* -1: retired */
-    bool free;            /* nobody is pinned: there are more of them than workers have threads */
+struct core {
+    int cpu;    /* -1: retired */
+    int node;   /* of memory */
+    bool first; /* of the processors of its core */
 };
 
-/* threads: of all workers. Where they do not fill the machine, the system places them: another run may be
- * at work there. */
-void cores_find(struct cores *c, int threads);
+/* Those that this process may use, a processor of each core first, so that workers share a core only
+ * where there are more of them than cores; the processors of a worker are of one node, where that can be. */
+struct cores {
+    int n, nodes;
+    struct core core[CPU_SETSIZE];
+    bool free; /* nobody is pinned to a core: there are more of them than workers have threads */
+};
+
+/* threads: of each worker. Where they do not fill the machine, the system chooses the processors, for another
+ * run may be at work there; only nodes are shared out among the workers. */
+void cores_find(struct cores *c, int workers, int threads);
+/* The same for a given machine, whose processors stand there in the order of their numbers. */
+void cores_order(struct cores *c, int workers, int threads);
 static inline bool cores_pinned(const struct cores *c) { return !c->free; }
 /* `threads` of them from `first` on are used no more; the others keep their places in the list. */
 void cores_retire(struct cores *c, int first, int threads);
-/* Pins a process (0: this one) to `threads` of them from `first` on; first -1, or behind the last: it may
- * use all. */
+/* The processors for `threads` threads from `first` on; first -1, or behind the last: all. */
+void cores_choose(const struct cores *c, int first, int threads, cpu_set_t *set);
+/* Pins a process (0: this one) to them. */
 void cores_pin(const struct cores *c, int first, int threads, pid_t pid);
 
 #endif

@@ -128,13 +128,21 @@ static int hand_to_tell_of(const struct agent *a, int place) {
 
 #define TOO_MANY 3
 
-/* Whether this is the third to die at the same place of the same step. */
+/* Whether this is the third to die at the same place of the same step, and not because somebody wanted it. */
 static bool same_grave(struct agent *a, int place) {
     const struct crew_hand *hand = &a->head->hand[hand_to_tell_of(a, place)];
+    const struct crew_worker *w = &a->head->worker[place];
     uint64_t step = atomic_load(&a->head->opened);
     int at = atomic_load(&hand->at), lane = atomic_load(&hand->lane), item = atomic_load(&hand->item);
-    bool own = at == CREW_AT_LANE || at == CREW_AT_CALLBACK || at == CREW_AT_DATA || at == CREW_AT_SAVE;
-    if (!own || a->process[place].killed) return false;
+    if (atomic_load(&w->reads_lane)) { /* ahead: who reads the same when it is wanted dies of it as well */
+        step = atomic_load(&w->reads_step);
+        at = CREW_AT_DATA;
+        lane = atomic_load(&w->reads_lane) - 1;
+        item = -1;
+    }
+    bool own = at == CREW_AT_LANE || at == CREW_AT_CALLBACK || at == CREW_AT_DATA || at == CREW_AT_EVALUATE ||
+               at == CREW_AT_SAVE;
+    if (!own || a->process[place].killed || atomic_load(&w->sender)) return false;
     for (size_t i = 0; i < COUNT(a->grave); i++)
         if (a->grave[i].times && a->grave[i].step == step && a->grave[i].at == at &&
             a->grave[i].lane == lane && a->grave[i].item == item)
@@ -164,6 +172,9 @@ static void start_anew(struct agent *a) {
     atomic_store(&h->opened, 0);
     atomic_store(&h->committed, 0);
     atomic_store(&h->base, 0);
+    atomic_store(&h->began, 0);
+    atomic_store(&h->n_judged, 0);
+    memset(h->judged, 0, sizeof h->judged);
     if (agent_start_all(a)) {
         agent_tell(a, "%s", tri_message());
         agent_give_up(a, 1);
@@ -212,8 +223,8 @@ static void suspect_core(struct agent *a, int core, int status) {
                   atomic_load(&h->worker[i].core) != core;
     if (!others) return; /* nothing to compare with */
     agent_tell(a, "all %d workers that died of a fault were on core %d, and none on another: it is retired",
-               a->deaths_in_all, a->cores.cpu[core]);
-    log_event(&a->log, LOG_WARNING, "retired", "core=%d", a->cores.cpu[core]);
+               a->deaths_in_all, a->cores.core[core].cpu);
+    log_event(&a->log, LOG_WARNING, "retired", "core=%d", a->cores.core[core].cpu);
     cores_retire(&a->cores, core, h->threads);
     for (int i = 0; i < h->places; i++) {
         if (atomic_load(&h->worker[i].core) != core) continue;
@@ -227,6 +238,9 @@ static void bury(struct agent *a, int place, int64_t when) {
     struct process *p = &a->process[place];
     char text[AT_TEXT];
     agent_describe(a, hand_to_tell_of(a, place), text);
+    if (atomic_load(&h->worker[place].reads_lane))
+        base_format(text, AT_TEXT, "step %u, data %d", atomic_load(&h->worker[place].reads_step),
+                    atomic_load(&h->worker[place].reads_lane) - 1);
     p->dead = true;
     p->core = atomic_load(&h->worker[place].core);
     atomic_fetch_add(&h->worker[place].restarts, 1);
@@ -315,9 +329,37 @@ static void look_at_mute(struct agent *a) {
     agent_give_up(a, a->mute_code);
 }
 
+static void tell_death(struct agent *a, int place, int status) {
+    const struct crew_worker *w = &a->head->worker[place];
+    struct text t = {0};
+    text_add(&t, "%s: ", a->process[place].epitaph);
+    if (WIFSIGNALED(status))
+        text_add(&t, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        text_add(&t, "ended with %d%s%s", WEXITSTATUS(status), *w->failure ? ": " : "", w->failure);
+    if (WIFSIGNALED(status) && atomic_load(&w->sender))
+        text_add(&t, ", sent by process %d", atomic_load(&w->sender));
+    if (WIFSIGNALED(status) && atomic_load(&w->traced))
+        text_add(&t, "; where, says %s/worker-%d.out", a->launch->out, place);
+    const char *said = t.failed ? a->process[place].epitaph : t.data;
+    agent_tell(a, "%s", said);
+    agent_event(a, "death", place, -1, said);
+    text_free(&t);
+}
+
+/* It is not the machine. If whoever saves then dies of that, nothing is left to be done. */
+static void end_hopeless(struct agent *a, int place) {
+    int at = atomic_load(&a->head->hand[hand_to_tell_of(a, place)].at);
+    if (!a->hopeless)
+        agent_fail(a, "three workers have died there: it is not the machine");
+    else if (at == CREW_AT_SAVE)
+        agent_give_up(a, 1);
+}
+
 static void gone(struct agent *a, int place, int status) {
     struct process *p = &a->process[place];
     struct crew_worker *w = &a->head->worker[place];
+    if (!recovery_map(&a->recovery)) recovery_of_samples(&a->recovery, place); /* else bury tells why not */
     if (!p->dead && atomic_load(&w->state) == CREW_LEFT) {
         if (atomic_load(&a->head->reporter) == place)
             a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : !a->launch->ends_with_run;
@@ -332,25 +374,13 @@ static void gone(struct agent *a, int place, int status) {
     }
     if (!p->dead && ends_early(a, place, status)) return;
     if (!p->dead) bury(a, place, 0);
-    if (WIFSIGNALED(status) && atomic_load(&w->traced))
-        agent_tell(a, "%s: killed by signal %d (%s); where, says %s/worker-%d.out", p->epitaph,
-                   WTERMSIG(status), strsignal(WTERMSIG(status)), a->launch->out, place);
-    else if (WIFSIGNALED(status))
-        agent_tell(a, "%s: killed by signal %d (%s)", p->epitaph, WTERMSIG(status),
-                   strsignal(WTERMSIG(status)));
-    else
-        agent_tell(a, "%s: ended with %d%s%s", p->epitaph, WEXITSTATUS(status), *w->failure ? ": " : "",
-                   w->failure);
+    tell_death(a, place, status);
     bool hopeless = same_grave(a, place);
     suspect_core(a, p->core, status);
     p->pid = 0;
     atomic_store(&w->state, CREW_EMPTY);
-    if (hopeless) {
-        agent_tell(a, "three workers have died there: it is not the machine; the run ends");
-        agent_give_up(a, 1);
-    } else {
-        restart(a, place, status);
-    }
+    if (hopeless) end_hopeless(a, place);
+    restart(a, place, status);
 }
 
 /* What it has started and left behind goes with it, as long as its number is nobody else's. */

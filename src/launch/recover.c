@@ -58,6 +58,16 @@ void recovery_of(struct recovery *r, int place) {
     }
 }
 
+void recovery_of_samples(struct recovery *r, int place) {
+    for (int i = 0; r->base && i < r->head->n_loads; i++) {
+        board_cell *word = (board_cell *)(r->base + r->head->loads) + i;
+        struct board_word w = board_unpack(atomic_load(word));
+        if (w.state == BOARD_CLAIMED && w.hand == place)
+            atomic_store(word, board_pack((struct board_word){w.step, BOARD_FREE, 0, 0}));
+    }
+    bell_ring(&r->head->data);
+}
+
 const char *recovery_name(const struct recovery *r, int item) {
     if (!r->base || item < 0 || item >= r->head->n_items) return "";
     return r->base + r->head->names + (size_t)item * CREW_NAME;

@@ -22,6 +22,9 @@ tri_status recovery_map(struct recovery *r);
 void recovery_unmap(struct recovery *r);
 /* All that the hands of a worker hold, which is dead for certain. */
 void recovery_of(struct recovery *r, int place);
+/* What a worker had begun to read, once its process is gone: its threads that read ahead are no hands, whose
+ * deaths are seen sooner. */
+void recovery_of_samples(struct recovery *r, int place);
 /* The operator's name that an item of the store's table has. */
 const char *recovery_name(const struct recovery *r, int item);
 /* What the words of the boards and of the update's tasks say, for whoever looks for a mistake. */

@@ -14,7 +14,7 @@ static double patience(const struct agent *a, const struct crew_hand *h, bool *k
     const struct launch *l = a->launch;
     double slow = SLOWER * 1e-9 * (double)recovery_slowest(&a->recovery, atomic_load(&h->item));
     int at = atomic_load(&h->at);
-    *kills = at != CREW_AT_DATA && at != CREW_AT_CALLBACK && at != CREW_AT_SAVE;
+    *kills = at != CREW_AT_DATA && at != CREW_AT_CALLBACK && at != CREW_AT_EVALUATE && at != CREW_AT_SAVE;
     switch (at) {
     case CREW_AT_START:
     case CREW_AT_COMPILE:
@@ -42,6 +42,17 @@ static void waiting(const struct agent *a, int place, struct text *out) {
     if (n) text_add(out, " wait%s for it", n == 1 ? "s" : "");
 }
 
+/* By SIGSTOP or the like, and not by a debugger: whatever it is at, it does not take its time. */
+static bool is_stopped(pid_t pid) {
+    char path[32], line[512] = "";
+    base_format(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (f && !fgets(line, sizeof line, f)) *line = 0;
+    if (f) fclose(f);
+    const char *name_ends = strrchr(line, ')');
+    return name_ends && !strncmp(name_ends, ") T", 3);
+}
+
 static void stalled(struct agent *a, int place, int thread, double still, bool kills) {
     struct text who = {0};
     char text[512], at[AT_TEXT];
@@ -53,6 +64,7 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     agent_tell(a, "%s%s", text, a->launch->no_kill ? "; nobody is killed (--no-kill)"
                                 : kills ? "; it is killed"
                                         : "; the user's code and files may take their time: it is not killed");
+    agent_event(a, "stall", place, -1, text);
     text_free(&who);
     if (!kills || a->launch->no_kill) return;
     a->process[place].killed = true;
@@ -67,10 +79,15 @@ static void look(struct agent *a, int place, int thread, double passed) {
     if (turns != p->seen[thread].turns) {
         p->seen[thread].turns = turns;
         p->seen[thread].still = 0;
-        p->seen[thread].warned = false;
+        p->seen[thread].warned = p->seen[thread].stopped = false;
         return;
     }
     p->seen[thread].still += passed;
+    if (!thread && !p->seen[thread].stopped && p->seen[thread].still > a->launch->stall_timeout && is_stopped(p->pid)) {
+        p->seen[thread].stopped = p->seen[thread].warned = true;
+        stalled(a, place, thread, p->seen[thread].still, true);
+        return;
+    }
     if (p->seen[thread].warned || p->seen[thread].still <= patience(a, hand, &kills)) return;
     p->seen[thread].warned = true;
     stalled(a, place, thread, p->seen[thread].still, kills);
@@ -112,11 +129,15 @@ static void look_at_all(struct agent *a, double passed) {
     a->idle += passed;
     if (a->idle <= a->launch->stall_timeout || a->stopped) return;
     a->idle = 0;
-    agent_tell(a, "all workers wait for each other in step %llu, for %g s: nothing of it can go on%s",
-               (unsigned long long)atomic_load(&a->head->opened), a->launch->stall_timeout,
-               a->launch->no_kill ? "" : "; the run ends");
+    char text[160];
+    base_format(text, sizeof text, "all workers wait for each other in step %llu, for %g s: nothing of it can go on",
+                (unsigned long long)atomic_load(&a->head->opened), a->launch->stall_timeout);
+    agent_event(a, "stall", -1, -1, text);
     recovery_log(&a->recovery, &a->log);
-    if (!a->launch->no_kill) agent_give_up(a, 1);
+    if (a->launch->no_kill)
+        agent_tell(a, "%s", text);
+    else
+        agent_fail(a, text);
 }
 
 void agent_watch(struct agent *a) {

@@ -27,7 +27,13 @@ void agent_tell(struct agent *a, const char *fmt, ...) {
     vsnprintf(line, sizeof line, fmt, arg);
     va_end(arg);
     fprintf(stderr, "trireme: %s\n", line);
+    base_format(a->told, sizeof a->told, "%s", line);
     log_event(&a->log, LOG_INFO, "told", "text=%s", line);
+}
+
+void agent_event(struct agent *a, const char *name, int worker, int code, const char *message) {
+    const struct event e = {name, message, worker, a->head ? (int64_t)atomic_load(&a->head->committed) : 0, code};
+    events_tell(a->events, &e);
 }
 
 static void path_of(const struct agent *a, char path[4096], const char *name) {
@@ -56,7 +62,8 @@ tri_status agent_open_logs(struct agent *a) {
                          a->launch->out, strerror(errno));
     path_of(a, path, "agent.log");
     tri_status status = lock_directory(a);
-    return status ? status : log_open(&a->log, path, LOG_BUDGET);
+    if (!status) status = log_open(&a->log, path, LOG_BUDGET);
+    return status ? status : events_open(a->launch->on_event, a->launch->out, path, &a->events);
 }
 
 /* Where the store can be found, for `trireme top` and `trireme ctl`: in /proc/PID/fd/FD. */
@@ -122,6 +129,7 @@ static void forget(struct agent *a, int place) {
         atomic_store(&hand->lane, -1);
         atomic_store(&hand->item, -1);
         atomic_store(&hand->lane_time, 0);
+        atomic_store(&hand->pure_time, 0);
         atomic_store(&hand->lane_began, 0);
         atomic_store(&hand->again, 0);
         atomic_store(&hand->rows, 0);
@@ -132,6 +140,8 @@ static void forget(struct agent *a, int place) {
     atomic_store(&w->peak, 0);
     atomic_store(&w->traced, 0);
     atomic_store(&w->crashed, 0);
+    atomic_store(&w->sender, 0);
+    atomic_store(&w->reads_lane, 0);
     atomic_store(&w->state, CREW_STARTING);
 }
 
@@ -191,6 +201,22 @@ static int holder_of_rank(const struct agent *a, int rank) {
 void agent_give_up(struct agent *a, int code) {
     a->hopeless = code;
     agent_kill_all(a);
+}
+
+void agent_fail(struct agent *a, const char *why) {
+    struct crew_head *h = a->head;
+    int none = 0, runs = CREW_RUNS;
+    bool keeps = atomic_load(&h->keeps) && !atomic_load(&h->ending);
+    agent_tell(a, "%s; the run ends%s", why, keeps ? ", once its last step is saved" : "");
+    if (!keeps) {
+        agent_give_up(a, 1);
+        return;
+    }
+    a->hopeless = 1;
+    if (atomic_compare_exchange_strong(&h->failing, &none, CREW_MOST_WORKERS + 1)) /* who is no worker */
+        base_format(h->failure, sizeof h->failure, "step %llu: %s", (unsigned long long)atomic_load(&h->opened), why);
+    atomic_compare_exchange_strong(&h->ending, &runs, CREW_FAILED);
+    agent_begin_grace(a);
 }
 
 void agent_kill_all(struct agent *a) {

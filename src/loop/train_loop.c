@@ -11,7 +11,7 @@
 #include "data/data.h"
 #include "exec/crew_shared.h"
 #include "exec/run.h"
-#include "observe/progress.h"
+#include "loop/ready.h"
 
 /* What this process shows. Where it is one of several, another may have begun, and have died. */
 struct view {
@@ -57,23 +57,22 @@ static void show(struct view *v, tri_run *run) {
     if (shown) atomic_store(&shown->step, v->p.shown);
 }
 
+/* Once, though another may report this step again. */
+static void show_evaluation(struct view *v, tri_run *run) {
+    struct crew_shown *shown = run_shown(run);
+    struct text line = {0};
+    if (!v->p.to || !run->judge.here || (shown && atomic_load(&shown->evaluation) >= run->done)) return;
+    judge_describe(&run->judge, run->done, &line);
+    if (!line.failed) progress_note(&v->p, line.data);
+    if (shown) atomic_store(&shown->evaluation, run->done);
+    text_free(&line);
+}
+
 /* Of the last step too, if that was another's to show. */
 static void end_view(struct view *v, tri_run *run, bool last) {
     if (last && run->done > v->p.last.step && run_shown(run)) show(v, run);
     if (v->p.to) progress_close(&v->p);
     if (last && run_shown(run) && !v->quiet) atomic_store(&run_shown(run)->step, run->done);
-}
-
-/* Whether the step just done is the last of its epoch. */
-static bool epoch_ended(const tri_run *run) {
-    int64_t steps;
-    return run->data && !sampler_steps(&run->sampler, &steps) && run->done % steps == 0;
-}
-
-static bool call_back(tri_run *run, const tri_callbacks *c) {
-    if (!c) return true;
-    if (c->step && c->step(run, c->user)) return false;
-    return !(c->epoch && epoch_ended(run) && c->epoch(run, c->user));
 }
 
 /* Asked to end: the step is finished, what can be saved is saved. Once more: at once. Workers of an agent
@@ -101,11 +100,13 @@ static void listen_no_more(const struct sigaction old[COUNT(ends)]) {
     for (size_t i = 0; i < COUNT(ends); i++) sigaction(ends[i], &old[i], NULL);
 }
 
-static void loop(tri_run *run, const tri_callbacks *callbacks, struct view *v) {
+static void loop(tri_run *run, struct callbacks *callbacks, struct view *v) {
     while (!asked && tri_step(run)) {
         if (!run_tells(run)) continue;
         show(v, run);
-        if (!call_back(run, callbacks)) break;
+        show_evaluation(v, run);
+        callbacks->progress = v->p.to ? &v->p : NULL;
+        if (!callbacks_step(callbacks, run)) break;
     }
 }
 
@@ -122,9 +123,14 @@ static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
     char weights[65], state[65];
     tri_hash(run, weights, state);
     if (!*weights || !*state) return base_no_memory("the hash of the weights");
-    base_format(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s "
-             "seconds=%.3f\n", (long long)tri_step_number(run), last_loss(run), weights,
-             state, base_seconds() - run->record.begin);
+    char best[160] = "";
+    const struct judged *is = &run->judge.is;
+    if (is->best_step)
+        base_format(best, sizeof best, " best_%s=%.9g best_step=%lld", run->judge.of, is->best,
+                    (long long)is->best_step);
+    base_format(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s%s "
+                "seconds=%.3f\n", (long long)tri_step_number(run), last_loss(run), weights,
+                state, best, base_seconds() - run->record.begin);
     return TRI_OK;
 }
 
@@ -144,8 +150,19 @@ static void tell_diverged(const tri_run *run) {
                 "smaller --lr or a --clip-norm may help\n", isnan(loss) ? "nan" : "infinite");
 }
 
-tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks,
-                      const char *model) {
+/* Why it ended early, and where the best one is. */
+static void tell_judged(const tri_run *run) {
+    const struct judge *j = &run->judge;
+    if (run->done < run->total && judge_stops(j))
+        fprintf(stderr, "trireme: %lld evaluation%s in succession found no better %s than %.6g: the run ends behind "
+                "step %lld\n", (long long)j->is.no_better, j->is.no_better == 1 ? "" : "s", j->of, j->is.best,
+                (long long)run->done);
+    if (!run->options.quiet && j->is.best_step)
+        fprintf(stderr, "trireme: the best %s, %.6g, was at step %lld%s\n", j->of, j->is.best,
+                (long long)j->is.best_step, j->keeps ? ", whose checkpoint is kept" : "");
+}
+
+static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *callbacks, const char *model) {
     struct view v = {.quiet = o->quiet, .model = model};
     char line[DONE_TEXT] = "";
     tri_run *run = tri_open(g, o);
@@ -153,11 +170,19 @@ tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *c
     struct sigaction old[COUNT(ends)];
     if (!v.quiet && run_reports(run)) begin_view(&v, run);
     listen_to_ends(run, old);
+    run->asked = &asked;
+    show_evaluation(&v, run);
+    callbacks_begin(callbacks, run);
     loop(run, callbacks, &v);
     listen_no_more(old);
-    bool last = run_finish(run), stopped = (asked && tri_step_number(run) < tri_step_total(run)) || run->timed_out;
+    run->asked = NULL;
+    run->stopped |= asked && tri_step_number(run) < tri_step_total(run);
+    bool last = run_finish(run), stopped = run->stopped;
     end_view(&v, run, last);
-    if (last && !run->status) tell_diverged(run);
+    if (last && !run->status) {
+        tell_judged(run);
+        tell_diverged(run);
+    }
     if (last && !run->status) run_fail(run, write_done(run, line));
     bool handed = last && !run->status && run_hand_over(run, line);
     tri_status status = tri_close(run);
@@ -167,6 +192,22 @@ tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *c
     return status ? status : stopped ? TRI_STOPPED : TRI_OK;
 }
 
-tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks) {
+tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callback *list, const char *model) {
+    struct callbacks callbacks;
+    tri_options all = *o;
+    tri_status status = callbacks_open(&callbacks, list, &all);
+    if (status) {
+        fprintf(stderr, "trireme: %s\n", tri_message());
+        tri_data_free(all.source);
+        tri_data_free(all.eval_source);
+        tri_graph_free(g);
+    } else {
+        status = train(g, &all, &callbacks, model);
+    }
+    callbacks_close(&callbacks);
+    return status;
+}
+
+tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callback *callbacks) {
     return train_loop(g, o, callbacks, program_invocation_short_name);
 }

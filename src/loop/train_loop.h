@@ -6,7 +6,7 @@
 #include "base/base.h"
 
 /* tri_train with a name for the first line. Takes the graph, and o->source. */
-tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callbacks *callbacks,
+tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callback *callbacks,
                       const char *model);
 
 #endif

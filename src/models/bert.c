@@ -136,7 +136,7 @@ static void build(tri_graph *g, tri_args *args, int64_t layers, int64_t hidden, 
     tri_tensor *masked_loss = places_loss(&in.places, logits, in.label);
     tri_tensor *next_loss = tri_cross_entropy(next, in.next);
     tri_metric(masked_loss, "masked_lm_loss");
-    tri_metric(places_accuracy(&in.places, logits, in.label), "masked_lm_accuracy");
+    tri_metric(places_accuracy(&in.places, logits, in.label, 1), "masked_lm_accuracy");
     tri_metric(next_loss, "next_sentence_loss");
     tri_metric(tri_accuracy(next, in.next, 1), "next_sentence_accuracy");
     tri_loss(tri_add(masked_loss, next_loss));

@@ -75,7 +75,7 @@ static void build(tri_graph *g, tri_args *args, int64_t layers, int64_t hidden, 
     if (t.logits) tri_output(logits, "logits");
     tri_tensor *next = next_labels(&t, labels);
     struct places places = places_labelled(next);
-    tri_metric(places_accuracy(&places, logits, next), "accuracy");
+    tri_metric(places_accuracy(&places, logits, next, 1), "accuracy");
     tri_loss(places_loss(&places, logits, next));
 }
 

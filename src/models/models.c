@@ -10,7 +10,7 @@
 #include "models/models.h"
 
 #define IMAGE_OPTIONS(classes, channels, size) \
-    "classes=" classes " channels=" channels " size=" size " smoothing=0"
+    "classes=" classes " channels=" channels " size=" size " smoothing=0 ignore=0"
 #define RESNET(layers, about_it)                                                        \
     {                                                                                   \
         .name = "resnet" #layers, .about = about_it, .input = "3x224x224",              \

@@ -64,10 +64,10 @@ struct places {
 struct places places_labelled(tri_tensor *label);
 /* Those of the weights given, and 1e-5, as BERT was published. */
 struct places places_weighted(tri_tensor *weight);
-/* Of logits [..., vocab] and labels [...] the mean cross-entropy, and the share of places whose
- * label has the largest logit. */
+/* Of logits [..., classes] and labels [...] the mean cross-entropy, and the share of places whose label is among
+ * the k largest logits. */
 tri_tensor *places_loss(const struct places *p, tri_tensor *logits, tri_tensor *label);
-tri_tensor *places_accuracy(const struct places *p, tri_tensor *logits, tri_tensor *label);
+tri_tensor *places_accuracy(const struct places *p, tri_tensor *logits, tri_tensor *label, int64_t k);
 
 tri_builder linear_build, mlp_build, lenet5_build, cnn_build;
 tri_builder resnet18_build, resnet34_build, resnet50_build, resnet101_build, resnet152_build;

@@ -93,11 +93,11 @@ static tri_status open_file(struct metrics *m, char *directory, FILE *tell) {
 
 /* ---- going on ---- */
 
-static int64_t step_of(const char *line) {
+static void read_last(struct metrics *m, const char *line) {
     json_t *object = line ? json_loads(line, 0, NULL) : NULL;
-    int64_t step = json_integer_value(json_object_get(object, "step"));
+    m->through = json_integer_value(json_object_get(object, "step"));
+    m->evaluated = json_object_get(object, "eval") ? m->through : m->through - 1;
     json_decref(object);
-    return step;
 }
 
 static tri_status reopen_file(struct metrics *m, char *directory) {
@@ -109,7 +109,7 @@ static tri_status reopen_file(struct metrics *m, char *directory) {
     if (!m->file) return cannot_write(m);
     lock(m);
     status = tail_mend(fileno(m->file), &last);
-    m->through = step_of(last);
+    read_last(m, last);
     free(last);
     return status;
 }
@@ -117,7 +117,7 @@ static tri_status reopen_file(struct metrics *m, char *directory) {
 /* ---- opening ---- */
 
 static tri_status check_names(int n, const char *const *name) {
-    static const char *const ours[] = {"step", "steps", "epoch", "lr", "seconds", "workers"};
+    static const char *const ours[] = {"step", "steps", "epoch", "lr", "seconds", "workers", "eval"};
     for (int i = 0; i < n; i++)
         for (size_t k = 0; k < COUNT(ours); k++)
             if (!strcmp(name[i], ours[k]))
@@ -215,8 +215,19 @@ static json_t *row(struct metrics *m, const struct observed *o) {
     return NULL;
 }
 
-static const char *write_row(struct metrics *m, const struct observed *o) {
-    json_t *object = row(m, o);
+static json_t *evaluation_row(const struct observed *o) {
+    json_t *results = json_object();
+    int bad = !results;
+    for (int i = 0; i < o->n; i++) bad |= json_object_set_new(results, o->name[i], number(o->value[i]));
+    if (!bad)
+        return json_pack("{s:I,s:I,s:o,s:f}", "step", (json_int_t)o->step, "epoch", (json_int_t)o->epoch, "eval",
+                         results, "seconds", o->now);
+    json_decref(results);
+    return NULL;
+}
+
+/* Takes the row. Null, or why it could not be written. */
+static const char *write_row(const struct metrics *m, json_t *object) {
     if (!object) return "out of memory, or a name that is not UTF-8";
     errno = 0;
     int bad = json_dumpf(object, m->file, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
@@ -228,7 +239,7 @@ static const char *write_row(struct metrics *m, const struct observed *o) {
 /* The row of the steps since the one before. */
 static void put(struct metrics *m, bool flush) {
     const struct observed *o = &m->last;
-    const char *why = write_row(m, o);
+    const char *why = write_row(m, row(m, o));
     m->written = o->now;
     m->through = o->step;
     lock(m);
@@ -247,6 +258,17 @@ void metrics_step(struct metrics *m, const struct observed *o) {
     m->last = *o;
     bool last = o->step == o->total;
     if (last || o->step == 1 || o->now - m->written >= ROW_INTERVAL) put(m, last);
+}
+
+void metrics_evaluation(struct metrics *m, const struct observed *o) {
+    if (!m->file || o->step <= m->evaluated) return;
+    if (m->since.steps) put(m, true);
+    if (!m->file) return;
+    m->evaluated = o->step;
+    errno = 0;
+    const char *why = write_row(m, evaluation_row(o));
+    if (!why && fflush(m->file)) why = strerror(errno);
+    if (why) fail(m, o->step, why);
 }
 
 tri_status metrics_close(struct metrics *m) {

@@ -13,6 +13,10 @@
  *
  *     "workers":[{"worker":0,"compute":0.9,"wait":0.1,"reduce":0.2,"data":0.0,"lanes":4,"peak":91234304},…]
  *
+ * What an evaluation of another set of data has found is a line of its own, behind that of its step:
+ *
+ *     {"step":120,"epoch":0,"eval":{"loss":0.51,"top1":0.83},"seconds":2.52}
+ *
  * There every line reaches the file at once. If who writes them dies, another goes on in the same file:
  * what is lost is at most the line that was being gathered, no line is torn, no step stands there
  * twice. */
@@ -38,6 +42,7 @@ struct metrics {
     struct observed last;  /* the latest step, but for its values */
     double written, flushed;
     int64_t through; /* the step of the last row, whoever wrote it */
+    int64_t evaluated; /* that of the last row of an evaluation, or later */
     bool locked;
     struct metrics_workers workers;
     tri_status status; /* the first failure; message in `error` */
@@ -55,6 +60,8 @@ tri_status metrics_resume(struct metrics *m, const char *directory, int n, const
 tri_status metrics_watch(struct metrics *m, struct metrics_workers w);
 /* A failure is kept and no more is written: the run itself goes on. */
 void metrics_step(struct metrics *m, const struct observed *o);
+/* The names and values are those of an evaluation behind the step. */
+void metrics_evaluation(struct metrics *m, const struct observed *o);
 /* Writes what is left of a run that ended early, frees; returns the first failure, with its
  * message. */
 tri_status metrics_close(struct metrics *m);

@@ -115,6 +115,12 @@ void progress_step(struct progress *p, const struct observed *o) {
     if (due(p, o)) put(p);
 }
 
+void progress_note(struct progress *p, const char *line) {
+    fprintf(p->to, p->line_open ? "\r%s\033[K\n" : "%s\n", line);
+    fflush(p->to);
+    p->line_open = false;
+}
+
 void progress_close(struct progress *p) {
     if (p->since.steps) put(p);
     if (p->line_open) fputc('\n', p->to);

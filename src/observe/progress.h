@@ -42,6 +42,8 @@ tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t ba
 void progress_resume(struct progress *p, const struct observed *o, int64_t shown);
 void progress_begin(struct progress *p, const struct progress_head *head);
 void progress_step(struct progress *p, const struct observed *o);
+/* A line of its own between those of steps, without a line's end. */
+void progress_note(struct progress *p, const char *line);
 /* Tells the last step of a run that ended early, ends a line that is open, frees. */
 void progress_close(struct progress *p);
 

@@ -14,13 +14,7 @@ static int infer(const tri_node *n, tri_spec *out) {
     if (groups < 1 || groups > x->dim[0] || (n->graph->lanes == 1 && x->dim[0] % groups))
         return tri_op_error(n, "groups is %lld; it must divide the %lld samples",
                             (long long)groups, (long long)x->dim[0]);
-    int64_t inner = tri_shape_count(x) / x->dim[0] / x->dim[1];
-    int64_t all = groups * n->graph->lanes, each = x->dim[0] / all * inner;
-    if (tri_attr_int(n, "training") && each < 2)
-        return tri_op_error(n, "%lld samples in %lld groups (%lld lanes) leave %lld values for a "
-                               "channel's variance; at least 2 are needed: more samples, or fewer "
-                               "lanes or groups", (long long)x->dim[0], (long long)all,
-                            (long long)n->graph->lanes, (long long)each);
+    int64_t all = groups * n->graph->lanes;
     out[0] = *in_spec(n, 0);
     for (int i = 1; i < 4; i++) out[i] = (tri_spec){TRI_F32, TRI_SHAPE(all, x->dim[1])};
     return 4;

@@ -4,11 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t aligned(size_t bytes) {
-    return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
-}
-
-size_t memory_bytes(const tri_tensor *t) { return aligned(base_spec_bytes(&t->spec)); }
+size_t memory_bytes(const tri_tensor *t) { return memory_round(base_spec_bytes(&t->spec)); }
 
 void memory_mark_outside(const tri_graph *g, bool outputs, bool *outside) {
     for (size_t i = 0; i < g->n_nodes; i++)
@@ -152,7 +148,7 @@ static size_t collect(const struct planner *a, struct block *b) {
             n++;
         }
         if (!a->item[i].scratch) continue;
-        b[n] = (struct block){aligned(a->item[i].scratch), 0, (int)i, (int)i, n, &p->scratch[i]};
+        b[n] = (struct block){memory_round(a->item[i].scratch), 0, (int)i, (int)i, n, &p->scratch[i]};
         n++;
     }
     return n;

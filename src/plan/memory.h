@@ -10,6 +10,8 @@
 #define MEMORY_ALIGN 64
 #define MEMORY_OUTSIDE SIZE_MAX
 
+static inline size_t memory_round(size_t bytes) { return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN; }
+
 /* One unit, as far as its memory is concerned. */
 struct memory_item {
     const struct unit *unit;

@@ -77,9 +77,7 @@ static tri_status pass_train(struct compilation *c) {
     return tri_graph_status(g);
 }
 
-/* The number of lanes is settled, and with it the shapes of batch statistics; or the network is put
- * into evaluation mode. */
-static tri_status pass_batch(struct compilation *c) {
+static tri_status settle_lanes(struct compilation *c) {
     const tri_options *o = c->options;
     int64_t batch = o->batch ? o->batch : c->model->batch;
     if (o->lanes < 0 || o->lanes > batch)
@@ -100,6 +98,13 @@ static tri_status pass_batch(struct compilation *c) {
     c->whole = graph_rebatch(one_lane, batch, c->lanes, false);
     tri_graph_free(one_lane);
     return c->whole ? TRI_OK : base_last();
+}
+
+/* The number of lanes is settled, and with it the shapes of batch statistics; or the network is put
+ * into evaluation mode. */
+static tri_status pass_batch(struct compilation *c) {
+    tri_status status = settle_lanes(c);
+    return status ? status : rebatch_check_groups(c->whole);
 }
 
 static tri_status pass_fold_norm(struct compilation *c) {

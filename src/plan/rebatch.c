@@ -153,6 +153,21 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
     return NULL;
 }
 
+tri_status rebatch_check_groups(const tri_graph *g) {
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        if (!node_is(n, "batch_norm") || !tri_attr_int(n, "training")) continue;
+        const tri_shape *x = &n->in[0]->spec.shape;
+        int64_t all = tri_attr_int(n, "groups") * g->lanes;
+        int64_t each = x->dim[0] / all * (tri_shape_count(x) / x->dim[0] / x->dim[1]);
+        if (each < 2)
+            tri_op_error(n, "%lld samples in %lld groups (%lld lanes) leave %lld values for a channel's variance, which "
+                         "training needs; at least 2 are needed: more samples, or fewer lanes or groups",
+                         (long long)x->dim[0], (long long)all, (long long)g->lanes, (long long)each);
+    }
+    return tri_graph_status(g);
+}
+
 /* ---- the default number of lanes ---- */
 
 /* A sample is a row of indices, as of words. */
@@ -196,8 +211,8 @@ static bool work_suffices(const tri_graph *g, const struct layout *layout, int64
 static tri_status try_cut(const tri_graph *g, int64_t lanes) {
     struct cut c;
     tri_graph *whole = graph_rebatch(g, g->batch, lanes, false);
-    tri_status status = whole ? cut_make(whole, lanes, lanes > 1, &c) : base_last();
-    if (!status) cut_free(&c);
+    tri_status status = whole ? rebatch_check_groups(whole) : base_last();
+    if (!status && !(status = cut_make(whole, lanes, lanes > 1, &c))) cut_free(&c);
     tri_graph_free(whole);
     return status;
 }

@@ -46,9 +46,10 @@ int main(int argc, char **argv) {
                             (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)},
                                                 {"sign", TRI_I64, TRI_SCALAR}},
                             2, fill, NULL, false);
+    tri_data_concurrent(o.source);
     tri_graph *g = tri_graph_new(o.batch);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(tri_batch(g), 4));
     tri_tensor *sign = tri_input(g, "sign", TRI_I64, TRI_SHAPE(tri_batch(g)), .below = 2);
     tri_loss(tri_cross_entropy(tri_dense(x, "fc", 2), sign));
-    return (int)tri_train(g, &o, &(tri_callbacks){.step = step});
+    return (int)tri_train(g, &o, TRI_CALLBACKS({.step = step}));
 }

@@ -339,6 +339,12 @@ mistake 'a schedule that lacks a number' 2 'err:every=N' train linear --schedule
 mistake 'an unknown device' 2 'err:there is no device "cuda".*ref' train linear --device cuda
 mistake 'an unknown kind of data' 2 'err:known: idx:DIR' train linear --data sifar:x
 mistake 'a class of pictures without folders' 1 'err:no such directory' data images:nowhere
+mkdir folder
+mistake 'a folder without its kind' 2 'err:a kind stands before the directory: images:folder, ' data folder
+printf 'one two three four five six seven eight nine ten' >words
+expect 'a text by a tokenizer' 0 'out:input_ids' data text:words,length=4 --tokenizer bytes
+mistake 'a tokenizer of what is no text' 2 'err:a tokenizer (--tokenizer bytes) has a meaning for text alone' \
+    data idx:good --tokenizer bytes
 mistake 'data without a spec' 2 'err:takes one SPEC' data
 expect 'what is in a set of data' 0 'out:samples of idx:good' data idx:good
 expect 'all of it is checked' 0 'out:^checked samples=[0-9]* bad=0' data idx:good --check --threads 2
@@ -352,8 +358,9 @@ mistake 'compressed data cut short' 1 'err:tornpack/train-images-idx3-ubyte.gz' 
 mistake 'images of another size' 2 'err:image.*28.*6\|image.*6.*28' train mlp --data idx:good \
     --batch 8
 mistake 'data for another kind of model' 2 'err:features' train linear --data idx:good --batch 8
-mistake 'a label out of range' 1 'err:"label" is 12, but the network takes 0 to 9' train $small --data idx:wrong --batch 8
-mistake 'too few classes' 1 'err:label.*3' train $small,classes=3 --data idx:good --batch 8 \
+mistake 'a label out of range' 2 'err:has 13 classes, the network takes 10: classes=13 (sample .* is of class 12)' \
+    train $small --data idx:wrong --batch 8
+mistake 'too few classes' 2 'err:has 4 classes, the network takes 3: classes=4' train $small,classes=3 --data idx:good --batch 8 \
     --epochs 1
 touch file
 mistake 'an out directory that is a file' 1 'err:file.*--out' train linear --out file
@@ -370,7 +377,7 @@ grep -q 'fc.weight' err
 verdict 'lists what is missing' $? "$(cat err)"
 mistake 'eval without weights' 2 'err:eval lacks --load FILE' eval linear
 mistake 'eval without data' 2 'err:eval lacks --data SPEC' eval $small --load w.safetensors
-mistake 'eval of a label out of range' 1 'err:12' \
+mistake 'eval of a label out of range' 2 'err:of class 12' \
     eval $small --load w.safetensors --data idx:wrong
 if [ -c /dev/full ]; then
     "$program" train linear --steps 2 >/dev/full 2>err

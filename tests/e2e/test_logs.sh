@@ -83,5 +83,11 @@ if [ "$crashes" = yes ]; then
     check 'a trace with the function' has 'follow_null' "$file.out"
     check 'no trace in the log' none 'follow_null' "$file.log"
     check 'JSON after a crash' json crash
+    : >mark
+    TEST_CRASH=$work/mark TEST_SLOW=300 "$program" run -n 1 --out ahead -- "$data" --lanes 4 --steps 40 \
+        --data-threads 3 >ahead.said 2>&1
+    check 'a crash of a thread that reads ahead' once 1 '^done steps=40 ' ahead.said
+    check 'step and lane that it reads for' has \
+        '"event":"crash","worker":0,"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' ahead/worker-0.log
 fi
 finish

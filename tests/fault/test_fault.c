@@ -227,14 +227,16 @@ static bool forward(uint64_t *result) {
     return ok;
 }
 
-/* The loop with progress, metrics and files, as the program has it. */
+/* The loop with progress, metrics, files, callbacks and evaluations, as the program has it. */
 static bool loop(uint64_t *result) {
     tri_options o = quiet(NULL, 2);
     o.quiet = false;
     o.out = in_directory("loop");
     o.save = in_directory("loop.safetensors");
     tri_graph *g = fine(tri_model_open("linear", 8));
-    if (!g || tri_train(g, &o, NULL)) return false;
+    if (!g || tri_train(g, &o, TRI_CALLBACKS(tri_loss_monitor(1), tri_time_monitor(1),
+                                             tri_evaluator(.data = "synthetic:size=11", .every = 1, .early_stop = 9))))
+        return false;
     struct safetensors *file;
     if (safetensors_open(o.save, &file)) return false;
     for (size_t i = 0; i < file->n; i++)
@@ -276,28 +278,38 @@ static bool replace_file(uint64_t *result) {
     return written;
 }
 
-static bool write_checkpoint(const char *where, int64_t step, float value) {
+static bool write_checkpoint(const char *where, const struct seal_key *key, int64_t step, float value) {
     struct safetensors_entry e[] = {{"w", {TRI_F32, TRI_SHAPE(1)}, &value},
                                     {"optimizer.w", {TRI_F32, TRI_SHAPE(1)}, &value}};
     struct checkpoint_state state = {.step = step, .batch = 4, .lanes = 2, .n_scalars = 1,
                                      .scalar = {{"t", 0.5f}}};
-    const struct checkpoint_content c = {.state = &state, .entries = e, .n_model = 1, .n_optimizer = 1};
+    const struct checkpoint_content c = {.state = &state, .entries = e, .n_model = 1, .n_optimizer = 1,
+                                         .key = key};
     size_t bytes;
     return !checkpoint_write(where, &c, &bytes);
 }
 
+/* Of newer ones that were left there none is counted: the one that was just written stays. */
+static bool keep_last(const char *where, int64_t last) {
+    char folder[4096];
+    if (checkpoint_prune(where, last, 1, 0, 0)) return false;
+    checkpoint_path(where, last, folder);
+    if (!checkpoint_is(folder, false) && !checkpoint_is(folder, true)) broken = "what was just written is removed";
+    return true;
+}
+
 /* Whatever fails while the second is written, in place of one of its step, or old ones are removed: the newest
  * that is taken is whole, and it is one of those that were written. */
-static bool checkpoints(uint64_t *result) {
-    const char *where = in_directory("checkpoints");
+static bool replace_checkpoint(const char *where, const struct seal_key *key, uint64_t *result) {
     struct text wrong = {0};
     int64_t step;
     char folder[4096], message[512];
-    bool ok = !checkpoint_prepare(where) && write_checkpoint(where, 1, 1) && write_checkpoint(where, 2, 2);
+    bool ok = !checkpoint_prepare(where) && !checkpoint_check_form(where, key) && write_checkpoint(where, key, 1, 1) &&
+              write_checkpoint(where, key, 2, 2) && keep_last(where, 1);
     if (!ok) return false;
-    bool written = write_checkpoint(where, 2, 3) && !checkpoint_prune(where, 1, 0);
+    bool written = write_checkpoint(where, key, 2, 3) && !checkpoint_prune(where, 2, 1, 0, 0);
     snprintf(message, sizeof message, "%s", tri_message());
-    tri_status none = checkpoint_newest(where, &step, &wrong);
+    tri_status none = checkpoint_newest(where, key, &step, &wrong);
     text_free(&wrong);
     if (none) {
         if (!written) broken = "no checkpoint is whole";
@@ -306,9 +318,9 @@ static bool checkpoints(uint64_t *result) {
     checkpoint_path(where, step, folder);
     struct checkpoint_state state;
     struct safetensors *file;
-    char path[4200];
-    snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    if (checkpoint_read_state(folder, &state) || safetensors_open(path, &file)) return false;
+    if (checkpoint_read_state(folder, key, &state) ||
+        checkpoint_open(folder, CHECKPOINT_MODEL, key, state.step, &file))
+        return false;
     float value = *(const float *)safetensors_find(file, "w")->data;
     if (step != 2 || state.step != 2 || state.scalar[0].value != 0.5f || (value != 2 && value != 3) ||
         (written && value != 3))
@@ -317,6 +329,16 @@ static bool checkpoints(uint64_t *result) {
     safetensors_close(file);
     if (!written) base_fail(TRI_FAILED, "%s", message);
     return written;
+}
+
+static bool checkpoints(uint64_t *result) { return replace_checkpoint(in_directory("checkpoints"), NULL, result); }
+
+static bool sealed_checkpoints(uint64_t *result) {
+    struct seal_key *key;
+    if (seal_key_open(in_directory("key"), &key)) return false;
+    bool ok = replace_checkpoint(in_directory("sealed"), key, result);
+    seal_key_free(key);
+    return ok;
 }
 
 static bool first_sample(tri_data *d, uint64_t *result) {
@@ -534,6 +556,7 @@ static int set_up(void **state) {
     write_idx("packed/t10k-images-idx3-ubyte.gz", true, images, sizeof images - 1);
     write_idx("packed/t10k-labels-idx1-ubyte.gz", true, labels, sizeof labels - 1);
     put_pictures();
+    if (seal_key_make(in_directory("key"))) return -1;
     FILE *f = fopen(in_directory("text.txt"), "w");
     if (!f) return -1;
     fputs(text, f);
@@ -568,6 +591,7 @@ static struct {
     {"check an operator", check_operator},
     {"replace a file", replace_file},
     {"checkpoints", checkpoints},
+    {"sealed checkpoints", sealed_checkpoints},
     {"idx files", open_idx},
     {"packed idx files", open_idx_gz},
     {"a text as byte pairs", open_byte_pairs},

@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that go on from checkpoints: the same weights as in one go, whatever has happened meanwhile.
 
-Usage: checkpoints.py TRIREME [CASE...]
+Usage: checkpoints.py TRIREME CUT_WRITE OWN_LOOP [CASE...]
 
 KILLS=N: so many runs are killed in the storm (4)."""
 import os
+import errno
 import random
 import re
 import shutil
 import signal
+import struct
 import sys
 import time
 
-from runs import children, done, end, events, length_for, need, run_cases, start, trireme, wait_for
+from runs import PROGRAM, children, done, end, events, length_for, need, run_cases, start, trireme, wait_for
 
+CUT_WRITE, OWN_LOOP = map(os.path.abspath, sys.argv[2:4])
 KILLS = int(os.environ.get("KILLS", "4"))
 
 RUNS = {
@@ -33,6 +36,14 @@ def folders(directory="ck"):
 def fresh(*names):
     for name in names or ("ck",):
         shutil.rmtree(name, ignore_errors=True)
+
+
+def flip(path, at):
+    with open(path, "r+b") as f:
+        f.seek(at, os.SEEK_END if at < 0 else os.SEEK_SET)
+        byte = f.read(1)
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte[0] ^ 1]))
 
 
 def goes_on(words):
@@ -79,6 +90,31 @@ def late():
         need(folders() == [f"step-{steps:09d}"], f"{folders()} after {steps} steps")
 
 
+def hopeless():
+    """Sample 40 of the second epoch is nobody's to compute: the steps before it, of 16 samples, are saved, and go on."""
+    words = [OWN_LOOP, "--steps", "30", "--quiet"]
+
+    def alone(*more, **env):
+        return end(start(*words[1:], *more, program=OWN_LOOP, env=env))
+
+    plain = alone().out
+    need(re.fullmatch("weights [0-9a-f]{64}\n", plain), plain)
+    for mode in ("deadly", "bad"):
+        for workers in ([] if mode == "deadly" else [[]]) + [["-n", "1"], ["-n", "2"], ["-n", "2", "--spares", "1"]]:
+            fresh()
+            saves = ["--ckpt", "ck", "--save-every", "5"]
+            begin = time.time()
+            run = (trireme("run", "--out", "hopeless", *workers, "--", *words, *saves, env={"TEST_MODE": mode})
+                   if workers else alone(*saves, TEST_MODE=mode))
+            need(run.returncode == 1 and time.time() - begin < 25, f"{mode}, {workers}: exit {run.returncode}: {run.err}")
+            need(mode == "bad" or "three workers have died there" in run.err, run.err)
+            need(folders()[-1] == "step-000000012", f"{mode}, {workers}: {folders()}: {run.err}")
+            again = alone("--ckpt", "ck", "--resume")
+            need(again.out == plain, f"{mode}, {workers}: {again.out}{again.err}, in one go {plain}")
+    run = trireme("run", "--out", "hopeless", "-n", "2", "--", *words, env={"TEST_MODE": "deadly"})
+    need(run.returncode == 1 and "the run ends\n" in run.err, run.err)
+
+
 def storm():
     """kill -9 of agent and workers, at any moment, until it gets through."""
     words = "lenet5 --optimizer adam --quiet".split()
@@ -108,6 +144,53 @@ def storm():
     return f"{killed} killed, {went_on} went on"
 
 
+def cuts(words, **env):
+    """The run with the N-th call cut that changes the directory of checkpoints, N = 1, 2, 3 ... until there is none."""
+    for n in range(1, 1000):
+        fresh()
+        run = trireme("train", *words, "--ckpt", os.path.abspath("ck"), "--save-every", "2", "--keep", "1",
+                      env={"LD_PRELOAD": CUT_WRITE, "CUT_UNDER": os.path.abspath("ck"), "CUT_AT": str(n), **env})
+        yield n, run
+    raise Exception("it never ends")
+
+
+def cut_off():
+    """kill -9 at every call that changes the directory of checkpoints."""
+    words = "linear --optimizer momentum --steps 4 --quiet".split()
+    plain = done(trireme("train", *words))
+    for n, run in cuts(words):
+        if run.returncode == 0:
+            need(n > 30 and done(run) == plain, f"{n} calls, {run.out}")
+            return f"{n - 1} kills"
+        need(run.returncode == -signal.SIGKILL, f"call {n}: exit {run.returncode}: {run.err}")
+        again = trireme("train", *words, "--ckpt", "ck", "--keep", "1", "--resume")
+        need(done(again) == plain, f"killed at call {n}: {done(again)}, in one go {plain}; {again.err}")
+        need(n < 25 or re.search("goes on from|nothing is left", again.err), f"killed at call {n}: what was saved before is lost: {again.err}")
+        need(not [f for f in os.listdir("ck") if f.startswith(".")] and folders()[-1] == "step-000000004",
+             f"killed at call {n}: {os.listdir('ck')}")
+
+
+def fails_once():
+    """Every such call fails: it is told, the run goes on, and the last checkpoint decides."""
+    words = "linear --optimizer momentum --steps 4 --quiet".split()
+    plain = done(trireme("train", *words))
+    failed = goes_on = 0
+    for n, run in cuts(words, CUT_ERROR=str(errno.ENOSPC)):
+        if run.returncode == 0 and not run.err:
+            need(n > 30 and done(run) == plain, f"{n} calls, {run.out}")
+            need(failed > 10 and goes_on > 10, f"{failed} ended with 1, {goes_on} with 0")
+            return f"{n - 1} calls"
+        need(run.returncode in (0, 1) and "No space left on device" in run.err, f"call {n}: {run.returncode}: {run.err}")
+        if run.returncode:
+            failed += 1
+            need(n == 1 or "could not be written" in run.err, f"call {n}: {run.err}")
+        else:
+            goes_on += 1
+            need(re.search("the checkpoint of step [0-9] failed", run.err) and done(run) == plain, f"call {n}: {run.err}")
+        again = trireme("train", *words, "--ckpt", "ck", "--resume")
+        need(done(again) == plain, f"call {n}: {done(again)}, in one go {plain}")
+
+
 def damaged():
     """The newest whole one is taken, and what is wrong with newer ones is said."""
     words = "lenet5 --quiet --steps 40".split()
@@ -116,14 +199,8 @@ def damaged():
     def cut(folder):
         os.truncate(f"ck/{folder}/model.safetensors", 1000)
 
-    def flip(folder):
-        with open(f"ck/{folder}/optimizer.safetensors", "r+b") as f:
-            f.seek(-5, os.SEEK_END)
-            byte = f.read(1)
-            f.seek(-1, os.SEEK_CUR)
-            f.write(bytes([byte[0] ^ 1]))
-
-    harms = {"bytes; state.json says": cut, "is not what was written": flip,
+    harms = {"bytes; state.json says": cut,
+             "is not what was written": lambda folder: flip(f"ck/{folder}/optimizer.safetensors", -5),
              "No such file": lambda folder: os.remove(f"ck/{folder}/optimizer.safetensors"),
              "state.json: line": lambda folder: os.truncate(f"ck/{folder}/state.json", 100),
              "state.json: No such file": lambda folder: os.remove(f"ck/{folder}/state.json")}
@@ -144,12 +221,73 @@ def damaged():
     need(plain, "")
 
 
+def sealed():
+    """--ckpt-key: the same run; nothing of it can be read, changed or exchanged without the key."""
+    words = "lenet5 --optimizer adam --quiet --steps 20".split()
+    plain = done(trireme("train", *words))
+    fresh("ck", "other", "open")
+    for name in ("key", "wrong"):
+        need(trireme("ckpt", "key", name).returncode == 0, "no key")
+    keyed = ["--ckpt-key", "key"]
+
+    def said(code, pattern, *line):
+        run = trireme(*line)
+        need(run.returncode == code and re.search(pattern, run.out + run.err),
+             f"{line}: exit {run.returncode}: {run.out}{run.err}")
+        need(open("key").read().strip() not in run.out + run.err, "the key is told")
+
+    first = trireme("train", *words, *keyed, "--ckpt", "ck", "--save-every", "10", "-n", "2", "--out", "seal")
+    need(done(first) == plain, "sealed checkpoints change the run")
+    files = [f"ck/{folder}/{name}" for folder in folders() for name in os.listdir(f"ck/{folder}")]
+    need(len(files) == 6 and all(f.endswith(".sealed") for f in files), f"{files}")
+    need(not [f for f in files if b"weight" in open(f, "rb").read()], "names can be read")
+    half, whole = (f"ck/{f}" for f in folders())
+    for word in (["ls", "ck"], ["show", "ck"], ["verify", "ck"], ["diff", half, half]):
+        said(0, "", "ckpt", *word, *keyed)
+        said(0 if word[0] == "ls" else 2, "is sealed: its key is needed|could not be looked at", "ckpt", *word)
+        said(0 if word[0] == "ls" else 2, "another key|could not be looked at", "ckpt", *word, "--ckpt-key", "wrong")
+    said(1, "they are not the same", "ckpt", "diff", half, whole, *keyed)
+    load = ["train", *words, "--load", f"{half}/model.safetensors.sealed"]
+    said(0, "", *load, *keyed)
+    said(2, "is sealed: its key is needed", *load)
+    said(2, "another key", *load, "--ckpt-key", "wrong")
+    for more in ([], ["--resume"]):
+        said(2, "is sealed: its key is needed", "train", *words, "--ckpt", "ck", *more)
+    said(2, "another key", "train", *words, "--ckpt", "ck", "--resume", "--ckpt-key", "wrong")
+    trireme("train", *words, "--ckpt", "open")
+    for more in ([], ["--resume"]):
+        said(2, "is not sealed", "train", *words, "--ckpt", "open", *keyed, *more)
+    said(2, "is there already", "ckpt", "key", "key")
+    said(2, "for checkpoints|of checkpoints", "train", *words, *keyed)
+    os.chmod("wrong", 0o644)
+    said(2, "is open to others", "train", *words, "--ckpt", "ck", "--ckpt-key", "wrong")
+
+    shutil.copytree("ck", "other")
+    for text, harm in {
+            "is damaged: what stands at offset": lambda: flip(f"{whole}/state.json.sealed", 200),
+            "is cut short": lambda: os.truncate(f"{whole}/state.json.sealed", 300),
+            "is not what was written": lambda: flip(f"{whole}/model.safetensors.sealed", -9),
+            "bytes; state.json says": lambda: os.truncate(f"{whole}/optimizer.safetensors.sealed", 100000),
+            "its hash differs": lambda: shutil.copy(f"{half}/model.safetensors.sealed", whole),
+            "it does not belong here|is the checkpoint of step 10": lambda: (shutil.rmtree(whole),
+                                                                          shutil.copytree(half, whole))}.items():
+        harm()
+        again = trireme("train", *words, *keyed, "--ckpt", "ck", "--resume")
+        need(re.search(text, again.err) and "goes on from ck/step-000000010" in again.err, f"{text}: {again.err}")
+        need(done(again) == plain, f"{text}: another result")
+        fresh()
+        shutil.copytree("other", "ck")
+    flip(f"{half}/model.safetensors.sealed", 5000)
+    said(1, "is damaged: what stands at offset", *load, *keyed)
+
+
 def unwritable():
     """A checkpoint that cannot be written is told of, and the run goes on; the last one decides."""
-    words = "lenet5 --quiet --ckpt ck".split()
+    words = "lenet5 --quiet".split()
     steps = length_for(words, 4)
-    words += ["--steps", str(steps), "--save-every", str(max(1, steps // 40))]
+    words += ["--steps", str(steps)]
     plain = done(trireme("train", *words))
+    words += ["--ckpt", "ck", "--save-every", str(max(1, steps // 40))]
     for comes_back in (True, False):
         fresh()
         run = start("train", *words)
@@ -190,15 +328,71 @@ def refused():
     wrong(1, "cannot make the directory", "--ckpt", "no/such/place")
     plain = done(trireme("train", *words))
     need(done(trireme("train", *words, "--ckpt", "ck", "--resume")) == plain, "nothing is left to be done")
-    first = start("train", *"lenet5 --quiet --steps 100000000 --ckpt both".split())
-    wait_for(lambda: os.path.isdir("both"), "it does not start")
+    first = start("train", *"lenet5 --quiet --steps 100000000 --ckpt both --save-every 20 --keep 1".split())
+    wait_for(lambda: os.path.isdir("both") and folders("both"), "it does not start")
     wrong(2, "another run writes its checkpoints to both", "--ckpt", "both") if first.poll() is None else None
     first.send_signal(signal.SIGTERM)
     end(first)
     run = trireme("train", *words, "--ckpt", "new", "--resume")
     need(run.returncode == 0 and "the run begins anew" in run.err, run.err)
-    other = trireme("train", "cnn", "--steps", "20", "--quiet", "--ckpt", "ck", "--resume")
-    need(other.returncode != 0 and ("does not fit" in other.err or "was made with" in other.err), other.err)
+    wrong(2, "made with another --optimizer, .* --load ck/step-000000020/model.safetensors, and", "--ckpt", "ck",
+          "--resume", "--optimizer", "adam")
+    other = trireme("train", "mlp:hidden=8", "--steps", "20", "--quiet", "--ckpt", "ck", "--resume")
+    need(other.returncode == 2 and "model" in other.err and other.err.count("\n") <= 2, other.err)
+    fresh()
+    trireme("train", *words, "--ckpt", "ck")
+    past = trireme("train", *words, "--ckpt", "ck", "--resume", "--steps", "10")
+    need(past.returncode == 0 and "nothing is left to be done: ck/step-000000020 is of step 20, and the run "
+         "ends behind step 10" in past.err, past.err)
+    listed = trireme("ckpt", "ls", "ck/step-000000020")
+    need(listed.returncode == 2 and "is one checkpoint" in listed.err, listed.out + listed.err)
+
+
+def moved():
+    """Data of another name is told of, in a line, and the run goes on."""
+    words = "lenet5 --quiet --steps 2 --ckpt ck --data".split()
+    fresh("ck", "here", "there")
+    os.mkdir("here")
+    with open("here/train-images-idx3-ubyte", "wb") as f:
+        f.write(struct.pack(">IIII", 0x803, 64, 28, 28) + bytes(64 * 28 * 28))
+    with open("here/train-labels-idx1-ubyte", "wb") as f:
+        f.write(struct.pack(">II", 0x801, 64) + bytes(64))
+    trireme("train", *words, "idx:here")
+    os.symlink("here", "there")
+    for place, told in (("here", 0), ("there", 1)):
+        run = trireme("train", *words, f"idx:{place}", "--resume", "--steps", "4")
+        need(run.returncode == 0, f"{place}: exit {run.returncode}: {run.err}")
+        need(run.err.count(f"was made with data idx:here, and this run has idx:{place}") == told, f"{place}: {run.err}")
+
+
+def too_large():
+    """Beyond the limit of a file's size (ulimit -f), of the program and of one that has a loop of its own."""
+    for limit, words in (("64", [PROGRAM, *"train lenet5 --quiet --steps 4".split()]),
+                         ("1", [OWN_LOOP, "--steps", "4", "--quiet"])):
+        fresh()
+        run = start("-c", f'ulimit -f {limit}; exec "$@" 2>&1', "sh", *words, "--ckpt", "ck", program="/bin/sh")
+        end(run)
+        need("could not be written: ck/" in run.out and "File too large" in run.out, f"{words}: {run.out}")
+
+
+def left_behind():
+    """Damaged ones do not count, nor do another run's: what a run has written stays."""
+    words = "linear --optimizer momentum --quiet --save-every 5 --keep 1 --ckpt ck --steps".split()
+    fresh()
+    trireme("train", *words, "15", "--keep", "9")
+    plain = done(trireme("train", *words[:4], "--steps", "14"))
+    for more in ([], ["-n", "2"]):
+        anew = trireme("train", *words, "14", *more)
+        need(anew.returncode == 2 and "has checkpoints of a run already, up to step 15: --resume" in anew.err,
+             f"{more}: exit {anew.returncode}: {anew.err}")
+        need(folders() == [f"step-{step:09d}" for step in (5, 10, 15)], f"{folders()}")
+    for aside in (["step-000000015.damaged"], ["step-000000015.damaged", "step-000000015.damaged-2"]):
+        os.path.isdir("ck/step-000000015") or shutil.copytree("ck/step-000000014", "ck/step-000000015")
+        os.truncate("ck/step-000000015/model.safetensors", 10)
+        run = trireme("train", *words, "14", "--resume")
+        need(done(run) == plain and f"is ck/{aside[-1]} now" in run.err, run.err)
+        need(folders() == (["step-000000014"] + aside), f"{folders()}")
+    need(trireme("ckpt", "verify", "ck").returncode == 0, "what was set aside is taken for a checkpoint")
 
 
 def asked():
@@ -225,11 +419,18 @@ CASES = {f"goes on: {name}": (lambda words=words: goes_on(words)) for name, word
 CASES.update({
     "asked to end": stopped,
     "its time is over": late,
+    "a hopeless fault": hopeless,
     "a storm of kills": storm,
+    "killed at every call": cut_off,
+    "every call fails once": fails_once,
     "damaged checkpoints": damaged,
+    "sealed checkpoints": sealed,
     "they cannot be written": unwritable,
     "mistakes": refused,
+    "what was left behind": left_behind,
+    "other data": moved,
+    "files too large": too_large,
     "trireme ctl checkpoint": asked,
 })
 
-run_cases(CASES, sys.argv[2:])
+run_cases(CASES, sys.argv[4:])

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program with a loop of its own for workers.py, whose lines before and in the loop change what is trained.
  * TEST_MODE names what it does; the worker that comes first to the place where it would hurt most takes the
- * file TEST_DIE away and dies there, or waits to be killed. Prints the hash of the weights. */
+ * file TEST_DIE away and dies there, stops, or waits to be killed. Prints the hash of the weights. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,12 +12,23 @@
 #include <unistd.h>
 
 static const char *mode = "", *die;
+static int seen = -1; /* file TEST_SEEN: what has been read of the data */
 
 static bool is(const char *which) { return !strcmp(mode, which); }
 static bool first_here(void) { return die && !unlink(die); }
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
-    (void)user, (void)seed, (void)epoch;
+    (void)user, (void)seed;
+    const int64_t which[2] = {epoch, index};
+    if (seen >= 0 && write(seen, which, sizeof which) != sizeof which) return 1;
+    if (is("data") && epoch == 30 && index % 32 == 20 && first_here()) raise(SIGKILL);
+    if (is("stop") && epoch == 30 && index % 32 == 20 && first_here()) raise(SIGSTOP);
+    if (is("deadly") && epoch == 1 && index == 40) raise(SIGKILL);
+    if (is("bad") && epoch == 1 && index == 40) return 1;
+    if (is("late")) { /* time for all to have lanes; the reporter does not stop */
+        usleep(200);
+        if (epoch > 2 && strcmp(getenv("TRIREME_WORKER"), "0") && first_here()) raise(SIGSTOP);
+    }
     float x[4], sum = 0;
     for (int i = 0; i < 4; i++) sum += x[i] = (float)((index * 7 + i * 13) % 11 - 5) / 5;
     memcpy(out[0], x, sizeof x);
@@ -56,7 +68,9 @@ int main(int argc, char **argv) {
     if (tri_options_parse(&o, &argc, argv)) return 2;
     if (getenv("TEST_MODE")) mode = getenv("TEST_MODE");
     die = getenv("TEST_DIE");
+    if (getenv("TEST_SEEN")) seen = open(getenv("TEST_SEEN"), O_WRONLY | O_APPEND | O_CREAT, 0666);
     o.source = sums();
+    if (is("data") || is("stop") || is("late")) tri_data_concurrent(o.source);
     tri_run *run = tri_open(network(o.batch), &o);
     if (!run) return tri_close(run);
     const float mine[8] = {1, 2, 3, 4, 5, 6, 7, 8};

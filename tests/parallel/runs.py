@@ -23,8 +23,8 @@ def need(condition, text):
         raise Wrong(text)
 
 
-def start(*words, env=None):
-    return subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+def start(*words, program=PROGRAM, env=None):
+    return subprocess.Popen([program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env={**os.environ, **(env or {})})
 
 

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs with several workers: the same weights whatever their number, and whatever happens to them.
 
-Usage: workers.py TRIREME OWN_LOOP [CASE...]
+Usage: workers.py TRIREME OWN_LOOP TAMPER [CASE...]
 
 KILLS=N: so many kills in each storm (3). Each case prints a line; the last says how many passed."""
+import collections
 import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ import time
 from runs import PROGRAM, children, done, end, events, length_for, need, run_cases, start, text_of, trireme, wait_for
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
+TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
 KILLS = int(os.environ.get("KILLS", "3"))
 HAS_POINTS = b"TRIREME_POINT" in open(PROGRAM, "rb").read()
 SANITIZED = b"__asan_init" in open(PROGRAM, "rb").read()  # it has signal handlers of its own
@@ -87,22 +90,25 @@ def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV
     return f"{deaths} deaths"
 
 
-def points():
-    """A worker is killed behind each write of the protocol: only in builds that have such points."""
+MISSES = 4 if os.environ.get("ALL_POINTS") else 2
+
+
+def points(place, *more):
+    """The worker in a place is killed behind each write of the protocol: only in builds that have such points."""
     if not HAS_POINTS:
         return "skipped: this build has no points (-Dpoints=true)"
-    words = "lenet5 --steps 4 --quiet --optimizer adam --clip-norm 0.1".split()
+    words = "lenet5 --steps 6 --lanes 4 --quiet --optimizer adam --clip-norm 0.1".split()
     plain = done(trireme("train", *words))
     step = 1 if os.environ.get("ALL_POINTS") else 17
     n = random.randrange(step)
-    reached = 0
-    while True:
-        run = trireme("train", *words, "-n", "2", env={"TRIREME_POINT": f"0:{n}"})
+    reached = missed = 0
+    while missed < MISSES:  # how much a worker writes is not the same in each run
+        run = trireme("train", *words, "-n", "2", *more, env={"TRIREME_POINT": f"{place}:{n}"})
         got = done(run)
         need(got == plain, f"killed at point {n}:\n{got}\nalone:\n{plain}\n{run.err}")
-        if "killed by signal 9" not in run.err:
-            break
-        reached += 1
+        killed = "killed by signal 9" in run.err
+        reached += killed
+        missed = 0 if killed else missed + 1
         n += step
     need(reached, "no point was reached")
     return f"{reached} points"
@@ -142,9 +148,9 @@ def audit_under_duty():
     need("all workers wait" not in run.err, run.err)
 
 
-def own_loop(mode, *more, kill=False):
+def own_loop(mode, *more, kill=False, threads=None):
     """A loop of the user's, with deaths where they hurt: the weights are those of one process."""
-    words = [OWN_LOOP, "--lanes", "4", "--steps", "2000"]
+    words = [OWN_LOOP, "--lanes", "4", "--steps", "2000", "--data-threads", str(threads or "off")]
     alone = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "TEST_MODE": mode})
     need(alone.returncode == 0 and "weights " in alone.stdout, f"alone: exit {alone.returncode}")
     open("die", "w").close()
@@ -161,6 +167,41 @@ def own_loop(mode, *more, kill=False):
     # Who left the loop before it was to report has printed to its own file.
     out = run.out or text_of("own/worker-1.out")
     need(out == alone.stdout, f"{out}alone:\n{alone.stdout}{run.err}")
+
+
+def late_reader():
+    """While a worker is stopped in its source, the others go on without what it was reading."""
+    words = [OWN_LOOP, "--lanes", "4", "--steps", "300000", "--data-threads", "off"]  # so that no hand stops elsewhere
+    open("die", "w").close()
+    subprocess.run(["rm", "-rf", "late"], check=True)
+    run = start("run", "-n", "3", "--stall-timeout", "6", "--out", "late", "--", *words,
+                env={"TEST_MODE": "late", "TEST_DIE": os.path.abspath("die")})
+
+    def steps():
+        return int(re.search(r"step (\d+)/", trireme("top", "late", "--once").out).group(1))
+
+    wait_for(lambda: not os.path.exists("die"), "nobody stops")
+    before = steps()
+    time.sleep(1.5)
+    after = steps()
+    need(not events("late", "stall"), "it was found too soon for this test")
+    run.send_signal(signal.SIGTERM)
+    end(run, 60)
+    need(after - before > 20, f"{after - before} steps in 1.5 s")
+    return f"{after - before} steps in 1.5 s"
+
+
+def read_once(workers, *more):
+    """Each sample is read by one of all workers and threads, and that once an epoch, unless that one is late."""
+    subprocess.run(["rm", "-f", "seen"], check=True)
+    run = trireme("run", "-n", str(workers), "--", OWN_LOOP, "--lanes", "4", "--steps", "2000", *more,
+                  env={"TEST_MODE": "data", "TEST_SEEN": os.path.abspath("seen")})
+    need(run.returncode == 0, f"exit {run.returncode}: {run.err}")
+    with open("seen", "rb") as f:
+        read = collections.Counter(struct.iter_unpack("qq", f.read()))
+    need(sorted(read) == [(e, i) for e in range(200) for i in range(160)], f"{len(read)} samples of 32000")
+    again = sum(read.values()) - len(read)
+    need(again < 0.01 * len(read), f"{again} read more than once: {read.most_common(3)}")
 
 
 def useless():
@@ -196,6 +237,19 @@ def stopped_worker(which):
     need(done(end(run)) == plain, "another result")
     need(re.search(f"worker {which} .*makes no progress: step [0-9]+", run.err), run.err)
     need("it is killed" in run.err, run.err)
+
+
+def all_wait():
+    """A lane that is nobody's: everybody counts turns, and nothing is done. Told, and ended."""
+    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1", "--stall-timeout", "1", "--quiet",
+                "--out", "wait")
+    wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker rows")
+    tampered = subprocess.run([TAMPER, "wait"], capture_output=True, text=True, timeout=60)
+    need(tampered.returncode == 0, f"nothing was tampered with: {tampered.stderr}")
+    end(run, 60)
+    need(run.returncode == 1, f"exit {run.returncode}")
+    need(re.search("all workers wait for each other in step [0-9]+, for 1 s: .*; the run ends", run.err), run.err)
+    need(events("wait", "board"), "agent.log does not say what the words were")
 
 
 def rowing_pid(directory, place, more_than):
@@ -262,6 +316,39 @@ def planned():
         need(taken < plan * 1.02, f"{words}: {taken} MiB held, {plan} planned")
         said.append(f"{taken:.0f} of {plan:.0f} MiB")
     return ", ".join(said)
+
+
+def room_for_more():
+    """Memory is laid out for as many workers as are asked for; for more, if --most says so."""
+    def in_all(*words):
+        plan = trireme("memory", "lenet5", "--lanes", "8", *words)
+        return float(re.search(r"([0-9.]+) MiB  in all", plan.out).group(1))
+
+    two, most, four = in_all("-n", "2"), in_all("-n", "2", "--most", "4"), in_all("-n", "4")
+    need(two < most < four, f"{two}, {most} and {four} MiB")
+    words = ["lenet5", "--lanes", "8", "--quiet", "--steps"]
+    words += [str(length_for(words[:-1], 1.5))]
+    plain = done(trireme("train", *words))
+    for more, said in ((["--most", "4"], "4 workers"), ([], "--most")):
+        subprocess.run(["rm", "-rf", "room"], check=True)
+        run = start("train", *words, "-n", "2", "--out", "room", *more)
+        wait_for(lambda: len(events("room", "rowing")) >= 2, "no worker rows")
+        scaled = trireme("ctl", "room", "scale", "4")
+        need((scaled.returncode == 0) == bool(more) and said in scaled.out + scaled.err, scaled.out + scaled.err)
+        need(done(end(run)) == plain, "another result")
+
+
+def closed_files():
+    """What is opened next must not stand in their place; that the last line cannot be printed is a failure."""
+    saved = []
+    for way, want in (("", 0), ("<&- 2>&-", 0), ("<&- >&- 2>&-", 1)):
+        code = subprocess.run(f"{PROGRAM} train lenet5 --steps 20 --quiet -n 2 --out files --save f.safetensors {way}",
+                              shell=True, stdout=subprocess.DEVNULL).returncode
+        need(code == want, f"{way}: exit {code}")
+        with open("f.safetensors", "rb") as f:
+            saved.append(f.read())
+        os.remove("f.safetensors")
+    need(saved[0] == saved[1] == saved[2], "other weights")
 
 
 def interrupted():
@@ -332,7 +419,8 @@ CASES.update({
                                       2, 1, KILLS),
     "storm: resnet18": lambda: storm("resnet18:size=32 --batch 16 --lanes 4 --optimizer momentum", 2, 1,
                                      KILLS),
-    "a kill behind every write": points,
+    "a kill behind every write": lambda: points(0),
+    "a kill behind every write of the other": lambda: points(1, "--spares", "1", "--audit", "0.5", "--data-threads", "1"),
     "audit": audit,
     "audit, and stopped now and then": audit_under_duty,
     "own loop: its lines before it": lambda: own_loop("write"),
@@ -340,16 +428,24 @@ CASES.update({
     "own loop: a scalar, a spare": lambda: own_loop("scalar", "--spares", "1"),
     "own loop: left early": lambda: own_loop("break"),
     "own loop: a lost thread": lambda: own_loop("thread"),
+    "own loop: dies as it reads": lambda: own_loop("data", "--spares", "1"),
+    "own loop: dies as it reads ahead": lambda: own_loop("data", threads=2),
+    "a late reader": late_reader,
+    "own loop: stops as it reads": lambda: own_loop("stop", "--stall-timeout", "1"),
+    "samples are read once": lambda: (read_once(3), read_once(2, "--data-threads", "2"))[0],
     "starts in vain": useless,
     "a worker stopped": lambda: stopped_worker(1),
     "the reporter stopped": lambda: stopped_worker(0),
     "a stall is only told": only_told,
+    "all wait for each other": all_wait,
     "a core is retired": core_retired,
     "memory as planned": planned,
+    "room for more workers": room_for_more,
+    "closed standard files": closed_files,
     "interrupted": interrupted,
     "the agent dies": agent_dies,
     "mistakes": mistakes,
     "a directory belongs to one run": one_directory,
 })
 
-run_cases(CASES, sys.argv[3:])
+run_cases(CASES, sys.argv[4:])

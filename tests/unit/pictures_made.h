@@ -3,6 +3,7 @@
 #ifndef UNIT_PICTURES_MADE_H
 #define UNIT_PICTURES_MADE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

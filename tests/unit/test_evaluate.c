@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -155,6 +156,103 @@ static void memory_is_asked_for(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
+/* ---- while training ---- */
+
+/* None but the first evaluation can be better by so much. */
+static tri_options in_vain(int64_t samples) {
+    return (tri_options){.lanes = 2, .steps = 40, .quiet = true, .source = pictures(64), .eval_every = 3,
+                         .eval_source = pictures(samples), .early_stop = 2, .early_stop_change = 1e9};
+}
+
+static void an_own_loop_stops_early(void **state) {
+    (void)state;
+    tri_options o = in_vain(21);
+    tri_run *run = tri_open(net(16, 1, 1), &o);
+    assert_non_null(run);
+    while (tri_step(run)) assert_int_equal(isfinite(tri_result(run, "loss")), tri_step_number(run) >= 3);
+    assert_int_equal(tri_step_number(run), 9);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+struct calls {
+    int steps, epochs, order;
+};
+
+static int count_step(tri_run *run, void *user) {
+    struct calls *c = user;
+    c->steps++;
+    assert_int_equal(tri_step_number(run) % 2, 0);
+    return 0;
+}
+
+static int count_epoch(tri_run *run, void *user) {
+    struct calls *c = user;
+    (void)run;
+    c->order = c->epochs++ ? c->order : c->steps;
+    return 0;
+}
+
+static int stop_at_seven(tri_run *run, void *user) {
+    (void)user;
+    return tri_step_number(run) == 7;
+}
+
+static void callbacks_are_a_list(void **state) {
+    (void)state;
+    struct calls c = {0};
+    tri_options o = in_vain(16);
+    o.early_stop = 0;
+    assert_int_equal(tri_train(net(16, 1, 1), &o,
+                               TRI_CALLBACKS({.step = count_step, .every = 2, .user = &c},
+                                             {.epoch = count_epoch, .user = &c}, {.step = stop_at_seven})), TRI_OK);
+    assert_int_equal(c.steps, 3);
+    assert_int_equal(c.epochs, 1);
+    assert_int_equal(c.order, 2); /* an epoch has four steps: behind the second call */
+}
+
+static void settings_in_a_list(void **state) {
+    (void)state;
+    char folder[] = "/tmp/trireme-test-XXXXXX", command[64];
+    assert_non_null(mkdtemp(folder));
+    tri_options o = in_vain(16);
+    tri_data *other = o.eval_source;
+    o.eval_source = NULL;
+    o.early_stop = 3; /* what the options say counts */
+    o.out = folder;
+    assert_int_equal(tri_train(net(16, 1, 1), &o,
+                               TRI_CALLBACKS(tri_evaluator(.source = other, .every = 1, .early_stop = 1),
+                                             tri_saver(.directory = folder, .prefix = "mine", .every = 5, .keep = 1))),
+                     TRI_OK);
+    for (int step = 5; step <= 12; step++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/mine/step-%09d/state.json", folder, step);
+        assert_int_equal(!access(path, F_OK), step == 12);
+    }
+    o = in_vain(16);
+    tri_data_free(o.eval_source);
+    o.eval_source = NULL;
+    assert_int_equal(tri_train(net(16, 1, 1), &o, TRI_CALLBACKS(tri_saver(.every = 1))), TRI_USAGE);
+    assert_non_null(strstr(tri_message(), "tri_saver lacks its directory"));
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void what_cannot_be_judged(void **state) {
+    (void)state;
+    const tri_options wrong[] = {{.best = "loss"}, {.eval_source = pictures(16), .best = "relu"},
+                                 {.eval_source = pictures(16), .forward = true}, {.early_stop = -1},
+                                 {.eval_source = tri_data_new("once", 16, (const tri_field[]){{"x", TRI_F32, {1, {1}}}},
+                                                              1, fill, NULL, true)}};
+    const char *const message[] = {"name their data with --eval-data", "an evaluation has: loss", "this one is forward",
+                                   "must be at least 0", "in an order of its own"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        tri_options o = wrong[i];
+        o.source = pictures(64);
+        assert_null(tri_open(net(16, 1, 1), &o));
+        if (!strstr(tri_message(), message[i])) fail_msg("%s", tri_message());
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_steps_outputs_stay),
@@ -162,6 +260,10 @@ int main(void) {
         cmocka_unit_test(two_norms),
         cmocka_unit_test(texts_are_kept),
         cmocka_unit_test(memory_is_asked_for),
+        cmocka_unit_test(an_own_loop_stops_early),
+        cmocka_unit_test(callbacks_are_a_list),
+        cmocka_unit_test(settings_in_a_list),
+        cmocka_unit_test(what_cannot_be_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

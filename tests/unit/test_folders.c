@@ -443,11 +443,61 @@ static void learns(void **state) {
     assert_string_equal(weights[0], weights[1]);
 }
 
+/* Classes or sizes that do not fit are told when the run is opened; more classes in the network do no harm, nor do
+ * those of samples that are left out. */
+static void fits(void **state) {
+    static const struct {
+        const char *model, *subset, *message; /* message null: it fits */
+    } cases[] = {
+        {"classes=2,size=8", NULL, "has 3 classes, the network takes 2: classes=3"},
+        {"classes=2,size=8", "30:40", "has 3 classes, the network takes 2: classes=3"},
+        {"classes=2,size=8", "0:32", NULL},
+        {"classes=3,size=8", NULL, NULL},
+        {"classes=4,size=8", NULL, NULL},
+        {"classes=3,size=16", NULL, "wants \"image\" f32[3,16,16] a sample, but data"},
+        {"classes=3,size=16", NULL, "has f32[3,8,8]: size=16 behind the directory, as in images:DIR,size=16"},
+    };
+    (void)state;
+    put_colours();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char spec[256], model[64];
+        snprintf(spec, sizeof spec, "images:%s,size=8,scale=0.5/1", directory);
+        snprintf(model, sizeof model, "cnn:width=2,channels=3,%s", cases[i].model);
+        tri_options o = {.batch = 8, .data = spec, .subset = cases[i].subset, .quiet = true};
+        tri_run *run = tri_open(tri_model_open(model, 8), &o);
+        if (!run != !!cases[i].message) fail_msg("case %zu: %s", i, tri_message());
+        if (!run) assert_int_equal(base_last(), TRI_USAGE);
+        if (!run) assert_message(cases[i].message);
+        if (run) tri_close(run);
+    }
+}
+
+static int one_class(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    (void)index, (void)epoch, (void)seed;
+    memset(out[0], 0, 3 * 8 * 8 * sizeof(float));
+    *(int64_t *)out[1] = *(int64_t *)user;
+    return 0;
+}
+
+/* Where the classes are not known beforehand, the first sample of another tells. */
+static void strangers(void **state) {
+    static int64_t label = 5;
+    const tri_field fields[] = {{"image", TRI_F32, TRI_SHAPE(3, 8, 8)}, {"label", TRI_I64, TRI_SCALAR}};
+    (void)state;
+    tri_options o = {.batch = 8, .quiet = true, .source = tri_data_new("own", 16, fields, 2, one_class, &label, false)};
+    tri_run *run = tri_open(tri_model_open("cnn:width=2,channels=3,size=8,classes=3", 8), &o);
+    if (!run) fail_msg("%s", tri_message());
+    assert_false(tri_step(run));
+    assert_int_equal(tri_run_status(run), TRI_FAILED);
+    assert_message("\"label\" is 5, but the network takes 0 to 2");
+    assert_int_equal(tri_close(run), TRI_FAILED);
+}
+
 int main(void) {
     static void (*const cases[])(void **) = {folders, same_draws, bad_files, lists, labels,
-                                             archives, cifar, arrays, learns};
+                                             archives, cifar, arrays, learns, fits, strangers};
     static const char *const names[] = {"folders", "same draws", "bad files", "lists", "labels",
-                                        "archives", "cifar", "arrays", "learns"};
+                                        "archives", "cifar", "arrays", "learns", "fits", "strangers"};
     struct CMUnitTest tests[COUNT(cases)];
     for (size_t i = 0; i < COUNT(cases); i++)
         tests[i] = (struct CMUnitTest){names[i], cases[i], make_directory, remove_directory, NULL};

@@ -445,6 +445,38 @@ static void goes_on_after(const char *end, int64_t through) {
     assert_true(access(within("metrics.old.jsonl"), F_OK));
 }
 
+/* A row of its own behind that of its step; once, though another writer evaluates that step again. */
+static void evaluations(void **state) {
+    (void)state;
+    static const int64_t evaluated[] = {3, 3, 3, 5};
+    struct metrics m;
+    const double value[] = {0.5, NAN};
+    const char *path = within("metrics.jsonl");
+    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
+    for (int64_t step = 1; step <= 3; step++) { /* too fast for a row each */
+        struct observed o = at(step, 5, 0.001 * (double)step, value);
+        metrics_step(&m, &o);
+    }
+    for (size_t i = 0; i < COUNT(evaluated); i++) {
+        struct observed o = at(evaluated[i], 5, 0.004, value);
+        metrics_evaluation(&m, &o);
+        if (i == 1) assert_int_equal(metrics_close(&m), TRI_OK);
+        if (i == 1) assert_int_equal(metrics_resume(&m, directory, 2, names), TRI_OK);
+    }
+    assert_int_equal(metrics_close(&m), TRI_OK);
+    assert_int_equal(lines_in(path), 4); /* steps 1, 2 to 3, and two evaluations */
+    json_t *row = line_of(path, 1), *eval = line_of(path, 2), *last = line_of(path, 3);
+    assert_int_equal(whole(row, "step"), 3);
+    assert_int_equal(whole(eval, "step"), 3);
+    assert_int_equal(whole(last, "step"), 5);
+    assert_null(json_object_get(eval, "loss"));
+    assert_true(json_real_value(json_object_get(json_object_get(eval, "eval"), "loss")) == 0.5);
+    assert_true(json_is_null(json_object_get(json_object_get(eval, "eval"), "top1")));
+    json_decref(row);
+    json_decref(eval);
+    json_decref(last);
+}
+
 static void gone_on(void **state) {
     (void)state;
     goes_on_after("", 7);
@@ -523,6 +555,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(full_disk, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(shares, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(gone_on, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(evaluations, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(rotated, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(torn_log, make_directory, remove_directory),
     };

@@ -143,6 +143,8 @@ static void mistakes(void **state) {
         {"p --lr --batch 3", "--lr lacks its value"},
         {"p --quiet=yes", "--quiet takes no value"},
         {"p --epochs 1 --steps 2", "--epochs and --steps are both given"},
+        {"p --shuffle on --sampler sequential", "--shuffle on and --sampler sequential are both given"},
+        {"p --sampler=sequential --shuffle=on", "--shuffle on and --sampler sequential are both given"},
         {"p --epoch 3", "unknown option --epoch; do you mean --epochs?"},
         {"p --bacth=3", "unknown option --bacth; do you mean --batch?"},
     };
@@ -154,6 +156,13 @@ static void mistakes(void **state) {
             if (!strstr(tri_message(), all[i].message))
                 fail_msg("%s: the message is \"%s\"", all[i].line, tri_message());
         }
+    static const char *const launching[] = {"p -n 2", "p --lr 1 --spares=1", "p --threads-per-worker 2", "p --no-kill"};
+    for (size_t i = 0; i < COUNT(launching); i++) {
+        assert_int_equal(take(&o, &l, launching[i], true), TRI_USAGE);
+        if (!strstr(tri_message(), "is for several workers, an option of `trireme run`: trireme run -n 2 -- ./program"))
+            fail_msg("%s: the message is \"%s\"", launching[i], tri_message());
+    }
+    assert_int_equal(take(&o, &l, "p -- -n 2", true), TRI_OK);
     assert_int_equal(take(&o, &l, "p --zeppelin", false), TRI_USAGE);
     assert_string_equal(tri_message(), "unknown option --zeppelin; see --help");
 }

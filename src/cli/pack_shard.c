@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/pack_shard.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/data.h"
+#include "io/outfile.h"
+
+#define BLOCK 512
+#define ENDING ".sha256"
+
+/* ---- tar ---- */
+
+struct header { /* ustar */
+    char name[100], mode[8], uid[8], gid[8], size[12], time[12], sum[8], type, link[100], magic[6], version[2],
+        user[32], group[32], major[8], minor[8], prefix[155], rest[12];
+};
+_Static_assert(sizeof(struct header) == BLOCK, "a header is a block");
+
+/* No time and no owner: the same pictures make the same bytes. */
+static tri_status write_entry(struct outfile *f, const char *name, const void *bytes, size_t n) {
+    static const char zeros[BLOCK];
+    struct header h = {.mode = "0000644", .uid = "0000000", .gid = "0000000", .time = "00000000000", .type = '0',
+                       .magic = "ustar", .version = {'0', '0'}};
+    unsigned sum = 0;
+    snprintf(h.name, sizeof h.name, "%s", name);
+    snprintf(h.size, sizeof h.size, "%011zo", n);
+    memset(h.sum, ' ', sizeof h.sum);
+    for (size_t i = 0; i < BLOCK; i++) sum += ((unsigned char *)&h)[i];
+    snprintf(h.sum, sizeof h.sum, "%06o", sum);
+    tri_status status = outfile_write(f, &h, BLOCK);
+    if (!status) status = outfile_write(f, bytes, n);
+    return status ? status : outfile_write(f, zeros, (BLOCK - n % BLOCK) % BLOCK);
+}
+
+/* ---- samples ---- */
+
+/* The ending that readers know it by; null: it is no picture. */
+static const char *ending_of(const struct pictures_file *f) {
+    if (f->n > 3 && !memcmp(f->bytes, "\xff\xd8\xff", 3)) return "jpg";
+    return f->n > 8 && !memcmp(f->bytes, "\x89PNG\r\n\x1a\n", 8) ? "png" : NULL;
+}
+
+static tri_status leave_out(struct pack *p) {
+    long long bad = atomic_fetch_add(&p->bad, 1) + 1;
+    if (bad > p->max_bad)
+        return base_fail(TRI_FAILED, "more than --max-bad %lld bad files; the last: %s", (long long)p->max_bad,
+                         tri_message());
+    fprintf(stderr, "trireme: left out, %lld of at most %lld: %s\n", bad, (long long)p->max_bad, tri_message());
+    return TRI_OK;
+}
+
+static tri_status write_sample(struct pack *p, struct outfile *f, int64_t place, struct pictures_file *file) {
+    char name[64], label[32];
+    const tri_data *d = p->data;
+    tri_status status = d->about.file(d->user, (int64_t)p->order[place], file);
+    const char *ending = status ? NULL : ending_of(file);
+    if (!status && !ending) status = base_fail(PICTURE_BAD, "%s: neither a JPEG nor a PNG picture", file->name.data);
+    if (status) return status == PICTURE_BAD ? leave_out(p) : status;
+    snprintf(name, sizeof name, "%09lld.%s", (long long)place, ending);
+    status = write_entry(f, name, file->bytes, file->n);
+    snprintf(name, sizeof name, "%09lld.cls", (long long)place);
+    snprintf(label, sizeof label, "%lld\n", (long long)file->label);
+    return status ? status : write_entry(f, name, label, strlen(label));
+}
+
+/* What an archive is to hold: places, samples, classes and sizes of files. */
+static uint64_t content_key(const struct pack *p, int64_t shard) {
+    const tri_data *d = p->data;
+    uint64_t key = base_hash_text(d->name);
+    for (int64_t i = p->begin[shard]; i < p->begin[shard + 1]; i++) {
+        int64_t sample = (int64_t)p->order[i];
+        int64_t about[4] = {i, sample, d->about.label(d->user, sample), d->about.file_bytes(d->user, sample)};
+        key = base_hash(about, sizeof about, key);
+    }
+    return key;
+}
+
+/* ---- whole and verified ---- */
+
+static tri_status hash_file(const char *path, char hex[65], int64_t *bytes) {
+    static const size_t piece = 1 << 20;
+    struct sha256 h;
+    FILE *f = fopen(path, "rbe");
+    char *buffer = f ? malloc(piece) : NULL;
+    tri_status status = !f ? base_fail(TRI_FAILED, "%s: %s", path, strerror(errno))
+                        : !buffer ? base_no_memory(path) : TRI_OK;
+    sha256_begin(&h);
+    *bytes = 0;
+    for (size_t got = 1; !status && got; *bytes += (int64_t)got) {
+        got = fread(buffer, 1, piece, f);
+        sha256_add(&h, buffer, got);
+        if (!got && ferror(f)) status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    }
+    sha256_end_hex(&h, hex);
+    free(buffer);
+    if (f) fclose(f);
+    return status;
+}
+
+/* The line of the hash, then one that sha256sum takes for a remark. */
+static void note_text(struct text *t, const char *path, const char *hex, uint64_t key) {
+    const char *slash = strrchr(path, '/');
+    text_add(t, "%s  %s\n# trireme pack %016llx\n", hex, slash ? slash + 1 : path, (unsigned long long)key);
+}
+
+static bool is_there(const char *path, const char *note, uint64_t key, int64_t *bytes) {
+    char hex[65], *found = NULL;
+    size_t n;
+    struct text right = {0};
+    bool same = false;
+    if (access(path, F_OK) || access(note, F_OK)) return false;
+    if (!base_read_file(note, &found, &n) && !hash_file(path, hex, bytes)) {
+        note_text(&right, path, hex, key);
+        same = !right.failed && n == right.size && !memcmp(found, right.data, n);
+    }
+    text_free(&right);
+    free(found);
+    return same;
+}
+
+/* ---- writing ---- */
+
+static tri_status rename_to(const char *from, const char *to) {
+    if (!rename(from, to)) return TRI_OK;
+    tri_status status = base_fail(TRI_FAILED, "%s: %s", to, strerror(errno));
+    unlink(from);
+    return status;
+}
+
+static tri_status write_archive(struct pack *p, int64_t shard, const char *path, struct pictures_file *file,
+                                char hex[65]) {
+    static const char zeros[2 * BLOCK];
+    struct outfile f;
+    char again[65];
+    int64_t bytes;
+    tri_status status = outfile_open(&f, path, NULL);
+    if (status) return status;
+    for (int64_t i = p->begin[shard]; i < p->begin[shard + 1] && !status; i++) status = write_sample(p, &f, i, file);
+    if (!status) status = outfile_write(&f, zeros, sizeof zeros);
+    int64_t written = (int64_t)f.bytes;
+    status = outfile_close(&f, status, hex);
+    if (!status) status = hash_file(path, again, &bytes);
+    if (!status && (bytes != written || strcmp(hex, again)))
+        status = base_fail(TRI_FAILED, "%s: what was read back is not what was written", path);
+    if (status) unlink(path);
+    else atomic_fetch_add(&p->bytes, written);
+    return status;
+}
+
+static tri_status write_note(const char *path, const char *text, size_t n) {
+    struct outfile f;
+    tri_status status = outfile_open(&f, path, NULL);
+    return status ? status : outfile_close(&f, outfile_write(&f, text, n), NULL);
+}
+
+static tri_status write_both(struct pack *p, int64_t shard, struct pictures_file *file, uint64_t key,
+                             const char *path, const char *note) {
+    struct text part = {0}, note_part = {0}, text = {0};
+    char hex[65];
+    text_add(&part, "%s.part", path); /* what a run that was ended has left is written over */
+    text_add(&note_part, "%s.part", note);
+    tri_status status = part.failed || note_part.failed ? base_no_memory(path) : TRI_OK;
+    if (!status && unlink(note) && errno != ENOENT) status = base_fail(TRI_FAILED, "%s: %s", note, strerror(errno));
+    if (!status) status = write_archive(p, shard, part.data, file, hex);
+    if (!status) status = rename_to(part.data, path);
+    if (!status) {
+        note_text(&text, path, hex, key);
+        status = text.failed ? base_no_memory(path) : write_note(note_part.data, text.data, text.size);
+    }
+    if (!status) status = rename_to(note_part.data, note);
+    text_free(&part);
+    text_free(&note_part);
+    text_free(&text);
+    return status;
+}
+
+tri_status pack_shard(struct pack *p, int64_t shard, struct pictures_file *file, bool *made) {
+    struct text note = {0};
+    const char *path = p->name[shard].data;
+    uint64_t key = content_key(p, shard);
+    int64_t bytes;
+    text_add(&note, "%s" ENDING, path);
+    if (note.failed) return base_no_memory(path);
+    *made = !is_there(path, note.data, key, &bytes);
+    tri_status status = *made ? write_both(p, shard, file, key, path, note.data) : TRI_OK;
+    if (!*made) atomic_fetch_add(&p->bytes, bytes);
+    text_free(&note);
+    return status;
+}

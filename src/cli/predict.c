@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme predict: what a trained network says of pictures, prepared as an evaluation prepares them. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/math.h"
+#include "cli/cli.h"
+#include "data/pictures.h"
+#include "exec/run.h"
+
+struct own {
+    const char *names; /* a file; null: those of the data, if it has some */
+    int64_t top;
+    bool json;
+};
+
+static const struct option_row rows[] = {
+    {"--names", "FILE", "names of the classes, one a line (those of --data)", option_text, offsetof(struct own, names),
+     USE_EVAL},
+    {"--top", "K", "so many classes of each picture (5)", option_count, offsetof(struct own, top), USE_EVAL},
+    {"--json", NULL, "an object of JSON a line", option_given, offsetof(struct own, json), USE_EVAL},
+    {0},
+};
+
+struct predictor {
+    const struct own *own;
+    tri_run *run;
+    tri_data *data; /* or null */
+    struct augment augment;
+    struct augmenter augmenter;
+    struct pictures_file file;
+    int64_t batch, classes;
+    float *image, *logits; /* of a batch */
+    char **name; /* by class; or null */
+    char *names; /* the file they lie in */
+    int failed;  /* files */
+};
+
+/* ---- names ---- */
+
+static tri_status read_names(struct predictor *p, const char *path) {
+    struct pictures_file f = {0};
+    text_add(&f.name, "%s", path);
+    tri_status status = f.name.failed ? base_no_memory(path) : pictures_read_file(&f);
+    text_free(&f.name);
+    if (status) {
+        free(f.bytes);
+        return base_fail(TRI_FAILED, "--names %s", tri_message());
+    }
+    p->names = f.bytes;
+    p->names[f.n] = 0;
+    p->name = calloc((size_t)p->classes, sizeof *p->name);
+    if (!p->name) return base_no_memory("names");
+    int64_t n = 0;
+    for (char *line = p->names, *next; *line; line = next, n++) {
+        next = line + strcspn(line, "\n");
+        if (*next) *next++ = 0;
+        line[strcspn(line, "\r")] = 0;
+        if (n < p->classes) p->name[n] = line;
+    }
+    if (n == p->classes) return TRI_OK;
+    return base_fail(TRI_USAGE, "--names %s has %lld lines; the network has %lld classes", path, (long long)n,
+                     (long long)p->classes);
+}
+
+static const char *name_of(const struct predictor *p, int64_t class) {
+    if (p->name) return p->name[class];
+    bool named = p->data && p->data->about.class_name && class < p->data->about.classes;
+    return named ? p->data->about.class_name(p->data->user, class) : NULL;
+}
+
+/* ---- opening ---- */
+
+static tri_status check_network(struct predictor *p, const char *model) {
+    const struct run_input *in = machine_input(&p->run->machine, "image");
+    const struct run_output *out = machine_output(&p->run->machine, "logits");
+    const tri_shape *shape = in ? &in->spec.shape : NULL;
+    if (!in || in->spec.type != TRI_F32 || shape->rank != 4 || shape->dim[1] != 3 || shape->dim[2] != shape->dim[3])
+        return base_fail(TRI_USAGE, "%s: predict takes networks with an input \"image\" f32[batch,3,size,size]", model);
+    if (!out || out->spec.type != TRI_F32 || out->spec.shape.rank != 2)
+        return base_fail(TRI_USAGE, "%s: predict takes networks with an output \"logits\" f32[batch,classes] "
+                         "(tri_output)", model);
+    p->batch = shape->dim[0];
+    p->classes = out->spec.shape.dim[1];
+    int size = (int)shape->dim[2];
+    if (p->augment.size && p->augment.size != size)
+        return base_fail(TRI_USAGE, "the network takes pictures of %d x %d, but --data makes them %d x %d: size=%d", size,
+                         size, p->augment.size, p->augment.size, size);
+    struct augment_settings s = AUGMENT_DEFAULTS;
+    s.size = size;
+    return p->augment.size ? TRI_OK : augment_make("predict", &s, false, &p->augment);
+}
+
+static tri_status take_data(struct predictor *p, const tri_graph *g, const tri_options *o) {
+    if (!o->data) return TRI_OK;
+    p->data = tri_data_open(o->data, g, o->seed);
+    if (!p->data) return base_last();
+    if (!p->data->about.augment)
+        return base_fail(TRI_USAGE, "predict reads files of pictures; --data %s is of another kind", o->data);
+    p->augment = *p->data->about.augment;
+    p->augment.random = false;
+    return TRI_OK;
+}
+
+static tri_status open_predictor(struct predictor *p, const char *model) {
+    tri_status status = check_network(p, model);
+    if (!status && p->own->names) status = read_names(p, p->own->names);
+    if (!status) status = augmenter_open(&p->augmenter, &p->augment);
+    if (status) return status;
+    p->image = calloc((size_t)(p->batch * 3 * p->augment.size * p->augment.size), sizeof *p->image);
+    p->logits = calloc((size_t)(p->batch * p->classes), sizeof *p->logits);
+    return p->image && p->logits ? TRI_OK : base_no_memory("pictures");
+}
+
+static void close_predictor(struct predictor *p) {
+    augmenter_close(&p->augmenter);
+    tri_data_free(p->data);
+    text_free(&p->file.name);
+    free(p->file.bytes);
+    free(p->image);
+    free(p->logits);
+    free(p->name);
+    free(p->names);
+}
+
+/* ---- a picture ---- */
+
+/* False: it has been told what is wrong with the file. */
+static bool read_picture(struct predictor *p, const char *path, float *out) {
+    p->file.name.size = 0;
+    text_add(&p->file.name, "%s", path);
+    tri_status status = p->file.name.failed ? base_no_memory(path) : pictures_read_file(&p->file);
+    if (!status)
+        status = augment_picture(&p->augment, &p->augmenter, (unsigned char *)p->file.bytes, p->file.n, path, 0, out);
+    if (!status) return true;
+    fprintf(stderr, "trireme: %s\n", tri_message());
+    p->failed++;
+    return false;
+}
+
+/* The k classes with the largest logits, the largest first; of equals the first. */
+static void find_top(const float *logits, int64_t n, int64_t *top, int64_t k) {
+    int64_t found = 0;
+    for (int64_t c = 0; c < n; c++) {
+        int64_t at = found;
+        while (at && logits[c] > logits[top[at - 1]]) at--;
+        if (at == k) continue;
+        if (found < k) found++;
+        for (int64_t i = found - 1; i > at; i--) top[i] = top[i - 1];
+        top[at] = c;
+    }
+}
+
+static double probability(const float *logits, int64_t n, int64_t class, int64_t largest) {
+    double sum = 0;
+    for (int64_t c = 0; c < n; c++) sum += math_exp((double)(logits[c] - logits[largest]));
+    return math_exp((double)(logits[class] - logits[largest])) / sum;
+}
+
+static void print_text(const struct predictor *p, const char *path, const float *logits, const int64_t *top, int64_t k) {
+    printf("%s\n", path);
+    for (int64_t i = 0; i < k; i++) {
+        const char *name = name_of(p, top[i]);
+        printf("  %6.2f %%  %lld%s%s\n", 100 * probability(logits, p->classes, top[i], top[0]), (long long)top[i],
+               name ? "  " : "", name ? name : "");
+    }
+}
+
+static tri_status print_json(const struct predictor *p, const char *path, const float *logits, const int64_t *top,
+                             int64_t k) {
+    json_t *list = json_array(), *all = json_pack("{s:s,s:O}", "file", path, "top", list);
+    for (int64_t i = 0; i < k && list; i++) {
+        const char *name = name_of(p, top[i]);
+        double share = probability(logits, p->classes, top[i], top[0]);
+        json_array_append_new(list, json_pack("{s:I,s:s?,s:f}", "class", (json_int_t)top[i], "name", name, "probability",
+                                              share));
+    }
+    char *line = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+    if (line) printf("%s\n", line);
+    free(line);
+    json_decref(all);
+    json_decref(list);
+    return line ? TRI_OK : base_fail(TRI_FAILED, "%s: out of memory, or a name that is not UTF-8", path);
+}
+
+static tri_status print_all(const struct predictor *p, char **path, int64_t n) {
+    int64_t k = p->own->top < p->classes ? p->own->top : p->classes;
+    int64_t *top = calloc((size_t)k, sizeof *top);
+    if (!top) return base_no_memory("classes");
+    tri_status status = TRI_OK;
+    for (int64_t i = 0; i < n && !status; i++) {
+        const float *logits = p->logits + i * p->classes;
+        find_top(logits, p->classes, top, k);
+        if (p->own->json)
+            status = print_json(p, path[i], logits, top, k);
+        else
+            print_text(p, path[i], logits, top, k);
+    }
+    free(top);
+    return status;
+}
+
+/* Takes as many paths as it fills a batch with; *paths goes behind them. */
+static tri_status predict_batch(struct predictor *p, char ***paths, char **end) {
+    int64_t n = 0, floats = (int64_t)3 * p->augment.size * p->augment.size;
+    char **good = calloc((size_t)p->batch, sizeof *good);
+    if (!good) return base_no_memory("pictures");
+    for (; *paths < end && n < p->batch; ++*paths)
+        if (read_picture(p, **paths, p->image + n * floats)) good[n++] = **paths;
+    tri_status status = TRI_OK;
+    if (n) status = tri_feed(p->run, "image", p->image, (size_t)(p->batch * floats) * sizeof *p->image);
+    if (n && !status) status = tri_forward(p->run);
+    if (n && !status)
+        status = tri_read(p->run, "logits", p->logits, (size_t)(p->batch * p->classes) * sizeof *p->logits);
+    if (!status) status = print_all(p, good, n);
+    free(good);
+    return status;
+}
+
+static tri_status predict(struct predictor *p, const char *model, char **paths, int n) {
+    char **end = paths + n;
+    tri_status status = open_predictor(p, model);
+    while (!status && paths < end) status = predict_batch(p, &paths, end);
+    run_fail(p->run, status);
+    return status;
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {.top = 5};
+    struct cli_arguments a;
+    struct predictor p = {.own = &own};
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    if (!a.options.load) {
+        base_fail(TRI_USAGE, "predict lacks --load FILE: weights, as `trireme train %s --save FILE` writes them", a.model);
+        return cli_fail();
+    }
+    if (!a.options.batch) a.options.batch = a.n_words < 64 ? a.n_words : 64;
+    a.options.forward = true;
+    tri_graph *g = cli_graph(&a);
+    if (!g || take_data(&p, g, &a.options)) {
+        tri_graph_free(g);
+        close_predictor(&p);
+        return cli_fail();
+    }
+    a.options.data = NULL; /* the run reads none */
+    p.run = tri_open(g, &a.options);
+    int code = p.run ? (int)predict(&p, a.model, a.words, a.n_words) : cli_fail();
+    if (p.run) code = (int)tri_close(p.run);
+    close_predictor(&p);
+    if (!code && p.failed) fprintf(stderr, "trireme: %d of %d files could not be read\n", p.failed, a.n_words);
+    return code ? code : p.failed ? (int)TRI_FAILED : TRI_OK;
+}
+
+const struct command command_predict = {
+    .name = "predict",
+    .arguments = "MODEL --load FILE [--names FILE] PICTURE...",
+    .help = "the likeliest classes of pictures",
+    .takes_model = true,
+    .takes_words = "PICTURE",
+    .use = USE_EVAL,
+    .rows = rows,
+    .more = cli_describe_model,
+    .run = run,
+};

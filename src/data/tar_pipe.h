@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tar archives that come through a pipe: pictures are read once, one behind the other, and drawn from a window. */
+#ifndef DATA_TAR_PIPE_H
+#define DATA_TAR_PIPE_H
+
+#include "data/data.h"
+
+/* "-", "pipe:COMMAND", or the path of a named pipe. */
+bool tar_is_pipe(const char *rest);
+/* The same fields as those of archives that are files. */
+tri_data *tar_open_pipe(const struct data_source *source);
+
+#endif

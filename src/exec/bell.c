@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/bell.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "base/futex.h"
+#include "base/relax.h"
+
+#define YIELDS 64
+#define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
+
+int64_t bell_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Who goes to sleep says so first and looks once more; who changes something looks for sleepers
+ * afterwards: one of them sees the other. */
+void bell_ring(bell *b) {
+    uint32_t seen = atomic_load(b);
+    while (seen & 1)
+        if (atomic_compare_exchange_weak(b, &seen, seen + 1)) { /* takes the bit away, counts */
+            base_futex_wake(b);
+            return;
+        }
+}
+
+static struct timespec at_most(int64_t when) {
+    int64_t left = when == INT64_MAX ? BEAT : when - bell_now();
+    return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left < 1000 ? 1000 : left};
+}
+
+void bell_wait(bell *b, int spin, bool (*holds)(void *arg), void *arg, int64_t when, _Atomic uint64_t *turns) {
+    for (int i = 0; i < spin; i++) {
+        if (holds(arg)) return;
+        base_relax();
+    }
+    for (int i = 0; i < YIELDS; i++) {
+        if (holds(arg)) return;
+        sched_yield();
+    }
+    for (;;) {
+        uint32_t seen = atomic_fetch_or(b, 1) | 1;
+        if (holds(arg)) return;
+        struct timespec most = at_most(when);
+        base_futex_sleep(b, seen, &most);
+        if (turns) atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);
+    }
+}

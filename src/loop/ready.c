@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/ready.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "exec/run.h"
+
+/* One that needs more than the caller's functions: at a place of the list, of the steps that `every` divides, and of
+ * epochs. */
+struct tri_ready {
+    tri_status (*prepare)(struct callbacks *c, const tri_callback *own, tri_options *o);
+    void (*step)(struct callbacks *c, int at, tri_run *run);
+    void (*epoch)(struct callbacks *c, int at, tri_run *run);
+};
+
+static void tell(const struct callbacks *c, struct text *line) {
+    if (line->failed)
+        ; /* a line may be missed */
+    else if (c->progress)
+        progress_note(c->progress, line->data);
+    else
+        fprintf(stderr, "%s\n", line->data);
+    text_free(line);
+}
+
+/* ---- monitors ---- */
+
+static void tell_values(struct callbacks *c, int at, tri_run *run) {
+    const struct observed *o = record_seen(&run->record);
+    struct text line = {0};
+    (void)at;
+    text_add(&line, "epoch %lld, step %lld/%lld:", (long long)o->epoch, (long long)o->step, (long long)o->total);
+    for (int i = 0; i < o->n; i++) text_add(&line, "%s %s %.6g", i ? " " : "", o->name[i], o->value[i]);
+    tell(c, &line);
+}
+
+static void tell_time(struct callbacks *c, struct ready_mark *since, tri_run *run, const char *what, int64_t number) {
+    const struct observed *o = record_seen(&run->record);
+    const struct ready_mark before = *since;
+    double passed = o->now - before.now;
+    int64_t steps = o->step - before.step;
+    struct text line = {0};
+    *since = (struct ready_mark){o->now, o->step};
+    if (before.step < 0 || steps < 1) return;
+    text_add(&line, "%s %lld: %.3f s, %.2f ms a step, %.0f samples/s", what, (long long)number, passed,
+             1e3 * passed / (double)steps, (double)(steps * run_batch(run)) / passed);
+    tell(c, &line);
+}
+
+static void tell_step_time(struct callbacks *c, int at, tri_run *run) {
+    tell_time(c, &c->since[at], run, "step", run->done);
+}
+
+static void tell_epoch_time(struct callbacks *c, int at, tri_run *run) {
+    tell_time(c, &c->epoch[at], run, "epoch", run->epoch);
+}
+
+static const struct tri_ready loss_monitor = {.step = tell_values};
+static const struct tri_ready loss_by_epoch = {.epoch = tell_values};
+static const struct tri_ready time_monitor = {.step = tell_step_time, .epoch = tell_epoch_time};
+static const struct tri_ready time_by_epoch = {.epoch = tell_epoch_time};
+
+tri_callback tri_loss_monitor(int64_t every) {
+    return (tri_callback){.every = every, .ready = every > 0 ? &loss_monitor : &loss_by_epoch};
+}
+
+tri_callback tri_time_monitor(int64_t every) {
+    return (tri_callback){.every = every, .ready = every > 0 ? &time_monitor : &time_by_epoch};
+}
+
+/* ---- settings ---- */
+
+static tri_status prepare_saver(struct callbacks *c, const tri_callback *own, tri_options *o) {
+    const tri_saver_options *s = own->settings;
+    if (!s->directory) return base_fail(TRI_USAGE, "tri_saver lacks its directory");
+    if (!o->ckpt && s->prefix && mkdir(s->directory, 0777) && errno != EEXIST)
+        return base_fail(TRI_FAILED, "cannot make the directory %s for checkpoints: %s", s->directory, strerror(errno));
+    base_format(c->directory, sizeof c->directory, "%s%s%s", s->directory, s->prefix ? "/" : "",
+                s->prefix ? s->prefix : "");
+    if (!o->ckpt) o->ckpt = c->directory;
+    if (!o->save_every) o->save_every = s->every;
+    if (!(o->save_minutes > 0)) o->save_minutes = s->minutes;
+    if (!o->keep) o->keep = s->keep;
+    if (!o->keep_every) o->keep_every = s->keep_every;
+    o->resume |= s->resume;
+    return TRI_OK;
+}
+
+static tri_status prepare_evaluator(struct callbacks *c, const tri_callback *own, tri_options *o) {
+    const tri_evaluator_options *s = own->settings;
+    (void)c;
+    if (!s->data && !s->source) return base_fail(TRI_USAGE, "tri_evaluator lacks its data");
+    if (o->eval_data || o->eval_source)
+        tri_data_free(s->source == o->eval_source ? NULL : s->source); /* the options' counts */
+    else
+        o->eval_source = s->source;
+    if (!o->eval_data && !o->eval_source) o->eval_data = s->data;
+    if (!o->eval_every) o->eval_every = s->every;
+    if (!o->best) o->best = s->best;
+    if (!o->early_stop) o->early_stop = s->early_stop;
+    if (!(o->early_stop_change > 0)) o->early_stop_change = s->early_stop_change;
+    return TRI_OK;
+}
+
+static const struct tri_ready saver = {.prepare = prepare_saver}, evaluator = {.prepare = prepare_evaluator};
+
+tri_callback tri_saver_(const tri_saver_options *o) { return (tri_callback){.ready = &saver, .settings = o}; }
+
+tri_callback tri_evaluator_(const tri_evaluator_options *o) {
+    return (tri_callback){.ready = &evaluator, .settings = o};
+}
+
+/* ---- the list ---- */
+
+static bool is_end(const tri_callback *c) { return !c->step && !c->epoch && !c->ready; }
+
+tri_status callbacks_open(struct callbacks *c, const tri_callback *list, tri_options *o) {
+    size_t n = 0;
+    tri_status status = TRI_OK;
+    *c = (struct callbacks){.list = list};
+    while (list && !is_end(&list[n])) n++;
+    c->since = calloc(n + 1, sizeof *c->since);
+    c->epoch = calloc(n + 1, sizeof *c->epoch);
+    if (!c->since || !c->epoch) return base_no_memory("callbacks");
+    for (size_t i = 0; i < n && !status; i++)
+        if (list[i].ready && list[i].ready->prepare) status = list[i].ready->prepare(c, &list[i], o);
+    return status;
+}
+
+void callbacks_begin(struct callbacks *c, const tri_run *run) {
+    for (int i = 0; c->list && !is_end(&c->list[i]); i++)
+        c->since[i] = c->epoch[i] = (struct ready_mark){.step = run_writes(run) ? run->done : -1};
+}
+
+/* One of the list, behind a step, or behind an epoch. */
+static bool call_step(struct callbacks *c, int i, tri_run *run) {
+    const tri_callback *own = &c->list[i];
+    int64_t sink = run->options.sink_size;
+    bool not_now = own->every > 0 ? run->done % own->every : sink > 1 && run->done % sink && run->done < run->total;
+    if (not_now) return true;
+    if (own->ready && own->ready->step) own->ready->step(c, i, run);
+    return !own->step || !own->step(run, own->user);
+}
+
+static bool call_epoch(struct callbacks *c, int i, tri_run *run) {
+    const tri_callback *own = &c->list[i];
+    if (own->ready && own->ready->epoch) own->ready->epoch(c, i, run);
+    return !own->epoch || !own->epoch(run, own->user);
+}
+
+bool callbacks_step(struct callbacks *c, tri_run *run) {
+    bool epoch = run_epoch_ended(run);
+    for (int i = 0; c->list && !is_end(&c->list[i]); i++)
+        if (!call_step(c, i, run) || (epoch && !call_epoch(c, i, run))) return false;
+    return true;
+}
+
+void callbacks_close(struct callbacks *c) {
+    free(c->since);
+    free(c->epoch);
+}

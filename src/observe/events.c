@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A thread waits for each command, so that none is left as a zombie and no step waits for any. */
+#include "observe/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "observe/log.h"
+
+#define MOST 8      /* at once */
+#define PATIENCE 10 /* seconds, at the end */
+#define VARIABLES 6
+
+extern char **environ;
+
+struct events {
+    char *command, *out, *log; /* out, log: nullable */
+    pthread_mutex_t mutex;
+    pthread_cond_t fewer; /* than before are running */
+    int running;
+    bool abandoned; /* whoever ends last frees it */
+};
+
+static void events_free(struct events *e) {
+    pthread_cond_destroy(&e->fewer);
+    pthread_mutex_destroy(&e->mutex);
+    free(e->command);
+    free(e->out);
+    free(e->log);
+    free(e);
+}
+
+tri_status events_open(const char *command, const char *out, const char *log, struct events **result) {
+    *result = NULL;
+    if (!command) return TRI_OK;
+    struct events *e = calloc(1, sizeof *e);
+    if (!e) return base_no_memory("--on-event");
+    pthread_condattr_t clock;
+    pthread_mutex_init(&e->mutex, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->fewer, &clock);
+    pthread_condattr_destroy(&clock);
+    e->command = strdup(command);
+    e->out = out ? realpath(out, NULL) : NULL; /* without it if it is not there */
+    e->log = log ? strdup(log) : NULL;
+    if (!e->command || (log && !e->log)) {
+        events_free(e);
+        return base_no_memory("--on-event");
+    }
+    *result = e;
+    return TRI_OK;
+}
+
+/* ---- one command ---- */
+
+struct command {
+    struct events *events;
+    char name[32];
+    pid_t pid;
+};
+
+static void tell_failure(const struct events *e, const char *event, const char *fmt, ...) TRI_PRINTF(3, 4);
+static void tell_failure(const struct events *e, const char *event, const char *fmt, ...) {
+    char text[256];
+    struct log log;
+    va_list arg;
+    va_start(arg, fmt);
+    vsnprintf(text, sizeof text, fmt, arg);
+    va_end(arg);
+    fprintf(stderr, "trireme: --on-event, %s: the command %s\n", event, text);
+    if (!e->log || log_open(&log, e->log, LOG_BUDGET)) return;
+    log_event(&log, LOG_WARNING, "on-event", "about=%s text=%s", event, text);
+    log_close(&log);
+}
+
+/* Its number is let go of; who ends last frees all, if nobody waits any more. */
+static void one_less(struct events *e) {
+    pthread_mutex_lock(&e->mutex);
+    bool last = !--e->running && e->abandoned;
+    pthread_cond_broadcast(&e->fewer);
+    pthread_mutex_unlock(&e->mutex);
+    if (last) events_free(e);
+}
+
+static void *wait_for_command(void *arg) {
+    struct command *c = arg;
+    int status;
+    pid_t pid;
+    do pid = waitpid(c->pid, &status, 0);
+    while (pid < 0 && errno == EINTR);
+    if (pid == c->pid && WIFSIGNALED(status))
+        tell_failure(c->events, c->name, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (pid == c->pid && WEXITSTATUS(status))
+        tell_failure(c->events, c->name, "ended with %d", WEXITSTATUS(status));
+    one_less(c->events);
+    free(c);
+    return NULL;
+}
+
+/* ---- starting one ---- */
+
+static bool is_ours(const char *variable) {
+    static const char *const names[] = {"EVENT=", "OUT=", "STEP=", "WORKER=", "CODE=", "MESSAGE="};
+    if (strncmp(variable, "TRIREME_", 8)) return false;
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (!strncmp(variable + 8, names[i], strlen(names[i]))) return true;
+    return false;
+}
+
+/* The environment, and what happened; all that is new lies in `own`. Null: memory is out. */
+static char **make_environment(const struct events *e, const struct event *what, struct arena *own) {
+    size_t n = 0, kept = 0;
+    while (environ[n]) n++;
+    char **env = arena_alloc(own, (n + VARIABLES + 1) * sizeof *env);
+    if (!env) return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!is_ours(environ[i])) env[kept++] = environ[i];
+    env[kept++] = arena_text(own, "TRIREME_EVENT=%s", what->name);
+    env[kept++] = arena_text(own, "TRIREME_STEP=%lld", (long long)what->step);
+    env[kept++] = arena_text(own, "TRIREME_MESSAGE=%s", what->message);
+    if (e->out) env[kept++] = arena_text(own, "TRIREME_OUT=%s", e->out);
+    if (what->worker >= 0) env[kept++] = arena_text(own, "TRIREME_WORKER=%d", what->worker);
+    if (what->code >= 0) env[kept++] = arena_text(own, "TRIREME_CODE=%d", what->code);
+    return own->failed ? NULL : env;
+}
+
+/* In a group of its own, so that a Ctrl-C is not for it; with no files of ours but stderr, and no signals blocked. */
+static int spawn(const char *command, char **env, pid_t *pid) {
+    char *const argv[] = {"sh", "-c", (char *)command, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigfillset(&usual);
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&how);
+    int failed = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!failed) failed = posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+    if (!failed) failed = posix_spawn_file_actions_addclosefrom_np(&files, 3);
+    if (!failed) failed = posix_spawnattr_setsigmask(&how, &none);
+    if (!failed) failed = posix_spawnattr_setsigdefault(&how, &usual);
+    if (!failed)
+        failed = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    if (!failed) failed = posix_spawn(pid, "/bin/sh", &files, &how, argv, env);
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    return failed;
+}
+
+static tri_status start(struct command *c, const struct event *what) {
+    struct arena own = {0};
+    char **env = make_environment(c->events, what, &own);
+    int failed = env ? spawn(c->events->command, env, &c->pid) : ENOMEM;
+    arena_free(&own);
+    return failed ? base_fail(TRI_FAILED, "cannot be started: %s", strerror(failed)) : TRI_OK;
+}
+
+/* A thread that has every signal blocked, for none is for it. */
+static tri_status watch(struct command *c) {
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, NULL, wait_for_command, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed) pthread_detach(thread);
+    return failed ? base_fail(TRI_FAILED, "cannot be waited for: %s", strerror(failed)) : TRI_OK;
+}
+
+static bool one_more(struct events *e) {
+    pthread_mutex_lock(&e->mutex);
+    bool may = e->running < MOST;
+    e->running += may;
+    pthread_mutex_unlock(&e->mutex);
+    return may;
+}
+
+void events_tell(struct events *e, const struct event *what) {
+    if (!e) return;
+    if (!one_more(e)) {
+        tell_failure(e, what->name, "is not started: %d are running", MOST);
+        return;
+    }
+    struct command *c = malloc(sizeof *c);
+    tri_status status = c ? TRI_OK : base_no_memory("it");
+    if (c) *c = (struct command){.events = e};
+    if (c) base_format(c->name, sizeof c->name, "%s", what->name);
+    if (!status) status = start(c, what);
+    if (!status && watch(c)) { /* it runs, and is nobody's: better none than a zombie */
+        kill(-c->pid, SIGKILL);
+        waitpid(c->pid, NULL, 0);
+        status = TRI_FAILED;
+    }
+    if (!status) return;
+    tell_failure(e, what->name, "%s", tri_message());
+    free(c);
+    one_less(e);
+}
+
+void events_close(struct events *e) {
+    struct timespec until;
+    if (!e) return;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PATIENCE;
+    pthread_mutex_lock(&e->mutex);
+    while (e->running && !pthread_cond_timedwait(&e->fewer, &e->mutex, &until)) continue;
+    int left = e->running;
+    e->abandoned = true;
+    pthread_mutex_unlock(&e->mutex);
+    if (left)
+        fprintf(stderr, "trireme: --on-event: %d command%s still at work; nobody waits for %s\n", left,
+                left == 1 ? " is" : "s are", left == 1 ? "it" : "them");
+    else
+        events_free(e);
+}

@@ -1,0 +1,175 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# trireme pack: archives of pictures, what becomes of them when it is ended or they are damaged; and archives that
+# come through a pipe. Usage: test_pack.sh PROGRAM MAKE_PICTURES
+set -u
+program=$(realpath "$1") make=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0
+
+check() { # name, then a command that must succeed
+    name=$1
+    shift
+    if "$@" >check.out 2>&1; then
+        passed=$((passed + 1))
+        echo "ok $name"
+    else
+        failed=$((failed + 1))
+        echo "not ok $name: $(tail -c 600 check.out out err)"
+    fi
+}
+
+run() {
+    "$program" "$@" >out 2>err
+    code=$?
+}
+
+says() { grep -q -- "$1" "$2"; }
+
+mkdir -p pets/train/ant pets/train/bee pets/train/cow
+"$make" pets ant 30 40 30 && "$make" pets bee 12 50 20 && "$make" pets cow 20 33 33 || exit 1
+sums() { sha256sum "$@" | cut -d ' ' -f 1 | sort; }
+sums pets/train/*/*.jpg >right
+
+# ---- packing ----
+
+run pack images:pets -o 'a-%04d.tar' --samples 8 --threads 3
+check 'what was packed' says '^packed shards=8 written=8 samples=62 bad=0 bytes=[0-9]*$' out
+check 'as many archives' test "$(ls a-*.tar | wc -l)" -eq 8
+check 'nothing but them and their hashes' test "$(ls a-* | wc -l)" -eq 16
+check 'hashes that others can verify' sha256sum --quiet -c a-0000.tar.sha256 a-0007.tar.sha256
+mkdir x && for f in a-*.tar; do tar xf "$f" -C x; done
+sums x/*.jpg >got
+check 'every picture, byte by byte' cmp got right
+run data 'tar:a-{0000..0007}.tar'
+check 'the same samples' says '^62 samples' out
+check 'the same classes' sh -c "grep -q '^ *30  0$' out && grep -q '^ *12  1$' out && grep -q '^ *20  2$' out"
+check 'labels beside them' test "$(cat x/*.cls | sort | uniq -c | tr -s ' \n' ' ')" = ' 30 0 12 1 20 2 '
+check 'in another order than they lie' test "$(cat x/*.cls | head -9 | sort -u | wc -l)" -gt 1
+
+run pack images:pets -o 'a-%04d.tar' --samples 8
+check 'once more: nothing is written' says 'written=0 samples=62' out
+printf x | dd of=a-0003.tar bs=1 seek=700 conv=notrunc 2>/dev/null
+rm a-0005.tar.sha256 a-0006.tar
+run pack images:pets -o 'a-%04d.tar' --samples 8
+check 'what is damaged or missing is' says 'written=3 samples=62' out
+sha256sum a-*.tar >first
+run pack images:pets -o 'a-%04d.tar' --samples 8 --seed 1
+check 'another order: all are' says 'written=8' out
+check 'and differ' sh -c '! sha256sum --quiet -c first 2>/dev/null'
+run pack images:pets -o 'a-%04d.tar' --samples 8 --threads 1
+check 'the same bytes by one thread' sha256sum --quiet -c first
+
+# Fewer archives than an earlier packing has left: those behind would be read besides.
+run pack images:pets -o 'g-%04d.tar' --samples 8
+cp g-0000.tar kept
+run pack images:pets -o 'g-%04d.tar' --samples 20
+check 'what an earlier packing has left is refused' test $code -eq 2
+check 'and named' says '^trireme: g-0004.tar: 4 archives of another packing lie behind the 4 that' err
+check 'before anything is written' cmp g-0000.tar kept
+rm g-000[4-7].tar*
+touch g-4.tar g-00x5.tar
+run pack images:pets -o 'g-%04d.tar' --samples 20
+check 'other names are no such archives' says 'packed shards=4 written=4' out
+run pack images:pets -o 'shards/pets-%06d.tar'
+check 'the directory is made' test -s shards/pets-000000.tar
+
+run pack images:pets -o 'b-%d.tar' --size 20K --shuffle off
+check 'by size' says 'packed shards=[0-9]* ' out
+check 'none is larger' test -z "$(find . -name 'b-*.tar' -size +40b)"
+check 'none has only one' test "$(ls b-*.tar | wc -l)" -lt 20
+tar tf b-0.tar | grep -c jpg >/dev/null
+mkdir y && tar xf b-0.tar -C y
+check 'as they lie' cmp y/000000000.jpg pets/train/ant/000.jpg
+
+# A run that is killed leaves nothing that counts.
+for n in 1 2 3 4 5; do
+    rm -f c-*
+    "$program" pack images:pets -o 'c-%04d.tar' --samples 2 >/dev/null 2>&1 &
+    sleep "0.0$n"
+    kill -9 $! 2>/dev/null
+    wait $! 2>/dev/null
+    whole=$(ls c-*.sha256 2>/dev/null | wc -l)
+    check "killed with $whole of 31: those are whole" sh -c "[ $whole = 0 ] || sha256sum --quiet -c c-*.sha256"
+    run pack images:pets -o 'c-%04d.tar' --samples 2
+    check 'and it goes on behind them' says "written=$((31 - whole)) " out
+done
+
+# ---- mistakes ----
+
+echo text >pets/train/cow/900.jpg
+run pack images:pets -o 'd-%04d.tar'
+check 'a file that is no picture is left out' says '900.jpg: neither a JPEG nor a PNG' err
+check 'and counted' says 'samples=63 bad=1' out
+echo text >pets/train/cow/901.jpg
+run pack images:pets -o 'e-%04d.tar' --max-bad 1
+check 'too many of them' says 'more than --max-bad 1 bad files; the last: .*90[01].jpg' err
+check 'which is a failure' test "$code" -eq 1
+check 'without anything that seems whole' test ! -e e-0000.tar
+rm pets/train/cow/90?.jpg
+run pack images:pets -o 'f.tar'
+check 'names without a number' says 'in place of %06d' err
+run pack images:pets -o 'no/where/f-%d.tar'
+check 'no such folder to make one in' says 'cannot make the directory no/where: No such file' err
+run pack synthetic:size=3 -o 'f-%d.tar'
+check 'data that are no files' test "$code" -ne 0
+run data 'tar:a-{0000..0008}.tar'
+check 'an archive of a range is missing' says 'no file fits the pattern a-0008.tar' err
+run data 'tar:a-{5..2}.tar'
+check 'a range the wrong way' says 'the range from 5 to 2' err
+
+# ---- pipes ----
+
+net="resnet18:form=small,classes=3,width=4,size=16 --batch 8 --lanes 2 --quiet --shuffle off"
+line() { sed 's/ seconds=.*//' out; }
+train() { run train $net "$@"; }
+
+train --data 'tar:pipe:cat a-*.tar,samples=62,size=16' --epochs 3
+line >right
+check 'through a command' says '^done steps=21 ' out
+train --data 'tar:pipe:cat a-*.tar,samples=62,size=16' --epochs 3 -n 2
+line >got
+check 'which two workers run each' cmp got right
+train --data 'tar:pipe:cat a-*.tar,samples=62,size=16,window=1' --epochs 3
+line >got
+check 'with a smaller window in another order' sh -c '! cmp -s got right'
+train --data 'tar:pipe:cat a-*.tar,samples=62,size=16' --epochs 3 --ckpt ck --save-every 10
+rm -r ck/step-000000020 ck/step-000000021
+train --data 'tar:pipe:cat a-*.tar,samples=62,size=16' --epochs 3 --ckpt ck --resume
+line >got
+check 'behind a stop it goes on' cmp got right
+train --data 'tar:pipe:cat a-*.tar,samples=62,size=16' --epochs 1
+line >right
+cat a-*.tar | "$program" train $net --data tar:-,samples=62,size=16 --epochs 1 >out 2>err
+line >got
+check 'through standard input' cmp got right
+mkfifo pipe
+cat a-*.tar >pipe &
+train --data tar:pipe,samples=62,size=16 --epochs 1
+line >got
+check 'through a named pipe' cmp got right
+cat a-*.tar | "$program" data tar:-,samples=62,size=16 --check >out 2>err
+check 'every sample is there once' says '^checked samples=62 bad=0' out
+
+cat a-*.tar | "$program" train $net --data tar:-,samples=62,size=16 --epochs 2 >out 2>err
+check 'the end of all is told' says 'the stream ended behind 62 samples' err
+cat a-*.tar | "$program" train $net --data tar:-,samples=62,size=16 -n 2 >out 2>err
+check 'several workers cannot share it' says 'comes once and to one process' err
+cat a-*.tar | "$program" train $net --data tar:-,size=16 >out 2>err
+check 'how many there are has to be said' says 'samples=N says how many' err
+head -c 700 a-0000.tar | "$program" train $net --data tar:-,samples=62,size=16 >out 2>err
+check 'a stream that is cut off' says 'standard input, .*truncated: the stream ended within it' err
+train --data 'tar:pipe:cat a-*.tar; exit 3,samples=62,size=16' --epochs 2
+check 'a command that fails' says 'the command ended with exit code 3' err
+train --data 'tar:pipe:cat a-0000.tar pets/train/ant/000.jpg,samples=8,size=16'
+check 'what is no archive behind one that is' says 'sum is wrong' err
+(tar cf one.tar -C x 000000001.jpg 000000002.cls && cat one.tar a-*.tar) |
+    "$program" train $net --data tar:-,samples=62,size=16,window=1 >out 2>err
+check 'a picture without a class is told' says '000000001 has no class' err
+check 'a class without a picture too' says '000000002 has no picture' err
+check 'and left out' says '^done steps=7 ' out
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

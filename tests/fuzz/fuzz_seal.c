@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Any bytes as a sealed file: none opens that was not sealed by this key. And a file that was sealed, with some of
+ * its bytes changed or cut off: it comes back as it was, or fails and says why. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/outfile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct seal_key *fuzz_key(void) {
+    static struct seal_key *key;
+    char path[64];
+    int fd = key ? -1 : memfd_create("key", 0);
+    if (key) return key;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    CHECK(!fchmod(fd, 0600) && write(fd, "0123456789abcdefghijklmnopqrstuv", 32) == 32);
+    CHECK(!seal_key_open(path, &key));
+    close(fd);
+    return key;
+}
+
+static char *seal(const struct seal *s, const uint8_t *data, size_t size, size_t *bytes) {
+    char path[64], *file;
+    struct outfile f;
+    int fd = memfd_create("sealed", 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    tri_status status = outfile_open(&f, path, s);
+    if (!status) status = outfile_write(&f, data, size);
+    CHECK(!outfile_close(&f, status, NULL) && !base_read_file(path, &file, bytes));
+    close(fd);
+    return file;
+}
+
+static void told(void) { CHECK(tri_message()[0] && !strchr(tri_message(), '\n')); }
+
+/* data: what is sealed; its first bytes: what is changed. */
+static void change(const struct seal *s, const uint8_t *data, size_t size) {
+    size_t bytes, n, at = data[0] | (size_t)data[1] << 8;
+    char *file = seal(s, data, size, &bytes);
+    n = data[2] & 1 ? at % (bytes + 1) : bytes;
+    if (n) file[at % n] = (char)(file[at % n] ^ data[3]);
+    bool same = n == bytes && !data[3];
+    if (seal_open("fuzz", s, file, &n)) {
+        CHECK(!same);
+        told();
+    } else {
+        CHECK(same && n == size && !memcmp(file, data, n));
+    }
+    free(file);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const struct seal s = {fuzz_key(), "fuzz", 1};
+    size_t n = size;
+    char *copy = malloc(size + 1);
+    CHECK(copy);
+    memcpy(copy, data, size);
+    CHECK(seal_open("fuzz", &s, copy, &n));
+    told();
+    free(copy);
+    if (size >= 4) change(&s, data, size);
+    return 0;
+}

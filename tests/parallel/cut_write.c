@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * For LD_PRELOAD: counts the calls that change what lies in the directory CUT_UNDER, an absolute path. At the
+ * CUT_AT-th the process is killed, half of a write behind it; or with CUT_ERROR, a number, the call fails so. */
+#undef _FILE_OFFSET_BITS /* so that open and open64 are two functions */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool below(const char *path) {
+    const char *directory = getenv("CUT_UNDER");
+    size_t n = directory ? strlen(directory) : 0;
+    return n && !strncmp(path, directory, n) && (!path[n] || path[n] == '/');
+}
+
+static bool is_below(int fd) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n < 0) return false;
+    path[n] = 0;
+    return below(path);
+}
+
+/* Whether it is the one. */
+static bool counts(void) {
+    static atomic_long calls;
+    const char *at = getenv("CUT_AT");
+    return at && atomic_fetch_add(&calls, 1) + 1 == atol(at);
+}
+
+/* True: the call fails; it does not return where it kills. */
+static bool cut(bool concerned) {
+    const char *error = getenv("CUT_ERROR");
+    if (!concerned || !counts()) return false;
+    if (!error) kill(getpid(), SIGKILL);
+    errno = error ? atoi(error) : 0;
+    return true;
+}
+
+ssize_t write(int fd, const void *data, size_t bytes) {
+    if (is_below(fd) && counts()) {
+        if (!getenv("CUT_ERROR")) {
+            syscall(SYS_write, fd, data, bytes / 2);
+            kill(getpid(), SIGKILL);
+        }
+        errno = atoi(getenv("CUT_ERROR"));
+        return -1;
+    }
+    return syscall(SYS_write, fd, data, bytes);
+}
+
+int fsync(int fd) { return cut(is_below(fd)) ? -1 : (int)syscall(SYS_fsync, fd); }
+int fdatasync(int fd) { return cut(is_below(fd)) ? -1 : (int)syscall(SYS_fdatasync, fd); }
+int ftruncate(int fd, off_t n) { return cut(is_below(fd)) ? -1 : (int)syscall(SYS_ftruncate, fd, n); }
+
+int renameat2(int at, const char *from, int to_at, const char *to, unsigned flags) {
+    return cut(below(from) || below(to)) ? -1 : (int)syscall(SYS_renameat2, at, from, to_at, to, flags);
+}
+int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
+int mkdir(const char *path, mode_t mode) {
+    return cut(below(path)) ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+int unlink(const char *path) { return cut(below(path)) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0); }
+int rmdir(const char *path) {
+    return cut(below(path)) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+static int open_it(const char *path, int flags, mode_t mode) {
+    bool writes = (flags & O_ACCMODE) != O_RDONLY;
+    return cut(writes && below(path)) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+#define OPEN(name)                                      \
+    int name(const char *path, int flags, ...) {        \
+        va_list arg;                                    \
+        va_start(arg, flags);                           \
+        mode_t mode = va_arg(arg, mode_t);              \
+        va_end(arg);                                    \
+        return open_it(path, flags, mode);              \
+    }
+OPEN(open)
+OPEN(open64)

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluations while a run trains: they change no bit, and what they decide is the same for any number of workers,
+after a stop, and if whoever evaluates dies.
+
+Usage: evaluation.py TRIREME [CASE...]"""
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import sys
+import time
+
+from runs import children, done, end, events, need, run_cases, start, text_of, trireme, wait_for
+
+MODEL = "mlp:hidden=32,layers=1,size=6"
+LEARNS = f"{MODEL} --data npy:train/image.npy;train/label.npy --batch 32 --lanes 4 --optimizer adam --lr 0.01".split()
+LEARNS += ["--quiet"]
+OTHERS = "npy:other/image.npy;other/label.npy"
+JUDGED = ["--eval-data", OTHERS, "--eval-every", "6"]
+
+
+def fresh(*names):
+    for name in names or ("ck",):
+        shutil.rmtree(name, ignore_errors=True)
+
+
+def steps_of(line):
+    return int(re.search(r"steps=(\d+)", line).group(1))
+
+
+def without_best(line):
+    return re.sub(r" best_.*", "", line)
+
+
+def rows(directory, kind="eval"):
+    lines = [json.loads(line) for line in text_of(f"{directory}/metrics.jsonl").split("\n") if line]
+    return [line for line in lines if (kind in line)]
+
+
+def array(path, kind, shape, values):
+    """A file as numpy.save writes it."""
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        f.write(struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'q'}", *values))
+
+
+def pictures(directory, n, seed):
+    """What is seen in them tells nothing of the labels: what is learned of some is soon no good for others."""
+    drawn = random.Random(seed)
+    os.mkdir(directory)
+    array(f"{directory}/image.npy", "<f4", (n, 1, 6, 6), [drawn.gauss(0, 1) for _ in range(n * 36)])
+    array(f"{directory}/label.npy", "<i8", (n,), [drawn.randrange(10) for _ in range(n)])
+
+
+def no_bit():
+    """With and without evaluations; of whole batches and a rest; by one to three workers."""
+    for words in ("mlp:hidden=32 --batch 32 --lanes 4 --optimizer adam --quiet".split(), "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer momentum --quiet".split(),
+                  "bert-tiny --batch 8 --lanes 4 --optimizer adamw --amp O2 --loss-scale dynamic --quiet".split()):
+        words = words + ["--steps", "14" if words[0][0] == "m" else "4"]
+        plain = done(trireme("train", *words))
+        results = set()
+        for more in ([], ["--threads", "2"], ["-n", "2"], ["-n", "3"]):
+            run = trireme("train", *words, *more, "--eval-data", "synthetic:size=41", "--eval-every", "2")
+            need(without_best(done(run)) == plain, f"{more}: {done(run)}\nwithout evaluations: {plain}")
+            results.add((done(run), json.dumps([row["eval"] for row in rows("run")])))
+        need(len(results) == 1, f"{results}")
+        need(len(rows("run")) == (7 if words[0][0] == "m" else 2), f"{rows('run')}")
+
+
+def every_epoch():
+    run = trireme("train", *LEARNS, "--epochs", "3", "--eval-data", OTHERS, "--out", "epochs")
+    need([row["step"] for row in rows("epochs")] == [8, 16, 24], f"{rows('epochs')}")
+    need(run.returncode == 0, run.err)
+    trireme("train", *LEARNS, "--steps", "11", "--eval-data", OTHERS, "--out", "epochs")
+    need([row["step"] for row in rows("epochs")] == [8, 11], f"{rows('epochs')}")
+
+
+def alone():
+    """What `trireme eval` says of the weights is what the run has said."""
+    trireme("train", *LEARNS, "--steps", "12", *JUDGED, "--save", "w.safetensors", "--out", "alone")
+    run = trireme("eval", MODEL, "--batch", "32", "--load", "w.safetensors", "--data", OTHERS)
+    said = {name: float(value) for name, value in re.findall(r" (\w+)=(\S+)", run.out)}
+    need({**rows("alone")[-1]["eval"], "samples": 100} == said, f"{rows('alone')[-1]} {run.out}")
+
+
+def stops():
+    """At the same step, by any number of workers, also if it is stopped and goes on before."""
+    words = LEARNS + ["--steps", "600", *JUDGED, "--early-stop", "3"]
+    plain = trireme("train", *words)
+    need(plain.returncode == 0 and "the run ends behind step" in plain.err, plain.err)
+    last = steps_of(done(plain))
+    need(18 < last < 600, f"{last} steps: no such case")
+    best = int(re.search(r"best_step=(\d+)", done(plain)).group(1))
+    need(best == last - 18, f"{done(plain)}")
+    for more in (["-n", "2"], ["-n", "3"]):
+        run = trireme("train", *words, *more)
+        need(done(run) == done(plain) and run.returncode == 0, f"{more}: {done(run)}")
+    for half in (last - 8, last - 6, last - 3):
+        fresh()
+        trireme("train", *words, "--steps", str(half), "--ckpt", "ck", "-n", "2")
+        again = trireme("train", *words, "--ckpt", "ck", "--resume")
+        need(done(again) == done(plain), f"from {half}: {done(again)}")
+        over = trireme("train", *words, "--ckpt", "ck", "--resume", "-n", "2")
+        need(steps_of(done(over)) == last, "it goes on")
+    patient = trireme("train", *words, "--early-stop", "3:100", "--steps", "100")
+    need(steps_of(done(patient)) == 24, f"no change of 100: {done(patient)}")
+
+
+def best_stays():
+    """Whatever --keep says; the latest best alone. `trireme ckpt ls` tells which."""
+    for more in ([], ["-n", "2"]):
+        fresh()
+        run = trireme("train", *LEARNS, "--steps", "80", *JUDGED, "--best", "loss", "--ckpt", "ck", "--save-every", "5",
+                      "--keep", "2", *more)
+        best = int(re.search(r"best_step=(\d+)", done(run)).group(1))
+        need(best < 70, f"the best is at step {best}: no such case")
+        folders = sorted(os.listdir("ck"))
+        need(folders == [f"step-{step:09d}" for step in (best, 75, 80)], f"{folders}, best {best}")
+        state = json.load(open("ck/step-000000075/state.json"))["judged"]
+        need(state["metric"] == "loss:min" and state["best_step"] == best and state["step"] == 72, f"{state}")
+        lines = [line for line in trireme("ckpt", "ls", "ck").out.split("\n") if "best loss:min" in line]
+        need(len(lines) == 1 and lines[0].split()[0] == str(best), f"{lines}")
+        need(f"at step {best}," in trireme("ckpt", "show", "ck").out, "show")
+        kept = trireme("eval", MODEL, "--batch", "32", "--data", OTHERS, "--load",
+                       f"ck/step-{best:09d}/model.safetensors")
+        value = re.search(r"loss=(\S+)", kept.out).group(1)
+        need(f"best_loss={value} " in done(run) + " ", f"{kept.out} {done(run)}")
+    other = trireme("train", *LEARNS, "--steps", "90", *JUDGED, "--best", "top1", "--ckpt", "ck", "--resume")
+    need("compared by loss:min before" in other.err, other.err)
+
+
+def reporter_dies():
+    """In the middle of an evaluation: another makes it once more, and decides the same."""
+    words = "mlp:hidden=512,layers=3 --data synthetic:size=512 --batch 64 --lanes 4 --optimizer adam --steps 24".split()
+    words += ["--quiet", "--eval-data", "synthetic:size=20000", "--eval-every", "4", "--best", "loss", "--keep", "1"]
+    fresh()
+    plain = trireme("train", *words, "--ckpt", "ck", "--out", "plain")
+    kept = sorted(os.listdir("ck"))
+    killed = 0
+    for point in (1, 3):
+        fresh()
+        shutil.rmtree("dies", ignore_errors=True)
+        run = start("train", *words, "-n", "2", "--ckpt", "ck", "--out", "dies")
+        wait_for(lambda: len(rows("dies")) >= point or run.poll() is not None, "no evaluation")
+        wait_for(lambda: "evaluate" in trireme("top", "dies", "--once").out or run.poll() is not None, "none is under way")
+        pid = [e["pid"] for e in events("dies", "start") if e.get("worker") == 0]
+        if run.poll() is None and pid:
+            os.kill(pid[-1], signal.SIGKILL)
+            killed += 1
+        end(run)
+        need(done(run) == done(plain), f"{done(run)}\nnobody killed: {done(plain)}\n{run.err}")
+        need(sorted(os.listdir("ck")) == kept, f"{os.listdir('ck')}, not {kept}")
+        need([row["step"] for row in rows("dies")] == [4, 8, 12, 16, 20, 24], f"{rows('dies')}")
+        need([row["eval"] for row in rows("dies")] == [row["eval"] for row in rows("plain")], "other results")
+    need(killed, "nobody was killed")
+    return f"{killed} killed"
+
+
+def broken_off():
+    """Asked to end while it evaluates, a run ends soon; when it goes on it makes that evaluation first."""
+    words = "mlp:hidden=512,layers=3 --data synthetic:size=512 --batch 64 --lanes 4 --optimizer adam --steps 16".split()
+    words += ["--quiet", "--eval-data", "synthetic:size=40000", "--eval-every", "4", "--best", "loss", "--keep", "1"]
+    fresh()
+    plain = done(trireme("train", *words, "--ckpt", "ck", "--out", "plain"))
+    caught = 0
+    for more in ([], ["-n", "2"]):
+        fresh()
+        shutil.rmtree("broken", ignore_errors=True)
+        run = start("train", *words, *more, "--ckpt", "ck", "--out", "broken")
+        wait_for(lambda: len(rows("broken")) >= 1 or run.poll() is not None, "no evaluation")
+        time.sleep(0.2)
+        run.send_signal(signal.SIGTERM)
+        end(run)
+        need(run.returncode == 3, f"{more}: exit {run.returncode}: {run.err}")
+        steps = steps_of(done(run))
+        caught += steps % 4 == 0 and rows("broken")[-1]["step"] < steps
+        again = trireme("train", *words, "--ckpt", "ck", "--resume", "--out", "broken")
+        need(done(again) == plain, f"{more}, from {steps}:\n{done(again)}\nin one go:\n{plain}")
+        need([row["step"] for row in rows("broken")] == [4, 8, 12, 16], f"{rows('broken')}")
+    need(caught, "none was broken off")
+    return f"{caught} broken off"
+
+
+def several():
+    """trireme eval by several processes: the same figures, also if one of them dies."""
+    model = "mlp:hidden=512,layers=3"
+    trireme("train", model, "--steps", "5", "--quiet", "--save", "several.safetensors")
+    words = ["eval", model, "--load", "several.safetensors", "--data", "synthetic:size=30030", "--batch", "64"]
+    plain = trireme(*words)
+    need(plain.returncode == 0 and plain.out.startswith("eval samples=30030 loss="), plain.err)
+    for more in (["--threads", "1"], ["-n", "1"], ["-n", "2"], ["-n", "3"], ["-n", "auto"]):
+        run = trireme(*words, *more)
+        need(run.out == plain.out and not run.err, f"{more}: {run.out}{run.err}, not {plain.out}")
+    run = start(*words, "-n", "3")
+    wait_for(lambda: len(children(run.pid)) == 2 or run.poll() is not None, "no helpers")
+    for pid in children(run.pid)[:1]:
+        os.kill(pid, signal.SIGKILL)
+    end(run)
+    need(run.out == plain.out and run.returncode == 0, f"exit {run.returncode}: {run.out}{run.err}, not {plain.out}")
+    need("died of signal 9" in run.err, run.err)
+    few = trireme(*words, "-n", "4", "--batch", "20000")
+    need(few.returncode == 0 and "there are 2 batches" in few.err, few.err)
+    for code, pattern, more in ((2, "a number from 1 to 128, or auto", ["-n", "0"]),
+                                (1, "no.safetensors", ["-n", "2", "--load", "no.safetensors"])):
+        wrong = trireme(*words, *more)
+        need(wrong.returncode == code and pattern in wrong.err and wrong.err.count("trireme:") == 1, wrong.err)
+
+
+def refused():
+    def wrong(code, pattern, *more):
+        run = trireme("train", *LEARNS, "--steps", "4", *more)
+        need(run.returncode == code and re.search(pattern, run.err), f"{more}: exit {run.returncode}: {run.err}")
+        need("done" not in run.out, run.out)
+
+    wrong(2, "name their data with --eval-data", "--best", "top1")
+    wrong(2, "name their data with --eval-data", "--early-stop", "3")
+    wrong(2, "no such result; an evaluation has: loss, top1, top5", *JUDGED, "--best", "top9")
+    wrong(2, "behind a colon max or min", *JUDGED, "--best", "top1:most")
+    wrong(2, "3, 3:0.01", *JUDGED, "--early-stop", "3:x")
+    wrong(2, "from 1 up, or epoch", "--eval-every", "0")
+    wrong(1, "no/such", "--eval-data", "idx:no/such")
+
+
+def with_pictures(case):
+    def run():
+        if not os.path.isdir("train"):
+            pictures("train", 256, 1)
+            pictures("other", 100, 2)
+        return case()
+    return run
+
+
+CASES = {"same: with and without evaluations": no_bit, "epochs, and the last step": every_epoch,
+         "trireme eval says the same": alone, "stops early": stops, "the best stays": best_stays,
+         "whoever evaluates dies": reporter_dies, "asked to end while it evaluates": broken_off,
+         "eval by several": several, "mistakes": refused}
+run_cases({name: with_pictures(case) for name, case in CASES.items()}, sys.argv[2:])

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * tamper DIR: writes into the store of the run there what only a mistake could: lane 0 of a step is claimed in the
+ * name of a spare, who knows nothing of it, so that all wait for a lane that nobody computes. For workers.py. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "launch/look.h"
+#include "launch/recover.h"
+
+/* A worker that takes no part; -1: there is none. */
+static int find_spare(const struct crew_head *h) {
+    for (int i = 0; i < h->places; i++)
+        if (atomic_load(&h->worker[i].state) == CREW_READY && atomic_load(&h->worker[i].rank) < 0) return i;
+    return -1;
+}
+
+/* The workers are quicker most of the time. */
+static bool claim(const struct crew_head *h, struct board *b, int hand) {
+    uint32_t step = (uint32_t)atomic_load(&h->opened);
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(&b->node[0], step, &packed, &late);
+    if (late || w.state != BOARD_FREE || atomic_load(&h->committed) >= step) return false;
+    return atomic_compare_exchange_strong(&b->node[0], &packed,
+                                          board_pack((struct board_word){step, BOARD_CLAIMED, hand, 0}));
+}
+
+int main(int argc, char **argv) {
+    struct look l;
+    if (argc != 2 || look_open(argv[1], true, &l)) {
+        fprintf(stderr, "%s\n", argc == 2 ? tri_message() : "usage: tamper DIR");
+        return 2;
+    }
+    struct recovery r = {.head = l.head, .fd = l.store};
+    int spare;
+    while ((spare = find_spare(l.head)) < 0 || !crew_begun(l.head)) usleep(1000);
+    if (recovery_map(&r) || !r.base) {
+        fprintf(stderr, "%s\n", tri_message());
+        return 1;
+    }
+    bool done = false;
+    while (!done && !atomic_load(&l.head->ending)) done = claim(l.head, &r.board[1], spare * l.head->threads);
+    recovery_unmap(&r);
+    look_close(&l);
+    return !done;
+}

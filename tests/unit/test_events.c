@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Commands for events: what they are told, how many run at once, what becomes of them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "observe/events.h"
+#include "unit/scratch.h"
+
+static bool says(const char *file, const char *text) {
+    char *data;
+    size_t n;
+    if (base_read_file(at(file), &data, &n)) return false;
+    bool found = strstr(data, text);
+    free(data);
+    return found;
+}
+
+static void run(const char *command, const struct event *what) {
+    struct events *e;
+    assert_int_equal(events_open(command, directory, at("log"), &e), TRI_OK);
+    events_tell(e, what);
+    events_close(e);
+}
+
+static void told_by_the_environment(void **state) {
+    (void)state;
+    char command[600];
+    setenv("TRIREME_WORKER", "stale", 1);
+    setenv("TRIREME_CODE", "stale", 1);
+    snprintf(command, sizeof command, "cd && env | grep ^TRIREME_ | LC_ALL=C sort >%s", at("said"));
+    run(command, &(struct event){"death", "it's \"gone\" $HOME", 3, 17, -1});
+    char *data;
+    size_t n;
+    assert_int_equal(base_read_file(at("said"), &data, &n), TRI_OK);
+    char expected[600];
+    snprintf(expected, sizeof expected, "TRIREME_EVENT=death\nTRIREME_MESSAGE=it's \"gone\" $HOME\nTRIREME_OUT=%s\n"
+             "TRIREME_STEP=17\nTRIREME_WORKER=3\n", directory);
+    assert_string_equal(data, expected);
+    free(data);
+    run(command, &(struct event){"end", "done", -1, 20, 3});
+    assert_true(says("said", "TRIREME_CODE=3\n") && !says("said", "WORKER"));
+    unsetenv("TRIREME_WORKER");
+    unsetenv("TRIREME_CODE");
+    assert_false(says("log", "on-event"));
+}
+
+/* Ctrl-C is not for it; nothing is blocked; of our files it has stderr alone. */
+static void on_its_own(void **state) {
+    (void)state;
+    char command[600];
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int open = dup(0);
+    snprintf(command, sizeof command, "(ls /proc/self/fd | wc -l; readlink /proc/$$/fd/0; grep SigBlk /proc/$$/status; "
+             "[ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo alone) >%s", at("said"));
+    run(command, &(struct event){"stall", "", -1, 0, -1});
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    close(open);
+    assert_true(says("said", "4\n/dev/null\n")); /* and ls's own */
+    assert_true(says("said", "0000000000000000\nalone\n"));
+}
+
+static void failures_are_told(void **state) {
+    (void)state;
+    run("exit 7", &(struct event){"stall", "", -1, 0, -1});
+    assert_true(says("log", "\"event\":\"on-event\",\"about\":\"stall\",\"text\":\"ended with 7\""));
+    run("kill -9 $$", &(struct event){"death", "", -1, 0, -1});
+    assert_true(says("log", "\"about\":\"death\",\"text\":\"was killed by signal 9 (Killed)\""));
+    run("exit 0", &(struct event){"end", "", -1, 0, 0});
+    assert_false(says("log", "\"about\":\"end\""));
+}
+
+/* Eight at once, of which none is waited for; a ninth is refused; none is left as a zombie. */
+static void not_too_many(void **state) {
+    (void)state;
+    char command[600];
+    struct events *e;
+    snprintf(command, sizeof command, "echo x >>%s; while [ ! -e %s ]; do sleep 0.01; done", at("began"), at("go"));
+    assert_int_equal(events_open(command, NULL, at("log"), &e), TRI_OK);
+    double begin = base_seconds();
+    for (int i = 0; i < 9; i++) events_tell(e, &(struct event){"death", "", i, 0, -1});
+    assert_true(base_seconds() - begin < 5);
+    assert_true(says("log", "\"about\":\"death\",\"text\":\"is not started: 8 are running\""));
+    while (!says("began", "x\nx\nx\nx\nx\nx\nx\nx\n")) usleep(1000);
+    assert_false(says("began", "x\nx\nx\nx\nx\nx\nx\nx\nx\n"));
+    fclose(fopen(at("go"), "w"));
+    events_close(e);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+static void no_command(void **state) {
+    (void)state;
+    struct events *e;
+    assert_int_equal(events_open(NULL, directory, NULL, &e), TRI_OK);
+    assert_null(e);
+    events_tell(e, &(struct event){"end", "", -1, 0, 0});
+    events_close(e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(told_by_the_environment, empty_directory),
+        cmocka_unit_test_teardown(on_its_own, empty_directory),
+        cmocka_unit_test_teardown(failures_are_told, empty_directory),
+        cmocka_unit_test_teardown(not_too_many, empty_directory),
+        cmocka_unit_test(no_command),
+    };
+    return cmocka_run_group_tests_name("events", tests, make_directory, remove_directory);
+}

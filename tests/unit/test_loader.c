@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reading ahead: every sample once, in whichever thread; the same bits; failures where they belong. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <trireme.h>
+
+#include "exec/run.h"
+
+#define SIZE 60 /* of 12 a step */
+#define EPOCHS 3
+
+struct source {
+    int64_t bad;     /* fails; -1: none */
+    _Atomic int64_t waits; /* for another to be read at the same time; -1: none does */
+    int width;       /* of x */
+    pthread_t owner; /* of the test */
+    atomic_int calls, inside, most_inside, elsewhere;
+    atomic_int reads[EPOCHS][SIZE];
+    int64_t last;    /* of a sequential one: read */
+};
+
+static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    struct source *s = user;
+    (void)seed;
+    int now = atomic_fetch_add(&s->inside, 1) + 1, most = atomic_load(&s->most_inside);
+    while (now > most && !atomic_compare_exchange_weak(&s->most_inside, &most, now)) continue;
+    int calls = atomic_fetch_add(&s->calls, 1) + 1;
+    while (index == atomic_load(&s->waits) && atomic_load(&s->calls) == calls) sched_yield();
+    if (!pthread_equal(pthread_self(), s->owner)) atomic_fetch_add(&s->elsewhere, 1);
+    if (epoch < EPOCHS) atomic_fetch_add(&s->reads[epoch][index], 1);
+    for (int i = 0; i < s->width; i++) ((float *)out[0])[i] = (float)((index * (3 + i) + epoch) % 17) / 8 - 1;
+    *(float *)out[1] = (float)(index % 5);
+    memset(out[2], (int)index, 100);
+    atomic_fetch_sub(&s->inside, 1);
+    return index == s->bad;
+}
+
+static void begin(struct source *s) { *s = (struct source){.bad = -1, .waits = -1, .width = 2, .owner = pthread_self()}; }
+
+/* More is read of a sample than the network takes: "rest" goes nowhere. */
+static tri_run *open_run(struct source *s, tri_options o, bool sequential, bool concurrent) {
+    const tri_field fields[] = {{"x", TRI_F32, TRI_SHAPE(s->width)}, {"y", TRI_F32, TRI_SHAPE(1)},
+                                {"rest", TRI_U8, TRI_SHAPE(100)}};
+    tri_graph *g = tri_graph_new(12);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(12, s->width)), *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(12, 1));
+    tri_loss(tri_mse(tri_dense(x, "fc", 1), y));
+    o.source = tri_data_new("counted", SIZE, fields, 3, fill, s, sequential);
+    o.no_shuffle |= sequential;
+    if (!o.steps) o.epochs = EPOCHS;
+    if (concurrent) tri_data_concurrent(o.source);
+    tri_run *run = tri_open(g, &o);
+    if (!run) print_message("%s\n", tri_message());
+    assert_non_null(run);
+    return run;
+}
+
+static void train(struct source *s, tri_options o, bool sequential, bool concurrent, char hash[65]) {
+    char state[65];
+    tri_run *run = open_run(s, o, sequential, concurrent);
+    while (tri_step(run)) continue;
+    tri_hash(run, hash, state);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+static void each_once(const struct source *s) {
+    for (int e = 0; e < EPOCHS; e++)
+        for (int i = 0; i < SIZE; i++) assert_int_equal(atomic_load(&s->reads[e][i]), 1);
+}
+
+/* ---- what comes out ---- */
+
+static void same_bits_and_every_sample_once(void **state) {
+    (void)state;
+    const struct {
+        int64_t data_threads, threads, lanes;
+    } rows[] = {{-1, 1, 1}, {-1, 2, 3}, {1, 1, 1}, {3, 1, 1}, {2, 2, 3}, {5, 3, 3}};
+    for (int sequential = 0; sequential < 2; sequential++) {
+        char first[3][65] = {{0}};
+        for (size_t i = 0; i < COUNT(rows); i++) {
+            struct source s;
+            char hash[65];
+            begin(&s);
+            tri_options o = {.data_threads = rows[i].data_threads, .threads = rows[i].threads, .lanes = rows[i].lanes};
+            train(&s, o, sequential, true, hash);
+            each_once(&s);
+            char *of_lanes = first[rows[i].lanes - 1];
+            if (!*of_lanes) memcpy(of_lanes, hash, sizeof hash);
+            assert_string_equal(of_lanes, hash);
+            if (sequential) assert_int_equal(atomic_load(&s.most_inside), 1);
+        }
+    }
+}
+
+/* It ends only if two samples are read at a time; those who compute, here one, read too where they would wait. */
+static void threads_read_at_the_same_time(void **state) {
+    (void)state;
+    struct source s;
+    begin(&s);
+    s.width = 30000; /* so that each is a piece of its own */
+    tri_run *run = open_run(&s, (tri_options){.data_threads = 2, .threads = 1, .no_shuffle = true}, false, true);
+    for (int i = 0; i < 2; i++) assert_true(tri_step(run));
+    atomic_store(&s.waits, 50); /* of step 5, which cannot have been begun */
+    while (tri_step(run)) continue;
+    assert_int_equal(tri_close(run), TRI_OK);
+    assert_in_range(atomic_load(&s.most_inside), 2, 3);
+}
+
+/* A source that does not say that it may be is called by the thread of the loop alone. */
+static void nobody_else_calls_a_simple_source(void **state) {
+    (void)state;
+    for (int64_t n = 0; n < 3; n += 2) {
+        struct source s;
+        char hash[65];
+        begin(&s);
+        train(&s, (tri_options){.data_threads = n, .threads = 3, .lanes = 3}, false, false, hash);
+        each_once(&s);
+        assert_int_equal(atomic_load(&s.most_inside), 1);
+        assert_int_equal(atomic_load(&s.elsewhere), 0);
+    }
+}
+
+/* ---- what goes wrong ---- */
+
+/* A sample that fails, fails its own step, though it was read ahead. */
+static void a_failure_is_its_own_steps(void **state) {
+    (void)state;
+    for (int64_t n = -1; n < 3; n++)
+        for (int sequential = 0; sequential < 2; sequential++) {
+            struct source s;
+            begin(&s);
+            s.bad = 40;
+            tri_options o = {.data_threads = n, .steps = 5, .no_shuffle = true};
+            tri_run *run = open_run(&s, o, sequential, true);
+            int steps = 0;
+            while (tri_step(run))
+                if (++steps == 2 && n > 0) /* what is read ahead has failed before step 3 begins */
+                    while (!atomic_load(&s.reads[0][40])) sched_yield();
+            assert_int_equal(steps, 3);
+            assert_int_equal(tri_run_status(run), TRI_FAILED);
+            assert_non_null(strstr(tri_message(), "sample 40 of epoch 0"));
+            assert_int_equal(tri_close(run), TRI_FAILED);
+        }
+}
+
+/* Whoever leaves early leaves no thread behind that reads what is gone. */
+static void leaving_early(void **state) {
+    (void)state;
+    for (int steps = 1; steps < 8; steps++) {
+        struct source s;
+        begin(&s);
+        tri_run *run = open_run(&s, (tri_options){.data_threads = 3}, false, true);
+        for (int i = 0; i < steps; i++) assert_true(tri_step(run));
+        assert_int_equal(tri_close(run), TRI_OK);
+        int reads = 0;
+        for (int e = 0; e < EPOCHS; e++)
+            for (int i = 0; i < SIZE; i++) reads += atomic_load(&s.reads[e][i]);
+        assert_in_range(reads, steps * 12, (steps + LOADER_ROOMS) * 12);
+    }
+}
+
+static void too_many_are_refused(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        tri_options o = {.data_threads = i ? 1000 : -2};
+        tri_graph *g = tri_graph_new(12);
+        tri_loss(tri_mse(tri_param(g, "a", TRI_SHAPE(1), (tri_init){0}), tri_param(g, "b", TRI_SHAPE(1), (tri_init){0})));
+        assert_null(tri_open(g, &o));
+        assert_non_null(strstr(tri_message(), "data_threads"));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits_and_every_sample_once),
+        cmocka_unit_test(threads_read_at_the_same_time),
+        cmocka_unit_test(nobody_else_calls_a_simple_source),
+        cmocka_unit_test(a_failure_is_its_own_steps),
+        cmocka_unit_test(leaving_early),
+        cmocka_unit_test(too_many_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
