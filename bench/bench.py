@@ -199,6 +199,11 @@ def amount(x):
     return f"{x:,.0f}" if x >= 1000 else f"{x:.3g}"
 
 
+def without_lanes(words):
+    pairs = zip(words[::2], words[1::2])
+    return tuple(w for pair in pairs if pair[0] != "--lanes" for w in pair)
+
+
 @dataclasses.dataclass
 class Against:
     """Training steps of one network, ours against PyTorch's."""
@@ -216,10 +221,8 @@ class Against:
     share: bool = False    # the share of the matmul rate is told
 
     def measure(self, rounds):
-        # Several workers have a lane each at least.
-        tries = tuple(("--lanes", str(WORKERS * k)) for k in (1, 2)) if WORKERS else self.tries
-        found = [fastest(Ours(self.model, b, self.options + t)
-                         for b, t in itertools.product(self.batches, tries))]
+        found = [fastest(Ours(self.model, b, options)
+                         for b, options in itertools.product(self.batches, self.options_tried()))]
         if PYTHON:
             best = best_torch(self.peer, self.batches, self.images)
             installed = fastest(dataclasses.replace(self.peer, batch=b) for b in self.batches)
@@ -234,6 +237,14 @@ class Against:
         for i in range(1, len(sides)):
             cells.insert(2 * i, spread([o / t for o, t in zip(rates[0], rates[i])]))
         return cells
+
+    def options_tried(self):
+        """Several workers have a lane each at least."""
+        tried = [self.options + t for t in self.tries]
+        if not WORKERS:
+            return tried
+        other = dict.fromkeys(without_lanes(t) for t in tried)
+        return [t + ("--lanes", str(WORKERS * k)) for t in other for k in (1, 2)]
 
     def cell(self, side, rates):
         speed = statistics.median(rates) * (self.per or 1 / side.batch)
@@ -312,6 +323,31 @@ class FirstStep:
 
 
 @dataclasses.dataclass
+class Saves:
+    """How long a checkpoint holds a step up, the best of four, in copies of as many bytes within the same process, the best
+    of three. Between two checkpoints is time to write one."""
+    key: str
+    what: str
+    aim: str
+    model: str
+    options: tuple
+
+    def measure(self, rounds):
+        return [spread([self.ratio() for _ in range(rounds)], "{:.2f}", " copies")]
+
+    def ratio(self):
+        with tempfile.TemporaryDirectory() as work:
+            done = subprocess.run([PROGRAM, "train", self.model, *self.options, "--ckpt", f"{work}/ck", "--out", work],
+                                  capture_output=True, text=True, timeout=LONGEST)
+        said = re.search(r"at least ([0-9.]+) ms .a copy of as many bytes: ([0-9.]+) ms", done.stderr)
+        if done.returncode or not said:
+            raise Unavailable((done.stderr.strip().splitlines() or ["nothing is said"])[-1])
+        held, copy = map(float, said.groups())
+        progress(f"    {held} ms, a copy {copy} ms")
+        return held / copy
+
+
+@dataclasses.dataclass
 class AllReduce:
     """Sums of f32 over two processes, ours against MPI_Allreduce: a line for each size."""
     key: str
@@ -361,10 +397,33 @@ class AllReduce:
         return cells
 
 
+@dataclasses.dataclass
+class Pictures:
+    """JPEGs as photographs are, to a random part of each at 224 x 224, normalised, on one core: against decoding them
+    whole, or against what PyTorch's users have."""
+    key: str
+    what: str
+    aim: str
+    peer: bool
+
+    def measure(self, rounds):
+        with tempfile.TemporaryDirectory() as work:
+            script, seen = [PICTURES, f"{HERE}/pictures.py"], []
+            output([*script, "make", work, "64"])
+            for r in range(rounds):
+                ours = run([PROGRAM, "data", f"images:{work}", "--bench", "--seconds", str(SECONDS)])
+                theirs = run([*script, "rate", work, str(SECONDS)]) if self.peer else ours
+                seen.append((ours["samples_per_s"], theirs["samples_per_s" if self.peer else "whole_per_s"]))
+                progress(f"    round {r + 1} of {rounds}: {seen[-1]}")
+        ours, other = (amount(statistics.median(s[i] for s in seen)) for i in range(2))
+        return [f"{spread([o / t for o, t in seen])}; {ours} and {other} a second by {theirs.get('by', 'libjpeg')}"]
+
+
 def size(n):
     return f"{n >> 20} MiB" if n >= 1 << 20 else f"{n >> 10} KiB"
 
 
+PICTURES = "/usr/bin/python3"  # Debian's, which has Debian's Pillow
 MPIRUN = ("mpirun", "-n", "2", "--allow-run-as-root", "--bind-to", "core")
 MOMENTUM, ADAMW = ("--optimizer", "momentum"), ("--optimizer", "adamw")
 FULL, HALF = ((),), (("--amp", "O1"), ("--amp", "O2"))
@@ -418,8 +477,16 @@ ALONE = [
            Ours("resnet50", 32, MOMENTUM + LANES[1] + ONE)),
     Start("start", "from exec to the end of the first step (LeNet-5, batch 64)", "50 ms", "lenet5",
           64),
+    Saves("saves", "what a checkpoint holds a step up (BERT-base with AdamW, 1.3 GB)", "at most 1.20", "bert-base:seq=32",
+          ("--optimizer", "adamw", "--batch", "4", "--steps", "32", "--save-every", "8", "--keep", "1")),
     FirstStep("first", "what the first step costs more than the second (ResNet-50, batch 16)",
               "1000 ms", Ours("resnet50", 16, MOMENTUM)),
+]
+ALONE += [
+    Pictures("pictures", "pictures to random parts of 224², by decoding them alone (500 x 375, one core)", "0.65",
+             False),
+    Pictures("pictures-peer", "pictures to random parts of 224², by torchvision's way (500 x 375, one core)", "2.00",
+             True),
 ]
 SUMS = [
     AllReduce("allreduce", ((1 << 10, "< 1 us"), *((n << 10, "") for n in (4, 16, 64, 256)),

@@ -271,4 +271,5 @@ def main():
           f"second_step_ms={times[1]:.5g} peak_rss_mib={peak_mib():.1f}")
 
 
-main()
+if __name__ == "__main__":
+    main()
