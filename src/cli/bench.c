@@ -100,7 +100,7 @@ static void measure(tri_run *run, size_t steps, bool profile, struct timing *t) 
     while ((t->n < WARM_STEPS || (!steps && t->total < WARM_SECONDS)) && one_step(run, t)) continue;
     t->n = 0;
     t->total = 0;
-    if (profile && run_fail(run, profile_begin(&run->machine))) return;
+    if (profile && run_fail(run, profile_begin(run->machine))) return;
     while (steps ? t->n < steps : t->n < BENCH_STEPS || t->total < BENCH_SECONDS)
         if (!one_step(run, t)) break;
 }
@@ -122,7 +122,7 @@ static tri_status ideal(const tri_run *run, const struct work *w, double *second
 
 static tri_status report(tri_run *run, const char *model, struct timing *t) {
     double peak = peak_mib(), seconds, rate, steps = (double)t->n / t->total;
-    struct work w = profile_step(&run->machine);
+    struct work w = profile_step(run->machine);
     tri_status status = ideal(run, &w, &seconds, &rate);
     if (status) return status;
     qsort(t->second, t->n, sizeof *t->second, compare);
@@ -134,7 +134,7 @@ static tri_status report(tri_run *run, const char *model, struct timing *t) {
            (long long)run_batch(run), (long long)run_lanes(run), run_threads(run), run->dev->name,
            t->n, steps, steps * (double)run_batch(run), 1e3 * median, 1e3 * quantile(t, 0.1),
            1e3 * quantile(t, 0.9), 1e3 * t->step[0], 1e3 * t->step[1], 1e3 * t->start, peak,
-           (double)budget_of(&run->machine, &run->store).total / MIB, w.flops / median * 1e-9,
+           (double)budget_of(run->machine, &run->store).total / MIB, w.flops / median * 1e-9,
            rate * 1e-9, seconds / median, w.bytes / median * 1e-9);
     return TRI_OK;
 }
@@ -165,7 +165,7 @@ static tri_status print_profile(tri_run *run, bool by_unit, const struct timing 
     struct profile p;
     double seconds = 0, rest = 0, calls = 0, data;
     tri_status status = profile_data(run, &data);
-    if (!status) status = profile_make(&run->machine, by_unit, &p);
+    if (!status) status = profile_make(run->machine, by_unit, &p);
     if (status) return status;
     struct shares s = {(double)t->n, t->total * run_threads(run)};
     printf("\n%7s %10s %6s %8s %7s  %s\n", "calls", "ms", "%", "GFLOP/s", "GB/s",
@@ -197,8 +197,8 @@ static tri_status try_batch(const struct cli_arguments *a, int64_t batch, bool *
     tri_graph *g = cli_graph(&now);
     tri_run *run = g ? run_plan(g, &now.options) : NULL;
     if (!run) return base_last();
-    *bytes = budget_of(&run->machine, &run->store).total;
-    *fits = !budget_check(&run->machine, &run->store, now.options.memory_limit);
+    *bytes = budget_of(run->machine, &run->store).total;
+    *fits = !budget_check(run->machine, &run->store, now.options.memory_limit);
     run_free(run);
     return TRI_OK;
 }

@@ -22,7 +22,7 @@ static void tell_workers(struct text *t, const struct crew_shape *s) {
 }
 
 static void report(struct text *t, const tri_run *run, const struct crew_shape *shape, int64_t asked) {
-    const struct machine *m = &run->machine;
+    const struct machine *m = run->machine;
     struct budget b = budget_of(m, &run->store);
     const tri_tensor *peak[PEAK_TENSORS];
     const char *whose;
@@ -70,7 +70,7 @@ static int run(const struct command *c, int argc, char **argv) {
     tri_run *run = !g ? NULL : shape ? run_plan_workers(g, &a.options, shape) : run_plan(g, &a.options);
     if (!run) return cli_fail();
     struct text t = {0};
-    if (run->machine.compilation.note) text_add(&t, "%s\n\n", run->machine.compilation.note);
+    if (run->machine->compilation.note) text_add(&t, "%s\n\n", run->machine->compilation.note);
     report(&t, run, shape, a.options.memory_limit);
     run_free(run);
     return cli_print(&t) ? cli_fail() : TRI_OK;

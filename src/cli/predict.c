@@ -74,8 +74,8 @@ static const char *name_of(const struct predictor *p, int64_t class) {
 /* ---- opening ---- */
 
 static tri_status check_network(struct predictor *p, const char *model) {
-    const struct run_input *in = machine_input(&p->run->machine, "image");
-    const struct run_output *out = machine_output(&p->run->machine, "logits");
+    const struct run_input *in = machine_input(p->run->machine, "image");
+    const struct run_output *out = machine_output(p->run->machine, "logits");
     const tri_shape *shape = in ? &in->spec.shape : NULL;
     if (!in || in->spec.type != TRI_F32 || shape->rank != 4 || shape->dim[1] != 3 || shape->dim[2] != shape->dim[3])
         return base_fail(TRI_USAGE, "%s: predict takes networks with an input \"image\" f32[batch,3,size,size]", model);

@@ -25,7 +25,7 @@ double machine_scalar_now(const struct machine *m, const struct run_output *o) {
 }
 
 double tri_value(const tri_run *run, const char *name) {
-    return run ? machine_value(&run->machine, machine_output(&run->machine, name)) : NAN;
+    return run ? machine_value(run->machine, machine_output(run->machine, name)) : NAN;
 }
 
 /* A tied parameter has other names. */
@@ -50,7 +50,7 @@ static tri_status check_bytes(const char *name, const tri_spec *spec, const void
 
 tri_status tri_read(const tri_run *run, const char *name, void *data, size_t bytes) {
     if (!run) return TRI_FAILED;
-    const struct run_output *o = machine_output(&run->machine, name);
+    const struct run_output *o = machine_output(run->machine, name);
     const struct stored *e = o ? NULL : stored(run, name);
     if (!o && !e)
         return base_fail(TRI_USAGE, "there is no output, parameter or state \"%s\"",
@@ -75,7 +75,7 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
 
 tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes) {
     if (!run) return TRI_FAILED;
-    struct run_input *in = machine_input(&run->machine, input);
+    struct run_input *in = machine_input(run->machine, input);
     if (!in)
         return base_fail(TRI_USAGE, "the network has no input \"%s\"", input ? input : "");
     tri_status status = check_bytes(input, &in->spec, data, bytes);

@@ -226,7 +226,7 @@ static bool shares_samples(const tri_run *run) { return !run->data || !run->data
 
 /* Tasks and undo records are known only when the programs are placed, so they lie last. */
 static struct plan make_plan(struct crew *c, const tri_run *run) {
-    const struct machine *m = &run->machine;
+    const struct machine *m = run->machine;
     struct plan p = {0};
     p.store = place(&p.end, m->store->bytes);
     for (int k = 0; k < 2; k++) {
@@ -287,7 +287,7 @@ static void add_text(struct sha256 *h, const char *text) {
 }
 
 static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[32]) {
-    const struct machine *m = &run->machine;
+    const struct machine *m = run->machine;
     struct sha256 h;
     char hex[65], line[256];
     sha256_begin(&h);
@@ -336,7 +336,7 @@ static void name_items(const struct crew *c, const struct machine *m, char *name
 
 static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
     struct crew_head *h = c->head;
-    const struct machine *m = &run->machine;
+    const struct machine *m = run->machine;
     h->store_bytes = p->end;
     h->lanes = (int)m->lanes;
     h->levels = m->compilation.levels;
@@ -365,7 +365,7 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
 }
 
 static tri_status found(struct crew *c, tri_run *run, const struct plan *p) {
-    struct machine *m = &run->machine;
+    struct machine *m = run->machine;
     tri_status status = map_store(c, p->end);
     if (!status) nodes_spread(c->base, p->end); /* of the mapping, before there are pages */
     if (!status) status = grow(c, p);
@@ -407,7 +407,7 @@ static bool checked_or_mine(void *arg) {
 
 /* Before anybody has touched any of it. */
 static tri_status check_memory(struct crew *c, const tri_run *run) {
-    const struct machine *m = &run->machine;
+    const struct machine *m = run->machine;
     crew_until(c->head, checked_or_mine, c, &c->oar[0].hand->turns);
     if (atomic_load(&c->head->checked)) return TRI_OK;
     tri_status status = budget_check(m, m->store, run->options.memory_limit);
@@ -439,7 +439,7 @@ static tri_status make_tasks(struct crew *c, struct machine *m) {
 /* Room for all that may come is reserved first, so that everything can be bound before the store's
  * size is known to the last byte. */
 static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
-    struct machine *m = &run->machine;
+    struct machine *m = run->machine;
     *p = make_plan(c, run);
     c->room = 2 * p->end + ((size_t)4 << 30);
     char *room = mmap(NULL, c->room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -482,7 +482,7 @@ tri_status crew_measure(struct crew *c, tri_run *run) {
 }
 
 tri_status crew_settle(struct crew *c, tri_run *run) {
-    struct machine *m = &run->machine;
+    struct machine *m = run->machine;
     struct plan p;
     if (m->n_scalars > CREW_MOST_SCALARS)
         return base_fail(TRI_USAGE, "a network with %d scalars; with several workers there can be %d",

@@ -37,7 +37,7 @@ static uint64_t *sums_of(const struct crew *c, int hand, int lane) {
 
 /* The hand whose lane counts in this step; -1: it is not there. */
 static int maker(const struct crew *c, int lane) {
-    struct board *b = &c->run->machine.tree[1].board;
+    struct board *b = &c->run->machine->tree[1].board;
     uint64_t packed;
     bool late;
     struct board_word w = board_read(&b->node[lane], (uint32_t)c->step, &packed, &late);

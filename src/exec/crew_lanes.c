@@ -11,7 +11,7 @@
 
 /* The samples of a lane, which the program then finds. */
 static bool fetch_lane(struct crew *c, struct crew_oar *o, struct program *p, int lane, struct tri_fault *fault) {
-    struct machine *m = &c->run->machine;
+    struct machine *m = c->run->machine;
     const struct loader_wish w = {o->number - c->place * c->threads, (int64_t)c->step, lane, &o->hand->turns};
     char *room = NULL;
     crew_note(o, CREW_AT_DATA, lane, -1);
@@ -38,7 +38,7 @@ static bool before_item(void *user, const struct program *p, size_t item) {
         if (o->began - began > atomic_load_explicit(slowest, memory_order_relaxed))
             atomic_store_explicit(slowest, o->began - began, memory_order_relaxed);
     }
-    struct board *b = &o->crew->run->machine.tree[o->k].board;
+    struct board *b = &o->crew->run->machine->tree[o->k].board;
     return !crew_over(o->crew) &&
            (o->audits || !board_lost(b, (uint32_t)o->crew->step, o->number, o->lane));
 }
@@ -47,7 +47,7 @@ static bool before_item(void *user, const struct program *p, size_t item) {
  * so it says what it is about to write, and looks then whether the step is still under way; and no step
  * is opened as long as somebody writes into the rows that it will use (crew_rows_are_free). */
 static void write_rows(struct crew *c, struct crew_oar *o, const struct program *p, int lane) {
-    struct machine *m = &c->run->machine;
+    struct machine *m = c->run->machine;
     atomic_store(&o->hand->rows, c->step);
     if (!crew_over(c)) machine_collect_rows(m, p, lane);
     atomic_store(&o->hand->rows, 0);
@@ -66,7 +66,7 @@ bool crew_rows_are_free(void *arg) {
 /* With the whole team, if that has one lane's programs only. */
 static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, char *slot,
                     struct program_step *step) {
-    struct machine *m = &c->run->machine;
+    struct machine *m = c->run->machine;
     struct team *team = m->n_workers > 1 ? NULL : c->run->team;
     struct program *p = machine_lane_program(m, &m->worker[thread], o->k, lane);
     step->sample = lane_first(m->batch, m->lanes, lane);
@@ -96,13 +96,13 @@ static void keep_fault(struct crew_hand *h, int lane, const struct tri_fault *fa
 }
 
 static struct program *program_of(const struct crew_stage *s, const struct tree_hand *h, int lane) {
-    struct machine *m = &s->c->run->machine;
+    struct machine *m = s->c->run->machine;
     return machine_lane_program(m, &m->worker[h->thread], s->k, lane);
 }
 
 /* Another's lane once more, to compare. */
 static void audit(struct crew_stage *s, const struct tree_hand *h, int lane) {
-    struct tree *t = &s->c->run->machine.tree[s->k];
+    struct tree *t = &s->c->run->machine->tree[s->k];
     char *slot = tree_slot(t, h, lane);
     s->oar->audits = true;
     if (compute(s->c, s->oar, h->thread, lane, slot, &s->step))
@@ -117,7 +117,7 @@ static void audit(struct crew_stage *s, const struct tree_hand *h, int lane) {
 static void run_lane(struct crew_stage *s, const struct tree_hand *h, int lane, char *slot, bool again) {
     struct crew *c = s->c;
     struct crew_oar *o = s->oar;
-    struct tree *t = &c->run->machine.tree[s->k];
+    struct tree *t = &c->run->machine->tree[s->k];
     int64_t began = crew_now();
     bool first = true;
     atomic_store(&o->hand->lane_began, began);
@@ -225,7 +225,7 @@ static bool anybody_again(const struct crew *c, int lane) {
 /* A lane that another is at and that this hand would end sooner; -1: none. */
 static int slow_lane(const struct crew_stage *s) {
     const struct crew *c = s->c;
-    struct board *b = &c->run->machine.tree[s->k].board;
+    struct board *b = &c->run->machine->tree[s->k].board;
     int64_t takes = atomic_load(&s->oar->hand->lane_time), now = crew_now();
     if (s->k != 1 || !takes) return -1;
     for (int lane = 0, owner; lane < b->tree->lanes; lane++)
@@ -238,7 +238,7 @@ static int slow_lane(const struct crew_stage *s) {
 
 static bool try_again(struct crew_stage *s, const struct tree_hand *h) {
     int lane = slow_lane(s);
-    char *slot = lane < 0 ? NULL : tree_spare_slot(&s->c->run->machine.tree[s->k], h, lane);
+    char *slot = lane < 0 ? NULL : tree_spare_slot(&s->c->run->machine->tree[s->k], h, lane);
     if (!slot) return false;
     atomic_store(&s->oar->hand->again, lane + 1);
     run_lane(s, h, lane, slot, true);
@@ -256,13 +256,13 @@ static void fail_run(const struct crew *c, int hand) {
 
 /* Whether all lanes are there, and have been audited. */
 static bool ended(const struct crew_stage *s, int *failed) {
-    return board_complete(&s->c->run->machine.tree[s->k].board, (uint32_t)s->c->step, failed) &&
+    return board_complete(&s->c->run->machine->tree[s->k].board, (uint32_t)s->c->step, failed) &&
            (s->k != 1 || !crew_audit_pending(s->c));
 }
 
 static bool changed(void *arg) {
     struct crew_stage *s = arg;
-    struct board *b = &s->c->run->machine.tree[s->k].board;
+    struct board *b = &s->c->run->machine->tree[s->k].board;
     uint32_t step = (uint32_t)s->c->step;
     int failed;
     bool left = board_left(b, step) > 0;
@@ -273,7 +273,7 @@ static bool changed(void *arg) {
 
 /* Whether the stage goes on for this hand. */
 static bool wait_for_others(struct crew_stage *s) {
-    struct board *b = &s->c->run->machine.tree[s->k].board;
+    struct board *b = &s->c->run->machine->tree[s->k].board;
     struct crew_oar *o = s->oar;
     int failed;
     if (crew_over(s->c) || ended(s, &failed)) return false;
@@ -292,7 +292,7 @@ static bool wait_for_others(struct crew_stage *s) {
 
 static int draw(struct crew_stage *s, struct board *b, const struct tree_hand *h) {
     const struct crew *c = s->c;
-    int each = c->run->machine.n_workers;
+    int each = c->run->machine->n_workers;
     int ranks = crew_size(c) * each, rank = crew_rank(c) * each + h->thread;
     s->until = 0;
     if (rank < 0) return -1; /* a spare: it audits */
@@ -303,12 +303,12 @@ static int draw(struct crew_stage *s, struct board *b, const struct tree_hand *h
 void crew_row_lanes(void *arg, int thread) {
     struct crew_stage s = *(struct crew_stage *)arg;
     struct crew *c = s.c;
-    struct tree *t = &c->run->machine.tree[s.k];
+    struct tree *t = &c->run->machine->tree[s.k];
     struct tri_fault fault = {0};
-    if (thread >= c->run->machine.n_workers) return;
+    if (thread >= c->run->machine->n_workers) return;
     s.oar = &c->oar[thread];
     s.oar->k = s.k;
-    s.alone = c->run->machine.n_workers <= 1;
+    s.alone = c->run->machine->n_workers <= 1;
     atomic_store(&s.oar->hand->failed_lane, -1);
     s.step.fault = &fault;
     struct tree_hand h = {(uint32_t)c->step, s.oar->number, thread};

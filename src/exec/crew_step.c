@@ -70,11 +70,11 @@ static void row_sweeps(const struct crew *c, const tri_run *run, struct crew_sta
 
 /* Those that the reporter has set; also for who reports after it. */
 static void take_scalars(const struct crew *c, tri_run *run) {
-    for (int i = 0; i < run->machine.n_scalars; i++) run->machine.scalar[i].value = c->head->scalar[i];
+    for (int i = 0; i < run->machine->n_scalars; i++) run->machine->scalar[i].value = c->head->scalar[i];
 }
 
 static void row(struct crew *c, tri_run *run) {
-    struct machine *m = &run->machine;
+    struct machine *m = run->machine;
     struct crew_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
     struct tri_fault fault = {0};
     s.step.fault = &fault;
@@ -102,9 +102,9 @@ static void take_values(struct crew *c, tri_run *run) {
         step = atomic_load(&h->committed);
         before = atomic_load(&h->values[step % 2].step);
         int n = 0;
-        for (int i = 0; i < run->machine.n_outputs && n < h->n_values; i++)
-            if (!run->machine.output[i].spec.shape.rank)
-                run->machine.output[i].value = h->values[step % 2].value[n++];
+        for (int i = 0; i < run->machine->n_outputs && n < h->n_values; i++)
+            if (!run->machine->output[i].spec.shape.rank)
+                run->machine->output[i].value = h->values[step % 2].value[n++];
         run->rate = h->values[step % 2].rate;
         run->done = (int64_t)step;
         atomic_thread_fence(memory_order_acquire);
@@ -125,7 +125,7 @@ static void note_memory(struct crew *c) {
 
 static void open_step(struct crew *c, tri_run *run, uint64_t step) {
     struct crew_head *h = c->head;
-    struct machine *m = &run->machine;
+    struct machine *m = run->machine;
     crew_until(h, crew_rows_are_free, c, &c->oar[0].hand->turns);
     run->done = (int64_t)step - 1;
     run->rate = schedule_rate(&run->schedule, run->options.optimizer.lr, (int64_t)step, run->total);

@@ -6,7 +6,7 @@
 #include "exec/crew_layout.h"
 
 static void commit(struct crew *c) {
-    const struct machine *m = &c->run->machine;
+    const struct machine *m = c->run->machine;
     struct crew_head *h = c->head;
     int k = c->step % 2, n = 0;
     atomic_store(&h->values[k].step, 0);

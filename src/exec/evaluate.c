@@ -46,7 +46,7 @@ static tri_status make_whole(tri_run *run, struct evaluation *e, int64_t batch) 
     if (e->whole.compiled && e->whole.batch == batch) return TRI_OK;
     machine_free(&e->rest);
     machine_free(&e->whole);
-    return make(run, &e->whole, batch, &run->machine);
+    return make(run, &e->whole, batch, run->machine);
 }
 
 /* It has what the other has, which waits meanwhile. */
@@ -63,7 +63,7 @@ static void forget_results(const struct machine *m) {
 
 static int64_t batch_of(const tri_run *run, const tri_data *data) {
     int64_t size = tri_data_size(data);
-    return run->machine.batch < size ? run->machine.batch : size;
+    return run->machine->batch < size ? run->machine->batch : size;
 }
 
 static tri_status begin(tri_run *run) {
@@ -162,7 +162,7 @@ tri_status evaluation_draw(tri_run *run, tri_data *data, const struct share *sha
 
 tri_status evaluation_run(tri_run *run, tri_data *data, const struct share *share) {
     tri_status status = begin(run);
-    if (!status) status = machine_keep_outputs(&run->machine);
+    if (!status) status = machine_keep_outputs(run->machine);
     if (!status) status = start(run, data);
     if (!status) status = add_up(run, data, share);
     if (run->crew) crew_at(run->crew, CREW_AT_CALLBACK);

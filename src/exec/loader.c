@@ -50,7 +50,7 @@ static tri_status read_rows(struct loader *l, struct loader_reader *r, char *roo
                             bool held) {
     uint64_t index[AT_ONCE];
     tri_status status = TRI_OK;
-    const struct machine *m = &l->run->machine;
+    const struct machine *m = l->run->machine;
     struct sampler *sampler = &l->run->sampler;
     for (int64_t i = 0; i < rows.n && !status; i += AT_ONCE) {
         int64_t some = rows.n - i < AT_ONCE ? rows.n - i : AT_ONCE;
@@ -81,7 +81,7 @@ static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *
 
 /* No piece is of two lanes. One may have no rows, where lanes have less than pieces. */
 static struct rows rows_of(const struct loader *l, int piece) {
-    const struct machine *m = &l->run->machine;
+    const struct machine *m = l->run->machine;
     int each = l->pieces / (int)m->lanes, lane = piece / each, k = piece % each;
     int64_t first = lane_first(m->batch, m->lanes, lane), n = lane_samples(m->batch, m->lanes, lane);
     return (struct rows){first + n * k / each, n * (k + 1) / each - n * k / each};
@@ -116,7 +116,7 @@ static void publish(const struct loader *l, int64_t step, int piece, tri_status 
 
 static void note(const struct loader *l, struct loader_reader *r, int64_t step, int piece) {
     atomic_store_explicit(&r->step, step, memory_order_relaxed);
-    atomic_store_explicit(&r->lane, piece / (l->pieces / (int)l->run->machine.lanes), memory_order_relaxed);
+    atomic_store_explicit(&r->lane, piece / (l->pieces / (int)l->run->machine->lanes), memory_order_relaxed);
 }
 
 static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t step, int piece) {
@@ -124,7 +124,7 @@ static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t 
     bool timed = shared(l);
     int64_t began = timed ? bell_now() : 0;
     note(l, r, step, piece);
-    tri_status status = read_in_turn(l, r, machine_room(&l->run->machine, loader_room(l, step)), step, rows);
+    tri_status status = read_in_turn(l, r, machine_room(l->run->machine, loader_room(l, step)), step, rows);
     publish(l, step, piece, status);
     int64_t took = timed ? bell_now() - began : 0;
     if (took > atomic_load(&l->slowest)) atomic_store(&l->slowest, took);
@@ -142,7 +142,7 @@ static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t m
         status = base_fail(TRI_FAILED, "%s", l->error);
     } else if (*more) {
         note(l, r, step, piece);
-        status = read_rows(l, r, machine_room(&l->run->machine, loader_room(l, step)), step, rows_of(l, piece), true);
+        status = read_rows(l, r, machine_room(l->run->machine, loader_room(l, step)), step, rows_of(l, piece), true);
         if (status) base_format(l->error, sizeof l->error, "%s", tri_message());
         publish(l, step, piece, status);
         l->next += !status;
@@ -214,7 +214,7 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
 
 /* Where the late one does not write. Without memory for it there is only waiting. */
 static tri_status read_own(struct loader *l, const struct loader_wish *wish, char **room) {
-    const struct machine *m = &l->run->machine;
+    const struct machine *m = l->run->machine;
     struct loader_reader *r = &l->reader[wish->hand];
     if (!r->own && !(r->own = malloc(m->room_bytes))) return base_no_memory("samples that another is late with");
     *room = r->own;
@@ -329,9 +329,9 @@ static tri_status fetch(struct loader *l, const struct loader_wish *w, int from,
 }
 
 tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **room) {
-    int each = l->pieces / (int)l->run->machine.lanes;
+    int each = l->pieces / (int)l->run->machine->lanes;
     bool there;
-    *room = machine_room(&l->run->machine, loader_room(l, w->step));
+    *room = machine_room(l->run->machine, loader_room(l, w->step));
     tri_status status = fetch(l, w, w->lane * each, (w->lane + 1) * each, &there);
     return status || there ? status : read_own(l, w, room);
 }
@@ -367,7 +367,7 @@ tri_status loader_fetch_all(struct loader *l, int64_t step) {
 }
 
 tri_status loader_read(struct loader *l, int64_t step) {
-    const struct machine *m = &l->run->machine;
+    const struct machine *m = l->run->machine;
     const struct rows all = {0, m->batch};
     return in_order(l) ? TRI_OK : read_in_turn(l, &l->reader[0], machine_room(m, loader_room(l, step)), step, all);
 }
@@ -396,14 +396,14 @@ static tri_status make_readers(struct loader *l) {
     if (!l->reader) return base_no_memory("threads that read data");
     for (int i = 0; i < n; i++) {
         l->reader[i].loader = l;
-        l->reader[i].spare = malloc(l->run->machine.feed.spare_bytes + 1);
+        l->reader[i].spare = malloc(l->run->machine->feed.spare_bytes + 1);
         if (!l->reader[i].spare) return base_no_memory("a sample");
     }
     return TRI_OK;
 }
 
 tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place *place) {
-    const struct machine *m = &run->machine;
+    const struct machine *m = run->machine;
     int64_t asked = run->options.data_threads;
     *l = (struct loader){.run = run, .made = true, .hands = team_threads(run->team),
                          .pieces = pieces_of(m) * (int)m->lanes, .rooms = m->n_rooms};

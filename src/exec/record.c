@@ -10,8 +10,8 @@
 static int list_outputs(const tri_run *run, struct record *r) {
     int n = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < run->machine.n_outputs; i++) {
-            const struct run_output *o = &run->machine.output[i];
+        for (int i = 0; i < run->machine->n_outputs; i++) {
+            const struct run_output *o = &run->machine->output[i];
             bool loss = !strcmp(o->name, "loss");
             if ((!loss && !o->metric) || loss == pass) continue;
             r->output[n] = o;
@@ -48,7 +48,7 @@ void record_step(struct record *r, const tri_run *run) {
     s->step = tri_step_number(run);
     s->epoch = tri_epoch(run);
     s->lr = run_lr(run);
-    for (int i = 0; i < s->n; i++) r->value[i] = machine_value(&run->machine, r->output[i]);
+    for (int i = 0; i < s->n; i++) r->value[i] = machine_value(run->machine, r->output[i]);
     if (r->metrics.file) metrics_step(&r->metrics, record_seen(r));
 }
 

@@ -63,7 +63,7 @@ static tri_status find_device(tri_run *run) {
 /* Data is needed to train, if there are inputs; a forward run may be fed by hand. */
 static tri_status open_data(tri_run *run) {
     tri_options *o = &run->options;
-    struct machine *m = &run->machine;
+    struct machine *m = run->machine;
     run->data = o->source;
     o->source = NULL;
     run->total = o->steps ? o->steps : 1;
@@ -148,7 +148,7 @@ static tri_status plan_run(tri_run *run) {
         place.processes = crew_processes(run->crew);
         place.more_slots = crew_audit_slots(run->crew);
     }
-    if (!status) status = machine_plan(run->model, o, &place, &run->machine);
+    if (!status) status = machine_plan(run->model, o, &place, run->machine);
     return status;
 }
 
@@ -159,22 +159,22 @@ bool run_writes(const tri_run *run) {
 }
 
 bool run_is_whole(const tri_run *run) {
-    return run->crew ? crew_is_between(run->crew) : !run->machine.updating;
+    return run->crew ? crew_is_between(run->crew) : !run->machine->updating;
 }
 
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
     tri_status status = o->forward ? TRI_OK : crew_join(&run->crew);
     if (!status) status = plan_run(run);
-    if (!status && run->machine.compilation.note)
-        fprintf(stderr, "trireme: %s\n", run->machine.compilation.note);
+    if (!status && run->machine->compilation.note)
+        fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
     if (!status) status = open_data(run);
     if (!status)
-        status = run->crew ? crew_settle(run->crew, run) : machine_settle(&run->machine, o);
-    run->lr = machine_scalar(&run->machine, "lr");
-    run->number = machine_scalar(&run->machine, "step");
-    struct run_scalar *lanes = machine_scalar(&run->machine, "lanes"); /* see tri_minimize */
-    if (lanes) lanes->value = (float)run->machine.lanes;
+        status = run->crew ? crew_settle(run->crew, run) : machine_settle(run->machine, o);
+    run->lr = machine_scalar(run->machine, "lr");
+    run->number = machine_scalar(run->machine, "step");
+    struct run_scalar *lanes = machine_scalar(run->machine, "lanes"); /* see tri_minimize */
+    if (lanes) lanes->value = (float)run->machine->lanes;
     if (!status) status = judge_open(&run->judge, run);
     if (!status && o->load && run_writes(run)) status = tri_load(run, o->load);
     if (!status) status = keeper_resume(&run->keeper, run);
@@ -200,7 +200,7 @@ void run_free(tri_run *run) {
     judge_free(&run->judge);
     record_close(&run->record);
     evaluation_free(run->evaluation);
-    machine_free(&run->machine);
+    for (int i = 0; i < run->n_shapes; i++) machine_free(&run->shape[i]);
     store_free(&run->store);
     sampler_close(&run->sampler);
     tri_data_free(run->data);
@@ -230,6 +230,8 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
         tri_graph_free(g);
         return NULL;
     }
+    run->machine = run->shape;
+    run->n_shapes = 1;
     run->model = g;
     run->options = o ? *o : tri_options_default();
     run->judge.data = run->options.eval_source;
@@ -251,16 +253,16 @@ tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_
 tri_status run_fetch(tri_run *run) {
     tri_status status = TRI_OK;
     if (run->data) {
-        machine_take_room(&run->machine, loader_room(&run->loader, run->done + 1));
+        machine_take_room(run->machine, loader_room(&run->loader, run->done + 1));
         status = loader_fetch_all(&run->loader, run->done + 1);
         run->epoch = sampler_epoch(&run->sampler, run->done);
     }
-    feed_commit(&run->machine);
+    feed_commit(run->machine);
     return status;
 }
 
 void tri_set_scalar(tri_run *run, const char *name, double value) {
-    struct run_scalar *scalar = run ? machine_scalar(&run->machine, name) : NULL;
+    struct run_scalar *scalar = run ? machine_scalar(run->machine, name) : NULL;
     if (scalar)
         scalar->value = (float)value;
     else if (run)
@@ -271,7 +273,7 @@ void tri_set_scalar(tri_run *run, const char *name, double value) {
 static tri_status run_machine(tri_run *run) {
     int64_t number = run->done + 1;
     run->fault.failed = false;
-    if (machine_step(&run->machine, run->options.seed, number, &run->fault))
+    if (machine_step(run->machine, run->options.seed, number, &run->fault))
         return TRI_OK;
     return base_fail(TRI_FAILED, "step %lld: %s", (long long)number, run->fault.text);
 }
@@ -355,7 +357,7 @@ tri_status tri_forward(tri_run *run) {
     if (!run->options.forward)
         return base_fail(TRI_USAGE, "tri_forward: this run trains (tri_step); tri_options.forward "
                          "opens one that does not");
-    feed_commit(&run->machine);
+    feed_commit(run->machine);
     return run_machine(run);
 }
 
@@ -405,19 +407,19 @@ int64_t tri_step_number(const tri_run *run) { return run ? run->done : 0; }
 int64_t tri_step_total(const tri_run *run) { return run ? run->total : 0; }
 int64_t tri_epoch(const tri_run *run) { return run ? run->epoch : 0; }
 
-int run_output_count(const tri_run *run) { return run->machine.n_outputs; }
-const char *run_output_name(const tri_run *run, int i) { return run->machine.output[i].name; }
+int run_output_count(const tri_run *run) { return run->machine->n_outputs; }
+const char *run_output_name(const tri_run *run, int i) { return run->machine->output[i].name; }
 bool run_output_is_scalar(const tri_run *run, int i) {
-    return run->machine.output[i].spec.shape.rank == 0;
+    return run->machine->output[i].spec.shape.rank == 0;
 }
 bool run_epoch_ended(const tri_run *run) {
     int64_t steps;
     return run->data && !sampler_steps(&run->sampler, &steps) && run->done % steps == 0;
 }
 
-int64_t run_lanes(const tri_run *run) { return run->machine.lanes; }
+int64_t run_lanes(const tri_run *run) { return run->machine->lanes; }
 int run_threads(const tri_run *run) { return team_threads(run->team); }
-int64_t run_batch(const tri_run *run) { return run->machine.batch; }
+int64_t run_batch(const tri_run *run) { return run->machine->batch; }
 double run_lr(const tri_run *run) { return run->rate; }
 
 int64_t run_parameter_elements(const tri_run *run) {

@@ -142,6 +142,8 @@ struct crew;       /* see crew.h */
 struct crew_shown; /* see crew_shared.h */
 struct crew_shape;
 
+#define RUN_SHAPES 8
+
 struct tri_run {
     tri_status status;
     char *message; /* of the first failure */
@@ -152,7 +154,9 @@ struct tri_run {
     struct team *team;
     struct schedule schedule;
     struct store store;
-    struct machine machine;
+    struct machine shape[RUN_SHAPES]; /* steps are of one of these: the first of most */
+    int n_shapes;
+    struct machine *machine; /* of the step that is done, or was last */
     tri_data *data;
     struct sampler sampler; /* the loader's, once that is made */
     struct loader loader;

@@ -165,18 +165,18 @@ static char *run(uint64_t seed, const char *passes, int threads, size_t *bytes, 
     tri_run *run = tri_open(build(seed), &o);
     if (!run || tri_forward(run)) fail_msg("seed %d: %s", (int)seed, tri_message());
     *bytes = 0;
-    for (int i = 0; i < run->machine.n_outputs; i++)
-        *bytes += base_spec_bytes(&run->machine.output[i].spec);
+    for (int i = 0; i < run->machine->n_outputs; i++)
+        *bytes += base_spec_bytes(&run->machine->output[i].spec);
     char *all = malloc(*bytes + 1), *at = all;
     assert_non_null(all);
-    for (int i = 0; i < run->machine.n_outputs; i++) {
-        size_t n = base_spec_bytes(&run->machine.output[i].spec);
-        assert_int_equal(tri_read(run, run->machine.output[i].name, at, n), TRI_OK);
+    for (int i = 0; i < run->machine->n_outputs; i++) {
+        size_t n = base_spec_bytes(&run->machine->output[i].spec);
+        assert_int_equal(tri_read(run, run->machine->output[i].name, at, n), TRI_OK);
         at += n;
     }
     *units = 0;
-    for (size_t i = 0; i < run->machine.step.n_items; i++) {
-        const struct unit *u = run->machine.step.item[i].unit;
+    for (size_t i = 0; i < run->machine->step.n_items; i++) {
+        const struct unit *u = run->machine->step.item[i].unit;
         *units += u->n > 1 && (seed < HEADED || node_is(u->node[0], "matmul") ||
                                node_is(u->node[0], "batch_norm"));
     }

@@ -143,7 +143,7 @@ static void memory_is_asked_for(void **state) {
     tri_options o = {.lanes = 64, .threads = 1, .steps = 5};
     tri_run *planned = run_plan(net(512, 1, 1), &o);
     assert_non_null(planned);
-    o.memory_limit = (int64_t)(budget_of(&planned->machine, &planned->store).total + program + spare);
+    o.memory_limit = (int64_t)(budget_of(planned->machine, &planned->store).total + program + spare);
     run_free(planned);
     tri_run *run = train(net(512, 1, 1), o);
     tri_data *data = pictures(512);

@@ -75,8 +75,8 @@ static void lives_lie_apart(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         tri_run *run = opened(i, NULL);
-        for (int k = 0; machine_program(&run->machine, k); k++)
-            if (machine_program(&run->machine, k)->g) check_apart(machine_program(&run->machine, k));
+        for (int k = 0; machine_program(run->machine, k); k++)
+            if (machine_program(run->machine, k)->g) check_apart(machine_program(run->machine, k));
         assert_int_equal(tri_close(run), TRI_OK);
     }
 }
@@ -99,8 +99,8 @@ static void poison(const struct program *p, size_t item) {
 static void train(size_t i, const char *device, bool poisoned, char state[65]) {
     char weights[65];
     tri_run *run = opened(i, device);
-    for (int k = 0; poisoned && machine_program(&run->machine, k); k++)
-        machine_program(&run->machine, k)->watch = poison;
+    for (int k = 0; poisoned && machine_program(run->machine, k); k++)
+        machine_program(run->machine, k)->watch = poison;
     while (tri_step(run)) continue;
     tri_hash(run, weights, state);
     assert_int_equal(tri_close(run), TRI_OK);
@@ -141,7 +141,7 @@ static void budgets(void **state) {
                          .optimizer = {.name = "adam"}};
         tri_run *run = run_plan(tri_model_open("resnet18:form=small,width=8", 32), &o);
         assert_non_null(run);
-        struct budget b = budget_of(&run->machine, &run->store);
+        struct budget b = budget_of(run->machine, &run->store);
         assert_int_equal(b.optimizer / b.parameters, 2);
         assert_true(b.data >= 32 * 3 * 32 * 32 * sizeof(float));
         assert_true((b.partials > 0) == (lanes > 1));
