@@ -78,10 +78,10 @@ tri_status sampler_open(struct sampler *s, const tri_data *d, const struct sampl
     int64_t steps;
     *s = (struct sampler){.size = d->size, .batch = o->batch, .seed = o->seed};
     tri_status status = read_share(s, o->share);
-    if (!status && o->tail && strcmp(o->tail, "drop") && strcmp(o->tail, "pad"))
-        status = base_fail(TRI_USAGE, "--tail (tri_options.tail) is \"%s\"; there are drop, and pad, which fills the "
-                           "last step up with samples that do not count%s", o->tail, strcmp(o->tail, "keep") ? "" :
-                           ": a smaller last step is not in this version");
+    if (!status && o->tail && strcmp(o->tail, "drop") && strcmp(o->tail, "pad") && strcmp(o->tail, "keep"))
+        status = base_fail(TRI_USAGE, "--tail (tri_options.tail) is \"%s\"; there are drop, pad, which fills the "
+                           "last step up with samples that do not count, and keep, a smaller last step", o->tail);
+    s->keep = o->tail && !strcmp(o->tail, "keep");
     s->pad = o->tail && !strcmp(o->tail, "pad");
     if (!status && s->pad && d->sequential)
         status = base_fail(TRI_USAGE, "--tail pad: data %s comes in an order of its own, and its first samples not a "
@@ -110,19 +110,26 @@ tri_status sampler_steps(const struct sampler *s, int64_t *steps) {
     if (s->batch < 1)
         return base_fail(TRI_USAGE, "a batch of %lld samples; it takes at least 1",
                          (long long)s->batch);
-    if (places < s->batch && !s->pad)
+    if (places < s->batch && !s->pad && !s->keep)
         return base_fail(TRI_USAGE, "the %s has %lld samples, fewer than the batch of %lld; take "
                          "a batch of at most %lld", s->shares > 1 ? "data's share" : "data", (long long)places,
                          (long long)s->batch, (long long)places);
-    *steps = (places + (s->pad ? s->batch - 1 : 0)) / s->batch;
+    *steps = (places + (s->pad || s->keep ? s->batch - 1 : 0)) / s->batch;
     return TRI_OK;
 }
 
 static int64_t steps_of(const struct sampler *s) {
-    int64_t steps = (sampler_places(s) + (s->pad ? s->batch - 1 : 0)) / s->batch;
-    CHECK(steps > 0);
+    int64_t steps = 0;
+    CHECK(!sampler_steps(s, &steps) && steps > 0);
     return steps;
 }
+
+int64_t sampler_rows(const struct sampler *s, int64_t step) {
+    int64_t left = s->keep ? sampler_places(s) - step % steps_of(s) * s->batch : s->batch;
+    return left < s->batch ? left : s->batch;
+}
+
+int64_t sampler_least(const struct sampler *s) { return sampler_rows(s, steps_of(s) - 1); }
 
 int64_t sampler_epoch(const struct sampler *s, int64_t step) { return step / steps_of(s); }
 
@@ -163,6 +170,6 @@ void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *i
 }
 
 int64_t sampler_padding(const struct sampler *s) {
-    int64_t left = sampler_places(s) - s->first;
+    int64_t left = s->keep ? s->batch : sampler_places(s) - s->first;
     return left < s->batch ? left : s->batch;
 }

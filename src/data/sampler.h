@@ -13,6 +13,7 @@ struct sampler {
     int64_t share, shares;   /* every shares-th place of an epoch, from this one on; shares 0: all of them */
     bool even;               /* shares that cannot be equal leave samples out; else the first come twice */
     bool pad;                /* what fills no step is one all the same, with samples from the epoch's beginning */
+    bool keep;               /* the same, but a smaller one */
     struct strata *strata;   /* the order is stratified; or null */
     struct weights *weights; /* it is drawn with replacement; or null */
     /* Where it stands. */
@@ -25,7 +26,7 @@ struct sampler {
 struct sampler_settings {
     const char *kind;  /* "shuffled" (the default), "sequential", "stratified", "weighted:..." */
     const char *share; /* "K/N", "K/N,drop" */
-    const char *tail;  /* "drop" (the default), "pad" */
+    const char *tail;  /* "drop" (the default), "pad", "keep" */
     bool no_shuffle;
     int64_t batch, lanes;
     uint64_t seed;
@@ -39,8 +40,13 @@ void sampler_close(struct sampler *s);
 int64_t sampler_places(const struct sampler *s);
 
 /* Steps of an epoch: places / batch; the rest of the data is left out of it (of another part in each
- * epoch, if shuffled), or makes a step of its own (`pad`). Fails if no step fits. */
+ * epoch, if shuffled), or makes a step of its own (`pad`, `keep`). Fails if no step fits. */
 tri_status sampler_steps(const struct sampler *s, int64_t *steps);
+
+/* The samples of a step (from 0, over all epochs): `batch`, or those that an epoch ends with (`keep`). The least of
+ * any step. */
+int64_t sampler_rows(const struct sampler *s, int64_t step);
+int64_t sampler_least(const struct sampler *s);
 
 /* Which epoch a step (from 0, over all epochs) is of. */
 int64_t sampler_epoch(const struct sampler *s, int64_t step);

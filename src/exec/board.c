@@ -50,9 +50,14 @@ size_t board_bytes(int nodes, int slots) {
     return sizeof(board_cell) * ((size_t)nodes + (size_t)slots);
 }
 
+void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes, int slots, void *memory) {
+    *b = (struct board){.tree = tree, .n_slots = slots, .first = first, .n_all = nodes, .all = memory};
+    b->node = memory ? b->all + first : NULL;
+    b->slot = memory ? b->all + nodes : NULL;
+}
+
 void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *memory) {
-    *b = (struct board){.tree = tree, .n_slots = slots, .node = memory};
-    b->slot = memory ? b->node + tree->n_nodes : NULL;
+    board_bind_shape(b, tree, 0, tree->n_nodes, slots, memory);
 }
 
 /* The longest way from a lane up to its top. */
@@ -167,15 +172,17 @@ int board_meet(struct board *b, uint32_t step, int hand, int node) {
 
 /* ---- slots ---- */
 
+static struct board_word held_for(const struct board *b, uint32_t step, int hand, int node) {
+    return (struct board_word){step, BOARD_CLAIMED, hand, b->first + node};
+}
+
 int board_take(struct board *b, uint32_t step, int hand, int node) {
     for (;;) {
         bool raced = false;
         for (int i = 0; i < b->n_slots - 1; i++) {
             uint64_t packed = atomic_load(&b->slot[i]);
             if (board_unpack(packed).state != BOARD_FREE) continue;
-            if (swap(&b->slot[i], packed, (struct board_word){step, BOARD_CLAIMED, hand, node},
-                     "take"))
-                return i;
+            if (swap(&b->slot[i], packed, held_for(b, step, hand, node), "take")) return i;
             raced = true;
         }
         CHECK(raced); /* board_slots are enough */
@@ -185,9 +192,8 @@ int board_take(struct board *b, uint32_t step, int hand, int node) {
 int board_spare(struct board *b, uint32_t step, int hand, int node) {
     int last = b->n_slots - 1;
     uint64_t packed = atomic_load(&b->slot[last]);
-    struct board_word w = {step, BOARD_CLAIMED, hand, node};
     bool free = board_unpack(packed).state == BOARD_FREE;
-    return free && swap(&b->slot[last], packed, w, "take") ? last : -1;
+    return free && swap(&b->slot[last], packed, held_for(b, step, hand, node), "take") ? last : -1;
 }
 
 static void give_back(struct board *b, int slot, struct board_word held) {
@@ -196,7 +202,7 @@ static void give_back(struct board *b, int slot, struct board_word held) {
 }
 
 void board_drop(struct board *b, uint32_t step, int hand, int node, int slot) {
-    give_back(b, slot, (struct board_word){step, BOARD_CLAIMED, hand, node});
+    give_back(b, slot, held_for(b, step, hand, node));
 }
 
 /* Of a sum that is there the operands are needed no more. Only a slot that is held for the very
@@ -207,7 +213,7 @@ static void release_operand(struct board *b, uint32_t step, int node) {
     struct board_word w = board_read(&b->node[node], step, &packed, &late);
     if (late || w.state != BOARD_DONE) return; /* late: board_clear has given it back */
     struct board_word held = board_unpack(atomic_load(&b->slot[w.argument]));
-    if (held.state == BOARD_CLAIMED && held.step == step && held.argument == node &&
+    if (held.state == BOARD_CLAIMED && held.step == step && held.argument == b->first + node &&
         held.hand == w.hand)
         give_back(b, w.argument, held);
 }
@@ -280,7 +286,7 @@ void board_clear(struct board *b) {
     for (int i = 0; i < b->n_slots; i++) {
         struct board_word held = board_unpack(atomic_load(&b->slot[i]));
         if (held.state != BOARD_CLAIMED) continue;
-        struct board_word node = board_unpack(atomic_load(&b->node[held.argument]));
+        struct board_word node = board_unpack(atomic_load(&b->all[held.argument]));
         if (node.state == BOARD_DONE && node.step == held.step && node.argument == i &&
             node.hand == held.hand)
             give_back(b, i, held);
@@ -293,10 +299,11 @@ void board_clear(struct board *b) {
 static void recover_slot(struct board *b, uint32_t step, int slot, int dead) {
     struct board_word held = board_unpack(atomic_load(&b->slot[slot]));
     if (held.state != BOARD_CLAIMED) return;
-    struct board_word node = board_unpack(atomic_load(&b->node[held.argument]));
+    struct board_word node = board_unpack(atomic_load(&b->all[held.argument]));
     bool published = node.state == BOARD_DONE && node.step == held.step &&
                      node.argument == slot && node.hand == held.hand;
-    int parent = b->tree->node[held.argument].parent;
+    int own = held.argument - b->first; /* of another shape's step: none of the tree's */
+    int parent = own >= 0 && own < b->tree->n_nodes ? b->tree->node[own].parent : -1;
     bool used_up = published && parent >= 0 && held.step == step &&
                    node_word(b, step, parent).state == BOARD_DONE;
     if (published ? used_up : held.hand == dead) give_back(b, slot, held);
@@ -304,10 +311,10 @@ static void recover_slot(struct board *b, uint32_t step, int slot, int dead) {
 
 void board_recover(struct board *b, uint32_t step, int dead) {
     for (int i = 0; i < b->n_slots; i++) recover_slot(b, step, i, dead);
-    for (int i = 0; i < b->tree->n_nodes; i++) {
-        uint64_t packed = atomic_load(&b->node[i]);
+    for (int i = 0; i < b->n_all; i++) {
+        uint64_t packed = atomic_load(&b->all[i]);
         struct board_word w = board_unpack(packed);
         if (w.state == BOARD_CLAIMED && w.hand == dead)
-            swap(&b->node[i], packed, (struct board_word){w.step, BOARD_FREE, 0, 0}, "recover");
+            swap(&b->all[i], packed, (struct board_word){w.step, BOARD_FREE, 0, 0}, "recover");
     }
 }

@@ -27,7 +27,7 @@ enum board_state {
     BOARD_FAILED,  /* lanes: an operator refused the data; see what the hand says of it */
 };
 
-/* One word. argument: a done node's slot, a held slot's node; of a task (sweep.h) the part to be
+/* One word. argument: a done node's slot, a held slot's node (among those of all shapes); of a task (sweep.h) the part to be
  * done next. */
 struct board_word {
     uint32_t step;
@@ -42,15 +42,21 @@ struct board_word board_unpack(uint64_t packed);
  * speaks of a later one. */
 struct board_word board_read(board_cell *cell, uint32_t step, uint64_t *packed, bool *late);
 
+/* Steps of several shapes, each with a tree of its own, share the slots: late hands of one step may hold some when
+ * a step of another shape has begun. The words of nodes of all shapes lie one behind the other, and a held slot's
+ * argument is its node's place among them all. */
 struct board {
     const struct lane_tree *tree; /* this process's own */
     int n_slots;
-    board_cell *node, *slot; /* shared: 8 bytes each */
+    int first, n_all; /* the tree's nodes among those of all shapes */
+    board_cell *node, *all, *slot; /* shared: 8 bytes each; node: of the tree, in all */
 };
 
-size_t board_bytes(int nodes, int slots);
+size_t board_bytes(int nodes, int slots); /* nodes: of all shapes */
 /* memory: board_bytes of zeros, or what other processes have made of them. */
 void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *memory);
+/* The same, where the tree's nodes lie behind `first` of others, `nodes` in all. */
+void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes, int slots, void *memory);
 
 /* How many slots are enough, whatever the hands do. */
 int board_slots(const struct lane_tree *tree, int hands);

@@ -16,7 +16,7 @@ static const struct program *fullest(const struct machine *m) {
 }
 
 struct budget budget_of(const struct machine *m, const struct store *store) {
-    struct budget b = {.carried = m->carried_bytes};
+    struct budget b = {.carried = m->turns ? 0 : m->carried_bytes};
     for (size_t i = 0; i < store->n; i++) {
         const struct stored *e = &store->entry[i];
         *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
@@ -26,9 +26,9 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
         if (!machine_borrows(m, i)) b.arena += m->worker[i].arena_bytes;
     const struct program *p = fullest(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
-    for (int k = 0; k < 2; k++) b.partials += tree_bytes(&m->tree[k]);
+    for (int k = 0; k < 2; k++) b.partials += m->tree[k].borrowed ? 0 : tree_bytes(&m->tree[k]);
     b.shared = m->shared_bytes;
-    if (!m->shared || !m->shared->rooms) b.data += m->room_bytes * (size_t)m->n_rooms;
+    if (!m->turns && (!m->shared || !m->shared->rooms)) b.data += m->room_bytes * (size_t)m->n_rooms;
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
     if (m->compilation.options->ckpt) b.copy = b.parameters + b.states + b.optimizer;
@@ -108,13 +108,13 @@ static const char *advice(const struct machine *m, const struct budget *b) {
            "`trireme memory` tells how much";
 }
 
-/* With all machines that lend to it: they are there as long as this one. */
-static struct budget with_lenders(const struct machine *m, const struct store *store, size_t *held) {
+/* With all machines beside it: they are there as long as this one. */
+static struct budget with_others(const struct machine *m, const struct store *store, size_t *held) {
     struct budget b = budget_of(m, store);
     *held = 0;
-    for (const struct machine *l = m->lender; l; l = l->lender) {
+    for (const struct machine *l = m->beside; l; l = l->beside) {
         struct budget more = budget_of(l, store);
-        *held += more.arena + more.partials + more.carried + more.data;
+        *held += more.arena + more.partials + more.carried + more.data + more.shared;
         b.arena += more.arena;
         b.partials += more.partials;
     }
@@ -134,7 +134,7 @@ static int workers_that_fit(const struct machine *m, const struct budget *b, siz
 tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked) {
     const char *whose;
     size_t held;
-    struct budget b = with_lenders(m, store, &held);
+    struct budget b = with_others(m, store, &held);
     size_t limit = budget_limit(asked, held, &whose);
     if (b.total + b.program <= limit) return TRI_OK;
     const tri_tensor *largest[3];
@@ -154,7 +154,8 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
     base_fail(TRI_USAGE, "%s needs %.1f MiB, with %.0f MiB for the program itself; %s is %.1f MiB. "
               "Parameters take %.1f, optimizer state %.1f, activations %.1f, partial sums %.1f "
               "MiB%s. %s",
-              m->lender ? "the training with an evaluation beside it" : "the run",
+              m->turns ? "the run, with steps of several shapes,"
+              : m->lender ? "the training with an evaluation beside it" : "the run",
               ceil(10 * mib(b.total + b.program)) / 10, mib(b.program), whose,
               floor(10 * mib(limit)) / 10, mib(b.parameters + b.states),
               mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "", advice(m, &b));

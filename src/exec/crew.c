@@ -16,6 +16,7 @@
 #include "exec/crew_crash.h"
 #include "exec/crew_layout.h"
 #include "exec/nodes.h"
+#include "exec/shapes.h"
 #include "io/sha256.h"
 
 /* ---- the place ---- */
@@ -147,8 +148,10 @@ void crew_free(struct crew *c) {
     crew_crash_end(c);
     release_hand(c, 0);
     crew_log_close(c);
-    for (int i = 0; i < 2; i++) sweeps_free(&c->sweeps[i]);
-    free(c->copy);
+    for (int i = 0; i < RUN_SHAPES; i++) {
+        for (int k = 0; k < 2; k++) sweeps_free(&c->part[i].sweeps[k]);
+        free(c->part[i].copy);
+    }
     free(c->oar);
     if (c->base) munmap(c->base, c->room);
     if (c->head) munmap(c->head, crew_head_bytes());
@@ -193,6 +196,11 @@ void crew_turn_output(struct crew *c) {
     dup2(err, STDERR_FILENO);
 }
 
+void crew_take_shape(struct crew *c, tri_run *run, uint64_t step) {
+    run->machine = shapes_at(run, (int64_t)step);
+    c->now = &c->part[run->machine - run->shape];
+}
+
 bool crew_reports(const struct crew *c) {
     return atomic_load(&c->head->reporter) == c->place;
 }
@@ -224,9 +232,31 @@ struct plan {
 /* A source in an order of its own is read through by every worker. */
 static bool shares_samples(const tri_run *run) { return !run->data || !run->data->sequential; }
 
+static void name_part(struct crew_part *part, const struct machine *m, struct plan *p) {
+    for (int i = 0; named_program(m, i); i++) {
+        part->first_name[i] = p->n_items;
+        p->n_items += (int)named_program(m, i)->n_items;
+    }
+    int roots = m->worker[0].lane[0].n_result;
+    if (roots > p->audit_roots) p->audit_roots = roots < AUDIT_MOST ? roots : AUDIT_MOST;
+}
+
+/* What a step needs at a time, the largest of any shape's. */
+static struct machine_sizes largest_of(const tri_run *run) {
+    struct machine_sizes most = {0};
+    for (int i = 0; i < run->n_shapes; i++) {
+        struct machine_sizes one = machine_sizes(&run->shape[i]);
+        for (int k = 0; k < 2; k++)
+            if (one.arena[k] > most.arena[k]) most.arena[k] = one.arena[k];
+        if (one.rows > most.rows) most.rows = one.rows;
+    }
+    return most;
+}
+
 /* Tasks and undo records are known only when the programs are placed, so they lie last. */
 static struct plan make_plan(struct crew *c, const tri_run *run) {
-    const struct machine *m = run->machine;
+    const struct machine *m = run->shape; /* what trees, rooms and the like take is the same of all */
+    const struct machine_sizes most = largest_of(run);
     struct plan p = {0};
     p.store = place(&p.end, m->store->bytes);
     for (int k = 0; k < 2; k++) {
@@ -234,33 +264,33 @@ static struct plan make_plan(struct crew *c, const tri_run *run) {
         p.slots[k] = place(&p.end, tree_bytes(&m->tree[k]));
         p.board[k] = place(&p.end, tree_board_bytes(&m->tree[k]));
     }
-    p.arena[0] = place(&p.end, m->pre.memory.total);
-    p.arena[1] = place(&p.end, m->step.memory.total);
+    for (int i = 0; i < 2; i++) p.arena[i] = place(&p.end, most.arena[i]);
     p.carried = place(&p.end, m->carried_bytes);
-    for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, machine_rows_bytes(m));
+    for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, most.rows);
     if (shares_samples(run)) {
-        p.n_loads = loader_words(m);
+        p.n_loads = loader_words(m, run->n_shapes);
         p.rooms = place(&p.end, m->room_bytes * (uint64_t)m->n_rooms);
         p.loads = place(&p.end, (uint64_t)p.n_loads * sizeof(board_cell));
     }
-    for (int i = 0; named_program(m, i); i++) {
-        c->first_name[i] = p.n_items;
-        p.n_items += (int)named_program(m, i)->n_items;
-    }
+    for (int i = 0; i < run->n_shapes; i++) name_part(&c->part[i], &run->shape[i], &p);
     p.names = place(&p.end, (uint64_t)p.n_items * CREW_NAME);
     p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
-    int roots = m->worker[0].lane[0].n_result;
-    p.audit_roots = roots < AUDIT_MOST ? roots : AUDIT_MOST;
     p.audits = place(&p.end, c->head->audit > 0 ? crew_audit_bytes((int)m->lanes, all_hands(c), p.audit_roots)
                                                 : 0);
     return p;
 }
 
-static int all_tasks(const struct crew *c) { return c->sweeps[0].n_tasks + c->sweeps[1].n_tasks; }
+static int all_tasks(const struct crew *c) {
+    int n = 0;
+    for (int i = 0; i < RUN_SHAPES; i++) n += c->part[i].sweeps[0].n_tasks + c->part[i].sweeps[1].n_tasks;
+    return n;
+}
 
 static void plan_tasks(const struct crew *c, struct plan *p) {
-    uint64_t undo = c->sweeps[0].undo_bytes;
-    if (c->sweeps[1].undo_bytes > undo) undo = c->sweeps[1].undo_bytes;
+    uint64_t undo = 0;
+    for (int i = 0; i < RUN_SHAPES; i++)
+        for (int k = 0; k < 2; k++)
+            if (c->part[i].sweeps[k].undo_bytes > undo) undo = c->part[i].sweeps[k].undo_bytes;
     p->undo_bytes = (undo + 127) / 128 * 128;
     p->tasks = place(&p->end, (uint64_t)all_tasks(c) * sizeof(board_cell));
     p->undo = place(&p->end, p->undo_bytes * (uint64_t)all_hands(c));
@@ -268,7 +298,7 @@ static void plan_tasks(const struct crew *c, struct plan *p) {
 }
 
 /* Everything is bound to `base`, whether there is memory yet or only room for it. */
-static void bind(struct crew *c, struct machine *m, const struct plan *p, char *base) {
+static void bind(struct crew *c, tri_run *run, const struct plan *p, char *base) {
     for (int k = 0; k < 2; k++) {
         c->shared.slots[k] = base + p->slots[k];
         c->shared.board[k] = base + p->board[k];
@@ -277,7 +307,7 @@ static void bind(struct crew *c, struct machine *m, const struct plan *p, char *
     for (int i = 0; i < 2; i++) c->shared.arena[i] = base + p->arena[i];
     c->shared.carried = base + p->carried;
     c->shared.rooms = p->n_loads ? base + p->rooms : NULL;
-    m->shared = &c->shared;
+    for (int i = 0; i < run->n_shapes; i++) run->shape[i].shared = &c->shared;
 }
 
 /* ---- the same in all ---- */
@@ -286,26 +316,34 @@ static void add_text(struct sha256 *h, const char *text) {
     sha256_add(h, text, strlen(text) + 1);
 }
 
-static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[32]) {
-    const struct machine *m = run->machine;
-    struct sha256 h;
-    char hex[65], line[256];
-    sha256_begin(&h);
+static tri_status add_graphs(struct sha256 *h, const struct machine *m) {
     const tri_graph *graphs[] = {m->compilation.pre, m->compilation.step, m->compilation.lane[0],
                                  m->compilation.lane[1]};
     for (size_t i = 0; i < COUNT(graphs); i++) {
         char *text = graphs[i] ? tri_graph_print(graphs[i]) : strdup("");
         if (!text) return base_no_memory("the text of the network");
-        add_text(&h, text);
+        add_text(h, text);
         free(text);
     }
-    base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d", (unsigned long long)run->options.seed,
-                (long long)m->lanes, (long long)m->batch, m->compilation.levels, crew_hands(c),
-                m->step.memory.total, all_tasks(c));
-    add_text(&h, line);
+    return TRI_OK;
+}
+
+static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[32]) {
+    struct sha256 h;
+    char hex[65], line[256];
+    tri_status status = TRI_OK;
+    sha256_begin(&h);
+    for (int i = 0; i < run->n_shapes && !status; i++) {
+        const struct machine *m = &run->shape[i];
+        status = add_graphs(&h, m);
+        base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d", (unsigned long long)run->options.seed,
+                    (long long)m->lanes, (long long)m->batch, m->compilation.levels, crew_hands(c),
+                    m->step.memory.total, all_tasks(c));
+        add_text(&h, line);
+    }
     sha256_end_hex(&h, hex);
     memcpy(out, hex, 32); /* half of it tells runs apart well enough */
-    return TRI_OK;
+    return status;
 }
 
 /* ---- founding ---- */
@@ -327,26 +365,39 @@ static tri_status map_store(const struct crew *c, size_t bytes) {
                             : base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
 }
 
-static void name_items(const struct crew *c, const struct machine *m, char *names) {
+static void name_items(const struct crew_part *part, const struct machine *m, char *names) {
     for (int i = 0; named_program(m, i); i++)
         for (size_t k = 0; k < named_program(m, i)->n_items; k++)
-            base_format(names + ((size_t)c->first_name[i] + k) * CREW_NAME, CREW_NAME, "%s",
+            base_format(names + ((size_t)part->first_name[i] + k) * CREW_NAME, CREW_NAME, "%s",
                         named_program(m, i)->item[k].unit->node[0]->name);
+}
+
+static void describe_trees(struct crew_head *h, const tri_run *run, const struct plan *p) {
+    h->n_shapes = run->n_shapes;
+    for (int k = 0; k < 2; k++) {
+        h->tree[k].nodes = run->shape->tree[k].nodes;
+        h->tree[k].slots = run->shape->tree[k].n_slots;
+        h->tree[k].board = p->board[k];
+    }
+    for (int i = 0; i < run->n_shapes; i++) {
+        const struct machine *m = &run->shape[i];
+        h->shape[i].lanes = (int)m->lanes;
+        h->shape[i].levels = m->compilation.levels;
+        for (int k = 0; k < 2; k++) {
+            h->shape[i].tree[k].nodes = m->tree[k].g ? m->tree[k].shape.n_nodes : 0;
+            h->shape[i].tree[k].first = m->tree[k].first;
+        }
+    }
 }
 
 static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
     struct crew_head *h = c->head;
-    const struct machine *m = run->machine;
+    const struct machine *m = run->shape;
     h->store_bytes = p->end;
     h->lanes = (int)m->lanes;
-    h->levels = m->compilation.levels;
     h->batch = m->batch;
     h->n_items = p->n_items;
-    for (int k = 0; k < 2; k++) {
-        h->tree[k].nodes = m->tree[k].shape.n_nodes;
-        h->tree[k].slots = m->tree[k].n_slots;
-        h->tree[k].board = p->board[k];
-    }
+    describe_trees(h, run, p);
     h->tasks = p->tasks;
     h->n_tasks = all_tasks(c);
     h->undo = p->undo;
@@ -365,7 +416,7 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
 }
 
 static tri_status found(struct crew *c, tri_run *run, const struct plan *p) {
-    struct machine *m = run->machine;
+    struct machine *m = run->shape;
     tri_status status = map_store(c, p->end);
     if (!status) nodes_spread(c->base, p->end); /* of the mapping, before there are pages */
     if (!status) status = grow(c, p);
@@ -373,7 +424,7 @@ static tri_status found(struct crew *c, tri_run *run, const struct plan *p) {
     if (!status) status = digest(c, run, c->head->digest);
     if (status) return status;
     describe(c, run, p);
-    name_items(c, m, c->base + p->names);
+    for (int i = 0; i < run->n_shapes; i++) name_items(&c->part[i], &run->shape[i], c->base + p->names);
     atomic_store(&c->head->founded, 1);
     crew_notify(c->head);
     return TRI_OK;
@@ -407,10 +458,10 @@ static bool checked_or_mine(void *arg) {
 
 /* Before anybody has touched any of it. */
 static tri_status check_memory(struct crew *c, const tri_run *run) {
-    const struct machine *m = run->machine;
+    const struct machine *m = &run->shape[run->n_shapes - 1];
     crew_until(c->head, checked_or_mine, c, &c->oar[0].hand->turns);
     if (atomic_load(&c->head->checked)) return TRI_OK;
-    tri_status status = budget_check(m, m->store, run->options.memory_limit);
+    tri_status status = budget_check(m, m->store, run->options.memory_limit); /* with those beside it */
     if (status) return status;
     atomic_store(&c->head->checked, 1);
     crew_notify(c->head);
@@ -419,27 +470,28 @@ static tri_status check_memory(struct crew *c, const tri_run *run) {
 
 /* ---- settling ---- */
 
-static tri_status make_tasks(struct crew *c, struct machine *m) {
-    c->copy = calloc((size_t)m->n_updates + 1, sizeof *c->copy);
-    if (!c->copy) return base_no_memory("updates");
+/* first: tasks of the shapes before. */
+static tri_status make_tasks(struct crew *c, struct crew_part *part, struct machine *m, int first) {
+    part->copy = calloc((size_t)m->n_updates + 1, sizeof *part->copy);
+    if (!part->copy) return base_no_memory("updates");
     for (int i = 0; i < m->n_updates; i++) {
         const struct run_update *u = &m->update[i];
-        c->copy[i] = (struct sweep_copy){
+        part->copy[i] = (struct sweep_copy){
             .value = program_value(&m->step, u->value), .target = u->target->memory,
             .bytes = base_spec_bytes(&u->target->spec),
             .condition = u->condition < 0 ? NULL : program_value(&m->step, u->condition)};
     }
     tri_status status = TRI_OK;
-    if (m->pre.g) status = sweeps_make(&m->pre, NULL, 0, crew_hands(c), 0, &c->sweeps[0]);
+    if (m->pre.g) status = sweeps_make(&m->pre, NULL, 0, crew_hands(c), first, &part->sweeps[0]);
     if (status) return status;
-    return sweeps_make(&m->step, c->copy, m->n_updates, crew_hands(c), c->sweeps[0].n_tasks,
-                       &c->sweeps[1]);
+    return sweeps_make(&m->step, part->copy, m->n_updates, crew_hands(c), first + part->sweeps[0].n_tasks,
+                       &part->sweeps[1]);
 }
 
 /* Room for all that may come is reserved first, so that everything can be bound before the store's
  * size is known to the last byte. */
 static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
-    struct machine *m = run->machine;
+    struct machine *m = run->shape;
     *p = make_plan(c, run);
     c->room = 2 * p->end + ((size_t)4 << 30);
     char *room = mmap(NULL, c->room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -447,10 +499,11 @@ static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
         return base_fail(TRI_FAILED, "cannot reserve %zu MiB of addresses for the store: %s; `ulimit -v` "
                          "shows a limit of theirs", c->room >> 20, strerror(errno));
     c->base = room;
-    bind(c, m, p, room);
+    bind(c, run, p, room);
     tri_status status = store_place(m->store, room + p->store);
     if (!status) status = machine_settle(m, &run->options);
-    if (!status) status = make_tasks(c, m);
+    if (!status) status = shapes_settle(run);
+    for (int i = 0; i < run->n_shapes && !status; i++) status = make_tasks(c, &c->part[i], &run->shape[i], all_tasks(c));
     if (!status) plan_tasks(c, p);
     CHECK(p->end <= c->room);
     m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]);
@@ -482,7 +535,7 @@ tri_status crew_measure(struct crew *c, tri_run *run) {
 }
 
 tri_status crew_settle(struct crew *c, tri_run *run) {
-    struct machine *m = run->machine;
+    struct machine *m = run->shape;
     struct plan p;
     if (m->n_scalars > CREW_MOST_SCALARS)
         return base_fail(TRI_USAGE, "a network with %d scalars; with several workers there can be %d",
@@ -491,8 +544,9 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     if (!status) status = check_memory(c, run);
     if (!status) status = share_store(c, run, &p);
     if (status) return status;
-    machine_touch(m);
+    for (int i = 0; i < run->n_shapes; i++) machine_touch(&run->shape[i]);
     c->run = run;
+    c->now = c->part;
     c->task = (board_cell *)(c->base + p.tasks);
     c->slowest = (_Atomic int64_t *)(c->base + p.slowest);
     if (run->data) status = make_loader(c, run, &p);

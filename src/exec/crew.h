@@ -23,6 +23,13 @@ struct crew_oar {
     void *stack;  /* of signal handlers; null: none of ours */
 };
 
+/* What a step of one shape is done with, beside the machine. */
+struct crew_part {
+    struct sweeps sweeps[2]; /* of what comes before the lanes, of the update */
+    struct sweep_copy *copy;
+    int first_name[6];       /* of count[2], lane[2], pre, step: in the table */
+};
+
 struct crew {
     struct crew_head *head;
     int place, threads;
@@ -33,11 +40,9 @@ struct crew {
     /* Once the run has been settled. */
     tri_run *run;
     struct machine_shared shared;
-    struct sweeps sweeps[2]; /* of what comes before the lanes, of the update */
-    struct sweep_copy *copy;
-    board_cell *task;         /* words of both' */
+    struct crew_part part[RUN_SHAPES], *now; /* by the run's shapes; that of the step at work */
+    board_cell *task;         /* words of all */
     _Atomic int64_t *slowest; /* by item: nanoseconds */
-    int first_name[6];        /* of count[2], lane[2], pre, step: in the table */
     uint64_t step;            /* that it works on */
     int64_t told;             /* the step that it has returned from as the reporter */
     int64_t memory_seen;
@@ -95,6 +100,8 @@ bool crew_asked_to_end(const struct crew *c);
 /* What evaluations have come to; it stays, whoever reports. */
 void crew_judge(struct crew *c, const struct judged *is);
 
+/* The run, and this worker, turn to the shape of a step. */
+void crew_take_shape(struct crew *c, tri_run *run, uint64_t step);
 bool crew_reports(const struct crew *c);
 struct crew_worker *crew_self(const struct crew *c);
 /* What it prints goes to where the user looks from here on. */

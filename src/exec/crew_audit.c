@@ -92,7 +92,7 @@ static bool is_done(const struct crew *c, int lane) {
 
 bool crew_audit_pending(const struct crew *c) {
     if (c->head->audit <= 0 || !others(c)) return false;
-    for (int lane = 0; lane < c->head->lanes; lane++)
+    for (int lane = 0; lane < c->run->machine->lanes; lane++)
         if (wanted(c, lane) && !is_done(c, lane)) return true;
     return false;
 }
@@ -107,13 +107,13 @@ static bool can_draw(const struct crew *c, int lane, uint64_t *packed) {
 
 bool crew_audit_waits(const struct crew *c) {
     uint64_t packed;
-    for (int lane = 0; c->head->audit > 0 && lane < c->head->lanes; lane++)
+    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
         if (can_draw(c, lane, &packed)) return true;
     return false;
 }
 
 int crew_audit_draw(struct crew *c, int hand) {
-    for (int lane = 0; c->head->audit > 0 && lane < c->head->lanes; lane++) {
+    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++) {
         uint64_t packed;
         if (!can_draw(c, lane, &packed)) continue;
         struct board_word w = {(uint32_t)c->step, BOARD_CLAIMED, hand, 0};

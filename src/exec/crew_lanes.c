@@ -71,7 +71,7 @@ static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, ch
     struct program *p = machine_lane_program(m, &m->worker[thread], o->k, lane);
     step->sample = lane_first(m->batch, m->lanes, lane);
     o->lane = lane;
-    o->name = c->first_name[2 * o->k + (p != (o->k ? &m->worker[thread].lane[0]
+    o->name = c->now->first_name[2 * o->k + (p != (o->k ? &m->worker[thread].lane[0]
                                                    : &m->worker[thread].count[0]))];
     tree_bind_outputs(&m->tree[o->k], p, slot);
     p->before = before_item;

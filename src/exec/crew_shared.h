@@ -14,9 +14,10 @@
 #include "checkpoint/judged.h"
 #include "exec/bell.h"
 
-#define CREW_MAGIC 0x3c574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x3d574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
+#define CREW_MOST_SHAPES 8
 #define CREW_MOST_SCALARS 64
 #define CREW_MOST_VALUES 64
 #define CREW_NAME 56
@@ -129,10 +130,18 @@ struct crew_head {
     atomic_int founded;
     uint8_t digest[32]; /* of all that must be the same in all workers */
     uint64_t store_bytes;
-    int lanes, levels, n_items;
+    int lanes, n_items; /* lanes: of the usual step */
+    int n_shapes;       /* of steps, see shapes.h */
     struct {
-        int nodes, slots;
-        uint64_t board; /* where from the store's begin */
+        int lanes, levels;
+        struct {
+            int nodes, first; /* 0 nodes: there is none; first: see board.h */
+        } tree[2];
+    } shape[CREW_MOST_SHAPES];
+    int shape_of[2]; /* of odd and of even steps, written before they are opened */
+    struct {
+        int nodes, slots; /* of all shapes */
+        uint64_t board;   /* where from the store's begin */
     } tree[2];
     uint64_t tasks;
     int n_tasks;

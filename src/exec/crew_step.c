@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "exec/crew_inside.h"
+#include "exec/shapes.h"
 
 /* ---- what a hand is at ---- */
 
@@ -63,22 +64,24 @@ static void commit_step(struct crew *c) {
 /* What comes before the lanes (0), or behind them (1). */
 static void row_sweeps(const struct crew *c, const tri_run *run, struct crew_stage s, int which) {
     s.k = which;
-    s.alone = c->sweeps[which].n_tasks <= FEW_TASKS;
-    if (c->sweeps[which].n)
-        team_run(c->sweeps[which].n_tasks > FEW_TASKS ? run->team : NULL, crew_row_sweeps, &s);
+    s.alone = c->now->sweeps[which].n_tasks <= FEW_TASKS;
+    if (c->now->sweeps[which].n)
+        team_run(c->now->sweeps[which].n_tasks > FEW_TASKS ? run->team : NULL, crew_row_sweeps, &s);
 }
 
 /* Those that the reporter has set; also for who reports after it. */
 static void take_scalars(const struct crew *c, tri_run *run) {
-    for (int i = 0; i < run->machine->n_scalars; i++) run->machine->scalar[i].value = c->head->scalar[i];
+    for (int i = 0; i < run->shape->n_scalars; i++) run->shape->scalar[i].value = c->head->scalar[i];
 }
 
 static void row(struct crew *c, tri_run *run) {
+    crew_take_shape(c, run, c->step);
     struct machine *m = run->machine;
     struct crew_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
     struct tri_fault fault = {0};
     s.step.fault = &fault;
     take_scalars(c, run);
+    machine_take_scalars(m, run->shape);
     machine_set_scalars(m);
     machine_rows(m, c->shared.rows[c->step % 2]);
     if (run->data) machine_take_room(m, loader_room(&run->loader, (int64_t)c->step));
@@ -102,6 +105,7 @@ static void take_values(struct crew *c, tri_run *run) {
         step = atomic_load(&h->committed);
         before = atomic_load(&h->values[step % 2].step);
         int n = 0;
+        crew_take_shape(c, run, step);
         for (int i = 0; i < run->machine->n_outputs && n < h->n_values; i++)
             if (!run->machine->output[i].spec.shape.rank)
                 run->machine->output[i].value = h->values[step % 2].value[n++];
@@ -125,14 +129,15 @@ static void note_memory(struct crew *c) {
 
 static void open_step(struct crew *c, tri_run *run, uint64_t step) {
     struct crew_head *h = c->head;
-    struct machine *m = run->machine;
+    struct machine *m = shapes_at(run, (int64_t)step);
     crew_until(h, crew_rows_are_free, c, &c->oar[0].hand->turns);
     run->done = (int64_t)step - 1;
     run->rate = schedule_rate(&run->schedule, run->options.optimizer.lr, (int64_t)step, run->total);
     if (run->lr) run->lr->value = (float)run->rate;
     if (run->number) run->number->value = (float)step;
     h->rate = run->rate;
-    for (int i = 0; i < m->n_scalars; i++) h->scalar[i] = m->scalar[i].value;
+    for (int i = 0; i < run->shape->n_scalars; i++) h->scalar[i] = run->shape->scalar[i].value;
+    h->shape_of[step % 2] = (int)(m - run->shape);
     for (int k = 0; k < 2; k++)
         if (m->tree[k].g) board_clear(&m->tree[k].board);
     if (!atomic_load(&h->began)) atomic_store(&h->began, crew_now());

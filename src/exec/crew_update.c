@@ -4,6 +4,7 @@
 
 #include "exec/crew_inside.h"
 #include "exec/crew_layout.h"
+#include "exec/shapes.h"
 
 static void commit(struct crew *c) {
     const struct machine *m = c->run->machine;
@@ -24,13 +25,13 @@ static void commit(struct crew *c) {
 
 static void run_task(struct crew_stage *s, int task, int64_t part, const struct sweep_hand *h) {
     struct crew *c = s->c;
-    const struct sweeps *all = &c->sweeps[s->k];
+    const struct sweeps *all = &c->now->sweeps[s->k];
     const struct task *t = &all->task[task];
     if (t->item >= 0) {
-        crew_note(&c->oar[h->thread], CREW_AT_UPDATE, -1, c->first_name[4 + s->k] + t->item);
+        crew_note(&c->oar[h->thread], CREW_AT_UPDATE, -1, c->now->first_name[4 + s->k] + t->item);
         sweep_run(all, task, part, h, &s->step);
     } else if (t->item == TASK_UPDATE) {
-        const struct sweep_copy *copy = &c->copy[t->update];
+        const struct sweep_copy *copy = &c->now->copy[t->update];
         if (!copy->condition || *(const bool *)copy->condition)
             memcpy(copy->target, copy->value, copy->bytes);
     } else {
@@ -42,7 +43,7 @@ static void run_task(struct crew_stage *s, int task, int64_t part, const struct 
 static bool sweep_changed(void *arg) {
     struct crew_stage *s = arg;
     const struct crew *c = s->c;
-    const struct sweeps *all = &c->sweeps[s->k];
+    const struct sweeps *all = &c->now->sweeps[s->k];
     const board_cell *word = c->task + all->first;
     uint32_t step = (uint32_t)c->step;
     return crew_over(c) || sweep_complete(all, s->sweep, word, step, &s->from) ||
@@ -52,7 +53,7 @@ static bool sweep_changed(void *arg) {
 static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
     struct crew *c = s->c;
     struct crew_oar *o = &c->oar[h->thread];
-    const struct sweeps *all = &c->sweeps[s->k];
+    const struct sweeps *all = &c->now->sweeps[s->k];
     s->from = 0;
     while (!crew_over(c)) {
         int64_t part, began = crew_now();
@@ -71,8 +72,8 @@ static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
 }
 
 bool crew_is_between(const struct crew *c) {
-    const struct sweeps *update = &c->sweeps[1];
     uint64_t opened = atomic_load(&c->head->opened);
+    const struct sweeps *update = &c->part[shapes_at(c->run, (int64_t)opened) - c->run->shape].sweeps[1];
     if (opened == atomic_load(&c->head->committed)) return true;
     for (int i = 0; i < update->n_tasks; i++) {
         struct board_word w = board_unpack(atomic_load(&c->task[update->first + i]));
@@ -88,10 +89,10 @@ void crew_row_sweeps(void *arg, int thread) {
     struct sweep_hand h = {
         .step = (uint32_t)c->step, .hand = c->oar[thread].number, .thread = thread,
         .rank = crew_rank(c) * c->threads + thread, .ranks = crew_size(c) * c->threads,
-        .word = c->task + c->sweeps[s.k].first, .undo = crew_undo(c->head, c->base, c->oar[thread].number),
+        .word = c->task + c->now->sweeps[s.k].first, .undo = crew_undo(c->head, c->base, c->oar[thread].number),
         .base = c->base};
     s.step.fault = &fault;
     s.oar = &c->oar[thread];
-    for (s.sweep = 0; s.sweep < c->sweeps[s.k].n && !crew_over(c); s.sweep++) row_sweep(&s, &h);
+    for (s.sweep = 0; s.sweep < c->now->sweeps[s.k].n && !crew_over(c); s.sweep++) row_sweep(&s, &h);
     crew_rest(&c->oar[thread]);
 }

@@ -35,8 +35,9 @@ static tri_status make(tri_run *run, struct machine *m, int64_t batch, const str
     o.batch = batch;
     o.lanes = 1;
     o.amp = NULL; /* the model has its precision already */
-    struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store,
-                                  .lender = lender};
+    const struct machine *beside = lender == run->shape ? &run->shape[run->n_shapes - 1] : lender;
+    struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store, .lender = lender,
+                                  .beside = beside};
     tri_status status = machine_make(run->model, &o, &place, m);
     if (!status) count_turns(m, run->crew);
     return status;
@@ -46,7 +47,7 @@ static tri_status make_whole(tri_run *run, struct evaluation *e, int64_t batch) 
     if (e->whole.compiled && e->whole.batch == batch) return TRI_OK;
     machine_free(&e->rest);
     machine_free(&e->whole);
-    return make(run, &e->whole, batch, run->machine);
+    return make(run, &e->whole, batch, run->shape);
 }
 
 /* It has what the other has, which waits meanwhile. */
@@ -63,7 +64,7 @@ static void forget_results(const struct machine *m) {
 
 static int64_t batch_of(const tri_run *run, const tri_data *data) {
     int64_t size = tri_data_size(data);
-    return run->machine->batch < size ? run->machine->batch : size;
+    return run->shape->batch < size ? run->shape->batch : size;
 }
 
 static tri_status begin(tri_run *run) {

@@ -117,8 +117,8 @@ static void describe(struct checkpoint_state *s, const tri_run *run) {
         base_format(s->metric, sizeof s->metric, "%s", run->judge.metric);
         s->judged = run->judge.is;
     }
-    for (int i = 0; i < run->machine->n_scalars && s->n_scalars < (int)COUNT(s->scalar); i++) {
-        const struct run_scalar *from = &run->machine->scalar[i];
+    for (int i = 0; i < run->shape->n_scalars && s->n_scalars < (int)COUNT(s->scalar); i++) {
+        const struct run_scalar *from = &run->shape->scalar[i];
         struct checkpoint_scalar *to = &s->scalar[s->n_scalars++];
         base_format(to->name, sizeof to->name, "%s", from->name);
         to->value = from->value;
@@ -336,7 +336,7 @@ static tri_status load_all(const char *folder, const struct checkpoint_state *s,
 
 static void take_scalars(const struct checkpoint_state *s, tri_run *run) {
     for (int i = 0; i < s->n_scalars; i++) {
-        struct run_scalar *to = machine_scalar(run->machine, s->scalar[i].name);
+        struct run_scalar *to = machine_scalar(run->shape, s->scalar[i].name);
         if (to) to->value = s->scalar[i].value;
     }
 }

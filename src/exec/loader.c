@@ -10,6 +10,7 @@
 
 #include "data/data.h"
 #include "exec/padding.h"
+#include "exec/shapes.h"
 
 #define PIECE_BYTES 65536 /* less is not worth a word of its own */
 #define AT_ONCE 32        /* samples whose numbers are asked for at a time */
@@ -25,7 +26,19 @@ static int pieces_of(const struct machine *m) {
     return n < 1 ? 1 : n > most ? (int)most : (int)n;
 }
 
-int loader_words(const struct machine *m) { return LOADER_ROOMS * (int)m->lanes * pieces_of(m); }
+int loader_words(const struct machine *m, int shapes) {
+    int most = 0;
+    for (int i = 0; i < shapes; i++) {
+        int n = (int)m[i].lanes * pieces_of(&m[i]);
+        if (n > most) most = n;
+    }
+    return LOADER_ROOMS * most;
+}
+
+static struct machine *machine_at(const struct loader *l, int64_t step) { return shapes_at(l->run, step); }
+static int pieces_at(const struct loader *l, int64_t step) {
+    return (int)machine_at(l, step)->lanes * pieces_of(machine_at(l, step));
+}
 
 /* ---- reading ---- */
 
@@ -50,7 +63,7 @@ static tri_status read_rows(struct loader *l, struct loader_reader *r, char *roo
                             bool held) {
     uint64_t index[AT_ONCE];
     tri_status status = TRI_OK;
-    const struct machine *m = l->run->machine;
+    const struct machine *m = machine_at(l, step);
     struct sampler *sampler = &l->run->sampler;
     for (int64_t i = 0; i < rows.n && !status; i += AT_ONCE) {
         int64_t some = rows.n - i < AT_ONCE ? rows.n - i : AT_ONCE;
@@ -80,15 +93,15 @@ static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *
 /* ---- pieces ---- */
 
 /* No piece is of two lanes. One may have no rows, where lanes have less than pieces. */
-static struct rows rows_of(const struct loader *l, int piece) {
-    const struct machine *m = l->run->machine;
-    int each = l->pieces / (int)m->lanes, lane = piece / each, k = piece % each;
+static struct rows rows_of(const struct loader *l, int64_t step, int piece) {
+    const struct machine *m = machine_at(l, step);
+    int each = pieces_of(m), lane = piece / each, k = piece % each;
     int64_t first = lane_first(m->batch, m->lanes, lane), n = lane_samples(m->batch, m->lanes, lane);
     return (struct rows){first + n * k / each, n * (k + 1) / each - n * k / each};
 }
 
 static board_cell *word_of(const struct loader *l, int64_t step, int piece) {
-    return &l->place.word[loader_room(l, step) * l->pieces + piece];
+    return &l->place.word[loader_room(l, step) * l->most_pieces + piece];
 }
 
 /* A piece that somebody is at stays so, also if the step that it is read for is over: it went on without the late
@@ -116,15 +129,15 @@ static void publish(const struct loader *l, int64_t step, int piece, tri_status 
 
 static void note(const struct loader *l, struct loader_reader *r, int64_t step, int piece) {
     atomic_store_explicit(&r->step, step, memory_order_relaxed);
-    atomic_store_explicit(&r->lane, piece / (l->pieces / (int)l->run->machine->lanes), memory_order_relaxed);
+    atomic_store_explicit(&r->lane, piece / pieces_of(machine_at(l, step)), memory_order_relaxed);
 }
 
 static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t step, int piece) {
-    struct rows rows = rows_of(l, piece);
+    struct rows rows = rows_of(l, step, piece);
     bool timed = shared(l);
     int64_t began = timed ? bell_now() : 0;
     note(l, r, step, piece);
-    tri_status status = read_in_turn(l, r, machine_room(l->run->machine, loader_room(l, step)), step, rows);
+    tri_status status = read_in_turn(l, r, machine_room(machine_at(l, step), loader_room(l, step)), step, rows);
     publish(l, step, piece, status);
     int64_t took = timed ? bell_now() - began : 0;
     if (took > atomic_load(&l->slowest)) atomic_store(&l->slowest, took);
@@ -134,18 +147,21 @@ static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t 
 /* Of a source in an order of its own: whatever comes next, up to a step. *more: that is not there yet. */
 static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t most, bool *more) {
     pthread_mutex_lock(&l->reading);
-    int64_t step = l->next / l->pieces + 1;
-    int piece = (int)(l->next % l->pieces);
+    int64_t step = l->next_step + 1;
+    int piece = l->next_piece;
     tri_status status = TRI_OK;
     *more = step <= most;
     if (*more && *l->error) { /* it stays there: only who wants that step hears of it */
         status = base_fail(TRI_FAILED, "%s", l->error);
     } else if (*more) {
         note(l, r, step, piece);
-        status = read_rows(l, r, machine_room(l->run->machine, loader_room(l, step)), step, rows_of(l, piece), true);
+        status = read_rows(l, r, machine_room(machine_at(l, step), loader_room(l, step)), step,
+                           rows_of(l, step, piece), true);
         if (status) base_format(l->error, sizeof l->error, "%s", tri_message());
         publish(l, step, piece, status);
-        l->next += !status;
+        bool last = piece + 1 == pieces_at(l, step);
+        l->next_step += !status && last;
+        l->next_piece = status ? piece : last ? 0 : piece + 1;
     }
     pthread_mutex_unlock(&l->reading);
     return status;
@@ -214,7 +230,7 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
 
 /* Where the late one does not write. Without memory for it there is only waiting. */
 static tri_status read_own(struct loader *l, const struct loader_wish *wish, char **room) {
-    const struct machine *m = l->run->machine;
+    const struct machine *m = machine_at(l, wish->step);
     struct loader_reader *r = &l->reader[wish->hand];
     if (!r->own && !(r->own = malloc(m->room_bytes))) return base_no_memory("samples that another is late with");
     *room = r->own;
@@ -235,14 +251,15 @@ static bool find_piece(const struct loader *l, int64_t *step, int *piece, uint64
     uint64_t done = steps_done(l), last = done + (uint64_t)l->rooms;
     if (last > (uint64_t)l->run->total) last = (uint64_t)l->run->total;
     if (over(l, (int64_t)done + 1)) return false;
-    int from = l->pieces * l->place.from / l->place.of;
-    for (uint64_t s = done + 1 > l->first ? done + 1 : l->first; s <= last; s++)
-        for (int i = 0; i < l->pieces; i++) {
+    for (uint64_t s = done + 1 > l->first ? done + 1 : l->first; s <= last; s++) {
+        int pieces = pieces_at(l, (int64_t)s), from = pieces * l->place.from / l->place.of;
+        for (int i = 0; i < pieces; i++) {
             bool late;
             *step = (int64_t)s;
-            *piece = (from + i) % l->pieces;
+            *piece = (from + i) % pieces;
             if (look(l, *step, *piece, packed, &late).state == BOARD_FREE && !late) return true;
         }
+    }
     return false;
 }
 
@@ -329,15 +346,16 @@ static tri_status fetch(struct loader *l, const struct loader_wish *w, int from,
 }
 
 tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **room) {
-    int each = l->pieces / (int)l->run->machine->lanes;
+    const struct machine *m = machine_at(l, w->step);
+    int each = pieces_of(m);
     bool there;
-    *room = machine_room(l->run->machine, loader_room(l, w->step));
+    *room = machine_room(m, loader_room(l, w->step));
     tri_status status = fetch(l, w, w->lane * each, (w->lane + 1) * each, &there);
     return status || there ? status : read_own(l, w, room);
 }
 
 static bool anything_free(const struct loader *l, int64_t step) {
-    for (int i = 0; i < l->pieces; i++) {
+    for (int i = 0; i < pieces_at(l, step); i++) {
         uint64_t packed;
         bool late;
         if (look(l, step, i, &packed, &late).state == BOARD_FREE && !late) return true;
@@ -355,19 +373,20 @@ static void take_share(void *arg, int thread) {
     struct share *s = arg;
     const struct loader_wish wish = {.step = s->step};
     bool there; /* nobody else can be late */
-    if (thread) take_pieces(s->l, thread, s->step, 0, s->l->pieces);
-    else s->status = fetch(s->l, &wish, 0, s->l->pieces, &there);
+    int all = pieces_at(s->l, s->step);
+    if (thread) take_pieces(s->l, thread, s->step, 0, all);
+    else s->status = fetch(s->l, &wish, 0, all, &there);
 }
 
 tri_status loader_fetch_all(struct loader *l, int64_t step) {
     struct share s = {.l = l, .step = step};
-    bool together = concurrent(l) && !in_order(l) && l->pieces > 1 && (l->ahead ? anything_free(l, step) : l->slow > 0);
+    bool together = concurrent(l) && !in_order(l) && pieces_at(l, step) > 1 && (l->ahead ? anything_free(l, step) : l->slow > 0);
     team_run(together ? l->run->team : NULL, take_share, &s);
     return s.status;
 }
 
 tri_status loader_read(struct loader *l, int64_t step) {
-    const struct machine *m = l->run->machine;
+    const struct machine *m = machine_at(l, step);
     const struct rows all = {0, m->batch};
     return in_order(l) ? TRI_OK : read_in_turn(l, &l->reader[0], machine_room(m, loader_room(l, step)), step, all);
 }
@@ -396,22 +415,22 @@ static tri_status make_readers(struct loader *l) {
     if (!l->reader) return base_no_memory("threads that read data");
     for (int i = 0; i < n; i++) {
         l->reader[i].loader = l;
-        l->reader[i].spare = malloc(l->run->machine->feed.spare_bytes + 1);
+        l->reader[i].spare = malloc(l->run->shape->feed.spare_bytes + 1);
         if (!l->reader[i].spare) return base_no_memory("a sample");
     }
     return TRI_OK;
 }
 
 tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place *place) {
-    const struct machine *m = run->machine;
+    int words = loader_words(run->shape, run->n_shapes);
     int64_t asked = run->options.data_threads;
     *l = (struct loader){.run = run, .made = true, .hands = team_threads(run->team),
-                         .pieces = pieces_of(m) * (int)m->lanes, .rooms = m->n_rooms};
+                         .most_pieces = words / LOADER_ROOMS, .rooms = run->shape->n_rooms};
     l->most_threads = asked < 0 || l->rooms < 2 || !concurrent(l) ? 0 : asked > 0 && !in_order(l) ? (int)asked : 1;
     pthread_mutex_init(&l->reading, NULL);
     if (place) l->place = *place;
     else l->place = (struct loader_place){.bell = &l->own_bell, .done = &l->own_done, .of = 1};
-    if (!l->place.word) l->own_word = l->place.word = calloc((size_t)loader_words(m), sizeof *l->own_word);
+    if (!l->place.word) l->own_word = l->place.word = calloc((size_t)words, sizeof *l->own_word);
     return l->place.word ? make_readers(l) : base_no_memory("words of samples");
 }
 

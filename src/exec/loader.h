@@ -43,13 +43,14 @@ struct loader_reader {
 struct loader {
     tri_run *run;
     struct loader_place place;
-    int pieces, rooms; /* pieces of a room, as many of each lane */
+    int most_pieces, rooms; /* pieces of a room, as many of each lane */
     int hands; /* threads of the run that may fetch */
     board_cell *own_word;
     bell own_bell;
     _Atomic uint64_t own_done;
-    pthread_mutex_t reading; /* of the run's sampler, of a source that one thread at a time may call, of the next two */
-    int64_t next; /* of a source in an order of its own: the next piece, counted over all steps */
+    pthread_mutex_t reading; /* of the run's sampler, of a source that one thread at a time may call, of the next three */
+    int64_t next_step; /* of a source in an order of its own: the next piece, and steps before that one's */
+    int next_piece;
     char error[512];
     struct loader_reader *reader; /* the hands; then those that do nothing else */
     int slow;       /* fetches of the first hand in turn that took long */
@@ -62,7 +63,8 @@ struct loader {
     bool made;
 };
 
-int loader_words(const struct machine *m);
+/* For steps of so many shapes. */
+int loader_words(const struct machine *m, int shapes);
 
 /* For a run with data that has been matched, and a machine that has its memory. place: null if the process is
  * alone. */

@@ -98,6 +98,32 @@ static tri_status make_programs(struct machine *m) {
     return status;
 }
 
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+tri_status machine_join(struct machine *m, int n) {
+    struct tree *tree[RUN_SHAPES];
+    CHECK(n <= RUN_SHAPES);
+    for (int k = 0; k < 2; k++) {
+        int64_t nodes = 0;
+        for (int i = 0; i < n; i++) nodes += m[i].tree[k].shape.n_nodes;
+        for (int i = 0; i < n; i++) tree[i] = &m[i].tree[k];
+        if (nodes > BOARD_MOST_SLOTS)
+            return base_fail(TRI_USAGE, "%lld lanes in steps of %d shapes are too many; fewer --lanes", (long long)m->lanes,
+                             n);
+        tree_join(tree, n);
+    }
+    for (int i = 1; i < n; i++) {
+        m->room_bytes = larger(m->room_bytes, m[i].room_bytes);
+        m->carried_bytes = larger(m->carried_bytes, m[i].carried_bytes);
+    }
+    for (int i = 1; i < n; i++) {
+        m[i].room_bytes = m->room_bytes;
+        m[i].carried_bytes = m->carried_bytes;
+        m[i].n_rooms = m->n_rooms;
+    }
+    return TRI_OK;
+}
+
 static int count_nodes(const tri_graph *g, const char *op) {
     int n = 0;
     for (size_t i = 0; i < g->n_nodes; i++) n += node_is(g->node[i], op);
@@ -138,7 +164,7 @@ void machine_take_room(struct machine *m, int room) {
 }
 
 static tri_status allocate_inputs(struct machine *m) {
-    m->rooms = m->shared ? m->shared->rooms : NULL;
+    m->rooms = m->turns ? m->lender->rooms : m->shared ? m->shared->rooms : NULL;
     if (!m->rooms) m->rooms = m->own_rooms = dev_host_allocate(m->room_bytes * (size_t)m->n_rooms);
     if (!m->rooms) return base_no_memory("a batch of data");
     if (m->own_rooms) memset(m->own_rooms, 0, m->room_bytes);
@@ -150,6 +176,14 @@ static tri_status allocate_inputs(struct machine *m) {
     return TRI_OK;
 }
 
+/* See tri_minimize. */
+static bool is_lanes(const struct run_scalar *s) { return !strcmp(s->name, "lanes"); }
+
+void machine_take_scalars(struct machine *m, const struct machine *from) {
+    for (int i = 0; m != from && i < m->n_scalars; i++)
+        if (!is_lanes(&m->scalar[i])) m->scalar[i].value = from->scalar[i].value;
+}
+
 static tri_status make_scalars(struct machine *m) {
     int n = count_nodes(m->whole, "scalar");
     m->scalar = calloc((size_t)n + 1, sizeof *m->scalar);
@@ -159,6 +193,7 @@ static tri_status make_scalars(struct machine *m) {
         if (node_is(m->whole->node[i], "scalar")) {
             m->scalar[m->n_scalars].name = source_name(m->whole->node[i]);
             m->scalar[m->n_scalars].memory = (float *)m->scalars + m->n_scalars;
+            if (is_lanes(&m->scalar[m->n_scalars])) m->scalar[m->n_scalars].value = (float)m->lanes;
             m->n_scalars++;
         }
     return TRI_OK;
@@ -204,6 +239,10 @@ size_t machine_rows_bytes(const struct machine *m) {
     return bytes;
 }
 
+struct machine_sizes machine_sizes(const struct machine *m) {
+    return (struct machine_sizes){{m->pre.memory.total, m->step.memory.total}, machine_rows_bytes(m)};
+}
+
 void machine_rows(struct machine *m, char *at) {
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *out = &m->output[i];
@@ -240,7 +279,9 @@ static void bind_givens(struct program *p, int of, void *memory) {
 static tri_status allocate_carried(struct machine *m) {
     const tri_graph *g = m->compilation.pre;
     if (!g) return TRI_OK;
-    m->carried = m->shared ? m->shared->carried : m->dev->allocate(m->carried_bytes);
+    m->carried = m->shared  ? m->shared->carried
+                 : m->turns ? m->lender->carried
+                            : m->dev->allocate(m->carried_bytes);
     if (!m->carried) return base_no_memory("what is computed before the lanes");
     char *at = m->carried;
     for (size_t i = 0; i < g->n_outputs; i++) {
@@ -301,7 +342,8 @@ static tri_status allocate_tree(struct machine *m, struct tree *t) {
         tree_place(t, m->shared->slots[k], m->shared->board[k]);
         return TRI_OK;
     }
-    void *slots = m->dev->allocate(tree_bytes(t)), *board = calloc(1, tree_board_bytes(t));
+    void *slots = m->turns ? m->lender->tree[t == &m->tree[1]].slots : m->dev->allocate(tree_bytes(t));
+    void *board = calloc(1, tree_board_bytes(t));
     tree_place(t, slots, board);
     return slots && board ? TRI_OK : base_fail(TRI_FAILED, "out of memory for %zu bytes of partial "
                                                "sums", tree_bytes(t));
@@ -309,17 +351,19 @@ static tri_status allocate_tree(struct machine *m, struct tree *t) {
 
 static void free_tree(struct machine *m, struct tree *t) {
     if (!t->g) return;
-    if (t->slots && !m->shared) m->dev->release(t->slots, tree_bytes(t));
-    if (!m->shared) free(t->board.node);
+    if (t->slots && !m->shared && !m->turns) m->dev->release(t->slots, tree_bytes(t));
+    if (!m->shared) free(t->board.all);
     tree_free(t);
 }
 
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m) {
     *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
-                          .lender = place->lender, .hands = place->hands, .more_slots = place->more_slots,
+                          .lender = place->lender, .beside = place->beside ? place->beside : place->lender,
+                          .turns = place->turns, .hands = place->hands, .more_slots = place->more_slots,
                           .processes = place->processes ? place->processes : 1, .compiled = true};
-    m->compilation = (struct compilation){.options = o, .hands = place->hands, .target = place->dev->target,
+    m->options = *o;
+    m->compilation = (struct compilation){.options = &m->options, .hands = place->hands, .target = place->dev->target,
                                           .model = model};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
@@ -377,7 +421,7 @@ void machine_free(struct machine *m) {
         if (m->worker[i].arena && !m->worker[i].borrowed)
             m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
     free(m->worker);
-    if (m->carried && !m->shared) m->dev->release(m->carried, m->carried_bytes);
+    if (m->carried && !m->shared && !m->turns) m->dev->release(m->carried, m->carried_bytes);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
     free(m->input);
     free(m->output);

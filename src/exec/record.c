@@ -14,7 +14,7 @@ static int list_outputs(const tri_run *run, struct record *r) {
             const struct run_output *o = &run->machine->output[i];
             bool loss = !strcmp(o->name, "loss");
             if ((!loss && !o->metric) || loss == pass) continue;
-            r->output[n] = o;
+            r->output[n] = i;
             r->name[n++] = o->name;
         }
     return n;
@@ -48,7 +48,7 @@ void record_step(struct record *r, const tri_run *run) {
     s->step = tri_step_number(run);
     s->epoch = tri_epoch(run);
     s->lr = run_lr(run);
-    for (int i = 0; i < s->n; i++) r->value[i] = machine_value(run->machine, r->output[i]);
+    for (int i = 0; i < s->n; i++) r->value[i] = machine_value(run->machine, &run->machine->output[r->output[i]]);
     if (r->metrics.file) metrics_step(&r->metrics, record_seen(r));
 }
 

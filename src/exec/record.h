@@ -6,10 +6,9 @@
 
 #include "observe/metrics.h"
 
-struct run_output;
 
 struct record {
-    const struct run_output **output; /* the loss first, then the metrics */
+    int *output; /* the loss first, then the metrics */
     const char **name; /* theirs */
     double *value;
     struct observed seen; /* the latest step */

@@ -9,6 +9,7 @@
 #include "data/over.h"
 #include "exec/crew.h"
 #include "exec/padding.h"
+#include "exec/shapes.h"
 #include "io/safetensors.h"
 #include "plan/rebatch.h"
 
@@ -89,7 +90,7 @@ static tri_status open_data(tri_run *run) {
         return base_fail(TRI_USAGE, "%lld epochs of %lld steps are too many", (long long)epochs,
                          (long long)steps);
     run->total = o->steps ? o->steps : steps * epochs;
-    return status;
+    return status ? status : shapes_plan(run);
 }
 
 /* The usual step is built for the batch that it runs with. */
@@ -148,6 +149,7 @@ static tri_status plan_run(tri_run *run) {
         place.processes = crew_processes(run->crew);
         place.more_slots = crew_audit_slots(run->crew);
     }
+    if (!status) status = shapes_keep(run);
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
     return status;
 }
@@ -173,8 +175,7 @@ static tri_status open_run(tri_run *run) {
         status = run->crew ? crew_settle(run->crew, run) : machine_settle(run->machine, o);
     run->lr = machine_scalar(run->machine, "lr");
     run->number = machine_scalar(run->machine, "step");
-    struct run_scalar *lanes = machine_scalar(run->machine, "lanes"); /* see tri_minimize */
-    if (lanes) lanes->value = (float)run->machine->lanes;
+    if (!status && !run->crew) status = shapes_settle(run);
     if (!status) status = judge_open(&run->judge, run);
     if (!status && o->load && run_writes(run)) status = tri_load(run, o->load);
     if (!status) status = keeper_resume(&run->keeper, run);
@@ -208,6 +209,8 @@ void run_free(tri_run *run) {
     team_free(run->team);
     crew_free(run->crew);
     tri_graph_free(run->model);
+    tri_graph_free(run->written);
+    for (int i = 0; i < run->n_shapes; i++) tri_graph_free(run->shape_model[i]);
     free(run->message);
     for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
     free(run);
@@ -253,6 +256,7 @@ tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_
 tri_status run_fetch(tri_run *run) {
     tri_status status = TRI_OK;
     if (run->data) {
+        run->machine = shapes_at(run, run->done + 1);
         machine_take_room(run->machine, loader_room(&run->loader, run->done + 1));
         status = loader_fetch_all(&run->loader, run->done + 1);
         run->epoch = sampler_epoch(&run->sampler, run->done);
@@ -262,7 +266,7 @@ tri_status run_fetch(tri_run *run) {
 }
 
 void tri_set_scalar(tri_run *run, const char *name, double value) {
-    struct run_scalar *scalar = run ? machine_scalar(run->machine, name) : NULL;
+    struct run_scalar *scalar = run ? machine_scalar(run->shape, name) : NULL;
     if (scalar)
         scalar->value = (float)value;
     else if (run)
@@ -273,6 +277,7 @@ void tri_set_scalar(tri_run *run, const char *name, double value) {
 static tri_status run_machine(tri_run *run) {
     int64_t number = run->done + 1;
     run->fault.failed = false;
+    machine_take_scalars(run->machine, run->shape);
     if (machine_step(run->machine, run->options.seed, number, &run->fault))
         return TRI_OK;
     return base_fail(TRI_FAILED, "step %lld: %s", (long long)number, run->fault.text);
@@ -417,9 +422,9 @@ bool run_epoch_ended(const tri_run *run) {
     return run->data && !sampler_steps(&run->sampler, &steps) && run->done % steps == 0;
 }
 
-int64_t run_lanes(const tri_run *run) { return run->machine->lanes; }
+int64_t run_lanes(const tri_run *run) { return run->shape->lanes; }
 int run_threads(const tri_run *run) { return team_threads(run->team); }
-int64_t run_batch(const tri_run *run) { return run->machine->batch; }
+int64_t run_batch(const tri_run *run) { return run->shape->batch; }
 double run_lr(const tri_run *run) { return run->rate; }
 
 int64_t run_parameter_elements(const tri_run *run) {

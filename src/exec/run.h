@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "data/sampler.h"
+#include "exec/crew_shared.h"
 #include "exec/judge.h"
 #include "exec/keeper.h"
 #include "exec/loader.h"
@@ -95,7 +96,8 @@ struct machine {
     const struct dev *dev;
     struct team *team;   /* not owned */
     struct store *store; /* not owned */
-    const struct machine *lender;
+    const struct machine *lender, *beside; /* see struct machine_place */
+    bool turns;
     const struct machine_shared *shared; /* null: all is its own. Not owned */
     int more_slots;        /* see struct machine_place */
     int hands;             /* that share it: of all processes; 0: only its own */
@@ -103,6 +105,7 @@ struct machine {
     size_t shared_bytes;   /* of the store's file, but for parameters, states and partial sums */
     tri_graph *whole;
     int64_t lanes, batch;
+    tri_options options;
     struct compilation compilation;
     bool compiled;
     struct program pre, step;
@@ -142,7 +145,7 @@ struct crew;       /* see crew.h */
 struct crew_shown; /* see crew_shared.h */
 struct crew_shape;
 
-#define RUN_SHAPES 8
+#define RUN_SHAPES CREW_MOST_SHAPES
 
 struct tri_run {
     tri_status status;
@@ -156,6 +159,8 @@ struct tri_run {
     struct store store;
     struct machine shape[RUN_SHAPES]; /* steps are of one of these: the first of most */
     int n_shapes;
+    tri_graph *written; /* the network before anything was added to it, if there may be another shape; else null */
+    tri_graph *shape_model[RUN_SHAPES]; /* what they are made from, but the first */
     struct machine *machine; /* of the step that is done, or was last */
     tri_data *data;
     struct sampler sampler; /* the loader's, once that is made */
@@ -202,6 +207,9 @@ struct machine_place {
     struct team *team;
     struct store *store;          /* if it is empty, it is made from the model */
     const struct machine *lender; /* nullable: its arenas serve this machine too, where they suffice */
+    bool turns;                   /* the lender's rooms, partial sums and what is carried do, too: it has steps of another
+                                   * shape of the same run. See machine_join */
+    const struct machine *beside; /* whose memory is there as well, and those beside that one; null: the lender */
     int hands, processes;         /* see struct machine */
     int more_slots;               /* of partial sums, than the tree itself needs */
 };
@@ -209,6 +217,8 @@ struct machine_place {
 /* Compiles `model` and plans its memory; nothing is allocated but what describes it. */
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m);
+/* Machines that have been planned for the shapes of one run's steps, the lender first: what they share suffices for each. */
+tri_status machine_join(struct machine *m, int n);
 /* Gives a planned machine its memory; refuses what is more than there is. */
 tri_status machine_settle(struct machine *m, const tri_options *o);
 /* Makes the arenas' memory real; where it is shared with others, once it is known that there is enough. */
@@ -230,6 +240,8 @@ struct program *machine_lane_program(const struct machine *m, struct machine_wor
 void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane);
 /* The sums of phase k's lanes are there: programs that use them find them. */
 void machine_bind_tops(struct machine *m, int k);
+/* Those of a machine of another shape. */
+void machine_take_scalars(struct machine *m, const struct machine *from);
 /* Programs see the scalars' values; whoever reads outputs finds those of the step's program. */
 void machine_set_scalars(const struct machine *m);
 void machine_find_outputs(struct machine *m);
@@ -241,6 +253,12 @@ struct run_input *machine_input(const struct machine *m, const char *name);
 /* A scalar output of the last step; of the one that runs. */
 double machine_value(const struct machine *m, const struct run_output *o);
 double machine_scalar_now(const struct machine *m, const struct run_output *o);
+/* Of what several processes share. */
+struct machine_sizes {
+    size_t arena[2]; /* of the programs before the lanes and behind them */
+    size_t rows;     /* of outputs that are put together from lanes */
+};
+struct machine_sizes machine_sizes(const struct machine *m);
 /* Outputs that are put together from lanes: bytes of all, and where they lie. */
 size_t machine_rows_bytes(const struct machine *m);
 void machine_rows(struct machine *m, char *at);

@@ -37,11 +37,30 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
 }
 
 size_t tree_bytes(const struct tree *t) { return t->slot_bytes * (size_t)t->n_slots; }
-size_t tree_board_bytes(const struct tree *t) { return board_bytes(t->shape.n_nodes, t->n_slots); }
+
+static int nodes_of(const struct tree *t) { return t->nodes ? t->nodes : t->shape.n_nodes; }
+size_t tree_board_bytes(const struct tree *t) { return board_bytes(nodes_of(t), t->n_slots); }
 
 void tree_place(struct tree *t, void *slots, void *board) {
     t->slots = slots;
-    board_bind(&t->board, &t->shape, t->n_slots, board);
+    board_bind_shape(&t->board, &t->shape, t->first, nodes_of(t), t->n_slots, board);
+}
+
+void tree_join(struct tree *const *t, int n) {
+    int nodes = 0, slots = 0;
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++) {
+        t[i]->first = nodes;
+        t[i]->borrowed = i > 0;
+        nodes += t[i]->shape.n_nodes;
+        if (t[i]->n_slots > slots) slots = t[i]->n_slots;
+        if (t[i]->slot_bytes > bytes) bytes = t[i]->slot_bytes;
+    }
+    for (int i = 0; i < n; i++) {
+        t[i]->nodes = nodes;
+        t[i]->n_slots = slots;
+        t[i]->slot_bytes = bytes;
+    }
 }
 
 void tree_free(struct tree *t) {

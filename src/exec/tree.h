@@ -16,6 +16,8 @@ struct tree {
     int threads;
     struct lane_tree shape;
     struct board board;
+    int first, nodes; /* its nodes among those of all shapes, see board.h; nodes 0: there are no others */
+    bool borrowed;    /* the slots' memory is another's, who counts it */
     size_t *offset; /* within a slot, by number in the whole graph; TREE_NONE: no root */
     int n_offsets;
     size_t slot_bytes;
@@ -37,6 +39,8 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
 size_t tree_bytes(const struct tree *t);       /* of all slots */
 size_t tree_board_bytes(const struct tree *t); /* of its board */
 void tree_place(struct tree *t, void *slots, void *board);
+/* Trees of shapes whose steps take turns: the same slots serve all. */
+void tree_join(struct tree *const *t, int n);
 void tree_free(struct tree *t);
 
 /* Memory of a lane's sums, held by the hand until tree_put. */

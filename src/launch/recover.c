@@ -7,6 +7,19 @@
 
 #include "exec/crew_layout.h"
 
+static tri_status bind_boards(struct recovery *r, int shape, char *at) {
+    const struct crew_head *h = r->head;
+    for (int k = 0; k < 2; k++) {
+        struct lane_tree *tree = &r->tree[shape][k];
+        if (!h->shape[shape].tree[k].nodes) continue;
+        tri_status status = lane_tree_make(h->shape[shape].lanes, k ? h->shape[shape].levels : 0, tree);
+        if (status) return status;
+        board_bind_shape(&r->board[shape][k], tree, h->shape[shape].tree[k].first, h->tree[k].nodes, h->tree[k].slots,
+                         at + h->tree[k].board);
+    }
+    return TRI_OK;
+}
+
 tri_status recovery_map(struct recovery *r) {
     struct crew_head *h = r->head;
     if (r->base || !atomic_load(&h->founded)) return TRI_OK;
@@ -15,13 +28,7 @@ tri_status recovery_map(struct recovery *r) {
                     (off_t)crew_head_bytes());
     if (at == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
     tri_status status = TRI_OK;
-    for (int k = 0; k < 2 && !status; k++) {
-        if (!h->tree[k].nodes) continue;
-        status = lane_tree_make(h->lanes, k ? h->levels : 0, &r->tree[k]);
-        if (!status)
-            board_bind(&r->board[k], &r->tree[k], h->tree[k].slots,
-                       at + h->tree[k].board);
-    }
+    for (int i = 0; i < h->n_shapes && !status; i++) status = bind_boards(r, i, at);
     if (status)
         munmap(at, r->bytes);
     else
@@ -31,7 +38,8 @@ tri_status recovery_map(struct recovery *r) {
 
 void recovery_unmap(struct recovery *r) {
     if (r->base) munmap(r->base, r->bytes);
-    for (int k = 0; k < 2; k++) lane_tree_free(&r->tree[k]);
+    for (int i = 0; i < CREW_MOST_SHAPES; i++)
+        for (int k = 0; k < 2; k++) lane_tree_free(&r->tree[i][k]);
     *r = (struct recovery){.head = r->head, .fd = r->fd};
 }
 
@@ -43,14 +51,15 @@ static void forget_audit(board_cell *word, int hand) {
 
 void recovery_of(struct recovery *r, int place) {
     struct crew_head *h = r->head;
-    uint32_t step = (uint32_t)atomic_load(&h->opened);
+    uint64_t opened = atomic_load(&h->opened);
+    struct board *board = r->board[h->shape_of[opened % 2]];
     int writer = place + 1;
     if (!atomic_load(&h->ending)) atomic_compare_exchange_strong(&h->failing, &writer, 0);
     for (int t = 0; r->base && t < h->threads; t++) {
         int hand = place * h->threads + t;
         atomic_store(&h->hand[hand].rows, 0);
         for (int k = 0; k < 2; k++)
-            if (r->board[k].tree) board_recover(&r->board[k], step, hand);
+            if (board[k].tree) board_recover(&board[k], (uint32_t)opened, hand);
         for (int lane = 0; h->audit > 0 && lane < h->lanes; lane++)
             forget_audit(crew_audit_word(h, r->base, lane), hand);
         sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, hand,
@@ -90,9 +99,10 @@ void recovery_log(const struct recovery *r, struct log *log) {
     struct text t = {0};
     if (!r->base) return;
     for (int k = 0; k < 2; k++) {
-        if (!r->board[k].tree) continue;
-        add_words(&t, k ? "lanes" : "counts", r->board[k].node, r->tree[k].n_nodes);
-        add_words(&t, "slots", r->board[k].slot, r->board[k].n_slots);
+        const struct board *b = &r->board[0][k];
+        if (!b->tree) continue;
+        add_words(&t, k ? "lanes" : "counts", b->all, b->n_all);
+        add_words(&t, "slots", b->slot, b->n_slots);
     }
     add_words(&t, "tasks", (board_cell *)(r->base + r->head->tasks), r->head->n_tasks);
     log_event(log, LOG_ERROR, "board", "words=%s", t.data ? t.data : "");

@@ -13,8 +13,8 @@ struct recovery {
     int fd;
     char *base; /* null: there is no store yet */
     size_t bytes;
-    struct lane_tree tree[2];
-    struct board board[2];
+    struct lane_tree tree[CREW_MOST_SHAPES][2];
+    struct board board[CREW_MOST_SHAPES][2]; /* by the shape of a step; they share their words */
 };
 
 /* Maps the store, once it has been founded. */

@@ -21,6 +21,7 @@
 #define board_read seen_board_read
 #define board_bytes seen_board_bytes
 #define board_bind seen_board_bind
+#define board_bind_shape seen_board_bind_shape
 #define board_slots seen_board_slots
 #define board_draw seen_board_draw
 #define board_left seen_board_left
