@@ -116,6 +116,12 @@ typedef struct tri_node tri_node;
 
 tri_graph *tri_graph_new(int64_t batch); /* samples of a step; 0: 64 */
 void tri_graph_free(tri_graph *g);
+/* Samples of several lengths: `g` is for the longest, `other` the same network (parameters and outputs by the same
+ * names) for samples no longer than `length`; each of its inputs may have less of a sample, from the front. A step
+ * takes samples of one network alone, each sample the shortest that holds it, so that little is computed of padding;
+ * the data has to tell lengths (tri_data_lengths). Up to 7; `g` takes `other`. An evaluation runs `g`. Of the zoo:
+ * "bert-base:seq=128/64/32". */
+void tri_shorter(tri_graph *g, int64_t length, tri_graph *other);
 int64_t tri_batch(const tri_graph *g);
 tri_status tri_graph_status(const tri_graph *g); /* TRI_OK, or the first mistake (tri_message) */
 
@@ -551,6 +557,9 @@ void tri_data_free(tri_data *d);
 /* Of your own data: which of `classes` classes a sample has, quickly and without the sample, as samplers that are
  * stratified or weigh classes need it. `user` is that of tri_data_new. */
 void tri_data_labels(tri_data *d, int64_t classes, int64_t (*label)(const void *user, int64_t index));
+/* Of your own data: how long a sample is at most, in any epoch, quickly and without the sample; for networks with
+ * others for shorter ones (tri_shorter). Its fields are filled to their full size all the same. */
+void tri_data_lengths(tri_data *d, int64_t (*length)(const void *user, int64_t index));
 
 /* Data over other data, which they take, also on failure; of null they make null, so that calls can stand within
  * one another: tri_data_repeat(tri_data_take(tri_data_open(...), 0, 1000), 3). */

@@ -17,6 +17,7 @@ struct data_about {
     int64_t classes; /* labels are below it; 0: not known */
     const char *(*class_name)(const void *user, int64_t label);
     int64_t (*label)(const void *user, int64_t index); /* quickly, without the sample */
+    int64_t (*length)(const void *user, int64_t index); /* see tri_data_lengths */
     const struct augment *augment; /* of pictures: what becomes of a file */
     /* Reads all of a sample, and fails if there is anything wrong with it. Any thread may call. */
     tri_status (*check)(void *user, int64_t index);

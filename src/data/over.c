@@ -53,6 +53,11 @@ static int64_t label_of(const void *user, int64_t index) {
     return x->inner->about.label(x->inner->user, inner_index(x, index));
 }
 
+static int64_t length_of(const void *user, int64_t index) {
+    const struct over *x = user;
+    return x->inner->about.length(x->inner->user, inner_index(x, index));
+}
+
 static tri_status check(void *user, int64_t index) {
     const struct over *x = user;
     return x->inner->about.check(x->inner->user, inner_index(x, index));
@@ -67,6 +72,7 @@ static struct data_about about(const struct data_about *inner) {
     return (struct data_about){.classes = inner->classes,
                                .class_name = inner->class_name ? class_name : NULL,
                                .label = inner->label ? label_of : NULL,
+                               .length = inner->length ? length_of : NULL,
                                .augment = inner->augment,
                                .check = inner->check ? check : NULL,
                                .describe = inner->describe ? describe : NULL};
@@ -262,6 +268,10 @@ void tri_data_labels(tri_data *d, int64_t classes, int64_t (*label)(const void *
     if (!d) return;
     d->about.classes = classes;
     d->about.label = label;
+}
+
+void tri_data_lengths(tri_data *d, int64_t (*length)(const void *user, int64_t index)) {
+    if (d) d->about.length = length;
 }
 
 /* ---- by a text ---- */

@@ -102,12 +102,24 @@ static void shorten(struct run *a, struct run *b, size_t room, struct draws *d) 
     }
 }
 
+/* What a sample has room for: also where B is from elsewhere it is no longer than where B follows, so that its length
+ * does not tell which it is. */
+static size_t words_of(const struct pretrain *p, size_t index) {
+    const size_t *at = p->corpus.sentence;
+    size_t room = (size_t)p->length - AROUND, words = at[p->span[2 * index + 1]] - at[p->span[2 * index]];
+    return words < 2 ? 2 : words < room ? words : room;
+}
+
+int64_t pretrain_length(const void *user, int64_t index) {
+    return (int64_t)words_of(user, (size_t)index) + AROUND;
+}
+
 /* True if B follows A. */
 static bool make_pair(const struct pretrain *p, size_t index, struct draws *d, struct run *a,
                       struct run *b) {
     const size_t *at = p->corpus.sentence;
     size_t first = p->span[2 * index], end = p->span[2 * index + 1];
-    size_t room = (size_t)p->length - AROUND;
+    size_t room = words_of(p, index);
     if (draw(d, 100) < SHORT_PERCENT) room = 2 + draw(d, room - 1);
     size_t middle = first + 1 + draw(d, end - first - 1);
     bool follows = draw(d, 2);

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "data/data.h"
+#include "data/lengths.h"
 #include "data/strata.h"
 #include "data/weights.h"
 
@@ -68,6 +69,9 @@ static tri_status choose_kind(struct sampler *s, const tri_data *d, const struct
     if (o->kind && o->no_shuffle && strcmp(kind->name, "sequential"))
         return base_fail(TRI_USAGE, "--shuffle off and --sampler %s are both given; one order is possible", text);
     s->shuffle = kind->shuffle;
+    if (o->limits > 1 && (kind->make || s->shares > 1 || d->sequential))
+        return base_fail(TRI_USAGE, "a network with others for shorter samples (tri_shorter) takes them shuffled or "
+                         "sequential, from data that has no order of its own and is not drawn in shares");
     if (d->sequential && (s->shuffle || kind->make || s->shares > 1))
         return base_fail(TRI_USAGE, "data %s comes in an order of its own and cannot be shuffled, nor drawn in another "
                          "order or in shares; --shuffle off (tri_options.no_shuffle)", d->name);
@@ -87,13 +91,16 @@ tri_status sampler_open(struct sampler *s, const tri_data *d, const struct sampl
         status = base_fail(TRI_USAGE, "--tail pad: data %s comes in an order of its own, and its first samples not a "
                            "second time", d->name);
     if (!status) status = sampler_steps(s, &steps);
-    return status ? status : choose_kind(s, d, o);
+    if (!status) status = choose_kind(s, d, o);
+    if (!status && o->limits > 1) status = lengths_make(d, o->limit, o->limits, &s->lengths);
+    return status ? status : sampler_steps(s, &steps);
 }
 
 void sampler_close(struct sampler *s) {
     strata_free(s->strata);
     if (s->weights) weights_free(s->weights);
     free(s->weights);
+    lengths_free(s->lengths);
     *s = (struct sampler){0};
 }
 
@@ -104,65 +111,115 @@ int64_t sampler_places(const struct sampler *s) {
     return s->even ? s->size / shares : (s->size + shares - 1) / shares;
 }
 
-tri_status sampler_steps(const struct sampler *s, int64_t *steps) {
-    int64_t places = sampler_places(s);
-    *steps = 0;
-    if (s->batch < 1)
-        return base_fail(TRI_USAGE, "a batch of %lld samples; it takes at least 1",
-                         (long long)s->batch);
-    if (places < s->batch && !s->pad && !s->keep)
-        return base_fail(TRI_USAGE, "the %s has %lld samples, fewer than the batch of %lld; take "
-                         "a batch of at most %lld", s->shares > 1 ? "data's share" : "data", (long long)places,
-                         (long long)s->batch, (long long)places);
-    *steps = (places + (s->pad || s->keep ? s->batch - 1 : 0)) / s->batch;
-    return TRI_OK;
+static int classes(const struct sampler *s) { return s->lengths ? s->lengths->n : 1; }
+
+static int64_t places_of(const struct sampler *s, int class) {
+    return s->lengths ? s->lengths->first[class + 1] - s->lengths->first[class] : sampler_places(s);
+}
+
+static int64_t steps_of_class(const struct sampler *s, int class) {
+    return (places_of(s, class) + (s->pad || s->keep ? s->batch - 1 : 0)) / s->batch;
 }
 
 static int64_t steps_of(const struct sampler *s) {
     int64_t steps = 0;
-    CHECK(!sampler_steps(s, &steps) && steps > 0);
+    for (int k = 0; k < classes(s); k++) steps += steps_of_class(s, k);
     return steps;
 }
 
-int64_t sampler_rows(const struct sampler *s, int64_t step) {
-    int64_t left = s->keep ? sampler_places(s) - step % steps_of(s) * s->batch : s->batch;
-    return left < s->batch ? left : s->batch;
+tri_status sampler_steps(const struct sampler *s, int64_t *steps) {
+    int64_t places = 0;
+    *steps = 0;
+    if (s->batch < 1)
+        return base_fail(TRI_USAGE, "a batch of %lld samples; it takes at least 1",
+                         (long long)s->batch);
+    *steps = steps_of(s);
+    if (*steps) return TRI_OK;
+    for (int k = 0; k < classes(s); k++)
+        if (places_of(s, k) > places) places = places_of(s, k);
+    return base_fail(TRI_USAGE, "the %s has %lld samples%s, fewer than the batch of %lld; take "
+                     "a batch of at most %lld", s->shares > 1 ? "data's share" : "data", (long long)places,
+                     s->lengths ? " at most for any of the networks" : "", (long long)s->batch, (long long)places);
 }
-
-int64_t sampler_least(const struct sampler *s) { return sampler_rows(s, steps_of(s) - 1); }
 
 int64_t sampler_epoch(const struct sampler *s, int64_t step) { return step / steps_of(s); }
 
-static uint64_t epoch_key(const struct sampler *s) {
-    return random_key(random_key(s->seed, base_hash_text("sampler")), (uint64_t)s->epoch);
+static uint64_t epoch_key(const struct sampler *s, int64_t epoch) {
+    return random_key(random_key(s->seed, base_hash_text("sampler")), (uint64_t)epoch);
+}
+
+struct where {
+    int64_t epoch, first, rows;
+    int class;
+};
+
+/* Of lengths the steps of all classes come in an order of their own, keyed by the epoch, if shuffled. */
+static struct where find(const struct sampler *s, int64_t step) {
+    int64_t steps = steps_of(s), left;
+    CHECK(steps > 0 && step >= 0);
+    struct where w = {.epoch = step / steps};
+    uint64_t number = (uint64_t)(step % steps);
+    if (s->lengths && s->shuffle) {
+        struct permutation order;
+        permute_make(random_key(epoch_key(s, w.epoch), base_hash_text("lengths")), (uint64_t)steps, &order);
+        permute_fill(&order, number, 1, &number);
+    }
+    for (; (int64_t)number >= steps_of_class(s, w.class); w.class++) number -= (uint64_t)steps_of_class(s, w.class);
+    w.first = (int64_t)number * s->batch;
+    left = places_of(s, w.class) - w.first;
+    w.rows = s->keep && left < s->batch ? left : s->batch;
+    return w;
+}
+
+struct sampler_step sampler_step(const struct sampler *s, int64_t step) {
+    struct where w = find(s, step);
+    return (struct sampler_step){w.class, w.rows};
+}
+
+int sampler_kinds(const struct sampler *s, struct sampler_step *out, int most) {
+    int n = 0;
+    for (int k = 0; k < classes(s); k++) {
+        int64_t rest = s->keep ? places_of(s, k) % s->batch : 0;
+        struct sampler_step kind[] = {{k, s->batch}, {k, rest}};
+        bool there[] = {steps_of_class(s, k) > (rest > 0), rest > 0};
+        for (int i = 0; i < 2; i++) {
+            if (there[i] && n < most) out[n] = kind[i];
+            n += there[i];
+        }
+    }
+    return n;
 }
 
 void sampler_seek(struct sampler *s, int64_t step) {
-    CHECK(s->batch > 0 && s->size <= DATA_MAX_SIZE && step >= 0);
-    int64_t steps = steps_of(s), epoch = step / steps;
-    bool same = epoch == s->epoch && s->order.n == (uint64_t)s->size;
-    s->epoch = epoch;
-    s->first = step % steps * s->batch;
-    if (s->strata) s->strata_order = strata_order(s->strata, epoch);
-    if (s->shuffle && !same) permute_make(epoch_key(s), (uint64_t)s->size, &s->order);
+    CHECK(s->batch > 0 && s->size <= DATA_MAX_SIZE);
+    struct where w = find(s, step);
+    uint64_t n = (uint64_t)(s->lengths ? places_of(s, w.class) : s->size), key = epoch_key(s, w.epoch);
+    bool same = w.epoch == s->epoch && w.class == s->class && s->order.n == n;
+    s->epoch = w.epoch;
+    s->class = w.class;
+    s->first = w.first;
+    if (s->strata) s->strata_order = strata_order(s->strata, w.epoch);
+    if (s->shuffle && !same) permute_make(w.class ? random_key(key, (uint64_t)w.class) : key, n, &s->order);
 }
 
 /* At a place of the epoch of all shares. */
 static uint64_t sample_at(const struct sampler *s, int64_t place) {
     uint64_t index = (uint64_t)place;
-    if (s->weights) index = (uint64_t)weights_draw(s->weights, epoch_key(s), place);
+    if (s->weights) index = (uint64_t)weights_draw(s->weights, epoch_key(s, s->epoch), place);
     if (s->shuffle) permute_fill(&s->order, (uint64_t)place, 1, &index);
     return index;
 }
 
 void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index) {
     CHECK(place >= 0 && n >= 0 && n <= s->batch - place);
-    int64_t first = s->first + place, places = sampler_places(s);
-    if (s->shuffle && s->shares <= 1 && first + n <= places) {
+    int64_t first = s->first + place, places = places_of(s, s->class);
+    if (s->shuffle && !s->lengths && s->shares <= 1 && first + n <= places) {
         permute_fill(&s->order, (uint64_t)first, (size_t)n, index);
         return;
     }
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && s->lengths; i++)
+        index[i] = s->lengths->sample[s->lengths->first[s->class] + (int64_t)sample_at(s, (first + i) % places)];
+    for (int64_t i = 0; i < n && !s->lengths; i++) {
         int64_t own = (first + i) % places;
         index[i] = s->strata ? s->strata_order[own]
                              : sample_at(s, s->shares > 1 ? (s->share + own * s->shares) % s->size : own);
@@ -170,6 +227,6 @@ void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *i
 }
 
 int64_t sampler_padding(const struct sampler *s) {
-    int64_t left = s->keep ? s->batch : sampler_places(s) - s->first;
+    int64_t left = s->keep ? s->batch : places_of(s, s->class) - s->first;
     return left < s->batch ? left : s->batch;
 }

@@ -16,9 +16,11 @@ struct sampler {
     bool keep;               /* the same, but a smaller one */
     struct strata *strata;   /* the order is stratified; or null */
     struct weights *weights; /* it is drawn with replacement; or null */
+    struct lengths *lengths; /* steps are of samples of one class of lengths each; or null */
     /* Where it stands. */
-    int64_t epoch, first;     /* the step's first place in its epoch */
-    struct permutation order; /* of the epoch; n 0: none was wanted yet */
+    int64_t epoch, first;     /* the step's first place in its epoch; with lengths, in its class */
+    int class;                /* of lengths */
+    struct permutation order; /* of the epoch (or the class in it); n 0: none was wanted yet */
     const uint32_t *strata_order; /* of the epoch */
 };
 
@@ -27,6 +29,8 @@ struct sampler_settings {
     const char *kind;  /* "shuffled" (the default), "sequential", "stratified", "weighted:..." */
     const char *share; /* "K/N", "K/N,drop" */
     const char *tail;  /* "drop" (the default), "pad", "keep" */
+    const int64_t *limit; /* see lengths.h */
+    int limits;           /* 0 or 1: all are of one class */
     bool no_shuffle;
     int64_t batch, lanes;
     uint64_t seed;
@@ -43,10 +47,14 @@ int64_t sampler_places(const struct sampler *s);
  * epoch, if shuffled), or makes a step of its own (`pad`, `keep`). Fails if no step fits. */
 tri_status sampler_steps(const struct sampler *s, int64_t *steps);
 
-/* The samples of a step (from 0, over all epochs): `batch`, or those that an epoch ends with (`keep`). The least of
- * any step. */
-int64_t sampler_rows(const struct sampler *s, int64_t step);
-int64_t sampler_least(const struct sampler *s);
+/* What a step (from 0, over all epochs) is like. */
+struct sampler_step {
+    int class;    /* of lengths */
+    int64_t rows; /* samples: `batch`, or what is left of them (`keep`) */
+};
+struct sampler_step sampler_step(const struct sampler *s, int64_t step);
+/* All that a step can be like, most at most: fills `out`, returns how many there are. */
+int sampler_kinds(const struct sampler *s, struct sampler_step *out, int most);
 
 /* Which epoch a step (from 0, over all epochs) is of. */
 int64_t sampler_epoch(const struct sampler *s, int64_t step);

@@ -150,8 +150,9 @@ static tri_data *open_pretrain(const struct data_source *s, const struct text_op
     }
     tri_field fields[PRETRAIN_FIELDS];
     pretrain_fields(p, fields);
-    return make(s, &p->corpus, (int64_t)p->n_spans, fields, PRETRAIN_FIELDS, pretrain_fill, p,
-                free_pretrain);
+    tri_data *d = make(s, &p->corpus, (int64_t)p->n_spans, fields, PRETRAIN_FIELDS, pretrain_fill, p, free_pretrain);
+    tri_data_lengths(d, pretrain_length);
+    return d;
 }
 
 /* ---- the source ---- */

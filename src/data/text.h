@@ -26,5 +26,6 @@ tri_status pretrain_begin(struct pretrain *p, const char *name);
 #define PRETRAIN_FIELDS 8
 void pretrain_fields(const struct pretrain *p, tri_field field[PRETRAIN_FIELDS]);
 tri_fill pretrain_fill; /* user: struct pretrain */
+int64_t pretrain_length(const void *pretrain, int64_t index);
 
 #endif

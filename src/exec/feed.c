@@ -19,8 +19,14 @@ static const char *size_hint(const tri_data *data, const tri_spec *want, const t
     return out;
 }
 
+static bool takes_front(const tri_spec *want, const tri_spec *have) {
+    bool front = want->type == have->type && want->shape.rank == have->shape.rank;
+    for (int i = 0; front && i < want->shape.rank; i++) front = want->shape.dim[i] <= have->shape.dim[i];
+    return front;
+}
+
 static tri_status match(struct run_input *in, const tri_data *data, const tri_field *fields,
-                        int n) {
+                        int n, bool shorter) {
     char a[SPEC_TEXT], b[SPEC_TEXT], hint[96];
     struct text names = {0};
     tri_spec want = graph_sample_spec(&in->spec);
@@ -33,7 +39,8 @@ static tri_status match(struct run_input *in, const tri_data *data, const tri_fi
                            names.data ? names.data : "nothing");
     } else {
         tri_spec have = {fields[in->field].type, fields[in->field].shape};
-        if (have.type != want.type || !base_shape_equal(&have.shape, &want.shape))
+        bool right = have.type == want.type && base_shape_equal(&have.shape, &want.shape);
+        if (!right && !(shorter && takes_front(&want, &have)))
             status = base_fail(TRI_USAGE, "the network wants \"%s\" %s a sample, but data %s has %s%s",
                                in->name, base_spec_text(&want, a), data->name,
                                base_spec_text(&have, b), size_hint(data, &want, &have, hint));
@@ -81,17 +88,55 @@ static tri_status check_classes(const struct machine *m, const tri_data *data, c
     return status;
 }
 
+static size_t field_bytes(const tri_field *f) { return base_spec_bytes(&(tri_spec){f->type, f->shape}); }
+
 static void place_fields(struct machine *m, const tri_field *fields, int n) {
     struct feed *f = &m->feed;
     *f = (struct feed){.n = n};
     for (int i = 0; i < n; i++) {
-        size_t bytes = base_spec_bytes(&(tri_spec){fields[i].type, fields[i].shape});
+        size_t bytes = field_bytes(&fields[i]);
         if (bytes > f->spare_bytes) f->spare_bytes = bytes;
         f->first[i] = FEED_NOWHERE;
+        f->input[i] = -1;
     }
     for (int i = 0; i < m->n_inputs; i++) {
-        f->first[m->input[i].field] = m->input[i].offset;
-        f->step[m->input[i].field] = m->input[i].sample_bytes;
+        int field = m->input[i].field;
+        f->first[field] = m->input[i].offset;
+        f->step[field] = m->input[i].sample_bytes;
+        if (m->input[i].sample_bytes == field_bytes(&fields[field])) continue;
+        f->spare_bytes = memory_round(f->spare_bytes);
+        f->spare[field] = f->spare_bytes;
+        f->spare_bytes += field_bytes(&fields[field]);
+        f->input[field] = i;
+    }
+}
+
+/* The front of each dimension of a sample; where those behind d are whole, what lies in one piece. */
+static void copy_front(char *to, const char *from, const tri_shape *some, const tri_shape *all, int d, size_t element) {
+    size_t inner_to = element, inner_from = element;
+    for (int i = d + 1; i < some->rank; i++) {
+        inner_to *= (size_t)some->dim[i];
+        inner_from *= (size_t)all->dim[i];
+    }
+    if (inner_to == inner_from) {
+        memcpy(to, from, inner_to * (size_t)some->dim[d]);
+        return;
+    }
+    for (int64_t i = 0; i < some->dim[d]; i++)
+        copy_front(to + (size_t)i * inner_to, from + (size_t)i * inner_from, some, all, d + 1, element);
+}
+
+static char *in_room(const struct feed *f, const struct feed_place *to, int field) {
+    return to->room + f->first[field] + (size_t)to->row * f->step[field];
+}
+
+static void take_fronts(const struct machine *m, const tri_data *data, const struct feed_place *to) {
+    const struct feed *f = &m->feed;
+    for (int i = 0; i < f->n; i++) {
+        if (f->input[i] < 0) continue;
+        tri_spec some = graph_sample_spec(&m->input[f->input[i]].spec);
+        copy_front(in_room(f, to, i), to->spare + f->spare[i], &some.shape,
+                   &data->fields[i].shape, 0, tri_type_size(some.type));
     }
 }
 
@@ -99,7 +144,7 @@ tri_status feed_match(struct machine *m, const tri_data *data) {
     const tri_field *fields;
     int n = tri_data_fields(data, &fields);
     tri_status status = TRI_OK;
-    for (int i = 0; i < m->n_inputs && !status; i++) status = match(&m->input[i], data, fields, n);
+    for (int i = 0; i < m->n_inputs && !status; i++) status = match(&m->input[i], data, fields, n, m->shorter);
     if (!status) status = check_classes(m, data, fields, n);
     if (!status) place_fields(m, fields, n);
     return status;
@@ -125,10 +170,11 @@ tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_p
     const struct feed *f = &m->feed;
     void *out[TRI_MAX_FIELDS];
     for (int i = 0; i < f->n; i++)
-        out[i] = f->first[i] == FEED_NOWHERE ? to->spare : to->room + f->first[i] + (size_t)to->row * f->step[i];
+        out[i] = f->first[i] == FEED_NOWHERE || f->input[i] >= 0 ? to->spare + f->spare[i] : in_room(f, to, i);
     tri_status status = tri_data_get(data, index, epoch, seed, out);
+    if (!status) take_fronts(m, data, to);
     for (int i = 0; i < m->n_inputs && !status; i++)
-        status = check_row(&m->input[i], out[m->input[i].field], data, index);
+        status = check_row(&m->input[i], in_room(f, to, m->input[i].field), data, index);
     return status;
 }
 

@@ -411,11 +411,14 @@ bool loader_at(const struct loader *l, pid_t number, int64_t *step, int *lane) {
 
 static tri_status make_readers(struct loader *l) {
     int n = l->hands + l->most_threads;
+    size_t spare = 0;
+    for (int i = 0; i < l->run->n_shapes; i++)
+        if (l->run->shape[i].feed.spare_bytes > spare) spare = l->run->shape[i].feed.spare_bytes;
     l->reader = calloc((size_t)n, sizeof *l->reader);
     if (!l->reader) return base_no_memory("threads that read data");
     for (int i = 0; i < n; i++) {
         l->reader[i].loader = l;
-        l->reader[i].spare = malloc(l->run->shape->feed.spare_bytes + 1);
+        l->reader[i].spare = malloc(spare + 1);
         if (!l->reader[i].spare) return base_no_memory("a sample");
     }
     return TRI_OK;

@@ -78,8 +78,12 @@ static tri_status open_data(tri_run *run) {
                          "can read, as from tar:pipe:COMMAND, which each runs for itself", run->data->name);
     tri_status status = feed_match(m, run->data);
     if (!run->data->concurrent) m->n_rooms = 1; /* nothing of it is read ahead */
+    int64_t limit[LENGTHS_MOST];
+    int limits;
+    shapes_limits(run, limit, &limits);
     const struct sampler_settings order = {.kind = o->sampler, .share = o->share, .no_shuffle = o->no_shuffle,
-                                           .tail = o->tail, .batch = m->batch, .lanes = m->lanes, .seed = o->seed};
+                                           .tail = o->tail, .batch = m->batch, .lanes = m->lanes, .seed = o->seed,
+                                           .limit = limit, .limits = limits};
     if (!status) status = sampler_open(&run->sampler, run->data, &order);
     if (!status && run->sampler.pad) status = padding_plan(run->model, m);
     if (status) return status;
@@ -99,6 +103,9 @@ static tri_status settle_batch(tri_run *run) {
     if (o->forward || !o->batch || o->batch == run->model->batch) return TRI_OK;
     tri_graph *other = graph_rebatch(run->model, o->batch, run->model->lanes, false);
     if (!other) return base_last();
+    for (; other->n_shorter < run->model->n_shorter; other->n_shorter++)
+        other->shorter[other->n_shorter] = run->model->shorter[other->n_shorter];
+    run->model->n_shorter = 0;
     tri_graph_free(run->model);
     run->model = other;
     return TRI_OK;

@@ -34,11 +34,14 @@ struct run_input {
 #define FEED_NOWHERE SIZE_MAX
 
 /* Where the data's fields go: sample `row` of a batch to a room's first + row * step. Those that the network does
- * not take are all written to one place, sample after sample. */
+ * not take are all written to one place, sample after sample; of those that it takes a part of, as it is for shorter
+ * samples, the front is copied from a place of their own. */
 struct feed {
     int n;
     size_t first[TRI_MAX_FIELDS]; /* FEED_NOWHERE: there */
     size_t step[TRI_MAX_FIELDS];
+    size_t spare[TRI_MAX_FIELDS]; /* where a field is written of which the network takes a part, or nothing */
+    int input[TRI_MAX_FIELDS];    /* that takes a part of it; -1: none */
     size_t spare_bytes;
 };
 
@@ -122,6 +125,7 @@ struct machine {
     char *rooms, *own_rooms; /* of LOADER_ROOMS steps, or of this one alone: in the host's space */
     int n_rooms;
     int room;          /* where inputs are found now */
+    bool shorter;      /* the inputs may take the front of a sample alone */
     struct feed feed;
     struct run_output *output;
     int n_outputs;
@@ -160,6 +164,7 @@ struct tri_run {
     struct machine shape[RUN_SHAPES]; /* steps are of one of these: the first of most */
     int n_shapes;
     tri_graph *written; /* the network before anything was added to it, if there may be another shape; else null */
+    int shape_class[RUN_SHAPES]; /* of lengths, see sampler.h */
     tri_graph *shape_model[RUN_SHAPES]; /* what they are made from, but the first */
     struct machine *machine; /* of the step that is done, or was last */
     tri_data *data;

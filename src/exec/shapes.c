@@ -19,35 +19,53 @@ tri_status shapes_keep(tri_run *run) {
     return run->written ? TRI_OK : base_last();
 }
 
-static tri_status plan_machine(tri_run *run, int64_t batch) {
+void shapes_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n) {
+    const tri_graph *g = run->model;
+    limit[0] = INT64_MAX;
+    for (int i = 0; i < g->n_shorter; i++) limit[i + 1] = g->shorter[i].length;
+    *n = run->options.forward ? 1 : g->n_shorter + 1;
+}
+
+static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
     struct machine *usual = run->shape, *m = &run->shape[run->n_shapes];
     tri_graph **model = &run->shape_model[run->n_shapes];
+    const tri_graph *from = kind.class ? run->model->shorter[kind.class - 1].g : run->written;
     tri_options o = run->options;
-    o.batch = batch;
-    o.lanes = lanes_for(usual, batch);
-    *model = graph_rebatch(run->written, batch, run->written->lanes, false);
+    o.batch = kind.rows;
+    o.lanes = lanes_for(usual, kind.rows);
+    *model = graph_rebatch(from, kind.rows, from->lanes, false);
     if (!*model) return base_last();
     const struct machine_place place = {
         .dev = run->dev, .team = run->team, .store = &run->store, .lender = usual, .turns = true,
         .beside = &run->shape[run->n_shapes - 1], .hands = usual->hands, .processes = usual->processes,
         .more_slots = usual->more_slots};
     tri_status status = machine_plan(*model, &o, &place, m);
+    m->shorter = kind.class > 0;
     if (!status) status = feed_match(m, run->data);
     return status;
 }
 
-static tri_status plan_shape(tri_run *run, int64_t batch) {
-    char why[512];
-    tri_status status = plan_machine(run, batch);
-    run->n_shapes++;
+static tri_status plan_shape(tri_run *run, struct sampler_step kind) {
+    char why[512], which[64] = "";
+    tri_status status = plan_machine(run, kind);
+    run->shape_class[run->n_shapes++] = kind.class;
     if (!status) return TRI_OK;
     base_format(why, sizeof why, "%s", tri_message());
-    return base_fail(status, "the last step of an epoch has %lld samples (--tail keep): %s", (long long)batch, why);
+    if (kind.class)
+        base_format(which, sizeof which, " no longer than %lld", (long long)run->model->shorter[kind.class - 1].length);
+    return base_fail(status, "a step of %lld samples%s%s: %s", (long long)kind.rows, which,
+                     kind.rows < run->shape->batch ? ", the last of an epoch (--tail keep)" : "", why);
 }
 
 tri_status shapes_plan(tri_run *run) {
-    int64_t batch = run->data ? sampler_least(&run->sampler) : run->shape->batch;
-    tri_status status = batch < run->shape->batch ? plan_shape(run, batch) : TRI_OK;
+    struct sampler_step kind[RUN_SHAPES];
+    int n = run->data && !run->options.forward ? sampler_kinds(&run->sampler, kind, RUN_SHAPES) : 0;
+    tri_status status = TRI_OK;
+    if (n >= RUN_SHAPES)
+        return base_fail(TRI_USAGE, "steps of %d shapes; there can be %d: fewer networks for shorter samples, or --tail "
+                         "drop", n, RUN_SHAPES - 1);
+    for (int i = 0; i < n && !status; i++)
+        if (kind[i].class || kind[i].rows < run->shape->batch) status = plan_shape(run, kind[i]);
     return status ? status : machine_join(run->shape, run->n_shapes);
 }
 
@@ -59,7 +77,10 @@ tri_status shapes_settle(tri_run *run) {
 
 struct machine *shapes_at(const tri_run *run, int64_t step) {
     struct machine *shape = (struct machine *)run->shape;
-    int64_t batch = run->n_shapes > 1 ? sampler_rows(&run->sampler, step - 1) : shape->batch;
-    while (shape->batch != batch) CHECK(++shape < run->shape + run->n_shapes);
+    if (run->n_shapes == 1) return shape;
+    struct sampler_step kind = sampler_step(&run->sampler, step - 1);
+    for (int i = 0; i < run->n_shapes; i++)
+        if (run->shape_class[i] == kind.class && shape[i].batch == kind.rows) return &shape[i];
+    CHECK(!"a step of no shape");
     return shape;
 }

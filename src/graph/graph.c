@@ -49,6 +49,7 @@ tri_graph *tri_graph_new(int64_t batch) {
 
 void tri_graph_free(tri_graph *g) {
     if (!g) return;
+    for (int i = 0; i < g->n_shorter; i++) tri_graph_free(g->shorter[i].g);
     free(g->node);
     free(g->output);
     free(g->update);

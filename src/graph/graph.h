@@ -101,6 +101,14 @@ struct names {
     size_t n, capacity;
 };
 
+#define GRAPH_MOST_SHORTER 7
+
+/* The same network for samples that are no longer than that. */
+struct graph_shorter {
+    int64_t length;
+    tri_graph *g; /* owned */
+};
+
 struct tri_graph {
     struct arena arena;
     int64_t batch;
@@ -126,6 +134,8 @@ struct tri_graph {
     struct names sources; /* what they are told by */
     tri_status status; /* the first mistake */
     const char *error;
+    struct graph_shorter shorter[GRAPH_MOST_SHORTER]; /* the longest first */
+    int n_shorter;
     tri_node *poison_node; /* what builders return after a mistake */
     tri_tensor *poison;
 };

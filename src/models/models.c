@@ -2,6 +2,7 @@
  * The table of the zoo, and how a model's spec becomes a graph: by name, from a textual graph, or
  * from a shared object. */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -172,6 +173,67 @@ static tri_graph *read_textual(const char *path, const char *arguments, int64_t 
     return g;
 }
 
+static tri_graph *open_one(const char *name, const char *arguments, int64_t batch) {
+    if (ends_with(name, ".tri")) return read_textual(name, arguments, batch);
+    tri_graph *g = tri_graph_new(batch);
+    if (g) build(g, name, arguments);
+    return g;
+}
+
+/* ---- several lengths: "seq=128/64/32" ---- */
+
+/* A value of several numbers: where it is, and how long. */
+static bool find_list(const char *arguments, size_t *at, size_t *n) {
+    for (const char *value = arguments; (value = strchr(value, '=')) != NULL;) {
+        *n = strspn(++value, "0123456789/");
+        *at = (size_t)(value - arguments);
+        bool ends = !value[*n] || value[*n] == ',';
+        if (ends && memchr(value, '/', *n)) return true;
+    }
+    return false;
+}
+
+static const char *with_number(struct arena *scratch, const char *arguments, size_t at, size_t n, int64_t number) {
+    return arena_text(scratch, "%.*s%lld%s", (int)at, arguments, (long long)number, arguments + at + n);
+}
+
+#define MOST_LENGTHS (GRAPH_MOST_SHORTER + 1)
+
+/* The number of them, the longest first; 0: something else stands there. */
+static int read_lengths(const char *text, size_t n, int64_t length[MOST_LENGTHS]) {
+    int count = 0;
+    for (const char *end = text + n; text < end; text++) {
+        char *rest;
+        int64_t number = strtoll(text, &rest, 10);
+        if (rest == text || count == MOST_LENGTHS || (*rest == '/' && rest + 1 == end)) return 0;
+        int at = count++;
+        for (; at > 0 && length[at - 1] < number; at--) length[at] = length[at - 1];
+        length[at] = number;
+        text = rest;
+    }
+    return count;
+}
+
+static tri_graph *open_all(struct arena *scratch, const char *name, const char *arguments, int64_t batch) {
+    size_t at, n;
+    int64_t length[MOST_LENGTHS];
+    if (!find_list(arguments, &at, &n)) return open_one(name, arguments, batch);
+    int count = read_lengths(arguments + at, n, length);
+    const char *text = with_number(scratch, arguments, at, n, count ? length[0] : 0);
+    tri_graph *g = text ? count ? open_one(name, text, batch) : tri_graph_new(batch) : NULL;
+    if (!text) base_no_memory("the arguments of a model");
+    if (g && !count)
+        graph_fail(g, TRI_USAGE, "%s: \"%.*s\" is no list of lengths; 2 to %d numbers are, as in 128/64/32", name, (int)n,
+                   arguments + at, MOST_LENGTHS);
+    for (int i = 1; g && !tri_graph_status(g) && i < count; i++) {
+        text = with_number(scratch, arguments, at, n, length[i]);
+        tri_graph *shorter = text ? open_one(name, text, tri_batch(g)) : NULL;
+        if (!text) base_no_memory("the arguments of a model");
+        tri_shorter(g, length[i], shorter);
+    }
+    return g;
+}
+
 tri_graph *tri_model_open(const char *spec, int64_t batch) {
     size_t n = strcspn(spec, ":");
     const char *arguments = spec[n] ? spec + n + 1 : "";
@@ -180,10 +242,8 @@ tri_graph *tri_model_open(const char *spec, int64_t batch) {
     tri_graph *g = NULL;
     if (!name)
         base_no_memory("the name of a model");
-    else if (ends_with(name, ".tri"))
-        g = read_textual(name, arguments, batch);
-    else if ((g = tri_graph_new(batch)) != NULL)
-        build(g, name, arguments);
+    else
+        g = open_all(&scratch, name, arguments, batch);
     arena_free(&scratch);
     return g;
 }

@@ -14,6 +14,7 @@
 #define FEATURES 5
 #define CLASSES 4
 #define WEIGHTS (FEATURES * CLASSES)
+#define ALL (WEIGHTS + CLASSES) /* with the bias */
 
 /* ---- data and networks ---- */
 
@@ -130,13 +131,87 @@ static void refuses(void **state) {
         assert_null(tri_open(network(8, cases[i].end), &o));
         assert_message(cases[i].message);
     }
-    static const char *const tails[][2] = {{"keep", "a smaller last step is not in this version"},
-                                           {"cut", "there are drop, and pad"}};
-    for (size_t i = 0; i < COUNT(tails); i++) {
-        tri_options o = {.batch = 8, .source = samples(20), .tail = tails[i][0]};
-        assert_null(tri_open(network(8, ignoring), &o));
-        assert_message(tails[i][1]);
+    tri_options o = {.batch = 8, .source = samples(20), .tail = "cut"};
+    assert_null(tri_open(network(8, ignoring), &o));
+    assert_message("there are drop, pad");
+}
+
+/* ---- a smaller last step ---- */
+
+static tri_data *some_of(int64_t first, int64_t n) { return tri_data_take(samples(20), first, n); }
+
+static void steps_of(tri_options o, int64_t batch, int steps, const float *from, float to[ALL], double *last) {
+    o.optimizer.lr = 0.5;
+    o.batch = batch;
+    o.no_shuffle = true;
+    tri_run *run = tri_open(network(batch, plain), &o);
+    assert_non_null(run);
+    if (from) assert_int_equal(tri_write(run, "fc.weight", from, WEIGHTS * sizeof *from), TRI_OK);
+    if (from) assert_int_equal(tri_write(run, "fc.bias", from + WEIGHTS, CLASSES * sizeof *from), TRI_OK);
+    for (int i = 0; i < steps; i++) assert_true(tri_step(run));
+    *last = tri_value(run, "loss");
+    assert_int_equal(tri_read(run, "fc.weight", to, WEIGHTS * sizeof *to), TRI_OK);
+    assert_int_equal(tri_read(run, "fc.bias", to + WEIGHTS, CLASSES * sizeof *to), TRI_OK);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* 20 samples by 8, the last step of 4: what steps of 8, 8 and 4 by themselves make, to the bit; in lanes of at most
+ * as many samples. */
+static void keeps_the_rest(void **state) {
+    (void)state;
+    const int64_t lanes[][2] = {{1, 1}, {2, 1}, {4, 2}, {8, 4}};
+    for (size_t i = 0; i < COUNT(lanes); i++)
+        for (int64_t threads = 1; threads <= 3; threads += 2) {
+            float parts[ALL], whole[ALL];
+            double of_part, last;
+            tri_options some = {.lanes = lanes[i][0], .threads = threads, .steps = 2, .source = some_of(0, 16)};
+            steps_of(some, 8, 2, NULL, parts, &of_part);
+            tri_options rest = {.lanes = lanes[i][1], .threads = threads, .steps = 1, .source = some_of(16, 4)};
+            steps_of(rest, 4, 1, parts, parts, &of_part);
+            tri_options all = {.lanes = lanes[i][0], .threads = threads, .epochs = 1, .source = samples(20),
+                               .tail = "keep"};
+            steps_of(all, 8, 3, NULL, whole, &last);
+            assert_memory_equal(parts, whole, sizeof whole);
+            assert_true(last == of_part);
+        }
+}
+
+static void with_logits(tri_tensor *logits, tri_tensor *label) {
+    tri_output(logits, "logits");
+    plain(logits, label);
+}
+
+static void composed(tri_tensor *logits, tri_tensor *label) {
+    tri_tensor *loss_of = tri_cross_entropy(logits, label);
+    tri_loss(loss_of);
+    tri_minimize(loss_of, (tri_optimizer){.lr = 0.1});
+}
+
+/* Five epochs of both shapes, as they come; outputs by the sample are those of the step. */
+static void keeps_on(void **state) {
+    (void)state;
+    tri_graph *g = network(8, with_logits);
+    tri_options o = {.lanes = 4, .epochs = 5, .source = samples(20), .tail = "keep", .batch = 8};
+    tri_run *run = tri_open(g, &o);
+    assert_non_null(run);
+    assert_int_equal(tri_step_total(run), 15);
+    for (int i = 1; tri_step(run); i++) {
+        float logits[8 * CLASSES];
+        size_t rows = i % 3 ? 8 : 4;
+        assert_int_equal(tri_epoch(run), (i - 1) / 3);
+        assert_int_equal(tri_read(run, "logits", logits, sizeof logits), rows == 8 ? TRI_OK : TRI_USAGE);
+        assert_int_equal(tri_read(run, "logits", logits, rows * CLASSES * sizeof *logits), TRI_OK);
     }
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* Steps that a user has composed are of one size. */
+static void refuses_to_keep(void **state) {
+    (void)state;
+    tri_graph *g = network(8, composed);
+    tri_options o = {.batch = 8, .source = samples(20), .tail = "keep"};
+    assert_null(tri_open(g, &o));
+    assert_message("a step of 4 samples, the last of an epoch (--tail keep): the network was built with its gradients");
 }
 
 /* ---- callbacks ---- */
@@ -181,6 +256,9 @@ int main(void) {
         cmocka_unit_test(does_not_count),
         cmocka_unit_test(every_sample_once),
         cmocka_unit_test(refuses),
+        cmocka_unit_test(keeps_the_rest),
+        cmocka_unit_test(keeps_on),
+        cmocka_unit_test(refuses_to_keep),
         cmocka_unit_test(every_few_steps),
     };
     return cmocka_run_group_tests_name("tail", tests, make_directory, remove_directory);
