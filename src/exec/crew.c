@@ -260,7 +260,7 @@ static struct plan make_plan(struct crew *c, const tri_run *run) {
     struct plan p = {0};
     p.store = place(&p.end, m->store->bytes);
     for (int k = 0; k < 2; k++) {
-        if (!m->tree[k].g) continue;
+        if (!tree_board_bytes(&m->tree[k])) continue;
         p.slots[k] = place(&p.end, tree_bytes(&m->tree[k]));
         p.board[k] = place(&p.end, tree_board_bytes(&m->tree[k]));
     }

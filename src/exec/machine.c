@@ -278,13 +278,13 @@ static void bind_givens(struct program *p, int of, void *memory) {
 /* The results of pre outlive the arena's reuse by the lanes. */
 static tri_status allocate_carried(struct machine *m) {
     const tri_graph *g = m->compilation.pre;
-    if (!g) return TRI_OK;
+    if (!m->carried_bytes) return TRI_OK; /* another shape may have some */
     m->carried = m->shared  ? m->shared->carried
                  : m->turns ? m->lender->carried
                             : m->dev->allocate(m->carried_bytes);
     if (!m->carried) return base_no_memory("what is computed before the lanes");
     char *at = m->carried;
-    for (size_t i = 0; i < g->n_outputs; i++) {
+    for (size_t i = 0; g && i < g->n_outputs; i++) {
         const tri_tensor *t = g->output[i].tensor;
         int id = atoi(g->output[i].name + 1);
         program_bind(&m->pre, t->id, at);
@@ -350,7 +350,7 @@ static tri_status allocate_tree(struct machine *m, struct tree *t) {
 }
 
 static void free_tree(struct machine *m, struct tree *t) {
-    if (!t->g) return;
+    if (!tree_board_bytes(t)) return;
     if (t->slots && !m->shared && !m->turns) m->dev->release(t->slots, tree_bytes(t));
     if (!m->shared) free(t->board.all);
     tree_free(t);
@@ -387,7 +387,7 @@ tri_status machine_settle(struct machine *m, const tri_options *o) {
     }
     if (!status) status = allocate_arenas(m);
     for (int k = 0; k < 2 && !status; k++)
-        if (m->tree[k].g) status = allocate_tree(m, &m->tree[k]);
+        if (tree_board_bytes(&m->tree[k])) status = allocate_tree(m, &m->tree[k]);
     if (!status) status = allocate_inputs(m);
     if (!status) status = allocate_outputs(m);
     if (!status) status = allocate_carried(m);

@@ -94,7 +94,7 @@ static tri_status open_data(tri_run *run) {
         return base_fail(TRI_USAGE, "%lld epochs of %lld steps are too many", (long long)epochs,
                          (long long)steps);
     run->total = o->steps ? o->steps : steps * epochs;
-    return status ? status : shapes_plan(run);
+    return status;
 }
 
 /* The usual step is built for the batch that it runs with. */
@@ -178,6 +178,7 @@ static tri_status open_run(tri_run *run) {
     if (!status && run->machine->compilation.note)
         fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
     if (!status) status = open_data(run);
+    if (!status) status = shapes_plan(run);
     if (!status)
         status = run->crew ? crew_settle(run->crew, run) : machine_settle(run->machine, o);
     run->lr = machine_scalar(run->machine, "lr");

@@ -207,7 +207,10 @@ static int read_lengths(const char *text, size_t n, int64_t length[MOST_LENGTHS]
         int64_t number = strtoll(text, &rest, 10);
         if (rest == text || count == MOST_LENGTHS || (*rest == '/' && rest + 1 == end)) return 0;
         int at = count++;
-        for (; at > 0 && length[at - 1] < number; at--) length[at] = length[at - 1];
+        for (; at > 0 && length[at - 1] <= number; at--) {
+            if (length[at - 1] == number) return 0;
+            length[at] = length[at - 1];
+        }
         length[at] = number;
         text = rest;
     }

@@ -36,11 +36,28 @@ RUNS = {
     "batch norm": "resnet18:size=32 --steps 2 --batch 16 --lanes 4 --optimizer lars",
     "half": "mlp --steps 5 --lanes 4 --amp O2 --loss-scale dynamic --optimizer adam",
     "the reference": "cnn --steps 2 --batch 8 --lanes 4 --device ref",
+    "a smaller last step": "lenet5 --steps 12 --lanes 7 --tail keep --subset 0:150 --optimizer adam",
+    "lengths": "bert-tiny:seq=32/16/8,vocab=32,layers=1 --epochs 2 --batch 8 --lanes 4 --tail keep --optimizer adamw"
+               " --clip-norm 1 --data text:docs.txt --tokenizer bert:vocab.txt",
 }
+
+
+def write_documents():
+    """Of one to three sentences of all lengths, so that samples are of all lengths, too."""
+    one = random.Random(1)
+    with open("vocab.txt", "w") as f:
+        f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]) + "\n")
+    with open("docs.txt", "w") as f:
+        for _ in range(70):
+            lines = (" ".join(one.choices("abcdefghijklmnopqrstuvwxyz", k=one.randint(1, 9)))
+                     for _ in range(one.randint(2, 4)))
+            f.write("\n".join(lines) + "\n\n")
 
 
 def same(words, *numbers):
     words = words.split() + ["--quiet"]
+    if "text:docs.txt" in words:
+        write_documents()
     plain = done(trireme("train", *words))
     for n in numbers:
         got = done(trireme("train", *words, "-n", str(n)))
@@ -93,11 +110,14 @@ def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV
 MISSES = 4 if os.environ.get("ALL_POINTS") else 2
 
 
-def points(place, *more):
+SMALLER = "--batch 16 --subset 0:24 --tail keep"  # every other step is
+
+
+def points(place, words, *more):
     """The worker in a place is killed behind each write of the protocol: only in builds that have such points."""
     if not HAS_POINTS:
         return "skipped: this build has no points (-Dpoints=true)"
-    words = "lenet5 --steps 6 --lanes 4 --quiet --optimizer adam --clip-norm 0.1".split()
+    words = f"lenet5 --steps 6 --lanes 4 --quiet --optimizer adam --clip-norm 0.1 {words}".split()
     plain = done(trireme("train", *words))
     step = 1 if os.environ.get("ALL_POINTS") else 17
     n = random.randrange(step)
@@ -413,14 +433,14 @@ CASES = {f"same: {name}": (lambda words=words: same(words, *NUMBERS)) for name, 
 CASES.update({
     "threads of workers": threads_of_workers,
     "-n auto": automatic,
-    "storm: lenet5": lambda: storm("lenet5 --optimizer adam", 3, 1, KILLS),
+    "storm: lenet5": lambda: storm(f"lenet5 --optimizer adam --lanes 4 {SMALLER}", 3, 1, KILLS),
     "storm: no spares, clipping": lambda: storm("lenet5 --optimizer adam --clip-norm 0.5", 2, 0, KILLS),
     "storm: bert-tiny": lambda: storm("bert-tiny --batch 8 --lanes 4 --optimizer adamw --clip-norm 1",
                                       2, 1, KILLS),
     "storm: resnet18": lambda: storm("resnet18:size=32 --batch 16 --lanes 4 --optimizer momentum", 2, 1,
                                      KILLS),
-    "a kill behind every write": lambda: points(0),
-    "a kill behind every write of the other": lambda: points(1, "--spares", "1", "--audit", "0.5", "--data-threads", "1"),
+    "a kill behind every write": lambda: points(0, ""),
+    "a kill behind every write of the other": lambda: points(1, SMALLER, "--spares", "1", "--audit", "0.5", "--data-threads", "1"),
     "audit": audit,
     "audit, and stopped now and then": audit_under_duty,
     "own loop: its lines before it": lambda: own_loop("write"),
