@@ -614,7 +614,8 @@ typedef struct tri_options {
     /* The rest of an epoch that fills no step: "drop" (the default) leaves it out, "pad" makes a step of it, filled
      * up with samples from the epoch's beginning that do not count. For that the loss has to leave them out:
      * tri_cross_entropy with .ignore and .ignore_index = -100, which is what all their labels are set to. Norms over
-     * the batch do see them. */
+     * the batch do see them. "keep" makes a smaller step of it, with a mean over its own samples, of any network that
+     * does not bring its own updates; outputs by the sample have as many rows then. */
     const char *tail;
     int64_t sink_size; /* callbacks of a step come every so many steps, and behind the last one (1) */
     tri_optimizer optimizer; /* name "sgd"; schedule: "constant", "step:every=N,factor=X",

@@ -73,7 +73,9 @@ tri_status cli_own_data(struct cli_arguments *a) {
 void cli_describe_model(struct text *out) {
     text_add(out, "\nMODEL is a name of the zoo with options, resnet50:classes=100 (`trireme models` "
                   "lists\nthem), a textual graph, FILE.tri, or a shared object, FILE.so, that "
-                  "exports\n    void tri_model(tri_graph *g, tri_args *args)\n");
+                  "exports\n    void tri_model(tri_graph *g, tri_args *args)\n"
+                  "Several numbers for one option, bert-base:seq=128/64/32, are networks for samples of\n"
+                  "several lengths, with the same parameters.\n");
 }
 
 void cli_describe(const struct command *c, struct text *out) {

@@ -203,8 +203,8 @@ const struct option_row options_rows[] = {
      FIELD(sampler), USE_TRAIN | USE_BENCH},
     {"--subset", "LIST", "of the data the samples FIRST:END, or those that a file\nlists", option_text, FIELD(subset),
      USE_TRAIN | USE_EVAL | USE_BENCH},
-    {"--tail", "WAY", "what fills no step at an epoch's end: drop, left out; pad,\na step with others that do not "
-     "count (drop)", option_text, FIELD(tail), USE_TRAIN | USE_BENCH},
+    {"--tail", "WAY", "what fills no step at an epoch's end: drop, left out; keep,\na smaller step; pad, a step with others that "
+     "do not count\n(drop)", option_text, FIELD(tail), USE_TRAIN | USE_BENCH},
     {"--sink-size", "N", "callbacks of your own program come every N steps (1)", option_count, FIELD(sink_size),
      USE_TRAIN},
     {"--share", "K/N[,drop]", "every N-th sample from the K-th (0 to N - 1) on, for N\nruns that know nothing of one "
