@@ -89,8 +89,10 @@ static void copy_values(const struct keeper *k, const struct store *s) {
 
 static bool shuffles(const tri_run *run) { return run->data ? run->sampler.shuffle : !run->options.no_shuffle; }
 
-/* What the options say of the order of samples, but whether they are shuffled. */
-static void describe_order(const tri_options *o, char order[CHECKPOINT_TEXT]) {
+/* What the order of samples depends on, but whether they are shuffled. */
+static void describe_order(const tri_run *run, char order[CHECKPOINT_TEXT]) {
+    const tri_options *o = &run->options;
+    const tri_graph *g = run->model;
     const struct {
         const char *name, *value;
     } given[] = {{"sampler", o->sampler}, {"subset", o->subset}, {"share", o->share}, {"tail", o->tail}};
@@ -100,13 +102,16 @@ static void describe_order(const tri_options *o, char order[CHECKPOINT_TEXT]) {
         if (given[i].value)
             at += (size_t)base_format(order + at, CHECKPOINT_TEXT - at, "%s--%s %s", at ? " " : "", given[i].name,
                                       given[i].value);
+    for (int i = 0; i < g->n_shorter && at < CHECKPOINT_TEXT; i++)
+        at += (size_t)base_format(order + at, CHECKPOINT_TEXT - at, "%s%lld", i ? "/" : at ? " lengths " : "lengths ",
+                                  (long long)g->shorter[i].length);
 }
 
 static void describe(struct checkpoint_state *s, const tri_run *run) {
     *s = (struct checkpoint_state){.step = run->done, .epoch = run->epoch, .batch = run_batch(run),
                                    .lanes = run_lanes(run), .seed = run->options.seed,
                                    .shuffle = shuffles(run), .loss = tri_value(run, "loss")};
-    describe_order(&run->options, s->order);
+    describe_order(run, s->order);
     base_format(s->library, sizeof s->library, "trireme " TRI_VERSION);
     run_device_text(run, s->device, sizeof s->device);
     if (run->data) {
@@ -278,7 +283,7 @@ static void differs(struct text *t, const char *option, long long there, long lo
 static tri_status check_same(const char *folder, const struct checkpoint_state *s, const tri_run *run) {
     struct text t = {0};
     char order[CHECKPOINT_TEXT];
-    describe_order(&run->options, order);
+    describe_order(run, order);
     differs(&t, "--batch", (long long)s->batch, (long long)run_batch(run));
     differs(&t, "--lanes", (long long)s->lanes, (long long)run_lanes(run));
     differs(&t, "--seed", (long long)s->seed, (long long)run->options.seed);
