@@ -106,10 +106,11 @@ def run_cases(cases, wanted):
         for name, case in cases.items():
             if wanted and not any(w in name for w in wanted):
                 continue
+            began = time.monotonic()
             try:
                 said = case()
                 passed += 1
-                print(f"ok {name}{': ' + said if said else ''}", flush=True)
+                print(f"ok {name}{': ' + said if said else ''} ({time.monotonic() - began:.1f} s)", flush=True)
             except Exception as wrong:  # what no case expects is a failure of it too, told in full
                 failed += 1
                 text = str(wrong) if isinstance(wrong, Wrong) else traceback.format_exc()
