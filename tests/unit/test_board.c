@@ -2,7 +2,7 @@
  * The lane board under a model checker: every order of the hands' calls, with hands paused between any
  * two accesses of a call and killed behind any write of one, is gone through depth first over the states
  * of the shared words. A paused call is kept as the log of what its accesses have given; to go on with
- * it, it is called again and given these first.
+ * it, it is called again and given these first. Steps may be of two shapes, which take turns.
  *
  * BOARD_ALL=1 tries larger sizes, for some minutes. */
 #include "board_seen.h"
@@ -14,7 +14,8 @@ static void shake(void) {}
 #define MOST_LANES 8
 #define MOST_HANDS 3
 #define MOST_SLOTS 24
-#define MOST_CELLS (2 * MOST_LANES - 1 + MOST_SLOTS)
+#define SHAPES 2
+#define MOST_CELLS (SHAPES * (2 * MOST_LANES - 1) + MOST_SLOTS)
 
 /* Where a hand is: in a call, or before it, but for the last four. */
 enum doing {
@@ -45,7 +46,7 @@ struct hand {
     int logged;      /* > 0: paused in its call */
 };
 
-/* Content of a slot: a node's number + 1, for a value that is right; WRITING + hand. */
+/* Content of a slot: a node's number among those of all shapes + 1, for a value that is right; WRITING + hand. */
 #define WRITING 0x100
 #define RUBBISH 0x200
 
@@ -65,6 +66,7 @@ struct setup {
     bool twice;    /* idle hands compute lanes that others have claimed */
     int failing;   /* a bit for each lane that fails */
     int strangers; /* hands without a block of lanes */
+    int other;     /* lanes of even steps, which are of a shape of their own; 0: all are of one */
 };
 
 /* How hands go about it. */
@@ -86,8 +88,9 @@ struct act {
 struct model {
     struct setup is;
     struct manner how;
-    struct lane_tree tree;
-    int slots, cells, most_used;
+    struct lane_tree tree[SHAPES];
+    int shapes, nodes, first[SHAPES]; /* nodes: of all shapes, each behind those of the one before */
+    int slots, most_used;
     uint64_t *seen; /* hashes of states; 0: none */
     uint16_t *at;   /* their depth */
     size_t n_seen, capacity;
@@ -109,40 +112,47 @@ static void broken(const char *what) {
     longjmp(model->out, 1);
 }
 
-static struct board board_of(struct model *m, struct world *w) {
+static int shape_of(const struct model *m, int step) { return (step + 1) % m->shapes; }
+static const struct lane_tree *tree_of(const struct model *m, int step) { return &m->tree[shape_of(m, step)]; }
+/* A node of a step's tree among those of all shapes. */
+static int place_in_all(const struct model *m, int step, int node) { return m->first[shape_of(m, step)] + node; }
+
+static struct board board_of(struct model *m, struct world *w, int step) {
     struct board b;
-    board_bind(&b, &m->tree, m->slots, w->cell);
+    board_bind_shape(&b, tree_of(m, step), place_in_all(m, step, 0), m->nodes, m->slots, w->cell);
     return b;
 }
 
-static struct board_word node_at(const struct world *w, int node) {
-    return board_unpack(w->cell[node]);
+static struct board_word node_at(const struct model *m, const struct world *w, int step, int node) {
+    return board_unpack(w->cell[place_in_all(m, step, node)]);
 }
 
 static struct board_word slot_at(const struct model *m, const struct world *w, int slot) {
-    return board_unpack(w->cell[m->tree.n_nodes + slot]);
+    return board_unpack(w->cell[m->nodes + slot]);
 }
 
-static bool is_done_in(const struct world *w, int node, int step) {
-    return node_at(w, node).state == BOARD_DONE && (int)node_at(w, node).step == step;
+static bool is_done_in(const struct model *m, const struct world *w, int step, int node) {
+    struct board_word n = node_at(m, w, step, node);
+    return n.state == BOARD_DONE && (int)n.step == step;
 }
 
 /* ---- checks of a state ---- */
 
-/* A sum or lane that is there and may still be read. */
+/* A sum or lane of the step that is there and may still be read. */
 static bool is_needed(const struct model *m, const struct world *w, int node) {
-    int parent = m->tree.node[node].parent;
-    return is_done_in(w, node, w->step) && (parent < 0 || !is_done_in(w, parent, w->step));
+    int parent = tree_of(m, w->step)->node[node].parent;
+    return is_done_in(m, w, w->step, node) && (parent < 0 || !is_done_in(m, w, w->step, parent));
 }
 
 static void check_values(const struct model *m, const struct world *w) {
-    for (int i = 0; i < m->tree.n_nodes; i++) {
+    for (int i = 0; i < tree_of(m, w->step)->n_nodes; i++) {
         if (w->clearing || !is_needed(m, w, i)) continue;
-        struct board_word node = node_at(w, i), slot = slot_at(m, w, node.argument);
+        struct board_word node = node_at(m, w, w->step, i), slot = slot_at(m, w, node.argument);
+        int place = place_in_all(m, w->step, i);
         if (slot.state != BOARD_CLAIMED || slot.step != node.step || slot.hand != node.hand ||
-            slot.argument != i)
+            slot.argument != place)
             broken("a published value's slot is held for it");
-        if (w->content[node.argument] != i + 1) broken("a published value is right");
+        if (w->content[node.argument] != place + 1) broken("a published value is right");
     }
 }
 
@@ -155,7 +165,7 @@ static void check_hands(const struct model *m, const struct world *w) {
         if (h->slot < 0 || !is_alive(h) || h->logged) continue;
         struct board_word slot = slot_at(m, w, h->slot);
         if (slot.state != BOARD_CLAIMED || (int)slot.step != h->step || slot.hand != i ||
-            slot.argument != h->node)
+            slot.argument != place_in_all(m, h->step, h->node))
             broken("a hand's slot is held by it");
         if (w->content[h->slot] != WRITING + i) broken("nobody else writes into a hand's slot");
     }
@@ -164,10 +174,13 @@ static void check_hands(const struct model *m, const struct world *w) {
 static bool has_reason(const struct model *m, const struct world *w, int slot) {
     struct board_word s = slot_at(m, w, slot);
     const struct hand *h = &w->hand[s.hand];
-    if (s.hand < m->is.hands && is_alive(h) && h->slot == slot && h->node == s.argument) return true;
-    struct board_word node = node_at(w, s.argument);
+    if (s.hand < m->is.hands && is_alive(h) && h->slot == slot && place_in_all(m, h->step, h->node) == s.argument)
+        return true;
+    int own = s.argument - place_in_all(m, w->step, 0); /* else it is another shape's, of a step that is over */
+    if (own < 0 || own >= tree_of(m, w->step)->n_nodes) return false;
+    struct board_word node = node_at(m, w, w->step, own);
     return node.state == BOARD_DONE && node.argument == slot && node.hand == s.hand &&
-           node.step == s.step && is_needed(m, w, s.argument);
+           node.step == s.step && is_needed(m, w, own);
 }
 
 /* Where nobody is within a call, or dead and not recovered from, each slot is held for a reason. */
@@ -185,7 +198,7 @@ static void check_slots(struct model *m, const struct world *w) {
 }
 
 static bool is_over(struct model *m, struct world *w) {
-    struct board b = board_of(m, w);
+    struct board b = board_of(m, w, w->step);
     int failed;
     call.watched = false;
     return w->step > m->is.steps || board_complete(&b, (uint32_t)w->step, &failed) || failed >= 0;
@@ -215,8 +228,9 @@ static void check_progress(struct model *m, const struct world *w) {
 static void check_complete(const struct model *m, const struct world *w, const struct hand *h,
                            int result) {
     if (h->step != w->step || w->clearing) return;
-    for (int i = 0; i < m->tree.n_tops && result == 0; i++)
-        if (!is_done_in(w, m->tree.top[i], w->step)) broken("a complete step's tops are there");
+    const struct lane_tree *t = tree_of(m, w->step);
+    for (int i = 0; i < t->n_tops && result == 0; i++)
+        if (!is_done_in(m, w, w->step, t->top[i])) broken("a complete step's tops are there");
     for (int i = 0; i < result; i++)
         if ((m->is.failing >> i & 1) != (i == result - 1)) broken("the first failed lane is told");
 }
@@ -224,8 +238,8 @@ static void check_complete(const struct model *m, const struct world *w, const s
 /* ---- what hands do ---- */
 
 static int call_board(struct model *m, struct world *w, int who) {
-    struct board b = board_of(m, w);
     struct hand *h = &w->hand[who];
+    struct board b = board_of(m, w, h->doing == CLEAR ? h->step + 1 : h->step); /* who opens a step clears for it */
     uint32_t step = (uint32_t)h->step;
     int failed, rank = who < m->is.strangers ? -1 : who - m->is.strangers;
     switch (h->doing) {
@@ -248,29 +262,29 @@ static int call_board(struct model *m, struct world *w, int who) {
 
 /* The hand has claimed a node, and finds where the operands are. */
 static void has_claimed(const struct model *m, struct world *w, struct hand *h, int node) {
-    const struct lane_node *n = &m->tree.node[node];
+    const struct lane_node *n = &tree_of(m, h->step)->node[node];
     h->node = node;
     h->doing = TAKE;
-    h->left = n->left < 0 ? 0 : node_at(w, n->left).argument;
-    h->right = n->left < 0 ? 0 : node_at(w, n->right).argument;
+    h->left = n->left < 0 ? 0 : node_at(m, w, h->step, n->left).argument;
+    h->right = n->left < 0 ? 0 : node_at(m, w, h->step, n->right).argument;
 }
 
 /* What the hand has computed by now. Who is behind may find rubbish, and nobody wants it. */
 static void compute(const struct model *m, struct world *w, int who) {
     struct hand *h = &w->hand[who];
-    const struct lane_node *n = &m->tree.node[h->node];
+    const struct lane_node *n = &tree_of(m, h->step)->node[h->node];
     if (w->content[h->slot] != WRITING + who) broken("nobody else writes into a hand's slot");
-    bool right = n->left < 0 || (w->content[h->left] == n->left + 1 &&
-                                 w->content[h->right] == n->right + 1);
+    bool right = n->left < 0 || (w->content[h->left] == place_in_all(m, h->step, n->left) + 1 &&
+                                 w->content[h->right] == place_in_all(m, h->step, n->right) + 1);
     if (!right && h->step == w->step && !w->clearing) broken("operands stay until they are summed");
-    w->content[h->slot] = right ? h->node + 1 : RUBBISH;
+    w->content[h->slot] = right ? place_in_all(m, h->step, h->node) + 1 : RUBBISH;
 }
 
 static void after_take(struct model *m, struct world *w, int who, int slot) {
     struct hand *h = &w->hand[who];
     h->slot = slot;
     h->doing = h->doing == SPARE ? PUBLISH_FOR : PUBLISH;
-    if (h->node < m->tree.lanes && m->is.failing >> h->node & 1) h->doing = FAIL;
+    if (h->node < tree_of(m, h->step)->lanes && m->is.failing >> h->node & 1) h->doing = FAIL;
     w->content[slot] = WRITING + who;
 }
 
@@ -393,8 +407,8 @@ static void try_idle(struct model *m, int who) {
     const struct world *w = m->world[m->depth];
     for (int c = DRAW; c <= LOOK; c++)
         if (may_begin(m, who, c)) try_call(m, who, c);
-    for (int i = 0; i < m->tree.lanes && m->is.twice && w->hand[who].step == w->step; i++) {
-        struct board_word node = node_at(w, i);
+    for (int i = 0; i < tree_of(m, w->step)->lanes && m->is.twice && w->hand[who].step == w->step; i++) {
+        struct board_word node = node_at(m, w, w->step, i);
         if (node.state == BOARD_CLAIMED && (int)node.step == w->step && node.hand != who)
             follow(m, &(struct act){who, 0, TWICE, i});
     }
@@ -469,11 +483,11 @@ static uint64_t hash_of(const struct model *m, const struct world *w) {
     bool paused = number_slots(m, w, as);
     for (int i = 0; i < m->slots; i++) {
         bool used = slot_at(m, w, i).state != BOARD_FREE;
-        slot[as[i]] = used ? w->cell[m->tree.n_nodes + i] : 0;
+        slot[as[i]] = used ? w->cell[m->nodes + i] : 0;
         content[as[i]] = used ? w->content[i] : 0;
     }
-    for (int i = 0; i < m->tree.n_nodes; i++) {
-        struct board_word n = node_at(w, i);
+    for (int i = 0; i < m->nodes; i++) {
+        struct board_word n = board_unpack(w->cell[i]);
         struct board_word s = slot_at(m, w, n.argument);
         bool there = s.state == BOARD_CLAIMED && s.step == n.step && s.hand == n.hand && s.argument == i;
         if (n.state == BOARD_DONE && !paused) n.argument = there ? as[n.argument] : MOST_SLOTS;
@@ -540,16 +554,28 @@ static void free_model(struct model *m) {
     free(m->act);
     free(m->seen);
     free(m->at);
-    lane_tree_free(&m->tree);
+    for (int i = 0; i < m->shapes; i++) lane_tree_free(&m->tree[i]);
     *m = (struct model){0};
+}
+
+/* The same slots serve all shapes. */
+static void make_trees(struct model *m) {
+    const int lanes[SHAPES] = {m->is.lanes, m->is.other};
+    for (; m->shapes < SHAPES && lanes[m->shapes]; m->shapes++) {
+        struct lane_tree *t = &m->tree[m->shapes];
+        assert_int_equal(lane_tree_make(lanes[m->shapes], m->is.levels, t), TRI_OK);
+        int slots = m->how.ample ? t->lanes + m->is.hands + 1 : board_slots(t, m->is.hands);
+        if (slots > m->slots) m->slots = slots;
+        m->first[m->shapes] = m->nodes;
+        m->nodes += t->n_nodes;
+        assert_true(t->lanes <= MOST_LANES);
+    }
 }
 
 static void start(struct model *m, const struct setup *is, const struct manner *how, int limit) {
     *m = (struct model){.is = *is, .how = *how, .limit = limit};
-    assert_int_equal(lane_tree_make(is->lanes, is->levels, &m->tree), TRI_OK);
-    m->slots = how->ample ? is->lanes + is->hands + 1 : board_slots(&m->tree, is->hands);
-    m->cells = m->tree.n_nodes + m->slots;
-    assert_true(is->lanes <= MOST_LANES && is->hands <= MOST_HANDS && m->slots <= MOST_SLOTS);
+    make_trees(m);
+    assert_true(is->hands <= MOST_HANDS && m->slots <= MOST_SLOTS);
     make_level(m, 0);
     struct world *w = m->world[0];
     w->step = 1;
@@ -563,8 +589,8 @@ static void start(struct model *m, const struct setup *is, const struct manner *
 static void print_way(struct model *m) {
     static const char *const what[] = {"", "pauses before access", "dies behind write", "dies", "joins",
                                        "wakes", "computes again lane", "recovers", "clears"};
-    fprintf(stderr, "%d lanes, %d hands, %d levels, %d slots: not so: %s\n", m->is.lanes, m->is.hands,
-            m->is.levels, m->slots, m->what);
+    fprintf(stderr, "%d lanes, %d in even steps, %d hands, %d levels, %d slots: not so: %s\n", m->is.lanes,
+            m->is.other ? m->is.other : m->is.lanes, m->is.hands, m->is.levels, m->slots, m->what);
     for (int i = 0; i <= m->depth && i < m->limit; i++) {
         const struct act *a = &m->act[i];
         const struct hand *h = &m->world[i]->hand[a->who];
@@ -586,8 +612,8 @@ static bool search(struct model *m, const struct setup *is, const struct manner 
     return false;
 }
 
-/* The most slots that were used at once. */
-static int holds(const struct setup *is, const struct manner *how, size_t *states) {
+/* The most slots that were used at once, of how many there were. */
+static int holds(const struct setup *is, const struct manner *how, int *slots, size_t *states) {
     static struct model m; /* not on the stack: it is left by longjmp */
     if (!search(&m, is, how, INT32_MAX)) {
         bool found = false;
@@ -600,6 +626,7 @@ static int holds(const struct setup *is, const struct manner *how, size_t *state
         fail();
     }
     int most = m.most_used;
+    *slots = m.slots;
     *states += m.n_seen;
     free_model(&m);
     return most;
@@ -611,16 +638,12 @@ static void search_all(const struct setup *is, size_t n, const struct manner *ho
     static size_t states;
     board_point = point_reached;
     for (; n; n--, is++) {
-        struct lane_tree t;
-        assert_int_equal(lane_tree_make(is->lanes, is->levels, &t), TRI_OK);
-        int slots = how->ample ? is->lanes + is->hands + 1 : board_slots(&t, is->hands);
-        int most = holds(is, how, &states);
-        lane_tree_free(&t);
+        int slots, most = holds(is, how, &slots, &states);
         if (most > slots) fail_msg("%d slots used, %d counted on", most, slots);
         if (getenv("BOARD_SAY"))
-            fprintf(stderr, "%d lanes, %d hands, %d levels, %d deaths, %d pauses, %d steps: %d of %d "
-                    "slots; %zu states so far\n", is->lanes, is->hands, is->levels, is->deaths,
-                    is->pauses, is->steps, most, slots, states);
+            fprintf(stderr, "%d lanes (%d in even steps), %d hands, %d levels, %d deaths, %d pauses, %d steps: %d of %d "
+                    "slots; %zu states so far\n", is->lanes, is->other ? is->other : is->lanes, is->hands, is->levels,
+                    is->deaths, is->pauses, is->steps, most, slots, states);
     }
 }
 
@@ -629,23 +652,23 @@ static void any_order(void **state) {
     (void)state;
     static const struct manner how = {ANY_ORDER, true, 0, 0};
     static const struct setup few[] = {
-        /* lanes, hands, levels, deaths, pauses, steps, twice, failing, strangers */
-        {1, 2, 0, 1, 2, 2, true, 0, 0},  {2, 1, 0, -1, 2, 2, false, 0, 0},
-        {2, 2, 0, 1, 1, 2, false, 0, 0}, {2, 2, 0, 1, 1, 1, true, 0, 0},
-        {2, 2, 1, 1, 1, 1, true, 0, 0},  {2, 3, 0, 0, 0, 2, true, 0, 0},
-        {2, 2, 0, 0, 2, 2, false, 0, 0}, {3, 2, 0, -1, 0, 2, false, 0, 0},
-        {3, 2, 1, 1, 1, 1, false, 0, 0}, {3, 2, 0, 1, 0, 1, true, 0, 1},
-        {3, 3, 0, 1, 0, 1, false, 0, 0}, {4, 2, 0, 2, 0, 1, false, 0, 0},
-        {5, 2, 0, 1, 0, 1, false, 0, 1}, {6, 2, 1, 1, 0, 1, false, 0, 0},
-        {8, 1, 2, -1, 1, 1, false, 0, 0}};
+        /* lanes, hands, levels, deaths, pauses, steps, twice, failing, strangers, other */
+        {1, 2, 0, 1, 2, 2, true, 0, 0, 0},  {2, 1, 0, -1, 2, 2, false, 0, 0, 0},
+        {2, 2, 0, 1, 1, 2, false, 0, 0, 0}, {2, 2, 0, 1, 1, 1, true, 0, 0, 0},
+        {2, 2, 1, 1, 1, 1, true, 0, 0, 0},  {2, 3, 0, 0, 0, 2, true, 0, 0, 0},
+        {2, 2, 0, 0, 2, 2, false, 0, 0, 0}, {3, 2, 0, -1, 0, 2, false, 0, 0, 0},
+        {3, 2, 1, 1, 1, 1, false, 0, 0, 0}, {3, 2, 0, 1, 0, 1, true, 0, 1, 0},
+        {3, 3, 0, 1, 0, 1, false, 0, 0, 0}, {4, 2, 0, 2, 0, 1, false, 0, 0, 0},
+        {5, 2, 0, 1, 0, 1, false, 0, 1, 0}, {6, 2, 1, 1, 0, 1, false, 0, 0, 0},
+        {8, 1, 2, -1, 1, 1, false, 0, 0, 0}};
     static const struct setup more[] = {
-        {1, 2, 0, 2, 2, 2, true, 0, 0},  {2, 2, 0, 2, 1, 2, true, 0, 0},
-        {2, 2, 0, 2, 2, 2, false, 0, 0}, {2, 2, 0, 1, 2, 1, true, 0, 0},
-        {2, 3, 0, 1, 0, 2, true, 0, 0},  {2, 3, 0, 1, 1, 1, false, 0, 1},
-        {3, 2, 0, 1, 1, 1, true, 0, 0},  {3, 2, 0, 0, 2, 1, false, 0, 0},
-        {3, 3, 0, 0, 1, 1, false, 0, 0}, {4, 2, 0, 1, 1, 1, false, 0, 0},
-        {4, 3, 0, 0, 0, 1, false, 0, 0}, {6, 2, 0, 2, 0, 1, false, 0, 0},
-        {8, 2, 1, 1, 0, 1, false, 0, 0}, {8, 1, 0, -1, 2, 2, false, 0, 0}};
+        {1, 2, 0, 2, 2, 2, true, 0, 0, 0},  {2, 2, 0, 2, 1, 2, true, 0, 0, 0},
+        {2, 2, 0, 2, 2, 2, false, 0, 0, 0}, {2, 2, 0, 1, 2, 1, true, 0, 0, 0},
+        {2, 3, 0, 1, 0, 2, true, 0, 0, 0},  {2, 3, 0, 1, 1, 1, false, 0, 1, 0},
+        {3, 2, 0, 1, 1, 1, true, 0, 0, 0},  {3, 2, 0, 0, 2, 1, false, 0, 0, 0},
+        {3, 3, 0, 0, 1, 1, false, 0, 0, 0}, {4, 2, 0, 1, 1, 1, false, 0, 0, 0},
+        {4, 3, 0, 0, 0, 1, false, 0, 0, 0}, {6, 2, 0, 2, 0, 1, false, 0, 0, 0},
+        {8, 2, 1, 1, 0, 1, false, 0, 0, 0}, {8, 1, 0, -1, 2, 2, false, 0, 0, 0}};
     search_all(few, COUNT(few), &how);
     if (all()) search_all(more, COUNT(more), &how);
 }
@@ -655,16 +678,38 @@ static void any_order(void **state) {
 static void late(void **state) {
     (void)state;
     static const struct manner how = {DRAWS_FIRST, true, PUBLISH, 1}, any = {DRAWS_FIRST, true, 0, 0};
-    static const struct setup is = {2, 3, 0, 0, 1, 2, true, 0, 0};
+    static const struct setup is = {2, 3, 0, 0, 1, 2, true, 0, 0, 0};
     search_all(&is, 1, all() ? &any : &how);
+}
+
+/* Steps of two shapes take turns: hands come late to a step of the other, or of their own when another was between;
+ * who is dead is recovered from with the board of the step that is open. */
+static void shapes(void **state) {
+    (void)state;
+    static const struct manner any = {ANY_ORDER, true, 0, 0}, late = {DRAWS_FIRST, true, PUBLISH, 1};
+    static const struct setup few[] = {
+        {1, 2, 0, 1, 1, 3, false, 0, 0, 2}, {1, 2, 0, 1, 0, 3, true, 0, 0, 2}, {2, 1, 0, -1, 1, 3, false, 0, 0, 3},
+        {2, 2, 0, 1, 1, 2, false, 0, 0, 1}, {2, 2, 0, 1, 0, 3, false, 0, 0, 2}, {3, 2, 1, 1, 0, 2, false, 0, 0, 2},
+        {1, 2, 0, 1, 0, 2, true, 0, 1, 3}};
+    static const struct setup last[] = {{2, 3, 0, 0, 1, 2, true, 0, 0, 1}};
+    static const struct setup more[] = {
+        {1, 2, 0, 1, 1, 3, true, 0, 0, 2},  {1, 2, 0, 2, 2, 3, true, 0, 0, 1},  {2, 2, 0, 1, 1, 3, false, 0, 0, 2},
+        {1, 2, 0, 2, 1, 4, false, 0, 0, 2}, {3, 2, 0, 1, 1, 2, false, 0, 0, 2}, {2, 3, 0, 1, 0, 2, false, 0, 0, 3},
+        {4, 2, 1, 1, 0, 2, false, 0, 0, 3}, {1, 2, 0, 1, 0, 2, true, 0, 1, 5}};
+    static const struct setup more_late[] = {{1, 3, 0, 0, 1, 3, true, 0, 0, 2}};
+    search_all(few, COUNT(few), &any);
+    search_all(last, COUNT(last), &late);
+    if (!all()) return;
+    search_all(more, COUNT(more), &any);
+    search_all(more_late, COUNT(more_late), &late);
 }
 
 static void failing(void **state) {
     (void)state;
     static const struct manner how = {ANY_ORDER, true, 0, 0};
     static const struct setup few[] = {
-        {1, 2, 0, 1, 1, 1, true, 1, 0},  {2, 2, 0, 1, 1, 1, true, 2, 0},
-        {3, 2, 0, 1, 1, 1, false, 6, 0}, {4, 2, 0, 1, 0, 1, true, 5, 0}};
+        {1, 2, 0, 1, 1, 1, true, 1, 0, 0},  {2, 2, 0, 1, 1, 1, true, 2, 0, 0},
+        {3, 2, 0, 1, 1, 1, false, 6, 0, 0}, {4, 2, 0, 1, 0, 1, true, 5, 0, 0}};
     search_all(few, COUNT(few), &how);
 }
 
@@ -685,6 +730,7 @@ static void enough_slots(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(any_order), cmocka_unit_test(late),
-                                       cmocka_unit_test(failing), cmocka_unit_test(enough_slots)};
+                                       cmocka_unit_test(shapes), cmocka_unit_test(failing),
+                                       cmocka_unit_test(enough_slots)};
     return cmocka_run_group_tests_name("board", tests, NULL, NULL);
 }

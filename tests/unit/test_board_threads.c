@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lane board under real threads: they row, die behind writes and are recovered from, at random; the
- * model checker of test_board.c goes through all orders of less. BOARD_ALL=1 takes longer. */
+ * model checker of test_board.c goes through all orders of less. Steps are of one shape, or of two, which take turns. BOARD_ALL=1 takes
+ * longer. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -14,9 +15,12 @@ _Noreturn static void broken(const char *what) {
 #define CREW 8
 #define WORDS 16
 
+#define SHAPES 2
+
 struct crew {
-    struct lane_tree tree;
-    struct board board;
+    struct lane_tree tree[SHAPES];
+    struct board board[SHAPES]; /* they share their words */
+    int shapes;
     uint64_t (*value)[WORDS]; /* by slot */
     _Atomic uint32_t step;
     atomic_bool over;
@@ -30,6 +34,8 @@ struct rower {
     int hand;
     uint64_t seed;
 };
+
+static struct board *board_of(struct crew *c, uint32_t step) { return &c->board[(step + 1) % (uint32_t)c->shapes]; }
 
 static _Thread_local uint64_t dice; /* 0: a thread that does not roll */
 
@@ -50,15 +56,15 @@ static uint64_t lane_value(uint32_t step, int lane, int word) {
 /* Left and right are not the same. */
 static uint64_t sum_value(uint64_t left, uint64_t right) { return mix(left, 2 * right + 1); }
 
-static uint64_t right_value(const struct crew *c, uint32_t step, int node, int word) {
-    const struct lane_node *n = &c->tree.node[node];
+static uint64_t right_value(const struct lane_tree *t, uint32_t step, int node, int word) {
+    const struct lane_node *n = &t->node[node];
     if (n->left < 0) return lane_value(step, node, word);
-    return sum_value(right_value(c, step, n->left, word), right_value(c, step, n->right, word));
+    return sum_value(right_value(t, step, n->left, word), right_value(t, step, n->right, word));
 }
 
 /* A hand may die while it computes, too. */
 static void fill(struct crew *c, uint32_t step, int node, int slot, int left, int right) {
-    bool sum = c->tree.node[node].left >= 0;
+    bool sum = board_of(c, step)->tree->node[node].left >= 0;
     for (int i = 0; i < WORDS; i++) {
         c->value[slot][i] = sum ? sum_value(c->value[left][i], c->value[right][i])
                                 : lane_value(step, node, i);
@@ -70,9 +76,9 @@ static void fill(struct crew *c, uint32_t step, int node, int slot, int left, in
 /* Makes a node, and the sums above whose other operand is there. */
 static void make_node(struct rower *r, uint32_t step, int node, bool twice) {
     struct crew *c = r->crew;
-    struct board *b = &c->board;
+    struct board *b = board_of(c, step);
     while (node >= 0) {
-        const struct lane_node *n = &c->tree.node[node];
+        const struct lane_node *n = &b->tree->node[node];
         int left = n->left < 0 ? 0 : board_slot_of(b, n->left);
         int right = n->left < 0 ? 0 : board_slot_of(b, n->right);
         int slot = twice ? board_spare(b, step, r->hand, node) : board_take(b, step, r->hand, node);
@@ -88,8 +94,9 @@ static void make_node(struct rower *r, uint32_t step, int node, bool twice) {
 }
 
 static void make_twice(struct rower *r, uint32_t step) {
-    int lane = (int)roll((unsigned)r->crew->tree.lanes);
-    struct board_word w = board_unpack(seen_load(&r->crew->board.node[lane]));
+    const struct board *b = board_of(r->crew, step);
+    int lane = (int)roll((unsigned)b->tree->lanes);
+    struct board_word w = board_unpack(seen_load(&b->node[lane]));
     if (w.step != step || w.state != BOARD_CLAIMED || w.hand == r->hand) return;
     r->crew->twice++;
     make_node(r, step, lane, true);
@@ -97,9 +104,9 @@ static void make_twice(struct rower *r, uint32_t step) {
 
 static void row(struct rower *r) {
     struct crew *c = r->crew;
-    struct board *b = &c->board;
     while (!c->over) {
         uint32_t step = c->step;
+        struct board *b = board_of(c, step);
         int node = roll(2) ? board_orphan(b, step, r->hand) : -1;
         if (node < 0) node = board_draw(b, step, r->hand, r->hand, c->hands);
         if (node < 0) node = board_orphan(b, step, r->hand);
@@ -135,10 +142,14 @@ static void insist(void (*what)(struct crew *, int), struct crew *c, int hand) {
     }
 }
 
-static void recover(struct crew *c, int hand) { board_recover(&c->board, c->step, hand); }
+static void recover(struct crew *c, int hand) {
+    uint32_t open = c->step;
+    board_recover(board_of(c, open), open, hand);
+}
+/* For the step that comes. */
 static void clear(struct crew *c, int hand) {
     (void)hand;
-    board_clear(&c->board);
+    board_clear(board_of(c, c->step + 1));
 }
 
 static void *recoverer_main(void *arg) {
@@ -160,11 +171,12 @@ static void *recoverer_main(void *arg) {
 static int lead(struct crew *c, uint32_t steps) {
     int wrong = 0, failed;
     for (uint32_t step = 1; step <= steps; step++) {
-        while (!board_complete(&c->board, step, &failed)) sched_yield();
-        for (int i = 0; i < c->tree.n_tops; i++)
+        struct board *b = board_of(c, step);
+        const struct lane_tree *t = b->tree;
+        while (!board_complete(b, step, &failed)) sched_yield();
+        for (int i = 0; i < t->n_tops; i++)
             for (int k = 0; k < WORDS; k++)
-                wrong += c->value[board_slot_of(&c->board, c->tree.top[i])][k] !=
-                         right_value(c, step, c->tree.top[i], k);
+                wrong += c->value[board_slot_of(b, t->top[i])][k] != right_value(t, step, t->top[i], k);
         insist(clear, c, 0);
         c->step++;
     }
@@ -174,21 +186,32 @@ static int lead(struct crew *c, uint32_t steps) {
 
 static int slots_held(struct crew *c) {
     int held = 0;
-    for (int i = 0; i < c->board.n_slots; i++)
-        held += board_unpack(seen_load(&c->board.slot[i])).state == BOARD_CLAIMED;
+    for (int i = 0; i < c->board->n_slots; i++)
+        held += board_unpack(seen_load(&c->board->slot[i])).state == BOARD_CLAIMED;
     return held;
 }
 
-static void run_crew(int lanes, int hands, int levels, uint32_t steps) {
+/* lanes: of odd steps, of even ones; 0: these are no different. The words of all boards and the slots' values. */
+static void *make_boards(struct crew *c, const int lanes[SHAPES], int levels) {
+    int nodes = 0, slots = 0, first = 0;
+    for (; c->shapes < SHAPES && lanes[c->shapes]; c->shapes++) {
+        assert_int_equal(lane_tree_make(lanes[c->shapes], levels, &c->tree[c->shapes]), TRI_OK);
+        nodes += c->tree[c->shapes].n_nodes;
+        if (slots < lanes[c->shapes] + c->hands + 1) slots = lanes[c->shapes] + c->hands + 1;
+    }
+    void *memory = calloc(1, board_bytes(nodes, slots));
+    c->value = calloc((size_t)slots, sizeof *c->value);
+    assert_true(memory && c->value);
+    for (int i = 0; i < c->shapes; first += c->tree[i++].n_nodes)
+        board_bind_shape(&c->board[i], &c->tree[i], first, nodes, slots, memory);
+    return memory;
+}
+
+static void run_crew(int lanes, int other, int hands, int levels, uint32_t steps) {
     struct crew c = {.hands = hands, .step = 1};
     struct rower rower[CREW + 1];
     pthread_t thread[CREW + 1];
-    assert_int_equal(lane_tree_make(lanes, levels, &c.tree), TRI_OK);
-    int slots = lanes + hands + 1;
-    void *memory = calloc(1, board_bytes(c.tree.n_nodes, slots));
-    c.value = calloc((size_t)slots, sizeof *c.value);
-    assert_true(memory && c.value);
-    board_bind(&c.board, &c.tree, slots, memory);
+    void *memory = make_boards(&c, (const int[SHAPES]){lanes, other}, levels);
     dice = 1;
     for (int i = 0; i <= hands; i++) {
         rower[i] = (struct rower){&c, i, 77 + (uint64_t)(steps + (uint32_t)i)};
@@ -200,25 +223,28 @@ static void run_crew(int lanes, int hands, int levels, uint32_t steps) {
     for (int i = 0; i < hands; i++) insist(recover, &c, i);
     insist(clear, &c, 0);
     if (getenv("BOARD_SAY"))
-        fprintf(stderr, "threads: %d lanes, %d hands, %u steps: %ld deaths, %ld lanes twice, %ld not "
-                "first\n", lanes, hands, steps, c.deaths, c.twice, c.not_first);
+        fprintf(stderr, "threads: %d lanes (%d in even steps), %d hands, %u steps: %ld deaths, %ld lanes twice, %ld not "
+                "first\n", lanes, other ? other : lanes, hands, steps, c.deaths, c.twice, c.not_first);
     assert_int_equal(wrong, 0);
     assert_int_equal(slots_held(&c), 0);
     dice = 0;
     free(memory);
     free(c.value);
-    lane_tree_free(&c.tree);
+    for (int i = 0; i < c.shapes; i++) lane_tree_free(&c.tree[i]);
 }
 
 static void threads(void **state) {
     (void)state;
     uint32_t times = all() ? 20 : 1;
     board_point = point_reached;
-    run_crew(1, 2, 0, 1000 * times);
-    run_crew(6, 2, 0, 1500 * times);
-    run_crew(8, 3, 1, 1000 * times);
-    run_crew(7, 5, 0, 1000 * times);
-    run_crew(13, 8, 2, 500 * times);
+    run_crew(1, 0, 2, 0, 1000 * times);
+    run_crew(6, 0, 2, 0, 1500 * times);
+    run_crew(8, 0, 3, 1, 1000 * times);
+    run_crew(7, 0, 5, 0, 1000 * times);
+    run_crew(13, 0, 8, 2, 500 * times);
+    run_crew(2, 1, 2, 0, 1500 * times);
+    run_crew(6, 3, 3, 0, 1500 * times);
+    run_crew(5, 8, 5, 1, 800 * times);
 }
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(threads)};
