@@ -269,7 +269,7 @@ static struct plan make_plan(struct crew *c, const tri_run *run) {
     for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, most.rows);
     if (shares_samples(run)) {
         p.n_loads = loader_words(m, run->n_shapes);
-        p.rooms = place(&p.end, m->room_bytes * (uint64_t)m->n_rooms);
+        p.rooms = place(&p.end, machine_rooms_bytes(m));
         p.loads = place(&p.end, (uint64_t)p.n_loads * sizeof(board_cell));
     }
     for (int i = 0; i < run->n_shapes; i++) name_part(&c->part[i], &run->shape[i], &p);

@@ -27,12 +27,9 @@ static int pieces_of(const struct machine *m) {
 }
 
 int loader_words(const struct machine *m, int shapes) {
-    int most = 0;
-    for (int i = 0; i < shapes; i++) {
-        int n = (int)m[i].lanes * pieces_of(&m[i]);
-        if (n > most) most = n;
-    }
-    return LOADER_ROOMS * most;
+    int n = 0;
+    for (int i = 0; i < shapes; i++) n += LOADER_ROOMS * (int)m[i].lanes * pieces_of(&m[i]);
+    return n;
 }
 
 static struct machine *machine_at(const struct loader *l, int64_t step) { return shapes_at(l->run, step); }
@@ -100,8 +97,11 @@ static struct rows rows_of(const struct loader *l, int64_t step, int piece) {
     return (struct rows){first + n * k / each, n * (k + 1) / each - n * k / each};
 }
 
+/* Each shape has words and rooms of its own: who is late with samples of one writes where no other shape's lie. */
 static board_cell *word_of(const struct loader *l, int64_t step, int piece) {
-    return &l->place.word[loader_room(l, step) * l->most_pieces + piece];
+    const struct machine *m = machine_at(l, step);
+    int first = loader_words(l->run->shape, (int)(m - l->run->shape));
+    return &l->place.word[first + loader_room(l, step) * (int)m->lanes * pieces_of(m) + piece];
 }
 
 /* A piece that somebody is at stays so, also if the step that it is read for is over: it went on without the late
@@ -232,7 +232,10 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
 static tri_status read_own(struct loader *l, const struct loader_wish *wish, char **room) {
     const struct machine *m = machine_at(l, wish->step);
     struct loader_reader *r = &l->reader[wish->hand];
-    if (!r->own && !(r->own = malloc(m->room_bytes))) return base_no_memory("samples that another is late with");
+    size_t most = 0;
+    for (int i = 0; i < l->run->n_shapes; i++)
+        if (l->run->shape[i].room_bytes > most) most = l->run->shape[i].room_bytes;
+    if (!r->own && !(r->own = malloc(most))) return base_no_memory("samples that another is late with");
     *room = r->own;
     const struct rows rows = {lane_first(m->batch, m->lanes, wish->lane), lane_samples(m->batch, m->lanes, wish->lane)};
     return read_in_turn(l, r, r->own, wish->step, rows);
@@ -428,7 +431,7 @@ tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place
     int words = loader_words(run->shape, run->n_shapes);
     int64_t asked = run->options.data_threads;
     *l = (struct loader){.run = run, .made = true, .hands = team_threads(run->team),
-                         .most_pieces = words / LOADER_ROOMS, .rooms = run->shape->n_rooms};
+                         .rooms = run->shape->n_rooms};
     l->most_threads = asked < 0 || l->rooms < 2 || !concurrent(l) ? 0 : asked > 0 && !in_order(l) ? (int)asked : 1;
     pthread_mutex_init(&l->reading, NULL);
     if (place) l->place = *place;

@@ -33,7 +33,7 @@ struct loader_place {
 struct loader_reader {
     struct loader *loader;
     char *spare; /* for fields that the network does not take */
-    char *own;   /* a room, for a lane whose samples another is late with; null: not needed yet */
+    char *own;   /* a room, of any shape, for a lane whose samples another is late with; null: not needed yet */
     pthread_t thread;
     _Atomic pid_t number; /* of one that does nothing else, by the system's count */
     _Atomic int64_t step; /* that it reads for */
@@ -43,7 +43,7 @@ struct loader_reader {
 struct loader {
     tri_run *run;
     struct loader_place place;
-    int most_pieces, rooms; /* pieces of a room, as many of each lane */
+    int rooms;
     int hands; /* threads of the run that may fetch */
     board_cell *own_word;
     bell own_bell;

@@ -112,15 +112,14 @@ tri_status machine_join(struct machine *m, int n) {
                              n);
         tree_join(tree, n);
     }
-    for (int i = 1; i < n; i++) {
-        m->room_bytes = larger(m->room_bytes, m[i].room_bytes);
+    m->all_rooms = 0;
+    for (int i = 0; i < n; i++) {
+        m[i].n_rooms = m->n_rooms;
+        m[i].first_room = m->all_rooms;
+        m->all_rooms += m[i].room_bytes * (size_t)m->n_rooms;
         m->carried_bytes = larger(m->carried_bytes, m[i].carried_bytes);
     }
-    for (int i = 1; i < n; i++) {
-        m[i].room_bytes = m->room_bytes;
-        m[i].carried_bytes = m->carried_bytes;
-        m[i].n_rooms = m->n_rooms;
-    }
+    for (int i = 1; i < n; i++) m[i].carried_bytes = m->carried_bytes;
     return TRI_OK;
 }
 
@@ -146,6 +145,10 @@ static tri_status make_inputs(struct machine *m) {
     return TRI_OK;
 }
 
+size_t machine_rooms_bytes(const struct machine *m) {
+    return m->all_rooms ? m->all_rooms : m->room_bytes * (size_t)m->n_rooms;
+}
+
 char *machine_room(const struct machine *m, int room) { return m->rooms + (size_t)room * m->room_bytes; }
 
 static void find_inputs(struct machine *m) {
@@ -164,8 +167,8 @@ void machine_take_room(struct machine *m, int room) {
 }
 
 static tri_status allocate_inputs(struct machine *m) {
-    m->rooms = m->turns ? m->lender->rooms : m->shared ? m->shared->rooms : NULL;
-    if (!m->rooms) m->rooms = m->own_rooms = dev_host_allocate(m->room_bytes * (size_t)m->n_rooms);
+    m->rooms = m->turns ? m->lender->rooms + m->first_room : m->shared ? m->shared->rooms : NULL;
+    if (!m->rooms) m->rooms = m->own_rooms = dev_host_allocate(machine_rooms_bytes(m));
     if (!m->rooms) return base_no_memory("a batch of data");
     if (m->own_rooms) memset(m->own_rooms, 0, m->room_bytes);
     for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++) {
@@ -180,8 +183,10 @@ static tri_status allocate_inputs(struct machine *m) {
 static bool is_lanes(const struct run_scalar *s) { return !strcmp(s->name, "lanes"); }
 
 void machine_take_scalars(struct machine *m, const struct machine *from) {
-    for (int i = 0; m != from && i < m->n_scalars; i++)
-        if (!is_lanes(&m->scalar[i])) m->scalar[i].value = from->scalar[i].value;
+    for (int i = 0; m != from && i < m->n_scalars; i++) {
+        const struct run_scalar *s = machine_scalar(from, m->scalar[i].name);
+        if (s && !is_lanes(s)) m->scalar[i].value = s->value;
+    }
 }
 
 static tri_status make_scalars(struct machine *m) {
@@ -413,7 +418,7 @@ void machine_free(struct machine *m) {
     for (int k = 0; k < 2; k++) free_tree(m, &m->tree[k]);
     for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++)
         if (m->input[i].memory) m->dev->release(m->input[i].memory, base_spec_bytes(&m->input[i].spec));
-    if (m->own_rooms) dev_host_release(m->own_rooms, m->room_bytes * (size_t)m->n_rooms);
+    if (m->own_rooms) dev_host_release(m->own_rooms, machine_rooms_bytes(m));
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].owned && (m->output[i].tensor || !m->shared))
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));

@@ -123,6 +123,7 @@ struct machine {
     int n_inputs;
     size_t room_bytes; /* of the inputs of a step */
     char *rooms, *own_rooms; /* of LOADER_ROOMS steps, or of this one alone: in the host's space */
+    size_t first_room, all_rooms; /* of a run's shapes: where its rooms begin; bytes of all, if it is the first */
     int n_rooms;
     int room;          /* where inputs are found now */
     bool shorter;      /* the inputs may take the front of a sample alone */
@@ -212,8 +213,8 @@ struct machine_place {
     struct team *team;
     struct store *store;          /* if it is empty, it is made from the model */
     const struct machine *lender; /* nullable: its arenas serve this machine too, where they suffice */
-    bool turns;                   /* the lender's rooms, partial sums and what is carried do, too: it has steps of another
-                                   * shape of the same run. See machine_join */
+    bool turns;                   /* the lender's partial sums and what is carried do, too, and its memory has rooms for
+                                   * this one: it has steps of another shape of the same run. See machine_join */
     const struct machine *beside; /* whose memory is there as well, and those beside that one; null: the lender */
     int hands, processes;         /* see struct machine */
     int more_slots;               /* of partial sums, than the tree itself needs */
@@ -234,6 +235,7 @@ tri_status machine_make(tri_graph *model, const tri_options *o, const struct mac
 void machine_free(struct machine *m);
 /* Of the samples of a step; and inputs are found there from now on. */
 char *machine_room(const struct machine *m, int room);
+size_t machine_rooms_bytes(const struct machine *m); /* of all rooms; of the first of several shapes: also of theirs */
 void machine_take_room(struct machine *m, int room);
 /* A lane takes its rows of the batch: those from sample `first` on. room: another than the step's, where the
  * device's space is the host's; or null. */

@@ -6,13 +6,15 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include <trireme.h>
 
-#include "exec/run.h"
+#include "exec/shapes.h"
+#include "plan/lanes.h"
 
 #define SIZE 60 /* of 12 a step */
 #define EPOCHS 3
@@ -166,6 +168,63 @@ static void leaving_early(void **state) {
     }
 }
 
+/* Row by row what the sampler says that a step has. */
+static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t first, int64_t n, const char *room) {
+    const struct machine *m = shapes_at(run, step);
+    uint64_t index[16];
+    sampler_seek(&run->sampler, step - 1);
+    sampler_take(&run->sampler, first, n, index);
+    for (int64_t i = 0; i < n; i++) {
+        float x[30], y;
+        char rest[100];
+        fill(s, (int64_t)index[i], run->sampler.epoch, 0, (void *[]){x, &y, rest});
+        for (int k = 0; k < m->n_inputs; k++) {
+            const struct run_input *in = &m->input[k];
+            const void *right = strcmp(in->name, "x") ? (void *)&y : (void *)x;
+            assert_memory_equal(room + in->offset + (size_t)(first + i) * in->sample_bytes, right, in->sample_bytes);
+        }
+    }
+}
+
+/* Another worker is late with a lane of step 2, and still writes when that room is another step's: also where that is a
+ * smaller one, whose samples lie elsewhere in a room, nothing of what it writes is computed with. */
+static void a_late_reader_of_another_shape(void **state) {
+    (void)state;
+    for (int64_t late = 0; late < 4; late++) {
+        struct source s;
+        begin(&s);
+        s.width = 30;
+        tri_run *run = open_run(&s, (tri_options){.batch = 16, .lanes = 4, .tail = "keep"}, false, true);
+        assert_int_equal(run->n_shapes, 2);
+        board_cell *word = calloc((size_t)loader_words(run->shape, run->n_shapes), sizeof *word);
+        bell rings = 0;
+        _Atomic uint64_t done = 3;
+        const struct loader_place place = {.word = word, .bell = &rings, .done = &done, .owner = 1, .of = 1};
+        struct loader l;
+        assert_int_equal(loader_make(&l, run, &place), TRI_OK);
+        atomic_store(&word[late], board_pack((struct board_word){2, BOARD_CLAIMED, 9, 0}));
+        for (int64_t step = 4; step <= 6; step += 2) { /* 12 samples, 16 */
+            const struct machine *m = shapes_at(run, step), *usual = run->shape;
+            char *room[4];
+            atomic_store(&done, (uint64_t)step - 1);
+            assert_int_equal(m->batch, step == 4 ? 12 : 16);
+            for (int lane = 0; lane < m->lanes; lane++)
+                assert_int_equal(loader_fetch(&l, &(struct loader_wish){.step = step, .lane = lane}, &room[lane]),
+                                 TRI_OK);
+            for (int k = 0; k < usual->n_inputs; k++) {
+                const struct run_input *in = &usual->input[k];
+                memset(machine_room(usual, 0) + in->offset + (size_t)late * 4 * in->sample_bytes, 0x7f,
+                       4 * in->sample_bytes);
+            }
+            for (int lane = 0; lane < m->lanes; lane++)
+                has_samples(run, &s, step, lane_first(m->batch, m->lanes, lane), 4, room[lane]);
+        }
+        loader_free(&l);
+        free(word);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+}
+
 static void too_many_are_refused(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -184,6 +243,7 @@ int main(void) {
         cmocka_unit_test(nobody_else_calls_a_simple_source),
         cmocka_unit_test(a_failure_is_its_own_steps),
         cmocka_unit_test(leaving_early),
+        cmocka_unit_test(a_late_reader_of_another_shape),
         cmocka_unit_test(too_many_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
