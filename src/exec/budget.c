@@ -28,7 +28,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (int k = 0; k < 2; k++) b.partials += m->tree[k].borrowed ? 0 : tree_bytes(&m->tree[k]);
     b.shared = m->shared_bytes;
-    if (!m->turns && (!m->shared || !m->shared->rooms)) b.data += m->room_bytes * (size_t)m->n_rooms;
+    if (!m->turns && (!m->shared || !m->shared->rooms)) b.data += machine_rooms_bytes(m);
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
     if (m->compilation.options->ckpt) b.copy = b.parameters + b.states + b.optimizer;
@@ -119,7 +119,8 @@ static struct budget with_others(const struct machine *m, const struct store *st
         b.partials += more.partials;
     }
     b.total += *held;
-    if (m->lender) *held += b.parameters + b.states + b.optimizer;
+    if (m->shared) *held = 0; /* nothing of what workers share has been touched yet */
+    else if (m->lender) *held += b.parameters + b.states + b.optimizer;
     return b;
 }
 

@@ -73,8 +73,8 @@ static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
 
 bool crew_is_between(const struct crew *c) {
     uint64_t opened = atomic_load(&c->head->opened);
+    if (opened == atomic_load(&c->head->committed)) return true; /* there may have been no step yet */
     const struct sweeps *update = &c->part[shapes_at(c->run, (int64_t)opened) - c->run->shape].sweeps[1];
-    if (opened == atomic_load(&c->head->committed)) return true;
     for (int i = 0; i < update->n_tasks; i++) {
         struct board_word w = board_unpack(atomic_load(&c->task[update->first + i]));
         if (w.step == (uint32_t)opened && (w.state != BOARD_FREE || w.argument)) return false;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "exec/padding.h"
 #include "plan/rebatch.h"
 
 /* A lane of a smaller step has no more samples than others have. */
@@ -26,6 +27,22 @@ void shapes_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n) {
     *n = run->options.forward ? 1 : g->n_shorter + 1;
 }
 
+/* What a step tells is told by the same names in the same order, whatever its shape. */
+static tri_status check_outputs(const struct machine *usual, const struct machine *m) {
+    for (int i = 0; i < usual->n_outputs || i < m->n_outputs; i++) {
+        const struct run_output *a = i < usual->n_outputs ? &usual->output[i] : NULL;
+        const struct run_output *b = i < m->n_outputs ? &m->output[i] : NULL;
+        if (a && b && !strcmp(a->name, b->name) && a->metric == b->metric && a->spec.shape.rank == b->spec.shape.rank)
+            continue;
+        if (a && b)
+            return base_fail(TRI_USAGE, "output %d is \"%s\", in the usual network \"%s\": the same ones are needed, in "
+                             "the same order", i + 1, b->name, a->name);
+        return base_fail(TRI_USAGE, "output \"%s\" is in %s network alone", a ? a->name : b->name,
+                         a ? "the usual" : "its");
+    }
+    return TRI_OK;
+}
+
 static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
     struct machine *usual = run->shape, *m = &run->shape[run->n_shapes];
     tri_graph **model = &run->shape_model[run->n_shapes];
@@ -41,7 +58,9 @@ static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
         .more_slots = usual->more_slots};
     tri_status status = machine_plan(*model, &o, &place, m);
     m->shorter = kind.class > 0;
+    if (!status) status = check_outputs(usual, m);
     if (!status) status = feed_match(m, run->data);
+    if (!status && run->sampler.pad) status = padding_plan(*model, m);
     return status;
 }
 
@@ -57,15 +76,20 @@ static tri_status plan_shape(tri_run *run, struct sampler_step kind) {
                      kind.rows < run->shape->batch ? ", the last of an epoch (--tail keep)" : "", why);
 }
 
+static bool is_usual(const tri_run *run, struct sampler_step kind) {
+    return !kind.class && kind.rows == run->shape->batch;
+}
+
 tri_status shapes_plan(tri_run *run) {
-    struct sampler_step kind[RUN_SHAPES];
-    int n = run->data && !run->options.forward ? sampler_kinds(&run->sampler, kind, RUN_SHAPES) : 0;
+    struct sampler_step kind[2 * LENGTHS_MOST];
+    int n = run->data && !run->options.forward ? sampler_kinds(&run->sampler, kind, COUNT(kind)) : 0, shapes = 1;
     tri_status status = TRI_OK;
-    if (n >= RUN_SHAPES)
+    for (int i = 0; i < n; i++) shapes += !is_usual(run, kind[i]);
+    if (shapes > RUN_SHAPES)
         return base_fail(TRI_USAGE, "steps of %d shapes; there can be %d: fewer networks for shorter samples, or --tail "
-                         "drop", n, RUN_SHAPES - 1);
+                         "drop", shapes, RUN_SHAPES);
     for (int i = 0; i < n && !status; i++)
-        if (kind[i].class || kind[i].rows < run->shape->batch) status = plan_shape(run, kind[i]);
+        if (!is_usual(run, kind[i])) status = plan_shape(run, kind[i]);
     return status ? status : machine_join(run->shape, run->n_shapes);
 }
 

@@ -40,6 +40,15 @@ static void compare(tri_graph *g, const tri_graph *a, const tri_graph *b, const 
         }
 }
 
+/* Who owns it already must not lose it. */
+static bool is_owned(tri_graph *g, const tri_graph *other) {
+    bool taken = false;
+    for (int i = 0; i < g->n_shorter; i++) taken = taken || g->shorter[i].g == other;
+    if (other == g) graph_fail(g, TRI_USAGE, "tri_shorter: the network for shorter samples is the network itself");
+    if (taken) graph_fail(g, TRI_USAGE, "tri_shorter: this network for shorter samples it has taken already");
+    return other == g || taken;
+}
+
 static void check(tri_graph *g, int64_t length, tri_graph *other) {
     if (length < 1 || g->n_shorter == GRAPH_MOST_SHORTER)
         graph_fail(g, TRI_USAGE, "tri_shorter: a network for samples of at most %lld; there can be %d, of at least 1",
@@ -63,6 +72,7 @@ void tri_shorter(tri_graph *g, int64_t length, tri_graph *other) {
         tri_graph_free(other);
         return;
     }
+    if (is_owned(g, other)) return;
     check(g, length, other);
     if (g->status) {
         tri_graph_free(other);

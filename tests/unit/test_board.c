@@ -641,8 +641,8 @@ static void search_all(const struct setup *is, size_t n, const struct manner *ho
         int slots, most = holds(is, how, &slots, &states);
         if (most > slots) fail_msg("%d slots used, %d counted on", most, slots);
         if (getenv("BOARD_SAY"))
-            fprintf(stderr, "%d lanes (%d in even steps), %d hands, %d levels, %d deaths, %d pauses, %d steps: %d of %d "
-                    "slots; %zu states so far\n", is->lanes, is->other ? is->other : is->lanes, is->hands, is->levels,
+            fprintf(stderr, "%d lanes (%d in even steps), %d hands, %d levels, %d deaths, %d pauses, %d steps: "
+                    "%d of %d slots; %zu states so far\n", is->lanes, is->other ? is->other : is->lanes, is->hands, is->levels,
                     is->deaths, is->pauses, is->steps, most, slots, states);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lane board under real threads: they row, die behind writes and are recovered from, at random; the
- * model checker of test_board.c goes through all orders of less. Steps are of one shape, or of two, which take turns. BOARD_ALL=1 takes
- * longer. */
+ * model checker of test_board.c goes through all orders of less. Steps are of one shape, or of two, which
+ * take turns. BOARD_ALL=1 takes longer. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -223,8 +223,8 @@ static void run_crew(int lanes, int other, int hands, int levels, uint32_t steps
     for (int i = 0; i < hands; i++) insist(recover, &c, i);
     insist(clear, &c, 0);
     if (getenv("BOARD_SAY"))
-        fprintf(stderr, "threads: %d lanes (%d in even steps), %d hands, %u steps: %ld deaths, %ld lanes twice, %ld not "
-                "first\n", lanes, other ? other : lanes, hands, steps, c.deaths, c.twice, c.not_first);
+        fprintf(stderr, "threads: %d lanes (%d in even steps), %d hands, %u steps: %ld deaths, %ld lanes twice, "
+                "%ld not first\n", lanes, other ? other : lanes, hands, steps, c.deaths, c.twice, c.not_first);
     assert_int_equal(wrong, 0);
     assert_int_equal(slots_held(&c), 0);
     dice = 0;

@@ -60,8 +60,8 @@ static tri_data *samples(struct seen *s, bool lengths) {
 
 /* ---- y is w x + c sum(m), of the first `length` of each ---- */
 
-static tri_graph *network(int64_t batch, int64_t length) {
-    tri_graph *g = tri_graph_new(batch);
+static tri_tensor *error_of(tri_graph *g, int64_t length) {
+    int64_t batch = tri_batch(g);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, length));
     tri_tensor *m = tri_input(g, "m", TRI_F32, TRI_SHAPE(batch, length, length));
     tri_tensor *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(batch));
@@ -69,7 +69,12 @@ static tri_graph *network(int64_t batch, int64_t length) {
     tri_tensor *c = tri_param(g, "c", TRI_SCALAR, (tri_init){TRI_CONSTANT, 0.5, 0});
     if (length < LONGEST) w = tri_slice(w, 0, 0, length);
     tri_tensor *sums = tri_sum(m, TRI_SHAPE(1, 2));
-    tri_loss(tri_mse(tri_add(tri_sum(tri_mul(x, w), TRI_SHAPE(1)), tri_mul(sums, c)), y));
+    return tri_mse(tri_add(tri_sum(tri_mul(x, w), TRI_SHAPE(1)), tri_mul(sums, c)), y);
+}
+
+static tri_graph *network(int64_t batch, int64_t length) {
+    tri_graph *g = tri_graph_new(batch);
+    tri_loss(error_of(g, length));
     return g;
 }
 
@@ -158,6 +163,139 @@ static void another_batch(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
+/* As many networks as there can be, each with its steps. */
+static void as_many_as_can_be(void **state) {
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct seen s;
+        tri_graph *g = network(BATCH, LONGEST);
+        for (int64_t length = 1; length < LONGEST; length++) tri_shorter(g, length, network(BATCH, length));
+        tri_options o = {.batch = 5, .epochs = 1, .source = samples(&s, true), .tail = keep ? "keep" : "drop",
+                         .data_threads = -1};
+        tri_run *run = tri_open(g, &o);
+        if (keep) assert_null(run);
+        if (keep) assert_message("steps of 13 shapes; there can be 8");
+        if (keep) continue;
+        assert_non_null(run);
+        assert_int_equal(tri_step_total(run), 14);
+        while (tri_step(run)) continue;
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+}
+
+/* ---- the networks' own scalars, outputs, labels ---- */
+
+/* The scalars are told by their names, in whatever order a network has them. */
+static tri_graph *with_scalars(int64_t length, bool turned) {
+    tri_graph *g = tri_graph_new(BATCH);
+    tri_tensor *b = turned ? tri_scalar(g, "b") : NULL, *a = tri_scalar(g, "a");
+    if (!turned) b = tri_scalar(g, "b");
+    tri_loss(tri_add(tri_scale(error_of(g, length), 1e-9), tri_add(tri_scale(a, 10), b)));
+    return g;
+}
+
+static void scalars_by_name(void **state) {
+    (void)state;
+    struct seen s;
+    tri_graph *g = with_scalars(LONGEST, false);
+    tri_shorter(g, 5, with_scalars(5, true));
+    tri_options o = {.epochs = 1, .source = samples(&s, true), .data_threads = -1, .optimizer.lr = 1e-9};
+    tri_run *run = tri_open(g, &o);
+    if (!run) print_message("%s\n", tri_message());
+    assert_non_null(run);
+    tri_set_scalar(run, "a", 2);
+    tri_set_scalar(run, "b", 3);
+    while (tri_step(run)) assert_true(fabs(tri_value(run, "loss") - 23) < 1e-4);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+static tri_graph *with_outputs(int64_t length, const char *first, const char *second) {
+    tri_graph *g = network(BATCH, length);
+    if (first) tri_metric(tri_mean(tri_find(g, "w"), TRI_ALL), first);
+    if (second) tri_metric(tri_mean(tri_find(g, "w"), TRI_ALL), second);
+    return g;
+}
+
+/* What a step tells is told in the same order by all. */
+static void the_same_outputs(void **state) {
+    (void)state;
+    static const struct {
+        const char *first, *second, *message;
+    } cases[] = {{"p", NULL, "output \"q\" is in the usual network alone"},
+                 {"q", "p", "output 2 is \"q\", in the usual network \"p\""},
+                 {NULL, NULL, "output \"p\" is in the usual network alone"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct seen s;
+        tri_graph *g = with_outputs(LONGEST, "p", "q");
+        tri_shorter(g, 5, with_outputs(5, cases[i].first, cases[i].second));
+        tri_options o = {.epochs = 1, .source = samples(&s, true), .data_threads = -1};
+        assert_null(tri_open(g, &o));
+        assert_message("no longer than 5");
+        assert_message(cases[i].message);
+    }
+}
+
+#define CLASSES 4
+
+static int fill_classes(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    (void)user, (void)epoch, (void)seed;
+    for (int64_t i = 0; i < LONGEST; i++) ((float *)out[0])[i] = x_of(index, i);
+    *(int64_t *)out[1] = (index * index + 1) % CLASSES;
+    return 0;
+}
+
+static tri_graph *classifier(int64_t length) {
+    tri_graph *g = tri_graph_new(BATCH);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(BATCH, length));
+    tri_tensor *label = tri_input(g, "label", TRI_I64, TRI_SHAPE(BATCH), .below = CLASSES);
+    tri_tensor *w = tri_param(g, "w", TRI_SHAPE(LONGEST, CLASSES), (tri_init){TRI_NORMAL, 0, 0.5});
+    if (length < LONGEST) w = tri_slice(w, 0, 0, length);
+    tri_loss(tri_cross_entropy(tri_matmul(x, w), label, .ignore = true, .ignore_index = -100));
+    return g;
+}
+
+static void learn(const char *tail, float w[LONGEST * CLASSES]) {
+    const tri_field fields[] = {{"x", TRI_F32, TRI_SHAPE(LONGEST)}, {"label", TRI_I64, TRI_SCALAR}};
+    tri_data *d = tri_data_new("samples", SIZE, fields, 2, fill_classes, NULL, false);
+    tri_graph *g = classifier(LONGEST);
+    tri_data_lengths(d, length_of);
+    tri_shorter(g, 4, classifier(4)); /* in the last steps of its samples, and of the others, 3 and 2 are missing */
+    tri_options o = {.epochs = 2, .source = d, .tail = tail, .data_threads = -1, .optimizer.lr = 0.5};
+    tri_run *run = tri_open(g, &o);
+    assert_non_null(run);
+    while (tri_step(run)) continue;
+    assert_int_equal(tri_read(run, "w", w, LONGEST * CLASSES * sizeof *w), TRI_OK);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* Samples that fill up a step do not count, whichever network's step it is. */
+static void padding_does_not_count(void **state) {
+    (void)state;
+    float kept[LONGEST * CLASSES], padded[LONGEST * CLASSES];
+    learn("keep", kept);
+    learn("pad", padded);
+    for (int i = 0; i < LONGEST * CLASSES; i++) assert_true(fabsf(kept[i] - padded[i]) < 1e-5F);
+}
+
+/* A run goes on with the networks that it began with: others would have other steps. */
+static void goes_on_as_it_began(void **state) {
+    (void)state;
+    struct seen s;
+    tri_options o = {.epochs = 1, .source = samples(&s, true), .data_threads = -1, .ckpt = at("ck"), .quiet = true};
+    tri_run *run = tri_open(networks(), &o);
+    assert_non_null(run);
+    while (tri_step(run)) continue;
+    assert_int_equal(tri_close(run), TRI_OK);
+    o.source = samples(&s, true);
+    o.resume = true;
+    assert_null(tri_open(network(BATCH, LONGEST), &o));
+    assert_message("was made with lengths 5/2 (this run has none)");
+    o.source = samples(&s, true);
+    run = tri_open(networks(), &o);
+    assert_non_null(run);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
 /* ---- what is refused ---- */
 
 static tri_graph *without_an_input(void) {
@@ -195,6 +333,18 @@ static void refuses(void **state) {
     assert_int_equal(tri_graph_status(twice), TRI_USAGE);
     assert_message("at most 5 already");
     tri_graph_free(twice);
+    tri_graph *own = network(BATCH, LONGEST), *other = network(BATCH, 5);
+    tri_shorter(own, 5, other);
+    assert_int_equal(tri_graph_status(own), TRI_OK);
+    tri_shorter(own, 2, other);
+    assert_int_equal(tri_graph_status(own), TRI_USAGE);
+    assert_message("it has taken already");
+    tri_graph_free(own);
+    own = network(BATCH, LONGEST);
+    tri_shorter(own, 5, own);
+    assert_int_equal(tri_graph_status(own), TRI_USAGE);
+    assert_message("is the network itself");
+    tri_graph_free(own);
     struct seen s;
     tri_options o = {.source = samples(&s, false)};
     assert_null(tri_open(networks(), &o));
@@ -225,6 +375,8 @@ static void lists_of_lengths(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_by_its_network), cmocka_unit_test(same_bits), cmocka_unit_test(another_batch),
+        cmocka_unit_test(as_many_as_can_be),   cmocka_unit_test(scalars_by_name), cmocka_unit_test(the_same_outputs),
+        cmocka_unit_test(padding_does_not_count), cmocka_unit_test(goes_on_as_it_began),
         cmocka_unit_test(refuses),             cmocka_unit_test(lists_of_lengths),
     };
     return cmocka_run_group_tests_name("shapes", tests, make_directory, remove_directory);
