@@ -32,6 +32,12 @@ tri_status lengths_make(const tri_data *d, const int64_t *limit, int n, struct l
     for (int k = 0; k < n; k++) l->first[k + 1] += l->first[k];
     for (int64_t i = 0; i < d->size; i++) {
         int k = class_of(d->about.length(d->user, i), limit, n);
+        if (l->first[k] + next[k] == l->first[k + 1]) {
+            lengths_free(l);
+            *out = NULL;
+            return base_fail(TRI_USAGE, "data %s does not tell the same lengths of its samples twice (of sample %lld, if "
+                             "not before); they must follow from the sample's number alone", d->name, (long long)i);
+        }
         l->sample[l->first[k] + next[k]++] = (uint32_t)i;
     }
     return TRI_OK;

@@ -49,17 +49,25 @@ static void forget_audit(board_cell *word, int hand) {
         atomic_store(word, board_pack((struct board_word){w.step, BOARD_FREE, 0, 0}));
 }
 
+/* That of the open step's shape; where that has none, any: who is dead may have held slots in a step before. */
+static struct board *board_for(struct recovery *r, uint64_t step, int k) {
+    int shape = r->head->shape_of[step % 2];
+    for (int i = 0; i < r->head->n_shapes && !r->board[shape][k].tree; i++) shape = i;
+    return &r->board[shape][k];
+}
+
 void recovery_of(struct recovery *r, int place) {
     struct crew_head *h = r->head;
     uint64_t opened = atomic_load(&h->opened);
-    struct board *board = r->board[h->shape_of[opened % 2]];
     int writer = place + 1;
     if (!atomic_load(&h->ending)) atomic_compare_exchange_strong(&h->failing, &writer, 0);
     for (int t = 0; r->base && t < h->threads; t++) {
         int hand = place * h->threads + t;
         atomic_store(&h->hand[hand].rows, 0);
-        for (int k = 0; k < 2; k++)
-            if (board[k].tree) board_recover(&board[k], (uint32_t)opened, hand);
+        for (int k = 0; k < 2; k++) {
+            struct board *b = board_for(r, opened, k);
+            if (b->tree) board_recover(b, (uint32_t)opened, hand);
+        }
         for (int lane = 0; h->audit > 0 && lane < h->lanes; lane++)
             forget_audit(crew_audit_word(h, r->base, lane), hand);
         sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, hand,

@@ -311,6 +311,12 @@ static tri_graph *another_parameter(void) {
     return g;
 }
 
+static int64_t any_length(const void *user, int64_t index) {
+    (void)user, (void)index;
+    static int64_t calls;
+    return calls++ < SIZE ? LONGEST : 1;
+}
+
 static void refuses(void **state) {
     (void)state;
     const struct {
@@ -355,6 +361,10 @@ static void refuses(void **state) {
     o = (tri_options){.source = samples(&s, true), .batch = 60};
     assert_null(tri_open(networks(), &o));
     assert_message("at most for any of the networks");
+    o = (tri_options){.source = samples(&s, true)};
+    tri_data_lengths(o.source, any_length);
+    assert_null(tri_open(networks(), &o));
+    assert_message("does not tell the same lengths of its samples twice (of sample 0");
 }
 
 static void lists_of_lengths(void **state) {

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the hands of a dead worker held is free again, whatever the shape of the step that is open. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka.h wants those before it. */
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "exec/crew_layout.h"
+#include "launch/recover.h"
+
+/* Steps take turns: the odd ones count something before their lanes, the even ones do not. */
+static void a_slot_of_the_step_before(void **state) {
+    (void)state;
+    struct crew_head *h = calloc(1, sizeof *h);
+    struct lane_tree tree;
+    assert_non_null(h);
+    assert_int_equal(lane_tree_make(4, 0, &tree), TRI_OK);
+    int slots = board_slots(&tree, 2);
+    h->threads = 1;
+    h->n_shapes = 2;
+    h->shape_of[0] = 1;
+    h->undo = board_bytes(tree.n_nodes, slots);
+    struct recovery r = {.head = h, .base = calloc(1, h->undo + sizeof(struct undo))};
+    assert_non_null(r.base);
+    struct board *b = &r.board[0][0];
+    board_bind_shape(b, &tree, 0, tree.n_nodes, slots, r.base);
+    int slot[2];
+    for (int hand = 0; hand < 2; hand++)
+        slot[hand] = board_take(b, 1, hand, board_draw(b, 1, hand, hand, 2));
+    atomic_store(&h->opened, 2);
+    recovery_of(&r, 0);
+    assert_int_equal(board_unpack(atomic_load(&b->slot[slot[0]])).state, BOARD_FREE);
+    assert_int_equal(board_unpack(atomic_load(&b->slot[slot[1]])).state, BOARD_CLAIMED);
+    lane_tree_free(&tree);
+    free(r.base);
+    free(h);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_slot_of_the_step_before)};
+    return cmocka_run_group_tests_name("recover", tests, NULL, NULL);
+}
