@@ -45,10 +45,35 @@ static tri_graph *network(int64_t batch) {
     return g;
 }
 
+/* Of two lengths, which differ in more than that: the short one alone counts labels, the long one alone uses "b". */
+static tri_graph *of_length(int64_t batch, int64_t length) {
+    tri_graph *g = tri_graph_new(batch);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, length));
+    tri_tensor *sign = tri_input(g, "sign", TRI_I64, TRI_SHAPE(batch), .below = 2);
+    tri_tensor *w = tri_param(g, "w", TRI_SHAPE(4, 2), (tri_init){TRI_NORMAL, 0, 0.5});
+    tri_tensor *b = tri_param(g, "b", TRI_SHAPE(2), (tri_init){TRI_CONSTANT, 0, 0});
+    if (length == 4) tri_loss(tri_cross_entropy(tri_add(tri_matmul(x, w), b), sign));
+    else tri_loss(tri_cross_entropy(tri_matmul(x, tri_slice(w, 0, 0, length)), sign, .ignore = true, .ignore_index = 0));
+    return g;
+}
+
+static tri_graph *of_both(int64_t batch) {
+    tri_graph *g = of_length(batch, 4);
+    tri_shorter(g, 2, of_length(batch, 2));
+    return g;
+}
+
+static int64_t length(const void *user, int64_t index) {
+    (void)user;
+    return 1 + index % 4;
+}
+
 static tri_data *sums(void) {
-    return tri_data_new("sums", 160,
-                        (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)}, {"sign", TRI_I64, TRI_SCALAR}}, 2,
-                        fill, NULL, false);
+    tri_data *d = tri_data_new("sums", is("shapes") ? 150 : 160,
+                               (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)}, {"sign", TRI_I64, TRI_SCALAR}}, 2,
+                               fill, NULL, false);
+    tri_data_lengths(d, length);
+    return d;
 }
 
 static void *stay(void *unused) {
@@ -71,7 +96,8 @@ int main(int argc, char **argv) {
     if (getenv("TEST_SEEN")) seen = open(getenv("TEST_SEEN"), O_WRONLY | O_APPEND | O_CREAT, 0666);
     o.source = sums();
     if (is("data") || is("stop") || is("late")) tri_data_concurrent(o.source);
-    tri_run *run = tri_open(network(o.batch), &o);
+    if (is("shapes")) o.tail = "keep";
+    tri_run *run = tri_open(is("shapes") ? of_both(o.batch) : network(o.batch), &o);
     if (!run) return tri_close(run);
     const float mine[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     if (is("write") || is("before")) tri_write(run, "fc.weight", mine, sizeof mine);
@@ -82,7 +108,7 @@ int main(int argc, char **argv) {
         if (is("break") && n >= 20 && tri_rank(run) == 0 && first_here()) raise(SIGKILL);
         if (is("break") && n >= 20) break;
         if (is("scalar") && n == 20 && tri_rank(run) == 0 && first_here()) raise(SIGKILL);
-        if (is("write") && n >= 20 && tri_rank(run) == 1 && first_here()) raise(SIGKILL);
+        if ((is("write") || is("shapes")) && n >= 20 && tri_rank(run) == 1 && first_here()) raise(SIGKILL);
         if (is("thread") && n >= 20 && tri_rank(run) == 1 && first_here()) lose_a_thread();
     }
     char weights[65], state[65];

@@ -447,6 +447,7 @@ CASES.update({
     "own loop: before the first step": lambda: own_loop("before", kill=True),
     "own loop: a scalar, a spare": lambda: own_loop("scalar", "--spares", "1"),
     "own loop: left early": lambda: own_loop("break"),
+    "own loop: steps of four shapes": lambda: own_loop("shapes", "--spares", "1", "--audit", "1"),
     "own loop: a lost thread": lambda: own_loop("thread"),
     "own loop: dies as it reads": lambda: own_loop("data", "--spares", "1"),
     "own loop: dies as it reads ahead": lambda: own_loop("data", threads=2),
