@@ -116,11 +116,11 @@ typedef struct tri_node tri_node;
 
 tri_graph *tri_graph_new(int64_t batch); /* samples of a step; 0: 64 */
 void tri_graph_free(tri_graph *g);
-/* Samples of several lengths: `g` is for the longest, `other` the same network (parameters and outputs by the same
- * names) for samples no longer than `length`; each of its inputs may have less of a sample, from the front. A step
- * takes samples of one network alone, each sample the shortest that holds it, so that little is computed of padding;
- * the data has to tell lengths (tri_data_lengths). Up to 7; `g` takes `other`. An evaluation runs `g`. Of the zoo:
- * "bert-base:seq=128/64/32". */
+/* Samples of several lengths: `g` is for the longest, `other` the same network (parameters by the same names;
+ * outputs, too, and in the same order) for samples no longer than `length`; each of its inputs may have less of a
+ * sample, from the front. A step takes samples of one network alone, each sample the shortest that holds it, so that
+ * little is computed of padding; the data has to tell lengths (tri_data_lengths). Up to 7; `g` takes `other`. An
+ * evaluation runs `g`. Of the zoo: "bert-base:seq=128/64/32". */
 void tri_shorter(tri_graph *g, int64_t length, tri_graph *other);
 int64_t tri_batch(const tri_graph *g);
 tri_status tri_graph_status(const tri_graph *g); /* TRI_OK, or the first mistake (tri_message) */

@@ -35,8 +35,8 @@ static tri_status check_outputs(const struct machine *usual, const struct machin
         if (a && b && !strcmp(a->name, b->name) && a->metric == b->metric && a->spec.shape.rank == b->spec.shape.rank)
             continue;
         if (a && b)
-            return base_fail(TRI_USAGE, "output %d is \"%s\", in the usual network \"%s\": the same ones are needed, in "
-                             "the same order", i + 1, b->name, a->name);
+            return base_fail(TRI_USAGE, "output %d is \"%s\", in the usual network \"%s\": the same ones are "
+                             "needed, in the same order", i + 1, b->name, a->name);
         return base_fail(TRI_USAGE, "output \"%s\" is in %s network alone", a ? a->name : b->name,
                          a ? "the usual" : "its");
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A run whose steps are not all alike: the last of an epoch may have fewer samples (--tail keep), and networks for
- * shorter samples may stand beside the usual one (tri_shorter). Each shape is a machine of its own, over one store, and all share what one step needs at a time. Which step has which shape
- * follows from the data alone. */
+ * shorter samples may stand beside the usual one (tri_shorter). Each shape is a machine of its own, over one store,
+ * and all share what one step needs at a time, but for the rooms of samples. Which step has which shape follows from
+ * the data alone. */
 #ifndef EXEC_SHAPES_H
 #define EXEC_SHAPES_H
 
