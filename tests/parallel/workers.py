@@ -124,6 +124,7 @@ def points(place, words, *more):
     reached = missed = 0
     while missed < MISSES:  # how much a worker writes is not the same in each run
         run = trireme("train", *words, "-n", "2", *more, env={"TRIREME_POINT": f"{place}:{n}"})
+        need(run.returncode == 0, f"killed at point {n}: exit {run.returncode}\n{run.err}")
         got = done(run)
         need(got == plain, f"killed at point {n}:\n{got}\nalone:\n{plain}\n{run.err}")
         killed = "killed by signal 9" in run.err
