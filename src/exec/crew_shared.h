@@ -107,6 +107,9 @@ enum crew_ending {
     CREW_FAILED,   /* an operator failed, or the data */
 };
 
+/* What is said when a run is asked to end, by whoever hears it. */
+#define RUN_ENDS_SOON "the step is finished, then the run ends (again: at once)"
+
 struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head: programs that differ do not attach */

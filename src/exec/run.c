@@ -382,8 +382,7 @@ static void tell_end(const tri_run *run) {
     const struct event end = {.name = "end", .worker = -1, .step = run->done,
                               .message = run->status && run->message ? run->message : text,
                               .code = (int)(run->status ? run->status : run->stopped ? TRI_STOPPED : TRI_OK)};
-    events_tell(run->events, &end);
-    events_close(run->events);
+    events_close(run->events, &end);
 }
 
 static tri_status leave(tri_run *run) {

@@ -85,7 +85,7 @@ static void ask_to_stop(struct agent *a, int sig) {
         agent_kill_all(a);
         return;
     }
-    agent_tell(a, "%s: the step is finished, then the run ends (again: at once)",
+    agent_tell(a, "%s: " RUN_ENDS_SOON,
                sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
     log_event(&a->log, LOG_WARNING, "stop", "signal=%d", sig);
     atomic_store(&h->stop, 1);
@@ -182,12 +182,13 @@ static void tell_end(struct agent *a, int code) {
                 h ? (unsigned long long)atomic_load(&h->committed) : 0,
                 h ? (unsigned long long)atomic_load(&h->total) : 0);
     const char *said = !h ? "" : *h->failure ? h->failure : a->told;
-    agent_event(a, "end", -1, code, code && code != AGENT_RESUMABLE && *said ? said : text);
+    const struct event end = {"end", code && code != AGENT_RESUMABLE && *said ? said : text, -1,
+                              h ? (int64_t)atomic_load(&h->committed) : 0, code};
+    events_close(a->events, &end);
 }
 
 static void end(struct agent *a) {
     if (a->head) agent_kill_all(a);
-    events_close(a->events);
     agent_join_watchers(a);
     recovery_unmap(&a->recovery);
     if (a->head) munmap(a->head, crew_head_bytes());

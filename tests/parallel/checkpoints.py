@@ -333,6 +333,8 @@ def refused():
     wrong(2, "another run writes its checkpoints to both", "--ckpt", "both") if first.poll() is None else None
     first.send_signal(signal.SIGTERM)
     end(first)
+    need(first.returncode == 3 and "trireme: asked to end: the step is finished, then the run ends" in first.err,
+         f"exit {first.returncode}: {first.err}")
     run = trireme("train", *words, "--ckpt", "new", "--resume")
     need(run.returncode == 0 and "the run begins anew" in run.err, run.err)
     wrong(2, "made with another --optimizer, .* --load ck/step-000000020/model.safetensors, and", "--ckpt", "ck",
