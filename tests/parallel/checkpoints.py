@@ -7,12 +7,15 @@ Usage: checkpoints.py TRIREME CUT_WRITE OWN_LOOP [CASE...]
 KILLS=N: so many runs are killed in the storm (4)."""
 import os
 import errno
+import io
 import random
 import re
 import shutil
 import signal
 import struct
+import subprocess
 import sys
+import tarfile
 import time
 
 from runs import PROGRAM, children, done, end, events, length_for, need, run_cases, start, trireme, wait_for
@@ -78,6 +81,53 @@ def stopped():
     more = ["lenet5", "--quiet", "--steps", str(steps + 20)]
     again = trireme("train", *more, "--ckpt", "ck", "--resume")
     need(done(again) == done(trireme("train", *more)), "another result")
+
+
+def make_archive(name):
+    """Pictures of two classes, 16 of each."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e/pictures.py")
+    subprocess.run([sys.executable, script, "pets", "2", "16", "16", "train"], check=True)
+    with tarfile.open(name, "w") as tar:
+        for i in range(32):
+            tar.add(f"pets/train/class{i % 2}/{i // 2}.png", f"{i:02}.png")
+            label = tarfile.TarInfo(f"{i:02}.cls")
+            label.size = 1
+            tar.addfile(label, io.BytesIO(b"%d" % (i % 2)))
+
+
+def running(word):
+    """Whether any process has it in its command line."""
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and word.encode() in open(f"/proc/{entry}/cmdline", "rb").read():
+                return True
+        except OSError:
+            pass
+    return False
+
+
+def brings_nothing():
+    """A pipe of which nothing comes any more: a stop ends the run without the step, the steps before are saved, and the
+    command goes; it goes too where the run is killed."""
+    fresh("ck", "pets")
+    make_archive("pets.tar")
+    for i, (more, how) in enumerate((([], signal.SIGTERM), (["-n", "2", "--grace", "4"], signal.SIGTERM),
+                                     ([], signal.SIGKILL))):
+        fresh()
+        mark = f"{os.getpid()}{i:03}"  # seconds that it sleeps
+        run = start("train", *"resnet18:form=small,width=4,classes=2,size=16 --batch 8 --steps 100 --shuffle off --quiet "
+                    "--ckpt ck --save-every 1 --out pipe".split(), *more, "--data",
+                    f"tar:pipe:cat pets.tar; sleep {mark},samples=64,window=1,size=16")
+        wait_for(lambda: os.path.isdir("ck") and "step-000000003" in folders(), "its three steps are not done")
+        need(running(f"sleep {mark}"), "there is no command")
+        run.send_signal(how)
+        end(run, 60)
+        wait_for(lambda: not running(f"sleep {mark}"), "the command is left")
+        if how == signal.SIGKILL:
+            continue
+        need(run.returncode == 3 and re.search("trireme: no samples c[ao]me for step 4.*: the run ends without it", run.err),
+             f"{more}: exit {run.returncode}: {run.err}")
+        need(folders()[-1] == "step-000000003" and done(run).startswith("done steps=3 "), f"{more}: {folders()} {run.out}")
 
 
 def late():
@@ -514,6 +564,7 @@ def asked():
 CASES = {f"goes on: {name}": (lambda words=words: goes_on(words)) for name, words in RUNS.items()}
 CASES.update({
     "asked to end": stopped,
+    "a pipe brings nothing": brings_nothing,
     "its time is over": late,
     "a hopeless fault": hopeless,
     "a storm of kills": storm,
