@@ -631,7 +631,7 @@ typedef struct tri_options {
     const char *conv;
     const char *out;  /* directory for metrics.jsonl; null: none (the program: "run"; with several
                          workers: that of their agent) */
-    const char *load; /* safetensors files */
+    const char *load; /* a safetensors file, or a directory of checkpoints */
     bool partial;     /* of `load` what fits is taken, and the rest is told; else all must fit */
     const char *save;
     /* Checkpoints, in a directory; the newest `keep` of them stay (0: all), and those of steps that keep_every
@@ -784,7 +784,8 @@ tri_callback tri_evaluator_(const tri_evaluator_options *o);
 /* safetensors with the parameters and running statistics under PyTorch's names. Loading is strict, unless
  * tri_options.partial says otherwise: missing, unexpected and mis-shaped tensors are listed. Names with a
  * prefix more or less ("module.", "model.", "bert.", "transformer."), and gamma, beta, moving_mean and
- * moving_variance of others are understood; num_batches_tracked and the like are passed over. */
+ * moving_variance of others are understood; num_batches_tracked and the like are passed over. Of a directory of
+ * checkpoints the newest that is whole is loaded, and it is said which. */
 tri_status tri_save(const tri_run *run, const char *path);
 tri_status tri_load(tri_run *run, const char *path);
 

@@ -78,18 +78,28 @@ static json_t *judged_json(const struct checkpoint_state *s) {
                      (json_int_t)j->best_step, "no_better", (json_int_t)j->no_better, "best", j->best);
 }
 
+static json_t *options_json(const struct checkpoint_options *o) {
+    json_t *all = json_object();
+    for (int i = 0; i < o->n && all; i++) {
+        if (!json_object_set_new(all, o->one[i].name, json_string(o->one[i].value))) continue;
+        json_decref(all);
+        all = NULL;
+    }
+    return all;
+}
+
 /* Null if memory is out, or a text is not UTF-8. */
 static json_t *state_json(const struct checkpoint_state *s, const struct written w[2]) {
     char seed[24];
     base_format(seed, sizeof seed, "%llu", (unsigned long long)s->seed); /* JSON's numbers end at 2^53 */
     json_t *loss = isfinite(s->loss) ? json_real(s->loss) : json_null();
-    return json_pack("{s:i,s:I,s:I,s:o,s:I,s:I,s:s,s:b,s:s,s:{s:s,s:I},s:o,s:o,s:s,s:s,s:s,s:s,s:{s:o,s:o}}", "format",
-                     CHECKPOINT_FORMAT, "step", (json_int_t)s->step, "epoch", (json_int_t)s->epoch, "loss", loss,
-                     "batch", (json_int_t)s->batch, "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle",
+    return json_pack("{s:i,s:I,s:I,s:o,s:I,s:I,s:s,s:b,s:s,s:{s:s,s:I},s:o,s:o,s:o,s:s,s:s,s:s,s:s,s:{s:o,s:o}}",
+                     "format", CHECKPOINT_FORMAT, "step", (json_int_t)s->step, "epoch", (json_int_t)s->epoch, "loss",
+                     loss, "batch", (json_int_t)s->batch, "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle",
                      s->shuffle, "order", s->order, "data", "name", s->data, "size", (json_int_t)s->data_size,
-                     "scalars",
-                     scalars_json(s), "judged", judged_json(s), "library", s->library, "device", s->device, "weights",
-                     s->weights, "state", s->state, "files", MODEL, file_json(&w[0]), OPTIMIZER, file_json(&w[1]));
+                     "options", options_json(&s->options), "scalars", scalars_json(s), "judged", judged_json(s),
+                     "library", s->library, "device", s->device, "weights", s->weights, "state", s->state, "files",
+                     MODEL, file_json(&w[0]), OPTIMIZER, file_json(&w[1]));
 }
 
 /* A file of the folder, which takes `path` for its name. */
@@ -143,6 +153,18 @@ static tri_status take_judged(const char *path, json_t *object, struct checkpoin
     return TRI_OK;
 }
 
+/* Programs before this one have written none, and later ones maybe others. */
+static void take_options(json_t *object, struct checkpoint_options *o) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value) {
+        if (o->n == (int)COUNT(o->one) || !json_is_string(value)) continue;
+        struct checkpoint_option *to = &o->one[o->n++];
+        copy_text(to->name, sizeof to->name, name);
+        copy_text(to->value, sizeof to->value, json_string_value(value));
+    }
+}
+
 /* The object, checked; *w: what it says of the files. */
 static tri_status take_state(const char *path, json_t *object, struct checkpoint_state *s, struct written w[2]) {
     json_error_t error;
@@ -176,6 +198,7 @@ static tri_status take_state(const char *path, json_t *object, struct checkpoint
         copy_text(w[i].hash, sizeof w[i].hash, hash[i]);
     }
     if (s->step < 0 || s->batch < 1 || s->lanes < 1) return base_fail(TRI_FAILED, "%s: impossible numbers", path);
+    take_options(json_object_get(object, "options"), &s->options);
     tri_status status = take_judged(path, json_object_get(object, "judged"), s);
     return status ? status : take_scalars(path, scalars, s);
 }
@@ -271,11 +294,25 @@ static tri_status put_in_place(const char *part, const char *directory, int64_t 
     return status;
 }
 
+/* Of writers that have died, too; only one at a time writes. */
+static tri_status prune_parts(const char *directory) {
+    char path[4096];
+    DIR *d = opendir(directory);
+    if (!d) return base_fail(TRI_FAILED, "cannot read the directory %s: %s", directory, strerror(errno));
+    for (struct dirent *e; (e = readdir(d));) {
+        if (strncmp(e->d_name, PART, strlen(PART))) continue;
+        within(path, directory, e->d_name);
+        remove_folder(path);
+    }
+    closedir(d);
+    return TRI_OK;
+}
+
 tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c, size_t *bytes) {
     char part[4096];
     base_format(part, sizeof part, "%s/" PART "%ld", directory, (long)getpid());
     *bytes = 0;
-    tri_status status = remove_folder(part);
+    tri_status status = prune_parts(directory);
     if (!status) status = write_files(part, c, bytes);
     if (!status) status = put_in_place(part, directory, c->state->step);
     if (!status) return TRI_OK;
@@ -325,19 +362,6 @@ tri_status checkpoint_list(const char *directory, int64_t **steps, size_t *n) {
     }
     closedir(d);
     if (*n) qsort(*steps, *n, sizeof **steps, newest_first);
-    return TRI_OK;
-}
-
-static tri_status prune_parts(const char *directory) {
-    char path[4096];
-    DIR *d = opendir(directory);
-    if (!d) return base_fail(TRI_FAILED, "cannot read the directory %s: %s", directory, strerror(errno));
-    for (struct dirent *e; (e = readdir(d));) {
-        if (strncmp(e->d_name, PART, strlen(PART))) continue;
-        within(path, directory, e->d_name);
-        remove_folder(path);
-    }
-    closedir(d);
     return TRI_OK;
 }
 
@@ -451,6 +475,27 @@ static tri_status verify_step(const char *folder, const struct seal_key *key, in
     return base_fail(TRI_FAILED, "%s is the checkpoint of step %lld", folder, (long long)is);
 }
 
+tri_status checkpoint_make_room(const char *directory, const struct seal_key *key, int64_t last, int64_t keep,
+                                int64_t keep_every, int64_t best, bool *any) {
+    int64_t *steps;
+    size_t n, i = 0, before;
+    char path[4096];
+    *any = false;
+    if (keep < 2) return TRI_OK; /* the newest alone, which must not go before the next is whole */
+    tri_status status = checkpoint_list(directory, &steps, &before);
+    if (status) return status;
+    while (i < before && steps[i] > last) i++;
+    bool there = i < before;
+    if (there) checkpoint_path(directory, steps[i], path);
+    if (there) status = verify_step(path, key, steps[i]);
+    free(steps);
+    if (!status && there) status = checkpoint_prune(directory, last, keep - 1, keep_every, best);
+    if (status || !there || (status = checkpoint_list(directory, &steps, &n))) return status;
+    *any = n < before;
+    free(steps);
+    return TRI_OK;
+}
+
 tri_status checkpoint_newest(const char *directory, const struct seal_key *key, int64_t *step, struct text *wrong) {
     int64_t *steps;
     size_t n;
@@ -472,4 +517,19 @@ tri_status checkpoint_newest(const char *directory, const struct seal_key *key, 
     if (*step >= 0 || !n) return TRI_OK;
     return base_fail(TRI_FAILED, "%s: no checkpoint in it is whole: %s", directory,
                      wrong->data ? wrong->data : "out of memory");
+}
+
+tri_status checkpoint_model(const char *directory, const struct seal_key *key, char path[4096], struct text *wrong) {
+    char folder[4096];
+    int64_t step;
+    checkpoint_file(directory, MODEL, key, path);
+    if (checkpoint_is(directory, false) || checkpoint_is(directory, true)) return checkpoint_verify(directory, key);
+    if (!access(path, F_OK)) return TRI_OK;
+    tri_status status = checkpoint_newest(directory, key, &step, wrong);
+    if (!status && step < 0)
+        status = base_fail(TRI_FAILED, "%s is a directory with neither checkpoints nor a " MODEL " in it", directory);
+    if (status) return status;
+    checkpoint_path(directory, step, folder);
+    checkpoint_file(folder, MODEL, key, path);
+    return TRI_OK;
 }

@@ -21,6 +21,14 @@
 #define CHECKPOINT_NAME 32
 #define CHECKPOINT_TEXT 128
 
+/* Options that may change from one part of a run to the next, as texts by their names. */
+struct checkpoint_options {
+    int n;
+    struct checkpoint_option {
+        char name[32], value[CHECKPOINT_TEXT];
+    } one[20];
+};
+
 /* What a run does not read from its tensors. Texts that are too long are cut: they are compared, or shown. */
 struct checkpoint_state {
     int64_t step, epoch; /* done; of the last step */
@@ -33,6 +41,7 @@ struct checkpoint_state {
     double loss;
     char metric[CHECKPOINT_TEXT]; /* by which evaluations are judged; empty: there are none */
     struct judged judged;
+    struct checkpoint_options options; /* those that are told where they differ; none: older programs wrote none */
     int n_scalars;
     struct checkpoint_scalar {
         char name[CHECKPOINT_TEXT];
@@ -50,12 +59,17 @@ struct checkpoint_content {
 
 /* Whether checkpoints could be written there; makes the directory. */
 tri_status checkpoint_prepare(const char *directory);
-/* Writes the content as DIRECTORY/step-N, in place of one of that step that there may be. */
+/* Writes the content as DIRECTORY/step-N, in place of one of that step that there may be. Of what could not be written,
+ * now or before, nothing is left. */
 tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c, size_t *bytes);
 /* Of those up to step `last`, the one that was just written, removes all but the newest `keep` (0: none is removed),
  * those whose step is a multiple of keep_every (0: no others), and that of step `best`; and what writers that have
  * died have left. Only whoever writes calls it. */
 tri_status checkpoint_prune(const char *directory, int64_t last, int64_t keep, int64_t keep_every, int64_t best);
+/* Before step `last` is written where there is no room for it beside the others: removes already what
+ * checkpoint_prune will remove behind it, if the newest is whole, which stays. *any: there was something. */
+tri_status checkpoint_make_room(const char *directory, const struct seal_key *key, int64_t last, int64_t keep,
+                                int64_t keep_every, int64_t best, bool *any);
 /* Gives those of steps behind `last` a name that is none of a checkpoint, and tells each. */
 tri_status checkpoint_set_aside(const char *directory, int64_t last);
 
@@ -81,6 +95,9 @@ tri_status checkpoint_open(const char *folder, const char *file, const struct se
 /* The newest whole one. What is wrong with newer ones is added to `wrong`. TRI_FAILED where there is none;
  * *step -1 and TRI_OK where there is no checkpoint at all. */
 tri_status checkpoint_newest(const char *directory, const struct seal_key *key, int64_t *step, struct text *wrong);
+/* The model's file in a directory of any kind: of the folder of one checkpoint, which must be whole; in a folder that
+ * others have made; of the newest whole checkpoint of those in it. `wrong` as above. */
+tri_status checkpoint_model(const char *directory, const struct seal_key *key, char path[4096], struct text *wrong);
 /* Whether a run with that key may write its checkpoints there: the newest is in the same form. */
 tri_status checkpoint_check_form(const char *directory, const struct seal_key *key);
 

@@ -201,6 +201,7 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     tri_data *d = data_open(argv[1], NULL, 1, own.tokenizer);
     if (!d) return cli_fail();
+    data_tell(d, false);
     int code = work(d, &own);
     tri_data_free(d);
     return code;

@@ -146,6 +146,7 @@ static int evaluate_all(struct cli_arguments *a, struct own *own, int argc, char
     tri_graph *g = cli_graph(a);
     tri_data *data = open_data(a, g);
     if (!data) return cli_fail();
+    data_tell(data, a->options.quiet);
     settle(own, &a->options, data);
     int code = (int)evaluate(g, &a->options, data, own, argc, words);
     tri_data_free(data);

@@ -44,6 +44,7 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
     line(t, shape ? "for all processes' programs, at most" : "for the program itself, at most", b.program);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
+    if (b.held) line(t, "of data: what its source and the samples' order hold", b.held);
     if (*whose) line(t, whose, limit);
     if (b.total + b.program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
@@ -69,6 +70,10 @@ static int run(const struct command *c, int argc, char **argv) {
     tri_graph *g = cli_graph(&a);
     tri_run *run = !g ? NULL : shape ? run_plan_workers(g, &a.options, shape) : run_plan(g, &a.options);
     if (!run) return cli_fail();
+    if (run_plan_data(run)) {
+        run_free(run);
+        return cli_fail();
+    }
     struct text t = {0};
     if (run->machine->compilation.note) text_add(&t, "%s\n\n", run->machine->compilation.note);
     report(&t, run, shape, a.options.memory_limit);

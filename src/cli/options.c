@@ -146,9 +146,9 @@ const struct option_row options_rows[] = {
      "tar:PATTERN: pictures in\ntar archives; cifar:DIR; npy:FILE[;FILE]: arrays;\n"
      "text:FILE[:FILE...][,tokenizer=KIND]\n[,for=lm|bert][,length=N][,predictions=N]: texts;\n"
      "synthetic[:size=N]: made up (the default, unless the\nmodel has data of its own)",
-     option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH},
+     option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--tokenizer", "KIND", "of --data text: bytes (the default), bert:FILE,\nbert-cased:FILE or "
-     "gpt2:DIR", option_text, FIELD(tokenizer), USE_TRAIN | USE_EVAL | USE_BENCH},
+     "gpt2:DIR", option_text, FIELD(tokenizer), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--data-threads", "N", "threads of each worker that read the next step's samples\nwhile this one's are in "
      "use: auto, one if they take their\ntime; off; or so many (auto)", data_threads, FIELD(data_threads),
      USE_TRAIN | USE_BENCH | USE_MEMORY},
@@ -197,23 +197,24 @@ const struct option_row options_rows[] = {
     {"--device", "NAME", "cpu or ref, the slow reference (cpu, where it is built in)", option_text,
      FIELD(device), USE_ALL},
     {"--shuffle", "on|off", "a new order of the samples in every epoch (on)", option_off,
-     FIELD(no_shuffle), USE_TRAIN | USE_BENCH},
+     FIELD(no_shuffle), USE_TRAIN | USE_BENCH | USE_MEMORY},
     {"--sampler", "KIND", "the order of samples: shuffled, sequential; stratified:\nclasses evenly in every lane; with "
      "replacement:\nweighted:balanced, weighted:classes=X/X...,\nweighted:FILE (shuffled)", option_text,
-     FIELD(sampler), USE_TRAIN | USE_BENCH},
+     FIELD(sampler), USE_TRAIN | USE_BENCH | USE_MEMORY},
     {"--subset", "LIST", "of the data the samples FIRST:END, or those that a file\nlists", option_text, FIELD(subset),
-     USE_TRAIN | USE_EVAL | USE_BENCH},
+     USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
     {"--tail", "WAY", "what fills no step at an epoch's end: drop, left out; keep,\na smaller step; pad, a step with others that "
-     "do not count\n(drop)", option_text, FIELD(tail), USE_TRAIN | USE_BENCH},
+     "do not count\n(drop)", option_text, FIELD(tail), USE_TRAIN | USE_BENCH | USE_MEMORY},
     {"--sink-size", "N", "callbacks of your own program come every N steps (1)", option_count, FIELD(sink_size),
      USE_TRAIN},
     {"--share", "K/N[,drop]", "every N-th sample from the K-th (0 to N - 1) on, for N\nruns that know nothing of one "
-     "another", option_text, FIELD(share), USE_TRAIN | USE_BENCH},
+     "another", option_text, FIELD(share), USE_TRAIN | USE_BENCH | USE_MEMORY},
     {"--out", "DIR", "where metrics.jsonl goes; that of an earlier run becomes\n"
      "metrics.old.jsonl (of the program trireme: run)", option_text, FIELD(out), USE_TRAIN},
     {"--save", "FILE", "writes the weights when all is done (safetensors)", option_text,
      FIELD(save), USE_TRAIN},
-    {"--load", "FILE", "begins with these weights (safetensors)", option_text, FIELD(load),
+    {"--load", "FILE", "begins with these weights (safetensors; of a directory of\ncheckpoints the newest whole ones)",
+     option_text, FIELD(load),
      USE_TRAIN | USE_EVAL | USE_BENCH},
     {"--partial", NULL, "of --load what fits is taken, and the rest is told", option_given, FIELD(partial),
      USE_TRAIN | USE_EVAL | USE_BENCH},

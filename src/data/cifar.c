@@ -158,6 +158,7 @@ tri_data *cifar_open(const struct data_source *s) {
                                 {"label", TRI_I64, TRI_SCALAR}};
     tri_data *d = data_make(s->spec, x->end[x->n_files - 1], fields, (int)COUNT(fields), fill, x, false,
                             free_cifar);
-    if (d) d->about = (struct data_about){.classes = x->classes, .label = label_of};
+    if (d) d->about = (struct data_about){.classes = x->classes, .label = label_of,
+                                       .held = (size_t)(d->size * (x->family->labels + PIXELS))};
     return d;
 }

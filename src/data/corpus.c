@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "data/unicode.h"
+
 #define PART_BYTES ((size_t)1 << 20)
 #define WAVE_PARTS 8 /* for each thread */
 #define MOST_THREADS 16
@@ -188,13 +190,62 @@ static bool encode_file(struct corpus *c, struct wave *w, int threads, const cha
     return ok;
 }
 
+/* ---- what is no UTF-8 ---- */
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+/* The next place at or behind `at`; bytes: there is none. */
+static size_t find_broken(const char *text, size_t at, size_t bytes) {
+    int32_t c;
+    while (at < bytes) {
+        int n = (unsigned char)text[at] < 0x80 ? 1 : char_read(text + at, text + bytes, &c);
+        if ((unsigned char)text[at] >= 0x80 && c < 0) return at;
+        at += (size_t)n;
+    }
+    return bytes;
+}
+
+/* What is written there instead may be longer. */
+static tri_status mend(struct corpus *c, const char *path, char **text, size_t *bytes) {
+    size_t first = find_broken(*text, 0, *bytes), places = 0, to = 0, from = 0;
+    if (first == *bytes) return TRI_OK;
+    for (size_t at = first; at < *bytes; at = find_broken(*text, at, *bytes), places++)
+        at += (size_t)char_broken(*text + at, *text + *bytes);
+    char *mended = malloc(*bytes + places * strlen(REPLACEMENT) + 1);
+    if (mended && !c->broken.file) {
+        c->broken.file = strdup(path);
+        c->broken.offset = first;
+    }
+    if (!mended || !c->broken.file) {
+        free(mended);
+        return base_no_memory(path);
+    }
+    while (from < *bytes) {
+        size_t next = find_broken(*text, from, *bytes);
+        memcpy(mended + to, *text + from, next - from);
+        to += next - from;
+        from = next;
+        if (next == *bytes) break;
+        memcpy(mended + to, REPLACEMENT, strlen(REPLACEMENT));
+        to += strlen(REPLACEMENT);
+        from += (size_t)char_broken(*text + next, *text + *bytes);
+    }
+    free(*text);
+    *text = mended;
+    *bytes = to;
+    c->broken.places += places;
+    c->broken.files++;
+    return TRI_OK;
+}
+
 static tri_status read_file(struct corpus *c, struct wave *w, int threads, const char *path) {
     char *text;
     size_t bytes, before = c->n;
     tri_status status = base_read_file(path, &text, &bytes);
     if (status) return status;
     int64_t end = w->sentences ? -1 : token_find(w->tokenizer, "<|endoftext|>");
-    if (!encode_file(c, w, threads, text, bytes)) status = base_no_memory(path);
+    if (token_reads_characters(w->tokenizer)) status = mend(c, path, &text, &bytes);
+    if (!status && !encode_file(c, w, threads, text, bytes)) status = base_no_memory(path);
     free(text);
     if (status) return status;
     if (c->n == before)
@@ -273,6 +324,7 @@ void corpus_free(struct corpus *c) {
     free(c->id);
     free(c->sentence);
     free(c->document);
+    free(c->broken.file);
     *c = (struct corpus){0};
 }
 

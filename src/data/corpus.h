@@ -14,12 +14,18 @@ struct corpus {
      * then n_sentences. No sentence and no document is empty. */
     size_t *sentence, n_sentences, sentence_capacity;
     size_t *document, n_documents, document_capacity;
+    /* Where files are not UTF-8: at how many places, of how many files, and the first. */
+    struct corpus_broken {
+        size_t places, files, offset;
+        char *file;
+    } broken;
 };
 
 /* files: paths with colons between them, a path may be a pattern of glob(7), whose files are taken in
  * the order of their bytes. A file ends a document; without sentences, the id "<|endoftext|>" stands
  * behind each file, if the vocabulary has it. With sentences, a blank line ends a document, and so
  * does a line "= heading =", which is left out; a line's end or ". " ends a sentence (corpus.c).
+ * What is no UTF-8 counts as U+FFFD, unless ids are bytes: where Python's errors="replace" has one.
  * The work is shared by threads (0: one for each core), which change nothing in the result. */
 tri_status corpus_read(const char *files, const struct tokenizer *t, bool sentences, int threads,
                        struct corpus *out);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -115,6 +116,20 @@ tri_status data_check_labels(const tri_data *d) {
                              (long long)i, (long long)label, (long long)d->about.classes);
     }
     return TRI_OK;
+}
+
+void data_give_up(tri_data *d, bool (*over)(void *arg), void *arg) {
+    for (; d; d = d->under) {
+        d->over = over;
+        d->over_arg = arg;
+    }
+}
+
+bool data_unwanted(const tri_data *d) { return d->over && d->over(d->over_arg); }
+
+void data_tell(const tri_data *d, bool quiet) {
+    if (d && d->about.warning) fprintf(stderr, "trireme: %s\n", d->about.warning);
+    if (d && d->about.note && !quiet) fprintf(stderr, "trireme: %s\n", d->about.note);
 }
 
 /* ---- a sample's memory ---- */

@@ -10,7 +10,8 @@
 #define DATA_MAX_SIZE (INT64_C(1) << 48) /* what can be shuffled */
 
 struct augment;
-struct pictures_file; /* see pictures.h */
+struct pictures; /* see pictures.h */
+struct pictures_file;
 
 /* What a source can tell besides; any of it may be missing. */
 struct data_about {
@@ -19,12 +20,17 @@ struct data_about {
     int64_t (*label)(const void *user, int64_t index); /* quickly, without the sample */
     int64_t (*length)(const void *user, int64_t index); /* see tri_data_lengths */
     const struct augment *augment; /* of pictures: what becomes of a file */
+    struct pictures *pictures; /* what counts bad ones */
     /* Reads all of a sample, and fails if there is anything wrong with it. Any thread may call. */
     tri_status (*check)(void *user, int64_t index);
     void (*describe)(void *user, struct text *out); /* lines */
     /* Where samples are files: the whole file of one, as it lies there, and its size, -1 where that is not known. */
     tri_status (*file)(void *user, int64_t index, struct pictures_file *out);
     int64_t (*file_bytes)(void *user, int64_t index);
+    /* Lines for the user, once for a run, of all processes that open it; each lives as long as the data. The note is
+     * not worth it where nothing is to be shown. */
+    const char *warning, *note;
+    size_t held; /* bytes of memory, from its opening on; not what comes with single samples, as files and decoders */
 };
 
 struct tri_data {
@@ -41,6 +47,9 @@ struct tri_data {
     bool concurrent; /* several threads may fill at a time, also beside what the caller does between steps; of
                         a sequential one: one thread */
     bool alone; /* one process can read it, and once: a pipe */
+    tri_data *under; /* the one that it is made of; null: none */
+    bool (*over)(void *arg); /* see data_give_up */
+    void *over_arg;
     int64_t next_index, next_epoch; /* sequential: the sample that may be asked for */
 };
 
@@ -54,6 +63,14 @@ tri_data *data_make(const char *name, int64_t size, const tri_field *fields, int
 
 /* Of data that tells labels: whether all are classes. */
 tri_status data_check_labels(const tri_data *d);
+
+/* Samples may never come, or not for long: over(arg) is asked meanwhile whether nobody waits for them any more. Then
+ * the data fails, if it can. Any thread may ask. */
+void data_give_up(tri_data *d, bool (*over)(void *arg), void *arg);
+bool data_unwanted(const tri_data *d);
+
+/* Shows what it has to say (see data_about); d is nullable. */
+void data_tell(const tri_data *d, bool quiet);
 
 /* Memory for a sample, to be freed with free(): how much, and where each field lies in it. */
 size_t data_sample_bytes(const tri_data *d);

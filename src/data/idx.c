@@ -248,7 +248,8 @@ static tri_data *open_split(const struct data_source *s, const char *split, floa
         {"label", TRI_I64, TRI_SCALAR},
     };
     tri_data *d = data_make(s->spec, x->images.dim[0], fields, (int)COUNT(fields), fill, x, false, idx_free);
-    if (d) d->about = (struct data_about){.classes = x->classes, .label = label_of};
+    if (d) d->about = (struct data_about){.classes = x->classes, .label = label_of,
+                                       .held = (size_t)(x->images.dim[0] * (x->images.dim[1] * x->images.dim[2] + 1))};
     return d;
 }
 

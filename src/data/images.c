@@ -237,6 +237,12 @@ static tri_status open_images(struct images *x, const struct data_source *s,
     return status ? status : check_classes(x, s->spec);
 }
 
+static size_t held_by(const struct images *x) {
+    const struct folder *f = &x->folder;
+    size_t labels = x->label ? f->n_pictures * sizeof *x->label : 0;
+    return f->names.size + f->places_capacity * sizeof *f->place + f->pictures_capacity * sizeof *f->picture + labels;
+}
+
 tri_data *images_open(const struct data_source *s) {
     struct images_settings o = {.max_bad = PICTURES_MAX_BAD, .augment = AUGMENT_DEFAULTS};
     const struct data_option known[] = {{"split", DATA_TEXT, &o.split},
@@ -260,8 +266,8 @@ tri_data *images_open(const struct data_source *s) {
                             free_images);
     if (d)
         d->about = (struct data_about){.classes = (int64_t)x->n_classes, .class_name = class_name,
-                                       .label = label_of, .augment = &x->pictures.augment,
+                                       .label = label_of, .augment = &x->pictures.augment, .pictures = &x->pictures,
                                        .check = check, .describe = describe, .file = load,
-                                       .file_bytes = file_bytes};
+                                       .file_bytes = file_bytes, .held = held_by(x)};
     return d;
 }

@@ -74,6 +74,7 @@ static struct data_about about(const struct data_about *inner) {
                                .label = inner->label ? label_of : NULL,
                                .length = inner->length ? length_of : NULL,
                                .augment = inner->augment,
+                               .pictures = inner->pictures,
                                .check = inner->check ? check : NULL,
                                .describe = inner->describe ? describe : NULL};
 }
@@ -156,12 +157,20 @@ struct plan {
     bool tells; /* what the inner tells holds */
 };
 
+static size_t held_by(const struct over *x, int64_t size) {
+    return (x->index ? (size_t)size * sizeof *x->index : 0) + (size_t)x->window * data_sample_bytes(x->inner);
+}
+
 /* Takes x and its inner. */
 static tri_data *make(struct over *x, const struct plan *p) {
     tri_data *inner = x->inner;
     tri_data *d = data_make(p->name, p->size, p->fields ? p->fields : inner->fields,
                             p->fields ? p->n : inner->n_fields, p->fill, x, inner->sequential, free_over);
     if (d && p->tells) d->about = about(&inner->about);
+    if (d) d->under = inner;
+    if (d) d->about.held = inner->about.held + held_by(x, p->size);
+    if (d) d->about.warning = inner->about.warning;
+    if (d) d->about.note = inner->about.note;
     if (d) d->alone = inner->alone;
     if (d) d->concurrent = inner->concurrent && p->fill != mapped;
     return d;

@@ -124,7 +124,7 @@ static tri_status too_many(struct pictures *p) {
 
 /* Under the lock. */
 static tri_status count_bad(struct pictures *p, bool more) {
-    int64_t n = (int64_t)p->n_bad + p->n_other;
+    int64_t n = (p->together ? tally_count(p->together) : (int64_t)p->n_bad) + p->n_other;
     if (n > p->max_bad) return too_many(p);
     if (more)
         fprintf(stderr, "trireme: left out, %lld of at most %lld: %s\n", (long long)n,
@@ -140,6 +140,8 @@ tri_status pictures_other_bad(struct pictures *p) {
     return status;
 }
 
+void pictures_count_together(struct pictures *p, struct tally *t) { p->together = t; }
+
 /* tri_message() says what is wrong with sample `index`. It is told once. */
 static tri_status leave_out(struct pictures *p, int64_t index) {
     size_t i = 0;
@@ -151,6 +153,7 @@ static tri_status leave_out(struct pictures *p, int64_t index) {
         status = base_no_memory(p->spec);
     else if (more)
         p->bad[p->n_bad++] = index;
+    if (!status && more && p->together) more = tally_add(p->together, index);
     if (!status) status = count_bad(p, more);
     pthread_mutex_unlock(&p->lock);
     return status;

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "data/augment.h"
+#include "data/tally.h"
 
 #define PICTURES_MAX_BAD 10 /* unless told otherwise */
 
@@ -31,6 +32,7 @@ struct pictures {
     int64_t *bad;                 /* indices of what could not be read */
     size_t n_bad, bad_capacity;
     int64_t n_other; /* bad besides those */
+    struct tally *together; /* of all processes that draw of these samples; null: this one alone */
 };
 
 tri_status pictures_init(struct pictures *p, const char *spec, const struct augment *a, int64_t size,
@@ -39,6 +41,10 @@ void pictures_close(struct pictures *p);
 
 /* Counts something bad that is no sample; tri_message() says what. Fails if there is too much. */
 tri_status pictures_other_bad(struct pictures *p);
+
+/* What is bad of the samples counts together with what others find, from here on; before the first is drawn. What is no
+ * sample every process has found for itself. */
+void pictures_count_together(struct pictures *p, struct tally *t);
 
 /* Fills fields "image" and "label"; for tri_fill. */
 int pictures_fill(struct pictures *p, int64_t index, int64_t epoch, uint64_t seed, void *const *out);

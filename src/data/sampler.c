@@ -106,6 +106,12 @@ void sampler_close(struct sampler *s) {
 
 /* ---- places ---- */
 
+size_t sampler_bytes(const struct sampler *s) {
+    return (s->strata ? strata_bytes(s->strata) : 0) +
+           (s->weights ? (size_t)s->weights->size * sizeof *s->weights->until : 0) +
+           (s->lengths ? (size_t)s->lengths->first[s->lengths->n] * sizeof *s->lengths->sample : 0);
+}
+
 int64_t sampler_places(const struct sampler *s) {
     int64_t shares = s->shares ? s->shares : 1;
     return s->even ? s->size / shares : (s->size + shares - 1) / shares;

@@ -40,6 +40,9 @@ struct sampler_settings {
 tri_status sampler_open(struct sampler *s, const tri_data *d, const struct sampler_settings *o);
 void sampler_close(struct sampler *s);
 
+/* What it holds, of memory. */
+size_t sampler_bytes(const struct sampler *s);
+
 /* Samples of an epoch, of this share. */
 int64_t sampler_places(const struct sampler *s);
 

@@ -66,6 +66,10 @@ static bool make_room(struct strata *s) {
     return !failed;
 }
 
+size_t strata_bytes(const struct strata *s) {
+    return (size_t)((4 + STRATA_GROUPS) * s->classes + 2 * s->size + 3 * s->places + s->steps) * sizeof(uint32_t);
+}
+
 static void sort_members(struct strata *s, const tri_data *d) {
     for (int64_t i = 0; i < s->size; i++) s->begin[d->about.label(d->user, i) + 1]++;
     for (int64_t c = 0; c < s->classes; c++) s->begin[c + 1] += s->begin[c];

@@ -18,6 +18,7 @@ struct strata;
 /* The size, the batch, the seed and the share of `s` count. Fails where the data cannot tell labels. */
 tri_status strata_make(const tri_data *d, const struct sampler *s, int64_t lanes, struct strata **out);
 void strata_free(struct strata *s); /* or null */
+size_t strata_bytes(const struct strata *s); /* of memory */
 
 /* The samples of an epoch, by their places in it. Those of the last two epochs asked for are kept. */
 const uint32_t *strata_order(struct strata *s, int64_t epoch);

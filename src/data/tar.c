@@ -274,7 +274,7 @@ tri_data *tar_open(const struct data_source *s) {
     tri_data *d = data_make(s->spec, x->pictures.size, fields, (int)COUNT(fields), fill, x, false, free_tar);
     if (d)
         d->about = (struct data_about){.classes = x->classes, .label = label_of, .augment = &x->pictures.augment,
-                                       .check = check, .describe = describe, .file = load,
-                                       .file_bytes = file_bytes};
+                                       .pictures = &x->pictures, .check = check, .describe = describe, .file = load,
+                                       .file_bytes = file_bytes, .held = x->capacity * sizeof *x->sample};
     return d;
 }

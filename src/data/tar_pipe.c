@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/tar_pipe.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/random.h"
 #include "data/pictures.h"
+#include "data/stream.h"
 #include "data/tar_sample.h"
 
-#define COMMAND "pipe:"
 #define WINDOW 1000 /* unless told otherwise */
 
 struct tar_pipe {
     struct pictures pictures;
     char *from;       /* what stands behind "tar:" */
     const char *name; /* for messages */
-    FILE *stream;     /* null: not opened yet */
-    uint64_t at;      /* bytes read from it */
+    struct stream stream;
+    uint64_t at; /* bytes read from it */
     bool ended;
     struct tar_scan scan;
     struct tar_entry entry; /* the one that was read last, of the sample to come; name "": none */
@@ -31,7 +27,7 @@ struct tar_pipe {
     uint64_t key;                 /* of what is drawn from the window */
 };
 
-static bool is_command(const char *rest) { return !strncmp(rest, COMMAND, strlen(COMMAND)); }
+static bool is_command(const char *rest) { return !strncmp(rest, STREAM_COMMAND, strlen(STREAM_COMMAND)); }
 
 bool tar_is_pipe(const char *rest) {
     struct stat st;
@@ -40,44 +36,23 @@ bool tar_is_pipe(const char *rest) {
 
 /* ---- bytes ---- */
 
-static void close_stream(struct tar_pipe *x) {
-    if (x->stream && is_command(x->from)) pclose(x->stream);
-    else if (x->stream && x->stream != stdin) fclose(x->stream);
-    x->stream = NULL;
-}
-
 /* A command is run when the first sample is wanted, and in each epoch anew. */
 static tri_status open_stream(struct tar_pipe *x) {
-    close_stream(x);
     x->at = 0;
     x->ended = false;
     x->scan.at = 0;
     x->entry.name[0] = 0;
-    if (!strcmp(x->from, "-")) x->stream = stdin;
-    else x->stream = is_command(x->from) ? popen(x->from + strlen(COMMAND), "re") : fopen(x->from, "re");
-    return x->stream ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", x->name, strerror(errno));
-}
-
-/* What ended without having done its work. */
-static tri_status end_stream(struct tar_pipe *x) {
-    x->ended = true;
-    if (!is_command(x->from)) return TRI_OK;
-    int code = pclose(x->stream);
-    x->stream = NULL;
-    if (!code) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: the command %s %d", x->name, WIFSIGNALED(code) ? "was ended by signal"
-                     : "ended with exit code", WIFSIGNALED(code) ? WTERMSIG(code) : WEXITSTATUS(code));
+    return stream_open(&x->stream, x->from);
 }
 
 /* As many as there are, up to n; where fewer come the stream has ended. */
 static int64_t take_bytes(struct tar_pipe *x, void *to, size_t n) {
-    size_t got = x->stream ? fread(to, 1, n, x->stream) : 0;
-    x->at += got;
-    if (got < n && x->stream && ferror(x->stream)) {
-        base_fail(TRI_FAILED, "%s: offset %llu: %s", x->name, (unsigned long long)x->at, strerror(errno));
-        return -1;
-    }
-    return got < n && !x->ended && end_stream(x) ? -1 : (int64_t)got;
+    int64_t got = x->ended ? 0 : stream_take(&x->stream, to, n);
+    if (got < 0) return -1;
+    x->at += (uint64_t)got;
+    if (got == (int64_t)n || x->ended) return got;
+    x->ended = true;
+    return stream_end(&x->stream) ? -1 : got;
 }
 
 /* For tar_scan: what lies between is read and left. */
@@ -184,7 +159,7 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     struct tar_pipe *x = user;
     bool anew = !index && is_command(x->from);
     if (anew) x->ready = x->taken = 0;
-    if ((anew || (!x->stream && !x->ended)) && open_stream(x)) return DATA_TOLD;
+    if ((anew || (x->stream.fd < 0 && !x->ended)) && open_stream(x)) return DATA_TOLD;
     x->key = random_key(random_key(seed, base_hash_text("window")), is_command(x->from) ? (uint64_t)epoch : 0);
     return pictures_fill(&x->pictures, index, epoch, seed, out);
 }
@@ -193,7 +168,8 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
 
 static void free_pipe(void *user) {
     struct tar_pipe *x = user;
-    close_stream(x);
+    stream_close(&x->stream);
+    free(x->stream.room);
     for (int64_t i = 0; x->window && i < x->size; i++) {
         free(x->window[i].bytes);
         text_free(&x->window[i].name);
@@ -216,11 +192,13 @@ static tri_status make(struct tar_pipe *x, const struct data_source *s, const st
                          "how many are an epoch", s->spec);
     if (o->window < 1 || o->window > 1 << 24)
         return base_fail(TRI_USAGE, "data '%s': window=%lld; 1 to 2^24 are possible", s->spec, (long long)o->window);
+    x->stream = (struct stream){.fd = -1};
     x->size = o->window;
     x->from = strdup(s->rest);
     x->window = calloc((size_t)x->size, sizeof *x->window);
     if (!x->from || !x->window) return base_no_memory(s->spec);
     x->name = strcmp(x->from, "-") ? x->from : "standard input";
+    x->stream.name = x->name;
     x->scan = (struct tar_scan){read_stream, x, UINT64_MAX, x->name, 0};
     tri_status status = augment_make(s->spec, &o->augment, true, &augment);
     if (!status) status = pictures_init(&x->pictures, s->spec, &augment, o->samples, o->max_bad);
@@ -244,6 +222,7 @@ tri_data *tar_open_pipe(const struct data_source *s) {
                                 {"label", TRI_I64, TRI_SCALAR}};
     tri_data *d = data_make(s->spec, o.samples, fields, (int)COUNT(fields), fill, x, true, free_pipe);
     if (d) d->about.augment = &x->pictures.augment;
+    if (d) x->stream.data = d;
     if (d) d->alone = !is_command(s->rest);
     return d;
 }

@@ -9,10 +9,12 @@
 
 #define DEFAULT_LENGTH 128 /* where no graph says what it wants */
 #define DEFAULT_PREDICTIONS 20
+#define BYTES 256
 #define MOST_LENGTH (INT64_C(1) << 24)
 
 struct text_options {
     const char *tokenizer, *purpose; /* "lm" or "bert" */
+    bool nothing_said; /* of the tokenizer */
     int64_t length, predictions;
 };
 
@@ -67,8 +69,24 @@ static void free_blocks(void *user) {
     free(b);
 }
 
+/* Broken characters; bytes for a network that has room for more. */
+static void tell(tri_data *d, const struct data_source *s, const struct text_options *o, const struct corpus *c) {
+    const struct corpus_broken *b = &c->broken;
+    const tri_node *ids = input(s->graph, "input_ids");
+    int64_t below = ids ? tri_attr_int(ids, "below") : 0;
+    if (b->places)
+        d->about.warning = arena_text(&d->arena, "data '%s': no UTF-8 at %zu place%s of %zu file%s, first in %s at "
+                                      "offset %zu: U+FFFD stands for each", s->spec, b->places,
+                                      b->places == 1 ? "" : "s", b->files, b->files == 1 ? "" : "s", b->file,
+                                      b->offset);
+    if (o->nothing_said && below > BYTES)
+        d->about.note = arena_text(&d->arena, "data '%s': no tokenizer is named, so tokens are bytes, %d of the %lld "
+                                   "that the network knows; GPT-2's are taken by --tokenizer gpt2:DIR, with its "
+                                   "vocab.json and merges.txt in DIR", s->spec, BYTES, (long long)below);
+}
+
 /* What a run says of its data: the spec, and what of it lies in memory. */
-static tri_data *make(const struct data_source *s, const struct corpus *c, int64_t size,
+static tri_data *make(const struct data_source *s, const struct text_options *o, const struct corpus *c, int64_t size,
                       const tri_field *fields, int n, tri_fill *fill, void *user,
                       void (*free_user)(void *user)) {
     struct text name = {0};
@@ -81,6 +99,8 @@ static tri_data *make(const struct data_source *s, const struct corpus *c, int64
     }
     tri_data *d = data_make(name.data, size, fields, n, fill, user, false, free_user);
     text_free(&name);
+    if (d) tell(d, s, o, c);
+    if (d) d->about.held = corpus_bytes(c);
     return d;
 }
 
@@ -102,7 +122,7 @@ static tri_data *open_blocks(const struct data_source *s, const struct text_opti
     }
     const tri_field fields[] = {{"input_ids", TRI_I64, TRI_SHAPE(o->length)},
                                 {"labels", TRI_I64, TRI_SHAPE(o->length)}};
-    return make(s, &b->corpus, (int64_t)(b->corpus.n / b->length), fields, (int)COUNT(fields),
+    return make(s, o, &b->corpus, (int64_t)(b->corpus.n / b->length), fields, (int)COUNT(fields),
                 fill_block, b, free_blocks);
 }
 
@@ -150,8 +170,9 @@ static tri_data *open_pretrain(const struct data_source *s, const struct text_op
     }
     tri_field fields[PRETRAIN_FIELDS];
     pretrain_fields(p, fields);
-    tri_data *d = make(s, &p->corpus, (int64_t)p->n_spans, fields, PRETRAIN_FIELDS, pretrain_fill, p, free_pretrain);
+    tri_data *d = make(s, o, &p->corpus, (int64_t)p->n_spans, fields, PRETRAIN_FIELDS, pretrain_fill, p, free_pretrain);
     tri_data_lengths(d, pretrain_length);
+    if (d) d->about.held += p->span_capacity * sizeof *p->span;
     return d;
 }
 
@@ -175,6 +196,7 @@ static tri_status read_options(const struct data_source *s, struct text_options 
     if (given && s->tokenizer)
         return base_fail(TRI_USAGE, "data '%s': the tokenizer is given twice, here and by --tokenizer",
                          spec);
+    o->nothing_said = !given && !s->tokenizer;
     o->tokenizer = given ? given : s->tokenizer ? s->tokenizer : "bytes";
     bool bert = !strcmp(o->purpose, "bert");
     if (!bert && strcmp(o->purpose, "lm"))

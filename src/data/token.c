@@ -140,6 +140,8 @@ void token_close(struct tokenizer *t) {
 
 int64_t token_count(const struct tokenizer *t) { return (int64_t)t->n; }
 
+bool token_reads_characters(const struct tokenizer *t) { return t->piece; }
+
 int64_t token_find(const struct tokenizer *t, const char *token) {
     size_t bytes = strlen(token);
     for (size_t i = 0; t->piece && i < t->n; i++)

@@ -19,6 +19,8 @@ void token_close(struct tokenizer *t);
 
 /* Ids are below it. */
 int64_t token_count(const struct tokenizer *t);
+/* Whether it takes characters; else bytes, whatever they are. */
+bool token_reads_characters(const struct tokenizer *t);
 /* The id of a token as the vocabulary writes it; -1 if it has none. */
 int64_t token_find(const struct tokenizer *t, const char *token);
 

@@ -69,6 +69,23 @@ int char_read(const char *p, const char *end, int32_t *c) {
     return 1;
 }
 
+int char_broken(const char *p, const char *end) {
+    static const struct {
+        unsigned char first, last, low, high; /* first bytes, and what may follow them */
+        int bytes;
+    } begin[] = {{0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+                 {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+                 {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    const unsigned char *at = (const unsigned char *)p;
+    int64_t left = end - p;
+    for (size_t i = 0; i < COUNT(begin); i++) {
+        if (*at < begin[i].first || *at > begin[i].last) continue;
+        if (left < 2 || at[1] < begin[i].low || at[1] > begin[i].high) return 1;
+        return begin[i].bytes == 3 || left < 3 || at[2] < 0x80 || at[2] > 0xbf ? 2 : 3;
+    }
+    return 1;
+}
+
 int char_write(int32_t c, char out[4]) {
     return (int)utf8proc_encode_char(c, (utf8proc_uint8_t *)out);
 }

@@ -19,6 +19,9 @@ unsigned char_class(int32_t c);
 
 /* The character at p < end: its bytes, 1 to 4. A byte that begins none, strictly read, is -1. */
 int char_read(const char *p, const char *end, int32_t *c);
+/* At a byte that begins none, all that is replaced by one U+FFFD: the beginning of a character as far as it goes, or
+ * the byte alone. */
+int char_broken(const char *p, const char *end);
 int char_write(int32_t c, char out[4]); /* its bytes */
 
 int32_t char_lower(int32_t c); /* by a table of one to one */

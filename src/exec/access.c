@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/convert.h"
+#include "checkpoint/checkpoint.h"
 #include "exec/access.h"
 #include "exec/import.h"
 #include "exec/run.h"
@@ -188,10 +190,29 @@ tri_status access_fits(const tri_run *run, const struct safetensors *file, bool 
     return status;
 }
 
+/* Of a directory, the newest weights in it, which are named. */
+static tri_status find_weights(const tri_run *run, const char *directory, char path[4096]) {
+    struct text wrong = {0};
+    tri_status status = checkpoint_model(directory, run->keeper.key, path, &wrong);
+    bool tells = !status && run_writes(run);
+    if (tells && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
+    if (tells && !run->options.quiet) fprintf(stderr, "trireme: takes the weights of %s\n", path);
+    text_free(&wrong);
+    return status;
+}
+
 tri_status tri_load(tri_run *run, const char *path) {
     struct safetensors *file;
+    struct stat st;
+    char within[4096];
+    tri_status status = TRI_OK;
     if (!run) return TRI_FAILED;
     const struct seal any = {.key = run->keeper.key, .step = -1};
-    tri_status status = any.key ? safetensors_open_sealed(path, &any, &file) : safetensors_open(path, &file);
+    if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+        status = find_weights(run, path, within);
+        path = within;
+    }
+    if (status) return status;
+    status = any.key ? safetensors_open_sealed(path, &any, &file) : safetensors_open(path, &file);
     return status ? status : access_take(run, file, path, false);
 }

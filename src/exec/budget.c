@@ -31,6 +31,8 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     if (!m->turns && (!m->shared || !m->shared->rooms)) b.data += machine_rooms_bytes(m);
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
+    b.held = m->held * (size_t)m->processes;
+    b.data += m->held;
     if (m->compilation.options->ckpt) b.copy = b.parameters + b.states + b.optimizer;
     b.arena *= (size_t)m->processes;
     b.data *= (size_t)m->processes;
@@ -136,7 +138,7 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
     const char *whose;
     size_t held;
     struct budget b = with_others(m, store, &held);
-    size_t limit = budget_limit(asked, held, &whose);
+    size_t limit = budget_limit(asked, held + m->held, &whose); /* the data is there already */
     if (b.total + b.program <= limit) return TRI_OK;
     const tri_tensor *largest[3];
     size_t n = budget_peak(m, largest, COUNT(largest));
@@ -147,6 +149,7 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
                  base_spec_text(&largest[i]->spec, spec), largest[i]->node->name,
                  mib(memory_bytes(largest[i])));
     }
+    if (b.held) text_add(&t, "; what the data and the order of its samples hold, %.1f", mib(b.held));
     if (m->processes > 1) {
         int fit = workers_that_fit(m, &b, limit);
         text_add(&t, "; %d workers, spares among them, are asked for, ", m->processes);

@@ -16,7 +16,8 @@ struct budget {
     size_t scratch;  /* of arena: what operators need for themselves, where it is fullest */
     size_t partials; /* sums of lanes on their way through the tree */
     size_t carried;  /* computed once a step, before the lanes: weights in other types and layouts */
-    size_t data;     /* inputs of this step and the next, and outputs */
+    size_t data;     /* inputs of this step and the next, outputs, and */
+    size_t held;     /* of data: what its source holds, as ids of texts, and the order of its samples */
     size_t copy;     /* of all that is kept, for checkpoints while the run goes on */
     size_t shared;   /* what several processes share besides: the step's arena, boards, undo records */
     size_t program;  /* BUDGET_PROGRAM, of each process; not in total */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "data/data.h"
+#include "data/pictures.h"
 #include "exec/budget.h"
 #include "exec/crew_crash.h"
 #include "exec/crew_layout.h"
@@ -560,4 +561,12 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     crew_log_compiled(c);
     crew_at(c, CREW_AT_CALLBACK);
     return TRI_OK;
+}
+
+/* What comes in an order of its own each reads through, and finds all that is bad of it. */
+void crew_count_bad(struct crew *c, const tri_run *run) {
+    const tri_data *all[] = {run->data, run->judge.data};
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (all[i] && all[i]->about.pictures && !all[i]->sequential)
+            pictures_count_together(all[i]->about.pictures, &c->head->bad[i]);
 }

@@ -95,6 +95,8 @@ void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t
 /* A checkpoint could not be written, says the text: for the agent. */
 void crew_save_failed(struct crew *c, const char *text);
 
+/* Bad samples are counted by all workers together. */
+void crew_count_bad(struct crew *c, const tri_run *run);
 /* Somebody has asked for the end of the run. */
 bool crew_asked_to_end(const struct crew *c);
 /* What evaluations have come to; it stays, whoever reports. */

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "checkpoint/judged.h"
+#include "data/tally.h"
 #include "exec/bell.h"
 
 #define CREW_MAGIC 0x3d574552434952ull /* changes with anything below */
@@ -107,6 +108,9 @@ enum crew_ending {
     CREW_FAILED,   /* an operator failed, or the data */
 };
 
+/* What is said when a run is asked to end, by whoever hears it. */
+#define RUN_ENDS_SOON "the step is finished, then the run ends (again: at once)"
+
 struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head: programs that differ do not attach */
@@ -189,6 +193,7 @@ struct crew_head {
     struct judged judged[2]; /* of evaluations: the last is that of n_judged */
     _Atomic uint32_t n_judged;
     struct crew_shown shown;
+    struct tally bad[2]; /* samples of the run's data, of that of evaluations */
     atomic_int code;           /* of who has closed the run */
     char last_line[CREW_LINE]; /* the agent prints it, once the run has been closed well */
 

@@ -107,10 +107,44 @@ static void describe_order(const tri_run *run, char order[CHECKPOINT_TEXT]) {
                                   (long long)g->shorter[i].length);
 }
 
+static void add_text(struct checkpoint_options *o, const char *name, const char *value) {
+    CHECK(o->n < (int)COUNT(o->one));
+    base_format(o->one[o->n].name, sizeof o->one->name, "%s", name);
+    base_format(o->one[o->n++].value, sizeof o->one->value, "%s", value ? value : "");
+}
+
+/* What may be changed where a run goes on, and changes what it comes to; the number of steps, the last of the numbers,
+ * where the schedule ends with them. */
+static void describe_options(struct checkpoint_options *out, const tri_run *run) {
+    const tri_options *o = &run->options;
+    const tri_optimizer *of = &o->optimizer;
+    const struct {
+        const char *name;
+        double value;
+    } number[] = {{"--lr", of->lr}, {"--momentum", of->momentum}, {"beta1", of->beta1}, {"beta2", of->beta2},
+                  {"eps", of->eps}, {"--trust", of->trust}, {"--weight-decay", of->weight_decay},
+                  {"decay_all", of->decay_all}, {"--clip-norm", of->clip_norm}, {"--steps", (double)run->total}};
+    const struct {
+        const char *name, *value, *usual;
+    } text[] = {{"--optimizer", of->name, "sgd"}, {"--schedule", of->schedule, "constant"},
+                {"--gradients-mean", of->gradients_sum ? "off" : NULL, "on"}, {"--loss-scale", of->loss_scale, "off"},
+                {"--amp", o->amp, "O0"}, {"--amp-type", o->amp_type, "bf16"}, {"--conv", o->conv, "auto"},
+                {"--passes", o->passes, "all"}};
+    *out = (struct checkpoint_options){0};
+    for (size_t i = 0; i < COUNT(number) - !schedule_ends(&run->schedule); i++) {
+        char value[CHECKPOINT_TEXT];
+        base_format(value, sizeof value, "%.9g", number[i].value);
+        add_text(out, number[i].name, value);
+    }
+    for (size_t i = 0; i < COUNT(text); i++)
+        add_text(out, text[i].name, text[i].value ? text[i].value : text[i].usual);
+}
+
 static void describe(struct checkpoint_state *s, const tri_run *run) {
     *s = (struct checkpoint_state){.step = run->done, .epoch = run->epoch, .batch = run_batch(run),
                                    .lanes = run_lanes(run), .seed = run->options.seed,
-                                   .shuffle = shuffles(run), .loss = tri_value(run, "loss")};
+                                   .shuffle = shuffles(run), .loss = tri_value(run, "loss"),
+                                   .options = run->keeper.options};
     describe_order(run, s->order);
     base_format(s->library, sizeof s->library, "trireme " TRI_VERSION);
     run_device_text(run, s->device, sizeof s->device);
@@ -137,6 +171,39 @@ static int64_t best_of(const tri_run *run) {
     return run->judge.keeps ? run->keeper.state.judged.best_step : 0;
 }
 
+#define MIB 1048576.0
+
+/* Bytes of a checkpoint, and those that its directory has room for: infinitely many, if it does not say. */
+static double bytes_of(const tri_run *run) {
+    double bytes = 0;
+    for (size_t i = 0; i < run->store.n; i++) bytes += (double)base_spec_bytes(&run->store.entry[i].spec);
+    return bytes;
+}
+
+static double room_in(const char *directory) {
+    struct statvfs disk;
+    return statvfs(directory, &disk) ? INFINITY : (double)disk.f_bavail * (double)disk.f_frsize;
+}
+
+/* What is removed behind each that is whole goes before, where there is no room else. */
+static tri_status write_in_room(struct keeper *k, const tri_run *run) {
+    const tri_options *o = &run->options;
+    double needs = bytes_of(run), room;
+    tri_status status;
+    for (bool any = true; (status = checkpoint_write(o->ckpt, &k->content, &k->written));) {
+        base_format(k->error, sizeof k->error, "%s", tri_message());
+        room = room_in(o->ckpt);
+        if (room >= needs) return base_fail(status, "%s", k->error);
+        if (!any || checkpoint_make_room(o->ckpt, k->key, k->state.step, o->keep, o->keep_every, best_of(run), &any) ||
+            !any)
+            return base_fail(status, "%s; there is room for %.1f MiB, and it takes %.1f MiB: %.1f MiB are to be "
+                             "freed%s", k->error, room / MIB, needs / MIB, (needs - room) / MIB,
+                             k->kept > 0 || k->resumed ? " (the one before stays until the new one is whole)" : "");
+        any = false;
+    }
+    return TRI_OK;
+}
+
 static void *write_it(void *arg) {
     tri_run *run = arg;
     struct keeper *k = &run->keeper;
@@ -150,7 +217,7 @@ static void *write_it(void *arg) {
     hashing_begin(&h);
     for (size_t i = 0; i < run->store.n; i++) hashing_add(&h, &run->store.entry[i], k->place[i]);
     hashing_end(&h, k->state.step, k->state.weights, k->state.state);
-    k->status = checkpoint_write(o->ckpt, &k->content, &k->written);
+    k->status = write_in_room(k, run);
     if (!k->status) k->status = checkpoint_prune(o->ckpt, k->state.step, o->keep, o->keep_every, best_of(run));
     if (k->status) base_format(k->error, sizeof k->error, "%s", tri_message());
     k->write_seconds = base_seconds() - began;
@@ -310,6 +377,27 @@ static void tell_other_data(const char *folder, const struct checkpoint_state *s
                 "not go on as it began\n", folder, *s->data ? s->data : "of none", *name ? name : "none");
 }
 
+static const char *option_of(const struct checkpoint_options *o, const char *name) {
+    for (int i = 0; i < o->n; i++)
+        if (!strcmp(o->one[i].name, name)) return o->one[i].value;
+    return NULL;
+}
+
+/* What counts otherwise from here on. */
+static void tell_other_options(const char *folder, const struct checkpoint_state *s, const tri_run *run) {
+    struct text t = {0};
+    const struct checkpoint_options *now = &run->keeper.options;
+    for (int i = 0; i < now->n; i++) {
+        const char *there = option_of(&s->options, now->one[i].name);
+        if (there && strcmp(there, now->one[i].value))
+            text_add(&t, "%s%s %s now, %s", t.size ? "; " : "", now->one[i].name, now->one[i].value, there);
+    }
+    if (t.size && !t.failed)
+        fprintf(stderr, "trireme: %s when %s was written: what is given now counts from step %lld on\n", t.data, folder,
+                (long long)s->step + 1);
+    text_free(&t);
+}
+
 static tri_status check_fits(const char *folder, const struct safetensors *file, bool optimizer, const tri_run *run) {
     bool fits;
     tri_status status = access_fits(run, file, optimizer, &fits);
@@ -354,6 +442,7 @@ static tri_status resume_from(const char *folder, tri_run *run) {
     if (!status) status = load_all(folder, &s, run);
     if (status) return status;
     tell_other_data(folder, &s, run);
+    tell_other_options(folder, &s, run);
     take_scalars(&s, run);
     judge_resume(&run->judge, &s);
     run->keeper.state = s;
@@ -370,19 +459,13 @@ static tri_status resume_from(const char *folder, tri_run *run) {
     return TRI_OK;
 }
 
-#define MIB 1048576.0
-
 /* Before the first step, what each will take; a disk that is too small for one is told of in any case. */
 static void tell_size(const struct keeper *k, const tri_run *run) {
-    struct statvfs disk;
-    double bytes = 0, left;
     const char *directory = run->options.ckpt;
-    for (size_t i = 0; i < run->store.n; i++) bytes += (double)base_spec_bytes(&run->store.entry[i].spec);
+    double bytes = bytes_of(run), left = room_in(directory);
     if (!run->options.quiet)
         fprintf(stderr, "trireme: a checkpoint takes %.1f MiB in %s, and the copy that it is written from %.1f MiB of "
                 "memory\n", bytes / MIB, directory, (double)k->copy_bytes / MIB);
-    if (statvfs(directory, &disk)) return;
-    left = (double)disk.f_bavail * (double)disk.f_frsize;
     if (left < bytes)
         fprintf(stderr, "trireme: %s has room for %.1f MiB, and a checkpoint takes %.1f MiB: none can be written there\n",
                 directory, left / MIB, bytes / MIB);
@@ -409,6 +492,7 @@ tri_status keeper_resume(struct keeper *k, tri_run *run) {
     k->kept = k->tried = -1;
     k->last = base_seconds();
     k->resumed = run->crew ? crew_base(run->crew) : 0; /* by another */
+    describe_options(&k->options, run);
     if (!o->ckpt || !run_writes(run)) return TRI_OK;
     tri_status status = lock(k, o->ckpt);
     if (!status) status = checkpoint_check_form(o->ckpt, k->key);

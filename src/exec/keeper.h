@@ -15,6 +15,7 @@ struct keeper {
     struct safetensors_entry *entries; /* in the copy; the model's first */
     struct checkpoint_content content;
     struct checkpoint_state state;
+    struct checkpoint_options options; /* of this run */
     struct seal_key *key; /* null: nothing is sealed */
     /* Of what is being written, by the thread. */
     pthread_t writer;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -440,11 +441,24 @@ tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place
     return l->place.word ? make_readers(l) : base_no_memory("words of samples");
 }
 
-void loader_free(struct loader *l) {
-    if (!l->made) return;
+static bool end_threads(struct loader *l) {
+    struct timespec until;
+    bool all = true;
     atomic_store(&l->quit, true);
     if (l->n_threads) bell_ring(l->place.bell);
-    for (int i = 0; i < l->n_threads; i++) pthread_join(l->reader[l->hands + i].thread, NULL);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LOADER_PATIENCE;
+    for (int i = 0; i < l->n_threads; i++) {
+        if (!pthread_timedjoin_np(l->reader[l->hands + i].thread, NULL, &until)) continue;
+        pthread_detach(l->reader[l->hands + i].thread);
+        all = false;
+    }
+    return all;
+}
+
+bool loader_free(struct loader *l) {
+    if (!l->made) return true;
+    if (!end_threads(l)) return false;
     for (int i = 0; l->reader && i < l->hands + l->most_threads; i++) {
         free(l->reader[i].spare);
         free(l->reader[i].own);
@@ -453,4 +467,5 @@ void loader_free(struct loader *l) {
     free(l->own_word);
     pthread_mutex_destroy(&l->reading);
     *l = (struct loader){0};
+    return true;
 }

@@ -18,6 +18,7 @@ struct machine;
 #define LOADER_ROOMS 2
 #define LOADER_MOST_PIECES 64 /* of a lane */
 #define LOADER_MOST_THREADS 64
+#define LOADER_PATIENCE 5
 
 /* Where this process stands among those that read for one run. */
 struct loader_place {
@@ -89,7 +90,8 @@ int loader_room(const struct loader *l, int64_t step);
 void loader_done(struct loader *l, int64_t step);
 /* What a thread of this number, no hand, reads; false: it reads nothing. A signal handler may ask. */
 bool loader_at(const struct loader *l, pid_t number, int64_t *step, int *lane);
-/* Before the data goes, and the machine. */
-void loader_free(struct loader *l);
+/* Before the data goes, and the machine. False: a source does not come back to a thread that reads ahead, for
+ * LOADER_PATIENCE seconds: the loader stays, and all that it has of the run has to. */
+bool loader_free(struct loader *l);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/data.h"
 #include "data/over.h"
 #include "exec/crew.h"
 #include "exec/padding.h"
@@ -61,6 +62,20 @@ static tri_status find_device(tri_run *run) {
     return !status && run->dev->open ? run->dev->open() : status;
 }
 
+#define PATIENCE 3000000000 /* nanoseconds that samples of the last step are waited for once it is to be the last */
+
+/* For the data: whether nobody waits for samples any more. Of several workers the agent decides it. */
+static bool gives_up(void *arg) {
+    tri_run *run = arg;
+    int64_t never = 0, now = bell_now();
+    if (atomic_load(&run->loader.quit) || (run->crew && atomic_load(&run->crew->head->ending))) return true;
+    if (run->crew || !(run_is_asked_to_end(run) || run_is_late(run))) return false;
+    atomic_compare_exchange_strong(&run->asked_since, &never, now);
+    if (now - atomic_load(&run->asked_since) < PATIENCE) return false;
+    atomic_store(&run->gave_up, true);
+    return true;
+}
+
 /* Data is needed to train, if there are inputs; a forward run may be fed by hand. */
 static tri_status open_data(tri_run *run) {
     tri_options *o = &run->options;
@@ -73,6 +88,7 @@ static tri_status open_data(tri_run *run) {
         run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer);
     if (o->subset) run->data = data_subset(run->data, o->subset);
     if (!run->data) return base_last();
+    data_give_up(run->data, gives_up, run);
     if (run->data->alone && run->crew)
         return base_fail(TRI_USAGE, "data %s comes once and to one process; several workers (-n) need data that each "
                          "can read, as from tar:pipe:COMMAND, which each runs for itself", run->data->name);
@@ -88,6 +104,7 @@ static tri_status open_data(tri_run *run) {
     if (!status && run->sampler.pad) status = padding_plan(run->model, m);
     if (status) return status;
     int64_t steps;
+    m->held = run->data->about.held + sampler_bytes(&run->sampler);
     status = sampler_steps(&run->sampler, &steps);
     int64_t epochs = o->epochs ? o->epochs : 1;
     if (!status && epochs > INT64_MAX / (steps ? steps : 1))
@@ -185,6 +202,9 @@ static tri_status open_run(tri_run *run) {
     run->number = machine_scalar(run->machine, "step");
     if (!status && !run->crew) status = shapes_settle(run);
     if (!status) status = judge_open(&run->judge, run);
+    if (!status && run->crew) crew_count_bad(run->crew, run);
+    if (!status && run_reports(run)) data_tell(run->data, o->quiet);
+    if (!status && run_reports(run)) data_tell(run->judge.data, o->quiet);
     if (!status && o->load && run_writes(run)) status = tri_load(run, o->load);
     if (!status) status = keeper_resume(&run->keeper, run);
     if (!status && !run->crew && run->data) {
@@ -204,16 +224,21 @@ static tri_status open_run(tri_run *run) {
 }
 
 void run_free(tri_run *run) {
-    loader_free(&run->loader);
+    bool hangs = !loader_free(&run->loader);
     keeper_free(&run->keeper);
     judge_free(&run->judge);
     record_close(&run->record);
     evaluation_free(run->evaluation);
+    if (run->crew) crew_release(run->crew, run->team);
+    if (hangs) { /* and has its hands on all the rest */
+        fprintf(stderr, "trireme: data %s does not come back to a thread that reads ahead, which is left behind\n",
+                run->data->name);
+        return;
+    }
     for (int i = 0; i < run->n_shapes; i++) machine_free(&run->shape[i]);
     store_free(&run->store);
     sampler_close(&run->sampler);
     tri_data_free(run->data);
-    if (run->crew) crew_release(run->crew, run->team);
     team_free(run->team);
     crew_free(run->crew);
     tri_graph_free(run->model);
@@ -258,6 +283,8 @@ tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, pl
 tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_shape *shape) {
     return make_run(g, o, plan_workers, shape);
 }
+
+tri_status run_plan_data(tri_run *run) { return run->options.data ? open_data(run) : TRI_OK; }
 
 /* ---- stepping ---- */
 
@@ -334,7 +361,8 @@ int tri_rank(const tri_run *run) { return run && run->crew ? crew_rank(run->crew
 int tri_size(const tri_run *run) { return run && run->crew ? crew_size(run->crew) : 1; }
 
 bool run_is_asked_to_end(const tri_run *run) {
-    return (run->asked && *run->asked) || (run->crew && crew_asked_to_end(run->crew));
+    const volatile sig_atomic_t *asked = atomic_load(&run->asked);
+    return (asked && *asked) || (run->crew && crew_asked_to_end(run->crew));
 }
 
 bool run_is_late(const tri_run *run) {
@@ -355,6 +383,11 @@ bool tri_step(tri_run *run) {
     if (run->lr) run->lr->value = (float)run->rate;
     if (run->number) run->number->value = (float)(run->done + 1);
     tri_status status = run_fetch(run);
+    if (status && atomic_load(&run->gave_up)) {
+        fprintf(stderr, "trireme: no samples came for step %lld: the run ends without it\n", (long long)run->done + 1);
+        run->stopped = true;
+        return false;
+    }
     if (!status) status = run_machine(run);
     if (run_fail(run, status)) return false;
     run->done++;
@@ -382,8 +415,7 @@ static void tell_end(const tri_run *run) {
     const struct event end = {.name = "end", .worker = -1, .step = run->done,
                               .message = run->status && run->message ? run->message : text,
                               .code = (int)(run->status ? run->status : run->stopped ? TRI_STOPPED : TRI_OK)};
-    events_tell(run->events, &end);
-    events_close(run->events);
+    events_close(run->events, &end);
 }
 
 static tri_status leave(tri_run *run) {

@@ -122,6 +122,7 @@ struct machine {
     struct run_input *input;
     int n_inputs;
     size_t room_bytes; /* of the inputs of a step */
+    size_t held;       /* by the data and its order, in each process */
     char *rooms, *own_rooms; /* of LOADER_ROOMS steps, or of this one alone: in the host's space */
     size_t first_room, all_rooms; /* of a run's shapes: where its rooms begin; bytes of all, if it is the first */
     int n_rooms;
@@ -173,7 +174,9 @@ struct tri_run {
     struct loader loader;
     int64_t done, total;
     double rate; /* the learning rate of the last step */
-    const volatile sig_atomic_t *asked; /* a loop's flag that it is asked to end; or null */
+    const volatile sig_atomic_t *_Atomic asked; /* a loop's flag that it is asked to end; or null */
+    _Atomic int64_t asked_since; /* as seen by whoever waits for samples: nanoseconds; 0: not yet */
+    atomic_bool gave_up; /* samples did not come, and were waited for no more */
     bool stopped; /* it ends before all steps are done, as it was asked to, or by max_time */
     struct run_scalar *lr, *number; /* what the step itself sets; null: the network has none */
     int64_t epoch;
@@ -190,6 +193,8 @@ struct tri_run {
 tri_run *run_plan(tri_graph *g, const tri_options *o);
 /* The same as one of several workers. */
 tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_shape *shape);
+/* Opens the data of a run that is only planned, so that what it holds counts, too; without any it does nothing. */
+tri_status run_plan_data(tri_run *run);
 void run_free(tri_run *run);
 
 /* Whether a signal, or somebody from outside, has asked for the end of the run. */

@@ -85,11 +85,34 @@ static void ask_to_stop(struct agent *a, int sig) {
         agent_kill_all(a);
         return;
     }
-    agent_tell(a, "%s: the step is finished, then the run ends (again: at once)",
+    agent_tell(a, "%s: " RUN_ENDS_SOON,
                sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
     log_event(&a->log, LOG_WARNING, "stop", "signal=%d", sig);
     atomic_store(&h->stop, 1);
     agent_begin_grace(a);
+}
+
+#define PATIENCE 3e9 /* nanoseconds that samples of the last step are waited for, or half of the grace */
+#define WAITS 1e9    /* one who waits for them has waited so long already, or a quarter of it */
+
+static double least(double a, double b) { return a < b ? a : b; }
+
+/* Samples that do not come are not waited for to the end of the grace: what was done before can be saved. */
+static void give_up_samples(struct agent *a) {
+    struct crew_head *h = a->head;
+    double grace = 1e9 * a->launch->grace, now = (double)crew_now();
+    int runs = CREW_RUNS;
+    if (!a->stop_deadline || now - ((double)a->stop_deadline - grace) < least(PATIENCE, grace / 2)) return;
+    for (int i = 0; i < h->places * h->threads && !atomic_load(&h->ending); i++) {
+        const struct crew_hand *hand = &h->hand[i];
+        bool waits = a->process[i / h->threads].pid && atomic_load(&hand->at) == CREW_AT_DATA &&
+                     now - (double)atomic_load(&hand->since) > least(WAITS, grace / 4);
+        if (!waits || !atomic_compare_exchange_strong(&h->ending, &runs, CREW_STOPPED)) continue;
+        agent_tell(a, "no samples come for step %llu, for which worker %d waits: the run ends without it",
+                   (unsigned long long)atomic_load(&h->opened), i / h->threads);
+        crew_notify(h);
+        bell_ring(&h->data);
+    }
 }
 
 static void hear_signals(struct agent *a) {
@@ -146,6 +169,7 @@ static int live(struct agent *a) {
         agent_time(a);
         agent_note_rowing(a);
         agent_scale(a);
+        give_up_samples(a);
         if (a->stop_deadline && crew_now() > a->stop_deadline) {
             agent_tell(a, "the grace of %g s is over: workers are killed", a->launch->grace);
             a->stop_deadline = INT64_MAX;
@@ -182,12 +206,13 @@ static void tell_end(struct agent *a, int code) {
                 h ? (unsigned long long)atomic_load(&h->committed) : 0,
                 h ? (unsigned long long)atomic_load(&h->total) : 0);
     const char *said = !h ? "" : *h->failure ? h->failure : a->told;
-    agent_event(a, "end", -1, code, code && code != AGENT_RESUMABLE && *said ? said : text);
+    const struct event end = {"end", code && code != AGENT_RESUMABLE && *said ? said : text, -1,
+                              h ? (int64_t)atomic_load(&h->committed) : 0, code};
+    events_close(a->events, &end);
 }
 
 static void end(struct agent *a) {
     if (a->head) agent_kill_all(a);
-    events_close(a->events);
     agent_join_watchers(a);
     recovery_unmap(&a->recovery);
     if (a->head) munmap(a->head, crew_head_bytes());

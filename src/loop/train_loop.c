@@ -77,11 +77,19 @@ static void end_view(struct view *v, tri_run *run, bool last) {
 
 /* Asked to end: the step is finished, what can be saved is saved. Once more: at once. Workers of an agent
  * hear of it through their store. */
-static volatile sig_atomic_t asked;
+static volatile sig_atomic_t asked, on_terminal;
 
+/* Said at once, for a step may take its time; on a terminal below the line of progress. */
 static void ask(int sig) {
-    (void)sig;
+    static const char interrupted[] = "\ntrireme: interrupted: " RUN_ENDS_SOON "\n",
+                      ended[] = "\ntrireme: asked to end: " RUN_ENDS_SOON "\n";
+    int before = errno;
+    const char *text = sig == SIGINT ? interrupted : ended;
+    size_t bytes = (sig == SIGINT ? sizeof interrupted : sizeof ended) - 1, gap = on_terminal ? 0 : 1;
+    ssize_t told = write(STDERR_FILENO, text + gap, bytes - gap);
+    (void)told; /* maybe nobody hears */
     asked = 1;
+    errno = before;
 }
 
 static const int ends[] = {SIGINT, SIGTERM};
@@ -89,6 +97,7 @@ static const int ends[] = {SIGINT, SIGTERM};
 /* Only where the program has no ways of its own. */
 static void listen_to_ends(const tri_run *run, struct sigaction old[COUNT(ends)]) {
     asked = 0;
+    on_terminal = isatty(STDERR_FILENO);
     for (size_t i = 0; i < COUNT(ends); i++) {
         struct sigaction mine = {.sa_handler = ask, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
         sigaction(ends[i], NULL, &old[i]);

@@ -3,10 +3,8 @@
 #include "observe/events.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/spawn.h"
 #include "observe/log.h"
 
 #define MOST 8      /* at once */
-#define PATIENCE 10 /* seconds, at the end */
+#define PATIENCE 10 /* seconds, before the last and behind it */
 #define VARIABLES 6
 
 extern char **environ;
@@ -134,27 +133,10 @@ static char **make_environment(const struct events *e, const struct event *what,
     return own->failed ? NULL : env;
 }
 
-/* In a group of its own, so that a Ctrl-C is not for it; with no files of ours but stderr, and no signals blocked. */
+/* With no files of ours but stderr. */
 static int spawn(const char *command, char **env, pid_t *pid) {
-    char *const argv[] = {"sh", "-c", (char *)command, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    sigset_t none, usual;
-    sigemptyset(&none);
-    sigfillset(&usual);
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&how);
-    int failed = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!failed) failed = posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-    if (!failed) failed = posix_spawn_file_actions_addclosefrom_np(&files, 3);
-    if (!failed) failed = posix_spawnattr_setsigmask(&how, &none);
-    if (!failed) failed = posix_spawnattr_setsigdefault(&how, &usual);
-    if (!failed)
-        failed = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    if (!failed) failed = posix_spawn(pid, "/bin/sh", &files, &how, argv, env);
-    posix_spawnattr_destroy(&how);
-    posix_spawn_file_actions_destroy(&files);
-    return failed;
+    char *const argv[] = {"/bin/sh", "-c", (char *)(uintptr_t)command, NULL};
+    return spawn_command(argv, env, (int[]){-1, STDERR_FILENO, STDERR_FILENO}, 3, pid);
 }
 
 static tri_status start(struct command *c, const struct event *what) {
@@ -207,16 +189,24 @@ void events_tell(struct events *e, const struct event *what) {
     one_less(e);
 }
 
-void events_close(struct events *e) {
+/* Not for long. Returns how many are left; those free what there is, if nothing comes any more. */
+static int wait_for_all(struct events *e, bool last) {
     struct timespec until;
-    if (!e) return;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += PATIENCE;
     pthread_mutex_lock(&e->mutex);
     while (e->running && !pthread_cond_timedwait(&e->fewer, &e->mutex, &until)) continue;
     int left = e->running;
-    e->abandoned = true;
+    e->abandoned = last;
     pthread_mutex_unlock(&e->mutex);
+    return left;
+}
+
+void events_close(struct events *e, const struct event *end) {
+    if (!e) return;
+    int left = wait_for_all(e, !end);
+    if (end) events_tell(e, end);
+    if (end) left = wait_for_all(e, true);
     if (left)
         fprintf(stderr, "trireme: --on-event: %d command%s still at work; nobody waits for %s\n", left,
                 left == 1 ? " is" : "s are", left == 1 ? "it" : "them");

@@ -30,7 +30,7 @@ struct events; /* null: there is no command, and nothing happens in what follows
 tri_status events_open(const char *command, const char *out, const char *log, struct events **e);
 /* Starts the command, unless too many of them run. What fails is told. */
 void events_tell(struct events *e, const struct event *what);
-/* Waits a while for those that run. */
-void events_close(struct events *e);
+/* Waits a while for those that run. Then tells the last of all, which is nullable, and waits a while for that. */
+void events_close(struct events *e, const struct event *end);
 
 #endif

@@ -69,3 +69,7 @@ double schedule_rate(const struct schedule *s, double base, int64_t number, int6
     double at = rest > 0 ? (double)done / (double)rest : 0;
     return base * kinds[s->kind].factor(s, at < 1 ? at : 1, done);
 }
+
+bool schedule_ends(const struct schedule *s) {
+    return kinds[s->kind].factor == polynomial || kinds[s->kind].factor == cosine;
+}

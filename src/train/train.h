@@ -23,6 +23,8 @@ tri_status schedule_parse(const char *text, struct schedule *out);
 /* The rate of step `step` (from 1) of `total`: the base rate times the schedule's factor, rising
  * from 0 during warm-up. */
 double schedule_rate(const struct schedule *s, double base, int64_t step, int64_t total);
+/* Whether rates depend on the number of all steps. */
+bool schedule_ends(const struct schedule *s);
 const char *schedule_help(void);
 
 /* Elements [begin, end) of what the initialiser gives for this name and shape; `out` holds the first

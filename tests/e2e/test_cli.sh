@@ -203,10 +203,33 @@ verdict 'the first line tells tokens and memory' $? "$(head -n 1 err)"
 last=$(sed -n 's/.*loss=\([0-9]*\)\..*/\1/p' out)
 [ "${last:-9}" -lt 4 ]
 verdict 'it learns: from 5.5 to below 4' $? "$(cat out)"
+grep -q 'no tokenizer is named' err
+[ $? -ne 0 ]
+verdict 'bytes for a network of bytes are not told' $? "$(head -n 3 err)"
 alone=$(weights)
 expect 'by two workers' 0 'out:^done steps=40' train $lm --data 'text:text?.txt' --steps 40 --batch 4 \
     --lanes 2 --optimizer adamw --lr 0.003 -n 2
 same 'the same weights by two workers' "$(weights)" "$alone"
+yes | head -c 4000000 >yes.txt
+expect 'ids of a text are planned' 0 'out:^ *7.6 MiB  of data: what its source' memory $lm --data text:yes.txt
+expect 'in each of two workers' 0 'out:^ *15.3 MiB  of data: what its source' memory $lm --data text:yes.txt -n 2
+mistake 'more of them than there may be' 2 'err:what the data and the order of its samples hold, 7.6' \
+    train $lm --data text:yes.txt --steps 1 --memory-limit 70M
+for workers in '' '-n 2'; do
+    run train gpt2-tiny:seq=16 --data text:text1.txt --steps 1 --batch 2 $workers
+    [ "$(grep -c "^trireme: data 'text:text1.txt': no tokenizer is named, so tokens are bytes, 256 of the 50257" err)" -eq 1 ]
+    verdict "bytes for a network of more are told once $workers" $? "$(head -n 3 err)"
+done
+run train gpt2-tiny:seq=16 --data text:text1.txt --steps 1 --batch 2 --quiet
+[ ! -s err ]
+verdict 'but not where nothing is to be shown' $? "$(head -n 3 err)"
+printf 'caf\351 \342\202 end ' | cat - text1.txt >latin.txt
+for workers in '' '-n 2'; do
+    run train gpt2-tiny:seq=16,vocab=377 --steps 1 --batch 2 --quiet --data text:latin.txt \
+        --tokenizer "gpt2:$vocabularies" $workers
+    [ "$(grep -c 'no UTF-8 at 2 places of 1 file, first in latin.txt at offset 3: U+FFFD stands for each' err)" -eq 1 ]
+    verdict "texts that are no UTF-8 are told once $workers" $? "$(head -n 3 err)"
+done
 expect 'byte pairs of GPT-2' 0 'out:^done steps=2' train gpt2-tiny:seq=16,vocab=377 --steps 2 --batch 4 \
     --data text:text1.txt --tokenizer "gpt2:$vocabularies"
 pretrain=bert-tiny:seq=32,vocab=168

@@ -77,5 +77,11 @@ check 'too few names' mistake 2 'has 3 lines; the network has 4 classes' \
 check 'no names' mistake 1 'names no: No such file\|--names no: ' $predict --names no folder/val/class0/0.png
 check 'data of another size' mistake 2 'but --data makes them 224 x 224: size=16' \
     $predict --data images:folder folder/val/class0/0.png
+cp -r folder spoilt
+for i in 1 4 7 10; do echo nothing >spoilt/train/class0/$i.png; done
+together="$program train $model --batch 8 --lanes 4 --quiet -n 2 --data images:spoilt,size=16"
+check 'bad files that two workers meet count together' sh -c "! $together,max-bad=3 --epochs 1 2>err &&
+    grep -q 'more than max-bad=3 bad files; the last: ' err"
+check 'each once' $together,max-bad=4 --epochs 3
 check 'data of another kind' mistake 2 'predict reads files of pictures' $predict --data synthetic folder/val/class0/0.png
 finish

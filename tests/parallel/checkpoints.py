@@ -7,12 +7,15 @@ Usage: checkpoints.py TRIREME CUT_WRITE OWN_LOOP [CASE...]
 KILLS=N: so many runs are killed in the storm (4)."""
 import os
 import errno
+import io
 import random
 import re
 import shutil
 import signal
 import struct
+import subprocess
 import sys
+import tarfile
 import time
 
 from runs import PROGRAM, children, done, end, events, length_for, need, run_cases, start, trireme, wait_for
@@ -78,6 +81,53 @@ def stopped():
     more = ["lenet5", "--quiet", "--steps", str(steps + 20)]
     again = trireme("train", *more, "--ckpt", "ck", "--resume")
     need(done(again) == done(trireme("train", *more)), "another result")
+
+
+def make_archive(name):
+    """Pictures of two classes, 16 of each."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e/pictures.py")
+    subprocess.run([sys.executable, script, "pets", "2", "16", "16", "train"], check=True)
+    with tarfile.open(name, "w") as tar:
+        for i in range(32):
+            tar.add(f"pets/train/class{i % 2}/{i // 2}.png", f"{i:02}.png")
+            label = tarfile.TarInfo(f"{i:02}.cls")
+            label.size = 1
+            tar.addfile(label, io.BytesIO(b"%d" % (i % 2)))
+
+
+def running(word):
+    """Whether any process has it in its command line."""
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and word.encode() in open(f"/proc/{entry}/cmdline", "rb").read():
+                return True
+        except OSError:
+            pass
+    return False
+
+
+def brings_nothing():
+    """A pipe of which nothing comes any more: a stop ends the run without the step, the steps before are saved, and the
+    command goes; it goes too where the run is killed."""
+    fresh("ck", "pets")
+    make_archive("pets.tar")
+    for i, (more, how) in enumerate((([], signal.SIGTERM), (["-n", "2", "--grace", "4"], signal.SIGTERM),
+                                     ([], signal.SIGKILL))):
+        fresh()
+        mark = f"{os.getpid()}{i:03}"  # seconds that it sleeps
+        run = start("train", *"resnet18:form=small,width=4,classes=2,size=16 --batch 8 --steps 100 --shuffle off --quiet "
+                    "--ckpt ck --save-every 1 --out pipe".split(), *more, "--data",
+                    f"tar:pipe:cat pets.tar; sleep {mark},samples=64,window=1,size=16")
+        wait_for(lambda: os.path.isdir("ck") and "step-000000003" in folders(), "its three steps are not done")
+        need(running(f"sleep {mark}"), "there is no command")
+        run.send_signal(how)
+        end(run, 60)
+        wait_for(lambda: not running(f"sleep {mark}"), "the command is left")
+        if how == signal.SIGKILL:
+            continue
+        need(run.returncode == 3 and re.search("trireme: no samples c[ao]me for step 4.*: the run ends without it", run.err),
+             f"{more}: exit {run.returncode}: {run.err}")
+        need(folders()[-1] == "step-000000003" and done(run).startswith("done steps=3 "), f"{more}: {folders()} {run.out}")
 
 
 def late():
@@ -191,6 +241,42 @@ def fails_once():
         need(done(again) == plain, f"call {n}: {done(again)}, in one go {plain}")
 
 
+def full():
+    """A disk with room for one, or for two: with --keep 1 what is missing is told, and the last one stays; with --keep 2
+    the oldest goes first. Where there is room again the next one is written."""
+    words = "mlp:hidden=512 --batch 16 --optimizer momentum --steps 6 --quiet --save-every 2 --ckpt".split()
+    fresh()
+    plain = trireme("train", *words, "ck", "--keep", "1")
+    bytes_of_one = sum(os.path.getsize(f"ck/{folders()[0]}/{f}") for f in os.listdir(f"ck/{folders()[0]}"))
+
+    def run(room, keep, *more):
+        return trireme("train", *words, os.path.abspath("ck"), "--keep", keep, *more,
+                       env={"LD_PRELOAD": CUT_WRITE, "CUT_UNDER": os.path.abspath("ck"), "CUT_ROOM": str(room)})
+
+    def left():
+        need(trireme("ckpt", "verify", "ck").returncode == 0, "damaged")
+        return [int(f[5:]) for f in folders()], [f for f in os.listdir("ck") if f.startswith(".")]
+
+    fresh()
+    one = run(int(1.5 * bytes_of_one), "1")
+    need(one.returncode == 1 and left() == ([2], []), f"exit {one.returncode}: {one.err} {os.listdir('ck')}")
+    told = re.search("checkpoint of step 4 failed: .*No space left on device; there is room for ([0-9.]+) MiB, and it takes "
+                     "([0-9.]+) MiB: ([0-9.]+) MiB are to be freed .the one before stays until", one.err)
+    need(told, one.err)
+    room, takes, missing = map(float, told.groups())
+    need(abs(takes - bytes_of_one / 2**20) < 0.2 and abs(takes - room - missing) < 0.2, f"{told.groups()}")
+    os.mkdir("ck/.part-1")  # of a writer that was killed
+    shutil.copy("ck/step-000000002/model.safetensors", "ck/.part-1")
+    again = run(int(2.5 * bytes_of_one), "1", "--resume")
+    need(done(again) == done(plain) and left() == ([6], []), f"{again.err} {os.listdir('ck')}")
+    fresh()
+    two = run(int(2.5 * bytes_of_one), "2")
+    need(done(two) == done(plain) and not two.err and left() == ([4, 6], []), f"{two.err} {os.listdir('ck')}")
+    fresh()
+    two = run(int(1.5 * bytes_of_one), "2")
+    need(two.returncode == 1 and left() == ([2], []), f"exit {two.returncode}: {two.err} {os.listdir('ck')}")
+
+
 def damaged():
     """The newest whole one is taken, and what is wrong with newer ones is said."""
     words = "lenet5 --quiet --steps 40".split()
@@ -250,6 +336,8 @@ def sealed():
     load = ["train", *words, "--load", f"{half}/model.safetensors.sealed"]
     said(0, "", *load, *keyed)
     said(2, "is sealed: its key is needed", *load)
+    said(2, "is sealed: its key is needed", "train", *words, "--load", "ck")
+    said(0, "", "train", *words, "--load", "ck", *keyed)
     said(2, "another key", *load, "--ckpt-key", "wrong")
     for more in ([], ["--resume"]):
         said(2, "is sealed: its key is needed", "train", *words, "--ckpt", "ck", *more)
@@ -333,6 +421,8 @@ def refused():
     wrong(2, "another run writes its checkpoints to both", "--ckpt", "both") if first.poll() is None else None
     first.send_signal(signal.SIGTERM)
     end(first)
+    need(first.returncode == 3 and "trireme: asked to end: the step is finished, then the run ends" in first.err,
+         f"exit {first.returncode}: {first.err}")
     run = trireme("train", *words, "--ckpt", "new", "--resume")
     need(run.returncode == 0 and "the run begins anew" in run.err, run.err)
     wrong(2, "made with another --optimizer, .* --load ck/step-000000020/model.safetensors, and", "--ckpt", "ck",
@@ -346,6 +436,34 @@ def refused():
          "ends behind step 10" in past.err, past.err)
     listed = trireme("ckpt", "ls", "ck/step-000000020")
     need(listed.returncode == 2 and "is one checkpoint" in listed.err, listed.out + listed.err)
+
+
+def loaded():
+    """--load of a directory: the weights of the newest whole checkpoint, or of the one that it is."""
+    words = "linear --optimizer momentum --quiet".split()
+    fresh("ck", "empty", "others")
+    trireme("train", *words, "--steps", "20", "--save-every", "10", "--ckpt", "ck")
+    half, whole = (f"ck/{f}" for f in folders())
+
+    def weights(path, code=0, **expected):
+        run = trireme("train", "linear", "--steps", "1", "--lr", "1e-30", "--out", "load", "--load", path)
+        need(run.returncode == code, f"{path}: exit {run.returncode}: {run.err}")
+        need(all(text in run.err for text in expected.values()), f"{path}: {run.err}")
+        return code or re.search("weights=([^ ]+)", run.out).group(1)
+
+    last = weights(f"{whole}/model.safetensors")
+    need(weights("ck", told=f"trireme: takes the weights of {whole}/model.safetensors\n") == last, "not the newest")
+    need(weights(whole) == last != weights(half, told=f"takes the weights of {half}/model"), "not the one that is named")
+    evaluated = trireme("eval", "linear", "--load", "ck", "--data", "synthetic:size=64")
+    need(evaluated.returncode == 0 and f"takes the weights of {whole}/" in evaluated.err, evaluated.err)
+    flip(f"{whole}/model.safetensors", -5)
+    need(weights("ck", wrong="is not what was written", told=f"takes the weights of {half}/") == weights(half), "damaged")
+    weights(whole, code=1, wrong="is not what was written")
+    os.mkdir("empty")
+    weights("empty", code=1, wrong="empty is a directory with neither checkpoints nor a model.safetensors in it")
+    os.mkdir("others")
+    shutil.copy(f"{half}/model.safetensors", "others")
+    need(weights("others") == weights(half), "of others")
 
 
 def moved():
@@ -363,6 +481,34 @@ def moved():
         run = trireme("train", *words, f"idx:{place}", "--resume", "--steps", "4")
         need(run.returncode == 0, f"{place}: exit {run.returncode}: {run.err}")
         need(run.err.count(f"was made with data idx:here, and this run has idx:{place}") == told, f"{place}: {run.err}")
+
+
+def other_options():
+    """What is given otherwise is told in one line, and counts; what is not is not told."""
+    words = "linear --quiet --ckpt ck --optimizer momentum".split()
+
+    def told(more, *line):
+        shutil.rmtree("ck")
+        shutil.copytree("before", "ck")
+        run = trireme("train", *words, *line, "--resume", "--steps", "8", *more)
+        need(run.returncode == 0, f"{line}: exit {run.returncode}: {run.err}")
+        return [x for x in run.err.split("\n") if " now, " in x]
+
+    fresh("ck", "before")
+    trireme("train", *words, "--lr", "0.05", "--schedule", "cosine", "--steps", "4")
+    shutil.copytree("ck", "before")
+    for more in ([], ["-n", "2"]):
+        need(told(more, "--lr", "0.05", "--schedule", "constant") ==
+             ["trireme: --schedule constant now, cosine when ck/step-000000004 was written: what is given now counts from "
+              "step 5 on"], "the schedule")
+        lines = told(more, "--lr", "0.1", "--schedule", "cosine", "--momentum", "0.8", "--optimizer", "nesterov")
+        need(len(lines) == 1 and lines[0].startswith(
+             "trireme: --lr 0.1 now, 0.05; --momentum 0.8 now, 0.9; --steps 8 now, 4; --optimizer nesterov now, momentum when "),
+             f"{lines}")
+    fresh("ck", "before")
+    trireme("train", *words, "--steps", "4")
+    shutil.copytree("ck", "before")
+    need(told([], "--schedule", "constant") == [], "nothing is given otherwise")
 
 
 def too_large():
@@ -418,17 +564,21 @@ def asked():
 CASES = {f"goes on: {name}": (lambda words=words: goes_on(words)) for name, words in RUNS.items()}
 CASES.update({
     "asked to end": stopped,
+    "a pipe brings nothing": brings_nothing,
     "its time is over": late,
     "a hopeless fault": hopeless,
     "a storm of kills": storm,
     "killed at every call": cut_off,
     "every call fails once": fails_once,
+    "a full disk": full,
     "damaged checkpoints": damaged,
     "sealed checkpoints": sealed,
     "they cannot be written": unwritable,
     "mistakes": refused,
     "what was left behind": left_behind,
     "other data": moved,
+    "a directory's weights": loaded,
+    "other options": other_options,
     "files too large": too_large,
     "trireme ctl checkpoint": asked,
 })

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * For LD_PRELOAD: counts the calls that change what lies in the directory CUT_UNDER, an absolute path. At the
- * CUT_AT-th the process is killed, half of a write behind it; or with CUT_ERROR, a number, the call fails so. */
+ * CUT_AT-th the process is killed, half of a write behind it; or with CUT_ERROR, a number, the call fails so.
+ * CUT_ROOM: the directory is on a disk of so many bytes, for files two levels below it. */
 #undef _FILE_OFFSET_BITS /* so that open and open64 are two functions */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,7 +50,39 @@ static bool cut(bool concerned) {
     return true;
 }
 
+/* Of the disk; all there is, if there is none. */
+static long long room_left(void) {
+    const char *directory = getenv("CUT_UNDER"), *room = getenv("CUT_ROOM");
+    DIR *d = directory && room ? opendir(directory) : NULL;
+    long long left = d ? atoll(room) : INT64_MAX;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", directory, e->d_name);
+        DIR *within = *e->d_name != '.' || e->d_name[1] == 'p' ? opendir(path) : NULL;
+        struct stat st;
+        for (struct dirent *f; within && (f = readdir(within));)
+            if (!fstatat(dirfd(within), f->d_name, &st, 0) && S_ISREG(st.st_mode)) left -= st.st_size;
+        if (within) closedir(within);
+    }
+    if (d) closedir(d);
+    return left;
+}
+
+static int tell_room(const char *path, struct statvfs *out) {
+    struct statvfs mine = {.f_bsize = 1, .f_frsize = 1};
+    long long left = below(path) ? room_left() : INT64_MAX;
+    mine.f_bavail = left < 0 ? 0 : (fsblkcnt_t)left;
+    *out = mine;
+    return 0;
+}
+int statvfs(const char *path, struct statvfs *out) { return tell_room(path, out); }
+int statvfs64(const char *path, struct statvfs64 *out) { return tell_room(path, (struct statvfs *)out); }
+
 ssize_t write(int fd, const void *data, size_t bytes) {
+    if (is_below(fd) && room_left() < (long long)bytes) {
+        errno = ENOSPC;
+        return -1;
+    }
     if (is_below(fd) && counts()) {
         if (!getenv("CUT_ERROR")) {
             syscall(SYS_write, fd, data, bytes / 2);

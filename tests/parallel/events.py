@@ -51,7 +51,9 @@ def stall():
     wait_for(lambda: len(told("stalled")) >= 2, "nothing is told")
     run.send_signal(signal.SIGTERM)
     end(run)
-    lines = sorted(told("stalled"))  # commands do not wait for each other
+    lines = told("stalled")
+    need(lines[-1].startswith("end "), f"{lines}")
+    lines.sort()  # of those before none waits for another
     need([line.split()[0] for line in lines] == ["death", "end", "stall"], f"{lines}")
     need(re.match(rf"stall worker=1 step=\d+ code= worker 1 .pid {pid}. makes no progress", lines[2]), lines[2])
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -26,7 +27,7 @@ static void run(const char *command, const struct event *what) {
     struct events *e;
     assert_int_equal(events_open(command, directory, at("log"), &e), TRI_OK);
     events_tell(e, what);
-    events_close(e);
+    events_close(e, NULL);
 }
 
 static void told_by_the_environment(void **state) {
@@ -79,6 +80,11 @@ static void failures_are_told(void **state) {
     assert_false(says("log", "\"about\":\"end\""));
 }
 
+static void *close_with_end(void *events) {
+    events_close(events, &(struct event){"end", "", -1, 0, 0});
+    return NULL;
+}
+
 /* Eight at once, of which none is waited for; a ninth is refused; none is left as a zombie. */
 static void not_too_many(void **state) {
     (void)state;
@@ -93,9 +99,30 @@ static void not_too_many(void **state) {
     while (!says("began", "x\nx\nx\nx\nx\nx\nx\nx\n")) usleep(1000);
     assert_false(says("began", "x\nx\nx\nx\nx\nx\nx\nx\nx\n"));
     fclose(fopen(at("go"), "w"));
-    events_close(e);
+    events_close(e, NULL);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
+}
+
+/* However long those before it take. */
+static void the_last_is_told_last(void **state) {
+    (void)state;
+    char command[900];
+    struct events *e;
+    snprintf(command, sizeof command, "[ $TRIREME_EVENT = end ] || { echo >%s; while [ ! -e %s ]; do sleep 0.01; done; "
+             "}; echo $TRIREME_EVENT >>%s", at("slow"), at("go-on"), at("order"));
+    assert_int_equal(events_open(command, NULL, NULL, &e), TRI_OK);
+    events_tell(e, &(struct event){"death", "", 1, 0, -1});
+    while (access(at("slow"), F_OK)) usleep(1000);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, close_with_end, e), 0);
+    for (int i = 0; i < 50; i++) {
+        assert_false(says("order", "end"));
+        usleep(1000);
+    }
+    fclose(fopen(at("go-on"), "w"));
+    pthread_join(thread, NULL);
+    assert_true(says("order", "death\nend\n"));
 }
 
 static void no_command(void **state) {
@@ -104,7 +131,7 @@ static void no_command(void **state) {
     assert_int_equal(events_open(NULL, directory, NULL, &e), TRI_OK);
     assert_null(e);
     events_tell(e, &(struct event){"end", "", -1, 0, 0});
-    events_close(e);
+    events_close(e, NULL);
 }
 
 int main(void) {
@@ -113,6 +140,7 @@ int main(void) {
         cmocka_unit_test_teardown(on_its_own, empty_directory),
         cmocka_unit_test_teardown(failures_are_told, empty_directory),
         cmocka_unit_test_teardown(not_too_many, empty_directory),
+        cmocka_unit_test_teardown(the_last_is_told_last, empty_directory),
         cmocka_unit_test(no_command),
     };
     return cmocka_run_group_tests_name("events", tests, make_directory, remove_directory);

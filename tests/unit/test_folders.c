@@ -18,6 +18,7 @@
 #include "data/data.h"
 #include "data/folder.h"
 #include "data/npy.h"
+#include "data/pictures.h"
 #include "data/tar_scan.h"
 #include "unit/pictures_made.h"
 #include "scratch.h"
@@ -150,6 +151,44 @@ static void bad_files(void **state) {
     assert_message("more than max-bad=0 bad files; the last: ");
     assert_message("train/cat/0.jpg: empty: zero bytes");
     tri_data_free(a);
+}
+
+/* Of several processes that have the samples, here two sources: each bad one counts once, whoever meets it. */
+static void counted_together(void **state) {
+    float one[3 * SIZE * SIZE];
+    int64_t label;
+    struct tally *t = calloc(1, sizeof *t);
+    (void)state;
+    put_tree();
+    static const char *const empty[] = {"train/cat/0.jpg", "train/dog/0.png", "train/elk/0.jpg"};
+    for (int i = 0; i < 3; i++) put_text(empty[i], "");
+    tri_data *both[2];
+    for (int i = 0; i < 2; i++) {
+        both[i] = open_data("images", ",size=8,max-bad=2");
+        both[i] = tri_data_take(both[i], 0, tri_data_size(both[i]));
+        pictures_count_together(both[i]->about.pictures, t);
+    }
+    int bad[3], n = 0;
+    for (int i = 0; i < tri_data_size(both[0]); i++)
+        if (n < 3 && both[0]->about.check(both[0]->user, i)) bad[n++] = i;
+    assert_int_equal(n, 3);
+    for (int i = 0; i < n; i++) {
+        tri_data_get(both[i % 2], bad[i], 0, 0, (void *[]){one, &label});
+        int64_t met = tally_count(t);
+        tri_data_get(both[!(i % 2)], bad[i], 0, 0, (void *[]){one, &label});
+        assert_int_equal(tally_count(t), met);
+        assert_true(met > i);
+    }
+    assert_int_equal(tally_count(t), 3);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tri_data_get(both[i], bad[0], 0, 0, (void *[]){one, &label}), TRI_FAILED);
+        assert_message("more than max-bad=2 bad files; the last: ");
+    }
+    for (int i = 0; i < 2; i++) tri_data_free(both[i]);
+    for (int64_t i = 0; i < 2 * TALLY_PLACES; i++) assert_true(tally_add(t, 1000 + i));
+    assert_int_equal(tally_count(t), 2 * TALLY_PLACES + 3);
+    assert_false(tally_add(t, 1000));
+    free(t);
 }
 
 /* ---- lists ---- */
@@ -494,9 +533,9 @@ static void strangers(void **state) {
 }
 
 int main(void) {
-    static void (*const cases[])(void **) = {folders, same_draws, bad_files, lists, labels,
+    static void (*const cases[])(void **) = {folders, same_draws, bad_files, counted_together, lists, labels,
                                              archives, cifar, arrays, learns, fits, strangers};
-    static const char *const names[] = {"folders", "same draws", "bad files", "lists", "labels",
+    static const char *const names[] = {"folders", "same draws", "bad files", "counted together", "lists", "labels",
                                         "archives", "cifar", "arrays", "learns", "fits", "strangers"};
     struct CMUnitTest tests[COUNT(cases)];
     for (size_t i = 0; i < COUNT(cases); i++)

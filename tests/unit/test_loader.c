@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -22,12 +23,19 @@
 struct source {
     int64_t bad;     /* fails; -1: none */
     _Atomic int64_t waits; /* for another to be read at the same time; -1: none does */
+    int64_t hangs;   /* never comes; -1: none */
+    atomic_int hung;
     int width;       /* of x */
     pthread_t owner; /* of the test */
     atomic_int calls, inside, most_inside, elsewhere;
     atomic_int reads[EPOCHS][SIZE];
     int64_t last;    /* of a sequential one: read */
 };
+
+static void hang(struct source *s) {
+    atomic_store(&s->hung, 1);
+    for (;;) pause();
+}
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     struct source *s = user;
@@ -36,6 +44,7 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     while (now > most && !atomic_compare_exchange_weak(&s->most_inside, &most, now)) continue;
     int calls = atomic_fetch_add(&s->calls, 1) + 1;
     while (index == atomic_load(&s->waits) && atomic_load(&s->calls) == calls) sched_yield();
+    if (index == s->hangs) hang(s);
     if (!pthread_equal(pthread_self(), s->owner)) atomic_fetch_add(&s->elsewhere, 1);
     if (epoch < EPOCHS) atomic_fetch_add(&s->reads[epoch][index], 1);
     for (int i = 0; i < s->width; i++) ((float *)out[0])[i] = (float)((index * (3 + i) + epoch) % 17) / 8 - 1;
@@ -45,7 +54,9 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     return index == s->bad;
 }
 
-static void begin(struct source *s) { *s = (struct source){.bad = -1, .waits = -1, .width = 2, .owner = pthread_self()}; }
+static void begin(struct source *s) {
+    *s = (struct source){.bad = -1, .waits = -1, .hangs = -1, .width = 2, .owner = pthread_self()};
+}
 
 /* More is read of a sample than the network takes: "rest" goes nowhere. */
 static tri_run *open_run(struct source *s, tri_options o, bool sequential, bool concurrent) {
@@ -243,6 +254,20 @@ static void a_late_reader_of_another_shape(void **state) {
     }
 }
 
+/* A run ends though a thread that reads ahead does not come back from its source. */
+static void a_source_that_hangs(void **state) {
+    static struct source s; /* the thread keeps it */
+    (void)state;
+    begin(&s);
+    s.hangs = 36; /* of step 4 */
+    tri_run *run = open_run(&s, (tri_options){.data_threads = 1, .no_shuffle = true}, false, true);
+    for (int i = 0; i < 3; i++) assert_true(tri_step(run));
+    while (!atomic_load(&s.hung)) sched_yield();
+    double began = base_seconds();
+    assert_int_equal(tri_close(run), TRI_OK);
+    assert_true(base_seconds() - began < 60);
+}
+
 static void too_many_are_refused(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -263,6 +288,7 @@ int main(void) {
         cmocka_unit_test(a_failure_is_its_own_steps),
         cmocka_unit_test(leaving_early),
         cmocka_unit_test(a_late_reader_of_another_shape),
+        cmocka_unit_test(a_source_that_hangs),
         cmocka_unit_test(too_many_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

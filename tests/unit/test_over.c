@@ -66,6 +66,7 @@ static void takes(void **state) {
     assert_int_equal(d->about.classes, 3);
     d = tri_data_subset(d, (const int64_t[]){9, 0, 0}, 3);
     assert_int_equal(tri_data_size(d), 3);
+    assert_int_equal(d->about.held, 3 * sizeof(int64_t));
     is(d, 0, 1, 14, 1);
     is(d, 2, 1, 5, 1);
     freed = 0;
@@ -228,6 +229,7 @@ static void windows(void **state) {
     int64_t place[SIZE], again[SIZE], other[SIZE];
     tri_data *d = tri_data_shuffle(numbers(true), 6), *e = tri_data_shuffle(numbers(true), 6);
     int moved = 0, differ[2] = {0};
+    assert_int_equal(d->about.held, 6 * data_sample_bytes(d));
     read_window(d, 0, 1, SIZE, place);
     read_window(e, 0, 1, SIZE, again);
     assert_memory_equal(place, again, sizeof place);

@@ -283,6 +283,7 @@ static void drawn(const char *kind, const tri_data *d, const int64_t *label, dou
     uint64_t index[800];
     assert_int_equal(open_kind(kind, d, &s), TRI_OK);
     memset(share, 0, 3 * sizeof *share);
+    assert_int_equal(sampler_bytes(&s), 800 * sizeof(double));
     for (int64_t epoch = 0; epoch < 100; epoch++) {
         read_epoch(&s, epoch, index);
         for (int i = 0; i < 800; i++) share[label[index[i]]] += 1 / 80000.0;

@@ -77,6 +77,39 @@ static void blocks(void **state) {
     tri_data_free(d);
 }
 
+/* Bytes are taken as they are; others see U+FFFD, and it is told once where the first is. */
+static void no_utf8(void **state) {
+    (void)state;
+    FILE *f = fopen(at("bad.txt"), "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite("one \xe9t\xe9 \xe2\x82 two", 1, 14, f), 14);
+    assert_int_equal(fclose(f), 0);
+    put("good.txt", "one \xef\xbf\xbdt\xef\xbf\xbd \xef\xbf\xbd two");
+    put("plain.txt", "one two");
+    tri_data *d = opened("bad.txt", ",length=14", NULL);
+    assert_null(d->about.warning);
+    tri_data_free(d);
+    for (int k = 0; k < 2; k++) {
+        const char *how = k ? ",length=2,tokenizer=bert:%s/vocab.txt" : ",length=2,tokenizer=gpt2:%s";
+        tri_data *bad = opened("bad.txt", how, NULL), *good = opened("good.txt", how, NULL);
+        assert_int_equal(tri_data_size(bad), tri_data_size(good));
+        for (int64_t i = 0; i < tri_data_size(bad); i++) {
+            int64_t a[4], b[4];
+            assert_int_equal(tri_data_get(bad, i, 0, 0, (void *[]){a, a + 2}), TRI_OK);
+            assert_int_equal(tri_data_get(good, i, 0, 0, (void *[]){b, b + 2}), TRI_OK);
+            assert_memory_equal(a, b, sizeof a);
+        }
+        assert_null(good->about.warning);
+        assert_non_null(strstr(bad->about.warning, "no UTF-8 at 3 places of 1 file, first in "));
+        assert_non_null(strstr(bad->about.warning, "/bad.txt at offset 4: U+FFFD stands for each"));
+        tri_data_free(bad);
+        tri_data_free(good);
+        d = opened("*.txt", how, NULL);
+        assert_non_null(strstr(d->about.warning, "no UTF-8 at 3 places of 1 file, first in "));
+        tri_data_free(d);
+    }
+}
+
 /* The ids of all blocks of one. */
 static void check_stream(tri_data *d, const char *want) {
     assert_int_equal(tri_data_size(d), strlen(want) / 2);
@@ -118,7 +151,8 @@ static void parts(void **state) {
     enum { N = 3500000 };
     char *text = malloc(N + 1);
     assert_non_null(text);
-    for (size_t i = 0; i < N; i++) text[i] = "the fox \n's 12 \xc3\xa9."[(i * i / 7 + i / 99) % 17];
+    for (size_t i = 0; i < N; i++) text[i] = "the fox \n's 12 .e"[(i * i / 7 + i / 99) % 17];
+    for (size_t i = 0; i + 1 < N; i += 97) memcpy(text + i, "\xc3\xa9", 2);
     text[N] = 0;
     put("large", text);
     for (size_t k = 0; k < COUNT(kinds); k++)
@@ -447,6 +481,7 @@ static void mistakes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(blocks, empty_directory),
+        cmocka_unit_test_teardown(no_utf8, empty_directory),
         cmocka_unit_test_teardown(several_files, empty_directory),
         cmocka_unit_test_teardown(end_of_text, empty_directory),
         cmocka_unit_test_teardown(parts, empty_directory),

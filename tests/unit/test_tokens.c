@@ -271,6 +271,29 @@ static void refused(const char *kind, const char *name, const char *message) {
     assert_message(message);
 }
 
+/* As Python 3 has it: len(bytes.decode("utf-8", "replace")) of each, where every character is U+FFFD. */
+static void broken_characters(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        int n;
+    } rows[] = {{"\xff", 1}, {"\x80\x80", 2}, {"\xc3", 1}, {"\xc0\xaf", 2}, {"\xe2\x82", 1}, {"\xe2\xff", 2},
+                {"\xe0\x80\x80", 3}, {"\xed\xa0\x80", 3}, {"\xf0\x9f\x98", 1}, {"\xf0\x9f\xff", 2},
+                {"\xf0\x80\x80\x80", 4}, {"\xf4\x90\x80\x80", 4}, {"\xf5\x80", 2}, {"\xe2\x82\xe2\x82", 2}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *p = rows[i].bytes, *end = p + strlen(p);
+        int n = 0;
+        int32_t c;
+        for (; p < end; n++) {
+            assert_int_equal(char_read(p, end, &c), 1);
+            assert_int_equal(c, -1);
+            p += char_broken(p, end);
+        }
+        assert_ptr_equal(p, end);
+        assert_int_equal(n, rows[i].n);
+    }
+}
+
 static void bad_specs(void **state) {
     (void)state;
     struct tokenizer *t;
@@ -387,6 +410,7 @@ int main(void) {
         cmocka_unit_test(long_words),
         cmocka_unit_test(pieces),
         cmocka_unit_test(characters),
+        cmocka_unit_test(broken_characters),
         cmocka_unit_test(bad_specs),
         cmocka_unit_test_teardown(bad_bert, empty_directory),
         cmocka_unit_test_teardown(bad_gpt2, empty_directory),
