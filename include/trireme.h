@@ -753,7 +753,7 @@ tri_status tri_train(tri_graph *g, const tri_options *o, const tri_callback *cal
 #define TRI_CALLBACKS(...) ((const tri_callback[]){__VA_ARGS__, {0}})
 
 /* A line on stderr every so many steps: the loss and all metrics of that step; how long a step took, on average
- * since the line before, and behind each epoch how long that was. 0: behind epochs alone. */
+ * since the line before, and behind each epoch how long that was, without evaluations. 0: behind epochs alone. */
 tri_callback tri_loss_monitor(int64_t every);
 tri_callback tri_time_monitor(int64_t every);
 

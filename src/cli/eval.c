@@ -77,13 +77,19 @@ static void settle(struct own *own, tri_options *o, const tri_data *data) {
     if (own->workers > 1 && !o->threads) o->threads = 1;
 }
 
+static tri_status draw_all(tri_run *run, tri_data *data, struct share *share) {
+    tri_status status = TRI_OK;
+    for (bool drawn = true; drawn && !status;) status = evaluation_draw(run, data, share, &drawn);
+    return status;
+}
+
 /* Together with workers that this process starts once it knows that it can do the work alone. */
 static tri_status evaluate_together(tri_run *run, tri_data *data, const struct own *own, const tri_options *o,
                                     int argc, char **words) {
     struct helpers h;
     tri_status status = helpers_start(&h, own->workers - 1, o->threads, evaluation_batches(run, data),
                                       run_output_count(run), argc, words);
-    if (!status) status = evaluation_draw(run, data, &h.share);
+    if (!status) status = draw_all(run, data, &h.share);
     if (!status) helpers_wait(&h);
     if (!status) status = evaluation_run(run, data, &h.share);
     helpers_end(&h);
@@ -130,7 +136,7 @@ static int help(struct helpers *h, int place, struct cli_arguments *a) {
     a->options.threads = helpers_threads(h);
     tri_run *run = data ? tri_open(g, &a->options) : NULL;
     speak_again(kept);
-    tri_status status = run ? evaluation_draw(run, data, &h->share) : base_last();
+    tri_status status = run ? draw_all(run, data, &h->share) : base_last();
     if (status) helpers_give_up(h, place, tri_message());
     if (run) tri_close(run);
     tri_data_free(data);

@@ -32,8 +32,9 @@ static tri_status map(struct helpers *h) {
     return TRI_OK;
 }
 
-static void bind(struct helpers *h) {
+static void bind(struct helpers *h, int place) {
     share_bind(&h->share, (char *)h->shared + head_bytes(), h->shared->batches, h->shared->values);
+    h->share.owner = place;
 }
 
 /* ---- who is helped ---- */
@@ -46,7 +47,7 @@ static tri_status make_memory(struct helpers *h, int64_t threads, int64_t batche
     tri_status status = map(h);
     if (status) return status;
     *h->shared = (struct helpers_shared){.total = h->bytes, .threads = threads, .batches = batches, .values = values};
-    bind(h);
+    bind(h, HELPERS_MOST);
     return TRI_OK;
 }
 
@@ -126,7 +127,7 @@ tri_status helpers_join(struct helpers *h, int *place) {
         st.st_size >= (off_t)head_bytes()) {
         h->bytes = (size_t)st.st_size;
         if (map(h)) return base_last();
-        bind(h);
+        bind(h, *place);
         if (h->shared->total == h->bytes) return TRI_OK;
     }
     return base_fail(TRI_USAGE, ROLE " is set to '%s'; it is for the program's own use", role);

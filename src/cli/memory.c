@@ -26,7 +26,7 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
     struct budget b = budget_of(m, &run->store);
     const tri_tensor *peak[PEAK_TENSORS];
     const char *whose;
-    size_t limit = budget_limit(asked, 0, &whose);
+    size_t limit = budget_limit(asked, 0, &whose), all = budget_with_others(evaluation_machine(run), &run->store);
     text_add(t, "batch %lld, lanes %lld, threads %d\n", (long long)m->batch, (long long)m->lanes,
              run_threads(run));
     if (shape) tell_workers(t, shape);
@@ -40,13 +40,14 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
     line(t, shape ? "outputs" : "data: inputs of two steps, and outputs", b.data);
     if (b.copy) line(t, "the copy that checkpoints are written from", b.copy);
     if (shape) line(t, "boards, samples, undo records and the step's arena, for all", b.shared);
-    line(t, "in all", b.total);
+    if (all > b.total) line(t, "evaluations: inputs, outputs, what the arena lacks", all - b.total);
+    line(t, "in all", all);
     line(t, shape ? "for all processes' programs, at most" : "for the program itself, at most", b.program);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
     if (b.held) line(t, "of data: what its source and the samples' order hold", b.held);
     if (*whose) line(t, whose, limit);
-    if (b.total + b.program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
+    if (all + b.program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
     size_t n = budget_peak(m, peak, PEAK_TENSORS);
     for (size_t i = 0; i < n && i < PEAK_TENSORS; i++) {

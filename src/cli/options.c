@@ -228,7 +228,7 @@ const struct option_row options_rows[] = {
     {"--keep", "K", "the newest K checkpoints stay (all)", option_count, FIELD(keep), USE_TRAIN},
     {"--keep-every", "E", "besides, those of steps that E divides", option_count, FIELD(keep_every), USE_TRAIN},
     {"--eval-data", "SPEC", "evaluates while training, behind each epoch and the last\nstep: data as of --data",
-     option_text, FIELD(eval_data), USE_TRAIN},
+     option_text, FIELD(eval_data), USE_TRAIN | USE_MEMORY},
     {"--eval-every", "N|epoch", "or every N steps (epoch)", count_or_epoch, FIELD(eval_every), USE_TRAIN},
     {"--best", "METRIC", "by which evaluations are compared: top1, loss:min (of the\nloss the least is best, of others "
      "the most); with --ckpt\nthe checkpoint of the best is kept besides (loss)", option_text, FIELD(best), USE_TRAIN},

@@ -110,20 +110,26 @@ static const char *advice(const struct machine *m, const struct budget *b) {
            "`trireme memory` tells how much";
 }
 
-/* With all machines beside it: they are there as long as this one. */
+/* With all machines beside it, which are there as long as this one; held: what they have taken already. */
 static struct budget with_others(const struct machine *m, const struct store *store, size_t *held) {
     struct budget b = budget_of(m, store);
     *held = 0;
     for (const struct machine *l = m->beside; l; l = l->beside) {
         struct budget more = budget_of(l, store);
-        *held += more.arena + more.partials + more.carried + more.data + more.shared;
+        size_t bytes = more.arena + more.partials + more.carried + more.data + more.shared;
         b.arena += more.arena;
         b.partials += more.partials;
+        b.data += more.data;
+        b.total += bytes;
+        if (l->touched) *held += bytes;
     }
-    b.total += *held;
-    if (m->shared) *held = 0; /* nothing of what workers share has been touched yet */
-    else if (m->lender) *held += b.parameters + b.states + b.optimizer;
+    if (m->beside && m->beside->touched) *held += b.parameters + b.states + b.optimizer;
     return b;
+}
+
+size_t budget_with_others(const struct machine *m, const struct store *store) {
+    size_t held;
+    return with_others(m, store, &held).total;
 }
 
 /* What all share is there once, whatever their number. */

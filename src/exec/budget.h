@@ -27,6 +27,9 @@ struct budget {
 /* Arenas that another machine lends are not counted. */
 struct budget budget_of(const struct machine *m, const struct store *store);
 
+/* With the machines beside it, which are there as long as it is: all bytes. */
+size_t budget_with_others(const struct machine *m, const struct store *store);
+
 /* The tensors that live where the fullest arena is fullest, the largest first: fills at most `most`,
  * returns how many there are. */
 size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most);

@@ -225,7 +225,8 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 /* Offsets from the store's begin. */
 struct plan {
     uint64_t store, slots[2], board[2], arena[2], carried, rows[2], rooms, loads, tasks, undo, undo_bytes, names,
-        slowest, audits, end;
+        slowest, audits, evaluation, end;
+    int64_t n_batches; /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
     int n_items;
 };
@@ -278,6 +279,7 @@ static struct plan make_plan(struct crew *c, const tri_run *run) {
     p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
     p.audits = place(&p.end, c->head->audit > 0 ? crew_audit_bytes((int)m->lanes, all_hands(c), p.audit_roots)
                                                 : 0);
+    p.evaluation = place(&p.end, crew_evaluation_bytes(run, &p.n_batches));
     return p;
 }
 
@@ -333,13 +335,15 @@ static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[3
     struct sha256 h;
     char hex[65], line[256];
     tri_status status = TRI_OK;
+    int64_t batches;
+    crew_evaluation_bytes(run, &batches);
     sha256_begin(&h);
     for (int i = 0; i < run->n_shapes && !status; i++) {
         const struct machine *m = &run->shape[i];
         status = add_graphs(&h, m);
-        base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d", (unsigned long long)run->options.seed,
+        base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d %lld", (unsigned long long)run->options.seed,
                     (long long)m->lanes, (long long)m->batch, m->compilation.levels, crew_hands(c),
-                    m->step.memory.total, all_tasks(c));
+                    m->step.memory.total, all_tasks(c), (long long)batches);
         add_text(&h, line);
     }
     sha256_end_hex(&h, hex);
@@ -408,6 +412,8 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
     h->audits = p->audits;
     h->loads = p->loads;
     h->n_loads = p->n_loads;
+    h->evaluation = p->evaluation;
+    h->n_batches = p->n_batches;
     h->audit_roots = p->audit_roots;
     h->hands = all_hands(c);
     h->n_values = 0;
@@ -459,10 +465,9 @@ static bool checked_or_mine(void *arg) {
 
 /* Before anybody has touched any of it. */
 static tri_status check_memory(struct crew *c, const tri_run *run) {
-    const struct machine *m = &run->shape[run->n_shapes - 1];
     crew_until(c->head, checked_or_mine, c, &c->oar[0].hand->turns);
     if (atomic_load(&c->head->checked)) return TRI_OK;
-    tri_status status = budget_check(m, m->store, run->options.memory_limit); /* with those beside it */
+    tri_status status = budget_check(evaluation_machine(run), &run->store, run->options.memory_limit);
     if (status) return status;
     atomic_store(&c->head->checked, 1);
     crew_notify(c->head);
@@ -550,6 +555,7 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     c->now = c->part;
     c->task = (board_cell *)(c->base + p.tasks);
     c->slowest = (_Atomic int64_t *)(c->base + p.slowest);
+    crew_evaluation_bind(c, run);
     if (run->data) status = make_loader(c, run, &p);
     if (status) return status;
     team_run(run->team, take_hands, c);

@@ -7,6 +7,7 @@
 #include "exec/crew_log.h"
 #include "exec/crew_shared.h"
 #include "exec/run.h"
+#include "exec/share.h"
 #include "exec/sweep.h"
 
 /* Who asks a program that runs what it is at: of one thread. */
@@ -46,6 +47,8 @@ struct crew {
     uint64_t step;            /* that it works on */
     int64_t told;             /* the step that it has returned from as the reporter */
     int64_t memory_seen;
+    struct share evaluation;  /* its words null: there are none that several share */
+    int64_t batch;            /* of an evaluation: that it computes, or has last */
     bool writes;              /* what is written to parameters counts */
     bool reports;             /* its output has been turned to where the user looks */
     bool records;             /* it has opened metrics.jsonl, or tried to */
@@ -99,6 +102,11 @@ void crew_save_failed(struct crew *c, const char *text);
 void crew_count_bad(struct crew *c, const tri_run *run);
 /* Somebody has asked for the end of the run. */
 bool crew_asked_to_end(const struct crew *c);
+/* Of all that the run's evaluations share: batches and bytes; once they have been planned. */
+uint64_t crew_evaluation_bytes(const tri_run *run, int64_t *batches);
+void crew_evaluation_bind(struct crew *c, const tri_run *run);
+/* As tri_evaluate, with the help of all that wait for it: by who reports, behind the step just done. */
+tri_status crew_evaluate(struct crew *c, tri_run *run, tri_data *data);
 /* What evaluations have come to; it stays, whoever reports. */
 void crew_judge(struct crew *c, const struct judged *is);
 
@@ -111,5 +119,6 @@ void crew_turn_output(struct crew *c);
 int crew_rank(const struct crew *c);
 int crew_size(const struct crew *c);
 void crew_at(struct crew *c, enum crew_at at);
+void crew_at_batch(struct crew *c, int64_t batch); /* of an evaluation */
 
 #endif

@@ -43,6 +43,10 @@ int crew_audit_draw(struct crew *c, int hand);
 void crew_audit_compare(struct crew *c, int lane, const struct program *p, int hand);
 void crew_audit_drop(struct crew *c, int lane);
 
+/* Whether there are batches of another's evaluation that this worker may compute; computes one. */
+bool crew_evaluation_waits(struct crew *c);
+void crew_evaluation_help(struct crew *c, tri_run *run);
+
 /* Takes the crew: whether nobody writes into what the next step will write. */
 bool crew_rows_are_free(void *crew);
 

@@ -23,7 +23,10 @@ static int look(void *user, struct observed_worker *out) {
 /* All who report count from the first step on. */
 static void settle_begin(const struct crew *c, tri_run *run) {
     int64_t began = atomic_load(&c->head->began);
-    if (began) run->record.begin = 1e-9 * (double)began;
+    double begin = 1e-9 * (double)began;
+    if (!began || run->record.begin == begin) return;
+    run->record.begin = begin;
+    run->record.aside = 0;
 }
 
 /* Also before the loop: then a file that cannot be written is known in time. */

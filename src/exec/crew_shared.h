@@ -55,7 +55,7 @@ struct crew_hand {
     _Atomic uint64_t turns;             /* grows as long as it makes progress */
     _Atomic int64_t since;              /* when what it is at began: nanoseconds, CLOCK_MONOTONIC */
     atomic_int at;                      /* of crew_at */
-    atomic_int lane, item;              /* item: in the table of names; -1: none */
+    atomic_int lane, item;              /* lane: or batch of an evaluation; item: in the table of names; -1: none */
     _Atomic uint32_t step;
     _Atomic int64_t lane_began;         /* the lane that it is at: nanoseconds; 0: it is at none */
     _Atomic int64_t lane_time;          /* what a lane takes it, nanoseconds, on average; 0: not known */
@@ -152,6 +152,8 @@ struct crew_head {
     uint64_t undo, undo_bytes, names, slowest, audits;
     uint64_t loads; /* words of what is read of the samples of coming steps */
     int n_loads;
+    uint64_t evaluation; /* see exec/share.h */
+    int64_t n_batches;   /* of it; 0: who reports evaluates alone */
     int audit_roots;
     int hands;
     char value_name[CREW_MOST_VALUES][CREW_NAME];
@@ -190,6 +192,7 @@ struct crew_head {
     _Atomic int64_t committed_at; /* when the latest step was done, nanoseconds */
     _Atomic int64_t began;    /* the first step, nanoseconds of CLOCK_MONOTONIC */
     atomic_int recorded;      /* metrics.jsonl is of this run */
+    _Atomic uint64_t evaluated; /* the step behind which an evaluation is under way; 0: there is none */
     struct judged judged[2]; /* of evaluations: the last is that of n_judged */
     _Atomic uint32_t n_judged;
     struct crew_shown shown;

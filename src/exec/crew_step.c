@@ -156,7 +156,7 @@ static bool something_to_do(void *arg) {
     const struct crew *c = arg;
     const struct crew_head *h = c->head;
     return (is_open(c) && rows(c) && atomic_load(&h->opened) != c->step) || atomic_load(&h->ending) ||
-           atomic_load(&crew_self(c)->leave) ||
+           atomic_load(&crew_self(c)->leave) || crew_evaluation_waits(arg) ||
            (crew_reports(c) &&
             (!atomic_load(&h->paused) || atomic_load(&h->stop) || (c->run->options.ckpt && crew_save_asked(c))));
 }
@@ -225,6 +225,10 @@ bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
             crew_log_step_ends(c);
             if (atomic_load(&h->ending)) return fails(c, status);
             if (atomic_load(&h->committed) >= c->step && crew_rank(c) >= 0) return returns(c, run);
+            continue;
+        }
+        if (crew_evaluation_waits(c)) {
+            crew_evaluation_help(c, run);
             continue;
         }
         crew_note(&c->oar[0], CREW_AT_WAIT, -1, -1);

@@ -10,15 +10,22 @@
 #include "exec/run.h"
 #include "exec/share.h"
 
+#define LATE 50000000 /* nanoseconds, and so many times the slowest batch: another is late with its own */
+#define LATE_TIMES 4
+
 struct evaluation {
     struct machine whole, rest;
     double *sum, *sums; /* by output: of all, of a batch */
+    int64_t slowest;    /* batch that this process has computed for others too, nanoseconds */
 };
+
+/* ---- machines ---- */
 
 /* Others may wait meanwhile: who watches them all sees that it goes on. */
 static bool turn(void *user, const struct program *p, size_t item) {
     (void)p, (void)item;
-    crew_at(user, CREW_AT_EVALUATE);
+    struct crew *c = user;
+    crew_at_batch(c, c->batch);
     return true;
 }
 
@@ -29,32 +36,36 @@ static void count_turns(const struct machine *m, struct crew *c) {
     }
 }
 
-static tri_status make(tri_run *run, struct machine *m, int64_t batch, const struct machine *lender) {
+/* processes: that have one each. The rest has what the whole has, which waits meanwhile, as that has what steps
+ * have. */
+static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int processes) {
+    bool rest = m == &run->evaluation->rest;
+    const struct machine *whole = &run->evaluation->whole;
     tri_options o = run->options;
     o.forward = true;
     o.batch = batch;
     o.lanes = 1;
     o.amp = NULL; /* the model has its precision already */
-    const struct machine *beside = lender == run->shape ? &run->shape[run->n_shapes - 1] : lender;
-    struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store, .lender = lender,
-                                  .beside = beside};
-    tri_status status = machine_make(run->model, &o, &place, m);
+    const struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store,
+                                        .lender = rest ? whole : run->shape,
+                                        .beside = rest ? whole : &run->shape[run->n_shapes - 1],
+                                        .processes = processes};
+    return machine_plan(run->model, &o, &place, m);
+}
+
+static tri_status settle(tri_run *run, struct machine *m) {
+    tri_status status = machine_settle(m, &m->options);
     if (!status) count_turns(m, run->crew);
     return status;
 }
 
-static tri_status make_whole(tri_run *run, struct evaluation *e, int64_t batch) {
-    if (e->whole.compiled && e->whole.batch == batch) return TRI_OK;
+static tri_status make(tri_run *run, struct machine *m, int64_t batch) {
+    struct evaluation *e = run->evaluation;
+    if (m->compiled && m->batch == batch) return TRI_OK;
     machine_free(&e->rest);
-    machine_free(&e->whole);
-    return make(run, &e->whole, batch, run->shape);
-}
-
-/* It has what the other has, which waits meanwhile. */
-static tri_status make_rest(tri_run *run, struct evaluation *e, int64_t batch) {
-    if (e->rest.compiled && e->rest.batch == batch) return TRI_OK;
-    machine_free(&e->rest);
-    return make(run, &e->rest, batch, &e->whole);
+    if (m == &e->whole) machine_free(&e->whole);
+    tri_status status = plan(run, m, batch, 1);
+    return status ? status : settle(run, m);
 }
 
 /* Until there are some. */
@@ -62,6 +73,7 @@ static void forget_results(const struct machine *m) {
     for (int i = 0; i < m->n_outputs; i++) m->output[i].result = NAN;
 }
 
+/* The same for all workers. */
 static int64_t batch_of(const tri_run *run, const tri_data *data) {
     int64_t size = tri_data_size(data);
     return run->shape->batch < size ? run->shape->batch : size;
@@ -72,18 +84,28 @@ static tri_status begin(tri_run *run) {
     return run->evaluation ? TRI_OK : base_no_memory("an evaluation");
 }
 
-tri_status evaluation_prepare(tri_run *run, const tri_data *data) {
-    struct evaluation *e;
+tri_status evaluation_plan(tri_run *run, const tri_data *data) {
     int64_t batch = batch_of(run, data), rest = tri_data_size(data) % batch;
+    int processes = run->crew ? crew_processes(run->crew) : 1;
     tri_status status = begin(run);
-    if (status) return status;
-    e = run->evaluation;
-    status = make_whole(run, e, batch);
-    forget_results(&e->whole);
-    if (!status && rest) status = make_rest(run, e, rest);
-    if (!status) status = feed_match(&e->whole, data);
-    return status;
+    if (!status) status = plan(run, &run->evaluation->whole, batch, processes);
+    if (!status && rest) status = plan(run, &run->evaluation->rest, rest, processes);
+    return status ? status : feed_match(&run->evaluation->whole, data);
 }
+
+const struct machine *evaluation_machine(const tri_run *run) {
+    const struct evaluation *e = run->evaluation;
+    return !e ? &run->shape[run->n_shapes - 1] : e->rest.compiled ? &e->rest : &e->whole;
+}
+
+tri_status evaluation_settle(tri_run *run) {
+    struct evaluation *e = run->evaluation;
+    tri_status status = settle(run, &e->whole);
+    forget_results(&e->whole);
+    return !status && e->rest.compiled ? settle(run, &e->rest) : status;
+}
+
+/* ---- a batch ---- */
 
 /* Its sums go to e->sums. */
 static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, int64_t first) {
@@ -92,7 +114,7 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
     char *spare = status ? NULL : malloc(m->feed.spare_bytes + 1);
     if (!status && !spare) status = base_no_memory("a sample");
     for (int64_t row = 0; row < m->batch && !status; row++) {
-        if (run->crew) crew_at(run->crew, CREW_AT_EVALUATE);
+        if (run->crew) crew_at_batch(run->crew, run->crew->batch);
         status = feed_row(m, data, &(struct feed_place){m->rooms, spare, row}, first + row, 0, run->options.seed);
     }
     free(spare);
@@ -110,14 +132,26 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
 static tri_status compute(tri_run *run, tri_data *data, int64_t number) {
     struct evaluation *e = run->evaluation;
     int64_t first = number * e->whole.batch, left = tri_data_size(data) - first;
+    if (run->crew) crew_at_batch(run->crew, number);
     if (left >= e->whole.batch) return compute_with(run, &e->whole, data, first);
-    tri_status status = make_rest(run, e, left);
+    tri_status status = make(run, &e->rest, left);
     return status ? status : compute_with(run, &e->rest, data, first);
+}
+
+/* For others, too: what has failed is computed once more by who adds up, to know why. */
+static tri_status compute_drawn(tri_run *run, tri_data *data, const struct share *share, int64_t number) {
+    struct evaluation *e = run->evaluation;
+    int64_t began = bell_now();
+    tri_status status = compute(run, data, number);
+    share_put(share, number, status ? NULL : e->sums);
+    int64_t took = bell_now() - began;
+    if (took > e->slowest) e->slowest = took;
+    return status;
 }
 
 static tri_status start(tri_run *run, const tri_data *data) {
     struct evaluation *e = run->evaluation;
-    tri_status status = make_whole(run, e, batch_of(run, data));
+    tri_status status = make(run, &e->whole, batch_of(run, data));
     if (status) return status;
     size_t n = (size_t)e->whole.n_outputs + 1;
     free(e->sum);
@@ -128,16 +162,49 @@ static tri_status start(tri_run *run, const tri_data *data) {
     return TRI_OK;
 }
 
-static tri_status add_up(tri_run *run, tri_data *data, const struct share *share) {
+/* ---- all batches ---- */
+
+struct wanted {
+    const tri_run *run;
+    const struct share *share;
+    int64_t batch, until;
+};
+
+static bool is_settled(void *arg) {
+    const struct wanted *w = arg;
+    return !share_in_flight(w->share, w->batch) || run_is_asked_to_end(w->run) || bell_now() > w->until;
+}
+
+/* The sums of a batch: who adds up computes what nobody has drawn before it waits for what others are at; who has
+ * died gives it back, and nobody is waited for long. */
+static tri_status obtain(tri_run *run, tri_data *data, struct share *share, int64_t k, const double **sums) {
+    struct evaluation *e = run->evaluation;
+    *sums = NULL;
+    for (int64_t b; share && !run_is_asked_to_end(run);) {
+        *sums = share_find(share, k);
+        if (*sums || (b = share_draw(share, k)) < 0) break;
+        tri_status status = compute_drawn(run, data, share, b);
+        if (status) return status;
+    }
+    if (share && share->bell && !*sums) {
+        struct wanted w = {run, share, k, bell_now() + LATE + LATE_TIMES * e->slowest};
+        bell_wait(share->bell, 0, is_settled, &w, w.until, &run->crew->oar[0].hand->turns);
+        *sums = share_find(share, k);
+    }
+    if (run_is_asked_to_end(run))
+        return base_fail(TRI_STOPPED, "the evaluation was broken off, for the run was asked to end");
+    if (*sums) return TRI_OK;
+    *sums = e->sums;
+    return compute(run, data, k);
+}
+
+static tri_status add_up(tri_run *run, tri_data *data, struct share *share) {
     struct evaluation *e = run->evaluation;
     tri_status status = TRI_OK;
     int64_t batches = evaluation_batches(run, data);
     for (int64_t k = 0; k < batches && !status; k++) {
-        if (run_is_asked_to_end(run))
-            return base_fail(TRI_STOPPED, "the evaluation was broken off, for the run was asked to end");
-        const double *sums = share ? share_find(share, k) : NULL;
-        if (!sums) status = compute(run, data, k);
-        if (!sums) sums = e->sums;
+        const double *sums;
+        status = obtain(run, data, share, k, &sums);
         for (int i = 0; i < e->whole.n_outputs && !status; i++) e->sum[i] += sums[i];
     }
     for (int i = 0; i < e->whole.n_outputs && !status; i++)
@@ -150,23 +217,25 @@ int64_t evaluation_batches(const tri_run *run, const tri_data *data) {
     return (tri_data_size(data) + batch - 1) / batch;
 }
 
-tri_status evaluation_draw(tri_run *run, tri_data *data, const struct share *share) {
+tri_status evaluation_draw(tri_run *run, tri_data *data, struct share *share, bool *drawn) {
+    *drawn = false;
     tri_status status = begin(run);
     if (!status) status = start(run, data);
-    CHECK(status || share->head->values == run->evaluation->whole.n_outputs);
-    for (int64_t k; !status && (k = share_draw(share)) >= 0;) {
-        status = compute(run, data, k);
-        if (!status) share_put(share, k, run->evaluation->sums);
-    }
-    return status;
+    if (status) return status;
+    CHECK(share->values == run->evaluation->whole.n_outputs);
+    int64_t k = share_draw(share, 0);
+    *drawn = k >= 0;
+    return *drawn ? compute_drawn(run, data, share, k) : TRI_OK;
 }
 
-tri_status evaluation_run(tri_run *run, tri_data *data, const struct share *share) {
+tri_status evaluation_run(tri_run *run, tri_data *data, struct share *share) {
+    double began = base_seconds();
     tri_status status = begin(run);
     if (!status) status = machine_keep_outputs(run->machine);
     if (!status) status = start(run, data);
     if (!status) status = add_up(run, data, share);
     if (run->crew) crew_at(run->crew, CREW_AT_CALLBACK);
+    run->record.aside += base_seconds() - began;
     return status;
 }
 

@@ -79,8 +79,11 @@ tri_status judge_open(struct judge *j, tri_run *run) {
     j->change = o->early_stop_change;
     status = list_results(j, run->model);
     if (!status) status = choose_metric(j, o->best);
-    if (!status && run_writes(run)) status = evaluation_prepare(run, j->data);
-    return status;
+    return status ? status : evaluation_plan(run, j->data);
+}
+
+tri_status judge_settle(const struct judge *j, tri_run *run) {
+    return j->data ? evaluation_settle(run) : TRI_OK;
 }
 
 void judge_resume(struct judge *j, const struct checkpoint_state *s) {
@@ -126,7 +129,7 @@ void judge_step(struct judge *j, tri_run *run) {
     bool due = is_due(j, run);
     if (!due && run->done < run->total) return;
     j->failed = 0;
-    tri_status status = tri_evaluate(run, j->data);
+    tri_status status = run->crew ? crew_evaluate(run->crew, run, j->data) : tri_evaluate(run, j->data);
     if (status == TRI_STOPPED) return;
     if (status) {
         j->failed = run->done;

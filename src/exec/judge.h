@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Evaluations while a run trains: when they are due, which was the best, and whether it is time to stop. Whoever
- * reports evaluates and decides; workers that report after it go on from what it has left in the store. */
+ * reports decides, and workers that report after it go on from what it has left in the store; of batches all compute
+ * their part. */
 #ifndef EXEC_JUDGE_H
 #define EXEC_JUDGE_H
 
@@ -29,8 +30,10 @@ struct judge {
 
 struct checkpoint_state;
 
-/* Once the run has its data: opens that of evaluations, and refuses what there is no memory for. */
+/* Once the run has been planned: opens the data of evaluations, and plans what they need. */
 tri_status judge_open(struct judge *j, tri_run *run);
+/* Once it has its memory: refuses what there is no memory for besides. */
+tri_status judge_settle(const struct judge *j, tri_run *run);
 /* The run goes on from there. */
 void judge_resume(struct judge *j, const struct checkpoint_state *s);
 /* Behind a step that this process tells of: evaluates if that is due. */

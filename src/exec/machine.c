@@ -48,6 +48,7 @@ static void touch(void *arg, int thread) {
 
 void machine_touch(struct machine *m) {
     if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
+    m->touched = true;
 }
 
 static tri_status allocate_arenas(struct machine *m) {

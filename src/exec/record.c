@@ -40,6 +40,7 @@ tri_status record_file(struct record *r, const char *directory, bool goes_on, bo
 
 const struct observed *record_seen(struct record *r) {
     r->seen.now = base_seconds() - r->begin;
+    r->seen.aside = r->aside;
     return &r->seen;
 }
 

@@ -14,6 +14,7 @@ struct record {
     struct observed seen; /* the latest step */
     struct metrics metrics;
     double begin;
+    double aside; /* seconds since then that went to evaluations, by this process's count */
 };
 
 tri_status record_open(struct record *r, const tri_run *run);

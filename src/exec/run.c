@@ -196,12 +196,13 @@ static tri_status open_run(tri_run *run) {
         fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
     if (!status) status = open_data(run);
     if (!status) status = shapes_plan(run);
+    if (!status) status = judge_open(&run->judge, run);
     if (!status)
         status = run->crew ? crew_settle(run->crew, run) : machine_settle(run->machine, o);
     run->lr = machine_scalar(run->machine, "lr");
     run->number = machine_scalar(run->machine, "step");
     if (!status && !run->crew) status = shapes_settle(run);
-    if (!status) status = judge_open(&run->judge, run);
+    if (!status) status = judge_settle(&run->judge, run);
     if (!status && run->crew) crew_count_bad(run->crew, run);
     if (!status && run_reports(run)) data_tell(run->data, o->quiet);
     if (!status && run_reports(run)) data_tell(run->judge.data, o->quiet);
@@ -249,8 +250,13 @@ void run_free(tri_run *run) {
     free(run);
 }
 
+static tri_status plan_all(tri_run *run) {
+    tri_status status = plan_run(run);
+    return status ? status : judge_open(&run->judge, run);
+}
+
 static tri_status plan_workers(tri_run *run) {
-    tri_status status = run->crew ? plan_run(run) : base_last();
+    tri_status status = run->crew ? plan_all(run) : base_last();
     return status ? status : crew_measure(run->crew, run);
 }
 
@@ -279,7 +285,7 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
 }
 
 tri_run *tri_open(tri_graph *g, const tri_options *o) { return make_run(g, o, open_run, NULL); }
-tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, plan_run, NULL); }
+tri_run *run_plan(tri_graph *g, const tri_options *o) { return make_run(g, o, plan_all, NULL); }
 tri_run *run_plan_workers(tri_graph *g, const tri_options *o, const struct crew_shape *shape) {
     return make_run(g, o, plan_workers, shape);
 }

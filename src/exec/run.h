@@ -128,6 +128,7 @@ struct machine {
     int n_rooms;
     int room;          /* where inputs are found now */
     bool shorter;      /* the inputs may take the front of a sample alone */
+    bool touched;      /* its memory has been made real */
     struct feed feed;
     struct run_output *output;
     int n_outputs;
@@ -284,14 +285,18 @@ tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_p
                     int64_t epoch, uint64_t seed);
 void feed_commit(struct machine *m); /* what was written becomes visible to the device */
 
-/* Compiles what tri_evaluate needs for such data, and takes its memory. */
-tri_status evaluation_prepare(tri_run *run, const tri_data *data);
+/* Compiles what evaluations of such data need; then its memory is known. Takes it, once the run has its own. */
+tri_status evaluation_plan(tri_run *run, const tri_data *data);
+tri_status evaluation_settle(tri_run *run);
+/* The last of all that have been planned, to which the others lend. */
+const struct machine *evaluation_machine(const tri_run *run);
 /* Those of a data set that tri_evaluate computes one after the other. */
 int64_t evaluation_batches(const tri_run *run, const tri_data *data);
-/* Computes batches as long as there are some that nobody has drawn; a batch has run_output_count values. */
-tri_status evaluation_draw(tri_run *run, tri_data *data, const struct share *share);
+/* Computes a batch that nobody has drawn, for whoever adds up. *drawn: there was one. A batch has as many values as
+ * the evaluation's machine has outputs. */
+tri_status evaluation_draw(tri_run *run, tri_data *data, struct share *share, bool *drawn);
 /* As tri_evaluate, but sums that are in the share (or null) are taken from there. */
-tri_status evaluation_run(tri_run *run, tri_data *data, const struct share *share);
+tri_status evaluation_run(tri_run *run, tri_data *data, struct share *share);
 void evaluation_free(struct evaluation *e);
 
 /* For progress lines and the like. */

@@ -173,6 +173,7 @@ static void start_anew(struct agent *a) {
     atomic_store(&h->committed, 0);
     atomic_store(&h->base, 0);
     atomic_store(&h->began, 0);
+    atomic_store(&h->evaluated, 0);
     atomic_store(&h->n_judged, 0);
     memset(h->judged, 0, sizeof h->judged);
     if (agent_start_all(a)) {

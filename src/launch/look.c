@@ -269,7 +269,7 @@ bool look_worker_shown(const struct look_worker *w) {
 }
 
 void look_describe(struct look *l, const struct look_worker *w, struct text *out) {
-    bool lane = w->at == CREW_AT_LANE || w->at == CREW_AT_SUM || w->at == CREW_AT_DATA;
+    bool lane = w->at == CREW_AT_LANE || w->at == CREW_AT_SUM || w->at == CREW_AT_DATA || w->at == CREW_AT_EVALUATE;
     bool named = w->at == CREW_AT_LANE || w->at == CREW_AT_UPDATE;
     const char *name = named ? look_name(l, w->item) : "";
     if (w->state == CREW_EMPTY) {

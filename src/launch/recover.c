@@ -43,10 +43,13 @@ void recovery_unmap(struct recovery *r) {
     *r = (struct recovery){.head = r->head, .fd = r->fd};
 }
 
-static void forget_audit(board_cell *word, int hand) {
-    struct board_word w = board_unpack(atomic_load(word));
-    if (w.state == BOARD_CLAIMED && w.hand == hand)
-        atomic_store(word, board_pack((struct board_word){w.step, BOARD_FREE, 0, 0}));
+/* Nobody but who is dead would have touched them. */
+static void forget(board_cell *word, int64_t n, int owner) {
+    for (int64_t i = 0; i < n; i++) {
+        struct board_word w = board_unpack(atomic_load(&word[i]));
+        if (w.state == BOARD_CLAIMED && w.hand == owner)
+            atomic_store(&word[i], board_pack((struct board_word){w.step, BOARD_FREE, 0, 0}));
+    }
 }
 
 /* That of the open step's shape; where that has none, any: who is dead may have held slots in a step before. */
@@ -68,20 +71,15 @@ void recovery_of(struct recovery *r, int place) {
             struct board *b = board_for(r, opened, k);
             if (b->tree) board_recover(b, (uint32_t)opened, hand);
         }
-        for (int lane = 0; h->audit > 0 && lane < h->lanes; lane++)
-            forget_audit(crew_audit_word(h, r->base, lane), hand);
+        if (h->audit > 0) forget(crew_audit_word(h, r->base, 0), h->lanes, hand);
         sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, hand,
                       crew_undo(h, r->base, hand), r->base);
     }
+    if (r->base) forget((board_cell *)(r->base + h->evaluation), h->n_batches, place);
 }
 
 void recovery_of_samples(struct recovery *r, int place) {
-    for (int i = 0; r->base && i < r->head->n_loads; i++) {
-        board_cell *word = (board_cell *)(r->base + r->head->loads) + i;
-        struct board_word w = board_unpack(atomic_load(word));
-        if (w.state == BOARD_CLAIMED && w.hand == place)
-            atomic_store(word, board_pack((struct board_word){w.step, BOARD_FREE, 0, 0}));
-    }
+    if (r->base) forget((board_cell *)(r->base + r->head->loads), r->head->n_loads, place);
     bell_ring(&r->head->data);
 }
 

@@ -41,10 +41,10 @@ static void tell_values(struct callbacks *c, int at, tri_run *run) {
 static void tell_time(struct callbacks *c, struct ready_mark *since, tri_run *run, const char *what, int64_t number) {
     const struct observed *o = record_seen(&run->record);
     const struct ready_mark before = *since;
-    double passed = o->now - before.now;
+    double time = o->now - o->aside, passed = time - before.time;
     int64_t steps = o->step - before.step;
     struct text line = {0};
-    *since = (struct ready_mark){o->now, o->step};
+    *since = (struct ready_mark){time, o->step};
     if (before.step < 0 || steps < 1) return;
     text_add(&line, "%s %lld: %.3f s, %.2f ms a step, %.0f samples/s", what, (long long)number, passed,
              1e3 * passed / (double)steps, (double)(steps * run_batch(run)) / passed);

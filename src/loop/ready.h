@@ -7,7 +7,7 @@
 
 /* What a monitor keeps: when, and behind which step, it said something last. */
 struct ready_mark {
-    double now;
+    double time; /* of steps: without evaluations */
     int64_t step; /* -1: not known, for another has reported until now */
 };
 

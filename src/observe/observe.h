@@ -11,7 +11,8 @@ struct observed {
     int64_t step, total; /* from 1; of how many */
     int64_t epoch;
     double lr;
-    double now; /* seconds since the run began */
+    double now; /* seconds since the run began, */
+    double aside; /* and how many of them went to what is no step: evaluations */
     int n;
     const char *const *name; /* n of them, the loss first */
     const double *value;

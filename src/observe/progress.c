@@ -22,7 +22,7 @@ tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t ba
 }
 
 void progress_resume(struct progress *p, const struct observed *o, int64_t shown) {
-    p->mark[0] = (struct progress_mark){o->now, o->step};
+    p->mark[0] = (struct progress_mark){o->now - o->aside, o->step};
     p->printed = o->now;
     p->shown = shown;
 }
@@ -57,14 +57,14 @@ char *progress_duration(double seconds, char text[DURATION_TEXT]) {
 /* Steps a second since the oldest mark; then marks the present. 0: not known yet. */
 static double step_rate(struct progress *p, const struct observed *o) {
     const struct progress_mark *first = &p->mark[0], *last = &p->mark[p->marks - 1];
-    double rate = 0;
-    if (o->now > first->now) rate = (double)(o->step - first->step) / (o->now - first->now);
-    if (o->now - last->now < LINE_SHORTEST) return rate;
+    double rate = 0, time = o->now - o->aside;
+    if (time > first->time) rate = (double)(o->step - first->step) / (time - first->time);
+    if (time - last->time < LINE_SHORTEST) return rate;
     if (p->marks == PROGRESS_MARKS) {
         for (int i = 1; i < PROGRESS_MARKS; i++) p->mark[i - 1] = p->mark[i];
         p->marks--;
     }
-    p->mark[p->marks++] = (struct progress_mark){o->now, o->step};
+    p->mark[p->marks++] = (struct progress_mark){time, o->step};
     return rate;
 }
 

@@ -28,9 +28,9 @@ struct progress {
     int64_t shown;         /* and its step */
     bool line_open;        /* the terminal's cursor stands behind a progress line */
     /* Times and steps of the latest marks, at least a second apart: the rate is that between the
-     * oldest of them and now. */
+     * oldest of them and now. Time is that of steps: without what went aside. */
     struct progress_mark {
-        double now;
+        double time;
         int64_t step;
     } mark[PROGRESS_MARKS];
     int marks;

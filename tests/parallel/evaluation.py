@@ -14,7 +14,7 @@ import struct
 import sys
 import time
 
-from runs import children, done, end, events, need, run_cases, start, text_of, trireme, wait_for
+from runs import children, done, end, events, kill_behind_writes, need, run_cases, start, text_of, trireme, wait_for
 
 MODEL = "mlp:hidden=32,layers=1,size=6"
 LEARNS = f"{MODEL} --data npy:train/image.npy;train/label.npy --batch 32 --lanes 4 --optimizer adam --lr 0.01".split()
@@ -135,23 +135,44 @@ def best_stays():
     need("compared by loss:min before" in other.err, other.err)
 
 
-def reporter_dies():
-    """In the middle of an evaluation: another makes it once more, and decides the same."""
-    words = "mlp:hidden=512,layers=3 --data synthetic:size=512 --batch 64 --lanes 4 --optimizer adam --steps 24".split()
-    words += ["--quiet", "--eval-data", "synthetic:size=20000", "--eval-every", "4", "--best", "loss", "--keep", "1"]
+LONG = "mlp:hidden=512,layers=3 --data synthetic:size=512 --batch 64 --lanes 4 --optimizer adam --quiet".split()
+LONG += ["--eval-data", "synthetic:size=20000", "--eval-every", "4"]
+
+
+def evaluates(directory, place):
+    return re.search(rf"^ *{place} .* evaluate", trireme("top", directory, "--once").out, re.M)
+
+
+def pid_of(directory, place):
+    return [e["pid"] for e in events(directory, "start") if e.get("worker") == place][-1]
+
+
+def all_evaluate():
+    """Who does not report computes batches, too."""
+    run = start("train", *LONG, "--steps", "100000", "-n", "2", "--out", "all")
+    for place in (0, 1):
+        wait_for(lambda: evaluates("all", place), f"worker {place} never evaluates")
+    run.send_signal(signal.SIGTERM)
+    end(run)
+    need(run.returncode == 3, run.err)
+
+
+def one_dies():
+    """In the middle of an evaluation: the one who reports, whose evaluation another makes, and decides the same; or one
+    that helps."""
+    words = LONG + ["--steps", "24", "--best", "loss", "--keep", "1"]
     fresh()
     plain = trireme("train", *words, "--ckpt", "ck", "--out", "plain")
     kept = sorted(os.listdir("ck"))
     killed = 0
-    for point in (1, 3):
+    for point, place in ((1, 0), (3, 1)):
         fresh()
         shutil.rmtree("dies", ignore_errors=True)
         run = start("train", *words, "-n", "2", "--ckpt", "ck", "--out", "dies")
         wait_for(lambda: len(rows("dies")) >= point or run.poll() is not None, "no evaluation")
-        wait_for(lambda: "evaluate" in trireme("top", "dies", "--once").out or run.poll() is not None, "none is under way")
-        pid = [e["pid"] for e in events("dies", "start") if e.get("worker") == 0]
-        if run.poll() is None and pid:
-            os.kill(pid[-1], signal.SIGKILL)
+        wait_for(lambda: evaluates("dies", place) or run.poll() is not None, "none is under way")
+        if run.poll() is None:
+            os.kill(pid_of("dies", place), signal.SIGKILL)
             killed += 1
         end(run)
         need(done(run) == done(plain), f"{done(run)}\nnobody killed: {done(plain)}\n{run.err}")
@@ -160,6 +181,72 @@ def reporter_dies():
         need([row["eval"] for row in rows("dies")] == [row["eval"] for row in rows("plain")], "other results")
     need(killed, "nobody was killed")
     return f"{killed} killed"
+
+
+def points(place):
+    words = ["linear", "--batch", "1", "--lanes", "1", "--steps", "3", "--quiet", "--eval-every", "1", "--out", "points"]
+    words += ["--eval-data", "synthetic:size=40"]
+    plain = done(trireme("train", *words))
+    found = [row["eval"] for row in rows("points")]
+
+    def look(run, n):
+        need(done(run) == plain, f"killed at point {n}:\n{done(run)}\nalone:\n{plain}\n{run.err}")
+        need([row["eval"] for row in rows("points")] == found, f"killed at point {n}: {rows('points')}")
+    return kill_behind_writes([*words, "-n", "2"], place, 23, look)
+
+
+def stopped_within(words, directory, place, patience):
+    """A run whose worker in a place has been stopped in the middle of an evaluation; and its number."""
+    shutil.rmtree(directory, ignore_errors=True)
+    run = start("train", *words, "-n", "2", "--stall-timeout", patience, "--out", directory)
+    while True:
+        wait_for(lambda: evaluates(directory, place) or run.poll() is not None, "none is under way")
+        need(run.poll() is None, f"no evaluation of worker {place} was met")
+        pid = pid_of(directory, place)
+        os.kill(pid, signal.SIGSTOP)
+        if evaluates(directory, place):
+            return run, pid
+        os.kill(pid, signal.SIGCONT)  # it was just behind it
+
+
+def is_late():
+    """Others do without one that stands still; what it computes when it goes on, of parameters that are others by
+    then, is nobody's."""
+    words = LONG + ["--steps", "16", "--eval-data", "synthetic:size=60000"]
+    plain = done(trireme("train", *words, "--out", "plain"))
+    run, pid = stopped_within(words, "late", 1, "100")
+    seen = len(rows("late"))
+    wait_for(lambda: len(rows("late")) >= min(seen + 2, 4), "the others wait for it")
+    os.kill(pid, signal.SIGCONT)
+    need(done(end(run)) == plain, f"{done(run)}\nnobody late: {plain}\n{run.err}")
+    need([row["eval"] for row in rows("late")] == [row["eval"] for row in rows("plain")], "other results")
+    need(not events("late", "death"), run.err)
+
+
+def stands_still():
+    """One that is stopped in an evaluation is named and killed; the others have done without it."""
+    words = LONG + ["--steps", "12", "--eval-data", "synthetic:size=60000"]
+    plain = done(trireme("train", *words, "--out", "plain"))
+    for place in (1, 0):
+        run, pid = stopped_within(words, "still", place, "1")
+        end(run)
+        need(done(run) == plain, f"{done(run)}\nnobody stopped: {plain}\n{run.err}")
+        named = rf"worker {place} \(pid {pid}\) makes no progress: step \d+, evaluate \d+, .*it is killed"
+        need(re.search(named, run.err), run.err)
+        need([row["eval"] for row in rows("still")] == [row["eval"] for row in rows("plain")], "other results")
+
+
+def cannot_compute():
+    """A label that is none: told by who reports, whoever meets it first; the run goes on and fails at its end."""
+    os.mkdir("wrong")
+    shutil.copy("other/image.npy", "wrong")
+    array("wrong/label.npy", "<i8", (100,), [i % 10 if i != 70 else 77 for i in range(100)])
+    for more in ([], ["-n", "2"], ["-n", "3"]):
+        run = trireme("train", *LEARNS, "--steps", "12", "--eval-data", "npy:wrong/image.npy;wrong/label.npy",
+                      "--eval-every", "6", *more)
+        need(run.returncode == 1 and run.err.count("failed") == 3, f"{more}: exit {run.returncode}: {run.err}")
+        for step in (6, 12):
+            need(re.search(rf"the evaluation behind step {step} failed: .*77", run.err), f"{more}: {run.err}")
 
 
 def broken_off():
@@ -212,6 +299,26 @@ def several():
         need(wrong.returncode == code and pattern in wrong.err and wrong.err.count("trireme:") == 1, wrong.err)
 
 
+def memory():
+    """What an evaluation takes beside the training is planned and refused: of all workers, before the first step."""
+    words = "cnn --lanes 8 --batch 256".split()
+    evaluated = ["--eval-data", "synthetic:size=600"]
+
+    def in_all(*more):
+        plan = trireme("memory", *words, *more)
+        return float(re.search(r"([0-9.]+) MiB  in all", plan.out).group(1))
+
+    for workers, processes in (([], 1), (["-n", "2"], 2), (["-n", "2", "--spares", "1"], 3)):
+        without = in_all(*workers)
+        with_them = in_all(*workers, *evaluated)
+        need(with_them - without > 15 * processes, f"{workers}: {without} and {with_them} MiB")
+        for limit, fits in ((with_them + 64 * processes + 1, True), (with_them + 64 * processes - 1, False)):
+            run = trireme("train", *words, *workers, *evaluated, "--steps", "1", "--quiet", "--memory-limit",
+                          f"{int(limit * 1024)}K")
+            need(run.returncode == (0 if fits else 2), f"{workers} {limit}: exit {run.returncode}: {run.err}")
+            need(fits or "with an evaluation beside it needs" in run.err, run.err)
+
+
 def refused():
     def wrong(code, pattern, *more):
         run = trireme("train", *LEARNS, "--steps", "4", *more)
@@ -238,6 +345,8 @@ def with_pictures(case):
 
 CASES = {"same: with and without evaluations": no_bit, "epochs, and the last step": every_epoch,
          "trireme eval says the same": alone, "stops early": stops, "the best stays": best_stays,
-         "whoever evaluates dies": reporter_dies, "asked to end while it evaluates": broken_off,
-         "eval by several": several, "mistakes": refused}
+         "all evaluate": all_evaluate, "one that evaluates dies": one_dies, "one stands still": stands_still, "one is late": is_late,
+         "a kill behind each write: worker 0": lambda: points(0), "a kill behind each write: worker 1": lambda: points(1),
+         "one fails": cannot_compute, "asked to end while it evaluates": broken_off,
+         "eval by several": several, "memory": memory, "mistakes": refused}
 run_cases({name: with_pictures(case) for name, case in CASES.items()}, sys.argv[2:])

@@ -97,6 +97,29 @@ def length_for(words, seconds):
     return max(20, int(seconds * steps / took))
 
 
+HAS_POINTS = b"TRIREME_POINT" in open(PROGRAM, "rb").read()
+ALL_POINTS = bool(os.environ.get("ALL_POINTS"))
+
+
+def kill_behind_writes(words, place, step, look):
+    """The worker in a place is killed behind each step-th write of the protocol: only in builds that have such points.
+    look(run, N) sees what has become of it."""
+    if not HAS_POINTS:
+        return "skipped: this build has no points (-Dpoints=true)"
+    step = 1 if ALL_POINTS else step
+    n = random.randrange(step)
+    reached = missed = 0
+    while missed < (4 if ALL_POINTS else 2):  # how much a worker writes is not the same in each run
+        run = trireme("train", *words, env={"TRIREME_POINT": f"{place}:{n}"})
+        look(run, n)
+        killed = "killed by signal 9" in run.err
+        reached += killed
+        missed = 0 if killed else missed + 1
+        n += step
+    need(reached, "no point was reached")
+    return f"{reached} points"
+
+
 def run_cases(cases, wanted):
     """Each case prints a line; the last says how many passed."""
     passed = failed = 0

@@ -15,12 +15,12 @@ import subprocess
 import sys
 import time
 
-from runs import PROGRAM, children, done, end, events, length_for, need, run_cases, start, text_of, trireme, wait_for
+from runs import (HAS_POINTS, PROGRAM, children, done, end, events, kill_behind_writes, length_for, need, run_cases, start,
+                  text_of, trireme, wait_for)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
 KILLS = int(os.environ.get("KILLS", "3"))
-HAS_POINTS = b"TRIREME_POINT" in open(PROGRAM, "rb").read()
 SANITIZED = b"__asan_init" in open(PROGRAM, "rb").read()  # it has signal handlers of its own
 # A sanitizer makes every process slow.
 NUMBERS = (1, 2, 3, 8) if KILLS > 2 else (2, 3)
@@ -107,32 +107,17 @@ def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV
     return f"{deaths} deaths"
 
 
-MISSES = 4 if os.environ.get("ALL_POINTS") else 2
-
-
 SMALLER = "--batch 16 --subset 0:24 --tail keep"  # every other step is
 
 
 def points(place, words, *more):
-    """The worker in a place is killed behind each write of the protocol: only in builds that have such points."""
-    if not HAS_POINTS:
-        return "skipped: this build has no points (-Dpoints=true)"
     words = f"lenet5 --steps 6 --lanes 4 --quiet --optimizer adam --clip-norm 0.1 {words}".split()
     plain = done(trireme("train", *words))
-    step = 1 if os.environ.get("ALL_POINTS") else 17
-    n = random.randrange(step)
-    reached = missed = 0
-    while missed < MISSES:  # how much a worker writes is not the same in each run
-        run = trireme("train", *words, "-n", "2", *more, env={"TRIREME_POINT": f"{place}:{n}"})
+
+    def look(run, n):
         need(run.returncode == 0, f"killed at point {n}: exit {run.returncode}\n{run.err}")
-        got = done(run)
-        need(got == plain, f"killed at point {n}:\n{got}\nalone:\n{plain}\n{run.err}")
-        killed = "killed by signal 9" in run.err
-        reached += killed
-        missed = 0 if killed else missed + 1
-        n += step
-    need(reached, "no point was reached")
-    return f"{reached} points"
+        need(done(run) == plain, f"killed at point {n}:\n{done(run)}\nalone:\n{plain}\n{run.err}")
+    return kill_behind_writes([*words, "-n", "2", *more], place, 17, look)
 
 
 def audit():

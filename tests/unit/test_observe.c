@@ -168,6 +168,31 @@ static void taken_over(void **state) {
     paper_close(&paper);
 }
 
+/* Ten steps a second, with an evaluation of a minute behind every tenth. */
+static void evaluations_are_no_steps(void **state) {
+    (void)state;
+    struct paper paper;
+    struct progress p;
+    paper_open(&paper);
+    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    double value[] = {1, 1}, aside = 0;
+    for (int i = 1; i <= 200; i++) {
+        struct observed o = at(i, 300, 0.1 * i + aside, value);
+        o.aside = aside;
+        progress_step(&p, &o);
+        if (i % 10 == 0) aside += 60;
+    }
+    progress_close(&p);
+    fflush(paper.file);
+    int lines = 0;
+    for (char *line = strtok(paper.text, "\n"); line; line = strtok(NULL, "\n")) {
+        lines++;
+        assert_non_null(strstr(line, "  160 samples/s  ETA 0:"));
+    }
+    assert_true(lines > 10);
+    paper_close(&paper);
+}
+
 static void terminal_line(void **state) {
     (void)state;
     struct paper paper;
@@ -547,6 +572,7 @@ int main(void) {
         cmocka_unit_test(rare_lines),
         cmocka_unit_test(early_end),
         cmocka_unit_test(taken_over),
+        cmocka_unit_test(evaluations_are_no_steps),
         cmocka_unit_test(terminal_line),
         cmocka_unit_test_setup_teardown(rows, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(aggregated, make_directory, remove_directory),
