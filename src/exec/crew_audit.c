@@ -92,10 +92,20 @@ static bool is_done(const struct crew *c, int lane) {
     return late || w.state == BOARD_DONE;
 }
 
+/* With nobody there to audit it, it is done without: the update begins, and whoever comes meanwhile must not compute the
+ * lane with parameters that are half new. False: somebody has begun. */
+static bool close_audit(const struct crew *c, int lane) {
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, &packed, &late);
+    struct board_word done = {(uint32_t)c->step, BOARD_DONE, c->oar->number, 0};
+    if (late || w.state != BOARD_FREE) return late || w.state == BOARD_DONE;
+    return atomic_compare_exchange_strong(word_of(c, lane), &packed, board_pack(done));
+}
+
 bool crew_audit_pending(const struct crew *c) {
-    if (c->head->audit <= 0 || !others(c)) return false;
-    for (int lane = 0; lane < c->run->machine->lanes; lane++)
-        if (wanted(c, lane) && !is_done(c, lane)) return true;
+    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
+        if (wanted(c, lane) && !is_done(c, lane) && (others(c) || !close_audit(c, lane))) return true;
     return false;
 }
 

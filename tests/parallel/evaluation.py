@@ -160,7 +160,7 @@ def all_evaluate():
 def one_dies():
     """In the middle of an evaluation: the one who reports, whose evaluation another makes, and decides the same; or one
     that helps."""
-    words = LONG + ["--steps", "24", "--best", "loss", "--keep", "1"]
+    words = LONG + ["--steps", "24", "--best", "loss", "--keep", "1", "--eval-data", "synthetic:size=40000"]
     fresh()
     plain = trireme("train", *words, "--ckpt", "ck", "--out", "plain")
     kept = sorted(os.listdir("ck"))
