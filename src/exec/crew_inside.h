@@ -33,10 +33,9 @@ bool crew_over(const struct crew *c);
 /* Ends the run for all, with a message. The first one counts; if who writes it dies, another does. */
 void crew_fail(const struct crew *c, const char *text);
 
-/* Audit. What a lane has yielded is noted before it is published, if it is to be audited; whether the step waits for audits (asked once all lanes
- * are there: those that nobody is there for are over then);
- * whether there is one that this worker may do; which it does: -1, none. Compared with what the other has
- * noted; or given up. */
+/* Audit. What a lane has yielded is noted before it is published, if it is to be audited; whether the step waits for
+ * audits (asked once all lanes are there: those that nobody is there for are over then); whether there is one that this
+ * worker may do; which it does: -1, none. Compared with what the other has noted; or given up. */
 void crew_audit_note(struct crew *c, int lane, const struct program *p, int hand);
 bool crew_audit_pending(const struct crew *c);
 bool crew_audit_waits(const struct crew *c);
