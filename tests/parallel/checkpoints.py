@@ -25,7 +25,7 @@ KILLS = int(os.environ.get("KILLS", "4"))
 
 RUNS = {
     "lenet5, uneven lanes": "lenet5 --batch 30 --lanes 7 --optimizer adam --steps 24",
-    "dropout, clipping, loss scale": "bert-tiny --batch 8 --lanes 4 --optimizer adamw --clip-norm 1 --steps 6 "
+    "dropout, clipping, loss scale": "bert-tiny:vocab=2000 --batch 8 --lanes 4 --optimizer adamw --clip-norm 1 --steps 6 "
                                      "--amp O2 --amp-type bf16 --loss-scale dynamic:every=2",
     "statistics, a schedule": "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer momentum --steps 6 "
                               "--schedule cosine:end=0,warmup=2",

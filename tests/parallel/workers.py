@@ -74,7 +74,7 @@ def threads_of_workers():
 
 def automatic():
     words = ["lenet5", "--quiet"]
-    words += ["--steps", str(length_for(words, 6))]
+    words += ["--steps", str(length_for(words, 2.5))]
     run = trireme("train", *words, "-n", "auto")
     need(done(run) == done(trireme("train", *words)), "another result")
     need("-n auto" in run.err or len(os.sched_getaffinity(0)) == 1, run.err)
@@ -85,7 +85,7 @@ def automatic():
 def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT)):
     subprocess.run(["rm", "-rf", "storm"], check=True)
     words = words.split()
-    words += ["--quiet", "--steps", str(length_for(words, 0.5 * kills + 2))]
+    words += ["--quiet", "--steps", str(length_for(words, 0.5 * kills + 0.7))]
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", str(workers), "--spares", str(spares), "--out", "storm")
     wait_for(lambda: events("storm", "rowing"), "no worker rows")
@@ -141,7 +141,7 @@ def audit():
 def audit_under_duty():
     """Who is late with a lane, or computes one that another was quicker with, spoils no audit."""
     words = ["mlp", "--batch", "64", "--lanes", "4", "--quiet"]
-    words += ["--steps", str(length_for(words, 2))]
+    words += ["--steps", str(length_for(words, 0.7))]
     plain = done(trireme("train", *words))
     subprocess.run(["rm", "-rf", "duty"], check=True)
     run = start("train", *words, "-n", "2", "--spares", "1", "--audit", "1", "--stall-timeout", "5", "--out", "duty")
@@ -238,12 +238,10 @@ def stopped_worker(which):
     """SIGSTOP: found by its progress, named, killed, replaced."""
     subprocess.run(["rm", "-rf", "stall"], check=True)
     words = ["lenet5", "--quiet"]
-    words += ["--steps", str(length_for(words, 4))]
+    words += ["--steps", str(length_for(words, 1.5))]
     plain = done(trireme("train", *words))
-    run = start("train", *words, "-n", "2", "--spares", "1", "--stall-timeout", "1.5", "--out", "stall")
-    wait_for(lambda: len(events("stall", "start")) >= 3, "workers do not start")
-    time.sleep(1)
-    os.kill([e["pid"] for e in events("stall", "start") if e["worker"] == which][0], signal.SIGSTOP)
+    run = start("train", *words, "-n", "2", "--spares", "1", "--stall-timeout", "1", "--out", "stall")
+    os.kill(rowing_pid("stall", which, 0), signal.SIGSTOP)
     need(done(end(run)) == plain, "another result")
     need(re.search(f"worker {which} .*makes no progress: step [0-9]+", run.err), run.err)
     need("it is killed" in run.err, run.err)
@@ -272,7 +270,7 @@ def rowing_pid(directory, place, more_than):
 def only_told():
     """--no-kill: the stall is told, and when it ends the run goes on."""
     words = ["lenet5", "--quiet"]
-    words += ["--steps", str(length_for(words, 3))]
+    words += ["--steps", str(length_for(words, 1.5))]
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", "2", "--stall-timeout", "1", "--no-kill", "--out", "told")
     pid = rowing_pid("told", 1, 0)
@@ -291,7 +289,7 @@ def core_retired():
     if SANITIZED:
         return "skipped: a fault is an exit here"
     words = ["lenet5", "--quiet"]
-    words += ["--steps", str(length_for(words, 4))]
+    words += ["--steps", str(length_for(words, 2))]
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", "2", "--out", "core")
     for death in range(3):
@@ -431,8 +429,8 @@ CASES.update({
                                      KILLS),
     "a kill behind every write": lambda: points(0, ""),
     "a kill behind every write of the other": lambda: points(1, SMALLER, "--spares", "1", "--audit", "0.5", "--data-threads", "1"),
-    "audit": audit,
-    "audit, and stopped now and then": audit_under_duty,
+    "lanes are audited": audit,
+    "audits, and stopped now and then": audit_under_duty,
     "own loop: its lines before it": lambda: own_loop("write"),
     "own loop: before the first step": lambda: own_loop("before", kill=True),
     "own loop: a scalar, a spare": lambda: own_loop("scalar", "--spares", "1"),
