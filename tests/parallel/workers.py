@@ -128,8 +128,9 @@ def audit():
         need(done(trireme("train", *words, *more, "--audit", "0.5")) == plain, f"{more}: another result")
     words = "lenet5 --steps 12 --lanes 16 --batch 16 --optimizer lamb --clip-norm 0.1 --quiet".split()
     plain = done(trireme("train", *words))
-    for _ in range(20 if KILLS > 2 else 5):  # the spare comes at any moment, also in the middle of an update
-        need(done(trireme("train", *words, "-n", "1", "--spares", "1", "--audit", "1")) == plain, "another result")
+    for _ in range(12 if KILLS > 2 else 3):  # the spare comes at any moment, also in the middle of an update
+        runs = [start("train", *words, "-n", "1", "--spares", "1", "--audit", "1", "--out", f"a{i}") for i in range(4)]
+        need(all([done(end(run)) == plain for run in runs]), "another result")
     words = "lenet5 --steps 100000 --quiet -n 2 --audit 1 --out lie".split()
     if not HAS_POINTS:
         return
