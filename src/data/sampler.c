@@ -216,6 +216,13 @@ static uint64_t sample_at(const struct sampler *s, int64_t place) {
     return index;
 }
 
+/* At a place of this share, or of the class of lengths. */
+static uint64_t own_sample(const struct sampler *s, int64_t own) {
+    if (s->lengths) return s->lengths->sample[s->lengths->first[s->class] + (int64_t)sample_at(s, own)];
+    if (s->strata) return s->strata_order[own];
+    return sample_at(s, s->shares > 1 ? (s->share + own * s->shares) % s->size : own);
+}
+
 void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index) {
     CHECK(place >= 0 && n >= 0 && n <= s->batch - place);
     int64_t first = s->first + place, places = places_of(s, s->class);
@@ -223,13 +230,7 @@ void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *i
         permute_fill(&s->order, (uint64_t)first, (size_t)n, index);
         return;
     }
-    for (int64_t i = 0; i < n && s->lengths; i++)
-        index[i] = s->lengths->sample[s->lengths->first[s->class] + (int64_t)sample_at(s, (first + i) % places)];
-    for (int64_t i = 0; i < n && !s->lengths; i++) {
-        int64_t own = (first + i) % places;
-        index[i] = s->strata ? s->strata_order[own]
-                             : sample_at(s, s->shares > 1 ? (s->share + own * s->shares) % s->size : own);
-    }
+    for (int64_t i = 0; i < n; i++) index[i] = own_sample(s, (first + i) % places);
 }
 
 int64_t sampler_padding(const struct sampler *s) {

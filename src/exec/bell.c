@@ -8,6 +8,8 @@
 #include "base/relax.h"
 
 #define YIELDS 64
+#define LATE 50000000 /* nanoseconds, and */
+#define LATE_TIMES 4  /* so many times the slowest */
 #define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
 
 int64_t bell_now(void) {
@@ -15,6 +17,8 @@ int64_t bell_now(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
+
+int64_t bell_late(int64_t slowest) { return bell_now() + LATE + LATE_TIMES * slowest; }
 
 /* Who goes to sleep says so first and looks once more; who changes something looks for sleepers
  * afterwards: one of them sees the other. */

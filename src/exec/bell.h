@@ -14,6 +14,10 @@ typedef _Atomic uint32_t bell;
 
 int64_t bell_now(void); /* nanoseconds, CLOCK_MONOTONIC */
 
+/* From then on who began something now counts as late with it, and others do it, too: `slowest` nanoseconds are the most
+ * that the like has taken here. */
+int64_t bell_late(int64_t slowest);
+
 /* Whoever waits looks again. */
 void bell_ring(bell *b);
 /* Waits until the condition holds: spins for so many turns, then yields, then sleeps. It is looked at again at

@@ -10,9 +10,6 @@
 #include "exec/run.h"
 #include "exec/share.h"
 
-#define LATE 50000000 /* nanoseconds, and so many times the slowest batch: another is late with its own */
-#define LATE_TIMES 4
-
 struct evaluation {
     struct machine whole, rest;
     double *sum, *sums; /* by output: of all, of a batch */
@@ -187,7 +184,7 @@ static tri_status obtain(tri_run *run, tri_data *data, struct share *share, int6
         if (status) return status;
     }
     if (share && share->bell && !*sums) {
-        struct wanted w = {run, share, k, bell_now() + LATE + LATE_TIMES * e->slowest};
+        struct wanted w = {run, share, k, bell_late(e->slowest)};
         bell_wait(share->bell, 0, is_settled, &w, w.until, &run->crew->oar[0].hand->turns);
         *sums = share_find(share, k);
     }

@@ -17,8 +17,6 @@
 #define AT_ONCE 32        /* samples whose numbers are asked for at a time */
 #define SLOW 200e-6       /* seconds for the samples of a step, or a lane, that it pays to read ahead */
 #define SLOW_STEPS 3      /* in turn; the first ones are always slow */
-#define LATE 50000000     /* nanoseconds, and so many times the slowest piece: another is late with its own */
-#define LATE_TIMES 4
 
 /* Pieces of a lane. */
 static int pieces_of(const struct machine *m) {
@@ -221,7 +219,7 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
             continue;
         }
         if (late_at == INT64_MAX && word.hand != l->place.owner) /* in this process the same would keep it up */
-            w.until = late_at = bell_now() + LATE + LATE_TIMES * atomic_load(&l->slowest);
+            w.until = late_at = bell_late(atomic_load(&l->slowest));
         *there = word.step == (uint32_t)wish->step && bell_now() <= late_at; /* of an earlier step: it is late already */
         if (!*there) return TRI_OK;
         bell_wait(l->place.bell, 0, is_settled, &w, late_at, wish->turns);
