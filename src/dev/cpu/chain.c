@@ -101,12 +101,19 @@ static const void *single(const struct operand *o, int k, struct work *w, const 
     return &w->single[k];
 }
 
+/* The tile behind this one is asked for: of several operands that lie apart tiles are short runs, which
+ * processors do not foresee. */
+static void ask_ahead(const char *next, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(next + i);
+}
+
 static const void *load(const struct operand *o, int k, struct work *w) {
     bool made = o->index == CHAIN_MADE;
     const char *from = made ? w->io->made : w->io->in[o->index];
     int64_t size = (int64_t)tri_type_size(o->type);
     switch (o->mode) {
     case OPERAND_DENSE:
+        if (!made) ask_ahead(from + (w->first + w->n) * size, w->n * size);
         return widened(o, w, from + (w->first - (made ? w->io->made_first : 0)) * size, w->n);
     case OPERAND_ROW:
         return widened(o, w, from + (w->row.offset[k] + w->begin) * size, w->n);

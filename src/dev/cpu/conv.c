@@ -5,21 +5,15 @@
  * to the last, and brings them into the plain order. */
 #include <stdlib.h>
 
-#include "dev/cpu/cpu.h"
-#include "dev/cpu/dnnl_glue.h"
+#include "dev/cpu/conv_sums.h"
 #include "graph/pack.h"
-
-#define MOST_PARTS 16
 
 struct state {
     enum dnnl_convolution kind;
     int64_t samples, parts;
     struct dnnl_job *job[2];   /* for samples / parts of them, and for one more */
     size_t in[2], out;         /* bytes of one sample; 0: not split */
-    /* Of dw's second round: rows are output channels, `block` of them lie together. */
-    int64_t rows, block, then;
-    size_t row;                /* elements */
-    struct dnnl_job *order[2]; /* for the rows of a part, and for one block more */
+    struct conv_sums sums;     /* of dw's second round; its parts are 0 if there is none */
 };
 
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -29,34 +23,41 @@ static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
 #define PART_WORK 16e6 /* flops: a tenth of a millisecond and more */
 #define PART_TILES 128 /* of 4x4 outputs, so that transforming the weights costs little */
+#define PART_SAMPLES 4 /* where the weight is most of what is read: it is read for each part */
+
+static int64_t data_of(const struct window *w) {
+    return w->n * (w->c * w->h * w->w + w->o * w->oh * w->ow);
+}
 
 static int64_t tiles(const struct window *w) {
     return w->n * ((w->oh + 3) / 4) * ((w->ow + 3) / 4);
 }
 
-static int64_t parts_of(const tri_node *n, const struct window *w) {
+int64_t conv_parts(const struct window *w) {
     double work = 2.0 * (double)(w->n * w->o * w->oh * w->ow) * (double)(w->kh * w->kw) *
                   (double)(w->c / w->groups);
-    int64_t parts = (int64_t)(work / PART_WORK);
+    return at_least(at_most((int64_t)(work / PART_WORK), CONV_MOST_PARTS), 1);
+}
+
+static int64_t parts_of(const tri_node *n, const struct window *w) {
+    int64_t parts = at_most(conv_parts(w), w->n);
     if (tri_attr_int(n, "winograd")) parts = at_most(parts, at_least(tiles(w) / PART_TILES, 2));
-    return at_least(at_most(at_most(parts, w->n), MOST_PARTS), 1);
+    if (w->o * w->c / w->groups * w->kh * w->kw > data_of(w))
+        parts = at_most(parts, at_least(w->n / PART_SAMPLES, 1));
+    return parts;
 }
 
 /* Partial sums should not cost more than what they are made of; but two parts are worth it. */
 static int64_t parts_of_dw(const tri_node *n, const struct window *w) {
-    int64_t data = w->n * (w->c * w->h * w->w + w->o * w->oh * w->ow);
-    int64_t weight = cpu_out_count(n, 0);
-    return at_most(parts_of(n, w), at_least(data / weight, 2));
+    return at_most(parts_of(n, w), at_least(data_of(w) / cpu_out_count(n, 0), 2));
 }
 
 /* ---- preparation ---- */
 
 static void release(void *state) {
     struct state *s = state;
-    for (int i = 0; i < 2; i++) {
-        dnnl_glue_release(s->job[i]);
-        dnnl_glue_release(s->order[i]);
-    }
+    for (int i = 0; i < 2; i++) dnnl_glue_release(s->job[i]);
+    conv_sums_release(&s->sums);
     free(s);
 }
 
@@ -74,34 +75,12 @@ static tri_status make_jobs(const tri_node *n, const struct window *w, struct st
     return status;
 }
 
-/* The second round's jobs. */
-static tri_status make_order(const tri_node *n, struct state *s, const struct pack *order) {
-    const tri_spec *w = cpu_out(n, 0);
-    struct pack plain;
-    pack_of(n->out, &plain);
-    s->block = 1;
-    for (int i = 0; i < order->blocks; i++)
-        if (order->dim[i] == 0) s->block *= order->size[i];
-    s->rows = w->shape.dim[0];
-    s->row = (size_t)(cpu_out_count(n, 0) / s->rows);
-    int64_t blocks = s->rows / s->block;
-    s->then = at_most(blocks, MOST_PARTS);
-    tri_status status = TRI_OK;
-    for (int i = 0; i < 2 && !status; i++) {
-        tri_shape part = w->shape;
-        part.dim[0] = (blocks / s->then + i) * s->block;
-        if (i && blocks % s->then == 0) break;
-        status = dnnl_glue_reorder(n, &part, TRI_F32, order, w->type, &plain, &s->order[i]);
-    }
-    return status;
-}
-
 static tri_status make(const tri_node *n, const struct window *w, struct state *s) {
     struct pack order;
     s->parts = s->kind == CONVOLUTION_DW ? parts_of_dw(n, w) : parts_of(n, w);
     if (s->kind != CONVOLUTION_DW || s->parts == 1) return make_jobs(n, w, s, NULL);
     tri_status status = make_jobs(n, w, s, &order);
-    return status ? status : make_order(n, s, &order);
+    return status ? status : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
 }
 
 static tri_status prepare(const tri_node *n, enum dnnl_convolution kind, void **state) {
@@ -132,52 +111,23 @@ static tri_status prepare_dw(const tri_node *n, void **state) {
     return prepare(n, CONVOLUTION_DW, state);
 }
 
-static size_t scratch_of(struct dnnl_job *const job[2], size_t most) {
-    for (int i = 0; i < 2; i++)
-        if (job[i] && dnnl_glue_scratch(job[i]) > most) most = dnnl_glue_scratch(job[i]);
-    return most;
-}
-
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *s = k->state;
-    k->scratch = scratch_of(s->order, scratch_of(s->job, 0));
+    k->scratch = conv_sums_scratch(&s->sums);
+    for (int i = 0; i < 2; i++)
+        if (s->job[i] && dnnl_glue_scratch(s->job[i]) > k->scratch)
+            k->scratch = dnnl_glue_scratch(s->job[i]);
     k->parts = s->parts;
-    k->then = s->then;
-    if (s->then) k->shared = (size_t)(s->parts * cpu_out_count(n, 0)) * sizeof(float);
+    k->then = s->sums.parts;
+    if (k->then) k->shared = (size_t)(s->parts * cpu_out_count(n, 0)) * sizeof(float);
 }
 
 /* ---- running ---- */
 
-/* Sums of the elements [begin, end) over all parts, in place of the first's. */
-CLONES static void add_parts(float *sum, int64_t parts, size_t each, size_t begin, size_t end) {
-    const size_t run = 4096;
-    for (size_t at = begin; at < end; at += run) {
-        size_t stop = at + run < end ? at + run : end;
-        for (int64_t p = 1; p < parts; p++) {
-            const float *more = sum + (size_t)p * each;
-            INDEPENDENT for (size_t i = at; i < stop; i++) sum[i] += more[i];
-        }
-    }
-}
-
-/* The part's output channels, added up and in the plain order. */
-static void run_order(const struct state *s, const tri_call *c) {
-    int64_t blocks = s->rows / s->block, part = c->part - s->parts;
-    int64_t begin = blocks * part / s->then, end = blocks * (part + 1) / s->then;
-    size_t first = (size_t)(begin * s->block) * s->row, behind = (size_t)(end * s->block) * s->row;
-    add_parts(c->shared, s->parts, (size_t)s->rows * s->row, first, behind);
-    const void *in[] = {(const float *)c->shared + first};
-    void *out[] = {(char *)c->out[0] + first * tri_type_size(cpu_out(c->node, 0)->type)};
-    tri_call inner = *c;
-    inner.in = in;
-    inner.out = out;
-    dnnl_glue_run(s->order[end - begin > blocks / s->then], &inner);
-}
-
 static void run(const tri_call *c) {
     const struct state *s = c->state;
     if (c->part >= s->parts) {
-        run_order(s, c);
+        conv_sums_add(&s->sums, c, c->part - s->parts, c->shared, s->parts);
         return;
     }
     int64_t begin = s->samples * c->part / s->parts;
@@ -186,7 +136,8 @@ static void run(const tri_call *c) {
     void *out[] = {(char *)c->out[0] + (size_t)begin * s->out};
     for (int i = 0; i < c->node->n_in; i++)
         in[i] = (const char *)c->in[i] + (i < 2 ? (size_t)begin * s->in[i] : 0);
-    if (s->then) out[0] = (float *)c->shared + (size_t)(c->part * s->rows) * s->row;
+    if (s->sums.parts)
+        out[0] = (float *)c->shared + (size_t)(c->part * s->sums.rows) * s->sums.row;
     tri_call inner = *c;
     inner.in = in;
     inner.out = out;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "dev/cpu/conv_dw.h"
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
@@ -27,10 +28,13 @@ static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
 static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 static const struct dev_row *const across[][2] = {EVERY_ISA(ACROSS)};
 
+static const struct dev_row *const weights[] = {cpu_conv_dw, NULL};
+
 static const struct dev_row *row_of(const tri_node *n) {
     enum isa isa = isa_best();
     const struct dev_row *const *of = conv_across_takes(n) ? across[isa]
                                       : conv_few_takes(n)  ? few[isa]
+                                      : conv_dw_takes(n)   ? weights
                                                            : tables[isa];
     return dev_row_find(of, n->entry->op->name);
 }

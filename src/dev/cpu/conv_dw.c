@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The derivative of a convolution's weight by our own tiles (conv_dw_tile.h). Its parts are either
+ * outputs, which each goes through all samples for; or samples, whose sums are added up in a second
+ * round: where the weight is larger than x it is what should be gone through once. */
+#include "dev/cpu/conv_dw.h"
+
+#include "dev/cpu/conv_dw_tile.h"
+#include "dev/cpu/conv_sums.h"
+
+enum { DY, X, BROUGHT };
+
+struct state {
+    struct window w;
+    tri_type type;
+    bool by_outputs;
+    int64_t parts;
+    struct conv_sums sums;
+    struct dnnl_job *bring[BROUGHT]; /* a sample into blocks, where it lies otherwise */
+    size_t bytes[BROUGHT];           /* of a sample */
+    size_t at[BROUGHT], tile, sum, scratch; /* where they begin in the scratch, behind that of jobs */
+};
+
+/* ---- which convolutions ---- */
+
+#ifdef __x86_64__
+/* Where oneDNN has Winograd's way, or AMX, that is faster. */
+bool conv_dw_takes(const tri_node *n) {
+    struct window w;
+    if (!node_is(n, "conv2d_dw") || tri_attr_int(n, "winograd")) return false;
+    CHECK(window_of(n, &w));
+    const tri_type type = cpu_in(n, 0)->type;
+    return w.groups == 1 && w.c % DW_BLOCK == 0 && w.o % DW_BLOCK == 0 &&
+           (type == TRI_F32    ? dnnl_glue_has(DNNL_AVX512)
+            : type == TRI_BF16 ? dnnl_glue_has(DNNL_AVX512_BF16) && !dnnl_glue_has(DNNL_AMX)
+                               : false);
+}
+#else
+bool conv_dw_takes(const tri_node *n) {
+    (void)n;
+    return false;
+}
+size_t conv_dw_scratch(const struct window *w, tri_type type) {
+    (void)w, (void)type;
+    return 0;
+}
+void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, const void *dy, const void *x,
+                 float *sum, void *scratch) {
+    (void)w, (void)type, (void)r, (void)dy, (void)x, (void)sum, (void)scratch;
+    CHECK(false);
+}
+#endif
+
+/* ---- preparation ---- */
+
+static void release(void *state) {
+    struct state *s = state;
+    for (int i = 0; i < BROUGHT; i++) dnnl_glue_release(s->bring[i]);
+    conv_sums_release(&s->sums);
+    free(s);
+}
+
+/* Samples that stay together. */
+static int64_t unit(const struct state *s) { return s->type == TRI_BF16 ? 2 : 1; }
+static int64_t units(const struct state *s) { return (s->w.n + unit(s) - 1) / unit(s); }
+
+static struct cpu_range samples_of(const struct state *s, int64_t part) {
+    if (s->by_outputs) return (struct cpu_range){0, s->w.n};
+    const int64_t end = units(s) * (part + 1) / s->parts * unit(s);
+    return (struct cpu_range){units(s) * part / s->parts * unit(s), end < s->w.n ? end : s->w.n};
+}
+
+static void divide(const tri_node *n, struct state *s) {
+    const struct window *w = &s->w;
+    const int64_t x = w->n * w->c * w->oh * w->ow, dy = w->n * w->o * w->oh * w->ow;
+    const int64_t weight = cpu_out_count(n, 0), parts = conv_parts(w);
+    int64_t worth = (x + dy) / weight; /* sums that cost less than what they are made of */
+    s->by_outputs = weight >= x;
+    s->parts = parts;
+    if (s->by_outputs) return;
+    if (worth < 2) worth = 2; /* it is worth it even so */
+    if (s->parts > worth) s->parts = worth;
+    if (s->parts > units(s)) s->parts = units(s);
+}
+
+static tri_status make_bring(const tri_node *n, int which, struct state *s) {
+    const tri_tensor *t = n->in[which];
+    const struct pack blocks = {
+        .rank = 4, .blocks = 1, .order = {0, 1, 2, 3}, .dim = {1}, .size = {DW_BLOCK}};
+    tri_shape sample = t->spec.shape;
+    struct pack lies;
+    s->bytes[which] = base_spec_bytes(&t->spec) / (size_t)s->w.n;
+    pack_of(t, &lies);
+    sample.dim[0] = 1;
+    if (pack_equal(&lies, &blocks, &sample)) return TRI_OK;
+    return dnnl_glue_reorder(n, &sample, s->type, &lies, s->type, &blocks, &s->bring[which]);
+}
+
+static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static void lay_scratch(const tri_node *n, struct state *s) {
+    struct window part = s->w;
+    size_t at = conv_sums_scratch(&s->sums), all = 0;
+    for (int64_t p = 0; p < s->parts; p++) {
+        const struct cpu_range r = samples_of(s, p);
+        part.n = r.end - r.begin > part.n || !p ? r.end - r.begin : part.n;
+    }
+    for (int i = 0; i < BROUGHT; i++)
+        if (s->bring[i] && dnnl_glue_scratch(s->bring[i]) > at) at = dnnl_glue_scratch(s->bring[i]);
+    all = rounded(at);
+    for (int i = 0; i < BROUGHT; i++) {
+        s->at[i] = all;
+        if (s->bring[i]) all += rounded(s->bytes[i] * (size_t)part.n);
+    }
+    s->tile = all;
+    s->sum = all += rounded(conv_dw_scratch(&part, s->type));
+    if (s->by_outputs) {
+        const int64_t blocks = s->sums.rows / s->sums.block;
+        const int64_t channels = (blocks + s->parts - 1) / s->parts * s->sums.block;
+        all += (size_t)(channels * cpu_out_count(n, 0) / s->sums.rows) * sizeof(float);
+    }
+    s->scratch = all;
+}
+
+static tri_status prepare(const tri_node *n, void **state) {
+    const struct pack order = {.rank = 4, .order = {0, 2, 3, 1}};
+    tri_status status = cpu_state(n, sizeof(struct state), state);
+    if (status) return status;
+    struct state *s = *state;
+    CHECK(window_of(n, &s->w));
+    s->type = cpu_in(n, 0)->type;
+    divide(n, s);
+    status = conv_sums_make(n, &order, DW_BLOCK, s->by_outputs ? s->parts : CONV_MOST_PARTS, &s->sums);
+    if (s->by_outputs) s->parts = s->sums.parts;
+    for (int i = 0; i < BROUGHT && !status; i++) status = make_bring(n, i, s);
+    if (status)
+        release(s);
+    else
+        lay_scratch(n, s);
+    return status;
+}
+
+static void plan(const tri_node *n, struct kernel *k) {
+    const struct state *s = k->state;
+    k->scratch = s->scratch;
+    k->parts = s->parts;
+    if (s->by_outputs) return;
+    k->then = s->sums.parts;
+    k->shared = (size_t)(s->parts * cpu_out_count(n, 0)) * sizeof(float);
+}
+
+/* ---- running ---- */
+
+static const void *blocks_of(const struct state *s, const tri_call *c, int which, struct cpu_range r) {
+    const char *from = (const char *)c->in[which] + (size_t)r.begin * s->bytes[which];
+    char *to = (char *)c->scratch + s->at[which];
+    if (!s->bring[which]) return from;
+    for (int64_t i = 0; i < r.end - r.begin; i++) {
+        const void *in[] = {from + (size_t)i * s->bytes[which]};
+        void *out[] = {to + (size_t)i * s->bytes[which]};
+        tri_call inner = *c;
+        inner.in = in;
+        inner.out = out;
+        dnnl_glue_run(s->bring[which], &inner);
+    }
+    return to;
+}
+
+static void run(const tri_call *c) {
+    const struct state *s = c->state;
+    if (c->part >= s->parts) {
+        conv_sums_add(&s->sums, c, c->part - s->parts, c->shared, s->parts);
+        return;
+    }
+    const struct cpu_range samples = samples_of(s, c->part), all = {0, s->w.o};
+    struct window part = s->w;
+    part.n = samples.end - samples.begin;
+    const void *dy = blocks_of(s, c, DY, samples), *x = blocks_of(s, c, X, samples);
+    char *tile = (char *)c->scratch + s->tile;
+    if (s->by_outputs) {
+        float *sum = (float *)(void *)((char *)c->scratch + s->sum);
+        conv_dw_sum(&part, s->type, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
+        conv_sums_put(&s->sums, c, c->part, sum);
+    } else {
+        float *sum = (float *)c->shared + (size_t)(c->part * s->sums.rows) * s->sums.row;
+        conv_dw_sum(&part, s->type, all, dy, x, sum, tile);
+    }
+}
+
+static void lays(const tri_node *n, struct lying *in, struct lying *out) {
+    (void)n, (void)out;
+    in[DY].block = in[X].block = DW_BLOCK;
+}
+
+const struct dev_row cpu_conv_dw[] = {
+    {.op = "conv2d_dw", .run = run, .prepare = prepare, .release = release, .plan = plan, .lays = lays,
+     .any_order = true},
+    {0},
+};

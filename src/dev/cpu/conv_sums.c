@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dev/cpu/conv_sums.h"
+
+static int64_t blocks_of(const struct conv_sums *s) { return s->rows / s->block; }
+
+tri_status conv_sums_make(const tri_node *n, const struct pack *order, int64_t block, int64_t most,
+                          struct conv_sums *s) {
+    const tri_spec *w = cpu_out(n, 0);
+    struct pack to;
+    int64_t together = 1;
+    pack_of(n->out, &to);
+    for (int i = 0; i < order->blocks; i++)
+        if (order->dim[i] == 0) together *= order->size[i];
+    s->block = together > block ? together : block;
+    s->rows = w->shape.dim[0];
+    s->row = (size_t)(cpu_out_count(n, 0) / s->rows);
+    s->parts = blocks_of(s) < most ? blocks_of(s) : most;
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        tri_shape part = w->shape;
+        part.dim[0] = (blocks_of(s) / s->parts + i) * s->block;
+        if (i && blocks_of(s) % s->parts == 0) break;
+        status = dnnl_glue_reorder(n, &part, TRI_F32, order, w->type, &to, &s->job[i]);
+    }
+    return status;
+}
+
+void conv_sums_release(struct conv_sums *s) {
+    for (int i = 0; i < 2; i++) dnnl_glue_release(s->job[i]);
+}
+
+size_t conv_sums_scratch(const struct conv_sums *s) {
+    size_t most = 0;
+    for (int i = 0; i < 2; i++)
+        if (s->job[i] && dnnl_glue_scratch(s->job[i]) > most) most = dnnl_glue_scratch(s->job[i]);
+    return most;
+}
+
+struct cpu_range conv_sums_channels(const struct conv_sums *s, int64_t part) {
+    return (struct cpu_range){blocks_of(s) * part / s->parts * s->block,
+                              blocks_of(s) * (part + 1) / s->parts * s->block};
+}
+
+void conv_sums_put(const struct conv_sums *s, const tri_call *c, int64_t part, const float *sums) {
+    const struct cpu_range r = conv_sums_channels(s, part);
+    const size_t size = tri_type_size(cpu_out(c->node, 0)->type);
+    const void *in[] = {sums};
+    void *out[] = {(char *)c->out[0] + (size_t)r.begin * s->row * size};
+    tri_call inner = *c;
+    inner.in = in;
+    inner.out = out;
+    dnnl_glue_run(s->job[(r.end - r.begin) / s->block > blocks_of(s) / s->parts], &inner);
+}
+
+/* Sums of the elements [begin, end) over all parts, in place of the first's. */
+CLONES static void add_parts(float *sum, int64_t parts, size_t each, size_t begin, size_t end) {
+    const size_t run = 4096;
+    for (size_t at = begin; at < end; at += run) {
+        size_t stop = at + run < end ? at + run : end;
+        for (int64_t p = 1; p < parts; p++) {
+            const float *more = sum + (size_t)p * each;
+            INDEPENDENT for (size_t i = at; i < stop; i++) sum[i] += more[i];
+        }
+    }
+}
+
+void conv_sums_add(const struct conv_sums *s, const tri_call *c, int64_t part, float *sums, int64_t n) {
+    const struct cpu_range r = conv_sums_channels(s, part);
+    const size_t first = (size_t)r.begin * s->row, behind = (size_t)r.end * s->row;
+    add_parts(sums, n, (size_t)s->rows * s->row, first, behind);
+    conv_sums_put(s, c, part, sums + first);
+}

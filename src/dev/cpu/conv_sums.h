@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What becomes of the sums that parts of a convolution's weight derivative have made, in f32 and in an
+ * order of their own whose outermost dimension is the output channels: they are added up, always from the
+ * first part to the last, and brought into the order and type of the node's output. */
+#ifndef DEV_CPU_CONV_SUMS_H
+#define DEV_CPU_CONV_SUMS_H
+
+#include "dev/cpu/cpu.h"
+#include "dev/cpu/dnnl_glue.h"
+
+#define CONV_MOST_PARTS 16
+/* Parts of a convolution that are each worth a thread's while. */
+int64_t conv_parts(const struct window *w);
+
+/* Output channels are shared among `parts`, in blocks. */
+struct conv_sums {
+    int64_t rows, block, parts;
+    size_t row;              /* elements of an output channel */
+    struct dnnl_job *job[2]; /* for the channels of a part, and for one block more */
+};
+
+/* At most so many parts; `block`: as many channels stay together, at least. */
+tri_status conv_sums_make(const tri_node *n, const struct pack *order, int64_t block, int64_t most,
+                          struct conv_sums *s);
+void conv_sums_release(struct conv_sums *s);
+/* Bytes of the call's scratch. */
+size_t conv_sums_scratch(const struct conv_sums *s);
+/* The output channels of a part. */
+struct cpu_range conv_sums_channels(const struct conv_sums *s, int64_t part);
+/* To the node's output, from the part's sums, of its own channels. */
+void conv_sums_put(const struct conv_sums *s, const tri_call *c, int64_t part, const float *sums);
+/* The part's channels of `n` whole sums that lie one after the other: added up, then put. */
+void conv_sums_add(const struct conv_sums *s, const tri_call *c, int64_t part, float *sums, int64_t n);
+
+#endif
