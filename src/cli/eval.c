@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/helpers.h"
 #include "data/over.h"
+#include "data/pictures.h"
 #include "exec/run.h"
 #include "exec/team.h"
 
@@ -89,9 +90,11 @@ static tri_status evaluate_together(tri_run *run, tri_data *data, const struct o
     struct helpers h;
     tri_status status = helpers_start(&h, own->workers - 1, o->threads, evaluation_batches(run, data),
                                       run_output_count(run), argc, words);
+    if (!status) pictures_count_together(data, helpers_bad(&h));
     if (!status) status = draw_all(run, data, &h.share);
     if (!status) helpers_wait(&h);
     if (!status) status = evaluation_run(run, data, &h.share);
+    pictures_count_together(data, NULL);
     helpers_end(&h);
     return status;
 }
@@ -136,6 +139,7 @@ static int help(struct helpers *h, int place, struct cli_arguments *a) {
     a->options.threads = helpers_threads(h);
     tri_run *run = data ? tri_open(g, &a->options) : NULL;
     speak_again(kept);
+    if (data) pictures_count_together(data, helpers_bad(h));
     tri_status status = run ? draw_all(run, data, &h->share) : base_last();
     if (status) helpers_give_up(h, place, tri_message());
     if (run) tri_close(run);

@@ -21,6 +21,7 @@ struct helpers_shared {
     int64_t threads, batches;
     int values;
     char message[HELPERS_MOST][MESSAGE]; /* why one has given up; empty: it has not */
+    struct tally bad;                    /* samples */
 };
 
 static size_t head_bytes(void) { return (sizeof(struct helpers_shared) + 63) / 64 * 64; }
@@ -132,6 +133,8 @@ tri_status helpers_join(struct helpers *h, int *place) {
     }
     return base_fail(TRI_USAGE, ROLE " is set to '%s'; it is for the program's own use", role);
 }
+
+struct tally *helpers_bad(const struct helpers *h) { return &h->shared->bad; }
 
 int64_t helpers_threads(const struct helpers *h) { return h->shared->threads; }
 

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "data/tally.h"
 #include "exec/share.h"
 
 #define HELPERS_MOST 128
@@ -22,6 +23,8 @@ struct helpers {
 
 /* Starts n of them, with so many threads each; words: those of the command line behind the program's name. */
 tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batches, int values, int argc, char **words);
+/* Where bad samples are counted by all. */
+struct tally *helpers_bad(const struct helpers *h);
 /* Waits until they have ended, and tells of those that failed. */
 void helpers_wait(struct helpers *h);
 /* Ends those that are left: nothing of theirs is wanted any more. */

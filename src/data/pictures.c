@@ -140,7 +140,9 @@ tri_status pictures_other_bad(struct pictures *p) {
     return status;
 }
 
-void pictures_count_together(struct pictures *p, struct tally *t) { p->together = t; }
+void pictures_count_together(const tri_data *d, struct tally *t) {
+    if (d->about.pictures && !d->sequential) d->about.pictures->together = t;
+}
 
 /* tri_message() says what is wrong with sample `index`. It is told once. */
 static tri_status leave_out(struct pictures *p, int64_t index) {

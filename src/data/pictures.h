@@ -43,8 +43,8 @@ void pictures_close(struct pictures *p);
 tri_status pictures_other_bad(struct pictures *p);
 
 /* What is bad of the samples counts together with what others find, from here on; before the first is drawn. What is no
- * sample every process has found for itself. */
-void pictures_count_together(struct pictures *p, struct tally *t);
+ * sample every process has found for itself; and of samples that come in an order of their own each reads all. */
+void pictures_count_together(const tri_data *d, struct tally *t);
 
 /* Fills fields "image" and "label"; for tri_fill. */
 int pictures_fill(struct pictures *p, int64_t index, int64_t epoch, uint64_t seed, void *const *out);

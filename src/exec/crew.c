@@ -569,10 +569,8 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     return TRI_OK;
 }
 
-/* What comes in an order of its own each reads through, and finds all that is bad of it. */
 void crew_count_bad(struct crew *c, const tri_run *run) {
     const tri_data *all[] = {run->data, run->judge.data};
     for (size_t i = 0; i < COUNT(all); i++)
-        if (all[i] && all[i]->about.pictures && !all[i]->sequential)
-            pictures_count_together(all[i]->about.pictures, &c->head->bad[i]);
+        if (all[i]) pictures_count_together(all[i], &c->head->bad[i]);
 }

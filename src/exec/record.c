@@ -48,6 +48,7 @@ void record_step(struct record *r, const tri_run *run) {
     struct observed *s = &r->seen;
     s->step = tri_step_number(run);
     s->epoch = tri_epoch(run);
+    s->samples = run->machine->batch;
     s->lr = run_lr(run);
     for (int i = 0; i < s->n; i++) r->value[i] = machine_value(run->machine, &run->machine->output[r->output[i]]);
     if (r->metrics.file) metrics_step(&r->metrics, record_seen(r));

@@ -37,8 +37,7 @@ static void print_head(struct progress *p, const tri_run *run, const char *model
 
 static void begin_view(struct view *v, tri_run *run) {
     struct crew_shown *shown = run_shown(run);
-    tri_status status = progress_open(&v->p, stderr, isatty(fileno(stderr)), run_batch(run),
-                                      run->record.seen.n);
+    tri_status status = progress_open(&v->p, stderr, isatty(fileno(stderr)), run->record.seen.n);
     if (run_fail(run, status)) {
         v->quiet = true;
         return;

@@ -13,14 +13,15 @@ void averages_close(struct averages *a) {
     *a = (struct averages){0};
 }
 
-void averages_add(struct averages *a, const double *value) {
-    for (int i = 0; i < a->n; i++) a->sum[i] += value[i];
+void averages_add(struct averages *a, const struct observed *o) {
+    for (int i = 0; i < a->n; i++) a->sum[i] += o->value[i] * (double)o->samples;
     a->steps++;
+    a->samples += o->samples;
 }
 
-double averages_mean(const struct averages *a, int i) { return a->sum[i] / (double)a->steps; }
+double averages_mean(const struct averages *a, int i) { return a->sum[i] / (double)a->samples; }
 
 void averages_clear(struct averages *a) {
     for (int i = 0; i < a->n; i++) a->sum[i] = 0;
-    a->steps = 0;
+    a->steps = a->samples = 0;
 }

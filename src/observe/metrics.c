@@ -117,7 +117,8 @@ static tri_status reopen_file(struct metrics *m, char *directory) {
 /* ---- opening ---- */
 
 static tri_status check_names(int n, const char *const *name) {
-    static const char *const ours[] = {"step", "steps", "epoch", "lr", "seconds", "workers", "eval"};
+    static const char *const ours[] = {"step", "steps", "samples", "epoch", "lr", "seconds", "workers",
+                                       "eval"};
     for (int i = 0; i < n; i++)
         for (size_t k = 0; k < COUNT(ours); k++)
             if (!strcmp(name[i], ours[k]))
@@ -205,6 +206,7 @@ static json_t *row(struct metrics *m, const struct observed *o) {
     if (o->step - m->through > 1)
         bad |= json_object_set_new(object, "steps", json_integer(o->step - m->through));
     bad |= json_object_set_new(object, "epoch", json_integer(o->epoch));
+    bad |= json_object_set_new(object, "samples", json_integer(m->since.samples));
     for (int i = 0; i < o->n; i++)
         bad |= json_object_set_new(object, o->name[i], number(averages_mean(&m->since, i)));
     bad |= json_object_set_new(object, "lr", number(o->lr));
@@ -254,7 +256,7 @@ static void put(struct metrics *m, bool flush) {
 
 void metrics_step(struct metrics *m, const struct observed *o) {
     if (!m->file || o->step <= m->through) return;
-    averages_add(&m->since, o->value);
+    averages_add(&m->since, o);
     m->last = *o;
     bool last = o->step == o->total;
     if (last || o->step == 1 || o->now - m->written >= ROW_INTERVAL) put(m, last);

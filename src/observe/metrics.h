@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * DIR/metrics.jsonl, the numbers of a run for programs: a JSON object a line,
  *
- *     {"step":120,"epoch":0,"loss":0.43,"top1":0.85,"lr":0.01,"seconds":2.31}
+ *     {"step":120,"epoch":0,"samples":64,"loss":0.43,"top1":0.85,"lr":0.01,"seconds":2.31}
  *
  * for each step. Where steps are done faster than about 100 a second a line stands for several:
- * it has "steps":N besides, the number of the last of them, and the means of their values. Values
- * that are no numbers (NaN, infinity) are null. Lines reach the file at least once a second of
- * stepping, and at the end.
+ * it has "steps":N besides, the number of the last of them, the samples of all, and the means of
+ * their values over these. Values that are no numbers (NaN, infinity) are null. Lines reach the file at
+ * least once a second of stepping, and at the end.
  *
  * Where several workers share the steps, a line has besides what each has spent since the line before,
  * in seconds, the lanes it has done, and its memory in bytes:

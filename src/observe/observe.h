@@ -10,6 +10,7 @@
 struct observed {
     int64_t step, total; /* from 1; of how many */
     int64_t epoch;
+    int64_t samples; /* of this step */
     double lr;
     double now; /* seconds since the run began, */
     double aside; /* and how many of them went to what is no step: evaluations */
@@ -26,15 +27,15 @@ struct observed_worker {
     int64_t lanes, peak; /* lanes done; bytes of memory, at most */
 };
 
-/* Values of the steps since the last clearing. */
+/* Values of the steps since the last clearing, each as often as it has samples. */
 struct averages {
     int n;
-    int64_t steps;
+    int64_t steps, samples;
     double *sum;
 };
 tri_status averages_open(struct averages *a, int n);
 void averages_close(struct averages *a);
-void averages_add(struct averages *a, const double *value);
+void averages_add(struct averages *a, const struct observed *o);
 double averages_mean(const struct averages *a, int i);
 void averages_clear(struct averages *a);
 

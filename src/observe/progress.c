@@ -14,15 +14,15 @@ static int columns(FILE *to) {
     return !ioctl(fileno(to), TIOCGWINSZ, &size) && size.ws_col > 20 ? size.ws_col : 80;
 }
 
-tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t batch, int n) {
-    *p = (struct progress){.to = to, .terminal = terminal, .batch = batch};
+tri_status progress_open(struct progress *p, FILE *to, bool terminal, int n) {
+    *p = (struct progress){.to = to, .terminal = terminal};
     if (terminal) p->width = columns(to);
     p->mark[p->marks++] = (struct progress_mark){0};
     return averages_open(&p->since, n);
 }
 
 void progress_resume(struct progress *p, const struct observed *o, int64_t shown) {
-    p->mark[0] = (struct progress_mark){o->now - o->aside, o->step};
+    p->mark[0] = (struct progress_mark){o->now - o->aside, o->step, p->samples};
     p->printed = o->now;
     p->shown = shown;
 }
@@ -54,24 +54,24 @@ char *progress_duration(double seconds, char text[DURATION_TEXT]) {
     return text;
 }
 
-/* Steps a second since the oldest mark; then marks the present. 0: not known yet. */
-static double step_rate(struct progress *p, const struct observed *o) {
+/* What was done between the oldest mark and now; then marks the present. */
+static struct progress_mark done_lately(struct progress *p, const struct observed *o) {
     const struct progress_mark *first = &p->mark[0], *last = &p->mark[p->marks - 1];
-    double rate = 0, time = o->now - o->aside;
-    if (time > first->time) rate = (double)(o->step - first->step) / (time - first->time);
-    if (time - last->time < LINE_SHORTEST) return rate;
+    const double time = o->now - o->aside;
+    const struct progress_mark done = {time - first->time, o->step - first->step,
+                                       p->samples - first->samples};
+    if (time - last->time < LINE_SHORTEST) return done;
     if (p->marks == PROGRESS_MARKS) {
         for (int i = 1; i < PROGRESS_MARKS; i++) p->mark[i - 1] = p->mark[i];
         p->marks--;
     }
-    p->mark[p->marks++] = (struct progress_mark){time, o->step};
-    return rate;
+    p->mark[p->marks++] = (struct progress_mark){time, o->step, p->samples};
+    return done;
 }
 
-static void add_rate(const struct progress *p, const struct observed *o, double rate,
-                     struct text *line) {
-    if (!(rate > 0)) return;
-    double samples = rate * (double)p->batch;
+static void add_rate(const struct observed *o, struct progress_mark done, struct text *line) {
+    if (!(done.time > 0) || !done.step) return;
+    const double samples = (double)done.samples / done.time, rate = (double)done.step / done.time;
     text_add(line, "  %.*f samples/s", samples < 100 ? 1 : 0, samples);
     char left[DURATION_TEXT];
     if (o->step < o->total)
@@ -83,7 +83,7 @@ static void print(struct progress *p, const struct observed *o) {
     text_add(&line, "step %lld/%lld", (long long)o->step, (long long)o->total);
     for (int i = 0; i < o->n; i++)
         text_add(&line, "  %s %#.4g", o->name[i], averages_mean(&p->since, i));
-    add_rate(p, o, step_rate(p, o), &line);
+    add_rate(o, done_lately(p, o), &line);
     if (line.failed) /* a line of progress may be missed */
         ;
     else if (p->terminal)
@@ -110,7 +110,8 @@ static void put(struct progress *p) {
 }
 
 void progress_step(struct progress *p, const struct observed *o) {
-    averages_add(&p->since, o->value);
+    averages_add(&p->since, o);
+    if (o->step > p->mark[0].step) p->samples += o->samples; /* progress_resume may have been told of it */
     p->last = *o;
     if (due(p, o)) put(p);
 }

@@ -21,23 +21,23 @@ struct progress {
     FILE *to;
     bool terminal;
     int width; /* columns of the terminal */
-    int64_t batch;
+    int64_t samples;       /* of the steps that it was told of */
     struct averages since; /* the line before */
     struct observed last;  /* the latest step, but for its values */
     double printed;        /* when the line before was, */
     int64_t shown;         /* and its step */
     bool line_open;        /* the terminal's cursor stands behind a progress line */
-    /* Times and steps of the latest marks, at least a second apart: the rate is that between the
+    /* Times, steps and samples of the latest marks, at least a second apart: the rate is that between the
      * oldest of them and now. Time is that of steps: without what went aside. */
     struct progress_mark {
         double time;
-        int64_t step;
+        int64_t step, samples;
     } mark[PROGRESS_MARKS];
     int marks;
 };
 
 /* n: how many values a step leaves. */
-tri_status progress_open(struct progress *p, FILE *to, bool terminal, int64_t batch, int n);
+tri_status progress_open(struct progress *p, FILE *to, bool terminal, int n);
 /* Another has shown the steps up to `shown`; *o is now. */
 void progress_resume(struct progress *p, const struct observed *o, int64_t shown);
 void progress_begin(struct progress *p, const struct progress_head *head);

@@ -83,5 +83,9 @@ together="$program train $model --batch 8 --lanes 4 --quiet -n 2 --data images:s
 check 'bad files that two workers meet count together' sh -c "! $together,max-bad=3 --epochs 1 2>err &&
     grep -q 'more than max-bad=3 bad files; the last: ' err"
 check 'each once' $together,max-bad=4 --epochs 3
+together="$program eval $deep --load deep.safetensors --batch 1 -n 2 --data images:spoilt,size=16"
+check 'those that two evaluate too' sh -c "! $together,max-bad=3 2>err &&
+    grep -q 'more than max-bad=3 bad files; the last: ' err"
+check 'each of these once' $together,max-bad=4
 check 'data of another kind' mistake 2 'predict reads files of pictures' $predict --data synthetic folder/val/class0/0.png
 finish

@@ -166,7 +166,7 @@ static void counted_together(void **state) {
     for (int i = 0; i < 2; i++) {
         both[i] = open_data("images", ",size=8,max-bad=2");
         both[i] = tri_data_take(both[i], 0, tri_data_size(both[i]));
-        pictures_count_together(both[i]->about.pictures, t);
+        pictures_count_together(both[i], t);
     }
     int bad[3], n = 0;
     for (int i = 0; i < tri_data_size(both[0]); i++)

@@ -23,7 +23,7 @@
 static const char *const names[] = {"loss", "top1"};
 
 static struct observed at(int64_t step, int64_t total, double now, const double *value) {
-    return (struct observed){.step = step, .total = total, .epoch = 3, .lr = 0.5, .now = now,
+    return (struct observed){.step = step, .total = total, .epoch = 3, .samples = 16, .lr = 0.5, .now = now,
                              .n = 2, .name = names, .value = value};
 }
 
@@ -68,7 +68,7 @@ static void heads(void **state) {
     struct paper paper;
     struct progress p;
     paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 10, 2), TRI_OK);
+    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
     struct progress_head h = {.model = "mlp", .device = "ref (plain C)", .data = "synthetic",
                               .parameters = 1234, .lanes = 4, .batch = 10, .threads = 1};
     progress_begin(&p, &h);
@@ -89,7 +89,7 @@ static void plain_lines(void **state) {
     struct paper paper;
     struct progress p;
     paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
     for (int i = 1; i <= 100; i++) {
         double value[] = {(double)i, 0.5};
         struct observed o = at(i, 100, 0.1 * i, value);
@@ -110,13 +110,34 @@ static void plain_lines(void **state) {
     paper_close(&paper);
 }
 
+/* Every other step has a quarter of the samples: they count as many, in means and in the rate. */
+static void smaller_steps(void **state) {
+    (void)state;
+    struct paper paper;
+    struct progress p;
+    paper_open(&paper);
+    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
+    for (int i = 1; i <= 100; i++) {
+        double value[] = {i % 2 ? 1 : 2, 0.5};
+        struct observed o = at(i, 100, 0.1 * i, value);
+        if (i % 2) o.samples = 4;
+        progress_step(&p, &o);
+    }
+    progress_close(&p);
+    fflush(paper.file);
+    /* Steps 2 to 11: five of 16 samples and 2, five of 4 and 1; up to there 104 in 1.1 s. */
+    const char *second = strchr(paper.text, '\n') + 1;
+    assert_int_equal(strncmp(second, "step 11/100  loss 1.800  top1 0.5000  94.5 samples/s", 52), 0);
+    paper_close(&paper);
+}
+
 /* Lines grow rarer: in ten hours there are not more than one a minute, and some. */
 static void rare_lines(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
     paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
     double value[] = {1, 1};
     for (int i = 1; i <= 36000; i++) {
         struct observed o = at(i, 36000, i, value);
@@ -133,7 +154,7 @@ static void early_end(void **state) {
     struct paper paper;
     struct progress p;
     paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
     double value[] = {1, 1};
     for (int i = 1; i <= 7; i++) {
         struct observed o = at(i, 100, 0.01 * i, value);
@@ -153,10 +174,11 @@ static void taken_over(void **state) {
     struct paper paper;
     struct progress p;
     paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
     double value[] = {1, 1};
     struct observed now = at(50, 75, 50, value);
     progress_resume(&p, &now, 40);
+    progress_step(&p, &now);
     for (int i = 51; i <= 75; i++) {
         struct observed o = at(i, 75, 50 + 0.1 * (i - 50), value);
         progress_step(&p, &o);
@@ -174,7 +196,7 @@ static void evaluations_are_no_steps(void **state) {
     struct paper paper;
     struct progress p;
     paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 16, 2), TRI_OK);
+    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
     double value[] = {1, 1}, aside = 0;
     for (int i = 1; i <= 200; i++) {
         struct observed o = at(i, 300, 0.1 * i + aside, value);
@@ -198,7 +220,7 @@ static void terminal_line(void **state) {
     struct paper paper;
     struct progress p;
     paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, true, 16, 2), TRI_OK);
+    assert_int_equal(progress_open(&p, paper.file, true, 2), TRI_OK);
     p.width = 32;
     double value[] = {NAN, 0.25};
     for (int i = 1; i <= 3; i++) {
@@ -283,6 +305,7 @@ static void rows(void **state) {
     assert_true((float)json_real_value(json_object_get(row, "top1")) == 0.1f);
     assert_true(json_real_value(json_object_get(row, "lr")) == 0.5);
     assert_true(json_real_value(json_object_get(row, "seconds")) == 1);
+    assert_int_equal(json_integer_value(json_object_get(row, "samples")), 16);
     assert_null(json_object_get(row, "steps"));
     json_decref(row);
     row = line_of(within("a/b/metrics.jsonl"), 1);
@@ -314,6 +337,7 @@ static void aggregated(void **state) {
         int64_t last = json_integer_value(json_object_get(row, "step"));
         double mean = (double)(before + 1 + last) / 2;
         assert_int_equal(last, before + here);
+        assert_int_equal(json_integer_value(json_object_get(row, "samples")), 16 * here);
         assert_true(fabs(json_real_value(json_object_get(row, "loss")) - mean) < 1e-5);
         before = last;
         sum += here;
@@ -569,6 +593,7 @@ int main(void) {
         cmocka_unit_test(durations),
         cmocka_unit_test(heads),
         cmocka_unit_test(plain_lines),
+        cmocka_unit_test(smaller_steps),
         cmocka_unit_test(rare_lines),
         cmocka_unit_test(early_end),
         cmocka_unit_test(taken_over),

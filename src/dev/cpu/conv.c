@@ -39,18 +39,22 @@ int64_t conv_parts(const struct window *w) {
     return at_least(at_most((int64_t)(work / PART_WORK), CONV_MOST_PARTS), 1);
 }
 
-static int64_t parts_of(const tri_node *n, const struct window *w) {
-    int64_t parts = at_most(conv_parts(w), w->n);
-    if (tri_attr_int(n, "winograd")) parts = at_most(parts, at_least(tiles(w) / PART_TILES, 2));
-    if (w->o * w->c / w->groups * w->kh * w->kw > data_of(w))
-        parts = at_most(parts, at_least(w->n / PART_SAMPLES, 1));
-    return parts;
+static int64_t weight_of(const struct window *w) { return w->o * w->c / w->groups * w->kh * w->kw; }
+
+int64_t conv_sum_parts(const struct window *w, int64_t parts) {
+    return at_most(parts, at_least(data_of(w) / weight_of(w), 2));
 }
 
-/* Partial sums should not cost more than what they are made of; but two parts are worth it. */
-static int64_t parts_of_dw(const tri_node *n, const struct window *w) {
-    return at_most(parts_of(n, w), at_least(data_of(w) / cpu_out_count(n, 0), 2));
+static int64_t parts_of(const tri_node *n, enum dnnl_convolution kind, const struct window *w) {
+    int64_t parts = conv_parts(w);
+    if (tri_attr_int(n, "winograd")) parts = at_most(parts, at_least(tiles(w) / PART_TILES, 2));
+    if (kind == CONVOLUTION_DW)
+        parts = conv_sum_parts(w, parts);
+    else if (weight_of(w) > data_of(w))
+        parts = at_most(parts, at_least(w->n / PART_SAMPLES, 2));
+    return at_most(parts, w->n);
 }
+
 
 /* ---- preparation ---- */
 
@@ -77,7 +81,7 @@ static tri_status make_jobs(const tri_node *n, const struct window *w, struct st
 
 static tri_status make(const tri_node *n, const struct window *w, struct state *s) {
     struct pack order;
-    s->parts = s->kind == CONVOLUTION_DW ? parts_of_dw(n, w) : parts_of(n, w);
+    s->parts = parts_of(n, s->kind, w);
     if (s->kind != CONVOLUTION_DW || s->parts == 1) return make_jobs(n, w, s, NULL);
     tri_status status = make_jobs(n, w, s, &order);
     return status ? status : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
@@ -157,7 +161,7 @@ static struct window lane_of(const tri_node *n) {
 static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in,
                  struct lying *out) {
     struct window w = lane_of(n);
-    w.n /= kind == CONVOLUTION_DW ? parts_of_dw(n, &w) : parts_of(n, &w);
+    w.n /= parts_of(n, kind, &w);
     if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
 }
 

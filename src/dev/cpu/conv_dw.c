@@ -23,7 +23,7 @@ struct state {
 /* ---- which convolutions ---- */
 
 #ifdef __x86_64__
-/* Where oneDNN has Winograd's way, or AMX, that is faster. */
+/* Where oneDNN has Winograd's way, or AMX, that is faster; and of a single sample in bf16 there are no pairs. */
 bool conv_dw_takes(const tri_node *n) {
     struct window w;
     if (!node_is(n, "conv2d_dw") || tri_attr_int(n, "winograd")) return false;
@@ -31,7 +31,7 @@ bool conv_dw_takes(const tri_node *n) {
     const tri_type type = cpu_in(n, 0)->type;
     return w.groups == 1 && w.c % DW_BLOCK == 0 && w.o % DW_BLOCK == 0 &&
            (type == TRI_F32    ? dnnl_glue_has(DNNL_AVX512)
-            : type == TRI_BF16 ? dnnl_glue_has(DNNL_AVX512_BF16) && !dnnl_glue_has(DNNL_AMX)
+            : type == TRI_BF16 ? w.n > 1 && dnnl_glue_has(DNNL_AVX512_BF16) && !dnnl_glue_has(DNNL_AMX)
                                : false);
 }
 #else
@@ -71,15 +71,10 @@ static struct cpu_range samples_of(const struct state *s, int64_t part) {
 
 static void divide(const tri_node *n, struct state *s) {
     const struct window *w = &s->w;
-    const int64_t x = w->n * w->c * w->oh * w->ow, dy = w->n * w->o * w->oh * w->ow;
-    const int64_t weight = cpu_out_count(n, 0), parts = conv_parts(w);
-    int64_t worth = (x + dy) / weight; /* sums that cost less than what they are made of */
-    s->by_outputs = weight >= x;
-    s->parts = parts;
-    if (s->by_outputs) return;
-    if (worth < 2) worth = 2; /* it is worth it even so */
-    if (s->parts > worth) s->parts = worth;
-    if (s->parts > units(s)) s->parts = units(s);
+    const int64_t read = w->n * w->c * w->oh * w->ow; /* of x, by a tap */
+    s->by_outputs = cpu_out_count(n, 0) >= read;
+    s->parts = s->by_outputs ? conv_parts(w) : conv_sum_parts(w, conv_parts(w));
+    if (!s->by_outputs && s->parts > units(s)) s->parts = units(s);
 }
 
 static tri_status make_bring(const tri_node *n, int which, struct state *s) {
@@ -97,26 +92,29 @@ static tri_status make_bring(const tri_node *n, int which, struct state *s) {
 
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-static void lay_scratch(const tri_node *n, struct state *s) {
-    struct window part = s->w;
-    size_t at = conv_sums_scratch(&s->sums), all = 0;
+static void lay_scratch(struct state *s) {
+    size_t at = conv_sums_scratch(&s->sums), all = 0, tile = 0;
+    int64_t most = 0;
     for (int64_t p = 0; p < s->parts; p++) {
         const struct cpu_range r = samples_of(s, p);
-        part.n = r.end - r.begin > part.n || !p ? r.end - r.begin : part.n;
+        struct window part = s->w;
+        part.n = r.end - r.begin;
+        if (part.n > most) most = part.n;
+        if (conv_dw_scratch(&part, s->type) > tile) tile = conv_dw_scratch(&part, s->type);
     }
     for (int i = 0; i < BROUGHT; i++)
         if (s->bring[i] && dnnl_glue_scratch(s->bring[i]) > at) at = dnnl_glue_scratch(s->bring[i]);
     all = rounded(at);
     for (int i = 0; i < BROUGHT; i++) {
         s->at[i] = all;
-        if (s->bring[i]) all += rounded(s->bytes[i] * (size_t)part.n);
+        if (s->bring[i]) all += rounded(s->bytes[i] * (size_t)most);
     }
     s->tile = all;
-    s->sum = all += rounded(conv_dw_scratch(&part, s->type));
+    s->sum = all += rounded(tile);
     if (s->by_outputs) {
         const int64_t blocks = s->sums.rows / s->sums.block;
         const int64_t channels = (blocks + s->parts - 1) / s->parts * s->sums.block;
-        all += (size_t)(channels * cpu_out_count(n, 0) / s->sums.rows) * sizeof(float);
+        all += (size_t)channels * s->sums.row * sizeof(float);
     }
     s->scratch = all;
 }
@@ -129,13 +127,14 @@ static tri_status prepare(const tri_node *n, void **state) {
     CHECK(window_of(n, &s->w));
     s->type = cpu_in(n, 0)->type;
     divide(n, s);
-    status = conv_sums_make(n, &order, DW_BLOCK, s->by_outputs ? s->parts : CONV_MOST_PARTS, &s->sums);
+    status = s->by_outputs ? conv_sums_make(n, &order, DW_BLOCK, s->parts, &s->sums)
+                           : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
     if (s->by_outputs) s->parts = s->sums.parts;
     for (int i = 0; i < BROUGHT && !status; i++) status = make_bring(n, i, s);
     if (status)
         release(s);
     else
-        lay_scratch(n, s);
+        lay_scratch(s);
     return status;
 }
 

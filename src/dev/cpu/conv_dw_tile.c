@@ -41,8 +41,15 @@ struct job {
 
 /* ---- tiles ---- */
 
+/* One of 32 bits, a float or a pair, in all lanes. */
+INLINE vec same(const float *at) {
+    int bits;
+    memcpy(&bits, at, sizeof bits);
+    return (vec)_mm512_set1_epi32(bits);
+}
+
 /* The tile of ROWS output channels by `cols` vectors that lie `next` apart. What dy has `ahead` of here
- * is asked for: blocks of it are short runs, and too far apart to be foreseen. */
+ * is asked for, if not 0: blocks of it are short runs, and too far apart to be foreseen. */
 #define TILE(name, target, multiply)                                                        \
     target INLINE void name##_any(const int cols, const struct loops *l, const float *dy,   \
                                   int64_t ahead, const float *x, int64_t next, float *to,   \
@@ -55,10 +62,10 @@ struct job {
                 const float *a = dy + p * l->dy[2] + q * l->dy[1];                          \
                 const float *b = x + p * l->x[2] + q * l->x[1];                             \
                 for (int64_t k = 0; k < l->count[0]; k++, a += l->dy[0], b += l->x[0]) {    \
-                    __builtin_prefetch(a + ahead);                                          \
+                    if (ahead) __builtin_prefetch(a + ahead);                               \
                     UNROLL for (int j = 0; j < cols; j++) v[j] = *(const vec_at *)(b + j * next); \
                     UNROLL for (int i = 0; i < ROWS; i++) {                                 \
-                        const vec y = vec_set(a[i]);                                        \
+                        const vec y = same(a + i);                                          \
                         UNROLL for (int j = 0; j < cols; j++)                               \
                             sum[i][j] = multiply(sum[i][j], y, v[j]);                       \
                     }                                                                       \
@@ -179,11 +186,12 @@ static void run_block(const struct job *j, const struct piece *p, const struct s
         struct loops l = {{0}, {0}, {0}};
         int64_t at_dy = 0, at_x = 0;
         if (!tap_loops(j, p, dy, x, tap / w->kw, tap % w->kw, &l, &at_dy, &at_x) && add) continue;
+        const int64_t ahead = j->pair == 1 && tap == 0 ? dy->block : 0; /* packed, it was asked for */
         float *to = j->sum + (block - j->begin) * DW_BLOCK * row + tap * w->c + first * DW_BLOCK;
         for (int64_t k = 0, cols; k < n; k += cols) {
             cols = cols_of(n - k);
             for (int half = 0; half < DW_BLOCK; half += ROWS)
-                (j->pair == 2 ? tile_bf16 : tile_f32)((int)cols, &l, dy->at + at_dy + half, dy->block,
+                (j->pair == 2 ? tile_bf16 : tile_f32)((int)cols, &l, dy->at + at_dy + half, k || half ? 0 : ahead,
                                                       x->at + k * x->block + at_x, x->block,
                                                       to + half * row + k * DW_BLOCK, row, add);
         }
