@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/conv_own.h"
+#include "dev/cpu/dnnl_glue.h"
 #include "ops/window.h"
 
 #define FEW 16               /* channels: a vector of them */
@@ -13,6 +14,16 @@ bool conv_few_takes(const tri_node *n) {
     return cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.sh == 1 && w.sw == 1 &&
            w.ph <= down && w.pw <= right && w.c < FEW && w.o <= FEW &&
            (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
+}
+
+/* oneDNN has its own where channels do not lie in blocks of 16. */
+bool conv_wino_takes(const tri_node *n) {
+    struct window w;
+    if ((!node_is(n, "conv2d") || n->n_in > 2) && !node_is(n, "conv2d_dx")) return false;
+    if (!tri_attr_int(n, "winograd") || !dnnl_glue_has(DNNL_AVX512)) return false;
+    CHECK(window_of(n, &w));
+    return cpu_in(n, 0)->type == TRI_F32 && w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 && w.dh == 1 &&
+           w.dw == 1 && w.groups == 1 && w.ph <= 2 && w.pw <= 2 && w.c % 16 == 0 && w.o % 16 == 0;
 }
 
 #define CACHED 262144 /* floats of the tensors of a group that stay in the second-level cache */

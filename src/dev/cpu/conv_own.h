@@ -17,6 +17,9 @@
  * other. */
 bool conv_few_takes(const tri_node *n);
 
+/* By Winograd's way: those that it was chosen for, but with a bias, or the weight's derivative. */
+bool conv_wino_takes(const tri_node *n);
+
 /* Those among them that are better done across samples. */
 bool conv_across_takes(const tri_node *n);
 

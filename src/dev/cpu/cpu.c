@@ -14,7 +14,7 @@
     X(attention, isa) X(batch_norm, isa) X(gather, isa) X(loss, isa) X(norm, isa)           \
     X(order, isa) X(pool, isa) X(random, isa) X(reduce, isa) X(shape, isa) X(softmax, isa)  \
     X(whole, isa)
-#define CONV_TABLES(X, isa) X(conv_few, isa) X(conv_across, isa)
+#define CONV_TABLES(X, isa) X(conv_few, isa) X(conv_across, isa) X(conv_wino, isa)
 
 #define DECLARE_ONE(name, isa) extern const struct dev_row cpu_##name##_##isa[];
 #define DECLARE(isa) VECTOR_TABLES(DECLARE_ONE, isa) CONV_TABLES(DECLARE_ONE, isa)
@@ -24,16 +24,19 @@ EVERY_ISA(DECLARE)
 #define TABLES(isa) {cpu_elementwise, cpu_matmul, cpu_conv, VECTOR_TABLES(TABLE, isa) NULL},
 #define FEW(isa) {cpu_conv_few_##isa, NULL},
 #define ACROSS(isa) {cpu_conv_across_##isa, NULL},
+#define WINO(isa) {cpu_conv_wino_##isa, NULL},
 static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
 static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 static const struct dev_row *const across[][2] = {EVERY_ISA(ACROSS)};
 
+static const struct dev_row *const wino[][2] = {EVERY_ISA(WINO)};
 static const struct dev_row *const weights[] = {cpu_conv_dw, NULL};
 
 static const struct dev_row *row_of(const tri_node *n) {
     enum isa isa = isa_best();
     const struct dev_row *const *of = conv_across_takes(n) ? across[isa]
                                       : conv_few_takes(n)  ? few[isa]
+                                      : conv_wino_takes(n) ? wino[isa]
                                       : conv_dw_takes(n)   ? weights
                                                            : tables[isa];
     return dev_row_find(of, n->entry->op->name);
