@@ -165,9 +165,7 @@ static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in
     if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
 }
 
-/* Of outputs: for fewer, transforming the weights costs what is saved. */
-#define LEAST_PLACES 512
-#define LEAST_PLACES_DW 1024
+#define LEAST_PLACES 512 /* of outputs: for fewer, transforming the weights costs what is saved */
 
 /* Transforms are of 3x3 weights; they cost as much for few channels as they save. */
 bool cpu_winograd(const tri_node *n) {
@@ -177,8 +175,7 @@ bool cpu_winograd(const tri_node *n) {
                                                            : CONVOLUTION_DW;
     return cpu_in(n, 0)->type == TRI_F32 && w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 &&
            w.dh == 1 && w.dw == 1 && w.groups == 1 && at_most(w.c, w.o) >= 32 &&
-           w.n * w.oh * w.ow >= (kind == CONVOLUTION_DW ? LEAST_PLACES_DW : LEAST_PLACES) &&
-           dnnl_glue_winograd(n, kind, &w);
+           w.n * w.oh * w.ow >= LEAST_PLACES && dnnl_glue_winograd(n, kind, &w);
 }
 
 static void lays_y(const tri_node *n, struct lying *in, struct lying *out) {

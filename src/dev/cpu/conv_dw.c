@@ -6,6 +6,7 @@
 
 #include "dev/cpu/conv_dw_tile.h"
 #include "dev/cpu/conv_sums.h"
+#include "dev/cpu/conv_wino_dw.h"
 
 enum { DY, X, BROUGHT };
 
@@ -13,6 +14,7 @@ struct state {
     struct window w;
     tri_type type;
     bool by_outputs;
+    const struct conv_wino_dw *winograd; /* null: the direct way */
     int64_t parts;
     struct conv_sums sums;
     struct dnnl_job *bring[BROUGHT]; /* a sample into blocks, where it lies otherwise */
@@ -23,10 +25,10 @@ struct state {
 /* ---- which convolutions ---- */
 
 #ifdef __x86_64__
-/* Where oneDNN has Winograd's way, or AMX, that is faster; and of a single sample in bf16 there are no pairs. */
+/* Where oneDNN has AMX, that is faster; and of a single sample in bf16 there are no pairs. */
 bool conv_dw_takes(const tri_node *n) {
     struct window w;
-    if (!node_is(n, "conv2d_dw") || tri_attr_int(n, "winograd")) return false;
+    if (!node_is(n, "conv2d_dw")) return false;
     CHECK(window_of(n, &w));
     const tri_type type = cpu_in(n, 0)->type;
     return w.groups == 1 && w.c % DW_BLOCK == 0 && w.o % DW_BLOCK == 0 &&
@@ -51,6 +53,24 @@ void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, cons
 #endif
 
 /* ---- preparation ---- */
+
+static const struct conv_wino_dw *winograd(void) {
+#define WINOGRAD(isa) &conv_wino_dw_##isa,
+    static const struct conv_wino_dw *const of[] = {EVERY_ISA(WINOGRAD)};
+    return of[isa_best()];
+}
+
+static size_t tile_scratch(const struct state *s, const struct window *part, int64_t outputs) {
+    return s->winograd ? s->winograd->scratch(part, outputs) : conv_dw_scratch(part, s->type);
+}
+
+static void sum_part(const struct state *s, const struct window *part, struct cpu_range r, const void *dy,
+                     const void *x, float *sum, void *scratch) {
+    if (s->winograd)
+        s->winograd->sum(part, r, dy, x, sum, scratch);
+    else
+        conv_dw_sum(part, s->type, r, dy, x, sum, scratch);
+}
 
 static void release(void *state) {
     struct state *s = state;
@@ -94,13 +114,16 @@ static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static void lay_scratch(struct state *s) {
     size_t at = conv_sums_scratch(&s->sums), all = 0, tile = 0;
+    const int64_t blocks = s->sums.rows / s->sums.block;
+    const int64_t channels = s->by_outputs ? (blocks + s->parts - 1) / s->parts * s->sums.block : s->sums.rows;
     int64_t most = 0;
     for (int64_t p = 0; p < s->parts; p++) {
         const struct cpu_range r = samples_of(s, p);
         struct window part = s->w;
         part.n = r.end - r.begin;
+        const size_t bytes = tile_scratch(s, &part, channels);
         if (part.n > most) most = part.n;
-        if (conv_dw_scratch(&part, s->type) > tile) tile = conv_dw_scratch(&part, s->type);
+        if (bytes > tile) tile = bytes;
     }
     for (int i = 0; i < BROUGHT; i++)
         if (s->bring[i] && dnnl_glue_scratch(s->bring[i]) > at) at = dnnl_glue_scratch(s->bring[i]);
@@ -111,11 +134,7 @@ static void lay_scratch(struct state *s) {
     }
     s->tile = all;
     s->sum = all += rounded(tile);
-    if (s->by_outputs) {
-        const int64_t blocks = s->sums.rows / s->sums.block;
-        const int64_t channels = (blocks + s->parts - 1) / s->parts * s->sums.block;
-        all += (size_t)channels * s->sums.row * sizeof(float);
-    }
+    if (s->by_outputs) all += (size_t)channels * s->sums.row * sizeof(float);
     s->scratch = all;
 }
 
@@ -126,6 +145,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *s = *state;
     CHECK(window_of(n, &s->w));
     s->type = cpu_in(n, 0)->type;
+    if (tri_attr_int(n, "winograd")) s->winograd = winograd();
     divide(n, s);
     status = s->by_outputs ? conv_sums_make(n, &order, DW_BLOCK, s->parts, &s->sums)
                            : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
@@ -177,11 +197,11 @@ static void run(const tri_call *c) {
     char *tile = (char *)c->scratch + s->tile;
     if (s->by_outputs) {
         float *sum = (float *)(void *)((char *)c->scratch + s->sum);
-        conv_dw_sum(&part, s->type, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
+        sum_part(s, &part, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
         conv_sums_put(&s->sums, c, c->part, sum);
     } else {
         float *sum = (float *)c->shared + (size_t)(c->part * s->sums.rows) * s->sums.row;
-        conv_dw_sum(&part, s->type, all, dy, x, sum, tile);
+        sum_part(s, &part, all, dy, x, sum, tile);
     }
 }
 

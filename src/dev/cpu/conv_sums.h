@@ -11,8 +11,8 @@
 #define CONV_MOST_PARTS 16
 /* Parts of a convolution that are each worth a thread's while. */
 int64_t conv_parts(const struct window *w);
-/* At most so many of the weight's derivative: partial sums should not cost more than what they are made of; but two
- * parts are worth it. */
+/* At most so many of the weight's derivative: partial sums should not cost more than what they are made
+ * of; but two parts are worth it. */
 int64_t conv_sum_parts(const struct window *w, int64_t parts);
 
 /* Output channels are shared among `parts`, in blocks. */

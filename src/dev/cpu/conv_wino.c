@@ -181,7 +181,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->tiles = tiling_of(w.n, s->to.h, s->to.w);
     const int64_t channels = s->from.channels + s->to.channels;
     const int64_t enough = CHUNK_BYTES / (SLICES * channels * (int64_t)sizeof(float));
-    s->chunk = s->from.channels / 4 > enough ? s->from.channels / 4 : enough; /* the weight is gone through for each */
+    const int64_t worth = s->from.channels / 4; /* the weight is gone through for each chunk */
+    s->chunk = worth > enough ? worth : enough;
     s->chunk = least((s->chunk + GEMM_GROUP - 1) / GEMM_GROUP * GEMM_GROUP, s->tiles.all);
     s->parts = least(MOST_PARTS, (s->tiles.all + s->chunk - 1) / s->chunk);
     s->weights = least(MOST_PARTS, s->from.channels / BLOCK);
