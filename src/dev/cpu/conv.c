@@ -5,6 +5,7 @@
  * to the last, and brings them into the plain order. */
 #include <stdlib.h>
 
+#include "dev/cpu/conv_own.h"
 #include "dev/cpu/conv_sums.h"
 #include "graph/pack.h"
 
@@ -54,7 +55,6 @@ static int64_t parts_of(const tri_node *n, enum dnnl_convolution kind, const str
         parts = at_most(parts, at_least(w->n / PART_SAMPLES, 2));
     return at_most(parts, w->n);
 }
-
 
 /* ---- preparation ---- */
 
@@ -165,7 +165,9 @@ static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in
     if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
 }
 
-#define LEAST_PLACES 512 /* of outputs: for fewer, transforming the weights costs what is saved */
+/* Of outputs: for fewer, transforming the weights costs what is saved, by our own kernels and by the library's. */
+#define LEAST_PLACES 512
+#define LEAST_PLACES_DNNL 1024
 
 /* Transforms are of 3x3 weights; they cost as much for few channels as they save. */
 bool cpu_winograd(const tri_node *n) {
@@ -175,7 +177,9 @@ bool cpu_winograd(const tri_node *n) {
                                                            : CONVOLUTION_DW;
     return cpu_in(n, 0)->type == TRI_F32 && w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 &&
            w.dh == 1 && w.dw == 1 && w.groups == 1 && at_most(w.c, w.o) >= 32 &&
-           w.n * w.oh * w.ow >= LEAST_PLACES && dnnl_glue_winograd(n, kind, &w);
+           (conv_wino_fits(n, &w)
+                ? w.n * w.oh * w.ow >= LEAST_PLACES
+                : w.n * w.oh * w.ow >= LEAST_PLACES_DNNL && dnnl_glue_winograd(n, kind, &w));
 }
 
 static void lays_y(const tri_node *n, struct lying *in, struct lying *out) {

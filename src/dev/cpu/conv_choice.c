@@ -16,14 +16,18 @@ bool conv_few_takes(const tri_node *n) {
            (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
 }
 
-/* oneDNN has its own where channels do not lie in blocks of 16. */
+bool conv_wino_fits(const tri_node *n, const struct window *w) {
+    const bool biased = node_is(n, "conv2d") && n->n_in > 2;
+    return !biased && cpu_in(n, 0)->type == TRI_F32 && w->kh == 3 && w->kw == 3 && w->sh == 1 && w->sw == 1 &&
+           w->dh == 1 && w->dw == 1 && w->groups == 1 && w->ph <= 2 && w->pw <= 2 && w->c % 16 == 0 &&
+           w->o % 16 == 0 && dnnl_glue_has(DNNL_AVX512);
+}
+
 bool conv_wino_takes(const tri_node *n) {
     struct window w;
-    if ((!node_is(n, "conv2d") || n->n_in > 2) && !node_is(n, "conv2d_dx")) return false;
-    if (!tri_attr_int(n, "winograd") || !dnnl_glue_has(DNNL_AVX512)) return false;
+    if ((!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) || !tri_attr_int(n, "winograd")) return false;
     CHECK(window_of(n, &w));
-    return cpu_in(n, 0)->type == TRI_F32 && w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 && w.dh == 1 &&
-           w.dw == 1 && w.groups == 1 && w.ph <= 2 && w.pw <= 2 && w.c % 16 == 0 && w.o % 16 == 0;
+    return conv_wino_fits(n, &w);
 }
 
 #define CACHED 262144 /* floats of the tensors of a group that stay in the second-level cache */

@@ -5,6 +5,7 @@
 #include "dev/cpu/conv_dw.h"
 
 #include "dev/cpu/conv_dw_tile.h"
+#include "dev/cpu/conv_own.h"
 #include "dev/cpu/conv_sums.h"
 #include "dev/cpu/conv_wino_dw.h"
 
@@ -25,11 +26,16 @@ struct state {
 /* ---- which convolutions ---- */
 
 #ifdef __x86_64__
+static bool by_winograd(const tri_node *n, const struct window *w) {
+    return tri_attr_int(n, "winograd") && conv_wino_fits(n, w);
+}
+
 /* Where oneDNN has AMX, that is faster; and of a single sample in bf16 there are no pairs. */
 bool conv_dw_takes(const tri_node *n) {
     struct window w;
     if (!node_is(n, "conv2d_dw")) return false;
     CHECK(window_of(n, &w));
+    if (by_winograd(n, &w)) return true;
     const tri_type type = cpu_in(n, 0)->type;
     return w.groups == 1 && w.c % DW_BLOCK == 0 && w.o % DW_BLOCK == 0 &&
            (type == TRI_F32    ? dnnl_glue_has(DNNL_AVX512)
@@ -37,6 +43,10 @@ bool conv_dw_takes(const tri_node *n) {
                                : false);
 }
 #else
+static bool by_winograd(const tri_node *n, const struct window *w) {
+    (void)n, (void)w;
+    return false;
+}
 bool conv_dw_takes(const tri_node *n) {
     (void)n;
     return false;
@@ -89,12 +99,16 @@ static struct cpu_range samples_of(const struct state *s, int64_t part) {
     return (struct cpu_range){units(s) * part / s->parts * unit(s), end < s->w.n ? end : s->w.n};
 }
 
+#define OUTPUTS 128 /* of a part by Winograd's way: each transforms all of x */
+
 static void divide(const tri_node *n, struct state *s) {
     const struct window *w = &s->w;
     const int64_t read = w->n * w->c * w->oh * w->ow; /* of x, by a tap */
     s->by_outputs = cpu_out_count(n, 0) >= read;
     s->parts = s->by_outputs ? conv_parts(w) : conv_sum_parts(w, conv_parts(w));
     if (!s->by_outputs && s->parts > units(s)) s->parts = units(s);
+    const int64_t wide = w->o / OUTPUTS > 2 ? w->o / OUTPUTS : 2;
+    if (s->by_outputs && s->winograd && s->parts > wide) s->parts = wide;
 }
 
 static tri_status make_bring(const tri_node *n, int which, struct state *s) {
@@ -145,7 +159,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *s = *state;
     CHECK(window_of(n, &s->w));
     s->type = cpu_in(n, 0)->type;
-    if (tri_attr_int(n, "winograd")) s->winograd = winograd();
+    if (by_winograd(n, &s->w)) s->winograd = winograd();
     divide(n, s);
     status = s->by_outputs ? conv_sums_make(n, &order, DW_BLOCK, s->parts, &s->sums)
                            : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);

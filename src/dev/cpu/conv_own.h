@@ -9,6 +9,7 @@
 #define DEV_CPU_CONV_OWN_H
 
 #include "dev/cpu/cpu.h"
+#include "ops/window.h"
 
 #define SUMS 16 /* chains of each sum of dw; conv_across.c: samples that are worked on together */
 
@@ -17,7 +18,9 @@
  * other. */
 bool conv_few_takes(const tri_node *n);
 
-/* By Winograd's way: those that it was chosen for, but with a bias, or the weight's derivative. */
+/* Whether Winograd's way of our own can do it: any of the three, but conv2d with a bias. */
+bool conv_wino_fits(const tri_node *n, const struct window *w);
+/* conv2d and conv2d_dx for which it was chosen. The weight's derivative: conv_dw.h. */
 bool conv_wino_takes(const tri_node *n);
 
 /* Those among them that are better done across samples. */

@@ -7,9 +7,13 @@
  * An output's sum goes over the input channels in order; so the bits depend neither on the
  * chunks nor on the parts, nor on the instructions. */
 #include "dev/cpu/conv_wino.h"
+#include "ops/window.h"
 
 #define MOST_PARTS 16
-#define CHUNK_BYTES 1200000 /* of transformed patches and products: the second-level cache, about */
+/* Of transformed patches and products: about the second-level cache; but where the weight is large, which is
+ * gone through for each chunk, up to a part of the third. */
+#define CHUNK_BYTES 1200000
+#define CHUNK_MOST_BYTES 16000000
 
 struct state {
     bool back;         /* the derivative by x: the weight is turned, and its channels changed */
@@ -38,7 +42,8 @@ static void take_weight(const struct state *s, const float *weight, int64_t from
     const int64_t inner = s->back ? s->to.channels : s->from.channels;
     for (int64_t o = 0; o < BLOCK; o++)
         for (int64_t i = 0; i < BLOCK; i++) {
-            const float *w = weight + (s->back ? (from + i) * inner + to + o : (to + o) * inner + from + i) * 9;
+            const int64_t at = s->back ? (from + i) * inner + to + o : (to + o) * inner + from + i;
+            const float *w = weight + at * 9;
             for (int k = 0; k < 9; k++) block[i][s->back ? 8 - k : k][o] = w[k];
         }
 }
@@ -179,10 +184,9 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->up = s->back ? 2 - w.ph : w.ph;
     s->left = s->back ? 2 - w.pw : w.pw;
     s->tiles = tiling_of(w.n, s->to.h, s->to.w);
-    const int64_t channels = s->from.channels + s->to.channels;
-    const int64_t enough = CHUNK_BYTES / (SLICES * channels * (int64_t)sizeof(float));
-    const int64_t worth = s->from.channels / 4; /* the weight is gone through for each chunk */
-    s->chunk = worth > enough ? worth : enough;
+    const int64_t tile = SLICES * (s->from.channels + s->to.channels) * (int64_t)sizeof(float);
+    const int64_t enough = CHUNK_BYTES / tile, most = CHUNK_MOST_BYTES / tile, worth = s->from.channels / 4;
+    s->chunk = least(least(worth > enough ? worth : enough, most), (s->tiles.all + 1) / 2);
     s->chunk = least((s->chunk + GEMM_GROUP - 1) / GEMM_GROUP * GEMM_GROUP, s->tiles.all);
     s->parts = least(MOST_PARTS, (s->tiles.all + s->chunk - 1) / s->chunk);
     s->weights = least(MOST_PARTS, s->from.channels / BLOCK);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What Winograd's ways F(4x4, 3x3) have in common: patches of 6x6 inputs, tiles of 4x4 outputs, and the
- * transforms of both and of the weight. The points of interpolation are 0, +-5/8, +-3/2 and infinity, which
- * cost half the accuracy that 0, +-1, +-2 do. */
+ * What Winograd's ways F(4x4, 3x3) have in common: patches of 6x6 inputs, how they are transformed, and where
+ * the tiles of 4x4 outputs are that they belong to. The points of interpolation are 0, +-5/8, +-3/2 and
+ * infinity, which cost half the accuracy that 0, +-1, +-2 do. */
 #ifndef DEV_CPU_CONV_WINO_H
 #define DEV_CPU_CONV_WINO_H
 
-#include "dev/cpu/conv_own.h"
 #include "dev/cpu/gemm_tile.h"
 #include "dev/cpu/vec.h"
-#include "ops/window.h"
 
 #define BLOCK 16 /* channels that lie together */
 #define TILE 4
@@ -19,7 +17,8 @@
 /* [n, channels, h, w], plain or in blocks. */
 struct plane {
     int64_t channels, h, w;
-    int64_t place, channel; /* elements from one to the next: within a block, and of a block or plain */
+    int64_t place;   /* elements from one place to the next: BLOCK, or 1 if plain */
+    int64_t channel; /* and from one channel to the next, if plain */
 };
 
 /* How planes of outputs are cut into tiles. */

@@ -59,11 +59,12 @@ INLINE void tile_spread(const struct plane *p, const float *plane, int64_t row, 
 
 /* z: [slice, tile, output]. */
 static void tiles_spread(const struct job *j, const float *all, int64_t first, int64_t n, float *z) {
+    const struct plane *p = &j->dy;
     const int64_t outputs = j->r.end - j->r.begin;
     for (int64_t k = 0; k < n; k++) {
         const struct at at = tile_at(&j->tiles, first + k);
         for (int64_t o = 0; o < outputs; o += BLOCK)
-            tile_spread(&j->dy, all + (at.sample * j->dy.channels + j->r.begin + o) * j->dy.h * j->dy.w, at.row,
+            tile_spread(&j->dy, all + (at.sample * p->channels + j->r.begin + o) * p->h * p->w, at.row,
                         at.column, z + k * outputs + o, j->z);
     }
 }
@@ -91,10 +92,11 @@ static void weights_back(const struct job *j, const float *sums, float *sum) {
 
 /* ---- sums ---- */
 
-static void add_products(const struct job *j, const float *v, const float *z, int64_t n, bool add, float *sums) {
+static void add_products(const struct job *j, const float *v, const float *z, int64_t n, bool add,
+                         float *sums) {
     const int64_t outputs = j->r.end - j->r.begin;
-    struct gemm g = {.m = outputs, .n = j->x.channels, .k = n, .a_row = 1, .a_k = outputs, .b_k = j->x.channels,
-                     .b_panel = GEMM_PANEL, .c_row = j->x.channels, .add = add};
+    struct gemm g = {.m = outputs, .n = j->x.channels, .k = n, .a_row = 1, .a_k = outputs,
+                     .b_k = j->x.channels, .b_panel = GEMM_PANEL, .c_row = j->x.channels, .add = add};
     for (int64_t i = 0; i < SLICES; i++) {
         g.a = z + i * j->z;
         g.b = v + i * j->v;

@@ -28,18 +28,19 @@ EVERY_ISA(DECLARE)
 static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
 static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 static const struct dev_row *const across[][2] = {EVERY_ISA(ACROSS)};
-
 static const struct dev_row *const wino[][2] = {EVERY_ISA(WINO)};
 static const struct dev_row *const weights[] = {cpu_conv_dw, NULL};
 
 static const struct dev_row *row_of(const tri_node *n) {
+    const char *op = n->entry->op->name;
     enum isa isa = isa_best();
+    const struct dev_row *own = conv_wino_takes(n) ? dev_row_find(wino[isa], op) : NULL;
+    if (own && !dev_row_refuses(own, n)) return own; /* the library takes whatever order there is */
     const struct dev_row *const *of = conv_across_takes(n) ? across[isa]
                                       : conv_few_takes(n)  ? few[isa]
-                                      : conv_wino_takes(n) ? wino[isa]
                                       : conv_dw_takes(n)   ? weights
                                                            : tables[isa];
-    return dev_row_find(of, n->entry->op->name);
+    return dev_row_find(of, op);
 }
 
 /* ---- the device ---- */

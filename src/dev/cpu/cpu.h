@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The cpu backend: oneDNN for matmul and convolution, vector loops of our own for the rest (isa.h).
  * One thread runs a part of a kernel; bits depend on shapes and inputs alone, never on addresses or
- * on which instructions the machine has (but for oneDNN's kernels, and conv_dw.c, which stands in for
- * one): sums are taken over lanes whose number is fixed (vec.h),
+ * on which instructions the machine has (but for oneDNN's kernels, and those of conv_dw.c and
+ * conv_wino.c, which stand in for some): sums are taken over lanes whose number is fixed (vec.h),
  * there is no contraction and no libm transcendental. */
 #ifndef DEV_CPU_CPU_H
 #define DEV_CPU_CPU_H

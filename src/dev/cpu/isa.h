@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sets of instructions. Files of vector kernels (`vector` in meson.build) are compiled once for
  * each, CPU_ISA being its name; all in them is static but for tables, whose names FOR_ISA makes.
- * Whichever is taken, the bits are the same. What there is for AVX-512 alone (conv_dw_tile.c) stands in for
- * oneDNN, and is taken where that may use these instructions. */
+ * Whichever is taken, the bits are the same. What there is for AVX-512 alone (conv_dw_tile.c) or taken
+ * with it alone (conv_wino.c) stands in for oneDNN, where that may use these instructions. */
 #ifndef DEV_CPU_ISA_H
 #define DEV_CPU_ISA_H
 
