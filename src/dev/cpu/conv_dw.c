@@ -183,9 +183,12 @@ static void plan(const tri_node *n, struct kernel *k) {
 
 /* ---- running ---- */
 
+/* A kernel that needs no scratch has none. */
+static void *scratch_at(const tri_call *c, size_t at) { return c->scratch ? (char *)c->scratch + at : NULL; }
+
 static const void *blocks_of(const struct state *s, const tri_call *c, int which, struct cpu_range r) {
     const char *from = (const char *)c->in[which] + (size_t)r.begin * s->bytes[which];
-    char *to = (char *)c->scratch + s->at[which];
+    char *to = scratch_at(c, s->at[which]);
     if (!s->bring[which]) return from;
     for (int64_t i = 0; i < r.end - r.begin; i++) {
         const void *in[] = {from + (size_t)i * s->bytes[which]};
@@ -208,9 +211,9 @@ static void run(const tri_call *c) {
     struct window part = s->w;
     part.n = samples.end - samples.begin;
     const void *dy = blocks_of(s, c, DY, samples), *x = blocks_of(s, c, X, samples);
-    char *tile = (char *)c->scratch + s->tile;
+    void *tile = scratch_at(c, s->tile);
     if (s->by_outputs) {
-        float *sum = (float *)(void *)((char *)c->scratch + s->sum);
+        float *sum = scratch_at(c, s->sum);
         sum_part(s, &part, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
         conv_sums_put(&s->sums, c, c->part, sum);
     } else {

@@ -272,7 +272,7 @@ void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, cons
     j.begin = r.begin / DW_BLOCK;
     j.end = r.end / DW_BLOCK;
     j.packed_dy = scratch;
-    j.packed_x = j.packed_dy + packed_bytes(&p, p.rows, w->ow) / (int64_t)sizeof(float);
+    if (scratch) j.packed_x = j.packed_dy + packed_bytes(&p, p.rows, w->ow) / (int64_t)sizeof(float);
     for (p.sample = 0; p.sample < j.samples; p.sample += j.first.samples)
         for (p.row = 0; p.row < w->oh; p.row += j.first.rows) {
             p.samples = least(j.first.samples, j.samples - p.sample);
