@@ -12,9 +12,11 @@ LIBDIR ?= $(if $(wildcard /usr/lib/$(multiarch)/.),lib/$(multiarch),lib)
 
 setup = $(if $(filter on,$(SETUP)),sh scripts/setup.sh,: setup is off:)
 # Tests are built where they are asked for.
-configured = test -f $(BUILD)/build.ninja || meson setup $(BUILD) -Dtests=disabled
+configured = sh scripts/configure.sh $(BUILD)
 
-.PHONY: all demo test bench bench-workers bench-convergence bench-deps install clean help
+prepare_tests = $(setup) build test && { $(configured); } && meson configure $(BUILD) -Dtests=enabled
+
+.PHONY: all demo test test-slow bench bench-workers bench-convergence bench-deps install clean help
 
 all:
 	@$(setup) build
@@ -26,10 +28,12 @@ demo: all
 	@sh scripts/demo.sh $(BUILD)
 
 test:
-	@$(setup) build test
-	@$(configured)
-	@meson configure $(BUILD) -Dtests=enabled
+	@$(prepare_tests)
 	@sh scripts/test.sh $(BUILD)
+
+test-slow:
+	@$(prepare_tests)
+	@sh scripts/test.sh $(BUILD) --setup slow --suite long
 
 # A few rows, few rounds: make bench ROWS=lenet5,linear ROUNDS=3
 bench: all
@@ -57,12 +61,14 @@ help:
 	@echo 'make                           builds into $(BUILD)/; the program is $(BUILD)/src/trireme'
 	@echo 'make demo                      trains a network on Fashion-MNIST, and says how good it is'
 	@echo 'make test                      runs all tests; the last line is "N passed, N failed"'
+	@echo 'make test-slow                 the long forms of fault tests: many kills, every file'
 	@echo 'make bench                     measures the networks that come along, beside PyTorch, and sums'
 	@echo '                               over processes, beside Open MPI; about an hour;'
 	@echo '                               ROWS=lenet5,linear,allreduce ROUNDS=3 SECONDS=1 is quick'
 	@echo 'make bench-convergence         whether networks learn what they should, beside PyTorch; hours'
 	@echo 'make bench-deps                installs PyTorch and Open MPI for that'
-	@echo 'make install PREFIX=/usr/local library, header, pkg-config file, man page, program'
+	@echo 'make install PREFIX=/usr/local library, header, pkg-config file, man page, program, documents,'
+	@echo '                               examples'
 	@echo 'make clean                     removes $(BUILD)/'
 	@echo
 	@echo 'BUILD=DIR builds elsewhere; DESTDIR=DIR and LIBDIR=lib say where to install; SETUP=off'

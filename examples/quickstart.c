@@ -15,12 +15,14 @@ static void network(tri_graph *g) {
 
 int main(int argc, char **argv) {
     tri_options o = tri_options_default();
+    o.data = "idx:/usr/share/datasets/fashion-mnist";
     if (tri_options_parse(&o, &argc, argv)) return 2;
     if (argc > 1) return fprintf(stderr, "unknown: %s\n", argv[1]), 2;
     tri_graph *g = tri_graph_new(o.batch);
     network(g);
     tri_run *run = tri_open(g, &o);
     while (tri_step(run))
-        if (tri_step_number(run) % 100 == 0) printf("loss %g\n", tri_value(run, "loss"));
+        if (tri_step_number(run) % 100 == 0)
+            printf("loss %g, top1 %g\n", tri_value(run, "loss"), tri_value(run, "top1"));
     return tri_close(run);
 }

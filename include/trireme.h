@@ -18,13 +18,15 @@
  *
  *     int main(int argc, char **argv) {
  *         tri_options o = tri_options_default();
+ *         o.data = "idx:/usr/share/datasets/fashion-mnist";
  *         if (tri_options_parse(&o, &argc, argv)) return 2;
  *         if (argc > 1) return fprintf(stderr, "unknown: %s\n", argv[1]), 2;
  *         tri_graph *g = tri_graph_new(o.batch);
  *         network(g);
  *         tri_run *run = tri_open(g, &o);
  *         while (tri_step(run))
- *             if (tri_step_number(run) % 100 == 0) printf("loss %g\n", tri_value(run, "loss"));
+ *             if (tri_step_number(run) % 100 == 0)
+ *                 printf("loss %g, top1 %g\n", tri_value(run, "loss"), tri_value(run, "top1"));
  *         return tri_close(run);
  *     }
  *
@@ -73,8 +75,8 @@ typedef enum tri_status {
     TRI_OK = 0,
     TRI_FAILED = 1, /* a file, the memory, the machine, or data that is not what it should be */
     TRI_USAGE = 2,  /* the call, the network or an option is wrong */
-    TRI_STOPPED = 3 /* of tri_train: asked to end (SIGINT, SIGTERM) before all steps were done; what can
-                       be saved has been */
+    TRI_STOPPED = 3 /* of tri_train: asked to end (SIGINT, SIGTERM, SIGHUP) before all steps were done;
+                       of tri_close too: nobody read its output any more. What can be saved has been */
 } tri_status;
 
 const char *tri_message(void);
@@ -100,6 +102,13 @@ typedef struct tri_shape {
 #define TRI_SCALAR ((tri_shape){0, {0}})
 
 int64_t tri_shape_count(const tri_shape *shape); /* elements; INT64_MAX if more */
+
+/* The last argument of a builder and its options, which may be none, for the function behind it:
+ * "x" becomes x, (T){.none_ = 0} and "x, .stride = 2" becomes x, (T){.stride = 2, .none_ = 0}. An
+ * initialiser without any member, or a macro without an argument for its "...", is no standard C17. */
+#define TRI_WITH(T, ...) TRI_FIRST_(__VA_ARGS__, ), (T){TRI_REST_(__VA_ARGS__, ) .none_ = 0}
+#define TRI_FIRST_(x, ...) x
+#define TRI_REST_(x, ...) __VA_ARGS__
 
 /* ---- 3 Graph ------------------------------------------------------------------------------- */
 
@@ -150,14 +159,14 @@ const char *tri_name_of(const tri_tensor *t);
  * to ignore. What the data brings is checked against it. 0: anything. */
 typedef struct tri_input_options {
     int64_t below;
+    char none_; /* of TRI_WITH */
 } tri_input_options;
 /* Options go by name, after the arguments: tri_conv2d(x, w, .stride = 2, .pad = 1). The functions
- * with a trailing underscore take them as a struct (for C++ and other languages). Without options
- * the macros are C23, or GNU C before it: compilers that are asked (-Wpedantic) say so. */
+ * with a trailing underscore take them as a struct (for C++ and other languages). */
 tri_tensor *tri_input_(tri_graph *g, const char *name, tri_type type, tri_shape shape,
                        tri_input_options o);
-#define tri_input(g, name, type, shape, ...) \
-    (TRI_HERE, tri_input_(g, name, type, shape, (tri_input_options){__VA_ARGS__}))
+#define tri_input(g, name, type, ...) \
+    (TRI_HERE, tri_input_(g, name, type, TRI_WITH(tri_input_options, __VA_ARGS__)))
 
 /* How a parameter or state begins: drawn from (seed, name, element), so the order of construction
  * does not matter. fan-in and fan-out are taken from the shape as PyTorch does. Zero is zeros. */
@@ -187,8 +196,9 @@ tri_tensor *tri_state(tri_graph *g, const char *name, tri_type type, tri_shape s
 tri_tensor *tri_constant(tri_graph *g, double value, tri_type type);
 tri_tensor *tri_array(tri_graph *g, tri_type type, tri_shape shape, const void *data); /* copied */
 
-/* A scalar (f32) that the run sets before every step: "lr" follows the schedule, "step" is the
- * number of the step about to be done, from 1; any other is set with tri_set_scalar. */
+/* A scalar (f32) that the run sets before every step: "lr" follows the schedule unless tri_set_scalar
+ * replaces that, "step" is the number of the step about to be done, from 1; any other is set with
+ * tri_set_scalar. */
 tri_tensor *tri_scalar(tri_graph *g, const char *name);
 
 /* ---- 5 Operators --------------------------------------------------------------------------- */
@@ -243,10 +253,11 @@ tri_tensor *tri_stop_gradient(tri_tensor *x);
  * trans_b: b is [..., n, k]. */
 typedef struct tri_matmul_options {
     bool trans_a, trans_b;
+    char none_; /* of TRI_WITH */
 } tri_matmul_options;
 tri_tensor *tri_matmul_(tri_tensor *a, tri_tensor *b, tri_matmul_options o);
-#define tri_matmul(a, b, ...) \
-    (TRI_HERE, tri_matmul_(a, b, (tri_matmul_options){__VA_ARGS__}))
+#define tri_matmul(a, ...) \
+    (TRI_HERE, tri_matmul_(a, TRI_WITH(tri_matmul_options, __VA_ARGS__)))
 
 /* x [n, in, h, w], weight [out, in / groups, kh, kw]; 0 means the default (1; for padding 0; for
  * the _w fields the same as without). bias [out] or null. */
@@ -255,10 +266,11 @@ typedef struct tri_conv_options {
     int64_t stride_w, dilation_w;
     int64_t pad_w; /* 0: as pad; for none beside a padded height, say -1 */
     tri_tensor *bias;
+    char none_; /* of TRI_WITH */
 } tri_conv_options;
 tri_tensor *tri_conv2d_(tri_tensor *x, tri_tensor *weight, tri_conv_options o);
-#define tri_conv2d(x, weight, ...) \
-    (TRI_HERE, tri_conv2d_(x, weight, (tri_conv_options){__VA_ARGS__}))
+#define tri_conv2d(x, ...) \
+    (TRI_HERE, tri_conv2d_(x, TRI_WITH(tri_conv_options, __VA_ARGS__)))
 
 /* x [n, c, h, w]. stride 0 means the size, as in PyTorch. Maximum ignores padding; the average
  * counts it unless exclude_pad. */
@@ -266,37 +278,40 @@ typedef struct tri_pool_options {
     int64_t size, stride, pad;
     int64_t size_w, stride_w, pad_w; /* as in tri_conv_options */
     bool ceil_mode, exclude_pad;
+    char none_; /* of TRI_WITH */
 } tri_pool_options;
 tri_tensor *tri_max_pool_(tri_tensor *x, tri_pool_options o);
-#define tri_max_pool(x, ...) \
-    (TRI_HERE, tri_max_pool_(x, (tri_pool_options){__VA_ARGS__}))
+#define tri_max_pool(...) \
+    (TRI_HERE, tri_max_pool_(TRI_WITH(tri_pool_options, __VA_ARGS__)))
 tri_tensor *tri_avg_pool_(tri_tensor *x, tri_pool_options o);
-#define tri_avg_pool(x, ...) \
-    (TRI_HERE, tri_avg_pool_(x, (tri_pool_options){__VA_ARGS__}))
+#define tri_avg_pool(...) \
+    (TRI_HERE, tri_avg_pool_(TRI_WITH(tri_pool_options, __VA_ARGS__)))
 tri_tensor *tri_global_avg_pool(tri_tensor *x); /* [n, c, h, w] to [n, c] */
 
 /* Normalisation. x [n, c, ...]; gamma, beta, mean, var [c] (gamma, beta may be null). In training
  * the statistics are those of each lane (see section 10), or of `groups` equal parts of it, and
- * running mean and variance move by momentum (0: 0.1, PyTorch's meaning); evaluation uses the
- * running ones. eps 0 means 1e-5. */
+ * running mean and variance move by momentum (0: 0.1, PyTorch's meaning), towards the mean of all
+ * lanes' and groups' statistics, where each counts the same whatever its samples; evaluation uses
+ * the running ones. eps 0 means 1e-5. */
 typedef struct tri_norm_options {
     double eps, momentum;
     int64_t groups; /* batch norm: statistics groups of a lane (0: 1) */
     int axes;       /* layer norm: the last `axes` dimensions are normalised (0: 1) */
     bool no_affine; /* cells only: no weight and bias */
+    char none_; /* of TRI_WITH */
 } tri_norm_options;
 tri_tensor *tri_batch_norm_(tri_tensor *x, tri_tensor *gamma, tri_tensor *beta, tri_tensor *mean,
                             tri_tensor *var, tri_norm_options o);
-#define tri_batch_norm(x, gamma, beta, mean, var, ...) \
-    (TRI_HERE, tri_batch_norm_(x, gamma, beta, mean, var, (tri_norm_options){__VA_ARGS__}))
+#define tri_batch_norm(x, gamma, beta, mean, ...) \
+    (TRI_HERE, tri_batch_norm_(x, gamma, beta, mean, TRI_WITH(tri_norm_options, __VA_ARGS__)))
 tri_tensor *tri_layer_norm_(tri_tensor *x, tri_tensor *gamma, tri_tensor *beta,
                             tri_norm_options o);
-#define tri_layer_norm(x, gamma, beta, ...) \
-    (TRI_HERE, tri_layer_norm_(x, gamma, beta, (tri_norm_options){__VA_ARGS__}))
+#define tri_layer_norm(x, gamma, ...) \
+    (TRI_HERE, tri_layer_norm_(x, gamma, TRI_WITH(tri_norm_options, __VA_ARGS__)))
 tri_tensor *tri_group_norm_(tri_tensor *x, int64_t groups, tri_tensor *gamma, tri_tensor *beta,
                             tri_norm_options o);
-#define tri_group_norm(x, groups, gamma, beta, ...) \
-    (TRI_HERE, tri_group_norm_(x, groups, gamma, beta, (tri_norm_options){__VA_ARGS__}))
+#define tri_group_norm(x, groups, gamma, ...) \
+    (TRI_HERE, tri_group_norm_(x, groups, gamma, TRI_WITH(tri_norm_options, __VA_ARGS__)))
 
 tri_tensor *tri_softmax(tri_tensor *x, int axis);
 tri_tensor *tri_log_softmax(tri_tensor *x, int axis);
@@ -317,16 +332,17 @@ tri_tensor *tri_one_hot(tri_tensor *ids, int64_t depth);    /* f32; ids outside 
 #define TRI_ALL ((tri_shape){-1, {0}})
 typedef struct tri_reduce_options {
     bool keep; /* keep reduced dimensions with length 1 */
+    char none_; /* of TRI_WITH */
 } tri_reduce_options;
 tri_tensor *tri_sum_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
-#define tri_sum(x, axes, ...) \
-    (TRI_HERE, tri_sum_(x, axes, (tri_reduce_options){__VA_ARGS__}))
+#define tri_sum(x, ...) \
+    (TRI_HERE, tri_sum_(x, TRI_WITH(tri_reduce_options, __VA_ARGS__)))
 tri_tensor *tri_mean_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
-#define tri_mean(x, axes, ...) \
-    (TRI_HERE, tri_mean_(x, axes, (tri_reduce_options){__VA_ARGS__}))
+#define tri_mean(x, ...) \
+    (TRI_HERE, tri_mean_(x, TRI_WITH(tri_reduce_options, __VA_ARGS__)))
 tri_tensor *tri_max_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
-#define tri_max(x, axes, ...) \
-    (TRI_HERE, tri_max_(x, axes, (tri_reduce_options){__VA_ARGS__}))
+#define tri_max(x, ...) \
+    (TRI_HERE, tri_max_(x, TRI_WITH(tri_reduce_options, __VA_ARGS__)))
 tri_tensor *tri_argmax(tri_tensor *x, int axis); /* i64; the first of equals */
 void tri_top_k(tri_tensor *x, int64_t k, tri_tensor **values, tri_tensor **indices); /* last axis */
 tri_tensor *tri_all_finite(tri_tensor *const *xs, int n);  /* bool scalar */
@@ -348,10 +364,11 @@ typedef struct tri_attention_options {
     double dropout;   /* of the softmax's result, as tri_dropout */
     double scale;     /* 0: 1 / sqrt(d) */
     int64_t heads;    /* where they lie in the last dimension (0: 1) */
+    char none_; /* of TRI_WITH */
 } tri_attention_options;
 tri_tensor *tri_attention_(tri_tensor *q, tri_tensor *k, tri_tensor *v, tri_attention_options o);
-#define tri_attention(q, k, v, ...) \
-    (TRI_HERE, tri_attention_(q, k, v, (tri_attention_options){__VA_ARGS__}))
+#define tri_attention(q, k, ...) \
+    (TRI_HERE, tri_attention_(q, k, TRI_WITH(tri_attention_options, __VA_ARGS__)))
 
 /* ---- 6 Cells: operators with parameters of their own ---------------------------------------- */
 
@@ -361,28 +378,29 @@ typedef struct tri_cell_options {
     bool no_bias;
     const tri_init *init, *bias_init;
     int64_t stride, pad, dilation, groups; /* convolution */
+    char none_; /* of TRI_WITH */
 } tri_cell_options;
 
 tri_tensor *tri_dense_(tri_tensor *x, const char *name, int64_t out, tri_cell_options o);
-#define tri_dense(x, name, out, ...) \
-    (TRI_HERE, tri_dense_(x, name, out, (tri_cell_options){__VA_ARGS__}))
+#define tri_dense(x, name, ...) \
+    (TRI_HERE, tri_dense_(x, name, TRI_WITH(tri_cell_options, __VA_ARGS__)))
 tri_tensor *tri_conv_(tri_tensor *x, const char *name, int64_t out, int64_t size,
                       tri_cell_options o);
-#define tri_conv(x, name, out, size, ...) \
-    (TRI_HERE, tri_conv_(x, name, out, size, (tri_cell_options){__VA_ARGS__}))
+#define tri_conv(x, name, out, ...) \
+    (TRI_HERE, tri_conv_(x, name, out, TRI_WITH(tri_cell_options, __VA_ARGS__)))
 tri_tensor *tri_bn_(tri_tensor *x, const char *name, tri_norm_options o);
-#define tri_bn(x, name, ...) \
-    (TRI_HERE, tri_bn_(x, name, (tri_norm_options){__VA_ARGS__}))
+#define tri_bn(x, ...) \
+    (TRI_HERE, tri_bn_(x, TRI_WITH(tri_norm_options, __VA_ARGS__)))
 tri_tensor *tri_ln_(tri_tensor *x, const char *name, tri_norm_options o);
-#define tri_ln(x, name, ...) \
-    (TRI_HERE, tri_ln_(x, name, (tri_norm_options){__VA_ARGS__}))
+#define tri_ln(x, ...) \
+    (TRI_HERE, tri_ln_(x, TRI_WITH(tri_norm_options, __VA_ARGS__)))
 tri_tensor *tri_gn_(tri_tensor *x, const char *name, int64_t groups, tri_norm_options o);
-#define tri_gn(x, name, groups, ...) \
-    (TRI_HERE, tri_gn_(x, name, groups, (tri_norm_options){__VA_ARGS__}))
+#define tri_gn(x, name, ...) \
+    (TRI_HERE, tri_gn_(x, name, TRI_WITH(tri_norm_options, __VA_ARGS__)))
 tri_tensor *tri_embed_(tri_tensor *ids, const char *name, int64_t rows, int64_t width,
                        tri_cell_options o);
-#define tri_embed(ids, name, rows, width, ...) \
-    (TRI_HERE, tri_embed_(ids, name, rows, width, (tri_cell_options){__VA_ARGS__}))
+#define tri_embed(ids, name, rows, ...) \
+    (TRI_HERE, tri_embed_(ids, name, rows, TRI_WITH(tri_cell_options, __VA_ARGS__)))
 
 /* ---- 7 Losses and metrics ------------------------------------------------------------------ */
 
@@ -394,25 +412,26 @@ typedef struct tri_loss_options {
     bool ignore;          /* cross-entropy: places whose label is ignore_index do not count, */
     int64_t ignore_index; /* neither in the sum nor in the mean's divisor */
     double delta;         /* Huber (0: 1) */
+    char none_; /* of TRI_WITH */
 } tri_loss_options;
 
 /* logits [..., classes]; labels [...] of i32 or i64, or f32 probabilities [..., classes]. */
 tri_tensor *tri_cross_entropy_(tri_tensor *logits, tri_tensor *labels, tri_loss_options o);
-#define tri_cross_entropy(logits, labels, ...) \
-    (TRI_HERE, tri_cross_entropy_(logits, labels, (tri_loss_options){__VA_ARGS__}))
+#define tri_cross_entropy(logits, ...) \
+    (TRI_HERE, tri_cross_entropy_(logits, TRI_WITH(tri_loss_options, __VA_ARGS__)))
 /* Shapes must be equal: a loss never broadcasts. */
 tri_tensor *tri_mse_(tri_tensor *prediction, tri_tensor *target, tri_loss_options o);
-#define tri_mse(prediction, target, ...) \
-    (TRI_HERE, tri_mse_(prediction, target, (tri_loss_options){__VA_ARGS__}))
+#define tri_mse(prediction, ...) \
+    (TRI_HERE, tri_mse_(prediction, TRI_WITH(tri_loss_options, __VA_ARGS__)))
 tri_tensor *tri_l1_(tri_tensor *prediction, tri_tensor *target, tri_loss_options o);
-#define tri_l1(prediction, target, ...) \
-    (TRI_HERE, tri_l1_(prediction, target, (tri_loss_options){__VA_ARGS__}))
+#define tri_l1(prediction, ...) \
+    (TRI_HERE, tri_l1_(prediction, TRI_WITH(tri_loss_options, __VA_ARGS__)))
 tri_tensor *tri_huber_(tri_tensor *prediction, tri_tensor *target, tri_loss_options o);
-#define tri_huber(prediction, target, ...) \
-    (TRI_HERE, tri_huber_(prediction, target, (tri_loss_options){__VA_ARGS__}))
+#define tri_huber(prediction, ...) \
+    (TRI_HERE, tri_huber_(prediction, TRI_WITH(tri_loss_options, __VA_ARGS__)))
 tri_tensor *tri_bce_(tri_tensor *logits, tri_tensor *target, tri_loss_options o);
-#define tri_bce(logits, target, ...) \
-    (TRI_HERE, tri_bce_(logits, target, (tri_loss_options){__VA_ARGS__}))
+#define tri_bce(logits, ...) \
+    (TRI_HERE, tri_bce_(logits, TRI_WITH(tri_loss_options, __VA_ARGS__)))
 
 /* The share of samples whose label is among the k largest logits. */
 tri_tensor *tri_accuracy(tri_tensor *logits, tri_tensor *labels, int64_t k);
@@ -435,7 +454,8 @@ tri_tensor *tri_param_at(const tri_graph *g, int i); /* in order of construction
 tri_tensor *tri_find(const tri_graph *g, const char *name); /* parameter, state, input, output */
 
 /* out[i] becomes the derivative of the scalar `y` by wrt[i]: more graph, which can be
- * differentiated again. Where y does not depend on it: zeros. */
+ * differentiated again. Where y does not depend on it: zeros. Evaluations and forward runs leave out
+ * outputs that depend on a derivative. */
 void tri_grad(tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out);
 
 /* Scales all gradients by min(1, limit / norm), in place in the array; returns the norm. */
@@ -459,24 +479,27 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
  *
  * In lars and lamb r is 1 where |w|, or |g| or |u|, is 0, and for parameters that are excluded:
  * those that do not decay, or would not if weight_decay were above 0. That is: rank below 2 unless
- * decay_all, and what tri_group_decay gives 0. */
+ * decay_all, and what tri_group_decay gives 0.
+ *
+ * In the structure 0 means the default; where 0 itself is legal, TRI_ZERO stands for it. */
+#define TRI_ZERO (-1e-300)
 typedef struct tri_optimizer {
     const char *name;    /* "sgd", "momentum", "nesterov", "adam", "adamw", "lars", "lamb" */
     double lr;           /* 0: the customary 0.01; adam, adamw, lamb 0.001; lars 1. One for all
                             updates of a graph */
-    double momentum;     /* momentum, nesterov, lars. 0: 0.9 */
-    double beta1, beta2; /* adam, adamw, lamb. 0: 0.9, 0.999 */
-    double eps;          /* 0: 1e-8; lamb 1e-6 */
+    double momentum;     /* momentum, nesterov, lars. 0: 0.9; TRI_ZERO: 0 */
+    double beta1, beta2; /* adam, adamw, lamb. 0: 0.9, 0.999; TRI_ZERO: 0 */
+    double eps;          /* adam, adamw, lamb, lars. 0: 1e-8; lamb 1e-6; TRI_ZERO: 0 */
     double trust;        /* lars. 0: 0.001 */
     double weight_decay; /* d */
     bool decay_all;      /* otherwise norms and biases (rank below 2) do not decay */
     double clip_norm;    /* 0: none */
-    bool gradients_sum;  /* the lanes' mean gradients are added up; else the mean is the batch's, so
-                            that the number of lanes does not change the size of a step */
+    bool gradients_sum;  /* gradients are the batch's mean times the number of lanes; else the batch's
+                            mean, so that the number of lanes does not change the size of a step */
     const char *schedule; /* see tri_options */
     /* The loss is multiplied by a power of two before its gradients, which are then divided by it,
-     * so that small ones are not lost in half types; an update whose gradients overflow is left
-     * out. Null or "off"; a number; or "dynamic:start=X,every=N" (65536, 2000): half of it after an
+     * so that small ones are not lost in half types; an update whose loss or gradients are
+     * not finite is left out, also at a scale of 1. Null or "off"; a number; or "dynamic:start=X,every=N" (65536, 2000): half of it after an
      * overflow, twice as much after N good steps. */
     const char *loss_scale;
 } tri_optimizer;
@@ -522,6 +545,7 @@ typedef struct tri_field {
  * "synthetic[:size=N]": made up; needs the graph.
  * "images:DIR", "tar:PATTERN": JPEG and PNG pictures, DIR/SPLIT/CLASS/NAME, or KEY.jpg beside KEY.cls.
  * "tar:-,samples=N", "tar:pipe:COMMAND,samples=N": such archives through a pipe; sequential.
+ *   All other files that the library opens have to be regular files.
  * "cifar:DIR": CIFAR-10 and CIFAR-100 in their binary form. These have "image" f32[3,size,size] and
  *   "label" i64[]; man trireme, under --data, has their keys. A file that cannot be read is told, and
  *   another sample stands for it, up to max-bad of them.
@@ -589,7 +613,7 @@ typedef struct tri_options {
     int64_t epochs; /* (1) */
     uint64_t seed;
     const char *device; /* "cpu" or "ref" */
-    const char *data;   /* see tri_data_open; the default is "synthetic" */
+    const char *data;   /* see tri_data_open; the default, "synthetic", is announced; "feed": tri_feed */
     const char *tokenizer; /* of data "text:..." that names none: "bytes" (the default), "bert:FILE",
                               "bert-cased:FILE", "gpt2:DIR" */
     /* Threads of each worker that read the next step's samples while this one's are in use: what is read ahead
@@ -613,8 +637,8 @@ typedef struct tri_options {
     const char *share;
     /* The rest of an epoch that fills no step: "drop" (the default) leaves it out, "pad" makes a step of it, filled
      * up with samples from the epoch's beginning that do not count. For that the loss has to leave them out:
-     * tri_cross_entropy with .ignore and .ignore_index = -100, which is what all their labels are set to. Norms over
-     * the batch do see them. "keep" makes a smaller step of it, with a mean over its own samples, of any network that
+     * tri_cross_entropy with .ignore and .ignore_index = -100, which is what all their labels are set to: the zoo's
+     * gpt2 does, bert does not. Norms over the batch do see them. "keep" makes a smaller step of it, with a mean over its own samples, of any network that
      * does not bring its own updates; outputs by the sample have as many rows then. */
     const char *tail;
     int64_t sink_size; /* callbacks of a step come every so many steps, and behind the last one (1) */
@@ -631,6 +655,8 @@ typedef struct tri_options {
     const char *conv;
     const char *out;  /* directory for metrics.jsonl; null: none (the program: "run"; with several
                          workers: that of their agent) */
+    int64_t metrics_every; /* steps of a row of metrics.jsonl, which holds their means; 0: a row for each step,
+                              at most 100 a second */
     const char *load; /* a safetensors file, or a directory of checkpoints */
     bool partial;     /* of `load` what fits is taken, and the rest is told; else all must fit */
     const char *save;
@@ -663,6 +689,11 @@ typedef struct tri_options {
      * stall and death. TRIREME_EVENT, TRIREME_MESSAGE, TRIREME_STEP and others in its environment say what (man
      * trireme, --on-event). Of several workers their agent starts it. */
     const char *on_event;
+    /* A loss that is NaN or infinite: "stop" (the default) ends the run with a message that names the step, the lane
+     * and the operator where the first NaN or infinity begins, and nothing of that step counts; "warn" prints a line
+     * when it begins. With a loss scale, updates that are skipped are no such case, but 100 in succession are. A
+     * checkpoint with a parameter that is not finite is never written; with "stop" it ends the run. */
+    const char *on_nan;
     const char *parallel;  /* "data" (the default): lanes are shared among workers; other ways to split
                               a network are not there yet */
     const char *recompute; /* as by tri_recompute: patterns with commas between them */
@@ -682,10 +713,16 @@ const char *tri_options_help(void);
 
 typedef struct tri_run tri_run;
 
-/* Compiles the graph and takes it (also on failure). Null on failure: see tri_message. */
+/* Compiles the graph and takes it (also on failure). Null on failure: see tri_message.
+ * While a run is open, a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP) for which
+ * the program has no handler is reported to stderr, with what the run was at and a trace of the calls;
+ * then the process dies of it as it would without. tri_close restores what tri_open has changed. */
 tri_run *tri_open(tri_graph *g, const tri_options *o);
 
-/* Does one step; false when all are done or one failed. A null run gives false. */
+/* Does one step; false when all are done or one failed. A null run gives false.
+ * While a run that trains is open, a write to a closed pipe fails and does not kill (SIGPIPE), unless the
+ * program handles that signal itself. After one to stdout or stderr tri_step ends the run: it gives false,
+ * and tri_close saves what it saves and returns TRI_STOPPED. */
 bool tri_step(tri_run *run);
 /* Ends the run, frees it and its graph; returns the first failure, also of tri_open if run is
  * null, so that `return tri_close(run)` ends a main function; the message has then been printed. */
@@ -700,6 +737,9 @@ int64_t tri_step_number(const tri_run *run); /* steps done */
 int64_t tri_step_total(const tri_run *run);
 int64_t tri_epoch(const tri_run *run);
 double tri_value(const tri_run *run, const char *name); /* a scalar output; NaN if unknown */
+/* Sets a tri_scalar for all steps to come. "lr" takes the place of the schedule, to which NaN returns; the worker that
+ * reports next and a run that resumes keep it. A name that the network does not have, and "step" and "lanes", which are
+ * the run's own, fail the run. */
 void tri_set_scalar(tri_run *run, const char *name, double value);
 tri_status tri_run_status(const tri_run *run);
 
@@ -711,14 +751,33 @@ tri_status tri_run_status(const tri_run *run);
 tri_status tri_read(const tri_run *run, const char *name, void *data, size_t bytes);
 tri_status tri_write(tri_run *run, const char *name, const void *data, size_t bytes);
 
-/* With tri_options.forward: feed every input of the batch, run, read outputs.
+/* Copies the whole batch of an input. With tri_options.forward: feed every input, run, read outputs.
  *     tri_feed(run, "image", pixels, sizeof pixels);
  *     tri_forward(run);
- *     tri_read(run, "logits", scores, sizeof scores);          */
+ *     tri_read(run, "logits", scores, sizeof scores);
+ *
+ * A run that trains is fed with tri_options.data = "feed", in a loop of your own, for so many `steps`:
+ *     do {
+ *         make_batch(tri_step_number(run), pixels, labels);
+ *         tri_feed(run, "image", pixels, sizeof pixels);
+ *         tri_feed(run, "label", labels, sizeof labels);
+ *     } while (tri_step(run));
+ * The contract: the batch follows from tri_step_number(run), and from nothing that the loop counts or keeps itself.
+ * Then 1 or more workers, deaths of any of them and a resume give the same weights: of several workers each feeds, and
+ * only the rows of the one that reports count; if it dies, the worker that reports next returns once more from the
+ * latest step and feeds again; and a run that resumes begins with the number of its checkpoint. What tri_set_scalar and
+ * tri_write set should follow from the number in the same way, and be set before the step: a checkpoint is written
+ * within tri_step, before the lines after it.
+ *
+ * tri_step fails, and names the input, if one that the network uses has not been fed since the step before, or if a
+ * value is out of its range (tri_input). tri_feed refuses an input that is unused, and a run with other data. Data
+ * "feed" knows no epochs and no order of samples: tri_train, epochs, sampler, subset, share, tail, data_threads,
+ * tokenizer and tri_shorter are refused with it. */
 tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes);
 tri_status tri_forward(tri_run *run);
 
 /* The mean of every scalar output over a data set, in evaluation mode, with the run's parameters.
+ * Outputs that depend on gradients (tri_grad) have no value there.
  * Batches are weighted by their samples, so every sample counts once; where a loss ignores labels,
  * the places of a batch share the weight of its samples. Read the results with tri_result: NaN where it
  * failed, which its status and tri_message tell; the run goes on, and tri_close does not tell of it. TRI_STOPPED:
@@ -785,7 +844,9 @@ tri_callback tri_evaluator_(const tri_evaluator_options *o);
  * tri_options.partial says otherwise: missing, unexpected and mis-shaped tensors are listed. Names with a
  * prefix more or less ("module.", "model.", "bert.", "transformer."), and gamma, beta, moving_mean and
  * moving_variance of others are understood; num_batches_tracked and the like are passed over. Of a directory of
- * checkpoints the newest that is whole is loaded, and it is said which. */
+ * checkpoints the newest that is whole is loaded, and it is said which. F64 is rounded to f32. The file of a
+ * network that tri_model_open made by a name of the zoo has its specification as metadata "trireme.model", and
+ * the options that prepared its data as "trireme.data". */
 tri_status tri_save(const tri_run *run, const char *path);
 tri_status tri_load(tri_run *run, const char *path);
 

@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MESSAGE_BYTES 4096
 
@@ -79,6 +81,14 @@ int base_format(char *to, size_t bytes, const char *fmt, ...) {
 double base_number(const char *text, char **end) {
     locale_t c = plain_locale();
     return c ? strtod_l(text, end, c) : strtod(text, end);
+}
+
+const char *base_number_text(double number, char text[NUMBER_TEXT]) {
+    for (int digits = 1; digits <= 17; digits++) {
+        base_format(text, NUMBER_TEXT, "%.*g", digits, number);
+        if (base_number(text, NULL) == number) break;
+    }
+    return text;
 }
 
 /* ---- arenas ---- */
@@ -201,30 +211,70 @@ uint64_t base_hash_text(const char *text) { return base_hash(text, strlen(text),
 
 /* ---- files ---- */
 
+const char *base_file_kind(unsigned mode) {
+    static const struct {
+        mode_t type;
+        const char *name;
+    } kinds[] = {{S_IFDIR, "a directory"}, {S_IFIFO, "a named pipe"}, {S_IFSOCK, "a socket"},
+                 {S_IFCHR, "a character device"}, {S_IFBLK, "a block device"}};
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if ((mode & S_IFMT) == kinds[i].type) return kinds[i].name;
+    return "of an unknown kind";
+}
+
+/* A file that is swapped between stat and open does no harm: open does not wait, and fstat looks at
+ * what has been opened. */
+int base_open(const char *path, int flags, struct stat *st) {
+    struct stat own;
+    int fd = -1, error = 0;
+    if (!st) st = &own;
+    if (stat(path, st) || S_ISREG(st->st_mode)) {
+        fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+        if (fd < 0 || fstat(fd, st) || fcntl(fd, F_SETFL, flags)) error = errno;
+    }
+    if (!error && S_ISREG(st->st_mode)) return fd;
+    if (error) {
+        base_fail(TRI_FAILED, "%s: %s", path, strerror(error));
+    } else {
+        base_fail(TRI_FAILED, "%s: %s, not a regular file", path, base_file_kind(st->st_mode));
+        error = EINVAL;
+    }
+    if (fd >= 0) close(fd);
+    errno = error;
+    return -1;
+}
+
+static tri_status read_all(int fd, const char *path, char *to, size_t n) {
+    for (size_t at = 0; at < n;) {
+        ssize_t got = read(fd, to + at, n - at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return base_fail(TRI_FAILED, "%s: read at offset %zu: %s", path, at, strerror(errno));
+        if (!got)
+            return base_fail(TRI_FAILED, "%s: read stopped at offset %zu of %zu", path, at, n);
+        at += (size_t)got;
+    }
+    return TRI_OK;
+}
+
 tri_status base_read_file(const char *path, char **data, size_t *bytes) {
+    struct stat st;
+    int fd = base_open(path, O_RDONLY, &st);
     *data = NULL;
     *bytes = 0;
-    FILE *f = fopen(path, "rb");
-    if (!f) return base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
-    struct stat st;
-    tri_status status = TRI_OK;
-    if (fstat(fileno(f), &st))
-        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
-    else if (!S_ISREG(st.st_mode))
-        status = base_fail(TRI_FAILED, "%s: not a regular file", path);
-    else if (!(*data = malloc((size_t)st.st_size + 1)))
-        status = base_no_memory(path);
-    else if ((*bytes = fread(*data, 1, (size_t)st.st_size, f)) != (size_t)st.st_size)
-        status = base_fail(TRI_FAILED, "%s: read stopped at offset %zu of %zu", path, *bytes,
-                           (size_t)st.st_size);
-    fclose(f);
+    if (fd < 0) return TRI_FAILED;
+    size_t n = (size_t)st.st_size;
+    char *all = malloc(n + 1);
+    tri_status status = all ? read_all(fd, path, all, n) : base_no_memory(path);
+    close(fd);
     if (status) {
-        free(*data);
-        *data = NULL;
-    } else {
-        (*data)[*bytes] = 0;
+        free(all);
+        return status;
     }
-    return status;
+    all[n] = 0;
+    *data = all;
+    *bytes = n;
+    return TRI_OK;
 }
 
 /* ---- types and shapes ---- */

@@ -39,6 +39,9 @@ void arena_free(struct arena *a);
  * are the same everywhere. base_number is strtod; base_format snprintf. All other texts made here
  * (messages, arena and growing text) follow. */
 double base_number(const char *text, char **end);
+#define NUMBER_TEXT 32
+/* The shortest text that base_number reads as this number; returns `text`. */
+const char *base_number_text(double number, char text[NUMBER_TEXT]);
 int base_format(char *to, size_t bytes, const char *fmt, ...) TRI_PRINTF(3, 4);
 
 /* Growing text. After a failed allocation further calls do nothing and `failed` stays true. */
@@ -61,6 +64,13 @@ bool base_grow(void **array, size_t used, size_t *capacity, size_t element);
 uint64_t base_hash(const void *data, size_t bytes, uint64_t seed);
 uint64_t base_hash_text(const char *text);
 
+/* "a named pipe", of stat's st_mode. */
+const char *base_file_kind(unsigned mode);
+/* Opens a regular file. Pipes, devices, directories and sockets are refused before they are opened:
+ * to open them may wait forever, or act on the device. A file that O_CREAT makes has the mode 0666.
+ * `st` may be null. Returns the descriptor, or -1 with errno and the message "PATH: reason". */
+struct stat;
+int base_open(const char *path, int flags, struct stat *st);
 /* The whole of a regular file; *data is freed with free() and has a zero byte behind its end. */
 tri_status base_read_file(const char *path, char **data, size_t *bytes);
 

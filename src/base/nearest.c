@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/nearest.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define COMPARED 31
+
+static bool same(char a, char b) {
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -17,9 +22,9 @@ size_t nearest_distance(const char *a, const char *b) {
                 cost[i][k] = i + k;
                 continue;
             }
-            size_t best = cost[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
+            size_t best = cost[i - 1][k - 1] + !same(a[i - 1], b[k - 1]);
             best = smaller(best, smaller(cost[i - 1][k], cost[i][k - 1]) + 1);
-            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+            if (i > 1 && k > 1 && same(a[i - 1], b[k - 2]) && same(a[i - 2], b[k - 1]))
                 best = smaller(best, cost[i - 2][k - 2] + 1);
             cost[i][k] = best;
         }
@@ -34,5 +39,6 @@ void nearest_offer(struct nearest *n, const char *candidate) {
 }
 
 const char *nearest_name(const struct nearest *n) {
-    return n->name && n->distance * 2 <= strlen(n->wanted) ? n->name : NULL;
+    bool near = n->name && n->distance * 2 <= strlen(n->wanted) && n->distance * 2 <= strlen(n->name);
+    return near ? n->name : NULL;
 }

@@ -3,10 +3,11 @@
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* How many insertions, deletions, replacements and swaps of neighbours lead from a to b; of longer
- * names only the first 31 bytes count. */
+/* How many insertions, deletions, replacements and swaps of neighbours lead from a to b, whatever the
+ * case of their letters; of longer names only the first 31 bytes count. */
 size_t nearest_distance(const char *a, const char *b);
 
 /* Begins as {.wanted = what was typed}; candidates are offered one by one. */
@@ -16,7 +17,7 @@ struct nearest {
     size_t distance;
 };
 void nearest_offer(struct nearest *n, const char *candidate);
-/* The best, if it can be what was meant: at most every other letter differs. Else null. */
+/* The best, if it can be what was meant: at most every other letter of either differs. Else null. */
 const char *nearest_name(const struct nearest *n);
 
 #endif

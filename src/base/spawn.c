@@ -17,9 +17,11 @@ static int set_files(posix_spawn_file_actions_t *files, const int *fd, int n) {
 int spawn_command(char *const argv[], char *const env[], const int *fd, int n, pid_t *pid) {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
+    struct sigaction hangup;
     sigset_t none, usual;
     sigemptyset(&none);
     sigfillset(&usual);
+    if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler == SIG_IGN) sigdelset(&usual, SIGHUP);
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&how);
     int failed = set_files(&files, fd, n);

@@ -6,7 +6,8 @@
 #include <sys/types.h>
 
 /* Runs argv[0], an absolute path, with files fd[0 to n - 1] as its files 0 to n - 1 (-1: /dev/null) and none else, in a
- * process group of its own, with no signal blocked or ignored: a Ctrl-C is not for it. Returns an error number. */
+ * process group of its own, with no signal blocked or ignored, but for a SIGHUP that this process ignores (nohup): a
+ * Ctrl-C is not for it. Returns an error number. */
 int spawn_command(char *const argv[], char *const env[], const int *fd, int n, pid_t *pid);
 
 #endif

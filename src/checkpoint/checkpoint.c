@@ -4,14 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkpoint/state.h"
 #include "io/outfile.h"
 
 #define MODEL CHECKPOINT_MODEL
@@ -37,70 +37,23 @@ void checkpoint_file(const char *folder, const char *file, bool sealed, char pat
 bool checkpoint_is(const char *folder, bool sealed) {
     char path[4096];
     checkpoint_file(folder, STATE, sealed, path);
-    return !access(path, F_OK);
+    return !access(path, F_OK) || errno == ELOOP; /* which opening it tells */
 }
 
 tri_status checkpoint_prepare(const char *directory) {
     if (mkdir(directory, 0777) && errno != EEXIST)
         return base_fail(TRI_FAILED, "cannot make the directory %s for checkpoints: %s", directory,
                          strerror(errno));
+    struct stat st;
+    if (!stat(directory, &st) && !S_ISDIR(st.st_mode))
+        return base_fail(TRI_FAILED, "cannot write checkpoints to %s: it is not a directory",
+                         directory);
     if (access(directory, R_OK | W_OK | X_OK))
         return base_fail(TRI_FAILED, "cannot write checkpoints to %s: %s", directory, strerror(errno));
     return TRI_OK;
 }
 
 /* ---- state.json ---- */
-
-struct written {
-    char hash[65];
-    size_t bytes;
-};
-
-/* Null if any of them cannot be. */
-static json_t *scalars_json(const struct checkpoint_state *s) {
-    json_t *all = json_object();
-    for (int i = 0; i < s->n_scalars && all; i++) {
-        if (!json_object_set_new(all, s->scalar[i].name, json_real((double)s->scalar[i].value))) continue;
-        json_decref(all);
-        all = NULL;
-    }
-    return all;
-}
-
-static json_t *file_json(const struct written *w) {
-    return json_pack("{s:I,s:s}", "bytes", (json_int_t)w->bytes, "sha256", w->hash);
-}
-
-static json_t *judged_json(const struct checkpoint_state *s) {
-    const struct judged *j = &s->judged;
-    if (!*s->metric) return json_null();
-    return json_pack("{s:s,s:I,s:I,s:I,s:f}", "metric", s->metric, "step", (json_int_t)j->step, "best_step",
-                     (json_int_t)j->best_step, "no_better", (json_int_t)j->no_better, "best", j->best);
-}
-
-static json_t *options_json(const struct checkpoint_options *o) {
-    json_t *all = json_object();
-    for (int i = 0; i < o->n && all; i++) {
-        if (!json_object_set_new(all, o->one[i].name, json_string(o->one[i].value))) continue;
-        json_decref(all);
-        all = NULL;
-    }
-    return all;
-}
-
-/* Null if memory is out, or a text is not UTF-8. */
-static json_t *state_json(const struct checkpoint_state *s, const struct written w[2]) {
-    char seed[24];
-    base_format(seed, sizeof seed, "%llu", (unsigned long long)s->seed); /* JSON's numbers end at 2^53 */
-    json_t *loss = isfinite(s->loss) ? json_real(s->loss) : json_null();
-    return json_pack("{s:i,s:I,s:I,s:o,s:I,s:I,s:s,s:b,s:s,s:{s:s,s:I},s:o,s:o,s:o,s:s,s:s,s:s,s:s,s:{s:o,s:o}}",
-                     "format", CHECKPOINT_FORMAT, "step", (json_int_t)s->step, "epoch", (json_int_t)s->epoch, "loss",
-                     loss, "batch", (json_int_t)s->batch, "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle",
-                     s->shuffle, "order", s->order, "data", "name", s->data, "size", (json_int_t)s->data_size,
-                     "options", options_json(&s->options), "scalars", scalars_json(s), "judged", judged_json(s),
-                     "library", s->library, "device", s->device, "weights", s->weights, "state", s->state, "files",
-                     MODEL, file_json(&w[0]), OPTIMIZER, file_json(&w[1]));
-}
 
 /* A file of the folder, which takes `path` for its name. */
 static tri_status open_out(const char *folder, const char *file, const struct checkpoint_content *c, char path[4096],
@@ -110,97 +63,15 @@ static tri_status open_out(const char *folder, const char *file, const struct ch
     return outfile_open(f, path, c->key ? &seal : NULL);
 }
 
-static tri_status write_state(const char *folder, const struct checkpoint_content *c, const struct written w[2]) {
+static tri_status write_state(const char *folder, const struct checkpoint_content *c, const struct state_file w[2]) {
     char path[4096];
+    struct text text = {0};
     struct outfile f = {.fd = -1};
-    json_t *object = state_json(c->state, w);
-    char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
-    json_decref(object);
-    if (!text) return base_no_memory(STATE);
-    tri_status status = open_out(folder, STATE, c, path, &f);
-    if (!status) status = outfile_write(&f, text, strlen(text));
-    if (!status) status = outfile_write(&f, "\n", 1);
-    free(text);
+    tri_status status = state_write(c->state, w, &text);
+    if (!status) status = open_out(folder, STATE, c, path, &f);
+    if (!status) status = outfile_write(&f, text.data, text.size);
+    text_free(&text);
     return outfile_close(&f, status, NULL);
-}
-
-static void copy_text(char *to, size_t bytes, const char *from) { base_format(to, bytes, "%s", from ? from : ""); }
-
-static tri_status take_scalars(const char *path, json_t *scalars, struct checkpoint_state *s) {
-    const char *name;
-    json_t *value;
-    json_object_foreach(scalars, name, value) {
-        if (s->n_scalars == (int)COUNT(s->scalar) || !json_is_number(value))
-            return base_fail(TRI_FAILED, "%s: scalar %.60s is no number, or one too many", path, name);
-        struct checkpoint_scalar *to = &s->scalar[s->n_scalars++];
-        copy_text(to->name, sizeof to->name, name);
-        to->value = (float)json_number_value(value);
-    }
-    return TRI_OK;
-}
-
-/* Runs without evaluations have none. */
-static tri_status take_judged(const char *path, json_t *object, struct checkpoint_state *s) {
-    json_int_t step, best_step, no_better;
-    const char *metric;
-    double best;
-    if (!object || json_is_null(object)) return TRI_OK;
-    if (json_unpack(object, "{s:s,s:I,s:I,s:I,s:F}", "metric", &metric, "step", &step, "best_step", &best_step,
-                    "no_better", &no_better, "best", &best))
-        return base_fail(TRI_FAILED, "%s: \"judged\" is not what it should be", path);
-    copy_text(s->metric, sizeof s->metric, metric);
-    s->judged = (struct judged){.step = step, .best_step = best_step, .no_better = no_better, .best = best};
-    return TRI_OK;
-}
-
-/* Programs before this one have written none, and later ones maybe others. */
-static void take_options(json_t *object, struct checkpoint_options *o) {
-    const char *name;
-    json_t *value;
-    json_object_foreach(object, name, value) {
-        if (o->n == (int)COUNT(o->one) || !json_is_string(value)) continue;
-        struct checkpoint_option *to = &o->one[o->n++];
-        copy_text(to->name, sizeof to->name, name);
-        copy_text(to->value, sizeof to->value, json_string_value(value));
-    }
-}
-
-/* The object, checked; *w: what it says of the files. */
-static tri_status take_state(const char *path, json_t *object, struct checkpoint_state *s, struct written w[2]) {
-    json_error_t error;
-    json_int_t format = 0, step, epoch, batch, lanes, size, bytes[2];
-    const char *seed, *order = "", *data, *library, *device, *weights, *state, *hash[2];
-    json_t *scalars, *loss;
-    int shuffle;
-    if (json_unpack(object, "{s:I}", "format", &format) || format != CHECKPOINT_FORMAT)
-        return base_fail(TRI_FAILED, "%s: format %lld; this version reads %d", path, (long long)format,
-                         CHECKPOINT_FORMAT);
-    if (json_unpack_ex(object, &error, 0,
-                       "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s?s,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:{s:I,s:s},s:{s:I,s:s}}}",
-                       "step", &step, "epoch", &epoch, "loss", &loss, "batch", &batch, "lanes", &lanes, "seed",
-                       &seed, "shuffle", &shuffle, "order", &order, "data", "name", &data, "size", &size, "scalars",
-                       &scalars,
-                       "library", &library, "device", &device, "weights", &weights, "state", &state, "files", MODEL,
-                       "bytes", &bytes[0], "sha256", &hash[0], OPTIMIZER, "bytes", &bytes[1], "sha256", &hash[1]))
-        return base_fail(TRI_FAILED, "%s: %s", path, error.text);
-    *s = (struct checkpoint_state){.step = step, .epoch = epoch, .batch = batch, .lanes = lanes,
-                                   .data_size = size, .shuffle = shuffle,
-                                   .loss = json_is_number(loss) ? json_number_value(loss) : NAN};
-    s->seed = strtoull(seed, NULL, 10);
-    copy_text(s->order, sizeof s->order, order);
-    copy_text(s->data, sizeof s->data, data);
-    copy_text(s->library, sizeof s->library, library);
-    copy_text(s->device, sizeof s->device, device);
-    copy_text(s->weights, sizeof s->weights, weights);
-    copy_text(s->state, sizeof s->state, state);
-    for (int i = 0; i < 2; i++) {
-        w[i].bytes = (size_t)bytes[i];
-        copy_text(w[i].hash, sizeof w[i].hash, hash[i]);
-    }
-    if (s->step < 0 || s->batch < 1 || s->lanes < 1) return base_fail(TRI_FAILED, "%s: impossible numbers", path);
-    take_options(json_object_get(object, "options"), &s->options);
-    tri_status status = take_judged(path, json_object_get(object, "judged"), s);
-    return status ? status : take_scalars(path, scalars, s);
 }
 
 static tri_status check_form(const char *folder, const struct seal_key *key) {
@@ -212,26 +83,18 @@ static tri_status check_form(const char *folder, const struct seal_key *key) {
 }
 
 static tri_status read_state(const char *folder, const struct seal_key *key, struct checkpoint_state *state,
-                             struct written w[2]) {
+                             struct state_file w[2]) {
     const struct seal seal = {key, STATE, -1};
     char path[4096], *text;
-    json_error_t error;
     size_t bytes;
     checkpoint_file(folder, STATE, key, path);
     tri_status status = check_form(folder, key);
     if (!status) status = key ? seal_read(path, &seal, &text, &bytes) : base_read_file(path, &text, &bytes);
     if (status) return status;
-    json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    status = state_read(path, text, bytes, state, w);
+    if (key) state->checked = true;
     free(text);
-    if (!object) return base_fail(TRI_FAILED, "%s: line %d: %s", path, error.line, error.text);
-    status = take_state(path, object, state, w);
-    json_decref(object);
     return status;
-}
-
-tri_status checkpoint_read_state(const char *folder, const struct seal_key *key, struct checkpoint_state *state) {
-    struct written w[2];
-    return read_state(folder, key, state, w);
 }
 
 tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key, int64_t step,
@@ -244,35 +107,50 @@ tri_status checkpoint_open(const char *folder, const char *file, const struct se
 
 /* ---- writing ---- */
 
+/* The first of NAME, NAME-2, NAME-3 ... that is free. */
+static void free_name(const char *name, char path[4096]) {
+    struct stat st;
+    base_format(path, 4096, "%s", name);
+    for (int i = 2; !lstat(path, &st); i++) base_format(path, 4096, "%s-%d", name, i);
+}
+
+/* Of this process. One of a dead process with the same id may be there, and may be there to stay. */
+static void part_name(const char *directory, char path[4096]) {
+    char name[4096];
+    base_format(name, sizeof name, "%s/" PART "%ld", directory, (long)getpid());
+    free_name(name, path);
+}
+
 /* With all that is in it; as much as can be. */
 static tri_status remove_folder(const char *folder) {
-    char path[4096];
+    char path[4096], stays[4096] = "";
     DIR *d = opendir(folder);
     int failed = 0;
     if (!d) return errno == ENOENT ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", folder, strerror(errno));
     for (struct dirent *e; (e = readdir(d));) {
         within(path, folder, e->d_name);
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && unlink(path)) failed = errno;
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !unlink(path)) continue;
+        failed = errno;
+        memcpy(stays, path, sizeof stays);
     }
     closedir(d);
     if (!rmdir(folder)) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: can't remove: %s", folder, strerror(failed ? failed : errno));
+    return base_fail(TRI_FAILED, "%s: can't remove: %s", failed ? stays : folder, strerror(failed ? failed : errno));
 }
 
 static tri_status write_tensors(const char *folder, const char *file, const struct checkpoint_content *c,
-                                const struct safetensors_entry *entries, size_t n, struct written *w) {
+                                const struct safetensors_entry *entries, size_t n, struct state_file *w) {
     char path[4096];
     struct outfile f = {.fd = -1};
-    const struct safetensors_pair metadata = {"format", "pt"}; /* readers of this format look for it */
     tri_status status = open_out(folder, file, c, path, &f);
-    if (!status) status = safetensors_put(&f, entries, n, &metadata, 1);
+    if (!status) status = safetensors_put(&f, entries, n, c->metadata, c->n_metadata);
     status = outfile_close(&f, status, w->hash);
     w->bytes = f.bytes;
     return status;
 }
 
 static tri_status write_files(const char *folder, const struct checkpoint_content *c, size_t *bytes) {
-    struct written w[2] = {0};
+    struct state_file w[2] = {0};
     if (mkdir(folder, 0777)) return base_fail(TRI_FAILED, "cannot make %s: %s", folder, strerror(errno));
     tri_status status = write_tensors(folder, MODEL, c, c->entries, c->n_model, &w[0]);
     if (!status) status = write_tensors(folder, OPTIMIZER, c, c->entries + c->n_model, c->n_optimizer, &w[1]);
@@ -294,26 +172,24 @@ static tri_status put_in_place(const char *part, const char *directory, int64_t 
     return status;
 }
 
-/* Of writers that have died, too; only one at a time writes. */
-static tri_status prune_parts(const char *directory) {
+/* As many as can be. Of writers that have died, too; only one at a time writes. */
+static void prune_parts(const char *directory) {
     char path[4096];
     DIR *d = opendir(directory);
-    if (!d) return base_fail(TRI_FAILED, "cannot read the directory %s: %s", directory, strerror(errno));
-    for (struct dirent *e; (e = readdir(d));) {
+    for (struct dirent *e; d && (e = readdir(d));) {
         if (strncmp(e->d_name, PART, strlen(PART))) continue;
         within(path, directory, e->d_name);
         remove_folder(path);
     }
-    closedir(d);
-    return TRI_OK;
+    if (d) closedir(d);
 }
 
 tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c, size_t *bytes) {
     char part[4096];
-    base_format(part, sizeof part, "%s/" PART "%ld", directory, (long)getpid());
     *bytes = 0;
-    tri_status status = prune_parts(directory);
-    if (!status) status = write_files(part, c, bytes);
+    prune_parts(directory);
+    part_name(directory, part);
+    tri_status status = write_files(part, c, bytes);
     if (!status) status = put_in_place(part, directory, c->state->step);
     if (!status) return TRI_OK;
     char *why = strdup(tri_message());
@@ -365,32 +241,41 @@ tri_status checkpoint_list(const char *directory, int64_t **steps, size_t *n) {
     return TRI_OK;
 }
 
+/* Under another name first, so that no half of it is ever taken for whole. */
+static tri_status remove_checkpoint(const char *directory, int64_t step) {
+    char path[4096], aside[4096];
+    checkpoint_path(directory, step, path);
+    part_name(directory, aside);
+    if (rename(path, aside)) return base_fail(TRI_FAILED, "can't remove %s: %s", path, strerror(errno));
+    return remove_folder(aside);
+}
+
 tri_status checkpoint_prune(const char *directory, int64_t last, int64_t keep, int64_t keep_every, int64_t best) {
     int64_t *steps, counted = 0;
     size_t n;
-    char path[4096], aside[4096];
-    tri_status status = prune_parts(directory);
-    if (status || !keep) return status;
-    status = checkpoint_list(directory, &steps, &n);
-    for (size_t i = 0; i < n && !status; i++) {
+    struct text why = {0};
+    prune_parts(directory);
+    if (!keep) return TRI_OK;
+    tri_status status = checkpoint_list(directory, &steps, &n);
+    if (status) return status;
+    for (size_t i = 0; i < n; i++) {
         counted += steps[i] <= last;
         if (counted <= keep || steps[i] == best || (keep_every && steps[i] % keep_every == 0)) continue;
-        checkpoint_path(directory, steps[i], path);
-        base_format(aside, sizeof aside, "%s/" PART "%ld-old", directory, (long)getpid());
-        if (rename(path, aside)) /* so that no half of it is ever taken for whole */
-            status = base_fail(TRI_FAILED, "can't remove %s: %s", path, strerror(errno));
-        else
-            status = remove_folder(aside);
+        if (!remove_checkpoint(directory, steps[i]) || status) continue;
+        status = TRI_FAILED;
+        text_add(&why, "the checkpoint of step %lld is not removed: %s", (long long)steps[i], tri_message());
     }
     free(steps);
+    if (status) base_fail(status, "%s", why.data ? why.data : "out of memory");
+    text_free(&why);
     return status;
 }
 
-/* One of the same step may have been set aside before: the name is the first that is free. */
+/* One of the same step may have been set aside before. */
 static tri_status set_aside(const char *path) {
-    char aside[4096];
-    base_format(aside, sizeof aside, "%s.damaged", path);
-    for (int i = 2; !access(aside, F_OK); i++) base_format(aside, sizeof aside, "%s.damaged-%d", path, i);
+    char name[4096], aside[4096];
+    base_format(name, sizeof name, "%s.damaged", path);
+    free_name(name, aside);
     if (rename(path, aside)) return base_fail(TRI_FAILED, "can't rename %s to %s: %s", path, aside, strerror(errno));
     fprintf(stderr, "trireme: %s is %s now, and counts no more\n", path, aside);
     return TRI_OK;
@@ -411,25 +296,22 @@ tri_status checkpoint_set_aside(const char *directory, int64_t last) {
 
 /* ---- whether it is whole ---- */
 
-static tri_status verify_file(const char *path, const struct written *w) {
-    static const size_t room = (size_t)1 << 20;
-    char hex[65], *buffer = malloc(room);
+static tri_status verify_file(const char *path, const struct state_file *w) {
+    char hex[65], buffer[65536]; /* no memory to be out of: what cannot be read counts as damaged */
     struct sha256 h;
     size_t bytes = 0;
     ssize_t n = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    tri_status status = !buffer ? base_no_memory(path)
-                        : fd < 0 ? base_fail(TRI_FAILED, "%s: %s", path, strerror(errno)) : TRI_OK;
+    int fd = base_open(path, O_RDONLY, NULL);
+    if (fd < 0) return TRI_FAILED;
     sha256_begin(&h);
-    while (!status && ((n = read(fd, buffer, room)) > 0 || (n < 0 && errno == EINTR))) {
+    while ((n = read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR)) {
         if (n < 0) continue;
         sha256_add(&h, buffer, (size_t)n);
         bytes += (size_t)n;
     }
-    if (!status && n < 0) status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    tri_status status = n < 0 ? base_fail(TRI_FAILED, "%s: %s", path, strerror(errno)) : TRI_OK;
     sha256_end_hex(&h, hex);
-    if (fd >= 0) close(fd);
-    free(buffer);
+    close(fd);
     if (!status && bytes != w->bytes)
         return base_fail(TRI_FAILED, "%s has %zu bytes; " STATE " says %zu", path, bytes, w->bytes);
     if (!status && strcmp(hex, w->hash))
@@ -437,23 +319,28 @@ static tri_status verify_file(const char *path, const struct written *w) {
     return status;
 }
 
-/* *step: of its state. */
-static tri_status verify(const char *folder, const struct seal_key *key, int64_t *step) {
-    struct checkpoint_state state;
-    struct written w[2];
+/* The step in the last component of the path, as it is given or, of "." and the like, as it is. */
+static bool step_of_path(const char *folder, int64_t *step) {
+    char name[4096], whole[PATH_MAX];
+    base_format(name, sizeof name, "%s", folder);
+    size_t n = strlen(name);
+    while (n > 1 && name[n - 1] == '/') name[--n] = 0;
+    const char *slash = strrchr(name, '/');
+    if (step_of(slash ? slash + 1 : name, step)) return true;
+    return realpath(folder, whole) && step_of(strrchr(whole, '/') + 1, step);
+}
+
+tri_status checkpoint_verify(const char *folder, const struct seal_key *key, struct checkpoint_state *state) {
+    struct state_file w[2];
     char path[4096];
-    tri_status status = read_state(folder, key, &state, w);
+    int64_t named;
+    tri_status status = read_state(folder, key, state, w);
     for (int i = 0; i < 2 && !status; i++) {
         checkpoint_file(folder, files[i], key, path);
         status = verify_file(path, &w[i]);
     }
-    *step = status ? -1 : state.step;
-    return status;
-}
-
-tri_status checkpoint_verify(const char *folder, const struct seal_key *key) {
-    int64_t step;
-    return verify(folder, key, &step);
+    if (status || !step_of_path(folder, &named) || named == state->step) return status;
+    return base_fail(TRI_FAILED, "%s is the checkpoint of step %lld", folder, (long long)state->step);
 }
 
 tri_status checkpoint_check_form(const char *directory, const struct seal_key *key) {
@@ -467,16 +354,9 @@ tri_status checkpoint_check_form(const char *directory, const struct seal_key *k
     return check_form(path, key);
 }
 
-/* One that has been renamed is not what it is taken for. */
-static tri_status verify_step(const char *folder, const struct seal_key *key, int64_t step) {
-    int64_t is;
-    tri_status status = verify(folder, key, &is);
-    if (status || is == step) return status;
-    return base_fail(TRI_FAILED, "%s is the checkpoint of step %lld", folder, (long long)is);
-}
-
 tri_status checkpoint_make_room(const char *directory, const struct seal_key *key, int64_t last, int64_t keep,
                                 int64_t keep_every, int64_t best, bool *any) {
+    struct checkpoint_state state;
     int64_t *steps;
     size_t n, i = 0, before;
     char path[4096];
@@ -487,49 +367,50 @@ tri_status checkpoint_make_room(const char *directory, const struct seal_key *ke
     while (i < before && steps[i] > last) i++;
     bool there = i < before;
     if (there) checkpoint_path(directory, steps[i], path);
-    if (there) status = verify_step(path, key, steps[i]);
+    if (there) status = checkpoint_verify(path, key, &state);
     free(steps);
-    if (!status && there) status = checkpoint_prune(directory, last, keep - 1, keep_every, best);
+    /* The write that follows reports what cannot be removed. */
+    if (!status && there) checkpoint_prune(directory, last, keep - 1, keep_every, best);
     if (status || !there || (status = checkpoint_list(directory, &steps, &n))) return status;
     *any = n < before;
     free(steps);
     return TRI_OK;
 }
 
-tri_status checkpoint_newest(const char *directory, const struct seal_key *key, int64_t *step, struct text *wrong) {
+tri_status checkpoint_newest(const char *directory, const struct seal_key *key, int64_t before,
+                             struct checkpoint_state *state, struct text *wrong) {
     int64_t *steps;
     size_t n;
     char path[4096];
-    *step = -1;
+    state->step = -1;
     tri_status status = checkpoint_list(directory, &steps, &n);
     if (status) return status;
-    for (size_t i = 0; i < n && *step < 0; i++) {
+    for (size_t i = 0; i < n; i++) {
+        if (steps[i] >= before) continue;
         checkpoint_path(directory, steps[i], path);
-        status = verify_step(path, key, steps[i]);
-        if (status == TRI_USAGE) break;
-        if (status)
-            text_add(wrong, "%s%s", wrong->size ? "; " : "", tri_message());
-        else
-            *step = steps[i];
+        status = checkpoint_verify(path, key, state);
+        if (status != TRI_FAILED) break;
+        text_add(wrong, "%s%s", wrong->size ? "; " : "", tri_message());
+        state->step = -1;
     }
     free(steps);
-    if (status == TRI_USAGE) return status;
-    if (*step >= 0 || !n) return TRI_OK;
+    if (status == TRI_USAGE || state->step >= 0 || !n) return status;
     return base_fail(TRI_FAILED, "%s: no checkpoint in it is whole: %s", directory,
                      wrong->data ? wrong->data : "out of memory");
 }
 
 tri_status checkpoint_model(const char *directory, const struct seal_key *key, char path[4096], struct text *wrong) {
     char folder[4096];
-    int64_t step;
+    struct checkpoint_state state;
     checkpoint_file(directory, MODEL, key, path);
-    if (checkpoint_is(directory, false) || checkpoint_is(directory, true)) return checkpoint_verify(directory, key);
+    if (checkpoint_is(directory, false) || checkpoint_is(directory, true))
+        return checkpoint_verify(directory, key, &state);
     if (!access(path, F_OK)) return TRI_OK;
-    tri_status status = checkpoint_newest(directory, key, &step, wrong);
-    if (!status && step < 0)
+    tri_status status = checkpoint_newest(directory, key, INT64_MAX, &state, wrong);
+    if (!status && state.step < 0)
         status = base_fail(TRI_FAILED, "%s is a directory with neither checkpoints nor a " MODEL " in it", directory);
     if (status) return status;
-    checkpoint_path(directory, step, folder);
+    checkpoint_path(directory, state.step, folder);
     checkpoint_file(folder, MODEL, key, path);
     return TRI_OK;
 }

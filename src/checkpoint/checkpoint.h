@@ -2,7 +2,7 @@
  * Checkpoints: a directory with one folder for each, step-000001000, that is there when it is whole:
  *     model.safetensors      parameters and running statistics
  *     optimizer.safetensors  what the optimizer keeps from step to step
- *     state.json             where the run stood and how it was made; size and hash of both files
+ *     state.json             where the run stood and how it was made; size and hash of both files, hash of itself
  * With a key each of them is sealed (io/seal.h), as what it is and of its step, and has .sealed behind its name.
  * A folder is written under another name, synced, and renamed: a death at any moment leaves the ones before as
  * they are. */
@@ -17,7 +17,8 @@
 #define CHECKPOINT_STATE "state.json"
 #define CHECKPOINT_SEALED ".sealed"
 
-#define CHECKPOINT_FORMAT 1
+#define CHECKPOINT_FORMAT 2 /* of state.json; all before it are read */
+#define CHECKPOINT_UNCHECKED "format 1: state.json has no checksum and is unchecked"
 #define CHECKPOINT_NAME 32
 #define CHECKPOINT_TEXT 128
 
@@ -31,6 +32,7 @@ struct checkpoint_options {
 
 /* What a run does not read from its tensors. Texts that are too long are cut: they are compared, or shown. */
 struct checkpoint_state {
+    bool checked; /* when it was read: state.json has a checksum or a seal; false: it is of format 1, unchecked */
     int64_t step, epoch; /* done; of the last step */
     int64_t batch, lanes, data_size;
     uint64_t seed;
@@ -39,6 +41,7 @@ struct checkpoint_state {
     char data[CHECKPOINT_TEXT], library[CHECKPOINT_TEXT], device[CHECKPOINT_TEXT];
     char weights[65], state[65]; /* hashes, as tri_hash */
     double loss;
+    double rate; /* that the program has set in place of the schedule's; NaN: none */
     char metric[CHECKPOINT_TEXT]; /* by which evaluations are judged; empty: there are none */
     struct judged judged;
     struct checkpoint_options options; /* those that are told where they differ; none: older programs wrote none */
@@ -54,6 +57,8 @@ struct checkpoint_content {
     const struct checkpoint_state *state;
     const struct safetensors_entry *entries;
     size_t n_model, n_optimizer;
+    const struct safetensors_pair *metadata; /* of both files */
+    size_t n_metadata;
     const struct seal_key *key; /* null: they are not sealed */
 };
 
@@ -64,7 +69,8 @@ tri_status checkpoint_prepare(const char *directory);
 tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c, size_t *bytes);
 /* Of those up to step `last`, the one that was just written, removes all but the newest `keep` (0: none is removed),
  * those whose step is a multiple of keep_every (0: no others), and that of step `best`; and what writers that have
- * died have left. Only whoever writes calls it. */
+ * died have left. Fails if one of them could not be removed, after it has tried all: it harms no run, and counts no more
+ * unless even its name could not be changed. Only whoever writes calls it. */
 tri_status checkpoint_prune(const char *directory, int64_t last, int64_t keep, int64_t keep_every, int64_t best);
 /* Before step `last` is written where there is no room for it beside the others: removes already what
  * checkpoint_prune will remove behind it, if the newest is whole, which stays. *any: there was something. */
@@ -86,15 +92,16 @@ bool checkpoint_is(const char *folder, bool sealed);
 /* In what follows key is null for what is not sealed. A checkpoint that is in the other form, or sealed with another
  * key, is TRI_USAGE: nothing is wrong with it. */
 
-/* state.json of a checkpoint's folder; then both files compared with what it says of them. */
-tri_status checkpoint_read_state(const char *folder, const struct seal_key *key, struct checkpoint_state *state);
-tri_status checkpoint_verify(const char *folder, const struct seal_key *key);
+/* Whether a checkpoint is what was written: state.json by its checksum, both other files by their hashes in it, the step
+ * in the folder's name. Everything that reads a checkpoint asks this first. */
+tri_status checkpoint_verify(const char *folder, const struct seal_key *key, struct checkpoint_state *state);
 /* One of both files, of the step that its state tells. */
 tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key, int64_t step,
                            struct safetensors **f);
-/* The newest whole one. What is wrong with newer ones is added to `wrong`. TRI_FAILED where there is none;
- * *step -1 and TRI_OK where there is no checkpoint at all. */
-tri_status checkpoint_newest(const char *directory, const struct seal_key *key, int64_t *step, struct text *wrong);
+/* The newest whole one of those before step `before`. What is wrong with newer ones is added to `wrong`. TRI_FAILED
+ * where none is whole; state->step -1 and TRI_OK where there is no checkpoint at all. */
+tri_status checkpoint_newest(const char *directory, const struct seal_key *key, int64_t before,
+                             struct checkpoint_state *state, struct text *wrong);
 /* The model's file in a directory of any kind: of the folder of one checkpoint, which must be whole; in a folder that
  * others have made; of the newest whole checkpoint of those in it. `wrong` as above. */
 tri_status checkpoint_model(const char *directory, const struct seal_key *key, char path[4096], struct text *wrong);

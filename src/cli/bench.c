@@ -241,6 +241,7 @@ static int bench(struct cli_arguments *a, const struct own *own) {
         tri_graph_free(g);
         return cli_fail();
     }
+    if (!a->options.data && !a->options.source) a->options.data = "synthetic";
     size_t steps = (size_t)a->options.steps;
     a->options.steps = steps ? a->options.steps + WARM_STEPS : ENDLESS;
     tri_run *r = tri_open(g, &a->options);
@@ -281,7 +282,7 @@ static int run(const struct command *c, int argc, char **argv) {
     if (!code && workers)
         code = bench_workers(&(struct bench_workers){
             .list = own.workers, .argc = words, .argv = all, .steps = a.options.steps,
-            .threads = (int)own.threads, .until_loss = own.until_loss});
+            .threads = (int)(own.threads ? own.threads : a.options.threads), .until_loss = own.until_loss});
     free(all);
     if (code || workers) return code;
     if (own.largest) return largest(&a) ? cli_fail() : TRI_OK;

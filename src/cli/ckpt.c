@@ -47,34 +47,26 @@ static double mib_of(const char *folder) {
     return sum;
 }
 
-static void list_one(const char *directory, const struct seal_key *key, int64_t step,
-                     const struct checkpoint_state *newest, struct text *out) {
+/* One of the lines of `ls`. The newest that is whole, which is looked at before the others, knows the best. */
+static void list_one(const char *directory, const struct seal_key *key, int64_t step, struct checkpoint_state *newest,
+                     struct text *out) {
     char path[4096];
     struct checkpoint_state s;
     checkpoint_path(directory, step, path);
-    tri_status status = checkpoint_read_state(path, key_for(path, key), &s);
+    tri_status status = checkpoint_verify(path, key_for(path, key), &s);
     if (status) {
         text_add(out, "%10lld  %s%s\n", (long long)step, status == TRI_USAGE ? "" : "damaged: ", tri_message());
         return;
     }
+    if (newest->step < 0) *newest = s;
     text_add(out, "%10lld  %6lld  %12.6g  %10.1f MiB  %.16s", (long long)s.step, (long long)s.epoch, s.loss,
              mib_of(path), s.weights);
-    if (newest->judged.best_step == step)
+    if (newest->judged.best_step && newest->judged.best_step == step)
         text_add(out, "  best %s %.6g", newest->metric, newest->judged.best);
-    text_add(out, "\n");
+    text_add(out, s.checked ? "\n" : "  " CHECKPOINT_UNCHECKED "\n");
 }
 
-/* The newest whose state can be read knows which was the best. */
-static void read_newest(const char *directory, const struct seal_key *key, const int64_t *steps, size_t n,
-                        struct checkpoint_state *s) {
-    char path[4096];
-    *s = (struct checkpoint_state){0};
-    for (size_t i = 0; i < n; i++) {
-        checkpoint_path(directory, steps[i], path);
-        if (!checkpoint_read_state(path, key_for(path, key), s)) return;
-    }
-}
-
+/* The oldest first. */
 static tri_status list(char **word, const struct seal_key *key, struct text *out) {
     int64_t *steps;
     size_t n;
@@ -83,12 +75,19 @@ static tri_status list(char **word, const struct seal_key *key, struct text *out
                          word[0]);
     tri_status status = checkpoint_list(word[0], &steps, &n);
     if (status) return status;
-    struct checkpoint_state newest;
-    read_newest(word[0], key, steps, n, &newest);
-    text_add(out, "%10s  %6s  %12s  %14s  %s\n", "step", "epoch", "loss", "size", "weights");
-    for (size_t i = n; i-- > 0;) list_one(word[0], key, steps[i], &newest, out);
+    struct checkpoint_state newest = {.step = -1};
+    struct text *line = calloc(n + 1, sizeof *line);
+    if (!line) status = base_no_memory(word[0]);
+    for (size_t i = 0; i < n && line; i++) list_one(word[0], key, steps[i], &newest, &line[i]);
+    if (line) text_add(out, "%10s  %6s  %12s  %14s  %s\n", "step", "epoch", "loss", "size", "weights");
+    for (size_t i = n; i-- > 0 && line;) {
+        out->failed |= line[i].failed;
+        text_add(out, "%s", line[i].data ? line[i].data : "");
+        text_free(&line[i]);
+    }
+    free(line);
     free(steps);
-    return TRI_OK;
+    return status;
 }
 
 /* ---- show ---- */
@@ -105,7 +104,7 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
     struct checkpoint_state s;
     tri_status status = folder_of(word[0], folder);
     const struct seal_key *key = status ? NULL : key_for(folder, given);
-    if (!status) status = checkpoint_read_state(folder, key, &s);
+    if (!status) status = checkpoint_verify(folder, key, &s);
     if (status) return status;
     text_add(out, "%s\nstep %lld, epoch %lld, loss %.9g\nbatch %lld in %lld lanes, seed %llu, shuffle %s%s%s\n", folder,
              (long long)s.step, (long long)s.epoch, s.loss, (long long)s.batch, (long long)s.lanes,
@@ -115,7 +114,9 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
     if (*s.metric)
         text_add(out, "evaluated by %s: best %.9g at step %lld, %lld since then no better\n", s.metric, s.judged.best,
                  (long long)s.judged.best_step, (long long)s.judged.no_better);
+    if (!isnan(s.rate)) text_add(out, "learning rate %.9g, set by the program\n", s.rate);
     if (key) text_add(out, "sealed\n");
+    if (!s.checked) text_add(out, CHECKPOINT_UNCHECKED "\n");
     for (int i = 0; i < s.n_scalars; i++)
         text_add(out, "scalar %s %.9g\n", s.scalar[i].name, (double)s.scalar[i].value);
     for (size_t i = 0; i < COUNT(files) && !status; i++) {
@@ -139,8 +140,10 @@ static tri_status verify(char **word, const struct seal_key *key, struct text *o
     for (size_t i = n; i-- > 0 && !status;) {
         base_format(path, sizeof path, "%s", word[0]);
         if (!one) checkpoint_path(word[0], steps[i], path);
-        tri_status whole = checkpoint_verify(path, key);
-        text_add(out, "%s: %s\n", path, whole ? tri_message() : "whole");
+        struct checkpoint_state s;
+        tri_status whole = checkpoint_verify(path, key, &s);
+        text_add(out, "%s: %s\n", path, whole ? tri_message() : s.checked ? "whole" :
+                 "whole; " CHECKPOINT_UNCHECKED);
         bad += whole == TRI_FAILED;
         unread += whole == TRI_USAGE;
     }
@@ -217,7 +220,7 @@ static tri_status diff(char **word, const struct seal_key *key, struct text *out
         status = folder_of(word[i], s->folder);
         if (status) break;
         s->key = key_for(s->folder, key);
-        status = checkpoint_read_state(s->folder, s->key, &s->state);
+        status = checkpoint_verify(s->folder, s->key, &s->state);
         if (!status) text_add(out, "%s: step %lld\n", s->folder, (long long)s->state.step);
     }
     if (status) return status;

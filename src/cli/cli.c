@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/data.h"
 #include "models/models.h"
 
 const struct command *const commands[] = {
@@ -24,12 +25,17 @@ int cli_fail(void) {
 /* ---- command lines ---- */
 
 static tri_status take_model(const struct command *c, int argc, char **argv, struct cli_arguments *out) {
-    int words = c->takes_model ? 1 : 0;
+    int words = c->takes_model && !(c->model_from_load && (argc < 2 || (c->takes_words && !model_is_named(argv[1]))));
     if (argc - 1 < words)
         return base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the "
                          "zoo", c->name, c->name, c->arguments);
     if (c->takes_words && argc - 1 == words)
         return base_fail(TRI_USAGE, "%s lacks its %s: trireme %s %s", c->name, c->takes_words, c->name, c->arguments);
+    if (c->surplus && argc > 1) {
+        char hint[160];
+        base_format(hint, sizeof hint, c->surplus, argv[1]);
+        return base_fail(TRI_USAGE, "%s takes no name: %s", c->name, hint);
+    }
     if (!c->takes_words && argc - 1 > words)
         return base_fail(TRI_USAGE, "%s: one word too many: '%s'; usage: trireme %s %s", c->name,
                          argv[words + 1], c->name, c->arguments);
@@ -47,8 +53,26 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
     if (c->use) sets[n++] = (struct option_set){options_rows, &out->options};
     if (c->rows) sets[n++] = (struct option_set){c->rows, own};
     tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, &argc, argv);
+    if (!status) status = data_refuse_fed(out->options.data);
     if (!status) status = take_model(c, argc, argv, out);
     return status;
+}
+
+tri_status cli_read_about(const struct command *c, struct cli_arguments *a, struct weights_about *about) {
+    *about = (struct weights_about){0};
+    const char *file = a->model ? a->model : a->n_words ? a->words[0] : "";
+    const size_t n = strlen(file), end = strlen(".safetensors");
+    if (!a->options.load && n > end && !strcmp(file + n - end, ".safetensors"))
+        return base_fail(TRI_USAGE, "%s lacks --load FILE; do you mean --load %s?", c->name, file);
+    if (!a->options.load)
+        return base_fail(TRI_USAGE, "%s lacks --load FILE: weights, as `trireme train %s --save FILE` writes them",
+                         c->name, a->model ? a->model : "MODEL");
+    tri_status status = weights_about(&a->options, about);
+    if (status || a->model) return status;
+    a->model = about->model;
+    if (a->model) return TRI_OK;
+    return base_fail(TRI_USAGE, "%s lacks its MODEL: %s does not say which it was made with; trireme %s %s", c->name,
+                     a->options.load, c->name, c->arguments);
 }
 
 tri_graph *cli_graph(struct cli_arguments *a) {

@@ -5,12 +5,15 @@
 #define CLI_CLI_H
 
 #include "cli/options.h"
+#include "exec/weights.h"
 
 struct command {
     const char *name;
     const char *arguments; /* "MODEL [options]" */
     const char *help;      /* one line */
     bool takes_model;
+    bool model_from_load;          /* MODEL may be left out: what options.load names says which it is */
+    const char *surplus;           /* what is told of a word where it takes none, with %s for it; or null */
     const char *takes_words;       /* behind the model at least one of these: "PICTURE"; or null */
     unsigned use;                  /* which rows of options_rows it takes; 0: none */
     const struct option_row *rows; /* its own; or null */
@@ -45,6 +48,9 @@ struct cli_arguments {
 /* Reads options, the command's own into `own`, and the model's name. */
 tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
                     struct cli_arguments *out);
+/* What options.load was made as and with. a->model becomes that model where the command line names none; it
+ * points into *about. */
+tri_status cli_read_about(const struct command *c, struct cli_arguments *a, struct weights_about *about);
 /* Opens the model and settles options.batch. Null with a message. */
 tri_graph *cli_graph(struct cli_arguments *a);
 /* The model's own data, where it has some and the options name none, becomes options.source. */

@@ -133,7 +133,7 @@ static enum outcome look_resume(struct control *c) {
 /* ---- stop ---- */
 
 static enum outcome ask_stop(struct control *c) {
-    atomic_store(&c->look.head->stop, 1);
+    atomic_store(&c->look.head->stop, CREW_STOP_ASKED);
     crew_notify(c->look.head);
     return WAITS;
 }

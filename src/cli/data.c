@@ -199,7 +199,7 @@ static int run(const struct command *c, int argc, char **argv) {
         base_fail(TRI_USAGE, "data takes one SPEC: trireme data images:DIR");
         return cli_fail();
     }
-    tri_data *d = data_open(argv[1], NULL, 1, own.tokenizer);
+    tri_data *d = data_open(argv[1], NULL, 1, own.tokenizer, NULL);
     if (!d) return cli_fail();
     data_tell(d, false);
     int code = work(d, &own);

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/host.h"
 #include "cli/cli.h"
-#include "cli/host.h"
 #include "dev/dev.h"
 
 enum health { WELL, WARNING, BROKEN };

@@ -29,13 +29,13 @@ static void print_results(const tri_run *run, int64_t samples) {
 }
 
 /* The data a.options name, which the run is not to take: it stands outside of it. */
-static tri_data *take_data(struct cli_arguments *a, const tri_graph *g) {
+static tri_data *take_data(struct cli_arguments *a, const tri_graph *g, const char *prepared) {
     if (cli_own_data(a)) return NULL;
     tri_data *data = a->options.source;
     const char *spec = a->options.data;
     a->options.source = NULL;
     a->options.data = NULL;
-    if (!data && spec) data = data_open(spec, g, a->options.seed, a->options.tokenizer);
+    if (!data && spec) data = data_open(spec, g, a->options.seed, a->options.tokenizer, prepared);
     if (data) return a->options.subset ? data_subset(data, a->options.subset) : data;
     if (spec) return NULL;
     base_fail(TRI_USAGE, "eval lacks --data SPEC: for example --data idx:DIR,split=test");
@@ -124,18 +124,18 @@ static void speak_again(int kept) {
 }
 
 /* Null with a message: the network is freed then. */
-static tri_data *open_data(struct cli_arguments *a, tri_graph *g) {
-    tri_data *data = g ? take_data(a, g) : NULL;
+static tri_data *open_data(struct cli_arguments *a, tri_graph *g, const char *prepared) {
+    tri_data *data = g ? take_data(a, g, prepared) : NULL;
     a->options.forward = true;
     if (!data) tri_graph_free(g);
     return data;
 }
 
-static int help(struct helpers *h, int place, struct cli_arguments *a) {
+static int help(struct helpers *h, int place, struct cli_arguments *a, const char *prepared) {
     prctl(PR_SET_NAME, "trireme"); /* not "exe" */
     int kept = hush();
     tri_graph *g = cli_graph(a);
-    tri_data *data = open_data(a, g);
+    tri_data *data = open_data(a, g, prepared);
     a->options.threads = helpers_threads(h);
     tri_run *run = data ? tri_open(g, &a->options) : NULL;
     speak_again(kept);
@@ -148,13 +148,13 @@ static int help(struct helpers *h, int place, struct cli_arguments *a) {
     return (int)status;
 }
 
-static int evaluate_all(struct cli_arguments *a, struct own *own, int argc, char **words) {
+static int evaluate_all(struct cli_arguments *a, struct own *own, const char *prepared, int argc, char **words) {
     struct helpers h;
     int place;
     if (helpers_join(&h, &place)) return cli_fail();
-    if (place >= 0) return help(&h, place, a);
+    if (place >= 0) return help(&h, place, a, prepared);
     tri_graph *g = cli_graph(a);
-    tri_data *data = open_data(a, g);
+    tri_data *data = open_data(a, g, prepared);
     if (!data) return cli_fail();
     data_tell(data, a->options.quiet);
     settle(own, &a->options, data);
@@ -174,21 +174,20 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
     int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
-    if (!code && !a.options.load) {
-        base_fail(TRI_USAGE, "eval lacks --load FILE: weights, as `trireme train %s --save FILE` "
-                  "writes them", a.model);
-        code = cli_fail();
-    }
-    if (!code) code = evaluate_all(&a, &own, words, all);
+    struct weights_about about = {0};
+    if (!code && cli_read_about(c, &a, &about)) code = cli_fail();
+    if (!code) code = evaluate_all(&a, &own, about.prepared, words, all);
+    weights_about_free(&about);
     free(all);
     return code;
 }
 
 const struct command command_eval = {
     .name = "eval",
-    .arguments = "MODEL --load FILE --data SPEC [options]",
+    .arguments = "[MODEL] --load FILE --data SPEC [options]",
     .help = "loss and metrics of trained weights over a data set",
     .takes_model = true,
+    .model_from_load = true,
     .use = USE_EVAL,
     .rows = rows,
     .more = cli_describe_model,

@@ -3,6 +3,7 @@
 #include "cli/launch.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,11 @@
 #include "exec/crew_shared.h"
 #include "exec/team.h"
 
-tri_status cli_check_launch(const struct launch *l) {
+tri_status cli_check_launch(struct launch *l, const tri_options *o) {
+    if (l->workers && o->threads && l->threads && o->threads != l->threads)
+        return base_fail(TRI_USAGE, "--threads %lld and --threads-per-worker %d: with -n both are the threads of each "
+                         "worker; give one", (long long)o->threads, l->threads);
+    if (l->workers && o->threads) l->threads = o->threads < INT_MAX ? (int)o->threads : INT_MAX;
     if (l->workers) return TRI_OK;
     if (l->most || l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->start_timeout > 0 ||
         l->grace > 0 || l->no_kill)

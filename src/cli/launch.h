@@ -9,8 +9,9 @@
 /* Of struct launch. */
 extern const struct option_row launch_rows[];
 
-/* Refuses what has a meaning for several workers only, where their number is not given. */
-tri_status cli_check_launch(const struct launch *launch);
+/* Refuses what has a meaning for several workers only, where their number is not given. --threads of the
+ * options are the threads of each worker. */
+tri_status cli_check_launch(struct launch *launch, const tri_options *o);
 /* Runs argv[0 to argc - 1] as the workers' program; the exit code. */
 int cli_launch(const struct launch *launch, int argc, char **argv);
 /* Whether this process is one of the workers. */

@@ -62,7 +62,7 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch l = {0};
-    if (cli_read(c, argc, argv, &l, &a) || cli_check_launch(&l)) return cli_fail();
+    if (cli_read(c, argc, argv, &l, &a) || cli_check_launch(&l, &a.options)) return cli_fail();
     const bool alone = !l.workers;
     launch_settle(&l);
     const struct crew_shape several = launch_shape(&l);

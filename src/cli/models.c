@@ -23,6 +23,7 @@ static void more(struct text *out) {
 const struct command command_models = {
     .name = "models",
     .arguments = "",
+    .surplus = "it lists all networks; `trireme dump %s` prints one",
     .help = "lists the networks of the zoo and their options",
     .more = more,
     .run = run,

@@ -54,12 +54,20 @@ static const char *not_negative(void *at, const char *value) { /* double */
     return NULL;
 }
 
-/* Zero would mean the default. */
-static const char *momentum(void *at, const char *value) { /* double */
-    double x = real(value);
-    if (!(x > 0 && x < 1)) return "a number above 0 and below 1 (for none: --optimizer sgd)";
-    *(double *)at = x;
+/* In the structure 0 means the default. */
+static const char *or_zero(void *at, double x) {
+    *(double *)at = x > 0 ? x : TRI_ZERO;
     return NULL;
+}
+
+static const char *zero_up(void *at, const char *value) { /* double */
+    double x = real(value);
+    return x >= 0 ? or_zero(at, x) : "a number from 0 up";
+}
+
+static const char *below_one(void *at, const char *value) { /* double */
+    double x = real(value);
+    return x >= 0 && x < 1 ? or_zero(at, x) : "a number from 0 up and below 1";
 }
 
 const char *option_off(void *at, const char *value) { /* bool: true is off */
@@ -166,8 +174,14 @@ const struct option_row options_rows[] = {
      FIELD(optimizer.name), LEARNING},
     {"--lr", "X", "learning rate (0.01; of adam, adamw and lamb 0.001, of\nlars 1)", option_positive,
      FIELD(optimizer.lr), LEARNING},
-    {"--momentum", "X", "of momentum, nesterov and lars (0.9)", momentum,
+    {"--momentum", "X", "of momentum, nesterov and lars (0.9)", below_one,
      FIELD(optimizer.momentum), LEARNING},
+    {"--beta1", "X", "of adam, adamw and lamb: of the mean of gradients (0.9)", below_one,
+     FIELD(optimizer.beta1), LEARNING},
+    {"--beta2", "X", "the same, of the mean of their squares (0.999)", below_one,
+     FIELD(optimizer.beta2), LEARNING},
+    {"--eps", "X", "of adam, adamw, lamb and lars: added to the divisor\n(1e-8; of lamb 1e-6)", zero_up,
+     FIELD(optimizer.eps), LEARNING},
     {"--trust", "X", "the trust coefficient of lars (0.001)", option_positive, FIELD(optimizer.trust),
      LEARNING},
     {"--schedule", "SPEC", "how the rate changes: constant, step:every=N,factor=X,\n"
@@ -177,8 +191,8 @@ const struct option_row options_rows[] = {
      FIELD(optimizer.weight_decay), LEARNING},
     {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", option_positive,
      FIELD(optimizer.clip_norm), LEARNING},
-    {"--gradients-mean", "on|off", "gradients are the mean over the batch; off: the lanes'\nmeans are "
-     "added up (on)", option_off, FIELD(optimizer.gradients_sum), LEARNING},
+    {"--gradients-mean", "on|off", "gradients are the mean over the batch; off: that mean\ntimes the number "
+     "of lanes (on)", option_off, FIELD(optimizer.gradients_sum), LEARNING},
     {"--parallel", "WAY", "how the step is shared: data, its lanes among the\nworkers (data)",
      option_text, FIELD(parallel), USE_TRAIN},
     {"--recompute", "PATTERN", "scopes or operators whose values are computed again in\nthe backward "
@@ -187,8 +201,8 @@ const struct option_row options_rows[] = {
      "O2, all but norms' weights and the loss;\nO3, all (O0)", option_text, FIELD(amp), USE_ALL},
     {"--amp-type", "TYPE", "the half type: bf16 or f16 (bf16)", option_text, FIELD(amp_type),
      USE_ALL},
-    {"--loss-scale", "X", "off, a power of two, dynamic, or\ndynamic:start=X,every=N (off; with "
-     "f16 dynamic)", option_text, FIELD(optimizer.loss_scale), LEARNING},
+    {"--loss-scale", "X", "off, a power of two, dynamic, or\ndynamic:start=X,every=N; updates that are "
+     "not finite are\nskipped, also at a scale of 1 (off; with f16 dynamic)", option_text, FIELD(optimizer.loss_scale), LEARNING},
     {"--conv", "WAY", "convolutions by Winograd's transform where it pays: auto,\nor direct: never "
      "(auto)", option_text, FIELD(conv), USE_ALL},
     {"--passes", "LIST", "passes over the graph left out: -cse,-fold; -all,+cse:\n"
@@ -210,7 +224,10 @@ const struct option_row options_rows[] = {
     {"--share", "K/N[,drop]", "every N-th sample from the K-th (0 to N - 1) on, for N\nruns that know nothing of one "
      "another", option_text, FIELD(share), USE_TRAIN | USE_BENCH | USE_MEMORY},
     {"--out", "DIR", "where metrics.jsonl goes; that of an earlier run becomes\n"
-     "metrics.old.jsonl (of the program trireme: run)", option_text, FIELD(out), USE_TRAIN},
+     "metrics.1.jsonl, or the next number that is free (of the\nprogram trireme: run)", option_text, FIELD(out),
+     USE_TRAIN},
+    {"--metrics-every", "N", "a row of metrics.jsonl for every N steps, with the means\nover them (a row for each step, "
+     "at most 100 a second)", option_count, FIELD(metrics_every), USE_TRAIN},
     {"--save", "FILE", "writes the weights when all is done (safetensors)", option_text,
      FIELD(save), USE_TRAIN},
     {"--load", "FILE", "begins with these weights (safetensors; of a directory of\ncheckpoints the newest whole ones)",
@@ -238,6 +255,8 @@ const struct option_row options_rows[] = {
      USE_TRAIN},
     {"--resume", NULL, "goes on from the newest whole checkpoint, if there is one,\nas if the run had never ended",
      option_given, FIELD(resume), USE_TRAIN},
+    {"--on-nan", "WAY", "a loss that is nan or infinite: stop, the run ends with\ncode 1, and nothing of the step "
+     "counts; warn, a line\nwhen it begins (stop)", option_text, FIELD(on_nan), USE_TRAIN},
     {"--on-event", "CMD", ON_EVENT_HELP, option_text, FIELD(on_event), USE_TRAIN},
     {"--quiet", NULL, "no progress", option_given, FIELD(quiet), USE_TRAIN},
     {0},
@@ -259,12 +278,33 @@ static const struct option_row *find(const struct option_set *sets, unsigned use
     return NULL;
 }
 
+/* What other programs call some options. */
+static const struct {
+    const char *name, *ours;
+} elsewhere[] = {
+    {"--wd", "--weight-decay"},       {"--learning-rate", "--lr"}, {"--batch-size", "--batch"},
+    {"--bs", "--batch"},              {"--optim", "--optimizer"},  {"--workers", "-n"},
+    {"--num-workers", "--data-threads"}, {"--grad-clip", "--clip-norm"}, {"--checkpoint", "--ckpt"},
+    {"--lr-scheduler", "--schedule"}, {"--output", "--out"},       {"--dataset", "--data"},
+};
+
+/* The option of these sets that is meant; null: none can be. */
+static const char *meant(const struct option_set *sets, unsigned use, const char *flag, const struct nearest *near,
+                         char text[32]) {
+    const struct option_set *set;
+    for (size_t i = 0; i < COUNT(elsewhere); i++)
+        if (!strcmp(elsewhere[i].name, flag) && find(sets, use, elsewhere[i].ours, &set)) return elsewhere[i].ours;
+    if (!nearest_name(near)) return NULL;
+    base_format(text, 32, "--%s", near->name);
+    return text;
+}
+
 /* An option of others is let pass if `foreign`, unless it looks like a slip, or is one that starts workers, which a
  * program itself does not. */
 static tri_status unknown(const struct option_set *sets, unsigned use, bool foreign,
                           const char *word) {
     const struct option_set *set, launching[] = {{launch_rows, NULL}, {0}};
-    char flag[32];
+    char flag[32], near_text[32];
     snprintf(flag, sizeof flag, "%.*s", (int)strcspn(word, "="), word);
     if (foreign && find(launching, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s is for several workers, an option of `trireme run`: trireme run -n 2 -- ./program",
@@ -276,8 +316,8 @@ static tri_status unknown(const struct option_set *sets, unsigned use, bool fore
     if (foreign && near.distance > 1) return TRI_OK;
     if (find(sets, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s has no meaning here; see --help", flag);
-    if (nearest_name(&near))
-        return base_fail(TRI_USAGE, "unknown option %s; do you mean --%s?", flag, near.name);
+    const char *right = meant(sets, use, flag, &near, near_text);
+    if (right) return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag, right);
     return base_fail(TRI_USAGE, "unknown option %s; see --help", flag);
 }
 

@@ -201,7 +201,7 @@ static tri_status pack_all(struct pack *p, int64_t threads) {
     for (int i = 0; i < n; i++) pthread_join(thread[i], NULL);
     if (w.status) return base_fail(w.status, "%s", w.message);
     printf("packed shards=%lld written=%lld samples=%lld bad=%lld bytes=%lld\n", (long long)p->shards,
-           (long long)atomic_load(&w.made), (long long)p->data->size, (long long)atomic_load(&p->bad),
+           (long long)atomic_load(&w.made), (long long)atomic_load(&p->samples), (long long)atomic_load(&p->bad),
            (long long)atomic_load(&p->bytes));
     return TRI_OK;
 }
@@ -213,6 +213,14 @@ static tri_status sync_names(const char *pattern) {
     text_add(&directory, "%.*s", slash ? (int)(slash - pattern) + 1 : 1, slash ? pattern : ".");
     tri_status status = directory.failed ? base_no_memory(pattern) : outfile_sync_directory(directory.data);
     text_free(&directory);
+    return status;
+}
+
+/* Before the first is written. */
+static tri_status check_names(const struct pack *p) {
+    char target[4096];
+    tri_status status = TRI_OK;
+    for (int64_t i = 0; i < p->shards && !status; i++) status = outfile_target(p->name[i].data, target);
     return status;
 }
 
@@ -230,6 +238,7 @@ static tri_status work(tri_data *d, const struct own *own) {
     if (!status) status = name_shards(&p, own->out);
     if (!status) status = refuse_surplus(&p, own->out);
     if (!status) status = make_directory(own->out);
+    if (!status) status = check_names(&p);
     if (!status) status = pack_all(&p, own->threads);
     if (!status) status = sync_names(own->out);
     for (int64_t i = 0; p.name && i < p.shards; i++) text_free(&p.name[i]);

@@ -2,6 +2,7 @@
 #include "cli/pack_shard.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,13 +55,16 @@ static tri_status leave_out(struct pack *p) {
     return TRI_OK;
 }
 
-static tri_status write_sample(struct pack *p, struct outfile *f, int64_t place, struct pictures_file *file) {
+/* *samples counts those that are no bad ones. */
+static tri_status write_sample(struct pack *p, struct outfile *f, int64_t place,
+                               struct pictures_file *file, int64_t *samples) {
     char name[64], label[32];
     const tri_data *d = p->data;
     tri_status status = d->about.file(d->user, (int64_t)p->order[place], file);
     const char *ending = status ? NULL : ending_of(file);
     if (!status && !ending) status = base_fail(PICTURE_BAD, "%s: neither a JPEG nor a PNG picture", file->name.data);
     if (status) return status == PICTURE_BAD ? leave_out(p) : status;
+    ++*samples;
     snprintf(name, sizeof name, "%09lld.%s", (long long)place, ending);
     status = write_entry(f, name, file->bytes, file->n);
     snprintf(name, sizeof name, "%09lld.cls", (long long)place);
@@ -85,37 +89,55 @@ static uint64_t content_key(const struct pack *p, int64_t shard) {
 static tri_status hash_file(const char *path, char hex[65], int64_t *bytes) {
     static const size_t piece = 1 << 20;
     struct sha256 h;
-    FILE *f = fopen(path, "rbe");
-    char *buffer = f ? malloc(piece) : NULL;
-    tri_status status = !f ? base_fail(TRI_FAILED, "%s: %s", path, strerror(errno))
-                        : !buffer ? base_no_memory(path) : TRI_OK;
+    int fd = base_open(path, O_RDONLY, NULL);
+    char *buffer = fd >= 0 ? malloc(piece) : NULL;
+    tri_status status = fd < 0 ? TRI_FAILED : !buffer ? base_no_memory(path) : TRI_OK;
     sha256_begin(&h);
     *bytes = 0;
-    for (size_t got = 1; !status && got; *bytes += (int64_t)got) {
-        got = fread(buffer, 1, piece, f);
-        sha256_add(&h, buffer, got);
-        if (!got && ferror(f)) status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    for (ssize_t got = 1; !status && got;) {
+        got = read(fd, buffer, piece);
+        if (got < 0 && errno != EINTR)
+            status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+        if (got <= 0) continue;
+        sha256_add(&h, buffer, (size_t)got);
+        *bytes += got;
     }
     sha256_end_hex(&h, hex);
     free(buffer);
-    if (f) fclose(f);
+    if (fd >= 0) close(fd);
     return status;
 }
 
 /* The line of the hash, then one that sha256sum takes for a remark. */
-static void note_text(struct text *t, const char *path, const char *hex, uint64_t key) {
+static void note_text(struct text *t, const char *path, const char *hex, uint64_t key,
+                      int64_t samples) {
     const char *slash = strrchr(path, '/');
-    text_add(t, "%s  %s\n# trireme pack %016llx\n", hex, slash ? slash + 1 : path, (unsigned long long)key);
+    text_add(t, "%s  %s\n# trireme pack %016llx samples=%lld\n", hex, slash ? slash + 1 : path,
+             (unsigned long long)key, (long long)samples);
 }
 
-static bool is_there(const char *path, const char *note, uint64_t key, int64_t *bytes) {
+static int64_t samples_of(const char *note) {
+    const char *at = strrchr(note, '=');
+    return at ? strtoll(at + 1, NULL, 10) : -1;
+}
+
+/* Only a regular file is written over. */
+static tri_status look_at(const char *path, bool *there) {
+    int fd = base_open(path, O_RDONLY, NULL);
+    *there = fd >= 0;
+    if (fd >= 0) close(fd);
+    return fd >= 0 || errno == ENOENT ? TRI_OK : TRI_FAILED;
+}
+
+static bool is_same(const char *path, const char *note, uint64_t key, int64_t *bytes,
+                    int64_t *samples) {
     char hex[65], *found = NULL;
     size_t n;
     struct text right = {0};
     bool same = false;
-    if (access(path, F_OK) || access(note, F_OK)) return false;
     if (!base_read_file(note, &found, &n) && !hash_file(path, hex, bytes)) {
-        note_text(&right, path, hex, key);
+        *samples = samples_of(found);
+        note_text(&right, path, hex, key, *samples);
         same = !right.failed && n == right.size && !memcmp(found, right.data, n);
     }
     text_free(&right);
@@ -133,14 +155,15 @@ static tri_status rename_to(const char *from, const char *to) {
 }
 
 static tri_status write_archive(struct pack *p, int64_t shard, const char *path, struct pictures_file *file,
-                                char hex[65]) {
+                                char hex[65], int64_t *samples) {
     static const char zeros[2 * BLOCK];
     struct outfile f;
     char again[65];
     int64_t bytes;
     tri_status status = outfile_open(&f, path, NULL);
     if (status) return status;
-    for (int64_t i = p->begin[shard]; i < p->begin[shard + 1] && !status; i++) status = write_sample(p, &f, i, file);
+    for (int64_t i = p->begin[shard]; i < p->begin[shard + 1] && !status; i++)
+        status = write_sample(p, &f, i, file, samples);
     if (!status) status = outfile_write(&f, zeros, sizeof zeros);
     int64_t written = (int64_t)f.bytes;
     status = outfile_close(&f, status, hex);
@@ -154,27 +177,30 @@ static tri_status write_archive(struct pack *p, int64_t shard, const char *path,
 
 static tri_status write_note(const char *path, const char *text, size_t n) {
     struct outfile f;
-    tri_status status = outfile_open(&f, path, NULL);
-    return status ? status : outfile_close(&f, outfile_write(&f, text, n), NULL);
+    tri_status status = outfile_replace(&f, path, NULL);
+    if (!status) status = outfile_write(&f, text, n);
+    return outfile_close(&f, status, NULL);
 }
 
 static tri_status write_both(struct pack *p, int64_t shard, struct pictures_file *file, uint64_t key,
                              const char *path, const char *note) {
-    struct text part = {0}, note_part = {0}, text = {0};
-    char hex[65];
-    text_add(&part, "%s.part", path); /* what a run that was ended has left is written over */
-    text_add(&note_part, "%s.part", note);
-    tri_status status = part.failed || note_part.failed ? base_no_memory(path) : TRI_OK;
-    if (!status && unlink(note) && errno != ENOENT) status = base_fail(TRI_FAILED, "%s: %s", note, strerror(errno));
-    if (!status) status = write_archive(p, shard, part.data, file, hex);
-    if (!status) status = rename_to(part.data, path);
+    struct text part = {0}, text = {0};
+    char hex[65], target[4096], noted[4096];
+    int64_t samples = 0;
+    tri_status status = outfile_target(path, target);
+    if (!status) status = outfile_target(note, noted);
+    if (status) return status;
+    text_add(&part, "%s.part", target); /* what a run that was ended has left is written over */
+    if (part.failed) status = base_no_memory(path);
+    if (!status && unlink(noted) && errno != ENOENT) status = base_fail(TRI_FAILED, "%s: %s", note, strerror(errno));
+    if (!status) status = write_archive(p, shard, part.data, file, hex, &samples);
+    if (!status) status = rename_to(part.data, target);
     if (!status) {
-        note_text(&text, path, hex, key);
-        status = text.failed ? base_no_memory(path) : write_note(note_part.data, text.data, text.size);
+        note_text(&text, path, hex, key, samples);
+        status = text.failed ? base_no_memory(path) : write_note(note, text.data, text.size);
     }
-    if (!status) status = rename_to(note_part.data, note);
+    if (!status) atomic_fetch_add(&p->samples, samples);
     text_free(&part);
-    text_free(&note_part);
     text_free(&text);
     return status;
 }
@@ -183,12 +209,19 @@ tri_status pack_shard(struct pack *p, int64_t shard, struct pictures_file *file,
     struct text note = {0};
     const char *path = p->name[shard].data;
     uint64_t key = content_key(p, shard);
-    int64_t bytes;
+    int64_t bytes = 0, samples = 0;
     text_add(&note, "%s" ENDING, path);
     if (note.failed) return base_no_memory(path);
-    *made = !is_there(path, note.data, key, &bytes);
-    tri_status status = *made ? write_both(p, shard, file, key, path, note.data) : TRI_OK;
-    if (!*made) atomic_fetch_add(&p->bytes, bytes);
+    bool archive = false, hash = false;
+    tri_status status = look_at(path, &archive);
+    if (!status) status = look_at(note.data, &hash);
+    *made = !status && !(archive && hash && is_same(path, note.data, key, &bytes, &samples));
+    if (*made) status = write_both(p, shard, file, key, path, note.data);
+    if (!status && !*made) {
+        atomic_fetch_add(&p->bytes, bytes);
+        atomic_fetch_add(&p->samples, samples);
+        atomic_fetch_add(&p->bad, p->begin[shard + 1] - p->begin[shard] - samples);
+    }
     text_free(&note);
     return status;
 }

@@ -16,7 +16,8 @@ struct pack {
     int64_t shards;
     struct text *name; /* [shards] */
     int64_t max_bad;
-    atomic_llong bad, bytes; /* left out; in archives, written now or before */
+    /* In the archives, written now or before; left out of them; the archives' size. */
+    atomic_llong samples, bad, bytes;
 };
 
 /* file: room for the pictures, one behind the other. *made: it was written; else it was there. */

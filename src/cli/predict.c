@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme predict: what a trained network says of pictures, prepared as an evaluation prepares them. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct predictor {
     const struct own *own;
     tri_run *run;
     tri_data *data; /* or null */
+    const char *prepared; /* how the data were that the weights were trained with; null: not known */
     struct augment augment;
     struct augmenter augmenter;
     struct pictures_file file;
@@ -73,35 +75,55 @@ static const char *name_of(const struct predictor *p, int64_t class) {
 
 /* ---- opening ---- */
 
+/* Pictures are prepared as the data were that the weights were trained with. */
+static tri_status prepare(struct predictor *p, int64_t size, bool grey) {
+    struct arena text = {0};
+    struct augment_settings s = AUGMENT_DEFAULTS;
+    const struct data_option known[] = {AUGMENT_OPTIONS(&s)};
+    const char *prepared = p->prepared ? p->prepared : grey ? "mean=0,std=1" : "";
+    struct data_source from = {.spec = "predict", .options = arena_copy(&text, prepared)};
+    s.size = size;
+    if (*prepared) s.resize = size; /* a source that says nothing of it takes all of a picture */
+    tri_status status = text.failed ? base_no_memory("predict") : data_parse_options(&from, known, (int)COUNT(known));
+    if (!status && p->data && s.size != size)
+        status = base_fail(TRI_USAGE, "the network takes pictures of %lld x %lld, but --data makes them %lld x %lld: "
+                           "size=%lld", (long long)size, (long long)size, (long long)s.size, (long long)s.size,
+                           (long long)size);
+    s.size = size;
+    if (!status) status = augment_make("predict", &s, false, &p->augment);
+    p->augment.grey = grey;
+    arena_free(&text);
+    return status;
+}
+
 static tri_status check_network(struct predictor *p, const char *model) {
     const struct run_input *in = machine_input(p->run->machine, "image");
     const struct run_output *out = machine_output(p->run->machine, "logits");
     const tri_shape *shape = in ? &in->spec.shape : NULL;
-    if (!in || in->spec.type != TRI_F32 || shape->rank != 4 || shape->dim[1] != 3 || shape->dim[2] != shape->dim[3])
-        return base_fail(TRI_USAGE, "%s: predict takes networks with an input \"image\" f32[batch,3,size,size]", model);
+    if (!in || in->spec.type != TRI_F32 || shape->rank != 4 || (shape->dim[1] != 3 && shape->dim[1] != 1) ||
+        shape->dim[2] != shape->dim[3])
+        return base_fail(TRI_USAGE, "%s: predict takes networks with an input \"image\" f32[batch,channels,size,size] "
+                         "of 1 or 3 channels", model);
     if (!out || out->spec.type != TRI_F32 || out->spec.shape.rank != 2)
         return base_fail(TRI_USAGE, "%s: predict takes networks with an output \"logits\" f32[batch,classes] "
                          "(tri_output)", model);
     p->batch = shape->dim[0];
     p->classes = out->spec.shape.dim[1];
-    int size = (int)shape->dim[2];
-    if (p->augment.size && p->augment.size != size)
-        return base_fail(TRI_USAGE, "the network takes pictures of %d x %d, but --data makes them %d x %d: size=%d", size,
-                         size, p->augment.size, p->augment.size, size);
-    struct augment_settings s = AUGMENT_DEFAULTS;
-    s.size = size;
-    return p->augment.size ? TRI_OK : augment_make("predict", &s, false, &p->augment);
+    return prepare(p, shape->dim[2], shape->dim[1] == 1);
 }
 
 static tri_status take_data(struct predictor *p, const tri_graph *g, const tri_options *o) {
     if (!o->data) return TRI_OK;
-    p->data = tri_data_open(o->data, g, o->seed);
+    p->data = data_open(o->data, g, o->seed, NULL, p->prepared);
     if (!p->data) return base_last();
-    if (!p->data->about.augment)
-        return base_fail(TRI_USAGE, "predict reads files of pictures; --data %s is of another kind", o->data);
-    p->augment = *p->data->about.augment;
-    p->augment.random = false;
-    return TRI_OK;
+    p->prepared = p->data->about.prepared;
+    if (p->prepared) return TRI_OK;
+    return base_fail(TRI_USAGE, "predict reads files of pictures; --data %s is of another kind", o->data);
+}
+
+/* Of a picture. */
+static int64_t floats(const struct predictor *p) {
+    return (p->augment.grey ? INT64_C(1) : 3) * p->augment.size * p->augment.size;
 }
 
 static tri_status open_predictor(struct predictor *p, const char *model) {
@@ -109,7 +131,7 @@ static tri_status open_predictor(struct predictor *p, const char *model) {
     if (!status && p->own->names) status = read_names(p, p->own->names);
     if (!status) status = augmenter_open(&p->augmenter, &p->augment);
     if (status) return status;
-    p->image = calloc((size_t)(p->batch * 3 * p->augment.size * p->augment.size), sizeof *p->image);
+    p->image = calloc((size_t)(p->batch * floats(p)), sizeof *p->image);
     p->logits = calloc((size_t)(p->batch * p->classes), sizeof *p->logits);
     return p->image && p->logits ? TRI_OK : base_no_memory("pictures");
 }
@@ -192,6 +214,11 @@ static tri_status print_all(const struct predictor *p, char **path, int64_t n) {
     tri_status status = TRI_OK;
     for (int64_t i = 0; i < n && !status; i++) {
         const float *logits = p->logits + i * p->classes;
+        for (int64_t c = 0; c < p->classes && !status; c++)
+            if (!isfinite(logits[c]))
+                status = base_fail(TRI_FAILED, "%s: the score of class %lld is %g: are the weights sound?",
+                                   path[i], (long long)c, logits[c]);
+        if (status) break;
         find_top(logits, p->classes, top, k);
         if (p->own->json)
             status = print_json(p, path[i], logits, top, k);
@@ -204,13 +231,13 @@ static tri_status print_all(const struct predictor *p, char **path, int64_t n) {
 
 /* Takes as many paths as it fills a batch with; *paths goes behind them. */
 static tri_status predict_batch(struct predictor *p, char ***paths, char **end) {
-    int64_t n = 0, floats = (int64_t)3 * p->augment.size * p->augment.size;
+    int64_t n = 0, each = floats(p);
     char **good = calloc((size_t)p->batch, sizeof *good);
     if (!good) return base_no_memory("pictures");
     for (; *paths < end && n < p->batch; ++*paths)
-        if (read_picture(p, **paths, p->image + n * floats)) good[n++] = **paths;
+        if (read_picture(p, **paths, p->image + n * each)) good[n++] = **paths;
     tri_status status = TRI_OK;
-    if (n) status = tri_feed(p->run, "image", p->image, (size_t)(p->batch * floats) * sizeof *p->image);
+    if (n) status = tri_feed(p->run, "image", p->image, (size_t)(p->batch * each) * sizeof *p->image);
     if (n && !status) status = tri_forward(p->run);
     if (n && !status)
         status = tri_read(p->run, "logits", p->logits, (size_t)(p->batch * p->classes) * sizeof *p->logits);
@@ -232,16 +259,19 @@ static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct predictor p = {.own = &own};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
-    if (!a.options.load) {
-        base_fail(TRI_USAGE, "predict lacks --load FILE: weights, as `trireme train %s --save FILE` writes them", a.model);
+    struct weights_about about;
+    if (cli_read_about(c, &a, &about)) {
+        weights_about_free(&about);
         return cli_fail();
     }
+    p.prepared = about.prepared;
     if (!a.options.batch) a.options.batch = a.n_words < 64 ? a.n_words : 64;
     a.options.forward = true;
     tri_graph *g = cli_graph(&a);
     if (!g || take_data(&p, g, &a.options)) {
         tri_graph_free(g);
         close_predictor(&p);
+        weights_about_free(&about);
         return cli_fail();
     }
     a.options.data = NULL; /* the run reads none */
@@ -249,15 +279,17 @@ static int run(const struct command *c, int argc, char **argv) {
     int code = p.run ? (int)predict(&p, a.model, a.words, a.n_words) : cli_fail();
     if (p.run) code = (int)tri_close(p.run);
     close_predictor(&p);
+    weights_about_free(&about);
     if (!code && p.failed) fprintf(stderr, "trireme: %d of %d files could not be read\n", p.failed, a.n_words);
     return code ? code : p.failed ? (int)TRI_FAILED : TRI_OK;
 }
 
 const struct command command_predict = {
     .name = "predict",
-    .arguments = "MODEL --load FILE [--names FILE] PICTURE...",
+    .arguments = "[MODEL] --load FILE [--names FILE] PICTURE...",
     .help = "the likeliest classes of pictures",
     .takes_model = true,
+    .model_from_load = true,
     .takes_words = "PICTURE",
     .use = USE_EVAL,
     .rows = rows,

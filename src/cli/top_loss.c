@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/top_view.h"
 
@@ -35,13 +37,14 @@ static bool read_row(const char *line, size_t bytes, double *step, double *secon
 }
 
 static char *read_tail(const char *path, size_t *bytes) {
-    FILE *f = fopen(path, "re");
-    char *text = f ? malloc(TAIL) : NULL;
+    struct stat st;
+    int fd = base_open(path, O_RDONLY, &st);
+    char *text = fd >= 0 ? malloc(TAIL) : NULL;
     if (text) {
-        if (fseek(f, -(long)TAIL, SEEK_END)) rewind(f);
-        *bytes = fread(text, 1, TAIL, f);
+        ssize_t n = pread(fd, text, TAIL, st.st_size > TAIL ? st.st_size - TAIL : 0);
+        *bytes = n > 0 ? (size_t)n : 0;
     }
-    if (f) fclose(f);
+    if (fd >= 0) close(fd);
     return text;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -51,6 +52,7 @@ static bool wants_agent(const struct launch *l, const struct cli_arguments *a) {
 }
 
 static int train(struct cli_arguments *a) {
+    if (cli_is_worker()) prctl(PR_SET_NAME, "trireme"); /* not "exe" */
     tri_graph *g = cli_graph(a);
     if (!g) return cli_fail();
     if (cli_own_data(a)) {
@@ -70,11 +72,7 @@ static int run(const struct command *c, int argc, char **argv) {
         return cli_fail();
     }
     memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
-    int code = cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own) ? cli_fail() : 0;
-    if (!code && own.workers && a.options.threads) {
-        base_fail(TRI_USAGE, "--threads is for one process; of several workers it is --threads-per-worker");
-        code = cli_fail();
-    }
+    int code = cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options) ? cli_fail() : 0;
     if (!a.options.out) a.options.out = "run";
     if (!code)
         code = wants_agent(&own, &a) ? launch(&own, words, all, &a) : train(&a);

@@ -8,6 +8,7 @@
 
 #define SPIN 500    /* turns, some 10 us: longer than ranks are apart that each have a core */
 #define YIELDS 1000 /* turns more, some 300 us where nobody else wants the core */
+#define FEW 2       /* of them, where ranks exceed cores: each costs a share of the core */
 
 /* Counts are at most one apart, so that they may overflow. */
 static bool behind(unsigned arrived, unsigned wanted) { return (int)(arrived - wanted) < 0; }
@@ -31,7 +32,7 @@ void barrier_wait(struct barrier *b) {
     come(b);
     for (int r = 0; r < b->ranks; r++) {
         struct barrier_line *line = &b->line[r];
-        unsigned turn = b->crowded ? SPIN : 0;
+        unsigned turn = b->crowded ? SPIN + YIELDS - FEW : 0;
         while (behind(atomic_load_explicit(&line->arrived, memory_order_acquire), b->arrived)) {
             if (turn < SPIN)
                 base_relax();

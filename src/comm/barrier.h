@@ -22,7 +22,7 @@ struct barrier_line {
 struct barrier {
     struct barrier_line *line; /* of each rank */
     int ranks, rank;
-    bool crowded;     /* more ranks than cores: who waits lets others run at once */
+    bool crowded;     /* more ranks than cores: a waiting rank soon sleeps */
     unsigned arrived; /* that of its own line */
 };
 

@@ -273,9 +273,16 @@ static void jitter(const struct augment *a, unsigned char *rgb, uint64_t key) {
     }
 }
 
-/* rgb [size][size][3] to [3][size][size] */
+/* rgb [size][size][3] to [channels][size][size] */
 static void normalise(const struct augment *a, const unsigned char *rgb, bool mirrored, float *out) {
     size_t n = (size_t)a->size;
+    if (a->grey) {
+        for (size_t i = 0; i < n * n; i++) {
+            const size_t x = i % n;
+            out[mirrored ? i - x + (n - 1 - x) : i] = a->value[0][grey(rgb + 3 * i)];
+        }
+        return;
+    }
     for (size_t y = 0; y < n; y++, rgb += 3 * n)
         for (size_t c = 0; c < 3; c++) {
             float *to = out + (c * n + y) * n;

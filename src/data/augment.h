@@ -21,15 +21,16 @@ struct augment_settings {
                           .shrink = "yes", .flip = 0.5}
 /* Rows for data_parse_options. */
 #define AUGMENT_OPTIONS(s)                                                                        \
-    {"size", DATA_INT, &(s)->size}, {"augment", DATA_TEXT, &(s)->way},                            \
-    {"resize", DATA_INT, &(s)->resize}, {"scale", DATA_TEXT, &(s)->scale},                        \
+    {"size", DATA_INT | DATA_PREPARES, &(s)->size}, {"augment", DATA_TEXT, &(s)->way},                            \
+    {"resize", DATA_INT | DATA_PREPARES, &(s)->resize}, {"scale", DATA_TEXT, &(s)->scale},                        \
     {"ratio", DATA_TEXT, &(s)->ratio}, {"flip", DATA_FLOAT, &(s)->flip},                          \
-    {"jitter", DATA_TEXT, &(s)->jitter}, {"mean", DATA_TEXT, &(s)->mean},                         \
-    {"std", DATA_TEXT, &(s)->std}, {"shrink", DATA_TEXT, &(s)->shrink},                           \
+    {"jitter", DATA_TEXT, &(s)->jitter}, {"mean", DATA_TEXT | DATA_PREPARES, &(s)->mean},                         \
+    {"std", DATA_TEXT | DATA_PREPARES, &(s)->std}, {"shrink", DATA_TEXT | DATA_PREPARES, &(s)->shrink},                           \
     {"max-pixels", DATA_INT, &(s)->max_pixels}
 
 struct augment {
     int size;    /* of the result: size x size */
+    bool grey;   /* one channel, of the luminance; else three */
     bool random; /* a random part; else the middle, the shorter side being made `resize` before */
     int resize;
     bool shrink; /* whether files may be read at a fraction of their size, see picture.h */
@@ -57,7 +58,7 @@ struct augmenter {
 tri_status augmenter_open(struct augmenter *w, const struct augment *a);
 void augmenter_close(struct augmenter *w);
 
-/* A picture's file, named `name`, to out[3][size][size]. key: of all that is drawn. */
+/* A picture's file, named `name`, to out[channels][size][size]. key: of all that is drawn. */
 tri_status augment_picture(const struct augment *a, struct augmenter *w,
                            const unsigned char *bytes, size_t n, const char *name, uint64_t key,
                            float *out);

@@ -2,6 +2,7 @@
  * A row of a file is a label (CIFAR-100: a coarse and a fine one) and three planes of 32 x 32. */
 #include "data/cifar.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -103,7 +104,8 @@ static tri_status locate(struct cifar *x, const struct data_source *s, bool test
         folder->size = 0;
         text_add(folder, "%s%s%s", s->rest, i % 2 ? "/" : "", i % 2 ? x->family->folder : "");
         text_add(&path, "%s/%s", folder->data ? folder->data : "", x->family->files[test][0]);
-        bool failed = folder->failed || path.failed, here = !failed && !access(path.data, F_OK);
+        bool failed = folder->failed || path.failed;
+        bool here = !failed && (!access(path.data, F_OK) || errno != ENOENT);
         text_free(&path);
         if (failed) return base_no_memory(s->spec);
         if (here) return TRI_OK;
@@ -136,9 +138,9 @@ tri_data *cifar_open(const struct data_source *s) {
     const char *split = "train", *label = NULL, *way = NULL, *mean = "0.4914/0.4822/0.4465",
                *std = "0.247/0.2435/0.2616";
     const struct data_option known[] = {{"split", DATA_TEXT, &split}, {"label", DATA_TEXT, &label},
-                                        {"augment", DATA_TEXT, &way}, {"mean", DATA_TEXT, &mean},
-                                        {"std", DATA_TEXT, &std}};
-    if (data_parse_options(s->spec, s->options, known, (int)COUNT(known))) return NULL;
+                                        {"augment", DATA_TEXT, &way}, {"mean", DATA_TEXT | DATA_PREPARES, &mean},
+                                        {"std", DATA_TEXT | DATA_PREPARES, &std}};
+    if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
     bool test = false;
     struct cifar *x = calloc(1, sizeof *x);
     if (!x) {
@@ -160,5 +162,5 @@ tri_data *cifar_open(const struct data_source *s) {
                             free_cifar);
     if (d) d->about = (struct data_about){.classes = x->classes, .label = label_of,
                                        .held = (size_t)(d->size * (x->family->labels + PIXELS))};
-    return d;
+    return data_prepared(d, known, (int)COUNT(known));
 }

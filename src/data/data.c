@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Data sets: made by the caller, or opened by name. */
 #include "data/data.h"
+#include "data/pictures.h"
 
 #include <errno.h>
 #include <math.h>
@@ -212,13 +213,14 @@ static tri_status unknown_key(const char *spec, const char *key, const struct da
 
 static tri_status set_option(const char *spec, const struct data_option *o, char *value) {
     char *end = value;
+    const int kind = (int)(o->kind % DATA_PREPARES);
     errno = 0;
-    if (o->kind == DATA_TEXT) {
+    if (kind == DATA_TEXT) {
         *(const char **)o->value = value;
         if (*value) return TRI_OK;
         return base_fail(TRI_USAGE, "data '%s': %s is empty", spec, o->key);
     }
-    if (o->kind == DATA_INT) {
+    if (kind == DATA_INT) {
         long long number = strtoll(value, &end, 10);
         *(int64_t *)o->value = number;
         if (end != value && !*end && !errno) return TRI_OK;
@@ -230,11 +232,65 @@ static tri_status set_option(const char *spec, const struct data_option *o, char
     return base_fail(TRI_USAGE, "data '%s': %s=%s is not a number", spec, o->key, value);
 }
 
-tri_status data_parse_options(const char *spec, char *options, const struct data_option *known,
-                              int n) {
+static void print_option(const struct data_option *o, struct text *out) {
+    char number[NUMBER_TEXT];
+    const int kind = (int)(o->kind % DATA_PREPARES);
+    if (kind == DATA_INT)
+        text_add(out, "%lld", (long long)*(const int64_t *)o->value);
+    else if (kind == DATA_FLOAT)
+        text_add(out, "%s", base_number_text(*(const double *)o->value, number));
+    else
+        text_add(out, "%s", *(const char *const *)o->value);
+}
+
+/* What an earlier run's data were prepared with, where nothing else is said. */
+static tri_status take_prepared(const struct data_source *s, const struct data_option *known, int n,
+                                uint32_t given) {
+    tri_status status = TRI_OK;
+    for (char *next, *key = s->prepared; key && *key && !status; key = next) {
+        if ((next = strchr(key, ','))) *next++ = 0;
+        char *value = strchr(key, '=');
+        if (!value) return base_fail(TRI_FAILED, "weights: '%s' is not of the form key=value", key);
+        *value++ = 0;
+        int i = 0;
+        while (i < n && !((known[i].kind & DATA_PREPARES) && !strcmp(known[i].key, key))) i++;
+        if (i == n) continue; /* of a source of another kind */
+        struct text now = {0};
+        if (given >> i & 1) print_option(&known[i], &now);
+        if (now.failed)
+            status = base_no_memory(s->spec);
+        else if (!now.data)
+            status = set_option(s->spec, &known[i], value);
+        else if (strcmp(now.data, value))
+            fprintf(stderr, "trireme: data '%s': %s=%s, but the weights were trained with %s=%s\n", s->spec, key,
+                    now.data, key, value);
+        text_free(&now);
+    }
+    return status;
+}
+
+tri_data *data_prepared(tri_data *d, const struct data_option *known, int n) {
+    struct text all = {0};
+    for (int i = 0; i < n && d; i++) {
+        if (!(known[i].kind & DATA_PREPARES)) continue;
+        text_add(&all, "%s%s=", all.size ? "," : "", known[i].key);
+        print_option(&known[i], &all);
+    }
+    if (d) d->about.prepared = all.failed ? NULL : arena_copy(&d->arena, all.data);
+    if (d && !d->about.prepared) {
+        base_no_memory(d->name);
+        tri_data_free(d);
+        d = NULL;
+    }
+    text_free(&all);
+    return d;
+}
+
+tri_status data_parse_options(const struct data_source *s, const struct data_option *known, int n) {
     CHECK(n <= 32);
+    const char *spec = s->spec;
     uint32_t seen = 0;
-    for (char *next, *key = options; key && *key; key = next) {
+    for (char *next, *key = s->options; key && *key; key = next) {
         if ((next = strchr(key, ','))) *next++ = 0;
         char *value = strchr(key, '=');
         if (!value)
@@ -249,7 +305,7 @@ tri_status data_parse_options(const char *spec, char *options, const struct data
         tri_status status = set_option(spec, &known[i], value);
         if (status) return status;
     }
-    return TRI_OK;
+    return take_prepared(s, known, n, seen);
 }
 
 tri_status data_choose(const char *spec, const char *key, const char *text, const char *no,
@@ -265,7 +321,7 @@ tri_status data_choose(const char *spec, const char *key, const char *text, cons
 static tri_data *synthetic_open(const struct data_source *s) {
     int64_t size = DATA_SYNTHETIC_SIZE;
     const struct data_option known[] = {{"size", DATA_INT, &size}};
-    if (data_parse_options(s->spec, s->options, known, (int)COUNT(known))) return NULL;
+    if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
     if (size < 1 || size > DATA_MAX_SIZE) {
         base_fail(TRI_USAGE, "data '%s': size is %lld; 1 to 2^48 samples are possible", s->spec,
                   (long long)size);
@@ -277,6 +333,20 @@ static tri_data *synthetic_open(const struct data_source *s) {
         return NULL;
     }
     return data_synthetic_for_graph(s->graph, size, s->seed);
+}
+
+bool data_is_fed(const char *spec) { return spec && !strcmp(spec, "feed"); }
+
+tri_status data_refuse_fed(const char *spec) {
+    if (!data_is_fed(spec)) return TRI_OK;
+    return base_fail(TRI_USAGE, "data 'feed': a program feeds the samples, with tri_feed in its own "
+                     "loop of tri_step; tri_train and the commands of trireme do not");
+}
+
+static tri_data *feed_open(const struct data_source *s) {
+    if (!data_refuse_fed(s->spec))
+        base_fail(TRI_USAGE, "data '%s': feed takes no options", s->spec);
+    return NULL;
 }
 
 static const struct kind {
@@ -296,6 +366,7 @@ static const struct kind {
     {"synthetic", NULL, synthetic_open, "synthetic[:size=N]"},
     {"text", "file", text_open,
      "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N][,predictions=N]"},
+    {"feed", NULL, feed_open, "feed (of a program's own loop)"},
 };
 
 static void unknown_kind(const char *spec) {
@@ -330,7 +401,8 @@ static tri_data *open_kind(const struct kind *kind, struct data_source *s, char 
     return kind->open(s);
 }
 
-tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const char *tokenizer) {
+tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const char *tokenizer,
+                    const char *prepared) {
     if (!spec) spec = "";
     size_t length = strcspn(spec, ":");
     struct data_source s = {.spec = spec, .graph = g, .seed = seed, .tokenizer = tokenizer};
@@ -341,16 +413,13 @@ tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const c
                       spec, tokenizer);
             return NULL;
         }
-        const char *behind = spec + length + (spec[length] == ':');
-        char *text = malloc(strlen(behind) + 1);
-        if (!text) {
-            base_no_memory(spec);
-            return NULL;
-        }
-        memcpy(text, behind, strlen(behind) + 1);
-        tri_data *d = open_kind(&kinds[i], &s, text);
+        struct arena texts = {0}; /* which are cut up */
+        char *text = arena_copy(&texts, spec + length + (spec[length] == ':'));
+        s.prepared = prepared ? arena_copy(&texts, prepared) : NULL;
+        if (texts.failed) base_no_memory(spec);
+        tri_data *d = texts.failed ? NULL : open_kind(&kinds[i], &s, text);
         tri_data_concurrent(d); /* all kinds are */
-        free(text);
+        arena_free(&texts);
         return d;
     }
     unknown_kind(spec);
@@ -358,5 +427,21 @@ tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const c
 }
 
 tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed) {
-    return data_open(spec, g, seed, NULL);
+    return data_open(spec, g, seed, NULL, NULL);
+}
+
+void data_name_file(const tri_data *d, int64_t index, struct text *out) {
+    struct pictures_file file = {0};
+    if (d->about.file && !d->about.file(d->user, index, &file) && file.name.size)
+        text_add(out, "%s", file.name.data);
+    free(file.bytes);
+    text_free(&file.name);
+}
+
+void data_name_sample(const tri_data *d, int64_t index, struct text *out) {
+    struct text file = {0};
+    data_name_file(d, index, &file);
+    text_add(out, "sample %lld of data %s", (long long)index, d->name);
+    if (file.size) text_add(out, " (%s)", file.data);
+    text_free(&file);
 }

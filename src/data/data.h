@@ -30,6 +30,7 @@ struct data_about {
     /* Lines for the user, once for a run, of all processes that open it; each lives as long as the data. The note is
      * not worth it where nothing is to be shown. */
     const char *warning, *note;
+    const char *prepared; /* "mean=0.5,std=0.25": the options that an evaluation needs as well */
     size_t held; /* bytes of memory, from its opening on; not what comes with single samples, as files and decoders */
 };
 
@@ -69,6 +70,11 @@ tri_status data_check_labels(const tri_data *d);
 void data_give_up(tri_data *d, bool (*over)(void *arg), void *arg);
 bool data_unwanted(const tri_data *d);
 
+/* The file of a sample; nothing is added where there is none. May set tri_message(). */
+void data_name_file(const tri_data *d, int64_t index, struct text *out);
+/* "sample 17 of data images:pets (pets/train/cat/3.jpg)": with the file where there is one. */
+void data_name_sample(const tri_data *d, int64_t index, struct text *out);
+
 /* Shows what it has to say (see data_about); d is nullable. */
 void data_tell(const tri_data *d, bool quiet);
 
@@ -82,14 +88,11 @@ void *data_room(const tri_data *d, void **out);
 
 struct data_option {
     const char *key;
-    enum { DATA_INT, DATA_FLOAT, DATA_TEXT } kind;
+    /* DATA_PREPARES besides: of samples for the network, also where it is only evaluated; kept with the weights. */
+    enum { DATA_INT, DATA_FLOAT, DATA_TEXT, DATA_PREPARES = 4 } kind;
     void *value; /* int64_t, double or const char *; keeps what it holds if not given */
 };
 
-/* Cuts `options` (which is written to) into values for the known keys; texts point into it.
- * `spec` stands in messages. */
-tri_status data_parse_options(const char *spec, char *options, const struct data_option *known,
-                              int n);
 
 /* *out: whether text is `yes`; it stays if text is null, and fails if text is not `no` either. */
 tri_status data_choose(const char *spec, const char *key, const char *text, const char *no,
@@ -103,10 +106,26 @@ struct data_source {
     const tri_graph *graph; /* or null */
     uint64_t seed;
     const char *tokenizer; /* or null */
+    char *prepared; /* "key=value,key=value" of an earlier run's data; is written to. Or null */
 };
 
-/* tri_data_open with the tokenizer for texts that do not name one, as token_open takes it, or null. */
-tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const char *tokenizer);
+/* Cuts s->options (which is written to) into values for the known keys; texts point into it. An option that
+ * prepares samples and is not given takes its value from s->prepared; one that is given with another value
+ * wins, with a warning. */
+tri_status data_parse_options(const struct data_source *s, const struct data_option *known, int n);
+/* Sets d->about.prepared from the values of those of n options that prepare samples. Returns d; null if it is
+ * null or memory is out, with a message. */
+tri_data *data_prepared(tri_data *d, const struct data_option *known, int n);
+
+/* Whether the program feeds each batch itself (tri_feed), so that there is no source; nullable. Refused where there is
+ * no program that could. */
+bool data_is_fed(const char *spec);
+tri_status data_refuse_fed(const char *spec);
+
+/* tri_data_open with the tokenizer for texts that do not name one, as token_open takes it, or null; and with
+ * data_about.prepared of the data that weights were trained with, or null. */
+tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const char *tokenizer,
+                    const char *prepared);
 
 /* ---- synthetic data: a pure function of seed, field name and index ---- */
 

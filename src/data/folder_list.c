@@ -3,7 +3,6 @@
  * names. The head has a hash of what follows it. */
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "data/folder.h"
+#include "io/outfile.h"
 
 static const char magic[16] = "trireme folder1";
 
@@ -138,25 +138,11 @@ static bool serialise(const struct folder *f, const char *root, struct text *out
     return true;
 }
 
-static tri_status write_and_rename(const struct text *data, const char *file) {
-    struct text other = {0};
-    text_add(&other, "%s.%ld", file, (long)getpid());
-    if (other.failed) return base_no_memory(file);
-    FILE *f = fopen(other.data, "wb");
-    bool good = f && fwrite(data->data, 1, data->size, f) == data->size && !fflush(f);
-    int error = errno;
-    if (f && fclose(f) && good) {
-        error = errno;
-        good = false;
-    }
-    if (good && rename(other.data, file)) {
-        error = errno;
-        good = false;
-    }
-    tri_status status = good ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", other.data, strerror(error));
-    if (!good && f) remove(other.data);
-    text_free(&other);
-    return status;
+static tri_status write_list(const struct text *data, const char *file) {
+    struct outfile f;
+    tri_status status = outfile_replace(&f, file, NULL);
+    if (!status) status = outfile_write(&f, data->data, data->size);
+    return outfile_close(&f, status, NULL);
 }
 
 tri_status folder_save(const struct folder *f, const char *file) {
@@ -165,7 +151,7 @@ tri_status folder_save(const struct folder *f, const char *file) {
     char whole[PATH_MAX];
     if (!realpath(f->root, whole)) return base_fail(TRI_FAILED, "%s: %s", f->root, strerror(errno));
     tri_status status =
-        serialise(f, whole, &data) ? write_and_rename(&data, file) : base_no_memory(file);
+        serialise(f, whole, &data) ? write_list(&data, file) : base_no_memory(file);
     text_free(&data);
     return status;
 }

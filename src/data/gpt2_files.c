@@ -2,6 +2,7 @@
  * GPT-2's vocabulary: a JSON object of tokens and their ids, and a list of merges, the most wanted
  * first. Both write bytes as characters: visible ones of Latin-1 as themselves, the others, in their
  * order, as U+0100 and what follows. */
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,7 +191,7 @@ tri_status gpt2_open(struct tokenizer *t, const char *directory) {
             text_add(&path[k], "%s/%s", directory, names[i][k]);
         }
         if (path[0].failed || path[1].failed) status = base_no_memory(directory);
-        else found = !access(path[0].data, F_OK);
+        else found = !access(path[0].data, F_OK) || errno != ENOENT;
     }
     if (!status && !found)
         status = base_fail(TRI_FAILED, "%s: found neither vocab.json (with merges.txt) nor encoder.json "

@@ -37,8 +37,8 @@ static tri_status parse_dims(const unsigned char *bytes, const char *name, struc
     return TRI_OK;
 }
 
-tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
-                     struct idx_array *out) {
+tri_status idx_header(const unsigned char *bytes, size_t n, const char *name,
+                      struct idx_array *out) {
     *out = (struct idx_array){0};
     if (n < 4)
         return base_fail(TRI_FAILED, "%s: truncated at offset %zu: an IDX file begins with 4 bytes",
@@ -57,8 +57,15 @@ tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
     if (n < header)
         return base_fail(TRI_FAILED, "%s: truncated at offset %zu: %d dimensions take %zu bytes",
                          name, n, out->rank, header);
-    tri_status status = parse_dims(bytes, name, out);
+    out->data = bytes + header;
+    return parse_dims(bytes, name, out);
+}
+
+tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
+                     struct idx_array *out) {
+    tri_status status = idx_header(bytes, n, name, out);
     if (status) return status;
+    size_t header = (size_t)(out->data - bytes);
     if (n - header < out->bytes)
         return base_fail(TRI_FAILED, "%s: truncated at offset %zu: %zu bytes of data expected from "
                          "offset %zu on, %zu are missing", name, n, out->bytes, header,
@@ -66,7 +73,6 @@ tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
     if (n - header > out->bytes)
         return base_fail(TRI_FAILED, "%s: offset %zu: %zu bytes follow the last element", name,
                          header + out->bytes, n - header - out->bytes);
-    out->data = bytes + header;
     return TRI_OK;
 }
 
@@ -74,11 +80,12 @@ tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
 
 struct unpacked {
     unsigned char *data;
-    size_t size, capacity;
+    size_t size, capacity, most;
 };
 
 static bool grow(struct unpacked *u) {
     size_t capacity = u->capacity ? 2 * u->capacity : 65536;
+    if (capacity > u->most) capacity = u->most;
     unsigned char *p = realloc(u->data, capacity);
     if (!p) return false;
     u->data = p;
@@ -102,13 +109,11 @@ static int inflate_some(z_stream *z, struct unpacked *u, const unsigned char *by
     return code;
 }
 
-/* A file may consist of several members, as gzip -c a b makes. */
+/* A file may consist of several members, as gzip -c a b makes. It stops after u->most bytes. */
 static tri_status unpack(z_stream *z, struct unpacked *u, const unsigned char *bytes, size_t n,
                          const char *name) {
     for (size_t at = 0;;) {
-        if (u->size > (size_t)IDX_MAX_BYTES)
-            return base_fail(TRI_FAILED, "%s: unpacks to more than the limit of %lld bytes", name,
-                             (long long)IDX_MAX_BYTES);
+        if (u->size == u->most) return TRI_OK;
         if (u->size == u->capacity && !grow(u)) return base_no_memory(name);
         int code = inflate_some(z, u, bytes, n, &at);
         if (code == Z_MEM_ERROR) return base_no_memory(name);
@@ -127,10 +132,10 @@ static tri_status unpack(z_stream *z, struct unpacked *u, const unsigned char *b
     }
 }
 
-tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, unsigned char **out,
-                      size_t *n_out) {
+tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, size_t most,
+                      unsigned char **out, size_t *n_out) {
     z_stream z = {0};
-    struct unpacked u = {0};
+    struct unpacked u = {.most = most};
     *out = NULL;
     *n_out = 0;
     if (inflateInit2(&z, 15 + 16) != Z_OK) return base_no_memory(name);
@@ -169,12 +174,39 @@ static tri_status locate(const char *directory, const char *name, struct text *p
         if (path->failed) return base_no_memory(directory);
         *gz = i;
         if (!access(path->data, F_OK)) return TRI_OK;
-        if (errno != ENOENT && errno != ENOTDIR)
+        if (errno != ENOENT)
             return base_fail(TRI_FAILED, "%s: %s", path->data, strerror(errno));
     }
     return base_fail(TRI_FAILED, "%s: found neither %s nor %s.gz in it%s (apt-get install "
                      "dataset-fashion-mnist puts Fashion-MNIST in " FASHION ")", directory, name,
                      name, access(directory, F_OK) ? ": there is no such directory" : "");
+}
+
+static tri_status check_rank(const struct idx_array *array, const char *path, const char *kind,
+                             int rank) {
+    if (array->rank == rank) return TRI_OK;
+    return base_fail(TRI_FAILED, "%s: offset 3: %d dimensions; %s have %d", path, array->rank, kind,
+                     rank);
+}
+
+/* In place. The header is unpacked first and says how long the file is: one byte more is too many. */
+static tri_status unpack_file(char **file, size_t *bytes, const char *path, const char *kind,
+                              int rank) {
+    const unsigned char *packed = (unsigned char *)*file;
+    unsigned char *data = NULL;
+    size_t n = 0;
+    struct idx_array head;
+    tri_status status = idx_unpack(packed, *bytes, path, IDX_HEADER_BYTES, &data, &n);
+    if (!status) status = idx_header(data, n, path, &head);
+    if (!status) status = check_rank(&head, path, kind, rank);
+    size_t whole = status ? 0 : (size_t)(head.data - data) + head.bytes;
+    free(data);
+    data = NULL;
+    if (!status) status = idx_unpack(packed, *bytes, path, whole + 1, &data, &n);
+    free(*file);
+    *file = (char *)data;
+    *bytes = n;
+    return status;
 }
 
 static tri_status load(const char *directory, const char *split, const char *kind, int rank,
@@ -187,16 +219,9 @@ static tri_status load(const char *directory, const char *split, const char *kin
     tri_status status =
         name.failed ? base_no_memory(directory) : locate(directory, name.data, &path, &gz);
     if (!status) status = base_read_file(path.data, &raw, &bytes);
-    if (!status && gz) {
-        unsigned char *data = NULL;
-        status = idx_unpack((unsigned char *)raw, bytes, path.data, &data, &bytes);
-        free(raw);
-        raw = (char *)data;
-    }
+    if (!status && gz) status = unpack_file(&raw, &bytes, path.data, kind, rank);
     if (!status) status = idx_parse((unsigned char *)raw, bytes, path.data, array);
-    if (!status && array->rank != rank)
-        status = base_fail(TRI_FAILED, "%s: offset 3: %d dimensions; %s have %d", path.data,
-                           array->rank, kind, rank);
+    if (!status) status = check_rank(array, path.data, kind, rank);
     text_free(&name);
     text_free(&path);
     *file = raw;
@@ -257,8 +282,9 @@ tri_data *idx_open(const struct data_source *s) {
     const char *split = "train";
     double mean = 0, std = 1;
     const struct data_option known[] = {
-        {"split", DATA_TEXT, &split}, {"mean", DATA_FLOAT, &mean}, {"std", DATA_FLOAT, &std}};
-    if (data_parse_options(s->spec, s->options, known, (int)COUNT(known))) return NULL;
+        {"split", DATA_TEXT, &split}, {"mean", DATA_FLOAT | DATA_PREPARES, &mean},
+        {"std", DATA_FLOAT | DATA_PREPARES, &std}};
+    if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
     bool test = !strcmp(split, "test");
     if (!test && strcmp(split, "train")) {
         base_fail(TRI_USAGE, "data '%s': split=%s is neither train nor test", s->spec, split);
@@ -268,5 +294,5 @@ tri_data *idx_open(const struct data_source *s) {
         base_fail(TRI_USAGE, "data '%s': std=%g is not above 0", s->spec, std);
         return NULL;
     }
-    return open_split(s, test ? "t10k" : "train", (float)mean, (float)std);
+    return data_prepared(open_split(s, test ? "t10k" : "train", (float)mean, (float)std), known, (int)COUNT(known));
 }

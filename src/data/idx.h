@@ -6,6 +6,7 @@
 #include "data/data.h"
 
 #define IDX_MAX_RANK 4
+#define IDX_HEADER_BYTES (4 + 4 * IDX_MAX_RANK) /* of the longest header */
 #define IDX_MAX_BYTES (INT64_C(1) << 33) /* of one file: ten times the largest of the family */
 
 struct idx_array {
@@ -15,13 +16,17 @@ struct idx_array {
     size_t bytes;
 };
 
-/* Checks a file of unsigned bytes that lies in memory; `name` stands in messages. */
+/* Checks the header of a file of unsigned bytes, of which the first n bytes are there; `name`
+ * stands in messages. out->data is where the elements begin. */
+tri_status idx_header(const unsigned char *bytes, size_t n, const char *name,
+                      struct idx_array *out);
+/* Checks a whole file that lies in memory. */
 tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
                      struct idx_array *out);
 
-/* All that gzip data unpacks to; *out is freed with free(). */
-tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, unsigned char **out,
-                      size_t *n_out);
+/* What gzip data unpacks to, up to `most` bytes; *out is freed with free(). */
+tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, size_t most,
+                      unsigned char **out, size_t *n_out);
 
 /* Fields: "image" f32[1,rows,columns], being (pixel / 255 - mean) / std, and "label" i64[]. */
 tri_data *idx_open(const struct data_source *source);

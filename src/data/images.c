@@ -3,9 +3,11 @@
 #include "data/images.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "data/folder.h"
 #include "data/labels.h"
@@ -178,14 +180,22 @@ static tri_status check_classes(struct images *x, const char *spec) {
     return pictures_other_bad(&x->pictures);
 }
 
+/* What the list would replace, if it is not there yet, is no device. */
+static tri_status check_list(const char *file) {
+    int fd = base_open(file, O_RDONLY, NULL);
+    if (fd < 0 && errno != ENOENT) return TRI_FAILED;
+    if (fd >= 0) close(fd);
+    return TRI_OK;
+}
+
 /* Lists are only for speed: one that cannot be written is no failure, unless it was asked for. */
 static tri_status find_all(struct images *x, const char *root, const char *index) {
     struct text file = {0};
     bool none = index && !strcmp(index, "none");
     if (index) text_add(&file, "%s", index);
     bool keep = !none && (index ? !file.failed : folder_default_file(root, &file));
-    tri_status status = TRI_OK;
-    if (!keep || !folder_load(&x->folder, root, file.data)) {
+    tri_status status = keep && index ? check_list(index) : TRI_OK;
+    if (!status && (!keep || !folder_load(&x->folder, root, file.data))) {
         status = folder_scan(&x->folder, root);
         if (!status && keep && (index || x->folder.n_pictures >= LIST_FROM)) {
             status = folder_save(&x->folder, file.data);
@@ -251,7 +261,7 @@ tri_data *images_open(const struct data_source *s) {
                                         {"index", DATA_TEXT, &o.index},
                                         AUGMENT_OPTIONS(&o.augment),
                                         {"max-bad", DATA_INT, &o.max_bad}};
-    if (data_parse_options(s->spec, s->options, known, (int)COUNT(known))) return NULL;
+    if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
     struct images *x = calloc(1, sizeof *x);
     if (!x || open_images(x, s, &o)) {
         if (x) free_images(x);
@@ -269,5 +279,5 @@ tri_data *images_open(const struct data_source *s) {
                                        .label = label_of, .augment = &x->pictures.augment, .pictures = &x->pictures,
                                        .check = check, .describe = describe, .file = load,
                                        .file_bytes = file_bytes, .held = held_by(x)};
-    return d;
+    return data_prepared(d, known, (int)COUNT(known));
 }

@@ -199,18 +199,14 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
 
 static tri_status map_file(const char *path, struct npy_file *f) {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st)) {
-        int error = errno;
-        if (fd >= 0) close(fd);
-        return base_fail(TRI_FAILED, "%s: %s", path, strerror(error));
-    }
-    tri_status status = TRI_OK;
+    int fd = base_open(path, O_RDONLY, &st);
+    if (fd < 0) return TRI_FAILED;
     f->bytes = (size_t)st.st_size;
-    if (!S_ISREG(st.st_mode) || !f->bytes)
-        status = base_fail(TRI_FAILED, "%s: %s", path, f->bytes ? "not a regular file" : "empty: zero bytes");
-    void *map = status ? MAP_FAILED : mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (!status && map == MAP_FAILED) status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    void *map = f->bytes ? mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    tri_status status = TRI_OK;
+    if (map == MAP_FAILED)
+        status = base_fail(TRI_FAILED, "%s: %s", path,
+                           f->bytes ? strerror(errno) : "empty: zero bytes");
     close(fd);
     f->map = map == MAP_FAILED ? NULL : map;
     return status ? status : npy_parse(f->map, f->bytes, path, &f->header);
@@ -243,7 +239,7 @@ tri_data *npy_open(const struct data_source *s) {
     char *rest = strdup(s->rest);
     struct npy *x = calloc(1, sizeof *x);
     tri_data *d = NULL;
-    tri_status status = rest && x ? data_parse_options(s->spec, s->options, NULL, 0)
+    tri_status status = rest && x ? data_parse_options(s, NULL, 0)
                                   : base_no_memory(s->spec);
     for (char *path = rest, *next; path && !status; path = next) {
         if ((next = strchr(path, ';'))) *next++ = 0;

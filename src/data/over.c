@@ -74,6 +74,7 @@ static struct data_about about(const struct data_about *inner) {
                                .label = inner->label ? label_of : NULL,
                                .length = inner->length ? length_of : NULL,
                                .augment = inner->augment,
+                               .prepared = inner->prepared,
                                .pictures = inner->pictures,
                                .check = inner->check ? check : NULL,
                                .describe = inner->describe ? describe : NULL};

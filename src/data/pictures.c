@@ -82,25 +82,21 @@ tri_status pictures_room(struct pictures_file *f, size_t n) {
     return TRI_OK;
 }
 
-/* What the machine lacks, not the file. */
-static bool of_machine(int error) {
-    return error == ENOMEM || error == EMFILE || error == ENFILE;
+tri_status pictures_unreadable(int error) {
+    bool of_machine = error == ENOMEM || error == EMFILE || error == ENFILE;
+    return base_fail(of_machine ? TRI_FAILED : PICTURE_BAD, "%s", tri_message());
 }
 
-static tri_status unreadable(const char *path) {
-    int error = errno;
-    return base_fail(of_machine(error) ? TRI_FAILED : PICTURE_BAD, "%s: %s", path, strerror(error));
-}
-
-static tri_status read_all(int fd, struct pictures_file *out) {
-    struct stat st;
+static tri_status read_all(int fd, struct pictures_file *out, size_t bytes) {
     const char *path = out->name.data;
-    if (fstat(fd, &st)) return unreadable(path);
-    if (!S_ISREG(st.st_mode)) return base_fail(PICTURE_BAD, "%s: not a regular file", path);
-    tri_status status = pictures_room(out, (size_t)st.st_size);
+    tri_status status = pictures_room(out, bytes);
     for (size_t at = 0; at < out->n && !status;) {
         ssize_t n = read(fd, out->bytes + at, out->n - at);
-        if (n < 0 && errno != EINTR) status = unreadable(path);
+        if (n < 0 && errno != EINTR) {
+            int error = errno;
+            base_fail(PICTURE_BAD, "%s: %s", path, strerror(error));
+            status = pictures_unreadable(error);
+        }
         if (!n) status = base_fail(PICTURE_BAD, "%s: read stopped at offset %zu of %zu", path, at, out->n);
         if (n > 0) at += (size_t)n;
     }
@@ -108,9 +104,10 @@ static tri_status read_all(int fd, struct pictures_file *out) {
 }
 
 tri_status pictures_read_file(struct pictures_file *f) {
-    int fd = open(f->name.data, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return unreadable(f->name.data);
-    tri_status status = read_all(fd, f);
+    struct stat st;
+    int fd = base_open(f->name.data, O_RDONLY, &st);
+    if (fd < 0) return pictures_unreadable(errno);
+    tri_status status = read_all(fd, f, (size_t)st.st_size);
     close(fd);
     return status;
 }

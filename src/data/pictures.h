@@ -58,5 +58,8 @@ void pictures_describe(struct pictures *p, struct text *out);
 tri_status pictures_room(struct pictures_file *f, size_t n);
 /* All of the file of its name. */
 tri_status pictures_read_file(struct pictures_file *f);
+/* After a failure with that errno, whose message stays: PICTURE_BAD, or TRI_FAILED if memory or
+ * descriptors ran out. */
+tri_status pictures_unreadable(int error);
 
 #endif

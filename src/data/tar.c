@@ -39,11 +39,6 @@ static void free_tar(void *user) {
 
 /* ---- a sample ---- */
 
-static tri_status unreadable(const char *path, int error) {
-    bool of_machine = error == ENOMEM || error == EMFILE || error == ENFILE;
-    return base_fail(of_machine ? TRI_FAILED : PICTURE_BAD, "%s: %s", path, strerror(error));
-}
-
 /* n bytes at a place, or as many as there are; -1 with a message. */
 static int64_t read_at(int fd, const char *path, uint64_t offset, void *to, size_t n) {
     for (size_t at = 0; at < n;) {
@@ -51,7 +46,7 @@ static int64_t read_at(int fd, const char *path, uint64_t offset, void *to, size
         if (!got) return (int64_t)at;
         if (got > 0) at += (size_t)got;
         else if (errno != EINTR) {
-            unreadable(path, errno);
+            base_fail(PICTURE_BAD, "%s: %s", path, strerror(errno));
             return -1;
         }
     }
@@ -68,8 +63,8 @@ static tri_status load(void *source, int64_t index, struct pictures_file *out) {
     out->label = s->label;
     tri_status status = pictures_room(out, s->size);
     if (status) return status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return unreadable(path, errno);
+    int fd = base_open(path, O_RDONLY, NULL);
+    if (fd < 0) return pictures_unreadable(errno);
     int64_t got = read_at(fd, path, s->offset, out->bytes, s->size);
     close(fd);
     if (got < 0) return PICTURE_BAD;
@@ -186,10 +181,9 @@ static tri_status scan_open(struct tar *x, struct shard *s, uint32_t number, uin
 static tri_status scan_shard(struct tar *x, uint32_t number) {
     struct shard s = {.path = x->shards.gl_pathv[number]};
     struct stat st;
-    s.fd = open(s.path, O_RDONLY | O_CLOEXEC);
-    if (s.fd < 0 || fstat(s.fd, &st)) {
-        tri_status status = unreadable(s.path, errno);
-        if (s.fd >= 0) close(s.fd);
+    s.fd = base_open(s.path, O_RDONLY, &st);
+    if (s.fd < 0) {
+        tri_status status = pictures_unreadable(errno);
         return status == PICTURE_BAD ? pictures_other_bad(&x->pictures) : status;
     }
     tri_status status = scan_open(x, &s, number, (uint64_t)st.st_size);
@@ -262,7 +256,7 @@ tri_data *tar_open(const struct data_source *s) {
     struct augment_settings a = AUGMENT_DEFAULTS;
     int64_t max_bad = PICTURES_MAX_BAD;
     const struct data_option known[] = {AUGMENT_OPTIONS(&a), {"max-bad", DATA_INT, &max_bad}};
-    if (data_parse_options(s->spec, s->options, known, (int)COUNT(known))) return NULL;
+    if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
     struct tar *x = calloc(1, sizeof *x);
     if (!x || open_tar(x, s, &a, true, max_bad)) {
         if (x) free_tar(x);
@@ -276,5 +270,5 @@ tri_data *tar_open(const struct data_source *s) {
         d->about = (struct data_about){.classes = x->classes, .label = label_of, .augment = &x->pictures.augment,
                                        .pictures = &x->pictures, .check = check, .describe = describe, .file = load,
                                        .file_bytes = file_bytes, .held = x->capacity * sizeof *x->sample};
-    return d;
+    return data_prepared(d, known, (int)COUNT(known));
 }

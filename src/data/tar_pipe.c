@@ -25,6 +25,7 @@ struct tar_pipe {
     struct pictures_file *window; /* [size]; the first `ready` of them hold samples */
     int64_t size, ready, taken;   /* taken: since the stream, or the epoch, began */
     uint64_t key;                 /* of what is drawn from the window */
+    char failure[512]; /* why nothing more can be read, until the stream is opened again; or "" */
 };
 
 static bool is_command(const char *rest) { return !strncmp(rest, STREAM_COMMAND, strlen(STREAM_COMMAND)); }
@@ -40,6 +41,7 @@ bool tar_is_pipe(const char *rest) {
 static tri_status open_stream(struct tar_pipe *x) {
     x->at = 0;
     x->ended = false;
+    *x->failure = 0;
     x->scan.at = 0;
     x->entry.name[0] = 0;
     return stream_open(&x->stream, x->from);
@@ -131,11 +133,12 @@ static tri_status read_sample(struct tar_pipe *x, struct pictures_file *to, bool
 }
 
 static tri_status fill_window(struct tar_pipe *x) {
-    tri_status status = TRI_OK;
+    tri_status status = *x->failure ? base_fail(TRI_FAILED, "%s", x->failure) : TRI_OK;
     for (bool there = true; x->ready < x->size && there && !status; x->ready += there) {
         there = false;
         if (!x->ended) status = read_sample(x, &x->window[x->ready], &there);
     }
+    if (status) base_format(x->failure, sizeof x->failure, "%s", tri_message());
     if (status || x->ready) return status;
     return base_fail(TRI_FAILED, "data '%s': the stream ended behind %lld samples", x->pictures.spec,
                      (long long)x->taken);
@@ -199,7 +202,7 @@ static tri_status make(struct tar_pipe *x, const struct data_source *s, const st
     if (!x->from || !x->window) return base_no_memory(s->spec);
     x->name = strcmp(x->from, "-") ? x->from : "standard input";
     x->stream.name = x->name;
-    x->scan = (struct tar_scan){read_stream, x, UINT64_MAX, x->name, 0};
+    x->scan = (struct tar_scan){read_stream, x, INT64_MAX, x->name, 0};
     tri_status status = augment_make(s->spec, &o->augment, true, &augment);
     if (!status) status = pictures_init(&x->pictures, s->spec, &augment, o->samples, o->max_bad);
     x->pictures.source = x;
@@ -211,7 +214,7 @@ tri_data *tar_open_pipe(const struct data_source *s) {
     struct pipe_settings o = {.augment = AUGMENT_DEFAULTS, .max_bad = PICTURES_MAX_BAD, .window = WINDOW};
     const struct data_option known[] = {AUGMENT_OPTIONS(&o.augment), {"max-bad", DATA_INT, &o.max_bad},
                                         {"window", DATA_INT, &o.window}, {"samples", DATA_INT, &o.samples}};
-    if (data_parse_options(s->spec, s->options, known, (int)COUNT(known))) return NULL;
+    if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
     struct tar_pipe *x = calloc(1, sizeof *x);
     if (!x || make(x, s, &o)) {
         if (x) free_pipe(x);
@@ -224,5 +227,5 @@ tri_data *tar_open_pipe(const struct data_source *s) {
     if (d) d->about.augment = &x->pictures.augment;
     if (d) x->stream.data = d;
     if (d) d->alone = !is_command(s->rest);
-    return d;
+    return data_prepared(d, known, (int)COUNT(known));
 }

@@ -191,7 +191,7 @@ static tri_status read_options(const struct data_source *s, struct text_options 
     const struct data_option known[] = {
         {"tokenizer", DATA_TEXT, &given}, {"for", DATA_TEXT, &o->purpose},
         {"length", DATA_INT, &o->length}, {"predictions", DATA_INT, &o->predictions}};
-    tri_status status = data_parse_options(spec, s->options, known, (int)COUNT(known));
+    tri_status status = data_parse_options(s, known, (int)COUNT(known));
     if (status) return status;
     if (given && s->tokenizer)
         return base_fail(TRI_USAGE, "data '%s': the tokenizer is given twice, here and by --tokenizer",

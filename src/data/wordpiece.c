@@ -122,6 +122,7 @@ static bool add_word(struct encoder *e, const int32_t *point, size_t n, struct i
     if (n > LONGEST_WORD) return ids_add(out, e->tokenizer->unknown);
     char word[4 * LONGEST_WORD];
     size_t bytes = 0, first = out->n;
+    *word = 0; /* gcc -O1 takes it that a word may have no characters, and warns */
     for (size_t i = 0; i < n; i++) {
         if (point[i] < 128) word[bytes++] = (char)point[i];
         else bytes += (size_t)char_write(point[i], word + bytes);

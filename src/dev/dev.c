@@ -93,14 +93,37 @@ void dev_host_release(void *memory, size_t bytes) {
 
 void dev_host_copy(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 
-void tri_call_fail(const tri_call *c, const char *fmt, ...) {
-    if (c->fault->failed) return;
+static void fail(const tri_call *c, const char *fmt, va_list args) {
     char what[sizeof c->fault->text / 2];
-    va_list args;
-    va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
-    va_end(args);
-    c->fault->failed = true;
+    *c->fault = (struct tri_fault){.failed = true};
     snprintf(c->fault->text, sizeof c->fault->text, "%s (%s): %s", c->node->name,
              c->node->entry->op->name, what);
+}
+
+void tri_call_fail(const tri_call *c, const char *fmt, ...) {
+    va_list args;
+    if (c->fault->failed) return;
+    va_start(args, fmt);
+    fail(c, fmt, args);
+    va_end(args);
+}
+
+void call_fail_at(const tri_call *c, int input, int64_t element, const char *fmt, ...) {
+    va_list args;
+    if (c->fault->failed) return;
+    va_start(args, fmt);
+    fail(c, fmt, args);
+    va_end(args);
+    c->fault->node = c->node;
+    c->fault->input = input;
+    c->fault->element = element;
+}
+
+void fault_add(struct tri_fault *fault, const char *fmt, ...) {
+    size_t n = strlen(fault->text);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(fault->text + n, sizeof fault->text - n, fmt, args);
+    va_end(args);
 }

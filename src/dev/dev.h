@@ -95,6 +95,15 @@ void dev_host_copy(void *to, const void *from, size_t bytes);
 struct tri_fault {
     bool failed;
     char text[512];
+    const tri_node *node; /* whose input has an element at fault; null: none */
+    int input;
+    int64_t element;
+    int64_t sample; /* of the step's batch, counted from 1; 0: none, or not known */
 };
+
+/* As tri_call_fail, for an element of an input: whoever runs the kernel tells which sample it is of. */
+void call_fail_at(const tri_call *c, int input, int64_t element, const char *fmt, ...) TRI_PRINTF(4, 5);
+/* Adds what is known later to the text. */
+void fault_add(struct tri_fault *fault, const char *fmt, ...) TRI_PRINTF(2, 3);
 
 #endif

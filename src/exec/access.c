@@ -8,9 +8,11 @@
 
 #include "base/convert.h"
 #include "checkpoint/checkpoint.h"
+#include "data/data.h"
 #include "exec/access.h"
 #include "exec/import.h"
 #include "exec/run.h"
+#include "exec/weights.h"
 #include "io/safetensors.h"
 #include "io/sha256.h"
 
@@ -75,14 +77,27 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
     return status;
 }
 
+/* A network in evaluation mode has lost the inputs that it does not use. */
+static tri_status no_input(const tri_run *run, const char *name) {
+    const tri_tensor *t = name ? tri_find(run->model, name) : NULL;
+    if (!t || !node_is(t->node, "input"))
+        return base_fail(TRI_USAGE, "the network has no input \"%s\"", name ? name : "");
+    return base_fail(TRI_USAGE, "input \"%s\" is unused: nothing that this run computes depends on it",
+                     name);
+}
+
 tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes) {
     if (!run) return TRI_FAILED;
+    if (run->data && !run->options.forward)
+        return base_fail(TRI_USAGE, "tri_feed: this run takes its samples from data %s; the program "
+                         "feeds them where tri_options.data is \"feed\"", run->data->name);
     struct run_input *in = machine_input(run->machine, input);
-    if (!in)
-        return base_fail(TRI_USAGE, "the network has no input \"%s\"", input ? input : "");
+    if (!in || !in->used) return no_input(run, input);
     tri_status status = check_bytes(input, &in->spec, data, bytes);
-    if (!status) memcpy(in->host, data, bytes);
-    return status;
+    if (status || !run_feeds(run)) return status;
+    memcpy(in->host, data, bytes);
+    in->fed = true;
+    return TRI_OK;
 }
 
 /* ---- hashes ---- */
@@ -146,7 +161,8 @@ tri_status tri_save(const tri_run *run, const char *path) {
         store_read(&run->store, e, host);
         entries[n++] = (struct safetensors_entry){.name = e->name, .spec = e->spec, .data = host};
     }
-    if (!status) status = safetensors_write(path, entries, n, NULL, 0);
+    struct safetensors_pair metadata[WEIGHTS_PAIRS];
+    if (!status) status = safetensors_write(path, entries, n, metadata, weights_metadata(run, metadata));
     for (size_t i = 0; i < n; i++) free((void *)entries[i].data);
     free(entries);
     return status;
@@ -163,18 +179,28 @@ static tri_status load_entry(tri_run *run, const struct stored *e, const struct 
 
 /* What does not fit is an error, or if a part is enough, told. */
 static tri_status judge(const char *path, const struct import *in, bool partial) {
-    if (!in->wrong.size) return TRI_OK;
+    if (!in->n_wrong) return TRI_OK;
     if (!partial)
-        return base_fail(TRI_FAILED, "%s does not fit the network%s (--partial takes what fits)", path, in->wrong.data);
+        return base_fail(TRI_FAILED, "%s does not fit the network: %zu difference%s%s (--partial takes what fits)", path,
+                         in->n_wrong, in->n_wrong == 1 ? "" : "s", in->wrong.data);
     if (!in->taken) return base_fail(TRI_FAILED, "%s has nothing that fits the network%s", path, in->wrong.data);
     fprintf(stderr, "trireme: %s: %zu tensors fit and are taken%s\n", path, in->taken, in->wrong.data);
     return TRI_OK;
+}
+
+/* A file that fits and was made as another model: one of other dropout, for example. */
+static void warn_of_another(const struct safetensors *file, const char *path, const tri_graph *model) {
+    struct text how = {0};
+    weights_differ(file, model, &how);
+    if (how.size) fprintf(stderr, "trireme: %s fits the network, but %s\n", path, how.data);
+    text_free(&how);
 }
 
 tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer) {
     struct import in;
     tri_status status = import_match(file, run, optimizer, &in);
     if (!status) status = judge(path, &in, run->options.partial && !optimizer);
+    if (!status && !in.n_wrong && run->options.forward) warn_of_another(file, path, run->model);
     for (size_t i = 0; run_writes(run) && i < run->store.n && !status; i++)
         if (in.of[i]) status = load_entry(run, &run->store.entry[i], in.of[i]);
     import_free(&in);
@@ -185,7 +211,7 @@ tri_status access_take(tri_run *run, struct safetensors *file, const char *path,
 tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer, bool *fits) {
     struct import in;
     tri_status status = import_match(file, run, optimizer, &in);
-    *fits = !in.wrong.size;
+    *fits = !in.n_wrong;
     import_free(&in);
     return status;
 }

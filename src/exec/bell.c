@@ -7,7 +7,8 @@
 #include "base/futex.h"
 #include "base/relax.h"
 
-#define YIELDS 64
+#define SPINS 2000 /* some 50 to 100 us: longer than a short operator */
+#define LONGEST 1000000 /* nanoseconds of yields: so long only if other threads run meanwhile */
 #define LATE 50000000 /* nanoseconds, and */
 #define LATE_TIMES 4  /* so many times the slowest */
 #define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
@@ -36,15 +37,31 @@ static struct timespec at_most(int64_t when) {
     return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left < 1000 ? 1000 : left};
 }
 
-void bell_wait(bell *b, int spin, bool (*holds)(void *arg), void *arg, int64_t when, _Atomic uint64_t *turns) {
-    for (int i = 0; i < spin; i++) {
-        if (holds(arg)) return;
+static const struct {
+    int spins, yields;
+} turns_of[] = {
+    [BELL_CROWDED] = {0, 2},
+    [BELL_APART] = {SPINS, 64},
+    [BELL_TOGETHER] = {SPINS, 2000},
+};
+
+/* Whether the condition holds before it is time to sleep. */
+static bool watch(enum bell_kind kind, bool (*holds)(void *arg), void *arg) {
+    for (int i = 0; i < turns_of[kind].spins; i++) {
+        if (holds(arg)) return true;
         base_relax();
     }
-    for (int i = 0; i < YIELDS; i++) {
-        if (holds(arg)) return;
+    int64_t until = bell_now() + LONGEST;
+    for (int i = 0; i < turns_of[kind].yields && bell_now() < until; i++) {
+        if (holds(arg)) return true;
         sched_yield();
     }
+    return false;
+}
+
+void bell_wait(bell *b, enum bell_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
+               _Atomic uint64_t *turns) {
+    if (watch(kind, holds, arg)) return;
     for (;;) {
         uint32_t seen = atomic_fetch_or(b, 1) | 1;
         if (holds(arg)) return;

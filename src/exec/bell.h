@@ -10,7 +10,14 @@
 
 typedef _Atomic uint32_t bell;
 
-#define BELL_SPIN 2000 /* turns: some 50 to 100 us */
+/* Which threads wait for each other, and so for how long a thread spins and yields before it
+ * sleeps. Where each has a core, sleeping costs time; where others want the core, each yield costs
+ * the waiting thread its share of it. */
+enum bell_kind {
+    BELL_CROWDED,  /* more threads than cores: hardly */
+    BELL_APART,    /* of several processes, each with a core */
+    BELL_TOGETHER, /* of a team that shares operators, each with a core: as long as an operator */
+};
 
 int64_t bell_now(void); /* nanoseconds, CLOCK_MONOTONIC */
 
@@ -20,8 +27,10 @@ int64_t bell_late(int64_t slowest);
 
 /* Whoever waits looks again. */
 void bell_ring(bell *b);
-/* Waits until the condition holds: spins for so many turns, then yields, then sleeps. It is looked at again at
- * the latest at a time of bell_now (INT64_MAX: only when it rings). turns (nullable) grows with each look. */
-void bell_wait(bell *b, int spin, bool (*holds)(void *arg), void *arg, int64_t when, _Atomic uint64_t *turns);
+/* Waits until the condition holds: spins, then yields, then sleeps. It is checked again at the
+ * latest at a time of bell_now (INT64_MAX: only when the bell rings). turns (nullable) grows with
+ * each check. */
+void bell_wait(bell *b, enum bell_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
+               _Atomic uint64_t *turns);
 
 #endif

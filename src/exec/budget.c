@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host.h"
+
 static const struct program *fullest(const struct machine *m) {
     const struct program *best = NULL;
     for (int i = 0; machine_program(m, i); i++) {
@@ -71,17 +73,6 @@ size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most)
 
 /* ---- what there is ---- */
 
-/* The first number of a file behind a word; 0: there is none. */
-static size_t number_in(const char *path, const char *word) {
-    char line[256];
-    size_t value = 0, length = strlen(word);
-    FILE *f = fopen(path, "r");
-    while (f && !value && fgets(line, sizeof line, f))
-        if (!strncmp(line, word, length)) value = (size_t)strtoull(line + length, NULL, 10);
-    if (f) fclose(f);
-    return value;
-}
-
 static void least(size_t *limit, size_t value, const char **whose, const char *name) {
     if (!value || value >= *limit) return;
     *limit = value;
@@ -89,11 +80,13 @@ static void least(size_t *limit, size_t value, const char **whose, const char *n
 }
 
 size_t budget_limit(int64_t asked, size_t held, const char **whose) {
-    size_t limit = SIZE_MAX, group = number_in("/sys/fs/cgroup/memory.max", "");
+    size_t limit = SIZE_MAX;
+    struct host h;
+    host_read("", &h);
+    size_t available = (size_t)h.available;
     *whose = "";
-    size_t available = number_in("/proc/meminfo", "MemAvailable:") << 10;
     least(&limit, available ? available + held : 0, whose, "the memory that this machine has to give");
-    least(&limit, group, whose, "the limit of the cgroup");
+    least(&limit, (size_t)h.limit, whose, "the limit of the cgroup");
     least(&limit, asked > 0 ? (size_t)asked : 0, whose, "--memory-limit");
     return limit;
 }
@@ -102,9 +95,7 @@ static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 
 static const char *advice(const struct machine *m, const struct budget *b) {
     if (m->compilation.options->forward) return "A smaller batch needs less";
-    if (m->processes > 1)
-        return "Fewer workers, a smaller --batch, --recompute or --amp O1 need less; `trireme memory -n N` tells "
-               "how much";
+    if (m->processes > 1) return "Fewer workers, " BUDGET_LESS;
     if (b->partials > b->arena) return "Fewer --lanes or --threads, or --amp O1, need less";
     return "A smaller --batch, more --lanes, fewer --threads, --recompute or --amp O1 need less; "
            "`trireme memory` tells how much";

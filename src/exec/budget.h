@@ -8,6 +8,10 @@
 /* The program, its libraries, the graphs: what a run takes at most besides its plan. */
 #define BUDGET_PROGRAM ((size_t)64 << 20)
 
+/* What several workers can do about it. */
+#define BUDGET_LESS \
+    "a smaller --batch, --recompute or --amp O1 need less; `trireme memory -n N` tells how much"
+
 /* Bytes. */
 struct budget {
     size_t parameters, states; /* of the network */

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "data/data.h"
 #include "data/pictures.h"
 #include "exec/budget.h"
-#include "exec/crew_crash.h"
 #include "exec/crew_layout.h"
 #include "exec/nodes.h"
 #include "exec/shapes.h"
@@ -65,8 +65,8 @@ static void take_hand(struct crew *c, int thread) {
     if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&o->hand->life);
     CHECK(!failed);
     atomic_store(&o->hand->failed_lane, -1);
+    atomic_store(&o->hand->thread, (int)syscall(SYS_gettid));
     atomic_store(&o->hand->held, 1);
-    crew_crash_thread(o);
 }
 
 static void take_hands(void *arg, int thread) {
@@ -80,7 +80,6 @@ static void take_hands(void *arg, int thread) {
 static void release_hand(void *arg, int thread) {
     struct crew *c = arg;
     struct crew_hand *h = c->oar ? c->oar[thread].hand : NULL;
-    if (h) crew_crash_thread_end(&c->oar[thread]);
     if (!h || !atomic_load(&h->held)) return;
     atomic_store(&h->held, 0);
     pthread_mutex_unlock(&h->life);
@@ -137,16 +136,14 @@ tri_status crew_join(struct crew **out) {
 #ifdef TRIREME_POINTS
     arm_points(c);
 #endif
-    crew_at(c, CREW_AT_COMPILE);
+    crew_at(c, CREW_AT_COMPILE, -1);
     crew_log_join(c);
-    crew_crash_begin(c);
     *out = c;
     return TRI_OK;
 }
 
 void crew_free(struct crew *c) {
     if (!c) return;
-    crew_crash_end(c);
     release_hand(c, 0);
     crew_log_close(c);
     for (int i = 0; i < RUN_SHAPES; i++) {
@@ -467,8 +464,11 @@ static bool checked_or_mine(void *arg) {
 static tri_status check_memory(struct crew *c, const tri_run *run) {
     crew_until(c->head, checked_or_mine, c, &c->oar[0].hand->turns);
     if (atomic_load(&c->head->checked)) return TRI_OK;
-    tri_status status = budget_check(evaluation_machine(run), &run->store, run->options.memory_limit);
+    const struct machine *m = evaluation_machine(run);
+    tri_status status = budget_check(m, &run->store, run->options.memory_limit);
     if (status) return status;
+    size_t plan = budget_with_others(m, &run->store) + BUDGET_PROGRAM * (size_t)m->processes;
+    atomic_store(&c->head->planned, (int64_t)plan);
     atomic_store(&c->head->checked, 1);
     crew_notify(c->head);
     return TRI_OK;
@@ -488,10 +488,11 @@ static tri_status make_tasks(struct crew *c, struct crew_part *part, struct mach
             .condition = u->condition < 0 ? NULL : program_value(&m->step, u->condition)};
     }
     tri_status status = TRI_OK;
-    if (m->pre.g) status = sweeps_make(&m->pre, NULL, 0, crew_hands(c), first, &part->sweeps[0]);
+    const struct sweep_guard guard = {m->finite.loss, m->store->block, m->store->bytes};
+    if (m->pre.g) status = sweeps_make(&m->pre, NULL, 0, crew_hands(c), first, NULL, &part->sweeps[0]);
     if (status) return status;
     return sweeps_make(&m->step, part->copy, m->n_updates, crew_hands(c), first + part->sweeps[0].n_tasks,
-                       &part->sweeps[1]);
+                       m->finite.gated ? &guard : NULL, &part->sweeps[1]);
 }
 
 /* Room for all that may come is reserved first, so that everything can be bound before the store's
@@ -565,7 +566,7 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     c->writes = crew_reports(c) && !crew_begun(c->head);
     atomic_store(&crew_self(c)->state, CREW_READY);
     crew_log_compiled(c);
-    crew_at(c, CREW_AT_CALLBACK);
+    crew_at(c, CREW_AT_CALLBACK, -1);
     return TRI_OK;
 }
 

@@ -20,8 +20,6 @@ struct crew_oar {
     int64_t began;
     int64_t fetched; /* nanoseconds that the samples of the lane took */
     bool audits; /* the lane is another's, and stays so */
-    pid_t thread; /* by the system's count */
-    void *stack;  /* of signal handlers; null: none of ours */
 };
 
 /* What a step of one shape is done with, beside the machine. */
@@ -100,7 +98,9 @@ void crew_save_failed(struct crew *c, const char *text);
 
 /* Bad samples are counted by all workers together. */
 void crew_count_bad(struct crew *c, const tri_run *run);
-/* Somebody has asked for the end of the run. */
+/* Nobody reads what this worker prints: the run is to end. */
+void crew_note_unread(struct crew *c);
+/* The run is to end. */
 bool crew_asked_to_end(const struct crew *c);
 /* Of all that the run's evaluations share: batches and bytes; once they have been planned. */
 uint64_t crew_evaluation_bytes(const tri_run *run, int64_t *batches);
@@ -118,7 +118,7 @@ struct crew_worker *crew_self(const struct crew *c);
 void crew_turn_output(struct crew *c);
 int crew_rank(const struct crew *c);
 int crew_size(const struct crew *c);
-void crew_at(struct crew *c, enum crew_at at);
+void crew_at(struct crew *c, enum crew_at at, int part); /* part: the callback; or -1 */
 void crew_at_batch(struct crew *c, int64_t batch); /* of an evaluation */
 
 #endif

@@ -21,17 +21,23 @@ struct crew_stage {
 
 /* What the hand is at; for whoever watches. */
 void crew_note(struct crew_oar *o, enum crew_at at, int lane, int item);
-/* The team has no work for this hand. The first has: it goes on to something else at once. */
+/* The stage has no more work for this hand. The first may wait for the others of its team, which
+ * are watched themselves; then it goes on to something else at once. */
 void crew_rest(struct crew_oar *o);
 /* Whether this hand leaves sums and tasks of a stage to others, as it is much slower than they: all would wait for
  * it, who could have done without. For a while: the others may have died. */
 bool crew_leaves(struct crew_stage *s);
+/* The threads that share a piece of work, of which there are so many for all workers; null: the
+ * calling thread alone, as the workers by themselves fill the cores, and threads would only wait
+ * for each other. */
+struct team *crew_team(const struct crew *c, int64_t pieces);
 /* Adds the time since then. */
 void crew_spend(_Atomic int64_t *sum, int64_t since);
 /* The step is done, or the run has ended: nothing of this hand's is wanted any more. */
 bool crew_over(const struct crew *c);
 /* Ends the run for all, with a message. The first one counts; if who writes it dies, another does. */
 void crew_fail(const struct crew *c, const char *text);
+void crew_fail_step(const struct crew *c, const char *text); /* "step 7: TEXT" */
 
 /* Audit. What a lane has yielded is noted before it is published, if it is to be audited; whether the step waits for
  * audits (asked once all lanes are there: those that nobody is there for are over then); whether there is one that this

@@ -67,7 +67,7 @@ bool crew_rows_are_free(void *arg) {
 static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, char *slot,
                     struct program_step *step) {
     struct machine *m = c->run->machine;
-    struct team *team = m->n_workers > 1 ? NULL : c->run->team;
+    struct team *team = m->n_workers > 1 ? NULL : crew_team(c, m->lanes);
     struct program *p = machine_lane_program(m, &m->worker[thread], o->k, lane);
     step->sample = lane_first(m->batch, m->lanes, lane);
     o->lane = lane;
@@ -77,6 +77,10 @@ static bool compute(struct crew *c, struct crew_oar *o, int thread, int lane, ch
     p->before = before_item;
     p->user = o;
     bool done = fetch_lane(c, o, p, lane, step->fault) && program_run(p, team, step);
+    if (done && o->k == 1 && !finite_lane(m, p)) {
+        finite_explain(m, p, 0, lane, step);
+        done = false;
+    }
     p->before = NULL;
     if (done && o->k == 1 && machine_rows_bytes(m)) write_rows(c, o, p, lane);
     return done;
@@ -88,9 +92,10 @@ static void learn(_Atomic int64_t *time, int64_t took) {
 }
 
 /* The lowest lane's is kept. */
-static void keep_fault(struct crew_hand *h, int lane, const struct tri_fault *fault) {
+static void keep_fault(const struct crew *c, struct crew_hand *h, int lane, struct tri_fault *fault) {
     int before = atomic_load(&h->failed_lane);
     if (before >= 0 && before <= lane) return;
+    loader_name_sample(&c->run->loader, (int64_t)c->step, fault);
     memcpy(h->fault, fault->text, sizeof h->fault);
     atomic_store(&h->failed_lane, lane);
 }
@@ -138,7 +143,7 @@ static void run_lane(struct crew_stage *s, const struct tree_hand *h, int lane, 
         tree_drop(t, h, lane, slot);
         first = false;
     } else {
-        if (s->step.fault->failed && !crew_over(c)) keep_fault(o->hand, lane, s->step.fault);
+        if (s->step.fault->failed && !crew_over(c)) keep_fault(c, o->hand, lane, s->step.fault);
         tree_fail(t, h, lane, slot);
     }
     atomic_store(&o->hand->lane_began, 0);
@@ -248,12 +253,6 @@ static bool try_again(struct crew_stage *s, const struct tree_hand *h) {
 
 /* ---- all lanes ---- */
 
-static void fail_run(const struct crew *c, int hand) {
-    char text[sizeof c->head->failure];
-    base_format(text, sizeof text, "step %llu: %s", (unsigned long long)c->step, c->head->hand[hand].fault);
-    crew_fail(c, text);
-}
-
 /* Whether all lanes are there, and have been audited. */
 static bool ended(const struct crew_stage *s, int *failed) {
     return board_complete(&s->c->run->machine->tree[s->k].board, (uint32_t)s->c->step, failed) &&
@@ -278,7 +277,8 @@ static bool wait_for_others(struct crew_stage *s) {
     int failed;
     if (crew_over(s->c) || ended(s, &failed)) return false;
     if (failed >= 0) {
-        fail_run(s->c, board_unpack(atomic_load(&b->node[failed])).hand);
+        int hand = board_unpack(atomic_load(&b->node[failed])).hand;
+        crew_fail_step(s->c, s->c->head->hand[hand].fault);
         return false;
     }
     crew_note(o, CREW_AT_WAIT, -1, -1);

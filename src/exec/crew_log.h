@@ -13,7 +13,7 @@
  *                minute at most
  *     failure    the run has failed, or cannot be opened: text
  *     leave      steps it took part in, lanes, seconds of what it spent
- *     crash      its own code was killed by a signal (src/exec/crew_crash.h)
+ *     crash      its own code was killed by a signal (src/exec/crash.h)
  *
  * Nothing is told of single steps or lanes: metrics.jsonl has those. */
 #ifndef EXEC_CREW_LOG_H

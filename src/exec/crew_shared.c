@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/crew_shared.h"
 
+#include <math.h>
+
 #include "exec/team.h"
 
 const char *crew_at_name(enum crew_at at) {
     static const char *const names[CREW_ATS] = {"start", "compile",  "data",     "lane", "sum",   "update",
-                                                "wait",  "callback", "evaluate", "save", "leave", "rest"};
+                                                "wait",  "callback", "evaluate", "save", "leave", "rest", "compute"};
     return (unsigned)at < CREW_ATS ? names[at] : "?";
 }
 
@@ -28,7 +30,7 @@ tri_status crew_check(const struct crew_shape *s) {
 void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
     *h = (struct crew_head){.magic = CREW_MAGIC, .bytes = sizeof *h, .workers = s->workers,
                             .spares = s->spares, .most = most_of(s), .threads = s->threads,
-                            .cores = team_cores(), .audit = s->audit};
+                            .cores = team_cores(), .audit = s->audit, .set_rate = NAN};
     h->places = h->most + h->spares;
     atomic_store(&h->ranks, s->workers);
     for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
@@ -40,9 +42,8 @@ int64_t crew_now(void) { return bell_now(); }
 
 void crew_notify(struct crew_head *h) { bell_ring(&h->event); }
 
-int crew_spin(const struct crew_head *h) {
-    bool crowded = atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
-    return crowded ? 0 : BELL_SPIN;
+bool crew_crowded(const struct crew_head *h) {
+    return atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
 }
 
 void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns) {
@@ -51,5 +52,5 @@ void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomi
 
 void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
                    _Atomic uint64_t *turns) {
-    bell_wait(&h->event, crew_spin(h), holds, arg, when, turns);
+    bell_wait(&h->event, crew_crowded(h) ? BELL_CROWDED : BELL_APART, holds, arg, when, turns);
 }

@@ -15,7 +15,7 @@
 #include "data/tally.h"
 #include "exec/bell.h"
 
-#define CREW_MAGIC 0x3d574552434952ull /* changes with anything below */
+#define CREW_MAGIC 0x3f574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_HANDS 512
 #define CREW_MOST_SHAPES 8
@@ -43,7 +43,8 @@ enum crew_at {
     CREW_AT_EVALUATE, /* between two steps */
     CREW_AT_SAVE,
     CREW_AT_LEAVE,    /* behind tri_close */
-    CREW_AT_REST,     /* a thread but the first, between two pieces of work */
+    CREW_AT_REST,     /* between two pieces of work, or waiting for the team's others; a run that does not train */
+    CREW_AT_COMPUTE,  /* a step, of a run that one process computes */
     CREW_ATS
 };
 const char *crew_at_name(enum crew_at at);
@@ -52,10 +53,11 @@ const char *crew_at_name(enum crew_at at);
 struct crew_hand {
     _Alignas(128) pthread_mutex_t life; /* robust, held for the thread's life */
     atomic_int held;                    /* life was locked: its loss means death */
+    atomic_int thread;                  /* of the kernel; 0: not known yet */
     _Atomic uint64_t turns;             /* grows as long as it makes progress */
     _Atomic int64_t since;              /* when what it is at began: nanoseconds, CLOCK_MONOTONIC */
     atomic_int at;                      /* of crew_at */
-    atomic_int lane, item;              /* lane: or batch of an evaluation; item: in the table of names; -1: none */
+    atomic_int lane, item;              /* lane: or batch of an evaluation, or callback; item: in the table of names; -1: none */
     _Atomic uint32_t step;
     _Atomic int64_t lane_began;         /* the lane that it is at: nanoseconds; 0: it is at none */
     _Atomic int64_t lane_time;          /* what a lane takes it, nanoseconds, on average; 0: not known */
@@ -91,7 +93,8 @@ struct crew_worker {
     atomic_int traced; /* a signal of its own code: it has left a trace in its output */
     atomic_int reads_lane; /* 1 + the lane whose samples a thread was reading that crashed and is no hand; 0: none */
     _Atomic uint32_t reads_step;
-    atomic_int sender; /* the process that has sent it such a signal; 0: none has */
+    atomic_int sender; /* the process that has sent it such a signal; 0: none has; -1: one of
+                          another namespace */
 };
 
 /* What the user has been shown, by whoever reported: no other shows it again. */
@@ -99,6 +102,7 @@ struct crew_shown {
     atomic_int head;
     _Atomic int64_t step; /* of the last line of progress */
     _Atomic int64_t evaluation; /* the step of the last one that was shown */
+    atomic_int not_finite;      /* that the loss is not finite, or updates are skipped; until that is over */
 };
 
 enum crew_ending {
@@ -108,8 +112,16 @@ enum crew_ending {
     CREW_FAILED,   /* an operator failed, or the data */
 };
 
+/* Why a run is to end after the step that is open. */
+enum crew_stop {
+    CREW_STOP_NO,
+    CREW_STOP_ASKED,  /* by a signal to the agent, `trireme ctl`, or timing.c */
+    CREW_STOP_UNREAD, /* nobody reads stdout or stderr any more */
+};
+
 /* What is said when a run is asked to end, by whoever hears it. */
 #define RUN_ENDS_SOON "the step is finished, then the run ends (again: at once)"
+#define RUN_IS_UNREAD "nobody reads stdout or stderr any more: the step is finished, then the run ends"
 
 struct crew_head {
     uint64_t magic;
@@ -132,6 +144,7 @@ struct crew_head {
     /* Founding: the reporter lays the store out, others compare. */
     _Alignas(64) atomic_int checked; /* there is memory for all */
     atomic_int founded;
+    _Atomic int64_t planned; /* bytes, of all workers; 0: not known yet */
     uint8_t digest[32]; /* of all that must be the same in all workers */
     uint64_t store_bytes;
     int lanes, n_items; /* lanes: of the usual step */
@@ -173,18 +186,20 @@ struct crew_head {
     char save_error[CREW_LINE]; /* of the last answer; empty: it was saved */
     _Atomic uint32_t save_failures; /* counted */
     char save_failure[CREW_LINE];   /* what was told of the last */
-    atomic_int stop;   /* asked for, by the agent or by `trireme ctl` */
+    atomic_int stop;   /* of crew_stop */
     atomic_int closed; /* the reporter has closed the run: nothing of it is left to be done */
     atomic_int failing; /* 1 + the place of who writes `failure`; 0: nobody */
     char failure[1024];
     char out[1024];  /* the run's directory, absolute; empty: none */
     char title[128]; /* what runs */
     double rate; /* the learning rate of the step that is open */
+    double set_rate; /* that a program has set in place of the schedule's; NaN: none */
     float scalar[CREW_MOST_SCALARS];
     struct {
         _Atomic uint64_t step; /* 0: being written */
         double value[CREW_MOST_VALUES];
         double rate;
+        int skips; /* updates skipped in succession, up to this one */
     } values[2]; /* of the last two steps */
     double until_loss;        /* somebody waits for the loss to be so low; 0: nobody */
     _Atomic uint64_t reached; /* the first step at which it was */
@@ -197,8 +212,9 @@ struct crew_head {
     _Atomic uint32_t n_judged;
     struct crew_shown shown;
     struct tally bad[2]; /* samples of the run's data, of that of evaluations */
+    _Atomic uint64_t crash_told; /* a hash of the place of the last crash that the user was told of */
     atomic_int code;           /* of who has closed the run */
-    char last_line[CREW_LINE]; /* the agent prints it, once the run has been closed well */
+    char last_line[CREW_LINE]; /* of a run whose steps are done; the agent prints it at the end */
 
     struct crew_worker worker[CREW_MOST_WORKERS];
     struct crew_hand hand[CREW_MOST_HANDS];
@@ -224,8 +240,8 @@ void crew_notify(struct crew_head *h);
 /* As crew_until, but looks again at the latest at a time of crew_now. */
 void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
                    _Atomic uint64_t *turns);
-/* For so many turns it pays to spin: none where hands exceed cores. */
-int crew_spin(const struct crew_head *h);
+/* The threads of all workers exceed the cores: none of them spins. */
+bool crew_crowded(const struct crew_head *h);
 /* Waits until the condition holds; see bell_wait. turns (nullable) grows meanwhile, for it is no stall. */
 void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns);
 

@@ -23,7 +23,7 @@ void crew_note(struct crew_oar *o, enum crew_at at, int lane, int item) {
     o->began = now;
 }
 
-void crew_at(struct crew *c, enum crew_at at) { crew_note(&c->oar[0], at, -1, -1); }
+void crew_at(struct crew *c, enum crew_at at, int part) { crew_note(&c->oar[0], at, part, -1); }
 
 void crew_spend(_Atomic int64_t *sum, int64_t since) {
     atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + crew_now() - since,
@@ -31,7 +31,12 @@ void crew_spend(_Atomic int64_t *sum, int64_t since) {
 }
 
 void crew_rest(struct crew_oar *o) {
-    if (o != o->crew->oar) crew_note(o, CREW_AT_REST, -1, -1);
+    if (o->crew->threads > 1) crew_note(o, CREW_AT_REST, -1, -1);
+}
+
+struct team *crew_team(const struct crew *c, int64_t pieces) {
+    int64_t workers = crew_size(c) < pieces ? crew_size(c) : pieces;
+    return workers < c->head->cores ? c->run->team : NULL;
 }
 
 bool crew_over(const struct crew *c) {
@@ -48,6 +53,12 @@ void crew_fail(const struct crew *c, const char *text) {
     bell_ring(&h->data);
 }
 
+void crew_fail_step(const struct crew *c, const char *text) {
+    char all[sizeof c->head->failure];
+    base_format(all, sizeof all, "step %llu: %s", (unsigned long long)c->step, text);
+    crew_fail(c, all);
+}
+
 /* ---- a step ---- */
 
 static void commit_step(struct crew *c) {
@@ -61,17 +72,19 @@ static void commit_step(struct crew *c) {
 
 #define FEW_TASKS 32 /* that one thread does before others have woken up */
 
-/* What comes before the lanes (0), or behind them (1). */
-static void row_sweeps(const struct crew *c, const tri_run *run, struct crew_stage s, int which) {
+/* What comes before the lanes (0), or after them (1). */
+static void row_sweeps(const struct crew *c, struct crew_stage s, int which) {
+    int tasks = c->now->sweeps[which].n_tasks;
+    struct team *team = tasks > FEW_TASKS ? crew_team(c, tasks) : NULL;
     s.k = which;
-    s.alone = c->now->sweeps[which].n_tasks <= FEW_TASKS;
-    if (c->now->sweeps[which].n)
-        team_run(c->now->sweeps[which].n_tasks > FEW_TASKS ? run->team : NULL, crew_row_sweeps, &s);
+    s.alone = !team;
+    if (c->now->sweeps[which].n) team_run(team, crew_row_sweeps, &s);
 }
 
 /* Those that the reporter has set; also for who reports after it. */
 static void take_scalars(const struct crew *c, tri_run *run) {
     for (int i = 0; i < run->shape->n_scalars; i++) run->shape->scalar[i].value = c->head->scalar[i];
+    run->set_rate = c->head->set_rate;
 }
 
 static void row(struct crew *c, tri_run *run) {
@@ -80,22 +93,24 @@ static void row(struct crew *c, tri_run *run) {
     struct crew_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
     struct tri_fault fault = {0};
     s.step.fault = &fault;
+    team_crowd(run->team, crew_crowded(c->head));
     take_scalars(c, run);
     machine_take_scalars(m, run->shape);
     machine_set_scalars(m);
     machine_rows(m, c->shared.rows[c->step % 2]);
     if (run->data) machine_take_room(m, loader_room(&run->loader, (int64_t)c->step));
     for (s.k = 0; s.k < 2 && !crew_over(c); s.k++) {
-        if (s.k) row_sweeps(c, run, s, 0);
+        if (s.k) row_sweeps(c, s, 0);
         if (!m->tree[s.k].g || crew_over(c)) continue;
         team_run(m->n_workers > 1 ? run->team : NULL, crew_row_lanes, &s);
         if (!crew_over(c)) machine_bind_tops(m, s.k);
     }
     machine_find_outputs(m);
     if (!crew_over(c) && crew_rank(c) >= 0) {
-        row_sweeps(c, run, s, 1);
+        row_sweeps(c, s, 1);
         commit_step(c);
     }
+    crew_at(c, CREW_AT_WAIT, -1); /* no thread of its team waits for it any more, and it may stall */
 }
 
 /* What the step has left, also if later ones are done meanwhile. */
@@ -110,6 +125,7 @@ static void take_values(struct crew *c, tri_run *run) {
             if (!run->machine->output[i].spec.shape.rank)
                 run->machine->output[i].value = h->values[step % 2].value[n++];
         run->rate = h->values[step % 2].rate;
+        run->skips = h->values[step % 2].skips;
         run->done = (int64_t)step;
         atomic_thread_fence(memory_order_acquire);
         if (before == step && atomic_load(&h->values[step % 2].step) == step) break;
@@ -130,12 +146,15 @@ static void note_memory(struct crew *c) {
 static void open_step(struct crew *c, tri_run *run, uint64_t step) {
     struct crew_head *h = c->head;
     struct machine *m = shapes_at(run, (int64_t)step);
+    if (run->fed && feed_take(run, (int64_t)step)) {
+        crew_fail(c, tri_message());
+        return;
+    }
     crew_until(h, crew_rows_are_free, c, &c->oar[0].hand->turns);
     run->done = (int64_t)step - 1;
-    run->rate = schedule_rate(&run->schedule, run->options.optimizer.lr, (int64_t)step, run->total);
-    if (run->lr) run->lr->value = (float)run->rate;
-    if (run->number) run->number->value = (float)step;
+    run_set_scalars(run, (int64_t)step);
     h->rate = run->rate;
+    h->set_rate = run->set_rate;
     for (int i = 0; i < run->shape->n_scalars; i++) h->scalar[i] = run->shape->scalar[i].value;
     h->shape_of[step % 2] = (int)(m - run->shape);
     for (int k = 0; k < 2; k++)
@@ -173,7 +192,9 @@ static bool open_next(struct crew *c, tri_run *run) {
     struct crew_head *h = c->head;
     uint64_t committed = atomic_load(&h->committed);
     if (atomic_load(&h->opened) > committed) return true;
-    if ((int64_t)committed >= run->total || judge_stops(&run->judge))
+    if (finite_run(run, (int64_t)committed, h->values[committed % 2].skips))
+        crew_fail(c, tri_message());
+    else if ((int64_t)committed >= run->total || judge_stops(&run->judge))
         end_run(c, CREW_FINISHED);
     else if (atomic_load(&h->stop) || run_is_late(run))
         end_run(c, CREW_STOPPED);
@@ -199,7 +220,7 @@ static bool returns(struct crew *c, tri_run *run) {
         take_judged(c, run);
         c->told = run->done;
     }
-    crew_at(c, CREW_AT_CALLBACK);
+    crew_at(c, CREW_AT_CALLBACK, -1);
     return true;
 }
 
@@ -249,11 +270,17 @@ void crew_begin_at(struct crew *c, int64_t step) {
     atomic_store(&h->committed, (uint64_t)step);
     atomic_store(&h->opened, (uint64_t)step);
     for (int i = 0; i < CREW_MOST_VALUES; i++) h->values[step % 2].value[i] = NAN;
+    h->values[step % 2].skips = 0;
     atomic_store(&h->values[step % 2].step, (uint64_t)step); /* nobody waits for those of a step done before */
     c->told = step;
 }
 
 int64_t crew_base(const struct crew *c) { return (int64_t)atomic_load(&c->head->base); }
+
+void crew_note_unread(struct crew *c) {
+    int no = CREW_STOP_NO;
+    if (atomic_compare_exchange_strong(&c->head->stop, &no, CREW_STOP_UNREAD)) crew_notify(c->head);
+}
 
 bool crew_asked_to_end(const struct crew *c) { return atomic_load(&c->head->stop); }
 
@@ -309,9 +336,12 @@ bool crew_finish(struct crew *c, tri_run *run) {
     end_by_loop(c, run);
     if (!c->reports) crew_turn_output(c);
     /* It may have come after the last step, or while others did it. */
-    if (run->done < (int64_t)atomic_load(&h->committed)) take_values(c, run);
+    if (run->done < (int64_t)atomic_load(&h->committed)) {
+        take_values(c, run);
+        if (crew_begun(h)) take_scalars(c, run); /* a worker that has computed no step saves them, too */
+    }
     take_judged(c, run);
-    crew_at(c, CREW_AT_SAVE);
+    crew_at(c, CREW_AT_SAVE, -1);
     return true;
 }
 
@@ -323,6 +353,6 @@ void crew_leave(struct crew *c, int code) {
         crew_notify(c->head);
     }
     atomic_store(&crew_self(c)->state, CREW_LEFT);
-    crew_at(c, CREW_AT_LEAVE);
+    crew_at(c, CREW_AT_LEAVE, -1);
     crew_notify(c->head);
 }

@@ -19,8 +19,20 @@ static void commit(struct crew *c) {
         atomic_store(&h->reached_at, crew_now());
         atomic_store(&h->reached, c->step);
     }
+    h->values[k].skips = finite_skips_in_row(m, h->values[1 - k].skips);
     h->values[k].rate = h->rate;
     atomic_store(&h->values[k].step, c->step);
+}
+
+/* Nothing is written to the store before this returns. */
+static void guard(struct crew_stage *s, int thread) {
+    struct crew *c = s->c;
+    struct machine *m = c->run->machine;
+    if (finite_step(m)) return;
+    finite_explain(m, &m->step, thread, m->lanes > 1 ? -1 : 0, &s->step);
+    do {
+        crew_fail_step(c, s->step.fault->text);
+    } while (!crew_over(c));
 }
 
 static void run_task(struct crew_stage *s, int task, int64_t part, const struct sweep_hand *h) {
@@ -34,6 +46,8 @@ static void run_task(struct crew_stage *s, int task, int64_t part, const struct 
         const struct sweep_copy *copy = &c->now->copy[t->update];
         if (!copy->condition || *(const bool *)copy->condition)
             memcpy(copy->target, copy->value, copy->bytes);
+    } else if (t->item == TASK_GUARD) {
+        guard(s, h->thread);
     } else {
         commit(c);
     }
@@ -60,7 +74,8 @@ static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
         int task = crew_leaves(s) ? -1 : sweep_draw(all, s->sweep, h, &part);
         if (task >= 0) {
             run_task(s, task, part, h);
-            crew_notify(c->head);
+            if (sweep_complete(all, s->sweep, h->word, h->step, &s->from)) /* the last one rings */
+                crew_notify(c->head);
             crew_spend(&o->hand->reduce, began);
             continue;
         }
@@ -75,7 +90,7 @@ bool crew_is_between(const struct crew *c) {
     uint64_t opened = atomic_load(&c->head->opened);
     if (opened == atomic_load(&c->head->committed)) return true; /* there may have been no step yet */
     const struct sweeps *update = &c->part[shapes_at(c->run, (int64_t)opened) - c->run->shape].sweeps[1];
-    for (int i = 0; i < update->n_tasks; i++) {
+    for (int i = update->guarded; i < update->n_tasks; i++) {
         struct board_word w = board_unpack(atomic_load(&c->task[update->first + i]));
         if (w.step == (uint32_t)opened && (w.state != BOARD_FREE || w.argument)) return false;
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/data.h"
 #include "exec/crew.h"
 #include "exec/run.h"
 #include "exec/share.h"
@@ -118,7 +119,14 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
     if (status) return status;
     feed_commit(m);
     run->fault.failed = false;
-    if (!machine_step(m, run->options.seed, 0, &run->fault))
+    bool done = machine_step(m, run->options.seed, 0, &run->fault);
+    if (!done && run->fault.sample) {
+        struct text name = {0};
+        data_name_sample(data, first + run->fault.sample - 1, &name);
+        if (!name.failed) fault_add(&run->fault, ", %s", name.data);
+        text_free(&name);
+    }
+    if (!done)
         return base_fail(TRI_FAILED, "evaluation, samples %lld to %lld: %s", (long long)first,
                          (long long)(first + m->batch - 1), run->fault.text);
     for (int i = 0; i < m->n_outputs; i++)
@@ -130,6 +138,7 @@ static tri_status compute(tri_run *run, tri_data *data, int64_t number) {
     struct evaluation *e = run->evaluation;
     int64_t first = number * e->whole.batch, left = tri_data_size(data) - first;
     if (run->crew) crew_at_batch(run->crew, number);
+    else run_at(run, CREW_AT_EVALUATE, number < INT32_MAX ? (int)number : -1);
     if (left >= e->whole.batch) return compute_with(run, &e->whole, data, first);
     tri_status status = make(run, &e->rest, left);
     return status ? status : compute_with(run, &e->rest, data, first);
@@ -185,7 +194,8 @@ static tri_status obtain(tri_run *run, tri_data *data, struct share *share, int6
     }
     if (share && share->bell && !*sums) {
         struct wanted w = {run, share, k, bell_late(e->slowest)};
-        bell_wait(share->bell, 0, is_settled, &w, w.until, &run->crew->oar[0].hand->turns);
+        bell_wait(share->bell, BELL_CROWDED, is_settled, &w, w.until,
+                  &run->crew->oar[0].hand->turns);
         *sums = share_find(share, k);
     }
     if (run_is_asked_to_end(run))
@@ -231,7 +241,7 @@ tri_status evaluation_run(tri_run *run, tri_data *data, struct share *share) {
     if (!status) status = machine_keep_outputs(run->machine);
     if (!status) status = start(run, data);
     if (!status) status = add_up(run, data, share);
-    if (run->crew) crew_at(run->crew, CREW_AT_CALLBACK);
+    run_at(run, run->options.forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
     run->record.aside += base_seconds() - began;
     return status;
 }
@@ -240,10 +250,17 @@ tri_status tri_evaluate(tri_run *run, tri_data *data) {
     return run && data ? evaluation_run(run, data, NULL) : TRI_FAILED;
 }
 
-double tri_result(const tri_run *run, const char *name) {
+static const struct run_output *find_result(const tri_run *run, const char *name) {
     const struct run_output *o =
         run && run->evaluation ? machine_output(&run->evaluation->whole, name) : NULL;
-    return o && !o->spec.shape.rank ? o->result : NAN;
+    return o && !o->spec.shape.rank ? o : NULL;
+}
+
+bool evaluation_has(const tri_run *run, const char *name) { return find_result(run, name) != NULL; }
+
+double tri_result(const tri_run *run, const char *name) {
+    const struct run_output *o = find_result(run, name);
+    return o ? o->result : NAN;
 }
 
 void evaluation_free(struct evaluation *e) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data into inputs: fields are matched by name, samples are checked as they come. */
+ * Data into inputs: fields are matched by name, samples are checked as they come; or the program
+ * feeds each batch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +36,9 @@ static tri_status match(struct run_input *in, const tri_data *data, const tri_fi
         text_add(&names, "%s%s", in->field ? ", " : "", fields[in->field].name);
     if (in->field == n) {
         status = base_fail(TRI_USAGE, "the network wants \"%s\" %s, which data %s does not have; it "
-                           "has: %s", in->name, base_spec_text(&want, a), data->name,
-                           names.data ? names.data : "nothing");
+                           "has: %s%s", in->name, base_spec_text(&want, a), data->name,
+                           names.data ? names.data : "nothing",
+                           in->used ? "" : ". This input is unused: leave it out of the network");
     } else {
         tri_spec have = {fields[in->field].type, fields[in->field].shape};
         bool right = have.type == want.type && base_shape_equal(&have.shape, &want.shape);
@@ -150,7 +152,7 @@ tri_status feed_match(struct machine *m, const tri_data *data) {
     return status;
 }
 
-static tri_status check_row(const struct run_input *in, const char *row, const tri_data *data,
+static tri_status check_row(const struct run_input *in, const char *row, const char *data,
                             int64_t index) {
     if (in->below <= 0) return TRI_OK;
     const bool real = type_is_float(in->spec.type);
@@ -159,10 +161,22 @@ static tri_status check_row(const struct run_input *in, const char *row, const t
         double v = convert_load(in->spec.type, row, i);
         if ((v >= 0 && v < (double)in->below) || (!real && v == DATA_IGNORED)) continue;
         return base_fail(TRI_FAILED, "data %s, sample %lld: \"%s\" is %.*f, but the network takes 0 "
-                         "to %s%lld", data->name, (long long)index, in->name, real ? 6 : 0, v,
+                         "to %s%lld", data, (long long)index, in->name, real ? 6 : 0, v,
                          real ? "below " : "", (long long)in->below - !real);
     }
     return TRI_OK;
+}
+
+/* Adds the file to the message of a failure. */
+static tri_status name_file(tri_status status, const tri_data *data, int64_t index) {
+    struct text what = {0}, file = {0};
+    text_add(&what, "%s", tri_message());
+    data_name_file(data, index, &file);
+    base_fail(status, "%s%s%s%s", what.failed ? "out of memory" : what.data, file.size ? " (" : "",
+              file.size ? file.data : "", file.size ? ")" : "");
+    text_free(&what);
+    text_free(&file);
+    return status;
 }
 
 tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_place *to, int64_t index,
@@ -172,10 +186,11 @@ tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_p
     for (int i = 0; i < f->n; i++)
         out[i] = f->first[i] == FEED_NOWHERE || f->input[i] >= 0 ? to->spare + f->spare[i] : in_room(f, to, i);
     tri_status status = tri_data_get(data, index, epoch, seed, out);
-    if (!status) take_fronts(m, data, to);
+    if (status) return status;
+    take_fronts(m, data, to);
     for (int i = 0; i < m->n_inputs && !status; i++)
-        status = check_row(&m->input[i], in_room(f, to, m->input[i].field), data, index);
-    return status;
+        status = check_row(&m->input[i], in_room(f, to, m->input[i].field), data->name, index);
+    return status ? name_file(status, data, index) : TRI_OK;
 }
 
 void feed_commit(struct machine *m) {
@@ -184,4 +199,56 @@ void feed_commit(struct machine *m) {
         if (in->host != in->memory)
             m->dev->copy_in(in->memory, in->host, base_spec_bytes(&in->spec));
     }
+}
+
+/* ---- fed by the program ---- */
+
+tri_status feed_open(tri_run *run) {
+    static const char *const order = "the program decides which samples a step has";
+    const tri_options *o = &run->options;
+    const struct {
+        bool given;
+        const char *what, *why;
+    } refused[] = {
+        {o->source, "tri_options.source", "the samples come from one of both"},
+        {o->epochs, "--epochs", "it has none; --steps tells how long the run is"},
+        {!o->steps, "a run without --steps", "it has no epochs that could end"},
+        {o->sampler, "--sampler", order},
+        {o->subset, "--subset", order},
+        {o->share, "--share", order},
+        {o->tail, "--tail", "each step has a whole batch"},
+        {run->model->n_shorter, "networks for shorter samples (tri_shorter)",
+         "each batch has the full length"},
+        {o->tokenizer, "--tokenizer", "the program feeds tokens"},
+        {o->data_threads > 0, "--data-threads", "nothing is read ahead"},
+        {!o->eval_every && (o->best || o->early_stop),
+         "--best and --early-stop without --eval-every", "it has no epochs after which evaluations would be due"},
+        {!run->machine->n_inputs, "a network that has no inputs", "there is nothing to feed"},
+    };
+    for (size_t i = 0; i < COUNT(refused); i++)
+        if (refused[i].given)
+            return base_fail(TRI_USAGE, "data \"feed\" does not go with %s: %s", refused[i].what,
+                             refused[i].why);
+    run->fed = true;
+    run->total = o->steps;
+    run->machine->n_rooms = 1;
+    return TRI_OK;
+}
+
+tri_status feed_take(tri_run *run, int64_t step) {
+    struct machine *m = run->machine;
+    char name[48];
+    tri_status status = TRI_OK;
+    base_format(name, sizeof name, "feed, step %lld", (long long)step);
+    for (int i = 0; i < m->n_inputs; i++)
+        if (m->input[i].used && !m->input[i].fed)
+            return base_fail(TRI_USAGE, "step %lld: input \"%s\" has not been fed since the step before "
+                             "(tri_feed)", (long long)step, m->input[i].name);
+    for (int i = 0; i < m->n_inputs; i++) {
+        struct run_input *in = &m->input[i];
+        for (int64_t row = 0; row < m->batch && !status; row++)
+            status = check_row(in, in->host + (size_t)row * in->sample_bytes, name, row);
+        in->fed = false;
+    }
+    return status;
 }

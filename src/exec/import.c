@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/weights.h"
+
 #define NAME 1024
 
 /* What stands before the names of files: a model that was wrapped, or saved without its heads, or is the body of
@@ -75,39 +77,55 @@ static bool is_known(const tri_run *run, const struct import *in, const struct s
     return false;
 }
 
+#define TOLD 5 /* differences; the others are counted */
+
+/* "; missing: fc.weight f32[10,84]" */
+static void add_wrong(struct import *out, const char *what, const char *name, const char *is, const tri_spec *spec) {
+    char text[SPEC_TEXT];
+    if (out->n_wrong++ < TOLD) text_add(&out->wrong, "; %s: %s %s%s", what, name, is, base_spec_text(spec, text));
+}
+
 static void match_entry(const struct safetensors *file, const tri_run *run, size_t i, struct import *out) {
     const struct stored *e = &run->store.entry[i];
     const struct safetensors_entry *t = out->of[i] = find_any(file, run, e->name);
-    char a[SPEC_TEXT];
-    if (!t) text_add(&out->wrong, "; missing: %s %s", e->name, base_spec_text(&e->spec, a));
+    if (!t) add_wrong(out, "missing", e->name, "", &e->spec);
 }
 
 /* Once all have their tensors, so that these count as known. */
 static void check_shape(const tri_run *run, size_t i, struct import *out) {
     const struct stored *e = &run->store.entry[i];
     const struct safetensors_entry *t = out->of[i];
-    char a[SPEC_TEXT], b[SPEC_TEXT];
+    char theirs[SPEC_TEXT], is[SPEC_TEXT + 32];
     if (!t) return;
     if (base_shape_equal(&e->spec.shape, &t->spec.shape) && type_is_float(e->spec.type) == type_is_float(t->spec.type)) {
         out->taken++;
         return;
     }
-    text_add(&out->wrong, "; of another shape or type: %s is %s, the network has %s", t->name,
-             base_spec_text(&t->spec, a), base_spec_text(&e->spec, b));
+    base_format(is, sizeof is, "is %s, the network has ", base_spec_text(&t->spec, theirs));
+    add_wrong(out, "of another shape or type", t->name, is, &e->spec);
     out->of[i] = NULL;
 }
 
+/* How many more there are, and why, if the file says what it was made for. */
+static void add_reason(const struct safetensors *file, const tri_run *run, struct import *out) {
+    if (!out->n_wrong) return;
+    if (out->n_wrong > TOLD) text_add(&out->wrong, "; and %zu more", out->n_wrong - TOLD);
+    text_add(&out->wrong, "; ");
+    size_t before = out->wrong.size;
+    weights_differ(file, run->model, &out->wrong);
+    if (out->wrong.data && out->wrong.size == before) out->wrong.data[out->wrong.size = before - 2] = 0;
+}
+
 tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer, struct import *out) {
-    char spec[SPEC_TEXT];
     *out = (struct import){.of = calloc(run->store.n + 1, sizeof *out->of)};
     if (!out->of) return base_no_memory("the names of tensors");
     for (size_t i = 0; i < run->store.n; i++)
         if (run->store.entry[i].of_optimizer == optimizer) match_entry(file, run, i, out);
     for (size_t i = 0; i < file->n; i++)
         if (!is_known(run, out, file, &file->entry[i]))
-            text_add(&out->wrong, "; unexpected: %s %s", file->entry[i].name,
-                     base_spec_text(&file->entry[i].spec, spec));
+            add_wrong(out, "unexpected", file->entry[i].name, "", &file->entry[i].spec);
     for (size_t i = 0; i < run->store.n; i++) check_shape(run, i, out);
+    add_reason(file, run, out);
     return out->wrong.failed ? base_no_memory("what does not fit") : TRI_OK;
 }
 

@@ -9,7 +9,8 @@
 struct import {
     const struct safetensors_entry **of; /* by entry of the store: the file's; null: it is not there, or has another shape */
     size_t taken;                        /* of these, how many there are */
-    struct text wrong; /* everything that does not fit: missing, unexpected, of another shape */
+    size_t n_wrong;    /* differences: tensors that are missing, unexpected, of another shape */
+    struct text wrong; /* the first of them, and in what the file's model differs from the network's */
 };
 
 /* optimizer: the file has what that keeps, else the model's parameters and statistics. */

@@ -13,31 +13,40 @@
 
 /* ---- opening ---- */
 
-/* The loss first. */
-static tri_status list_results(struct judge *j, const tri_graph *g) {
+/* What evaluations have, the loss first. */
+static tri_status list_results(struct judge *j, const tri_run *run) {
+    const tri_graph *g = run->model;
     j->name = calloc(g->n_outputs + 1, sizeof *j->name);
     j->value = calloc(g->n_outputs + 1, sizeof *j->value);
     if (!j->name || !j->value) return base_no_memory("the names of results");
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < g->n_outputs; i++) {
-            const struct graph_output *o = &g->output[i];
-            if (!o->tensor->spec.shape.rank && !strcmp(o->name, "loss") == !pass) j->name[j->n++] = o->name;
+            const char *name = g->output[i].name;
+            if (evaluation_has(run, name) && !strcmp(name, "loss") == !pass) j->name[j->n++] = name;
         }
     return TRI_OK;
 }
 
-static tri_status unknown_metric(const struct judge *j) {
+static tri_status unknown_metric(const struct judge *j, const tri_graph *g) {
+    const struct graph_output *o = graph_output_find(g, j->of);
     struct text names = {0};
     for (int i = 0; i < j->n; i++) text_add(&names, "%s%s", i ? ", " : "", j->name[i]);
-    tri_status status = base_fail(TRI_USAGE, "--best %s: the network has no such result; an evaluation has: %s", j->of,
+    const char *why = !o                           ? "the network has no such result"
+                      : o->tensor->spec.shape.rank ? "this output is not one number"
+                                                   : "this result depends on gradients (tri_grad), "
+                                                     "which an evaluation lacks";
+    tri_status status = base_fail(TRI_USAGE, "--best %s: %s; an evaluation has: %s", j->of, why,
                                   names.data ? names.data : "none");
     text_free(&names);
     return status;
 }
 
-/* "METRIC:max", "METRIC:min"; of METRIC alone the most is best, and the least of the loss. */
-static tri_status choose_metric(struct judge *j, const char *best) {
+/* "METRIC:max", "METRIC:min"; of METRIC alone the most is best, and the least of the loss. Without a
+ * loss evaluations are compared only by a metric that is named. */
+static tri_status choose_metric(struct judge *j, const tri_run *run) {
+    const char *best = run->options.best;
     char *colon = NULL;
+    bool compares = best || j->patience || evaluation_has(run, "loss");
     j->of = strdup(best ? best : "loss");
     j->metric = malloc(strlen(j->of ? j->of : "") + sizeof ":max");
     if (!j->of || !j->metric) return base_no_memory("the name of a metric");
@@ -47,9 +56,8 @@ static tri_status choose_metric(struct judge *j, const char *best) {
         return base_fail(TRI_USAGE, "--best %s: a metric, and behind a colon max or min, is needed: top1:max", best);
     j->most = colon ? !strcmp(colon, "max") : strcmp(j->of, "loss") != 0;
     base_format(j->metric, strlen(j->of) + sizeof ":max", "%s:%s", j->of, j->most ? "max" : "min");
-    for (int i = 0; i < j->n; i++)
-        if (!strcmp(j->name[i], j->of)) return TRI_OK;
-    return unknown_metric(j);
+    if (!compares) *j->of = *j->metric = 0;
+    return !compares || evaluation_has(run, j->of) ? TRI_OK : unknown_metric(j, run->model);
 }
 
 static tri_status check(const tri_options *o) {
@@ -68,7 +76,7 @@ tri_status judge_open(struct judge *j, tri_run *run) {
     const tri_options *o = &run->options;
     tri_status status = check(o);
     if (status || (!o->eval_data && !j->data)) return status;
-    if (!j->data) j->data = data_open(o->eval_data, run->model, o->seed, o->tokenizer);
+    if (!j->data) j->data = data_open(o->eval_data, run->model, o->seed, o->tokenizer, NULL);
     if (!j->data) return base_last();
     if (j->data->sequential)
         return base_fail(TRI_USAGE, "data %s comes in an order of its own, once; evaluations read theirs again and "
@@ -77,9 +85,9 @@ tri_status judge_open(struct judge *j, tri_run *run) {
     j->keeps = o->best && o->ckpt;
     j->patience = o->early_stop;
     j->change = o->early_stop_change;
-    status = list_results(j, run->model);
-    if (!status) status = choose_metric(j, o->best);
-    return status ? status : evaluation_plan(run, j->data);
+    status = evaluation_plan(run, j->data);
+    if (!status) status = list_results(j, run);
+    return status ? status : choose_metric(j, run);
 }
 
 tri_status judge_settle(const struct judge *j, tri_run *run) {

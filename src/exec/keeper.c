@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -30,13 +31,21 @@ tri_status keeper_check(struct keeper *k, const tri_options *o) {
     return !status && o->ckpt ? checkpoint_prepare(o->ckpt) : status;
 }
 
-/* One run at a time writes there, or they would take each other's for their own. The lock goes with the process;
- * whoever reports next takes it then. */
-static tri_status lock(struct keeper *k, const char *directory) {
+#define DIES_WITHIN 10 /* seconds; a process that holds much memory takes a while */
+
+/* One run at a time writes there, or they would take each other's for their own. The lock goes with
+ * the process; the next reporter takes it then. A death is seen before the process is gone, so the
+ * next reporter may have to wait for that. */
+static tri_status lock(struct keeper *k, const tri_run *run) {
+    const char *directory = run->options.ckpt;
     if (k->locked) return TRI_OK;
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+    bool taken, deaths = run->crew && atomic_load(&run->crew->head->epoch);
+    double until = base_seconds() + (deaths ? DIES_WITHIN : 0);
+    while ((taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) && base_seconds() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (taken) {
         close(fd);
         return base_fail(TRI_USAGE, "another run writes its checkpoints to %s; name another directory with --ckpt",
                          directory);
@@ -79,7 +88,8 @@ static tri_status make_copy(struct keeper *k, const struct store *s) {
         at += memory_round(base_spec_bytes(&e->spec));
     }
     k->content = (struct checkpoint_content){.state = &k->state, .entries = k->entries, .n_model = model,
-                                             .n_optimizer = s->n - model, .key = k->key};
+                                             .n_optimizer = s->n - model, .metadata = k->metadata,
+                                             .key = k->key};
     return TRI_OK;
 }
 
@@ -88,6 +98,10 @@ static void copy_values(const struct keeper *k, const struct store *s) {
 }
 
 static bool shuffles(const tri_run *run) { return run->data ? run->sampler.shuffle : !run->options.no_shuffle; }
+
+static const char *data_name(const tri_run *run) {
+    return run->data ? run->data->name : run->fed ? "feed" : "";
+}
 
 /* What the order of samples depends on, but whether they are shuffled. */
 static void describe_order(const tri_run *run, char order[CHECKPOINT_TEXT]) {
@@ -133,7 +147,7 @@ static void describe_options(struct checkpoint_options *out, const tri_run *run)
     *out = (struct checkpoint_options){0};
     for (size_t i = 0; i < COUNT(number) - !schedule_ends(&run->schedule); i++) {
         char value[CHECKPOINT_TEXT];
-        base_format(value, sizeof value, "%.9g", number[i].value);
+        base_format(value, sizeof value, "%.9g", optimizer_is_zero(number[i].value) ? 0 : number[i].value);
         add_text(out, number[i].name, value);
     }
     for (size_t i = 0; i < COUNT(text); i++)
@@ -144,14 +158,12 @@ static void describe(struct checkpoint_state *s, const tri_run *run) {
     *s = (struct checkpoint_state){.step = run->done, .epoch = run->epoch, .batch = run_batch(run),
                                    .lanes = run_lanes(run), .seed = run->options.seed,
                                    .shuffle = shuffles(run), .loss = tri_value(run, "loss"),
-                                   .options = run->keeper.options};
+                                   .rate = run->set_rate, .options = run->keeper.options};
     describe_order(run, s->order);
     base_format(s->library, sizeof s->library, "trireme " TRI_VERSION);
     run_device_text(run, s->device, sizeof s->device);
-    if (run->data) {
-        base_format(s->data, sizeof s->data, "%s", run->data->name);
-        s->data_size = tri_data_size(run->data);
-    }
+    base_format(s->data, sizeof s->data, "%s", data_name(run));
+    s->data_size = tri_data_size(run->data);
     if (run->judge.data) {
         base_format(s->metric, sizeof s->metric, "%s", run->judge.metric);
         s->judged = run->judge.is;
@@ -204,6 +216,22 @@ static tri_status write_in_room(struct keeper *k, const tri_run *run) {
     return TRI_OK;
 }
 
+/* Nobody could go on from it. */
+static tri_status check_finite(struct keeper *k, const tri_run *run) {
+    for (size_t i = 0; i < run->store.n; i++) {
+        const struct stored *e = &run->store.entry[i];
+        bool nan;
+        int64_t at = -1;
+        if (e->param) at = finite_first(e->spec.type, k->place[i], tri_shape_count(&e->spec.shape), &nan);
+        if (at < 0) continue;
+        base_format(k->error, sizeof k->error, "parameter %s is %s at element %lld", e->name, nan ? "nan" : "infinite",
+                    (long long)at);
+        atomic_store(&k->not_finite, true);
+        return TRI_FAILED;
+    }
+    return TRI_OK;
+}
+
 static void *write_it(void *arg) {
     tri_run *run = arg;
     struct keeper *k = &run->keeper;
@@ -214,12 +242,18 @@ static void *write_it(void *arg) {
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &too_large, NULL);
+    k->status = check_finite(k, run);
+    if (k->status) return NULL;
     hashing_begin(&h);
     for (size_t i = 0; i < run->store.n; i++) hashing_add(&h, &run->store.entry[i], k->place[i]);
     hashing_end(&h, k->state.step, k->state.weights, k->state.state);
     k->status = write_in_room(k, run);
-    if (!k->status) k->status = checkpoint_prune(o->ckpt, k->state.step, o->keep, o->keep_every, best_of(run));
-    if (k->status) base_format(k->error, sizeof k->error, "%s", tri_message());
+    if (k->status)
+        base_format(k->error, sizeof k->error, "%s", tri_message());
+    else if (checkpoint_prune(o->ckpt, k->state.step, o->keep, o->keep_every, best_of(run)))
+        base_format(k->left, sizeof k->left, "%s", tri_message());
+    else
+        *k->left = 0;
     k->write_seconds = base_seconds() - began;
     return NULL;
 }
@@ -234,12 +268,19 @@ static void tell_failure(const struct keeper *k, tri_run *run, int64_t step) {
     if (run->crew) crew_save_failed(run->crew, text);
 }
 
+/* An old checkpoint that stays is no failure of the new one. The same warning appears once. */
+static void tell_left(struct keeper *k) {
+    memcpy(k->warned, k->left, sizeof k->warned);
+    if (*k->left) fprintf(stderr, "trireme: warning: %s\n", k->left);
+}
+
 /* The one before. */
 static void wait_for_writer(struct keeper *k, tri_run *run) {
     if (!k->writing) return;
     pthread_join(k->writer, NULL);
     k->writing = false;
     if (!k->status) k->kept = k->state.step;
+    if (!k->status && strcmp(k->left, k->warned)) tell_left(k);
     if (k->status) tell_failure(k, run, k->state.step);
     if (run->crew)
         crew_log_checkpoint(run->crew, k->state.step, k->written, k->write_seconds, k->status ? k->error : NULL);
@@ -257,11 +298,12 @@ void keeper_save(struct keeper *k, tri_run *run) {
     k->wait_seconds += began - asked;
     k->tried = run->done;
     k->status = checkpoint_prepare(run->options.ckpt); /* it may have been taken away */
-    if (!k->status) k->status = lock(k, run->options.ckpt);
+    if (!k->status) k->status = lock(k, run);
     if (!k->status) k->status = make_copy(k, &run->store);
     if (!k->status) {
         copy_values(k, &run->store);
         describe(&k->state, run);
+        k->content.n_metadata = weights_metadata(run, k->metadata);
         if (!run_is_whole(run)) /* of a run that has failed; looked at behind the copy, for others may be at work */
             k->status = base_fail(TRI_FAILED, "the step that failed had begun to change parameters");
         else if (pthread_create(&k->writer, NULL, write_it, run))
@@ -355,7 +397,7 @@ static tri_status check_same(const char *folder, const struct checkpoint_state *
     differs(&t, "--lanes", (long long)s->lanes, (long long)run_lanes(run));
     differs(&t, "--seed", (long long)s->seed, (long long)run->options.seed);
     differs(&t, "--shuffle", s->shuffle, shuffles(run));
-    differs(&t, "samples:", (long long)s->data_size, run->data ? (long long)tri_data_size(run->data) : 0);
+    differs(&t, "samples:", (long long)s->data_size, (long long)tri_data_size(run->data));
     if (strcmp(s->order, order))
         text_add(&t, "%s%s (this run has %s)", t.size ? ", " : "", *s->order ? s->order : "no --sampler or the like",
                  *order ? order : "none");
@@ -371,7 +413,7 @@ static tri_status check_same(const char *folder, const struct checkpoint_state *
 /* Of what may be another's; the data may have been moved alone. */
 static void tell_other_data(const char *folder, const struct checkpoint_state *s, const tri_run *run) {
     char name[CHECKPOINT_TEXT];
-    base_format(name, sizeof name, "%s", run->data ? run->data->name : "");
+    base_format(name, sizeof name, "%s", data_name(run));
     if (strcmp(s->data, name))
         fprintf(stderr, "trireme: %s was made with data %s, and this run has %s: unless the samples are the same, it does "
                 "not go on as it began\n", folder, *s->data ? s->data : "of none", *name ? name : "none");
@@ -427,36 +469,64 @@ static tri_status load_all(const char *folder, const struct checkpoint_state *s,
     return status;
 }
 
-static void take_scalars(const struct checkpoint_state *s, tri_run *run) {
+/* A rate that the program has set counts, whatever the options say of it. */
+static void take_scalars(const char *folder, const struct checkpoint_state *s, tri_run *run) {
+    run->set_rate = s->rate;
+    if (!isnan(s->rate))
+        fprintf(stderr, "trireme: %s has the learning rate %g in place of the schedule's, set by the "
+                "program: it stays until tri_set_scalar changes it\n", folder, s->rate);
     for (int i = 0; i < s->n_scalars; i++) {
         struct run_scalar *to = machine_scalar(run->shape, s->scalar[i].name);
         if (to) to->value = s->scalar[i].value;
     }
 }
 
-static tri_status resume_from(const char *folder, tri_run *run) {
-    char device[CHECKPOINT_TEXT];
-    struct checkpoint_state s;
-    tri_status status = checkpoint_read_state(folder, run->keeper.key, &s);
-    if (!status) status = check_same(folder, &s, run);
-    if (!status) status = load_all(folder, &s, run);
+/* *rejects: what it holds is not what its state says; an older one may do. */
+static tri_status resume_from(const char *folder, const struct checkpoint_state *s, tri_run *run, bool *rejects) {
+    char device[CHECKPOINT_TEXT], weights[65], state[65];
+    tri_status status = check_same(folder, s, run);
+    if (!status) status = load_all(folder, s, run);
     if (status) return status;
-    tell_other_data(folder, &s, run);
-    tell_other_options(folder, &s, run);
-    take_scalars(&s, run);
-    judge_resume(&run->judge, &s);
-    run->keeper.state = s;
-    run->done = s.step;
-    run->epoch = s.epoch;
-    run_device_text(run, device, sizeof device);
-    if (strcmp(device, s.device))
-        fprintf(stderr, "trireme: %s was made on %s; here it is %s, and the last bits may differ\n", folder, s.device,
-                device);
-    char weights[65], state[65];
+    run->done = s->step;
     tri_hash(run, weights, state);
-    if (strcmp(weights, s.weights) || strcmp(state, s.state))
+    if (!*weights || !*state) return base_no_memory("the hash of the weights");
+    *rejects = strcmp(weights, s->weights) || strcmp(state, s->state);
+    if (*rejects)
         return base_fail(TRI_FAILED, "%s: what was loaded has not the hash that state.json says", folder);
+    tell_other_data(folder, s, run);
+    tell_other_options(folder, s, run);
+    take_scalars(folder, s, run);
+    judge_resume(&run->judge, s);
+    run->keeper.state = *s;
+    run->epoch = s->epoch;
+    run_device_text(run, device, sizeof device);
+    if (strcmp(device, s->device))
+        fprintf(stderr, "trireme: %s was made on %s; here it is %s, and the last bits may differ\n", folder, s->device,
+                device);
+    if (!s->checked) fprintf(stderr, "trireme: %s: " CHECKPOINT_UNCHECKED "\n", folder);
     return TRI_OK;
+}
+
+/* From the newest that is not rejected; what is wrong with newer ones is told. state->step -1: there is none yet. */
+static tri_status resume_newest(tri_run *run, struct checkpoint_state *state) {
+    const char *directory = run->options.ckpt;
+    struct text wrong = {0};
+    char folder[4096];
+    tri_status status;
+    bool rejects = false;
+    int64_t before = INT64_MAX;
+    do {
+        if (rejects) text_add(&wrong, "%s%s", wrong.size ? "; " : "", tri_message());
+        rejects = false;
+        status = checkpoint_newest(directory, run->keeper.key, before, state, &wrong);
+        if (status || state->step < 0) break;
+        before = state->step;
+        checkpoint_path(directory, before, folder);
+        status = resume_from(folder, state, run, &rejects);
+    } while (rejects);
+    if (!status && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
+    text_free(&wrong);
+    return status;
 }
 
 /* Before the first step, what each will take; a disk that is too small for one is told of in any case. */
@@ -486,32 +556,29 @@ static tri_status check_none(const char *directory) {
 
 tri_status keeper_resume(struct keeper *k, tri_run *run) {
     const tri_options *o = &run->options;
-    struct text wrong = {0};
-    int64_t step;
+    struct checkpoint_state state;
     char folder[4096];
     k->kept = k->tried = -1;
     k->last = base_seconds();
     k->resumed = run->crew ? crew_base(run->crew) : 0; /* by another */
     describe_options(&k->options, run);
     if (!o->ckpt || !run_writes(run)) return TRI_OK;
-    tri_status status = lock(k, o->ckpt);
+    tri_status status = lock(k, run);
     if (!status) status = checkpoint_check_form(o->ckpt, k->key);
     if (!status) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* of what writers that died have left */
     if (!status && !o->resume && !o->forward) status = check_none(o->ckpt);
     if (!status) status = make_copy(k, &run->store);
     if (!status) tell_size(k, run);
     if (status || !o->resume) return status;
-    status = checkpoint_newest(o->ckpt, k->key, &step, &wrong);
-    if (!status && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
-    text_free(&wrong);
+    status = resume_newest(run, &state);
     if (status) return status;
-    if (step < 0) {
+    if (state.step < 0) {
         fprintf(stderr, "trireme: there is no checkpoint in %s yet: the run begins anew\n", o->ckpt);
         return TRI_OK;
     }
+    const int64_t step = state.step;
     checkpoint_path(o->ckpt, step, folder);
-    status = resume_from(folder, run);
-    if (!status) status = checkpoint_set_aside(o->ckpt, step); /* those behind it are damaged */
+    status = checkpoint_set_aside(o->ckpt, step); /* those behind it are damaged */
     if (status) return status;
     k->resumed = step;
     if (run->crew) {

@@ -5,8 +5,10 @@
 #define EXEC_KEEPER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "checkpoint/checkpoint.h"
+#include "exec/weights.h"
 
 struct keeper {
     char *copy; /* of the store's entries, in its order */
@@ -14,6 +16,7 @@ struct keeper {
     char **place; /* where each entry of the store stands in it */
     struct safetensors_entry *entries; /* in the copy; the model's first */
     struct checkpoint_content content;
+    struct safetensors_pair metadata[WEIGHTS_PAIRS];
     struct checkpoint_state state;
     struct checkpoint_options options; /* of this run */
     struct seal_key *key; /* null: nothing is sealed */
@@ -22,6 +25,9 @@ struct keeper {
     bool writing;
     tri_status status;
     char error[512];
+    char left[512];   /* why an old checkpoint could not be removed; empty: none was left */
+    char warned[512]; /* what was told of that last */
+    atomic_bool not_finite; /* a parameter was: nothing has been written, `error` says which */
     size_t written;
     double write_seconds;
     /* What has been. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,6 +74,25 @@ static tri_status read_rows(struct loader *l, struct loader_reader *r, char *roo
         }
     }
     return status;
+}
+
+void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault) {
+    struct text name = {0};
+    uint64_t index;
+    if (!fault->sample) return;
+    if (!l->run || !l->run->data) { /* its program feeds it */
+        fault_add(fault, ", sample %lld of the batch", (long long)fault->sample - 1);
+        fault->sample = 0;
+        return;
+    }
+    pthread_mutex_lock(&l->reading);
+    sampler_seek(&l->run->sampler, step - 1);
+    sampler_take(&l->run->sampler, fault->sample - 1, 1, &index);
+    data_name_sample(l->run->data, (int64_t)index, &name);
+    pthread_mutex_unlock(&l->reading);
+    if (!name.failed) fault_add(fault, ", %s", name.data);
+    text_free(&name);
+    fault->sample = 0;
 }
 
 /* A source that does not say otherwise is called by one thread at a time. */
@@ -222,7 +240,7 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
             w.until = late_at = bell_late(atomic_load(&l->slowest));
         *there = word.step == (uint32_t)wish->step && bell_now() <= late_at; /* of an earlier step: it is late already */
         if (!*there) return TRI_OK;
-        bell_wait(l->place.bell, 0, is_settled, &w, late_at, wish->turns);
+        bell_wait(l->place.bell, BELL_CROWDED, is_settled, &w, late_at, wish->turns);
     }
     return TRI_OK;
 }
@@ -296,20 +314,21 @@ static bool has_news(void *arg) {
 static void *read_ahead(void *arg) {
     struct loader_reader *r = arg;
     struct loader *l = r->loader;
-    atomic_store(&r->number, (pid_t)syscall(SYS_gettid));
+    crash_thread_begin(&r->self);
     while (!atomic_load(&l->quit)) {
         struct news n = {l, steps_done(l)};
-        if (!read_any(l, r)) bell_wait(l->place.bell, 0, has_news, &n, INT64_MAX, NULL);
+        if (!read_any(l, r)) bell_wait(l->place.bell, BELL_CROWDED, has_news, &n, INT64_MAX, NULL);
     }
+    crash_thread_end(&r->self);
     return NULL;
 }
 
 static tri_status start_thread(struct loader *l) {
     sigset_t all, old;
     struct loader_reader *r = &l->reader[l->hands + atomic_load(&l->n_threads)];
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     sigfillset(&all); /* the program's own threads take signals, but for those of this one's mistakes */
-    for (size_t i = 0; i < COUNT(own); i++) sigdelset(&all, own[i]);
+    crash_unblock(&all);
+    sigdelset(&all, SIGPIPE);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int failed = pthread_create(&r->thread, NULL, read_ahead, r);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -401,7 +420,7 @@ void loader_done(struct loader *l, int64_t step) {
 bool loader_at(const struct loader *l, pid_t number, int64_t *step, int *lane) {
     for (int i = 0; i < l->n_threads; i++) {
         const struct loader_reader *r = &l->reader[l->hands + i];
-        if (atomic_load(&r->number) != number) continue;
+        if (atomic_load(&r->self.number) != number) continue;
         *step = atomic_load(&r->step);
         *lane = atomic_load(&r->lane);
         return true;

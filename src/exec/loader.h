@@ -12,6 +12,7 @@
 
 #include "exec/bell.h"
 #include "exec/board.h"
+#include "exec/crash.h"
 
 struct machine;
 
@@ -36,7 +37,7 @@ struct loader_reader {
     char *spare; /* for fields that the network does not take */
     char *own;   /* a room, of any shape, for a lane whose samples another is late with; null: not needed yet */
     pthread_t thread;
-    _Atomic pid_t number; /* of one that does nothing else, by the system's count */
+    struct crash_thread self; /* of one that does nothing else */
     _Atomic int64_t step; /* that it reads for */
     atomic_int lane;
 };
@@ -70,6 +71,8 @@ int loader_words(const struct machine *m, int shapes);
 /* For a run with data that has been matched, and a machine that has its memory. place: null if the process is
  * alone. */
 tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place *place);
+/* Adds to the text of a fault which sample of a step, counted from 1, it is about, if that is known. */
+void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault);
 /* What a hand wants: the samples of a lane of a step, counted from 1. turns (nullable) grows while it waits. */
 struct loader_wish {
     int hand; /* of the run's threads */

@@ -87,9 +87,12 @@ static tri_status make_programs(struct machine *m) {
         size_t *bytes = &worker_of(m, i)->arena_bytes;
         if (!graph_of(m, i)) continue;
         unsigned how = PROGRAM_OUTPUTS | (i < 2 && m->hands ? PROGRAM_UNDO : 0);
+        if (i == 1 && m->finite.gated) how |= PROGRAM_GATE | (m->compilation.lane[0] ? PROGRAM_LOSS : 0);
         status = program_make(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1, p);
         if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
+    if (m->finite.gated && !m->hands) m->step.may = finite_step;
+    m->step.may_arg = m;
     for (int k = 0; k < 2 && !status; k++)
         if (m->compilation.merge[k])
             status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
@@ -140,7 +143,8 @@ static tri_status make_inputs(struct machine *m) {
         size_t bytes = base_spec_bytes(&n->out->spec);
         *in = (struct run_input){.name = source_name(n), .spec = n->out->spec, .field = -1,
                                  .sample_bytes = bytes / (size_t)m->batch, .offset = m->room_bytes,
-                                 .below = tri_attr_int(n, "below")};
+                                 .below = tri_attr_int(n, "below"),
+                                 .used = m->compilation.cut.live[n->out->id]};
         m->room_bytes += memory_round(bytes);
     }
     return TRI_OK;
@@ -376,6 +380,7 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
     m->lanes = m->compilation.lanes;
     m->batch = m->whole ? m->whole->batch : 0;
     if (!status && !m->store->entry) status = store_list(model, m->dev, m->store);
+    if (!status) finite_find(m);
     if (!status) status = make_programs(m);
     if (!status) status = make_inputs(m);
     if (!status) status = make_outputs(m);

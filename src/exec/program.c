@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/convert.h"
+#include "plan/rebatch.h"
 
 /* Constants lie in a block of the program's own, in the order of the nodes. */
 static tri_status place_literals(struct program *p) {
@@ -76,8 +77,34 @@ static tri_status prepare(struct program *p, struct program_item *item, void ***
     return TRI_OK;
 }
 
-static tri_status make_items(struct program *p) {
+/* Units that lead to the loss, in their order, before the others. */
+static tri_status put_loss_first(struct program *p) {
+    const struct graph_output *loss = graph_output_find(p->g, "loss");
+    struct units *us = &p->units;
+    bool *leads = calloc((size_t)p->g->n_tensors + 1, sizeof *leads);
+    bool *first = calloc(us->n + 1, sizeof *first);
+    struct unit *order = calloc(us->n + 1, sizeof *order);
+    bool ok = leads && first && order;
+    if (ok && loss) leads[loss->tensor->id] = true;
+    for (size_t i = us->n; ok && i-- > 0;) {
+        const struct unit *u = &us->unit[i];
+        for (int k = 0; k < u->n_out; k++) first[i] |= leads[u->out[k]->id];
+        for (int k = 0; first[i] && k < u->n_in; k++) leads[u->in[k]->id] = true;
+    }
+    size_t n = 0;
+    for (int others = 0; ok && others < 2; others++)
+        for (size_t i = 0; i < us->n; i++)
+            if (first[i] == !others) order[n++] = us->unit[i];
+    if (ok) memcpy(us->unit, order, n * sizeof *order);
+    free(leads);
+    free(first);
+    free(order);
+    return ok ? TRI_OK : base_no_memory("a program");
+}
+
+static tri_status make_items(struct program *p, unsigned how) {
     tri_status status = units_of(p->g, &p->units);
+    if (!status && how & PROGRAM_LOSS) status = put_loss_first(p);
     if (status) return status;
     p->n_items = p->units.n;
     p->item = calloc(p->n_items + 1, sizeof *p->item);
@@ -109,7 +136,25 @@ size_t program_scratch(const struct program *p, size_t i) {
     return item->scratch * (size_t)at_once + item->shared;
 }
 
+/* Up to and with the one that makes the loss. */
+static size_t items_of_loss(const struct program *p) {
+    const struct graph_output *loss = graph_output_find(p->g, "loss");
+    for (size_t i = p->n_items; loss && i-- > 0;)
+        if (unit_out(p->item[i].unit, loss->tensor) >= 0) return i + 1;
+    return 0;
+}
+
+static bool updates_in_place(const struct program *p, size_t i) {
+    for (size_t k = 0; k < p->g->n_updates; k++) {
+        const struct graph_update *u = &p->g->update[k];
+        if (p->memory.root[u->value->id] == u->target->id && unit_out(p->item[i].unit, u->value) >= 0)
+            return true;
+    }
+    return false;
+}
+
 static tri_status plan(struct program *p, unsigned how) {
+    size_t early = how & PROGRAM_GATE ? items_of_loss(p) : 0;
     bool *outside = calloc((size_t)p->g->n_tensors + 1, sizeof *outside);
     struct memory_item *item = calloc(p->n_items + 1, sizeof *item);
     bool ok = outside && item;
@@ -117,12 +162,13 @@ static tri_status plan(struct program *p, unsigned how) {
     for (size_t i = 0; ok && i < p->n_items; i++) {
         const struct kernel *k = &p->item[i].by_thread->kernel;
         item[i] = (struct memory_item){.unit = p->item[i].unit, .scratch = program_scratch(p, i),
-                                       .alias = k->alias, .state = k->state,
+                                       .alias = k->alias, .state = k->state, .early = i < early,
                                        .shares = how & PROGRAM_UNDO && !k->span ? NULL : k->shares};
     }
     ok = ok && memory_plan(p->g, item, p->n_items, outside, &p->memory);
     free(outside);
     free(item);
+    for (p->gate = early; ok && early && p->gate < p->n_items && !updates_in_place(p, p->gate);) p->gate++;
     return ok ? TRI_OK : base_no_memory("a memory plan");
 }
 
@@ -191,7 +237,7 @@ tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how,
     *p = (struct program){.g = g, .dev = dev, .threads = threads};
     p->value = calloc((size_t)g->n_tensors + 1, sizeof *p->value);
     tri_status status = p->value ? place_literals(p) : base_no_memory("a program");
-    if (!status) status = make_items(p);
+    if (!status) status = make_items(p, how);
     if (!status && !(p->seen = calloc((size_t)threads, sizeof *p->seen)))
         status = base_no_memory("a program");
     if (!status) status = plan(p, how);
@@ -255,6 +301,17 @@ static void note_time(const struct program *p, size_t i, int thread, bool call, 
     t->calls += call;
 }
 
+/* Says where in the data the element at fault is, as far as a program knows. */
+static void locate(struct tri_fault *fault, const struct program_step *step) {
+    if (!fault->node) return;
+    int64_t sample = rebatch_sample(fault->node->in[fault->input], fault->element);
+    if (sample >= 0)
+        fault->sample = step->sample + sample + 1;
+    else
+        fault_add(fault, ", at element %lld", (long long)fault->element);
+    fault->node = NULL;
+}
+
 static void run_item(const struct program *p, size_t i, int thread, int64_t first_part,
                      int64_t end_part, const struct program_step *step, struct tri_fault *fault) {
     const struct program_item *item = &p->item[i];
@@ -268,6 +325,7 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
         k->call.part = part;
         k->kernel.run(&k->call);
     }
+    if (fault->failed) locate(fault, step);
     if (p->times) note_time(p, i, thread, !first_part, begin);
 }
 
@@ -283,12 +341,26 @@ struct joint_run {
     struct program_fault *seen;
 };
 
+static void break_off(struct joint_run *r) {
+    atomic_store(&r->failed, true);
+    team_ring(r->team);
+}
+
+struct parts_wanted {
+    struct joint_run *run;
+    int64_t parts;
+};
+
+static bool are_done(void *arg) {
+    const struct parts_wanted *w = arg;
+    return atomic_load(&w->run->done) >= w->parts || atomic_load(&w->run->failed);
+}
+
+/* False: the run is broken off. */
 static bool wait_for(struct joint_run *r, int64_t parts) {
-    for (unsigned i = 0; atomic_load_explicit(&r->done, memory_order_acquire) < parts; i++) {
-        if (atomic_load_explicit(&r->failed, memory_order_relaxed)) return false;
-        team_pause(r->team, i);
-    }
-    return true;
+    struct parts_wanted w = {r, parts};
+    if (!are_done(&w)) team_wait(r->team, are_done, &w);
+    return atomic_load(&r->done) >= parts;
 }
 
 /* The thread's share of an item's parts; those of the round begin with `first`, and run when
@@ -307,11 +379,24 @@ static bool run_round(struct joint_run *r, size_t i, int thread, int64_t first, 
     run_item(p, i, thread, first + begin, first + end, r->step, fault);
     if (fault->failed) {
         r->seen[thread].item = i;
-        atomic_store(&r->failed, true);
+        break_off(r);
         return false;
     }
-    atomic_fetch_add_explicit(&r->done, end - begin, memory_order_release);
+    int64_t done = atomic_fetch_add(&r->done, end - begin) + end - begin;
+    if (done == before + parts) team_ring(r->team); /* nobody waits for less than a round */
     return true;
+}
+
+static bool may_pass(const struct program *p) { return !p->may || p->may(p->may_arg); }
+
+/* The item's parts wait for all before them anyway. */
+static bool pass_gate(struct joint_run *r) {
+    const struct program *p = r->p;
+    if (!p->may) return true;
+    if (!wait_for(r, p->item[p->gate].before)) return false;
+    if (may_pass(p)) return true;
+    atomic_store(&r->failed, true);
+    return false;
 }
 
 static void run_share(void *arg, int thread) {
@@ -320,9 +405,10 @@ static void run_share(void *arg, int thread) {
         const struct program_item *item = &r->p->item[i];
         int64_t first = item->parts[0];
         if (!thread && r->p->before && !r->p->before(r->p->user, r->p, i)) {
-            atomic_store(&r->failed, true);
+            break_off(r);
             return;
         }
+        if (i == r->p->gate && !pass_gate(r)) return;
         if (!run_round(r, i, thread, 0, first, item->before) ||
             !run_round(r, i, thread, first, item->parts[1], item->before + first))
             return;
@@ -341,7 +427,7 @@ static bool run_jointly(struct program *p, struct team *team, const struct progr
             first = &r.seen[t].fault;
         }
     if (first) *step->fault = *first;
-    return !atomic_load(&r.failed);
+    return !atomic_load(&r.failed) && (p->gate < p->n_items || may_pass(p));
 }
 
 bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
@@ -351,13 +437,14 @@ bool program_run_parts(const struct program *p, size_t i, int thread, int64_t fi
 }
 
 bool program_run(struct program *p, struct team *team, const struct program_step *step) {
-    if (p->joint) return run_jointly(p, team, step);
+    if (p->joint && team) return run_jointly(p, team, step);
     for (size_t i = 0; i < p->n_items; i++) {
         if (p->before && !p->before(p->user, p, i)) return false;
+        if (i == p->gate && !may_pass(p)) return false;
         run_item(p, i, 0, 0, p->item[i].parts[0] + p->item[i].parts[1], step, step->fault);
         if (step->fault->failed) return false;
         if (p->watch) p->watch(p, i);
     }
     if (p->dev->wait) p->dev->wait();
-    return true;
+    return p->gate < p->n_items || may_pass(p);
 }

@@ -68,6 +68,12 @@ struct program {
      * and program_run gives false without a fault. Null: nobody asks. */
     bool (*before)(void *user, const struct program *p, size_t item);
     void *user;
+    /* Items from `gate` on write to the store. They begin only if `may` says so, once all before them are
+     * done; else program_run gives false without a fault. Threads ask on their own and must hear the
+     * same. Null: they always begin. */
+    size_t gate;
+    bool (*may)(const void *arg);
+    const void *may_arg;
     struct program_fault *seen; /* by thread */
     struct program_time *times; /* by thread, then item; null: nobody wants to know */
     void *blocks[2]; /* kernels and pointers of all items */
@@ -86,6 +92,8 @@ struct program_step {
 enum {
     PROGRAM_OUTPUTS = 1, /* outputs named "=N" are bound from outside */
     PROGRAM_UNDO = 2,    /* places are shared only where a part can be undone (kernel.span) */
+    PROGRAM_GATE = 4,    /* nothing is updated in place before the loss is known */
+    PROGRAM_LOSS = 8,    /* what leads to the loss runs first */
 };
 /* how: of these. threads: those of the team it will be run with. */
 tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
@@ -98,8 +106,8 @@ void program_bind(struct program *p, int tensor, void *memory);
 size_t program_scratch(const struct program *p, size_t i);
 /* Where a tensor lies. */
 void *program_value(const struct program *p, int tensor);
-/* Runs all kernels, by a team of as many threads as it was made for; stops at the first that fails.
- * False: see the fault. */
+/* Runs all kernels, by a team of as many threads as it was made for, or on the calling thread alone
+ * (null); stops at the first that fails. False: see the fault. */
 bool program_run(struct program *p, struct team *team, const struct program_step *step);
 /* Some parts of item i: [first, end), on one thread. */
 bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,

@@ -23,6 +23,7 @@ static int list_outputs(const tri_run *run, struct record *r) {
 tri_status record_open(struct record *r, const tri_run *run) {
     size_t outputs = (size_t)run_output_count(run) + 1;
     r->begin = base_seconds();
+    r->every = run->options.metrics_every;
     r->output = calloc(outputs, sizeof *r->output);
     r->name = calloc(outputs, sizeof *r->name);
     r->value = calloc(outputs, sizeof *r->value);
@@ -34,8 +35,10 @@ tri_status record_open(struct record *r, const tri_run *run) {
 }
 
 tri_status record_file(struct record *r, const char *directory, bool goes_on, bool quiet) {
-    if (goes_on) return metrics_resume(&r->metrics, directory, r->seen.n, r->name);
-    return metrics_open(&r->metrics, directory, r->seen.n, r->name, quiet ? NULL : stderr);
+    tri_status status = goes_on ? metrics_resume(&r->metrics, directory, r->seen.n, r->name)
+                                : metrics_open(&r->metrics, directory, r->seen.n, r->name, quiet ? NULL : stderr);
+    r->metrics.every = r->every;
+    return status;
 }
 
 const struct observed *record_seen(struct record *r) {

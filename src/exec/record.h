@@ -13,6 +13,7 @@ struct record {
     double *value;
     struct observed seen; /* the latest step */
     struct metrics metrics;
+    int64_t every; /* see struct metrics */
     double begin;
     double aside; /* seconds since then that went to evaluations, by this process's count */
 };

@@ -2,16 +2,18 @@
  * Opening a run, stepping, closing. */
 #include "exec/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pipes.h"
 #include "data/data.h"
 #include "data/over.h"
 #include "exec/crew.h"
 #include "exec/padding.h"
 #include "exec/shapes.h"
-#include "io/safetensors.h"
+#include "io/outfile.h"
 #include "plan/rebatch.h"
 
 #define MAX_THREADS 1024
@@ -29,7 +31,8 @@ static tri_status check_options(const tri_options *o) {
     const struct {
         const char *what;
         int64_t value;
-    } counts[] = {{"batch", o->batch}, {"steps", o->steps}, {"epochs", o->epochs}};
+    } counts[] = {{"batch", o->batch}, {"steps", o->steps}, {"epochs", o->epochs},
+                  {"metrics_every", o->metrics_every}};
     for (size_t i = 0; i < COUNT(counts); i++)
         if (counts[i].value < 0)
             return base_fail(TRI_USAGE, "%s is %lld; it must be at least 1 (0: the default)",
@@ -46,7 +49,8 @@ static tri_status check_options(const tri_options *o) {
     if (o->steps && o->epochs)
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
-    return TRI_OK;
+    tri_status status = finite_check_option(o->on_nan);
+    return !status && o->save ? outfile_check(o->save) : status;
 }
 
 static tri_status find_device(tri_run *run) {
@@ -80,12 +84,17 @@ static bool gives_up(void *arg) {
 static tri_status open_data(tri_run *run) {
     tri_options *o = &run->options;
     struct machine *m = run->machine;
+    if (data_is_fed(o->data) && !o->forward) return feed_open(run);
     run->data = o->source;
     o->source = NULL;
     run->total = o->steps ? o->steps : 1;
     if (!run->data && (o->forward || (!m->n_inputs && !o->data))) return TRI_OK;
-    if (!run->data)
-        run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer);
+    if (!run->data) {
+        run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer, NULL);
+        if (run->data && !o->data)
+            run->data->about.note = "no data is named, so the samples are made up at random; --data "
+                                    "(tri_options.data) names some, or synthetic";
+    }
     if (o->subset) run->data = data_subset(run->data, o->subset);
     if (!run->data) return base_last();
     data_give_up(run->data, gives_up, run);
@@ -131,9 +140,9 @@ static tri_status settle_batch(tri_run *run) {
 /* What an update composed by the user says of the rate counts where the options say nothing; the
  * rest of an optimizer would be ignored. */
 static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, bool forward) {
-    if (graph_trains(model) && !forward && (o->name || o->momentum != 0 || o->weight_decay != 0 ||
-                                o->gradients_sum ||
-                                o->clip_norm != 0 || o->loss_scale))
+    bool given = o->name || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 || o->trust != 0 ||
+                 o->weight_decay != 0 || o->gradients_sum || o->clip_norm != 0 || o->loss_scale;
+    if (graph_trains(model) && !forward && given)
         return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
                          "only the learning rate and its schedule can be given");
     if (o->lr == 0) o->lr = model->lr;
@@ -145,7 +154,8 @@ static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, boo
 static tri_status keep_texts(tri_run *run) {
     tri_options *o = &run->options;
     const char **text[COUNT(run->kept)] = {&o->save, &o->passes, &o->conv, &o->amp_type, &o->recompute,
-                                            &o->out, &o->ckpt, &o->sampler, &o->subset, &o->share, &o->tail};
+                                            &o->out, &o->ckpt, &o->sampler, &o->subset, &o->share, &o->tail,
+                                            &o->on_nan};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];
@@ -191,7 +201,12 @@ bool run_is_whole(const tri_run *run) {
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
     tri_status status = o->forward ? TRI_OK : crew_join(&run->crew);
+    crash_begin(run);
+    run->holds_pipes = !o->forward;
+    if (run->holds_pipes) pipes_hold();
+    run_at(run, CREW_AT_COMPILE, -1);
     if (!status) status = plan_run(run);
+    if (!status) crash_add_team(run);
     if (!status && run->machine->compilation.note)
         fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
     if (!status) status = open_data(run);
@@ -212,7 +227,9 @@ static tri_status open_run(tri_run *run) {
         status = loader_make(&run->loader, run, NULL);
         loader_done(&run->loader, run->done);
     }
-    if (!status && o->save) status = safetensors_check_path(o->save);
+    if (!status && o->metrics_every && !o->out && !run->crew)
+        status = base_fail(TRI_USAGE, "--metrics-every (tri_options.metrics_every) is for metrics.jsonl: name its "
+                           "directory with --out");
     if (!status) status = keep_texts(run);
     if (!status) status = record_open(&run->record, run);
     if (!status)
@@ -221,6 +238,7 @@ static tri_status open_run(tri_run *run) {
     if (!status && !run->crew && !o->forward) status = events_open(o->on_event, o->out, NULL, &run->events);
     if (!status && run->keeper.resumed) judge_catch_up(&run->judge, run);
     if (status && run->crew) crew_log_failure(run->crew, tri_message());
+    if (!run->crew) run_at(run, o->forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
     return status;
 }
 
@@ -231,6 +249,8 @@ void run_free(tri_run *run) {
     record_close(&run->record);
     evaluation_free(run->evaluation);
     if (run->crew) crew_release(run->crew, run->team);
+    crash_end(run);
+    if (run->holds_pipes) pipes_release();
     if (hangs) { /* and has its hands on all the rest */
         fprintf(stderr, "trireme: data %s does not come back to a thread that reads ahead, which is left behind\n",
                 run->data->name);
@@ -276,6 +296,7 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
     run->n_shapes = 1;
     run->model = g;
     run->options = o ? *o : tri_options_default();
+    run->set_rate = NAN;
     run->judge.data = run->options.eval_source;
     if (shape) run->crew = crew_imagine(shape);
     if (!how(run)) return run;
@@ -294,6 +315,18 @@ tri_status run_plan_data(tri_run *run) { return run->options.data ? open_data(ru
 
 /* ---- stepping ---- */
 
+void run_at(tri_run *run, enum crew_at at, int part) {
+    struct crash *c = &run->crash;
+    if (run->crew) crew_at(run->crew, at, part);
+    atomic_store_explicit(&c->at, (int)at, memory_order_relaxed);
+    atomic_store_explicit(&c->part, part, memory_order_relaxed);
+}
+
+static void run_at_step(tri_run *run, enum crew_at at, int64_t step) {
+    atomic_store_explicit(&run->crash.step, step, memory_order_relaxed);
+    run_at(run, at, -1);
+}
+
 tri_status run_fetch(tri_run *run) {
     tri_status status = TRI_OK;
     if (run->data) {
@@ -301,18 +334,50 @@ tri_status run_fetch(tri_run *run) {
         machine_take_room(run->machine, loader_room(&run->loader, run->done + 1));
         status = loader_fetch_all(&run->loader, run->done + 1);
         run->epoch = sampler_epoch(&run->sampler, run->done);
+    } else if (run->fed) {
+        status = feed_take(run, run->done + 1);
     }
     feed_commit(run->machine);
     return status;
 }
 
+bool run_feeds(const tri_run *run) {
+    const struct crew *c = run->crew;
+    return !c || (run_writes(run) && c->told == run->done);
+}
+
+void run_set_scalars(tri_run *run, int64_t step) {
+    run->rate = isnan(run->set_rate)
+                    ? schedule_rate(&run->schedule, run->options.optimizer.lr, step, run->total)
+                    : run->set_rate;
+    if (run->lr) run->lr->value = (float)run->rate;
+    if (run->number) run->number->value = (float)step;
+}
+
+/* Takes the schedule's place; NaN: the schedule's again. */
+static tri_status set_rate(tri_run *run, double rate) {
+    if (rate < 0 || isinf(rate))
+        return base_fail(TRI_USAGE, "tri_set_scalar: \"lr\" is %g; it must be at least 0 and finite, "
+                         "or NaN for the schedule", rate);
+    run->set_rate = rate;
+    return TRI_OK;
+}
+
+static bool is_own(const char *name) { return !strcmp(name, "step") || !strcmp(name, "lanes"); }
+
+static tri_status set_scalar(tri_run *run, const char *name, double value) {
+    struct run_scalar *scalar = machine_scalar(run->shape, name);
+    if (is_own(name))
+        return base_fail(TRI_USAGE, "tri_set_scalar: the run itself sets \"%s\"", name);
+    if (!scalar)
+        return base_fail(TRI_USAGE, "tri_set_scalar: the network has no tri_scalar \"%s\"", name);
+    if (scalar == run->lr && !run->options.forward) return set_rate(run, value);
+    scalar->value = (float)value;
+    return TRI_OK;
+}
+
 void tri_set_scalar(tri_run *run, const char *name, double value) {
-    struct run_scalar *scalar = run ? machine_scalar(run->shape, name) : NULL;
-    if (scalar)
-        scalar->value = (float)value;
-    else if (run)
-        run_fail(run, base_fail(TRI_USAGE, "tri_set_scalar: the network has no tri_scalar \"%s\"",
-                                name ? name : ""));
+    if (run) run_fail(run, set_scalar(run, name ? name : "", value));
 }
 
 static tri_status run_machine(tri_run *run) {
@@ -321,6 +386,7 @@ static tri_status run_machine(tri_run *run) {
     machine_take_scalars(run->machine, run->shape);
     if (machine_step(run->machine, run->options.seed, number, &run->fault))
         return TRI_OK;
+    loader_name_sample(&run->loader, number, &run->fault);
     return base_fail(TRI_FAILED, "step %lld: %s", (long long)number, run->fault.text);
 }
 
@@ -333,10 +399,12 @@ static void follow_up(tri_run *run) {
 
 static bool step_with_crew(tri_run *run) {
     tri_status status = TRI_OK;
+    if (pipes_closed()) crew_note_unread(run->crew);
     bool more = crew_step(run->crew, run, &status);
     run->crew->writes = true;
     if (run_fail(run, status) || !more) return false;
     if (crew_tells(run->crew, run)) {
+        finite_warn(run);
         crew_record(run->crew, run);
         follow_up(run);
     }
@@ -368,7 +436,8 @@ int tri_size(const tri_run *run) { return run && run->crew ? crew_size(run->crew
 
 bool run_is_asked_to_end(const tri_run *run) {
     const volatile sig_atomic_t *asked = atomic_load(&run->asked);
-    return (asked && *asked) || (run->crew && crew_asked_to_end(run->crew));
+    return (asked && *asked) || (run->holds_pipes && pipes_closed()) ||
+           (run->crew && crew_asked_to_end(run->crew));
 }
 
 bool run_is_late(const tri_run *run) {
@@ -377,27 +446,34 @@ bool run_is_late(const tri_run *run) {
 
 bool tri_step(tri_run *run) {
     if (!run || run->status) return false;
+    if (!run->crew && run_fail(run, finite_run(run, run->done, run->skips))) return false;
     if (!run->crew && (run->done >= run->total || judge_stops(&run->judge))) return false;
     if (run->options.forward)
         return !run_fail(run, base_fail(TRI_USAGE, "tri_step: this run does not train "
                                         "(tri_options.forward); tri_feed, tri_forward, tri_read"));
     if (run->crew) return step_with_crew(run);
-    run->stopped = run->done < run->total && run_is_late(run);
+    if (pipes_closed() && !run->unread) {
+        run->unread = true;
+        fprintf(stderr, "trireme: " RUN_IS_UNREAD "\n"); /* of the two somebody may read this */
+    }
+    run->stopped = run->unread || run_is_late(run);
     if (run->stopped) return false;
-    run->rate =
-        schedule_rate(&run->schedule, run->options.optimizer.lr, run->done + 1, run->total);
-    if (run->lr) run->lr->value = (float)run->rate;
-    if (run->number) run->number->value = (float)(run->done + 1);
+    run_set_scalars(run, run->done + 1);
+    run_at_step(run, CREW_AT_DATA, run->done + 1);
     tri_status status = run_fetch(run);
+    if (!status) run_at(run, CREW_AT_COMPUTE, -1);
+    if (!status) status = run_machine(run);
+    run_at(run, CREW_AT_CALLBACK, -1);
     if (status && atomic_load(&run->gave_up)) {
         fprintf(stderr, "trireme: no samples came for step %lld: the run ends without it\n", (long long)run->done + 1);
         run->stopped = true;
         return false;
     }
-    if (!status) status = run_machine(run);
     if (run_fail(run, status)) return false;
     run->done++;
+    run->skips = finite_skips_in_row(run->machine, run->skips);
     if (run->data) loader_done(&run->loader, run->done);
+    finite_warn(run);
     record_step(&run->record, run);
     follow_up(run);
     return true;
@@ -410,7 +486,10 @@ tri_status tri_forward(tri_run *run) {
         return base_fail(TRI_USAGE, "tri_forward: this run trains (tri_step); tri_options.forward "
                          "opens one that does not");
     feed_commit(run->machine);
-    return run_machine(run);
+    run_at(run, CREW_AT_COMPUTE, -1);
+    tri_status status = run_machine(run);
+    run_at(run, CREW_AT_REST, -1);
+    return status;
 }
 
 static void tell_end(const tri_run *run) {
@@ -430,6 +509,7 @@ static tri_status leave(tri_run *run) {
     tell_end(run);
     if (run->crew && status) crew_log_failure(run->crew, run->message ? run->message : "out of memory");
     if (run->crew) crew_leave(run->crew, (int)status);
+    if (!status && run->unread) status = base_fail(TRI_STOPPED, RUN_IS_UNREAD);
     run_free(run);
     return status;
 }
@@ -440,6 +520,7 @@ tri_status tri_close(tri_run *run) {
         return base_last();
     }
     if (!run_finish(run)) return leave(run);
+    if (!run->crew) run_at(run, CREW_AT_SAVE, -1);
     if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
     run_fail(run, keeper_end(&run->keeper, run));
     run_fail(run, judge_end(&run->judge));

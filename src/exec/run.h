@@ -6,7 +6,9 @@
 #include <signal.h>
 
 #include "data/sampler.h"
+#include "exec/crash.h"
 #include "exec/crew_shared.h"
+#include "exec/finite.h"
 #include "exec/judge.h"
 #include "exec/keeper.h"
 #include "exec/loader.h"
@@ -26,6 +28,8 @@ struct run_input {
     int64_t below;
     int field;    /* of the data; -1: none */
     bool labels;  /* what --tail pad marks, see padding.h */
+    bool used;    /* a result depends on it */
+    bool fed;     /* since the step before, by tri_feed */
     size_t offset; /* in a room */
     void *memory; /* in the device's space */
     char *host;   /* where the data is written; the same memory if the space is the host's */
@@ -110,6 +114,7 @@ struct machine {
     int64_t lanes, batch;
     tri_options options;
     struct compilation compilation;
+    struct finite finite;
     bool compiled;
     struct program pre, step;
     struct machine_worker *worker; /* worker 0's arena serves pre and step too */
@@ -159,7 +164,7 @@ struct tri_run {
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* of its texts those are kept that are needed later */
-    char *kept[11];
+    char *kept[12];
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;
@@ -170,14 +175,20 @@ struct tri_run {
     int shape_class[RUN_SHAPES]; /* of lengths, see sampler.h */
     tri_graph *shape_model[RUN_SHAPES]; /* what they are made from, but the first */
     struct machine *machine; /* of the step that is done, or was last */
-    tri_data *data;
+    tri_data *data; /* null: there are no inputs, or the program feeds them */
+    bool fed;       /* the program feeds each batch (tri_feed); then one room holds it */
     struct sampler sampler; /* the loader's, once that is made */
     struct loader loader;
     int64_t done, total;
     double rate; /* the learning rate of the last step */
+    double set_rate; /* that the program has set in place of the schedule's; NaN: none */
+    int skips;   /* updates that the loss scale has skipped in succession, up to the last step's */
+    bool not_finite; /* it has been told; with several workers see struct crew_shown */
     const volatile sig_atomic_t *_Atomic asked; /* a loop's flag that it is asked to end; or null */
     _Atomic int64_t asked_since; /* as seen by whoever waits for samples: nanoseconds; 0: not yet */
     atomic_bool gave_up; /* samples did not come, and were waited for no more */
+    bool holds_pipes; /* see base/pipes.h */
+    bool unread;  /* it ends since nobody reads stdout or stderr any more */
     bool stopped; /* it ends before all steps are done, as it was asked to, or by max_time */
     struct run_scalar *lr, *number; /* what the step itself sets; null: the network has none */
     int64_t epoch;
@@ -185,6 +196,7 @@ struct tri_run {
     struct record record;
     struct evaluation *evaluation;
     struct crew *crew; /* null: no others take part */
+    struct crash crash;
     struct events *events; /* null: nobody asks, or they are told by the agent */
     struct keeper keeper;
     struct judge judge;
@@ -207,8 +219,15 @@ bool run_is_whole(const tri_run *run);
 /* Whether what this process writes to parameters counts. */
 bool run_writes(const tri_run *run);
 
+/* What the run is at, in case it crashes or stalls; part: of the list of callbacks, or -1. */
+void run_at(tri_run *run, enum crew_at at, int part);
 /* Reads the data of the next step. */
 tri_status run_fetch(tri_run *run);
+/* Whether what this process feeds, or would, is the next step's. Of several workers the reporter's is, once it has
+ * returned from the latest step: then no step is open, and none is opened but by this process. */
+bool run_feeds(const tri_run *run);
+/* Sets the scalars that are the run's own, "lr" and "step", for a step. */
+void run_set_scalars(tri_run *run, int64_t step);
 
 /* Remembers the first failure, from tri_message(); returns the run's status. */
 tri_status run_fail(tri_run *run, tri_status status);
@@ -284,10 +303,16 @@ tri_status feed_match(struct machine *m, const tri_data *data);
 tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_place *to, int64_t index,
                     int64_t epoch, uint64_t seed);
 void feed_commit(struct machine *m); /* what was written becomes visible to the device */
+/* Opens a run that the program feeds: refuses what does not go with it. */
+tri_status feed_open(tri_run *run);
+/* The batch that has been fed becomes that of the step: checks that it is complete, and its values. */
+tri_status feed_take(tri_run *run, int64_t step);
 
 /* Compiles what evaluations of such data need; then its memory is known. Takes it, once the run has its own. */
 tri_status evaluation_plan(tri_run *run, const tri_data *data);
 tri_status evaluation_settle(tri_run *run);
+/* Whether evaluations, once planned, have this result. */
+bool evaluation_has(const tri_run *run, const char *name);
 /* The last of all that have been planned, to which the others lend. */
 const struct machine *evaluation_machine(const tri_run *run);
 /* Those of a data set that tri_evaluate computes one after the other. */

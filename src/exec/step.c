@@ -50,7 +50,12 @@ static bool run_lane(struct sweep *s, const struct tree_hand *h, int lane, struc
     step->sample = lane_first(m->batch, m->lanes, lane);
     machine_bind_rows(m, p, NULL, step->sample);
     tree_bind_outputs(&m->tree[s->k], p, slot);
-    if (!program_run(p, NULL, step)) {
+    bool done = program_run(p, NULL, step);
+    if (done && s->k == 1 && !finite_lane(m, p)) {
+        finite_explain(m, p, 0, lane, step);
+        done = false;
+    }
+    if (!done) {
         tree_fail(&m->tree[s->k], h, lane, slot);
         return false;
     }
@@ -124,7 +129,11 @@ bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_f
     if (c->pre && !program_run(&m->pre, m->team, &step)) return false;
     if (c->lane[0] && !run_lanes_of(m, 1, &step)) return false;
     m->updating = true;
-    if (!program_run(&m->step, m->team, &step)) return false;
+    if (!program_run(&m->step, m->team, &step)) {
+        m->updating = fault->failed;
+        if (!fault->failed) finite_explain(m, &m->step, 0, m->lanes > 1 ? -1 : 0, &step);
+        return false;
+    }
     machine_find_outputs(m);
     apply_updates(m);
     m->updating = false;

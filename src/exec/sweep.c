@@ -94,6 +94,14 @@ static void add_copy(struct builder *b, const struct sweep_copy *c, int i) {
     end(b, e);
 }
 
+/* Whatever comes after it and touches the store waits for it. */
+static void add_guard(struct builder *b, const struct sweep_guard *g) {
+    struct entry *e = begin(b, TASK_GUARD, 1);
+    touch(b, program_value(b->p, g->loss->id), base_spec_bytes(&g->loss->spec), false);
+    touch(b, g->store, g->bytes, true);
+    end(b, e);
+}
+
 /* ---- tasks ---- */
 
 #define TASKS_PER_HAND 16 /* of a sweep: enough to even out */
@@ -147,20 +155,28 @@ static tri_status make_tasks(struct builder *b, int hands, struct sweeps *s) {
     if (!s->task || !s->end) return base_no_memory("the tasks of a step");
     for (int level = 0; level < s->n; level++) {
         int64_t each = parts_each(b, level, hands);
-        for (int i = 0; i < b->n; i++)
-            if (b->entry[i].level == level) cut(s, &b->entry[i], each);
+        bool guard = false;
+        for (int i = 0; i < b->n; i++) {
+            if (b->entry[i].level != level) continue;
+            cut(s, &b->entry[i], each);
+            guard |= b->entry[i].item == TASK_GUARD;
+        }
         s->end[level] = s->n_tasks;
+        if (guard) s->guarded = s->n_tasks;
     }
     return TRI_OK;
 }
 
 tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int hands,
-                       int first, struct sweeps *s) {
+                       int first, const struct sweep_guard *guard, struct sweeps *s) {
     *s = (struct sweeps){.p = p, .first = first};
     struct builder b = {.p = p};
-    b.entry = calloc(2 * p->n_items + (size_t)copies + 1, sizeof *b.entry);
+    b.entry = calloc(2 * p->n_items + (size_t)copies + 2, sizeof *b.entry);
     if (!b.entry) return base_no_memory("the tasks of a step");
-    for (size_t i = 0; i < p->n_items; i++) add_item(&b, (int)i);
+    for (size_t i = 0; i < p->n_items; i++) {
+        add_item(&b, (int)i);
+        if (guard && unit_out(p->item[i].unit, guard->loss) >= 0) add_guard(&b, guard);
+    }
     for (int i = 0; i < copies; i++) add_copy(&b, &copy[i], i);
     struct entry *commit = copy ? begin(&b, TASK_COMMIT, 1) : NULL;
     for (int i = 0; commit && i < b.n - 1; i++)

@@ -27,7 +27,7 @@ struct undo {
 };
 
 /* What is not an item of the program. */
-enum { TASK_UPDATE = -1, TASK_COMMIT = -2 };
+enum { TASK_UPDATE = -1, TASK_COMMIT = -2, TASK_GUARD = -3 };
 
 struct task {
     int item;       /* or TASK_… */
@@ -44,6 +44,7 @@ struct sweeps {
     int n_tasks;
     int *end; /* by sweep: the task behind its last */
     int n;
+    int guarded; /* tasks before this one leave the store as it is */
     int first; /* the number of its task 0 among those of all programs: words, and undo records' names */
     size_t undo_bytes; /* of one hand's record, with its values */
 };
@@ -56,11 +57,18 @@ struct sweep_copy {
     const void *condition; /* a bool; null: always */
 };
 
+/* The loss, which is looked at before anything writes to the store. */
+struct sweep_guard {
+    const tri_tensor *loss;
+    const void *store;
+    size_t bytes;
+};
+
 /* The program has been placed, and all is bound but what lies in the tree's slots, which is only read.
  * hands: of all processes, for the size of tasks. first: tasks of the programs before. With copies (not null,
- * there may be none) a commit comes last. */
+ * there may be none) a commit comes last. guard: nullable; the program was made with PROGRAM_GATE. */
 tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int hands,
-                       int first, struct sweeps *out);
+                       int first, const struct sweep_guard *guard, struct sweeps *out);
 void sweeps_free(struct sweeps *s);
 
 /* A hand's part in it. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads of one process that work on one thing at a time. The caller is thread 0. Between two
- * pieces of work the others spin for a moment, then sleep; where there are more of them than cores
- * they sleep at once. */
+ * Threads of one process that work on one thing at a time. The caller is thread 0. A waiting thread
+ * spins for a moment, then sleeps (see bell.h); where threads exceed cores it does not spin. */
 #ifndef EXEC_TEAM_H
 #define EXEC_TEAM_H
 
@@ -18,8 +17,13 @@ int team_threads(const struct team *t);
  * before is seen by all; what they write is seen by the caller. */
 void team_run(struct team *t, void (*work)(void *arg, int thread), void *arg);
 
-/* For waits within a piece of work: call it with 0, 1, 2 … until what is waited for is there. */
-void team_pause(const struct team *t, unsigned turn);
+/* Waits within a piece of work until the condition holds. A thread that makes it hold calls
+ * team_ring after that. The condition is written and read in sequentially consistent order. */
+void team_wait(struct team *t, bool (*holds)(void *arg), void *arg);
+void team_ring(struct team *t);
+
+/* Whether the threads of all workers exceed the cores. Before a call: whether the team's own do. */
+void team_crowd(struct team *t, bool crowded);
 
 /* Cores that this process may use: affinity and cgroup. */
 int team_cores(void);

@@ -103,18 +103,19 @@ void tri_grad(tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out) {
     for (int i = 0; i < n; i++) out[i] = g ? g->poison : NULL;
     if (!check(y, wrt, n)) return;
     struct reverse r = {.g = g, .n_nodes = g->n_nodes};
-    if (!g->forward_nodes) g->forward_nodes = g->n_nodes;
     r.needed = calloc(2 * r.n_nodes, sizeof *r.needed);
     r.dy = calloc((size_t)g->n_tensors, sizeof(tri_tensor *));
     struct text scope = g->scope;
     const char *file = g->file;
     int line = g->line;
     g->scope = (struct text){0};
+    g->backward = true;
     if (r.needed && r.dy)
         run(&r, y, wrt, n, out);
     else
         graph_fail(g, TRI_FAILED, "out of memory for gradients");
     text_free(&g->scope);
+    g->backward = false;
     g->scope = scope;
     g->file = file;
     g->line = line;

@@ -78,7 +78,23 @@ bool graph_trains(const tri_graph *g) {
     return any;
 }
 
-bool graph_has_gradients(const tri_graph *g) { return g->forward_nodes || graph_trains(g); }
+size_t graph_forward(const tri_graph *g) {
+    size_t n = 0;
+    while (n < g->n_nodes && !g->node[n]->backward) n++;
+    return n;
+}
+
+bool graph_has_gradients(const tri_graph *g) {
+    return graph_forward(g) < g->n_nodes || graph_trains(g);
+}
+
+void graph_mark_backward(const tri_graph *g, bool *backward) {
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        backward[i] = n->backward;
+        for (int k = 0; k < n->n_in; k++) backward[i] |= backward[n->in[k]->node->id];
+    }
+}
 
 bool attr_equal(enum attr_kind kind, const tri_attr *a, const tri_attr *b) {
     switch (kind) {

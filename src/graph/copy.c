@@ -17,6 +17,7 @@ void graph_lie_like(tri_tensor *t, const tri_tensor *like) {
 
 void graph_annotate(tri_node *copy, const tri_node *n) {
     for (int i = 0; i < n->n_out && i < copy->n_out; i++) graph_lie_like(&copy->out[i], &n->out[i]);
+    copy->backward = n->backward;
 }
 
 /* The text of the file that the node before has, if it is the same; else one of the graph's own: it

@@ -241,7 +241,8 @@ tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *cons
     if (g->status || !check_inputs(g, entry->op, in, n)) return g->poison_node;
     tri_node *node = arena_alloc(&g->arena, sizeof *node);
     if (node) {
-        *node = (tri_node){.graph = g, .entry = entry, .id = (int)g->n_nodes, .n_in = n};
+        *node = (tri_node){.graph = g, .entry = entry, .id = (int)g->n_nodes, .n_in = n,
+                           .backward = g->backward};
         if (fill_node(g, node, in, attrs, name)) {
             g->node[g->n_nodes++] = node;
             g->n_tensors += node->n_out;

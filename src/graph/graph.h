@@ -61,6 +61,7 @@ struct tri_node {
     const char *file; /* where the user wrote it; null if not known */
     int line;
     int unit; /* nodes of one number run as one kernel, where the last of them stands; 0: alone */
+    bool backward; /* tri_grad made it, or recomputes it for what tri_grad made */
 };
 
 struct graph_output {
@@ -125,13 +126,15 @@ struct tri_graph {
     tri_tensor *loss;
     double lr;            /* what tri_update was told, for a run that is told nothing; 0: nothing */
     const char *schedule;
-    size_t forward_nodes; /* when tri_grad was first called; 0: it was not */
     bool in_place;        /* a result may take the place of an input that nobody needs any more */
     struct text scope; /* "layer1.0" */
     const char *file;  /* what new nodes get as their place; null: what tri_here said */
     int line;
+    bool backward; /* what new nodes get as their mark */
     struct names names;   /* of nodes */
     struct names sources; /* what they are told by */
+    const char *spec;     /* of a model of the zoo: its name and the arguments that differ from
+                           * their defaults, in an order of their own; else null */
     tri_status status; /* the first mistake */
     const char *error;
     struct graph_shorter shorter[GRAPH_MOST_SHORTER]; /* the longest first */
@@ -227,6 +230,10 @@ const tri_attr *node_attr(const tri_node *n, const char *name); /* null if the r
 bool attr_equal(enum attr_kind kind, const tri_attr *a, const tri_attr *b); /* bit for bit */
 bool graph_trains(const tri_graph *g);        /* it updates parameters itself */
 bool graph_has_gradients(const tri_graph *g); /* or is built for that, at least */
+/* Nodes before the first that tri_grad made; all of them if it made none. */
+size_t graph_forward(const tri_graph *g);
+/* Marks, by node, what tri_grad made and what depends on that. */
+void graph_mark_backward(const tri_graph *g, bool *backward);
 bool node_any(const tri_node *n, const bool *mark); /* whether any output has the mark, by number */
 bool type_is_float(tri_type t);
 /* Whether the pattern matches the node's name, or that of a scope it lies in. */

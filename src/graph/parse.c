@@ -401,11 +401,15 @@ static bool read_rate(struct parser *s) {
     return true;
 }
 
-/* What stands below was built by gradients, or after them. */
+/* tri_grad made the nodes between "backward" and "forward", or the end. */
 static bool read_backward(struct parser *s) {
-    if (s->g->forward_nodes) return FAIL(s, "\"backward\" is there twice");
-    if (!s->g->n_nodes) return FAIL(s, "\"backward\" stands before any node");
-    s->g->forward_nodes = s->g->n_nodes;
+    if (s->g->backward) return FAIL(s, "\"backward\" is there twice");
+    return s->g->backward = true;
+}
+
+static bool read_forward(struct parser *s) {
+    if (!s->g->backward) return FAIL(s, "\"forward\" ends no \"backward\"");
+    s->g->backward = false;
     return true;
 }
 
@@ -423,14 +427,14 @@ static const struct {
     {"loss", read_loss},         {"metric", read_metric},     {"output", read_output},
     {"assign", read_assign},     {"freeze", read_freeze},     {"lr", read_lr},
     {"decay", read_decay},       {"tie", read_tie},           {"rate", read_rate},
-    {"backward", read_backward}, {"recompute", read_recompute},
-    {"precision", read_precision},
+    {"backward", read_backward}, {"forward", read_forward},
+    {"recompute", read_recompute}, {"precision", read_precision},
 };
 
 static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
-                 "decay, tie, recompute, precision, rate or backward"))
+                 "decay, tie, recompute, precision, rate, backward or forward"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)
         if (!strcmp(statements[i].word, s->word)) return statements[i].read(s);
@@ -467,5 +471,6 @@ tri_graph *tri_graph_parse(const char *text, size_t bytes, const char *name) {
     free(s.named);
     if (s.g->arena.failed) graph_fail(s.g, TRI_FAILED, "out of memory for the graph %s", name);
     s.g->file = NULL;
+    s.g->backward = false;
     return s.g;
 }

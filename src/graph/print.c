@@ -76,12 +76,14 @@ static void print_setting(struct text *t, const struct graph_setting *s) {
 
 char *tri_graph_print(const tri_graph *g) {
     struct text t = {0};
+    bool backward = false;
     if (!g || tri_graph_status(g)) return NULL;
     text_add(&t, "graph {batch=%lld", (long long)g->batch);
     if (g->lanes != 1) text_add(&t, ", lanes=%lld", (long long)g->lanes);
     text_add(&t, "}\n");
     for (size_t i = 0; i < g->n_nodes; i++) {
-        if (i && i == g->forward_nodes) text_add(&t, "backward\n");
+        if (g->node[i]->backward != backward) text_add(&t, backward ? "forward\n" : "backward\n");
+        backward = g->node[i]->backward;
         print_node(&t, g->node[i]);
     }
     if (g->lr > 0 || g->schedule) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static const struct {
     {"U8", TRI_U8},
     {"BOOL", TRI_BOOL},
 #define NONE (-1)
-    {"F64", NONE},
+#define DOUBLES (-2) /* read as f32, never written */
+    {"F64", DOUBLES},
     {"I16", NONE},
     {"I8", NONE},
     {"U16", NONE},
@@ -163,59 +165,12 @@ tri_status safetensors_put(struct outfile *f, const struct safetensors_entry *en
     return status;
 }
 
-/* The directory of `path`; null if there is no memory for it. To be freed. */
-static char *directory_of(const char *path) {
-    struct text dir = {0};
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        text_add(&dir, ".");
-    else
-        text_add_bytes(&dir, path, (size_t)(slash - path) + 1);
-    if (!dir.failed) return dir.data;
-    text_free(&dir);
-    base_no_memory(path);
-    return NULL;
-}
-
-tri_status safetensors_check_path(const char *path) {
-    struct stat st;
-    if (!*path) return base_fail(TRI_USAGE, "the file for the weights has an empty name");
-    if (path[strlen(path) - 1] == '/' || (!stat(path, &st) && S_ISDIR(st.st_mode)))
-        return base_fail(TRI_FAILED, "cannot write weights to %s: it is a directory", path);
-    char *dir = directory_of(path);
-    if (!dir) return TRI_FAILED;
-    tri_status status = TRI_OK;
-    if (access(dir, W_OK | X_OK))
-        status = base_fail(TRI_FAILED, "cannot write weights to %s: directory %s: %s", path, dir,
-                           strerror(errno));
-    free(dir);
-    return status;
-}
-
-static tri_status sync_directory(const char *path) {
-    char *dir = directory_of(path);
-    if (!dir) return TRI_FAILED;
-    tri_status status = outfile_sync_directory(dir);
-    free(dir);
-    return status;
-}
-
 tri_status safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
                              const struct safetensors_pair *metadata, size_t n_metadata) {
-    struct text part = {0};
-    struct outfile f = {.fd = -1};
-    text_add(&part, "%s.tmp-%ld", path, (long)getpid());
-    tri_status status = part.failed ? base_no_memory(path) : outfile_open(&f, part.data, NULL);
+    struct outfile f;
+    tri_status status = outfile_replace(&f, path, NULL);
     if (!status) status = safetensors_put(&f, entries, n, metadata, n_metadata);
-    status = outfile_close(&f, status, NULL);
-    if (!status && rename(part.data, path)) {
-        status = base_fail(TRI_FAILED, "%s: can't rename %s to it: %s", path, part.data,
-                           strerror(errno));
-        unlink(part.data);
-    }
-    if (!status) status = sync_directory(path);
-    text_free(&part);
-    return status;
+    return outfile_close(&f, status, NULL);
 }
 
 /* ---- reading ---- */
@@ -226,12 +181,14 @@ struct reader {
     const unsigned char *bytes; /* all of them */
     size_t at, size;
     size_t data; /* offset of the data, once the header is known */
+    bool header_only;
 };
 
 /* A tensor while it is being read; offsets are those of the header. */
 struct place {
     struct safetensors_entry entry;
     size_t begin, end, order;
+    bool doubles;
 };
 
 static tri_status take(struct reader *r, void *to, size_t n) {
@@ -316,16 +273,16 @@ static tri_status bad(const struct reader *r, const char *tensor, const char *fm
     return base_fail(TRI_FAILED, "%s: tensor '%s': %s", r->name, SHOW(tensor), what);
 }
 
-static tri_status parse_type(const struct reader *r, const char *name, const json_t *json,
-                             tri_type *type) {
-    const char *text = json_string_value(json);
+static tri_status parse_type(const struct reader *r, struct place *p, const json_t *json) {
+    const char *name = p->entry.name, *text = json_string_value(json);
     if (!text) return bad(r, name, "\"dtype\" is missing or not a text");
     for (size_t i = 0; i < COUNT(dtypes); i++) {
         if (strcmp(dtypes[i].name, text)) continue;
         if (dtypes[i].type == NONE)
-            return bad(r, name, "type %s is not supported; convert it to one of F32, F16, BF16, "
-                       "I32, I64, U8, BOOL", text);
-        *type = (tri_type)dtypes[i].type;
+            return bad(r, name, "type %s is not supported; convert it to one of F64, F32, F16, "
+                       "BF16, I32, I64, U8, BOOL", text);
+        p->doubles = dtypes[i].type == DOUBLES;
+        p->entry.spec.type = p->doubles ? TRI_F32 : (tri_type)dtypes[i].type;
         return TRI_OK;
     }
     return bad(r, name, "unknown dtype '%s'", SHOW(text));
@@ -367,18 +324,18 @@ static tri_status parse_offsets(const struct reader *r, struct place *p, const j
     if (!spec_bytes(&p->entry.spec, &bytes))
         return bad(r, name, "its shape %s has more bytes than can be counted",
                    base_spec_text(&p->entry.spec, spec));
+    if (p->doubles) bytes *= 2;
     if (bytes != p->end - p->begin)
-        return bad(r, name, "%s takes %zu bytes, but its data_offsets [%zu,%zu] (file offset %zu) "
-                   "hold %zu", base_spec_text(&p->entry.spec, spec), bytes, p->begin, p->end,
-                   r->data + p->begin, p->end - p->begin);
+        return bad(r, name, "%s%s takes %zu bytes, but its data_offsets [%zu,%zu] (file offset %zu) "
+                   "hold %zu", p->doubles ? "f64" : "", base_spec_text(&p->entry.spec, spec) + 3 * p->doubles,
+                   bytes, p->begin, p->end, r->data + p->begin, p->end - p->begin);
     return TRI_OK;
 }
 
 static tri_status parse_tensor(const struct reader *r, struct place *p, const json_t *json) {
     const char *name = p->entry.name;
     if (!json_is_object(json)) return bad(r, name, "its header entry is not a JSON object");
-    tri_status status =
-        parse_type(r, name, json_object_get(json, "dtype"), &p->entry.spec.type);
+    tri_status status = parse_type(r, p, json_object_get(json, "dtype"));
     if (!status)
         status = parse_shape(r, name, json_object_get(json, "shape"), &p->entry.spec.shape);
     if (!status) status = parse_offsets(r, p, json_object_get(json, "data_offsets"));
@@ -454,6 +411,20 @@ static tri_status check_cover(const struct reader *r, const struct place *place,
     return TRI_OK;
 }
 
+/* n doubles become floats, in the place they lie in. */
+static tri_status round_doubles(const struct reader *r, const struct place *p, unsigned char *data, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        double wide;
+        memcpy(&wide, data + i * sizeof wide, sizeof wide);
+        const float value = (float)wide;
+        if (isinf(value) && !isinf(wide))
+            return bad(r, p->entry.name, "file offset %zu: %g is too large for f32, as which F64 is read",
+                       r->data + p->begin + i * sizeof wide, wide);
+        memcpy(data + i * sizeof value, &value, sizeof value);
+    }
+    return TRI_OK;
+}
+
 static tri_status load(struct reader *r, struct safetensors *f, struct place *p) {
     size_t bytes = p->end - p->begin;
     if (!bytes) return TRI_OK;
@@ -462,6 +433,7 @@ static tri_status load(struct reader *r, struct safetensors *f, struct place *p)
     tri_status status = take(r, data, bytes);
     if (status) return status;
     p->entry.data = data;
+    if (p->doubles) return round_doubles(r, p, data, bytes / sizeof(double));
     if (p->entry.spec.type != TRI_BOOL) return TRI_OK;
     for (size_t i = 0; i < bytes; i++)
         if (data[i] > 1)
@@ -482,7 +454,7 @@ static tri_status load_all(struct reader *r, struct safetensors *f, struct place
     f->by_name = arena_alloc(&f->arena, f->n * sizeof(void *));
     if (f->arena.failed) return base_no_memory(r->name);
     for (size_t i = 0; !status && i < f->n; i++) {
-        status = load(r, f, &place[i]);
+        if (!r->header_only) status = load(r, f, &place[i]);
         entry[i] = place[i].entry;
         f->by_name[i] = &entry[i];
     }
@@ -517,22 +489,21 @@ tri_status safetensors_parse(const void *bytes, size_t n, const char *name,
     return parse(&r, file);
 }
 
-tri_status safetensors_open(const char *path, struct safetensors **file) {
+static tri_status open_file(const char *path, bool header_only, struct safetensors **file) {
     *file = NULL;
-    struct reader r = {.name = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
     struct stat st;
-    tri_status status;
-    if (r.fd < 0) return base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
-    if (fstat(r.fd, &st)) {
-        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
-    } else if (!S_ISREG(st.st_mode)) {
-        status = base_fail(TRI_FAILED, "%s: not a regular file", path);
-    } else {
-        r.size = (size_t)st.st_size;
-        status = parse(&r, file);
-    }
+    struct reader r = {.name = path, .fd = base_open(path, O_RDONLY, &st), .header_only = header_only};
+    if (r.fd < 0) return TRI_FAILED;
+    r.size = (size_t)st.st_size;
+    tri_status status = parse(&r, file);
     close(r.fd);
     return status;
+}
+
+tri_status safetensors_open(const char *path, struct safetensors **file) { return open_file(path, false, file); }
+
+tri_status safetensors_open_header(const char *path, struct safetensors **file) {
+    return open_file(path, true, file);
 }
 
 tri_status safetensors_open_sealed(const char *path, const struct seal *seal, struct safetensors **file) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads and writes safetensors files: named tensors behind a JSON header, as PyTorch users know
- * them. Types are kept as they are. */
+ * them. Types are kept as they are, but F64, which is read as f32. */
 #ifndef IO_SAFETENSORS_H
 #define IO_SAFETENSORS_H
 
@@ -22,12 +22,9 @@ struct safetensors_pair {
 tri_status safetensors_put(struct outfile *f, const struct safetensors_entry *entries, size_t n,
                            const struct safetensors_pair *metadata, size_t n_metadata);
 
-/* Writes path.tmp-PID, syncs and renames it: `path` is the old file or the new one, never a part. */
+/* The same as a file that replaces `path` (outfile_replace). */
 tri_status safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
                              const struct safetensors_pair *metadata, size_t n_metadata);
-
-/* Whether safetensors_write could make a file there: told before hours of training, not after. */
-tri_status safetensors_check_path(const char *path);
 
 /* A file read into memory. It owns all that hangs on it. */
 struct safetensors {
@@ -41,6 +38,8 @@ struct safetensors {
 
 /* Reads and checks everything. *file is null on failure. */
 tri_status safetensors_open(const char *path, struct safetensors **file);
+/* The same without the data, which are null: what the header says. */
+tri_status safetensors_open_header(const char *path, struct safetensors **file);
 /* The same of a sealed file (seal.h), which is authenticated before anything of it is read; there is memory for it
  * twice. One that is not sealed is taken as it is, unless seal->name says what it must be. */
 tri_status safetensors_open_sealed(const char *path, const struct seal *seal, struct safetensors **file);

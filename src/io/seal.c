@@ -58,12 +58,10 @@ static tri_status read_some(const char *path, int fd, char *to, size_t most, siz
     return TRI_OK;
 }
 
-static tri_status check_owner(const char *path, int fd) {
-    struct stat st;
-    if (fstat(fd, &st)) return base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
-    if (st.st_mode & (S_IRWXG | S_IRWXO))
+static tri_status check_mode(const char *path, const struct stat *st) {
+    if (st->st_mode & (S_IRWXG | S_IRWXO))
         return base_fail(TRI_USAGE, "%s is open to others (mode %03o), which a key must not be: chmod 600 %s", path,
-                         (unsigned)st.st_mode & 0777, path);
+                         (unsigned)st->st_mode & 0777, path);
     return TRI_OK;
 }
 
@@ -87,10 +85,11 @@ tri_status seal_key_open(const char *path, struct seal_key **out) {
     *out = NULL;
     tri_status status = begin_library();
     if (status) return status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return base_fail(TRI_FAILED, "key %s: %s", path, strerror(errno));
+    struct stat st;
+    int fd = base_open(path, O_RDONLY, &st);
+    if (fd < 0) return base_fail(TRI_FAILED, "key %s", tri_message());
     struct seal_key *key = sodium_malloc(sizeof *key);
-    status = key ? check_owner(path, fd) : base_no_memory("a key");
+    status = key ? check_mode(path, &st) : base_no_memory("a key");
     if (!status) status = read_some(path, fd, text, sizeof text, &n);
     if (!status) status = take_key(path, text, n, key);
     close(fd);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pipes.h"
 #include "exec/crew_layout.h"
 #include "exec/team.h"
 #include "launch/agent_inside.h"
@@ -54,12 +55,16 @@ static tri_status make_head(struct agent *a) {
 /* ---- what it hears ---- */
 
 static tri_status make_ears(struct agent *a) {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now;
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
+    /* One that is ignored, as by nohup, stays so: a signalfd would hear it. */
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (!sigaction(ends[i], NULL, &now) && now.sa_handler != SIG_IGN) sigaddset(&set, ends[i]);
+    pipes_hold();
+    a->listens = true;
     sigprocmask(SIG_BLOCK, &set, &a->old_mask);
     int nowhere = a->launch->timing ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     a->output[0] = fcntl(nowhere < 0 ? STDOUT_FILENO : nowhere, F_DUPFD, 16);
@@ -80,7 +85,7 @@ void agent_begin_grace(struct agent *a) {
 
 static void ask_to_stop(struct agent *a, int sig) {
     struct crew_head *h = a->head;
-    if (atomic_load(&h->stop)) {
+    if (atomic_load(&h->stop) == CREW_STOP_ASKED) {
         agent_tell(a, "again: workers are killed, nothing is saved");
         agent_kill_all(a);
         return;
@@ -88,7 +93,7 @@ static void ask_to_stop(struct agent *a, int sig) {
     agent_tell(a, "%s: " RUN_ENDS_SOON,
                sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
     log_event(&a->log, LOG_WARNING, "stop", "signal=%d", sig);
-    atomic_store(&h->stop, 1);
+    atomic_store(&h->stop, CREW_STOP_ASKED);
     agent_begin_grace(a);
 }
 
@@ -116,13 +121,18 @@ static void give_up_samples(struct agent *a) {
 }
 
 static void hear_signals(struct agent *a) {
+    struct crew_head *h = a->head;
     struct signalfd_siginfo s;
+    int no = CREW_STOP_NO;
     while (read(a->signals, &s, sizeof s) == (ssize_t)sizeof s)
         if (s.ssi_signo != SIGCHLD) ask_to_stop(a, (int)s.ssi_signo);
-    if (atomic_load(&a->head->stop) && !a->stop_deadline) { /* by `trireme ctl`, or timing.c */
-        if (!a->timed) agent_tell(a, "asked to stop: the step is finished, then the run ends");
-        agent_begin_grace(a);
-    }
+    if (pipes_closed()) atomic_compare_exchange_strong(&h->stop, &no, CREW_STOP_UNREAD);
+    if (!atomic_load(&h->stop) || a->stop_deadline) return;
+    agent_begin_grace(a); /* it was not ask_to_stop */
+    if (atomic_load(&h->stop) == CREW_STOP_UNREAD)
+        agent_tell(a, RUN_IS_UNREAD);
+    else if (!a->timed)
+        agent_tell(a, "asked to stop: the step is finished, then the run ends");
 }
 
 static void hear(struct agent *a) {
@@ -187,15 +197,16 @@ static int tell_audited(struct agent *a, int code) {
     return code;
 }
 
-/* The line that whoever closed the run has left, once and for all. */
+/* The line that a reporter has left once all steps were done, whatever became of it or of its files after that. It is
+ * whole if it has its end. */
 static int print_last(struct agent *a, int code) {
-    const struct crew_head *h = a->head;
-    bool well = atomic_load(&h->closed) && !atomic_load(&h->code) && (!code || code == AGENT_RESUMABLE);
-    if (!well || !*h->last_line || a->launch->timing) return code;
+    const char *line = a->head->last_line;
+    if (!strchr(line, '\n') || a->launch->timing) return code;
     errno = 0;
-    if (fputs(h->last_line, stdout) >= 0 && !fflush(stdout)) return code;
+    if (fputs(line, stdout) >= 0 && !fflush(stdout)) return code;
+    if (code == AGENT_RESUMABLE && errno == EPIPE) return code; /* maybe that is why it was stopped */
     agent_tell(a, "cannot write the last line to stdout: %s", strerror(errno));
-    return (int)TRI_FAILED;
+    return code && code != AGENT_RESUMABLE ? code : (int)TRI_FAILED;
 }
 
 /* A run that failed: with what was told of it last. */
@@ -221,7 +232,10 @@ static void end(struct agent *a) {
         if (a->output[i] > 0) close(a->output[i]);
     if (a->signals >= 0) close(a->signals);
     if (a->deaths >= 0) close(a->deaths);
-    sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
+    if (a->listens) {
+        sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
+        pipes_release();
+    }
     log_close(&a->log);
     if (a->card >= 0) close(a->card);
     free(a->process);

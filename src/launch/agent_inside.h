@@ -31,15 +31,34 @@ struct watcher {
 struct process {
     pid_t pid; /* 0: nobody */
     bool dead; /* it has been found dead, and recovered from, before it could be reaped */
-    bool killed;       /* by the agent: it had stalled */
-    int core;          /* that the dead had */
+    int stalled;  /* 1 + the thread for whose stall the agent has killed it; 0: it has not */
+    bool stopped; /* a signal had stopped it then */
     char epitaph[AT_TEXT + 32]; /* who it was, and what it was at when it died */
     /* The hands' progress: what was seen last, and for how long it has not changed. */
-    struct {
+    struct seen {
         uint64_t turns;
         double still;
         bool warned, stopped;
+        char state;    /* of the thread, as in /proc; 0: it is not looked at */
+        double used;   /* processor time of the thread, seconds */
+        double passed; /* since the last look, as stall.c counts it */
     } seen[CREW_MOST_HANDS];
+};
+
+enum cause {
+    CAUSE_FAULT,  /* its own, and would happen again: an exit, a signal that no other process sent,
+                     a stall */
+    CAUSE_MEMORY, /* the kernel killed it for lack of memory */
+    CAUSE_KILL,   /* whatever else, from outside */
+    CAUSES
+};
+
+#define TOO_MANY 3 /* faults at one place, or deaths for lack of memory in one step */
+
+/* Where workers died of a fault. */
+struct grave {
+    uint64_t step;
+    int at, lane, item, times;
 };
 
 /* What `-n auto` has found out. */
@@ -59,6 +78,7 @@ struct agent {
     struct watcher watcher[CREW_MOST_HANDS];
     int signals, deaths; /* descriptors */
     sigset_t old_mask;
+    bool listens; /* to signals and to closed pipes */
     struct log log;
     struct events *events;
     uint32_t save_failures; /* that have been heard of */
@@ -68,28 +88,29 @@ struct agent {
     bool stopped; /* nobody is started any more */
     int output[2]; /* the descriptors behind stdout and stderr, for whoever reports */
     struct cores cores;
-    bool automatic;
+    bool automatic, died; /* died: a worker has, since the first step */
     struct choice choice;
     bool timed;
     /* While a step is open and all wait: what they have done so far, and for how long it is the same. */
     uint64_t done_seen;
     double idle;
-    /* How often in turn one in this place has gone before it rowed; of these, by itself. */
-    struct useless {
-        int times, ended;
-    } useless[CREW_MOST_WORKERS];
+    /* How often in turn a worker in this place has died, and was not killed, before it rowed. */
+    int useless[CREW_MOST_WORKERS];
     int64_t timing_since, timing_first;
     int64_t mute; /* until then the reporter may tell why another has ended before the first step */
     int mute_place, mute_code;
-    int early; /* deaths before the first step */
     int hopeless, reporter_code;
-    int deaths_at[CPU_SETSIZE], deaths_in_all; /* by the place in `cores` of the first that it had */
-    /* Where workers died lately: what kills three of them is the program's fault. */
-    struct {
-        uint64_t step;
-        int at, lane, item, times;
-    } grave[8];
+    struct grave grave[8]; /* of faults, the latest */
     int next_grave;
+    struct {
+        uint64_t step; /* that was done last */
+        int times[CAUSES];
+    } deaths_since;
+    struct {
+        int64_t seen; /* kills for lack of memory, by the control group's count */
+        int open;     /* of these, no death has been put down to yet */
+        int64_t rose, looked; /* when it rose, and was read, last */
+    } oom;
 };
 
 void agent_tell(struct agent *a, const char *fmt, ...) TRI_PRINTF(2, 3);
@@ -100,6 +121,14 @@ tri_status agent_write_card(struct agent *a);
 tri_status agent_start(struct agent *a, int place); /* a worker in that place */
 tri_status agent_start_all(struct agent *a);
 void agent_reap(struct agent *a);  /* deaths, and what follows */
+enum cause agent_cause(struct agent *a, int place, int status);
+/* Counts a death, and ends a run that could not go on. */
+void agent_weigh(struct agent *a, int place, enum cause cause);
+void agent_watch_memory(struct agent *a); /* kills for lack of it */
+/* Of a worker that has died: the thread that crashed or stalled, if that is known; else one that
+ * was at work. */
+int agent_hand_to_tell_of(const struct agent *a, int place);
+bool agent_is_starting(const struct agent *a, int place); /* it has not come so far as to row */
 void agent_watch(struct agent *a); /* stalls */
 void agent_choose(struct agent *a); /* how many row, if that is to be tried */
 void agent_note_rowing(struct agent *a);

@@ -62,7 +62,7 @@ void agent_choose(struct agent *a) {
     struct crew_head *h = a->head;
     uint64_t done = atomic_load(&h->committed);
     if (!a->automatic || a->stopped || !crew_begun(h)) return;
-    if (a->deaths_in_all) { /* ranks have moved, and with them who reports: they stay as they are */
+    if (a->died) { /* ranks have moved, and with them who reports: they stay as they are */
         agent_tell(a, "-n auto: a worker has died before all was tried; %d row", atomic_load(&h->ranks));
         a->automatic = false;
         return;

@@ -60,15 +60,11 @@ void cores_find(struct cores *c, int workers, int threads) {
     cores_order(c, workers, threads);
 }
 
-void cores_retire(struct cores *c, int first, int threads) {
-    for (int i = first; i >= 0 && i < first + threads && i < c->n; i++) c->core[i].cpu = -1;
-}
-
 /* One worker after the other goes to the node that has most processors left; -1: where there are not enough of them,
  * it may use all. */
 static int node_for(const struct cores *c, int first, int threads) {
     int left[CPU_SETSIZE] = {0}, best = 0;
-    for (int i = 0; i < c->n; i++) left[c->core[i].node] += c->core[i].cpu >= 0;
+    for (int i = 0; i < c->n; i++) left[c->core[i].node]++;
     for (int worker = 0; worker <= first / threads; worker++) {
         best = 0;
         for (int node = 1; node < c->nodes; node++)
@@ -85,7 +81,7 @@ void cores_choose(const struct cores *c, int first, int threads, cpu_set_t *set)
     CPU_ZERO(set);
     for (int i = 0; i < c->n; i++) {
         bool mine = any || (c->free ? node < 0 || c->core[i].node == node : i >= first && i < first + threads);
-        if (mine && c->core[i].cpu >= 0) CPU_SET((size_t)c->core[i].cpu, set);
+        if (mine) CPU_SET((size_t)c->core[i].cpu, set);
     }
 }
 

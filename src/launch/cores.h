@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 struct core {
-    int cpu;    /* -1: retired */
+    int cpu;
     int node;   /* of memory */
     bool first; /* of the processors of its core */
 };
@@ -26,9 +26,6 @@ struct cores {
 void cores_find(struct cores *c, int workers, int threads);
 /* The same for a given machine, whose processors stand there in the order of their numbers. */
 void cores_order(struct cores *c, int workers, int threads);
-static inline bool cores_pinned(const struct cores *c) { return !c->free; }
-/* `threads` of them from `first` on are used no more; the others keep their places in the list. */
-void cores_retire(struct cores *c, int first, int threads);
 /* The processors for `threads` threads from `first` on; first -1, or behind the last: all. */
 void cores_choose(const struct cores *c, int first, int threads, cpu_set_t *set);
 /* Pins a process (0: this one) to them. */

@@ -115,45 +115,15 @@ void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]) {
                 crew_at_name((enum crew_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
 }
 
-/* Of a worker that has died: the thread that crashed, if it could say so; else one that was at work. */
-static int hand_to_tell_of(const struct agent *a, int place) {
+int agent_hand_to_tell_of(const struct agent *a, int place) {
     const struct crew_head *h = a->head;
     int first = place * h->threads, crashed = atomic_load(&h->worker[place].crashed);
+    if (a->process[place].stalled) return first + a->process[place].stalled - 1;
     for (int t = 0; t < h->threads && !crashed; t++) {
         int at = atomic_load(&h->hand[first + t].at);
         if (at != CREW_AT_WAIT && at != CREW_AT_REST) return first + t;
     }
     return crashed ? crashed - 1 : first;
-}
-
-#define TOO_MANY 3
-
-/* Whether this is the third to die at the same place of the same step, and not because somebody wanted it. */
-static bool same_grave(struct agent *a, int place) {
-    const struct crew_hand *hand = &a->head->hand[hand_to_tell_of(a, place)];
-    const struct crew_worker *w = &a->head->worker[place];
-    uint64_t step = atomic_load(&a->head->opened);
-    int at = atomic_load(&hand->at), lane = atomic_load(&hand->lane), item = atomic_load(&hand->item);
-    if (atomic_load(&w->reads_lane)) { /* ahead: who reads the same when it is wanted dies of it as well */
-        step = atomic_load(&w->reads_step);
-        at = CREW_AT_DATA;
-        lane = atomic_load(&w->reads_lane) - 1;
-        item = -1;
-    }
-    bool own = at == CREW_AT_LANE || at == CREW_AT_CALLBACK || at == CREW_AT_DATA || at == CREW_AT_EVALUATE ||
-               at == CREW_AT_SAVE;
-    if (!own || a->process[place].killed || atomic_load(&w->sender)) return false;
-    for (size_t i = 0; i < COUNT(a->grave); i++)
-        if (a->grave[i].times && a->grave[i].step == step && a->grave[i].at == at &&
-            a->grave[i].lane == lane && a->grave[i].item == item)
-            return ++a->grave[i].times >= TOO_MANY;
-    a->grave[a->next_grave].step = step;
-    a->grave[a->next_grave].at = at;
-    a->grave[a->next_grave].lane = lane;
-    a->grave[a->next_grave].item = item;
-    a->grave[a->next_grave].times = 1;
-    a->next_grave = (a->next_grave + 1) % (int)COUNT(a->grave);
-    return false;
 }
 
 static void start_anew(struct agent *a) {
@@ -185,71 +155,33 @@ static void start_anew(struct agent *a) {
 /* Before the first step nothing is lost by beginning anew, and the reporter may have died while it
  * wrote the first values. */
 static void die_early(struct agent *a, int place) {
-    if (++a->early >= TOO_MANY + a->launch->workers + a->launch->spares) {
-        agent_tell(a, "worker %d died before the first step: %d workers have by now; the run ends", place,
-                   a->early);
-        agent_give_up(a, 1);
-    } else if (atomic_load(&a->head->reporter) == place) {
+    if (atomic_load(&a->head->reporter) == place)
         start_anew(a);
-    } else if (agent_start(a, place)) {
+    else if (agent_start(a, place))
         agent_tell(a, "%s", tri_message());
-    }
 }
 
-/* It has not come so far as to row. */
-static bool is_starting(const struct agent *a, int place) {
+bool agent_is_starting(const struct agent *a, int place) {
     int at = atomic_load(&a->head->hand[place * a->head->threads].at);
     return at == CREW_AT_START || at == CREW_AT_COMPILE;
-}
-
-/* What a core that computes wrongly may lead to. */
-static bool is_fault(int status) {
-    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-    bool is = false;
-    for (size_t i = 0; i < COUNT(signals); i++) is |= WIFSIGNALED(status) && WTERMSIG(status) == signals[i];
-    return is;
-}
-
-/* Where all workers that die of faults were on the same core, and none on another, it may be the core's
- * doing: it is used no more. Who has taken its place there may use any. */
-static void suspect_core(struct agent *a, int core, int status) {
-    struct crew_head *h = a->head;
-    int others = 0;
-    if (!is_fault(status)) return;
-    a->deaths_in_all++;
-    if (core < 0 || core >= a->cores.n || !cores_pinned(&a->cores)) return;
-    if (++a->deaths_at[core] < TOO_MANY || a->deaths_at[core] != a->deaths_in_all) return;
-    for (int i = 0; i < h->places; i++)
-        others += a->process[i].pid && atomic_load(&h->worker[i].core) >= 0 &&
-                  atomic_load(&h->worker[i].core) != core;
-    if (!others) return; /* nothing to compare with */
-    agent_tell(a, "all %d workers that died of a fault were on core %d, and none on another: it is retired",
-               a->deaths_in_all, a->cores.core[core].cpu);
-    log_event(&a->log, LOG_WARNING, "retired", "core=%d", a->cores.core[core].cpu);
-    cores_retire(&a->cores, core, h->threads);
-    for (int i = 0; i < h->places; i++) {
-        if (atomic_load(&h->worker[i].core) != core) continue;
-        atomic_store(&h->worker[i].core, -1);
-        if (alive(a, i)) cores_pin(&a->cores, -1, h->threads, a->process[i].pid);
-    }
 }
 
 static void bury(struct agent *a, int place, int64_t when) {
     struct crew_head *h = a->head;
     struct process *p = &a->process[place];
     char text[AT_TEXT];
-    agent_describe(a, hand_to_tell_of(a, place), text);
+    agent_describe(a, agent_hand_to_tell_of(a, place), text);
     if (atomic_load(&h->worker[place].reads_lane))
         base_format(text, AT_TEXT, "step %u, data %d", atomic_load(&h->worker[place].reads_step),
                     atomic_load(&h->worker[place].reads_lane) - 1);
     p->dead = true;
-    p->core = atomic_load(&h->worker[place].core);
     atomic_fetch_add(&h->worker[place].restarts, 1);
     if (recovery_map(&a->recovery)) {
         agent_tell(a, "%s", tri_message());
         agent_give_up(a, 1);
     }
     recovery_of(&a->recovery, place);
+    a->died |= crew_begun(h);
     if (crew_begun(h)) replace(a, place); /* before: see die_early */
     atomic_fetch_add(&h->epoch, 1);
     crew_notify(a->head);
@@ -265,27 +197,24 @@ static void join_watchers_of(struct agent *a, int place) {
     for (int t = 0; t < threads; t++) join_watcher(&a->watcher[place * threads + t]);
 }
 
-#define OFTEN_KILLED 10 /* in turn before it could row */
-
-/* A program that ends by itself before it rows does so again; who is killed then may have better luck. */
-static bool is_useless(struct agent *a, int place, int status) {
-    struct useless *u = &a->useless[place];
-    u->times = is_starting(a, place) ? u->times + 1 : 0;
-    u->ended = is_starting(a, place) && WIFEXITED(status) ? u->ended + 1 : 0;
-    if (u->ended < TOO_MANY && u->times < OFTEN_KILLED) return false;
+/* What dies before it can take part in a run under way does so again, unless it was killed. */
+static bool is_useless(struct agent *a, int place, int status, enum cause cause) {
+    int *times = &a->useless[place];
+    *times = agent_is_starting(a, place) ? *times + (cause != CAUSE_KILL) : 0;
+    if (*times < TOO_MANY) return false;
     bool alone = true;
     for (int i = 0; i < a->head->places; i++) alone &= i == place || !a->process[i].pid;
     agent_tell(a, "worker %d has ended %d times before it could row: it is not started again; %s", place,
-               u->times, alone ? "the run ends" : "the others go on without it");
+               *times, alone ? "the run ends" : "the others go on without it");
     if (alone) agent_give_up(a, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
     return true;
 }
 
-static void restart(struct agent *a, int place, int status) {
+static void restart(struct agent *a, int place, int status, enum cause cause) {
     struct crew_head *h = a->head;
     join_watchers_of(a, place);
     if (a->stopped || atomic_exchange(&h->worker[place].leave, 0)) return;
-    if (crew_begun(h) && is_useless(a, place, status)) return;
+    if (crew_begun(h) && is_useless(a, place, status, cause)) return;
     if (!crew_begun(h)) {
         die_early(a, place);
     } else if (atomic_load(&h->ending) &&
@@ -330,7 +259,7 @@ static void look_at_mute(struct agent *a) {
     agent_give_up(a, a->mute_code);
 }
 
-static void tell_death(struct agent *a, int place, int status) {
+static void tell_death(struct agent *a, int place, int status, enum cause cause) {
     const struct crew_worker *w = &a->head->worker[place];
     struct text t = {0};
     text_add(&t, "%s: ", a->process[place].epitaph);
@@ -338,7 +267,8 @@ static void tell_death(struct agent *a, int place, int status) {
         text_add(&t, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         text_add(&t, "ended with %d%s%s", WEXITSTATUS(status), *w->failure ? ": " : "", w->failure);
-    if (WIFSIGNALED(status) && atomic_load(&w->sender))
+    if (cause == CAUSE_MEMORY) text_add(&t, " for lack of memory");
+    if (WIFSIGNALED(status) && atomic_load(&w->sender) > 0)
         text_add(&t, ", sent by process %d", atomic_load(&w->sender));
     if (WIFSIGNALED(status) && atomic_load(&w->traced))
         text_add(&t, "; where, says %s/worker-%d.out", a->launch->out, place);
@@ -346,15 +276,6 @@ static void tell_death(struct agent *a, int place, int status) {
     agent_tell(a, "%s", said);
     agent_event(a, "death", place, -1, said);
     text_free(&t);
-}
-
-/* It is not the machine. If whoever saves then dies of that, nothing is left to be done. */
-static void end_hopeless(struct agent *a, int place) {
-    int at = atomic_load(&a->head->hand[hand_to_tell_of(a, place)].at);
-    if (!a->hopeless)
-        agent_fail(a, "three workers have died there: it is not the machine");
-    else if (at == CREW_AT_SAVE)
-        agent_give_up(a, 1);
 }
 
 static void gone(struct agent *a, int place, int status) {
@@ -375,13 +296,12 @@ static void gone(struct agent *a, int place, int status) {
     }
     if (!p->dead && ends_early(a, place, status)) return;
     if (!p->dead) bury(a, place, 0);
-    tell_death(a, place, status);
-    bool hopeless = same_grave(a, place);
-    suspect_core(a, p->core, status);
+    enum cause cause = agent_cause(a, place, status);
+    tell_death(a, place, status, cause);
     p->pid = 0;
     atomic_store(&w->state, CREW_EMPTY);
-    if (hopeless) end_hopeless(a, place);
-    restart(a, place, status);
+    agent_weigh(a, place, cause);
+    restart(a, place, status, cause);
 }
 
 /* What it has started and left behind goes with it, as long as its number is nobody else's. */
@@ -394,6 +314,7 @@ static bool reap(pid_t pid, int *status) {
 
 void agent_reap(struct agent *a) {
     look_at_mute(a);
+    agent_watch_memory(a);
     int status;
     for (int i = 0; i < a->head->places; i++) {
         if (!a->process[i].pid) continue;

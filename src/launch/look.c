@@ -77,11 +77,11 @@ static tri_status open_store(int pid, int fd, bool steer, struct look *l) {
 static tri_status read_card(const char *directory, int *pid, int *fd) {
     char path[4096], text[128] = "";
     base_format(path, sizeof path, "%s/agent.json", directory);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = base_open(path, O_RDONLY, NULL);
     if (file < 0 && errno == ENOENT)
         return base_fail(TRI_FAILED, "there is no run in %s; `trireme ps` lists what runs. Only runs "
                          "of -n N workers can be looked at", directory);
-    if (file < 0) return base_fail(TRI_FAILED, "cannot read %s: %s", path, strerror(errno));
+    if (file < 0) return base_fail(TRI_FAILED, "cannot read %s", tri_message());
     ssize_t n = read(file, text, sizeof text - 1);
     close(file);
     if (n > 0 && sscanf(text, "{\"pid\":%d,\"fd\":%d}", pid, fd) == 2 && *pid > 0 && *fd >= 0)

@@ -3,12 +3,14 @@
  * at and counts its turns; what counts no more for longer than its patience is named, and killed. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launch/agent_inside.h"
 
 #define NEVER 1e18
 #define SLOWER 20 /* than the operator has ever been */
-#define LONGEST_LOOK 0.2 /* seconds between two looks that count: what is more, the agent itself slept */
+#define LOOKS 20         /* in the time of a stall */
+#define LONGEST 4        /* intervals between two looks that count: in any more the agent slept */
 
 static double patience(const struct agent *a, const struct crew_hand *h, bool *kills) {
     const struct launch *l = a->launch;
@@ -42,16 +44,51 @@ static void waiting(const struct agent *a, int place, struct text *out) {
     if (n) text_add(out, " wait%s for it", n == 1 ? "s" : "");
 }
 
-/* By SIGSTOP or the like, and not by a debugger: whatever it is at, it does not take its time. */
-static bool is_stopped(pid_t pid) {
-    char path[32], line[512] = "";
-    base_format(path, sizeof path, "/proc/%d/stat", (int)pid);
+/* ---- time ----
+ * A thread in state R may wait for a processor, which is no fault of its own: only the processor
+ * time it uses counts. In every other state all time counts. */
+
+/* False: the thread cannot be read, or is of another PID namespace. */
+static bool read_thread(pid_t pid, int thread, char *state, double *used) {
+    char path[64], line[512] = "";
+    unsigned long user, system;
+    base_format(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, thread);
     FILE *f = fopen(path, "r");
     if (f && !fgets(line, sizeof line, f)) *line = 0;
     if (f) fclose(f);
     const char *name_ends = strrchr(line, ')');
-    return name_ends && !strncmp(name_ends, ") T", 3);
+    static const char format[] = ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu";
+    if (!name_ends || sscanf(name_ends, format, state, &user, &system) != 3) return false;
+    *used = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+    return true;
 }
+
+static void look_at_thread(struct seen *s, pid_t pid, int thread, double passed) {
+    double before = s->used;
+    s->passed = passed;
+    s->state = '?';
+    if (read_thread(pid, thread, &s->state, &s->used) && s->state == 'R')
+        s->passed = s->used - before < passed ? s->used - before : passed;
+}
+
+/* Of all hands of a worker. The first may wait for others: then their time counts. */
+static void look_at_threads(struct agent *a, int place, double passed) {
+    const struct crew_head *h = a->head;
+    struct process *p = &a->process[place];
+    for (int t = 0; t < h->threads; t++) {
+        const struct crew_hand *hand = &h->hand[place * h->threads + t];
+        int thread = atomic_load(&hand->thread);
+        p->seen[t].state = 0;
+        if (t && !atomic_load(&hand->held)) continue;
+        look_at_thread(&p->seen[t], p->pid, thread ? thread : (int)p->pid, passed);
+    }
+    for (int t = 1; t < h->threads; t++)
+        if (p->seen[0].state == 'S' && p->seen[t].state == 'R' &&
+            p->seen[t].passed < p->seen[0].passed)
+            p->seen[0].passed = p->seen[t].passed;
+}
+
+/* ---- one hand ---- */
 
 static void stalled(struct agent *a, int place, int thread, double still, bool kills) {
     struct text who = {0};
@@ -67,31 +104,35 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     agent_event(a, "stall", place, -1, text);
     text_free(&who);
     if (!kills || a->launch->no_kill) return;
-    a->process[place].killed = true;
+    a->process[place].stalled = 1 + thread;
+    a->process[place].stopped = a->process[place].seen[thread].state == 'T'; /* by a signal */
     agent_kill(a, place);
 }
 
-static void look(struct agent *a, int place, int thread, double passed) {
+static void look(struct agent *a, int place, int thread) {
     struct crew_hand *hand = &a->head->hand[place * a->head->threads + thread];
-    struct process *p = &a->process[place];
+    struct seen *s = &a->process[place].seen[thread];
     uint64_t turns = atomic_load(&hand->turns);
     bool kills;
-    if (turns != p->seen[thread].turns) {
-        p->seen[thread].turns = turns;
-        p->seen[thread].still = 0;
-        p->seen[thread].warned = p->seen[thread].stopped = false;
+    if (turns != s->turns) {
+        s->turns = turns;
+        s->still = 0;
+        s->warned = s->stopped = false;
         return;
     }
-    p->seen[thread].still += passed;
-    if (!thread && !p->seen[thread].stopped && p->seen[thread].still > a->launch->stall_timeout && is_stopped(p->pid)) {
-        p->seen[thread].stopped = p->seen[thread].warned = true;
-        stalled(a, place, thread, p->seen[thread].still, true);
+    s->still += s->passed;
+    /* T: by SIGSTOP or the like, not by a debugger: whatever it is at, it does not take time. */
+    if (!thread && !s->stopped && s->still > a->launch->stall_timeout && s->state == 'T') {
+        s->stopped = s->warned = true;
+        stalled(a, place, thread, s->still, true);
         return;
     }
-    if (p->seen[thread].warned || p->seen[thread].still <= patience(a, hand, &kills)) return;
-    p->seen[thread].warned = true;
-    stalled(a, place, thread, p->seen[thread].still, kills);
+    if (s->warned || s->still <= patience(a, hand, &kills)) return;
+    s->warned = true;
+    stalled(a, place, thread, s->still, kills);
 }
+
+/* ---- all of them ---- */
 
 /* Grows with all that anybody does for a step. */
 static uint64_t work_done(const struct agent *a) {
@@ -104,15 +145,18 @@ static uint64_t work_done(const struct agent *a) {
     return sum;
 }
 
-/* A step is open, somebody is there, and nobody is at anything. */
-static bool all_wait(const struct agent *a) {
+/* A step is open, somebody is there, and nobody is at anything. *passed: the least that has passed
+ * for any of them, as a thread that waits for a processor may go on once it has it. */
+static bool all_wait(const struct agent *a, double *passed) {
     const struct crew_head *h = a->head;
     bool anybody = false;
     if (atomic_load(&h->opened) <= atomic_load(&h->committed) || atomic_load(&h->ending)) return false;
     for (int i = 0; i < h->places; i++)
         for (int t = 0; a->process[i].pid && t < h->threads; t++) {
+            const struct seen *s = &a->process[i].seen[t];
             int at = atomic_load(&h->hand[i * h->threads + t].at);
             if (at != CREW_AT_WAIT && at != CREW_AT_REST) return false;
+            if (s->state && s->passed < *passed) *passed = s->passed;
             anybody = true;
         }
     return anybody;
@@ -121,7 +165,7 @@ static bool all_wait(const struct agent *a) {
 /* Whatever the reason is: who waits counts turns and is no stall, but all of them at once are. */
 static void look_at_all(struct agent *a, double passed) {
     uint64_t done = work_done(a);
-    if (!all_wait(a) || done != a->done_seen) {
+    if (!all_wait(a, &passed) || done != a->done_seen) {
         a->done_seen = done;
         a->idle = 0;
         return;
@@ -141,14 +185,18 @@ static void look_at_all(struct agent *a, double passed) {
 }
 
 void agent_watch(struct agent *a) {
+    const struct crew_head *h = a->head;
     int64_t now = crew_now();
-    double passed = a->looked ? (double)(now - a->looked) / 1e9 : 0;
-    if (passed > LONGEST_LOOK) passed = LONGEST_LOOK;
+    double interval = a->launch->stall_timeout / LOOKS;
+    double passed = a->looked ? (double)(now - a->looked) / 1e9 : interval;
+    if (passed < interval) return;
+    if (passed > LONGEST * interval) passed = LONGEST * interval;
     a->looked = now;
-    for (int i = 0; i < a->head->places; i++)
-        for (int t = 0; t < a->head->threads; t++)
-            if (a->process[i].pid && !a->process[i].dead &&
-                (!t || atomic_load(&a->head->hand[i * a->head->threads + t].held)))
-                look(a, i, t, passed);
+    for (int i = 0; i < h->places; i++) {
+        if (!a->process[i].pid || a->process[i].dead) continue;
+        look_at_threads(a, i, passed);
+        for (int t = 0; t < h->threads; t++)
+            if (a->process[i].seen[t].state) look(a, i, t);
+    }
     look_at_all(a, passed);
 }

@@ -44,10 +44,10 @@ static void path_of(const struct agent *a, char path[4096], const char *name) {
 static tri_status lock_directory(struct agent *a) {
     char path[4096];
     path_of(a, path, "agent.json");
-    a->card = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    a->card = base_open(path, O_RDWR | O_CREAT, NULL);
     if (a->card < 0)
-        return base_fail(TRI_FAILED, "cannot write %s: %s; name another directory with --out", path,
-                         strerror(errno));
+        return base_fail(TRI_FAILED, "cannot write %s; name another directory with --out",
+                         tri_message());
     if (flock(a->card, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return base_fail(TRI_USAGE, "another run is at work in %s (`trireme top %s` shows it); name "
                          "another directory with --out", a->launch->out, a->launch->out);
@@ -95,11 +95,22 @@ static char **make_environment(const struct agent *a, int place) {
     return env;
 }
 
-static int open_output(const struct agent *a, int place) {
+/* worker-K.out takes what a worker prints. The worker itself writes worker-K.log, which is only
+ * tried here, where a failure can end the start. After the first step none ends the run. */
+static tri_status open_output(const struct agent *a, int place, int *output) {
+    static const char *const endings[] = {"log", "out"};
     char path[4096], name[64];
-    snprintf(name, sizeof name, "worker-%d.out", place);
-    if (a->launch->out) path_of(a, path, name);
-    return open(a->launch->out ? path : "/dev/null", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    *output = a->launch->out ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (size_t i = 0; a->launch->out && i < COUNT(endings); i++) {
+        snprintf(name, sizeof name, "worker-%d.%s", place, endings[i]);
+        path_of(a, path, name);
+        if (*output >= 0) close(*output);
+        *output = base_open(path, O_WRONLY | O_CREAT | O_APPEND, NULL);
+        if (*output < 0 && !atomic_load(&a->head->committed))
+            return base_fail(TRI_FAILED, "cannot write %s; name another directory with --out",
+                             tri_message());
+    }
+    return TRI_OK;
 }
 
 /* Between fork and exec. Its own group: what the terminal sends goes to the agent alone. */
@@ -125,6 +136,7 @@ static void forget(struct agent *a, int place) {
     for (int t = 0; t < h->threads; t++) {
         struct crew_hand *hand = &h->hand[place * h->threads + t];
         atomic_store(&hand->held, 0);
+        atomic_store(&hand->thread, 0);
         atomic_store(&hand->at, CREW_AT_START);
         atomic_store(&hand->lane, -1);
         atomic_store(&hand->item, -1);
@@ -149,7 +161,12 @@ tri_status agent_start(struct agent *a, int place) {
     struct crew_worker *w = &a->head->worker[place];
     char **env = make_environment(a, place);
     if (!env) return base_no_memory("a worker");
-    int output = open_output(a, place);
+    int output;
+    tri_status status = open_output(a, place, &output);
+    if (status) {
+        free(env);
+        return status;
+    }
     forget(a, place);
     pid_t agent = getpid(), pid = fork();
     if (!pid) become_worker(a, place, output, env, agent);
@@ -206,7 +223,7 @@ void agent_give_up(struct agent *a, int code) {
 void agent_fail(struct agent *a, const char *why) {
     struct crew_head *h = a->head;
     int none = 0, runs = CREW_RUNS;
-    bool keeps = atomic_load(&h->keeps) && !atomic_load(&h->ending);
+    bool keeps = atomic_load(&h->keeps) && crew_begun(h) && !atomic_load(&h->ending);
     agent_tell(a, "%s; the run ends%s", why, keeps ? ", once its last step is saved" : "");
     if (!keeps) {
         agent_give_up(a, 1);

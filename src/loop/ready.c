@@ -18,7 +18,7 @@ struct tri_ready {
 };
 
 static void tell(const struct callbacks *c, struct text *line) {
-    if (line->failed)
+    if (line->failed || c->quiet)
         ; /* a line may be missed */
     else if (c->progress)
         progress_note(c->progress, line->data);
@@ -121,7 +121,7 @@ static bool is_end(const tri_callback *c) { return !c->step && !c->epoch && !c->
 tri_status callbacks_open(struct callbacks *c, const tri_callback *list, tri_options *o) {
     size_t n = 0;
     tri_status status = TRI_OK;
-    *c = (struct callbacks){.list = list};
+    *c = (struct callbacks){.list = list, .quiet = o->quiet};
     while (list && !is_end(&list[n])) n++;
     c->since = calloc(n + 1, sizeof *c->since);
     c->epoch = calloc(n + 1, sizeof *c->epoch);
@@ -142,12 +142,14 @@ static bool call_step(struct callbacks *c, int i, tri_run *run) {
     int64_t sink = run->options.sink_size;
     bool not_now = own->every > 0 ? run->done % own->every : sink > 1 && run->done % sink && run->done < run->total;
     if (not_now) return true;
+    run_at(run, CREW_AT_CALLBACK, i + 1);
     if (own->ready && own->ready->step) own->ready->step(c, i, run);
     return !own->step || !own->step(run, own->user);
 }
 
 static bool call_epoch(struct callbacks *c, int i, tri_run *run) {
     const tri_callback *own = &c->list[i];
+    run_at(run, CREW_AT_CALLBACK, i + 1);
     if (own->ready && own->ready->epoch) own->ready->epoch(c, i, run);
     return !own->epoch || !own->epoch(run, own->user);
 }
@@ -156,6 +158,7 @@ bool callbacks_step(struct callbacks *c, tri_run *run) {
     bool epoch = run_epoch_ended(run);
     for (int i = 0; c->list && !is_end(&c->list[i]); i++)
         if (!call_step(c, i, run) || (epoch && !call_epoch(c, i, run))) return false;
+    run_at(run, CREW_AT_CALLBACK, -1);
     return true;
 }
 

@@ -14,6 +14,7 @@ struct ready_mark {
 struct callbacks {
     const tri_callback *list; /* ended by an empty one; or null */
     struct ready_mark *since, *epoch; /* by its place in the list */
+    bool quiet;                /* monitors print nothing */
     struct progress *progress; /* null: lines go to stderr */
     char directory[4096];      /* of tri_saver, put together */
 };

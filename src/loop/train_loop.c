@@ -8,8 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pipes.h"
 #include "data/data.h"
 #include "exec/crew_shared.h"
+#include "exec/finite.h"
 #include "exec/run.h"
 #include "loop/ready.h"
 
@@ -37,7 +39,8 @@ static void print_head(struct progress *p, const tri_run *run, const char *model
 
 static void begin_view(struct view *v, tri_run *run) {
     struct crew_shown *shown = run_shown(run);
-    tri_status status = progress_open(&v->p, stderr, isatty(fileno(stderr)), run->record.seen.n);
+    tri_status status = progress_open(&v->p, stderr, isatty(fileno(stderr)), run->record.seen.n,
+                                      run->done - 1);
     if (run_fail(run, status)) {
         v->quiet = true;
         return;
@@ -74,38 +77,46 @@ static void end_view(struct view *v, tri_run *run, bool last) {
     if (last && run_shown(run) && !v->quiet) atomic_store(&run_shown(run)->step, run->done);
 }
 
-/* Asked to end: the step is finished, what can be saved is saved. Once more: at once. Workers of an agent
- * hear of it through their store. */
+/* Asked to end: the step is finished, what can be saved is saved. A second signal of the kind ends
+ * it at once. Workers hear of it from their agent. */
 static volatile sig_atomic_t asked, on_terminal;
+
+#define SAYS(what) "\ntrireme: " what ": " RUN_ENDS_SOON "\n"
+
+static const struct {
+    int number;
+    const char *text;
+} ends[] = {
+    {SIGINT, SAYS("interrupted")},
+    {SIGTERM, SAYS("asked to end")},
+    {SIGHUP, SAYS("hung up")},
+};
 
 /* Said at once, for a step may take its time; on a terminal below the line of progress. */
 static void ask(int sig) {
-    static const char interrupted[] = "\ntrireme: interrupted: " RUN_ENDS_SOON "\n",
-                      ended[] = "\ntrireme: asked to end: " RUN_ENDS_SOON "\n";
     int before = errno;
-    const char *text = sig == SIGINT ? interrupted : ended;
-    size_t bytes = (sig == SIGINT ? sizeof interrupted : sizeof ended) - 1, gap = on_terminal ? 0 : 1;
-    ssize_t told = write(STDERR_FILENO, text + gap, bytes - gap);
-    (void)told; /* maybe nobody hears */
+    size_t i = 0, gap = on_terminal ? 0 : 1;
+    while (ends[i].number != sig) i++;
+    const char *text = ends[i].text + gap;
+    ssize_t told = write(STDERR_FILENO, text, strlen(text));
+    (void)told; /* maybe nobody reads it */
     asked = 1;
     errno = before;
 }
 
-static const int ends[] = {SIGINT, SIGTERM};
-
-/* Only where the program has no ways of its own. */
+/* Only of signals that the program neither handles nor ignores (as under nohup). */
 static void listen_to_ends(const tri_run *run, struct sigaction old[COUNT(ends)]) {
     asked = 0;
     on_terminal = isatty(STDERR_FILENO);
     for (size_t i = 0; i < COUNT(ends); i++) {
         struct sigaction mine = {.sa_handler = ask, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
-        sigaction(ends[i], NULL, &old[i]);
-        if (!run->crew && old[i].sa_handler == SIG_DFL) sigaction(ends[i], &mine, NULL);
+        sigaction(ends[i].number, NULL, &old[i]);
+        if (!run->crew && old[i].sa_handler == SIG_DFL) sigaction(ends[i].number, &mine, NULL);
     }
 }
 
 static void listen_no_more(const struct sigaction old[COUNT(ends)]) {
-    for (size_t i = 0; i < COUNT(ends); i++) sigaction(ends[i], &old[i], NULL);
+    for (size_t i = 0; i < COUNT(ends); i++) sigaction(ends[i].number, &old[i], NULL);
 }
 
 static void loop(tri_run *run, struct callbacks *callbacks, struct view *v) {
@@ -142,9 +153,11 @@ static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
     return TRI_OK;
 }
 
-static tri_status print_done(const char *line) {
+/* Of a run that was stopped nobody may be left to read it. */
+static tri_status print_done(const char *line, bool stopped) {
     errno = 0;
     if (fputs(line, stdout) >= 0 && !fflush(stdout)) return TRI_OK;
+    if (stopped && errno == EPIPE) return TRI_OK;
     return base_fail(TRI_FAILED, "cannot write the last line to stdout: %s", strerror(errno));
 }
 
@@ -153,7 +166,7 @@ static void tell_diverged(const tri_run *run) {
     double loss = tri_value(run, "loss");
     bool has = false;
     for (int i = 0; i < run_output_count(run); i++) has |= !strcmp(run_output_name(run, i), "loss");
-    if (has && run->done > run->keeper.resumed && !isfinite(loss))
+    if (has && finite_stops(&run->options) && run->done > run->keeper.resumed && !isfinite(loss))
         fprintf(stderr, "trireme: the loss of the last step is %s, no number to learn by: a "
                 "smaller --lr or a --clip-norm may help\n", isnan(loss) ? "nan" : "infinite");
 }
@@ -191,26 +204,30 @@ static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *ca
         tell_judged(run);
         tell_diverged(run);
     }
-    if (last && !run->status) run_fail(run, write_done(run, line));
-    bool handed = last && !run->status && run_hand_over(run, line);
-    tri_status status = tri_close(run);
-    if (status || !last || handed) return status;
-    status = print_done(line);
-    if (status) fprintf(stderr, "trireme: %s\n", tri_message());
-    return status ? status : stopped ? TRI_STOPPED : TRI_OK;
+    /* All steps are done: what fails from here on, as a file of metrics or the last save, is for the exit code to tell. */
+    bool done = last && (!run->status || run->done >= run->total);
+    if (done) run_fail(run, write_done(run, line));
+    bool handed = *line && run_hand_over(run, line);
+    tri_status status = tri_close(run), printed = TRI_OK;
+    if (*line && !handed) printed = print_done(line, stopped);
+    if (printed) fprintf(stderr, "trireme: %s\n", tri_message());
+    return status ? status : printed ? printed : stopped ? TRI_STOPPED : TRI_OK;
 }
 
 tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callback *list, const char *model) {
     struct callbacks callbacks;
     tri_options all = *o;
     tri_status status = callbacks_open(&callbacks, list, &all);
+    if (!status) status = data_refuse_fed(all.data);
     if (status) {
         fprintf(stderr, "trireme: %s\n", tri_message());
         tri_data_free(all.source);
         tri_data_free(all.eval_source);
         tri_graph_free(g);
     } else {
+        pipes_hold(); /* also while the last line is printed */
         status = train(g, &all, &callbacks, model);
+        pipes_release();
     }
     callbacks_close(&callbacks);
     return status;

@@ -12,7 +12,7 @@
 
 struct arg {
     const char *key, *value;
-    bool asked;
+    bool asked, noted; /* by the model; in its spec */
 };
 
 struct tri_args {
@@ -21,12 +21,21 @@ struct tri_args {
     struct arg *arg;
     size_t n, capacity;
     struct text known; /* "classes, hidden" */
+    struct text spec;  /* "width=8,classes=10": those that differ from their defaults, as they were asked for */
 };
 
 static struct arg *find(const tri_args *a, const char *name) {
     for (size_t i = 0; i < a->n; i++)
         if (!strcmp(a->arg[i].key, name)) return &a->arg[i];
     return NULL;
+}
+
+/* Another value than the default: part of the model's spec. */
+static void note(tri_args *a, const char *name, const char *value) {
+    struct arg *found = find(a, name);
+    if (!found || found->noted) return;
+    found->noted = true;
+    text_add(&a->spec, "%s%s=%s", a->spec.size ? "," : "", name, value);
 }
 
 static void add(tri_args *a, char *item) {
@@ -74,7 +83,13 @@ void args_close(tri_args *a) {
                        a->arg[i].key, a->known.data ? a->known.data : "none");
     if (a->known.failed)
         graph_fail(a->graph, TRI_FAILED, "out of memory for the arguments of %s", a->model);
+    if (a->spec.failed)
+        graph_fail(a->graph, TRI_FAILED, "out of memory for the arguments of %s", a->model);
+    else
+        a->graph->spec = arena_text(&a->graph->arena, "%s%s%s", a->model, a->spec.size ? ":" : "",
+                                    a->spec.size ? a->spec.data : "");
     text_free(&a->known);
+    text_free(&a->spec);
     free(a->arg);
     free(a);
 }
@@ -104,7 +119,12 @@ int64_t tri_args_int(tri_args *a, const char *name, int64_t otherwise) {
     char *end;
     errno = 0;
     long long number = strtoll(value, &end, 10);
-    if (!errno && !*end) return number;
+    if (!errno && !*end) {
+        char text[24];
+        snprintf(text, sizeof text, "%lld", number);
+        if (number != otherwise) note(a, name, text);
+        return number;
+    }
     wrong(a, name, value, "a whole number");
     return otherwise;
 }
@@ -114,13 +134,17 @@ double tri_args_float(tri_args *a, const char *name, double otherwise) {
     if (!value) return otherwise;
     char *end;
     double number = base_number(value, &end);
-    if (!*end && isfinite(number)) return number;
+    if (!*end && isfinite(number)) {
+        if (number != otherwise) note(a, name, base_number_text(number, (char[NUMBER_TEXT]){0}));
+        return number;
+    }
     wrong(a, name, value, "a number");
     return otherwise;
 }
 
 const char *tri_args_text(tri_args *a, const char *name, const char *otherwise) {
     const char *value = ask(a, name);
+    if (value && (!otherwise || strcmp(value, otherwise))) note(a, name, value);
     return value ? value : otherwise;
 }
 
@@ -157,7 +181,10 @@ int model_choice(tri_args *a, const char *name, const char *words) {
     for (const char *word = words; word; i++) {
         const char *space = strchr(word, ' ');
         size_t length = space ? (size_t)(space - word) : strlen(word);
-        if (length == n && !memcmp(word, value, n)) return i;
+        if (length == n && !memcmp(word, value, n)) {
+            if (i) note(a, name, value);
+            return i;
+        }
         word = space ? space + 1 : NULL;
     }
     char expected[96];

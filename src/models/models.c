@@ -2,8 +2,10 @@
  * The table of the zoo, and how a model's spec becomes a graph: by name, from a textual graph, or
  * from a shared object. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/nearest.h"
 #include "graph/graph.h"
@@ -123,6 +125,12 @@ static void unknown_model(tri_graph *g, const char *name) {
 /* The builder that a shared object exports. It stays loaded: rows of operators may live in it. */
 static tri_builder *load_builder(tri_graph *g, const char *path) {
     const char *at = strchr(path, '/') ? path : arena_text(&g->arena, "./%s", path);
+    int fd = at ? base_open(at, O_RDONLY, NULL) : -1; /* dlopen would wait at a pipe */
+    if (at && fd < 0) {
+        graph_fail(g, TRI_FAILED, "cannot load the model %s", tri_message());
+        return NULL;
+    }
+    if (fd >= 0) close(fd);
     void *object = at ? dlopen(at, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!object) {
         const char *why = at ? dlerror() : "out of memory";
@@ -139,6 +147,12 @@ static tri_builder *load_builder(tri_graph *g, const char *path) {
                    "void tri_model(tri_graph *g, tri_args *args)",
                    path);
     return symbol.function;
+}
+
+bool model_is_named(const char *spec) {
+    const size_t name = strcspn(spec, ":");
+    const struct model *zoo = model_find(spec);
+    return zoo || (name > 4 && !memcmp(spec + name - 4, ".tri", 4)) || (name > 3 && !memcmp(spec + name - 3, ".so", 3));
 }
 
 static void build(tri_graph *g, const char *name, const char *arguments) {
@@ -158,6 +172,7 @@ static void build(tri_graph *g, const char *name, const char *arguments) {
     }
     builder(g, args);
     args_close(args);
+    if (!model) g->spec = NULL; /* the name is a path */
 }
 
 static tri_graph *read_textual(const char *path, const char *arguments, int64_t batch) {
@@ -217,6 +232,24 @@ static int read_lengths(const char *text, size_t n, int64_t length[MOST_LENGTHS]
     return count;
 }
 
+/* The spec of the network with the longest samples gets the lengths of all. */
+static void note_lengths(tri_graph *g, const char *arguments, size_t at, const int64_t *length, int n) {
+    struct text spec = {0};
+    size_t key = at;
+    while (key && arguments[key - 1] != ',') key--;
+    const size_t name = strcspn(g->spec, ":");
+    text_add(&spec, "%.*s:%.*s%lld", (int)name, g->spec, (int)(at - key), arguments + key, (long long)length[0]);
+    for (int i = 1; i < n; i++) text_add(&spec, "/%lld", (long long)length[i]);
+    for (const char *item = g->spec + name; *item;) { /* at ':' or ',' */
+        const size_t end = 1 + strcspn(item + 1, ",");
+        if (strncmp(item + 1, arguments + key, at - key)) text_add(&spec, ",%.*s", (int)end - 1, item + 1);
+        item += end;
+    }
+    g->spec = spec.failed ? NULL : arena_copy(&g->arena, spec.data);
+    if (!g->spec) graph_fail(g, TRI_FAILED, "out of memory for the arguments of a model");
+    text_free(&spec);
+}
+
 static tri_graph *open_all(struct arena *scratch, const char *name, const char *arguments, int64_t batch) {
     size_t at, n;
     int64_t length[MOST_LENGTHS];
@@ -234,6 +267,7 @@ static tri_graph *open_all(struct arena *scratch, const char *name, const char *
         if (!text) base_no_memory("the arguments of a model");
         tri_shorter(g, length[i], shorter);
     }
+    if (g && g->spec && !tri_graph_status(g)) note_lengths(g, arguments, at, length, count);
     return g;
 }
 

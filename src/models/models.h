@@ -20,6 +20,9 @@ const struct model *model_at(int i);
 /* The row that a spec ("resnet50:classes=100") names; null if it names none. */
 const struct model *model_find(const char *spec);
 
+/* Whether a word names a model, rather than a file to be worked on: one of the zoo, FILE.tri or FILE.so. */
+bool model_is_named(const char *spec);
+
 /* Arguments within bounds, or of a few words ("imagenet small"; the first is the default, and the
  * position is returned). Anything else is told through the graph, and the default returned. */
 int64_t model_int(tri_args *a, const char *name, int64_t otherwise, int64_t low, int64_t high);

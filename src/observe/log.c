@@ -15,13 +15,13 @@
 
 #include "observe/tail.h"
 
-static bool reopen(struct log *l) {
+static tri_status reopen(struct log *l) {
     struct stat st;
-    l->fd = open(l->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (l->fd < 0) return false;
-    if (tail_mend(l->fd, NULL)) return false;
-    l->written = fstat(l->fd, &st) ? 0 : st.st_size;
-    return true;
+    l->fd = base_open(l->path, O_RDWR | O_CREAT | O_APPEND, NULL);
+    if (l->fd < 0) return base_fail(TRI_FAILED, "cannot write %s", tri_message());
+    tri_status status = tail_mend(l->fd, NULL);
+    l->written = status || fstat(l->fd, &st) ? 0 : st.st_size;
+    return status ? base_fail(status, "cannot write %s: %s", l->path, tri_message()) : TRI_OK;
 }
 
 tri_status log_open(struct log *l, const char *path, int64_t budget) {
@@ -29,9 +29,8 @@ tri_status log_open(struct log *l, const char *path, int64_t budget) {
     if (!path) return TRI_OK;
     l->path = strdup(path);
     if (!l->path) return base_no_memory("a log");
-    if (reopen(l)) return TRI_OK;
-    tri_status status = base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(errno));
-    log_close(l);
+    tri_status status = reopen(l);
+    if (status) log_close(l);
     return status;
 }
 

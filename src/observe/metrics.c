@@ -34,18 +34,28 @@ static tri_status make_directories(char *path) {
 
 /* A run holds a lock on its file; where there are no locks, nobody is found. */
 static bool being_written(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = base_open(path, O_RDONLY, NULL);
     if (fd < 0) return false;
     bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
     close(fd);
     return taken;
 }
 
+/* The first of metrics.1.jsonl, metrics.2.jsonl and so on that is free. */
+static void name_old(const char *directory, struct text *old) {
+    struct stat st;
+    long n = 0;
+    do {
+        text_free(old);
+        text_add(old, "%s/metrics.%ld.jsonl", directory, ++n);
+    } while (!old->failed && !lstat(old->data, &st));
+}
+
 static tri_status keep_old(const char *path, const char *directory, FILE *tell) {
     struct stat st;
     if (stat(path, &st) || !S_ISREG(st.st_mode)) return TRI_OK;
     struct text old = {0};
-    text_add(&old, "%s/metrics.old.jsonl", directory);
+    name_old(directory, &old);
     tri_status status = TRI_OK;
     if (old.failed)
         status = base_no_memory(path);
@@ -53,7 +63,7 @@ static tri_status keep_old(const char *path, const char *directory, FILE *tell) 
         status = base_fail(TRI_FAILED, "%s is being written by another run; name another directory "
                            "with --out", path);
     else if (!st.st_size)
-        ; /* nobody misses it, and the one before it is kept */
+        ; /* nobody misses it */
     else if (rename(path, old.data))
         status = base_fail(TRI_FAILED, "%s is of an earlier run and cannot be renamed to %s: %s",
                            path, old.data, strerror(errno));
@@ -75,20 +85,24 @@ static tri_status name_file(struct metrics *m, const char *directory) {
     return path.failed ? base_no_memory("the name of metrics.jsonl") : TRI_OK;
 }
 
-static tri_status cannot_write(const struct metrics *m) {
-    return base_fail(TRI_FAILED, "cannot write %s: %s; name another directory with --out", m->path,
-                     strerror(errno));
+static tri_status open_stream(struct metrics *m, int flags, const char *mode) {
+    int fd = base_open(m->path, flags | O_CREAT, NULL);
+    if (fd < 0)
+        return base_fail(TRI_FAILED, "cannot write %s; name another directory with --out",
+                         tri_message());
+    m->file = fdopen(fd, mode);
+    if (m->file) return TRI_OK;
+    close(fd);
+    return base_no_memory(m->path);
 }
 
 static tri_status open_file(struct metrics *m, char *directory, FILE *tell) {
     tri_status status = name_file(m, directory);
     if (!status) status = make_directories(directory);
     if (!status) status = keep_old(m->path, directory, tell);
-    if (status) return status;
-    m->file = fopen(m->path, "w");
-    if (!m->file) return cannot_write(m);
-    lock(m);
-    return TRI_OK;
+    if (!status) status = open_stream(m, O_WRONLY | O_TRUNC, "w");
+    if (!status) lock(m);
+    return status;
 }
 
 /* ---- going on ---- */
@@ -104,9 +118,8 @@ static tri_status reopen_file(struct metrics *m, char *directory) {
     char *last = NULL;
     tri_status status = name_file(m, directory);
     if (!status) status = make_directories(directory);
+    if (!status) status = open_stream(m, O_RDWR | O_APPEND, "a+");
     if (status) return status;
-    m->file = fopen(m->path, "a+");
-    if (!m->file) return cannot_write(m);
     lock(m);
     status = tail_mend(fileno(m->file), &last);
     read_last(m, last);
@@ -258,8 +271,9 @@ void metrics_step(struct metrics *m, const struct observed *o) {
     if (!m->file || o->step <= m->through) return;
     averages_add(&m->since, o);
     m->last = *o;
-    bool last = o->step == o->total;
-    if (last || o->step == 1 || o->now - m->written >= ROW_INTERVAL) put(m, last);
+    bool last = o->step == o->total, due = o->step == 1 || o->now - m->written >= ROW_INTERVAL;
+    if (m->every) due = o->step % m->every == 0;
+    if (last || due) put(m, last);
 }
 
 void metrics_evaluation(struct metrics *m, const struct observed *o) {

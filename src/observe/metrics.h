@@ -3,8 +3,8 @@
  *
  *     {"step":120,"epoch":0,"samples":64,"loss":0.43,"top1":0.85,"lr":0.01,"seconds":2.31}
  *
- * for each step. Where steps are done faster than about 100 a second a line stands for several:
- * it has "steps":N besides, the number of the last of them, the samples of all, and the means of
+ * for each step. Where steps are done faster than about 100 a second, or a line is wanted for every N
+ * steps only, a line stands for several: it has "steps":N besides, the number of the last of them, the samples of all, and the means of
  * their values over these. Values that are no numbers (NaN, infinity) are null. Lines reach the file at
  * least once a second of stepping, and at the end.
  *
@@ -41,6 +41,7 @@ struct metrics {
     struct averages since; /* the line before */
     struct observed last;  /* the latest step, but for its values */
     double written, flushed;
+    int64_t every; /* steps of a line; 0: by time. Set after opening */
     int64_t through; /* the step of the last row, whoever wrote it */
     int64_t evaluated; /* that of the last row of an evaluation, or later */
     bool locked;
@@ -49,8 +50,8 @@ struct metrics {
     char error[512];
 };
 
-/* Makes the directory where it is missing. The file of an earlier run becomes metrics.old.jsonl,
- * which is said on `tell` (null: not); one that stood there is replaced. directory null: off. The
+/* Makes the directory where it is missing. The file of an earlier run becomes metrics.1.jsonl, or .2
+ * and so on where that is taken, which is said on `tell` (null: not). directory null: off. The
  * n names are those of every step, and are kept as pointers. */
 tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
                         FILE *tell);

@@ -14,10 +14,10 @@ static int columns(FILE *to) {
     return !ioctl(fileno(to), TIOCGWINSZ, &size) && size.ws_col > 20 ? size.ws_col : 80;
 }
 
-tri_status progress_open(struct progress *p, FILE *to, bool terminal, int n) {
+tri_status progress_open(struct progress *p, FILE *to, bool terminal, int n, int64_t done) {
     *p = (struct progress){.to = to, .terminal = terminal};
     if (terminal) p->width = columns(to);
-    p->mark[p->marks++] = (struct progress_mark){0};
+    p->mark[p->marks++] = (struct progress_mark){.step = done};
     return averages_open(&p->since, n);
 }
 

@@ -37,7 +37,8 @@ struct progress {
 };
 
 /* n: how many values a step leaves. */
-tri_status progress_open(struct progress *p, FILE *to, bool terminal, int n);
+/* done: steps that others had done before this process did its first. */
+tri_status progress_open(struct progress *p, FILE *to, bool terminal, int n, int64_t done);
 /* Another has shown the steps up to `shown`; *o is now. */
 void progress_resume(struct progress *p, const struct observed *o, int64_t shown);
 void progress_begin(struct progress *p, const struct progress_head *head);

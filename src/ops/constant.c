@@ -4,7 +4,7 @@
 
 static int infer(const tri_node *n, tri_spec *out) {
     out[0] = (tri_spec){(tri_type)tri_attr_int(n, "type"), TRI_SCALAR};
-    return 1;
+    return op_need_exact(n, tri_attr_float(n, "value"), out[0].type);
 }
 
 const tri_op op_constant = {

@@ -2,11 +2,15 @@
  * fill_like: one number in the shape and type of another tensor, whose contents are not read. */
 #include "ops/op.h"
 
+static int infer(const tri_node *n, tri_spec *out) {
+    return op_like_input(n, out) && op_need_exact(n, tri_attr_float(n, "value"), out[0].type);
+}
+
 const tri_op op_fill_like = {
     .name = "fill_like",
     .inputs = 1,
     .attributes = "value:float=0",
-    .infer = op_like_input,
+    .infer = infer,
     .gradient = tri_grad_none,
     .factors = "...->...",
     .precision = TRI_PRECISION_ANY,

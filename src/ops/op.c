@@ -65,7 +65,8 @@ bool op_need_number(const tri_node *n, int i) {
 
 bool op_need_float(const tri_node *n, int i) {
     return type_is_float(in_spec(n, i)->type) ||
-           tri_op_error(n, "input %d must be floating-point (f32, bf16, f16)", i);
+           tri_op_error(n, "input %d must be floating-point (f32, bf16, f16): tri_cast it first",
+                        i);
 }
 
 bool op_need_index(const tri_node *n, int i) {
@@ -86,6 +87,22 @@ bool op_need_rank(const tri_node *n, int i, int rank) {
 bool op_need_same_shape(const tri_node *n, int i, int k) {
     return base_shape_equal(in_shape(n, i), in_shape(n, k)) ||
            tri_op_error(n, "inputs %d and %d must have the same shape", i, k);
+}
+
+bool op_need_exact(const tri_node *n, double value, tri_type type) {
+    static const struct {
+        double low, below;
+        const char *text;
+    } range[] = {[TRI_I32] = {-0x1p31, 0x1p31, "whole numbers from -2^31 to 2^31 - 1"},
+                 [TRI_I64] = {-0x1p63, 0x1p63, "whole numbers from -2^63 to 2^63 - 1"},
+                 [TRI_U8] = {0, 256, "whole numbers from 0 to 255"},
+                 [TRI_BOOL] = {0, 2, "0 and 1"}};
+    if (type_is_float(type)) return true;
+    bool inside = value >= range[type].low && value < range[type].below;
+    return (inside && value == (double)(int64_t)value) ||
+           tri_op_error(n, "%s cannot hold %.9g; it holds %s: tri_cast the other operand to a "
+                           "floating-point type first", tri_type_name(type), value,
+                        range[type].text);
 }
 
 bool op_axis(const tri_node *n, const char *attr, int i, int *axis) {
@@ -148,6 +165,14 @@ tri_tensor *op_binary(const char *op, tri_tensor *a, tri_tensor *b) {
 
 tri_tensor *op_unary(const char *op, tri_tensor *x) {
     return graph_apply(tri_graph_of(x), op, 1, INPUTS(x), 0, NULL);
+}
+
+const char *op_new_name(tri_graph *g, const char *name) {
+    const char *full = graph_scoped(g, name);
+    if (full && tri_find(g, full))
+        graph_mistake(g, "there are two parameters or states named \"%s\": each layer needs a name, or "
+                      "a scope (tri_push), of its own", full);
+    return full;
 }
 
 /* ---- factor strings and reductions ---- */

@@ -43,6 +43,8 @@ bool op_need_index(const tri_node *n, int i); /* i32 or i64 */
 bool op_need_type(const tri_node *n, int i, tri_type type);
 bool op_need_rank(const tri_node *n, int i, int rank);
 bool op_need_same_shape(const tri_node *n, int i, int k);
+/* Whether a tensor of this type holds the value: integer types and bool exactly; float types round. */
+bool op_need_exact(const tri_node *n, double value, tri_type type);
 /* The attribute as an axis of input i, counted from the start. */
 bool op_axis(const tri_node *n, const char *attr, int i, int *axis);
 /* Shapes aligned at the end; false if some dimension neither fits nor is 1. */
@@ -65,6 +67,8 @@ bool op_only_first(const tri_node *n, tri_tensor *const *dy);
 void op_match_constants(tri_tensor **a, tri_tensor **b);
 tri_tensor *op_binary(const char *op, tri_tensor *a, tri_tensor *b);
 tri_tensor *op_unary(const char *op, tri_tensor *x);
+/* The full name of a new parameter or state; the graph fails if it is taken. */
+const char *op_new_name(tri_graph *g, const char *name);
 
 /* ---- factor strings ---- */
 

@@ -16,7 +16,7 @@ static int infer(const tri_node *n, tri_spec *out) {
             __builtin_add_overflow(y->dim[i], after.dim[i], &y->dim[i]))
             return tri_op_error(n, "dimension %d: no tensor is so long", i);
     }
-    return 1;
+    return op_need_exact(n, tri_attr_float(n, "value"), out[0].type);
 }
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {

@@ -21,9 +21,7 @@ const tri_op op_param = {
 
 tri_tensor *tri_param(tri_graph *g, const char *name, tri_shape shape, tri_init init) {
     if (!g) return NULL;
-    const char *full = graph_scoped(g, name), *text = init_print(&g->arena, &init);
-    if (full && tri_find(g, full))
-        graph_mistake(g, "there are two parameters or states named \"%s\"", full);
+    const char *full = op_new_name(g, name), *text = init_print(&g->arena, &init);
     return graph_apply(
         g, "param", 0, NULL, 3,
         (const tri_attr[]){AT("name", full), AL("shape", shape), AT("init", text)});

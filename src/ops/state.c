@@ -8,6 +8,10 @@ static int infer(const tri_node *n, tri_spec *out) {
     out[0].shape = tri_attr_list(n, "shape");
     if (!init_parse(tri_attr_text(n, "init"), &init))
         return tri_op_error(n, "initialiser \"%s\" is not known", tri_attr_text(n, "init"));
+    if (init.kind != TRI_CONSTANT && !type_is_float(out[0].type))
+        return tri_op_error(n, "a state of type %s can begin with a constant only, not with %s",
+                            tri_type_name(out[0].type), tri_attr_text(n, "init"));
+    if (init.kind == TRI_CONSTANT) return op_need_exact(n, init.a, out[0].type);
     return 1;
 }
 
@@ -22,9 +26,7 @@ const tri_op op_state = {
 tri_tensor *tri_state(tri_graph *g, const char *name, tri_type type, tri_shape shape,
                       tri_init init) {
     if (!g) return NULL;
-    const char *full = graph_scoped(g, name), *text = init_print(&g->arena, &init);
-    if (full && tri_find(g, full))
-        graph_mistake(g, "there are two parameters or states named \"%s\"", full);
+    const char *full = op_new_name(g, name), *text = init_print(&g->arena, &init);
     return graph_apply(g, "state", 0, NULL, 4,
                        (const tri_attr[]){AT("name", full), AI("type", type), AL("shape", shape),
                                           AT("init", text)});

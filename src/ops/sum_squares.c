@@ -31,5 +31,7 @@ const tri_op op_sum_squares = {
 };
 
 tri_tensor *tri_global_norm(tri_tensor *const *xs, int n) {
-    return n > 0 ? tri_sqrt(graph_apply(tri_graph_of(xs[0]), "sum_squares", n, xs, 0, NULL)) : NULL;
+    if (n <= 0) return NULL;
+    tri_tensor *sum = graph_apply(tri_graph_of(xs[0]), "sum_squares", n, xs, 0, NULL);
+    return APPLY("sqrt", INPUTS(sum), AI("norm", 1));
 }

@@ -81,7 +81,7 @@ static bool update_in_place(struct planner *a, int i, int k) {
     const struct memory_item *m = &a->item[i];
     const tri_tensor *out = m->unit->out[k], *target = a->target[out->id];
     int in = target ? unit_in(m->unit, target) : -1;
-    if (in < 0 || !a->g->in_place || a->p->root[target->id] != target->id) return false;
+    if (in < 0 || m->early || !a->g->in_place || a->p->root[target->id] != target->id) return false;
     if (!shares(a, m, k, in) || !ends_here(a, i, target, out)) return false;
     a->p->root[out->id] = target->id;
     return true;

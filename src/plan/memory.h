@@ -19,6 +19,7 @@ struct memory_item {
     bool alias;     /* output 0 is input 0 */
     bool (*shares)(const void *state, int out, int in); /* see struct kernel */
     const void *state;
+    bool early; /* it updates nothing in place */
 };
 
 struct memory_plan {

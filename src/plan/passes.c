@@ -100,10 +100,18 @@ static tri_status settle_lanes(struct compilation *c) {
     return c->whole ? TRI_OK : base_last();
 }
 
+static tri_status check_forward(const struct compilation *c) {
+    if (!c->options->forward || c->whole->n_outputs) return TRI_OK;
+    return base_fail(TRI_USAGE, "every result of the network depends on gradients (tri_grad), which "
+                     "an evaluation or forward run lacks: declare a loss, metric or output that "
+                     "does not");
+}
+
 /* The number of lanes is settled, and with it the shapes of batch statistics; or the network is put
  * into evaluation mode. */
 static tri_status pass_batch(struct compilation *c) {
     tri_status status = settle_lanes(c);
+    if (!status) status = check_forward(c);
     return status ? status : rebatch_check_groups(c->whole);
 }
 

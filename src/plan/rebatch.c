@@ -37,12 +37,25 @@ static struct layout *sample_layouts(const tri_graph *g) {
     return NULL;
 }
 
+int64_t rebatch_sample(const tri_tensor *t, int64_t element) {
+    const tri_graph *g = t->node->graph;
+    const tri_shape *shape = &t->spec.shape;
+    struct layout *all = sample_layouts(g), here = all ? all[t->id] : (struct layout){WHOLE, 0};
+    int64_t inner = 1;
+    free(all);
+    if (here.kind != SPLIT || t->block || *t->pack) return -1;
+    for (int d = here.dim + 1; d < shape->rank; d++) inner *= shape->dim[d];
+    int64_t each = shape->dim[here.dim] / g->batch; /* places of a sample along the dimension */
+    return each ? element / inner % shape->dim[here.dim] / each : -1;
+}
+
 struct copier {
     const tri_graph *from;
     tri_graph *to;
     const struct layout *layout;
     tri_tensor **here;
-    bool *wanted; /* by node */
+    bool *wanted;   /* by node */
+    bool *backward; /* by node: it depends on gradients */
     bool evaluation;
 };
 
@@ -73,15 +86,15 @@ static void copy_node(struct copier *c, const tri_node *n) {
     free(in);
 }
 
-/* Evaluation has no gradients, and nothing that was built after them. */
+/* Evaluation has no gradients, and nothing that depends on them. */
 static bool keeps_output(const struct copier *c, const struct graph_output *o) {
-    size_t forward = c->from->forward_nodes;
-    return !c->evaluation || !forward || o->tensor->node->id < (int)forward;
+    return !c->evaluation || !c->backward[o->tensor->node->id];
 }
 
 /* For evaluation only what the outputs need; stored values stay, for files name them all. */
 static void mark(struct copier *c) {
     const tri_graph *g = c->from;
+    graph_mark_backward(g, c->backward);
     for (size_t i = 0; i < g->n_nodes; i++)
         c->wanted[i] = !c->evaluation || node_is_stored(g->node[i]);
     for (size_t i = 0; i < g->n_outputs; i++)
@@ -96,10 +109,8 @@ static void copy_all(struct copier *c) {
     const tri_graph *g = c->from;
     tri_graph *to = c->to;
     mark(c);
-    for (size_t i = 0; i < g->n_nodes && !to->status; i++) {
-        if (i == g->forward_nodes && !c->evaluation) to->forward_nodes = to->n_nodes;
+    for (size_t i = 0; i < g->n_nodes && !to->status; i++)
         if (c->wanted[i]) copy_node(c, g->node[i]);
-    }
     if (to->status) return;
     for (size_t i = 0; i < g->n_outputs; i++)
         if (keeps_output(c, &g->output[i]))
@@ -136,9 +147,11 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
     struct layout *layout = sample_layouts(g);
     struct copier c = {.from = g, .to = tri_graph_new(batch), .layout = layout,
                        .here = calloc((size_t)g->n_tensors + 1, sizeof(tri_tensor *)),
-                       .wanted = calloc(g->n_nodes + 1, 1), .evaluation = evaluation};
+                       .wanted = calloc(g->n_nodes + 1, sizeof *c.wanted),
+                       .backward = calloc(g->n_nodes + 1, sizeof *c.backward),
+                       .evaluation = evaluation};
     tri_status status = TRI_OK;
-    if (c.to && c.here && c.wanted && layout) {
+    if (c.to && c.here && c.wanted && c.backward && layout) {
         c.to->lanes = lanes;
         copy_all(&c);
         status = tri_graph_status(c.to);
@@ -148,6 +161,7 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
     free(layout);
     free(c.here);
     free(c.wanted);
+    free(c.backward);
     if (!status) return c.to;
     tri_graph_free(c.to);
     return NULL;
@@ -196,7 +210,7 @@ static double parameters(const tri_graph *g) {
  * lane reads and packs them and adds up their gradients. */
 static bool work_suffices(const tri_graph *g, const struct layout *layout, int64_t lanes) {
     double all = 0, good = 0, p = parameters(g);
-    size_t forward = g->forward_nodes ? g->forward_nodes : g->n_nodes;
+    size_t forward = graph_forward(g);
     for (size_t i = 0; i < forward; i++) {
         const tri_node *n = g->node[i];
         if (!n->entry->op->flops || layout[n->out[0].id].kind != SPLIT) continue;

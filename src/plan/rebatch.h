@@ -20,4 +20,8 @@ tri_status rebatch_check_groups(const tri_graph *g);
  * A function of model and batch alone; 0: memory is out. */
 int64_t lanes_default(const tri_graph *g);
 
+/* The sample of the graph's batch that an element of the tensor belongs to, by its place in memory; -1: none, or not
+ * known. */
+int64_t rebatch_sample(const tri_tensor *t, int64_t element);
+
 #endif

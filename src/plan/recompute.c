@@ -71,17 +71,17 @@ static size_t longest_name(const tri_graph *g) {
     return longest;
 }
 
-/* Sources are there anyway; what gradients have built is no part of the forward pass. */
-static bool can_repeat(const tri_graph *g, const tri_node *n) {
-    return n->n_in && (!g->forward_nodes || n->id < (int)g->forward_nodes);
+/* Sources are there anyway; the backward pass is what there is to repeat for. */
+static bool can_repeat(const bool *backward, const tri_node *n) {
+    return n->n_in && !backward[n->id];
 }
 
-static tri_status no_match(const tri_graph *g, const char *pattern) {
+static tri_status no_match(const tri_graph *g, const bool *backward, const char *pattern) {
     struct nearest near = {.wanted = pattern};
     struct arena names = {0};
     for (size_t i = 0; i < g->n_nodes; i++) {
         const char *name = g->node[i]->name, *scope;
-        for (size_t n = 0; can_repeat(g, g->node[i]) && next_scope(name, &n);)
+        for (size_t n = 0; can_repeat(backward, g->node[i]) && next_scope(name, &n);)
             if ((scope = arena_text(&names, "%.*s", (int)n, name))) nearest_offer(&near, scope);
     }
     const char *meant = nearest_name(&near);
@@ -91,11 +91,13 @@ static tri_status no_match(const tri_graph *g, const char *pattern) {
     return TRI_USAGE;
 }
 
-static tri_status check_one(const tri_graph *g, const char *pattern, char *scope) {
+static tri_status check_one(const tri_graph *g, const bool *backward, const char *pattern,
+                            char *scope) {
     const struct patterns one = {.pattern = &pattern, .n = 1};
     for (size_t i = 0; i < g->n_nodes; i++)
-        if (can_repeat(g, g->node[i]) && part_of(&one, g->node[i]->name, scope)) return TRI_OK;
-    return no_match(g, pattern);
+        if (can_repeat(backward, g->node[i]) && part_of(&one, g->node[i]->name, scope))
+            return TRI_OK;
+    return no_match(g, backward, pattern);
 }
 
 tri_status recompute_check(const tri_graph *g, const char *list) {
@@ -103,8 +105,12 @@ tri_status recompute_check(const tri_graph *g, const char *list) {
     tri_status status = collect(g, list, &p);
     if (status) return status;
     char *scope = malloc(longest_name(g) + 1);
-    if (!scope) status = base_no_memory("patterns of what is computed again");
-    for (size_t i = 0; i < p.n && !status; i++) status = check_one(g, p.pattern[i], scope);
+    bool *backward = calloc(g->n_nodes + 1, sizeof *backward);
+    if (!scope || !backward) status = base_no_memory("patterns of what is computed again");
+    if (!status) graph_mark_backward(g, backward);
+    for (size_t i = 0; i < p.n && !status; i++)
+        status = check_one(g, backward, p.pattern[i], scope);
+    free(backward);
     free(scope);
     forget(&p);
     return status;
@@ -115,6 +121,7 @@ tri_status recompute_check(const tri_graph *g, const char *list) {
 struct again {
     struct rewrite r;
     const tri_graph *g;
+    bool *backward;     /* by node: it needs gradients */
     size_t *part;       /* by node: the length of the name of its part; 0: none */
     bool *data;         /* by node: it comes from the data, not from weights alone */
     bool *kept;         /* by tensor: it stays until the backward pass */
@@ -143,11 +150,13 @@ static bool can_draw(const tri_node *n) {
 static void find_parts(struct again *a, const struct patterns *p, char *scope) {
     const tri_graph *g = a->g;
     graph_mark_results(g, a->kept);
-    for (size_t i = 0; i < g->forward_nodes; i++) {
+    for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];
+        for (int k = 0; k < n->n_out && a->backward[i]; k++) a->kept[n->out[k].id] = true;
+        if (a->backward[i]) continue;
         a->data[i] = node_is(n, "input");
         for (int k = 0; k < n->n_in; k++) a->data[i] |= a->data[n->in[k]->node->id];
-        bool repeats = can_repeat(g, n) && can_draw(n) && a->data[i];
+        bool repeats = n->n_in && can_draw(n) && a->data[i];
         a->part[i] = repeats ? part_of(p, n->name, scope) : 0;
         for (int k = 0; k < n->n_out && !a->part[i]; k++) a->kept[n->out[k].id] = true;
         for (int k = 0; k < n->n_in; k++) {
@@ -156,8 +165,6 @@ static void find_parts(struct again *a, const struct patterns *p, char *scope) {
                 a->kept[n->in[k]->id] = true;
         }
     }
-    for (size_t i = g->forward_nodes; i < g->n_nodes; i++)
-        for (int k = 0; k < g->node[i]->n_out; k++) a->kept[g->node[i]->out[k].id] = true;
 }
 
 /* ---- repeating ---- */
@@ -196,6 +203,7 @@ static void repeat(struct again *a, const tri_node *n) {
                 attrs[i].text = node_key(n);
         }
         tri_node *copy = graph_copy(g, n, in, attrs, name);
+        copy->backward = true;
         for (int k = 0; copy != g->poison_node && k < n->n_out; k++)
             if (!a->kept[n->out[k].id]) a->copy[n->out[k].id] = &copy->out[k];
     }
@@ -214,13 +222,14 @@ static void repeat_for(struct again *a, tri_node *n) {
 }
 
 static bool allocate(struct again *a, const tri_graph *g) {
+    a->backward = calloc(g->n_nodes + 1, sizeof *a->backward);
     a->part = calloc(g->n_nodes + 1, sizeof *a->part);
     a->data = calloc(g->n_nodes + 1, sizeof *a->data);
     a->kept = calloc((size_t)g->n_tensors + 1, sizeof *a->kept);
     a->copy = calloc((size_t)g->n_tensors + 1, sizeof(tri_tensor *));
     a->stack = calloc(g->n_nodes + 1, sizeof(tri_node *));
     a->asked = calloc(g->n_nodes + 1, sizeof *a->asked);
-    return a->part && a->data && a->kept && a->copy && a->stack && a->asked;
+    return a->backward && a->part && a->data && a->kept && a->copy && a->stack && a->asked;
 }
 
 static tri_status run(tri_graph *g, const struct patterns *p) {
@@ -229,15 +238,17 @@ static tri_status run(tri_graph *g, const struct patterns *p) {
     tri_status status = allocate(&a, g) && scope ? TRI_OK : base_no_memory("computing again");
     if (!status) {
         tri_node *n;
+        graph_mark_backward(g, a.backward);
         find_parts(&a, p, scope);
         rewrite_begin(&a.r, g);
         for (size_t i = 0; (n = rewrite_next(&a.r, i)); i++) {
-            if (i >= g->forward_nodes) repeat_for(&a, n);
+            if (a.backward[i]) repeat_for(&a, n);
             rewrite_keep(&a.r, n);
         }
         status = rewrite_end(&a.r);
     }
     free(scope);
+    free(a.backward);
     free(a.part);
     free(a.data);
     free(a.kept);
@@ -251,7 +262,7 @@ tri_status recompute(tri_graph *g, const char *list) {
     struct patterns p;
     tri_status status = collect(g, list, &p);
     if (status) return status;
-    if (p.n && g->forward_nodes) status = run(g, &p);
+    if (p.n && graph_forward(g) < g->n_nodes) status = run(g, &p);
     forget(&p);
     return status;
 }

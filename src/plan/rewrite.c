@@ -24,7 +24,6 @@ void rewrite_replace(struct rewrite *r, const tri_tensor *t, tri_tensor *by) {
 
 tri_node *rewrite_next(struct rewrite *r, size_t i) {
     if (r->failed || r->g->status || i >= r->n_nodes) return NULL;
-    if (i == r->g->forward_nodes) r->forward = r->n;
     tri_node *n = r->g->node[i];
     for (int k = 0; k < n->n_in; k++) n->in[k] = rewrite_now(r, n->in[k]);
     return n;
@@ -48,11 +47,13 @@ void rewrite_enter(struct rewrite *r, const tri_node *n, const char *what) {
     tri_push(r->g, "%s.%s", n->name, what);
     r->g->file = n->file ? n->file : "";
     r->g->line = n->line;
+    r->g->backward = n->backward;
 }
 
 void rewrite_leave(struct rewrite *r) {
     tri_pop(r->g);
     r->g->file = NULL;
+    r->g->backward = false;
 }
 
 tri_status rewrite_end(struct rewrite *r) {
@@ -67,8 +68,6 @@ tri_status rewrite_end(struct rewrite *r) {
         g->update[i].condition = rewrite_now(r, g->update[i].condition);
     }
     if (!status) {
-        if (g->forward_nodes >= r->n_nodes) r->forward = r->n;
-        g->forward_nodes = g->forward_nodes ? r->forward : 0;
         g->loss = rewrite_now(r, g->loss);
         graph_arrange(g, r->order, r->n);
     }

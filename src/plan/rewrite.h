@@ -21,7 +21,6 @@ struct rewrite {
     tri_node **order; /* what stays, and what is new */
     size_t n, capacity;
     size_t taken;     /* nodes of the graph that are in the order or left out */
-    size_t forward;   /* as graph's forward_nodes, for the order */
     bool failed;
 };
 
@@ -38,7 +37,7 @@ void rewrite_replace(struct rewrite *r, const tri_tensor *t, tri_tensor *by);
 tri_tensor *rewrite_now(const struct rewrite *r, tri_tensor *t);
 
 /* Between these, new nodes are named "NAME.WHAT.op" after node n, whose scopes they thus are in, and
- * stand at its line. */
+ * stand at its line; they are backward if n is. */
 void rewrite_enter(struct rewrite *r, const tri_node *n, const char *what);
 void rewrite_leave(struct rewrite *r);
 

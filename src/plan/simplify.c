@@ -220,6 +220,7 @@ tri_status simplify_cse(tri_graph *g) {
         for (int k = 0; slot && *slot && k < n->n_out; k++)
             rewrite_replace(&r, &n->out[k], &(*slot)->out[k]);
         if (!slot || !*slot) rewrite_keep(&r, n);
+        if (slot && *slot) (*slot)->backward &= n->backward;
         if (slot && !*slot) *slot = n;
     }
     free(table);

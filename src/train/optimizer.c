@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/math.h"
+#include "base/nearest.h"
 #include "ops/op.h"
 #include "train/scaling.h"
 #include "train/train.h"
@@ -155,19 +156,29 @@ static const struct row *find_row(const char *name) {
     return NULL;
 }
 
+static tri_status unknown_optimizer(const char *name) {
+    struct nearest near = {.wanted = name};
+    for (size_t i = 0; i < COUNT(rows); i++) nearest_offer(&near, rows[i].name);
+    const char *meant = nearest_name(&near);
+    return base_fail(TRI_USAGE, "there is no optimizer \"%s\"%s%s%s; there are: %s", name,
+                     meant ? "; do you mean " : "", meant ? meant : "", meant ? "?" : "",
+                     optimizer_names());
+}
+
 static const struct {
     const char *name;
     size_t at; /* a double of tri_optimizer */
     double below;
+    bool zero; /* TRI_ZERO is legal */
 } settings[] = {
-    {"learning rate", offsetof(tri_optimizer, lr), INFINITY},
-    {"momentum", offsetof(tri_optimizer, momentum), 1},
-    {"beta1", offsetof(tri_optimizer, beta1), 1},
-    {"beta2", offsetof(tri_optimizer, beta2), 1},
-    {"eps", offsetof(tri_optimizer, eps), INFINITY},
-    {"trust", offsetof(tri_optimizer, trust), INFINITY},
-    {"weight decay", offsetof(tri_optimizer, weight_decay), INFINITY},
-    {"norm limit", offsetof(tri_optimizer, clip_norm), INFINITY},
+    {"learning rate", offsetof(tri_optimizer, lr), INFINITY, false},
+    {"momentum", offsetof(tri_optimizer, momentum), 1, true},
+    {"beta1", offsetof(tri_optimizer, beta1), 1, true},
+    {"beta2", offsetof(tri_optimizer, beta2), 1, true},
+    {"eps", offsetof(tri_optimizer, eps), INFINITY, true},
+    {"trust", offsetof(tri_optimizer, trust), INFINITY, false},
+    {"weight decay", offsetof(tri_optimizer, weight_decay), INFINITY, false},
+    {"norm limit", offsetof(tri_optimizer, clip_norm), INFINITY, false},
 };
 #define FOR_ALL 2 /* so many at the end are no optimizer's own */
 
@@ -194,17 +205,26 @@ static tri_status check_setting(const struct row *row, tri_optimizer *o, size_t 
         if (*value != 0 && customary == 0) return not_taken(row, i);
         if (*value == 0) *value = customary;
     }
+    if (settings[i].zero && optimizer_is_zero(*value)) return TRI_OK;
     if (*value >= 0 && *value < settings[i].below) return TRI_OK;
     return base_fail(TRI_USAGE, "the %s is %g; it must be at least 0 and below %g",
                      settings[i].name, *value, settings[i].below);
 }
 
+bool optimizer_is_zero(double value) { return value == 0 || value == TRI_ZERO; }
+
+/* The numbers that updates compute with. */
+static void resolve_zeros(tri_optimizer *o) {
+    for (size_t i = 0; i < COUNT(settings); i++) {
+        double *value = (double *)((char *)o + settings[i].at);
+        if (optimizer_is_zero(*value)) *value = 0;
+    }
+}
+
 tri_status optimizer_check(tri_optimizer *o) {
     if (!o->name) o->name = "sgd";
     const struct row *row = find_row(o->name);
-    if (!row)
-        return base_fail(TRI_USAGE, "there is no optimizer \"%s\"; there are: %s", o->name,
-                         optimizer_names());
+    if (!row) return unknown_optimizer(o->name);
     tri_status status = TRI_OK;
     for (size_t i = 0; i < COUNT(settings) && !status; i++) status = check_setting(row, o, i);
     struct schedule s;
@@ -250,10 +270,11 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
         graph_fail(g, TRI_USAGE, "%s", tri_message());
         return;
     }
+    resolve_zeros(&o);
     if (g->lr == 0) g->lr = o.lr; /* the optimizer's customary one */
     const struct row *row = find_row(o.name);
     struct common c = {.o = &o, .g = g, .lr = tri_scalar(g, "lr"), .condition = condition};
-    if (o.beta1 != 0) count_updates(&c);
+    if (row->customary.beta1 > 0) count_updates(&c);
     for (int i = 0; i < n && !g->status; i++) {
         if (!params[i] || !node_is_param(params[i]->node)) {
             graph_fail(g, TRI_USAGE, "tri_update: tensor %d is not a parameter", i);

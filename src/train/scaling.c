@@ -49,6 +49,7 @@ static tri_tensor *state(tri_graph *g, const char *name, double value) {
 tri_tensor *scaling_begin(struct scaling *s, tri_tensor *loss) {
     tri_graph *g = loss->node->graph;
     if (s->start == 0) return loss;
+    s->loss = loss;
     s->scale = s->every ? state(g, OPTIMIZER_PREFIX "loss_scale", s->start)
                         : tri_constant(g, s->start, TRI_F32);
     return tri_mul(tri_cast(loss, TRI_F32), s->scale);
@@ -78,7 +79,8 @@ tri_tensor *scaling_end(struct scaling *s, tri_tensor **grads, int n) {
     if (!s->scale || s->scale->node->graph->status) return NULL;
     tri_tensor *back = tri_div(number(s, 1), s->scale);
     for (int i = 0; i < n; i++) grads[i] = tri_mul(grads[i], back);
-    tri_tensor *finite = tri_all_finite(grads, n);
+    grads[n] = s->loss;
+    tri_tensor *finite = tri_all_finite(grads, n + 1);
     if (s->every) move_scale(s, finite);
     count_skipped(s, finite);
     return finite;

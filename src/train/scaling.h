@@ -13,6 +13,7 @@ struct scaling {
     double start;  /* the first scale, or the only one; 0: none */
     int64_t every; /* good steps after which a dynamic scale is doubled; 0: it stays */
     tri_tensor *scale; /* of this step */
+    tri_tensor *loss;
 };
 
 /* "off" or null, "dynamic", "dynamic:start=X,every=N", or a number. */
@@ -21,8 +22,8 @@ tri_status scaling_parse(const char *text, struct scaling *out);
 /* The loss times the scale: what to differentiate. */
 tri_tensor *scaling_begin(struct scaling *s, tri_tensor *loss);
 
-/* Divides the gradients again. Gives whether all are finite, and the update is to be done; null
- * where nothing is scaled. Adds what the next scale is, and metrics. */
+/* Divides the n gradients again; there must be room for one more. Gives whether they and the loss are finite,
+ * and the update is to be done; null where nothing is scaled. Adds what the next scale is, and metrics. */
 tri_tensor *scaling_end(struct scaling *s, tri_tensor **grads, int n);
 
 #endif

@@ -10,6 +10,8 @@
 
 /* Checks the name and the numbers of an optimizer, and fills in what is customary. */
 tri_status optimizer_check(tri_optimizer *o);
+/* Whether a number of an optimizer that was checked is 0: TRI_ZERO stays as it is. */
+bool optimizer_is_zero(double value);
 /* "sgd, momentum, ..." */
 const char *optimizer_names(void);
 

@@ -2,14 +2,16 @@
  * A program of a user's for test_logs.sh: learns whether the sum of four numbers is positive. With
  * TEST_SLOW=N a sample takes N microseconds; with TEST_CRASH=FILE the worker that comes first to sample 40
  * of the second epoch takes the file away and reads through a null pointer; with TEST_DIE=FILE who is
- * called back for the last step first takes the file away and is killed. */
+ * called back for the last step first takes the file away and is killed. TEST_CALL names what the second
+ * callback does in step 5: null, abort, overflow; own: the same as null, with a handler of the program's.
+ * With TEST_LEFT it crashes after the run. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <trireme.h>
 #include <unistd.h>
 
-static const char *crash, *die;
+static const char *crash, *die, *call = "";
 static useconds_t slow;
 static int *volatile nowhere;
 
@@ -34,6 +36,27 @@ static int step(tri_run *run, void *user) {
     return 0;
 }
 
+static int overflow(volatile char *above) {
+    volatile char here[4096];
+    here[0] = *above;
+    return here[0] ? 0 : 1 + overflow(here);
+}
+
+static int fail(tri_run *run, void *user) {
+    (void)user;
+    if (tri_step_number(run) != 5) return 0;
+    if (!strcmp(call, "null") || !strcmp(call, "own")) return follow_null(nowhere);
+    if (!strcmp(call, "overflow")) return overflow(&(char){0});
+    if (!strcmp(call, "abort")) abort();
+    return 0;
+}
+
+static void handle(int sig) {
+    (void)sig;
+    static const char text[] = "the program's own handler\n";
+    _exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 8 : 7);
+}
+
 int main(int argc, char **argv) {
     tri_options o = tri_options_default();
     o.batch = 16;
@@ -41,6 +64,8 @@ int main(int argc, char **argv) {
     if (tri_options_parse(&o, &argc, argv)) return 2;
     crash = getenv("TEST_CRASH");
     die = getenv("TEST_DIE");
+    if (getenv("TEST_CALL")) call = getenv("TEST_CALL");
+    if (!strcmp(call, "own")) signal(SIGSEGV, handle);
     if (getenv("TEST_SLOW")) slow = (useconds_t)atoi(getenv("TEST_SLOW"));
     o.source = tri_data_new("sums", 160,
                             (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)},
@@ -51,5 +76,7 @@ int main(int argc, char **argv) {
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(tri_batch(g), 4));
     tri_tensor *sign = tri_input(g, "sign", TRI_I64, TRI_SHAPE(tri_batch(g)), .below = 2);
     tri_loss(tri_cross_entropy(tri_dense(x, "fc", 2), sign));
-    return (int)tri_train(g, &o, TRI_CALLBACKS({.step = step}));
+    tri_status status = tri_train(g, &o, TRI_CALLBACKS({.step = step}, {.step = fail}));
+    if (getenv("TEST_LEFT")) return follow_null(nowhere);
+    return (int)status;
 }

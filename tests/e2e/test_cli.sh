@@ -116,8 +116,12 @@ grep -q '^step 3/3  loss [0-9.]*  top1 [0-9.]*' err
 verdict 'the last progress line' $? "$(tail -n 1 err)"
 [ -s run/metrics.jsonl ] && tail -n 1 run/metrics.jsonl | grep -q '"step":3,.*"loss":[0-9.]*,"top1":.*"lr":0.01,"seconds":'
 verdict 'metrics' $? "$(cat run/metrics.jsonl)"
-expect 'train again' 0 'err:run/metrics.jsonl is of an earlier run; it is now run/metrics.old.jsonl' \
+expect 'train again' 0 'err:run/metrics.jsonl is of an earlier run; it is now run/metrics.1.jsonl' \
     train $small --data=idx:good --steps=3 --batch=8
+cp run/metrics.1.jsonl oldest
+expect 'and again' 0 'err:it is now run/metrics.2.jsonl' train $small --data idx:good --steps 3 --batch 8
+cmp -s run/metrics.1.jsonl oldest && [ -s run/metrics.2.jsonl ]
+verdict 'no metrics are overwritten' $? "$(ls run)"
 same 'the same weights again' "$(weights)" "$first"
 same 'the same state again' "$(states)" "$first_state"
 expect 'compressed data' 0 'out:^done' train $small --data idx:packed --steps 3 --batch 8
@@ -128,6 +132,14 @@ verdict 'other weights from another seed' $? ''
 expect 'quiet' 0 'out:^done steps=5' train $small --data idx:good --batch 8 --quiet --out deep/er
 [ ! -s err ] && [ -s deep/er/metrics.jsonl ]
 verdict 'quiet says nothing, and makes directories' $? "$(cat err)"
+for n in 1 2; do
+    expect "a row for every $n steps" 0 'out:^done steps=5' train $small --data idx:good --batch 8 --quiet \
+        --out rows --metrics-every $n
+    same "rows of $n steps" "$(sed -n 's/.*"step":\([0-9]*\),.*/\1/p' rows/metrics.jsonl | tr '\n' ' ')" \
+        "$(seq -s ' ' $n $n 4) 5 "
+done
+expect 'threads of each worker' 0 'out:^done steps=5' train $small --data idx:good --batch 8 --lanes 2 -n 2 --threads 1
+expect 'memory with threads of each worker' 0 'out:^2 workers of 3 threads' memory $small -n 2 --threads 3
 expect 'epochs' 0 'out:^done steps=10 ' train $small --data idx:good --batch 8 --epochs 2
 for o in sgd momentum nesterov adam adamw lars lamb; do
     expect "optimizer $o" 0 'out:^done steps=2' train linear --steps 2 --optimizer $o \
@@ -340,10 +352,40 @@ mistake 'an option without its value' 2 'err:--lr lacks its value' train linear 
 mistake '--batch 0' 2 'err:--batch 0: a whole number from 1 up' train linear --batch 0
 mistake '--batch ten' 2 'err:--batch ten' train linear --batch ten
 mistake '--lr -1' 2 'err:--lr -1: a number above 0' train linear --lr -1
-expect 'a loss that is no number' 0 'err:the loss of the last step is' \
+mistake 'a loss that is no number' 1 'err:step 2: lane 0: the loss is infinite; the first infinity is a' \
     train linear --lr 1e30 --steps 9 --quiet
-mistake 'weights without a place' 1 'err:cannot write weights to nowhere/x: directory' \
+expect 'a loss that is no number, told' 0 'err:step 2: the loss is infinite; the run goes on' \
+    train linear --lr 1e30 --steps 9 --quiet --on-nan warn
+mistake 'weights without a place' 1 'err:cannot write nowhere/x: directory' \
     train linear --steps 1 --save nowhere/x
+ln -s /dev/full device
+for n in '' '-n 2'; do
+    mistake "weights to a device $n" 1 'err:cannot write device: it is a character device, not a regular file' \
+        train linear --steps 1 --quiet --save device $n
+done
+test -L device
+verdict 'the device is left alone' $? "$(ls -l device 2>&1)"
+ln -s weights.target weights.link
+expect 'weights through a symlink' 0 'out:done steps=1' train linear --steps 1 --quiet --save weights.link
+test -L weights.link && test -f weights.target
+verdict 'the target of the symlink is written' $? "$(ls -l weights.* 2>&1)"
+announced() { # how often, options
+    want=$1
+    shift
+    run train mlp --steps 1 --batch 8 "$@"
+    same "made-up samples are announced: $*" "$want" "$(grep -c 'so the samples are made up' err)"
+}
+announced 1
+announced 1 -n 2
+announced 0 --quiet
+announced 0 --data synthetic
+touch no-directory
+mistake 'checkpoints in a file' 1 'err:checkpoints to no-directory: it is not a directory' \
+    train linear --steps 1 --ckpt no-directory
+mistake 'checkpoints in a file, by a worker' 1 'err:to no-directory: it is not a directory' \
+    train linear --steps 1 --ckpt no-directory -n 1
+mistake 'data in a file' 1 'err:no-directory/train-images-idx3-ubyte: Not a directory' \
+    data idx:no-directory
 mistake 'C in place of a shared object' 2 'err:is C: make it a shared object' train net.c
 mistake 'a directory without its kind' 2 'err:idx:./somewhere' train mlp --data ./somewhere
 mistake '--lr 0,1' 2 'err:--lr 0,1: a number' train linear --lr 0,1
@@ -353,6 +395,25 @@ mistake '--epochs and --steps' 2 'err:--epochs and --steps are both given' \
 mistake 'more lanes than samples' 2 'err:65 lanes.*batch of 64' train linear --lanes 65
 mistake 'a batch larger than the data' 2 'err:40 samples.*batch of 64' \
     train $small --data idx:good
+expect 'momentum' 0 'out:^done' train linear --steps 3
+plain=$(weights) before=
+expect 'no momentum' 0 'out:^done' train linear --steps 3 --optimizer momentum --momentum 0
+same 'momentum of 0 is plain descent' "$(weights)" "$plain"
+for o in '--beta1 0' '--beta2 0' '--eps 0' '--beta1 0.5 --beta2 0.9 --eps 1e-4'; do
+    expect "adam $o" 0 'out:^done steps=3 loss=[0-9.]* ' train linear --steps 3 --optimizer adam $o
+    [ "$(weights)" != "$before" ]
+    verdict "adam $o makes a difference" $? "$before"
+    before=$(weights)
+done
+mistake '--beta2 1' 2 'err:--beta2 1: a number from 0 up and below 1' train linear --optimizer adam --beta2 1
+mistake '--beta1 of another optimizer' 2 'err:optimizer sgd takes no beta1; adam, adamw, lamb do' \
+    train linear --beta1 0.5
+mistake '--beta1 0 of another optimizer' 2 'err:optimizer sgd takes no beta1' train linear --beta1 0
+mistake 'an optimizer in capitals' 2 'err:"Adam"; do you mean adam?' train linear --optimizer Adam
+mistake 'an option of other programs' 2 'err:--wd; do you mean --weight-decay?' train linear --wd 0.1
+mistake 'models takes no name' 2 'err:`trireme dump resnet50` prints one' models resnet50
+mistake 'threads given twice' 2 'err:both are the threads of each worker' \
+    train linear -n 2 --threads 1 --threads-per-worker 2
 mistake 'an unknown optimizer' 2 'err:sgd, momentum' train linear --optimizer rmsprop
 mistake 'an unknown precision' 2 'err:"O7" is not O0, O1' train linear --amp O7
 mistake 'an unknown half type' 2 'err:neither bf16 nor f16' train linear --amp O1 --amp-type f32
@@ -360,6 +421,7 @@ mistake 'a scale that is no power of two' 2 'err:power of two' train linear --lo
 mistake 'an unknown schedule' 2 'err:cosine' train linear --schedule linear
 mistake 'a schedule that lacks a number' 2 'err:every=N' train linear --schedule step
 mistake 'an unknown device' 2 'err:there is no device "cuda".*ref' train linear --device cuda
+mistake 'data that a program would feed' 2 'err:tri_feed in its own loop' train linear --data feed --steps 2 -n 2
 mistake 'an unknown kind of data' 2 'err:known: idx:DIR' train linear --data sifar:x
 mistake 'a class of pictures without folders' 1 'err:no such directory' data images:nowhere
 mkdir folder

@@ -25,8 +25,8 @@ metric() { # name in metrics.jsonl has a number in every line
     [ "$steps" -gt 0 ] && [ "$(grep -c "\"$2\":[0-9]" "$1/metrics.jsonl")" -eq "$steps" ]
 }
 
-check 'quickstart' says '^loss [0-9.]*$' "$quickstart" --steps 100
-check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 16 --lr 0.1
+check 'quickstart' says '^loss [0-9.]*, top1 [0-9.]*$' "$quickstart" --steps 100 --data synthetic
+check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 16 --lr 0.1 --data synthetic
 check 'quickstart refuses what it does not know' refuses 2 'batch' "$quickstart" --bacth 3
 check 'nor what is nobody'\''s' refuses 2 'unknown: --zeppelin' "$quickstart" --zeppelin
 check 'nor how many workers there are' refuses 2 '^.*: -n is for several workers.*trireme run -n 2' "$quickstart" -n 2
@@ -91,6 +91,13 @@ check 'what it reports' \
     grep -q '^step 30: loss [0-9.]*, masked words [0-9.]*, next sentence [0-9.]*, overflow no, scale 65536$' out
 check 'an overflow' says 'overflow yes, scale [0-9]' "$programs/bert_pretraining" vocab.txt text.txt --steps 30 \
     --batch 8 --lr 1e30 --clip-norm 1e30
+
+fed=$programs/fed_loop
+check 'a loop that feeds' says '^step 2000: loss [0-9.e-]*$' "$fed"
+check 'has learned' python3 -c 'import re; assert float(re.findall("loss (.*)", open("out").read())[-1]) < 1e-3'
+alone=$(weights)
+check 'also with two workers' says '^weights=.* after 2000 steps$' "$program" run -n 2 --out fed -- "$fed"
+check 'with the same bits, too' equal "$alone" "$(weights)"
 
 accumulation=$programs/gradient_accumulation
 check 'four parts of 64' says '4 lanes x 64 samples' "$accumulation" --steps 3 --threads 1

@@ -29,6 +29,10 @@ export LD_LIBRARY_PATH="$library"
 check 'the program' "$program" version
 check 'the header' test -f "$header"
 check 'the man page' test -f "$prefix/share/man/man1/trireme.1"
+doc=$prefix/share/doc/trireme
+check 'the documents' test -f "$doc/README.md" -a -f "$doc/docs/guide.md"
+check 'the examples' sh -c "cd '$sources' && for f in examples/*.c; do cmp \$f '$doc'/\$f || exit 1; done"
+check 'and their build file is not' test ! -e "$doc/examples/meson.build"
 check 'a soname' sh -c "readelf -d '$library/libtrireme.so' | grep -q 'soname: \[libtrireme.so.0\]'"
 of_header() { [ "$(pkg-config --modversion trireme)" = "$1" ]; }
 check 'one version' of_header "$(sed -n 's/^#define TRI_VERSION "\(.*\)"$/\1/p' "$header")"
@@ -41,9 +45,29 @@ check 'the library exports names of tri_ alone' tri_alone
 sed -n '/^ \*     #include <stdio.h>/,/^ \* Build it with/{/Build it with/d;s/^ \* \{0,5\}//;p;}' \
     "$header" >prog.c
 check 'quickstart.c is the header'\''s program' sh -c "sed 1,2d '$sources/examples/quickstart.c' | diff -B - prog.c"
+sed -n '/^```c$/,/^```$/{/^```/d;p;}' "$sources/README.md" >readme.c
+check 'and that of the README' diff -B readme.c prog.c
 line=$(sed -n 's/^ \* Build it with: cc prog.c \(.*\)$/\1/p' "$header")
 check 'the header'\''s line builds it' sh -c "$CC -Wall -Wextra -Werror prog.c $line -o prog"
-check 'it trains' sh -c './prog --steps 200 | grep "^loss [0-9.]*$"'
+if [ -d /usr/share/datasets/fashion-mnist ]; then
+    ./prog --lr 0.1 >learned # lines of the steps 100 to 900; the last five count
+    learns() { awk 'NR > 4 { top1 += $4 } END { exit !(NR == 9 && top1 / 5 > 0.75) }' learned; }
+    check 'it learns its pictures' learns
+else
+    echo 'ok it learns its pictures # skipped: dataset-fashion-mnist is not installed'
+fi
+check 'it trains' sh -c './prog --steps 200 --data synthetic | grep "^loss [0-9.]*, top1 [0-9.]*$"'
+
+for compiler in gcc clang; do
+    if command -v $compiler >/dev/null; then
+        check "macros in standard C ($compiler)" sh -c \
+            "$compiler -std=c17 -Wall -Wextra -Wpedantic -Werror '$sources/tests/e2e/pedantic.c' $line -o pedantic"
+        check "they mean what they say ($compiler)" sh -c 'rm -rf saved && ./pedantic'
+    else
+        echo "ok macros in standard C # skipped: no $compiler"
+    fi
+done
+check 'an installed example' sh -c "$CC -Wall -Werror '$doc/examples/custom_step.c' $line -o example"
 
 cat >prog.cc <<'CC'
 #include <trireme.h>

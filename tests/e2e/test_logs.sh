@@ -42,7 +42,7 @@ check 'the head once' once 1 'lanes x' twice.said
 check 'the first step is shown once' once 1 '^step 1/400 ' twice.said
 check 'the last step is shown once' once 1 '^step 400/400 ' twice.said
 check 'and in the metrics' once 1 '"step":400,' twice/metrics.jsonl
-check 'they are one file' test ! -e twice/metrics.old.jsonl
+check 'they are one file' test ! -e twice/metrics.1.jsonl
 for event in join compiled first-step leave; do
     check "worker 1 tells: $event" has "\"event\":\"$event\",\"worker\":1," twice/worker-1.log
 done
@@ -79,7 +79,8 @@ if [ "$crashes" = yes ]; then
     file=$(sed -n 's/.*signal 11.*says \(crash\/worker-[01]\).out.*/\1/p' crash.said)
     check 'step, lane, what it was at' has \
         '"event":"crash","worker":[01],"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' "$file.log"
-    check 'the same line in its output' has '"event":"crash"' "$file.out"
+    check 'a line of it in its output' has \
+        '^trireme: worker [01], step 13, data 2: SIGSEGV at address 0x0; the calls' "$file.out"
     check 'a trace with the function' has 'follow_null' "$file.out"
     check 'no trace in the log' none 'follow_null' "$file.log"
     check 'JSON after a crash' json crash
@@ -89,5 +90,31 @@ if [ "$crashes" = yes ]; then
     check 'a crash of a thread that reads ahead' once 1 '^done steps=40 ' ahead.said
     check 'step and lane that it reads for' has \
         '"event":"crash","worker":0,"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' ahead/worker-0.log
+
+    # A callback that crashes: one report, of one process and of several.
+    calls() { # what, exit code, -n or nothing
+        what=$1 code=$2
+        shift 2
+        if [ $# -gt 0 ]; then set -- "$program" run "$@" --out calls --; fi
+        TEST_CALL=$what "$@" "$data" --lanes 4 --steps 40 >"$what.said" 2>&1
+        [ $? -eq "$code" ] || { cat "$what.said"; return 1; }
+    }
+    place='step 5, callback 2: SIGSEGV at address 0x0; the calls'
+    check 'a callback crashes' calls null 139
+    check 'what it was at' once 1 "^trireme: $place" null.said
+    check 'a trace' has 'follow_null' null.said
+    check 'a callback aborts' calls abort 134
+    check 'what it was at, aborted' once 1 '^trireme: step 5, callback 2: SIGABRT; the calls' abort.said
+    check 'a stack that overflows' calls overflow 139
+    check 'what it was at, overflowed' once 1 '^trireme: step 5, callback 2: SIGSEGV at address' overflow.said
+    check 'a handler of its own' calls own 7
+    check 'is left alone' none 'callback 2' own.said
+    TEST_LEFT=1 "$data" --steps 5 >left.said 2>&1
+    check 'no handler after the run' none 'SIGSEGV at' left.said
+    check 'a callback of several workers crashes' calls null 1 -n 2
+    check 'one report of three crashes' once 1 "^trireme: worker [01], $place" null.said
+    check 'one trace' once 1 'follow_null' null.said
+    check 'in the log' has '"event":"crash".*"step":5,"callback":2,"at":"callback","signal"' calls/worker-0.log
+    check 'no core is blamed' none 'retired\|the machine' null.said
 fi
 finish

@@ -21,7 +21,7 @@ check() { # name, then a command that must succeed
 commands=$("$program" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v '^trireme$')
 check 'help lists commands' test "$(echo "$commands" | wc -l)" -ge 8
 flags=$(for c in $commands 'bench allreduce'; do "$program" $c --help; done |
-    sed -n 's/^  --\([a-z-]*\) .*/\1/p' | sort -u)
+    sed -n 's/^  --\([a-z0-9-]*\) .*/\1/p' | sort -u)
 check 'help lists options' test "$(echo "$flags" | wc -l)" -ge 19
 
 for c in $commands; do check "command $c" grep -q "^\.It Cm $c\$" "$manual"; done
@@ -30,7 +30,7 @@ for f in $flags; do check "option --$f" grep -q "^\.It Fl -$f\( \|\$\)" "$manual
 check 'option -n' grep -q '^\.It Fl n ' "$manual"
 
 # The other way round: nothing that is gone.
-for f in $(sed -n 's/^\.It Fl -\([a-z-]*\).*/\1/p' "$manual"); do
+for f in $(sed -n 's/^\.It Fl -\([a-z0-9-]*\).*/\1/p' "$manual"); do
     [ "$f" = help ] && continue
     check "manual's --$f exists" sh -c "echo '$flags' | grep -qx -e '$f'"
 done

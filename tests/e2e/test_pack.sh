@@ -76,6 +76,16 @@ check 'other names are no such archives' says 'packed shards=4 written=4' out
 run pack images:pets -o 'shards/pets-%06d.tar'
 check 'the directory is made' test -s shards/pets-000000.tar
 
+ln -s /dev/full f-0003.tar
+run pack images:pets -o 'f-%04d.tar' --samples 20
+check 'a device is no archive' says 'cannot write f-0003.tar: it is a character device' err
+check 'and nothing is written' test "$code $(ls f-* | wc -l)" = '1 1' -a -L f-0003.tar
+ln -sf elsewhere.tar f-0003.tar
+run pack images:pets -o 'f-%04d.tar' --samples 20
+check 'the target of a symlink is' test -L f-0003.tar -a -s elsewhere.tar
+check 'with its hash' sha256sum --quiet -c f-0003.tar.sha256
+rm f-* elsewhere.tar
+
 run pack images:pets -o 'b-%d.tar' --size 20K --shuffle off
 check 'by size' says 'packed shards=[0-9]* ' out
 check 'none is larger' test -z "$(find . -name 'b-*.tar' -size +40b)"
@@ -102,7 +112,10 @@ done
 echo text >pets/train/cow/900.jpg
 run pack images:pets -o 'd-%04d.tar'
 check 'a file that is no picture is left out' says '900.jpg: neither a JPEG nor a PNG' err
-check 'and counted' says 'samples=63 bad=1' out
+check 'and counted' says 'samples=62 bad=1' out
+check 'as many are in the archives' test "$(cat d-*.tar | tar tif - | grep -c '\.jpg$')" -eq 62
+run pack images:pets -o 'd-%04d.tar'
+check 'and once more, where nothing is written' says 'written=0 samples=62 bad=1' out
 echo text >pets/train/cow/901.jpg
 run pack images:pets -o 'e-%04d.tar' --max-bad 1
 check 'too many of them' says 'more than --max-bad 1 bad files; the last: .*90[01].jpg' err
@@ -165,6 +178,22 @@ train --data 'tar:pipe:cat a-*.tar; exit 3,samples=62,size=16' --epochs 2
 check 'a command that fails' says 'the command ended with exit code 3' err
 train --data 'tar:pipe:cat a-0000.tar pets/train/ant/000.jpg,samples=8,size=16'
 check 'what is no archive behind one that is' says 'sum is wrong' err
+# A stream that has failed says so again to whoever reads on.
+cat a-0000.tar pets/train/ant/000.jpg | "$program" data tar:-,samples=20,size=16 --check >out 2>err
+code=$?
+check 'a damaged stream, read on' test "$code" -eq 1
+check 'is told for each sample' test "$(grep -c 'bad sample .*sum is wrong' out)" -ge 2
+python3 - >minus.tar <<'END'
+import sys
+header = bytearray(b"0.jpg".ljust(124, b"\0") + b"\xff" * 12 + b" " * 20 + b"0")
+header = header.ljust(257, b"\0") + b"ustar\00000".ljust(255, b"\0")
+header[148:155] = b"%06o\0" % sum(header)
+sys.stdout.buffer.write(header + bytes(2048))
+END
+"$program" data tar:-,samples=4,size=16 --check <minus.tar >out 2>err
+code=$?
+check 'a size of -1, read on' test "$code" -eq 1
+check 'is told for each sample, too' test "$(grep -c 'bad sample .*offset 0: a size that is no number' out)" -eq 4
 (tar cf one.tar -C x 000000001.jpg 000000002.cls && cat one.tar a-*.tar) |
     "$program" train $net --data tar:-,samples=62,size=16,window=1 >out 2>err
 check 'a picture without a class is told' says '000000001 has no class' err

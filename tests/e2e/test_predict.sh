@@ -19,6 +19,12 @@ mistake() { # exit code, pattern, command: one message
     [ $? -eq "$code" ] && grep -q -e "$pattern" err && [ "$(grep -c '^trireme:' err)" -eq 1 ] || { cat out err; return 1; }
 }
 
+same_lines() { # file, command
+    file=$1
+    shift
+    "$@" >out 2>err </dev/null && cmp out "$file"
+}
+
 python3 "$pictures" folder 4 16 40
 model=resnet18:form=small,width=4,classes=4,size=16
 data=images:folder,size=16
@@ -32,6 +38,7 @@ seq 4 | sed 's/^/colour /' >names
 check 'names of a file' says 0 '%  0  colour 1$' '' $predict --names names folder/val/class0/*.png
 check 'as many as are asked for' test "$($predict --top 2 folder/val/class0/1.png | wc -l)" -eq 3
 $predict --json --data $data folder/val/class?/*.png >all.json
+$predict --json folder/val/class?/*.png >unnamed.json
 check 'JSON, in the order of the files, right for nearly all' python3 -c '
 import json, sys
 rows = [json.loads(line) for line in open("all.json")]
@@ -69,14 +76,41 @@ check 'nor one that is not there' grep -q 'none.png: No such file' err
 check 'how many there were' grep -q '2 of 4 files could not be read' err
 check 'no picture at all' mistake 2 'predict lacks its PICTURE' $predict
 check 'no weights' mistake 2 'predict lacks --load FILE' "$program" predict $model folder/val/class0/0.png
-check 'another network' mistake 2 'with an input "image" f32\[batch,3,size,size\]' \
-    sh -c "'$program' train mlp --steps 1 --quiet --save mlp.safetensors >out &&
-           '$program' predict mlp --load mlp.safetensors folder/val/class0/0.png"
+check 'another network' mistake 2 'with an input "image" f32\[batch,channels,size,size\]' \
+    sh -c "'$program' train linear --steps 1 --quiet --save other.safetensors >out &&
+           '$program' predict linear --load other.safetensors folder/val/class0/0.png"
 check 'too few names' mistake 2 'has 3 lines; the network has 4 classes' \
     sh -c "head -n 3 names >few; $predict --names few folder/val/class0/0.png"
 check 'no names' mistake 1 'names no: No such file\|--names no: ' $predict --names no folder/val/class0/0.png
-check 'data of another size' mistake 2 'but --data makes them 224 x 224: size=16' \
-    $predict --data images:folder folder/val/class0/0.png
+check 'data of another size' sh -c "! $predict --data images:folder,size=32 folder/val/class0/0.png 2>err &&
+    grep -q 'but --data makes them 32 x 32: size=16' err"
+check 'which the weights were not trained with' grep -q 'size=32, but the weights were trained with size=16' err
+
+# What a network is and how its data are prepared stands with its weights.
+check 'the network and its data, from the weights' same_lines all.json \
+    "$program" predict --load w.safetensors --json --data images:folder folder/val/class?/*.png
+check 'without the data' same_lines unnamed.json "$program" predict --load w.safetensors --json folder/val/class?/*.png
+check 'evaluated as that network' test "$("$program" eval --load w.safetensors --data images:folder,split=val)" = \
+    "$("$program" eval $model --load w.safetensors --data $data,split=val)"
+check 'a network of no zoo' mistake 2 'predict lacks its MODEL: own.safetensors does not say which' \
+    sh -c "python3 -c 'open(\"own.safetensors\", \"wb\").write(b\"\\2\" + bytes(7) + b\"{}\")' &&
+           '$program' predict --load own.safetensors folder/val/class0/0.png"
+check 'why weights do not fit' mistake 1 '[0-9]* differences; .*and [0-9]* more; it was made with form=small, width=4, ' \
+    "$program" eval resnet18:classes=4 --load w.safetensors --data $data
+check 'another network that fits' says 0 '^eval ' 'fits the network, but it was made without smoothing=0.1' \
+    "$program" eval $model,smoothing=0.1 --load w.safetensors --data $data,split=val
+
+# A grey network: the same pictures as an idx file.
+python3 "$pictures" idx folder grey
+"$program" train cnn:classes=4,size=40,width=4 --data idx:grey,mean=0.4,std=0.2 --epochs 10 --batch 8 --lr 0.01 --optimizer adam \
+    --quiet --save grey.safetensors
+"$program" predict --load grey.safetensors --json folder/val/class?/*.png >grey.json
+top1=$("$program" eval --load grey.safetensors --data idx:grey,split=test | sed 's/.*top1=//')
+check 'a grey network sees as many rightly as an evaluation says' python3 -c "
+import json
+rows = [json.loads(line) for line in open('grey.json')]
+right = sum('class%d' % row['top'][0]['class'] in row['file'] for row in rows)
+assert right > 40 and abs(right / 64 - $top1) < 1e-6, (right, $top1)"
 cp -r folder spoilt
 for i in 1 4 7 10; do echo nothing >spoilt/train/class0/$i.png; done
 together="$program train $model --batch 8 --lanes 4 --quiet -n 2 --data images:spoilt,size=16"

@@ -4,14 +4,22 @@ import json
 import os
 import random
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
 
+# Runs keep a signal ignored that they begin with: nohup and background jobs must not change the tests.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+
 PROGRAM = os.path.abspath(sys.argv[1])
 LIMIT = 240  # seconds after which a run counts as hung
+SLOW = bool(os.environ.get("SLOW"))  # `make test-slow` sets it: the long forms
 
 
 class Wrong(Exception):
@@ -75,6 +83,23 @@ def text_of(path):
         return open(path).read()
     except FileNotFoundError:
         return ""
+
+
+def folders(directory="ck"):
+    return sorted(f for f in os.listdir(directory) if f.startswith("step-"))
+
+
+def fresh(*names):
+    for name in names or ("ck",):
+        shutil.rmtree(name, ignore_errors=True)
+
+
+def flip(path, at, bit=1):
+    with open(path, "r+b") as f:
+        f.seek(at, os.SEEK_END if at < 0 else os.SEEK_SET)
+        byte = f.read(1)
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte[0] ^ bit]))
 
 
 def events(directory, *names):

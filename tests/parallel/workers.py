@@ -4,7 +4,7 @@
 
 Usage: workers.py TRIREME OWN_LOOP TAMPER [CASE...]
 
-KILLS=N: so many kills in each storm (3). Each case prints a line; the last says how many passed."""
+KILLS=N: so many kills in each storm (3; with SLOW=1 30). Each case prints a line; the last says how many passed."""
 import collections
 import os
 import random
@@ -15,13 +15,12 @@ import subprocess
 import sys
 import time
 
-from runs import (HAS_POINTS, PROGRAM, children, done, end, events, kill_behind_writes, length_for, need, run_cases, start,
+from runs import (HAS_POINTS, PROGRAM, SLOW, children, done, end, events, kill_behind_writes, length_for, need, run_cases, start,
                   text_of, trireme, wait_for)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
-KILLS = int(os.environ.get("KILLS", "3"))
-SANITIZED = b"__asan_init" in open(PROGRAM, "rb").read()  # it has signal handlers of its own
+KILLS = int(os.environ.get("KILLS", "30" if SLOW else "3"))
 # A sanitizer makes every process slow.
 NUMBERS = (1, 2, 3, 8) if KILLS > 2 else (2, 3)
 
@@ -78,6 +77,17 @@ def automatic():
     run = trireme("train", *words, "-n", "auto")
     need(done(run) == done(trireme("train", *words)), "another result")
     need("-n auto" in run.err or len(os.sched_getaffinity(0)) == 1, run.err)
+
+
+def automatic_with_death():
+    """A kill during the trial ends it: the rates would be those of a run with a worker missing."""
+    words = ["resnet18:size=32", "--batch", "16", "--lanes", "4", "--steps", "5", "--quiet"]
+    plain = done(trireme("train", *words))
+    run = start("train", *words, "-n", "auto", "--out", "died")
+    if len(os.sched_getaffinity(0)) > 1:
+        os.kill(rowing_pid("died", 1, 0), signal.SIGKILL)
+    need(done(end(run)) == plain, "another result")
+    need("-n auto: a worker has died" in run.err or len(os.sched_getaffinity(0)) == 1, run.err)
 
 
 # ---- storms ----
@@ -215,6 +225,47 @@ def read_once(workers, *more):
     need(again < 0.01 * len(read), f"{again} read more than once: {read.most_common(3)}")
 
 
+FED = [OWN_LOOP, *"--lanes 4 --steps 2000 --lr 0.5 --schedule poly:power=1,end=0 --quiet".split()]
+
+
+def weights_of(run):
+    """Also of one that has left its loop before it was to report, which prints to its own file."""
+    need(run.returncode == 0, f"exit {run.returncode}: {run.err}")
+    out = run.out or text_of("own/worker-0.out") or text_of("own/worker-1.out")
+    need(re.fullmatch("weights [0-9a-f]{64}\n", out), f"{out}{run.err}")
+    return out
+
+
+def fed(workers, *more):
+    """A loop that feeds each batch and sets the rate, where whoever reports dies at all places of it;
+    then the same in two parts, one run going on from the other's checkpoint. All give what one
+    process gives."""
+    env = {"TEST_MODE": "fed", "TEST_DIE": os.path.abspath("fed")}
+    alone = weights_of(end(start(*FED[1:], program=OWN_LOOP, env={"TEST_MODE": "fed"})))
+    for which in range(8):
+        open(f"fed-{which}", "w").close()
+    subprocess.run(["rm", "-rf", "own", "ck"], check=True)
+    run = trireme("run", "-n", str(workers), "--out", "own", *more, "--", *FED, env=env)
+    need(weights_of(run) == alone, f"{run.out}alone:\n{alone}{run.err}")
+    deaths = len(events("own", "death"))
+    need(deaths >= 4, f"{deaths} have died")
+    for n, until in ((3 - min(workers, 2), "350"), (workers, "2000")):
+        saves = ["--ckpt", "ck", "--save-every", "100", "--resume"]
+        run = trireme("run", "-n", str(n), "--out", "own", "--", *FED, *saves,
+                      env={"TEST_MODE": "fed", "TEST_UNTIL": until})
+        got = weights_of(run)
+    kept = "learning rate 0.03 in place of the schedule's" in run.err
+    need(got == alone and kept, f"{got}alone:\n{alone}{run.err}")
+    return f"{deaths} deaths"
+
+
+def feeding_fails():
+    for mode, why in (("unfed", 'step 31: input "sign" has not been fed since the step before'),
+                      ("wrong", 'step 31, sample 7: "sign" is 2, but the network takes 0 to 1')):
+        run = trireme("run", "-n", "2", "--", *FED, env={"TEST_MODE": mode})
+        need(run.returncode == 1 and why in run.err, f"{mode}: exit {run.returncode}: {run.err}")
+
+
 def useless():
     """What cannot be started again is not tried for ever; and a program trains once."""
     subprocess.run(["cp", OWN_LOOP, "moved"], check=True)
@@ -282,23 +333,6 @@ def only_told():
     need(done(end(run)) == plain, "another result")
     need("makes no progress" in run.err and "it is killed" not in run.err, run.err)
     need(not events("told", "death"), "somebody has died")
-
-
-def core_retired():
-    if len(os.sched_getaffinity(0)) < 2:
-        return "skipped: there is one core"
-    if SANITIZED:
-        return "skipped: a fault is an exit here"
-    words = ["lenet5", "--quiet"]
-    words += ["--steps", str(length_for(words, 2))]
-    plain = done(trireme("train", *words))
-    run = start("train", *words, "-n", "2", "--out", "core")
-    for death in range(3):
-        os.kill(rowing_pid("core", 1, death), signal.SIGSEGV)
-    need(done(end(run)) == plain, "another result")
-    need(re.search("all 3 workers that died of a fault were on core [0-9]+, and none on another: it is retired",
-                   run.err), run.err)
-    need(len(events("core", "retired")) == 1, "agent.log does not tell")
 
 
 def planned():
@@ -402,7 +436,7 @@ def mistakes():
     wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
     wrong(2, "give their number with -n", "train", "lenet5", "--spares", "1")
     wrong(2, "an audit takes another worker", "train", "lenet5", "-n", "1", "--audit", "1")
-    wrong(2, "--threads-per-worker", "train", "lenet5", "-n", "2", "--threads", "2")
+    wrong(2, "--threads-per-worker", "train", "lenet5", "-n", "2", "--threads", "2", "--threads-per-worker", "3")
     wrong(2, "memory-limit", "train", "lenet5", "-n", "2", "--memory-limit", "1M")
     run = trireme("train", "lenet5", "--batch", "16", "--lanes", "1", "-n", "3", "--steps", "2", "--quiet")
     need(run.returncode == 0 and "2 of them stay idle" in run.err, run.err)
@@ -422,6 +456,7 @@ CASES = {f"same: {name}": (lambda words=words: same(words, *NUMBERS)) for name, 
 CASES.update({
     "threads of workers": threads_of_workers,
     "-n auto": automatic,
+    "-n auto: a death": automatic_with_death,
     "storm: lenet5": lambda: storm(f"lenet5 --optimizer adam --lanes 4 {SMALLER}", 3, 1, KILLS),
     "storm: no spares, clipping": lambda: storm("lenet5 --optimizer adam --clip-norm 0.5", 2, 0, KILLS),
     "storm: bert-tiny": lambda: storm("bert-tiny --batch 8 --lanes 4 --optimizer adamw --clip-norm 1",
@@ -440,6 +475,10 @@ CASES.update({
     "own loop: a lost thread": lambda: own_loop("thread"),
     "own loop: dies as it reads": lambda: own_loop("data", "--spares", "1"),
     "own loop: dies as it reads ahead": lambda: own_loop("data", threads=2),
+    "own loop: fed, one worker": lambda: fed(1),
+    "own loop: fed, two workers": lambda: fed(2),
+    "own loop: fed, four workers": lambda: fed(4, "--audit", "0.2"),
+    "own loop: feeding fails": feeding_fails,
     "a late reader": late_reader,
     "own loop: stops as it reads": lambda: own_loop("stop", "--stall-timeout", "1"),
     "samples are read once": lambda: (read_once(3), read_once(2, "--data-threads", "2"))[0],
@@ -448,7 +487,6 @@ CASES.update({
     "the reporter stopped": lambda: stopped_worker(0),
     "a stall is only told": only_told,
     "all wait for each other": all_wait,
-    "a core is retired": core_retired,
     "memory as planned": planned,
     "room for more workers": room_for_more,
     "closed standard files": closed_files,

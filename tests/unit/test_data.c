@@ -180,12 +180,12 @@ static void gz_damaged(void **state) {
     put_gz("gz", "wb", images, sizeof images);
     assert_int_equal(base_read_file(at("gz"), &gz, &n), TRI_OK);
     for (size_t size = 0; size < n; size++) {
-        assert_int_equal(idx_unpack((unsigned char *)gz, size, "bad.gz", &out, &n_out), TRI_FAILED);
+        assert_int_equal(idx_unpack((unsigned char *)gz, size, "bad.gz", SIZE_MAX, &out, &n_out), TRI_FAILED);
         assert_message("bad.gz: truncated at offset ");
         assert_null(out);
     }
     gz[n - 6] ^= 1; /* the checksum */
-    assert_int_equal(idx_unpack((unsigned char *)gz, n, "bad.gz", &out, &n_out), TRI_FAILED);
+    assert_int_equal(idx_unpack((unsigned char *)gz, n, "bad.gz", SIZE_MAX, &out, &n_out), TRI_FAILED);
     assert_message("not valid gzip data: incorrect data check");
     gz[n - 6] ^= 1;
     put("train-images-idx3-ubyte.gz", gz, n - 1);
@@ -196,10 +196,34 @@ static void gz_damaged(void **state) {
     assert_int_equal(fputs("more", f) < 0, 0);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(base_read_file(at("gz"), &gz, &n), TRI_OK);
-    assert_int_equal(idx_unpack((unsigned char *)gz, n, "bad.gz", &out, &n_out), TRI_FAILED);
+    assert_int_equal(idx_unpack((unsigned char *)gz, n, "bad.gz", SIZE_MAX, &out, &n_out), TRI_FAILED);
     assert_message("bad.gz: offset ");
     assert_message("not valid gzip data: incorrect header check");
     free(gz);
+}
+
+/* The data that follow have no end: who unpacks them before the header is checked meets that. */
+static void gz_header_first(void **state) {
+    (void)state;
+    static const struct {
+        const char *header, *message;
+    } cases[] = {
+        {"\0\0\x0d\3\0\0\0\1\0\0\0\1\0\0\0\1", "offset 2: elements of type 0d (floats)"},
+        {"\0\0\x08\2\0\0\0\1\0\0\0\1\0\0\0\1", "offset 3: 2 dimensions; images have 3"},
+        {"\0\0\x08\3\0\0\0\1\0\0\0\0\0\0\0\1", "offset 8: dimension 1 is 0"},
+        {"\0\0\x08\3\0\0\0\2\0\0\0\3\0\0\0\4", "offset 40: 1 bytes follow the last element"},
+    };
+    static char file[1 << 20];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *gz;
+        size_t n;
+        memcpy(file, cases[i].header, 16);
+        put_gz("gz", "wb", file, sizeof file);
+        assert_int_equal(base_read_file(at("gz"), &gz, &n), TRI_OK);
+        put("train-images-idx3-ubyte.gz", gz, n - 8);
+        refused(idx(""), cases[i].message);
+        free(gz);
+    }
 }
 
 static void fashion_mnist(void **state) {
@@ -494,6 +518,7 @@ int main(void) {
         cmocka_unit_test(specs),
         cmocka_unit_test_teardown(idx_plain_and_gz, empty_directory),
         cmocka_unit_test_teardown(idx_files_that_disagree, empty_directory),
+        cmocka_unit_test_teardown(gz_header_first, empty_directory),
         cmocka_unit_test(idx_damaged),
         cmocka_unit_test_teardown(gz_damaged, empty_directory),
         cmocka_unit_test(fashion_mnist),

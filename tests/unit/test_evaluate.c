@@ -14,6 +14,8 @@
 #include <trireme.h>
 
 #include "base/base.h"
+#include "data/data.h"
+#include "data/pictures.h"
 #include "exec/budget.h"
 #include "exec/run.h"
 
@@ -210,6 +212,25 @@ static void callbacks_are_a_list(void **state) {
     assert_int_equal(c.order, 2); /* an epoch has four steps: behind the second call */
 }
 
+/* What monitors and the loop say goes to stderr. */
+static void quiet_monitors(void **state) {
+    (void)state;
+    FILE *said = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    assert_true(said && kept >= 0);
+    for (int quiet = 0; quiet < 2; quiet++) {
+        tri_options o = {.steps = 4, .quiet = quiet, .source = pictures(64)};
+        dup2(fileno(said), STDERR_FILENO);
+        tri_status status = tri_train(net(16, 1, 1), &o, TRI_CALLBACKS(tri_loss_monitor(1), tri_time_monitor(2)));
+        dup2(kept, STDERR_FILENO);
+        assert_int_equal(status, TRI_OK);
+        assert_int_equal(lseek(fileno(said), 0, SEEK_END) > 0, !quiet);
+        assert_int_equal(ftruncate(fileno(said), 0), 0);
+    }
+    close(kept);
+    fclose(said);
+}
+
 static void settings_in_a_list(void **state) {
     (void)state;
     char folder[] = "/tmp/trireme-test-XXXXXX", command[64];
@@ -253,8 +274,186 @@ static void what_cannot_be_judged(void **state) {
     }
 }
 
+/* ---- labels out of range ---- */
+
+static int labelled(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+    (void)user, (void)epoch, (void)seed;
+    for (int i = 0; i < 4; i++) ((float *)out[0])[i] = (float)(index % 7);
+    for (int i = 0; i < 2; i++) ((int64_t *)out[1])[i] = index == 37 && i ? 5 : index % 3;
+    return 0;
+}
+
+static tri_status file_of(void *user, int64_t index, struct pictures_file *out) {
+    (void)user;
+    text_add(&out->name, "labels/%lld.png", (long long)index);
+    return TRI_OK;
+}
+
+static tri_data *labels(bool files) {
+    static const tri_field fields[] = {{"x", TRI_F32, {2, {2, 2}}}, {"y", TRI_I64, {1, {2}}}};
+    tri_data *d = tri_data_new("labels", 48, fields, 2, labelled, NULL, false);
+    if (files) d->about.file = file_of;
+    return d;
+}
+
+/* below: what the data brings is checked as it is read; else the loss finds it. */
+static tri_graph *two_labels(int64_t batch, int64_t below) {
+    tri_graph *g = tri_graph_new(batch);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, 2, 2));
+    tri_tensor *y = tri_input(g, "y", TRI_I64, TRI_SHAPE(batch, 2), .below = below);
+    tri_tensor *logits = tri_reshape(tri_dense(x, "fc", 3), TRI_SHAPE(-1, 3));
+    tri_loss(tri_cross_entropy(logits, tri_flatten(y, 0)));
+    return g;
+}
+
+static void labels_are_found(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        const char *name = i & 2 ? "sample 37 of data labels (labels/37.png)" : "sample 37 of data labels";
+        tri_options o = {.source = labels(i & 2), .lanes = i & 1 ? 3 : 1, .steps = 3, .quiet = true,
+                         .device = i & 4 ? "ref" : NULL};
+        tri_run *run = tri_open(two_labels(16, 0), &o);
+        if (!run) fail_msg("%s", tri_message());
+        while (tri_step(run)) continue;
+        assert_int_equal(tri_run_status(run), TRI_FAILED);
+        const char *told = strstr(tri_message(), "label 5 is not below 3, ");
+        if (!told || strcmp(strchr(told, ',') + 2, name)) fail_msg("%s", tri_message());
+        tri_data *data = labels(i & 2);
+        assert_int_equal(tri_evaluate(run, data), TRI_FAILED);
+        told = strstr(tri_message(), "label 5 is not below 3, ");
+        if (!told || strcmp(strchr(told, ',') + 2, name)) fail_msg("%s", tri_message());
+        tri_data_free(data);
+        tri_close(run);
+    }
+    tri_options o = {.source = labels(true), .steps = 3, .quiet = true};
+    tri_run *run = tri_open(two_labels(16, 3), &o);
+    while (tri_step(run)) continue;
+    if (!strstr(tri_message(), "sample 37: \"y\" is 5, but the network takes 0 to 2 (labels/37.png)"))
+        fail_msg("%s", tri_message());
+    tri_close(run);
+}
+
+/* ---- networks that bring their gradients ---- */
+
+static tri_tensor *mean_error(tri_tensor *prediction, tri_tensor *y) {
+    return tri_mean(tri_abs(tri_sub(prediction, y)), TRI_ALL);
+}
+
+/* Declares results before its gradients, after them, and of them. penalty: the loss is one of them. */
+static tri_graph *own_step(int64_t batch, bool penalty) {
+    tri_graph *g = tri_graph_new(batch);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, 3, SIDE, SIDE));
+    tri_tensor *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(batch, 1));
+    tri_tensor *prediction = tri_dense(tri_flatten(x, 1), "fc", 1), *grads[2];
+    tri_tensor *loss = tri_mse(prediction, y), *params[] = {tri_param_at(g, 0), tri_param_at(g, 1)};
+    tri_metric(mean_error(prediction, y), "before");
+    tri_grad(loss, params, 2, grads);
+    tri_tensor *norm = tri_global_norm(grads, 2);
+    tri_loss(penalty ? tri_add(loss, norm) : loss);
+    tri_update(params, grads, 2, (tri_optimizer){.lr = 1e-4}, NULL);
+    tri_metric(norm, "norm");
+    tri_metric(mean_error(tri_scale(prediction, 1), y), "after");
+    return g;
+}
+
+/* As a program built it, and as its text says. */
+static tri_graph *own_step_read(int64_t batch, bool penalty) {
+    tri_graph *g = own_step(batch, penalty);
+    char *text = tri_graph_print(g);
+    tri_graph_free(g);
+    assert_non_null(text);
+    g = tri_graph_parse(text, strlen(text), "text");
+    free(text);
+    return g;
+}
+
+static void results_after_gradients(void **state) {
+    (void)state;
+    for (int lanes = 1; lanes <= 2; lanes++) {
+        tri_run *run = train(lanes == 1 ? own_step(16, false) : own_step_read(16, false),
+                             (tri_options){.lanes = lanes, .steps = 5});
+        assert_true(isfinite(tri_value(run, "norm")));
+        evaluate(run, 40);
+        assert_true(isfinite(tri_result(run, "before")));
+        assert_true(tri_result(run, "before") == tri_result(run, "after"));
+        assert_true(isnan(tri_result(run, "norm")));
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+}
+
+/* Evaluations, the progress and a run that is forward have the same results. */
+static void results_are_the_same_everywhere(void **state) {
+    (void)state;
+    tri_options o = in_vain(16);
+    o.optimizer.loss_scale = "dynamic"; /* its results depend on gradients too */
+    o.best = "after";
+    for (int own = 0; own < 2; own++) {
+        if (own) o = in_vain(16), o.best = "after";
+        tri_graph *g = own ? own_step(16, false) : net(16, 1, 1);
+        if (!own) tri_metric(tri_find(g, "loss"), "after");
+        tri_run *run = tri_open(g, &o);
+        if (!run) fail_msg("%s", tri_message());
+        while (tri_step(run)) continue;
+        struct text line = {0};
+        judge_describe(&run->judge, 9, &line);
+        assert_null(strstr(line.data, "nan"));
+        assert_non_null(strstr(line.data, "after"));
+        assert_null(strstr(line.data, own ? "norm" : "loss_scale"));
+        text_free(&line);
+        assert_int_equal(tri_step_number(run), 9);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    tri_options forward = {.forward = true, .quiet = true};
+    tri_run *run = tri_open(own_step(16, false), &forward);
+    assert_int_equal(run_output_count(run), 3);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+static void results_that_evaluation_lacks(void **state) {
+    (void)state;
+    static const struct {
+        bool penalty, stops;
+        const char *best, *told;
+    } rows[] = {
+        {false, false, "norm", "--best norm: this result depends on gradients (tri_grad), which an evaluation lacks; "
+                               "an evaluation has: loss, before, after"},
+        {true, true, NULL, "--best loss: this result depends on gradients"},
+        {true, false, NULL, NULL}, /* nothing is compared */
+        {true, true, "before", NULL},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tri_options o = in_vain(16);
+        o.best = rows[i].best;
+        o.early_stop = rows[i].stops ? 2 : 0;
+        o.lanes = 1;
+        tri_run *run = tri_open(own_step(16, rows[i].penalty), &o);
+        if (rows[i].told && (run || !strstr(tri_message(), rows[i].told))) fail_msg("%s", tri_message());
+        if (rows[i].told) continue;
+        if (!run) fail_msg("%s", tri_message());
+        while (tri_step(run)) continue;
+        assert_int_equal(tri_step_number(run), rows[i].stops ? 9 : 40);
+        assert_true(isfinite(tri_result(run, "after")) && isnan(tri_result(run, "loss")));
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+}
+
+static void no_result_without_gradients(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(1);
+    tri_tensor *w = tri_param(g, "w", TRI_SHAPE(3), (tri_init){.a = 1}), *dw;
+    tri_grad(tri_sum(tri_mul(w, w), TRI_ALL), &w, 1, &dw);
+    tri_output(dw, "dw");
+    tri_options o = {.forward = true};
+    assert_null(tri_open(g, &o));
+    assert_non_null(strstr(tri_message(), "every result of the network depends on gradients"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_after_gradients),
+        cmocka_unit_test(results_are_the_same_everywhere),
+        cmocka_unit_test(results_that_evaluation_lacks),
+        cmocka_unit_test(no_result_without_gradients),
         cmocka_unit_test(a_steps_outputs_stay),
         cmocka_unit_test(any_number_of_samples),
         cmocka_unit_test(two_norms),
@@ -262,6 +461,8 @@ int main(void) {
         cmocka_unit_test(memory_is_asked_for),
         cmocka_unit_test(an_own_loop_stops_early),
         cmocka_unit_test(callbacks_are_a_list),
+        cmocka_unit_test(labels_are_found),
+        cmocka_unit_test(quiet_monitors),
         cmocka_unit_test(settings_in_a_list),
         cmocka_unit_test(what_cannot_be_judged),
     };

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,28 @@ static void wrong_init(struct net *n) {
     memset(&init.kind, 77, sizeof init.kind);
     HERE, tri_param(n->g, "w", TRI_SHAPE(2), init);
 }
+static tri_tensor *bytes(struct net *n) { return tri_input(n->g, "b", TRI_U8, TRI_SHAPE(16)); }
+static void scaled_bytes(struct net *n) { tri_tensor *b = bytes(n); HERE, tri_scale(b, 1 / 255.); }
+static void half_of_i32(struct net *n) { HERE, tri_constant(n->g, 0.5, TRI_I32); }
+static void large_i32(struct net *n) { HERE, tri_constant(n->g, 0x1p31, TRI_I32); }
+static void large_i64(struct net *n) { HERE, tri_constant(n->g, 0x1p63, TRI_I64); }
+static void nan_of_i64(struct net *n) { HERE, tri_constant(n->g, NAN, TRI_I64); }
+static void bool_of_two(struct net *n) { HERE, tri_constant(n->g, 2, TRI_BOOL); }
+static void compared_bytes(struct net *n) {
+    tri_tensor *b = bytes(n);
+    HERE, tri_less(tri_constant(n->g, 256, TRI_F32), b);
+}
+static void padded_bytes(struct net *n) {
+    tri_tensor *b = bytes(n);
+    HERE, tri_pad(b, TRI_SHAPE(1), TRI_SHAPE(0), -1);
+}
+static void clipped_bytes(struct net *n) { tri_tensor *b = bytes(n); HERE, tri_clip(b, 0, 0.5); }
+static void state_of_thirds(struct net *n) {
+    HERE, tri_state(n->g, "s", TRI_I64, TRI_SCALAR, (tri_init){.a = 1 / 3.});
+}
+static void drawn_state(struct net *n) {
+    HERE, tri_state(n->g, "s", TRI_I32, TRI_SHAPE(2), (tri_init){TRI_UNIFORM, 0, 9});
+}
 static void wrong_dropout(struct net *n) { HERE, tri_dropout(n->x, 1); }
 static void wrong_concat(struct net *n) {
     tri_tensor *parts[] = {n->x, PARAM("w", 15, 3)};
@@ -129,7 +152,7 @@ static const struct mistake {
     {wrong_labels, {"layer1.cross_entropy", "f32[16,3], i64[16,1]", "without their last"}},
     {two_losses, {"the loss is declared twice", "add"}},
     {two_inputs, {"two inputs named \"x\""}},
-    {two_params, {"named \"layer1.w\""}},
+    {two_params, {"named \"layer1.w\"", "of its own", "tri_push"}},
     {two_outputs, {"two outputs named \"o\""}},
     {wrong_batch, {"layer1.input", "\"z\"", "dimension 0 must be the batch, 16"}},
     {no_name, {"name is missing"}},
@@ -151,6 +174,17 @@ static const struct mistake {
     {wrong_grad, {"tri_grad", "x must be one"}},
     {grad_of_stranger, {"tri_grad", "tensor 0", "another graph"}},
     {wrong_init, {"layer1.param", "initialiser"}},
+    {scaled_bytes, {"constant", "u8 cannot hold 0.00392156863", "0 to 255", "tri_cast"}},
+    {half_of_i32, {"i32 cannot hold 0.5", "-2^31 to 2^31 - 1", "tri_cast"}},
+    {large_i32, {"i32 cannot hold 2.14748365e+09"}},
+    {large_i64, {"i64 cannot hold 9.22337204e+18"}},
+    {nan_of_i64, {"i64 cannot hold nan"}},
+    {bool_of_two, {"bool cannot hold 2; it holds 0 and 1"}},
+    {compared_bytes, {"u8 cannot hold 256"}},
+    {padded_bytes, {"layer1.pad", "u8 cannot hold -1"}},
+    {clipped_bytes, {"layer1.clip", "must be floating-point", "tri_cast"}},
+    {state_of_thirds, {"layer1.state", "i64 cannot hold 0.333333333"}},
+    {drawn_state, {"layer1.state", "i32", "a constant only", "uniform(0,9)"}},
     {wrong_dropout, {"layer1.dropout", "p is 1", "below 1"}},
     {wrong_concat, {"layer1.concat", "f32[16,3], f32[15,3]", "input 1"}},
     {wrong_split, {"layer1.split", "dimension 1", "3 places", "2 equal parts"}},
@@ -452,6 +486,9 @@ static void test_round_trip(void **state) {
     tri_tensor *dw;
     tri_grad(n.g->loss, &w, 1, &dw);
     tri_output(dw, "dw");
+    tri_output(tri_neg(n.x), "after");
+    tri_grad(tri_sum(dw, TRI_ALL), &n.x, 1, &dw);
+    tri_output(dw, "second");
     assert_int_equal(tri_graph_status(n.g), TRI_OK);
     assert_round_trip(n.g);
     end(&n);
@@ -500,6 +537,7 @@ static void test_parse_mistakes(void **state) {
         {X "%y = param() {name=\"w, shape=[]}", "net.tri:3: expected '\"'"},
         {X "%y = param() {name=\"w\", shape=[], init=\"norml(0,1)\"}", "net.tri:3: param"},
         {X "%y = param() {name=\"w\", shape=[], init=\"normal(,)\"}", "net.tri:3: param"},
+        {X "%y = constant() {value=0.5, type=i64}", "net.tri:3: constant (constant): i64 cannot"},
         {X "loss \"loss\" %x", "net.tri:3: the loss must be one floating-point number"},
         {X "output \"y\" %x\noutput \"y\" %x", "net.tri:4: there are two outputs named \"y\""},
         {X "output y %x", "net.tri:3: expected a name between double quotes"},
@@ -508,7 +546,7 @@ static void test_parse_mistakes(void **state) {
         {X "tie \"y\" %x", "net.tri:3: only parameters can be tied"},
         {X "lr \"*\" fast", "net.tri:3: \"fast\" is not a number"},
         {X "recompute *", "net.tri:3: expected a pattern between double quotes"},
-        {TOP "backward", "net.tri:2: \"backward\" stands before any node"},
+        {X "forward", "net.tri:3: \"forward\" ends no \"backward\""},
         {X "backward\n%y = relu(%x)\nbackward", "net.tri:5: \"backward\" is there twice"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {

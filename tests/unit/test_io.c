@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <signal.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,7 +213,7 @@ static void damaged_headers(void **state) {
         {"{\"a\":[]}", 0, "tensor 'a': its header entry is not a JSON object"},
         {"{\"a\":{}}", 0, "tensor 'a': \"dtype\" is missing"},
         {"{" TENSOR("a", "7", "[1]", "[0,4]") "}", 4, "\"dtype\" is missing or not a text"},
-        {"{" TENSOR("a", "\"F64\"", "[1]", "[0,8]") "}", 8, "'a': type F64 is not supported"},
+        {"{" TENSOR("a", "\"F64\"", "[2]", "[0,8]") "}", 8, "'a': f64[2] takes 16 bytes"},
         {"{" TENSOR("a", "\"I16\"", "[1]", "[0,2]") "}", 2, "type I16 is not supported"},
         {"{" TENSOR("a", "\"I8\"", "[1]", "[0,1]") "}", 1, "type I8 is not supported"},
         {"{" TENSOR("a\\nb", "\"X\\n\"", "[1]", "[0,1]") "}", 1, "'a?b': unknown dtype 'X?'"},
@@ -253,6 +254,25 @@ static void damaged_headers(void **state) {
                      TRI_OK);
 }
 
+static void doubles(void **state) {
+    (void)state;
+    static const char header[] = "{" TENSOR("d", "\"F64\"", "[3]", "[0,24]") "}";
+    double values[] = {0.1, -3e38, INFINITY};
+    struct safetensors *f;
+    unsigned char bytes[8 + sizeof header - 1 + sizeof values] = {sizeof header - 1};
+    memcpy(bytes + 8, header, sizeof header - 1);
+    memcpy(bytes + 8 + sizeof header - 1, values, sizeof values);
+    assert_int_equal(safetensors_parse(bytes, sizeof bytes, "d.st", &f), TRI_OK);
+    assert_int_equal(f->entry->spec.type, TRI_F32);
+    const float *read = f->entry->data;
+    for (int i = 0; i < 3; i++) assert_true(read[i] == (float)values[i]);
+    safetensors_close(f);
+    values[1] = 1e39;
+    memcpy(bytes + 8 + sizeof header - 1, values, sizeof values);
+    assert_int_equal(safetensors_parse(bytes, sizeof bytes, "d.st", &f), TRI_FAILED);
+    assert_message("tensor 'd': file offset 71: 1e+39 is too large for f32, as which F64 is read");
+}
+
 static void damaged_lengths(void **state) {
     (void)state;
     struct safetensors *f;
@@ -290,7 +310,7 @@ static void unwritable(void **state) {
     int before = files(false);
     assert_int_equal(mkdir(at("taken"), 0777), 0);
     assert_int_equal(safetensors_write(at("taken"), all, 1, NULL, 0), TRI_FAILED);
-    assert_message("can't rename");
+    assert_message("it is a directory");
     assert_int_equal(files(false), before + 1);
 
     const struct safetensors_entry twice[] = {all[0], all[0]};
@@ -308,6 +328,74 @@ static void unwritable(void **state) {
     assert_int_equal(safetensors_write(at("x"), all, 1, &pair, 1), TRI_FAILED);
     assert_message("metadata 'k'");
     assert_int_equal(files(false), before + 1);
+}
+
+static mode_t kind_of(const char *name) {
+    struct stat st;
+    return lstat(at(name), &st) ? 0 : st.st_mode & S_IFMT;
+}
+
+static void link_to(const char *to, const char *name) { assert_int_equal(symlink(to, at(name)), 0); }
+
+/* The target of symlinks is replaced, also if it is not there yet, and they stay. */
+static void links(void **state) {
+    (void)state;
+    assert_int_equal(safetensors_write(at("real"), all, 1, NULL, 0), TRI_OK);
+    link_to("real", "link");
+    char whole[256];
+    snprintf(whole, sizeof whole, "%s/link", directory);
+    link_to(whole, "second");
+    link_to("later", "dangling");
+    struct safetensors *f;
+    static const char *const names[] = {"link", "second", "dangling"}, *const targets[] = {"real", "real", "later"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        remove(at(targets[i]));
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(outfile_check(at(names[i])), TRI_OK);
+            assert_int_equal(safetensors_write(at(names[i]), all, 1, NULL, 0), TRI_OK);
+            assert_true(kind_of(names[i]) == S_IFLNK && kind_of(targets[i]) == S_IFREG);
+        }
+        assert_int_equal(safetensors_open(at(targets[i]), &f), TRI_OK);
+        safetensors_close(f);
+    }
+    files(true);
+}
+
+/* What is no regular file is refused beforehand, and stays. */
+static void refused_targets(void **state) {
+    (void)state;
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    assert_int_equal(mkdir(at("folder"), 0700), 0);
+    link_to("/dev/full", "device");
+    link_to("pipe", "to pipe");
+    link_to("loop", "loop");
+    link_to("no/such/place", "nowhere");
+    static const struct {
+        const char *name, *why;
+        mode_t kind;
+    } bad[] = {{"pipe", "it is a named pipe, not a regular file", S_IFIFO},
+               {"folder", "it is a directory, not a regular file", S_IFDIR},
+               {"device", "it is a character device", S_IFLNK},
+               {"to pipe", "it is a named pipe", S_IFLNK},
+               {"loop", "Too many levels of symbolic links", S_IFLNK},
+               {"nowhere", "No such file", S_IFLNK},
+               {"new/", "No such file", 0}};
+    int before = files(false);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        assert_int_equal(outfile_check(at(bad[i].name)), TRI_FAILED);
+        assert_message(bad[i].why);
+        assert_int_equal(safetensors_write(at(bad[i].name), all, 1, NULL, 0), TRI_FAILED);
+        assert_message(bad[i].why);
+        assert_int_equal(kind_of(bad[i].name), bad[i].kind);
+    }
+    assert_int_equal(files(false), before);
+    char name[256];
+    memset(name, 'x', 250);
+    name[250] = 0; /* it could be a name, but not with more at its end */
+    assert_int_equal(outfile_check(name), TRI_FAILED);
+    assert_message("File name too long");
+    assert_int_equal(outfile_check(""), TRI_USAGE);
+    files(true);
 }
 
 /* A disk that gets full leaves the old file, and no part of the new one. */
@@ -338,8 +426,10 @@ int main(void) {
         cmocka_unit_test(sha256_vectors),  cmocka_unit_test(sha256_in_pieces),
         cmocka_unit_test(round_trip),      cmocka_unit_test(nothing_in_it),
         cmocka_unit_test(bytes_by_hand),   cmocka_unit_test(damaged_headers),
+        cmocka_unit_test(doubles),
         cmocka_unit_test(damaged_lengths), cmocka_unit_test(unreadable),
-        cmocka_unit_test(unwritable),      cmocka_unit_test(full_disk),
+        cmocka_unit_test(unwritable),      cmocka_unit_test(links),
+        cmocka_unit_test(refused_targets), cmocka_unit_test(full_disk),
     };
     return cmocka_run_group_tests_name("io", tests, make_directory, remove_directory);
 }

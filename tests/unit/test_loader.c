@@ -136,7 +136,7 @@ static void threads_read_at_the_same_time(void **state) {
     struct source s;
     begin(&s);
     s.width = 30000; /* so that each is a piece of its own */
-    tri_run *run = open_run(&s, (tri_options){.data_threads = 2, .threads = 1, .no_shuffle = true}, false, true);
+    tri_run *run = open_run(&s, (tri_options){.data_threads = 2, .threads = 1, .no_shuffle = true, .optimizer.lr = 1e-9}, false, true);
     for (int i = 0; i < 2; i++) assert_true(tri_step(run));
     atomic_store(&s.waits, 50); /* of step 5, which cannot have been begun */
     while (tri_step(run)) continue;

@@ -51,6 +51,11 @@ static void paper_close(struct paper *p) {
     free(p->text);
 }
 
+static void begin(struct paper *paper, struct progress *p, bool terminal) {
+    paper_open(paper);
+    assert_int_equal(progress_open(p, paper->file, terminal, 2, 0), TRI_OK);
+}
+
 static void durations(void **state) {
     (void)state;
     char text[DURATION_TEXT];
@@ -67,8 +72,7 @@ static void heads(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
-    paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
+    begin(&paper, &p, false);
     struct progress_head h = {.model = "mlp", .device = "ref (plain C)", .data = "synthetic",
                               .parameters = 1234, .lanes = 4, .batch = 10, .threads = 1};
     progress_begin(&p, &h);
@@ -88,8 +92,7 @@ static void plain_lines(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
-    paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
+    begin(&paper, &p, false);
     for (int i = 1; i <= 100; i++) {
         double value[] = {(double)i, 0.5};
         struct observed o = at(i, 100, 0.1 * i, value);
@@ -115,8 +118,7 @@ static void smaller_steps(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
-    paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
+    begin(&paper, &p, false);
     for (int i = 1; i <= 100; i++) {
         double value[] = {i % 2 ? 1 : 2, 0.5};
         struct observed o = at(i, 100, 0.1 * i, value);
@@ -136,8 +138,7 @@ static void rare_lines(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
-    paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
+    begin(&paper, &p, false);
     double value[] = {1, 1};
     for (int i = 1; i <= 36000; i++) {
         struct observed o = at(i, 36000, i, value);
@@ -153,8 +154,7 @@ static void early_end(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
-    paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
+    begin(&paper, &p, false);
     double value[] = {1, 1};
     for (int i = 1; i <= 7; i++) {
         struct observed o = at(i, 100, 0.01 * i, value);
@@ -173,8 +173,7 @@ static void taken_over(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
-    paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
+    begin(&paper, &p, false);
     double value[] = {1, 1};
     struct observed now = at(50, 75, 50, value);
     progress_resume(&p, &now, 40);
@@ -195,8 +194,7 @@ static void evaluations_are_no_steps(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
-    paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, false, 2), TRI_OK);
+    begin(&paper, &p, false);
     double value[] = {1, 1}, aside = 0;
     for (int i = 1; i <= 200; i++) {
         struct observed o = at(i, 300, 0.1 * i + aside, value);
@@ -219,8 +217,7 @@ static void terminal_line(void **state) {
     (void)state;
     struct paper paper;
     struct progress p;
-    paper_open(&paper);
-    assert_int_equal(progress_open(&p, paper.file, true, 2), TRI_OK);
+    begin(&paper, &p, true);
     p.width = 32;
     double value[] = {NAN, 0.25};
     for (int i = 1; i <= 3; i++) {
@@ -256,8 +253,9 @@ static int make_directory(void **state) {
 
 static int remove_directory(void **state) {
     (void)state;
-    static const char *const made[] = {"a/b/metrics.jsonl", "a/b/metrics.old.jsonl", "a/b", "a",
-                                       "metrics.jsonl", "metrics.old.jsonl", "file",
+    static const char *const made[] = {"a/b/metrics.jsonl", "a/b/metrics.1.jsonl", "a/b", "a",
+                                       "metrics.jsonl", "metrics.1.jsonl", "metrics.2.jsonl",
+                                       "metrics.3.jsonl", "file",
                                        "some.log", "some.log.old", ""};
     for (size_t i = 0; i < COUNT(made); i++) remove(within(made[i]));
     return access(directory, F_OK) ? 0 : -1;
@@ -362,7 +360,8 @@ static void earlier_run(void **state) {
     }
     fflush(paper.file);
     assert_int_equal(lines_in(within("metrics.jsonl")), 3);
-    assert_int_equal(lines_in(within("metrics.old.jsonl")), 2);
+    assert_int_equal(lines_in(within("metrics.1.jsonl")), 1);
+    assert_int_equal(lines_in(within("metrics.2.jsonl")), 2);
     assert_non_null(strstr(paper.text, "metrics.jsonl is of an earlier run; it is now "));
     struct metrics other;
     assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
@@ -491,7 +490,7 @@ static void goes_on_after(const char *end, int64_t through) {
         last = (int)whole(row, "step");
         json_decref(row);
     }
-    assert_true(access(within("metrics.old.jsonl"), F_OK));
+    assert_true(access(within("metrics.1.jsonl"), F_OK));
 }
 
 /* A row of its own behind that of its step; once, though another writer evaluates that step again. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
-#include "cli/host.h"
+#include "base/host.h"
 #include "cli/options.h"
 
 static void near_names(void **state) {
@@ -22,6 +22,7 @@ static void near_names(void **state) {
     assert_int_equal(nearest_distance("train", "train"), 0);
     assert_int_equal(nearest_distance("tarin", "train"), 1);
     assert_int_equal(nearest_distance("", "eval"), 4);
+    assert_int_equal(nearest_distance("Train", "trAin"), 0);
     assert_int_equal(nearest_distance("kitten", "sitting"), 3);
     const char *many = "a name of more than thirty-one letters, which is cut";
     assert_int_equal(nearest_distance(many, many), 0);
@@ -79,6 +80,10 @@ static void all_options(void **state) {
     assert_string_equal(o.optimizer.schedule, "cosine");
     assert_true(o.optimizer.weight_decay == 0 && o.optimizer.clip_norm == 1);
     assert_true(o.optimizer.trust == 0.01);
+    assert_int_equal(take(&o, &l, "p --momentum 0 --beta1 0 --beta2=0.5 --eps 0", false), TRI_OK);
+    assert_true(o.optimizer.momentum == TRI_ZERO && o.optimizer.beta1 == TRI_ZERO);
+    assert_true(o.optimizer.beta2 == 0.5 && o.optimizer.eps == TRI_ZERO);
+    assert_int_equal(take(&o, &l, "p word", false), TRI_OK);
     assert_int_equal(l.n, 2);
     assert_string_equal(l.word[1], "word");
     assert_null(l.word[2]);
@@ -134,8 +139,9 @@ static void mistakes(void **state) {
         {"p --lr inf", "--lr inf: a number above 0"},
         {"p --lr 0,1", "--lr 0,1: a number above 0"},
         {"p --weight-decay -1", "a number from 0 up"},
-        {"p --momentum 0", "for none: --optimizer sgd"},
+        {"p --momentum -0.1", "from 0 up and below 1"},
         {"p --momentum 1", "below 1"},
+        {"p --eps -1", "a number from 0 up"},
         {"p --seed -1", "from 0 to 2^64 - 1"},
         {"p --shuffle maybe", "--shuffle maybe: on or off is needed"},
         {"p --out=", "a text that is not empty"},
@@ -230,7 +236,11 @@ static void host_v2(void **state) {
     put("/sys/fs/cgroup/user/cpu.max", "150000 100000\n");
     put("/sys/fs/cgroup/user/job/memory.max", "1000000\n");
     put("/sys/fs/cgroup/user/memory.max", "2000000\n");
+    put("/sys/fs/cgroup/user/job/memory.events", "low 0\noom 9\noom_kill 3\noom_group_kill 0\n");
+    put("/sys/fs/cgroup/user/memory.events", "oom_kill 2\n");
+    put("/proc/vmstat", "nr_free_pages 1\noom_kill 7\n");
     host_read(root, &h);
+    assert_int_equal(h.oom_kills, 3);
     assert_true(h.quota == 1.5);
     assert_int_equal(h.limit, 1000000);
     assert_int_equal(h.memory, 2048 * 1024);
@@ -247,7 +257,9 @@ static void host_v1(void **state) {
     put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
     put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "4096\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/docker/1/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
     host_read(root, &h);
+    assert_int_equal(h.oom_kills, 5);
     assert_true(h.quota == 0.5);
     assert_int_equal(h.limit, 4096);
 }
@@ -263,6 +275,10 @@ static void host_free(void **state) {
     assert_true(h.quota == 0);
     assert_int_equal(h.limit, 0);
     assert_int_equal(h.memory, 0);
+    assert_int_equal(h.oom_kills, -1);
+    put("/proc/vmstat", "nr_free_pages 1\noom_kill 7\n");
+    host_read(root, &h);
+    assert_int_equal(h.oom_kills, 7);
 }
 
 int main(void) {

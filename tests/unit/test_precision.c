@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "exec/run.h"
+#include "ops/op.h"
 #include "train/scaling.h"
 
 #define STEPS 10
@@ -297,6 +298,42 @@ static void slopes(tri_tensor *(*op)(tri_tensor *x), tri_type type, float *out) 
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
+static tri_tensor *norm(tri_tensor *x) { return tri_global_norm(&x, 1); }
+static tri_tensor *to_the_zero(tri_tensor *x) { return tri_pow(x, op_constant_like(0, x)); }
+
+/* Also the derivative of the derivative's square, in which nothing may divide by 0. */
+static void flat_derivatives(void **state) {
+    (void)state;
+    enum { N = 6 };
+    static const struct {
+        tri_tensor *(*of)(tri_tensor *x);
+        float at[N];
+    } cases[] = {{norm, {0}},
+                 {norm, {0, -0.0f}},
+                 {to_the_zero, {0, -0.0f, 1e-40f, -1e-45f, 3, -INFINITY}}};
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (tri_type type = TRI_F32; type <= TRI_F16; type++) {
+            tri_graph *g = tri_graph_new(1);
+            tri_tensor *p = tri_param(g, "p", TRI_SHAPE(N), (tri_init){0}), *dp, *twice;
+            tri_grad(tri_sum(cases[i].of(tri_cast(p, type)), TRI_ALL), &p, 1, &dp);
+            tri_grad(tri_sum(tri_mul(dp, dp), TRI_ALL), &p, 1, &twice);
+            tri_output(dp, "first");
+            tri_output(twice, "second");
+            tri_assign(p, p);
+            tri_run *run = opened(g, (tri_options){.steps = 1, .device = "ref"});
+            float first[N], second[N];
+            assert_int_equal(tri_write(run, "p", cases[i].at, sizeof cases[i].at), TRI_OK);
+            assert_true(tri_step(run));
+            assert_int_equal(tri_read(run, "first", first, sizeof first), TRI_OK);
+            assert_int_equal(tri_read(run, "second", second, sizeof second), TRI_OK);
+            for (int k = 0; k < N; k++)
+                if (first[k] != 0 || second[k] != 0)
+                    fail_msg("row %zu, %s, place %d: %g, %g", i, tri_type_name(type), k,
+                             (double)first[k], (double)second[k]);
+            assert_int_equal(tri_close(run), TRI_OK);
+        }
+}
+
 /* A half type's derivative is that of f32, rounded once; where it is taken at a result that is
  * rounded itself, it is as far off as that. */
 static void derivatives_are_rounded_once(void **state) {
@@ -444,6 +481,7 @@ static void scales_as_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flat_derivatives),
         cmocka_unit_test(stays_close_to_f32),    cmocka_unit_test(lanes_change_little),
         cmocka_unit_test(devices_agree),         cmocka_unit_test(scopes_have_their_own),
         cmocka_unit_test(evaluation_follows),    cmocka_unit_test(mistakes),

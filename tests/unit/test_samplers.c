@@ -371,7 +371,7 @@ static void all_shares(const tri_data *d, const char *kind, int64_t shares, cons
     for (int64_t k = 0; k < shares; k++) {
         struct sampler s;
         uint64_t index[64];
-        char share[32];
+        char share[64];
         snprintf(share, sizeof share, "%lld/%lld%s", (long long)k, (long long)shares, drop);
         const struct sampler_settings o = {.kind = kind, .share = share, .batch = 1, .lanes = 1, .seed = 2};
         assert_int_equal(sampler_open(&s, d, &o), TRI_OK);

@@ -438,13 +438,13 @@ static void networks(void **state) {
 static void tokenizer_from_outside(void **state) {
     (void)state;
     put("a", "abcd");
-    assert_null(data_open(spec("a", ",length=2,tokenizer=bytes"), NULL, 1, "bytes"));
+    assert_null(data_open(spec("a", ",length=2,tokenizer=bytes"), NULL, 1, "bytes", NULL));
     assert_message("the tokenizer is given twice, here and by --tokenizer");
-    assert_null(data_open("synthetic", NULL, 1, "bytes"));
+    assert_null(data_open("synthetic", NULL, 1, "bytes", NULL));
     assert_message("a tokenizer (--tokenizer bytes) has a meaning for text alone");
-    assert_null(data_open(spec("a", ",length=2"), NULL, 1, "byte"));
+    assert_null(data_open(spec("a", ",length=2"), NULL, 1, "byte", NULL));
     assert_message("tokenizer 'byte': unknown kind");
-    tri_data *d = data_open(spec("a", ",length=2"), NULL, 1, "bytes");
+    tri_data *d = data_open(spec("a", ",length=2"), NULL, 1, "bytes", NULL);
     assert_int_equal(tri_data_size(d), 2);
     tri_data_free(d);
 }

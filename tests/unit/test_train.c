@@ -185,6 +185,48 @@ static void conditions_see_the_past(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
+/* In the second step it takes logarithms of negative numbers. */
+static tri_graph *line_with_log(void) {
+    tri_graph *g = tri_graph_new(10);
+    tri_tensor *y, *p = line(g, &y);
+    tri_tensor *sign = tri_sub(tri_constant(g, 1.5, TRI_F32), tri_scalar(g, "step"));
+    tri_push(g, "head");
+    tri_tensor *far = tri_add_number(tri_abs(tri_sub(p, y)), 0.1);
+    tri_loss(tri_mean(tri_log(tri_mul(sign, far)), TRI_ALL));
+    tri_pop(g);
+    return g;
+}
+
+static void bad_loss_ends_the_run(void **state) {
+    (void)state;
+    for (int lanes = 1; lanes <= 2; lanes++) {
+        char weights[2][65], hash[2][65];
+        tri_options o = {.steps = 3, .lanes = lanes, .source = numbers(70)};
+        tri_run *run = tri_open(line_with_log(), &o);
+        assert_non_null(run);
+        assert_true(tri_step(run));
+        tri_hash(run, weights[0], hash[0]);
+        assert_false(tri_step(run));
+        assert_int_equal(tri_step_number(run), 1);
+        tri_hash(run, weights[1], hash[1]);
+        assert_string_equal(weights[0], weights[1]);
+        assert_string_equal(hash[0], hash[1]);
+        assert_int_equal(tri_run_status(run), TRI_FAILED);
+        assert_non_null(strstr(tri_message(), "step 2: "));
+        assert_non_null(strstr(tri_message(), "the loss is nan; the first nan is a result of "));
+        assert_non_null(strstr(tri_message(), "head.log"));
+        assert_int_equal(tri_close(run), TRI_FAILED);
+        o.on_nan = "warn";
+        o.source = numbers(70);
+        run = tri_open(line_with_log(), &o);
+        while (tri_step(run)) {}
+        assert_int_equal(tri_step_number(run), 3);
+        assert_int_equal(tri_close(run), TRI_OK);
+    }
+    assert_null(tri_open(line_with_log(), &(tri_options){.on_nan = "halt"}));
+    assert_non_null(strstr(tri_message(), "it must be stop or warn"));
+}
+
 static void overflow_is_skipped(void **state) {
     (void)state;
     tri_graph *g = tri_graph_new(10);
@@ -659,6 +701,7 @@ int main(void) {
         cmocka_unit_test(sequential_data),
         cmocka_unit_test(updates_see_the_past),
         cmocka_unit_test(conditions_see_the_past),
+        cmocka_unit_test(bad_loss_ends_the_run),
         cmocka_unit_test(overflow_is_skipped),
         cmocka_unit_test(groups),
         cmocka_unit_test(layerwise_rates),

@@ -22,28 +22,11 @@ static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- how many parts ---- */
 
-#define PART_WORK 16e6 /* flops: a tenth of a millisecond and more */
 #define PART_TILES 128 /* of 4x4 outputs, so that transforming the weights costs little */
 #define PART_SAMPLES 4 /* where the weight is most of what is read: it is read for each part */
 
-static int64_t data_of(const struct window *w) {
-    return w->n * (w->c * w->h * w->w + w->o * w->oh * w->ow);
-}
-
 static int64_t tiles(const struct window *w) {
     return w->n * ((w->oh + 3) / 4) * ((w->ow + 3) / 4);
-}
-
-int64_t conv_parts(const struct window *w) {
-    double work = 2.0 * (double)(w->n * w->o * w->oh * w->ow) * (double)(w->kh * w->kw) *
-                  (double)(w->c / w->groups);
-    return at_least(at_most((int64_t)(work / PART_WORK), CONV_MOST_PARTS), 1);
-}
-
-static int64_t weight_of(const struct window *w) { return w->o * w->c / w->groups * w->kh * w->kw; }
-
-int64_t conv_sum_parts(const struct window *w, int64_t parts) {
-    return at_most(parts, at_least(data_of(w) / weight_of(w), 2));
 }
 
 static int64_t parts_of(const tri_node *n, enum dnnl_convolution kind, const struct window *w) {
@@ -51,7 +34,7 @@ static int64_t parts_of(const tri_node *n, enum dnnl_convolution kind, const str
     if (tri_attr_int(n, "winograd")) parts = at_most(parts, at_least(tiles(w) / PART_TILES, 2));
     if (kind == CONVOLUTION_DW)
         parts = conv_sum_parts(w, parts);
-    else if (weight_of(w) > data_of(w))
+    else if (conv_weight(w) > conv_data(w))
         parts = at_most(parts, at_least(w->n / PART_SAMPLES, 2));
     return at_most(parts, w->n);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The derivative of a convolution's weight by our own tiles (conv_dw_tile.h). Its parts are either
- * outputs, which each goes through all samples for; or samples, whose sums are added up in a second
- * round: where the weight is larger than x it is what should be gone through once. */
+ * The derivative of a convolution's weight by our own tiles (conv_dw_tile.h) or Winograd's way
+ * (conv_wino_dw.h). A part is either a range of outputs, for which it reads all samples, or a range of
+ * samples, whose sums a second round adds up. The larger operand is read once: the weight, or what a tap
+ * sees of x. */
 #include "dev/cpu/conv_dw.h"
 
 #include "dev/cpu/conv_dw_tile.h"

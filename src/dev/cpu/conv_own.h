@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions of our own: which they are (conv_choice.c), and what their two ways have in common. In both
- * an output channel's outputs are made ROWS channels at a time, and the weight's derivative DW_ROWS output
- * channels by DW_TAPS elements of the weight, in registers.
+ * Convolutions of our own: which they are (conv_choice.c), and what the two kernels for few channels
+ * share. Both compute ROWS output channels at a time, and the weight's derivative DW_ROWS output channels
+ * by DW_TAPS elements of the weight, in registers.
  *
  * Both read zeros for what lies beside a row, and multiply them: operands should be finite. A NaN or an
  * infinity in one reaches outputs that do not see it. */

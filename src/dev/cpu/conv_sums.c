@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/conv_sums.h"
 
+int64_t conv_weight(const struct window *w) { return w->o * w->c / w->groups * w->kh * w->kw; }
+
+int64_t conv_data(const struct window *w) { return w->n * (w->c * w->h * w->w + w->o * w->oh * w->ow); }
+
+#define PART_WORK 16e6 /* flops: a tenth of a millisecond and more */
+
+int64_t conv_parts(const struct window *w) {
+    const double work = 2.0 * (double)(w->n * w->oh * w->ow) * (double)conv_weight(w);
+    const int64_t parts = (int64_t)(work / PART_WORK);
+    return parts < 1 ? 1 : parts < CONV_MOST_PARTS ? parts : CONV_MOST_PARTS;
+}
+
+int64_t conv_sum_parts(const struct window *w, int64_t parts) {
+    const int64_t worth = conv_data(w) / conv_weight(w), most = worth > 2 ? worth : 2;
+    return parts < most ? parts : most;
+}
+
 static int64_t blocks_of(const struct conv_sums *s) { return s->rows / s->block; }
 
 tri_status conv_sums_make(const tri_node *n, const struct pack *order, int64_t block, int64_t most,

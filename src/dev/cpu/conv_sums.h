@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What becomes of the sums that parts of a convolution's weight derivative have made, in f32 and in an
  * order of their own whose outermost dimension is the output channels: they are added up, always from the
- * first part to the last, and brought into the order and type of the node's output. */
+ * first part to the last, and brought into the order and type of the node's output. And how many parts. */
 #ifndef DEV_CPU_CONV_SUMS_H
 #define DEV_CPU_CONV_SUMS_H
 
 #include "dev/cpu/cpu.h"
 #include "dev/cpu/dnnl_glue.h"
+
+/* Elements: of the weight; of x and y. */
+int64_t conv_weight(const struct window *w);
+int64_t conv_data(const struct window *w);
 
 #define CONV_MOST_PARTS 16
 /* Parts of a convolution that are each worth a thread's while. */

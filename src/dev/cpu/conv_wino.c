@@ -6,10 +6,10 @@
  *
  * An output's sum goes over the input channels in order; so the bits depend neither on the
  * chunks nor on the parts, nor on the instructions. */
+#include "dev/cpu/conv_sums.h"
 #include "dev/cpu/conv_wino.h"
 #include "ops/window.h"
 
-#define MOST_PARTS 16
 /* Of transformed patches and products: about the second-level cache; but where the weight is large, which is
  * gone through for each chunk, up to a part of the third. */
 #define CHUNK_BYTES 1200000
@@ -49,19 +49,8 @@ static void take_weight(const struct state *s, const float *weight, int64_t from
 }
 
 INLINE void put_weight(const float g[9][BLOCK], int64_t lane, float *to, int64_t slice) {
-    vec half[3][PATCH];
-    for (int j = 0; j < 3; j++) {
-        vec column[3], out[PATCH];
-        for (int i = 0; i < 3; i++) column[i] = *(const vec_at *)(g[3 * i + j] + lane);
-        weight_line(column, out);
-        for (int i = 0; i < PATCH; i++) half[j][i] = out[i];
-    }
-    for (int i = 0; i < PATCH; i++) {
-        vec row[3], out[PATCH];
-        for (int j = 0; j < 3; j++) row[j] = half[j][i];
-        weight_line(row, out);
-        for (int j = 0; j < PATCH; j++) *(vec_at *)(to + (i * PATCH + j) * slice + lane) = out[j];
-    }
+    BOTH_WAYS(weight_line, 3, PATCH, *(const vec_at *)(g[3 * i + j] + lane),
+              *(vec_at *)(to + (i * PATCH + j) * slice + lane) = v);
 }
 
 /* Blocks of 16 x 16 channels, into the panels that products want: [slice, to / 32, from, 32]. */
@@ -113,21 +102,9 @@ INLINE void put(const struct plane *p, float *plane, int64_t row, int64_t column
 INLINE void tile_any(const struct state *s, const float *m, float *plane, int64_t row, int64_t column,
                      const bool blocks) {
     const struct plane *p = &s->to;
-    for (int64_t lane = 0; lane < BLOCK; lane += VEC) {
-        vec half[TILE][PATCH];
-        for (int j = 0; j < PATCH; j++) {
-            vec d[PATCH], out[TILE];
-            for (int i = 0; i < PATCH; i++) d[i] = *(const vec_at *)(m + (i * PATCH + j) * s->m + lane);
-            tile_line(d, out);
-            for (int i = 0; i < TILE; i++) half[i][j] = out[i];
-        }
-        for (int i = 0; i < TILE && row + i < p->h; i++) {
-            vec out[TILE];
-            tile_line(half[i], out);
-            for (int j = 0; j < TILE; j++)
-                if (column + j < p->w) put(p, plane, row + i, column + j, lane, blocks, out[j]);
-        }
-    }
+    for (int64_t lane = 0; lane < BLOCK; lane += VEC)
+        BOTH_WAYS(tile_line, PATCH, TILE, *(const vec_at *)(m + (i * PATCH + j) * s->m + lane),
+                  if (row + i < p->h && column + j < p->w) put(p, plane, row + i, column + j, lane, blocks, v));
 }
 
 static void tiles(const struct state *s, const float *m, int64_t first, int64_t n, float *all) {
@@ -188,8 +165,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     const int64_t enough = CHUNK_BYTES / tile, most = CHUNK_MOST_BYTES / tile, worth = s->from.channels / 4;
     s->chunk = least(least(worth > enough ? worth : enough, most), (s->tiles.all + 1) / 2);
     s->chunk = least((s->chunk + GEMM_GROUP - 1) / GEMM_GROUP * GEMM_GROUP, s->tiles.all);
-    s->parts = least(MOST_PARTS, (s->tiles.all + s->chunk - 1) / s->chunk);
-    s->weights = least(MOST_PARTS, s->from.channels / BLOCK);
+    s->parts = least(CONV_MOST_PARTS, (s->tiles.all + s->chunk - 1) / s->chunk);
+    s->weights = least(CONV_MOST_PARTS, s->from.channels / BLOCK);
     s->u = gemm_packed(s->to.channels, s->from.channels) + UNEVEN;
     s->v = s->chunk * s->from.channels + UNEVEN;
     s->m = s->chunk * s->to.channels + UNEVEN;

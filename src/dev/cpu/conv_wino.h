@@ -48,6 +48,27 @@ INLINE void patch_line(const vec d[PATCH], vec out[PATCH]) {
     out[5] = vec_fma(vec_set(A2 * B2), d[1], vec_fma(vec_set(-(A2 + B2)), d[3], d[5]));
 }
 
+/* n x n elements to m x m: lines of a column j, then lines of a row i. `load` is an element (i, j); `store`
+ * sees an element v of the outcome. */
+#define BOTH_WAYS(line, n, m, load, store)                                                  \
+    do {                                                                                    \
+        vec half[m][n];                                                                     \
+        for (int j = 0; j < (n); j++) {                                                     \
+            vec in[n], out[m];                                                              \
+            for (int i = 0; i < (n); i++) in[i] = load;                                     \
+            line(in, out);                                                                  \
+            for (int i = 0; i < (m); i++) half[i][j] = out[i];                              \
+        }                                                                                   \
+        for (int i = 0; i < (m); i++) {                                                     \
+            vec out[m];                                                                     \
+            line(half[i], out);                                                             \
+            for (int j = 0; j < (m); j++) {                                                 \
+                const vec v = out[j];                                                       \
+                store;                                                                      \
+            }                                                                               \
+        }                                                                                   \
+    } while (0)
+
 /* ---- patches ---- */
 
 struct at {
@@ -77,24 +98,13 @@ INLINE vec get(const struct plane *p, const float *plane, int64_t row, int64_t c
     return v;
 }
 
-INLINE void patch_any(const struct plane *p, const float *plane, int64_t row, int64_t column, float *v,
+INLINE void patch_any(const struct plane *p, const float *plane, int64_t row, int64_t column, float *to,
                       int64_t slice, const bool blocks, const bool whole) {
-    for (int64_t lane = 0; lane < BLOCK; lane += VEC) {
-        vec half[PATCH][PATCH];
-        for (int j = 0; j < PATCH; j++) {
-            vec d[PATCH], out[PATCH];
-            for (int i = 0; i < PATCH; i++)
-                d[i] = whole || (inside(row + i, p->h) && inside(column + j, p->w))
-                           ? get(p, plane, row + i, column + j, lane, blocks) : (vec){0};
-            patch_line(d, out);
-            for (int i = 0; i < PATCH; i++) half[i][j] = out[i];
-        }
-        for (int i = 0; i < PATCH; i++) {
-            vec out[PATCH];
-            patch_line(half[i], out);
-            for (int j = 0; j < PATCH; j++) *(vec_at *)(v + (i * PATCH + j) * slice + lane) = out[j];
-        }
-    }
+    for (int64_t lane = 0; lane < BLOCK; lane += VEC)
+        BOTH_WAYS(patch_line, PATCH, PATCH,
+                  whole || (inside(row + i, p->h) && inside(column + j, p->w))
+                      ? get(p, plane, row + i, column + j, lane, blocks) : (vec){0},
+                  *(vec_at *)(to + (i * PATCH + j) * slice + lane) = v);
 }
 
 /* 16 channels of the patch whose first place is (row, column): a vector for each of 36 slices. */

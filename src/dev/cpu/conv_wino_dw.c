@@ -39,22 +39,10 @@ INLINE void weight_back_line(const vec u[PATCH], vec out[3]) {
 /* 16 channels of the tile whose first place is (row, column). */
 INLINE void tile_spread(const struct plane *p, const float *plane, int64_t row, int64_t column, float *z,
                         int64_t slice) {
-    for (int64_t lane = 0; lane < BLOCK; lane += VEC) {
-        vec half[PATCH][TILE];
-        for (int j = 0; j < TILE; j++) {
-            vec y[TILE], out[PATCH];
-            for (int i = 0; i < TILE; i++)
-                y[i] = row + i < p->h && column + j < p->w
-                           ? get(p, plane, row + i, column + j, lane, true) : (vec){0};
-            spread_line(y, out);
-            for (int i = 0; i < PATCH; i++) half[i][j] = out[i];
-        }
-        for (int i = 0; i < PATCH; i++) {
-            vec out[PATCH];
-            spread_line(half[i], out);
-            for (int j = 0; j < PATCH; j++) *(vec_at *)(z + (i * PATCH + j) * slice + lane) = out[j];
-        }
-    }
+    for (int64_t lane = 0; lane < BLOCK; lane += VEC)
+        BOTH_WAYS(spread_line, TILE, PATCH,
+                  row + i < p->h && column + j < p->w ? get(p, plane, row + i, column + j, lane, true) : (vec){0},
+                  *(vec_at *)(z + (i * PATCH + j) * slice + lane) = v);
 }
 
 /* z: [slice, tile, output]. */
@@ -70,24 +58,13 @@ static void tiles_spread(const struct job *j, const float *all, int64_t first, i
 }
 
 /* sums [slice, output, channel] to sum [output, 3, 3, channel]. */
-static void weights_back(const struct job *j, const float *sums, float *sum) {
-    const int64_t channels = j->x.channels;
-    for (int64_t o = 0; o < j->r.end - j->r.begin; o++)
-        for (int64_t c = 0; c < channels; c += VEC) {
-            vec half[3][PATCH];
-            for (int q = 0; q < PATCH; q++) {
-                vec u[PATCH], out[3];
-                for (int i = 0; i < PATCH; i++)
-                    u[i] = *(const vec_at *)(sums + (i * PATCH + q) * j->sum + o * channels + c);
-                weight_back_line(u, out);
-                for (int i = 0; i < 3; i++) half[i][q] = out[i];
-            }
-            for (int i = 0; i < 3; i++) {
-                vec out[3];
-                weight_back_line(half[i], out);
-                for (int q = 0; q < 3; q++) *(vec_at *)(sum + (o * 9 + i * 3 + q) * channels + c) = out[q];
-            }
-        }
+static void weights_back(const struct job *job, const float *sums, float *sum) {
+    const int64_t channels = job->x.channels;
+    for (int64_t o = 0; o < job->r.end - job->r.begin; o++)
+        for (int64_t c = 0; c < channels; c += VEC)
+            BOTH_WAYS(weight_back_line, PATCH, 3,
+                      *(const vec_at *)(sums + (i * PATCH + j) * job->sum + o * channels + c),
+                      *(vec_at *)(sum + (o * 9 + i * 3 + j) * channels + c) = v);
 }
 
 /* ---- sums ---- */

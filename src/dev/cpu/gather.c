@@ -7,8 +7,7 @@
 static int64_t row_at(const tri_call *c, int64_t i, int64_t rows) {
     int64_t id = cpu_index(c, 1, i);
     if (id >= 0 && id < rows) return id;
-    tri_call_fail(c, "id %lld at element %lld is not in [0, %lld)", (long long)id, (long long)i,
-                  (long long)rows);
+    call_fail_at(c, 1, i, "id %lld is not in [0, %lld)", (long long)id, (long long)rows);
     return -1;
 }
 

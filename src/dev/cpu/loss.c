@@ -28,8 +28,8 @@ static int64_t label_of(const tri_call *c, const struct view *v, int64_t place) 
     if (tri_attr_int(c->node, "ignore") && label == tri_attr_int(c->node, "ignore_index"))
         return -1;
     if (label >= 0 && label < v->classes) return label;
-    tri_call_fail(c, "label %lld at element %lld is not below %lld", (long long)label,
-                  (long long)place, (long long)v->classes);
+    call_fail_at(c, v->logits + 1, place, "label %lld is not below %lld", (long long)label,
+                 (long long)v->classes);
     return -1;
 }
 

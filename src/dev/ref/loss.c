@@ -70,8 +70,8 @@ static int64_t label_of(const tri_call *c, const struct line *l, int64_t k) {
     if (tri_attr_int(c->node, "ignore") && label == tri_attr_int(c->node, "ignore_index"))
         return -1;
     if (label >= 0 && label < l->length) return label;
-    tri_call_fail(c, "label %lld at element %lld is not below %lld", (long long)label,
-                  (long long)k, (long long)l->length);
+    call_fail_at(c, l->input + 1, k, "label %lld is not below %lld", (long long)label,
+                 (long long)l->length);
     return -1;
 }
 

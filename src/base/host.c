@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/host.h"
+#include "base/host.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -23,49 +23,71 @@ static bool first_line(char line[LINE], const char *path) {
 
 /* ---- control groups ---- */
 
-/* The limit that one group's directory sets; 0: none. */
-typedef double group_limit(const char *directory);
-
-static double cpu_v2(const char *directory) {
-    char path[LINE + 32], line[LINE];
-    double quota, period;
-    snprintf(path, sizeof path, "%s/cpu.max", directory);
-    if (!first_line(line, path) || sscanf(line, "%lf %lf", &quota, &period) != 2) return 0;
-    return period > 0 ? quota / period : 0;
-}
+/* A number that one group's directory holds; negative: none. */
+typedef double group_number(const char *directory);
 
 static double one_number(const char *directory, const char *name) {
     char path[LINE + 32], line[LINE];
     double value;
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    return first_line(line, path) && sscanf(line, "%lf", &value) == 1 ? value : 0;
+    return first_line(line, path) && sscanf(line, "%lf", &value) == 1 ? value : -1;
+}
+
+/* The number after a word, at the start of a line. */
+static double number_after(const char *path, const char *word) {
+    char line[LINE];
+    double value = -1;
+    size_t n = strlen(word);
+    FILE *f = fopen(path, "r");
+    while (f && value < 0 && fgets(line, sizeof line, f))
+        if (!strncmp(line, word, n)) value = strtod(line + n, NULL);
+    if (f) fclose(f);
+    return value;
+}
+
+static double cpu_v2(const char *directory) {
+    char path[LINE + 32], line[LINE];
+    double quota, period;
+    snprintf(path, sizeof path, "%s/cpu.max", directory);
+    if (!first_line(line, path) || sscanf(line, "%lf %lf", &quota, &period) != 2) return -1;
+    return period > 0 ? quota / period : -1;
 }
 
 static double cpu_v1(const char *directory) {
     double quota = one_number(directory, "cpu.cfs_quota_us");
     double period = one_number(directory, "cpu.cfs_period_us");
-    return quota > 0 && period > 0 ? quota / period : 0;
+    return quota > 0 && period > 0 ? quota / period : -1;
 }
 
 static double memory_v2(const char *directory) { return one_number(directory, "memory.max"); }
 
 static double memory_v1(const char *directory) {
     double limit = one_number(directory, "memory.limit_in_bytes");
-    return limit < (double)UNLIMITED ? limit : 0;
+    return limit < (double)UNLIMITED ? limit : -1;
 }
 
-/* The least limit on the way from the group up to the mount. Within a container the group's path
- * may be the host's, and be missing here: then the mount itself is the container's group. */
-static double least(const char *mount, const char *group, group_limit *limit) {
+static double kills_in(const char *directory, const char *name) {
+    char path[LINE + 32];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return number_after(path, "oom_kill ");
+}
+
+static double kills_v2(const char *directory) { return kills_in(directory, "memory.events"); }
+static double kills_v1(const char *directory) { return kills_in(directory, "memory.oom_control"); }
+
+/* Goes from the group up to the mount: the least of the numbers there, or the nearest. Within a
+ * container the group's path may be the host's, and be missing here: then the mount itself is the
+ * container's group. */
+static double walk(const char *mount, const char *group, group_number *number, bool nearest) {
     char path[LINE];
-    double best = 0;
+    double best = -1;
     int root = (int)strlen(mount);
     snprintf(path, sizeof path, "%s%s", mount, strcmp(group, "/") ? group : "");
     for (;;) {
-        double here = limit(path);
-        if (here > 0 && (best <= 0 || here < best)) best = here;
+        double here = number(path);
+        if (here >= 0 && (best < 0 || here < best)) best = here;
         char *slash = strrchr(path, '/');
-        if (!slash || slash - path < root) return best;
+        if ((nearest && best >= 0) || !slash || slash - path < root) return best;
         *slash = 0;
     }
 }
@@ -73,15 +95,12 @@ static double least(const char *mount, const char *group, group_limit *limit) {
 static const struct group_kind {
     const char *controller; /* as /proc/self/cgroup names it; "" is version 2 */
     const char *mount;
-    group_limit *limit;
-    bool cpu;
+    group_number *cpu, *memory, *kills; /* nullable */
 } group_kinds[] = {
-    {"", "/sys/fs/cgroup", cpu_v2, true},
-    {"", "/sys/fs/cgroup", memory_v2, false},
-    {"", "/sys/fs/cgroup/unified", cpu_v2, true},
-    {"", "/sys/fs/cgroup/unified", memory_v2, false},
-    {"cpu", "/sys/fs/cgroup/cpu", cpu_v1, true},
-    {"memory", "/sys/fs/cgroup/memory", memory_v1, false},
+    {"", "/sys/fs/cgroup", cpu_v2, memory_v2, kills_v2},
+    {"", "/sys/fs/cgroup/unified", cpu_v2, memory_v2, kills_v2},
+    {"cpu", "/sys/fs/cgroup/cpu", cpu_v1, NULL, NULL},
+    {"memory", "/sys/fs/cgroup/memory", NULL, memory_v1, kills_v1},
 };
 
 /* Whether a list "cpu,cpuacct" holds the word. */
@@ -98,10 +117,12 @@ static void apply(struct host *h, const char *root, const char *controllers, con
         char mount[LINE / 2];
         snprintf(mount, sizeof mount, "%s%s", root, k->mount);
         if (!*k->controller != !*controllers || !lists(controllers, k->controller)) continue;
-        double limit = least(mount, group, k->limit);
-        if (limit <= 0) continue;
-        if (k->cpu && (h->quota <= 0 || limit < h->quota)) h->quota = limit;
-        if (!k->cpu && (!h->limit || limit < (double)h->limit)) h->limit = (int64_t)limit;
+        double quota = k->cpu ? walk(mount, group, k->cpu, false) : -1;
+        double limit = k->memory ? walk(mount, group, k->memory, false) : -1;
+        double kills = k->kills ? walk(mount, group, k->kills, true) : -1;
+        if (quota > 0 && (h->quota <= 0 || quota < h->quota)) h->quota = quota;
+        if (limit > 0 && (!h->limit || limit < (double)h->limit)) h->limit = (int64_t)limit;
+        if (kills >= 0) h->oom_kills = (int64_t)kills;
     }
 }
 
@@ -123,20 +144,22 @@ static void read_groups(struct host *h, const char *root) {
 
 /* ---- the rest ---- */
 
+static int64_t proc_number(const char *root, const char *file, const char *word) {
+    char path[LINE];
+    snprintf(path, sizeof path, "%s/proc/%s", root, file);
+    return (int64_t)number_after(path, word);
+}
+
 static void read_memory(struct host *h, const char *root) {
-    char path[LINE], line[LINE];
-    snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    FILE *f = fopen(path, "r");
-    long long kib;
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "MemTotal: %lld", &kib) == 1) h->memory = kib * 1024;
-        if (sscanf(line, "MemAvailable: %lld", &kib) == 1) h->available = kib * 1024;
-    }
-    if (f) fclose(f);
+    int64_t all = proc_number(root, "meminfo", "MemTotal:");
+    int64_t available = proc_number(root, "meminfo", "MemAvailable:");
+    if (all > 0) h->memory = all * 1024;
+    if (available > 0) h->available = available * 1024;
+    if (h->oom_kills < 0) h->oom_kills = proc_number(root, "vmstat", "oom_kill ");
 }
 
 void host_read(const char *root, struct host *h) {
-    *h = (struct host){.shared = -1};
+    *h = (struct host){.shared = -1, .oom_kills = -1};
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     h->cores = online > 0 ? (int)online : 1;
     cpu_set_t set;
