@@ -261,7 +261,7 @@ def broken_off():
         shutil.rmtree("broken", ignore_errors=True)
         run = start("train", *words, *more, "--ckpt", "ck", "--out", "broken")
         wait_for(lambda: len(rows("broken")) >= 1 or run.poll() is not None, "no evaluation")
-        time.sleep(0.2)
+        wait_for(lambda: evaluates("broken", 0) or run.poll() is not None, "no second evaluation")
         run.send_signal(signal.SIGTERM)
         end(run)
         need(run.returncode == 3, f"{more}: exit {run.returncode}: {run.err}")
