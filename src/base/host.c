@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/host.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,4 +184,11 @@ void host_instructions(struct text *out) {
     if (__builtin_cpu_supports("avx512bw")) text_add(out, " avx512bw");
     if (__builtin_cpu_supports("avx512vnni")) text_add(out, " avx512vnni");
 #endif
+}
+
+int host_cores(void) {
+    struct host h;
+    host_read("", &h);
+    int quota = (int)ceil(h.quota); /* in whole cores; 0: no limit */
+    return quota > 0 && quota < h.usable ? quota : h.usable;
 }

@@ -4,6 +4,7 @@
 #define BASE_HOST_H
 
 #include "base/base.h"
+#include "base/host.h"
 
 struct host {
     int cores;      /* online */
@@ -19,6 +20,8 @@ struct host {
 /* The limits are the least of the process's own control group and its parents, of version 1 or 2.
  * root: where proc, sys and dev are looked for; "" but in tests. */
 void host_read(const char *root, struct host *h);
+/* Cores that this process may use: affinity and cgroup. */
+int host_cores(void);
 /* "avx2 fma avx512f", or the name of the machine's kind. */
 void host_instructions(struct text *out);
 

@@ -3,7 +3,7 @@
 #ifndef CHECK_TRIAL_H
 #define CHECK_TRIAL_H
 
-#include "exec/run.h"
+#include "run/run.h"
 
 #define MAX_INPUTS 16
 

@@ -9,9 +9,9 @@
 
 #include "cli/bench_workers.h"
 #include "cli/cli.h"
-#include "exec/budget.h"
-#include "exec/profile.h"
-#include "exec/rate.h"
+#include "machine/budget.h"
+#include "run/profile.h"
+#include "machine/rate.h"
 
 #define WARM_STEPS 3
 #define WARM_SECONDS 0.5

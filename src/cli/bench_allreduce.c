@@ -17,10 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "cli/cli.h"
 #include "comm/allreduce.h"
-#include "exec/budget.h"
-#include "exec/team.h"
+#include "machine/budget.h"
 
 #define ROLE "TRIREME_BENCH_RANK" /* tells a process that it is a rank: "RANK:DESCRIPTOR" */
 #define MOST_SIZES 256
@@ -211,7 +211,7 @@ static tri_status make_memory(const struct own *own, int *fd, struct shared **ou
     if (map(*fd, head_bytes(), &memory)) return base_last();
     *out = memory;
     **out = (struct shared){.total = total, .own = *own, .most = most,
-                            .crowded = own->ranks > team_cores()};
+                            .crowded = own->ranks > host_cores()};
     return TRI_OK;
 }
 

@@ -5,7 +5,7 @@
 #define CLI_CLI_H
 
 #include "cli/options.h"
-#include "exec/weights.h"
+#include "run/weights.h"
 
 struct command {
     const char *name;

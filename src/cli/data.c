@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host.h"
 #include "cli/cli.h"
 #include "data/data.h"
-#include "exec/team.h"
 
 #define LISTED 20       /* classes */
 #define MOST_THREADS 256
@@ -109,7 +109,7 @@ static int check_all(tri_data *d, int64_t threads) {
     struct checking c = {.d = d, .out = PTHREAD_MUTEX_INITIALIZER};
     pthread_t thread[MOST_THREADS];
     int n = 0;
-    if (!threads) threads = team_cores();
+    if (!threads) threads = host_cores();
     if (d->sequential) threads = 1;
     while (n < threads - 1 && n < MOST_THREADS && !pthread_create(&thread[n], NULL, check_some, &c)) n++;
     check_some(&c);

@@ -9,12 +9,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "cli/cli.h"
 #include "cli/helpers.h"
 #include "data/over.h"
 #include "data/pictures.h"
-#include "exec/run.h"
-#include "exec/team.h"
+#include "run/run.h"
 
 /* The loss first, where there is one. */
 static void print_results(const tri_run *run, int64_t samples) {
@@ -55,7 +55,7 @@ static const char *workers(void *at, const char *value) { /* struct own */
     own->automatic = !strcmp(value, "auto");
     if (!own->automatic && (end == value || *end || errno || n < 1 || n > HELPERS_MOST))
         return "a number from 1 to 128, or auto";
-    own->workers = own->automatic ? team_cores() : (int)n;
+    own->workers = own->automatic ? host_cores() : (int)n;
     return NULL;
 }
 
@@ -74,7 +74,7 @@ static void settle(struct own *own, tri_options *o, const tri_data *data) {
                     "makes more)\n", (long long)batches, (long long)o->batch);
         own->workers = (int)batches;
     }
-    if (own->workers > 1 && !o->threads) o->threads = team_cores() / own->workers;
+    if (own->workers > 1 && !o->threads) o->threads = host_cores() / own->workers;
     if (own->workers > 1 && !o->threads) o->threads = 1;
 }
 

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "data/tally.h"
-#include "exec/share.h"
+#include "crew/eval_queue.h"
 
 #define HELPERS_MOST 128
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "exec/crew_shared.h"
-#include "exec/team.h"
+#include "crew/head.h"
+#include "machine/team.h"
 
 tri_status cli_check_launch(struct launch *l, const tri_options *o) {
     if (l->workers && o->threads && l->threads && o->threads != l->threads)

@@ -4,8 +4,9 @@
 
 #include "cli/cli.h"
 #include "cli/launch.h"
-#include "exec/budget.h"
-#include "exec/crew_shared.h"
+#include "machine/budget.h"
+#include "crew/head.h"
+#include "run/run.h"
 
 #define PEAK_TENSORS 12
 

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 
 #include "base/permute.h"
+#include "base/host.h"
 #include "base/random.h"
 #include "cli/cli.h"
 #include "cli/pack_shard.h"
 #include "data/data.h"
-#include "exec/team.h"
 #include "io/outfile.h"
 
 #define MOST_THREADS 256
@@ -193,7 +193,7 @@ static tri_status pack_all(struct pack *p, int64_t threads) {
     struct packing w = {.pack = p, .lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_t thread[MOST_THREADS];
     int n = 0;
-    if (!threads) threads = team_cores();
+    if (!threads) threads = host_cores();
     while (n < threads - 1 && n < MOST_THREADS && n < p->shards - 1 &&
            !pthread_create(&thread[n], NULL, pack_some, &w))
         n++;

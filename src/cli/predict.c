@@ -9,7 +9,7 @@
 #include "base/math.h"
 #include "cli/cli.h"
 #include "data/pictures.h"
-#include "exec/run.h"
+#include "run/run.h"
 
 struct own {
     const char *names; /* a file; null: those of the data, if it has some */

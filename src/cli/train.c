@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/launch.h"
-#include "exec/run.h"
+#include "run/run.h"
 #include "loop/train_loop.h"
 
 /* This very program with the same words; also after its file has been replaced by a newer one. */

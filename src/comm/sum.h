@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sums over ranks in a fixed order: two neighbours of equal size are summed, and what is left at
- * the end is put together from the right, as in exec/tree.h. 4 ranks: (0+1)+(2+3); 6 ranks:
+ * the end is put together from the right, as in machine/tree.h. 4 ranks: (0+1)+(2+3); 6 ranks:
  * ((0+1)+(2+3))+(4+5). */
 #ifndef COMM_SUM_H
 #define COMM_SUM_H

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/pipes.h"
-#include "exec/crew_layout.h"
-#include "exec/team.h"
+#include "base/host.h"
+#include "crew/layout.h"
 #include "launch/agent_inside.h"
 
 #define TICK 50 /* milliseconds between two looks at the workers' progress */
@@ -242,7 +242,7 @@ static void end(struct agent *a) {
 }
 
 void launch_settle(struct launch *l) {
-    int cores = team_cores();
+    int cores = host_cores();
     if (l->automatic && !l->threads) l->threads = 1;
     if (l->automatic) l->workers = cores / l->threads;
     if (l->workers < 1) l->workers = 1;

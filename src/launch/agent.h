@@ -4,7 +4,7 @@
 #ifndef LAUNCH_AGENT_H
 #define LAUNCH_AGENT_H
 
-#include "exec/crew_shared.h"
+#include "crew/head.h"
 
 /* What a run under an agent comes to, for the shell. 0 to 2 are tri_status. */
 enum { AGENT_RESUMABLE = 3 };

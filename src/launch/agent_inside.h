@@ -10,7 +10,7 @@
 #include "launch/recover.h"
 #include "observe/events.h"
 #include "observe/log.h"
-#include "exec/crew_layout.h"
+#include "crew/layout.h"
 
 struct agent;
 

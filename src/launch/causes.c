@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 
 #include "base/host.h"
-#include "exec/budget.h"
 #include "launch/agent_inside.h"
 
 /* ---- the cause ---- */
@@ -108,7 +107,7 @@ static void weigh_memory(struct agent *a, int place, int n) {
     if (planned) base_format(plan, sizeof plan, ", the plan is %.1f MiB", mib(planned));
     base_format(why, sizeof why,
                 "three workers were killed for lack of memory: %s %.1f MiB%s; fewer workers, "
-                BUDGET_LESS,
+                CREW_LESS_MEMORY,
                 h.limit ? "the limit of the cgroup is" : "the machine has",
                 mib(h.limit ? h.limit : h.memory), plan);
     end_hopeless(a, place, why);

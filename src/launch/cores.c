@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "exec/nodes.h"
+#include "base/numa.h"
 
 /* Of the threads of its core the first. */
 static bool is_first(int cpu) {

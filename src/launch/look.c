@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "exec/crew_layout.h"
+#include "crew/layout.h"
 
 #define LINK "/memfd:trireme store (deleted)"
 #define MOST_NAMES (1 << 20)

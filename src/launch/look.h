@@ -4,7 +4,7 @@
 #ifndef LAUNCH_LOOK_H
 #define LAUNCH_LOOK_H
 
-#include "exec/crew_shared.h"
+#include "crew/head.h"
 
 /* How a run is found: the agent, and the store's descriptor there. */
 struct look {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "exec/crew_layout.h"
+#include "crew/layout.h"
 
 static tri_status bind_boards(struct recovery *r, int shape, char *at) {
     const struct crew_head *h = r->head;

@@ -3,9 +3,9 @@
 #ifndef LAUNCH_RECOVER_H
 #define LAUNCH_RECOVER_H
 
-#include "exec/board.h"
-#include "exec/crew_shared.h"
-#include "exec/sweep.h"
+#include "crew/board.h"
+#include "crew/head.h"
+#include "machine/sweep.h"
 #include "observe/log.h"
 
 struct recovery {

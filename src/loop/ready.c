@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "exec/run.h"
+#include "run/run.h"
 
 /* One that needs more than the caller's functions: at a place of the list, of the steps that `every` divides, and of
  * epochs. */

@@ -10,9 +10,9 @@
 
 #include "base/pipes.h"
 #include "data/data.h"
-#include "exec/crew_shared.h"
-#include "exec/finite.h"
-#include "exec/run.h"
+#include "crew/head.h"
+#include "machine/finite.h"
+#include "run/run.h"
 #include "loop/ready.h"
 
 /* What this process shows. Where it is one of several, another may have begun, and have died. */

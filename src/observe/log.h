@@ -7,7 +7,7 @@
  * half of it full, it becomes FILE.old (which is replaced), and a new one begins. A line that a killed
  * process has left unfinished is cut off by the next one that opens the file: every line is whole.
  *
- * agent.log is the agent's; worker-K.log that of the worker at place K (src/exec/crew_log.h). */
+ * agent.log is the agent's; worker-K.log that of the worker at place K (src/run/worker_log.h). */
 #ifndef OBSERVE_LOG_H
 #define OBSERVE_LOG_H
 

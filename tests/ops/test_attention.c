@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "exec/run.h"
+#include "run/run.h"
 
 /* A step that updates no parameter but a useless one, so that nothing is added to the graph. */
 static tri_run *open_run(tri_graph *g, int64_t lanes, const char *device) {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "exec/run.h"
+#include "run/run.h"
 
 #define MOST 40
 #define HEADED 1000 /* seeds from here on: behind something else */

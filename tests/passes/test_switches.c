@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "exec/run.h"
+#include "run/run.h"
 
 /* ---- networks ---- */
 

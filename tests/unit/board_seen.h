@@ -56,7 +56,7 @@ _Noreturn static void broken(const char *what);
 #define atomic_compare_exchange_strong(cell, from, to) seen_swap(cell, from, to)
 #define CHECK(condition) ((condition) ? (void)0 : broken(#condition))
 #define TRIREME_POINTS
-#include "exec/board.c"
+#include "crew/board.c"
 
 /* ---- a call that can be left ---- */
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "exec/nodes.h"
+#include "base/numa.h"
 #include "launch/cores.h"
 
 /* Processors 0 to n - 1: n / 2 cores, whose second threads follow behind all first ones; nodes in turn by blocks

@@ -16,8 +16,8 @@
 #include "base/base.h"
 #include "data/data.h"
 #include "data/pictures.h"
-#include "exec/budget.h"
-#include "exec/run.h"
+#include "machine/budget.h"
+#include "run/run.h"
 
 #define SIDE 8
 #define PLACES (3 * SIDE * SIDE)

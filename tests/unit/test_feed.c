@@ -12,7 +12,7 @@
 
 #include <trireme.h>
 
-#include "exec/run.h"
+#include "run/run.h"
 #include "unit/scratch.h"
 
 #define BATCH 8

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <trireme.h>
 
-#include "exec/run.h"
+#include "run/run.h"
 #include "models/models.h"
 
 /* ---- mistakes ---- */

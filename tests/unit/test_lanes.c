@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "exec/run.h"
+#include "run/run.h"
 #include "plan/rebatch.h"
 
 /* Samples that depend on the index alone: x of 3 x 8 x 8, a label of 4 classes or -100, and y. */

@@ -14,7 +14,7 @@
 
 #include <trireme.h>
 
-#include "exec/shapes.h"
+#include "run/executables.h"
 #include "plan/lanes.h"
 
 #define SIZE 60 /* of 12 a step */
@@ -193,7 +193,7 @@ static void leaving_early(void **state) {
         int reads = 0;
         for (int e = 0; e < EPOCHS; e++)
             for (int i = 0; i < SIZE; i++) reads += atomic_load(&s.reads[e][i]);
-        assert_in_range(reads, steps * 12, (steps + LOADER_ROOMS) * 12);
+        assert_in_range(reads, steps * 12, (steps + MACHINE_ROOMS) * 12);
     }
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "exec/budget.h"
+#include "machine/budget.h"
 
 static const struct {
     const char *model, *optimizer;

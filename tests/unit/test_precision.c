@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "exec/run.h"
+#include "run/run.h"
 #include "ops/op.h"
 #include "train/scaling.h"
 

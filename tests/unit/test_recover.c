@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "exec/crew_layout.h"
+#include "crew/layout.h"
 #include "launch/recover.h"
 
 /* Steps take turns: the odd ones count something before their lanes, the even ones do not. */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "exec/share.h"
+#include "crew/eval_queue.h"
 
 #define BATCHES 3
 #define VALUES 2

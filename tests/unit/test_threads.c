@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "dev/dev.h"
-#include "exec/run.h"
+#include "run/run.h"
 
 static const int counts[] = {1, 2, 3, 4, 16};
 

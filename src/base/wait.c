@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "base/futex.h"
+#include "base/relax.h"
+
+#define SPINS 2000 /* some 50 to 100 us: longer than a short operator */
+#define LONGEST 1000000 /* nanoseconds of yields: so long only if other threads run meanwhile */
+#define LATE 50000000 /* nanoseconds, and */
+#define LATE_TIMES 4  /* so many times the slowest */
+#define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
+
+int64_t bell_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t bell_late(int64_t slowest) { return bell_now() + LATE + LATE_TIMES * slowest; }
+
+/* Who goes to sleep says so first and looks once more; who changes something looks for sleepers
+ * afterwards: one of them sees the other. */
+void bell_ring(bell *b) {
+    uint32_t seen = atomic_load(b);
+    while (seen & 1)
+        if (atomic_compare_exchange_weak(b, &seen, seen + 1)) { /* takes the bit away, counts */
+            base_futex_wake(b);
+            return;
+        }
+}
+
+static struct timespec at_most(int64_t when) {
+    int64_t left = when == INT64_MAX ? BEAT : when - bell_now();
+    return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left < 1000 ? 1000 : left};
+}
+
+static const struct {
+    int spins, yields;
+} turns_of[] = {
+    [BELL_CROWDED] = {0, 2},
+    [BELL_APART] = {SPINS, 64},
+    [BELL_TOGETHER] = {SPINS, 2000},
+};
+
+/* Whether the condition holds before it is time to sleep. */
+static bool watch(enum bell_kind kind, bool (*holds)(void *arg), void *arg) {
+    for (int i = 0; i < turns_of[kind].spins; i++) {
+        if (holds(arg)) return true;
+        base_relax();
+    }
+    int64_t until = bell_now() + LONGEST;
+    for (int i = 0; i < turns_of[kind].yields && bell_now() < until; i++) {
+        if (holds(arg)) return true;
+        sched_yield();
+    }
+    return false;
+}
+
+void bell_wait(bell *b, enum bell_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
+               _Atomic uint64_t *turns) {
+    if (watch(kind, holds, arg)) return;
+    for (;;) {
+        uint32_t seen = atomic_fetch_or(b, 1) | 1;
+        if (holds(arg)) return;
+        struct timespec most = at_most(when);
+        base_futex_sleep(b, seen, &most);
+        if (turns) atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);
+    }
+}

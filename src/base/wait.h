@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A word that threads of one or several processes sleep on until something that they wait for holds. Bit 0:
+ * somebody sleeps, or has died asleep; who rings takes it away, counts, and wakes all. */
+#ifndef BASE_WAIT_H
+#define BASE_WAIT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef _Atomic uint32_t bell;
+
+/* Which threads wait for each other, and so for how long a thread spins and yields before it
+ * sleeps. Where each has a core, sleeping costs time; where others want the core, each yield costs
+ * the waiting thread its share of it. */
+enum bell_kind {
+    BELL_CROWDED,  /* more threads than cores: hardly */
+    BELL_APART,    /* of several processes, each with a core */
+    BELL_TOGETHER, /* of a team that shares operators, each with a core: as long as an operator */
+};
+
+int64_t bell_now(void); /* nanoseconds, CLOCK_MONOTONIC */
+
+/* From then on who began something now counts as late with it, and others do it, too: `slowest` nanoseconds are the most
+ * that the like has taken here. */
+int64_t bell_late(int64_t slowest);
+
+/* Whoever waits looks again. */
+void bell_ring(bell *b);
+/* Waits until the condition holds: spins, then yields, then sleeps. It is checked again at the
+ * latest at a time of bell_now (INT64_MAX: only when the bell rings). turns (nullable) grows with
+ * each check. */
+void bell_wait(bell *b, enum bell_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
+               _Atomic uint64_t *turns);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/host.h"
+#include "crew/head.h"
+
+#include <math.h>
+
+
+const char *crew_at_name(enum crew_at at) {
+    static const char *const names[CREW_ATS] = {"start", "compile",  "data",     "lane", "sum",   "update",
+                                                "wait",  "callback", "evaluate", "save", "leave", "rest", "compute"};
+    return (unsigned)at < CREW_ATS ? names[at] : "?";
+}
+
+static int most_of(const struct crew_shape *s) { return s->most > s->workers ? s->most : s->workers; }
+
+tri_status crew_check(const struct crew_shape *s) {
+    int most = most_of(s);
+    if (s->workers < 1 || most + s->spares > CREW_MOST_WORKERS)
+        return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all", most,
+                         s->spares, CREW_MOST_WORKERS);
+    if (s->audit > 0 && s->workers + s->spares < 2)
+        return base_fail(TRI_USAGE, "an audit takes another worker to compute lanes again: -n 2, or "
+                         "--spares 1");
+    if ((most + s->spares) * s->threads > CREW_MOST_HANDS)
+        return base_fail(TRI_USAGE, "%d workers and spares with %d threads each; there can be %d threads "
+                         "in all", most + s->spares, s->threads, CREW_MOST_HANDS);
+    return TRI_OK;
+}
+
+void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
+    *h = (struct crew_head){.magic = CREW_MAGIC, .bytes = sizeof *h, .workers = s->workers,
+                            .spares = s->spares, .most = most_of(s), .threads = s->threads,
+                            .cores = host_cores(), .audit = s->audit, .set_rate = NAN};
+    h->places = h->most + h->spares;
+    atomic_store(&h->ranks, s->workers);
+    for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
+}
+
+bool crew_begun(const struct crew_head *h) { return atomic_load(&h->opened) > atomic_load(&h->base); }
+
+int64_t crew_now(void) { return bell_now(); }
+
+void crew_notify(struct crew_head *h) { bell_ring(&h->event); }
+
+bool crew_crowded(const struct crew_head *h) {
+    return atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
+}
+
+void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns) {
+    crew_until_or(h, holds, arg, INT64_MAX, turns);
+}
+
+void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
+                   _Atomic uint64_t *turns) {
+    bell_wait(&h->event, crew_crowded(h) ? BELL_CROWDED : BELL_APART, holds, arg, when, turns);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/budget.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host.h"
+
+static const struct program *fullest(const struct machine *m) {
+    const struct program *best = NULL;
+    for (int i = 0; machine_program(m, i); i++) {
+        const struct program *p = machine_program(m, i);
+        if (p->g && (!best || p->memory.total > best->memory.total)) best = p;
+    }
+    return best;
+}
+
+struct budget budget_of(const struct machine *m, const struct store *store) {
+    struct budget b = {.carried = m->turns ? 0 : m->carried_bytes};
+    for (size_t i = 0; i < store->n; i++) {
+        const struct stored *e = &store->entry[i];
+        *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
+            stored_bytes(e);
+    }
+    for (int i = 0; i < m->n_workers; i++)
+        if (!machine_borrows(m, i)) b.arena += m->worker[i].arena_bytes;
+    const struct program *p = fullest(m);
+    if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
+    for (int k = 0; k < 2; k++) b.partials += m->tree[k].borrowed ? 0 : tree_bytes(&m->tree[k]);
+    b.shared = m->shared_bytes;
+    if (!m->turns && (!m->shared || !m->shared->rooms)) b.data += machine_rooms_bytes(m);
+    for (int i = 0; i < m->n_outputs; i++)
+        if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
+    b.held = m->held * (size_t)m->processes;
+    b.data += m->held;
+    if (m->compilation.options->ckpt) b.copy = b.parameters + b.states + b.optimizer;
+    b.arena *= (size_t)m->processes;
+    b.data *= (size_t)m->processes;
+    b.program = BUDGET_PROGRAM * (size_t)m->processes;
+    b.total = b.parameters + b.states + b.optimizer + b.arena + b.partials + b.carried + b.data +
+              b.copy + b.shared;
+    return b;
+}
+
+/* ---- the tensors at the peak ---- */
+
+static int largest_first(const void *a, const void *b) {
+    const tri_tensor *x = *(const tri_tensor *const *)a, *y = *(const tri_tensor *const *)b;
+    size_t p = memory_bytes(x), q = memory_bytes(y);
+    return p != q ? (p > q ? -1 : 1) : x->id - y->id;
+}
+
+size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most) {
+    const struct program *p = fullest(m);
+    const tri_tensor **live = p ? calloc((size_t)p->g->n_tensors + 1, sizeof *live) : NULL;
+    size_t n = 0;
+    if (!live) return 0;
+    for (size_t i = 0; i < p->n_items; i++)
+        for (int k = 0; k < p->item[i].unit->n_out; k++) {
+            const tri_tensor *t = p->item[i].unit->out[k];
+            if (p->memory.root[t->id] == t->id && p->memory.offset[t->id] != MEMORY_OUTSIDE &&
+                p->memory.begin[t->id] <= p->memory.peak_item &&
+                p->memory.end[t->id] >= p->memory.peak_item)
+                live[n++] = t;
+        }
+    qsort(live, n, sizeof *live, largest_first);
+    for (size_t i = 0; i < n && i < most; i++) out[i] = live[i];
+    free(live);
+    return n;
+}
+
+/* ---- what there is ---- */
+
+static void least(size_t *limit, size_t value, const char **whose, const char *name) {
+    if (!value || value >= *limit) return;
+    *limit = value;
+    *whose = name;
+}
+
+size_t budget_limit(int64_t asked, size_t held, const char **whose) {
+    size_t limit = SIZE_MAX;
+    struct host h;
+    host_read("", &h);
+    size_t available = (size_t)h.available;
+    *whose = "";
+    least(&limit, available ? available + held : 0, whose, "the memory that this machine has to give");
+    least(&limit, (size_t)h.limit, whose, "the limit of the cgroup");
+    least(&limit, asked > 0 ? (size_t)asked : 0, whose, "--memory-limit");
+    return limit;
+}
+
+static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
+
+static const char *advice(const struct machine *m, const struct budget *b) {
+    if (m->compilation.options->forward) return "A smaller batch needs less";
+    if (m->processes > 1) return "Fewer workers, " CREW_LESS_MEMORY;
+    if (b->partials > b->arena) return "Fewer --lanes or --threads, or --amp O1, need less";
+    return "A smaller --batch, more --lanes, fewer --threads, --recompute or --amp O1 need less; "
+           "`trireme memory` tells how much";
+}
+
+/* With all machines beside it, which are there as long as this one; held: what they have taken already. */
+static struct budget with_others(const struct machine *m, const struct store *store, size_t *held) {
+    struct budget b = budget_of(m, store);
+    *held = 0;
+    for (const struct machine *l = m->beside; l; l = l->beside) {
+        struct budget more = budget_of(l, store);
+        size_t bytes = more.arena + more.partials + more.carried + more.data + more.shared;
+        b.arena += more.arena;
+        b.partials += more.partials;
+        b.data += more.data;
+        b.total += bytes;
+        if (l->touched) *held += bytes;
+    }
+    if (m->beside && m->beside->touched) *held += b.parameters + b.states + b.optimizer;
+    return b;
+}
+
+size_t budget_with_others(const struct machine *m, const struct store *store) {
+    size_t held;
+    return with_others(m, store, &held).total;
+}
+
+/* What all share is there once, whatever their number. */
+static int workers_that_fit(const struct machine *m, const struct budget *b, size_t limit) {
+    size_t own = (b->arena + b->data + b->program) / (size_t)m->processes;
+    size_t shared = b->total - b->arena - b->data;
+    size_t fit = limit > shared ? (limit - shared) / own : 0;
+    return (int)(fit < (size_t)m->processes ? fit : (size_t)m->processes - 1);
+}
+
+tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked) {
+    const char *whose;
+    size_t held;
+    struct budget b = with_others(m, store, &held);
+    size_t limit = budget_limit(asked, held + m->held, &whose); /* the data is there already */
+    if (b.total + b.program <= limit) return TRI_OK;
+    const tri_tensor *largest[3];
+    size_t n = budget_peak(m, largest, COUNT(largest));
+    struct text t = {0};
+    for (size_t i = 0; i < n && i < COUNT(largest); i++) {
+        char spec[SPEC_TEXT];
+        text_add(&t, "%s%s of %s (%.1f MiB)", i ? ", " : "; the largest at the peak: ",
+                 base_spec_text(&largest[i]->spec, spec), largest[i]->node->name,
+                 mib(memory_bytes(largest[i])));
+    }
+    if (b.held) text_add(&t, "; what the data and the order of its samples hold, %.1f", mib(b.held));
+    if (m->processes > 1) {
+        int fit = workers_that_fit(m, &b, limit);
+        text_add(&t, "; %d workers, spares among them, are asked for, ", m->processes);
+        text_add(&t, fit ? "%d would fit" : "not even one would fit", fit);
+    }
+    base_fail(TRI_USAGE, "%s needs %.1f MiB, with %.0f MiB for the program itself; %s is %.1f MiB. "
+              "Parameters take %.1f, optimizer state %.1f, activations %.1f, partial sums %.1f "
+              "MiB%s. %s",
+              m->turns ? "the run, with steps of several shapes,"
+              : m->lender ? "the training with an evaluation beside it" : "the run",
+              ceil(10 * mib(b.total + b.program)) / 10, mib(b.program), whose,
+              floor(10 * mib(limit)) / 10, mib(b.parameters + b.states),
+              mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "", advice(m, &b));
+    text_free(&t);
+    return TRI_USAGE;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The programs of a step put together: memory and bindings. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/convert.h"
+#include "machine/budget.h"
+#include "machine/machine.h"
+
+#define PAGE 4096
+
+struct program *machine_program(const struct machine *m, int i) {
+    if (i < 2) return (struct program *)(i ? &m->step : &m->pre);
+    int worker = (i - 2) / 4, which = (i - 2) % 4;
+    if (worker >= m->n_workers) return NULL;
+    struct machine_worker *w = &m->worker[worker];
+    return which < 2 ? &w->count[which] : &w->lane[which - 2];
+}
+
+/* The graph that it is made of; null: it stays empty. */
+static const tri_graph *graph_of(const struct machine *m, int i) {
+    const struct compilation *c = &m->compilation;
+    const tri_graph *lane[] = {c->count[0], c->count[1], c->lane[0], c->lane[1]};
+    return i == 0 ? c->pre : i == 1 ? c->step : lane[(i - 2) % 4];
+}
+
+static struct machine_worker *worker_of(struct machine *m, int i) {
+    return &m->worker[i < 2 ? 0 : (i - 2) / 4];
+}
+
+bool machine_borrows(const struct machine *m, int i) {
+    const struct machine *lender = m->lender;
+    return lender && i < lender->n_workers &&
+           lender->worker[i].arena_bytes >= m->worker[i].arena_bytes;
+}
+
+/* The first touch of memory costs more than a step's work with it: all threads share it, once. */
+static void touch(void *arg, int thread) {
+    const struct machine *m = arg;
+    size_t threads = (size_t)team_threads(m->team);
+    for (int i = 0; i < m->n_workers; i++) {
+        const struct machine_worker *w = &m->worker[i];
+        size_t pages = w->borrowed ? 0 : w->arena_bytes / PAGE;
+        for (size_t k = pages * (size_t)thread / threads; k < pages * (size_t)(thread + 1) / threads;
+             k++)
+            ((volatile char *)w->arena)[k * PAGE] = 0;
+    }
+}
+
+void machine_touch(struct machine *m) {
+    if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
+    m->touched = true;
+}
+
+static tri_status allocate_arenas(struct machine *m) {
+    for (int i = 0; i < m->n_workers; i++) {
+        struct machine_worker *w = &m->worker[i];
+        w->borrowed = machine_borrows(m, i);
+        if (w->borrowed) {
+            w->arena = m->lender->worker[i].arena;
+            continue;
+        }
+        w->arena = m->dev->allocate(w->arena_bytes);
+        if (!w->arena)
+            return base_fail(TRI_FAILED, "out of memory for %zu bytes of activations; a smaller "
+                             "--batch or more --lanes need less", w->arena_bytes);
+    }
+    for (int i = 0; machine_program(m, i); i++) {
+        struct program *p = machine_program(m, i);
+        void *own = worker_of(m, i)->arena;
+        if (p->g) program_place(p, m->shared && i < 2 ? m->shared->arena[i] : own, own);
+    }
+    return TRI_OK;
+}
+
+/* The phases run one after the other: one arena serves them all. */
+static tri_status make_programs(struct machine *m) {
+    int threads = team_threads(m->team);
+    tri_status status = TRI_OK;
+    int workers = m->lanes < threads ? (int)m->lanes : threads;
+    bool joint = m->hands > m->lanes; /* too few lanes for all hands: a process's threads share one */
+    if (joint) workers = 1;
+    m->worker = calloc((size_t)workers, sizeof *m->worker);
+    if (!m->worker) return base_no_memory("workers");
+    m->n_workers = workers;
+    for (int i = 0; machine_program(m, i) && !status; i++) {
+        struct program *p = machine_program(m, i);
+        size_t *bytes = &worker_of(m, i)->arena_bytes;
+        if (!graph_of(m, i)) continue;
+        unsigned how = PROGRAM_OUTPUTS | (i < 2 && m->hands ? PROGRAM_UNDO : 0);
+        if (i == 1 && m->finite.gated) how |= PROGRAM_GATE | (m->compilation.lane[0] ? PROGRAM_LOSS : 0);
+        status = program_make(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1, p);
+        if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
+    }
+    if (m->finite.gated && !m->hands) m->step.may = finite_step;
+    m->step.may_arg = m;
+    for (int k = 0; k < 2 && !status; k++)
+        if (m->compilation.merge[k])
+            status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
+                               k ? m->compilation.levels : 0, m->n_workers,
+                               m->hands ? m->hands : m->n_workers, &m->tree[k]);
+    m->tree[1].n_slots += m->more_slots;
+    return status;
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+tri_status machine_join(struct machine *m, int n) {
+    struct tree *tree[CREW_MOST_SHAPES];
+    CHECK(n <= CREW_MOST_SHAPES);
+    for (int k = 0; k < 2; k++) {
+        int64_t nodes = 0;
+        for (int i = 0; i < n; i++) nodes += m[i].tree[k].shape.n_nodes;
+        for (int i = 0; i < n; i++) tree[i] = &m[i].tree[k];
+        if (nodes > BOARD_MOST_SLOTS)
+            return base_fail(TRI_USAGE, "%lld lanes in steps of %d shapes are too many; fewer --lanes", (long long)m->lanes,
+                             n);
+        tree_join(tree, n);
+    }
+    m->all_rooms = 0;
+    for (int i = 0; i < n; i++) {
+        m[i].n_rooms = m->n_rooms;
+        m[i].first_room = m->all_rooms;
+        m->all_rooms += m[i].room_bytes * (size_t)m->n_rooms;
+        m->carried_bytes = larger(m->carried_bytes, m[i].carried_bytes);
+    }
+    for (int i = 1; i < n; i++) m[i].carried_bytes = m->carried_bytes;
+    return TRI_OK;
+}
+
+static int count_nodes(const tri_graph *g, const char *op) {
+    int n = 0;
+    for (size_t i = 0; i < g->n_nodes; i++) n += node_is(g->node[i], op);
+    return n;
+}
+
+static tri_status make_inputs(struct machine *m) {
+    m->input = calloc((size_t)count_nodes(m->whole, "input") + 1, sizeof *m->input);
+    if (!m->input) return base_no_memory("inputs");
+    for (size_t i = 0; i < m->whole->n_nodes; i++) {
+        const tri_node *n = m->whole->node[i];
+        if (!node_is(n, "input")) continue;
+        struct run_input *in = &m->input[m->n_inputs++];
+        size_t bytes = base_spec_bytes(&n->out->spec);
+        *in = (struct run_input){.name = source_name(n), .spec = n->out->spec, .field = -1,
+                                 .sample_bytes = bytes / (size_t)m->batch, .offset = m->room_bytes,
+                                 .below = tri_attr_int(n, "below"),
+                                 .used = m->compilation.cut.live[n->out->id]};
+        m->room_bytes += memory_round(bytes);
+    }
+    return TRI_OK;
+}
+
+size_t machine_rooms_bytes(const struct machine *m) {
+    return m->all_rooms ? m->all_rooms : m->room_bytes * (size_t)m->n_rooms;
+}
+
+char *machine_room(const struct machine *m, int room) { return m->rooms + (size_t)room * m->room_bytes; }
+
+static void find_inputs(struct machine *m) {
+    for (int i = 0; i < m->n_inputs; i++) {
+        m->input[i].host = machine_room(m, m->room) + m->input[i].offset;
+        if (m->dev->space == SPACE_HOST) m->input[i].memory = m->input[i].host;
+    }
+}
+
+void machine_take_room(struct machine *m, int room) {
+    if (room == m->room) return;
+    m->room = room;
+    find_inputs(m);
+    for (int i = 0; i < 2; i++)
+        if (machine_program(m, i)->g) machine_bind_rows(m, machine_program(m, i), NULL, 0);
+}
+
+static tri_status allocate_inputs(struct machine *m) {
+    m->rooms = m->turns ? m->lender->rooms + m->first_room : m->shared ? m->shared->rooms : NULL;
+    if (!m->rooms) m->rooms = m->own_rooms = dev_host_allocate(machine_rooms_bytes(m));
+    if (!m->rooms) return base_no_memory("a batch of data");
+    if (m->own_rooms) memset(m->own_rooms, 0, m->room_bytes);
+    for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++) {
+        m->input[i].memory = m->dev->allocate(base_spec_bytes(&m->input[i].spec));
+        if (!m->input[i].memory) return base_no_memory("a batch of data");
+    }
+    find_inputs(m);
+    return TRI_OK;
+}
+
+/* See tri_minimize. */
+static bool is_lanes(const struct run_scalar *s) { return !strcmp(s->name, "lanes"); }
+
+void machine_take_scalars(struct machine *m, const struct machine *from) {
+    for (int i = 0; m != from && i < m->n_scalars; i++) {
+        const struct run_scalar *s = machine_scalar(from, m->scalar[i].name);
+        if (s && !is_lanes(s)) m->scalar[i].value = s->value;
+    }
+}
+
+static tri_status make_scalars(struct machine *m) {
+    int n = count_nodes(m->whole, "scalar");
+    m->scalar = calloc((size_t)n + 1, sizeof *m->scalar);
+    m->scalars = m->dev->allocate(sizeof(float) * (size_t)(n + 1));
+    if (!m->scalar || !m->scalars) return base_no_memory("scalars");
+    for (size_t i = 0; i < m->whole->n_nodes; i++)
+        if (node_is(m->whole->node[i], "scalar")) {
+            m->scalar[m->n_scalars].name = source_name(m->whole->node[i]);
+            m->scalar[m->n_scalars].memory = (float *)m->scalars + m->n_scalars;
+            if (is_lanes(&m->scalar[m->n_scalars])) m->scalar[m->n_scalars].value = (float)m->lanes;
+            m->n_scalars++;
+        }
+    return TRI_OK;
+}
+
+static tri_status make_outputs(struct machine *m) {
+    const tri_graph *w = m->whole;
+    m->output = calloc(w->n_outputs + 1, sizeof *m->output);
+    if (!m->output) return base_no_memory("outputs");
+    for (size_t i = 0; i < w->n_outputs; i++) {
+        const struct graph_output *o = &w->output[i];
+        struct run_output *out = &m->output[m->n_outputs++];
+        *out = (struct run_output){.name = o->name, .spec = o->tensor->spec, .metric = o->metric};
+        const struct graph_output *here = graph_output_find(m->compilation.step, o->name);
+        out->tensor = here ? here->tensor : NULL;
+        if (out->tensor) continue;
+        if (m->compilation.cut.layout[o->tensor->id].dim)
+            return base_fail(TRI_USAGE, "output \"%s\": with %lld lanes the samples must be its "
+                             "dimension 0; --lanes 1 keeps the batch whole", o->name,
+                             (long long)m->lanes);
+        for (int k = 0; k < m->compilation.n_sizes; k++)
+            out->lane_bytes[k] = base_spec_bytes(
+                &graph_output_find(m->compilation.lane[k], o->name)->tensor->spec);
+    }
+    return TRI_OK;
+}
+
+static tri_status allocate_outputs(struct machine *m) {
+    for (int i = 0; i < m->n_outputs; i++) {
+        struct run_output *out = &m->output[i];
+        if (out->tensor || m->shared) continue; /* see machine_rows */
+        out->owned = out->memory = m->dev->allocate(base_spec_bytes(&out->spec));
+        if (!out->owned) return base_no_memory("outputs");
+    }
+    return TRI_OK;
+}
+
+size_t machine_rows_bytes(const struct machine *m) {
+    size_t bytes = 0;
+    for (int i = 0; i < m->n_outputs; i++)
+        if (!m->output[i].tensor)
+            bytes += memory_round(base_spec_bytes(&m->output[i].spec));
+    return bytes;
+}
+
+struct machine_sizes machine_sizes(const struct machine *m) {
+    return (struct machine_sizes){{m->pre.memory.total, m->step.memory.total}, machine_rows_bytes(m)};
+}
+
+void machine_rows(struct machine *m, char *at) {
+    for (int i = 0; i < m->n_outputs; i++) {
+        struct run_output *out = &m->output[i];
+        if (out->tensor) continue;
+        out->owned = out->memory = at;
+        at += memory_round(base_spec_bytes(&out->spec));
+    }
+}
+
+tri_status machine_keep_outputs(struct machine *m) {
+    for (int i = 0; i < m->n_outputs; i++) {
+        struct run_output *out = &m->output[i];
+        size_t bytes = base_spec_bytes(&out->spec);
+        if (!out->tensor || !out->memory || out->memory == out->owned) continue;
+        if (!out->owned && !(out->owned = m->dev->allocate(bytes))) return base_no_memory("outputs");
+        m->dev->copy(out->owned, out->memory, bytes);
+        out->memory = out->owned;
+    }
+    return TRI_OK;
+}
+
+static void plan_carried(struct machine *m) {
+    const tri_graph *g = m->compilation.pre;
+    for (size_t i = 0; g && i < g->n_outputs; i++)
+        m->carried_bytes += memory_bytes(g->output[i].tensor);
+}
+
+static void bind_givens(struct program *p, int of, void *memory) {
+    for (int i = 0; i < p->n_given; i++)
+        if (p->given[i].of == of) program_bind(p, p->given[i].tensor, memory);
+}
+
+/* The results of pre outlive the arena's reuse by the lanes. */
+static tri_status allocate_carried(struct machine *m) {
+    const tri_graph *g = m->compilation.pre;
+    if (!m->carried_bytes) return TRI_OK; /* another shape may have some */
+    m->carried = m->shared  ? m->shared->carried
+                 : m->turns ? m->lender->carried
+                            : m->dev->allocate(m->carried_bytes);
+    if (!m->carried) return base_no_memory("what is computed before the lanes");
+    char *at = m->carried;
+    for (size_t i = 0; g && i < g->n_outputs; i++) {
+        const tri_tensor *t = g->output[i].tensor;
+        int id = atoi(g->output[i].name + 1);
+        program_bind(&m->pre, t->id, at);
+        for (int k = 1; machine_program(m, k); k++)
+            if (machine_program(m, k)->g) bind_givens(machine_program(m, k), id, at);
+        at += memory_bytes(t);
+    }
+    return TRI_OK;
+}
+
+void machine_bind_rows(const struct machine *m, struct program *p, char *room, int64_t first) {
+    for (int i = 0; i < p->n_input; i++) {
+        const struct run_input *in = &m->input[p->input[i].of];
+        char *rows = room ? room + in->offset : in->memory;
+        program_bind(p, p->input[i].tensor, rows + (size_t)first * in->sample_bytes);
+    }
+}
+
+static void bind_sources(struct machine *m, struct program *p) {
+    for (size_t i = 0; i < p->g->n_nodes; i++) {
+        const tri_node *n = p->g->node[i];
+        if (node_is_stored(n)) {
+            program_bind(p, n->out->id, store_find(m->store, source_name(n))->memory);
+        } else if (node_is(n, "scalar")) {
+            for (int k = 0; k < m->n_scalars; k++)
+                if (!strcmp(m->scalar[k].name, source_name(n)))
+                    program_bind(p, n->out->id, m->scalar[k].memory);
+        }
+    }
+    for (size_t i = 0, k = 0; i < p->g->n_nodes; i++)
+        if (node_is(p->g->node[i], "input"))
+            p->input[k++].of = (int)(machine_input(m, source_name(p->g->node[i])) - m->input);
+    machine_bind_rows(m, p, NULL, 0);
+}
+
+/* Of values that are not made in their target's place. */
+static tri_status make_updates(struct machine *m) {
+    const tri_graph *g = m->compilation.step;
+    m->update = calloc(g->n_updates + 1, sizeof *m->update);
+    if (!m->update) return base_no_memory("updates");
+    for (size_t i = 0; i < g->n_updates; i++) {
+        const struct graph_update *u = &g->update[i];
+        if (m->step.memory.root[u->value->id] == m->step.memory.root[u->target->id]) continue;
+        m->update[m->n_updates++] = (struct run_update){
+            .target = store_find(m->store, source_name(u->target->node)),
+            .value = u->value->id,
+            .condition = u->condition ? u->condition->id : -1};
+    }
+    return TRI_OK;
+}
+
+static tri_status allocate_tree(struct machine *m, struct tree *t) {
+    if (m->shared) {
+        int k = t == &m->tree[1];
+        tree_place(t, m->shared->slots[k], m->shared->board[k]);
+        return TRI_OK;
+    }
+    void *slots = m->turns ? m->lender->tree[t == &m->tree[1]].slots : m->dev->allocate(tree_bytes(t));
+    void *board = calloc(1, tree_board_bytes(t));
+    tree_place(t, slots, board);
+    return slots && board ? TRI_OK : base_fail(TRI_FAILED, "out of memory for %zu bytes of partial "
+                                               "sums", tree_bytes(t));
+}
+
+static void free_tree(struct machine *m, struct tree *t) {
+    if (!tree_board_bytes(t)) return;
+    if (t->slots && !m->shared && !m->turns) m->dev->release(t->slots, tree_bytes(t));
+    if (!m->shared) free(t->board.all);
+    tree_free(t);
+}
+
+tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
+                        struct machine *m) {
+    *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
+                          .lender = place->lender, .beside = place->beside ? place->beside : place->lender,
+                          .turns = place->turns, .hands = place->hands, .more_slots = place->more_slots,
+                          .processes = place->processes ? place->processes : 1, .compiled = true};
+    m->options = *o;
+    m->compilation = (struct compilation){.options = &m->options, .hands = place->hands, .target = place->dev->target,
+                                          .model = model};
+    tri_status status = passes_run(&m->compilation, NULL);
+    m->whole = m->compilation.whole;
+    m->lanes = m->compilation.lanes;
+    m->batch = m->whole ? m->whole->batch : 0;
+    if (!status && !m->store->entry) status = store_list(model, m->dev, m->store);
+    if (!status) finite_find(m);
+    if (!status) status = make_programs(m);
+    if (!status) status = make_inputs(m);
+    if (!status) status = make_outputs(m);
+    if (!status) plan_carried(m);
+    m->n_rooms = o->forward || o->data_threads < 0 ? 1 : MACHINE_ROOMS;
+    if (status) machine_free(m);
+    return status;
+}
+
+tri_status machine_settle(struct machine *m, const tri_options *o) {
+    tri_status status = m->shared ? TRI_OK : budget_check(m, m->store, o->memory_limit);
+    if (!status && !m->store->block) {
+        status = store_place(m->store, NULL);
+        if (!status) status = store_fill(m->store, o->seed, m->team);
+    }
+    if (!status) status = allocate_arenas(m);
+    for (int k = 0; k < 2 && !status; k++)
+        if (tree_board_bytes(&m->tree[k])) status = allocate_tree(m, &m->tree[k]);
+    if (!status) status = allocate_inputs(m);
+    if (!status) status = allocate_outputs(m);
+    if (!status) status = allocate_carried(m);
+    if (!status) status = make_scalars(m);
+    if (!status) status = make_updates(m);
+    for (int i = 0; machine_program(m, i) && !status; i++)
+        if (machine_program(m, i)->g) bind_sources(m, machine_program(m, i));
+    if (!status && !m->shared) machine_touch(m);
+    if (status) machine_free(m);
+    return status;
+}
+
+tri_status machine_make(tri_graph *model, const tri_options *o, const struct machine_place *place,
+                        struct machine *m) {
+    tri_status status = machine_plan(model, o, place, m);
+    return status ? status : machine_settle(m, o);
+}
+
+void machine_free(struct machine *m) {
+    if (!m->compiled) return;
+    for (int i = 0; machine_program(m, i); i++)
+        if (machine_program(m, i)->g) program_free(machine_program(m, i));
+    for (int k = 0; k < 2; k++) free_tree(m, &m->tree[k]);
+    for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++)
+        if (m->input[i].memory) m->dev->release(m->input[i].memory, base_spec_bytes(&m->input[i].spec));
+    if (m->own_rooms) dev_host_release(m->own_rooms, machine_rooms_bytes(m));
+    for (int i = 0; i < m->n_outputs; i++)
+        if (m->output[i].owned && (m->output[i].tensor || !m->shared))
+            m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
+    for (int i = 0; i < m->n_workers; i++)
+        if (m->worker[i].arena && !m->worker[i].borrowed)
+            m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
+    free(m->worker);
+    if (m->carried && !m->shared && !m->turns) m->dev->release(m->carried, m->carried_bytes);
+    if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
+    free(m->input);
+    free(m->output);
+    free(m->scalar);
+    free(m->update);
+    passes_free(&m->compilation);
+    *m = (struct machine){0};
+}
+
+/* ---- looking ---- */
+
+struct run_output *machine_output(const struct machine *m, const char *name) {
+    for (int i = 0; name && i < m->n_outputs; i++)
+        if (!strcmp(m->output[i].name, name)) return &m->output[i];
+    return NULL;
+}
+
+struct run_scalar *machine_scalar(const struct machine *m, const char *name) {
+    for (int i = 0; name && i < m->n_scalars; i++)
+        if (!strcmp(m->scalar[i].name, name)) return &m->scalar[i];
+    return NULL;
+}
+
+struct run_input *machine_input(const struct machine *m, const char *name) {
+    for (int i = 0; name && i < m->n_inputs; i++)
+        if (!strcmp(m->input[i].name, name)) return &m->input[i];
+    return NULL;
+}
+
+double machine_value(const struct machine *m, const struct run_output *o) {
+    if (m->shared && o && !o->spec.shape.rank) return o->value;
+    return machine_scalar_now(m, o);
+}
+
+double machine_scalar_now(const struct machine *m, const struct run_output *o) {
+    char raw[8];
+    if (!o || !o->memory || o->spec.shape.rank) return NAN;
+    m->dev->copy_out(raw, o->memory, base_spec_bytes(&o->spec));
+    return convert_load(o->spec.type, raw, 0);
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/program.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/convert.h"
+#include "plan/rebatch.h"
+
+/* Constants lie in a block of the program's own, in the order of the nodes. */
+static tri_status place_literals(struct program *p) {
+    for (size_t i = 0; i < p->g->n_nodes; i++)
+        if (node_is_literal(p->g->node[i])) p->constant_bytes += memory_bytes(p->g->node[i]->out);
+    if (!p->constant_bytes) return TRI_OK;
+    char *host = malloc(p->constant_bytes), *to = p->dev->allocate(p->constant_bytes);
+    p->constants = to;
+    if (!host || !to) {
+        free(host);
+        return base_no_memory("constants");
+    }
+    size_t at = 0;
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < p->g->n_nodes && !status; i++) {
+        const tri_node *n = p->g->node[i];
+        if (!node_is_literal(n)) continue;
+        if (node_is(n, "constant"))
+            convert_store(n->out->spec.type, host + at, 0, tri_attr_float(n, "value"));
+        else if (!array_values(n, host + at))
+            status = base_fail(TRI_USAGE, "%s: its text does not hold %lld numbers", n->name,
+                               (long long)tri_shape_count(&n->out->spec.shape));
+        p->value[n->out->id] = to + at;
+        at += memory_bytes(n->out);
+    }
+    if (!status) p->dev->copy_in(to, host, p->constant_bytes);
+    free(host);
+    return status;
+}
+
+static tri_status check_supported(const struct program *p, const tri_node *n) {
+    const char *why = p->dev->declines(n);
+    if (!why) return TRI_OK;
+    struct text t = {0};
+    node_describe(n, &t);
+    base_fail(TRI_USAGE, "device %s cannot run %s: %s", p->dev->name, t.data ? t.data : n->name,
+              why);
+    text_free(&t);
+    return TRI_USAGE;
+}
+
+/* ---- making ---- */
+
+static size_t pointers_of(const struct program *p) {
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_items; i++)
+        n += (size_t)(p->units.unit[i].n_in + p->units.unit[i].n_out);
+    return n * (size_t)p->threads;
+}
+
+static tri_status prepare(struct program *p, struct program_item *item, void ***next) {
+    const struct unit *u = item->unit;
+    for (int t = 0; t < p->threads; t++) {
+        struct program_kernel *k = &item->by_thread[t];
+        tri_status status = p->dev->prepare(u, &k->kernel);
+        if (status) return status;
+        k->in = (const void **)*next;
+        k->out = *next + u->n_in;
+        *next += u->n_in + u->n_out;
+        k->call = (tri_call){.node = u->node[u->n - 1], .in = k->in, .out = k->out,
+                             .state = k->kernel.state};
+    }
+    const struct kernel *k = &item->by_thread->kernel;
+    item->parts[0] = k->parts ? k->parts : 1;
+    item->parts[1] = k->then;
+    item->scratch = memory_round(k->scratch);
+    item->shared = memory_round(k->shared);
+    return TRI_OK;
+}
+
+/* Units that lead to the loss, in their order, before the others. */
+static tri_status put_loss_first(struct program *p) {
+    const struct graph_output *loss = graph_output_find(p->g, "loss");
+    struct units *us = &p->units;
+    bool *leads = calloc((size_t)p->g->n_tensors + 1, sizeof *leads);
+    bool *first = calloc(us->n + 1, sizeof *first);
+    struct unit *order = calloc(us->n + 1, sizeof *order);
+    bool ok = leads && first && order;
+    if (ok && loss) leads[loss->tensor->id] = true;
+    for (size_t i = us->n; ok && i-- > 0;) {
+        const struct unit *u = &us->unit[i];
+        for (int k = 0; k < u->n_out; k++) first[i] |= leads[u->out[k]->id];
+        for (int k = 0; first[i] && k < u->n_in; k++) leads[u->in[k]->id] = true;
+    }
+    size_t n = 0;
+    for (int others = 0; ok && others < 2; others++)
+        for (size_t i = 0; i < us->n; i++)
+            if (first[i] == !others) order[n++] = us->unit[i];
+    if (ok) memcpy(us->unit, order, n * sizeof *order);
+    free(leads);
+    free(first);
+    free(order);
+    return ok ? TRI_OK : base_no_memory("a program");
+}
+
+static tri_status make_items(struct program *p, unsigned how) {
+    tri_status status = units_of(p->g, &p->units);
+    if (!status && how & PROGRAM_LOSS) status = put_loss_first(p);
+    if (status) return status;
+    p->n_items = p->units.n;
+    p->item = calloc(p->n_items + 1, sizeof *p->item);
+    struct program_kernel *kernels = p->blocks[0] =
+        calloc(p->n_items * (size_t)p->threads + 1, sizeof *kernels);
+    void **next = p->blocks[1] = calloc(pointers_of(p) + 1, sizeof *next);
+    if (!p->item || !kernels || !next) return base_no_memory("a program");
+    int64_t before = 0;
+    for (size_t i = 0; i < p->n_items && !status; i++) {
+        struct program_item *item = &p->item[i];
+        const tri_node *n = p->units.unit[i].node[0];
+        *item = (struct program_item){.unit = &p->units.unit[i], .before = before,
+                                      .by_thread = kernels + i * (size_t)p->threads};
+        for (int k = 0; k < item->unit->n && !status; k++)
+            status = check_supported(p, item->unit->node[k]);
+        if (!status) status = prepare(p, item, &next);
+        before += item->parts[0] + item->parts[1];
+        p->joint |= p->threads > 1 && (item->parts[0] > 1 || item->parts[1] > 1);
+        if (n->entry->op->random)
+            item->each = tri_shape_count(&n->out->spec.shape) / p->g->batch;
+    }
+    return status;
+}
+
+size_t program_scratch(const struct program *p, size_t i) {
+    const struct program_item *item = &p->item[i];
+    int64_t most = item->parts[0] > item->parts[1] ? item->parts[0] : item->parts[1];
+    int64_t at_once = most < p->threads ? most : p->threads;
+    return item->scratch * (size_t)at_once + item->shared;
+}
+
+/* Up to and with the one that makes the loss. */
+static size_t items_of_loss(const struct program *p) {
+    const struct graph_output *loss = graph_output_find(p->g, "loss");
+    for (size_t i = p->n_items; loss && i-- > 0;)
+        if (unit_out(p->item[i].unit, loss->tensor) >= 0) return i + 1;
+    return 0;
+}
+
+static bool updates_in_place(const struct program *p, size_t i) {
+    for (size_t k = 0; k < p->g->n_updates; k++) {
+        const struct graph_update *u = &p->g->update[k];
+        if (p->memory.root[u->value->id] == u->target->id && unit_out(p->item[i].unit, u->value) >= 0)
+            return true;
+    }
+    return false;
+}
+
+static tri_status plan(struct program *p, unsigned how) {
+    size_t early = how & PROGRAM_GATE ? items_of_loss(p) : 0;
+    bool *outside = calloc((size_t)p->g->n_tensors + 1, sizeof *outside);
+    struct memory_item *item = calloc(p->n_items + 1, sizeof *item);
+    bool ok = outside && item;
+    if (ok) memory_mark_outside(p->g, how & PROGRAM_OUTPUTS, outside);
+    for (size_t i = 0; ok && i < p->n_items; i++) {
+        const struct kernel *k = &p->item[i].by_thread->kernel;
+        item[i] = (struct memory_item){.unit = p->item[i].unit, .scratch = program_scratch(p, i),
+                                       .alias = k->alias, .state = k->state, .early = i < early,
+                                       .shares = how & PROGRAM_UNDO && !k->span ? NULL : k->shares};
+    }
+    ok = ok && memory_plan(p->g, item, p->n_items, outside, &p->memory);
+    free(outside);
+    free(item);
+    for (p->gate = early; ok && early && p->gate < p->n_items && !updates_in_place(p, p->gate);) p->gate++;
+    return ok ? TRI_OK : base_no_memory("a memory plan");
+}
+
+static tri_status find_ports(struct program *p) {
+    p->given = calloc(2 * p->g->n_nodes + p->g->n_outputs + 1, sizeof *p->given);
+    if (!p->given) return base_no_memory("a program");
+    p->input = p->given + p->g->n_nodes;
+    p->result = p->input + p->g->n_nodes;
+    for (size_t i = 0; i < p->g->n_nodes; i++) {
+        const tri_node *n = p->g->node[i];
+        if (node_is(n, "given"))
+            p->given[p->n_given++] =
+                (struct program_port){n->out->id, (int)tri_attr_int(n, "of"),
+                                      (int)tri_attr_int(n, "top")};
+        else if (node_is(n, "input"))
+            p->input[p->n_input++] = (struct program_port){n->out->id, -1, 0};
+    }
+    for (size_t i = 0; i < p->g->n_outputs; i++)
+        if (p->g->output[i].name[0] == '=')
+            p->result[p->n_result++] = (struct program_port){p->g->output[i].tensor->id,
+                                                             atoi(p->g->output[i].name + 1), 0};
+    return TRI_OK;
+}
+
+/* ---- where kernels find their tensors ---- */
+
+/* Calls `note` for every pointer that a kernel has, with the tensor in whose place it lies. */
+static void each_pointer(struct program *p, void (*note)(struct program *p, int tensor, void **at)) {
+    for (size_t i = 0; i < p->n_items; i++) {
+        const struct unit *u = p->item[i].unit;
+        for (int t = 0; t < p->threads; t++) {
+            const struct program_kernel *k = &p->item[i].by_thread[t];
+            for (int j = 0; j < u->n_in; j++)
+                note(p, p->memory.root[u->in[j]->id], (void **)&k->in[j]);
+            for (int j = 0; j < u->n_out; j++)
+                note(p, p->memory.root[u->out[j]->id], &k->out[j]);
+        }
+    }
+}
+
+static void count_pointer(struct program *p, int tensor, void **at) {
+    (void)at;
+    p->first_slot[tensor]++;
+}
+
+/* Filled from the end, so that first_slot is right when all are there. */
+static void put_pointer(struct program *p, int tensor, void **at) {
+    p->slot[--p->first_slot[tensor]] = at;
+}
+
+static tri_status make_slots(struct program *p) {
+    int n = p->g->n_tensors;
+    p->first_slot = calloc((size_t)n + 1, sizeof *p->first_slot);
+    p->slot = calloc(pointers_of(p) + 1, sizeof *p->slot);
+    if (!p->first_slot || !p->slot) return base_no_memory("a program");
+    each_pointer(p, count_pointer);
+    for (int i = 1; i <= n; i++) p->first_slot[i] += p->first_slot[i - 1];
+    each_pointer(p, put_pointer);
+    for (int i = 0; i < n; i++)
+        if (p->value[i]) program_bind(p, i, p->value[i]); /* literals */
+    return TRI_OK;
+}
+
+tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+                        struct program *p) {
+    *p = (struct program){.g = g, .dev = dev, .threads = threads};
+    p->value = calloc((size_t)g->n_tensors + 1, sizeof *p->value);
+    tri_status status = p->value ? place_literals(p) : base_no_memory("a program");
+    if (!status) status = make_items(p, how);
+    if (!status && !(p->seen = calloc((size_t)threads, sizeof *p->seen)))
+        status = base_no_memory("a program");
+    if (!status) status = plan(p, how);
+    if (!status) status = make_slots(p);
+    if (!status) status = find_ports(p);
+    if (status) program_free(p);
+    return status;
+}
+
+void program_place(struct program *p, void *arena, void *own) {
+    p->arena = arena;
+    for (int i = 0; i < p->g->n_tensors; i++)
+        if (p->memory.root[i] == i && p->memory.offset[i] != MEMORY_OUTSIDE)
+            program_bind(p, i, (char *)arena + p->memory.offset[i]);
+    for (size_t i = 0; i < p->n_items; i++) {
+        const struct program_item *item = &p->item[i];
+        char *scratch = own ? (char *)own + p->memory.scratch[i] : NULL;
+        for (int t = 0; t < p->threads; t++) {
+            tri_call *c = &item->by_thread[t].call;
+            c->shared = item->shared ? (char *)arena + p->memory.scratch[i] : NULL;
+            c->scratch =
+                item->scratch ? scratch + item->shared + (size_t)t * item->scratch : NULL;
+        }
+    }
+}
+
+void program_bind(struct program *p, int tensor, void *memory) {
+    p->value[tensor] = memory;
+    for (int i = p->first_slot[tensor]; i < p->first_slot[tensor + 1]; i++) *p->slot[i] = memory;
+}
+
+void *program_value(const struct program *p, int tensor) {
+    return p->value[p->memory.root[tensor]];
+}
+
+void program_free(struct program *p) {
+    for (size_t i = 0; p->blocks[0] && i < p->n_items * (size_t)p->threads; i++) {
+        struct kernel *k = &((struct program_kernel *)p->blocks[0])[i].kernel;
+        if (k->release) k->release(k->state);
+    }
+    if (p->constants) p->dev->release(p->constants, p->constant_bytes);
+    memory_plan_free(&p->memory);
+    units_free(&p->units);
+    free(p->item);
+    free(p->blocks[0]);
+    free(p->blocks[1]);
+    free(p->given);
+    free(p->value);
+    free(p->slot);
+    free(p->first_slot);
+    free(p->seen);
+    free(p->times);
+    *p = (struct program){0};
+}
+
+/* ---- running ---- */
+
+static void note_time(const struct program *p, size_t i, int thread, bool call, double begin) {
+    struct program_time *t = &p->times[(size_t)thread * p->n_items + i];
+    t->seconds += base_seconds() - begin;
+    t->calls += call;
+}
+
+/* Says where in the data the element at fault is, as far as a program knows. */
+static void locate(struct tri_fault *fault, const struct program_step *step) {
+    if (!fault->node) return;
+    int64_t sample = rebatch_sample(fault->node->in[fault->input], fault->element);
+    if (sample >= 0)
+        fault->sample = step->sample + sample + 1;
+    else
+        fault_add(fault, ", at element %lld", (long long)fault->element);
+    fault->node = NULL;
+}
+
+static void run_item(const struct program *p, size_t i, int thread, int64_t first_part,
+                     int64_t end_part, const struct program_step *step, struct tri_fault *fault) {
+    const struct program_item *item = &p->item[i];
+    struct program_kernel *k = &item->by_thread[thread];
+    k->call.seed = step->seed;
+    k->call.step = step->step;
+    k->call.first = item->each * step->sample;
+    k->call.fault = fault;
+    double begin = p->times ? base_seconds() : 0;
+    for (int64_t part = first_part; part < end_part && !fault->failed; part++) {
+        k->call.part = part;
+        k->kernel.run(&k->call);
+    }
+    if (fault->failed) locate(fault, step);
+    if (p->times) note_time(p, i, thread, !first_part, begin);
+}
+
+/* One run by several threads. Parts go to threads in blocks, so that a part of one operator finds
+ * in its core's cache what the same part of the operator before has left there. An item begins when
+ * all items before it are done: parts done, of all items, are counted by one number. */
+struct joint_run {
+    struct program *p;
+    struct team *team;
+    const struct program_step *step;
+    _Atomic int64_t done;
+    atomic_bool failed;
+    struct program_fault *seen;
+};
+
+static void break_off(struct joint_run *r) {
+    atomic_store(&r->failed, true);
+    team_ring(r->team);
+}
+
+struct parts_wanted {
+    struct joint_run *run;
+    int64_t parts;
+};
+
+static bool are_done(void *arg) {
+    const struct parts_wanted *w = arg;
+    return atomic_load(&w->run->done) >= w->parts || atomic_load(&w->run->failed);
+}
+
+/* False: the run is broken off. */
+static bool wait_for(struct joint_run *r, int64_t parts) {
+    struct parts_wanted w = {r, parts};
+    if (!are_done(&w)) team_wait(r->team, are_done, &w);
+    return atomic_load(&r->done) >= parts;
+}
+
+/* The thread's share of an item's parts; those of the round begin with `first`, and run when
+ * `before` parts are done. False: stop. */
+static bool run_round(struct joint_run *r, size_t i, int thread, int64_t first, int64_t parts,
+                      int64_t before) {
+    struct program *p = r->p;
+    struct tri_fault *fault = &r->seen[thread].fault;
+    int64_t begin = parts * thread / p->threads, end = parts * (thread + 1) / p->threads;
+    if (parts < p->threads) { /* thread 0 takes single parts, all of them */
+        begin = thread < parts ? thread : parts;
+        end = thread < parts ? thread + 1 : parts;
+    }
+    if (begin == end) return true;
+    if (!wait_for(r, before)) return false;
+    run_item(p, i, thread, first + begin, first + end, r->step, fault);
+    if (fault->failed) {
+        r->seen[thread].item = i;
+        break_off(r);
+        return false;
+    }
+    int64_t done = atomic_fetch_add(&r->done, end - begin) + end - begin;
+    if (done == before + parts) team_ring(r->team); /* nobody waits for less than a round */
+    return true;
+}
+
+static bool may_pass(const struct program *p) { return !p->may || p->may(p->may_arg); }
+
+/* The item's parts wait for all before them anyway. */
+static bool pass_gate(struct joint_run *r) {
+    const struct program *p = r->p;
+    if (!p->may) return true;
+    if (!wait_for(r, p->item[p->gate].before)) return false;
+    if (may_pass(p)) return true;
+    atomic_store(&r->failed, true);
+    return false;
+}
+
+static void run_share(void *arg, int thread) {
+    struct joint_run *r = arg;
+    for (size_t i = 0; i < r->p->n_items; i++) {
+        const struct program_item *item = &r->p->item[i];
+        int64_t first = item->parts[0];
+        if (!thread && r->p->before && !r->p->before(r->p->user, r->p, i)) {
+            break_off(r);
+            return;
+        }
+        if (i == r->p->gate && !pass_gate(r)) return;
+        if (!run_round(r, i, thread, 0, first, item->before) ||
+            !run_round(r, i, thread, first, item->parts[1], item->before + first))
+            return;
+    }
+}
+
+static bool run_jointly(struct program *p, struct team *team, const struct program_step *step) {
+    struct joint_run r = {.p = p, .team = team, .step = step, .seen = p->seen};
+    for (int t = 0; t < p->threads; t++) r.seen[t].fault.failed = false;
+    team_run(team, run_share, &r);
+    const struct tri_fault *first = NULL;
+    size_t item = p->n_items;
+    for (int t = 0; t < p->threads; t++)
+        if (r.seen[t].fault.failed && r.seen[t].item < item) {
+            item = r.seen[t].item;
+            first = &r.seen[t].fault;
+        }
+    if (first) *step->fault = *first;
+    return !atomic_load(&r.failed) && (p->gate < p->n_items || may_pass(p));
+}
+
+bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
+                       const struct program_step *step) {
+    run_item(p, i, thread, first, end, step, step->fault);
+    return !step->fault->failed;
+}
+
+bool program_run(struct program *p, struct team *team, const struct program_step *step) {
+    if (p->joint && team) return run_jointly(p, team, step);
+    for (size_t i = 0; i < p->n_items; i++) {
+        if (p->before && !p->before(p->user, p, i)) return false;
+        if (i == p->gate && !may_pass(p)) return false;
+        run_item(p, i, 0, 0, p->item[i].parts[0] + p->item[i].parts[1], step, step->fault);
+        if (step->fault->failed) return false;
+        if (p->watch) p->watch(p, i);
+    }
+    if (p->dev->wait) p->dev->wait();
+    return p->gate < p->n_items || may_pass(p);
+}

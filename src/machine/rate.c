@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/rate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine/program.h"
+
+#define SMALLEST 128
+#define LARGEST 2048
+#define ENOUGH 0.02 /* seconds of one product; a slow device does not get to the largest */
+#define TRIES 3     /* the fastest counts */
+
+/* y [n, n] = a [n, n] b [n, n]', once for each thread. */
+struct product {
+    tri_graph *g;
+    const struct dev *dev;
+    struct team *team;
+    int threads;
+    struct program *program; /* by thread */
+    size_t arena_bytes, bytes; /* bytes: of a and of b */
+    char **memory;           /* by thread: arena, a, b */
+    struct tri_fault *fault;
+};
+
+static tri_status build(struct product *p, tri_type type, int64_t n) {
+    p->g = tri_graph_new(n);
+    if (!p->g) return base_no_memory("a product");
+    tri_tensor *in[2];
+    for (int i = 0; i < 2; i++) in[i] = tri_input(p->g, i ? "b" : "a", type, TRI_SHAPE(n, n));
+    tri_output(tri_matmul(in[0], in[1], .trans_b = true), "y");
+    p->bytes = memory_bytes(in[0]);
+    return tri_graph_status(p->g);
+}
+
+/* Small numbers, in every type. */
+static tri_status make(struct product *p, int thread) {
+    struct program *program = &p->program[thread];
+    tri_status status = program_make(p->g, p->dev, 0, 1, program);
+    if (status) return status;
+    p->arena_bytes = memory_round(program->memory.total);
+    char *memory = p->memory[thread] = p->dev->allocate(p->arena_bytes + 2 * p->bytes);
+    char *host = malloc(p->bytes);
+    if (memory && host) {
+        memset(host, 0x3c, p->bytes);
+        for (size_t i = 0; i < 2; i++) p->dev->copy_in(memory + p->arena_bytes + i * p->bytes, host, p->bytes);
+    }
+    free(host);
+    if (!memory || !host) return base_no_memory("a product");
+    program_place(program, memory, memory);
+    for (size_t i = 0, k = 0; i < p->g->n_nodes; i++)
+        if (node_is(p->g->node[i], "input"))
+            program_bind(program, p->g->node[i]->out->id,
+                         memory + p->arena_bytes + k++ * p->bytes);
+    return TRI_OK;
+}
+
+static void run(void *arg, int thread) {
+    struct product *p = arg;
+    const struct program_step step = {.fault = &p->fault[thread]};
+    program_run(&p->program[thread], NULL, &step);
+}
+
+static void free_product(struct product *p) {
+    for (int i = 0; i < p->threads; i++) {
+        if (p->memory && p->memory[i])
+            p->dev->release(p->memory[i], p->arena_bytes + 2 * p->bytes);
+        if (p->program && p->program[i].g) program_free(&p->program[i]);
+    }
+    free(p->program);
+    free(p->memory);
+    free(p->fault);
+    tri_graph_free(p->g);
+}
+
+/* Seconds of the fastest run. */
+static tri_status measure(struct product *p, tri_type type, int64_t n, double *seconds) {
+    size_t threads = (size_t)p->threads;
+    p->program = calloc(threads, sizeof *p->program);
+    p->memory = calloc(threads, sizeof *p->memory);
+    p->fault = calloc(threads, sizeof *p->fault);
+    tri_status status = p->program && p->memory && p->fault ? build(p, type, n)
+                                                            : base_no_memory("a product");
+    for (int i = 0; i < p->threads && !status; i++) status = make(p, i);
+    for (int i = 0; i < TRIES && !status; i++) {
+        double begin = base_seconds();
+        team_run(p->team, run, p);
+        double took = base_seconds() - begin;
+        if (!i || took < *seconds) *seconds = took;
+    }
+    for (int i = 0; i < p->threads && !status; i++)
+        if (p->fault[i].failed) status = base_fail(TRI_FAILED, "%s", p->fault[i].text);
+    return status;
+}
+
+tri_status rate_matmul(const struct dev *dev, tri_type type, int threads, double *flops) {
+    struct team *team;
+    double seconds = 0;
+    *flops = 0;
+    tri_status status = team_make(threads, &team);
+    for (int64_t n = SMALLEST; n <= LARGEST && seconds < ENOUGH && !status; n *= 2) {
+        struct product p = {.dev = dev, .team = team, .threads = threads};
+        status = measure(&p, type, n, &seconds);
+        free_product(&p);
+        *flops = 2.0 * (double)threads * (double)n * (double)n * (double)n / seconds;
+    }
+    team_free(team);
+    return status;
+}

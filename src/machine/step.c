@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One step of a machine that has it to itself: the phases in their order, the lanes drawn by the
+ * threads. */
+#include <pthread.h>
+
+#include "machine/machine.h"
+
+struct program *machine_lane_program(const struct machine *m, struct machine_worker *w, int k,
+                                     int64_t lane) {
+    bool first_size = lane_samples(m->batch, m->lanes, lane) == m->compilation.samples[0];
+    return &(k ? w->lane : w->count)[first_size ? 0 : 1];
+}
+
+void machine_bind_tops(struct machine *m, int k) {
+    for (int i = 0; machine_program(m, i); i++)
+        if (machine_program(m, i)->g) tree_bind_tops(&m->tree[k], machine_program(m, i));
+}
+
+/* One phase of all lanes. */
+struct sweep {
+    struct machine *m;
+    int k; /* 0: count, 1: lane */
+    struct program_step step;
+    uint32_t number;
+    pthread_mutex_t mutex; /* of what follows */
+    int64_t failed_lane;
+    struct tri_fault *fault; /* of the lowest lane that fails: any order of threads finds the same */
+};
+
+/* What a lane gives of outputs that are split over the samples goes behind what the lanes before
+ * it give: rows of samples, or of groups of them. */
+void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane) {
+    int64_t large = 0; /* lanes before of the first size */
+    while (large < lane && lane_samples(m->batch, m->lanes, large) == m->compilation.samples[0])
+        large++;
+    for (int i = 0; i < m->n_outputs; i++) {
+        struct run_output *o = &m->output[i];
+        if (o->tensor) continue;
+        const tri_tensor *t = graph_output_find(p->g, o->name)->tensor;
+        size_t at = (size_t)large * o->lane_bytes[0] + (size_t)(lane - large) * o->lane_bytes[1];
+        m->dev->copy((char *)o->owned + at, program_value(p, t->id), base_spec_bytes(&t->spec));
+    }
+}
+
+static bool run_lane(struct sweep *s, const struct tree_hand *h, int lane, struct program_step *step) {
+    struct machine *m = s->m;
+    struct machine_worker *w = &m->worker[h->thread];
+    struct program *p = machine_lane_program(m, w, s->k, lane);
+    char *slot = tree_slot(&m->tree[s->k], h, lane);
+    step->sample = lane_first(m->batch, m->lanes, lane);
+    machine_bind_rows(m, p, NULL, step->sample);
+    tree_bind_outputs(&m->tree[s->k], p, slot);
+    bool done = program_run(p, NULL, step);
+    if (done && s->k == 1 && !finite_lane(m, p)) {
+        finite_explain(m, p, 0, lane, step);
+        done = false;
+    }
+    if (!done) {
+        tree_fail(&m->tree[s->k], h, lane, slot);
+        return false;
+    }
+    if (s->k == 1) machine_collect_rows(m, p, lane);
+    return tree_put(&m->tree[s->k], h, lane, slot, step);
+}
+
+static void keep_fault(struct sweep *s, int64_t lane, const struct tri_fault *fault) {
+    pthread_mutex_lock(&s->mutex);
+    if (!s->fault->failed || lane < s->failed_lane) {
+        *s->fault = *fault;
+        s->failed_lane = lane;
+    }
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* All lanes are computed, also beside one that failed. */
+static void draw_lanes(void *arg, int thread) {
+    struct sweep *s = arg;
+    struct tri_fault fault = {0};
+    struct program_step step = s->step;
+    struct tree_hand h = {s->number, thread, thread};
+    struct board *b = &s->m->tree[s->k].board;
+    if (thread >= s->m->n_workers) return;
+    step.fault = &fault;
+    for (int lane; (lane = board_draw(b, h.step, thread, thread, s->m->n_workers)) >= 0;) {
+        fault.failed = false;
+        if (!run_lane(s, &h, lane, &step)) keep_fault(s, lane, &fault);
+    }
+}
+
+/* Runs a phase for every lane and sums what they yield; the sums are bound where they are used. */
+static bool run_lanes_of(struct machine *m, int k, const struct program_step *step) {
+    struct sweep s = {.m = m, .k = k, .step = *step, .number = m->round, .fault = step->fault};
+    pthread_mutex_init(&s.mutex, NULL);
+    board_clear(&m->tree[k].board);
+    team_run(m->n_workers > 1 ? m->team : NULL, draw_lanes, &s);
+    pthread_mutex_destroy(&s.mutex);
+    if (step->fault->failed) return false;
+    machine_bind_tops(m, k);
+    return true;
+}
+
+static void apply_updates(struct machine *m) {
+    for (int i = 0; i < m->n_updates; i++) {
+        const struct run_update *u = &m->update[i];
+        bool go = true;
+        if (u->condition >= 0) m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
+        if (go)
+            m->dev->copy(u->target->memory, program_value(&m->step, u->value),
+                         base_spec_bytes(&u->target->spec));
+    }
+}
+
+void machine_set_scalars(const struct machine *m) {
+    for (int i = 0; i < m->n_scalars; i++)
+        m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
+}
+
+void machine_find_outputs(struct machine *m) {
+    for (int i = 0; i < m->n_outputs; i++)
+        if (m->output[i].tensor) m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
+}
+
+bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_fault *fault) {
+    struct program_step step = {.seed = seed, .step = number, .fault = fault};
+    const struct compilation *c = &m->compilation;
+    m->round++;
+    machine_set_scalars(m);
+    if (c->count[0] && !run_lanes_of(m, 0, &step)) return false;
+    if (c->pre && !program_run(&m->pre, m->team, &step)) return false;
+    if (c->lane[0] && !run_lanes_of(m, 1, &step)) return false;
+    m->updating = true;
+    if (!program_run(&m->step, m->team, &step)) {
+        m->updating = fault->failed;
+        if (!fault->failed) finite_explain(m, &m->step, 0, m->lanes > 1 ? -1 : 0, &step);
+        return false;
+    }
+    machine_find_outputs(m);
+    apply_updates(m);
+    m->updating = false;
+    return true;
+}

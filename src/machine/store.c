@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/store.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/memory.h"
+#include "train/train.h"
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct stored *)a)->name, ((const struct stored *)b)->name);
+}
+
+size_t stored_bytes(const struct stored *e) {
+    return memory_round(base_spec_bytes(&e->spec));
+}
+
+static void list(const tri_graph *g, struct store *s) {
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        if (!node_is_stored(n)) continue;
+        const char *name = source_name(n);
+        s->entry[s->n++] = (struct stored){
+            .name = name,
+            .spec = n->out->spec,
+            .param = node_is_param(n),
+            .of_optimizer = !strncmp(name, OPTIMIZER_PREFIX, strlen(OPTIMIZER_PREFIX)),
+            .init = tri_attr_text(n, "init"),
+        };
+        s->bytes += stored_bytes(&s->entry[s->n - 1]);
+    }
+    qsort(s->entry, s->n, sizeof *s->entry, by_name);
+}
+
+#define PIECE 65536 /* elements that a thread draws at a time */
+
+/* Pieces are counted over all entries; each is drawn from its own elements' numbers, so that it
+ * makes no difference by whom. */
+struct drawing {
+    struct store *s;
+    uint64_t seed;
+    atomic_size_t next;
+    atomic_bool failed;
+};
+
+static size_t pieces(const struct stored *e) {
+    return ((size_t)tri_shape_count(&e->spec.shape) + PIECE - 1) / PIECE;
+}
+
+static void draw_piece(const struct drawing *d, const struct stored *e, size_t piece, void *buffer) {
+    tri_init init;
+    CHECK(init_parse(e->init, &init)); /* inference has parsed it */
+    int64_t count = tri_shape_count(&e->spec.shape), begin = (int64_t)piece * PIECE;
+    int64_t end = begin + PIECE < count ? begin + PIECE : count;
+    size_t size = tri_type_size(e->spec.type);
+    init_draw(&init, d->seed, e->name, &e->spec, begin, end, buffer);
+    d->s->dev->copy_in((char *)e->memory + (size_t)begin * size, buffer,
+                       (size_t)(end - begin) * size);
+}
+
+static void draw_pieces(void *arg, int thread) {
+    struct drawing *d = arg;
+    (void)thread;
+    void *buffer = malloc(PIECE * sizeof(double));
+    if (!buffer) {
+        atomic_store(&d->failed, true);
+        return;
+    }
+    size_t wanted = atomic_fetch_add(&d->next, 1), before = 0;
+    for (size_t i = 0; i < d->s->n; i++) {
+        const struct stored *e = &d->s->entry[i];
+        for (; wanted < before + pieces(e); wanted = atomic_fetch_add(&d->next, 1))
+            draw_piece(d, e, wanted - before, buffer);
+        before += pieces(e);
+    }
+    free(buffer);
+}
+
+tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *s) {
+    *s = (struct store){.dev = dev};
+    s->entry = calloc(g->n_nodes + 1, sizeof *s->entry);
+    if (!s->entry) return base_no_memory("parameters");
+    list(g, s);
+    return TRI_OK;
+}
+
+tri_status store_place(struct store *s, void *block) {
+    s->borrowed = block;
+    s->block = block ? block : s->dev->allocate(s->bytes);
+    if (!s->block)
+        return base_fail(TRI_FAILED, "out of memory for %zu bytes of parameters and optimizer "
+                         "state", s->bytes);
+    char *at = s->block;
+    for (size_t i = 0; i < s->n; at += stored_bytes(&s->entry[i++])) s->entry[i].memory = at;
+    return TRI_OK;
+}
+
+tri_status store_fill(struct store *s, uint64_t seed, struct team *team) {
+    struct drawing d = {.s = s, .seed = seed};
+    team_run(team, draw_pieces, &d);
+    return atomic_load(&d.failed) ? base_no_memory("initial values") : TRI_OK;
+}
+
+struct stored *store_find(const struct store *s, const char *name) {
+    struct stored key = {.name = name};
+    return s->n ? bsearch(&key, s->entry, s->n, sizeof *s->entry, by_name) : NULL;
+}
+
+void store_free(struct store *s) {
+    if (s->block && !s->borrowed) s->dev->release(s->block, s->bytes);
+    free(s->entry);
+    *s = (struct store){0};
+}
+
+void store_read(const struct store *s, const struct stored *e, void *host) {
+    s->dev->copy_out(host, e->memory, base_spec_bytes(&e->spec));
+}
+
+void store_write(const struct store *s, const struct stored *e, const void *host) {
+    s->dev->copy_in(e->memory, host, base_spec_bytes(&e->spec));
+}

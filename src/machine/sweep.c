@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/sweep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what touches what ---- */
+
+struct range {
+    const char *begin, *end;
+    bool written;
+};
+
+/* One round of an item, an update's copy, or the commit. */
+struct entry {
+    int item, update, round, level;
+    int first, n; /* its ranges */
+    int64_t parts;
+};
+
+struct builder {
+    const struct program *p;
+    struct entry *entry;
+    int n;
+    struct range *range;
+    int n_ranges, most;
+    bool failed;
+};
+
+static void touch(struct builder *b, const void *at, size_t bytes, bool written) {
+    if (!at || !bytes) return;
+    if (b->n_ranges == b->most) {
+        int most = b->most ? 2 * b->most : 256;
+        struct range *more = realloc(b->range, (size_t)most * sizeof *more);
+        if (!more) {
+            b->failed = true;
+            return;
+        }
+        b->range = more;
+        b->most = most;
+    }
+    b->range[b->n_ranges++] = (struct range){at, (const char *)at + bytes, written};
+}
+
+static struct entry *begin(struct builder *b, int item, int64_t parts) {
+    b->entry[b->n] = (struct entry){.item = item, .parts = parts, .first = b->n_ranges};
+    return &b->entry[b->n++];
+}
+
+static bool meet(const struct range *a, const struct range *b) {
+    return a->begin < b->end && b->begin < a->end && (a->written || b->written);
+}
+
+static bool conflict(const struct builder *b, const struct entry *x, const struct entry *y) {
+    for (int i = x->first; i < x->first + x->n; i++)
+        for (int k = y->first; k < y->first + y->n; k++)
+            if (meet(&b->range[i], &b->range[k])) return true;
+    return false;
+}
+
+/* As early as what it touches allows. */
+static void end(struct builder *b, struct entry *e) {
+    e->n = b->n_ranges - e->first;
+    for (struct entry *o = b->entry; o < e; o++)
+        if (o->level >= e->level && conflict(b, o, e)) e->level = o->level + 1;
+}
+
+static void add_item(struct builder *b, int item) {
+    const struct program *p = b->p;
+    const struct program_item *it = &p->item[item];
+    const struct unit *u = it->unit;
+    if (it->by_thread->kernel.alias &&
+        program_value(p, u->out[0]->id) == program_value(p, u->in[0]->id))
+        return;
+    for (int round = 0; round < 2; round++) {
+        if (!it->parts[round]) continue;
+        struct entry *e = begin(b, item, it->parts[round]);
+        e->round = round;
+        for (int i = 0; i < u->n_in; i++)
+            touch(b, program_value(p, u->in[i]->id), base_spec_bytes(&u->in[i]->spec), false);
+        for (int i = 0; i < u->n_out; i++)
+            touch(b, program_value(p, u->out[i]->id), base_spec_bytes(&u->out[i]->spec), true);
+        touch(b, it->by_thread->call.shared, it->shared, true);
+        end(b, e);
+    }
+}
+
+static void add_copy(struct builder *b, const struct sweep_copy *c, int i) {
+    struct entry *e = begin(b, TASK_UPDATE, 1);
+    e->update = i;
+    touch(b, c->value, c->bytes, false);
+    touch(b, c->condition, 1, false);
+    touch(b, c->target, c->bytes, true);
+    end(b, e);
+}
+
+/* Whatever comes after it and touches the store waits for it. */
+static void add_guard(struct builder *b, const struct sweep_guard *g) {
+    struct entry *e = begin(b, TASK_GUARD, 1);
+    touch(b, program_value(b->p, g->loss->id), base_spec_bytes(&g->loss->spec), false);
+    touch(b, g->store, g->bytes, true);
+    end(b, e);
+}
+
+/* ---- tasks ---- */
+
+#define TASKS_PER_HAND 16 /* of a sweep: enough to even out */
+#define MOST_PARTS 32     /* of a task: a death costs no more */
+
+static size_t save_bytes(const struct program_item *it, int64_t part) {
+    const struct program_kernel *k = it->by_thread;
+    int64_t first = 0, last = 0;
+    size_t bytes = 0;
+    if (k->kernel.span) k->kernel.span(k->kernel.state, part, &first, &last);
+    for (int o = 0; o < it->unit->n_out; o++)
+        for (int i = 0; i < it->unit->n_in; i++)
+            if (k->in[i] && k->in[i] == k->out[o]) {
+                bytes += (size_t)(last - first) * tri_type_size(it->unit->out[o]->spec.type);
+                break;
+            }
+    return bytes;
+}
+
+static void cut(struct sweeps *s, const struct entry *e, int64_t each) {
+    const struct program_item *it = e->item >= 0 ? &s->p->item[e->item] : NULL;
+    int64_t first = e->round ? it->parts[0] : 0;
+    bool in_place = it && !e->round && save_bytes(it, 0);
+    for (int64_t part = 0; part < e->parts; part += each) {
+        int64_t n = e->parts - part < each ? e->parts - part : each;
+        s->task[s->n_tasks++] = (struct task){e->item, e->update, first + part, (int)n, in_place};
+    }
+    for (int64_t part = 0; in_place && part < e->parts; part++) {
+        size_t bytes = save_bytes(it, part);
+        if (bytes > s->undo_bytes) s->undo_bytes = bytes;
+    }
+}
+
+static int64_t parts_each(const struct builder *b, int level, int hands) {
+    int64_t parts = 0;
+    for (int i = 0; i < b->n; i++)
+        if (b->entry[i].level == level) parts += b->entry[i].parts;
+    int64_t each = parts / ((int64_t)TASKS_PER_HAND * hands);
+    return each < 1 ? 1 : each > MOST_PARTS ? MOST_PARTS : each;
+}
+
+static tri_status make_tasks(struct builder *b, int hands, struct sweeps *s) {
+    int64_t most = 0;
+    for (int i = 0; i < b->n; i++) {
+        most += b->entry[i].parts;
+        if (b->entry[i].level >= s->n) s->n = b->entry[i].level + 1;
+    }
+    if (most > INT32_MAX) return base_fail(TRI_USAGE, "a step of too many parts");
+    s->task = calloc((size_t)most + 1, sizeof *s->task);
+    s->end = calloc((size_t)s->n + 1, sizeof *s->end);
+    if (!s->task || !s->end) return base_no_memory("the tasks of a step");
+    for (int level = 0; level < s->n; level++) {
+        int64_t each = parts_each(b, level, hands);
+        bool guard = false;
+        for (int i = 0; i < b->n; i++) {
+            if (b->entry[i].level != level) continue;
+            cut(s, &b->entry[i], each);
+            guard |= b->entry[i].item == TASK_GUARD;
+        }
+        s->end[level] = s->n_tasks;
+        if (guard) s->guarded = s->n_tasks;
+    }
+    return TRI_OK;
+}
+
+tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int hands,
+                       int first, const struct sweep_guard *guard, struct sweeps *s) {
+    *s = (struct sweeps){.p = p, .first = first};
+    struct builder b = {.p = p};
+    b.entry = calloc(2 * p->n_items + (size_t)copies + 2, sizeof *b.entry);
+    if (!b.entry) return base_no_memory("the tasks of a step");
+    for (size_t i = 0; i < p->n_items; i++) {
+        add_item(&b, (int)i);
+        if (guard && unit_out(p->item[i].unit, guard->loss) >= 0) add_guard(&b, guard);
+    }
+    for (int i = 0; i < copies; i++) add_copy(&b, &copy[i], i);
+    struct entry *commit = copy ? begin(&b, TASK_COMMIT, 1) : NULL;
+    for (int i = 0; commit && i < b.n - 1; i++)
+        if (b.entry[i].level >= commit->level) commit->level = b.entry[i].level + 1;
+    tri_status status = b.failed ? base_no_memory("the tasks of a step") : make_tasks(&b, hands, s);
+    s->undo_bytes += sizeof(struct undo);
+    free(b.entry);
+    free(b.range);
+    if (status) sweeps_free(s);
+    return status;
+}
+
+void sweeps_free(struct sweeps *s) {
+    free(s->task);
+    free(s->end);
+    *s = (struct sweeps){0};
+}
+
+/* ---- drawing ---- */
+
+static bool claim(int task, const struct sweep_hand *h, int64_t *part) {
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(&h->word[task], h->step, &packed, &late);
+    if (late || w.state != BOARD_FREE) return false;
+    *part = w.argument;
+    w = (struct board_word){h->step, BOARD_CLAIMED, h->hand, w.argument};
+    if (!atomic_compare_exchange_strong(&h->word[task], &packed, board_pack(w))) return false;
+    BOARD_POINT("claim task");
+    return true;
+}
+
+int sweep_draw(const struct sweeps *s, int sweep, const struct sweep_hand *h, int64_t *part) {
+    int first = sweep ? s->end[sweep - 1] : 0, n = s->end[sweep] - first;
+    int own = h->rank >= 0 && h->rank < h->ranks ? (int)((int64_t)n * h->rank / h->ranks) : 0;
+    int next = h->rank >= 0 && h->rank < h->ranks ? (int)((int64_t)n * (h->rank + 1) / h->ranks) : 0;
+    for (int i = own; i < next; i++)
+        if (claim(first + i, h, part)) return first + i;
+    for (int i = n; i-- > 0;)
+        if ((i < own || i >= next) && claim(first + i, h, part)) return first + i;
+    return -1;
+}
+
+bool sweep_complete(const struct sweeps *s, int sweep, const board_cell *word, uint32_t step,
+                    int *from) {
+    int first = sweep ? s->end[sweep - 1] : 0;
+    if (*from < first) *from = first;
+    for (; *from < s->end[sweep]; ++*from) {
+        struct board_word w = board_unpack(atomic_load(&word[*from]));
+        int32_t ahead = (int32_t)(w.step - step);
+        if (ahead < 0 || (!ahead && w.state != BOARD_DONE)) return false;
+    }
+    return true;
+}
+
+bool sweep_waits(const struct sweeps *s, int sweep, const board_cell *word, uint32_t step) {
+    for (int i = sweep ? s->end[sweep - 1] : 0; i < s->end[sweep]; i++) {
+        struct board_word w = board_unpack(atomic_load(&word[i]));
+        int32_t ahead = (int32_t)(w.step - step);
+        if (ahead < 0 || (!ahead && w.state == BOARD_FREE)) return true;
+    }
+    return false;
+}
+
+/* ---- running ---- */
+
+/* The low half of the word of a task says all but the part: so task and part are the record's name. */
+static uint64_t name_of(uint32_t step, int task, int64_t part) {
+    return (uint64_t)step << 32 | (uint64_t)(unsigned)(task + 1) << 8 | (uint64_t)part;
+}
+
+static void save(const struct sweeps *s, int task, int64_t part, const struct sweep_hand *h) {
+    const struct task *t = &s->task[task];
+    const struct program_item *it = &s->p->item[t->item];
+    const struct program_kernel *k = &it->by_thread[h->thread];
+    struct undo *u = h->undo;
+    char *to = (char *)(u + 1);
+    int64_t first, last;
+    k->kernel.span(k->kernel.state, t->part + part, &first, &last);
+    atomic_store_explicit(&u->of, 0, memory_order_release);
+    u->n = 0;
+    for (int o = 0; o < it->unit->n_out; o++)
+        for (int i = 0; i < it->unit->n_in; i++) {
+            if (k->in[i] != k->out[o]) continue;
+            size_t size = tri_type_size(it->unit->out[o]->spec.type);
+            char *from = (char *)k->out[o] + (size_t)first * size;
+            size_t bytes = (size_t)(last - first) * size;
+            CHECK(u->n < UNDO_RANGES);
+            u->range[u->n].at = (uint64_t)(from - h->base);
+            u->range[u->n++].bytes = bytes;
+            memcpy(to, from, bytes);
+            to += bytes;
+            break;
+        }
+    BOARD_POINT("saved");
+    atomic_store_explicit(&u->of, name_of(h->step, s->first + task, part),
+                          memory_order_release);
+    BOARD_POINT("save counts");
+}
+
+static void advance(int task, int64_t part, const struct sweep_hand *h) {
+    struct board_word w = {h->step, BOARD_CLAIMED, h->hand, (int)part};
+    atomic_store_explicit(&h->word[task], board_pack(w), memory_order_release);
+    BOARD_POINT("advance");
+}
+
+bool sweep_run(const struct sweeps *s, int task, int64_t part, const struct sweep_hand *h,
+               const struct program_step *step) {
+    const struct task *t = &s->task[task];
+    size_t item = (size_t)t->item;
+    if (!t->in_place)
+        return program_run_parts(s->p, item, h->thread, t->part, t->part + t->parts, step);
+    for (; part < t->parts; part++) {
+        save(s, task, part, h);
+        if (!program_run_parts(s->p, item, h->thread, t->part + part, t->part + part + 1, step))
+            return false;
+        BOARD_POINT("computed in place");
+        advance(task, part + 1, h);
+    }
+    return true;
+}
+
+void sweep_done(int task, const struct sweep_hand *h) {
+    struct board_word w = {h->step, BOARD_DONE, h->hand, 0};
+    atomic_store(&h->word[task], board_pack(w));
+    BOARD_POINT("task done");
+}
+
+/* ---- recovery ---- */
+
+static void restore(const struct undo *u, char *base) {
+    const char *from = (const char *)(u + 1);
+    for (int i = 0; i < u->n; i++) {
+        memcpy(base + u->range[i].at, from, u->range[i].bytes);
+        from += u->range[i].bytes;
+        BOARD_POINT("restored");
+    }
+}
+
+void sweep_recover(board_cell *word, int n_tasks, int hand, struct undo *undo, char *base) {
+    for (int i = 0; i < n_tasks; i++) {
+        struct board_word w = board_unpack(atomic_load(&word[i]));
+        if (w.state != BOARD_CLAIMED || w.hand != hand) continue;
+        if (atomic_load_explicit(&undo->of, memory_order_acquire) == name_of(w.step, i, w.argument))
+            restore(undo, base);
+        w = (struct board_word){w.step, BOARD_FREE, 0, w.argument};
+        atomic_store(&word[i], board_pack(w));
+        BOARD_POINT("task free");
+    }
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/team.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/host.h"
+#include "base/wait.h"
+
+struct team {
+    int threads;
+    atomic_bool crowded; /* more threads than cores: a waiting thread lets others run */
+    bell event;          /* rung when a word below, or what the work waits for, has changed */
+    atomic_uint work_number; /* of the current piece of work */
+    atomic_int busy;         /* threads, without the caller's, that are not done with it */
+    atomic_bool leave;
+    void (*work)(void *arg, int thread);
+    void *arg;
+    struct member {
+        struct team *team;
+        pthread_t thread;
+        int index;
+        unsigned seen; /* the last work_number it has worked on */
+    } member[];
+};
+
+void team_wait(struct team *t, bool (*holds)(void *arg), void *arg) {
+    bool crowded = atomic_load_explicit(&t->crowded, memory_order_relaxed);
+    bell_wait(&t->event, crowded ? BELL_CROWDED : BELL_TOGETHER, holds, arg, INT64_MAX, NULL);
+}
+
+void team_ring(struct team *t) { bell_ring(&t->event); }
+
+void team_crowd(struct team *t, bool crowded) {
+    if (t) atomic_store_explicit(&t->crowded, crowded, memory_order_relaxed);
+}
+
+static bool has_work(void *arg) {
+    const struct member *m = arg;
+    return atomic_load(&m->team->work_number) != m->seen;
+}
+
+static void *member_main(void *arg) {
+    struct member *m = arg;
+    struct team *t = m->team;
+    for (;; m->seen++) {
+        team_wait(t, has_work, m);
+        if (atomic_load(&t->leave)) return NULL;
+        t->work(t->arg, m->index);
+        if (atomic_fetch_sub(&t->busy, 1) == 1) team_ring(t);
+    }
+}
+
+static void call(struct team *t) {
+    atomic_fetch_add(&t->work_number, 1);
+    team_ring(t);
+}
+
+static bool all_done(void *arg) {
+    struct team *t = arg;
+    return !atomic_load(&t->busy);
+}
+
+void team_run(struct team *t, void (*work)(void *arg, int thread), void *arg) {
+    if (t) {
+        t->work = work;
+        t->arg = arg;
+        atomic_store(&t->busy, t->threads - 1);
+        call(t);
+    }
+    work(arg, 0);
+    if (t) team_wait(t, all_done, t);
+}
+
+tri_status team_make(int threads, struct team **out) {
+    *out = NULL;
+    if (threads <= 1) return TRI_OK;
+    struct team *t = calloc(1, sizeof *t + (size_t)threads * sizeof t->member[0]);
+    if (!t) return base_no_memory("threads");
+    team_crowd(t, threads > host_cores());
+    t->threads = 1;
+    for (int i = 1; i < threads; i++) {
+        t->member[i] = (struct member){.team = t, .index = i};
+        int failed = pthread_create(&t->member[i].thread, NULL, member_main, &t->member[i]);
+        if (failed) {
+            team_free(t);
+            return base_fail(TRI_FAILED, "thread %d of %d cannot be started (error %d); fewer "
+                             "--threads", i + 1, threads, failed);
+        }
+        t->threads++;
+    }
+    *out = t;
+    return TRI_OK;
+}
+
+void team_free(struct team *t) {
+    if (!t) return;
+    atomic_store(&t->leave, true);
+    call(t);
+    for (int i = 1; i < t->threads; i++) pthread_join(t->member[i].thread, NULL);
+    free(t);
+}
+
+int team_threads(const struct team *t) { return t ? t->threads : 1; }

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Values by name: outputs, parameters, states, inputs; hashes; files. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/convert.h"
+#include "checkpoint/checkpoint.h"
+#include "data/data.h"
+#include "run/access.h"
+#include "run/import.h"
+#include "run/run.h"
+#include "run/weights.h"
+#include "io/safetensors.h"
+#include "io/sha256.h"
+
+double tri_value(const tri_run *run, const char *name) {
+    return run ? machine_value(run->machine, machine_output(run->machine, name)) : NAN;
+}
+
+/* A tied parameter has other names. */
+static const struct stored *stored(const tri_run *run, const char *name) {
+    const struct stored *e = name ? store_find(&run->store, name) : NULL;
+    for (size_t i = 0; name && !e && i < run->model->n_settings; i++) {
+        const struct graph_setting *s = &run->model->setting[i];
+        if (s->kind == SETTING_TIE && !strcmp(s->pattern, name))
+            e = store_find(&run->store, source_name(s->param->node));
+    }
+    return e;
+}
+
+static tri_status check_bytes(const char *name, const tri_spec *spec, const void *data,
+                              size_t bytes) {
+    char text[SPEC_TEXT];
+    if (!data && bytes) return base_fail(TRI_USAGE, "\"%s\": the buffer is a null pointer", name);
+    if (bytes == base_spec_bytes(spec)) return TRI_OK;
+    return base_fail(TRI_USAGE, "\"%s\" is %s, %zu bytes; the buffer has %zu", name,
+                     base_spec_text(spec, text), base_spec_bytes(spec), bytes);
+}
+
+tri_status tri_read(const tri_run *run, const char *name, void *data, size_t bytes) {
+    if (!run) return TRI_FAILED;
+    const struct run_output *o = machine_output(run->machine, name);
+    const struct stored *e = o ? NULL : stored(run, name);
+    if (!o && !e)
+        return base_fail(TRI_USAGE, "there is no output, parameter or state \"%s\"",
+                         name ? name : "");
+    tri_status status = check_bytes(name, o ? &o->spec : &e->spec, data, bytes);
+    if (status) return status;
+    if (o && !o->memory)
+        return base_fail(TRI_USAGE, "output \"%s\" has no value before the first step", name);
+    run->dev->copy_out(data, o ? o->memory : e->memory, bytes);
+    return TRI_OK;
+}
+
+tri_status tri_write(tri_run *run, const char *name, const void *data, size_t bytes) {
+    if (!run) return TRI_FAILED;
+    const struct stored *e = stored(run, name);
+    if (!e)
+        return base_fail(TRI_USAGE, "there is no parameter or state \"%s\"", name ? name : "");
+    tri_status status = check_bytes(name, &e->spec, data, bytes);
+    if (!status && run_writes(run)) store_write(&run->store, e, data);
+    return status;
+}
+
+/* A network in evaluation mode has lost the inputs that it does not use. */
+static tri_status no_input(const tri_run *run, const char *name) {
+    const tri_tensor *t = name ? tri_find(run->model, name) : NULL;
+    if (!t || !node_is(t->node, "input"))
+        return base_fail(TRI_USAGE, "the network has no input \"%s\"", name ? name : "");
+    return base_fail(TRI_USAGE, "input \"%s\" is unused: nothing that this run computes depends on it",
+                     name);
+}
+
+tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes) {
+    if (!run) return TRI_FAILED;
+    if (run->data && !run->options.forward)
+        return base_fail(TRI_USAGE, "tri_feed: this run takes its samples from data %s; the program "
+                         "feeds them where tri_options.data is \"feed\"", run->data->name);
+    struct run_input *in = machine_input(run->machine, input);
+    if (!in || !in->used) return no_input(run, input);
+    tri_status status = check_bytes(input, &in->spec, data, bytes);
+    if (status || !run_feeds(run)) return status;
+    memcpy(in->host, data, bytes);
+    in->fed = true;
+    return TRI_OK;
+}
+
+/* ---- hashes ---- */
+
+void hashing_begin(struct hashing *h) {
+    sha256_begin(&h->weights);
+    sha256_begin(&h->state);
+}
+
+/* Entries are sorted by name. Parameters are f32 in the store, row-major: hashed as they lie. */
+void hashing_add(struct hashing *h, const struct stored *e, const void *host) {
+    size_t bytes = base_spec_bytes(&e->spec);
+    if (e->param) sha256_add(&h->weights, host, bytes);
+    sha256_add(&h->state, host, bytes);
+}
+
+void hashing_end(struct hashing *h, int64_t done, char weights[65], char state[65]) {
+    unsigned char cursor[8];
+    for (int i = 0; i < 8; i++) cursor[i] = (unsigned char)((uint64_t)done >> (8 * i));
+    sha256_add(&h->state, cursor, sizeof cursor);
+    sha256_end_hex(&h->weights, weights);
+    sha256_end_hex(&h->state, state);
+}
+
+void tri_hash(const tri_run *run, char weights[65], char state[65]) {
+    weights[0] = state[0] = 0;
+    if (!run) return;
+    struct hashing h;
+    hashing_begin(&h);
+    for (size_t i = 0; i < run->store.n; i++) {
+        const struct stored *e = &run->store.entry[i];
+        size_t bytes = base_spec_bytes(&e->spec);
+        void *host = malloc(bytes ? bytes : 1);
+        if (!host) {
+            base_no_memory("a hash");
+            return;
+        }
+        store_read(&run->store, e, host);
+        hashing_add(&h, e, host);
+        free(host);
+    }
+    hashing_end(&h, run->done, weights, state);
+}
+
+/* ---- files ---- */
+
+tri_status tri_save(const tri_run *run, const char *path) {
+    if (!run) return TRI_FAILED;
+    struct safetensors_entry *entries = calloc(run->store.n + 1, sizeof *entries);
+    if (!entries) return base_no_memory(path);
+    size_t n = 0;
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < run->store.n && !status; i++) {
+        const struct stored *e = &run->store.entry[i];
+        if (e->of_optimizer) continue;
+        void *host = malloc(base_spec_bytes(&e->spec));
+        if (!host) {
+            status = base_no_memory(path);
+            break;
+        }
+        store_read(&run->store, e, host);
+        entries[n++] = (struct safetensors_entry){.name = e->name, .spec = e->spec, .data = host};
+    }
+    struct safetensors_pair metadata[WEIGHTS_PAIRS];
+    if (!status) status = safetensors_write(path, entries, n, metadata, weights_metadata(run, metadata));
+    for (size_t i = 0; i < n; i++) free((void *)entries[i].data);
+    free(entries);
+    return status;
+}
+
+static tri_status load_entry(tri_run *run, const struct stored *e, const struct safetensors_entry *t) {
+    void *host = malloc(base_spec_bytes(&e->spec));
+    if (!host) return base_no_memory(t->name);
+    convert(e->spec.type, host, t->spec.type, t->data, (size_t)tri_shape_count(&e->spec.shape));
+    store_write(&run->store, e, host);
+    free(host);
+    return TRI_OK;
+}
+
+/* What does not fit is an error, or if a part is enough, told. */
+static tri_status judge(const char *path, const struct import *in, bool partial) {
+    if (!in->n_wrong) return TRI_OK;
+    if (!partial)
+        return base_fail(TRI_FAILED, "%s does not fit the network: %zu difference%s%s (--partial takes what fits)", path,
+                         in->n_wrong, in->n_wrong == 1 ? "" : "s", in->wrong.data);
+    if (!in->taken) return base_fail(TRI_FAILED, "%s has nothing that fits the network%s", path, in->wrong.data);
+    fprintf(stderr, "trireme: %s: %zu tensors fit and are taken%s\n", path, in->taken, in->wrong.data);
+    return TRI_OK;
+}
+
+/* A file that fits and was made as another model: one of other dropout, for example. */
+static void warn_of_another(const struct safetensors *file, const char *path, const tri_graph *model) {
+    struct text how = {0};
+    weights_differ(file, model, &how);
+    if (how.size) fprintf(stderr, "trireme: %s fits the network, but %s\n", path, how.data);
+    text_free(&how);
+}
+
+tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer) {
+    struct import in;
+    tri_status status = import_match(file, run, optimizer, &in);
+    if (!status) status = judge(path, &in, run->options.partial && !optimizer);
+    if (!status && !in.n_wrong && run->options.forward) warn_of_another(file, path, run->model);
+    for (size_t i = 0; run_writes(run) && i < run->store.n && !status; i++)
+        if (in.of[i]) status = load_entry(run, &run->store.entry[i], in.of[i]);
+    import_free(&in);
+    safetensors_close(file);
+    return status;
+}
+
+tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer, bool *fits) {
+    struct import in;
+    tri_status status = import_match(file, run, optimizer, &in);
+    *fits = !in.n_wrong;
+    import_free(&in);
+    return status;
+}
+
+/* Of a directory, the newest weights in it, which are named. */
+static tri_status find_weights(const tri_run *run, const char *directory, char path[4096]) {
+    struct text wrong = {0};
+    tri_status status = checkpoint_model(directory, run->keeper.key, path, &wrong);
+    bool tells = !status && run_writes(run);
+    if (tells && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
+    if (tells && !run->options.quiet) fprintf(stderr, "trireme: takes the weights of %s\n", path);
+    text_free(&wrong);
+    return status;
+}
+
+tri_status tri_load(tri_run *run, const char *path) {
+    struct safetensors *file;
+    struct stat st;
+    char within[4096];
+    tri_status status = TRI_OK;
+    if (!run) return TRI_FAILED;
+    const struct seal any = {.key = run->keeper.key, .step = -1};
+    if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+        status = find_weights(run, path, within);
+        path = within;
+    }
+    if (status) return status;
+    status = any.key ? safetensors_open_sealed(path, &any, &file) : safetensors_open(path, &file);
+    return status ? status : access_take(run, file, path, false);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/diverge.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static tri_status skipped(int64_t done, int skips) {
+    return base_fail(TRI_FAILED, "step %lld: the loss or its gradients were not finite in %d steps "
+                     "in succession, whose updates were skipped (--loss-scale)", (long long)done,
+                     skips);
+}
+
+tri_status diverge_check(const tri_run *run, int64_t done, int skips) {
+    const struct keeper *k = &run->keeper;
+    if (!finite_stops(&run->options)) return TRI_OK;
+    if (skips >= FINITE_SKIPS) return skipped(done, skips);
+    if (!atomic_load(&k->not_finite)) return TRI_OK;
+    return base_fail(TRI_FAILED, "the checkpoint of step %lld is not written: %s",
+                     (long long)k->state.step, k->error);
+}
+
+/* Others that report later know it, too. */
+static bool begins(tri_run *run, bool now) {
+    struct crew_shown *shown = run_shown(run);
+    bool before = shown ? atomic_exchange(&shown->not_finite, now) : run->not_finite;
+    run->not_finite = now;
+    return now && !before;
+}
+
+void diverge_warn(tri_run *run) {
+    const struct machine *m = run->machine;
+    const struct run_output *loss = m->finite.condition < 0 ? machine_output(m, "loss") : NULL;
+    bool scalar = loss && !loss->spec.shape.rank, skips = run->skips >= FINITE_SKIPS;
+    double is = scalar ? machine_value(m, loss) : 0;
+    if (finite_stops(&run->options) || !begins(run, skips || !isfinite(is))) return;
+    if (skips) skipped(run->done, run->skips);
+    if (!skips)
+        base_fail(TRI_FAILED, "step %lld: the loss is %s", (long long)run->done, finite_name(is));
+    fprintf(stderr, "trireme: %s; the run goes on (--on-nan warn)\n", tri_message());
+}

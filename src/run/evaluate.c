@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The means of all scalar outputs over a data set, with the run's parameters and operators in
+ * evaluation mode. A last, smaller batch gets a machine of its own, so that every sample counts
+ * once. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/data.h"
+#include "run/worker.h"
+#include "run/run.h"
+#include "crew/eval_queue.h"
+
+struct evaluation {
+    struct machine whole, rest;
+    double *sum, *sums; /* by output: of all, of a batch */
+    int64_t slowest;    /* batch that this process has computed for others too, nanoseconds */
+};
+
+/* ---- machines ---- */
+
+/* Others may wait meanwhile: who watches them all sees that it goes on. */
+static bool turn(void *user, const struct program *p, size_t item) {
+    (void)p, (void)item;
+    struct crew *c = user;
+    crew_at_batch(c, c->batch);
+    return true;
+}
+
+static void count_turns(const struct machine *m, struct crew *c) {
+    for (int i = 0; c && machine_program(m, i); i++) {
+        machine_program(m, i)->before = turn;
+        machine_program(m, i)->user = c;
+    }
+}
+
+/* processes: that have one each. The rest has what the whole has, which waits meanwhile, as that has what steps
+ * have. */
+static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int processes) {
+    bool rest = m == &run->evaluation->rest;
+    const struct machine *whole = &run->evaluation->whole;
+    tri_options o = run->options;
+    o.forward = true;
+    o.batch = batch;
+    o.lanes = 1;
+    o.amp = NULL; /* the model has its precision already */
+    const struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store,
+                                        .lender = rest ? whole : run->shape,
+                                        .beside = rest ? whole : &run->shape[run->n_shapes - 1],
+                                        .processes = processes};
+    return machine_plan(run->model, &o, &place, m);
+}
+
+static tri_status settle(tri_run *run, struct machine *m) {
+    tri_status status = machine_settle(m, &m->options);
+    if (!status) count_turns(m, run->crew);
+    return status;
+}
+
+static tri_status make(tri_run *run, struct machine *m, int64_t batch) {
+    struct evaluation *e = run->evaluation;
+    if (m->compiled && m->batch == batch) return TRI_OK;
+    machine_free(&e->rest);
+    if (m == &e->whole) machine_free(&e->whole);
+    tri_status status = plan(run, m, batch, 1);
+    return status ? status : settle(run, m);
+}
+
+/* Until there are some. */
+static void forget_results(const struct machine *m) {
+    for (int i = 0; i < m->n_outputs; i++) m->output[i].result = NAN;
+}
+
+/* The same for all workers. */
+static int64_t batch_of(const tri_run *run, const tri_data *data) {
+    int64_t size = tri_data_size(data);
+    return run->shape->batch < size ? run->shape->batch : size;
+}
+
+static tri_status begin(tri_run *run) {
+    if (!run->evaluation) run->evaluation = calloc(1, sizeof *run->evaluation);
+    return run->evaluation ? TRI_OK : base_no_memory("an evaluation");
+}
+
+tri_status evaluation_plan(tri_run *run, const tri_data *data) {
+    int64_t batch = batch_of(run, data), rest = tri_data_size(data) % batch;
+    int processes = run->crew ? crew_processes(run->crew) : 1;
+    tri_status status = begin(run);
+    if (!status) status = plan(run, &run->evaluation->whole, batch, processes);
+    if (!status && rest) status = plan(run, &run->evaluation->rest, rest, processes);
+    return status ? status : feed_match(&run->evaluation->whole, data);
+}
+
+const struct machine *evaluation_machine(const tri_run *run) {
+    const struct evaluation *e = run->evaluation;
+    return !e ? &run->shape[run->n_shapes - 1] : e->rest.compiled ? &e->rest : &e->whole;
+}
+
+tri_status evaluation_settle(tri_run *run) {
+    struct evaluation *e = run->evaluation;
+    tri_status status = settle(run, &e->whole);
+    forget_results(&e->whole);
+    return !status && e->rest.compiled ? settle(run, &e->rest) : status;
+}
+
+/* ---- a batch ---- */
+
+/* Its sums go to e->sums. */
+static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, int64_t first) {
+    double *sums = run->evaluation->sums;
+    tri_status status = feed_match(m, data);
+    char *spare = status ? NULL : malloc(m->feed.spare_bytes + 1);
+    if (!status && !spare) status = base_no_memory("a sample");
+    for (int64_t row = 0; row < m->batch && !status; row++) {
+        if (run->crew) crew_at_batch(run->crew, run->crew->batch);
+        status = feed_row(m, data, &(struct feed_place){m->rooms, spare, row}, first + row, 0, run->options.seed);
+    }
+    free(spare);
+    if (status) return status;
+    feed_commit(m);
+    run->fault.failed = false;
+    bool done = machine_step(m, run->options.seed, 0, &run->fault);
+    if (!done && run->fault.sample) {
+        struct text name = {0};
+        data_name_sample(data, first + run->fault.sample - 1, &name);
+        if (!name.failed) fault_add(&run->fault, ", %s", name.data);
+        text_free(&name);
+    }
+    if (!done)
+        return base_fail(TRI_FAILED, "evaluation, samples %lld to %lld: %s", (long long)first,
+                         (long long)(first + m->batch - 1), run->fault.text);
+    for (int i = 0; i < m->n_outputs; i++)
+        sums[i] = m->output[i].spec.shape.rank ? 0 : machine_value(m, &m->output[i]) * (double)m->batch;
+    return TRI_OK;
+}
+
+static tri_status compute(tri_run *run, tri_data *data, int64_t number) {
+    struct evaluation *e = run->evaluation;
+    int64_t first = number * e->whole.batch, left = tri_data_size(data) - first;
+    if (run->crew) crew_at_batch(run->crew, number);
+    else run_at(run, CREW_AT_EVALUATE, number < INT32_MAX ? (int)number : -1);
+    if (left >= e->whole.batch) return compute_with(run, &e->whole, data, first);
+    tri_status status = make(run, &e->rest, left);
+    return status ? status : compute_with(run, &e->rest, data, first);
+}
+
+/* For others, too: what has failed is computed once more by who adds up, to know why. */
+static tri_status compute_drawn(tri_run *run, tri_data *data, const struct share *share, int64_t number) {
+    struct evaluation *e = run->evaluation;
+    int64_t began = bell_now();
+    tri_status status = compute(run, data, number);
+    share_put(share, number, status ? NULL : e->sums);
+    int64_t took = bell_now() - began;
+    if (took > e->slowest) e->slowest = took;
+    return status;
+}
+
+static tri_status start(tri_run *run, const tri_data *data) {
+    struct evaluation *e = run->evaluation;
+    tri_status status = make(run, &e->whole, batch_of(run, data));
+    if (status) return status;
+    size_t n = (size_t)e->whole.n_outputs + 1;
+    free(e->sum);
+    e->sum = calloc(2 * n, sizeof *e->sum);
+    if (!e->sum) return base_no_memory("an evaluation");
+    e->sums = e->sum + n;
+    forget_results(&e->whole);
+    return TRI_OK;
+}
+
+/* ---- all batches ---- */
+
+struct wanted {
+    const tri_run *run;
+    const struct share *share;
+    int64_t batch, until;
+};
+
+static bool is_settled(void *arg) {
+    const struct wanted *w = arg;
+    return !share_in_flight(w->share, w->batch) || run_is_asked_to_end(w->run) || bell_now() > w->until;
+}
+
+/* The sums of a batch: who adds up computes what nobody has drawn before it waits for what others are at; who has
+ * died gives it back, and nobody is waited for long. */
+static tri_status obtain(tri_run *run, tri_data *data, struct share *share, int64_t k, const double **sums) {
+    struct evaluation *e = run->evaluation;
+    *sums = NULL;
+    for (int64_t b; share && !run_is_asked_to_end(run);) {
+        *sums = share_find(share, k);
+        if (*sums || (b = share_draw(share, k)) < 0) break;
+        tri_status status = compute_drawn(run, data, share, b);
+        if (status) return status;
+    }
+    if (share && share->bell && !*sums) {
+        struct wanted w = {run, share, k, bell_late(e->slowest)};
+        bell_wait(share->bell, BELL_CROWDED, is_settled, &w, w.until,
+                  &run->crew->oar[0].hand->turns);
+        *sums = share_find(share, k);
+    }
+    if (run_is_asked_to_end(run))
+        return base_fail(TRI_STOPPED, "the evaluation was broken off, for the run was asked to end");
+    if (*sums) return TRI_OK;
+    *sums = e->sums;
+    return compute(run, data, k);
+}
+
+static tri_status add_up(tri_run *run, tri_data *data, struct share *share) {
+    struct evaluation *e = run->evaluation;
+    tri_status status = TRI_OK;
+    int64_t batches = evaluation_batches(run, data);
+    for (int64_t k = 0; k < batches && !status; k++) {
+        const double *sums;
+        status = obtain(run, data, share, k, &sums);
+        for (int i = 0; i < e->whole.n_outputs && !status; i++) e->sum[i] += sums[i];
+    }
+    for (int i = 0; i < e->whole.n_outputs && !status; i++)
+        e->whole.output[i].result = e->sum[i] / (double)tri_data_size(data);
+    return status;
+}
+
+int64_t evaluation_batches(const tri_run *run, const tri_data *data) {
+    int64_t batch = batch_of(run, data);
+    return (tri_data_size(data) + batch - 1) / batch;
+}
+
+tri_status evaluation_draw(tri_run *run, tri_data *data, struct share *share, bool *drawn) {
+    *drawn = false;
+    tri_status status = begin(run);
+    if (!status) status = start(run, data);
+    if (status) return status;
+    CHECK(share->values == run->evaluation->whole.n_outputs);
+    int64_t k = share_draw(share, 0);
+    *drawn = k >= 0;
+    return *drawn ? compute_drawn(run, data, share, k) : TRI_OK;
+}
+
+tri_status evaluation_run(tri_run *run, tri_data *data, struct share *share) {
+    double began = base_seconds();
+    tri_status status = begin(run);
+    if (!status) status = machine_keep_outputs(run->machine);
+    if (!status) status = start(run, data);
+    if (!status) status = add_up(run, data, share);
+    run_at(run, run->options.forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
+    run->record.aside += base_seconds() - began;
+    return status;
+}
+
+tri_status tri_evaluate(tri_run *run, tri_data *data) {
+    return run && data ? evaluation_run(run, data, NULL) : TRI_FAILED;
+}
+
+static const struct run_output *find_result(const tri_run *run, const char *name) {
+    const struct run_output *o =
+        run && run->evaluation ? machine_output(&run->evaluation->whole, name) : NULL;
+    return o && !o->spec.shape.rank ? o : NULL;
+}
+
+bool evaluation_has(const tri_run *run, const char *name) { return find_result(run, name) != NULL; }
+
+double tri_result(const tri_run *run, const char *name) {
+    const struct run_output *o = find_result(run, name);
+    return o ? o->result : NAN;
+}
+
+void evaluation_free(struct evaluation *e) {
+    if (!e) return;
+    machine_free(&e->whole);
+    machine_free(&e->rest);
+    free(e->sum);
+    free(e);
+}

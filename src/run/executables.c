@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/executables.h"
+
+#include <string.h>
+
+#include "run/padding.h"
+#include "plan/rebatch.h"
+
+/* A lane of a smaller step has no more samples than others have. */
+static int64_t lanes_for(const struct machine *usual, int64_t batch) {
+    int64_t lane = lane_samples(usual->batch, usual->lanes, 0);
+    return (batch + lane - 1) / lane;
+}
+
+tri_status shapes_keep(tri_run *run) {
+    const tri_graph *g = run->model;
+    const char *tail = run->options.tail;
+    if (run->options.forward || !tail || strcmp(tail, "keep")) return TRI_OK;
+    run->written = graph_rebatch(g, g->batch, g->lanes, false);
+    return run->written ? TRI_OK : base_last();
+}
+
+void shapes_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n) {
+    const tri_graph *g = run->model;
+    limit[0] = INT64_MAX;
+    for (int i = 0; i < g->n_shorter; i++) limit[i + 1] = g->shorter[i].length;
+    *n = run->options.forward ? 1 : g->n_shorter + 1;
+}
+
+/* What a step tells is told by the same names in the same order, whatever its shape. */
+static tri_status check_outputs(const struct machine *usual, const struct machine *m) {
+    for (int i = 0; i < usual->n_outputs || i < m->n_outputs; i++) {
+        const struct run_output *a = i < usual->n_outputs ? &usual->output[i] : NULL;
+        const struct run_output *b = i < m->n_outputs ? &m->output[i] : NULL;
+        if (a && b && !strcmp(a->name, b->name) && a->metric == b->metric && a->spec.shape.rank == b->spec.shape.rank)
+            continue;
+        if (a && b)
+            return base_fail(TRI_USAGE, "output %d is \"%s\", in the usual network \"%s\": the same ones are "
+                             "needed, in the same order", i + 1, b->name, a->name);
+        return base_fail(TRI_USAGE, "output \"%s\" is in %s network alone", a ? a->name : b->name,
+                         a ? "the usual" : "its");
+    }
+    return TRI_OK;
+}
+
+static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
+    struct machine *usual = run->shape, *m = &run->shape[run->n_shapes];
+    tri_graph **model = &run->shape_model[run->n_shapes];
+    const tri_graph *from = kind.class ? run->model->shorter[kind.class - 1].g : run->written;
+    tri_options o = run->options;
+    o.batch = kind.rows;
+    o.lanes = lanes_for(usual, kind.rows);
+    *model = graph_rebatch(from, kind.rows, from->lanes, false);
+    if (!*model) return base_last();
+    const struct machine_place place = {
+        .dev = run->dev, .team = run->team, .store = &run->store, .lender = usual, .turns = true,
+        .beside = &run->shape[run->n_shapes - 1], .hands = usual->hands, .processes = usual->processes,
+        .more_slots = usual->more_slots};
+    tri_status status = machine_plan(*model, &o, &place, m);
+    m->shorter = kind.class > 0;
+    if (!status) status = check_outputs(usual, m);
+    if (!status) status = feed_match(m, run->data);
+    if (!status && run->sampler.pad) status = padding_plan(*model, m);
+    return status;
+}
+
+static tri_status plan_shape(tri_run *run, struct sampler_step kind) {
+    char why[512], which[64] = "";
+    tri_status status = plan_machine(run, kind);
+    run->shape_class[run->n_shapes++] = kind.class;
+    if (!status) return TRI_OK;
+    base_format(why, sizeof why, "%s", tri_message());
+    if (kind.class)
+        base_format(which, sizeof which, " no longer than %lld", (long long)run->model->shorter[kind.class - 1].length);
+    return base_fail(status, "a step of %lld samples%s%s: %s", (long long)kind.rows, which,
+                     kind.rows < run->shape->batch ? ", the last of an epoch (--tail keep)" : "", why);
+}
+
+static bool is_usual(const tri_run *run, struct sampler_step kind) {
+    return !kind.class && kind.rows == run->shape->batch;
+}
+
+tri_status shapes_plan(tri_run *run) {
+    struct sampler_step kind[2 * LENGTHS_MOST];
+    int n = run->data && !run->options.forward ? sampler_kinds(&run->sampler, kind, COUNT(kind)) : 0, shapes = 1;
+    tri_status status = TRI_OK;
+    for (int i = 0; i < n; i++) shapes += !is_usual(run, kind[i]);
+    if (shapes > CREW_MOST_SHAPES)
+        return base_fail(TRI_USAGE, "steps of %d shapes; there can be %d: fewer networks for shorter samples, or --tail "
+                         "drop", shapes, CREW_MOST_SHAPES);
+    for (int i = 0; i < n && !status; i++)
+        if (!is_usual(run, kind[i])) status = plan_shape(run, kind[i]);
+    return status ? status : machine_join(run->shape, run->n_shapes);
+}
+
+tri_status shapes_settle(tri_run *run) {
+    tri_status status = TRI_OK;
+    for (int i = 1; i < run->n_shapes && !status; i++) status = machine_settle(&run->shape[i], &run->options);
+    return status;
+}
+
+struct machine *shapes_at(const tri_run *run, int64_t step) {
+    struct machine *shape = (struct machine *)run->shape;
+    if (run->n_shapes == 1) return shape;
+    struct sampler_step kind = sampler_step(&run->sampler, step - 1);
+    int i = 0;
+    while (run->shape_class[i] != kind.class || shape[i].batch != kind.rows) CHECK(++i < run->n_shapes);
+    return &shape[i];
+}

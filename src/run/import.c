@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/import.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/weights.h"
+
+#define NAME 1024
+
+/* What stands before the names of files: a model that was wrapped, or saved without its heads, or is the body of
+ * one that was saved with them. */
+static const char *const prefixes[] = {"module.", "_orig_mod.", "model.", "bert.", "transformer."};
+
+static const struct {
+    const char *ours, *theirs; /* ends of names */
+} ends[] = {
+    {".weight", ".gamma"},
+    {".bias", ".beta"},
+    {".running_mean", ".moving_mean"},
+    {".running_var", ".moving_variance"},
+    {".weight", ".embedding_table"},
+};
+
+/* Kept by others, but computed, or of no use here. */
+static const char *const ignored[] = {"*num_batches_tracked", "*position_ids", "*.attn.bias", "*.attn.masked_bias"};
+
+static const struct safetensors_entry *find_end(const struct safetensors *file, const char *name) {
+    const struct safetensors_entry *e = safetensors_find(file, name);
+    size_t n = strlen(name);
+    for (size_t i = 0; i < COUNT(ends) && !e; i++) {
+        size_t end = strlen(ends[i].ours);
+        char other[NAME];
+        if (n < end || strcmp(name + n - end, ends[i].ours)) continue;
+        base_format(other, sizeof other, "%.*s%s", (int)(n - end), name, ends[i].theirs);
+        e = safetensors_find(file, other);
+    }
+    return e;
+}
+
+/* By the name itself, or with a prefix more or less. */
+static const struct safetensors_entry *find(const struct safetensors *file, const char *name) {
+    const struct safetensors_entry *e = find_end(file, name);
+    for (size_t i = 0; i < COUNT(prefixes) && !e; i++) {
+        size_t n = strlen(prefixes[i]);
+        char longer[NAME];
+        base_format(longer, sizeof longer, "%s%s", prefixes[i], name);
+        e = find_end(file, longer);
+        if (!e && !strncmp(name, prefixes[i], n)) e = find_end(file, name + n);
+    }
+    return e;
+}
+
+/* A tied parameter has other names. */
+static const struct safetensors_entry *find_any(const struct safetensors *file, const tri_run *run,
+                                                const char *name) {
+    const struct safetensors_entry *e = find(file, name);
+    for (size_t i = 0; i < run->model->n_settings && !e; i++) {
+        const struct graph_setting *s = &run->model->setting[i];
+        if (s->kind == SETTING_TIE && !strcmp(source_name(s->param->node), name)) e = find(file, s->pattern);
+    }
+    return e;
+}
+
+/* Whether anything of the network's is that entry; one that is tied may stand there under both names. */
+static bool is_known(const tri_run *run, const struct import *in, const struct safetensors *file,
+                     const struct safetensors_entry *t) {
+    for (size_t i = 0; i < COUNT(ignored); i++)
+        if (!fnmatch(ignored[i], t->name, 0)) return true;
+    for (size_t i = 0; i < run->store.n; i++)
+        if (in->of[i] == t) return true;
+    for (size_t i = 0; i < run->model->n_settings; i++) {
+        const struct graph_setting *s = &run->model->setting[i];
+        if (s->kind == SETTING_TIE && find(file, s->pattern) == t) return true;
+    }
+    return false;
+}
+
+#define TOLD 5 /* differences; the others are counted */
+
+/* "; missing: fc.weight f32[10,84]" */
+static void add_wrong(struct import *out, const char *what, const char *name, const char *is, const tri_spec *spec) {
+    char text[SPEC_TEXT];
+    if (out->n_wrong++ < TOLD) text_add(&out->wrong, "; %s: %s %s%s", what, name, is, base_spec_text(spec, text));
+}
+
+static void match_entry(const struct safetensors *file, const tri_run *run, size_t i, struct import *out) {
+    const struct stored *e = &run->store.entry[i];
+    const struct safetensors_entry *t = out->of[i] = find_any(file, run, e->name);
+    if (!t) add_wrong(out, "missing", e->name, "", &e->spec);
+}
+
+/* Once all have their tensors, so that these count as known. */
+static void check_shape(const tri_run *run, size_t i, struct import *out) {
+    const struct stored *e = &run->store.entry[i];
+    const struct safetensors_entry *t = out->of[i];
+    char theirs[SPEC_TEXT], is[SPEC_TEXT + 32];
+    if (!t) return;
+    if (base_shape_equal(&e->spec.shape, &t->spec.shape) && type_is_float(e->spec.type) == type_is_float(t->spec.type)) {
+        out->taken++;
+        return;
+    }
+    base_format(is, sizeof is, "is %s, the network has ", base_spec_text(&t->spec, theirs));
+    add_wrong(out, "of another shape or type", t->name, is, &e->spec);
+    out->of[i] = NULL;
+}
+
+/* How many more there are, and why, if the file says what it was made for. */
+static void add_reason(const struct safetensors *file, const tri_run *run, struct import *out) {
+    if (!out->n_wrong) return;
+    if (out->n_wrong > TOLD) text_add(&out->wrong, "; and %zu more", out->n_wrong - TOLD);
+    text_add(&out->wrong, "; ");
+    size_t before = out->wrong.size;
+    weights_differ(file, run->model, &out->wrong);
+    if (out->wrong.data && out->wrong.size == before) out->wrong.data[out->wrong.size = before - 2] = 0;
+}
+
+tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer, struct import *out) {
+    *out = (struct import){.of = calloc(run->store.n + 1, sizeof *out->of)};
+    if (!out->of) return base_no_memory("the names of tensors");
+    for (size_t i = 0; i < run->store.n; i++)
+        if (run->store.entry[i].of_optimizer == optimizer) match_entry(file, run, i, out);
+    for (size_t i = 0; i < file->n; i++)
+        if (!is_known(run, out, file, &file->entry[i]))
+            add_wrong(out, "unexpected", file->entry[i].name, "", &file->entry[i].spec);
+    for (size_t i = 0; i < run->store.n; i++) check_shape(run, i, out);
+    add_reason(file, run, out);
+    return out->wrong.failed ? base_no_memory("what does not fit") : TRI_OK;
+}
+
+void import_free(struct import *i) {
+    free(i->of);
+    text_free(&i->wrong);
+    *i = (struct import){0};
+}

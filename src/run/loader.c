@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/loader.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "data/data.h"
+#include "run/padding.h"
+#include "run/executables.h"
+
+#define PIECE_BYTES 65536 /* less is not worth a word of its own */
+#define AT_ONCE 32        /* samples whose numbers are asked for at a time */
+#define SLOW 200e-6       /* seconds for the samples of a step, or a lane, that it pays to read ahead */
+#define SLOW_STEPS 3      /* in turn; the first ones are always slow */
+
+/* Pieces of a lane. */
+static int pieces_of(const struct machine *m) {
+    int64_t rows = lane_samples(m->batch, m->lanes, 0), bytes = rows * (int64_t)(m->room_bytes / (size_t)m->batch);
+    int64_t n = bytes / PIECE_BYTES, most = rows < LOADER_MOST_PIECES ? rows : LOADER_MOST_PIECES;
+    return n < 1 ? 1 : n > most ? (int)most : (int)n;
+}
+
+int loader_words(const struct machine *m, int shapes) {
+    int n = 0;
+    for (int i = 0; i < shapes; i++) n += MACHINE_ROOMS * (int)m[i].lanes * pieces_of(&m[i]);
+    return n;
+}
+
+static struct machine *machine_at(const struct loader *l, int64_t step) { return shapes_at(l->run, step); }
+static int pieces_at(const struct loader *l, int64_t step) {
+    return (int)machine_at(l, step)->lanes * pieces_of(machine_at(l, step));
+}
+
+/* ---- reading ---- */
+
+static bool concurrent(const struct loader *l) { return l->run->data->concurrent; }
+static bool in_order(const struct loader *l) { return l->run->data->sequential; }
+
+/* Other processes see the words, too. */
+static bool shared(const struct loader *l) { return l->place.word != l->own_word; }
+
+static uint64_t steps_done(const struct loader *l) { return atomic_load(l->place.done); }
+
+int loader_room(const struct loader *l, int64_t step) {
+    return shared(l) || atomic_load(&l->ahead) ? (int)(step % l->rooms) : 0;
+}
+
+struct rows {
+    int64_t first, n;
+};
+
+/* Rows of a step, whatever the words say. held: nobody else reads meanwhile. */
+static tri_status read_rows(struct loader *l, struct loader_reader *r, char *room, int64_t step, struct rows rows,
+                            bool held) {
+    uint64_t index[AT_ONCE];
+    tri_status status = TRI_OK;
+    const struct machine *m = machine_at(l, step);
+    struct sampler *sampler = &l->run->sampler;
+    for (int64_t i = 0; i < rows.n && !status; i += AT_ONCE) {
+        int64_t some = rows.n - i < AT_ONCE ? rows.n - i : AT_ONCE;
+        if (!held) pthread_mutex_lock(&l->reading);
+        sampler_seek(sampler, step - 1);
+        sampler_take(sampler, rows.first + i, some, index);
+        int64_t epoch = sampler->epoch, padding = sampler_padding(sampler);
+        if (!held) pthread_mutex_unlock(&l->reading);
+        for (int64_t k = 0; k < some && !status; k++) {
+            struct feed_place to = {room, r->spare, rows.first + i + k};
+            status = feed_row(m, l->run->data, &to, (int64_t)index[k], epoch, l->run->options.seed);
+            if (!status && to.row >= padding) padding_mark(m, &to);
+        }
+    }
+    return status;
+}
+
+void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault) {
+    struct text name = {0};
+    uint64_t index;
+    if (!fault->sample) return;
+    if (!l->run || !l->run->data) { /* its program feeds it */
+        fault_add(fault, ", sample %lld of the batch", (long long)fault->sample - 1);
+        fault->sample = 0;
+        return;
+    }
+    pthread_mutex_lock(&l->reading);
+    sampler_seek(&l->run->sampler, step - 1);
+    sampler_take(&l->run->sampler, fault->sample - 1, 1, &index);
+    data_name_sample(l->run->data, (int64_t)index, &name);
+    pthread_mutex_unlock(&l->reading);
+    if (!name.failed) fault_add(fault, ", %s", name.data);
+    text_free(&name);
+    fault->sample = 0;
+}
+
+/* A source that does not say otherwise is called by one thread at a time. */
+static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *room, int64_t step, struct rows rows) {
+    if (concurrent(l)) return read_rows(l, r, room, step, rows, false);
+    pthread_mutex_lock(&l->reading);
+    tri_status status = read_rows(l, r, room, step, rows, true);
+    pthread_mutex_unlock(&l->reading);
+    return status;
+}
+
+/* ---- pieces ---- */
+
+/* No piece is of two lanes. One may have no rows, where lanes have less than pieces. */
+static struct rows rows_of(const struct loader *l, int64_t step, int piece) {
+    const struct machine *m = machine_at(l, step);
+    int each = pieces_of(m), lane = piece / each, k = piece % each;
+    int64_t first = lane_first(m->batch, m->lanes, lane), n = lane_samples(m->batch, m->lanes, lane);
+    return (struct rows){first + n * k / each, n * (k + 1) / each - n * k / each};
+}
+
+/* Each shape has words and rooms of its own: who is late with samples of one writes where no other shape's lie. */
+static board_cell *word_of(const struct loader *l, int64_t step, int piece) {
+    const struct machine *m = machine_at(l, step);
+    int first = loader_words(l->run->shape, (int)(m - l->run->shape));
+    return &l->place.word[first + loader_room(l, step) * (int)m->lanes * pieces_of(m) + piece];
+}
+
+/* A piece that somebody is at stays so, also if the step that it is read for is over: it went on without the late
+ * one, who still writes there. */
+static struct board_word look(const struct loader *l, int64_t step, int piece, uint64_t *packed, bool *late) {
+    struct board_word w = board_read(word_of(l, step, piece), (uint32_t)step, packed, late);
+    struct board_word is = board_unpack(*packed);
+    return is.state == BOARD_CLAIMED && !*late ? is : w;
+}
+
+static bool claim(const struct loader *l, int64_t step, int piece, uint64_t seen) {
+    struct board_word mine = {(uint32_t)step, BOARD_CLAIMED, l->place.owner, 0};
+    bool done = atomic_compare_exchange_strong(word_of(l, step, piece), &seen, board_pack(mine));
+    if (done) BOARD_POINT("claim samples");
+    return done;
+}
+
+/* Nobody else touches the word of a piece that this process has claimed, unless it is dead. */
+static void publish(const struct loader *l, int64_t step, int piece, tri_status status) {
+    struct board_word w = {(uint32_t)step, status ? BOARD_FAILED : BOARD_DONE, l->place.owner, 0};
+    atomic_store(word_of(l, step, piece), board_pack(w));
+    BOARD_POINT("publish samples");
+    bell_ring(l->place.bell);
+}
+
+static void note(const struct loader *l, struct loader_reader *r, int64_t step, int piece) {
+    atomic_store_explicit(&r->step, step, memory_order_relaxed);
+    atomic_store_explicit(&r->lane, piece / pieces_of(machine_at(l, step)), memory_order_relaxed);
+}
+
+static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t step, int piece) {
+    struct rows rows = rows_of(l, step, piece);
+    bool timed = shared(l);
+    int64_t began = timed ? bell_now() : 0;
+    note(l, r, step, piece);
+    tri_status status = read_in_turn(l, r, machine_room(machine_at(l, step), loader_room(l, step)), step, rows);
+    publish(l, step, piece, status);
+    int64_t took = timed ? bell_now() - began : 0;
+    if (took > atomic_load(&l->slowest)) atomic_store(&l->slowest, took);
+    return status;
+}
+
+/* Of a source in an order of its own: whatever comes next, up to a step. *more: that is not there yet. */
+static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t most, bool *more) {
+    pthread_mutex_lock(&l->reading);
+    int64_t step = l->next_step + 1;
+    int piece = l->next_piece;
+    tri_status status = TRI_OK;
+    *more = step <= most;
+    if (*more && *l->error) { /* it stays there: only who wants that step hears of it */
+        status = base_fail(TRI_FAILED, "%s", l->error);
+    } else if (*more) {
+        note(l, r, step, piece);
+        status = read_rows(l, r, machine_room(machine_at(l, step), loader_room(l, step)), step,
+                           rows_of(l, step, piece), true);
+        if (status) base_format(l->error, sizeof l->error, "%s", tri_message());
+        publish(l, step, piece, status);
+        bool last = piece + 1 == pieces_at(l, step);
+        l->next_step += !status && last;
+        l->next_piece = status ? piece : last ? 0 : piece + 1;
+    }
+    pthread_mutex_unlock(&l->reading);
+    return status;
+}
+
+/* ---- what a step needs ---- */
+
+struct wanted {
+    const struct loader *l;
+    int64_t step;
+    int piece;
+    int64_t until;
+};
+
+static bool over(const struct loader *l, int64_t step) {
+    return (int64_t)steps_done(l) >= step || (l->place.ending && atomic_load(l->place.ending));
+}
+
+/* It is there, or free for whoever wants it, or nobody wants it any more. */
+static bool is_settled(void *arg) {
+    const struct wanted *w = arg;
+    uint64_t packed;
+    bool late;
+    struct board_word word = look(w->l, w->step, w->piece, &packed, &late);
+    return late || word.state != BOARD_CLAIMED || over(w->l, w->step) || bell_now() > w->until;
+}
+
+/* Reads what nobody reads yet. What another failed to read is tried again, to know why. */
+static tri_status take_pieces(struct loader *l, int hand, int64_t step, int from, int to) {
+    tri_status status = TRI_OK;
+    for (int i = from; i < to && !status; i++) {
+        uint64_t packed;
+        bool late;
+        struct board_word w = look(l, step, i, &packed, &late);
+        if (late || (w.state != BOARD_FREE && w.state != BOARD_FAILED)) continue;
+        if (claim(l, step, i, packed)) status = read_piece(l, &l->reader[hand], step, i);
+    }
+    return status;
+}
+
+/* Those that others read are waited for; one whose reader has died is free again. *there: not, as another takes
+ * too long. */
+static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish, int from, int to, bool *there) {
+    int64_t late_at = INT64_MAX;
+    *there = true;
+    for (int i = from; i < to;) {
+        tri_status status = take_pieces(l, wish->hand, wish->step, i, to);
+        if (status) return status;
+        struct wanted w = {l, wish->step, i, late_at};
+        uint64_t packed;
+        bool late;
+        struct board_word word = look(l, wish->step, i, &packed, &late);
+        if (late || over(l, wish->step)) return TRI_OK;
+        if (word.state == BOARD_DONE) {
+            i++;
+            continue;
+        }
+        if (late_at == INT64_MAX && word.hand != l->place.owner) /* in this process the same would keep it up */
+            w.until = late_at = bell_late(atomic_load(&l->slowest));
+        *there = word.step == (uint32_t)wish->step && bell_now() <= late_at; /* of an earlier step: it is late already */
+        if (!*there) return TRI_OK;
+        bell_wait(l->place.bell, BELL_CROWDED, is_settled, &w, late_at, wish->turns);
+    }
+    return TRI_OK;
+}
+
+/* Where the late one does not write. Without memory for it there is only waiting. */
+static tri_status read_own(struct loader *l, const struct loader_wish *wish, char **room) {
+    const struct machine *m = machine_at(l, wish->step);
+    struct loader_reader *r = &l->reader[wish->hand];
+    size_t most = 0;
+    for (int i = 0; i < l->run->n_shapes; i++)
+        if (l->run->shape[i].room_bytes > most) most = l->run->shape[i].room_bytes;
+    if (!r->own && !(r->own = malloc(most))) return base_no_memory("samples that another is late with");
+    *room = r->own;
+    const struct rows rows = {lane_first(m->batch, m->lanes, wish->lane), lane_samples(m->batch, m->lanes, wish->lane)};
+    return read_in_turn(l, r, r->own, wish->step, rows);
+}
+
+static tri_status fetch_in_order(struct loader *l, int hand, int64_t step) {
+    tri_status status = TRI_OK;
+    for (bool more = true; more && !status;) status = read_next(l, &l->reader[hand], step, &more);
+    return status;
+}
+
+/* ---- ahead ---- */
+
+/* A piece of a coming step that nobody reads. */
+static bool find_piece(const struct loader *l, int64_t *step, int *piece, uint64_t *packed) {
+    uint64_t done = steps_done(l), last = done + (uint64_t)l->rooms;
+    if (last > (uint64_t)l->run->total) last = (uint64_t)l->run->total;
+    if (over(l, (int64_t)done + 1)) return false;
+    for (uint64_t s = done + 1 > l->first ? done + 1 : l->first; s <= last; s++) {
+        int pieces = pieces_at(l, (int64_t)s), from = pieces * l->place.from / l->place.of;
+        for (int i = 0; i < pieces; i++) {
+            bool late;
+            *step = (int64_t)s;
+            *piece = (from + i) % pieces;
+            if (look(l, *step, *piece, packed, &late).state == BOARD_FREE && !late) return true;
+        }
+    }
+    return false;
+}
+
+/* False: there is nothing to be read. Who needs what could not be read tells of it. */
+static bool read_any(struct loader *l, struct loader_reader *r) {
+    int64_t step, last = (int64_t)steps_done(l) + l->rooms;
+    int piece;
+    uint64_t packed;
+    bool more = false;
+    if (in_order(l))
+        return !read_next(l, r, last < l->run->total ? last : l->run->total, &more) && more;
+    more = find_piece(l, &step, &piece, &packed);
+    if (more && claim(l, step, piece, packed)) read_piece(l, r, step, piece);
+    return more;
+}
+
+struct news {
+    const struct loader *l;
+    uint64_t done;
+};
+
+/* A word that is given back, because who claimed it has died, rings without a step. */
+static bool has_news(void *arg) {
+    const struct news *n = arg;
+    int64_t step;
+    int piece;
+    uint64_t packed;
+    return atomic_load(&n->l->quit) || steps_done(n->l) != n->done ||
+           (!in_order(n->l) && find_piece(n->l, &step, &piece, &packed));
+}
+
+static void *read_ahead(void *arg) {
+    struct loader_reader *r = arg;
+    struct loader *l = r->loader;
+    crash_thread_begin(&r->self);
+    while (!atomic_load(&l->quit)) {
+        struct news n = {l, steps_done(l)};
+        if (!read_any(l, r)) bell_wait(l->place.bell, BELL_CROWDED, has_news, &n, INT64_MAX, NULL);
+    }
+    crash_thread_end(&r->self);
+    return NULL;
+}
+
+static tri_status start_thread(struct loader *l) {
+    sigset_t all, old;
+    struct loader_reader *r = &l->reader[l->hands + atomic_load(&l->n_threads)];
+    sigfillset(&all); /* the program's own threads take signals, but for those of this one's mistakes */
+    crash_unblock(&all);
+    sigdelset(&all, SIGPIPE);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int failed = pthread_create(&r->thread, NULL, read_ahead, r);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (failed) return base_fail(TRI_FAILED, "a thread that reads data cannot be started (error %d)", failed);
+    atomic_fetch_add(&l->n_threads, 1);
+    return TRI_OK;
+}
+
+/* Whether it is time to begin reading ahead. What is read quickly is not worth a thread's waking up. A process
+ * that is alone has read to the first room until now, which is that of even steps. */
+static bool is_time(struct loader *l, int64_t step, double took) {
+    l->slow = took >= SLOW ? l->slow + 1 : 0;
+    return l->most_threads && step % l->rooms == 0 && (l->run->options.data_threads > 0 || l->slow >= SLOW_STEPS);
+}
+
+/* If nobody has asked for threads, it goes without. */
+static tri_status start(struct loader *l, int64_t step) {
+    tri_status status = TRI_OK;
+    l->first = (uint64_t)step + 1;
+    atomic_store(&l->ahead, true);
+    for (int i = 0; i < l->most_threads && !status; i++) status = start_thread(l);
+    if (!status || l->run->options.data_threads > 0) return status;
+    fprintf(stderr, "trireme: %s: nothing is read ahead\n", tri_message());
+    return TRI_OK;
+}
+
+/* ---- the step ---- */
+
+static tri_status fetch(struct loader *l, const struct loader_wish *w, int from, int to, bool *there) {
+    bool looks = !w->hand && concurrent(l) && !atomic_load(&l->ahead);
+    double began = looks ? base_seconds() : 0;
+    *there = true;
+    tri_status status = in_order(l) ? fetch_in_order(l, w->hand, w->step) : fetch_pieces(l, w, from, to, there);
+    if (!status && looks && is_time(l, w->step, base_seconds() - began)) status = start(l, w->step);
+    return status;
+}
+
+tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **room) {
+    const struct machine *m = machine_at(l, w->step);
+    int each = pieces_of(m);
+    bool there;
+    *room = machine_room(m, loader_room(l, w->step));
+    tri_status status = fetch(l, w, w->lane * each, (w->lane + 1) * each, &there);
+    return status || there ? status : read_own(l, w, room);
+}
+
+static bool anything_free(const struct loader *l, int64_t step) {
+    for (int i = 0; i < pieces_at(l, step); i++) {
+        uint64_t packed;
+        bool late;
+        if (look(l, step, i, &packed, &late).state == BOARD_FREE && !late) return true;
+    }
+    return false;
+}
+
+struct share {
+    struct loader *l;
+    int64_t step;
+    tri_status status; /* the first hand's, who tells of failures */
+};
+
+static void take_share(void *arg, int thread) {
+    struct share *s = arg;
+    const struct loader_wish wish = {.step = s->step};
+    bool there; /* nobody else can be late */
+    int all = pieces_at(s->l, s->step);
+    if (thread) take_pieces(s->l, thread, s->step, 0, all);
+    else s->status = fetch(s->l, &wish, 0, all, &there);
+}
+
+tri_status loader_fetch_all(struct loader *l, int64_t step) {
+    struct share s = {.l = l, .step = step};
+    bool together = concurrent(l) && !in_order(l) && pieces_at(l, step) > 1 && (l->ahead ? anything_free(l, step) : l->slow > 0);
+    team_run(together ? l->run->team : NULL, take_share, &s);
+    return s.status;
+}
+
+tri_status loader_read(struct loader *l, int64_t step) {
+    const struct machine *m = machine_at(l, step);
+    const struct rows all = {0, m->batch};
+    return in_order(l) ? TRI_OK : read_in_turn(l, &l->reader[0], machine_room(m, loader_room(l, step)), step, all);
+}
+
+void loader_done(struct loader *l, int64_t step) {
+    atomic_store(&l->own_done, (uint64_t)step);
+    if (l->ahead) bell_ring(&l->own_bell);
+}
+
+bool loader_at(const struct loader *l, pid_t number, int64_t *step, int *lane) {
+    for (int i = 0; i < l->n_threads; i++) {
+        const struct loader_reader *r = &l->reader[l->hands + i];
+        if (atomic_load(&r->self.number) != number) continue;
+        *step = atomic_load(&r->step);
+        *lane = atomic_load(&r->lane);
+        return true;
+    }
+    return false;
+}
+
+/* ---- making ---- */
+
+static tri_status make_readers(struct loader *l) {
+    int n = l->hands + l->most_threads;
+    size_t spare = 0;
+    for (int i = 0; i < l->run->n_shapes; i++)
+        if (l->run->shape[i].feed.spare_bytes > spare) spare = l->run->shape[i].feed.spare_bytes;
+    l->reader = calloc((size_t)n, sizeof *l->reader);
+    if (!l->reader) return base_no_memory("threads that read data");
+    for (int i = 0; i < n; i++) {
+        l->reader[i].loader = l;
+        l->reader[i].spare = malloc(spare + 1);
+        if (!l->reader[i].spare) return base_no_memory("a sample");
+    }
+    return TRI_OK;
+}
+
+tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place *place) {
+    int words = loader_words(run->shape, run->n_shapes);
+    int64_t asked = run->options.data_threads;
+    *l = (struct loader){.run = run, .made = true, .hands = team_threads(run->team),
+                         .rooms = run->shape->n_rooms};
+    l->most_threads = asked < 0 || l->rooms < 2 || !concurrent(l) ? 0 : asked > 0 && !in_order(l) ? (int)asked : 1;
+    pthread_mutex_init(&l->reading, NULL);
+    if (place) l->place = *place;
+    else l->place = (struct loader_place){.bell = &l->own_bell, .done = &l->own_done, .of = 1};
+    if (!l->place.word) l->own_word = l->place.word = calloc((size_t)words, sizeof *l->own_word);
+    return l->place.word ? make_readers(l) : base_no_memory("words of samples");
+}
+
+static bool end_threads(struct loader *l) {
+    struct timespec until;
+    bool all = true;
+    atomic_store(&l->quit, true);
+    if (l->n_threads) bell_ring(l->place.bell);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LOADER_PATIENCE;
+    for (int i = 0; i < l->n_threads; i++) {
+        if (!pthread_timedjoin_np(l->reader[l->hands + i].thread, NULL, &until)) continue;
+        pthread_detach(l->reader[l->hands + i].thread);
+        all = false;
+    }
+    return all;
+}
+
+bool loader_free(struct loader *l) {
+    if (!l->made) return true;
+    if (!end_threads(l)) return false;
+    for (int i = 0; l->reader && i < l->hands + l->most_threads; i++) {
+        free(l->reader[i].spare);
+        free(l->reader[i].own);
+    }
+    free(l->reader);
+    free(l->own_word);
+    pthread_mutex_destroy(&l->reading);
+    *l = (struct loader){0};
+    return true;
+}

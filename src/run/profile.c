@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/data.h"
+
+/* ---- arithmetic and bytes ---- */
+
+static bool is_narrow(const tri_node *n) {
+    return n->n_in && (n->in[0]->spec.type == TRI_BF16 || n->in[0]->spec.type == TRI_F16);
+}
+
+static struct work work_of(const struct program *p, size_t i) {
+    const struct unit *u = p->item[i].unit;
+    struct work w = {0};
+    for (int k = 0; k < u->n; k++) {
+        const tri_node *n = u->node[k];
+        double flops = n->entry->op->flops ? n->entry->op->flops(n) : 0;
+        w.flops += flops;
+        if (is_narrow(n)) w.narrow += flops;
+    }
+    if (p->item[i].by_thread->kernel.alias) return w;
+    for (int k = 0; k < u->n_in; k++)
+        if (!unit_shape_only(u, k)) w.bytes += (double)base_spec_bytes(&u->in[k]->spec);
+    for (int k = 0; k < u->n_out; k++) w.bytes += (double)base_spec_bytes(&u->out[k]->spec);
+    return w;
+}
+
+static void add(struct work *to, const struct work *w, double times) {
+    to->flops += w->flops * times;
+    to->narrow += w->narrow * times;
+    to->bytes += w->bytes * times;
+}
+
+static void add_program(struct machine *m, const tri_graph *g, int64_t times, struct work *to) {
+    for (int i = 0; g && machine_program(m, i); i++) {
+        const struct program *p = machine_program(m, i);
+        if (p->g != g) continue;
+        for (size_t k = 0; k < p->n_items; k++) {
+            struct work w = work_of(p, k);
+            add(to, &w, (double)times);
+        }
+        return;
+    }
+}
+
+struct work profile_step(struct machine *m) {
+    const struct compilation *c = &m->compilation;
+    struct work w = {0};
+    add_program(m, c->pre, 1, &w);
+    add_program(m, c->step, 1, &w);
+    int64_t lanes[2] = {0};
+    for (int64_t i = 0; i < m->lanes; i++)
+        lanes[lane_samples(m->batch, m->lanes, i) == c->samples[0] ? 0 : 1]++;
+    for (int k = 0; k < c->n_sizes; k++) {
+        add_program(m, c->count[k], lanes[k], &w);
+        add_program(m, c->lane[k], lanes[k], &w);
+    }
+    return w;
+}
+
+/* ---- time ---- */
+
+/* Also those that sum up what lanes yield; null behind the last. */
+static struct program *program_at(struct machine *m, int i) {
+    for (int k = 0; k < 2; i -= m->tree[k++].threads)
+        if (i < m->tree[k].threads) return &m->tree[k].merge[i];
+    return machine_program(m, i);
+}
+
+static bool sums_lanes(const struct machine *m, const struct program *p) {
+    return p->g && (p->g == m->tree[0].g || p->g == m->tree[1].g);
+}
+
+tri_status profile_begin(struct machine *m) {
+    for (int i = 0; program_at(m, i); i++) {
+        struct program *p = program_at(m, i);
+        if (!p->g) continue;
+        free(p->times);
+        p->times = calloc(p->n_items * (size_t)p->threads + 1, sizeof *p->times);
+        if (!p->times) return base_no_memory("the times of kernels");
+    }
+    return TRI_OK;
+}
+
+static void add_spec(struct text *t, const tri_tensor *x) {
+    char spec[SPEC_TEXT];
+    text_add(t, " %s", base_spec_text(&x->spec, spec));
+    if (x->block) text_add(t, "/%d", x->block);
+}
+
+/* Null when memory is out. */
+static const char *name_of(struct profile *to, const struct unit *u, bool by_unit, bool sums) {
+    struct text t = {0};
+    if (sums) text_add(&t, "sums of lanes: ");
+    for (int k = 0; k < u->n; k++)
+        text_add(&t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
+    if (by_unit) {
+        text_add(&t, " %s:", u->node[u->n - 1]->name);
+        for (int k = 0; k < u->n_in; k++) add_spec(&t, u->in[k]);
+        text_add(&t, " ->");
+        for (int k = 0; k < u->n_out; k++) add_spec(&t, u->out[k]);
+    }
+    const char *name = t.failed ? NULL : arena_copy(&to->arena, t.data);
+    text_free(&t);
+    return name;
+}
+
+static struct profile_row *row_of(struct profile *to, const char *what) {
+    for (size_t i = 0; what && i < to->n; i++)
+        if (!strcmp(to->row[i].what, what)) return &to->row[i];
+    if (!what || !ARRAY_GROW(to->row, to->n, to->capacity)) return NULL;
+    to->row[to->n] = (struct profile_row){.what = what};
+    return &to->row[to->n++];
+}
+
+static bool gather(struct profile *to, const struct program *p, bool by_unit, bool sums) {
+    for (size_t i = 0; i < p->n_items; i++) {
+        struct profile_row *row = row_of(to, name_of(to, p->item[i].unit, by_unit, sums));
+        if (!row) return false;
+        int64_t calls = 0;
+        for (int t = 0; t < p->threads; t++) {
+            const struct program_time *time = &p->times[(size_t)t * p->n_items + i];
+            row->seconds += time->seconds;
+            calls += time->calls;
+        }
+        struct work w = work_of(p, i);
+        add(&row->work, &w, (double)calls);
+        row->calls += calls;
+    }
+    return true;
+}
+
+static int longest_first(const void *a, const void *b) {
+    const struct profile_row *x = a, *y = b;
+    if (x->seconds != y->seconds) return x->seconds < y->seconds ? 1 : -1;
+    return strcmp(x->what, y->what);
+}
+
+tri_status profile_make(struct machine *m, bool by_unit, struct profile *out) {
+    *out = (struct profile){0};
+    for (int i = 0; program_at(m, i); i++)
+        if (program_at(m, i)->times &&
+            !gather(out, program_at(m, i), by_unit, sums_lanes(m, program_at(m, i)))) {
+            profile_free(out);
+            return base_no_memory("the times of kernels");
+        }
+    qsort(out->row, out->n, sizeof *out->row, longest_first);
+    return TRI_OK;
+}
+
+#define DATA_SECONDS 0.1
+
+tri_status profile_data(tri_run *run, double *seconds) {
+    int64_t n = 0;
+    double begin = base_seconds(), now = begin;
+    tri_status status = TRI_OK;
+    if (run->data && !run->data->sequential)
+        for (; now < begin + DATA_SECONDS && !status; n++, now = base_seconds())
+            status = loader_read(&run->loader, run->done + 1);
+    *seconds = n ? (now - begin) / (double)n : 0;
+    return status;
+}
+
+void profile_free(struct profile *p) {
+    arena_free(&p->arena);
+    free(p->row);
+    *p = (struct profile){0};
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A worker's view of the store that it shares with others, and its part in their steps. Every worker
+ * runs the same program; one of them, the reporter, opens steps, and runs what has effects outside. */
+#ifndef RUN_WORKER_H
+#define RUN_WORKER_H
+
+#include "run/worker_log.h"
+#include "crew/head.h"
+#include "run/run.h"
+#include "crew/eval_queue.h"
+#include "machine/sweep.h"
+
+/* Who asks a program that runs what it is at: of one thread. */
+struct crew_oar {
+    struct crew *crew;
+    struct crew_hand *hand;
+    int number; /* of the hand */
+    int k;      /* of the lane's program: 0 count, 1 lane */
+    int lane, name; /* of the first item of the program that runs; in the table of names */
+    int64_t began;
+    int64_t fetched; /* nanoseconds that the samples of the lane took */
+    bool audits; /* the lane is another's, and stays so */
+};
+
+/* What a step of one shape is done with, beside the machine. */
+struct crew_part {
+    struct sweeps sweeps[2]; /* of what comes before the lanes, of the update */
+    struct sweep_copy *copy;
+    int first_name[6];       /* of count[2], lane[2], pre, step: in the table */
+};
+
+struct crew {
+    struct crew_head *head;
+    int place, threads;
+    int fd;
+    char *base; /* of the store, behind the head: at the begin of the addresses reserved for it */
+    size_t room;
+    struct crew_oar *oar; /* by thread */
+    /* Once the run has been settled. */
+    tri_run *run;
+    struct machine_shared shared;
+    struct crew_part part[CREW_MOST_SHAPES], *now; /* by the run's shapes; that of the step at work */
+    board_cell *task;         /* words of all */
+    _Atomic int64_t *slowest; /* by item: nanoseconds */
+    uint64_t step;            /* that it works on */
+    int64_t told;             /* the step that it has returned from as the reporter */
+    int64_t memory_seen;
+    struct share evaluation;  /* its words null: there are none that several share */
+    int64_t batch;            /* of an evaluation: that it computes, or has last */
+    bool writes;              /* what is written to parameters counts */
+    bool reports;             /* its output has been turned to where the user looks */
+    bool records;             /* it has opened metrics.jsonl, or tried to */
+    struct crew_log log;
+};
+
+/* Whether this process is a worker; the first run that trains takes the place. *out is null if not. */
+tri_status crew_join(struct crew **out);
+/* A worker of a run that nobody has started, to see what it would take; null with a message. */
+struct crew *crew_imagine(const struct crew_shape *shape);
+/* Its threads are hands no more; before the team goes. */
+void crew_release(struct crew *c, struct team *team);
+void crew_free(struct crew *c);
+
+/* After the run has been planned with crew_hands: gives the machine its memory and the store its
+ * values, or those that are there. */
+int crew_hands(const struct crew *c); /* that row at a time */
+int crew_processes(const struct crew *c);
+int crew_audit_slots(const struct crew *c); /* that audits hold */
+tri_status crew_settle(struct crew *c, tri_run *run);
+/* The same without memory: only the sizes are known then. */
+tri_status crew_measure(struct crew *c, tri_run *run);
+
+/* One step or more, as tri_step. False: the run has ended, or failed with a message (*status). */
+bool crew_step(struct crew *c, tri_run *run, tri_status *status);
+/* The step that it has returned from is this worker's to call back for, and to show. */
+bool crew_tells(const struct crew *c, const tri_run *run);
+/* No step is open, or nothing of its update has begun: parameters are as the step before has left them. */
+bool crew_is_between(const struct crew *c);
+/* The end of the loop: waits until it is known who reports to the end. True: this worker. */
+bool crew_finish(struct crew *c, tri_run *run);
+/* Who reports begins metrics.jsonl, or goes on with it; then what it tells of the step goes there. */
+tri_status crew_open_record(struct crew *c, tri_run *run);
+void crew_record(struct crew *c, tri_run *run);
+struct crew_shown *crew_shown(struct crew *c);
+/* What is printed on stdout when all is done: by the agent, so that no worker's death loses or doubles it. */
+void crew_last_line(struct crew *c, const char *line);
+/* The run is closed, with this exit code. */
+void crew_leave(struct crew *c, int code);
+
+/* The run goes on from a checkpoint of this step; before the first step, by who reports. */
+void crew_begin_at(struct crew *c, int64_t step);
+int64_t crew_base(const struct crew *c); /* that step; 0: it began anew */
+/* The number of a wish that has not been answered; 0: there is none. */
+uint32_t crew_save_asked(const struct crew *c);
+void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t step);
+/* A checkpoint could not be written, says the text: for the agent. */
+void crew_save_failed(struct crew *c, const char *text);
+
+/* Bad samples are counted by all workers together. */
+void crew_count_bad(struct crew *c, const tri_run *run);
+/* Nobody reads what this worker prints: the run is to end. */
+void crew_note_unread(struct crew *c);
+/* The run is to end. */
+bool crew_asked_to_end(const struct crew *c);
+/* Of all that the run's evaluations share: batches and bytes; once they have been planned. */
+uint64_t crew_evaluation_bytes(const tri_run *run, int64_t *batches);
+void crew_evaluation_bind(struct crew *c, const tri_run *run);
+/* As tri_evaluate, with the help of all that wait for it: by who reports, behind the step just done. */
+tri_status crew_evaluate(struct crew *c, tri_run *run, tri_data *data);
+/* What evaluations have come to; it stays, whoever reports. */
+void crew_judge(struct crew *c, const struct judged *is);
+
+/* The run, and this worker, turn to the shape of a step. */
+void crew_take_shape(struct crew *c, tri_run *run, uint64_t step);
+bool crew_reports(const struct crew *c);
+struct crew_worker *crew_self(const struct crew *c);
+/* What it prints goes to where the user looks from here on. */
+void crew_turn_output(struct crew *c);
+int crew_rank(const struct crew *c);
+int crew_size(const struct crew *c);
+void crew_at(struct crew *c, enum crew_at at, int part); /* part: the callback; or -1 */
+void crew_at_batch(struct crew *c, int64_t batch); /* of an evaluation */
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Audit: a share of the lanes is computed once more by another worker, and what both yield compared, bit
+ * for bit, before the step's update begins. So a core that computes wrongly is found before it has
+ * changed a parameter. Before a hand publishes a lane it leaves, in a place of its own, a sum of the bytes
+ * of each of the lane's results; whose lane counts, the board tells. So nobody who comes late, or computes a
+ * lane that another has published, writes what an auditor reads. Which lanes are audited follows from step
+ * and lane. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "run/worker_inside.h"
+#include "crew/layout.h"
+
+/* Any bit that differs changes it: each word is added and the sum mixed, in four chains. */
+static uint64_t sum_bytes(const char *at, size_t bytes) {
+    uint64_t h[4] = {1, 2, 3, 4}, w[4];
+    for (; bytes >= sizeof w; at += sizeof w, bytes -= sizeof w) {
+        memcpy(w, at, sizeof w);
+        for (int i = 0; i < 4; i++) {
+            h[i] = (h[i] ^ w[i]) * 0x9e3779b97f4a7c15u;
+            h[i] ^= h[i] >> 29;
+        }
+    }
+    for (; bytes; bytes--) h[0] = (h[0] ^ (unsigned char)*at++) * 0x9e3779b97f4a7c15u;
+    return random_key(random_key(h[0], h[1]), random_key(h[2], h[3]));
+}
+
+static board_cell *word_of(const struct crew *c, int lane) {
+    return crew_audit_word(c->head, c->base, lane);
+}
+
+static uint64_t *sums_of(const struct crew *c, int hand, int lane) {
+    return crew_audit_sums(c->head, c->base, hand, lane);
+}
+
+/* The hand whose lane counts in this step; -1: it is not there. */
+static int maker(const struct crew *c, int lane) {
+    struct board *b = &c->run->machine->tree[1].board;
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(&b->node[lane], (uint32_t)c->step, &packed, &late);
+    return !late && w.state == BOARD_DONE ? w.hand : -1;
+}
+
+static bool wanted(const struct crew *c, int lane) {
+    uint64_t key = random_key(random_key(c->run->options.seed, c->step), (uint64_t)lane);
+    return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->audit;
+}
+
+/* Somebody else to look at it: that rows, or is a spare. */
+static bool others(const struct crew *c) {
+    for (int i = 0; i < c->head->places; i++)
+        if (i != c->place && atomic_load(&c->head->worker[i].state) == CREW_READY) return true;
+    return false;
+}
+
+/* How many there are. */
+static int sum_results(const struct crew *c, const struct program *p, uint64_t *to) {
+    int n = 0;
+    for (int i = 0; i < p->n_result && n < c->head->audit_roots; i++) {
+        const tri_tensor *t = p->g->output[i].tensor;
+        to[n++] = sum_bytes(program_value(p, t->id), base_spec_bytes(&t->spec));
+    }
+    return n;
+}
+
+#ifdef TRIREME_POINTS
+/* TRIREME_LIE="K:S": the worker in place K turns a bit of what it computes in step S. */
+static void lie(const struct crew *c, const struct program *p) {
+    const char *text = getenv("TRIREME_LIE");
+    int place;
+    unsigned long long step;
+    if (text && sscanf(text, "%d:%llu", &place, &step) == 2 && place == c->place && step == c->step)
+        *(unsigned char *)program_value(p, p->g->output[0].tensor->id) ^= 1;
+}
+#endif
+
+void crew_audit_note(struct crew *c, int lane, const struct program *p, int hand) {
+    if (c->head->audit <= 0 || !wanted(c, lane)) return;
+#ifdef TRIREME_POINTS
+    lie(c, p);
+#endif
+    sum_results(c, p, sums_of(c, hand, lane));
+}
+
+static bool is_done(const struct crew *c, int lane) {
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, &packed, &late);
+    return late || w.state == BOARD_DONE;
+}
+
+/* With nobody there to audit it, it is done without: the update begins, and whoever comes meanwhile must not compute the
+ * lane with parameters that are half new. False: somebody has begun. */
+static bool close_audit(const struct crew *c, int lane) {
+    uint64_t packed;
+    bool late;
+    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, &packed, &late);
+    struct board_word done = {(uint32_t)c->step, BOARD_DONE, c->oar->number, 0};
+    if (late || w.state != BOARD_FREE) return late || w.state == BOARD_DONE;
+    return atomic_compare_exchange_strong(word_of(c, lane), &packed, board_pack(done));
+}
+
+bool crew_audit_pending(const struct crew *c) {
+    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
+        if (wanted(c, lane) && !is_done(c, lane) && (others(c) || !close_audit(c, lane))) return true;
+    return false;
+}
+
+static bool can_draw(const struct crew *c, int lane, uint64_t *packed) {
+    if (!wanted(c, lane)) return false;
+    bool late;
+    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, packed, &late);
+    int made = maker(c, lane);
+    return !late && w.state == BOARD_FREE && made >= 0 && made / c->threads != c->place;
+}
+
+bool crew_audit_waits(const struct crew *c) {
+    uint64_t packed;
+    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
+        if (can_draw(c, lane, &packed)) return true;
+    return false;
+}
+
+int crew_audit_draw(struct crew *c, int hand) {
+    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++) {
+        uint64_t packed;
+        if (!can_draw(c, lane, &packed)) continue;
+        struct board_word w = {(uint32_t)c->step, BOARD_CLAIMED, hand, 0};
+        if (atomic_compare_exchange_strong(word_of(c, lane), &packed, board_pack(w))) return lane;
+    }
+    return -1;
+}
+
+static void differ(const struct crew *c, int lane, const char *tensor) {
+    const struct crew_head *h = c->head;
+    int other = maker(c, lane) / c->threads;
+    char text[sizeof h->failure];
+    snprintf(text, sizeof text, "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane %d, and "
+             "%s is not the same: one of the two computes wrongly. No parameter has been changed by it",
+             (unsigned long long)c->step, other, atomic_load(&h->worker[other].core), c->place,
+             atomic_load(&h->worker[c->place].core), lane, tensor);
+    crew_fail(c, text);
+}
+
+void crew_audit_compare(struct crew *c, int lane, const struct program *p, int hand) {
+    uint64_t sum[AUDIT_MOST];
+    const uint64_t *made = sums_of(c, maker(c, lane), lane);
+    int n = sum_results(c, p, sum); /* other shapes may have more */
+    for (int i = 0; i < n; i++)
+        if (sum[i] != made[i]) {
+            differ(c, lane, p->g->output[i].tensor->node->name);
+            return;
+        }
+    atomic_fetch_add(&c->head->audited, 1);
+    atomic_store(word_of(c, lane),
+                 board_pack((struct board_word){(uint32_t)c->step, BOARD_DONE, hand, 0}));
+    crew_notify(c->head);
+}
+
+void crew_audit_drop(struct crew *c, int lane) {
+    atomic_store(word_of(c, lane),
+                 board_pack((struct board_word){(uint32_t)c->step, BOARD_FREE, 0, 0}));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What whoever reports leaves for those who watch: metrics.jsonl, and the last line for the agent. Another
+ * may have begun it, and have died of whatever. */
+#include <stdio.h>
+
+#include "run/worker.h"
+
+/* ---- metrics.jsonl ---- */
+
+static int look(void *user, struct observed_worker *out) {
+    const struct crew_head *h = user;
+    for (int i = 0; i < h->places; i++) {
+        struct crew_spent s = crew_spent_of(h, i);
+        out[i] = (struct observed_worker){
+            .worker = i, .takes_part = atomic_load(&h->worker[i].rank) >= 0,
+            .compute = 1e-9 * (double)s.compute, .wait = 1e-9 * (double)s.wait,
+            .reduce = 1e-9 * (double)s.reduce, .data = 1e-9 * (double)s.data,
+            .lanes = (int64_t)s.lanes, .peak = atomic_load(&h->worker[i].peak)};
+    }
+    return h->places;
+}
+
+/* All who report count from the first step on. */
+static void settle_begin(const struct crew *c, tri_run *run) {
+    int64_t began = atomic_load(&c->head->began);
+    double begin = 1e-9 * (double)began;
+    if (!began || run->record.begin == begin) return;
+    run->record.begin = begin;
+    run->record.aside = 0;
+}
+
+/* Also before the loop: then a file that cannot be written is known in time. */
+tri_status crew_open_record(struct crew *c, tri_run *run) {
+    const char *own = run->options.out, *directory = own ? own : *c->head->out ? c->head->out : NULL;
+    if (c->records || !crew_reports(c)) return TRI_OK;
+    settle_begin(c, run);
+    c->records = true;
+    tri_status status = record_file(&run->record, directory, atomic_load(&c->head->recorded) || atomic_load(&c->head->base),
+                                    run->options.quiet);
+    if (!status) atomic_store(&c->head->recorded, 1);
+    if (!status)
+        status = metrics_watch(&run->record.metrics, (struct metrics_workers){
+                                   .look = look, .user = c->head, .most = c->head->places});
+    return status;
+}
+
+void crew_record(struct crew *c, tri_run *run) {
+    if (crew_open_record(c, run)) {
+        fprintf(stderr, "trireme: the metrics are not continued: %s\n", tri_message());
+        crew_log_failure(c, tri_message());
+    }
+    settle_begin(c, run);
+    record_step(&run->record, run);
+}
+
+/* ---- for people ---- */
+
+struct crew_shown *crew_shown(struct crew *c) { return &c->head->shown; }
+
+void crew_last_line(struct crew *c, const char *line) {
+    base_format(c->head->last_line, sizeof c->head->last_line, "%s", line);
+}
