@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int nodes_of_cpu(int cpu) {
+int numa_of_cpu(int cpu) {
     char path[64];
     int node = 0;
     base_format(path, sizeof path, "/sys/devices/system/cpu/cpu%d", cpu);
@@ -20,7 +20,7 @@ int nodes_of_cpu(int cpu) {
     return node;
 }
 
-int nodes_list(const char *text, bool *is, int most) {
+int numa_list(const char *text, bool *is, int most) {
     int n = 0;
     for (int i = 0; i < most; i++) is[i] = false;
     while (*text >= '0' && *text <= '9') {
@@ -36,17 +36,17 @@ int nodes_list(const char *text, bool *is, int most) {
     return n;
 }
 
-void nodes_spread(void *at, size_t bytes) {
+void numa_spread(void *at, size_t bytes) {
     enum { WORD = CHAR_BIT * sizeof(unsigned long) };
     char text[1024] = "";
-    bool is[NODES_MOST];
-    unsigned long mask[NODES_MOST / WORD] = {0};
+    bool is[NUMA_MOST];
+    unsigned long mask[NUMA_MOST / WORD] = {0};
     FILE *f = fopen("/sys/devices/system/node/has_memory", "r");
     bool known = f && fgets(text, sizeof text, f);
     if (f) fclose(f);
-    if (!known || nodes_list(text, is, NODES_MOST) < 2) return;
-    for (int i = 0; i < NODES_MOST; i++)
+    if (!known || numa_list(text, is, NUMA_MOST) < 2) return;
+    for (int i = 0; i < NUMA_MOST; i++)
         if (is[i]) mask[i / (int)WORD] |= 1ul << i % (int)WORD;
     /* Where that is not allowed, in some containers, the pages lie where they are touched first: slower at most. */
-    syscall(SYS_mbind, at, bytes, MPOL_INTERLEAVE, mask, (unsigned long)NODES_MOST, 0);
+    syscall(SYS_mbind, at, bytes, MPOL_INTERLEAVE, mask, (unsigned long)NUMA_MOST, 0);
 }

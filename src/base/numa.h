@@ -5,14 +5,14 @@
 
 #include "base/base.h"
 
-#define NODES_MOST 1024
+#define NUMA_MOST 1024
 
 /* The node that a processor belongs to; 0 where nothing is known of nodes. */
-int nodes_of_cpu(int cpu);
+int numa_of_cpu(int cpu);
 /* Numbers as the system lists them, "0-3,8": sets is[i] for each below `most`, and returns how many there are. */
-int nodes_list(const char *text, bool *is, int most);
+int numa_list(const char *text, bool *is, int most);
 /* Pages of a shared mapping that have not been touched come from all nodes in turn: memory that all workers use
  * alike is then as far from each. Nothing where there is one node. */
-void nodes_spread(void *at, size_t bytes);
+void numa_spread(void *at, size_t bytes);
 
 #endif

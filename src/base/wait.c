@@ -13,17 +13,17 @@
 #define LATE_TIMES 4  /* so many times the slowest */
 #define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
 
-int64_t bell_now(void) {
+int64_t wait_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-int64_t bell_late(int64_t slowest) { return bell_now() + LATE + LATE_TIMES * slowest; }
+int64_t wait_late(int64_t slowest) { return wait_now() + LATE + LATE_TIMES * slowest; }
 
 /* Who goes to sleep says so first and looks once more; who changes something looks for sleepers
  * afterwards: one of them sees the other. */
-void bell_ring(bell *b) {
+void wait_wake(wait_queue *b) {
     uint32_t seen = atomic_load(b);
     while (seen & 1)
         if (atomic_compare_exchange_weak(b, &seen, seen + 1)) { /* takes the bit away, counts */
@@ -33,33 +33,33 @@ void bell_ring(bell *b) {
 }
 
 static struct timespec at_most(int64_t when) {
-    int64_t left = when == INT64_MAX ? BEAT : when - bell_now();
+    int64_t left = when == INT64_MAX ? BEAT : when - wait_now();
     return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left < 1000 ? 1000 : left};
 }
 
 static const struct {
     int spins, yields;
 } turns_of[] = {
-    [BELL_CROWDED] = {0, 2},
-    [BELL_APART] = {SPINS, 64},
-    [BELL_TOGETHER] = {SPINS, 2000},
+    [WAIT_CROWDED] = {0, 2},
+    [WAIT_APART] = {SPINS, 64},
+    [WAIT_TOGETHER] = {SPINS, 2000},
 };
 
 /* Whether the condition holds before it is time to sleep. */
-static bool watch(enum bell_kind kind, bool (*holds)(void *arg), void *arg) {
+static bool watch(enum wait_kind kind, bool (*holds)(void *arg), void *arg) {
     for (int i = 0; i < turns_of[kind].spins; i++) {
         if (holds(arg)) return true;
         base_relax();
     }
-    int64_t until = bell_now() + LONGEST;
-    for (int i = 0; i < turns_of[kind].yields && bell_now() < until; i++) {
+    int64_t until = wait_now() + LONGEST;
+    for (int i = 0; i < turns_of[kind].yields && wait_now() < until; i++) {
         if (holds(arg)) return true;
         sched_yield();
     }
     return false;
 }
 
-void bell_wait(bell *b, enum bell_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
+void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
                _Atomic uint64_t *turns) {
     if (watch(kind, holds, arg)) return;
     for (;;) {

@@ -149,8 +149,8 @@ static tri_status write_input(struct trial *t, int i, const double *from) {
 
 /* What a kernel has not written must not matter. */
 static void poison(struct machine *m) {
-    for (int i = 0; i < m->n_workers && m->dev->space == SPACE_HOST; i++)
-        memset(m->worker[i].arena, 0xff, m->worker[i].arena_bytes);
+    for (int i = 0; i < m->n_threads && m->dev->space == SPACE_HOST; i++)
+        memset(m->thread[i].arena, 0xff, m->thread[i].arena_bytes);
 }
 
 /* Runs on these inputs; adds every output of the graph to `out`. */

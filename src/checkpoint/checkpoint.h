@@ -9,7 +9,7 @@
 #ifndef CHECKPOINT_CHECKPOINT_H
 #define CHECKPOINT_CHECKPOINT_H
 
-#include "checkpoint/judged.h"
+#include "checkpoint/policy_state.h"
 #include "io/safetensors.h"
 
 #define CHECKPOINT_MODEL "model.safetensors"
@@ -43,7 +43,7 @@ struct checkpoint_state {
     double loss;
     double rate; /* that the program has set in place of the schedule's; NaN: none */
     char metric[CHECKPOINT_TEXT]; /* by which evaluations are judged; empty: there are none */
-    struct judged judged;
+    struct policy_state policy_state;
     struct checkpoint_options options; /* those that are told where they differ; none: older programs wrote none */
     int n_scalars;
     struct checkpoint_scalar {

@@ -67,7 +67,7 @@ static json_t *file_json(const struct state_file *w) {
 }
 
 static json_t *judged_json(const struct checkpoint_state *s) {
-    const struct judged *j = &s->judged;
+    const struct policy_state *j = &s->policy_state;
     if (!*s->metric) return json_null();
     return json_pack("{s:s,s:I,s:I,s:I,s:f}", "metric", s->metric, "step", (json_int_t)j->step, "best_step",
                      (json_int_t)j->best_step, "no_better", (json_int_t)j->no_better, "best", j->best);
@@ -142,7 +142,7 @@ static tri_status take_judged(const char *path, json_t *object, struct checkpoin
                     "no_better", &no_better, "best", &best))
         return base_fail(TRI_FAILED, "%s: \"judged\" is not what it should be", path);
     copy_text(s->metric, sizeof s->metric, metric);
-    s->judged = (struct judged){.step = step, .best_step = best_step, .no_better = no_better, .best = best};
+    s->policy_state = (struct policy_state){.step = step, .best_step = best_step, .no_better = no_better, .best = best};
     return TRI_OK;
 }
 

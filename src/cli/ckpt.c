@@ -61,8 +61,8 @@ static void list_one(const char *directory, const struct seal_key *key, int64_t 
     if (newest->step < 0) *newest = s;
     text_add(out, "%10lld  %6lld  %12.6g  %10.1f MiB  %.16s", (long long)s.step, (long long)s.epoch, s.loss,
              mib_of(path), s.weights);
-    if (newest->judged.best_step && newest->judged.best_step == step)
-        text_add(out, "  best %s %.6g", newest->metric, newest->judged.best);
+    if (newest->policy_state.best_step && newest->policy_state.best_step == step)
+        text_add(out, "  best %s %.6g", newest->metric, newest->policy_state.best);
     text_add(out, s.checked ? "\n" : "  " CHECKPOINT_UNCHECKED "\n");
 }
 
@@ -112,8 +112,8 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
     text_add(out, "data %s, %lld samples\n%s on %s\nweights sha256:%s\nstate   sha256:%s\n", s.data,
              (long long)s.data_size, s.library, s.device, s.weights, s.state);
     if (*s.metric)
-        text_add(out, "evaluated by %s: best %.9g at step %lld, %lld since then no better\n", s.metric, s.judged.best,
-                 (long long)s.judged.best_step, (long long)s.judged.no_better);
+        text_add(out, "evaluated by %s: best %.9g at step %lld, %lld since then no better\n", s.metric, s.policy_state.best,
+                 (long long)s.policy_state.best_step, (long long)s.policy_state.no_better);
     if (!isnan(s.rate)) text_add(out, "learning rate %.9g, set by the program\n", s.rate);
     if (key) text_add(out, "sealed\n");
     if (!s.checked) text_add(out, CHECKPOINT_UNCHECKED "\n");

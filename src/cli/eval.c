@@ -78,9 +78,9 @@ static void settle(struct own *own, tri_options *o, const tri_data *data) {
     if (own->workers > 1 && !o->threads) o->threads = 1;
 }
 
-static tri_status draw_all(tri_run *run, tri_data *data, struct share *share) {
+static tri_status draw_all(tri_run *run, tri_data *data, struct eval_queue *queue) {
     tri_status status = TRI_OK;
-    for (bool drawn = true; drawn && !status;) status = evaluation_draw(run, data, share, &drawn);
+    for (bool drawn = true; drawn && !status;) status = evaluation_draw(run, data, queue, &drawn);
     return status;
 }
 
@@ -91,9 +91,9 @@ static tri_status evaluate_together(tri_run *run, tri_data *data, const struct o
     tri_status status = helpers_start(&h, own->workers - 1, o->threads, evaluation_batches(run, data),
                                       run_output_count(run), argc, words);
     if (!status) pictures_count_together(data, helpers_bad(&h));
-    if (!status) status = draw_all(run, data, &h.share);
+    if (!status) status = draw_all(run, data, &h.queue);
     if (!status) helpers_wait(&h);
-    if (!status) status = evaluation_run(run, data, &h.share);
+    if (!status) status = evaluation_run(run, data, &h.queue);
     pictures_count_together(data, NULL);
     helpers_end(&h);
     return status;
@@ -140,7 +140,7 @@ static int help(struct helpers *h, int place, struct cli_arguments *a, const cha
     tri_run *run = data ? tri_open(g, &a->options) : NULL;
     speak_again(kept);
     if (data) pictures_count_together(data, helpers_bad(h));
-    tri_status status = run ? draw_all(run, data, &h->share) : base_last();
+    tri_status status = run ? draw_all(run, data, &h->queue) : base_last();
     if (status) helpers_give_up(h, place, tri_message());
     if (run) tri_close(run);
     tri_data_free(data);

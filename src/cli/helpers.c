@@ -34,14 +34,14 @@ static tri_status map(struct helpers *h) {
 }
 
 static void bind(struct helpers *h, int place) {
-    share_bind(&h->share, (char *)h->shared + head_bytes(), h->shared->batches, h->shared->values);
-    h->share.owner = place;
+    eval_queue_bind(&h->queue, (char *)h->shared + head_bytes(), h->shared->batches, h->shared->values);
+    h->queue.owner = place;
 }
 
 /* ---- who is helped ---- */
 
 static tri_status make_memory(struct helpers *h, int64_t threads, int64_t batches, int values) {
-    h->bytes = head_bytes() + share_bytes(batches, values);
+    h->bytes = head_bytes() + eval_queue_bytes(batches, values);
     h->fd = memfd_create("trireme evaluation", MFD_CLOEXEC);
     if (h->fd < 0 || ftruncate(h->fd, (off_t)h->bytes))
         return base_fail(TRI_FAILED, "shared memory cannot be had: %s", strerror(errno));

@@ -17,7 +17,7 @@ struct helpers {
     int fd, n;
     size_t bytes;
     struct helpers_shared *shared;
-    struct share share;
+    struct eval_queue queue;
     pid_t pid[HELPERS_MOST];
 };
 

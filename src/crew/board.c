@@ -12,7 +12,7 @@ void (*board_point)(const char *where);
 
 uint64_t board_pack(struct board_word w) {
     return (uint64_t)w.step << 32 | (uint64_t)w.state << STATE_SHIFT |
-           (uint64_t)(unsigned)w.hand << HAND_SHIFT | (uint64_t)(unsigned)w.argument;
+           (uint64_t)(unsigned)w.thread << HAND_SHIFT | (uint64_t)(unsigned)w.argument;
 }
 
 struct board_word board_unpack(uint64_t p) {
@@ -75,25 +75,25 @@ static int height(const struct lane_tree *tree) {
  * holds at most one more. Where hands sum what others have left before they draw, fewer are: on each
  * level a hand leaves a sum waiting at either end of its block and at the far end of another's.
  * test_board tries all orders for small numbers. The last slot is for lanes that are computed twice. */
-int board_slots(const struct lane_tree *tree, int hands) {
-    int levels = 0, block = (tree->lanes + hands - 1) / hands, top = height(tree);
+int board_slots(const struct lane_tree *tree, int threads) {
+    int levels = 0, block = (tree->lanes + threads - 1) / threads, top = height(tree);
     for (int v = block; v > 1; v = (v + 1) / 2) levels++;
     if (levels > top) levels = top;
-    int64_t most = (int64_t)hands * (3 * levels + 2) +
-                   (tree->n_tops > hands ? tree->n_tops - hands : 0);
-    int64_t all = (int64_t)tree->lanes + hands;
+    int64_t most = (int64_t)threads * (3 * levels + 2) +
+                   (tree->n_tops > threads ? tree->n_tops - threads : 0);
+    int64_t all = (int64_t)tree->lanes + threads;
     if (most > all) most = all;
     return (int)(most < BOARD_MOST_SLOTS - 1 ? most : BOARD_MOST_SLOTS - 1) + 1;
 }
 
 /* ---- drawing ---- */
 
-static bool claim(struct board *b, uint32_t step, int hand, int node) {
+static bool claim(struct board *b, uint32_t step, int thread, int node) {
     uint64_t packed;
     bool late;
     struct board_word w = board_read(&b->node[node], step, &packed, &late);
     if (late || w.state != BOARD_FREE) return false;
-    return swap(&b->node[node], packed, (struct board_word){step, BOARD_CLAIMED, hand, 0}, "claim");
+    return swap(&b->node[node], packed, (struct board_word){step, BOARD_CLAIMED, thread, 0}, "claim");
 }
 
 static int block_begin(const struct board *b, int rank, int ranks) {
@@ -119,13 +119,13 @@ static int busiest(struct board *b, uint32_t step, int ranks) {
     return best;
 }
 
-int board_draw(struct board *b, uint32_t step, int hand, int rank, int ranks) {
+int board_draw(struct board *b, uint32_t step, int thread, int rank, int ranks) {
     if (rank >= 0 && rank < ranks)
         for (int i = block_begin(b, rank, ranks); i < block_begin(b, rank + 1, ranks); i++)
-            if (claim(b, step, hand, i)) return i;
+            if (claim(b, step, thread, i)) return i;
     for (int r; (r = busiest(b, step, ranks)) >= 0;)
         for (int i = block_begin(b, r + 1, ranks); i-- > block_begin(b, r, ranks);)
-            if (claim(b, step, hand, i)) return i;
+            if (claim(b, step, thread, i)) return i;
     return -1;
 }
 
@@ -152,9 +152,9 @@ static bool is_orphan(struct board *b, uint32_t step, int node) {
            is_done(b, step, n->right);
 }
 
-int board_orphan(struct board *b, uint32_t step, int hand) {
+int board_orphan(struct board *b, uint32_t step, int thread) {
     for (int i = b->tree->lanes; i < b->tree->n_nodes; i++)
-        if (is_orphan(b, step, i) && claim(b, step, hand, i)) return i;
+        if (is_orphan(b, step, i) && claim(b, step, thread, i)) return i;
     return -1;
 }
 
@@ -164,36 +164,36 @@ bool board_has_orphan(struct board *b, uint32_t step) {
     return false;
 }
 
-int board_meet(struct board *b, uint32_t step, int hand, int node) {
+int board_meet(struct board *b, uint32_t step, int thread, int node) {
     const struct lane_node *n = &b->tree->node[node];
     if (n->top >= 0 || !is_done(b, step, n->sibling)) return -1;
-    return claim(b, step, hand, n->parent) ? n->parent : -1;
+    return claim(b, step, thread, n->parent) ? n->parent : -1;
 }
 
 /* ---- slots ---- */
 
-static struct board_word held_for(const struct board *b, uint32_t step, int hand, int node) {
-    return (struct board_word){step, BOARD_CLAIMED, hand, b->first + node};
+static struct board_word held_for(const struct board *b, uint32_t step, int thread, int node) {
+    return (struct board_word){step, BOARD_CLAIMED, thread, b->first + node};
 }
 
-int board_take(struct board *b, uint32_t step, int hand, int node) {
+int board_take(struct board *b, uint32_t step, int thread, int node) {
     for (;;) {
         bool raced = false;
         for (int i = 0; i < b->n_slots - 1; i++) {
             uint64_t packed = atomic_load(&b->slot[i]);
             if (board_unpack(packed).state != BOARD_FREE) continue;
-            if (swap(&b->slot[i], packed, held_for(b, step, hand, node), "take")) return i;
+            if (swap(&b->slot[i], packed, held_for(b, step, thread, node), "take")) return i;
             raced = true;
         }
         CHECK(raced); /* board_slots are enough */
     }
 }
 
-int board_spare(struct board *b, uint32_t step, int hand, int node) {
+int board_spare(struct board *b, uint32_t step, int thread, int node) {
     int last = b->n_slots - 1;
     uint64_t packed = atomic_load(&b->slot[last]);
     bool free = board_unpack(packed).state == BOARD_FREE;
-    return free && swap(&b->slot[last], packed, held_for(b, step, hand, node), "take") ? last : -1;
+    return free && swap(&b->slot[last], packed, held_for(b, step, thread, node), "take") ? last : -1;
 }
 
 static void give_back(struct board *b, int slot, struct board_word held) {
@@ -201,8 +201,8 @@ static void give_back(struct board *b, int slot, struct board_word held) {
          "give back");
 }
 
-void board_drop(struct board *b, uint32_t step, int hand, int node, int slot) {
-    give_back(b, slot, held_for(b, step, hand, node));
+void board_drop(struct board *b, uint32_t step, int thread, int node, int slot) {
+    give_back(b, slot, held_for(b, step, thread, node));
 }
 
 /* Of a sum that is there the operands are needed no more. Only a slot that is held for the very
@@ -214,7 +214,7 @@ static void release_operand(struct board *b, uint32_t step, int node) {
     if (late || w.state != BOARD_DONE) return; /* late: board_clear has given it back */
     struct board_word held = board_unpack(atomic_load(&b->slot[w.argument]));
     if (held.state == BOARD_CLAIMED && held.step == step && held.argument == b->first + node &&
-        held.hand == w.hand)
+        held.thread == w.thread)
         give_back(b, w.argument, held);
 }
 
@@ -223,9 +223,9 @@ static bool settle(struct board *b, uint32_t step, int owner, int node, struct b
     return swap(&b->node[node], from, to, "publish");
 }
 
-static bool publish(struct board *b, uint32_t step, int owner, int hand, int node, int slot) {
-    if (!settle(b, step, owner, node, (struct board_word){step, BOARD_DONE, hand, slot})) {
-        board_drop(b, step, hand, node, slot);
+static bool publish(struct board *b, uint32_t step, int owner, int thread, int node, int slot) {
+    if (!settle(b, step, owner, node, (struct board_word){step, BOARD_DONE, thread, slot})) {
+        board_drop(b, step, thread, node, slot);
         return false;
     }
     const struct lane_node *n = &b->tree->node[node];
@@ -236,32 +236,32 @@ static bool publish(struct board *b, uint32_t step, int owner, int hand, int nod
     return true;
 }
 
-bool board_publish(struct board *b, uint32_t step, int hand, int node, int slot) {
-    return publish(b, step, hand, hand, node, slot);
+bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot) {
+    return publish(b, step, thread, thread, node, slot);
 }
 
-bool board_publish_for(struct board *b, uint32_t step, int hand, int node, int slot) {
+bool board_publish_for(struct board *b, uint32_t step, int thread, int node, int slot) {
     struct board_word w = node_word(b, step, node);
-    if (w.state == BOARD_CLAIMED) return publish(b, step, w.hand, hand, node, slot);
-    board_drop(b, step, hand, node, slot);
+    if (w.state == BOARD_CLAIMED) return publish(b, step, w.thread, thread, node, slot);
+    board_drop(b, step, thread, node, slot);
     return false;
 }
 
-void board_fail(struct board *b, uint32_t step, int hand, int node) {
-    settle(b, step, hand, node, (struct board_word){step, BOARD_FAILED, hand, 0});
+void board_fail(struct board *b, uint32_t step, int thread, int node) {
+    settle(b, step, thread, node, (struct board_word){step, BOARD_FAILED, thread, 0});
 }
 
 /* ---- looking ---- */
 
-bool board_lost(struct board *b, uint32_t step, int hand, int node) {
+bool board_lost(struct board *b, uint32_t step, int thread, int node) {
     struct board_word w = node_word(b, step, node);
-    return w.state == BOARD_DONE && w.hand != hand;
+    return w.state == BOARD_DONE && w.thread != thread;
 }
 
-bool board_in_flight(struct board *b, uint32_t step, int hand, int node, int *owner) {
+bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *owner) {
     struct board_word w = node_word(b, step, node);
-    *owner = w.hand;
-    return w.state == BOARD_CLAIMED && w.hand != hand;
+    *owner = w.thread;
+    return w.state == BOARD_CLAIMED && w.thread != thread;
 }
 
 bool board_complete(struct board *b, uint32_t step, int *failed) {
@@ -288,7 +288,7 @@ void board_clear(struct board *b) {
         if (held.state != BOARD_CLAIMED) continue;
         struct board_word node = board_unpack(atomic_load(&b->all[held.argument]));
         if (node.state == BOARD_DONE && node.step == held.step && node.argument == i &&
-            node.hand == held.hand)
+            node.thread == held.thread)
             give_back(b, i, held);
     }
 }
@@ -301,12 +301,12 @@ static void recover_slot(struct board *b, uint32_t step, int slot, int dead) {
     if (held.state != BOARD_CLAIMED) return;
     struct board_word node = board_unpack(atomic_load(&b->all[held.argument]));
     bool published = node.state == BOARD_DONE && node.step == held.step &&
-                     node.argument == slot && node.hand == held.hand;
+                     node.argument == slot && node.thread == held.thread;
     int own = held.argument - b->first; /* of another shape's step: none of the tree's */
     int parent = own >= 0 && own < b->tree->n_nodes ? b->tree->node[own].parent : -1;
     bool used_up = published && parent >= 0 && held.step == step &&
                    node_word(b, step, parent).state == BOARD_DONE;
-    if (published ? used_up : held.hand == dead) give_back(b, slot, held);
+    if (published ? used_up : held.thread == dead) give_back(b, slot, held);
 }
 
 void board_recover(struct board *b, uint32_t step, int dead) {
@@ -314,7 +314,7 @@ void board_recover(struct board *b, uint32_t step, int dead) {
     for (int i = 0; i < b->n_all; i++) {
         uint64_t packed = atomic_load(&b->all[i]);
         struct board_word w = board_unpack(packed);
-        if (w.state == BOARD_CLAIMED && w.hand == dead)
+        if (w.state == BOARD_CLAIMED && w.thread == dead)
             swap(&b->all[i], packed, (struct board_word){w.step, BOARD_FREE, 0, 0}, "recover");
     }
 }

@@ -17,7 +17,7 @@
 
 #include "plan/lane_tree.h"
 
-#define BOARD_MOST_HANDS 8191
+#define BOARD_MOST_THREADS 8191
 #define BOARD_MOST_SLOTS 65535
 
 enum board_state {
@@ -32,7 +32,7 @@ enum board_state {
 struct board_word {
     uint32_t step;
     enum board_state state;
-    int hand;
+    int thread;
     int argument;
 };
 typedef _Atomic uint64_t board_cell;
@@ -59,35 +59,35 @@ void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *
 void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes, int slots, void *memory);
 
 /* How many slots are enough, whatever the hands do. */
-int board_slots(const struct lane_tree *tree, int hands);
+int board_slots(const struct lane_tree *tree, int threads);
 
 /* Claims a lane for the hand, that of `rank` of `ranks`: the next of its own block of lanes, else the
  * last of the block that has most left. -1: there is none. */
-int board_draw(struct board *b, uint32_t step, int hand, int rank, int ranks);
+int board_draw(struct board *b, uint32_t step, int thread, int rank, int ranks);
 /* How many lanes nobody has drawn yet. */
 int board_left(struct board *b, uint32_t step);
 /* Claims a sum whose operands are there and which nobody makes: one that a hand left that died. */
-int board_orphan(struct board *b, uint32_t step, int hand);
+int board_orphan(struct board *b, uint32_t step, int thread);
 bool board_has_orphan(struct board *b, uint32_t step);
 /* Claims the sum of `node` and its sibling, if that is there too. -1: not, or nothing to be summed. */
-int board_meet(struct board *b, uint32_t step, int hand, int node);
+int board_meet(struct board *b, uint32_t step, int thread, int node);
 
 /* A free slot, from now on held by the hand for a node. */
-int board_take(struct board *b, uint32_t step, int hand, int node);
+int board_take(struct board *b, uint32_t step, int thread, int node);
 /* The slot that is kept for lanes that are computed twice; -1: another has it. */
-int board_spare(struct board *b, uint32_t step, int hand, int node);
-void board_drop(struct board *b, uint32_t step, int hand, int node, int slot);
+int board_spare(struct board *b, uint32_t step, int thread, int node);
+void board_drop(struct board *b, uint32_t step, int thread, int node, int slot);
 /* What the hand has computed of a node is there: in the slot, or it failed. False: another was first;
  * the slot has been given back. The slots of its operands are free then. */
-bool board_publish(struct board *b, uint32_t step, int hand, int node, int slot);
-void board_fail(struct board *b, uint32_t step, int hand, int node);
+bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot);
+void board_fail(struct board *b, uint32_t step, int thread, int node);
 /* As board_publish, of a lane that another hand has claimed (`claimed`) and not published. */
-bool board_publish_for(struct board *b, uint32_t step, int hand, int node, int slot);
+bool board_publish_for(struct board *b, uint32_t step, int thread, int node, int slot);
 
 /* Whether another has published the lane, or taken it: what this hand computes of it is in vain. */
-bool board_lost(struct board *b, uint32_t step, int hand, int node);
+bool board_lost(struct board *b, uint32_t step, int thread, int node);
 /* Whether the lane is another hand's, who is computing it; *owner. */
-bool board_in_flight(struct board *b, uint32_t step, int hand, int node, int *owner);
+bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *owner);
 
 /* Whether the step's lanes have all been computed and summed up to the tops; failed: the first lane
  * that failed, if none is missing any more; else -1. */
@@ -99,7 +99,7 @@ void board_clear(struct board *b);
 
 /* What a hand that is dead for certain had claimed and held is free again. May run beside hands that
  * are alive, and again if it was broken off. */
-void board_recover(struct board *b, uint32_t step, int hand);
+void board_recover(struct board *b, uint32_t step, int thread);
 
 /* Tests kill hands here: behind every write of the protocol. Only where the build says so. */
 #ifdef TRIREME_POINTS

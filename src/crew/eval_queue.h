@@ -10,32 +10,32 @@
 #include "crew/board.h"
 
 /* A process's view of it. */
-struct share {
+struct eval_queue {
     int64_t batches;
     int values;       /* sums of a batch */
     board_cell *word; /* by batch */
     double *sum;      /* by batch, then value */
-    bell *bell;       /* that those wait at who need others' batches; null: nobody waits */
+    wait_queue *queue;       /* that those wait at who need others' batches; null: nobody waits */
     int owner;        /* this process, in the words */
     uint32_t step;    /* whose parameters are evaluated, from 1 */
     int64_t next;     /* all batches before it have been drawn */
 };
 
-size_t share_bytes(int64_t batches, int values);
-/* memory: share_bytes of zeros, or what other processes have made of them. */
-void share_bind(struct share *s, void *memory, int64_t batches, int values);
+size_t eval_queue_bytes(int64_t batches, int values);
+/* memory: eval_queue_bytes of zeros, or what other processes have made of them. */
+void eval_queue_bind(struct eval_queue *s, void *memory, int64_t batches, int values);
 /* From here on it is about this step. */
-void share_begin(struct share *s, uint64_t step);
+void eval_queue_begin(struct eval_queue *s, uint64_t step);
 
 /* Whether some may be left to be drawn. */
-bool share_left(struct share *s);
+bool eval_queue_left(struct eval_queue *s);
 /* Claims `first`, or else any. -1: there is none. */
-int64_t share_draw(struct share *s, int64_t first);
+int64_t eval_queue_draw(struct eval_queue *s, int64_t first);
 /* Of a batch that this process has drawn. Null: it could not be computed. */
-void share_put(const struct share *s, int64_t batch, const double *sums);
+void eval_queue_put(const struct eval_queue *s, int64_t batch, const double *sums);
 /* Null: they are not there. */
-const double *share_find(const struct share *s, int64_t batch);
+const double *eval_queue_find(const struct eval_queue *s, int64_t batch);
 /* Somebody computes it, of this step. */
-bool share_in_flight(const struct share *s, int64_t batch);
+bool eval_queue_in_flight(const struct eval_queue *s, int64_t batch);
 
 #endif

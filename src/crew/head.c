@@ -5,7 +5,7 @@
 #include <math.h>
 
 
-const char *crew_at_name(enum crew_at at) {
+const char *crew_at_name(enum worker_at at) {
     static const char *const names[CREW_ATS] = {"start", "compile",  "data",     "lane", "sum",   "update",
                                                 "wait",  "callback", "evaluate", "save", "leave", "rest", "compute"};
     return (unsigned)at < CREW_ATS ? names[at] : "?";
@@ -21,9 +21,9 @@ tri_status crew_check(const struct crew_shape *s) {
     if (s->audit > 0 && s->workers + s->spares < 2)
         return base_fail(TRI_USAGE, "an audit takes another worker to compute lanes again: -n 2, or "
                          "--spares 1");
-    if ((most + s->spares) * s->threads > CREW_MOST_HANDS)
+    if ((most + s->spares) * s->threads > CREW_MOST_THREADS)
         return base_fail(TRI_USAGE, "%d workers and spares with %d threads each; there can be %d threads "
-                         "in all", most + s->spares, s->threads, CREW_MOST_HANDS);
+                         "in all", most + s->spares, s->threads, CREW_MOST_THREADS);
     return TRI_OK;
 }
 
@@ -38,9 +38,9 @@ void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
 
 bool crew_begun(const struct crew_head *h) { return atomic_load(&h->opened) > atomic_load(&h->base); }
 
-int64_t crew_now(void) { return bell_now(); }
+int64_t crew_now(void) { return wait_now(); }
 
-void crew_notify(struct crew_head *h) { bell_ring(&h->event); }
+void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
 bool crew_crowded(const struct crew_head *h) {
     return atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
@@ -52,5 +52,5 @@ void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomi
 
 void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
                    _Atomic uint64_t *turns) {
-    bell_wait(&h->event, crew_crowded(h) ? BELL_CROWDED : BELL_APART, holds, arg, when, turns);
+    wait_until(&h->event, crew_crowded(h) ? WAIT_CROWDED : WAIT_APART, holds, arg, when, turns);
 }

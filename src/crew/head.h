@@ -11,13 +11,13 @@
 #include <sys/types.h>
 
 #include "base/base.h"
-#include "checkpoint/judged.h"
+#include "checkpoint/policy_state.h"
 #include "data/tally.h"
 #include "base/wait.h"
 
 #define CREW_MAGIC 0x3f574552434952ull /* changes with anything below */
 #define CREW_MOST_WORKERS 128
-#define CREW_MOST_HANDS 512
+#define CREW_MOST_THREADS 512
 #define CREW_MOST_SHAPES 8 /* of the steps of one run */
 #define CREW_MOST_SCALARS 64
 #define CREW_MOST_VALUES 64
@@ -31,7 +31,7 @@
 #define CREW_ENV_OUTPUT "TRIREME_OUTPUT_FDS"
 
 /* What a hand is at, for whoever watches. */
-enum crew_at {
+enum worker_at {
     CREW_AT_START,    /* before tri_open */
     CREW_AT_COMPILE,  /* in tri_open */
     CREW_AT_DATA,     /* in the user's or the program's source of samples */
@@ -47,16 +47,16 @@ enum crew_at {
     CREW_AT_COMPUTE,  /* a step, of a run that one process computes */
     CREW_ATS
 };
-const char *crew_at_name(enum crew_at at);
+const char *crew_at_name(enum worker_at at);
 
 /* A thread that computes. The words are written by it alone. */
-struct crew_hand {
+struct crew_thread {
     _Alignas(128) pthread_mutex_t life; /* robust, held for the thread's life */
     atomic_int held;                    /* life was locked: its loss means death */
-    atomic_int thread;                  /* of the kernel; 0: not known yet */
+    atomic_int tid;                     /* of the kernel; 0: not known yet */
     _Atomic uint64_t turns;             /* grows as long as it makes progress */
     _Atomic int64_t since;              /* when what it is at began: nanoseconds, CLOCK_MONOTONIC */
-    atomic_int at;                      /* of crew_at */
+    atomic_int at;                      /* of worker_at */
     atomic_int lane, item;              /* lane: or batch of an evaluation, or callback; item: in the table of names; -1: none */
     _Atomic uint32_t step;
     _Atomic int64_t lane_began;         /* the lane that it is at: nanoseconds; 0: it is at none */
@@ -85,7 +85,7 @@ struct crew_worker {
     atomic_int leave;    /* it is asked to leave between two steps */
     atomic_int restarts; /* by the agent's count */
     _Atomic int64_t peak; /* bytes of memory */
-    _Atomic int64_t rowing; /* when it drew its first lane since it has its rank: nanoseconds; 0: not
+    _Atomic int64_t drew_lane; /* when it drew its first lane since it has its rank: nanoseconds; 0: not
                                yet; -1: the agent has seen it */
     atomic_int core;
     char failure[CREW_LINE]; /* what it has told last, before it ended by itself */
@@ -137,8 +137,8 @@ struct crew_head {
     int cores;
     double audit; /* share of the lanes that another computes once more */
 
-    _Alignas(64) bell event; /* rung by whoever changes what others may wait for */
-    _Alignas(64) bell data;  /* the same of samples, and of the steps that they are of */
+    _Alignas(64) wait_queue event; /* rung by whoever changes what others may wait for */
+    _Alignas(64) wait_queue data;  /* the same of samples, and of the steps that they are of */
     _Alignas(64) _Atomic uint32_t epoch; /* deaths recovered from */
     atomic_int ranks;    /* lanes are divided among so many */
     atomic_int reporter; /* the place of who opens steps, calls back, prints, saves */
@@ -172,7 +172,7 @@ struct crew_head {
     uint64_t evaluation; /* see crew/eval_queue.h */
     int64_t n_batches;   /* of it; 0: who reports evaluates alone */
     int audit_roots;
-    int hands;
+    int all_threads;
     char value_name[CREW_MOST_VALUES][CREW_NAME];
     int n_values;
     int64_t batch;
@@ -212,8 +212,8 @@ struct crew_head {
     _Atomic int64_t began;    /* the first step, nanoseconds of CLOCK_MONOTONIC */
     atomic_int recorded;      /* metrics.jsonl is of this run */
     _Atomic uint64_t evaluated; /* the step behind which an evaluation is under way; 0: there is none */
-    struct judged judged[2]; /* of evaluations: the last is that of n_judged */
-    _Atomic uint32_t n_judged;
+    struct policy_state policy_state[2]; /* of evaluations: the last is that of n_policy_states */
+    _Atomic uint32_t n_policy_states;
     struct crew_shown shown;
     struct tally bad[2]; /* samples of the run's data, of that of evaluations */
     _Atomic uint64_t crash_told; /* a hash of the place of the last crash that the user was told of */
@@ -221,7 +221,7 @@ struct crew_head {
     char last_line[CREW_LINE]; /* of a run whose steps are done; the agent prints it at the end */
 
     struct crew_worker worker[CREW_MOST_WORKERS];
-    struct crew_hand hand[CREW_MOST_HANDS];
+    struct crew_thread thread[CREW_MOST_THREADS];
 };
 
 /* How many are asked for. */
@@ -246,7 +246,7 @@ void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int
                    _Atomic uint64_t *turns);
 /* The threads of all workers exceed the cores: none of them spins. */
 bool crew_crowded(const struct crew_head *h);
-/* Waits until the condition holds; see bell_wait. turns (nullable) grows meanwhile, for it is no stall. */
+/* Waits until the condition holds; see wait_until. turns (nullable) grows meanwhile, for it is no stall. */
 void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns);
 
 #endif

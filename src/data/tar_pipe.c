@@ -99,7 +99,7 @@ static tri_status read_picture(struct tar_pipe *x, struct pictures_file *to) {
 }
 
 /* What has come of a sample is one, or is told of. */
-static tri_status judge(struct tar_pipe *x, const char *key, bool picture, bool label, bool *whole) {
+static tri_status policy(struct tar_pipe *x, const char *key, bool picture, bool label, bool *whole) {
     *whole = picture && label;
     if (*whole || (!picture && !label)) return TRI_OK;
     base_fail(PICTURE_BAD, "%s: %s has no %s", x->name, key, picture ? "class" : "picture");
@@ -127,7 +127,7 @@ static tri_status read_sample(struct tar_pipe *x, struct pictures_file *to, bool
                 status = pictures_other_bad(&x->pictures);
             }
         }
-        if (!status) status = judge(x, key, picture, label, there);
+        if (!status) status = policy(x, key, picture, label, there);
     }
     return status;
 }

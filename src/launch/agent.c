@@ -44,7 +44,7 @@ static tri_status make_head(struct agent *a) {
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
-    for (int i = 0; i < h->places * h->threads; i++) pthread_mutex_init(&h->hand[i].life, &kind);
+    for (int i = 0; i < h->places * h->threads; i++) pthread_mutex_init(&h->thread[i].life, &kind);
     pthread_mutexattr_destroy(&kind);
     a->recovery = (struct recovery){.head = h, .fd = fd};
     if (l->out && !realpath(l->out, h->out)) *h->out = 0;
@@ -109,14 +109,14 @@ static void give_up_samples(struct agent *a) {
     int runs = CREW_RUNS;
     if (!a->stop_deadline || now - ((double)a->stop_deadline - grace) < least(PATIENCE, grace / 2)) return;
     for (int i = 0; i < h->places * h->threads && !atomic_load(&h->ending); i++) {
-        const struct crew_hand *hand = &h->hand[i];
-        bool waits = a->process[i / h->threads].pid && atomic_load(&hand->at) == CREW_AT_DATA &&
-                     now - (double)atomic_load(&hand->since) > least(WAITS, grace / 4);
+        const struct crew_thread *thread = &h->thread[i];
+        bool waits = a->process[i / h->threads].pid && atomic_load(&thread->at) == CREW_AT_DATA &&
+                     now - (double)atomic_load(&thread->since) > least(WAITS, grace / 4);
         if (!waits || !atomic_compare_exchange_strong(&h->ending, &runs, CREW_STOPPED)) continue;
         agent_tell(a, "no samples come for step %llu, for which worker %d waits: the run ends without it",
                    (unsigned long long)atomic_load(&h->opened), i / h->threads);
         crew_notify(h);
-        bell_ring(&h->data);
+        wait_wake(&h->data);
     }
 }
 
@@ -177,7 +177,7 @@ static int live(struct agent *a) {
         agent_watch(a);
         agent_choose(a);
         agent_time(a);
-        agent_note_rowing(a);
+        agent_note_first_lane(a);
         agent_scale(a);
         give_up_samples(a);
         if (a->stop_deadline && crew_now() > a->stop_deadline) {

@@ -18,7 +18,7 @@ struct agent;
  * process is gone. */
 struct watcher {
     struct agent *agent;
-    int hand;
+    int number; /* of the thread among all workers' */
     bool started;
     pthread_t thread;
     atomic_int dead; /* the hand is: since when, below */
@@ -42,7 +42,7 @@ struct process {
         char state;    /* of the thread, as in /proc; 0: it is not looked at */
         double used;   /* processor time of the thread, seconds */
         double passed; /* since the last look, as stall.c counts it */
-    } seen[CREW_MOST_HANDS];
+    } seen[CREW_MOST_THREADS];
 };
 
 enum cause {
@@ -75,7 +75,7 @@ struct agent {
     struct crew_head *head;
     struct recovery recovery;
     struct process *process; /* by place */
-    struct watcher watcher[CREW_MOST_HANDS];
+    struct watcher watcher[CREW_MOST_THREADS];
     int signals, deaths; /* descriptors */
     sigset_t old_mask;
     bool listens; /* to signals and to closed pipes */
@@ -127,15 +127,15 @@ void agent_weigh(struct agent *a, int place, enum cause cause);
 void agent_watch_memory(struct agent *a); /* kills for lack of it */
 /* Of a worker that has died: the thread that crashed or stalled, if that is known; else one that
  * was at work. */
-int agent_hand_to_tell_of(const struct agent *a, int place);
+int agent_thread_to_tell_of(const struct agent *a, int place);
 bool agent_is_starting(const struct agent *a, int place); /* it has not come so far as to row */
 void agent_watch(struct agent *a); /* stalls */
 void agent_choose(struct agent *a); /* how many row, if that is to be tried */
-void agent_note_rowing(struct agent *a);
+void agent_note_first_lane(struct agent *a);
 void agent_time(struct agent *a);
 void agent_scale(struct agent *a); /* to as many workers as are wanted */
 /* What a hand is at, or was when it died, in words. */
-void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]);
+void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]);
 void agent_kill(const struct agent *a, int place);
 void agent_kill_all(struct agent *a);
 void agent_join_watchers(struct agent *a);

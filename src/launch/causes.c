@@ -63,10 +63,10 @@ enum cause agent_cause(struct agent *a, int place, int status) {
 /* Whether this is the third fault at one place of one step. A worker that joins a run under way
  * and dies before it can take part is not counted: the others may go on without it (deaths.c). */
 static bool same_grave(struct agent *a, int place) {
-    const struct crew_hand *hand = &a->head->hand[agent_hand_to_tell_of(a, place)];
+    const struct crew_thread *thread = &a->head->thread[agent_thread_to_tell_of(a, place)];
     const struct crew_worker *w = &a->head->worker[place];
-    struct grave here = {atomic_load(&a->head->opened), atomic_load(&hand->at),
-                         atomic_load(&hand->lane), atomic_load(&hand->item), 1};
+    struct grave here = {atomic_load(&a->head->opened), atomic_load(&thread->at),
+                         atomic_load(&thread->lane), atomic_load(&thread->item), 1};
     if (crew_begun(a->head) && agent_is_starting(a, place)) return false;
     if (atomic_load(&w->reads_lane)) /* ahead: a worker that reads it when it is wanted dies, too */
         here = (struct grave){atomic_load(&w->reads_step), CREW_AT_DATA,
@@ -84,7 +84,7 @@ static bool same_grave(struct agent *a, int place) {
 
 /* If the worker that saves then dies there too, nothing is left to be done. */
 static void end_hopeless(struct agent *a, int place, const char *why) {
-    int at = atomic_load(&a->head->hand[agent_hand_to_tell_of(a, place)].at);
+    int at = atomic_load(&a->head->thread[agent_thread_to_tell_of(a, place)].at);
     if (!a->hopeless)
         agent_fail(a, why);
     else if (at == CREW_AT_SAVE)

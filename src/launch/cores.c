@@ -56,7 +56,7 @@ void cores_find(struct cores *c, int workers, int threads) {
     c->n = 0;
     if (sched_getaffinity(0, sizeof set, &set)) return;
     for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET((size_t)i, &set)) c->core[c->n++] = (struct core){i, nodes_of_cpu(i), is_first(i)};
+        if (CPU_ISSET((size_t)i, &set)) c->core[c->n++] = (struct core){i, numa_of_cpu(i), is_first(i)};
     cores_order(c, workers, threads);
 }
 

@@ -14,7 +14,7 @@
 
 static void *watch_hand(void *arg) {
     struct watcher *w = arg;
-    pthread_mutex_t *life = &w->agent->head->hand[w->hand].life;
+    pthread_mutex_t *life = &w->agent->head->thread[w->thread].life;
     uint64_t one = 1;
     bool died = pthread_mutex_lock(life) == EOWNERDEAD; /* else it has let go of it */
     if (died) pthread_mutex_consistent(life);
@@ -31,16 +31,16 @@ static void join_watcher(struct watcher *w) {
 }
 
 void agent_join_watchers(struct agent *a) {
-    for (int i = 0; i < CREW_MOST_HANDS; i++) join_watcher(&a->watcher[i]);
+    for (int i = 0; i < CREW_MOST_THREADS; i++) join_watcher(&a->watcher[i]);
 }
 
 static void start_watchers(struct agent *a, int place) {
     for (int t = 0; t < a->head->threads; t++) {
-        int hand = place * a->head->threads + t;
-        struct watcher *w = &a->watcher[hand];
-        if (w->started || !atomic_load(&a->head->hand[hand].held)) continue;
+        int number = place * a->head->threads + t;
+        struct watcher *w = &a->watcher[number];
+        if (w->started || !atomic_load(&a->head->thread[number].held)) continue;
         w->agent = a;
-        w->hand = hand;
+        w->number = number;
         atomic_store(&w->dead, 0);
         w->started = !pthread_create(&w->thread, NULL, watch_hand, w);
     }
@@ -51,10 +51,10 @@ static int64_t all_dead(const struct agent *a, int place, bool *any) {
     int64_t last = 0;
     bool all = true;
     for (int t = 0; t < a->head->threads; t++) {
-        int hand = place * a->head->threads + t;
-        const struct watcher *w = &a->watcher[hand];
+        int thread = place * a->head->threads + t;
+        const struct watcher *w = &a->watcher[thread];
         bool dead = w->started && atomic_load(&w->dead);
-        if (!atomic_load(&a->head->hand[hand].held)) continue;
+        if (!atomic_load(&a->head->thread[thread].held)) continue;
         *any |= dead;
         all &= dead;
         if (dead && atomic_load(&w->when) > last) last = atomic_load(&w->when);
@@ -90,7 +90,7 @@ static void replace(struct agent *a, int place) {
         atomic_store(&w->core, -1);
         atomic_store(&s->core, core);
         cores_pin(&a->cores, core, h->threads, a->process[spare].pid);
-        atomic_store(&s->rowing, 0);
+        atomic_store(&s->drew_lane, 0);
         atomic_store(&s->rank, rank);
         log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
     }
@@ -103,8 +103,8 @@ static void replace(struct agent *a, int place) {
     }
 }
 
-void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]) {
-    const struct crew_hand *h = &a->head->hand[hand];
+void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]) {
+    const struct crew_thread *h = &a->head->thread[thread];
     int lane = atomic_load(&h->lane);
     const char *name = recovery_name(&a->recovery, atomic_load(&h->item));
     char where[16] = "";
@@ -112,15 +112,15 @@ void agent_describe(const struct agent *a, int hand, char text[AT_TEXT]) {
     unsigned step = atomic_load(&h->step); /* 0: it has come later, and has not worked on one */
     if (!step) step = (unsigned)atomic_load(&a->head->opened);
     base_format(text, AT_TEXT, "step %u, %s%s%s%s", step,
-                crew_at_name((enum crew_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
+                crew_at_name((enum worker_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
 }
 
-int agent_hand_to_tell_of(const struct agent *a, int place) {
+int agent_thread_to_tell_of(const struct agent *a, int place) {
     const struct crew_head *h = a->head;
     int first = place * h->threads, crashed = atomic_load(&h->worker[place].crashed);
     if (a->process[place].stalled) return first + a->process[place].stalled - 1;
     for (int t = 0; t < h->threads && !crashed; t++) {
-        int at = atomic_load(&h->hand[first + t].at);
+        int at = atomic_load(&h->thread[first + t].at);
         if (at != CREW_AT_WAIT && at != CREW_AT_REST) return first + t;
     }
     return crashed ? crashed - 1 : first;
@@ -144,8 +144,8 @@ static void start_anew(struct agent *a) {
     atomic_store(&h->base, 0);
     atomic_store(&h->began, 0);
     atomic_store(&h->evaluated, 0);
-    atomic_store(&h->n_judged, 0);
-    memset(h->judged, 0, sizeof h->judged);
+    atomic_store(&h->n_policy_states, 0);
+    memset(h->policy_state, 0, sizeof h->policy_state);
     if (agent_start_all(a)) {
         agent_tell(a, "%s", tri_message());
         agent_give_up(a, 1);
@@ -162,7 +162,7 @@ static void die_early(struct agent *a, int place) {
 }
 
 bool agent_is_starting(const struct agent *a, int place) {
-    int at = atomic_load(&a->head->hand[place * a->head->threads].at);
+    int at = atomic_load(&a->head->thread[place * a->head->threads].at);
     return at == CREW_AT_START || at == CREW_AT_COMPILE;
 }
 
@@ -170,7 +170,7 @@ static void bury(struct agent *a, int place, int64_t when) {
     struct crew_head *h = a->head;
     struct process *p = &a->process[place];
     char text[AT_TEXT];
-    agent_describe(a, agent_hand_to_tell_of(a, place), text);
+    agent_describe(a, agent_thread_to_tell_of(a, place), text);
     if (atomic_load(&h->worker[place].reads_lane))
         base_format(text, AT_TEXT, "step %u, data %d", atomic_load(&h->worker[place].reads_step),
                     atomic_load(&h->worker[place].reads_lane) - 1);

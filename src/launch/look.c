@@ -204,7 +204,7 @@ static double loss_of(const struct crew_head *h, uint64_t committed) {
 }
 
 /* What goes on is not counted there yet. The time of a lane is counted at its end, with that of its data. */
-static void add_hand(const struct crew_hand *h, int64_t now, struct look_worker *w) {
+static void add_hand(const struct crew_thread *h, int64_t now, struct look_worker *w) {
     int at = atomic_load(&h->at);
     int64_t since = atomic_load(&h->since), lane_began = atomic_load(&h->lane_began);
     int64_t compute = atomic_load(&h->compute), data = atomic_load(&h->data);
@@ -223,16 +223,16 @@ static void add_hand(const struct crew_hand *h, int64_t now, struct look_worker 
 static void look_at_worker(const struct crew_head *h, int place, const struct look_view *v,
                            struct look_worker *w) {
     const struct crew_worker *from = &h->worker[place];
-    const struct crew_hand *hand = &h->hand[place * v->threads];
+    const struct crew_thread *thread = &h->thread[place * v->threads];
     *w = (struct look_worker){
         .state = (enum crew_state)atomic_load(&from->state), .rank = atomic_load(&from->rank),
         .pid = atomic_load(&from->pid), .core = atomic_load(&from->core),
         .restarts = atomic_load(&from->restarts), .leaves = atomic_load(&from->leave),
-        .peak = atomic_load(&from->peak), .at = atomic_load(&hand->at),
-        .lane = atomic_load(&hand->lane), .item = atomic_load(&hand->item),
-        .step = atomic_load(&hand->step), .since = atomic_load(&hand->since),
-        .lane_time = atomic_load(&hand->lane_time)};
-    for (int t = 0; t < v->threads; t++) add_hand(hand + t, v->now, w);
+        .peak = atomic_load(&from->peak), .at = atomic_load(&thread->at),
+        .lane = atomic_load(&thread->lane), .item = atomic_load(&thread->item),
+        .step = atomic_load(&thread->step), .since = atomic_load(&thread->since),
+        .lane_time = atomic_load(&thread->lane_time)};
+    for (int t = 0; t < v->threads; t++) add_hand(thread + t, v->now, w);
 }
 
 /* Texts of the head end somewhere, and have nothing in them that a terminal would obey. */
@@ -253,9 +253,9 @@ void look_at(const struct look *l, struct look_view *v) {
         .lanes = h->lanes, .ranks = atomic_load(&h->ranks), .wanted = atomic_load(&h->wanted),
         .most = h->most, .spares = h->spares, .reporter = atomic_load(&h->reporter),
         .deaths = atomic_load(&h->epoch)};
-    v->threads = within(h->threads, 1, CREW_MOST_HANDS);
+    v->threads = within(h->threads, 1, CREW_MOST_THREADS);
     v->places = within(h->places, 0, CREW_MOST_WORKERS);
-    if (v->places > CREW_MOST_HANDS / v->threads) v->places = CREW_MOST_HANDS / v->threads;
+    if (v->places > CREW_MOST_THREADS / v->threads) v->places = CREW_MOST_THREADS / v->threads;
     v->state = state_of(h, v, alive);
     v->loss = loss_of(h, v->committed);
     copy_text(v->title, h->title, sizeof v->title);
@@ -277,7 +277,7 @@ void look_describe(struct look *l, const struct look_worker *w, struct text *out
     } else if (w->state == CREW_LEFT) {
         text_add(out, "left");
     } else {
-        text_add(out, "%s", crew_at_name((enum crew_at)w->at));
+        text_add(out, "%s", crew_at_name((enum worker_at)w->at));
         if (lane && w->lane >= 0) text_add(out, " %d", w->lane);
         if (*name) text_add(out, " %s", name);
     }

@@ -47,7 +47,7 @@ void recovery_unmap(struct recovery *r) {
 static void forget(board_cell *word, int64_t n, int owner) {
     for (int64_t i = 0; i < n; i++) {
         struct board_word w = board_unpack(atomic_load(&word[i]));
-        if (w.state == BOARD_CLAIMED && w.hand == owner)
+        if (w.state == BOARD_CLAIMED && w.thread == owner)
             atomic_store(&word[i], board_pack((struct board_word){w.step, BOARD_FREE, 0, 0}));
     }
 }
@@ -65,22 +65,22 @@ void recovery_of(struct recovery *r, int place) {
     int writer = place + 1;
     if (!atomic_load(&h->ending)) atomic_compare_exchange_strong(&h->failing, &writer, 0);
     for (int t = 0; r->base && t < h->threads; t++) {
-        int hand = place * h->threads + t;
-        atomic_store(&h->hand[hand].rows, 0);
+        int thread = place * h->threads + t;
+        atomic_store(&h->thread[thread].rows, 0);
         for (int k = 0; k < 2; k++) {
             struct board *b = board_for(r, opened, k);
-            if (b->tree) board_recover(b, (uint32_t)opened, hand);
+            if (b->tree) board_recover(b, (uint32_t)opened, thread);
         }
-        if (h->audit > 0) forget(crew_audit_word(h, r->base, 0), h->lanes, hand);
-        sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, hand,
-                      crew_undo(h, r->base, hand), r->base);
+        if (h->audit > 0) forget(crew_audit_word(h, r->base, 0), h->lanes, thread);
+        sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, thread,
+                      crew_undo(h, r->base, thread), r->base);
     }
     if (r->base) forget((board_cell *)(r->base + h->evaluation), h->n_batches, place);
 }
 
 void recovery_of_samples(struct recovery *r, int place) {
     if (r->base) forget((board_cell *)(r->base + r->head->loads), r->head->n_loads, place);
-    bell_ring(&r->head->data);
+    wait_wake(&r->head->data);
 }
 
 const char *recovery_name(const struct recovery *r, int item) {
@@ -97,7 +97,7 @@ static void add_words(struct text *t, const char *what, board_cell *word, int n)
     text_add(t, " %s", what);
     for (int i = 0; i < n; i++) {
         struct board_word w = board_unpack(atomic_load(&word[i]));
-        text_add(t, " %u:%d:%d:%d", w.step, (int)w.state, w.hand, w.argument);
+        text_add(t, " %u:%d:%d:%d", w.step, (int)w.state, w.thread, w.argument);
     }
 }
 

@@ -12,7 +12,7 @@
 #define LOOKS 20         /* in the time of a stall */
 #define LONGEST 4        /* intervals between two looks that count: in any more the agent slept */
 
-static double patience(const struct agent *a, const struct crew_hand *h, bool *kills) {
+static double patience(const struct agent *a, const struct crew_thread *h, bool *kills) {
     const struct launch *l = a->launch;
     double slow = SLOWER * 1e-9 * (double)recovery_slowest(&a->recovery, atomic_load(&h->item));
     int at = atomic_load(&h->at);
@@ -37,7 +37,7 @@ static void waiting(const struct agent *a, int place, struct text *out) {
     int who[CREW_MOST_WORKERS], n = 0;
     for (int i = 0; i < h->places; i++)
         if (i != place && a->process[i].pid && atomic_load(&h->worker[i].rank) >= 0 &&
-            atomic_load(&h->hand[i * h->threads].at) == CREW_AT_WAIT)
+            atomic_load(&h->thread[i * h->threads].at) == CREW_AT_WAIT)
             who[n++] = i;
     if (n) text_add(out, "; worker%s", n == 1 ? "" : "s");
     for (int i = 0; i < n; i++) text_add(out, "%s%d", !i ? " " : i < n - 1 ? ", " : " and ", who[i]);
@@ -76,11 +76,11 @@ static void look_at_threads(struct agent *a, int place, double passed) {
     const struct crew_head *h = a->head;
     struct process *p = &a->process[place];
     for (int t = 0; t < h->threads; t++) {
-        const struct crew_hand *hand = &h->hand[place * h->threads + t];
-        int thread = atomic_load(&hand->thread);
+        const struct crew_thread *thread = &h->thread[place * h->threads + t];
+        int tid = atomic_load(&thread->tid);
         p->seen[t].state = 0;
-        if (t && !atomic_load(&hand->held)) continue;
-        look_at_thread(&p->seen[t], p->pid, thread ? thread : (int)p->pid, passed);
+        if (t && !atomic_load(&thread->held)) continue;
+        look_at_thread(&p->seen[t], p->pid, tid ? tid : (int)p->pid, passed);
     }
     for (int t = 1; t < h->threads; t++)
         if (p->seen[0].state == 'S' && p->seen[t].state == 'R' &&
@@ -110,9 +110,9 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
 }
 
 static void look(struct agent *a, int place, int thread) {
-    struct crew_hand *hand = &a->head->hand[place * a->head->threads + thread];
+    struct crew_thread *t = &a->head->thread[place * a->head->threads + thread];
     struct seen *s = &a->process[place].seen[thread];
-    uint64_t turns = atomic_load(&hand->turns);
+    uint64_t turns = atomic_load(&t->turns);
     bool kills;
     if (turns != s->turns) {
         s->turns = turns;
@@ -127,7 +127,7 @@ static void look(struct agent *a, int place, int thread) {
         stalled(a, place, thread, s->still, true);
         return;
     }
-    if (s->warned || s->still <= patience(a, hand, &kills)) return;
+    if (s->warned || s->still <= patience(a, t, &kills)) return;
     s->warned = true;
     stalled(a, place, thread, s->still, kills);
 }
@@ -139,8 +139,8 @@ static uint64_t work_done(const struct agent *a) {
     const struct crew_head *h = a->head;
     uint64_t sum = atomic_load(&h->committed) + atomic_load(&h->epoch);
     for (int i = 0; i < h->places * h->threads; i++) {
-        const struct crew_hand *hand = &h->hand[i];
-        sum += (uint64_t)(atomic_load(&hand->compute) + atomic_load(&hand->reduce) + atomic_load(&hand->data));
+        const struct crew_thread *thread = &h->thread[i];
+        sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) + atomic_load(&thread->data));
     }
     return sum;
 }
@@ -154,7 +154,7 @@ static bool all_wait(const struct agent *a, double *passed) {
     for (int i = 0; i < h->places; i++)
         for (int t = 0; a->process[i].pid && t < h->threads; t++) {
             const struct seen *s = &a->process[i].seen[t];
-            int at = atomic_load(&h->hand[i * h->threads + t].at);
+            int at = atomic_load(&h->thread[i * h->threads + t].at);
             if (at != CREW_AT_WAIT && at != CREW_AT_REST) return false;
             if (s->state && s->passed < *passed) *passed = s->passed;
             anybody = true;

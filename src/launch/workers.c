@@ -134,21 +134,21 @@ static void forget(struct agent *a, int place) {
     struct crew_worker *w = &h->worker[place];
     a->process[place] = (struct process){0};
     for (int t = 0; t < h->threads; t++) {
-        struct crew_hand *hand = &h->hand[place * h->threads + t];
-        atomic_store(&hand->held, 0);
-        atomic_store(&hand->thread, 0);
-        atomic_store(&hand->at, CREW_AT_START);
-        atomic_store(&hand->lane, -1);
-        atomic_store(&hand->item, -1);
-        atomic_store(&hand->lane_time, 0);
-        atomic_store(&hand->pure_time, 0);
-        atomic_store(&hand->lane_began, 0);
-        atomic_store(&hand->again, 0);
-        atomic_store(&hand->rows, 0);
+        struct crew_thread *thread = &h->thread[place * h->threads + t];
+        atomic_store(&thread->held, 0);
+        atomic_store(&thread->tid, 0);
+        atomic_store(&thread->at, CREW_AT_START);
+        atomic_store(&thread->lane, -1);
+        atomic_store(&thread->item, -1);
+        atomic_store(&thread->lane_time, 0);
+        atomic_store(&thread->pure_time, 0);
+        atomic_store(&thread->lane_began, 0);
+        atomic_store(&thread->again, 0);
+        atomic_store(&thread->rows, 0);
     }
     *w->failure = 0;
     atomic_store(&w->leave, 0);
-    atomic_store(&w->rowing, 0);
+    atomic_store(&w->drew_lane, 0);
     atomic_store(&w->peak, 0);
     atomic_store(&w->traced, 0);
     atomic_store(&w->crashed, 0);
@@ -283,12 +283,12 @@ static void scale(struct agent *a, int now, int wanted) {
 }
 
 /* For who measures how long a takeover is. */
-void agent_note_rowing(struct agent *a) {
+void agent_note_first_lane(struct agent *a) {
     for (int i = 0; i < a->head->places; i++) {
-        int64_t when = atomic_load(&a->head->worker[i].rowing);
+        int64_t when = atomic_load(&a->head->worker[i].drew_lane);
         if (when <= 0) continue;
         log_event(&a->log, LOG_INFO, "rowing", "worker=%d at_ns=%lld", i, (long long)when);
-        atomic_store(&a->head->worker[i].rowing, -1);
+        atomic_store(&a->head->worker[i].drew_lane, -1);
     }
 }
 

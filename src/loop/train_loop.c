@@ -63,8 +63,8 @@ static void show(struct view *v, tri_run *run) {
 static void show_evaluation(struct view *v, tri_run *run) {
     struct crew_shown *shown = run_shown(run);
     struct text line = {0};
-    if (!v->p.to || !run->judge.here || (shown && atomic_load(&shown->evaluation) >= run->done)) return;
-    judge_describe(&run->judge, run->done, &line);
+    if (!v->p.to || !run->policy.here || (shown && atomic_load(&shown->evaluation) >= run->done)) return;
+    policy_describe(&run->policy, run->done, &line);
     if (!line.failed) progress_note(&v->p, line.data);
     if (shown) atomic_store(&shown->evaluation, run->done);
     text_free(&line);
@@ -111,7 +111,7 @@ static void listen_to_ends(const tri_run *run, struct sigaction old[COUNT(ends)]
     for (size_t i = 0; i < COUNT(ends); i++) {
         struct sigaction mine = {.sa_handler = ask, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
         sigaction(ends[i].number, NULL, &old[i]);
-        if (!run->crew && old[i].sa_handler == SIG_DFL) sigaction(ends[i].number, &mine, NULL);
+        if (!run->worker && old[i].sa_handler == SIG_DFL) sigaction(ends[i].number, &mine, NULL);
     }
 }
 
@@ -133,8 +133,8 @@ static void loop(tri_run *run, struct callbacks *callbacks, struct view *v) {
 
 /* That of the last step, though an earlier process may have done it; NaN: there was none. */
 static double last_loss(const tri_run *run) {
-    if (run->done > run->keeper.resumed) return tri_value(run, "loss");
-    return run->done ? run->keeper.state.loss : NAN;
+    if (run->done > run->checkpointer.resumed) return tri_value(run, "loss");
+    return run->done ? run->checkpointer.state.loss : NAN;
 }
 
 /* The last line, which programs read. */
@@ -143,9 +143,9 @@ static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
     tri_hash(run, weights, state);
     if (!*weights || !*state) return base_no_memory("the hash of the weights");
     char best[160] = "";
-    const struct judged *is = &run->judge.is;
+    const struct policy_state *is = &run->policy.is;
     if (is->best_step)
-        base_format(best, sizeof best, " best_%s=%.9g best_step=%lld", run->judge.of, is->best,
+        base_format(best, sizeof best, " best_%s=%.9g best_step=%lld", run->policy.of, is->best,
                     (long long)is->best_step);
     base_format(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s%s "
                 "seconds=%.3f\n", (long long)tri_step_number(run), last_loss(run), weights,
@@ -166,15 +166,15 @@ static void tell_diverged(const tri_run *run) {
     double loss = tri_value(run, "loss");
     bool has = false;
     for (int i = 0; i < run_output_count(run); i++) has |= !strcmp(run_output_name(run, i), "loss");
-    if (has && finite_stops(&run->options) && run->done > run->keeper.resumed && !isfinite(loss))
+    if (has && finite_stops(&run->options) && run->done > run->checkpointer.resumed && !isfinite(loss))
         fprintf(stderr, "trireme: the loss of the last step is %s, no number to learn by: a "
                 "smaller --lr or a --clip-norm may help\n", isnan(loss) ? "nan" : "infinite");
 }
 
 /* Why it ended early, and where the best one is. */
 static void tell_judged(const tri_run *run) {
-    const struct judge *j = &run->judge;
-    if (run->done < run->total && judge_stops(j))
+    const struct policy *j = &run->policy;
+    if (run->done < run->total && policy_stops(j))
         fprintf(stderr, "trireme: %lld evaluation%s in succession found no better %s than %.6g: the run ends behind "
                 "step %lld\n", (long long)j->is.no_better, j->is.no_better == 1 ? "" : "s", j->of, j->is.best,
                 (long long)run->done);

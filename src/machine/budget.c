@@ -24,13 +24,13 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
         *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
             stored_bytes(e);
     }
-    for (int i = 0; i < m->n_workers; i++)
-        if (!machine_borrows(m, i)) b.arena += m->worker[i].arena_bytes;
+    for (int i = 0; i < m->n_threads; i++)
+        if (!machine_borrows(m, i)) b.arena += m->thread[i].arena_bytes;
     const struct program *p = fullest(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (int k = 0; k < 2; k++) b.partials += m->tree[k].borrowed ? 0 : tree_bytes(&m->tree[k]);
     b.shared = m->shared_bytes;
-    if (!m->turns && (!m->shared || !m->shared->rooms)) b.data += machine_rooms_bytes(m);
+    if (!m->turns && (!m->shared || !m->shared->buffers)) b.data += machine_buffer_bytes(m);
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
     b.held = m->held * (size_t)m->processes;

@@ -13,8 +13,8 @@
 struct program *machine_program(const struct machine *m, int i) {
     if (i < 2) return (struct program *)(i ? &m->step : &m->pre);
     int worker = (i - 2) / 4, which = (i - 2) % 4;
-    if (worker >= m->n_workers) return NULL;
-    struct machine_worker *w = &m->worker[worker];
+    if (worker >= m->n_threads) return NULL;
+    struct machine_thread *w = &m->thread[worker];
     return which < 2 ? &w->count[which] : &w->lane[which - 2];
 }
 
@@ -25,22 +25,22 @@ static const tri_graph *graph_of(const struct machine *m, int i) {
     return i == 0 ? c->pre : i == 1 ? c->step : lane[(i - 2) % 4];
 }
 
-static struct machine_worker *worker_of(struct machine *m, int i) {
-    return &m->worker[i < 2 ? 0 : (i - 2) / 4];
+static struct machine_thread *thread_of(struct machine *m, int i) {
+    return &m->thread[i < 2 ? 0 : (i - 2) / 4];
 }
 
 bool machine_borrows(const struct machine *m, int i) {
     const struct machine *lender = m->lender;
-    return lender && i < lender->n_workers &&
-           lender->worker[i].arena_bytes >= m->worker[i].arena_bytes;
+    return lender && i < lender->n_threads &&
+           lender->thread[i].arena_bytes >= m->thread[i].arena_bytes;
 }
 
 /* The first touch of memory costs more than a step's work with it: all threads share it, once. */
 static void touch(void *arg, int thread) {
     const struct machine *m = arg;
     size_t threads = (size_t)team_threads(m->team);
-    for (int i = 0; i < m->n_workers; i++) {
-        const struct machine_worker *w = &m->worker[i];
+    for (int i = 0; i < m->n_threads; i++) {
+        const struct machine_thread *w = &m->thread[i];
         size_t pages = w->borrowed ? 0 : w->arena_bytes / PAGE;
         for (size_t k = pages * (size_t)thread / threads; k < pages * (size_t)(thread + 1) / threads;
              k++)
@@ -54,11 +54,11 @@ void machine_touch(struct machine *m) {
 }
 
 static tri_status allocate_arenas(struct machine *m) {
-    for (int i = 0; i < m->n_workers; i++) {
-        struct machine_worker *w = &m->worker[i];
+    for (int i = 0; i < m->n_threads; i++) {
+        struct machine_thread *w = &m->thread[i];
         w->borrowed = machine_borrows(m, i);
         if (w->borrowed) {
-            w->arena = m->lender->worker[i].arena;
+            w->arena = m->lender->thread[i].arena;
             continue;
         }
         w->arena = m->dev->allocate(w->arena_bytes);
@@ -68,7 +68,7 @@ static tri_status allocate_arenas(struct machine *m) {
     }
     for (int i = 0; machine_program(m, i); i++) {
         struct program *p = machine_program(m, i);
-        void *own = worker_of(m, i)->arena;
+        void *own = thread_of(m, i)->arena;
         if (p->g) program_place(p, m->shared && i < 2 ? m->shared->arena[i] : own, own);
     }
     return TRI_OK;
@@ -79,27 +79,27 @@ static tri_status make_programs(struct machine *m) {
     int threads = team_threads(m->team);
     tri_status status = TRI_OK;
     int workers = m->lanes < threads ? (int)m->lanes : threads;
-    bool joint = m->hands > m->lanes; /* too few lanes for all hands: a process's threads share one */
+    bool joint = m->all_threads > m->lanes; /* too few lanes for all hands: a process's threads share one */
     if (joint) workers = 1;
-    m->worker = calloc((size_t)workers, sizeof *m->worker);
-    if (!m->worker) return base_no_memory("workers");
-    m->n_workers = workers;
+    m->thread = calloc((size_t)workers, sizeof *m->thread);
+    if (!m->thread) return base_no_memory("workers");
+    m->n_threads = workers;
     for (int i = 0; machine_program(m, i) && !status; i++) {
         struct program *p = machine_program(m, i);
-        size_t *bytes = &worker_of(m, i)->arena_bytes;
+        size_t *bytes = &thread_of(m, i)->arena_bytes;
         if (!graph_of(m, i)) continue;
-        unsigned how = PROGRAM_OUTPUTS | (i < 2 && m->hands ? PROGRAM_UNDO : 0);
+        unsigned how = PROGRAM_OUTPUTS | (i < 2 && m->all_threads ? PROGRAM_UNDO : 0);
         if (i == 1 && m->finite.gated) how |= PROGRAM_GATE | (m->compilation.lane[0] ? PROGRAM_LOSS : 0);
         status = program_make(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1, p);
         if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
-    if (m->finite.gated && !m->hands) m->step.may = finite_step;
+    if (m->finite.gated && !m->all_threads) m->step.may = finite_step;
     m->step.may_arg = m;
     for (int k = 0; k < 2 && !status; k++)
         if (m->compilation.merge[k])
             status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
-                               k ? m->compilation.levels : 0, m->n_workers,
-                               m->hands ? m->hands : m->n_workers, &m->tree[k]);
+                               k ? m->compilation.levels : 0, m->n_threads,
+                               m->all_threads ? m->all_threads : m->n_threads, &m->tree[k]);
     m->tree[1].n_slots += m->more_slots;
     return status;
 }
@@ -118,11 +118,11 @@ tri_status machine_join(struct machine *m, int n) {
                              n);
         tree_join(tree, n);
     }
-    m->all_rooms = 0;
+    m->all_buffers = 0;
     for (int i = 0; i < n; i++) {
-        m[i].n_rooms = m->n_rooms;
-        m[i].first_room = m->all_rooms;
-        m->all_rooms += m[i].room_bytes * (size_t)m->n_rooms;
+        m[i].n_buffers = m->n_buffers;
+        m[i].first_buffer = m->all_buffers;
+        m->all_buffers += m[i].buffer_bytes * (size_t)m->n_buffers;
         m->carried_bytes = larger(m->carried_bytes, m[i].carried_bytes);
     }
     for (int i = 1; i < n; i++) m[i].carried_bytes = m->carried_bytes;
@@ -144,40 +144,40 @@ static tri_status make_inputs(struct machine *m) {
         struct run_input *in = &m->input[m->n_inputs++];
         size_t bytes = base_spec_bytes(&n->out->spec);
         *in = (struct run_input){.name = source_name(n), .spec = n->out->spec, .field = -1,
-                                 .sample_bytes = bytes / (size_t)m->batch, .offset = m->room_bytes,
+                                 .sample_bytes = bytes / (size_t)m->batch, .offset = m->buffer_bytes,
                                  .below = tri_attr_int(n, "below"),
                                  .used = m->compilation.cut.live[n->out->id]};
-        m->room_bytes += memory_round(bytes);
+        m->buffer_bytes += memory_round(bytes);
     }
     return TRI_OK;
 }
 
-size_t machine_rooms_bytes(const struct machine *m) {
-    return m->all_rooms ? m->all_rooms : m->room_bytes * (size_t)m->n_rooms;
+size_t machine_buffer_bytes(const struct machine *m) {
+    return m->all_buffers ? m->all_buffers : m->buffer_bytes * (size_t)m->n_buffers;
 }
 
-char *machine_room(const struct machine *m, int room) { return m->rooms + (size_t)room * m->room_bytes; }
+char *machine_buffer(const struct machine *m, int buffer) { return m->buffers + (size_t)buffer * m->buffer_bytes; }
 
 static void find_inputs(struct machine *m) {
     for (int i = 0; i < m->n_inputs; i++) {
-        m->input[i].host = machine_room(m, m->room) + m->input[i].offset;
+        m->input[i].host = machine_buffer(m, m->buffer) + m->input[i].offset;
         if (m->dev->space == SPACE_HOST) m->input[i].memory = m->input[i].host;
     }
 }
 
-void machine_take_room(struct machine *m, int room) {
-    if (room == m->room) return;
-    m->room = room;
+void machine_use_buffer(struct machine *m, int buffer) {
+    if (buffer == m->buffer) return;
+    m->buffer = buffer;
     find_inputs(m);
     for (int i = 0; i < 2; i++)
         if (machine_program(m, i)->g) machine_bind_rows(m, machine_program(m, i), NULL, 0);
 }
 
 static tri_status allocate_inputs(struct machine *m) {
-    m->rooms = m->turns ? m->lender->rooms + m->first_room : m->shared ? m->shared->rooms : NULL;
-    if (!m->rooms) m->rooms = m->own_rooms = dev_host_allocate(machine_rooms_bytes(m));
-    if (!m->rooms) return base_no_memory("a batch of data");
-    if (m->own_rooms) memset(m->own_rooms, 0, m->room_bytes);
+    m->buffers = m->turns ? m->lender->buffers + m->first_buffer : m->shared ? m->shared->buffers : NULL;
+    if (!m->buffers) m->buffers = m->own_buffers = dev_host_allocate(machine_buffer_bytes(m));
+    if (!m->buffers) return base_no_memory("a batch of data");
+    if (m->own_buffers) memset(m->own_buffers, 0, m->buffer_bytes);
     for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++) {
         m->input[i].memory = m->dev->allocate(base_spec_bytes(&m->input[i].spec));
         if (!m->input[i].memory) return base_no_memory("a batch of data");
@@ -307,10 +307,10 @@ static tri_status allocate_carried(struct machine *m) {
     return TRI_OK;
 }
 
-void machine_bind_rows(const struct machine *m, struct program *p, char *room, int64_t first) {
+void machine_bind_rows(const struct machine *m, struct program *p, char *buffer, int64_t first) {
     for (int i = 0; i < p->n_input; i++) {
         const struct run_input *in = &m->input[p->input[i].of];
-        char *rows = room ? room + in->offset : in->memory;
+        char *rows = buffer ? buffer + in->offset : in->memory;
         program_bind(p, p->input[i].tensor, rows + (size_t)first * in->sample_bytes);
     }
 }
@@ -372,10 +372,10 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
                         struct machine *m) {
     *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
                           .lender = place->lender, .beside = place->beside ? place->beside : place->lender,
-                          .turns = place->turns, .hands = place->hands, .more_slots = place->more_slots,
+                          .turns = place->turns, .all_threads = place->all_threads, .more_slots = place->more_slots,
                           .processes = place->processes ? place->processes : 1, .compiled = true};
     m->options = *o;
-    m->compilation = (struct compilation){.options = &m->options, .hands = place->hands, .target = place->dev->target,
+    m->compilation = (struct compilation){.options = &m->options, .all_threads = place->all_threads, .target = place->dev->target,
                                           .model = model};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
@@ -387,7 +387,7 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
     if (!status) status = make_inputs(m);
     if (!status) status = make_outputs(m);
     if (!status) plan_carried(m);
-    m->n_rooms = o->forward || o->data_threads < 0 ? 1 : MACHINE_ROOMS;
+    m->n_buffers = o->forward || o->data_threads < 0 ? 1 : MACHINE_BUFFERS;
     if (status) machine_free(m);
     return status;
 }
@@ -426,14 +426,14 @@ void machine_free(struct machine *m) {
     for (int k = 0; k < 2; k++) free_tree(m, &m->tree[k]);
     for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++)
         if (m->input[i].memory) m->dev->release(m->input[i].memory, base_spec_bytes(&m->input[i].spec));
-    if (m->own_rooms) dev_host_release(m->own_rooms, machine_rooms_bytes(m));
+    if (m->own_buffers) dev_host_release(m->own_buffers, machine_buffer_bytes(m));
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].owned && (m->output[i].tensor || !m->shared))
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
-    for (int i = 0; i < m->n_workers; i++)
-        if (m->worker[i].arena && !m->worker[i].borrowed)
-            m->dev->release(m->worker[i].arena, m->worker[i].arena_bytes);
-    free(m->worker);
+    for (int i = 0; i < m->n_threads; i++)
+        if (m->thread[i].arena && !m->thread[i].borrowed)
+            m->dev->release(m->thread[i].arena, m->thread[i].arena_bytes);
+    free(m->thread);
     if (m->carried && !m->shared && !m->turns) m->dev->release(m->carried, m->carried_bytes);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
     free(m->input);

@@ -10,7 +10,7 @@
 #include "machine/tree.h"
 #include "plan/passes.h"
 
-#define MACHINE_ROOMS 2 /* of samples: those of this step and of the next */
+#define MACHINE_BUFFERS 2 /* of samples: those of this step and of the next */
 
 /* An input of the network: the whole batch lies in one piece of a room, and lanes take their rows of it. */
 struct run_input {
@@ -43,7 +43,7 @@ struct feed {
 
 /* Where a sample goes. */
 struct feed_place {
-    char *room, *spare;
+    char *buffer, *spare;
     int64_t row;
 };
 
@@ -72,7 +72,7 @@ struct run_update {
 };
 
 /* What one thread computes lanes with. */
-struct machine_worker {
+struct machine_thread {
     struct program count[2], lane[2]; /* by the size of the lane */
     void *arena;
     size_t arena_bytes;
@@ -85,7 +85,7 @@ struct machine_shared {
     void *carried;             /* see struct machine */
     void *slots[2], *board[2]; /* of the trees */
     char *rows[2];            /* outputs put together from lanes: of odd and of even steps */
-    char *rooms;              /* null: each process has its own */
+    char *buffers;              /* null: each process has its own */
 };
 
 /* A set of programs over one store: the training step, or one batch size of an evaluation. Lanes are
@@ -99,7 +99,7 @@ struct machine {
     bool turns;
     const struct machine_shared *shared; /* null: all is its own. Not owned */
     int more_slots;        /* see struct machine_place */
-    int hands;             /* that share it: of all processes; 0: only its own */
+    int all_threads;             /* that share it: of all processes; 0: only its own */
     int processes;         /* that share it, each with as much memory of its own; 1: alone */
     size_t shared_bytes;   /* of the store's file, but for parameters, states and partial sums */
     tri_graph *whole;
@@ -109,8 +109,8 @@ struct machine {
     struct finite finite;
     bool compiled;
     struct program pre, step;
-    struct machine_worker *worker; /* worker 0's arena serves pre and step too */
-    int n_workers;                 /* at least one */
+    struct machine_thread *thread; /* worker 0's arena serves pre and step too */
+    int n_threads;                 /* at least one */
     struct tree tree[2];           /* of count, of lane */
     uint32_t round;                /* steps begun: what the boards call a step */
     bool updating; /* the step's program has begun, and has not ended: parameters are neither old nor new */
@@ -118,12 +118,12 @@ struct machine {
     size_t carried_bytes;
     struct run_input *input;
     int n_inputs;
-    size_t room_bytes; /* of the inputs of a step */
+    size_t buffer_bytes; /* of the inputs of a step */
     size_t held;       /* by the data and its order, in each process */
-    char *rooms, *own_rooms; /* of MACHINE_ROOMS steps, or of this one alone: in the host's space */
-    size_t first_room, all_rooms; /* of a run's shapes: where its rooms begin; bytes of all, if it is the first */
-    int n_rooms;
-    int room;          /* where inputs are found now */
+    char *buffers, *own_buffers; /* of MACHINE_BUFFERS steps, or of this one alone: in the host's space */
+    size_t first_buffer, all_buffers; /* of a run's shapes: where its rooms begin; bytes of all, if it is the first */
+    int n_buffers;
+    int buffer;          /* where inputs are found now */
     bool shorter;      /* the inputs may take the front of a sample alone */
     bool touched;      /* its memory has been made real */
     struct feed feed;
@@ -152,7 +152,7 @@ struct machine_place {
     bool turns;                   /* the lender's partial sums and what is carried do, too, and its memory has rooms for
                                    * this one: it has steps of another shape of the same run. See machine_join */
     const struct machine *beside; /* whose memory is there as well, and those beside that one; null: the lender */
-    int hands, processes;         /* see struct machine */
+    int all_threads, processes;         /* see struct machine */
     int more_slots;               /* of partial sums, than the tree itself needs */
 };
 
@@ -170,14 +170,14 @@ tri_status machine_make(tri_graph *model, const tri_options *o, const struct mac
                         struct machine *m);
 void machine_free(struct machine *m);
 /* Of the samples of a step; and inputs are found there from now on. */
-char *machine_room(const struct machine *m, int room);
-size_t machine_rooms_bytes(const struct machine *m); /* of all rooms; of the first of several shapes: also of theirs */
-void machine_take_room(struct machine *m, int room);
+char *machine_buffer(const struct machine *m, int buffer);
+size_t machine_buffer_bytes(const struct machine *m); /* of all rooms; of the first of several shapes: also of theirs */
+void machine_use_buffer(struct machine *m, int buffer);
 /* A lane takes its rows of the batch: those from sample `first` on. room: another than the step's, where the
  * device's space is the host's; or null. */
-void machine_bind_rows(const struct machine *m, struct program *p, char *room, int64_t first);
+void machine_bind_rows(const struct machine *m, struct program *p, char *buffer, int64_t first);
 /* The program of a lane of phase k (0: count, 1: lane). */
-struct program *machine_lane_program(const struct machine *m, struct machine_worker *w, int k,
+struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane);
 /* What a lane has made of outputs that are split over the samples goes to its rows of them. */
 void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane);

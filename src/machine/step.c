@@ -5,7 +5,7 @@
 
 #include "machine/machine.h"
 
-struct program *machine_lane_program(const struct machine *m, struct machine_worker *w, int k,
+struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane) {
     bool first_size = lane_samples(m->batch, m->lanes, lane) == m->compilation.samples[0];
     return &(k ? w->lane : w->count)[first_size ? 0 : 1];
@@ -42,9 +42,9 @@ void machine_collect_rows(struct machine *m, const struct program *p, int64_t la
     }
 }
 
-static bool run_lane(struct sweep *s, const struct tree_hand *h, int lane, struct program_step *step) {
+static bool run_lane(struct sweep *s, const struct tree_thread *h, int lane, struct program_step *step) {
     struct machine *m = s->m;
-    struct machine_worker *w = &m->worker[h->thread];
+    struct machine_thread *w = &m->thread[h->local];
     struct program *p = machine_lane_program(m, w, s->k, lane);
     char *slot = tree_slot(&m->tree[s->k], h, lane);
     step->sample = lane_first(m->batch, m->lanes, lane);
@@ -77,11 +77,11 @@ static void draw_lanes(void *arg, int thread) {
     struct sweep *s = arg;
     struct tri_fault fault = {0};
     struct program_step step = s->step;
-    struct tree_hand h = {s->number, thread, thread};
+    struct tree_thread h = {s->number, thread, thread};
     struct board *b = &s->m->tree[s->k].board;
-    if (thread >= s->m->n_workers) return;
+    if (thread >= s->m->n_threads) return;
     step.fault = &fault;
-    for (int lane; (lane = board_draw(b, h.step, thread, thread, s->m->n_workers)) >= 0;) {
+    for (int lane; (lane = board_draw(b, h.step, thread, thread, s->m->n_threads)) >= 0;) {
         fault.failed = false;
         if (!run_lane(s, &h, lane, &step)) keep_fault(s, lane, &fault);
     }
@@ -92,7 +92,7 @@ static bool run_lanes_of(struct machine *m, int k, const struct program_step *st
     struct sweep s = {.m = m, .k = k, .step = *step, .number = m->round, .fault = step->fault};
     pthread_mutex_init(&s.mutex, NULL);
     board_clear(&m->tree[k].board);
-    team_run(m->n_workers > 1 ? m->team : NULL, draw_lanes, &s);
+    team_run(m->n_threads > 1 ? m->team : NULL, draw_lanes, &s);
     pthread_mutex_destroy(&s.mutex);
     if (step->fault->failed) return false;
     machine_bind_tops(m, k);

@@ -135,15 +135,15 @@ static void cut(struct sweeps *s, const struct entry *e, int64_t each) {
     }
 }
 
-static int64_t parts_each(const struct builder *b, int level, int hands) {
+static int64_t parts_each(const struct builder *b, int level, int all_threads) {
     int64_t parts = 0;
     for (int i = 0; i < b->n; i++)
         if (b->entry[i].level == level) parts += b->entry[i].parts;
-    int64_t each = parts / ((int64_t)TASKS_PER_HAND * hands);
+    int64_t each = parts / ((int64_t)TASKS_PER_HAND * all_threads);
     return each < 1 ? 1 : each > MOST_PARTS ? MOST_PARTS : each;
 }
 
-static tri_status make_tasks(struct builder *b, int hands, struct sweeps *s) {
+static tri_status make_tasks(struct builder *b, int all_threads, struct sweeps *s) {
     int64_t most = 0;
     for (int i = 0; i < b->n; i++) {
         most += b->entry[i].parts;
@@ -154,7 +154,7 @@ static tri_status make_tasks(struct builder *b, int hands, struct sweeps *s) {
     s->end = calloc((size_t)s->n + 1, sizeof *s->end);
     if (!s->task || !s->end) return base_no_memory("the tasks of a step");
     for (int level = 0; level < s->n; level++) {
-        int64_t each = parts_each(b, level, hands);
+        int64_t each = parts_each(b, level, all_threads);
         bool guard = false;
         for (int i = 0; i < b->n; i++) {
             if (b->entry[i].level != level) continue;
@@ -167,7 +167,7 @@ static tri_status make_tasks(struct builder *b, int hands, struct sweeps *s) {
     return TRI_OK;
 }
 
-tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int hands,
+tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int all_threads,
                        int first, const struct sweep_guard *guard, struct sweeps *s) {
     *s = (struct sweeps){.p = p, .first = first};
     struct builder b = {.p = p};
@@ -181,7 +181,7 @@ tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, i
     struct entry *commit = copy ? begin(&b, TASK_COMMIT, 1) : NULL;
     for (int i = 0; commit && i < b.n - 1; i++)
         if (b.entry[i].level >= commit->level) commit->level = b.entry[i].level + 1;
-    tri_status status = b.failed ? base_no_memory("the tasks of a step") : make_tasks(&b, hands, s);
+    tri_status status = b.failed ? base_no_memory("the tasks of a step") : make_tasks(&b, all_threads, s);
     s->undo_bytes += sizeof(struct undo);
     free(b.entry);
     free(b.range);
@@ -197,19 +197,19 @@ void sweeps_free(struct sweeps *s) {
 
 /* ---- drawing ---- */
 
-static bool claim(int task, const struct sweep_hand *h, int64_t *part) {
+static bool claim(int task, const struct sweep_thread *h, int64_t *part) {
     uint64_t packed;
     bool late;
     struct board_word w = board_read(&h->word[task], h->step, &packed, &late);
     if (late || w.state != BOARD_FREE) return false;
     *part = w.argument;
-    w = (struct board_word){h->step, BOARD_CLAIMED, h->hand, w.argument};
+    w = (struct board_word){h->step, BOARD_CLAIMED, h->thread, w.argument};
     if (!atomic_compare_exchange_strong(&h->word[task], &packed, board_pack(w))) return false;
     BOARD_POINT("claim task");
     return true;
 }
 
-int sweep_draw(const struct sweeps *s, int sweep, const struct sweep_hand *h, int64_t *part) {
+int sweep_draw(const struct sweeps *s, int sweep, const struct sweep_thread *h, int64_t *part) {
     int first = sweep ? s->end[sweep - 1] : 0, n = s->end[sweep] - first;
     int own = h->rank >= 0 && h->rank < h->ranks ? (int)((int64_t)n * h->rank / h->ranks) : 0;
     int next = h->rank >= 0 && h->rank < h->ranks ? (int)((int64_t)n * (h->rank + 1) / h->ranks) : 0;
@@ -248,10 +248,10 @@ static uint64_t name_of(uint32_t step, int task, int64_t part) {
     return (uint64_t)step << 32 | (uint64_t)(unsigned)(task + 1) << 8 | (uint64_t)part;
 }
 
-static void save(const struct sweeps *s, int task, int64_t part, const struct sweep_hand *h) {
+static void save(const struct sweeps *s, int task, int64_t part, const struct sweep_thread *h) {
     const struct task *t = &s->task[task];
     const struct program_item *it = &s->p->item[t->item];
-    const struct program_kernel *k = &it->by_thread[h->thread];
+    const struct program_kernel *k = &it->by_thread[h->local];
     struct undo *u = h->undo;
     char *to = (char *)(u + 1);
     int64_t first, last;
@@ -277,21 +277,21 @@ static void save(const struct sweeps *s, int task, int64_t part, const struct sw
     BOARD_POINT("save counts");
 }
 
-static void advance(int task, int64_t part, const struct sweep_hand *h) {
-    struct board_word w = {h->step, BOARD_CLAIMED, h->hand, (int)part};
+static void advance(int task, int64_t part, const struct sweep_thread *h) {
+    struct board_word w = {h->step, BOARD_CLAIMED, h->thread, (int)part};
     atomic_store_explicit(&h->word[task], board_pack(w), memory_order_release);
     BOARD_POINT("advance");
 }
 
-bool sweep_run(const struct sweeps *s, int task, int64_t part, const struct sweep_hand *h,
+bool sweep_run(const struct sweeps *s, int task, int64_t part, const struct sweep_thread *h,
                const struct program_step *step) {
     const struct task *t = &s->task[task];
     size_t item = (size_t)t->item;
     if (!t->in_place)
-        return program_run_parts(s->p, item, h->thread, t->part, t->part + t->parts, step);
+        return program_run_parts(s->p, item, h->local, t->part, t->part + t->parts, step);
     for (; part < t->parts; part++) {
         save(s, task, part, h);
-        if (!program_run_parts(s->p, item, h->thread, t->part + part, t->part + part + 1, step))
+        if (!program_run_parts(s->p, item, h->local, t->part + part, t->part + part + 1, step))
             return false;
         BOARD_POINT("computed in place");
         advance(task, part + 1, h);
@@ -299,8 +299,8 @@ bool sweep_run(const struct sweeps *s, int task, int64_t part, const struct swee
     return true;
 }
 
-void sweep_done(int task, const struct sweep_hand *h) {
-    struct board_word w = {h->step, BOARD_DONE, h->hand, 0};
+void sweep_done(int task, const struct sweep_thread *h) {
+    struct board_word w = {h->step, BOARD_DONE, h->thread, 0};
     atomic_store(&h->word[task], board_pack(w));
     BOARD_POINT("task done");
 }
@@ -316,10 +316,10 @@ static void restore(const struct undo *u, char *base) {
     }
 }
 
-void sweep_recover(board_cell *word, int n_tasks, int hand, struct undo *undo, char *base) {
+void sweep_recover(board_cell *word, int n_tasks, int thread, struct undo *undo, char *base) {
     for (int i = 0; i < n_tasks; i++) {
         struct board_word w = board_unpack(atomic_load(&word[i]));
-        if (w.state != BOARD_CLAIMED || w.hand != hand) continue;
+        if (w.state != BOARD_CLAIMED || w.thread != thread) continue;
         if (atomic_load_explicit(&undo->of, memory_order_acquire) == name_of(w.step, i, w.argument))
             restore(undo, base);
         w = (struct board_word){w.step, BOARD_FREE, 0, w.argument};

@@ -67,15 +67,15 @@ struct sweep_guard {
 /* The program has been placed, and all is bound but what lies in the tree's slots, which is only read.
  * hands: of all processes, for the size of tasks. first: tasks of the programs before. With copies (not null,
  * there may be none) a commit comes last. guard: nullable; the program was made with PROGRAM_GATE. */
-tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int hands,
+tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int all_threads,
                        int first, const struct sweep_guard *guard, struct sweeps *out);
 void sweeps_free(struct sweeps *s);
 
 /* A hand's part in it. */
-struct sweep_hand {
+struct sweep_thread {
     uint32_t step;
-    int hand, rank, ranks;
-    int thread; /* of this process */
+    int thread, rank, ranks;
+    int local; /* thread of this process */
     board_cell *word; /* of the tasks, from the program's first on */
     struct undo *undo;
     char *base; /* of the store in this process */
@@ -83,17 +83,17 @@ struct sweep_hand {
 
 /* Claims a task of the sweep: the next of its own block, else another's last. -1: there is none.
  * *part: how many of its parts are done already. */
-int sweep_draw(const struct sweeps *s, int sweep, const struct sweep_hand *h, int64_t *part);
+int sweep_draw(const struct sweeps *s, int sweep, const struct sweep_thread *h, int64_t *part);
 /* Runs the program's parts of a task that it has claimed, from `part` on. False: an operator failed. */
-bool sweep_run(const struct sweeps *s, int task, int64_t part, const struct sweep_hand *h,
+bool sweep_run(const struct sweeps *s, int task, int64_t part, const struct sweep_thread *h,
                const struct program_step *step);
-void sweep_done(int task, const struct sweep_hand *h);
+void sweep_done(int task, const struct sweep_thread *h);
 /* Whether a task of it waits for somebody. */
 bool sweep_waits(const struct sweeps *s, int sweep, const board_cell *word, uint32_t step);
 /* Whether all tasks of the sweep are done; *from: up to where that was found before. */
 bool sweep_complete(const struct sweeps *s, int sweep, const board_cell *word, uint32_t step, int *from);
 
 /* Gives back what a dead hand had claimed of all programs' tasks, and undoes the part that it was at. */
-void sweep_recover(board_cell *word, int n_tasks, int hand, struct undo *undo, char *base);
+void sweep_recover(board_cell *word, int n_tasks, int thread, struct undo *undo, char *base);
 
 #endif

@@ -12,7 +12,7 @@
 struct team {
     int threads;
     atomic_bool crowded; /* more threads than cores: a waiting thread lets others run */
-    bell event;          /* rung when a word below, or what the work waits for, has changed */
+    wait_queue event;          /* rung when a word below, or what the work waits for, has changed */
     atomic_uint work_number; /* of the current piece of work */
     atomic_int busy;         /* threads, without the caller's, that are not done with it */
     atomic_bool leave;
@@ -28,10 +28,10 @@ struct team {
 
 void team_wait(struct team *t, bool (*holds)(void *arg), void *arg) {
     bool crowded = atomic_load_explicit(&t->crowded, memory_order_relaxed);
-    bell_wait(&t->event, crowded ? BELL_CROWDED : BELL_TOGETHER, holds, arg, INT64_MAX, NULL);
+    wait_until(&t->event, crowded ? WAIT_CROWDED : WAIT_TOGETHER, holds, arg, INT64_MAX, NULL);
 }
 
-void team_ring(struct team *t) { bell_ring(&t->event); }
+void team_ring(struct team *t) { wait_wake(&t->event); }
 
 void team_crowd(struct team *t, bool crowded) {
     if (t) atomic_store_explicit(&t->crowded, crowded, memory_order_relaxed);

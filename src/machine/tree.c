@@ -22,12 +22,12 @@ static bool place_roots(struct tree *t) {
 }
 
 tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int levels,
-                     int threads, int hands, struct tree *t) {
+                     int threads, int all_threads, struct tree *t) {
     *t = (struct tree){.g = merge};
     t->merge = calloc((size_t)threads, sizeof *t->merge);
     tri_status status = t->merge ? lane_tree_make(lanes, levels, &t->shape)
                                  : base_no_memory("the tree");
-    if (!status) t->n_slots = board_slots(&t->shape, hands);
+    if (!status) t->n_slots = board_slots(&t->shape, all_threads);
     for (; !status && t->threads < threads; t->threads++)
         status = program_make(merge, dev, PROGRAM_OUTPUTS, 1, &t->merge[t->threads]);
     if (!status && !place_roots(t)) status = base_no_memory("the tree");
@@ -99,8 +99,8 @@ void tree_bind_tops(struct tree *t, struct program *p) {
 
 /* ---- summing ---- */
 
-char *tree_slot(struct tree *t, const struct tree_hand *h, int lane) {
-    return slot_at(t, board_take(&t->board, h->step, h->hand, lane));
+char *tree_slot(struct tree *t, const struct tree_thread *h, int lane) {
+    return slot_at(t, board_take(&t->board, h->step, h->thread, lane));
 }
 
 static bool merge(struct tree *t, struct program *p, char *left, char *right, char *sum,
@@ -113,13 +113,13 @@ static bool merge(struct tree *t, struct program *p, char *left, char *right, ch
     return program_run(p, NULL, step);
 }
 
-bool tree_sum(struct tree *t, const struct tree_hand *h, int node, const struct program_step *step) {
-    for (; node >= 0; node = board_meet(&t->board, h->step, h->hand, node)) {
+bool tree_sum(struct tree *t, const struct tree_thread *h, int node, const struct program_step *step) {
+    for (; node >= 0; node = board_meet(&t->board, h->step, h->thread, node)) {
         const struct lane_node *n = &t->shape.node[node];
         char *left = slot_of(t, n->left), *right = slot_of(t, n->right);
-        int slot = board_take(&t->board, h->step, h->hand, node);
-        if (!merge(t, &t->merge[h->thread], left, right, slot_at(t, slot), step)) return false;
-        if (!board_publish(&t->board, h->step, h->hand, node, slot)) return true;
+        int slot = board_take(&t->board, h->step, h->thread, node);
+        if (!merge(t, &t->merge[h->local], left, right, slot_at(t, slot), step)) return false;
+        if (!board_publish(&t->board, h->step, h->thread, node, slot)) return true;
     }
     return true;
 }
@@ -128,33 +128,33 @@ static int number_of(const struct tree *t, const char *slot) {
     return (int)((size_t)(slot - t->slots) / t->slot_bytes);
 }
 
-char *tree_spare_slot(struct tree *t, const struct tree_hand *h, int lane) {
-    int slot = board_spare(&t->board, h->step, h->hand, lane);
+char *tree_spare_slot(struct tree *t, const struct tree_thread *h, int lane) {
+    int slot = board_spare(&t->board, h->step, h->thread, lane);
     return slot < 0 ? NULL : slot_at(t, slot);
 }
 
-bool tree_put_for(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
+bool tree_put_for(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
                   const struct program_step *step) {
-    if (!board_publish_for(&t->board, h->step, h->hand, lane, number_of(t, slot))) return false;
-    tree_sum(t, h, board_meet(&t->board, h->step, h->hand, lane), step);
+    if (!board_publish_for(&t->board, h->step, h->thread, lane, number_of(t, slot))) return false;
+    tree_sum(t, h, board_meet(&t->board, h->step, h->thread, lane), step);
     return true;
 }
 
-void tree_drop(struct tree *t, const struct tree_hand *h, int lane, const char *slot) {
-    board_drop(&t->board, h->step, h->hand, lane, number_of(t, slot));
+void tree_drop(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
+    board_drop(&t->board, h->step, h->thread, lane, number_of(t, slot));
 }
 
-void tree_fail(struct tree *t, const struct tree_hand *h, int lane, const char *slot) {
-    board_drop(&t->board, h->step, h->hand, lane, number_of(t, slot));
-    board_fail(&t->board, h->step, h->hand, lane);
+void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
+    board_drop(&t->board, h->step, h->thread, lane, number_of(t, slot));
+    board_fail(&t->board, h->step, h->thread, lane);
 }
 
-void tree_leave(struct tree *t, const struct tree_hand *h, int lane, const char *slot) {
-    board_publish(&t->board, h->step, h->hand, lane, number_of(t, slot));
+void tree_leave(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
+    board_publish(&t->board, h->step, h->thread, lane, number_of(t, slot));
 }
 
-bool tree_put(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
+bool tree_put(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
               const struct program_step *step) {
-    if (!board_publish(&t->board, h->step, h->hand, lane, number_of(t, slot))) return true;
-    return tree_sum(t, h, board_meet(&t->board, h->step, h->hand, lane), step);
+    if (!board_publish(&t->board, h->step, h->thread, lane, number_of(t, slot))) return true;
+    return tree_sum(t, h, board_meet(&t->board, h->step, h->thread, lane), step);
 }

@@ -26,16 +26,16 @@ struct tree {
 };
 
 /* Which step a hand works on, and who it is. */
-struct tree_hand {
+struct tree_thread {
     uint32_t step;
-    int hand;   /* on the board */
-    int thread; /* of this process */
+    int thread; /* among all workers' */
+    int local;  /* of this process */
 };
 
 /* threads: how many of this process put lanes at the same time; hands: of all processes. levels: of
  * sums that are left to the step. */
 tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int levels,
-                     int threads, int hands, struct tree *out);
+                     int threads, int all_threads, struct tree *out);
 size_t tree_bytes(const struct tree *t);       /* of all slots */
 size_t tree_board_bytes(const struct tree *t); /* of its board */
 void tree_place(struct tree *t, void *slots, void *board);
@@ -44,22 +44,22 @@ void tree_join(struct tree *const *t, int n);
 void tree_free(struct tree *t);
 
 /* Memory of a lane's sums, held by the hand until tree_put. */
-char *tree_slot(struct tree *t, const struct tree_hand *h, int lane);
+char *tree_slot(struct tree *t, const struct tree_thread *h, int lane);
 /* As tree_slot, of a lane that another hand is computing; null: there is no memory to spare. */
-char *tree_spare_slot(struct tree *t, const struct tree_hand *h, int lane);
+char *tree_spare_slot(struct tree *t, const struct tree_thread *h, int lane);
 /* As tree_put, of such a lane. False: the other was first. */
-bool tree_put_for(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
+bool tree_put_for(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
                   const struct program_step *step);
-void tree_drop(struct tree *t, const struct tree_hand *h, int lane, const char *slot);
+void tree_drop(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
 /* The lane failed: its slot is free again. */
-void tree_fail(struct tree *t, const struct tree_hand *h, int lane, const char *slot);
+void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
 /* The lane's sums are there. False: an operator failed, see the step's fault. */
-bool tree_put(struct tree *t, const struct tree_hand *h, int lane, const char *slot,
+bool tree_put(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
               const struct program_step *step);
 /* The same, but whatever can be summed now is left to others. */
-void tree_leave(struct tree *t, const struct tree_hand *h, int lane, const char *slot);
+void tree_leave(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
 /* Makes the sum of a node that the hand has claimed, and what is above it. */
-bool tree_sum(struct tree *t, const struct tree_hand *h, int node, const struct program_step *step);
+bool tree_sum(struct tree *t, const struct tree_thread *h, int node, const struct program_step *step);
 
 /* Binds the program's outputs "=N" to a slot; its givens to the tops' sums, which are there. */
 void tree_bind_outputs(const struct tree *t, struct program *p, char *slot);

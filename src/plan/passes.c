@@ -147,9 +147,9 @@ static tri_status pass_layout(struct compilation *c) {
 /* Each tensor's place in the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
     c->levels = 1;
-    while (1 << c->levels < c->hands) c->levels++;
+    while (1 << c->levels < c->all_threads) c->levels++;
     tri_status status = lane_tree_make(c->lanes, c->levels, &c->tree);
-    if (!status) status = cut_make(c->whole, c->lanes, c->hands > 0, &c->cut);
+    if (!status) status = cut_make(c->whole, c->lanes, c->all_threads > 0, &c->cut);
     c->cut.tree = &c->tree;
     return status;
 }

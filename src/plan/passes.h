@@ -15,7 +15,7 @@ struct compilation {
     const char *note;    /* something that the user should know; null: nothing */
     tri_graph *whole;    /* for this batch and these lanes */
     int64_t lanes;
-    int hands;           /* that will share the steps with other processes; 0: there are none */
+    int all_threads;          /* that will share the steps with other processes; 0: there are none */
     int levels;          /* of sums that are left to the step */
     struct lane_tree tree; /* of the lanes' sums */
     struct cut cut;

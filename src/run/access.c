@@ -166,7 +166,7 @@ static tri_status load_entry(tri_run *run, const struct stored *e, const struct 
 }
 
 /* What does not fit is an error, or if a part is enough, told. */
-static tri_status judge(const char *path, const struct import *in, bool partial) {
+static tri_status policy(const char *path, const struct import *in, bool partial) {
     if (!in->n_wrong) return TRI_OK;
     if (!partial)
         return base_fail(TRI_FAILED, "%s does not fit the network: %zu difference%s%s (--partial takes what fits)", path,
@@ -187,7 +187,7 @@ static void warn_of_another(const struct safetensors *file, const char *path, co
 tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer) {
     struct import in;
     tri_status status = import_match(file, run, optimizer, &in);
-    if (!status) status = judge(path, &in, run->options.partial && !optimizer);
+    if (!status) status = policy(path, &in, run->options.partial && !optimizer);
     if (!status && !in.n_wrong && run->options.forward) warn_of_another(file, path, run->model);
     for (size_t i = 0; run_writes(run) && i < run->store.n && !status; i++)
         if (in.of[i]) status = load_entry(run, &run->store.entry[i], in.of[i]);
@@ -207,7 +207,7 @@ tri_status access_fits(const tri_run *run, const struct safetensors *file, bool 
 /* Of a directory, the newest weights in it, which are named. */
 static tri_status find_weights(const tri_run *run, const char *directory, char path[4096]) {
     struct text wrong = {0};
-    tri_status status = checkpoint_model(directory, run->keeper.key, path, &wrong);
+    tri_status status = checkpoint_model(directory, run->checkpointer.key, path, &wrong);
     bool tells = !status && run_writes(run);
     if (tells && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
     if (tells && !run->options.quiet) fprintf(stderr, "trireme: takes the weights of %s\n", path);
@@ -221,7 +221,7 @@ tri_status tri_load(tri_run *run, const char *path) {
     char within[4096];
     tri_status status = TRI_OK;
     if (!run) return TRI_FAILED;
-    const struct seal any = {.key = run->keeper.key, .step = -1};
+    const struct seal any = {.key = run->checkpointer.key, .step = -1};
     if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
         status = find_weights(run, path, within);
         path = within;

@@ -18,7 +18,7 @@
 #include "run/worker.h"
 #include "run/run.h"
 
-tri_status keeper_check(struct keeper *k, const tri_options *o) {
+tri_status checkpointer_check(struct checkpointer *k, const tri_options *o) {
     if (!o->ckpt && (o->resume || o->save_every || o->save_minutes > 0 || o->keep || o->keep_every))
         return base_fail(TRI_USAGE, "--resume, --save-every, --save-minutes, --keep and --keep-every (tri_options) are "
                          "of checkpoints: name their directory with --ckpt");
@@ -36,12 +36,12 @@ tri_status keeper_check(struct keeper *k, const tri_options *o) {
 /* One run at a time writes there, or they would take each other's for their own. The lock goes with
  * the process; the next reporter takes it then. A death is seen before the process is gone, so the
  * next reporter may have to wait for that. */
-static tri_status lock(struct keeper *k, const tri_run *run) {
+static tri_status lock(struct checkpointer *k, const tri_run *run) {
     const char *directory = run->options.ckpt;
     if (k->locked) return TRI_OK;
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
-    bool taken, deaths = run->crew && atomic_load(&run->crew->head->epoch);
+    bool taken, deaths = run->worker && atomic_load(&run->worker->head->epoch);
     double until = base_seconds() + (deaths ? DIES_WITHIN : 0);
     while ((taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) && base_seconds() < until)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -58,7 +58,7 @@ static tri_status lock(struct keeper *k, const tri_run *run) {
 /* ---- the copy ---- */
 
 /* The first touch of memory costs more than the copying: it is done when the run begins. */
-static tri_status make_copy(struct keeper *k, const struct store *s) {
+static tri_status make_copy(struct checkpointer *k, const struct store *s) {
     if (k->copy) return TRI_OK;
     size_t bytes = 0, model = 0;
     for (size_t i = 0; i < s->n; i++) {
@@ -93,7 +93,7 @@ static tri_status make_copy(struct keeper *k, const struct store *s) {
     return TRI_OK;
 }
 
-static void copy_values(const struct keeper *k, const struct store *s) {
+static void copy_values(const struct checkpointer *k, const struct store *s) {
     for (size_t i = 0; i < s->n; i++) store_read(s, &s->entry[i], k->place[i]);
 }
 
@@ -158,18 +158,18 @@ static void describe(struct checkpoint_state *s, const tri_run *run) {
     *s = (struct checkpoint_state){.step = run->done, .epoch = run->epoch, .batch = run_batch(run),
                                    .lanes = run_lanes(run), .seed = run->options.seed,
                                    .shuffle = shuffles(run), .loss = tri_value(run, "loss"),
-                                   .rate = run->set_rate, .options = run->keeper.options};
+                                   .rate = run->set_rate, .options = run->checkpointer.options};
     describe_order(run, s->order);
     base_format(s->library, sizeof s->library, "trireme " TRI_VERSION);
     run_device_text(run, s->device, sizeof s->device);
     base_format(s->data, sizeof s->data, "%s", data_name(run));
     s->data_size = tri_data_size(run->data);
-    if (run->judge.data) {
-        base_format(s->metric, sizeof s->metric, "%s", run->judge.metric);
-        s->judged = run->judge.is;
+    if (run->policy.data) {
+        base_format(s->metric, sizeof s->metric, "%s", run->policy.metric);
+        s->policy_state = run->policy.is;
     }
-    for (int i = 0; i < run->shape->n_scalars && s->n_scalars < (int)COUNT(s->scalar); i++) {
-        const struct run_scalar *from = &run->shape->scalar[i];
+    for (int i = 0; i < run->executable->n_scalars && s->n_scalars < (int)COUNT(s->scalar); i++) {
+        const struct run_scalar *from = &run->executable->scalar[i];
         struct checkpoint_scalar *to = &s->scalar[s->n_scalars++];
         base_format(to->name, sizeof to->name, "%s", from->name);
         to->value = from->value;
@@ -180,7 +180,7 @@ static void describe(struct checkpoint_state *s, const tri_run *run) {
 
 /* The step whose checkpoint stays, as that of the best evaluation so far. */
 static int64_t best_of(const tri_run *run) {
-    return run->judge.keeps ? run->keeper.state.judged.best_step : 0;
+    return run->policy.keeps ? run->checkpointer.state.policy_state.best_step : 0;
 }
 
 #define MIB 1048576.0
@@ -198,7 +198,7 @@ static double room_in(const char *directory) {
 }
 
 /* What is removed behind each that is whole goes before, where there is no room else. */
-static tri_status write_in_room(struct keeper *k, const tri_run *run) {
+static tri_status write_in_room(struct checkpointer *k, const tri_run *run) {
     const tri_options *o = &run->options;
     double needs = bytes_of(run), room;
     tri_status status;
@@ -217,7 +217,7 @@ static tri_status write_in_room(struct keeper *k, const tri_run *run) {
 }
 
 /* Nobody could go on from it. */
-static tri_status check_finite(struct keeper *k, const tri_run *run) {
+static tri_status check_finite(struct checkpointer *k, const tri_run *run) {
     for (size_t i = 0; i < run->store.n; i++) {
         const struct stored *e = &run->store.entry[i];
         bool nan;
@@ -234,7 +234,7 @@ static tri_status check_finite(struct keeper *k, const tri_run *run) {
 
 static void *write_it(void *arg) {
     tri_run *run = arg;
-    struct keeper *k = &run->keeper;
+    struct checkpointer *k = &run->checkpointer;
     const tri_options *o = &run->options;
     double began = base_seconds();
     struct hashing h;
@@ -259,39 +259,39 @@ static void *write_it(void *arg) {
 }
 
 /* A failure is told, and the run goes on. */
-static void tell_failure(const struct keeper *k, tri_run *run, int64_t step) {
+static void tell_failure(const struct checkpointer *k, tri_run *run, int64_t step) {
     char text[sizeof k->error + 64];
     const struct event failure = {.name = "save-failure", .message = text, .worker = -1, .step = step, .code = -1};
     base_format(text, sizeof text, "the checkpoint of step %lld failed: %s", (long long)step, k->error);
     fprintf(stderr, "trireme: %s\n", text);
     events_tell(run->events, &failure);
-    if (run->crew) crew_save_failed(run->crew, text);
+    if (run->worker) worker_save_failed(run->worker, text);
 }
 
 /* An old checkpoint that stays is no failure of the new one. The same warning appears once. */
-static void tell_left(struct keeper *k) {
+static void tell_left(struct checkpointer *k) {
     memcpy(k->warned, k->left, sizeof k->warned);
     if (*k->left) fprintf(stderr, "trireme: warning: %s\n", k->left);
 }
 
 /* The one before. */
-static void wait_for_writer(struct keeper *k, tri_run *run) {
+static void wait_for_writer(struct checkpointer *k, tri_run *run) {
     if (!k->writing) return;
     pthread_join(k->writer, NULL);
     k->writing = false;
     if (!k->status) k->kept = k->state.step;
     if (!k->status && strcmp(k->left, k->warned)) tell_left(k);
     if (k->status) tell_failure(k, run, k->state.step);
-    if (run->crew)
-        crew_log_checkpoint(run->crew, k->state.step, k->written, k->write_seconds, k->status ? k->error : NULL);
+    if (run->worker)
+        worker_log_checkpoint(run->worker, k->state.step, k->written, k->write_seconds, k->status ? k->error : NULL);
 }
 
-static void count_held(struct keeper *k, double seconds) {
+static void count_held(struct checkpointer *k, double seconds) {
     if (!k->times++ || seconds < k->least_seconds) k->least_seconds = seconds;
     k->held_seconds += seconds;
 }
 
-void keeper_save(struct keeper *k, tri_run *run) {
+void checkpointer_save(struct checkpointer *k, tri_run *run) {
     double asked = base_seconds();
     wait_for_writer(k, run);
     double began = k->last = base_seconds();
@@ -317,27 +317,27 @@ void keeper_save(struct keeper *k, tri_run *run) {
     tell_failure(k, run, run->done);
 }
 
-void keeper_step(struct keeper *k, tri_run *run) {
+void checkpointer_step(struct checkpointer *k, tri_run *run) {
     const tri_options *o = &run->options;
     if (!o->ckpt) return;
     bool steps = o->save_every && run->done % o->save_every == 0;
     bool time = o->save_minutes > 0 && base_seconds() - k->last >= 60 * o->save_minutes;
-    bool best = run->judge.better && run->judge.keeps;
-    if (steps || time || best) keeper_save(k, run);
+    bool best = run->policy.better && run->policy.keeps;
+    if (steps || time || best) checkpointer_save(k, run);
     if (best) wait_for_writer(k, run); /* nobody evaluates that step once more */
-    keeper_answer(k, run);
+    checkpointer_answer(k, run);
 }
 
-void keeper_answer(struct keeper *k, tri_run *run) {
-    uint32_t asked = run->crew ? crew_save_asked(run->crew) : 0;
+void checkpointer_answer(struct checkpointer *k, tri_run *run) {
+    uint32_t asked = run->worker ? worker_save_asked(run->worker) : 0;
     if (!asked) return;
-    if (k->tried != run->done) keeper_save(k, run);
+    if (k->tried != run->done) checkpointer_save(k, run);
     wait_for_writer(k, run);
-    crew_save_answer(run->crew, asked, k->status ? k->error : NULL, run->done);
+    worker_save_answer(run->worker, asked, k->status ? k->error : NULL, run->done);
 }
 
 /* The copy is there to be written over, now that all is saved. */
-static double time_of_a_copy(const struct keeper *k, const struct store *s) {
+static double time_of_a_copy(const struct checkpointer *k, const struct store *s) {
     size_t bytes = k->copy_bytes < s->bytes ? k->copy_bytes : s->bytes;
     double best = INFINITY;
     for (int i = 0; i < 3; i++) {
@@ -348,7 +348,7 @@ static double time_of_a_copy(const struct keeper *k, const struct store *s) {
     return best;
 }
 
-static void tell_all(const struct keeper *k, const tri_run *run) {
+static void tell_all(const struct checkpointer *k, const tri_run *run) {
     struct text t = {0};
     text_add(&t, "%d checkpoint%s of %.1f MiB in %s, the last of step %lld; each held a step up for %.1f ms, at least %.1f "
              "ms (a copy of as many bytes: %.1f ms)", k->times, k->times == 1 ? "" : "s",
@@ -360,9 +360,9 @@ static void tell_all(const struct keeper *k, const tri_run *run) {
     text_free(&t);
 }
 
-tri_status keeper_end(struct keeper *k, tri_run *run) {
+tri_status checkpointer_end(struct checkpointer *k, tri_run *run) {
     if (!run->options.ckpt) return TRI_OK;
-    if (run->done > k->resumed && k->tried != run->done) keeper_save(k, run);
+    if (run->done > k->resumed && k->tried != run->done) checkpointer_save(k, run);
     wait_for_writer(k, run);
     if (k->tried < 0) return TRI_OK;
     if (k->status)
@@ -372,14 +372,14 @@ tri_status keeper_end(struct keeper *k, tri_run *run) {
     return TRI_OK;
 }
 
-void keeper_free(struct keeper *k) {
+void checkpointer_free(struct checkpointer *k) {
     if (k->writing) pthread_join(k->writer, NULL);
     if (k->copy) dev_host_release(k->copy, k->copy_bytes + MEMORY_ALIGN);
     free(k->place);
     free(k->entries);
     seal_key_free(k->key);
     if (k->locked) close(k->lock);
-    *k = (struct keeper){0};
+    *k = (struct checkpointer){0};
 }
 
 /* ---- going on ---- */
@@ -405,7 +405,7 @@ static tri_status check_same(const char *folder, const struct checkpoint_state *
     if (t.size || t.failed)
         status = base_fail(TRI_USAGE, "%s was made with %s: the run would not go on as it began; give the same, or "
                            "--load %s/" CHECKPOINT_MODEL "%s to begin anew with its weights", folder,
-                           t.data ? t.data : "other options", folder, run->keeper.key ? CHECKPOINT_SEALED : "");
+                           t.data ? t.data : "other options", folder, run->checkpointer.key ? CHECKPOINT_SEALED : "");
     text_free(&t);
     return status;
 }
@@ -428,7 +428,7 @@ static const char *option_of(const struct checkpoint_options *o, const char *nam
 /* What counts otherwise from here on. */
 static void tell_other_options(const char *folder, const struct checkpoint_state *s, const tri_run *run) {
     struct text t = {0};
-    const struct checkpoint_options *now = &run->keeper.options;
+    const struct checkpoint_options *now = &run->checkpointer.options;
     for (int i = 0; i < now->n; i++) {
         const char *there = option_of(&s->options, now->one[i].name);
         if (there && strcmp(there, now->one[i].value))
@@ -446,13 +446,13 @@ static tri_status check_fits(const char *folder, const struct safetensors *file,
     if (status || fits) return status;
     return base_fail(TRI_USAGE, "%s was made with another %s, and a run goes on with the same (--resume); to begin anew with "
                      "its weights: --load %s/" CHECKPOINT_MODEL "%s%s, and another directory with --ckpt", folder,
-                     optimizer ? "--optimizer" : "model", folder, run->keeper.key ? CHECKPOINT_SEALED : "",
+                     optimizer ? "--optimizer" : "model", folder, run->checkpointer.key ? CHECKPOINT_SEALED : "",
                      optimizer ? "" : " --partial");
 }
 
 static tri_status load_all(const char *folder, const struct checkpoint_state *s, tri_run *run) {
     static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
-    const struct seal_key *key = run->keeper.key;
+    const struct seal_key *key = run->checkpointer.key;
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++) {
         char path[4096];
@@ -476,7 +476,7 @@ static void take_scalars(const char *folder, const struct checkpoint_state *s, t
         fprintf(stderr, "trireme: %s has the learning rate %g in place of the schedule's, set by the "
                 "program: it stays until tri_set_scalar changes it\n", folder, s->rate);
     for (int i = 0; i < s->n_scalars; i++) {
-        struct run_scalar *to = machine_scalar(run->shape, s->scalar[i].name);
+        struct run_scalar *to = machine_scalar(run->executable, s->scalar[i].name);
         if (to) to->value = s->scalar[i].value;
     }
 }
@@ -496,8 +496,8 @@ static tri_status resume_from(const char *folder, const struct checkpoint_state 
     tell_other_data(folder, s, run);
     tell_other_options(folder, s, run);
     take_scalars(folder, s, run);
-    judge_resume(&run->judge, s);
-    run->keeper.state = *s;
+    policy_resume(&run->policy, s);
+    run->checkpointer.state = *s;
     run->epoch = s->epoch;
     run_device_text(run, device, sizeof device);
     if (strcmp(device, s->device))
@@ -518,7 +518,7 @@ static tri_status resume_newest(tri_run *run, struct checkpoint_state *state) {
     do {
         if (rejects) text_add(&wrong, "%s%s", wrong.size ? "; " : "", tri_message());
         rejects = false;
-        status = checkpoint_newest(directory, run->keeper.key, before, state, &wrong);
+        status = checkpoint_newest(directory, run->checkpointer.key, before, state, &wrong);
         if (status || state->step < 0) break;
         before = state->step;
         checkpoint_path(directory, before, folder);
@@ -530,7 +530,7 @@ static tri_status resume_newest(tri_run *run, struct checkpoint_state *state) {
 }
 
 /* Before the first step, what each will take; a disk that is too small for one is told of in any case. */
-static void tell_size(const struct keeper *k, const tri_run *run) {
+static void tell_size(const struct checkpointer *k, const tri_run *run) {
     const char *directory = run->options.ckpt;
     double bytes = bytes_of(run), left = room_in(directory);
     if (!run->options.quiet)
@@ -554,13 +554,13 @@ static tri_status check_none(const char *directory) {
     return status;
 }
 
-tri_status keeper_resume(struct keeper *k, tri_run *run) {
+tri_status checkpointer_resume(struct checkpointer *k, tri_run *run) {
     const tri_options *o = &run->options;
     struct checkpoint_state state;
     char folder[4096];
     k->kept = k->tried = -1;
     k->last = base_seconds();
-    k->resumed = run->crew ? crew_base(run->crew) : 0; /* by another */
+    k->resumed = run->worker ? worker_base(run->worker) : 0; /* by another */
     describe_options(&k->options, run);
     if (!o->ckpt || !run_writes(run)) return TRI_OK;
     tri_status status = lock(k, run);
@@ -581,9 +581,9 @@ tri_status keeper_resume(struct keeper *k, tri_run *run) {
     status = checkpoint_set_aside(o->ckpt, step); /* those behind it are damaged */
     if (status) return status;
     k->resumed = step;
-    if (run->crew) {
-        crew_judge(run->crew, &run->judge.is);
-        crew_begin_at(run->crew, step);
+    if (run->worker) {
+        worker_set_policy(run->worker, &run->policy.is);
+        worker_begin_at(run->worker, step);
     }
     if (step < run->total)
         fprintf(stderr, "trireme: goes on from %s, step %lld of %lld\n", folder, (long long)step, (long long)run->total);

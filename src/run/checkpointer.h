@@ -10,7 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "run/weights.h"
 
-struct keeper {
+struct checkpointer {
     char *copy; /* of the store's entries, in its order */
     size_t copy_bytes;
     char **place; /* where each entry of the store stands in it */
@@ -43,20 +43,20 @@ struct keeper {
 };
 
 /* What the options say can be done; makes the directory, reads the key. */
-tri_status keeper_check(struct keeper *k, const tri_options *o);
+tri_status checkpointer_check(struct checkpointer *k, const tri_options *o);
 /* The store's values, where the run stands, from the newest whole checkpoint, if the options ask for it and
  * there is one; if they do not ask for it there must be none. */
-tri_status keeper_resume(struct keeper *k, tri_run *run);
+tri_status checkpointer_resume(struct checkpointer *k, tri_run *run);
 
 /* Behind a step that this process tells of: saves if it is time. */
-void keeper_step(struct keeper *k, tri_run *run);
+void checkpointer_step(struct checkpointer *k, tri_run *run);
 /* Saves, and waits until that is written, if `trireme ctl` asks for it. */
-void keeper_answer(struct keeper *k, tri_run *run);
+void checkpointer_answer(struct checkpointer *k, tri_run *run);
 /* Saves the step that is done, whatever the options say of when. */
-void keeper_save(struct keeper *k, tri_run *run);
+void checkpointer_save(struct checkpointer *k, tri_run *run);
 /* At the end of the run, of whoever reports, also of one that has failed: what is not saved yet. Waits for what is
  * being written; fails if that could not be. */
-tri_status keeper_end(struct keeper *k, tri_run *run);
-void keeper_free(struct keeper *k);
+tri_status checkpointer_end(struct checkpointer *k, tri_run *run);
+void checkpointer_free(struct checkpointer *k);
 
 #endif

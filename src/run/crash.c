@@ -123,7 +123,7 @@ struct scene {
     const tri_run *run; /* null: not known */
     int thread;         /* of its team; -1: none */
     int64_t step;       /* 0: none */
-    int at;             /* of crew_at; -1: not known */
+    int at;             /* of worker_at; -1: not known */
     int part;           /* of `at`: callback, lane or batch; -1: none */
     int item;           /* in a worker's table of names; -1: none */
     bool reads;         /* a thread that reads ahead: `part` is a lane */
@@ -139,8 +139,8 @@ static int thread_of(const struct crash *c, pid_t number) {
 
 static void look_at_hand(struct scene *s) {
     const tri_run *run = s->run;
-    const struct crew_hand *h = run->crew ? run->crew->oar[s->thread].hand : NULL;
-    if (run->crew && !h) s->thread = -1; /* a thread of a team that is no hand yet */
+    const struct crew_thread *h = run->worker ? run->worker->context[s->thread].shared : NULL;
+    if (run->worker && !h) s->thread = -1; /* a thread of a team that is no hand yet */
     if (s->thread < 0) return;
     s->at = atomic_load(h ? &h->at : &run->crash.at);
     s->part = atomic_load(h ? &h->lane : &run->crash.part);
@@ -166,7 +166,7 @@ static struct scene look_around(pid_t me) {
 }
 
 static const char *operator_name(const struct scene *s) {
-    const struct crew *c = s->run ? s->run->crew : NULL;
+    const struct worker *c = s->run ? s->run->worker : NULL;
     if (!c || !c->run || !c->head->names || s->item < 0 || s->item >= c->head->n_items) return NULL;
     return c->base + c->head->names + (size_t)s->item * CREW_NAME;
 }
@@ -202,10 +202,10 @@ static void describe_json(struct line *l, const struct scene *s, int sig, const 
     const char *item = operator_name(s);
     add_time(l);
     add(l, ",\"level\":\"error\",\"event\":\"crash\"");
-    add_field(l, "worker", s->run->crew->place);
+    add_field(l, "worker", s->run->worker->place);
     if (s->at >= 0) add_field(l, "step", s->step);
     if (s->at >= 0 && s->part >= 0 && part[s->at]) add_field(l, part[s->at], s->part);
-    add_text(l, "at", s->at >= 0 ? crew_at_name((enum crew_at)s->at) : "a thread of the program");
+    add_text(l, "at", s->at >= 0 ? crew_at_name((enum worker_at)s->at) : "a thread of the program");
     if (item) add_text(l, "operator", item);
     add_text(l, "signal", signal_name(sig));
     add_field(l, "pid", getpid());
@@ -221,12 +221,12 @@ static void describe_json(struct line *l, const struct scene *s, int sig, const 
 /* For people. */
 static void describe(struct line *l, const struct scene *s, int sig, const siginfo_t *info) {
     const char *item = operator_name(s);
-    const char *at = s->at >= 0 ? crew_at_name((enum crew_at)s->at) : "a thread of the program";
+    const char *at = s->at >= 0 ? crew_at_name((enum worker_at)s->at) : "a thread of the program";
     if (s->at == CREW_AT_CALLBACK && s->part < 0) at = "between two steps";
     add(l, "trireme: ");
-    if (s->run && s->run->crew) {
+    if (s->run && s->run->worker) {
         add(l, "worker ");
-        add_signed(l, s->run->crew->place);
+        add_signed(l, s->run->worker->place);
         add(l, ", ");
     }
     if (s->step > 0) {
@@ -281,14 +281,14 @@ static void limit_time(void) {
 }
 
 /* What the agent reports about the death. */
-static void note_for_agent(const struct crew *c, const struct scene *s, const siginfo_t *info) {
-    struct crew_worker *w = crew_self(c);
+static void note_for_agent(const struct worker *c, const struct scene *s, const siginfo_t *info) {
+    struct crew_worker *w = worker_self(c);
     if (is_sent(info)) atomic_store(&w->sender, info->si_pid ? info->si_pid : -1);
     if (s->reads) {
         atomic_store(&w->reads_step, (uint32_t)s->step);
         atomic_store(&w->reads_lane, 1 + s->part);
     } else if (s->thread >= 0) {
-        atomic_store(&w->crashed, 1 + (int)(c->oar[s->thread].hand - c->head->hand));
+        atomic_store(&w->crashed, 1 + (int)(c->context[s->thread].shared - c->head->thread));
     }
 }
 
@@ -303,7 +303,7 @@ static void report(int sig, const siginfo_t *info) {
     struct line json = {.n = 0}, line = {.n = 0};
     void *frame[FRAMES];
     struct scene s = look_around(self());
-    struct crew *c = s.run ? s.run->crew : NULL;
+    struct worker *c = s.run ? s.run->worker : NULL;
     int to[2] = {c ? crash.out : STDERR_FILENO, -1};
     if (c) note_for_agent(c, &s, info);
     if (c && (crash.out < 0 || (!is_sent(info) && is_news(c->head, &s, sig)))) to[1] = crash.user;
@@ -315,7 +315,7 @@ static void report(int sig, const siginfo_t *info) {
     int n = backtrace(frame, FRAMES);
     for (size_t i = 0; i < COUNT(to); i++)
         if (to[i] >= 0) backtrace_symbols_fd(frame, n, to[i]);
-    if (c && crash.out >= 0) atomic_store(&crew_self(c)->traced, sig);
+    if (c && crash.out >= 0) atomic_store(&worker_self(c)->traced, sig);
 }
 
 /* The signal is blocked in here: raised again, it comes once this returns. A fault in here kills at
@@ -380,7 +380,7 @@ void crash_unblock(sigset_t *set) {
 
 /* ---- where it stands ---- */
 
-static void open_output(const struct crew *c) {
+static void open_output(const struct worker *c) {
     const char *fds = getenv(CREW_ENV_OUTPUT);
     char path[sizeof c->head->out + 32];
     int out;
@@ -418,7 +418,7 @@ void crash_begin(tri_run *run) {
     crash_thread_begin(&run->crash.caller);
     atomic_store(&run->crash.part, -1);
     atomic_store(&run->crash.n, 1);
-    if (run->crew) open_output(run->crew);
+    if (run->worker) open_output(run->worker);
     for (int i = 0; i < MOST_RUNS; i++) {
         tri_run *none = NULL;
         if (atomic_compare_exchange_strong(&crash.run[i], &none, run)) break;
@@ -437,7 +437,7 @@ void crash_end(tri_run *run) {
         atomic_compare_exchange_strong(&crash.run[i], &mine, NULL);
     }
     if (!--crash.runs) restore();
-    if (run->crew && crash.out >= 0) {
+    if (run->worker && crash.out >= 0) {
         close(crash.out);
         crash.out = -1;
     }

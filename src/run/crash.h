@@ -25,7 +25,7 @@ struct crash_thread {
 struct crash {
     struct crash_thread caller, *others; /* others: the threads of its team from 1 up; or null */
     atomic_int n;                        /* of all of them; 0: the run is not registered */
-    /* What a run of one process is at: of crew_at, and the callback or batch (-1: none). Of a
+    /* What a run of one process is at: of worker_at, and the callback or batch (-1: none). Of a
      * worker, its hands tell it. */
     atomic_int at, part;
     _Atomic int64_t step;

@@ -11,7 +11,7 @@ static tri_status skipped(int64_t done, int skips) {
 }
 
 tri_status diverge_check(const tri_run *run, int64_t done, int skips) {
-    const struct keeper *k = &run->keeper;
+    const struct checkpointer *k = &run->checkpointer;
     if (!finite_stops(&run->options)) return TRI_OK;
     if (skips >= FINITE_SKIPS) return skipped(done, skips);
     if (!atomic_load(&k->not_finite)) return TRI_OK;

@@ -22,12 +22,12 @@ struct evaluation {
 /* Others may wait meanwhile: who watches them all sees that it goes on. */
 static bool turn(void *user, const struct program *p, size_t item) {
     (void)p, (void)item;
-    struct crew *c = user;
-    crew_at_batch(c, c->batch);
+    struct worker *c = user;
+    worker_at_batch(c, c->batch);
     return true;
 }
 
-static void count_turns(const struct machine *m, struct crew *c) {
+static void count_turns(const struct machine *m, struct worker *c) {
     for (int i = 0; c && machine_program(m, i); i++) {
         machine_program(m, i)->before = turn;
         machine_program(m, i)->user = c;
@@ -45,15 +45,15 @@ static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int proce
     o.lanes = 1;
     o.amp = NULL; /* the model has its precision already */
     const struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store,
-                                        .lender = rest ? whole : run->shape,
-                                        .beside = rest ? whole : &run->shape[run->n_shapes - 1],
+                                        .lender = rest ? whole : run->executable,
+                                        .beside = rest ? whole : &run->executable[run->n_executables - 1],
                                         .processes = processes};
     return machine_plan(run->model, &o, &place, m);
 }
 
 static tri_status settle(tri_run *run, struct machine *m) {
     tri_status status = machine_settle(m, &m->options);
-    if (!status) count_turns(m, run->crew);
+    if (!status) count_turns(m, run->worker);
     return status;
 }
 
@@ -74,7 +74,7 @@ static void forget_results(const struct machine *m) {
 /* The same for all workers. */
 static int64_t batch_of(const tri_run *run, const tri_data *data) {
     int64_t size = tri_data_size(data);
-    return run->shape->batch < size ? run->shape->batch : size;
+    return run->executable->batch < size ? run->executable->batch : size;
 }
 
 static tri_status begin(tri_run *run) {
@@ -84,7 +84,7 @@ static tri_status begin(tri_run *run) {
 
 tri_status evaluation_plan(tri_run *run, const tri_data *data) {
     int64_t batch = batch_of(run, data), rest = tri_data_size(data) % batch;
-    int processes = run->crew ? crew_processes(run->crew) : 1;
+    int processes = run->worker ? worker_processes(run->worker) : 1;
     tri_status status = begin(run);
     if (!status) status = plan(run, &run->evaluation->whole, batch, processes);
     if (!status && rest) status = plan(run, &run->evaluation->rest, rest, processes);
@@ -93,7 +93,7 @@ tri_status evaluation_plan(tri_run *run, const tri_data *data) {
 
 const struct machine *evaluation_machine(const tri_run *run) {
     const struct evaluation *e = run->evaluation;
-    return !e ? &run->shape[run->n_shapes - 1] : e->rest.compiled ? &e->rest : &e->whole;
+    return !e ? &run->executable[run->n_executables - 1] : e->rest.compiled ? &e->rest : &e->whole;
 }
 
 tri_status evaluation_settle(tri_run *run) {
@@ -112,8 +112,8 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
     char *spare = status ? NULL : malloc(m->feed.spare_bytes + 1);
     if (!status && !spare) status = base_no_memory("a sample");
     for (int64_t row = 0; row < m->batch && !status; row++) {
-        if (run->crew) crew_at_batch(run->crew, run->crew->batch);
-        status = feed_row(m, data, &(struct feed_place){m->rooms, spare, row}, first + row, 0, run->options.seed);
+        if (run->worker) worker_at_batch(run->worker, run->worker->batch);
+        status = feed_row(m, data, &(struct feed_place){m->buffers, spare, row}, first + row, 0, run->options.seed);
     }
     free(spare);
     if (status) return status;
@@ -137,7 +137,7 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
 static tri_status compute(tri_run *run, tri_data *data, int64_t number) {
     struct evaluation *e = run->evaluation;
     int64_t first = number * e->whole.batch, left = tri_data_size(data) - first;
-    if (run->crew) crew_at_batch(run->crew, number);
+    if (run->worker) worker_at_batch(run->worker, number);
     else run_at(run, CREW_AT_EVALUATE, number < INT32_MAX ? (int)number : -1);
     if (left >= e->whole.batch) return compute_with(run, &e->whole, data, first);
     tri_status status = make(run, &e->rest, left);
@@ -145,12 +145,12 @@ static tri_status compute(tri_run *run, tri_data *data, int64_t number) {
 }
 
 /* For others, too: what has failed is computed once more by who adds up, to know why. */
-static tri_status compute_drawn(tri_run *run, tri_data *data, const struct share *share, int64_t number) {
+static tri_status compute_drawn(tri_run *run, tri_data *data, const struct eval_queue *queue, int64_t number) {
     struct evaluation *e = run->evaluation;
-    int64_t began = bell_now();
+    int64_t began = wait_now();
     tri_status status = compute(run, data, number);
-    share_put(share, number, status ? NULL : e->sums);
-    int64_t took = bell_now() - began;
+    eval_queue_put(queue, number, status ? NULL : e->sums);
+    int64_t took = wait_now() - began;
     if (took > e->slowest) e->slowest = took;
     return status;
 }
@@ -172,31 +172,31 @@ static tri_status start(tri_run *run, const tri_data *data) {
 
 struct wanted {
     const tri_run *run;
-    const struct share *share;
+    const struct eval_queue *queue;
     int64_t batch, until;
 };
 
 static bool is_settled(void *arg) {
     const struct wanted *w = arg;
-    return !share_in_flight(w->share, w->batch) || run_is_asked_to_end(w->run) || bell_now() > w->until;
+    return !eval_queue_in_flight(w->queue, w->batch) || run_is_asked_to_end(w->run) || wait_now() > w->until;
 }
 
 /* The sums of a batch: who adds up computes what nobody has drawn before it waits for what others are at; who has
  * died gives it back, and nobody is waited for long. */
-static tri_status obtain(tri_run *run, tri_data *data, struct share *share, int64_t k, const double **sums) {
+static tri_status obtain(tri_run *run, tri_data *data, struct eval_queue *queue, int64_t k, const double **sums) {
     struct evaluation *e = run->evaluation;
     *sums = NULL;
-    for (int64_t b; share && !run_is_asked_to_end(run);) {
-        *sums = share_find(share, k);
-        if (*sums || (b = share_draw(share, k)) < 0) break;
-        tri_status status = compute_drawn(run, data, share, b);
+    for (int64_t b; queue && !run_is_asked_to_end(run);) {
+        *sums = eval_queue_find(queue, k);
+        if (*sums || (b = eval_queue_draw(queue, k)) < 0) break;
+        tri_status status = compute_drawn(run, data, queue, b);
         if (status) return status;
     }
-    if (share && share->bell && !*sums) {
-        struct wanted w = {run, share, k, bell_late(e->slowest)};
-        bell_wait(share->bell, BELL_CROWDED, is_settled, &w, w.until,
-                  &run->crew->oar[0].hand->turns);
-        *sums = share_find(share, k);
+    if (queue && queue->queue && !*sums) {
+        struct wanted w = {run, queue, k, wait_late(e->slowest)};
+        wait_until(queue->queue, WAIT_CROWDED, is_settled, &w, w.until,
+                  &run->worker->context[0].shared->turns);
+        *sums = eval_queue_find(queue, k);
     }
     if (run_is_asked_to_end(run))
         return base_fail(TRI_STOPPED, "the evaluation was broken off, for the run was asked to end");
@@ -205,13 +205,13 @@ static tri_status obtain(tri_run *run, tri_data *data, struct share *share, int6
     return compute(run, data, k);
 }
 
-static tri_status add_up(tri_run *run, tri_data *data, struct share *share) {
+static tri_status add_up(tri_run *run, tri_data *data, struct eval_queue *queue) {
     struct evaluation *e = run->evaluation;
     tri_status status = TRI_OK;
     int64_t batches = evaluation_batches(run, data);
     for (int64_t k = 0; k < batches && !status; k++) {
         const double *sums;
-        status = obtain(run, data, share, k, &sums);
+        status = obtain(run, data, queue, k, &sums);
         for (int i = 0; i < e->whole.n_outputs && !status; i++) e->sum[i] += sums[i];
     }
     for (int i = 0; i < e->whole.n_outputs && !status; i++)
@@ -224,23 +224,23 @@ int64_t evaluation_batches(const tri_run *run, const tri_data *data) {
     return (tri_data_size(data) + batch - 1) / batch;
 }
 
-tri_status evaluation_draw(tri_run *run, tri_data *data, struct share *share, bool *drawn) {
+tri_status evaluation_draw(tri_run *run, tri_data *data, struct eval_queue *queue, bool *drawn) {
     *drawn = false;
     tri_status status = begin(run);
     if (!status) status = start(run, data);
     if (status) return status;
-    CHECK(share->values == run->evaluation->whole.n_outputs);
-    int64_t k = share_draw(share, 0);
+    CHECK(queue->values == run->evaluation->whole.n_outputs);
+    int64_t k = eval_queue_draw(queue, 0);
     *drawn = k >= 0;
-    return *drawn ? compute_drawn(run, data, share, k) : TRI_OK;
+    return *drawn ? compute_drawn(run, data, queue, k) : TRI_OK;
 }
 
-tri_status evaluation_run(tri_run *run, tri_data *data, struct share *share) {
+tri_status evaluation_run(tri_run *run, tri_data *data, struct eval_queue *queue) {
     double began = base_seconds();
     tri_status status = begin(run);
     if (!status) status = machine_keep_outputs(run->machine);
     if (!status) status = start(run, data);
-    if (!status) status = add_up(run, data, share);
+    if (!status) status = add_up(run, data, queue);
     run_at(run, run->options.forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
     run->record.aside += base_seconds() - began;
     return status;

@@ -12,7 +12,7 @@ static int64_t lanes_for(const struct machine *usual, int64_t batch) {
     return (batch + lane - 1) / lane;
 }
 
-tri_status shapes_keep(tri_run *run) {
+tri_status executables_keep(tri_run *run) {
     const tri_graph *g = run->model;
     const char *tail = run->options.tail;
     if (run->options.forward || !tail || strcmp(tail, "keep")) return TRI_OK;
@@ -20,7 +20,7 @@ tri_status shapes_keep(tri_run *run) {
     return run->written ? TRI_OK : base_last();
 }
 
-void shapes_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n) {
+void executables_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n) {
     const tri_graph *g = run->model;
     limit[0] = INT64_MAX;
     for (int i = 0; i < g->n_shorter; i++) limit[i + 1] = g->shorter[i].length;
@@ -44,8 +44,8 @@ static tri_status check_outputs(const struct machine *usual, const struct machin
 }
 
 static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
-    struct machine *usual = run->shape, *m = &run->shape[run->n_shapes];
-    tri_graph **model = &run->shape_model[run->n_shapes];
+    struct machine *usual = run->executable, *m = &run->executable[run->n_executables];
+    tri_graph **model = &run->shape_model[run->n_executables];
     const tri_graph *from = kind.class ? run->model->shorter[kind.class - 1].g : run->written;
     tri_options o = run->options;
     o.batch = kind.rows;
@@ -54,7 +54,7 @@ static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
     if (!*model) return base_last();
     const struct machine_place place = {
         .dev = run->dev, .team = run->team, .store = &run->store, .lender = usual, .turns = true,
-        .beside = &run->shape[run->n_shapes - 1], .hands = usual->hands, .processes = usual->processes,
+        .beside = &run->executable[run->n_executables - 1], .all_threads = usual->all_threads, .processes = usual->processes,
         .more_slots = usual->more_slots};
     tri_status status = machine_plan(*model, &o, &place, m);
     m->shorter = kind.class > 0;
@@ -67,20 +67,20 @@ static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
 static tri_status plan_shape(tri_run *run, struct sampler_step kind) {
     char why[512], which[64] = "";
     tri_status status = plan_machine(run, kind);
-    run->shape_class[run->n_shapes++] = kind.class;
+    run->shape_class[run->n_executables++] = kind.class;
     if (!status) return TRI_OK;
     base_format(why, sizeof why, "%s", tri_message());
     if (kind.class)
         base_format(which, sizeof which, " no longer than %lld", (long long)run->model->shorter[kind.class - 1].length);
     return base_fail(status, "a step of %lld samples%s%s: %s", (long long)kind.rows, which,
-                     kind.rows < run->shape->batch ? ", the last of an epoch (--tail keep)" : "", why);
+                     kind.rows < run->executable->batch ? ", the last of an epoch (--tail keep)" : "", why);
 }
 
 static bool is_usual(const tri_run *run, struct sampler_step kind) {
-    return !kind.class && kind.rows == run->shape->batch;
+    return !kind.class && kind.rows == run->executable->batch;
 }
 
-tri_status shapes_plan(tri_run *run) {
+tri_status executables_plan(tri_run *run) {
     struct sampler_step kind[2 * LENGTHS_MOST];
     int n = run->data && !run->options.forward ? sampler_kinds(&run->sampler, kind, COUNT(kind)) : 0, shapes = 1;
     tri_status status = TRI_OK;
@@ -90,20 +90,20 @@ tri_status shapes_plan(tri_run *run) {
                          "drop", shapes, CREW_MOST_SHAPES);
     for (int i = 0; i < n && !status; i++)
         if (!is_usual(run, kind[i])) status = plan_shape(run, kind[i]);
-    return status ? status : machine_join(run->shape, run->n_shapes);
+    return status ? status : machine_join(run->executable, run->n_executables);
 }
 
-tri_status shapes_settle(tri_run *run) {
+tri_status executables_settle(tri_run *run) {
     tri_status status = TRI_OK;
-    for (int i = 1; i < run->n_shapes && !status; i++) status = machine_settle(&run->shape[i], &run->options);
+    for (int i = 1; i < run->n_executables && !status; i++) status = machine_settle(&run->executable[i], &run->options);
     return status;
 }
 
-struct machine *shapes_at(const tri_run *run, int64_t step) {
-    struct machine *shape = (struct machine *)run->shape;
-    if (run->n_shapes == 1) return shape;
+struct machine *executables_at(const tri_run *run, int64_t step) {
+    struct machine *shape = (struct machine *)run->executable;
+    if (run->n_executables == 1) return shape;
     struct sampler_step kind = sampler_step(&run->sampler, step - 1);
     int i = 0;
-    while (run->shape_class[i] != kind.class || shape[i].batch != kind.rows) CHECK(++i < run->n_shapes);
+    while (run->shape_class[i] != kind.class || shape[i].batch != kind.rows) CHECK(++i < run->n_executables);
     return &shape[i];
 }

@@ -10,14 +10,14 @@
 #include "run/run.h"
 
 /* Before the usual step is planned: keeps the network as it was written. */
-tri_status shapes_keep(tri_run *run);
+tri_status executables_keep(tri_run *run);
 /* The lengths that the networks are for, as lengths_make takes them. */
-void shapes_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n);
+void executables_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n);
 /* Plans the machines of all shapes but the first, which is planned; once the run has its data, and that is matched. */
-tri_status shapes_plan(tri_run *run);
+tri_status executables_plan(tri_run *run);
 /* Gives them their memory, once the first has its own. */
-tri_status shapes_settle(tri_run *run);
+tri_status executables_settle(tri_run *run);
 /* The machine of a step, counted from 1. */
-struct machine *shapes_at(const tri_run *run, int64_t step);
+struct machine *executables_at(const tri_run *run, int64_t step);
 
 #endif

@@ -128,8 +128,8 @@ static void copy_front(char *to, const char *from, const tri_shape *some, const 
         copy_front(to + (size_t)i * inner_to, from + (size_t)i * inner_from, some, all, d + 1, element);
 }
 
-static char *in_room(const struct feed *f, const struct feed_place *to, int field) {
-    return to->room + f->first[field] + (size_t)to->row * f->step[field];
+static char *in_buffer(const struct feed *f, const struct feed_place *to, int field) {
+    return to->buffer + f->first[field] + (size_t)to->row * f->step[field];
 }
 
 static void take_fronts(const struct machine *m, const tri_data *data, const struct feed_place *to) {
@@ -137,7 +137,7 @@ static void take_fronts(const struct machine *m, const tri_data *data, const str
     for (int i = 0; i < f->n; i++) {
         if (f->input[i] < 0) continue;
         tri_spec some = graph_sample_spec(&m->input[f->input[i]].spec);
-        copy_front(in_room(f, to, i), to->spare + f->spare[i], &some.shape,
+        copy_front(in_buffer(f, to, i), to->spare + f->spare[i], &some.shape,
                    &data->fields[i].shape, 0, tri_type_size(some.type));
     }
 }
@@ -184,12 +184,12 @@ tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_p
     const struct feed *f = &m->feed;
     void *out[TRI_MAX_FIELDS];
     for (int i = 0; i < f->n; i++)
-        out[i] = f->first[i] == FEED_NOWHERE || f->input[i] >= 0 ? to->spare + f->spare[i] : in_room(f, to, i);
+        out[i] = f->first[i] == FEED_NOWHERE || f->input[i] >= 0 ? to->spare + f->spare[i] : in_buffer(f, to, i);
     tri_status status = tri_data_get(data, index, epoch, seed, out);
     if (status) return status;
     take_fronts(m, data, to);
     for (int i = 0; i < m->n_inputs && !status; i++)
-        status = check_row(&m->input[i], in_room(f, to, m->input[i].field), data->name, index);
+        status = check_row(&m->input[i], in_buffer(f, to, m->input[i].field), data->name, index);
     return status ? name_file(status, data, index) : TRI_OK;
 }
 
@@ -231,7 +231,7 @@ tri_status feed_open(tri_run *run) {
                              refused[i].why);
     run->fed = true;
     run->total = o->steps;
-    run->machine->n_rooms = 1;
+    run->machine->n_buffers = 1;
     return TRI_OK;
 }
 

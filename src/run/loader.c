@@ -19,18 +19,18 @@
 
 /* Pieces of a lane. */
 static int pieces_of(const struct machine *m) {
-    int64_t rows = lane_samples(m->batch, m->lanes, 0), bytes = rows * (int64_t)(m->room_bytes / (size_t)m->batch);
+    int64_t rows = lane_samples(m->batch, m->lanes, 0), bytes = rows * (int64_t)(m->buffer_bytes / (size_t)m->batch);
     int64_t n = bytes / PIECE_BYTES, most = rows < LOADER_MOST_PIECES ? rows : LOADER_MOST_PIECES;
     return n < 1 ? 1 : n > most ? (int)most : (int)n;
 }
 
 int loader_words(const struct machine *m, int shapes) {
     int n = 0;
-    for (int i = 0; i < shapes; i++) n += MACHINE_ROOMS * (int)m[i].lanes * pieces_of(&m[i]);
+    for (int i = 0; i < shapes; i++) n += MACHINE_BUFFERS * (int)m[i].lanes * pieces_of(&m[i]);
     return n;
 }
 
-static struct machine *machine_at(const struct loader *l, int64_t step) { return shapes_at(l->run, step); }
+static struct machine *machine_at(const struct loader *l, int64_t step) { return executables_at(l->run, step); }
 static int pieces_at(const struct loader *l, int64_t step) {
     return (int)machine_at(l, step)->lanes * pieces_of(machine_at(l, step));
 }
@@ -45,8 +45,8 @@ static bool shared(const struct loader *l) { return l->place.word != l->own_word
 
 static uint64_t steps_done(const struct loader *l) { return atomic_load(l->place.done); }
 
-int loader_room(const struct loader *l, int64_t step) {
-    return shared(l) || atomic_load(&l->ahead) ? (int)(step % l->rooms) : 0;
+int loader_buffer(const struct loader *l, int64_t step) {
+    return shared(l) || atomic_load(&l->ahead) ? (int)(step % l->buffers) : 0;
 }
 
 struct rows {
@@ -54,7 +54,7 @@ struct rows {
 };
 
 /* Rows of a step, whatever the words say. held: nobody else reads meanwhile. */
-static tri_status read_rows(struct loader *l, struct loader_reader *r, char *room, int64_t step, struct rows rows,
+static tri_status read_rows(struct loader *l, struct loader_reader *r, char *buffer, int64_t step, struct rows rows,
                             bool held) {
     uint64_t index[AT_ONCE];
     tri_status status = TRI_OK;
@@ -68,7 +68,7 @@ static tri_status read_rows(struct loader *l, struct loader_reader *r, char *roo
         int64_t epoch = sampler->epoch, padding = sampler_padding(sampler);
         if (!held) pthread_mutex_unlock(&l->reading);
         for (int64_t k = 0; k < some && !status; k++) {
-            struct feed_place to = {room, r->spare, rows.first + i + k};
+            struct feed_place to = {buffer, r->spare, rows.first + i + k};
             status = feed_row(m, l->run->data, &to, (int64_t)index[k], epoch, l->run->options.seed);
             if (!status && to.row >= padding) padding_mark(m, &to);
         }
@@ -96,10 +96,10 @@ void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault)
 }
 
 /* A source that does not say otherwise is called by one thread at a time. */
-static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *room, int64_t step, struct rows rows) {
-    if (concurrent(l)) return read_rows(l, r, room, step, rows, false);
+static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *buffer, int64_t step, struct rows rows) {
+    if (concurrent(l)) return read_rows(l, r, buffer, step, rows, false);
     pthread_mutex_lock(&l->reading);
-    tri_status status = read_rows(l, r, room, step, rows, true);
+    tri_status status = read_rows(l, r, buffer, step, rows, true);
     pthread_mutex_unlock(&l->reading);
     return status;
 }
@@ -117,8 +117,8 @@ static struct rows rows_of(const struct loader *l, int64_t step, int piece) {
 /* Each shape has words and rooms of its own: who is late with samples of one writes where no other shape's lie. */
 static board_cell *word_of(const struct loader *l, int64_t step, int piece) {
     const struct machine *m = machine_at(l, step);
-    int first = loader_words(l->run->shape, (int)(m - l->run->shape));
-    return &l->place.word[first + loader_room(l, step) * (int)m->lanes * pieces_of(m) + piece];
+    int first = loader_words(l->run->executable, (int)(m - l->run->executable));
+    return &l->place.word[first + loader_buffer(l, step) * (int)m->lanes * pieces_of(m) + piece];
 }
 
 /* A piece that somebody is at stays so, also if the step that it is read for is over: it went on without the late
@@ -141,7 +141,7 @@ static void publish(const struct loader *l, int64_t step, int piece, tri_status 
     struct board_word w = {(uint32_t)step, status ? BOARD_FAILED : BOARD_DONE, l->place.owner, 0};
     atomic_store(word_of(l, step, piece), board_pack(w));
     BOARD_POINT("publish samples");
-    bell_ring(l->place.bell);
+    wait_wake(l->place.queue);
 }
 
 static void note(const struct loader *l, struct loader_reader *r, int64_t step, int piece) {
@@ -152,11 +152,11 @@ static void note(const struct loader *l, struct loader_reader *r, int64_t step, 
 static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t step, int piece) {
     struct rows rows = rows_of(l, step, piece);
     bool timed = shared(l);
-    int64_t began = timed ? bell_now() : 0;
+    int64_t began = timed ? wait_now() : 0;
     note(l, r, step, piece);
-    tri_status status = read_in_turn(l, r, machine_room(machine_at(l, step), loader_room(l, step)), step, rows);
+    tri_status status = read_in_turn(l, r, machine_buffer(machine_at(l, step), loader_buffer(l, step)), step, rows);
     publish(l, step, piece, status);
-    int64_t took = timed ? bell_now() - began : 0;
+    int64_t took = timed ? wait_now() - began : 0;
     if (took > atomic_load(&l->slowest)) atomic_store(&l->slowest, took);
     return status;
 }
@@ -172,7 +172,7 @@ static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t m
         status = base_fail(TRI_FAILED, "%s", l->error);
     } else if (*more) {
         note(l, r, step, piece);
-        status = read_rows(l, r, machine_room(machine_at(l, step), loader_room(l, step)), step,
+        status = read_rows(l, r, machine_buffer(machine_at(l, step), loader_buffer(l, step)), step,
                            rows_of(l, step, piece), true);
         if (status) base_format(l->error, sizeof l->error, "%s", tri_message());
         publish(l, step, piece, status);
@@ -203,18 +203,18 @@ static bool is_settled(void *arg) {
     uint64_t packed;
     bool late;
     struct board_word word = look(w->l, w->step, w->piece, &packed, &late);
-    return late || word.state != BOARD_CLAIMED || over(w->l, w->step) || bell_now() > w->until;
+    return late || word.state != BOARD_CLAIMED || over(w->l, w->step) || wait_now() > w->until;
 }
 
 /* Reads what nobody reads yet. What another failed to read is tried again, to know why. */
-static tri_status take_pieces(struct loader *l, int hand, int64_t step, int from, int to) {
+static tri_status take_pieces(struct loader *l, int thread, int64_t step, int from, int to) {
     tri_status status = TRI_OK;
     for (int i = from; i < to && !status; i++) {
         uint64_t packed;
         bool late;
         struct board_word w = look(l, step, i, &packed, &late);
         if (late || (w.state != BOARD_FREE && w.state != BOARD_FAILED)) continue;
-        if (claim(l, step, i, packed)) status = read_piece(l, &l->reader[hand], step, i);
+        if (claim(l, step, i, packed)) status = read_piece(l, &l->reader[thread], step, i);
     }
     return status;
 }
@@ -225,7 +225,7 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
     int64_t late_at = INT64_MAX;
     *there = true;
     for (int i = from; i < to;) {
-        tri_status status = take_pieces(l, wish->hand, wish->step, i, to);
+        tri_status status = take_pieces(l, wish->thread, wish->step, i, to);
         if (status) return status;
         struct wanted w = {l, wish->step, i, late_at};
         uint64_t packed;
@@ -236,31 +236,31 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
             i++;
             continue;
         }
-        if (late_at == INT64_MAX && word.hand != l->place.owner) /* in this process the same would keep it up */
-            w.until = late_at = bell_late(atomic_load(&l->slowest));
-        *there = word.step == (uint32_t)wish->step && bell_now() <= late_at; /* of an earlier step: it is late already */
+        if (late_at == INT64_MAX && word.thread != l->place.owner) /* in this process the same would keep it up */
+            w.until = late_at = wait_late(atomic_load(&l->slowest));
+        *there = word.step == (uint32_t)wish->step && wait_now() <= late_at; /* of an earlier step: it is late already */
         if (!*there) return TRI_OK;
-        bell_wait(l->place.bell, BELL_CROWDED, is_settled, &w, late_at, wish->turns);
+        wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, wish->turns);
     }
     return TRI_OK;
 }
 
 /* Where the late one does not write. Without memory for it there is only waiting. */
-static tri_status read_own(struct loader *l, const struct loader_wish *wish, char **room) {
+static tri_status read_own(struct loader *l, const struct loader_wish *wish, char **buffer) {
     const struct machine *m = machine_at(l, wish->step);
-    struct loader_reader *r = &l->reader[wish->hand];
+    struct loader_reader *r = &l->reader[wish->thread];
     size_t most = 0;
-    for (int i = 0; i < l->run->n_shapes; i++)
-        if (l->run->shape[i].room_bytes > most) most = l->run->shape[i].room_bytes;
+    for (int i = 0; i < l->run->n_executables; i++)
+        if (l->run->executable[i].buffer_bytes > most) most = l->run->executable[i].buffer_bytes;
     if (!r->own && !(r->own = malloc(most))) return base_no_memory("samples that another is late with");
-    *room = r->own;
+    *buffer = r->own;
     const struct rows rows = {lane_first(m->batch, m->lanes, wish->lane), lane_samples(m->batch, m->lanes, wish->lane)};
     return read_in_turn(l, r, r->own, wish->step, rows);
 }
 
-static tri_status fetch_in_order(struct loader *l, int hand, int64_t step) {
+static tri_status fetch_in_order(struct loader *l, int thread, int64_t step) {
     tri_status status = TRI_OK;
-    for (bool more = true; more && !status;) status = read_next(l, &l->reader[hand], step, &more);
+    for (bool more = true; more && !status;) status = read_next(l, &l->reader[thread], step, &more);
     return status;
 }
 
@@ -268,7 +268,7 @@ static tri_status fetch_in_order(struct loader *l, int hand, int64_t step) {
 
 /* A piece of a coming step that nobody reads. */
 static bool find_piece(const struct loader *l, int64_t *step, int *piece, uint64_t *packed) {
-    uint64_t done = steps_done(l), last = done + (uint64_t)l->rooms;
+    uint64_t done = steps_done(l), last = done + (uint64_t)l->buffers;
     if (last > (uint64_t)l->run->total) last = (uint64_t)l->run->total;
     if (over(l, (int64_t)done + 1)) return false;
     for (uint64_t s = done + 1 > l->first ? done + 1 : l->first; s <= last; s++) {
@@ -285,7 +285,7 @@ static bool find_piece(const struct loader *l, int64_t *step, int *piece, uint64
 
 /* False: there is nothing to be read. Who needs what could not be read tells of it. */
 static bool read_any(struct loader *l, struct loader_reader *r) {
-    int64_t step, last = (int64_t)steps_done(l) + l->rooms;
+    int64_t step, last = (int64_t)steps_done(l) + l->buffers;
     int piece;
     uint64_t packed;
     bool more = false;
@@ -317,7 +317,7 @@ static void *read_ahead(void *arg) {
     crash_thread_begin(&r->self);
     while (!atomic_load(&l->quit)) {
         struct news n = {l, steps_done(l)};
-        if (!read_any(l, r)) bell_wait(l->place.bell, BELL_CROWDED, has_news, &n, INT64_MAX, NULL);
+        if (!read_any(l, r)) wait_until(l->place.queue, WAIT_CROWDED, has_news, &n, INT64_MAX, NULL);
     }
     crash_thread_end(&r->self);
     return NULL;
@@ -325,7 +325,7 @@ static void *read_ahead(void *arg) {
 
 static tri_status start_thread(struct loader *l) {
     sigset_t all, old;
-    struct loader_reader *r = &l->reader[l->hands + atomic_load(&l->n_threads)];
+    struct loader_reader *r = &l->reader[l->run_threads + atomic_load(&l->n_threads)];
     sigfillset(&all); /* the program's own threads take signals, but for those of this one's mistakes */
     crash_unblock(&all);
     sigdelset(&all, SIGPIPE);
@@ -341,7 +341,7 @@ static tri_status start_thread(struct loader *l) {
  * that is alone has read to the first room until now, which is that of even steps. */
 static bool is_time(struct loader *l, int64_t step, double took) {
     l->slow = took >= SLOW ? l->slow + 1 : 0;
-    return l->most_threads && step % l->rooms == 0 && (l->run->options.data_threads > 0 || l->slow >= SLOW_STEPS);
+    return l->most_threads && step % l->buffers == 0 && (l->run->options.data_threads > 0 || l->slow >= SLOW_STEPS);
 }
 
 /* If nobody has asked for threads, it goes without. */
@@ -358,21 +358,21 @@ static tri_status start(struct loader *l, int64_t step) {
 /* ---- the step ---- */
 
 static tri_status fetch(struct loader *l, const struct loader_wish *w, int from, int to, bool *there) {
-    bool looks = !w->hand && concurrent(l) && !atomic_load(&l->ahead);
+    bool looks = !w->thread && concurrent(l) && !atomic_load(&l->ahead);
     double began = looks ? base_seconds() : 0;
     *there = true;
-    tri_status status = in_order(l) ? fetch_in_order(l, w->hand, w->step) : fetch_pieces(l, w, from, to, there);
+    tri_status status = in_order(l) ? fetch_in_order(l, w->thread, w->step) : fetch_pieces(l, w, from, to, there);
     if (!status && looks && is_time(l, w->step, base_seconds() - began)) status = start(l, w->step);
     return status;
 }
 
-tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **room) {
+tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **buffer) {
     const struct machine *m = machine_at(l, w->step);
     int each = pieces_of(m);
     bool there;
-    *room = machine_room(m, loader_room(l, w->step));
+    *buffer = machine_buffer(m, loader_buffer(l, w->step));
     tri_status status = fetch(l, w, w->lane * each, (w->lane + 1) * each, &there);
-    return status || there ? status : read_own(l, w, room);
+    return status || there ? status : read_own(l, w, buffer);
 }
 
 static bool anything_free(const struct loader *l, int64_t step) {
@@ -384,14 +384,14 @@ static bool anything_free(const struct loader *l, int64_t step) {
     return false;
 }
 
-struct share {
+struct fetching {
     struct loader *l;
     int64_t step;
     tri_status status; /* the first hand's, who tells of failures */
 };
 
 static void take_share(void *arg, int thread) {
-    struct share *s = arg;
+    struct fetching *s = arg;
     const struct loader_wish wish = {.step = s->step};
     bool there; /* nobody else can be late */
     int all = pieces_at(s->l, s->step);
@@ -400,7 +400,7 @@ static void take_share(void *arg, int thread) {
 }
 
 tri_status loader_fetch_all(struct loader *l, int64_t step) {
-    struct share s = {.l = l, .step = step};
+    struct fetching s = {.l = l, .step = step};
     bool together = concurrent(l) && !in_order(l) && pieces_at(l, step) > 1 && (l->ahead ? anything_free(l, step) : l->slow > 0);
     team_run(together ? l->run->team : NULL, take_share, &s);
     return s.status;
@@ -409,17 +409,17 @@ tri_status loader_fetch_all(struct loader *l, int64_t step) {
 tri_status loader_read(struct loader *l, int64_t step) {
     const struct machine *m = machine_at(l, step);
     const struct rows all = {0, m->batch};
-    return in_order(l) ? TRI_OK : read_in_turn(l, &l->reader[0], machine_room(m, loader_room(l, step)), step, all);
+    return in_order(l) ? TRI_OK : read_in_turn(l, &l->reader[0], machine_buffer(m, loader_buffer(l, step)), step, all);
 }
 
 void loader_done(struct loader *l, int64_t step) {
     atomic_store(&l->own_done, (uint64_t)step);
-    if (l->ahead) bell_ring(&l->own_bell);
+    if (l->ahead) wait_wake(&l->own_queue);
 }
 
 bool loader_at(const struct loader *l, pid_t number, int64_t *step, int *lane) {
     for (int i = 0; i < l->n_threads; i++) {
-        const struct loader_reader *r = &l->reader[l->hands + i];
+        const struct loader_reader *r = &l->reader[l->run_threads + i];
         if (atomic_load(&r->self.number) != number) continue;
         *step = atomic_load(&r->step);
         *lane = atomic_load(&r->lane);
@@ -431,10 +431,10 @@ bool loader_at(const struct loader *l, pid_t number, int64_t *step, int *lane) {
 /* ---- making ---- */
 
 static tri_status make_readers(struct loader *l) {
-    int n = l->hands + l->most_threads;
+    int n = l->run_threads + l->most_threads;
     size_t spare = 0;
-    for (int i = 0; i < l->run->n_shapes; i++)
-        if (l->run->shape[i].feed.spare_bytes > spare) spare = l->run->shape[i].feed.spare_bytes;
+    for (int i = 0; i < l->run->n_executables; i++)
+        if (l->run->executable[i].feed.spare_bytes > spare) spare = l->run->executable[i].feed.spare_bytes;
     l->reader = calloc((size_t)n, sizeof *l->reader);
     if (!l->reader) return base_no_memory("threads that read data");
     for (int i = 0; i < n; i++) {
@@ -446,14 +446,14 @@ static tri_status make_readers(struct loader *l) {
 }
 
 tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place *place) {
-    int words = loader_words(run->shape, run->n_shapes);
+    int words = loader_words(run->executable, run->n_executables);
     int64_t asked = run->options.data_threads;
-    *l = (struct loader){.run = run, .made = true, .hands = team_threads(run->team),
-                         .rooms = run->shape->n_rooms};
-    l->most_threads = asked < 0 || l->rooms < 2 || !concurrent(l) ? 0 : asked > 0 && !in_order(l) ? (int)asked : 1;
+    *l = (struct loader){.run = run, .made = true, .run_threads = team_threads(run->team),
+                         .buffers = run->executable->n_buffers};
+    l->most_threads = asked < 0 || l->buffers < 2 || !concurrent(l) ? 0 : asked > 0 && !in_order(l) ? (int)asked : 1;
     pthread_mutex_init(&l->reading, NULL);
     if (place) l->place = *place;
-    else l->place = (struct loader_place){.bell = &l->own_bell, .done = &l->own_done, .of = 1};
+    else l->place = (struct loader_place){.queue = &l->own_queue, .done = &l->own_done, .of = 1};
     if (!l->place.word) l->own_word = l->place.word = calloc((size_t)words, sizeof *l->own_word);
     return l->place.word ? make_readers(l) : base_no_memory("words of samples");
 }
@@ -462,12 +462,12 @@ static bool end_threads(struct loader *l) {
     struct timespec until;
     bool all = true;
     atomic_store(&l->quit, true);
-    if (l->n_threads) bell_ring(l->place.bell);
+    if (l->n_threads) wait_wake(l->place.queue);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LOADER_PATIENCE;
     for (int i = 0; i < l->n_threads; i++) {
-        if (!pthread_timedjoin_np(l->reader[l->hands + i].thread, NULL, &until)) continue;
-        pthread_detach(l->reader[l->hands + i].thread);
+        if (!pthread_timedjoin_np(l->reader[l->run_threads + i].thread, NULL, &until)) continue;
+        pthread_detach(l->reader[l->run_threads + i].thread);
         all = false;
     }
     return all;
@@ -476,7 +476,7 @@ static bool end_threads(struct loader *l) {
 bool loader_free(struct loader *l) {
     if (!l->made) return true;
     if (!end_threads(l)) return false;
-    for (int i = 0; l->reader && i < l->hands + l->most_threads; i++) {
+    for (int i = 0; l->reader && i < l->run_threads + l->most_threads; i++) {
         free(l->reader[i].spare);
         free(l->reader[i].own);
     }

@@ -23,7 +23,7 @@ struct machine;
 /* Where this process stands among those that read for one run. */
 struct loader_place {
     board_cell *word; /* loader_words of them, that others see; null: this process's own */
-    bell *bell;
+    wait_queue *queue;
     const _Atomic uint64_t *done; /* steps */
     const atomic_int *ending;     /* not 0: no step goes on; nullable */
     int owner;    /* who it is, in the words */
@@ -44,10 +44,10 @@ struct loader_reader {
 struct loader {
     tri_run *run;
     struct loader_place place;
-    int rooms;
-    int hands; /* threads of the run that may fetch */
+    int buffers;
+    int run_threads; /* threads of the run that may fetch */
     board_cell *own_word;
-    bell own_bell;
+    wait_queue own_queue;
     _Atomic uint64_t own_done;
     pthread_mutex_t reading; /* of the run's sampler, of a source that one thread at a time may call, of the next three */
     int64_t next_step; /* of a source in an order of its own: the next piece, and steps before that one's */
@@ -74,20 +74,20 @@ tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place
 void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault);
 /* What a hand wants: the samples of a lane of a step, counted from 1. turns (nullable) grows while it waits. */
 struct loader_wish {
-    int hand; /* of the run's threads */
+    int thread; /* of the run's threads */
     int64_t step;
     int lane;
     _Atomic uint64_t *turns;
 };
 /* They are in *room, the step's or, where another is late with reading them, one of the hand's own. Also returns
  * where the step is over, or the run, so that nobody wants them any more. */
-tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **room);
+tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **buffer);
 /* All of a step's, by a process that is alone and has nothing else to do. */
 tri_status loader_fetch_all(struct loader *l, int64_t step);
 /* Reads them, though they may be there: to see how long it takes. */
 tri_status loader_read(struct loader *l, int64_t step);
 /* The room that a step's samples lie in. */
-int loader_room(const struct loader *l, int64_t step);
+int loader_buffer(const struct loader *l, int64_t step);
 /* A process that is alone has done this step. */
 void loader_done(struct loader *l, int64_t step);
 /* What a thread of this number, no hand, reads; false: it reads nothing. A signal handler may ask. */

@@ -92,7 +92,7 @@ tri_status padding_plan(const tri_graph *g, struct machine *m) {
 void padding_mark(const struct machine *m, const struct feed_place *row) {
     for (int i = 0; i < m->n_inputs; i++) {
         const struct run_input *in = &m->input[i];
-        char *at = row->room + in->offset + (size_t)row->row * in->sample_bytes;
+        char *at = row->buffer + in->offset + (size_t)row->row * in->sample_bytes;
         for (size_t k = 0; in->labels && k < in->sample_bytes / tri_type_size(in->spec.type); k++)
             convert_store(in->spec.type, at, k, DATA_IGNORED);
     }

@@ -14,7 +14,7 @@
 /* ---- opening ---- */
 
 /* What evaluations have, the loss first. */
-static tri_status list_results(struct judge *j, const tri_run *run) {
+static tri_status list_results(struct policy *j, const tri_run *run) {
     const tri_graph *g = run->model;
     j->name = calloc(g->n_outputs + 1, sizeof *j->name);
     j->value = calloc(g->n_outputs + 1, sizeof *j->value);
@@ -27,7 +27,7 @@ static tri_status list_results(struct judge *j, const tri_run *run) {
     return TRI_OK;
 }
 
-static tri_status unknown_metric(const struct judge *j, const tri_graph *g) {
+static tri_status unknown_metric(const struct policy *j, const tri_graph *g) {
     const struct graph_output *o = graph_output_find(g, j->of);
     struct text names = {0};
     for (int i = 0; i < j->n; i++) text_add(&names, "%s%s", i ? ", " : "", j->name[i]);
@@ -43,7 +43,7 @@ static tri_status unknown_metric(const struct judge *j, const tri_graph *g) {
 
 /* "METRIC:max", "METRIC:min"; of METRIC alone the most is best, and the least of the loss. Without a
  * loss evaluations are compared only by a metric that is named. */
-static tri_status choose_metric(struct judge *j, const tri_run *run) {
+static tri_status choose_metric(struct policy *j, const tri_run *run) {
     const char *best = run->options.best;
     char *colon = NULL;
     bool compares = best || j->patience || evaluation_has(run, "loss");
@@ -72,7 +72,7 @@ static tri_status check(const tri_options *o) {
     return TRI_OK;
 }
 
-tri_status judge_open(struct judge *j, tri_run *run) {
+tri_status policy_open(struct policy *j, tri_run *run) {
     const tri_options *o = &run->options;
     tri_status status = check(o);
     if (status || (!o->eval_data && !j->data)) return status;
@@ -90,32 +90,32 @@ tri_status judge_open(struct judge *j, tri_run *run) {
     return status ? status : choose_metric(j, run);
 }
 
-tri_status judge_settle(const struct judge *j, tri_run *run) {
+tri_status policy_settle(const struct policy *j, tri_run *run) {
     return j->data ? evaluation_settle(run) : TRI_OK;
 }
 
-void judge_resume(struct judge *j, const struct checkpoint_state *s) {
+void policy_resume(struct policy *j, const struct checkpoint_state *s) {
     if (!j->data || !*s->metric) return;
     if (!strcmp(j->metric, s->metric))
-        j->is = s->judged;
+        j->is = s->policy_state;
     else
         fprintf(stderr, "trireme: evaluations were compared by %s before; by %s they begin anew\n", s->metric,
                 j->metric);
 }
 
-void judge_free(struct judge *j) {
+void policy_free(struct policy *j) {
     tri_data_free(j->data);
     free(j->metric);
     free(j->of);
     free(j->name);
     free(j->value);
-    *j = (struct judge){0};
+    *j = (struct policy){0};
 }
 
 /* ---- judging ---- */
 
-static void weigh(struct judge *j, double value, int64_t step) {
-    struct judged *is = &j->is;
+static void weigh(struct policy *j, double value, int64_t step) {
+    struct policy_state *is = &j->is;
     double gain = j->most ? value - is->best : is->best - value;
     j->better = isfinite(value) && (!is->best_step || gain > j->change);
     is->step = step;
@@ -125,19 +125,19 @@ static void weigh(struct judge *j, double value, int64_t step) {
     is->best_step = step;
 }
 
-static bool is_due(const struct judge *j, const tri_run *run) {
+static bool is_due(const struct policy *j, const tri_run *run) {
     return j->every ? run->done % j->every == 0 : run_epoch_ended(run);
 }
 
 /* Behind the last step there is one in any case; but it counts only if it was due, so that a run that is made longer
  * later decides as if it had been so long at once. */
-void judge_step(struct judge *j, tri_run *run) {
+void policy_step(struct policy *j, tri_run *run) {
     j->here = j->better = false;
     if (!j->data) return;
     bool due = is_due(j, run);
     if (!due && run->done < run->total) return;
     j->failed = 0;
-    tri_status status = run->crew ? crew_evaluate(run->crew, run, j->data) : tri_evaluate(run, j->data);
+    tri_status status = run->worker ? worker_evaluate(run->worker, run, j->data) : tri_evaluate(run, j->data);
     if (status == TRI_STOPPED) return;
     if (status) {
         j->failed = run->done;
@@ -151,28 +151,28 @@ void judge_step(struct judge *j, tri_run *run) {
 }
 
 /* The checkpoint of the step is there already, if it is the best. */
-void judge_catch_up(struct judge *j, tri_run *run) {
+void policy_catch_up(struct policy *j, tri_run *run) {
     if (!j->data || !is_due(j, run) || j->is.step >= run->done) return;
-    judge_step(j, run);
+    policy_step(j, run);
     j->better = false;
-    judge_publish(j, run);
+    policy_publish(j, run);
 }
 
-void judge_publish(const struct judge *j, tri_run *run) {
+void policy_publish(const struct policy *j, tri_run *run) {
     if (!j->here) return;
     record_evaluation(&run->record, run->done, run->epoch, j->n, j->name, j->value);
-    if (run->crew) crew_judge(run->crew, &j->is);
+    if (run->worker) worker_set_policy(run->worker, &j->is);
 }
 
-bool judge_stops(const struct judge *j) { return j->patience && j->is.no_better >= j->patience; }
+bool policy_stops(const struct policy *j) { return j->patience && j->is.no_better >= j->patience; }
 
-void judge_describe(const struct judge *j, int64_t step, struct text *out) {
+void policy_describe(const struct policy *j, int64_t step, struct text *out) {
     text_add(out, "eval at step %lld:", (long long)step);
     for (int i = 0; i < j->n; i++) text_add(out, "%s %s %#.4g", i ? " " : "", j->name[i], j->value[i]);
     if (j->is.best_step == step) text_add(out, "  (best %s so far)", j->of);
 }
 
-tri_status judge_end(const struct judge *j) {
+tri_status policy_end(const struct policy *j) {
     if (!j->failed) return TRI_OK;
     return base_fail(TRI_FAILED, "the last evaluation, behind step %lld, failed: %s", (long long)j->failed, j->error);
 }

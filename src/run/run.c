@@ -73,9 +73,9 @@ static tri_status find_device(tri_run *run) {
 /* For the data: whether nobody waits for samples any more. Of several workers the agent decides it. */
 static bool gives_up(void *arg) {
     tri_run *run = arg;
-    int64_t never = 0, now = bell_now();
-    if (atomic_load(&run->loader.quit) || (run->crew && atomic_load(&run->crew->head->ending))) return true;
-    if (run->crew || !(run_is_asked_to_end(run) || run_is_late(run))) return false;
+    int64_t never = 0, now = wait_now();
+    if (atomic_load(&run->loader.quit) || (run->worker && atomic_load(&run->worker->head->ending))) return true;
+    if (run->worker || !(run_is_asked_to_end(run) || run_is_late(run))) return false;
     atomic_compare_exchange_strong(&run->asked_since, &never, now);
     if (now - atomic_load(&run->asked_since) < PATIENCE) return false;
     atomic_store(&run->gave_up, true);
@@ -100,14 +100,14 @@ static tri_status open_data(tri_run *run) {
     if (o->subset) run->data = data_subset(run->data, o->subset);
     if (!run->data) return base_last();
     data_give_up(run->data, gives_up, run);
-    if (run->data->alone && run->crew)
+    if (run->data->alone && run->worker)
         return base_fail(TRI_USAGE, "data %s comes once and to one process; several workers (-n) need data that each "
                          "can read, as from tar:pipe:COMMAND, which each runs for itself", run->data->name);
     tri_status status = feed_match(m, run->data);
-    if (!run->data->concurrent) m->n_rooms = 1; /* nothing of it is read ahead */
+    if (!run->data->concurrent) m->n_buffers = 1; /* nothing of it is read ahead */
     int64_t limit[LENGTHS_MOST];
     int limits;
-    shapes_limits(run, limit, &limits);
+    executables_limits(run, limit, &limits);
     const struct sampler_settings order = {.kind = o->sampler, .share = o->share, .no_shuffle = o->no_shuffle,
                                            .tail = o->tail, .batch = m->batch, .lanes = m->lanes, .seed = o->seed,
                                            .limit = limit, .limits = limits};
@@ -170,22 +170,22 @@ static tri_status plan_run(tri_run *run) {
     struct machine_place place = {.store = &run->store};
     tri_status status = tri_graph_status(run->model);
     if (!status) status = check_options(o);
-    if (!status) status = keeper_check(&run->keeper, o);
+    if (!status) status = checkpointer_check(&run->checkpointer, o);
     if (!status) status = settle_batch(run);
     if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
     if (!status) status = find_device(run);
     if (!status) status = optimizer_check(&o->optimizer);
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
     int threads = o->threads ? (int)o->threads : host_cores();
-    if (!status) status = team_make(run->crew ? run->crew->threads : threads, &run->team);
+    if (!status) status = team_make(run->worker ? run->worker->threads : threads, &run->team);
     place.dev = run->dev;
     place.team = run->team;
-    if (run->crew) {
-        place.hands = crew_hands(run->crew);
-        place.processes = crew_processes(run->crew);
-        place.more_slots = crew_audit_slots(run->crew);
+    if (run->worker) {
+        place.all_threads = worker_all_threads(run->worker);
+        place.processes = worker_processes(run->worker);
+        place.more_slots = worker_audit_slots(run->worker);
     }
-    if (!status) status = shapes_keep(run);
+    if (!status) status = executables_keep(run);
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
     return status;
 }
@@ -193,16 +193,16 @@ static tri_status plan_run(tri_run *run) {
 /* Of several workers one alone writes to parameters, and before the first step: a program's lines before
  * its loop run in every worker, also in those that come later. */
 bool run_writes(const tri_run *run) {
-    return !run->crew || (run->crew->writes && crew_reports(run->crew));
+    return !run->worker || (run->worker->writes && worker_reports(run->worker));
 }
 
 bool run_is_whole(const tri_run *run) {
-    return run->crew ? crew_is_between(run->crew) : !run->machine->updating;
+    return run->worker ? worker_is_between(run->worker) : !run->machine->updating;
 }
 
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
-    tri_status status = o->forward ? TRI_OK : crew_join(&run->crew);
+    tri_status status = o->forward ? TRI_OK : worker_join(&run->worker);
     crash_begin(run);
     run->holds_pipes = !o->forward;
     if (run->holds_pipes) pipes_hold();
@@ -212,45 +212,45 @@ static tri_status open_run(tri_run *run) {
     if (!status && run->machine->compilation.note)
         fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
     if (!status) status = open_data(run);
-    if (!status) status = shapes_plan(run);
-    if (!status) status = judge_open(&run->judge, run);
+    if (!status) status = executables_plan(run);
+    if (!status) status = policy_open(&run->policy, run);
     if (!status)
-        status = run->crew ? crew_settle(run->crew, run) : machine_settle(run->machine, o);
+        status = run->worker ? worker_settle(run->worker, run) : machine_settle(run->machine, o);
     run->lr = machine_scalar(run->machine, "lr");
     run->number = machine_scalar(run->machine, "step");
-    if (!status && !run->crew) status = shapes_settle(run);
-    if (!status) status = judge_settle(&run->judge, run);
-    if (!status && run->crew) crew_count_bad(run->crew, run);
+    if (!status && !run->worker) status = executables_settle(run);
+    if (!status) status = policy_settle(&run->policy, run);
+    if (!status && run->worker) worker_count_bad(run->worker, run);
     if (!status && run_reports(run)) data_tell(run->data, o->quiet);
-    if (!status && run_reports(run)) data_tell(run->judge.data, o->quiet);
+    if (!status && run_reports(run)) data_tell(run->policy.data, o->quiet);
     if (!status && o->load && run_writes(run)) status = tri_load(run, o->load);
-    if (!status) status = keeper_resume(&run->keeper, run);
-    if (!status && !run->crew && run->data) {
+    if (!status) status = checkpointer_resume(&run->checkpointer, run);
+    if (!status && !run->worker && run->data) {
         status = loader_make(&run->loader, run, NULL);
         loader_done(&run->loader, run->done);
     }
-    if (!status && o->metrics_every && !o->out && !run->crew)
+    if (!status && o->metrics_every && !o->out && !run->worker)
         status = base_fail(TRI_USAGE, "--metrics-every (tri_options.metrics_every) is for metrics.jsonl: name its "
                            "directory with --out");
     if (!status) status = keep_texts(run);
     if (!status) status = record_open(&run->record, run);
     if (!status)
-        status = run->crew ? crew_open_record(run->crew, run)
+        status = run->worker ? worker_open_record(run->worker, run)
                            : record_file(&run->record, o->out, run->done, o->quiet);
-    if (!status && !run->crew && !o->forward) status = events_open(o->on_event, o->out, NULL, &run->events);
-    if (!status && run->keeper.resumed) judge_catch_up(&run->judge, run);
-    if (status && run->crew) crew_log_failure(run->crew, tri_message());
-    if (!run->crew) run_at(run, o->forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
+    if (!status && !run->worker && !o->forward) status = events_open(o->on_event, o->out, NULL, &run->events);
+    if (!status && run->checkpointer.resumed) policy_catch_up(&run->policy, run);
+    if (status && run->worker) worker_log_failure(run->worker, tri_message());
+    if (!run->worker) run_at(run, o->forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
     return status;
 }
 
 void run_free(tri_run *run) {
     bool hangs = !loader_free(&run->loader);
-    keeper_free(&run->keeper);
-    judge_free(&run->judge);
+    checkpointer_free(&run->checkpointer);
+    policy_free(&run->policy);
     record_close(&run->record);
     evaluation_free(run->evaluation);
-    if (run->crew) crew_release(run->crew, run->team);
+    if (run->worker) worker_release(run->worker, run->team);
     crash_end(run);
     if (run->holds_pipes) pipes_release();
     if (hangs) { /* and has its hands on all the rest */
@@ -258,15 +258,15 @@ void run_free(tri_run *run) {
                 run->data->name);
         return;
     }
-    for (int i = 0; i < run->n_shapes; i++) machine_free(&run->shape[i]);
+    for (int i = 0; i < run->n_executables; i++) machine_free(&run->executable[i]);
     store_free(&run->store);
     sampler_close(&run->sampler);
     tri_data_free(run->data);
     team_free(run->team);
-    crew_free(run->crew);
+    worker_free(run->worker);
     tri_graph_free(run->model);
     tri_graph_free(run->written);
-    for (int i = 0; i < run->n_shapes; i++) tri_graph_free(run->shape_model[i]);
+    for (int i = 0; i < run->n_executables; i++) tri_graph_free(run->shape_model[i]);
     free(run->message);
     for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
     free(run);
@@ -274,12 +274,12 @@ void run_free(tri_run *run) {
 
 static tri_status plan_all(tri_run *run) {
     tri_status status = plan_run(run);
-    return status ? status : judge_open(&run->judge, run);
+    return status ? status : policy_open(&run->policy, run);
 }
 
 static tri_status plan_workers(tri_run *run) {
-    tri_status status = run->crew ? plan_all(run) : base_last();
-    return status ? status : crew_measure(run->crew, run);
+    tri_status status = run->worker ? plan_all(run) : base_last();
+    return status ? status : worker_measure(run->worker, run);
 }
 
 /* Takes the graph, and the options' source. shape: of the workers that are imagined; or null. */
@@ -294,13 +294,13 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
         tri_graph_free(g);
         return NULL;
     }
-    run->machine = run->shape;
-    run->n_shapes = 1;
+    run->machine = run->executable;
+    run->n_executables = 1;
     run->model = g;
     run->options = o ? *o : tri_options_default();
     run->set_rate = NAN;
-    run->judge.data = run->options.eval_source;
-    if (shape) run->crew = crew_imagine(shape);
+    run->policy.data = run->options.eval_source;
+    if (shape) run->worker = worker_imagine(shape);
     if (!how(run)) return run;
     if (!run->data) run->data = run->options.source;
     run_free(run);
@@ -317,14 +317,14 @@ tri_status run_plan_data(tri_run *run) { return run->options.data ? open_data(ru
 
 /* ---- stepping ---- */
 
-void run_at(tri_run *run, enum crew_at at, int part) {
+void run_at(tri_run *run, enum worker_at at, int part) {
     struct crash *c = &run->crash;
-    if (run->crew) crew_at(run->crew, at, part);
+    if (run->worker) worker_at(run->worker, at, part);
     atomic_store_explicit(&c->at, (int)at, memory_order_relaxed);
     atomic_store_explicit(&c->part, part, memory_order_relaxed);
 }
 
-static void run_at_step(tri_run *run, enum crew_at at, int64_t step) {
+static void run_at_step(tri_run *run, enum worker_at at, int64_t step) {
     atomic_store_explicit(&run->crash.step, step, memory_order_relaxed);
     run_at(run, at, -1);
 }
@@ -332,8 +332,8 @@ static void run_at_step(tri_run *run, enum crew_at at, int64_t step) {
 tri_status run_fetch(tri_run *run) {
     tri_status status = TRI_OK;
     if (run->data) {
-        run->machine = shapes_at(run, run->done + 1);
-        machine_take_room(run->machine, loader_room(&run->loader, run->done + 1));
+        run->machine = executables_at(run, run->done + 1);
+        machine_use_buffer(run->machine, loader_buffer(&run->loader, run->done + 1));
         status = loader_fetch_all(&run->loader, run->done + 1);
         run->epoch = sampler_epoch(&run->sampler, run->done);
     } else if (run->fed) {
@@ -344,7 +344,7 @@ tri_status run_fetch(tri_run *run) {
 }
 
 bool run_feeds(const tri_run *run) {
-    const struct crew *c = run->crew;
+    const struct worker *c = run->worker;
     return !c || (run_writes(run) && c->told == run->done);
 }
 
@@ -368,7 +368,7 @@ static tri_status set_rate(tri_run *run, double rate) {
 static bool is_own(const char *name) { return !strcmp(name, "step") || !strcmp(name, "lanes"); }
 
 static tri_status set_scalar(tri_run *run, const char *name, double value) {
-    struct run_scalar *scalar = machine_scalar(run->shape, name);
+    struct run_scalar *scalar = machine_scalar(run->executable, name);
     if (is_own(name))
         return base_fail(TRI_USAGE, "tri_set_scalar: the run itself sets \"%s\"", name);
     if (!scalar)
@@ -385,7 +385,7 @@ void tri_set_scalar(tri_run *run, const char *name, double value) {
 static tri_status run_machine(tri_run *run) {
     int64_t number = run->done + 1;
     run->fault.failed = false;
-    machine_take_scalars(run->machine, run->shape);
+    machine_take_scalars(run->machine, run->executable);
     if (machine_step(run->machine, run->options.seed, number, &run->fault))
         return TRI_OK;
     loader_name_sample(&run->loader, number, &run->fault);
@@ -394,52 +394,52 @@ static tri_status run_machine(tri_run *run) {
 
 /* What follows a step that this process tells of. */
 static void follow_up(tri_run *run) {
-    judge_step(&run->judge, run);
-    keeper_step(&run->keeper, run);
-    judge_publish(&run->judge, run);
+    policy_step(&run->policy, run);
+    checkpointer_step(&run->checkpointer, run);
+    policy_publish(&run->policy, run);
 }
 
 static bool step_with_crew(tri_run *run) {
     tri_status status = TRI_OK;
-    if (pipes_closed()) crew_note_unread(run->crew);
-    bool more = crew_step(run->crew, run, &status);
-    run->crew->writes = true;
+    if (pipes_closed()) worker_note_unread(run->worker);
+    bool more = worker_step(run->worker, run, &status);
+    run->worker->writes = true;
     if (run_fail(run, status) || !more) return false;
-    if (crew_tells(run->crew, run)) {
+    if (worker_tells(run->worker, run)) {
         diverge_warn(run);
-        crew_record(run->crew, run);
+        worker_record(run->worker, run);
         follow_up(run);
     }
     return true;
 }
 
-bool run_reports(const tri_run *run) { return !run->crew || crew_reports(run->crew); }
-bool run_tells(const tri_run *run) { return !run->crew || crew_tells(run->crew, run); }
+bool run_reports(const tri_run *run) { return !run->worker || worker_reports(run->worker); }
+bool run_tells(const tri_run *run) { return !run->worker || worker_tells(run->worker, run); }
 
 bool run_finish(tri_run *run) {
-    if (!run->crew) return true;
-    if (!crew_finish(run->crew, run)) return false;
-    if (run->done && !run->status && !crew_tells(run->crew, run)) { /* who should have told it has died */
-        run->crew->told = run->done;
-        crew_record(run->crew, run);
+    if (!run->worker) return true;
+    if (!worker_finish(run->worker, run)) return false;
+    if (run->done && !run->status && !worker_tells(run->worker, run)) { /* who should have told it has died */
+        run->worker->told = run->done;
+        worker_record(run->worker, run);
     }
     return true;
 }
 
-struct crew_shown *run_shown(tri_run *run) { return run->crew ? crew_shown(run->crew) : NULL; }
+struct crew_shown *run_shown(tri_run *run) { return run->worker ? crew_shown(run->worker) : NULL; }
 
 bool run_hand_over(tri_run *run, const char *line) {
-    if (run->crew) crew_last_line(run->crew, line);
-    return run->crew;
+    if (run->worker) worker_last_line(run->worker, line);
+    return run->worker;
 }
 
-int tri_rank(const tri_run *run) { return run && run->crew ? crew_rank(run->crew) : 0; }
-int tri_size(const tri_run *run) { return run && run->crew ? crew_size(run->crew) : 1; }
+int tri_rank(const tri_run *run) { return run && run->worker ? worker_rank(run->worker) : 0; }
+int tri_size(const tri_run *run) { return run && run->worker ? worker_size(run->worker) : 1; }
 
 bool run_is_asked_to_end(const tri_run *run) {
     const volatile sig_atomic_t *asked = atomic_load(&run->asked);
     return (asked && *asked) || (run->holds_pipes && pipes_closed()) ||
-           (run->crew && crew_asked_to_end(run->crew));
+           (run->worker && worker_asked_to_end(run->worker));
 }
 
 bool run_is_late(const tri_run *run) {
@@ -448,12 +448,12 @@ bool run_is_late(const tri_run *run) {
 
 bool tri_step(tri_run *run) {
     if (!run || run->status) return false;
-    if (!run->crew && run_fail(run, diverge_check(run, run->done, run->skips))) return false;
-    if (!run->crew && (run->done >= run->total || judge_stops(&run->judge))) return false;
+    if (!run->worker && run_fail(run, diverge_check(run, run->done, run->skips))) return false;
+    if (!run->worker && (run->done >= run->total || policy_stops(&run->policy))) return false;
     if (run->options.forward)
         return !run_fail(run, base_fail(TRI_USAGE, "tri_step: this run does not train "
                                         "(tri_options.forward); tri_feed, tri_forward, tri_read"));
-    if (run->crew) return step_with_crew(run);
+    if (run->worker) return step_with_crew(run);
     if (pipes_closed() && !run->unread) {
         run->unread = true;
         fprintf(stderr, "trireme: " RUN_IS_UNREAD "\n"); /* of the two somebody may read this */
@@ -509,8 +509,8 @@ static tri_status leave(tri_run *run) {
     tri_status status = run->status;
     if (status) fprintf(stderr, "trireme: %s\n", run->message ? run->message : "out of memory");
     tell_end(run);
-    if (run->crew && status) crew_log_failure(run->crew, run->message ? run->message : "out of memory");
-    if (run->crew) crew_leave(run->crew, (int)status);
+    if (run->worker && status) worker_log_failure(run->worker, run->message ? run->message : "out of memory");
+    if (run->worker) worker_leave(run->worker, (int)status);
     if (!status && run->unread) status = base_fail(TRI_STOPPED, RUN_IS_UNREAD);
     run_free(run);
     return status;
@@ -522,10 +522,10 @@ tri_status tri_close(tri_run *run) {
         return base_last();
     }
     if (!run_finish(run)) return leave(run);
-    if (!run->crew) run_at(run, CREW_AT_SAVE, -1);
+    if (!run->worker) run_at(run, CREW_AT_SAVE, -1);
     if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
-    run_fail(run, keeper_end(&run->keeper, run));
-    run_fail(run, judge_end(&run->judge));
+    run_fail(run, checkpointer_end(&run->checkpointer, run));
+    run_fail(run, policy_end(&run->policy));
     run_fail(run, record_close(&run->record)); /* a broken file of metrics stops nothing before */
     return leave(run);
 }
@@ -551,9 +551,9 @@ bool run_epoch_ended(const tri_run *run) {
     return run->data && !sampler_steps(&run->sampler, &steps) && run->done % steps == 0;
 }
 
-int64_t run_lanes(const tri_run *run) { return run->shape->lanes; }
+int64_t run_lanes(const tri_run *run) { return run->executable->lanes; }
 int run_threads(const tri_run *run) { return team_threads(run->team); }
-int64_t run_batch(const tri_run *run) { return run->shape->batch; }
+int64_t run_batch(const tri_run *run) { return run->executable->batch; }
 double run_lr(const tri_run *run) { return run->rate; }
 
 int64_t run_parameter_elements(const tri_run *run) {

@@ -17,8 +17,8 @@
 #include "train/train.h"
 
 struct evaluation; /* see evaluate.c */
-struct share;      /* see share.h */
-struct crew;       /* see crew.h */
+struct eval_queue;      /* see share.h */
+struct worker;       /* see crew.h */
 struct crew_shown; /* see crew_shared.h */
 struct crew_shape;
 
@@ -32,8 +32,8 @@ struct tri_run {
     struct team *team;
     struct schedule schedule;
     struct store store;
-    struct machine shape[CREW_MOST_SHAPES]; /* steps are of one of these: the first of most */
-    int n_shapes;
+    struct machine executable[CREW_MOST_SHAPES]; /* steps are of one of these: the first of most */
+    int n_executables;
     tri_graph *written; /* the network before anything was added to it, if there may be another shape; else null */
     int shape_class[CREW_MOST_SHAPES]; /* of lengths, see sampler.h */
     tri_graph *shape_model[CREW_MOST_SHAPES]; /* what they are made from, but the first */
@@ -58,11 +58,11 @@ struct tri_run {
     struct tri_fault fault;
     struct record record;
     struct evaluation *evaluation;
-    struct crew *crew; /* null: no others take part */
+    struct worker *worker; /* null: no others take part */
     struct crash crash;
     struct events *events; /* null: nobody asks, or they are told by the agent */
-    struct keeper keeper;
-    struct judge judge;
+    struct checkpointer checkpointer;
+    struct policy policy;
 };
 
 /* As tri_open, but only planned: nothing is allocated, and it cannot run. Null with a message. */
@@ -83,7 +83,7 @@ bool run_is_whole(const tri_run *run);
 bool run_writes(const tri_run *run);
 
 /* What the run is at, in case it crashes or stalls; part: of the list of callbacks, or -1. */
-void run_at(tri_run *run, enum crew_at at, int part);
+void run_at(tri_run *run, enum worker_at at, int part);
 /* Reads the data of the next step. */
 tri_status run_fetch(tri_run *run);
 /* Whether what this process feeds, or would, is the next step's. Of several workers the reporter's is, once it has
@@ -117,9 +117,9 @@ const struct machine *evaluation_machine(const tri_run *run);
 int64_t evaluation_batches(const tri_run *run, const tri_data *data);
 /* Computes a batch that nobody has drawn, for whoever adds up. *drawn: there was one. A batch has as many values as
  * the evaluation's machine has outputs. */
-tri_status evaluation_draw(tri_run *run, tri_data *data, struct share *share, bool *drawn);
+tri_status evaluation_draw(tri_run *run, tri_data *data, struct eval_queue *queue, bool *drawn);
 /* As tri_evaluate, but sums that are in the share (or null) are taken from there. */
-tri_status evaluation_run(tri_run *run, tri_data *data, struct share *share);
+tri_status evaluation_run(tri_run *run, tri_data *data, struct eval_queue *queue);
 void evaluation_free(struct evaluation *e);
 
 /* For progress lines and the like. */

@@ -41,7 +41,7 @@ static tri_status take_environment(int *fd, int *place) {
     return TRI_OK;
 }
 
-static tri_status map_head(struct crew *c) {
+static tri_status map_head(struct worker *c) {
     size_t bytes = crew_head_bytes();
     c->head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
     if (c->head == MAP_FAILED) {
@@ -56,36 +56,36 @@ static tri_status map_head(struct crew *c) {
 }
 
 /* From here on this thread's death is seen at once. */
-static void take_hand(struct crew *c, int thread) {
-    struct crew_oar *o = &c->oar[thread];
-    o->crew = c;
+static void take_hand(struct worker *c, int thread) {
+    struct thread_context *o = &c->context[thread];
+    o->worker = c;
     o->number = c->place * c->threads + thread;
-    o->hand = &c->head->hand[o->number];
-    int failed = pthread_mutex_lock(&o->hand->life);
-    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&o->hand->life);
+    o->shared = &c->head->thread[o->number];
+    int failed = pthread_mutex_lock(&o->shared->life);
+    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&o->shared->life);
     CHECK(!failed);
-    atomic_store(&o->hand->failed_lane, -1);
-    atomic_store(&o->hand->thread, (int)syscall(SYS_gettid));
-    atomic_store(&o->hand->held, 1);
+    atomic_store(&o->shared->failed_lane, -1);
+    atomic_store(&o->shared->tid, (int)syscall(SYS_gettid));
+    atomic_store(&o->shared->held, 1);
 }
 
 static void take_hands(void *arg, int thread) {
-    struct crew *c = arg;
+    struct worker *c = arg;
     if (!thread) return; /* it has its own already */
     take_hand(c, thread);
-    atomic_store(&c->oar[thread].hand->at, CREW_AT_REST);
+    atomic_store(&c->context[thread].shared->at, CREW_AT_REST);
 }
 
 /* It will be gone for good reasons. */
 static void release_hand(void *arg, int thread) {
-    struct crew *c = arg;
-    struct crew_hand *h = c->oar ? c->oar[thread].hand : NULL;
+    struct worker *c = arg;
+    struct crew_thread *h = c->context ? c->context[thread].shared : NULL;
     if (!h || !atomic_load(&h->held)) return;
     atomic_store(&h->held, 0);
     pthread_mutex_unlock(&h->life);
 }
 
-void crew_release(struct crew *c, struct team *team) { team_run(team, release_hand, c); }
+void worker_release(struct worker *c, struct team *team) { team_run(team, release_hand, c); }
 
 #ifdef TRIREME_POINTS
 /* TRIREME_POINT="K:N": the first worker in place K is killed behind its Nth write. */
@@ -96,7 +96,7 @@ static void count_point(const char *where) {
     if (atomic_fetch_sub(&points_left, 1) == 0) kill(getpid(), SIGKILL);
 }
 
-static void arm_points(const struct crew *c) {
+static void arm_points(const struct worker *c) {
     const char *text = getenv("TRIREME_POINT");
     int place;
     long n;
@@ -108,14 +108,14 @@ static void arm_points(const struct crew *c) {
 }
 #endif
 
-tri_status crew_join(struct crew **out) {
+tri_status worker_join(struct worker **out) {
     *out = NULL;
     int fd, place;
     tri_status status = take_environment(&fd, &place);
     if (status || place < 0) return status;
-    struct crew *c = calloc(1, sizeof *c);
+    struct worker *c = calloc(1, sizeof *c);
     if (!c) return base_no_memory("a worker");
-    *c = (struct crew){.fd = fd, .place = place, .log.log.fd = -1};
+    *c = (struct worker){.fd = fd, .place = place, .log.log.fd = -1};
     status = map_head(c);
     if (!status && getppid() != (pid_t)c->head->agent)
         status = base_fail(TRI_USAGE, "this worker was started by process %d, not by the agent (%d), which could "
@@ -125,65 +125,65 @@ tri_status crew_join(struct crew **out) {
         status = base_fail(TRI_FAILED, "there is no place %d among the workers", place);
     if (!status) {
         c->threads = c->head->threads;
-        c->oar = calloc((size_t)c->threads, sizeof *c->oar);
-        if (!c->oar) status = base_no_memory("a worker");
+        c->context = calloc((size_t)c->threads, sizeof *c->context);
+        if (!c->context) status = base_no_memory("a worker");
     }
     if (status) {
-        crew_free(c);
+        worker_free(c);
         return status;
     }
     take_hand(c, 0);
 #ifdef TRIREME_POINTS
     arm_points(c);
 #endif
-    crew_at(c, CREW_AT_COMPILE, -1);
-    crew_log_join(c);
+    worker_at(c, CREW_AT_COMPILE, -1);
+    worker_log_join(c);
     *out = c;
     return TRI_OK;
 }
 
-void crew_free(struct crew *c) {
+void worker_free(struct worker *c) {
     if (!c) return;
     release_hand(c, 0);
-    crew_log_close(c);
+    worker_log_close(c);
     for (int i = 0; i < CREW_MOST_SHAPES; i++) {
         for (int k = 0; k < 2; k++) sweeps_free(&c->part[i].sweeps[k]);
         free(c->part[i].copy);
     }
-    free(c->oar);
-    if (c->base) munmap(c->base, c->room);
+    free(c->context);
+    if (c->base) munmap(c->base, c->reserved);
     if (c->head) munmap(c->head, crew_head_bytes());
     close(c->fd);
     free(c);
 }
 
-struct crew *crew_imagine(const struct crew_shape *shape) {
-    struct crew *c = calloc(1, sizeof *c);
+struct worker *worker_imagine(const struct crew_shape *shape) {
+    struct worker *c = calloc(1, sizeof *c);
     void *head = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (!c || head == MAP_FAILED) {
         free(c);
         base_no_memory("a worker");
         return NULL;
     }
-    *c = (struct crew){.head = head, .fd = -1, .threads = shape->threads, .log.log.fd = -1};
+    *c = (struct worker){.head = head, .fd = -1, .threads = shape->threads, .log.log.fd = -1};
     crew_head_begin(c->head, shape);
     return c;
 }
 
-int crew_hands(const struct crew *c) { return c->head->most * c->threads; }
-static int all_hands(const struct crew *c) { return c->head->places * c->threads; }
-int crew_audit_slots(const struct crew *c) { return c->head->audit > 0 ? all_hands(c) : 0; }
-int crew_processes(const struct crew *c) { return c->head->workers + c->head->spares; }
+int worker_all_threads(const struct worker *c) { return c->head->most * c->threads; }
+static int every_thread(const struct worker *c) { return c->head->places * c->threads; }
+int worker_audit_slots(const struct worker *c) { return c->head->audit > 0 ? every_thread(c) : 0; }
+int worker_processes(const struct worker *c) { return c->head->workers + c->head->spares; }
 
 /* ---- who it is ---- */
 
-struct crew_worker *crew_self(const struct crew *c) { return &c->head->worker[c->place]; }
+struct crew_worker *worker_self(const struct worker *c) { return &c->head->worker[c->place]; }
 
-int crew_rank(const struct crew *c) { return atomic_load(&crew_self(c)->rank); }
-int crew_size(const struct crew *c) { return atomic_load(&c->head->ranks); }
+int worker_rank(const struct worker *c) { return atomic_load(&worker_self(c)->rank); }
+int worker_size(const struct worker *c) { return atomic_load(&c->head->ranks); }
 
 /* Until now it went to the worker's file. */
-void crew_turn_output(struct crew *c) {
+void worker_turn_output(struct worker *c) {
     const char *fds = getenv(CREW_ENV_OUTPUT);
     int out, err;
     c->reports = true;
@@ -194,12 +194,12 @@ void crew_turn_output(struct crew *c) {
     dup2(err, STDERR_FILENO);
 }
 
-void crew_take_shape(struct crew *c, tri_run *run, uint64_t step) {
-    run->machine = shapes_at(run, (int64_t)step);
-    c->now = &c->part[run->machine - run->shape];
+void worker_take_shape(struct worker *c, tri_run *run, uint64_t step) {
+    run->machine = executables_at(run, (int64_t)step);
+    c->now = &c->part[run->machine - run->executable];
 }
 
-bool crew_reports(const struct crew *c) {
+bool worker_reports(const struct worker *c) {
     return atomic_load(&c->head->reporter) == c->place;
 }
 
@@ -207,7 +207,7 @@ bool crew_reports(const struct crew *c) {
 
 /* Programs in the order of the table of names. */
 static const struct program *named_program(const struct machine *m, int i) {
-    const struct machine_worker *w = &m->worker[0];
+    const struct machine_thread *w = &m->thread[0];
     const struct program *all[] = {&w->count[0], &w->count[1], &w->lane[0], &w->lane[1], &m->pre,
                                    &m->step};
     return i < (int)COUNT(all) ? all[i] : NULL;
@@ -221,7 +221,7 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 
 /* Offsets from the store's begin. */
 struct plan {
-    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], rooms, loads, tasks, undo, undo_bytes, names,
+    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], buffers, loads, tasks, undo, undo_bytes, names,
         slowest, audits, evaluation, end;
     int64_t n_batches; /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
@@ -231,20 +231,20 @@ struct plan {
 /* A source in an order of its own is read through by every worker. */
 static bool shares_samples(const tri_run *run) { return !run->data || !run->data->sequential; }
 
-static void name_part(struct crew_part *part, const struct machine *m, struct plan *p) {
+static void name_part(struct worker_part *part, const struct machine *m, struct plan *p) {
     for (int i = 0; named_program(m, i); i++) {
         part->first_name[i] = p->n_items;
         p->n_items += (int)named_program(m, i)->n_items;
     }
-    int roots = m->worker[0].lane[0].n_result;
+    int roots = m->thread[0].lane[0].n_result;
     if (roots > p->audit_roots) p->audit_roots = roots < AUDIT_MOST ? roots : AUDIT_MOST;
 }
 
 /* What a step needs at a time, the largest of any shape's. */
 static struct machine_sizes largest_of(const tri_run *run) {
     struct machine_sizes most = {0};
-    for (int i = 0; i < run->n_shapes; i++) {
-        struct machine_sizes one = machine_sizes(&run->shape[i]);
+    for (int i = 0; i < run->n_executables; i++) {
+        struct machine_sizes one = machine_sizes(&run->executable[i]);
         for (int k = 0; k < 2; k++)
             if (one.arena[k] > most.arena[k]) most.arena[k] = one.arena[k];
         if (one.rows > most.rows) most.rows = one.rows;
@@ -253,8 +253,8 @@ static struct machine_sizes largest_of(const tri_run *run) {
 }
 
 /* Tasks and undo records are known only when the programs are placed, so they lie last. */
-static struct plan make_plan(struct crew *c, const tri_run *run) {
-    const struct machine *m = run->shape; /* what trees, rooms and the like take is the same of all */
+static struct plan make_plan(struct worker *c, const tri_run *run) {
+    const struct machine *m = run->executable; /* what trees, rooms and the like take is the same of all */
     const struct machine_sizes most = largest_of(run);
     struct plan p = {0};
     p.store = place(&p.end, m->store->bytes);
@@ -267,38 +267,38 @@ static struct plan make_plan(struct crew *c, const tri_run *run) {
     p.carried = place(&p.end, m->carried_bytes);
     for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, most.rows);
     if (shares_samples(run)) {
-        p.n_loads = loader_words(m, run->n_shapes);
-        p.rooms = place(&p.end, machine_rooms_bytes(m));
+        p.n_loads = loader_words(m, run->n_executables);
+        p.buffers = place(&p.end, machine_buffer_bytes(m));
         p.loads = place(&p.end, (uint64_t)p.n_loads * sizeof(board_cell));
     }
-    for (int i = 0; i < run->n_shapes; i++) name_part(&c->part[i], &run->shape[i], &p);
+    for (int i = 0; i < run->n_executables; i++) name_part(&c->part[i], &run->executable[i], &p);
     p.names = place(&p.end, (uint64_t)p.n_items * CREW_NAME);
     p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
-    p.audits = place(&p.end, c->head->audit > 0 ? crew_audit_bytes((int)m->lanes, all_hands(c), p.audit_roots)
+    p.audits = place(&p.end, c->head->audit > 0 ? crew_audit_bytes((int)m->lanes, every_thread(c), p.audit_roots)
                                                 : 0);
-    p.evaluation = place(&p.end, crew_evaluation_bytes(run, &p.n_batches));
+    p.evaluation = place(&p.end, worker_evaluation_bytes(run, &p.n_batches));
     return p;
 }
 
-static int all_tasks(const struct crew *c) {
+static int all_tasks(const struct worker *c) {
     int n = 0;
     for (int i = 0; i < CREW_MOST_SHAPES; i++) n += c->part[i].sweeps[0].n_tasks + c->part[i].sweeps[1].n_tasks;
     return n;
 }
 
-static void plan_tasks(const struct crew *c, struct plan *p) {
+static void plan_tasks(const struct worker *c, struct plan *p) {
     uint64_t undo = 0;
     for (int i = 0; i < CREW_MOST_SHAPES; i++)
         for (int k = 0; k < 2; k++)
             if (c->part[i].sweeps[k].undo_bytes > undo) undo = c->part[i].sweeps[k].undo_bytes;
     p->undo_bytes = (undo + 127) / 128 * 128;
     p->tasks = place(&p->end, (uint64_t)all_tasks(c) * sizeof(board_cell));
-    p->undo = place(&p->end, p->undo_bytes * (uint64_t)all_hands(c));
+    p->undo = place(&p->end, p->undo_bytes * (uint64_t)every_thread(c));
     p->end = (p->end + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
 }
 
 /* Everything is bound to `base`, whether there is memory yet or only room for it. */
-static void bind(struct crew *c, tri_run *run, const struct plan *p, char *base) {
+static void bind(struct worker *c, tri_run *run, const struct plan *p, char *base) {
     for (int k = 0; k < 2; k++) {
         c->shared.slots[k] = base + p->slots[k];
         c->shared.board[k] = base + p->board[k];
@@ -306,8 +306,8 @@ static void bind(struct crew *c, tri_run *run, const struct plan *p, char *base)
     }
     for (int i = 0; i < 2; i++) c->shared.arena[i] = base + p->arena[i];
     c->shared.carried = base + p->carried;
-    c->shared.rooms = p->n_loads ? base + p->rooms : NULL;
-    for (int i = 0; i < run->n_shapes; i++) run->shape[i].shared = &c->shared;
+    c->shared.buffers = p->n_loads ? base + p->buffers : NULL;
+    for (int i = 0; i < run->n_executables; i++) run->executable[i].shared = &c->shared;
 }
 
 /* ---- the same in all ---- */
@@ -328,18 +328,18 @@ static tri_status add_graphs(struct sha256 *h, const struct machine *m) {
     return TRI_OK;
 }
 
-static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[32]) {
+static tri_status digest(const struct worker *c, const tri_run *run, uint8_t out[32]) {
     struct sha256 h;
     char hex[65], line[256];
     tri_status status = TRI_OK;
     int64_t batches;
-    crew_evaluation_bytes(run, &batches);
+    worker_evaluation_bytes(run, &batches);
     sha256_begin(&h);
-    for (int i = 0; i < run->n_shapes && !status; i++) {
-        const struct machine *m = &run->shape[i];
+    for (int i = 0; i < run->n_executables && !status; i++) {
+        const struct machine *m = &run->executable[i];
         status = add_graphs(&h, m);
         base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d %lld", (unsigned long long)run->options.seed,
-                    (long long)m->lanes, (long long)m->batch, m->compilation.levels, crew_hands(c),
+                    (long long)m->lanes, (long long)m->batch, m->compilation.levels, worker_all_threads(c),
                     m->step.memory.total, all_tasks(c), (long long)batches);
         add_text(&h, line);
     }
@@ -350,7 +350,7 @@ static tri_status digest(const struct crew *c, const tri_run *run, uint8_t out[3
 
 /* ---- founding ---- */
 
-static tri_status grow(const struct crew *c, const struct plan *p) {
+static tri_status grow(const struct worker *c, const struct plan *p) {
     off_t head = (off_t)crew_head_bytes();
     int failed;
     do failed = posix_fallocate(c->fd, head, (off_t)p->end);
@@ -360,14 +360,14 @@ static tri_status grow(const struct crew *c, const struct plan *p) {
                      (double)p->end / (1 << 20), strerror(failed));
 }
 
-static tri_status map_store(const struct crew *c, size_t bytes) {
+static tri_status map_store(const struct worker *c, size_t bytes) {
     off_t head = (off_t)crew_head_bytes();
     void *at = mmap(c->base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->fd, head);
     return at != MAP_FAILED ? TRI_OK
                             : base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
 }
 
-static void name_items(const struct crew_part *part, const struct machine *m, char *names) {
+static void name_items(const struct worker_part *part, const struct machine *m, char *names) {
     for (int i = 0; named_program(m, i); i++)
         for (size_t k = 0; k < named_program(m, i)->n_items; k++)
             base_format(names + ((size_t)part->first_name[i] + k) * CREW_NAME, CREW_NAME, "%s",
@@ -375,14 +375,14 @@ static void name_items(const struct crew_part *part, const struct machine *m, ch
 }
 
 static void describe_trees(struct crew_head *h, const tri_run *run, const struct plan *p) {
-    h->n_shapes = run->n_shapes;
+    h->n_shapes = run->n_executables;
     for (int k = 0; k < 2; k++) {
-        h->tree[k].nodes = run->shape->tree[k].nodes;
-        h->tree[k].slots = run->shape->tree[k].n_slots;
+        h->tree[k].nodes = run->executable->tree[k].nodes;
+        h->tree[k].slots = run->executable->tree[k].n_slots;
         h->tree[k].board = p->board[k];
     }
-    for (int i = 0; i < run->n_shapes; i++) {
-        const struct machine *m = &run->shape[i];
+    for (int i = 0; i < run->n_executables; i++) {
+        const struct machine *m = &run->executable[i];
         h->shape[i].lanes = (int)m->lanes;
         h->shape[i].levels = m->compilation.levels;
         for (int k = 0; k < 2; k++) {
@@ -392,9 +392,9 @@ static void describe_trees(struct crew_head *h, const tri_run *run, const struct
     }
 }
 
-static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
+static void describe(struct worker *c, const tri_run *run, const struct plan *p) {
     struct crew_head *h = c->head;
-    const struct machine *m = run->shape;
+    const struct machine *m = run->executable;
     h->store_bytes = p->end;
     h->lanes = (int)m->lanes;
     h->batch = m->batch;
@@ -412,29 +412,29 @@ static void describe(struct crew *c, const tri_run *run, const struct plan *p) {
     h->evaluation = p->evaluation;
     h->n_batches = p->n_batches;
     h->audit_roots = p->audit_roots;
-    h->hands = all_hands(c);
+    h->all_threads = every_thread(c);
     h->n_values = 0;
     for (int i = 0; i < m->n_outputs && h->n_values < CREW_MOST_VALUES; i++)
         if (!m->output[i].spec.shape.rank)
             base_format(h->value_name[h->n_values++], CREW_NAME, "%s", m->output[i].name);
 }
 
-static tri_status found(struct crew *c, tri_run *run, const struct plan *p) {
-    struct machine *m = run->shape;
+static tri_status found(struct worker *c, tri_run *run, const struct plan *p) {
+    struct machine *m = run->executable;
     tri_status status = map_store(c, p->end);
-    if (!status) nodes_spread(c->base, p->end); /* of the mapping, before there are pages */
+    if (!status) numa_spread(c->base, p->end); /* of the mapping, before there are pages */
     if (!status) status = grow(c, p);
     if (!status) status = store_fill(m->store, run->options.seed, run->team);
     if (!status) status = digest(c, run, c->head->digest);
     if (status) return status;
     describe(c, run, p);
-    for (int i = 0; i < run->n_shapes; i++) name_items(&c->part[i], &run->shape[i], c->base + p->names);
+    for (int i = 0; i < run->n_executables; i++) name_items(&c->part[i], &run->executable[i], c->base + p->names);
     atomic_store(&c->head->founded, 1);
     crew_notify(c->head);
     return TRI_OK;
 }
 
-static tri_status compare(const struct crew *c, const tri_run *run, const struct plan *p) {
+static tri_status compare(const struct worker *c, const tri_run *run, const struct plan *p) {
     uint8_t own[32];
     tri_status status = digest(c, run, own);
     if (status) return status;
@@ -446,23 +446,23 @@ static tri_status compare(const struct crew *c, const tri_run *run, const struct
 }
 
 static bool founded_or_mine(void *arg) {
-    const struct crew *c = arg;
-    return atomic_load(&c->head->founded) || crew_reports(c);
+    const struct worker *c = arg;
+    return atomic_load(&c->head->founded) || worker_reports(c);
 }
 
-static tri_status share_store(struct crew *c, tri_run *run, const struct plan *p) {
-    crew_until(c->head, founded_or_mine, c, &c->oar[0].hand->turns);
+static tri_status share_store(struct worker *c, tri_run *run, const struct plan *p) {
+    crew_until(c->head, founded_or_mine, c, &c->context[0].shared->turns);
     return atomic_load(&c->head->founded) ? compare(c, run, p) : found(c, run, p);
 }
 
 static bool checked_or_mine(void *arg) {
-    const struct crew *c = arg;
-    return atomic_load(&c->head->checked) || crew_reports(c);
+    const struct worker *c = arg;
+    return atomic_load(&c->head->checked) || worker_reports(c);
 }
 
 /* Before anybody has touched any of it. */
-static tri_status check_memory(struct crew *c, const tri_run *run) {
-    crew_until(c->head, checked_or_mine, c, &c->oar[0].hand->turns);
+static tri_status check_memory(struct worker *c, const tri_run *run) {
+    crew_until(c->head, checked_or_mine, c, &c->context[0].shared->turns);
     if (atomic_load(&c->head->checked)) return TRI_OK;
     const struct machine *m = evaluation_machine(run);
     tri_status status = budget_check(m, &run->store, run->options.memory_limit);
@@ -477,7 +477,7 @@ static tri_status check_memory(struct crew *c, const tri_run *run) {
 /* ---- settling ---- */
 
 /* first: tasks of the shapes before. */
-static tri_status make_tasks(struct crew *c, struct crew_part *part, struct machine *m, int first) {
+static tri_status make_tasks(struct worker *c, struct worker_part *part, struct machine *m, int first) {
     part->copy = calloc((size_t)m->n_updates + 1, sizeof *part->copy);
     if (!part->copy) return base_no_memory("updates");
     for (int i = 0; i < m->n_updates; i++) {
@@ -489,36 +489,36 @@ static tri_status make_tasks(struct crew *c, struct crew_part *part, struct mach
     }
     tri_status status = TRI_OK;
     const struct sweep_guard guard = {m->finite.loss, m->store->block, m->store->bytes};
-    if (m->pre.g) status = sweeps_make(&m->pre, NULL, 0, crew_hands(c), first, NULL, &part->sweeps[0]);
+    if (m->pre.g) status = sweeps_make(&m->pre, NULL, 0, worker_all_threads(c), first, NULL, &part->sweeps[0]);
     if (status) return status;
-    return sweeps_make(&m->step, part->copy, m->n_updates, crew_hands(c), first + part->sweeps[0].n_tasks,
+    return sweeps_make(&m->step, part->copy, m->n_updates, worker_all_threads(c), first + part->sweeps[0].n_tasks,
                        m->finite.gated ? &guard : NULL, &part->sweeps[1]);
 }
 
 /* Room for all that may come is reserved first, so that everything can be bound before the store's
  * size is known to the last byte. */
-static tri_status place_machine(struct crew *c, tri_run *run, struct plan *p) {
-    struct machine *m = run->shape;
+static tri_status place_machine(struct worker *c, tri_run *run, struct plan *p) {
+    struct machine *m = run->executable;
     *p = make_plan(c, run);
-    c->room = 2 * p->end + ((size_t)4 << 30);
-    char *room = mmap(NULL, c->room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
+    c->reserved = 2 * p->end + ((size_t)4 << 30);
+    char *reserved = mmap(NULL, c->reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED)
         return base_fail(TRI_FAILED, "cannot reserve %zu MiB of addresses for the store: %s; `ulimit -v` "
-                         "shows a limit of theirs", c->room >> 20, strerror(errno));
-    c->base = room;
-    bind(c, run, p, room);
-    tri_status status = store_place(m->store, room + p->store);
+                         "shows a limit of theirs", c->reserved >> 20, strerror(errno));
+    c->base = reserved;
+    bind(c, run, p, reserved);
+    tri_status status = store_place(m->store, reserved + p->store);
     if (!status) status = machine_settle(m, &run->options);
-    if (!status) status = shapes_settle(run);
-    for (int i = 0; i < run->n_shapes && !status; i++) status = make_tasks(c, &c->part[i], &run->shape[i], all_tasks(c));
+    if (!status) status = executables_settle(run);
+    for (int i = 0; i < run->n_executables && !status; i++) status = make_tasks(c, &c->part[i], &run->executable[i], all_tasks(c));
     if (!status) plan_tasks(c, p);
-    CHECK(p->end <= c->room);
+    CHECK(p->end <= c->reserved);
     m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]);
     return status;
 }
 
-static void tell_idle(const struct crew *c, const struct machine *m) {
-    int workers = crew_size(c);
+static void tell_idle(const struct worker *c, const struct machine *m) {
+    int workers = worker_size(c);
     if (m->lanes >= workers) return;
     fprintf(stderr, "trireme: %d workers share %lld lane%s: %lld of them %s idle; --lanes %d would use "
             "all (lanes are part of the plan: with others the results differ in their last bits)\n",
@@ -526,23 +526,23 @@ static void tell_idle(const struct crew *c, const struct machine *m) {
             workers - m->lanes == 1 ? "stays" : "stay", workers);
 }
 
-static tri_status make_loader(const struct crew *c, tri_run *run, const struct plan *p) {
+static tri_status make_loader(const struct worker *c, tri_run *run, const struct plan *p) {
     struct crew_head *h = c->head;
-    int rank = crew_rank(c);
+    int rank = worker_rank(c);
     const struct loader_place place = {
         .word = p->n_loads ? (board_cell *)(c->base + p->loads) : NULL,
-        .bell = &h->data, .done = &h->committed, .ending = &h->ending, .owner = c->place,
+        .queue = &h->data, .done = &h->committed, .ending = &h->ending, .owner = c->place,
         .from = rank < 0 ? 0 : rank, .of = h->most};
     return loader_make(&run->loader, run, &place);
 }
 
-tri_status crew_measure(struct crew *c, tri_run *run) {
+tri_status worker_measure(struct worker *c, tri_run *run) {
     struct plan p;
     return place_machine(c, run, &p);
 }
 
-tri_status crew_settle(struct crew *c, tri_run *run) {
-    struct machine *m = run->shape;
+tri_status worker_settle(struct worker *c, tri_run *run) {
+    struct machine *m = run->executable;
     struct plan p;
     if (m->n_scalars > CREW_MOST_SCALARS)
         return base_fail(TRI_USAGE, "a network with %d scalars; with several workers there can be %d",
@@ -551,27 +551,27 @@ tri_status crew_settle(struct crew *c, tri_run *run) {
     if (!status) status = check_memory(c, run);
     if (!status) status = share_store(c, run, &p);
     if (status) return status;
-    for (int i = 0; i < run->n_shapes; i++) machine_touch(&run->shape[i]);
+    for (int i = 0; i < run->n_executables; i++) machine_touch(&run->executable[i]);
     c->run = run;
     c->now = c->part;
     c->task = (board_cell *)(c->base + p.tasks);
     c->slowest = (_Atomic int64_t *)(c->base + p.slowest);
-    crew_evaluation_bind(c, run);
+    worker_evaluation_bind(c, run);
     if (run->data) status = make_loader(c, run, &p);
     if (status) return status;
     team_run(run->team, take_hands, c);
-    if (crew_reports(c)) crew_turn_output(c);
-    if (crew_reports(c)) tell_idle(c, m);
+    if (worker_reports(c)) worker_turn_output(c);
+    if (worker_reports(c)) tell_idle(c, m);
     atomic_store(&c->head->keeps, run->options.ckpt != NULL);
-    c->writes = crew_reports(c) && !crew_begun(c->head);
-    atomic_store(&crew_self(c)->state, CREW_READY);
-    crew_log_compiled(c);
-    crew_at(c, CREW_AT_CALLBACK, -1);
+    c->writes = worker_reports(c) && !crew_begun(c->head);
+    atomic_store(&worker_self(c)->state, CREW_READY);
+    worker_log_compiled(c);
+    worker_at(c, CREW_AT_CALLBACK, -1);
     return TRI_OK;
 }
 
-void crew_count_bad(struct crew *c, const tri_run *run) {
-    const tri_data *all[] = {run->data, run->judge.data};
+void worker_count_bad(struct worker *c, const tri_run *run) {
+    const tri_data *all[] = {run->data, run->policy.data};
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i]) pictures_count_together(all[i], &c->head->bad[i]);
 }

@@ -11,10 +11,10 @@
 #include "machine/sweep.h"
 
 /* Who asks a program that runs what it is at: of one thread. */
-struct crew_oar {
-    struct crew *crew;
-    struct crew_hand *hand;
-    int number; /* of the hand */
+struct thread_context {
+    struct worker *worker;
+    struct crew_thread *shared;
+    int number; /* of the thread among all workers' */
     int k;      /* of the lane's program: 0 count, 1 lane */
     int lane, name; /* of the first item of the program that runs; in the table of names */
     int64_t began;
@@ -23,102 +23,102 @@ struct crew_oar {
 };
 
 /* What a step of one shape is done with, beside the machine. */
-struct crew_part {
+struct worker_part {
     struct sweeps sweeps[2]; /* of what comes before the lanes, of the update */
     struct sweep_copy *copy;
     int first_name[6];       /* of count[2], lane[2], pre, step: in the table */
 };
 
-struct crew {
+struct worker {
     struct crew_head *head;
     int place, threads;
     int fd;
     char *base; /* of the store, behind the head: at the begin of the addresses reserved for it */
-    size_t room;
-    struct crew_oar *oar; /* by thread */
+    size_t reserved;
+    struct thread_context *context; /* by thread */
     /* Once the run has been settled. */
     tri_run *run;
     struct machine_shared shared;
-    struct crew_part part[CREW_MOST_SHAPES], *now; /* by the run's shapes; that of the step at work */
+    struct worker_part part[CREW_MOST_SHAPES], *now; /* by the run's shapes; that of the step at work */
     board_cell *task;         /* words of all */
     _Atomic int64_t *slowest; /* by item: nanoseconds */
     uint64_t step;            /* that it works on */
     int64_t told;             /* the step that it has returned from as the reporter */
     int64_t memory_seen;
-    struct share evaluation;  /* its words null: there are none that several share */
+    struct eval_queue evaluation;  /* its words null: there are none that several share */
     int64_t batch;            /* of an evaluation: that it computes, or has last */
     bool writes;              /* what is written to parameters counts */
     bool reports;             /* its output has been turned to where the user looks */
     bool records;             /* it has opened metrics.jsonl, or tried to */
-    struct crew_log log;
+    struct worker_log log;
 };
 
 /* Whether this process is a worker; the first run that trains takes the place. *out is null if not. */
-tri_status crew_join(struct crew **out);
+tri_status worker_join(struct worker **out);
 /* A worker of a run that nobody has started, to see what it would take; null with a message. */
-struct crew *crew_imagine(const struct crew_shape *shape);
+struct worker *worker_imagine(const struct crew_shape *shape);
 /* Its threads are hands no more; before the team goes. */
-void crew_release(struct crew *c, struct team *team);
-void crew_free(struct crew *c);
+void worker_release(struct worker *c, struct team *team);
+void worker_free(struct worker *c);
 
-/* After the run has been planned with crew_hands: gives the machine its memory and the store its
+/* After the run has been planned with worker_all_threads: gives the machine its memory and the store its
  * values, or those that are there. */
-int crew_hands(const struct crew *c); /* that row at a time */
-int crew_processes(const struct crew *c);
-int crew_audit_slots(const struct crew *c); /* that audits hold */
-tri_status crew_settle(struct crew *c, tri_run *run);
+int worker_all_threads(const struct worker *c); /* that row at a time */
+int worker_processes(const struct worker *c);
+int worker_audit_slots(const struct worker *c); /* that audits hold */
+tri_status worker_settle(struct worker *c, tri_run *run);
 /* The same without memory: only the sizes are known then. */
-tri_status crew_measure(struct crew *c, tri_run *run);
+tri_status worker_measure(struct worker *c, tri_run *run);
 
 /* One step or more, as tri_step. False: the run has ended, or failed with a message (*status). */
-bool crew_step(struct crew *c, tri_run *run, tri_status *status);
+bool worker_step(struct worker *c, tri_run *run, tri_status *status);
 /* The step that it has returned from is this worker's to call back for, and to show. */
-bool crew_tells(const struct crew *c, const tri_run *run);
+bool worker_tells(const struct worker *c, const tri_run *run);
 /* No step is open, or nothing of its update has begun: parameters are as the step before has left them. */
-bool crew_is_between(const struct crew *c);
+bool worker_is_between(const struct worker *c);
 /* The end of the loop: waits until it is known who reports to the end. True: this worker. */
-bool crew_finish(struct crew *c, tri_run *run);
+bool worker_finish(struct worker *c, tri_run *run);
 /* Who reports begins metrics.jsonl, or goes on with it; then what it tells of the step goes there. */
-tri_status crew_open_record(struct crew *c, tri_run *run);
-void crew_record(struct crew *c, tri_run *run);
-struct crew_shown *crew_shown(struct crew *c);
+tri_status worker_open_record(struct worker *c, tri_run *run);
+void worker_record(struct worker *c, tri_run *run);
+struct crew_shown *crew_shown(struct worker *c);
 /* What is printed on stdout when all is done: by the agent, so that no worker's death loses or doubles it. */
-void crew_last_line(struct crew *c, const char *line);
+void worker_last_line(struct worker *c, const char *line);
 /* The run is closed, with this exit code. */
-void crew_leave(struct crew *c, int code);
+void worker_leave(struct worker *c, int code);
 
 /* The run goes on from a checkpoint of this step; before the first step, by who reports. */
-void crew_begin_at(struct crew *c, int64_t step);
-int64_t crew_base(const struct crew *c); /* that step; 0: it began anew */
+void worker_begin_at(struct worker *c, int64_t step);
+int64_t worker_base(const struct worker *c); /* that step; 0: it began anew */
 /* The number of a wish that has not been answered; 0: there is none. */
-uint32_t crew_save_asked(const struct crew *c);
-void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t step);
+uint32_t worker_save_asked(const struct worker *c);
+void worker_save_answer(struct worker *c, uint32_t asked, const char *error, int64_t step);
 /* A checkpoint could not be written, says the text: for the agent. */
-void crew_save_failed(struct crew *c, const char *text);
+void worker_save_failed(struct worker *c, const char *text);
 
 /* Bad samples are counted by all workers together. */
-void crew_count_bad(struct crew *c, const tri_run *run);
+void worker_count_bad(struct worker *c, const tri_run *run);
 /* Nobody reads what this worker prints: the run is to end. */
-void crew_note_unread(struct crew *c);
+void worker_note_unread(struct worker *c);
 /* The run is to end. */
-bool crew_asked_to_end(const struct crew *c);
+bool worker_asked_to_end(const struct worker *c);
 /* Of all that the run's evaluations share: batches and bytes; once they have been planned. */
-uint64_t crew_evaluation_bytes(const tri_run *run, int64_t *batches);
-void crew_evaluation_bind(struct crew *c, const tri_run *run);
+uint64_t worker_evaluation_bytes(const tri_run *run, int64_t *batches);
+void worker_evaluation_bind(struct worker *c, const tri_run *run);
 /* As tri_evaluate, with the help of all that wait for it: by who reports, behind the step just done. */
-tri_status crew_evaluate(struct crew *c, tri_run *run, tri_data *data);
+tri_status worker_evaluate(struct worker *c, tri_run *run, tri_data *data);
 /* What evaluations have come to; it stays, whoever reports. */
-void crew_judge(struct crew *c, const struct judged *is);
+void worker_set_policy(struct worker *c, const struct policy_state *is);
 
 /* The run, and this worker, turn to the shape of a step. */
-void crew_take_shape(struct crew *c, tri_run *run, uint64_t step);
-bool crew_reports(const struct crew *c);
-struct crew_worker *crew_self(const struct crew *c);
+void worker_take_shape(struct worker *c, tri_run *run, uint64_t step);
+bool worker_reports(const struct worker *c);
+struct crew_worker *worker_self(const struct worker *c);
 /* What it prints goes to where the user looks from here on. */
-void crew_turn_output(struct crew *c);
-int crew_rank(const struct crew *c);
-int crew_size(const struct crew *c);
-void crew_at(struct crew *c, enum crew_at at, int part); /* part: the callback; or -1 */
-void crew_at_batch(struct crew *c, int64_t batch); /* of an evaluation */
+void worker_turn_output(struct worker *c);
+int worker_rank(const struct worker *c);
+int worker_size(const struct worker *c);
+void worker_at(struct worker *c, enum worker_at at, int part); /* part: the callback; or -1 */
+void worker_at_batch(struct worker *c, int64_t batch); /* of an evaluation */
 
 #endif

@@ -27,37 +27,37 @@ static uint64_t sum_bytes(const char *at, size_t bytes) {
     return random_key(random_key(h[0], h[1]), random_key(h[2], h[3]));
 }
 
-static board_cell *word_of(const struct crew *c, int lane) {
+static board_cell *word_of(const struct worker *c, int lane) {
     return crew_audit_word(c->head, c->base, lane);
 }
 
-static uint64_t *sums_of(const struct crew *c, int hand, int lane) {
-    return crew_audit_sums(c->head, c->base, hand, lane);
+static uint64_t *sums_of(const struct worker *c, int thread, int lane) {
+    return crew_audit_sums(c->head, c->base, thread, lane);
 }
 
 /* The hand whose lane counts in this step; -1: it is not there. */
-static int maker(const struct crew *c, int lane) {
+static int maker(const struct worker *c, int lane) {
     struct board *b = &c->run->machine->tree[1].board;
     uint64_t packed;
     bool late;
     struct board_word w = board_read(&b->node[lane], (uint32_t)c->step, &packed, &late);
-    return !late && w.state == BOARD_DONE ? w.hand : -1;
+    return !late && w.state == BOARD_DONE ? w.thread : -1;
 }
 
-static bool wanted(const struct crew *c, int lane) {
+static bool wanted(const struct worker *c, int lane) {
     uint64_t key = random_key(random_key(c->run->options.seed, c->step), (uint64_t)lane);
     return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->audit;
 }
 
 /* Somebody else to look at it: that rows, or is a spare. */
-static bool others(const struct crew *c) {
+static bool others(const struct worker *c) {
     for (int i = 0; i < c->head->places; i++)
         if (i != c->place && atomic_load(&c->head->worker[i].state) == CREW_READY) return true;
     return false;
 }
 
 /* How many there are. */
-static int sum_results(const struct crew *c, const struct program *p, uint64_t *to) {
+static int sum_results(const struct worker *c, const struct program *p, uint64_t *to) {
     int n = 0;
     for (int i = 0; i < p->n_result && n < c->head->audit_roots; i++) {
         const tri_tensor *t = p->g->output[i].tensor;
@@ -68,7 +68,7 @@ static int sum_results(const struct crew *c, const struct program *p, uint64_t *
 
 #ifdef TRIREME_POINTS
 /* TRIREME_LIE="K:S": the worker in place K turns a bit of what it computes in step S. */
-static void lie(const struct crew *c, const struct program *p) {
+static void lie(const struct worker *c, const struct program *p) {
     const char *text = getenv("TRIREME_LIE");
     int place;
     unsigned long long step;
@@ -77,15 +77,15 @@ static void lie(const struct crew *c, const struct program *p) {
 }
 #endif
 
-void crew_audit_note(struct crew *c, int lane, const struct program *p, int hand) {
+void worker_audit_note(struct worker *c, int lane, const struct program *p, int thread) {
     if (c->head->audit <= 0 || !wanted(c, lane)) return;
 #ifdef TRIREME_POINTS
     lie(c, p);
 #endif
-    sum_results(c, p, sums_of(c, hand, lane));
+    sum_results(c, p, sums_of(c, thread, lane));
 }
 
-static bool is_done(const struct crew *c, int lane) {
+static bool is_done(const struct worker *c, int lane) {
     uint64_t packed;
     bool late;
     struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, &packed, &late);
@@ -94,22 +94,22 @@ static bool is_done(const struct crew *c, int lane) {
 
 /* With nobody there to audit it, it is done without: the update begins, and whoever comes meanwhile must not compute the
  * lane with parameters that are half new. False: somebody has begun. */
-static bool close_audit(const struct crew *c, int lane) {
+static bool close_audit(const struct worker *c, int lane) {
     uint64_t packed;
     bool late;
     struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, &packed, &late);
-    struct board_word done = {(uint32_t)c->step, BOARD_DONE, c->oar->number, 0};
+    struct board_word done = {(uint32_t)c->step, BOARD_DONE, c->context->number, 0};
     if (late || w.state != BOARD_FREE) return late || w.state == BOARD_DONE;
     return atomic_compare_exchange_strong(word_of(c, lane), &packed, board_pack(done));
 }
 
-bool crew_audit_pending(const struct crew *c) {
+bool worker_audit_pending(const struct worker *c) {
     for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
         if (wanted(c, lane) && !is_done(c, lane) && (others(c) || !close_audit(c, lane))) return true;
     return false;
 }
 
-static bool can_draw(const struct crew *c, int lane, uint64_t *packed) {
+static bool can_draw(const struct worker *c, int lane, uint64_t *packed) {
     if (!wanted(c, lane)) return false;
     bool late;
     struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, packed, &late);
@@ -117,24 +117,24 @@ static bool can_draw(const struct crew *c, int lane, uint64_t *packed) {
     return !late && w.state == BOARD_FREE && made >= 0 && made / c->threads != c->place;
 }
 
-bool crew_audit_waits(const struct crew *c) {
+bool worker_audit_waits(const struct worker *c) {
     uint64_t packed;
     for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
         if (can_draw(c, lane, &packed)) return true;
     return false;
 }
 
-int crew_audit_draw(struct crew *c, int hand) {
+int worker_audit_draw(struct worker *c, int thread) {
     for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++) {
         uint64_t packed;
         if (!can_draw(c, lane, &packed)) continue;
-        struct board_word w = {(uint32_t)c->step, BOARD_CLAIMED, hand, 0};
+        struct board_word w = {(uint32_t)c->step, BOARD_CLAIMED, thread, 0};
         if (atomic_compare_exchange_strong(word_of(c, lane), &packed, board_pack(w))) return lane;
     }
     return -1;
 }
 
-static void differ(const struct crew *c, int lane, const char *tensor) {
+static void differ(const struct worker *c, int lane, const char *tensor) {
     const struct crew_head *h = c->head;
     int other = maker(c, lane) / c->threads;
     char text[sizeof h->failure];
@@ -142,10 +142,10 @@ static void differ(const struct crew *c, int lane, const char *tensor) {
              "%s is not the same: one of the two computes wrongly. No parameter has been changed by it",
              (unsigned long long)c->step, other, atomic_load(&h->worker[other].core), c->place,
              atomic_load(&h->worker[c->place].core), lane, tensor);
-    crew_fail(c, text);
+    worker_fail(c, text);
 }
 
-void crew_audit_compare(struct crew *c, int lane, const struct program *p, int hand) {
+void worker_audit_compare(struct worker *c, int lane, const struct program *p, int thread) {
     uint64_t sum[AUDIT_MOST];
     const uint64_t *made = sums_of(c, maker(c, lane), lane);
     int n = sum_results(c, p, sum); /* other shapes may have more */
@@ -156,11 +156,11 @@ void crew_audit_compare(struct crew *c, int lane, const struct program *p, int h
         }
     atomic_fetch_add(&c->head->audited, 1);
     atomic_store(word_of(c, lane),
-                 board_pack((struct board_word){(uint32_t)c->step, BOARD_DONE, hand, 0}));
+                 board_pack((struct board_word){(uint32_t)c->step, BOARD_DONE, thread, 0}));
     crew_notify(c->head);
 }
 
-void crew_audit_drop(struct crew *c, int lane) {
+void worker_audit_drop(struct worker *c, int lane) {
     atomic_store(word_of(c, lane),
                  board_pack((struct board_word){(uint32_t)c->step, BOARD_FREE, 0, 0}));
 }

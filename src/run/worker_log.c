@@ -14,56 +14,56 @@
 
 static double seconds(int64_t nanoseconds) { return 1e-9 * (double)nanoseconds; }
 
-struct crew_spent crew_spent_of(const struct crew_head *h, int place) {
-    struct crew_spent s = {0};
+struct worker_spent worker_spent_of(const struct crew_head *h, int place) {
+    struct worker_spent s = {0};
     for (int t = 0; t < h->threads; t++) {
-        const struct crew_hand *hand = &h->hand[place * h->threads + t];
-        int64_t data = atomic_load_explicit(&hand->data, memory_order_relaxed);
-        int64_t compute = atomic_load_explicit(&hand->compute, memory_order_relaxed) - data;
+        const struct crew_thread *thread = &h->thread[place * h->threads + t];
+        int64_t data = atomic_load_explicit(&thread->data, memory_order_relaxed);
+        int64_t compute = atomic_load_explicit(&thread->compute, memory_order_relaxed) - data;
         s.compute += compute > 0 ? compute : 0; /* the data of a lane is counted first */
         s.data += data;
-        s.wait += atomic_load_explicit(&hand->wait, memory_order_relaxed);
-        s.reduce += atomic_load_explicit(&hand->reduce, memory_order_relaxed);
-        s.lanes += atomic_load_explicit(&hand->lanes_done, memory_order_relaxed);
-        s.lost += atomic_load_explicit(&hand->lanes_lost, memory_order_relaxed);
+        s.wait += atomic_load_explicit(&thread->wait, memory_order_relaxed);
+        s.reduce += atomic_load_explicit(&thread->reduce, memory_order_relaxed);
+        s.lanes += atomic_load_explicit(&thread->lanes_done, memory_order_relaxed);
+        s.lost += atomic_load_explicit(&thread->lanes_lost, memory_order_relaxed);
     }
     return s;
 }
 
-static struct crew_spent since(const struct crew *c, const struct crew_spent *before) {
-    struct crew_spent s = crew_spent_of(c->head, c->place);
-    return (struct crew_spent){s.compute - before->compute, s.wait - before->wait,
+static struct worker_spent since(const struct worker *c, const struct worker_spent *before) {
+    struct worker_spent s = worker_spent_of(c->head, c->place);
+    return (struct worker_spent){s.compute - before->compute, s.wait - before->wait,
                                s.reduce - before->reduce,   s.data - before->data,
                                s.lanes - before->lanes,     s.lost - before->lost};
 }
 
-static long long step_of(const struct crew *c) { return (long long)atomic_load(&c->head->committed); }
+static long long step_of(const struct worker *c) { return (long long)atomic_load(&c->head->committed); }
 
-void crew_log_join(struct crew *c) {
-    struct crew_log *l = &c->log;
+void worker_log_join(struct worker *c) {
+    struct worker_log *l = &c->log;
     const char *whose;
     char path[sizeof c->head->out + 32];
-    *l = (struct crew_log){.log.fd = -1, .joined = crew_now(), .rank = crew_rank(c),
-                           .reports = crew_reports(c), .before = crew_spent_of(c->head, c->place)};
+    *l = (struct worker_log){.log.fd = -1, .joined = crew_now(), .rank = worker_rank(c),
+                           .reports = worker_reports(c), .before = worker_spent_of(c->head, c->place)};
     l->lost = l->before.lost;
     if (!*c->head->out) return;
     base_format(path, sizeof path, "%s/worker-%d.log", c->head->out, c->place);
     if (log_open(&l->log, path, LOG_BUDGET)) return;
     log_event(&l->log, LOG_INFO, "join", "worker=%d step=%lld pid=%d rank=%d threads=%d core=%d memory=%lld",
-              c->place, step_of(c), (int)getpid(), l->rank, c->threads, atomic_load(&crew_self(c)->core),
+              c->place, step_of(c), (int)getpid(), l->rank, c->threads, atomic_load(&worker_self(c)->core),
               (long long)budget_limit(0, 0, &whose));
 }
 
-void crew_log_compiled(struct crew *c) {
+void worker_log_compiled(struct worker *c) {
     log_event(&c->log.log, LOG_INFO, "compiled", "worker=%d step=%lld seconds=%g store=%lld peak=%lld",
               c->place, step_of(c), seconds(crew_now() - c->log.joined), (long long)c->head->store_bytes,
-              (long long)atomic_load(&crew_self(c)->peak));
+              (long long)atomic_load(&worker_self(c)->peak));
 }
 
-void crew_log_changes(struct crew *c) {
-    struct crew_log *l = &c->log;
-    int rank = crew_rank(c);
-    bool reports = crew_reports(c);
+void worker_log_changes(struct worker *c) {
+    struct worker_log *l = &c->log;
+    int rank = worker_rank(c);
+    bool reports = worker_reports(c);
     bool gets = (rank >= 0 && rank != l->rank) || (reports && !l->reports);
     if (rank == l->rank && reports == l->reports) return;
     l->rank = rank;
@@ -85,21 +85,21 @@ static int by_length(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void learn(struct crew_log *l, int64_t took) {
-    int64_t sorted[CREW_LOG_STEPS];
-    l->took[l->steps % CREW_LOG_STEPS] = took;
+static void learn(struct worker_log *l, int64_t took) {
+    int64_t sorted[WORKER_LOG_STEPS];
+    l->took[l->steps % WORKER_LOG_STEPS] = took;
     l->steps++;
     if (l->steps < KNOWN || l->steps % KNOWN) return;
-    size_t n = l->steps < CREW_LOG_STEPS ? (size_t)l->steps : CREW_LOG_STEPS;
+    size_t n = l->steps < WORKER_LOG_STEPS ? (size_t)l->steps : WORKER_LOG_STEPS;
     memcpy(sorted, l->took, sizeof sorted);
     qsort(sorted, n, sizeof *sorted, by_length);
     l->median = sorted[n / 2];
 }
 
-static void tell_slow(struct crew *c, int64_t took, int64_t now) {
-    struct crew_log *l = &c->log;
+static void tell_slow(struct worker *c, int64_t took, int64_t now) {
+    struct worker_log *l = &c->log;
     if (!l->median || took <= SLOW * l->median || !due(&l->slow_told, now)) return;
-    struct crew_spent s = since(c, &l->step_before);
+    struct worker_spent s = since(c, &l->step_before);
     int64_t other = took * c->threads - s.compute - s.wait - s.reduce - s.data; /* as without a core */
     log_event(&l->log, LOG_WARNING, "slow-step",
               "worker=%d step=%llu seconds=%g median=%g compute=%g wait=%g reduce=%g data=%g other=%g",
@@ -107,26 +107,26 @@ static void tell_slow(struct crew *c, int64_t took, int64_t now) {
               seconds(s.wait), seconds(s.reduce), seconds(s.data), seconds(other > 0 ? other : 0));
 }
 
-static void tell_lost(struct crew *c, uint64_t lost, int64_t now) {
-    struct crew_log *l = &c->log;
+static void tell_lost(struct worker *c, uint64_t lost, int64_t now) {
+    struct worker_log *l = &c->log;
     if (lost == l->lost || !due(&l->lost_told, now)) return;
     log_event(&l->log, LOG_INFO, "lanes-lost", "worker=%d step=%llu lanes=%llu", c->place,
               (unsigned long long)c->step, (unsigned long long)(lost - l->lost));
     l->lost = lost;
 }
 
-void crew_log_step_begins(struct crew *c) {
+void worker_log_step_begins(struct worker *c) {
     if (c->log.log.fd < 0) return;
-    c->log.step_before = crew_spent_of(c->head, c->place);
+    c->log.step_before = worker_spent_of(c->head, c->place);
     c->log.step_began = crew_now();
 }
 
-void crew_log_step_ends(struct crew *c) {
-    struct crew_log *l = &c->log;
+void worker_log_step_ends(struct worker *c) {
+    struct worker_log *l = &c->log;
     if (l->log.fd < 0) return;
     int64_t now = crew_now(), took = now - l->step_began;
     tell_slow(c, took, now);
-    tell_lost(c, crew_spent_of(c->head, c->place).lost, now);
+    tell_lost(c, worker_spent_of(c->head, c->place).lost, now);
     learn(l, took);
     if (l->steps == 1)
         log_event(&l->log, LOG_INFO, "first-step", "worker=%d step=%llu seconds=%g", c->place,
@@ -135,19 +135,19 @@ void crew_log_step_ends(struct crew *c) {
 
 /* ---- the end ---- */
 
-void crew_log_checkpoint(struct crew *c, int64_t step, size_t bytes, double seconds, const char *error) {
+void worker_log_checkpoint(struct worker *c, int64_t step, size_t bytes, double seconds, const char *error) {
     log_event(&c->log.log, error ? LOG_ERROR : LOG_INFO, "checkpoint", "worker=%d step=%lld bytes=%zu seconds=%g text=%s",
               c->place, (long long)step, bytes, seconds, error ? error : "");
 }
 
-void crew_log_failure(struct crew *c, const char *text) {
-    struct crew_worker *self = crew_self(c);
+void worker_log_failure(struct worker *c, const char *text) {
+    struct crew_worker *self = worker_self(c);
     base_format(self->failure, sizeof self->failure, "%s", text);
     log_event(&c->log.log, LOG_ERROR, "failure", "worker=%d step=%lld text=%s", c->place, step_of(c), text);
 }
 
-void crew_log_leave(struct crew *c) {
-    struct crew_spent s = since(c, &c->log.before);
+void worker_log_leave(struct worker *c) {
+    struct worker_spent s = since(c, &c->log.before);
     log_event(&c->log.log, LOG_INFO, "leave",
               "worker=%d step=%lld steps=%llu lanes=%llu lost=%llu compute=%g wait=%g reduce=%g data=%g",
               c->place, step_of(c), (unsigned long long)c->log.steps, (unsigned long long)s.lanes,
@@ -155,4 +155,4 @@ void crew_log_leave(struct crew *c) {
               seconds(s.data));
 }
 
-void crew_log_close(struct crew *c) { log_close(&c->log.log); }
+void worker_log_close(struct worker *c) { log_close(&c->log.log); }

@@ -22,42 +22,42 @@
 #include "crew/head.h"
 #include "observe/log.h"
 
-struct crew;
+struct worker;
 
 /* What a place's hands have spent together, by all who have ever had it: nanoseconds. data is not part of
  * compute here. */
-struct crew_spent {
+struct worker_spent {
     int64_t compute, wait, reduce, data;
     uint64_t lanes, lost;
 };
-struct crew_spent crew_spent_of(const struct crew_head *h, int place);
+struct worker_spent worker_spent_of(const struct crew_head *h, int place);
 
-#define CREW_LOG_STEPS 31 /* whose median counts */
+#define WORKER_LOG_STEPS 31 /* whose median counts */
 
-struct crew_log {
+struct worker_log {
     struct log log;
     int64_t joined;           /* nanoseconds */
-    struct crew_spent before; /* it joined */
+    struct worker_spent before; /* it joined */
     int rank;
     bool reports;
     uint64_t steps; /* it took part in */
-    struct crew_spent step_before;
+    struct worker_spent step_before;
     int64_t step_began;
-    int64_t took[CREW_LOG_STEPS], median; /* of the latest steps; 0: not known yet */
+    int64_t took[WORKER_LOG_STEPS], median; /* of the latest steps; 0: not known yet */
     int64_t slow_told, lost_told;         /* when; 0: never */
     uint64_t lost;                        /* lanes lost that have been told */
 };
 
 /* None of these fails: what cannot be written is not. */
-void crew_log_join(struct crew *c);
-void crew_log_compiled(struct crew *c);
-void crew_log_changes(struct crew *c); /* between two steps: who it is now */
-void crew_log_step_begins(struct crew *c);
-void crew_log_step_ends(struct crew *c);
+void worker_log_join(struct worker *c);
+void worker_log_compiled(struct worker *c);
+void worker_log_changes(struct worker *c); /* between two steps: who it is now */
+void worker_log_step_begins(struct worker *c);
+void worker_log_step_ends(struct worker *c);
 /* error null: it is whole. */
-void crew_log_checkpoint(struct crew *c, int64_t step, size_t bytes, double seconds, const char *error);
-void crew_log_failure(struct crew *c, const char *text);
-void crew_log_leave(struct crew *c);
-void crew_log_close(struct crew *c);
+void worker_log_checkpoint(struct worker *c, int64_t step, size_t bytes, double seconds, const char *error);
+void worker_log_failure(struct worker *c, const char *text);
+void worker_log_leave(struct worker *c);
+void worker_log_close(struct worker *c);
 
 #endif

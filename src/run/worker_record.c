@@ -10,7 +10,7 @@
 static int look(void *user, struct observed_worker *out) {
     const struct crew_head *h = user;
     for (int i = 0; i < h->places; i++) {
-        struct crew_spent s = crew_spent_of(h, i);
+        struct worker_spent s = worker_spent_of(h, i);
         out[i] = (struct observed_worker){
             .worker = i, .takes_part = atomic_load(&h->worker[i].rank) >= 0,
             .compute = 1e-9 * (double)s.compute, .wait = 1e-9 * (double)s.wait,
@@ -21,7 +21,7 @@ static int look(void *user, struct observed_worker *out) {
 }
 
 /* All who report count from the first step on. */
-static void settle_begin(const struct crew *c, tri_run *run) {
+static void settle_begin(const struct worker *c, tri_run *run) {
     int64_t began = atomic_load(&c->head->began);
     double begin = 1e-9 * (double)began;
     if (!began || run->record.begin == begin) return;
@@ -30,9 +30,9 @@ static void settle_begin(const struct crew *c, tri_run *run) {
 }
 
 /* Also before the loop: then a file that cannot be written is known in time. */
-tri_status crew_open_record(struct crew *c, tri_run *run) {
+tri_status worker_open_record(struct worker *c, tri_run *run) {
     const char *own = run->options.out, *directory = own ? own : *c->head->out ? c->head->out : NULL;
-    if (c->records || !crew_reports(c)) return TRI_OK;
+    if (c->records || !worker_reports(c)) return TRI_OK;
     settle_begin(c, run);
     c->records = true;
     tri_status status = record_file(&run->record, directory, atomic_load(&c->head->recorded) || atomic_load(&c->head->base),
@@ -44,10 +44,10 @@ tri_status crew_open_record(struct crew *c, tri_run *run) {
     return status;
 }
 
-void crew_record(struct crew *c, tri_run *run) {
-    if (crew_open_record(c, run)) {
+void worker_record(struct worker *c, tri_run *run) {
+    if (worker_open_record(c, run)) {
         fprintf(stderr, "trireme: the metrics are not continued: %s\n", tri_message());
-        crew_log_failure(c, tri_message());
+        worker_log_failure(c, tri_message());
     }
     settle_begin(c, run);
     record_step(&run->record, run);
@@ -55,8 +55,8 @@ void crew_record(struct crew *c, tri_run *run) {
 
 /* ---- for people ---- */
 
-struct crew_shown *crew_shown(struct crew *c) { return &c->head->shown; }
+struct crew_shown *crew_shown(struct worker *c) { return &c->head->shown; }
 
-void crew_last_line(struct crew *c, const char *line) {
+void worker_last_line(struct worker *c, const char *line) {
     base_format(c->head->last_line, sizeof c->head->last_line, "%s", line);
 }

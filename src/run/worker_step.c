@@ -11,117 +11,117 @@
 
 /* ---- what a hand is at ---- */
 
-void crew_note(struct crew_oar *o, enum crew_at at, int lane, int item) {
-    struct crew_hand *h = o->hand;
+void worker_note(struct thread_context *o, enum worker_at at, int lane, int item) {
+    struct crew_thread *h = o->shared;
     int64_t now = crew_now();
     atomic_store_explicit(&h->since, now, memory_order_relaxed);
     atomic_store_explicit(&h->lane, lane, memory_order_relaxed);
     atomic_store_explicit(&h->item, item, memory_order_relaxed);
-    atomic_store_explicit(&h->step, (uint32_t)o->crew->step, memory_order_relaxed);
+    atomic_store_explicit(&h->step, (uint32_t)o->worker->step, memory_order_relaxed);
     atomic_store_explicit(&h->at, (int)at, memory_order_relaxed);
     atomic_store_explicit(&h->turns, atomic_load_explicit(&h->turns, memory_order_relaxed) + 1,
                           memory_order_release);
     o->began = now;
 }
 
-void crew_at(struct crew *c, enum crew_at at, int part) { crew_note(&c->oar[0], at, part, -1); }
+void worker_at(struct worker *c, enum worker_at at, int part) { worker_note(&c->context[0], at, part, -1); }
 
-void crew_spend(_Atomic int64_t *sum, int64_t since) {
+void worker_spend(_Atomic int64_t *sum, int64_t since) {
     atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + crew_now() - since,
                           memory_order_relaxed);
 }
 
-void crew_rest(struct crew_oar *o) {
-    if (o->crew->threads > 1) crew_note(o, CREW_AT_REST, -1, -1);
+void worker_rest(struct thread_context *o) {
+    if (o->worker->threads > 1) worker_note(o, CREW_AT_REST, -1, -1);
 }
 
-struct team *crew_team(const struct crew *c, int64_t pieces) {
-    int64_t workers = crew_size(c) < pieces ? crew_size(c) : pieces;
+struct team *worker_team(const struct worker *c, int64_t pieces) {
+    int64_t workers = worker_size(c) < pieces ? worker_size(c) : pieces;
     return workers < c->head->cores ? c->run->team : NULL;
 }
 
-bool crew_over(const struct crew *c) {
+bool worker_over(const struct worker *c) {
     return atomic_load(&c->head->committed) >= c->step || atomic_load(&c->head->ending);
 }
 
-void crew_fail(const struct crew *c, const char *text) {
+void worker_fail(const struct worker *c, const char *text) {
     struct crew_head *h = c->head;
     int none = 0, runs = CREW_RUNS;
     if (atomic_load(&h->ending) || !atomic_compare_exchange_strong(&h->failing, &none, c->place + 1)) return;
     base_format(h->failure, sizeof h->failure, "%s", text);
     atomic_compare_exchange_strong(&h->ending, &runs, CREW_FAILED);
     crew_notify(h);
-    bell_ring(&h->data);
+    wait_wake(&h->data);
 }
 
-void crew_fail_step(const struct crew *c, const char *text) {
+void worker_fail_step(const struct worker *c, const char *text) {
     char all[sizeof c->head->failure];
     base_format(all, sizeof all, "step %llu: %s", (unsigned long long)c->step, text);
-    crew_fail(c, all);
+    worker_fail(c, all);
 }
 
 /* ---- a step ---- */
 
-static void commit_step(struct crew *c) {
+static void commit_step(struct worker *c) {
     uint64_t before = c->step - 1;
     if (atomic_load(&c->head->ending)) return;
     atomic_store(&c->head->committed_at, crew_now());
     if (!atomic_compare_exchange_strong(&c->head->committed, &before, c->step)) return;
     crew_notify(c->head);
-    bell_ring(&c->head->data);
+    wait_wake(&c->head->data);
 }
 
 #define FEW_TASKS 32 /* that one thread does before others have woken up */
 
 /* What comes before the lanes (0), or after them (1). */
-static void row_sweeps(const struct crew *c, struct crew_stage s, int which) {
+static void run_sweeps(const struct worker *c, struct worker_stage s, int which) {
     int tasks = c->now->sweeps[which].n_tasks;
-    struct team *team = tasks > FEW_TASKS ? crew_team(c, tasks) : NULL;
+    struct team *team = tasks > FEW_TASKS ? worker_team(c, tasks) : NULL;
     s.k = which;
     s.alone = !team;
-    if (c->now->sweeps[which].n) team_run(team, crew_row_sweeps, &s);
+    if (c->now->sweeps[which].n) team_run(team, worker_run_sweeps, &s);
 }
 
 /* Those that the reporter has set; also for who reports after it. */
-static void take_scalars(const struct crew *c, tri_run *run) {
-    for (int i = 0; i < run->shape->n_scalars; i++) run->shape->scalar[i].value = c->head->scalar[i];
+static void take_scalars(const struct worker *c, tri_run *run) {
+    for (int i = 0; i < run->executable->n_scalars; i++) run->executable->scalar[i].value = c->head->scalar[i];
     run->set_rate = c->head->set_rate;
 }
 
-static void row(struct crew *c, tri_run *run) {
-    crew_take_shape(c, run, c->step);
+static void run_step(struct worker *c, tri_run *run) {
+    worker_take_shape(c, run, c->step);
     struct machine *m = run->machine;
-    struct crew_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
+    struct worker_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
     struct tri_fault fault = {0};
     s.step.fault = &fault;
     team_crowd(run->team, crew_crowded(c->head));
     take_scalars(c, run);
-    machine_take_scalars(m, run->shape);
+    machine_take_scalars(m, run->executable);
     machine_set_scalars(m);
     machine_rows(m, c->shared.rows[c->step % 2]);
-    if (run->data) machine_take_room(m, loader_room(&run->loader, (int64_t)c->step));
-    for (s.k = 0; s.k < 2 && !crew_over(c); s.k++) {
-        if (s.k) row_sweeps(c, s, 0);
-        if (!m->tree[s.k].g || crew_over(c)) continue;
-        team_run(m->n_workers > 1 ? run->team : NULL, crew_row_lanes, &s);
-        if (!crew_over(c)) machine_bind_tops(m, s.k);
+    if (run->data) machine_use_buffer(m, loader_buffer(&run->loader, (int64_t)c->step));
+    for (s.k = 0; s.k < 2 && !worker_over(c); s.k++) {
+        if (s.k) run_sweeps(c, s, 0);
+        if (!m->tree[s.k].g || worker_over(c)) continue;
+        team_run(m->n_threads > 1 ? run->team : NULL, worker_run_lanes, &s);
+        if (!worker_over(c)) machine_bind_tops(m, s.k);
     }
     machine_find_outputs(m);
-    if (!crew_over(c) && crew_rank(c) >= 0) {
-        row_sweeps(c, s, 1);
+    if (!worker_over(c) && worker_rank(c) >= 0) {
+        run_sweeps(c, s, 1);
         commit_step(c);
     }
-    crew_at(c, CREW_AT_WAIT, -1); /* no thread of its team waits for it any more, and it may stall */
+    worker_at(c, CREW_AT_WAIT, -1); /* no thread of its team waits for it any more, and it may stall */
 }
 
 /* What the step has left, also if later ones are done meanwhile. */
-static void take_values(struct crew *c, tri_run *run) {
+static void take_values(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
     for (uint64_t step, before;;) {
         step = atomic_load(&h->committed);
         before = atomic_load(&h->values[step % 2].step);
         int n = 0;
-        crew_take_shape(c, run, step);
+        worker_take_shape(c, run, step);
         for (int i = 0; i < run->machine->n_outputs && n < h->n_values; i++)
             if (!run->machine->output[i].spec.shape.rank)
                 run->machine->output[i].value = h->values[step % 2].value[n++];
@@ -136,28 +136,28 @@ static void take_values(struct crew *c, tri_run *run) {
 
 #define MEMORY_INTERVAL 100000000 /* nanoseconds */
 
-static void note_memory(struct crew *c) {
+static void note_memory(struct worker *c) {
     struct rusage u;
     int64_t now = crew_now();
     if (now - c->memory_seen < MEMORY_INTERVAL) return;
     c->memory_seen = now;
-    if (!getrusage(RUSAGE_SELF, &u)) atomic_store(&crew_self(c)->peak, (int64_t)u.ru_maxrss * 1024);
+    if (!getrusage(RUSAGE_SELF, &u)) atomic_store(&worker_self(c)->peak, (int64_t)u.ru_maxrss * 1024);
 }
 
-static void open_step(struct crew *c, tri_run *run, uint64_t step) {
+static void open_step(struct worker *c, tri_run *run, uint64_t step) {
     struct crew_head *h = c->head;
-    struct machine *m = shapes_at(run, (int64_t)step);
+    struct machine *m = executables_at(run, (int64_t)step);
     if (run->fed && feed_take(run, (int64_t)step)) {
-        crew_fail(c, tri_message());
+        worker_fail(c, tri_message());
         return;
     }
-    crew_until(h, crew_rows_are_free, c, &c->oar[0].hand->turns);
+    crew_until(h, worker_rows_are_free, c, &c->context[0].shared->turns);
     run->done = (int64_t)step - 1;
     run_set_scalars(run, (int64_t)step);
     h->rate = run->rate;
     h->set_rate = run->set_rate;
-    for (int i = 0; i < run->shape->n_scalars; i++) h->scalar[i] = run->shape->scalar[i].value;
-    h->shape_of[step % 2] = (int)(m - run->shape);
+    for (int i = 0; i < run->executable->n_scalars; i++) h->scalar[i] = run->executable->scalar[i].value;
+    h->shape_of[step % 2] = (int)(m - run->executable);
     for (int k = 0; k < 2; k++)
         if (m->tree[k].g) board_clear(&m->tree[k].board);
     if (!atomic_load(&h->began)) atomic_store(&h->began, crew_now());
@@ -166,36 +166,36 @@ static void open_step(struct crew *c, tri_run *run, uint64_t step) {
 }
 
 /* Spares have a part in steps where there are audits. */
-static bool rows(const struct crew *c) { return crew_rank(c) >= 0 || c->head->audit > 0; }
+static bool takes_part(const struct worker *c) { return worker_rank(c) >= 0 || c->head->audit > 0; }
 
-static bool is_open(const struct crew *c) {
+static bool is_open(const struct worker *c) {
     return atomic_load(&c->head->opened) > atomic_load(&c->head->committed);
 }
 
 static bool something_to_do(void *arg) {
-    const struct crew *c = arg;
+    const struct worker *c = arg;
     const struct crew_head *h = c->head;
-    return (is_open(c) && rows(c) && atomic_load(&h->opened) != c->step) || atomic_load(&h->ending) ||
-           atomic_load(&crew_self(c)->leave) || crew_evaluation_waits(arg) ||
-           (crew_reports(c) &&
-            (!atomic_load(&h->paused) || atomic_load(&h->stop) || (c->run->options.ckpt && crew_save_asked(c))));
+    return (is_open(c) && takes_part(c) && atomic_load(&h->opened) != c->step) || atomic_load(&h->ending) ||
+           atomic_load(&worker_self(c)->leave) || worker_evaluation_waits(arg) ||
+           (worker_reports(c) &&
+            (!atomic_load(&h->paused) || atomic_load(&h->stop) || (c->run->options.ckpt && worker_save_asked(c))));
 }
 
-static void end_run(struct crew *c, enum crew_ending how) {
+static void end_run(struct worker *c, enum crew_ending how) {
     int none = CREW_RUNS;
     atomic_compare_exchange_strong(&c->head->ending, &none, (int)how);
     crew_notify(c->head);
-    bell_ring(&c->head->data);
+    wait_wake(&c->head->data);
 }
 
 /* The reporter's duty between two steps. False: there is nothing to be opened. */
-static bool open_next(struct crew *c, tri_run *run) {
+static bool open_next(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
     uint64_t committed = atomic_load(&h->committed);
     if (atomic_load(&h->opened) > committed) return true;
     if (diverge_check(run, (int64_t)committed, h->values[committed % 2].skips))
-        crew_fail(c, tri_message());
-    else if ((int64_t)committed >= run->total || judge_stops(&run->judge))
+        worker_fail(c, tri_message());
+    else if ((int64_t)committed >= run->total || policy_stops(&run->policy))
         end_run(c, CREW_FINISHED);
     else if (atomic_load(&h->stop) || run_is_late(run))
         end_run(c, CREW_STOPPED);
@@ -204,68 +204,68 @@ static bool open_next(struct crew *c, tri_run *run) {
     return !atomic_load(&h->ending);
 }
 
-static bool fails(struct crew *c, tri_status *status) {
+static bool fails(struct worker *c, tri_status *status) {
     if (atomic_load(&c->head->ending) == CREW_FAILED)
         *status = base_fail(TRI_FAILED, "%s", c->head->failure);
     return false;
 }
 
-static void take_judged(const struct crew *c, tri_run *run) {
-    run->judge.is = c->head->judged[atomic_load(&c->head->n_judged) % 2];
+static void take_judged(const struct worker *c, tri_run *run) {
+    run->policy.is = c->head->policy_state[atomic_load(&c->head->n_policy_states) % 2];
 }
 
-static bool returns(struct crew *c, tri_run *run) {
+static bool returns(struct worker *c, tri_run *run) {
     take_values(c, run);
-    if (crew_reports(c)) {
+    if (worker_reports(c)) {
         take_scalars(c, run);
         take_judged(c, run);
         c->told = run->done;
     }
-    crew_at(c, CREW_AT_CALLBACK, -1);
+    worker_at(c, CREW_AT_CALLBACK, -1);
     return true;
 }
 
-bool crew_step(struct crew *c, tri_run *run, tri_status *status) {
+bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     struct crew_head *h = c->head;
     atomic_store(&h->total, (uint64_t)run->total);
     note_memory(c);
     for (;;) {
-        crew_log_changes(c);
-        if (crew_reports(c) && !c->reports) crew_turn_output(c);
+        worker_log_changes(c);
+        if (worker_reports(c) && !c->reports) worker_turn_output(c);
         uint64_t committed = atomic_load(&h->committed);
         /* What is called back for the latest step may have died with the reporter before. */
-        if (crew_reports(c) && committed > atomic_load(&h->base) && c->told < (int64_t)committed && !atomic_load(&h->ending) &&
+        if (worker_reports(c) && committed > atomic_load(&h->base) && c->told < (int64_t)committed && !atomic_load(&h->ending) &&
             atomic_load(&h->opened) == committed)
             return returns(c, run);
-        if (atomic_load(&h->ending) || atomic_load(&crew_self(c)->leave)) return fails(c, status);
-        if (crew_reports(c) && run->options.ckpt) keeper_answer(&run->keeper, run);
-        if (crew_reports(c) && !open_next(c, run)) return fails(c, status);
-        if (is_open(c) && rows(c) && (crew_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {
+        if (atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave)) return fails(c, status);
+        if (worker_reports(c) && run->options.ckpt) checkpointer_answer(&run->checkpointer, run);
+        if (worker_reports(c) && !open_next(c, run)) return fails(c, status);
+        if (is_open(c) && takes_part(c) && (worker_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {
             c->step = atomic_load(&h->opened);
-            crew_log_step_begins(c);
-            row(c, run);
-            crew_log_step_ends(c);
+            worker_log_step_begins(c);
+            run_step(c, run);
+            worker_log_step_ends(c);
             if (atomic_load(&h->ending)) return fails(c, status);
-            if (atomic_load(&h->committed) >= c->step && crew_rank(c) >= 0) return returns(c, run);
+            if (atomic_load(&h->committed) >= c->step && worker_rank(c) >= 0) return returns(c, run);
             continue;
         }
-        if (crew_evaluation_waits(c)) {
-            crew_evaluation_help(c, run);
+        if (worker_evaluation_waits(c)) {
+            worker_evaluation_help(c, run);
             continue;
         }
-        crew_note(&c->oar[0], CREW_AT_WAIT, -1, -1);
-        crew_until(h, something_to_do, c, &c->oar[0].hand->turns);
-        crew_spend(&c->oar[0].hand->wait, c->oar[0].began);
+        worker_note(&c->context[0], CREW_AT_WAIT, -1, -1);
+        crew_until(h, something_to_do, c, &c->context[0].shared->turns);
+        worker_spend(&c->context[0].shared->wait, c->context[0].began);
     }
 }
 
-bool crew_tells(const struct crew *c, const tri_run *run) {
+bool worker_tells(const struct worker *c, const tri_run *run) {
     return c->told && c->told == run->done;
 }
 
 /* ---- checkpoints, evaluations ---- */
 
-void crew_begin_at(struct crew *c, int64_t step) {
+void worker_begin_at(struct worker *c, int64_t step) {
     struct crew_head *h = c->head;
     atomic_store(&h->base, (uint64_t)step); /* first: the run counts as begun when more is open than this */
     atomic_store(&h->committed, (uint64_t)step);
@@ -276,29 +276,29 @@ void crew_begin_at(struct crew *c, int64_t step) {
     c->told = step;
 }
 
-int64_t crew_base(const struct crew *c) { return (int64_t)atomic_load(&c->head->base); }
+int64_t worker_base(const struct worker *c) { return (int64_t)atomic_load(&c->head->base); }
 
-void crew_note_unread(struct crew *c) {
+void worker_note_unread(struct worker *c) {
     int no = CREW_STOP_NO;
     if (atomic_compare_exchange_strong(&c->head->stop, &no, CREW_STOP_UNREAD)) crew_notify(c->head);
 }
 
-bool crew_asked_to_end(const struct crew *c) { return atomic_load(&c->head->stop); }
+bool worker_asked_to_end(const struct worker *c) { return atomic_load(&c->head->stop); }
 
 /* Written beside the one before: a death leaves that. */
-void crew_judge(struct crew *c, const struct judged *is) {
+void worker_set_policy(struct worker *c, const struct policy_state *is) {
     struct crew_head *h = c->head;
-    uint32_t n = atomic_load(&h->n_judged) + 1;
-    h->judged[n % 2] = *is;
-    atomic_store(&h->n_judged, n);
+    uint32_t n = atomic_load(&h->n_policy_states) + 1;
+    h->policy_state[n % 2] = *is;
+    atomic_store(&h->n_policy_states, n);
 }
 
-uint32_t crew_save_asked(const struct crew *c) {
+uint32_t worker_save_asked(const struct worker *c) {
     uint32_t asked = atomic_load(&c->head->save_asked);
     return asked == atomic_load(&c->head->save_answered) ? 0 : asked;
 }
 
-void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t step) {
+void worker_save_answer(struct worker *c, uint32_t asked, const char *error, int64_t step) {
     struct crew_head *h = c->head;
     base_format(h->save_error, sizeof h->save_error, "%s", error ? error : "");
     atomic_store(&h->saved, (uint64_t)step);
@@ -306,7 +306,7 @@ void crew_save_answer(struct crew *c, uint32_t asked, const char *error, int64_t
     crew_notify(h);
 }
 
-void crew_save_failed(struct crew *c, const char *text) {
+void worker_save_failed(struct worker *c, const char *text) {
     struct crew_head *h = c->head;
     base_format(h->save_failure, sizeof h->save_failure, "%s", text);
     atomic_fetch_add(&h->save_failures, 1);
@@ -315,45 +315,45 @@ void crew_save_failed(struct crew *c, const char *text) {
 /* ---- the end ---- */
 
 static bool over_or_mine(void *arg) {
-    const struct crew *c = arg;
-    return atomic_load(&c->head->closed) || crew_reports(c) || atomic_load(&crew_self(c)->leave);
+    const struct worker *c = arg;
+    return atomic_load(&c->head->closed) || worker_reports(c) || atomic_load(&worker_self(c)->leave);
 }
 
 /* Its loop may end before all steps are done. A step that another reporter has opened before it died is
  * finished first: the store is as a step leaves it, or there is none. */
-static void end_by_loop(struct crew *c, tri_run *run) {
+static void end_by_loop(struct worker *c, tri_run *run) {
     while (is_open(c) && !atomic_load(&c->head->ending)) {
         c->step = atomic_load(&c->head->opened);
-        row(c, run);
+        run_step(c, run);
     }
     end_run(c, CREW_FINISHED);
 }
 
-bool crew_finish(struct crew *c, tri_run *run) {
+bool worker_finish(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
-    if (!crew_reports(c)) crew_until(h, over_or_mine, c, &c->oar[0].hand->turns);
-    crew_log_changes(c);
-    if (atomic_load(&h->closed) || !crew_reports(c)) return false;
+    if (!worker_reports(c)) crew_until(h, over_or_mine, c, &c->context[0].shared->turns);
+    worker_log_changes(c);
+    if (atomic_load(&h->closed) || !worker_reports(c)) return false;
     end_by_loop(c, run);
-    if (!c->reports) crew_turn_output(c);
+    if (!c->reports) worker_turn_output(c);
     /* It may have come after the last step, or while others did it. */
     if (run->done < (int64_t)atomic_load(&h->committed)) {
         take_values(c, run);
         if (crew_begun(h)) take_scalars(c, run); /* a worker that has computed no step saves them, too */
     }
     take_judged(c, run);
-    crew_at(c, CREW_AT_SAVE, -1);
+    worker_at(c, CREW_AT_SAVE, -1);
     return true;
 }
 
-void crew_leave(struct crew *c, int code) {
-    crew_log_leave(c);
-    if (crew_reports(c) && !atomic_load(&c->head->closed)) {
+void worker_leave(struct worker *c, int code) {
+    worker_log_leave(c);
+    if (worker_reports(c) && !atomic_load(&c->head->closed)) {
         atomic_store(&c->head->code, code);
         atomic_store(&c->head->closed, 1);
         crew_notify(c->head);
     }
-    atomic_store(&crew_self(c)->state, CREW_LEFT);
-    crew_at(c, CREW_AT_LEAVE, -1);
+    atomic_store(&worker_self(c)->state, CREW_LEFT);
+    worker_at(c, CREW_AT_LEAVE, -1);
     crew_notify(c->head);
 }

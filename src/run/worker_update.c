@@ -6,7 +6,7 @@
 #include "crew/layout.h"
 #include "run/executables.h"
 
-static void commit(struct crew *c) {
+static void commit(struct worker *c) {
     const struct machine *m = c->run->machine;
     struct crew_head *h = c->head;
     int k = c->step % 2, n = 0;
@@ -25,29 +25,29 @@ static void commit(struct crew *c) {
 }
 
 /* Nothing is written to the store before this returns. */
-static void guard(struct crew_stage *s, int thread) {
-    struct crew *c = s->c;
+static void guard(struct worker_stage *s, int thread) {
+    struct worker *c = s->c;
     struct machine *m = c->run->machine;
     if (finite_step(m)) return;
     finite_explain(m, &m->step, thread, m->lanes > 1 ? -1 : 0, &s->step);
     do {
-        crew_fail_step(c, s->step.fault->text);
-    } while (!crew_over(c));
+        worker_fail_step(c, s->step.fault->text);
+    } while (!worker_over(c));
 }
 
-static void run_task(struct crew_stage *s, int task, int64_t part, const struct sweep_hand *h) {
-    struct crew *c = s->c;
+static void run_task(struct worker_stage *s, int task, int64_t part, const struct sweep_thread *h) {
+    struct worker *c = s->c;
     const struct sweeps *all = &c->now->sweeps[s->k];
     const struct task *t = &all->task[task];
     if (t->item >= 0) {
-        crew_note(&c->oar[h->thread], CREW_AT_UPDATE, -1, c->now->first_name[4 + s->k] + t->item);
+        worker_note(&c->context[h->local], CREW_AT_UPDATE, -1, c->now->first_name[4 + s->k] + t->item);
         sweep_run(all, task, part, h, &s->step);
     } else if (t->item == TASK_UPDATE) {
         const struct sweep_copy *copy = &c->now->copy[t->update];
         if (!copy->condition || *(const bool *)copy->condition)
             memcpy(copy->target, copy->value, copy->bytes);
     } else if (t->item == TASK_GUARD) {
-        guard(s, h->thread);
+        guard(s, h->local);
     } else {
         commit(c);
     }
@@ -55,41 +55,41 @@ static void run_task(struct crew_stage *s, int task, int64_t part, const struct 
 }
 
 static bool sweep_changed(void *arg) {
-    struct crew_stage *s = arg;
-    const struct crew *c = s->c;
+    struct worker_stage *s = arg;
+    const struct worker *c = s->c;
     const struct sweeps *all = &c->now->sweeps[s->k];
     const board_cell *word = c->task + all->first;
     uint32_t step = (uint32_t)c->step;
-    return crew_over(c) || sweep_complete(all, s->sweep, word, step, &s->from) ||
-           (!crew_leaves(s) && sweep_waits(all, s->sweep, word, step));
+    return worker_over(c) || sweep_complete(all, s->sweep, word, step, &s->from) ||
+           (!worker_leaves(s) && sweep_waits(all, s->sweep, word, step));
 }
 
-static void row_sweep(struct crew_stage *s, const struct sweep_hand *h) {
-    struct crew *c = s->c;
-    struct crew_oar *o = &c->oar[h->thread];
+static void run_sweep(struct worker_stage *s, const struct sweep_thread *h) {
+    struct worker *c = s->c;
+    struct thread_context *o = &c->context[h->local];
     const struct sweeps *all = &c->now->sweeps[s->k];
     s->from = 0;
-    while (!crew_over(c)) {
+    while (!worker_over(c)) {
         int64_t part, began = crew_now();
-        int task = crew_leaves(s) ? -1 : sweep_draw(all, s->sweep, h, &part);
+        int task = worker_leaves(s) ? -1 : sweep_draw(all, s->sweep, h, &part);
         if (task >= 0) {
             run_task(s, task, part, h);
             if (sweep_complete(all, s->sweep, h->word, h->step, &s->from)) /* the last one rings */
                 crew_notify(c->head);
-            crew_spend(&o->hand->reduce, began);
+            worker_spend(&o->shared->reduce, began);
             continue;
         }
         if (sweep_complete(all, s->sweep, h->word, h->step, &s->from)) return;
-        crew_note(o, CREW_AT_WAIT, -1, -1);
-        crew_until_or(c->head, sweep_changed, s, crew_leaves(s) ? s->leaves : INT64_MAX, &o->hand->turns);
-        crew_spend(&o->hand->wait, o->began);
+        worker_note(o, CREW_AT_WAIT, -1, -1);
+        crew_until_or(c->head, sweep_changed, s, worker_leaves(s) ? s->leaves : INT64_MAX, &o->shared->turns);
+        worker_spend(&o->shared->wait, o->began);
     }
 }
 
-bool crew_is_between(const struct crew *c) {
+bool worker_is_between(const struct worker *c) {
     uint64_t opened = atomic_load(&c->head->opened);
     if (opened == atomic_load(&c->head->committed)) return true; /* there may have been no step yet */
-    const struct sweeps *update = &c->part[shapes_at(c->run, (int64_t)opened) - c->run->shape].sweeps[1];
+    const struct sweeps *update = &c->part[executables_at(c->run, (int64_t)opened) - c->run->executable].sweeps[1];
     for (int i = update->guarded; i < update->n_tasks; i++) {
         struct board_word w = board_unpack(atomic_load(&c->task[update->first + i]));
         if (w.step == (uint32_t)opened && (w.state != BOARD_FREE || w.argument)) return false;
@@ -97,17 +97,17 @@ bool crew_is_between(const struct crew *c) {
     return true;
 }
 
-void crew_row_sweeps(void *arg, int thread) {
-    struct crew_stage s = *(struct crew_stage *)arg;
-    struct crew *c = s.c;
+void worker_run_sweeps(void *arg, int thread) {
+    struct worker_stage s = *(struct worker_stage *)arg;
+    struct worker *c = s.c;
     struct tri_fault fault = {0};
-    struct sweep_hand h = {
-        .step = (uint32_t)c->step, .hand = c->oar[thread].number, .thread = thread,
-        .rank = crew_rank(c) * c->threads + thread, .ranks = crew_size(c) * c->threads,
-        .word = c->task + c->now->sweeps[s.k].first, .undo = crew_undo(c->head, c->base, c->oar[thread].number),
+    struct sweep_thread h = {
+        .step = (uint32_t)c->step, .thread = c->context[thread].number, .local = thread,
+        .rank = worker_rank(c) * c->threads + thread, .ranks = worker_size(c) * c->threads,
+        .word = c->task + c->now->sweeps[s.k].first, .undo = crew_undo(c->head, c->base, c->context[thread].number),
         .base = c->base};
     s.step.fault = &fault;
-    s.oar = &c->oar[thread];
-    for (s.sweep = 0; s.sweep < c->now->sweeps[s.k].n && !crew_over(c); s.sweep++) row_sweep(&s, &h);
-    crew_rest(&c->oar[thread]);
+    s.context = &c->context[thread];
+    for (s.sweep = 0; s.sweep < c->now->sweeps[s.k].n && !worker_over(c); s.sweep++) run_sweep(&s, &h);
+    worker_rest(&c->context[thread]);
 }

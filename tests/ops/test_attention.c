@@ -276,7 +276,7 @@ static void memory_grows_linearly(void **state) {
         tri_run *run = long_run(s[i], true);
         int64_t before = peak_bytes();
         step(run);
-        planned[i] = (int64_t)run->machine->worker->arena_bytes;
+        planned[i] = (int64_t)run->machine->thread->arena_bytes;
         assert_true(peak_bytes() - before <= planned[i] + (8 << 20));
         assert_int_equal(tri_close(run), TRI_OK);
     }

@@ -135,7 +135,7 @@ static size_t arena_of(const char *model, tri_options o) {
     if (!o.lanes) o.lanes = 1;
     tri_run *run = tri_open(tri_model_open(model, o.batch), &o);
     if (!run) fail_msg("%s", tri_message());
-    size_t bytes = run->machine->worker[0].arena_bytes;
+    size_t bytes = run->machine->thread[0].arena_bytes;
     assert_int_equal(tri_close(run), TRI_OK);
     return bytes;
 }

@@ -39,7 +39,7 @@ static const char *const doing_name[] = {
     "draw", "orphan", "complete", "take",    "spare", "publish", "publish_for", "fail",
     "meet", "recover", "clear",   "idle",    "absent", "dead",   "rest"};
 
-struct hand {
+struct thread {
     int doing, step;
     int node, slot;  /* RECOVER: whom */
     int left, right; /* slots of a sum's operands */
@@ -54,13 +54,13 @@ struct hand {
 struct world {
     uint64_t cell[MOST_CELLS];
     int content[MOST_SLOTS];
-    struct hand hand[MOST_HANDS + 2];
+    struct thread thread[MOST_HANDS + 2];
     int step, clearing, deaths, pauses; /* both: how many there may be yet */
     uint64_t log[MOST_HANDS + 2][MOST_LOG];
 };
 
 struct setup {
-    int lanes, hands, levels;
+    int lanes, threads, levels;
     int deaths, pauses; /* -1 deaths: any number */
     int steps;
     bool twice;    /* idle hands compute lanes that others have claimed */
@@ -149,22 +149,22 @@ static void check_values(const struct model *m, const struct world *w) {
         if (w->clearing || !is_needed(m, w, i)) continue;
         struct board_word node = node_at(m, w, w->step, i), slot = slot_at(m, w, node.argument);
         int place = place_in_all(m, w->step, i);
-        if (slot.state != BOARD_CLAIMED || slot.step != node.step || slot.hand != node.hand ||
+        if (slot.state != BOARD_CLAIMED || slot.step != node.step || slot.thread != node.thread ||
             slot.argument != place)
             broken("a published value's slot is held for it");
         if (w->content[node.argument] != place + 1) broken("a published value is right");
     }
 }
 
-static bool is_alive(const struct hand *h) { return h->doing < ABSENT; }
+static bool is_alive(const struct thread *h) { return h->doing < ABSENT; }
 
 /* A hand outside of calls, or in one that has not written yet, holds its slot. */
 static void check_hands(const struct model *m, const struct world *w) {
-    for (int i = 0; i < m->is.hands; i++) {
-        const struct hand *h = &w->hand[i];
+    for (int i = 0; i < m->is.threads; i++) {
+        const struct thread *h = &w->thread[i];
         if (h->slot < 0 || !is_alive(h) || h->logged) continue;
         struct board_word slot = slot_at(m, w, h->slot);
-        if (slot.state != BOARD_CLAIMED || (int)slot.step != h->step || slot.hand != i ||
+        if (slot.state != BOARD_CLAIMED || (int)slot.step != h->step || slot.thread != i ||
             slot.argument != place_in_all(m, h->step, h->node))
             broken("a hand's slot is held by it");
         if (w->content[h->slot] != WRITING + i) broken("nobody else writes into a hand's slot");
@@ -173,13 +173,13 @@ static void check_hands(const struct model *m, const struct world *w) {
 
 static bool has_reason(const struct model *m, const struct world *w, int slot) {
     struct board_word s = slot_at(m, w, slot);
-    const struct hand *h = &w->hand[s.hand];
-    if (s.hand < m->is.hands && is_alive(h) && h->slot == slot && place_in_all(m, h->step, h->node) == s.argument)
+    const struct thread *h = &w->thread[s.thread];
+    if (s.thread < m->is.threads && is_alive(h) && h->slot == slot && place_in_all(m, h->step, h->node) == s.argument)
         return true;
     int own = s.argument - place_in_all(m, w->step, 0); /* else it is another shape's, of a step that is over */
     if (own < 0 || own >= tree_of(m, w->step)->n_nodes) return false;
     struct board_word node = node_at(m, w, w->step, own);
-    return node.state == BOARD_DONE && node.argument == slot && node.hand == s.hand &&
+    return node.state == BOARD_DONE && node.argument == slot && node.thread == s.thread &&
            node.step == s.step && is_needed(m, w, own);
 }
 
@@ -187,8 +187,8 @@ static bool has_reason(const struct model *m, const struct world *w, int slot) {
 static void check_slots(struct model *m, const struct world *w) {
     int used = 0;
     bool quiet = !w->clearing;
-    for (int i = 0; i < m->is.hands + 2; i++)
-        quiet = quiet && !w->hand[i].logged && w->hand[i].doing != DEAD && w->hand[i].doing != RECOVER;
+    for (int i = 0; i < m->is.threads + 2; i++)
+        quiet = quiet && !w->thread[i].logged && w->thread[i].doing != DEAD && w->thread[i].doing != RECOVER;
     for (int i = 0; i < m->slots; i++) {
         if (slot_at(m, w, i).state != BOARD_CLAIMED) continue;
         used++;
@@ -211,21 +211,21 @@ static void check_progress(struct model *m, const struct world *w) {
     struct world copy = *w;
     int idle = 0;
     if (w->clearing || is_over(m, &copy)) return;
-    for (int i = 0; i < m->is.hands + 2; i++) {
-        const struct hand *h = &w->hand[i];
+    for (int i = 0; i < m->is.threads + 2; i++) {
+        const struct thread *h = &w->thread[i];
         if (h->doing == DEAD || h->doing == RECOVER || h->logged) return;
         if (is_alive(h) && (h->doing != IDLE || h->step < w->step)) return;
         idle += is_alive(h);
     }
-    for (int i = 0; i < m->is.hands; i++)
-        for (copy.hand[i].doing = DRAW; is_alive(&w->hand[i]) && copy.hand[i].doing <= ORPHAN;
-             copy.hand[i].doing++)
+    for (int i = 0; i < m->is.threads; i++)
+        for (copy.thread[i].doing = DRAW; is_alive(&w->thread[i]) && copy.thread[i].doing <= ORPHAN;
+             copy.thread[i].doing++)
             if (call_board(m, &copy, i) >= 0) return;
     if (idle) broken("idle hands find what is to be done");
 }
 
 /* result: as call_board gives it of LOOK. */
-static void check_complete(const struct model *m, const struct world *w, const struct hand *h,
+static void check_complete(const struct model *m, const struct world *w, const struct thread *h,
                            int result) {
     if (h->step != w->step || w->clearing) return;
     const struct lane_tree *t = tree_of(m, w->step);
@@ -238,12 +238,12 @@ static void check_complete(const struct model *m, const struct world *w, const s
 /* ---- what hands do ---- */
 
 static int call_board(struct model *m, struct world *w, int who) {
-    struct hand *h = &w->hand[who];
+    struct thread *h = &w->thread[who];
     struct board b = board_of(m, w, h->doing == CLEAR ? h->step + 1 : h->step); /* who opens a step clears for it */
     uint32_t step = (uint32_t)h->step;
     int failed, rank = who < m->is.strangers ? -1 : who - m->is.strangers;
     switch (h->doing) {
-    case DRAW: return board_draw(&b, step, who, rank, m->is.hands - m->is.strangers);
+    case DRAW: return board_draw(&b, step, who, rank, m->is.threads - m->is.strangers);
     case ORPHAN: return board_orphan(&b, step, who);
     case LOOK: return board_complete(&b, step, &failed) ? 0 : failed >= 0 ? failed + 1 : -1;
     case TAKE: return board_take(&b, step, who, h->node);
@@ -261,7 +261,7 @@ static int call_board(struct model *m, struct world *w, int who) {
 }
 
 /* The hand has claimed a node, and finds where the operands are. */
-static void has_claimed(const struct model *m, struct world *w, struct hand *h, int node) {
+static void has_claimed(const struct model *m, struct world *w, struct thread *h, int node) {
     const struct lane_node *n = &tree_of(m, h->step)->node[node];
     h->node = node;
     h->doing = TAKE;
@@ -271,7 +271,7 @@ static void has_claimed(const struct model *m, struct world *w, struct hand *h, 
 
 /* What the hand has computed by now. Who is behind may find rubbish, and nobody wants it. */
 static void compute(const struct model *m, struct world *w, int who) {
-    struct hand *h = &w->hand[who];
+    struct thread *h = &w->thread[who];
     const struct lane_node *n = &tree_of(m, h->step)->node[h->node];
     if (w->content[h->slot] != WRITING + who) broken("nobody else writes into a hand's slot");
     bool right = n->left < 0 || (w->content[h->left] == place_in_all(m, h->step, n->left) + 1 &&
@@ -281,7 +281,7 @@ static void compute(const struct model *m, struct world *w, int who) {
 }
 
 static void after_take(struct model *m, struct world *w, int who, int slot) {
-    struct hand *h = &w->hand[who];
+    struct thread *h = &w->thread[who];
     h->slot = slot;
     h->doing = h->doing == SPARE ? PUBLISH_FOR : PUBLISH;
     if (h->node < tree_of(m, h->step)->lanes && m->is.failing >> h->node & 1) h->doing = FAIL;
@@ -289,7 +289,7 @@ static void after_take(struct model *m, struct world *w, int who, int slot) {
 }
 
 static void after(struct model *m, struct world *w, int who, int result) {
-    struct hand *h = &w->hand[who];
+    struct thread *h = &w->thread[who];
     int did = h->doing;
     if (did == TAKE || (did == SPARE && result >= 0)) {
         after_take(m, w, who, result);
@@ -300,7 +300,7 @@ static void after(struct model *m, struct world *w, int who, int result) {
         check_complete(m, w, h, result);
         h->doing = result >= 0 ? REST : IDLE;
     } else if (did == RECOVER) {
-        w->hand[h->node].doing = ABSENT;
+        w->thread[h->node].doing = ABSENT;
         h->doing = ABSENT;
     } else if (did == CLEAR) {
         w->clearing = 0;
@@ -315,7 +315,7 @@ static void after(struct model *m, struct world *w, int who, int result) {
 }
 
 static enum ending make_call(struct model *m, struct world *w, int who, int pause, int die) {
-    struct hand *h = &w->hand[who];
+    struct thread *h = &w->thread[who];
     if (!h->logged && (h->doing == PUBLISH || h->doing == PUBLISH_FOR)) compute(m, w, who);
     call = (struct call){.watched = true, .log = w->log[who], .logged = h->logged, .pause = pause,
                          .die = die};
@@ -328,15 +328,15 @@ static enum ending make_call(struct model *m, struct world *w, int who, int paus
 }
 
 static void die(const struct model *m, struct world *w, int who) {
-    struct hand *h = &w->hand[who];
-    *h = (struct hand){.doing = who < m->is.hands ? DEAD : ABSENT, .slot = -1};
+    struct thread *h = &w->thread[who];
+    *h = (struct thread){.doing = who < m->is.threads ? DEAD : ABSENT, .slot = -1};
     if (w->deaths > 0) w->deaths--;
 }
 
 /* ---- what may happen ---- */
 
 static void go(struct model *m, struct world *w, const struct act *a) {
-    struct hand *h = &w->hand[a->who];
+    struct thread *h = &w->thread[a->who];
     if (h->doing == IDLE) h->doing = a->begins;
     enum ending how = make_call(m, w, a->who, a->what == PAUSE ? a->n : 0,
                                 a->what == DIE_IN ? a->n : 0);
@@ -347,19 +347,19 @@ static void go(struct model *m, struct world *w, const struct act *a) {
 }
 
 static void apply(struct model *m, struct world *w, const struct act *a) {
-    struct hand *h = &w->hand[a->who];
+    struct thread *h = &w->thread[a->who];
     if (a->what <= DIE_IN) go(m, w, a);
     if (a->what == DIE) die(m, w, a->who);
     if (a->what == JOIN || a->what == WAKE)
-        *h = (struct hand){.doing = IDLE, .step = w->step, .slot = -1};
+        *h = (struct thread){.doing = IDLE, .step = w->step, .slot = -1};
     if (a->what == TWICE) {
         h->node = a->n;
         h->doing = SPARE;
     }
     if (a->what == BURY)
-        *h = (struct hand){.doing = RECOVER, .step = w->step, .node = a->n, .slot = -1};
+        *h = (struct thread){.doing = RECOVER, .step = w->step, .node = a->n, .slot = -1};
     if (a->what == BEGIN_CLEAR) {
-        *h = (struct hand){.doing = CLEAR, .step = w->step, .slot = -1};
+        *h = (struct thread){.doing = CLEAR, .step = w->step, .slot = -1};
         w->clearing = 1;
     }
 }
@@ -382,7 +382,7 @@ static void follow(struct model *m, const struct act *act) {
 /* A call: to its end, to a pause before each access, to a death behind each write. */
 static void try_call(struct model *m, int who, int begins) {
     const struct world *w = m->world[m->depth];
-    int logged = w->hand[who].logged;
+    int logged = w->thread[who].logged;
     follow(m, &(struct act){who, begins, GO, 0});
     int accesses = m->accesses, writes = m->writes;
     int at = m->how.pause_at;
@@ -398,7 +398,7 @@ static bool may_begin(struct model *m, int who, int call_of) {
     struct world copy = *m->world[m->depth];
     int other = m->how.policy == DRAWS_FIRST ? DRAW : ORPHAN;
     if (m->how.policy == ANY_ORDER || call_of == other || call_of == LOOK) return true;
-    copy.hand[who].doing = other;
+    copy.thread[who].doing = other;
     call.watched = false;
     return call_board(m, &copy, who) < 0;
 }
@@ -407,16 +407,16 @@ static void try_idle(struct model *m, int who) {
     const struct world *w = m->world[m->depth];
     for (int c = DRAW; c <= LOOK; c++)
         if (may_begin(m, who, c)) try_call(m, who, c);
-    for (int i = 0; i < tree_of(m, w->step)->lanes && m->is.twice && w->hand[who].step == w->step; i++) {
+    for (int i = 0; i < tree_of(m, w->step)->lanes && m->is.twice && w->thread[who].step == w->step; i++) {
         struct board_word node = node_at(m, w, w->step, i);
-        if (node.state == BOARD_CLAIMED && (int)node.step == w->step && node.hand != who)
+        if (node.state == BOARD_CLAIMED && (int)node.step == w->step && node.thread != who)
             follow(m, &(struct act){who, 0, TWICE, i});
     }
 }
 
 static void try_hand(struct model *m, int who) {
     const struct world *w = m->world[m->depth];
-    const struct hand *h = &w->hand[who];
+    const struct thread *h = &w->thread[who];
     bool open = w->step <= m->is.steps;
     if (h->doing == IDLE) try_idle(m, who);
     else if (is_alive(h)) try_call(m, who, h->doing);
@@ -426,7 +426,7 @@ static void try_hand(struct model *m, int who) {
 }
 
 static void try_keeper(struct model *m, int who) {
-    const struct hand *h = &m->world[m->depth]->hand[who];
+    const struct thread *h = &m->world[m->depth]->thread[who];
     if (!is_alive(h)) return;
     try_call(m, who, h->doing);
     if (h->logged && m->world[m->depth]->deaths != 0) follow(m, &(struct act){who, 0, DIE, 0});
@@ -437,20 +437,20 @@ static void make_level(struct model *m, int depth);
 
 static void explore(struct model *m) {
     struct world *w = m->world[m->depth];
-    int keeper = m->is.hands, clearer = keeper + 1;
+    int checkpointer = m->is.threads, clearer = checkpointer + 1;
     check_values(m, w);
     check_hands(m, w);
     check_slots(m, w);
     if (m->depth >= m->limit || is_seen(m, w)) return;
     check_progress(m, w);
     make_level(m, m->depth + 1);
-    for (int i = 0; i < m->is.hands; i++) try_hand(m, i);
-    try_keeper(m, keeper);
+    for (int i = 0; i < m->is.threads; i++) try_hand(m, i);
+    try_keeper(m, checkpointer);
     try_keeper(m, clearer);
-    for (int i = 0; i < m->is.hands; i++)
-        if (w->hand[i].doing == DEAD && !is_alive(&w->hand[keeper]))
-            follow(m, &(struct act){keeper, 0, BURY, i});
-    if (!m->is.failing && w->step <= m->is.steps && !is_alive(&w->hand[clearer]) && is_over(m, w))
+    for (int i = 0; i < m->is.threads; i++)
+        if (w->thread[i].doing == DEAD && !is_alive(&w->thread[checkpointer]))
+            follow(m, &(struct act){checkpointer, 0, BURY, i});
+    if (!m->is.failing && w->step <= m->is.steps && !is_alive(&w->thread[clearer]) && is_over(m, w))
         follow(m, &(struct act){clearer, 0, BEGIN_CLEAR, 0});
 }
 
@@ -461,7 +461,7 @@ static void explore(struct model *m) {
  * hold, so that states that differ in the slots' numbers alone are one. */
 static bool number_slots(const struct model *m, const struct world *w, int as[MOST_SLOTS]) {
     bool paused = false;
-    for (int i = 0; i < m->is.hands + 2; i++) paused = paused || w->hand[i].logged;
+    for (int i = 0; i < m->is.threads + 2; i++) paused = paused || w->thread[i].logged;
     for (int i = 0; i < m->slots; i++) {
         struct board_word s = slot_at(m, w, i);
         as[i] = paused ? i : 0;
@@ -489,13 +489,13 @@ static uint64_t hash_of(const struct model *m, const struct world *w) {
     for (int i = 0; i < m->nodes; i++) {
         struct board_word n = board_unpack(w->cell[i]);
         struct board_word s = slot_at(m, w, n.argument);
-        bool there = s.state == BOARD_CLAIMED && s.step == n.step && s.hand == n.hand && s.argument == i;
+        bool there = s.state == BOARD_CLAIMED && s.step == n.step && s.thread == n.thread && s.argument == i;
         if (n.state == BOARD_DONE && !paused) n.argument = there ? as[n.argument] : MOST_SLOTS;
         h = mix(h, board_pack(n));
     }
     for (int i = 0; i < m->slots; i++) h = mix(mix(h, slot[i]), (uint64_t)content[i]);
-    for (int i = 0; i < m->is.hands + 2; i++) {
-        const struct hand *a = &w->hand[i];
+    for (int i = 0; i < m->is.threads + 2; i++) {
+        const struct thread *a = &w->thread[i];
         int at = a->slot < 0 ? 0 : as[a->slot] + 1;
         h = mix(h, (uint64_t)(a->doing << 16 | a->step << 8 | a->logged));
         h = mix(h, (uint64_t)(a->node << 24 | at << 16 | as[a->left] << 8 | as[a->right]));
@@ -564,7 +564,7 @@ static void make_trees(struct model *m) {
     for (; m->shapes < SHAPES && lanes[m->shapes]; m->shapes++) {
         struct lane_tree *t = &m->tree[m->shapes];
         assert_int_equal(lane_tree_make(lanes[m->shapes], m->is.levels, t), TRI_OK);
-        int slots = m->how.ample ? t->lanes + m->is.hands + 1 : board_slots(t, m->is.hands);
+        int slots = m->how.ample ? t->lanes + m->is.threads + 1 : board_slots(t, m->is.threads);
         if (slots > m->slots) m->slots = slots;
         m->first[m->shapes] = m->nodes;
         m->nodes += t->n_nodes;
@@ -575,14 +575,14 @@ static void make_trees(struct model *m) {
 static void start(struct model *m, const struct setup *is, const struct manner *how, int limit) {
     *m = (struct model){.is = *is, .how = *how, .limit = limit};
     make_trees(m);
-    assert_true(is->hands <= MOST_HANDS && m->slots <= MOST_SLOTS);
+    assert_true(is->threads <= MOST_HANDS && m->slots <= MOST_SLOTS);
     make_level(m, 0);
     struct world *w = m->world[0];
     w->step = 1;
     w->deaths = is->deaths;
     w->pauses = is->pauses;
-    for (int i = 0; i < is->hands + 2; i++)
-        w->hand[i] = (struct hand){.doing = i < is->hands ? IDLE : ABSENT,
+    for (int i = 0; i < is->threads + 2; i++)
+        w->thread[i] = (struct thread){.doing = i < is->threads ? IDLE : ABSENT,
                                    .step = 1, .slot = -1};
 }
 
@@ -590,10 +590,10 @@ static void print_way(struct model *m) {
     static const char *const what[] = {"", "pauses before access", "dies behind write", "dies", "joins",
                                        "wakes", "computes again lane", "recovers", "clears"};
     fprintf(stderr, "%d lanes, %d in even steps, %d hands, %d levels, %d slots: not so: %s\n", m->is.lanes,
-            m->is.other ? m->is.other : m->is.lanes, m->is.hands, m->is.levels, m->slots, m->what);
+            m->is.other ? m->is.other : m->is.lanes, m->is.threads, m->is.levels, m->slots, m->what);
     for (int i = 0; i <= m->depth && i < m->limit; i++) {
         const struct act *a = &m->act[i];
-        const struct hand *h = &m->world[i]->hand[a->who];
+        const struct thread *h = &m->world[i]->thread[a->who];
         fprintf(stderr, "  hand %d: %s(node %d, slot %d, step %d) %s %d\n", a->who,
                 doing_name[h->doing == IDLE ? a->begins : h->doing], h->node, h->slot, h->step,
                 what[a->what], a->n);
@@ -642,7 +642,7 @@ static void search_all(const struct setup *is, size_t n, const struct manner *ho
         if (most > slots) fail_msg("%d slots used, %d counted on", most, slots);
         if (getenv("BOARD_SAY"))
             fprintf(stderr, "%d lanes (%d in even steps), %d hands, %d levels, %d deaths, %d pauses, %d steps: "
-                    "%d of %d slots; %zu states so far\n", is->lanes, is->other ? is->other : is->lanes, is->hands, is->levels,
+                    "%d of %d slots; %zu states so far\n", is->lanes, is->other ? is->other : is->lanes, is->threads, is->levels,
                     is->deaths, is->pauses, is->steps, most, slots, states);
     }
 }
@@ -718,12 +718,12 @@ static void enough_slots(void **state) {
     (void)state;
     static const struct manner how = {ORPHANS_FIRST, false, 0, 0};
     static const int most[2][MOST_HANDS] = {{8, 6, 3}, {8, 8, 4}};
-    for (int hands = 1; hands <= MOST_HANDS; hands++)
-        for (int lanes = 1; lanes <= most[all()][hands - 1]; lanes++)
+    for (int threads = 1; threads <= MOST_HANDS; threads++)
+        for (int lanes = 1; lanes <= most[all()][threads - 1]; lanes++)
             for (int levels = 0; levels <= 2; levels++) {
-                struct setup is = {.lanes = lanes, .hands = hands, .levels = levels, .steps = 1};
-                is.deaths = hands == 1 ? -1 : lanes < 6 || all();
-                is.pauses = hands == 1 ? 2 : hands == 2 && lanes < (all() ? 5 : 4);
+                struct setup is = {.lanes = lanes, .threads = threads, .levels = levels, .steps = 1};
+                is.deaths = threads == 1 ? -1 : lanes < 6 || all();
+                is.pauses = threads == 1 ? 2 : threads == 2 && lanes < (all() ? 5 : 4);
                 search_all(&is, 1, &how);
             }
 }

@@ -97,7 +97,7 @@ static void make_twice(struct rower *r, uint32_t step) {
     const struct board *b = board_of(r->crew, step);
     int lane = (int)roll((unsigned)b->tree->lanes);
     struct board_word w = board_unpack(seen_load(&b->node[lane]));
-    if (w.step != step || w.state != BOARD_CLAIMED || w.hand == r->hand) return;
+    if (w.step != step || w.state != BOARD_CLAIMED || w.thread == r->hand) return;
     r->crew->twice++;
     make_node(r, step, lane, true);
 }

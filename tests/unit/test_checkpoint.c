@@ -25,7 +25,7 @@ static void write_one(const char *where, const struct seal_key *key, int64_t ste
                                           {"optimizer.w", {TRI_F32, TRI_SHAPE(3)}, value}};
     const struct checkpoint_state state = {
         .step = step, .epoch = 2, .batch = 4, .lanes = 2, .seed = 7, .loss = 0.1, .metric = "loss",
-        .judged = {.step = step, .best_step = 1, .best = 0.5}, .data = "\"own_sha256\": \"x", .n_scalars = 1,
+        .policy_state = {.step = step, .best_step = 1, .best = 0.5}, .data = "\"own_sha256\": \"x", .n_scalars = 1,
         .scalar = {{"own_sha256", 0.25f}}, .options = {.n = 1, .one = {{"--lr", "0.1"}}}};
     const struct checkpoint_content c = {.state = &state, .entries = e, .n_model = 1, .n_optimizer = 1, .key = key};
     size_t bytes;

@@ -92,7 +92,7 @@ static void lists_of_the_system(void **state) {
     for (size_t i = 0; i < COUNT(rows); i++) {
         bool is[16];
         int last = -1;
-        assert_int_equal(nodes_list(rows[i].text, is, 16), rows[i].n);
+        assert_int_equal(numa_list(rows[i].text, is, 16), rows[i].n);
         for (int k = 0; k < 16; k++)
             if (is[k]) last = k;
         assert_int_equal(last, rows[i].last);

@@ -395,7 +395,7 @@ static void results_are_the_same_everywhere(void **state) {
         if (!run) fail_msg("%s", tri_message());
         while (tri_step(run)) continue;
         struct text line = {0};
-        judge_describe(&run->judge, 9, &line);
+        policy_describe(&run->policy, 9, &line);
         assert_null(strstr(line.data, "nan"));
         assert_non_null(strstr(line.data, "after"));
         assert_null(strstr(line.data, own ? "norm" : "loss_scale"));

@@ -193,13 +193,13 @@ static void leaving_early(void **state) {
         int reads = 0;
         for (int e = 0; e < EPOCHS; e++)
             for (int i = 0; i < SIZE; i++) reads += atomic_load(&s.reads[e][i]);
-        assert_in_range(reads, steps * 12, (steps + MACHINE_ROOMS) * 12);
+        assert_in_range(reads, steps * 12, (steps + MACHINE_BUFFERS) * 12);
     }
 }
 
 /* Row by row what the sampler says that a step has. */
 static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t first, int64_t n, const char *room) {
-    const struct machine *m = shapes_at(run, step);
+    const struct machine *m = executables_at(run, step);
     uint64_t index[16];
     sampler_seek(&run->sampler, step - 1);
     sampler_take(&run->sampler, first, n, index);
@@ -224,16 +224,16 @@ static void a_late_reader_of_another_shape(void **state) {
         begin(&s);
         s.width = 30;
         tri_run *run = open_run(&s, (tri_options){.batch = 16, .lanes = 4, .tail = "keep"}, false, true);
-        assert_int_equal(run->n_shapes, 2);
-        board_cell *word = calloc((size_t)loader_words(run->shape, run->n_shapes), sizeof *word);
-        bell rings = 0;
+        assert_int_equal(run->n_executables, 2);
+        board_cell *word = calloc((size_t)loader_words(run->executable, run->n_executables), sizeof *word);
+        wait_queue rings = 0;
         _Atomic uint64_t done = 3;
-        const struct loader_place place = {.word = word, .bell = &rings, .done = &done, .owner = 1, .of = 1};
+        const struct loader_place place = {.word = word, .queue = &rings, .done = &done, .owner = 1, .of = 1};
         struct loader l;
         assert_int_equal(loader_make(&l, run, &place), TRI_OK);
         atomic_store(&word[late], board_pack((struct board_word){2, BOARD_CLAIMED, 9, 0}));
         for (int64_t step = 4; step <= 6; step += 2) { /* 12 samples, 16 */
-            const struct machine *m = shapes_at(run, step), *usual = run->shape;
+            const struct machine *m = executables_at(run, step), *usual = run->executable;
             char *room[4];
             atomic_store(&done, (uint64_t)step - 1);
             assert_int_equal(m->batch, step == 4 ? 12 : 16);
@@ -242,7 +242,7 @@ static void a_late_reader_of_another_shape(void **state) {
                                  TRI_OK);
             for (int k = 0; k < usual->n_inputs; k++) {
                 const struct run_input *in = &usual->input[k];
-                memset(machine_room(usual, 0) + in->offset + (size_t)late * 4 * in->sample_bytes, 0x7f,
+                memset(machine_buffer(usual, 0) + in->offset + (size_t)late * 4 * in->sample_bytes, 0x7f,
                        4 * in->sample_bytes);
             }
             for (int lane = 0; lane < m->lanes; lane++)

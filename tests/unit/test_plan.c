@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "machine/budget.h"
+#include "run/run.h"
 
 static const struct {
     const char *model, *optimizer;

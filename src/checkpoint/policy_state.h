@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-struct judged {
+struct policy_state {
     int64_t step;      /* of the last evaluation that counts; 0: there was none */
     int64_t best_step; /* 0: none was better than nothing yet */
     int64_t no_better; /* evaluations in succession since then */
