@@ -14,7 +14,7 @@
 
 static void *watch_hand(void *arg) {
     struct watcher *w = arg;
-    pthread_mutex_t *life = &w->agent->head->thread[w->thread].life;
+    pthread_mutex_t *life = &w->agent->head->thread[w->number].life;
     uint64_t one = 1;
     bool died = pthread_mutex_lock(life) == EOWNERDEAD; /* else it has let go of it */
     if (died) pthread_mutex_consistent(life);
