@@ -170,7 +170,7 @@ struct packing {
 
 static void *pack_some(void *user) {
     struct packing *w = user;
-    struct pictures_file file = {0};
+    struct data_file file = {0};
     tri_status status = TRI_OK;
     for (int64_t i; !status && (i = atomic_fetch_add(&w->next, 1)) < w->pack->shards;) {
         bool made = false;

@@ -41,7 +41,7 @@ static tri_status write_entry(struct outfile *f, const char *name, const void *b
 /* ---- samples ---- */
 
 /* The ending that readers know it by; null: it is no picture. */
-static const char *ending_of(const struct pictures_file *f) {
+static const char *ending_of(const struct data_file *f) {
     if (f->n > 3 && !memcmp(f->bytes, "\xff\xd8\xff", 3)) return "jpg";
     return f->n > 8 && !memcmp(f->bytes, "\x89PNG\r\n\x1a\n", 8) ? "png" : NULL;
 }
@@ -57,7 +57,7 @@ static tri_status leave_out(struct pack *p) {
 
 /* *samples counts those that are no bad ones. */
 static tri_status write_sample(struct pack *p, struct outfile *f, int64_t place,
-                               struct pictures_file *file, int64_t *samples) {
+                               struct data_file *file, int64_t *samples) {
     char name[64], label[32];
     const tri_data *d = p->data;
     tri_status status = d->about.file(d->user, (int64_t)p->order[place], file);
@@ -154,7 +154,7 @@ static tri_status rename_to(const char *from, const char *to) {
     return status;
 }
 
-static tri_status write_archive(struct pack *p, int64_t shard, const char *path, struct pictures_file *file,
+static tri_status write_archive(struct pack *p, int64_t shard, const char *path, struct data_file *file,
                                 char hex[65], int64_t *samples) {
     static const char zeros[2 * BLOCK];
     struct outfile f;
@@ -182,7 +182,7 @@ static tri_status write_note(const char *path, const char *text, size_t n) {
     return outfile_close(&f, status, NULL);
 }
 
-static tri_status write_both(struct pack *p, int64_t shard, struct pictures_file *file, uint64_t key,
+static tri_status write_both(struct pack *p, int64_t shard, struct data_file *file, uint64_t key,
                              const char *path, const char *note) {
     struct text part = {0}, text = {0};
     char hex[65], target[4096], noted[4096];
@@ -205,7 +205,7 @@ static tri_status write_both(struct pack *p, int64_t shard, struct pictures_file
     return status;
 }
 
-tri_status pack_shard(struct pack *p, int64_t shard, struct pictures_file *file, bool *made) {
+tri_status pack_shard(struct pack *p, int64_t shard, struct data_file *file, bool *made) {
     struct text note = {0};
     const char *path = p->name[shard].data;
     uint64_t key = content_key(p, shard);

@@ -21,6 +21,6 @@ struct pack {
 };
 
 /* file: room for the pictures, one behind the other. *made: it was written; else it was there. */
-tri_status pack_shard(struct pack *p, int64_t shard, struct pictures_file *file, bool *made);
+tri_status pack_shard(struct pack *p, int64_t shard, struct data_file *file, bool *made);
 
 #endif

@@ -32,7 +32,7 @@ struct predictor {
     const char *prepared; /* how the data were that the weights were trained with; null: not known */
     struct augment augment;
     struct augmenter augmenter;
-    struct pictures_file file;
+    struct data_file file;
     int64_t batch, classes;
     float *image, *logits; /* of a batch */
     char **name; /* by class; or null */
@@ -43,7 +43,7 @@ struct predictor {
 /* ---- names ---- */
 
 static tri_status read_names(struct predictor *p, const char *path) {
-    struct pictures_file f = {0};
+    struct data_file f = {0};
     text_add(&f.name, "%s", path);
     tri_status status = f.name.failed ? base_no_memory(path) : pictures_read_file(&f);
     text_free(&f.name);
@@ -81,7 +81,7 @@ static tri_status prepare(struct predictor *p, int64_t size, bool grey) {
     struct augment_settings s = AUGMENT_DEFAULTS;
     const struct data_option known[] = {AUGMENT_OPTIONS(&s)};
     const char *prepared = p->prepared ? p->prepared : grey ? "mean=0,std=1" : "";
-    struct data_source from = {.spec = "predict", .options = arena_copy(&text, prepared)};
+    struct data_spec from = {.spec = "predict", .options = arena_copy(&text, prepared)};
     s.size = size;
     if (*prepared) s.resize = size; /* a source that says nothing of it takes all of a picture */
     tri_status status = text.failed ? base_no_memory("predict") : data_parse_options(&from, known, (int)COUNT(known));

@@ -5,7 +5,7 @@
 #ifndef DATA_AUGMENT_H
 #define DATA_AUGMENT_H
 
-#include "data/data.h"
+#include "data/source.h"
 #include "data/picture.h"
 #include "data/resize.h"
 

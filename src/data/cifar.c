@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A row of a file is a label (CIFAR-100: a coarse and a fine one) and three planes of 32 x 32. */
-#include "data/cifar.h"
+#include "data/source.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static tri_status load_file(struct cifar *x, const char *path, int64_t *end) {
 }
 
 /* The family whose first file is there, in DIR or in the folder that its archive makes. */
-static tri_status locate(struct cifar *x, const struct data_source *s, bool test, struct text *folder) {
+static tri_status locate(struct cifar *x, const struct data_spec *s, bool test, struct text *folder) {
     for (size_t i = 0; i < 2 * COUNT(families); i++) {
         struct text path = {0};
         x->family = &families[i / 2];
@@ -114,7 +114,7 @@ static tri_status locate(struct cifar *x, const struct data_source *s, bool test
                      s->spec, families[0].files[test][0], families[1].files[test][0], s->rest);
 }
 
-static tri_status load(struct cifar *x, const struct data_source *s, bool test, const char *label) {
+static tri_status load(struct cifar *x, const struct data_spec *s, bool test, const char *label) {
     struct text folder = {0};
     int64_t end = 0;
     bool coarse = label && !strcmp(label, "coarse");
@@ -134,7 +134,8 @@ static tri_status load(struct cifar *x, const struct data_source *s, bool test, 
     return status;
 }
 
-tri_data *cifar_open(const struct data_source *s) {
+/* Fields: "image" f32[3,32,32], "label" i64[]. */
+static tri_data *cifar_open(const struct data_spec *s) {
     const char *split = "train", *label = NULL, *way = NULL, *mean = "0.4914/0.4822/0.4465",
                *std = "0.247/0.2435/0.2616";
     const struct data_option known[] = {{"split", DATA_TEXT, &split}, {"label", DATA_TEXT, &label},
@@ -164,3 +165,8 @@ tri_data *cifar_open(const struct data_source *s) {
                                        .held = (size_t)(d->size * (x->family->labels + PIXELS))};
     return data_prepared(d, known, (int)COUNT(known));
 }
+
+const struct data_source source_cifar = {"cifar", "directory",
+                                         "cifar:DIR[,split=train|test][,augment=random|none]"
+                                         "[,label=fine|coarse]...",
+                                         cifar_open, false};

@@ -11,7 +11,14 @@
 
 struct augment;
 struct pictures; /* see pictures.h */
-struct pictures_file;
+
+/* The file of a sample. Its buffers can be used again for another sample. */
+struct data_file {
+    char *bytes;
+    size_t n, capacity;
+    struct text name;
+    int64_t label;
+};
 
 /* What a source can tell besides; any of it may be missing. */
 struct data_about {
@@ -25,7 +32,7 @@ struct data_about {
     tri_status (*check)(void *user, int64_t index);
     void (*describe)(void *user, struct text *out); /* lines */
     /* Where samples are files: the whole file of one, as it lies there, and its size, -1 where that is not known. */
-    tri_status (*file)(void *user, int64_t index, struct pictures_file *out);
+    tri_status (*file)(void *user, int64_t index, struct data_file *out);
     int64_t (*file_bytes)(void *user, int64_t index);
     /* Lines for the user, once for a run, of all processes that open it; each lives as long as the data. The note is
      * not worth it where nothing is to be shown. */
@@ -84,38 +91,7 @@ size_t data_field_at(const tri_data *d, int field);
 /* The memory, with out[i] at field i; null if there is none. */
 void *data_room(const tri_data *d, void **out);
 
-/* ---- what stands behind a source's colon: "REST,key=value,key=value" ---- */
-
-struct data_option {
-    const char *key;
-    /* DATA_PREPARES besides: of samples for the network, also where it is only evaluated; kept with the weights. */
-    enum { DATA_INT, DATA_FLOAT, DATA_TEXT, DATA_PREPARES = 4 } kind;
-    void *value; /* int64_t, double or const char *; keeps what it holds if not given */
-};
-
-
-/* *out: whether text is `yes`; it stays if text is null, and fails if text is not `no` either. */
-tri_status data_choose(const char *spec, const char *key, const char *text, const char *no,
-                       const char *yes, bool *out);
-
-/* What an opener is given. */
-struct data_source {
-    const char *spec; /* the whole, for messages */
-    const char *rest; /* before the first comma; "" if the kind takes none */
-    char *options;    /* what data_parse_options takes; may be "" */
-    const tri_graph *graph; /* or null */
-    uint64_t seed;
-    const char *tokenizer; /* or null */
-    char *prepared; /* "key=value,key=value" of an earlier run's data; is written to. Or null */
-};
-
-/* Cuts s->options (which is written to) into values for the known keys; texts point into it. An option that
- * prepares samples and is not given takes its value from s->prepared; one that is given with another value
- * wins, with a warning. */
-tri_status data_parse_options(const struct data_source *s, const struct data_option *known, int n);
-/* Sets d->about.prepared from the values of those of n options that prepare samples. Returns d; null if it is
- * null or memory is out, with a message. */
-tri_data *data_prepared(tri_data *d, const struct data_option *known, int n);
+/* ---- data by name: sources.c ---- */
 
 /* Whether the program feeds each batch itself (tri_feed), so that there is no source; nullable. Refused where there is
  * no program that could. */
@@ -135,6 +111,5 @@ tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, i
                          uint64_t seed);
 /* The same with the inputs of a graph for fields. */
 tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t seed);
-#define DATA_SYNTHETIC_SIZE 65536
 
 #endif

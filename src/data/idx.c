@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "data/source.h"
+
 #define TYPE_U8 0x08
 #define FASHION "/usr/share/datasets/fashion-mnist"
 
@@ -256,7 +258,7 @@ static tri_status load_both(struct idx *x, const char *directory, const char *sp
     return status;
 }
 
-static tri_data *open_split(const struct data_source *s, const char *split, float mean, float std) {
+static tri_data *open_split(const struct data_spec *s, const char *split, float mean, float std) {
     struct idx *x = calloc(1, sizeof *x);
     if (!x) {
         base_no_memory(s->spec);
@@ -278,7 +280,8 @@ static tri_data *open_split(const struct data_source *s, const char *split, floa
     return d;
 }
 
-tri_data *idx_open(const struct data_source *s) {
+/* Fields: "image" f32[1,rows,columns], being (pixel / 255 - mean) / std, and "label" i64[]. */
+static tri_data *idx_open(const struct data_spec *s) {
     const char *split = "train";
     double mean = 0, std = 1;
     const struct data_option known[] = {
@@ -296,3 +299,7 @@ tri_data *idx_open(const struct data_source *s) {
     }
     return data_prepared(open_split(s, test ? "t10k" : "train", (float)mean, (float)std), known, (int)COUNT(known));
 }
+
+const struct data_source source_idx = {"idx", "directory",
+                                       "idx:DIR[,split=train|test][,mean=X][,std=X]",
+                                       idx_open, false};

@@ -28,7 +28,4 @@ tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
 tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, size_t most,
                       unsigned char **out, size_t *n_out);
 
-/* Fields: "image" f32[1,rows,columns], being (pixel / 255 - mean) / std, and "label" i64[]. */
-tri_data *idx_open(const struct data_source *source);
-
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * DIR/SPLIT/CLASS/picture, or DIR/CLASS/picture where there is no folder of that split. */
-#include "data/images.h"
+#include "data/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static int64_t label_of(const void *user, int64_t index) {
     return x->label[x->each ? (size_t)picture : folder_place_of(&x->folder, picture)];
 }
 
-static tri_status load(void *source, int64_t index, struct pictures_file *out) {
+static tri_status load(void *source, int64_t index, struct data_file *out) {
     const struct images *x = source;
     out->name.size = 0;
     folder_path(&x->folder, x->first + index, &out->name);
@@ -139,7 +139,7 @@ struct images_settings {
 };
 
 /* The folder of the split, and the one whose folders name the classes. */
-static tri_status find_root(const struct data_source *s, const char *split, struct text *root,
+static tri_status find_root(const struct data_spec *s, const char *split, struct text *root,
                             struct text *classes) {
     text_add(root, "%s/%s", s->rest, split ? split : "train");
     text_add(classes, "%s/train", s->rest);
@@ -206,7 +206,7 @@ static tri_status find_all(struct images *x, const char *root, const char *index
     return status;
 }
 
-static tri_status label_all(struct images *x, const struct data_source *s,
+static tri_status label_all(struct images *x, const struct data_spec *s,
                             const struct images_settings *o, const char *classes) {
     const struct folder *f = &x->folder;
     if (!f->n_pictures)
@@ -222,7 +222,7 @@ static tri_status label_all(struct images *x, const struct data_source *s,
     return status;
 }
 
-static tri_status find_pictures(struct images *x, const struct data_source *s,
+static tri_status find_pictures(struct images *x, const struct data_spec *s,
                                 const struct images_settings *o) {
     struct text root = {0}, classes = {0};
     tri_status status = find_root(s, o->split, &root, &classes);
@@ -234,7 +234,7 @@ static tri_status find_pictures(struct images *x, const struct data_source *s,
     return status;
 }
 
-static tri_status open_images(struct images *x, const struct data_source *s,
+static tri_status open_images(struct images *x, const struct data_spec *s,
                               const struct images_settings *o) {
     struct augment augment;
     bool train = !o->split || !strcmp(o->split, "train");
@@ -253,7 +253,8 @@ static size_t held_by(const struct images *x) {
     return f->names.size + f->places_capacity * sizeof *f->place + f->pictures_capacity * sizeof *f->picture + labels;
 }
 
-tri_data *images_open(const struct data_source *s) {
+/* Fields: "image" f32[3,size,size], "label" i64[]. */
+static tri_data *images_open(const struct data_spec *s) {
     struct images_settings o = {.max_bad = PICTURES_MAX_BAD, .augment = AUGMENT_DEFAULTS};
     const struct data_option known[] = {{"split", DATA_TEXT, &o.split},
                                         {"labels", DATA_TEXT, &o.labels},
@@ -281,3 +282,7 @@ tri_data *images_open(const struct data_source *s) {
                                        .file_bytes = file_bytes, .held = held_by(x)};
     return data_prepared(d, known, (int)COUNT(known));
 }
+
+const struct data_source source_images = {"images", "directory",
+                                          "images:DIR[,split=train|val][,size=N][,augment=random|centre][,max-bad=N]...",
+                                          images_open, false};

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/source.h"
+
 /* ---- the header ---- */
 
 static const struct {
@@ -219,7 +221,7 @@ static const char *stem(char *path) {
     return name;
 }
 
-static tri_status open_file(struct npy *x, const struct data_source *s, char *path, tri_field *field) {
+static tri_status open_file(struct npy *x, const struct data_spec *s, char *path, tri_field *field) {
     if (x->n == TRI_MAX_FIELDS)
         return base_fail(TRI_USAGE, "data '%s': more than %d files", s->spec, TRI_MAX_FIELDS);
     struct npy_file *f = &x->file[x->n++];
@@ -234,7 +236,8 @@ static tri_status open_file(struct npy *x, const struct data_source *s, char *pa
     return TRI_OK;
 }
 
-tri_data *npy_open(const struct data_source *s) {
+/* Fields are named after the files, without directory and extension. */
+static tri_data *npy_open(const struct data_spec *s) {
     tri_field fields[TRI_MAX_FIELDS];
     char *rest = strdup(s->rest);
     struct npy *x = calloc(1, sizeof *x);
@@ -252,3 +255,7 @@ tri_data *npy_open(const struct data_source *s) {
     free(rest);
     return d;
 }
+
+const struct data_source source_npy = {"npy", "file",
+                                       "npy:FILE[;FILE]...",
+                                       npy_open, false};

@@ -17,7 +17,4 @@ struct npy_header {
 /* Checks a file's beginning and that its size fits; `name` stands in messages. */
 tri_status npy_parse(const unsigned char *bytes, size_t n, const char *name, struct npy_header *out);
 
-/* Fields are named by the files, without folder and ending. */
-tri_data *npy_open(const struct data_source *source);
-
 #endif

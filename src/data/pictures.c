@@ -14,7 +14,7 @@
 struct pictures_worker {
     struct pictures_worker *next;
     struct augmenter augmenter;
-    struct pictures_file file;
+    struct data_file file;
 };
 
 tri_status pictures_init(struct pictures *p, const char *spec, const struct augment *a, int64_t size,
@@ -71,7 +71,7 @@ static void put_worker(struct pictures *p, struct pictures_worker *w) {
     pthread_mutex_unlock(&p->lock);
 }
 
-tri_status pictures_room(struct pictures_file *f, size_t n) {
+tri_status pictures_room(struct data_file *f, size_t n) {
     if (f->capacity < n + 1) {
         free(f->bytes);
         f->bytes = malloc(n + 1);
@@ -87,7 +87,7 @@ tri_status pictures_unreadable(int error) {
     return base_fail(of_machine ? TRI_FAILED : PICTURE_BAD, "%s", tri_message());
 }
 
-static tri_status read_all(int fd, struct pictures_file *out, size_t bytes) {
+static tri_status read_all(int fd, struct data_file *out, size_t bytes) {
     const char *path = out->name.data;
     tri_status status = pictures_room(out, bytes);
     for (size_t at = 0; at < out->n && !status;) {
@@ -103,7 +103,7 @@ static tri_status read_all(int fd, struct pictures_file *out, size_t bytes) {
     return status;
 }
 
-tri_status pictures_read_file(struct pictures_file *f) {
+tri_status pictures_read_file(struct data_file *f) {
     struct stat st;
     int fd = base_open(f->name.data, O_RDONLY, &st);
     if (fd < 0) return pictures_unreadable(errno);

@@ -12,20 +12,12 @@
 
 #define PICTURES_MAX_BAD 10 /* unless told otherwise */
 
-/* A sample as it comes from its source; buffers are kept from one to the next. */
-struct pictures_file {
-    char *bytes;
-    size_t n, capacity;
-    struct text name;
-    int64_t label;
-};
-
 struct pictures {
     char *spec; /* for messages */
     struct augment augment;
     int64_t size, max_bad;
     void *source;
-    tri_status (*load)(void *source, int64_t index, struct pictures_file *out);
+    tri_status (*load)(void *source, int64_t index, struct data_file *out);
     /* What follows is under the lock. */
     pthread_mutex_t lock;
     struct pictures_worker *idle; /* a list */
@@ -55,9 +47,9 @@ tri_status pictures_check(struct pictures *p, int64_t index);
 void pictures_describe(struct pictures *p, struct text *out);
 
 /* Room for n bytes in a file, and a null behind them. */
-tri_status pictures_room(struct pictures_file *f, size_t n);
+tri_status pictures_room(struct data_file *f, size_t n);
 /* All of the file of its name. */
-tri_status pictures_read_file(struct pictures_file *f);
+tri_status pictures_read_file(struct data_file *f);
 /* After a failure with that errno, whose message stays: PICTURE_BAD, or TRI_FAILED if memory or
  * descriptors ran out. */
 tri_status pictures_unreadable(int error);

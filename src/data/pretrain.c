@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "data/text.h"
+#include "data/pretrain.h"
 
 #define AROUND 3 /* [CLS] and two [SEP] */
 #define SHORT_PERCENT 10

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts as samples for language models. */
-#ifndef DATA_TEXT_H
-#define DATA_TEXT_H
+ * Samples for BERT's pre-training. */
+#ifndef DATA_PRETRAIN_H
+#define DATA_PRETRAIN_H
 
 #include "data/corpus.h"
 #include "data/data.h"
-
-/* What it takes is described at tri_data_open. */
-tri_data *text_open(const struct data_source *s);
-
-/* ---- BERT's pre-training ---- */
 
 struct pretrain {
     struct corpus corpus;

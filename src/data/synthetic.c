@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Data out of thin air, for trying and timing a network. */
-#include "data/data.h"
+#include "data/source.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@ struct synthetic_field {
 /* Normal numbers are picked from some made beforehand, with both signs and variance 1, so many
  * neighbours at a time: over a hundred times faster than making each, and whoever times a network does
  * not want to time this. */
+#define SYNTHETIC_SIZE 65536 /* samples of an epoch, by default */
 #define POOL 4096
 #define NEIGHBOURS 16
 
@@ -152,3 +153,23 @@ tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t se
     }
     return data_synthetic(fields, below, n, size, seed);
 }
+
+static tri_data *synthetic_open(const struct data_spec *s) {
+    int64_t size = SYNTHETIC_SIZE;
+    const struct data_option known[] = {{"size", DATA_INT, &size}};
+    if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
+    if (size < 1 || size > DATA_MAX_SIZE) {
+        base_fail(TRI_USAGE, "data '%s': size is %lld; 1 to 2^48 samples are possible", s->spec,
+                  (long long)size);
+        return NULL;
+    }
+    if (!s->graph) {
+        base_fail(TRI_USAGE, "data '%s': it is made for the inputs of a graph; give the graph",
+                  s->spec);
+        return NULL;
+    }
+    return data_synthetic_for_graph(s->graph, size, s->seed);
+}
+
+const struct data_source source_synthetic = {"synthetic", NULL, "synthetic[:size=N]",
+                                             synthetic_open, false};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The archives' headers are read once; then each sample is found by its place. */
-#include "data/tar.h"
+#include "data/source.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ static int64_t read_at(int fd, const char *path, uint64_t offset, void *to, size
     return (int64_t)n;
 }
 
-static tri_status load(void *source, int64_t index, struct pictures_file *out) {
+static tri_status load(void *source, int64_t index, struct data_file *out) {
     const struct tar *x = source;
     const struct tar_sample *s = &x->sample[index];
     const char *path = x->shards.gl_pathv[s->shard];
@@ -235,7 +235,7 @@ static tri_status expand(struct tar *x, const char *spec, const char *pattern) {
     return status;
 }
 
-static tri_status open_tar(struct tar *x, const struct data_source *s,
+static tri_status open_tar(struct tar *x, const struct data_spec *s,
                            const struct augment_settings *a, bool train, int64_t max_bad) {
     struct augment augment;
     tri_status status = augment_make(s->spec, a, train, &augment);
@@ -251,7 +251,8 @@ static tri_status open_tar(struct tar *x, const struct data_source *s,
     return status;
 }
 
-tri_data *tar_open(const struct data_source *s) {
+/* Fields: "image" f32[3,size,size], "label" i64[]. */
+static tri_data *tar_open(const struct data_spec *s) {
     if (tar_is_pipe(s->rest)) return tar_open_pipe(s);
     struct augment_settings a = AUGMENT_DEFAULTS;
     int64_t max_bad = PICTURES_MAX_BAD;
@@ -272,3 +273,8 @@ tri_data *tar_open(const struct data_source *s) {
                                        .file_bytes = file_bytes, .held = x->capacity * sizeof *x->sample};
     return data_prepared(d, known, (int)COUNT(known));
 }
+
+const struct data_source source_tar = {"tar", "pattern",
+                                       "tar:PATTERN[,size=N][,augment=random|centre][,max-bad=N]..., or "
+                                       "tar:-,samples=N[,window=N]..., tar:pipe:COMMAND,samples=N...",
+                                       tar_open, false};

@@ -22,7 +22,7 @@ struct tar_pipe {
     bool ended;
     struct tar_scan scan;
     struct tar_entry entry; /* the one that was read last, of the sample to come; name "": none */
-    struct pictures_file *window; /* [size]; the first `ready` of them hold samples */
+    struct data_file *window; /* [size]; the first `ready` of them hold samples */
     int64_t size, ready, taken;   /* taken: since the stream, or the epoch, began */
     uint64_t key;                 /* of what is drawn from the window */
     char failure[512]; /* why nothing more can be read, until the stream is opened again; or "" */
@@ -85,7 +85,7 @@ static bool next_entry(struct tar_pipe *x, tri_status *status) {
     return true;
 }
 
-static tri_status read_picture(struct tar_pipe *x, struct pictures_file *to) {
+static tri_status read_picture(struct tar_pipe *x, struct data_file *to) {
     const struct tar_entry *e = &x->entry;
     to->name.size = 0;
     text_add(&to->name, "%s, %s", x->name, e->name);
@@ -108,7 +108,7 @@ static tri_status policy(struct tar_pipe *x, const char *key, bool picture, bool
 
 /* The next sample that is whole; *there false: the stream is at its end. The entry behind it has been read, but not
  * what it holds. */
-static tri_status read_sample(struct tar_pipe *x, struct pictures_file *to, bool *there) {
+static tri_status read_sample(struct tar_pipe *x, struct data_file *to, bool *there) {
     tri_status status = TRI_OK;
     bool more = *x->entry.name || next_entry(x, &status);
     for (*there = false; more && !*there && !status;) {
@@ -145,13 +145,13 @@ static tri_status fill_window(struct tar_pipe *x) {
 }
 
 /* One of the window, whatever the index: what is bad is left out, and the next one stands for it. */
-static tri_status load(void *source, int64_t index, struct pictures_file *out) {
+static tri_status load(void *source, int64_t index, struct data_file *out) {
     struct tar_pipe *x = source;
     (void)index;
     tri_status status = fill_window(x);
     if (status) return TRI_FAILED;
     int64_t k = (int64_t)(random_uniform(x->key, 0, (uint64_t)x->taken++) * (double)x->ready);
-    struct pictures_file before = *out;
+    struct data_file before = *out;
     *out = x->window[k];
     x->window[k] = x->window[--x->ready];
     x->window[x->ready] = before;
@@ -188,7 +188,7 @@ struct pipe_settings {
     int64_t max_bad, window, samples;
 };
 
-static tri_status make(struct tar_pipe *x, const struct data_source *s, const struct pipe_settings *o) {
+static tri_status make(struct tar_pipe *x, const struct data_spec *s, const struct pipe_settings *o) {
     struct augment augment;
     if (o->samples < 1 || o->samples > DATA_MAX_SIZE)
         return base_fail(TRI_USAGE, "data '%s': how many samples come through a pipe cannot be seen: samples=N says "
@@ -210,7 +210,7 @@ static tri_status make(struct tar_pipe *x, const struct data_source *s, const st
     return status;
 }
 
-tri_data *tar_open_pipe(const struct data_source *s) {
+tri_data *tar_open_pipe(const struct data_spec *s) {
     struct pipe_settings o = {.augment = AUGMENT_DEFAULTS, .max_bad = PICTURES_MAX_BAD, .window = WINDOW};
     const struct data_option known[] = {AUGMENT_OPTIONS(&o.augment), {"max-bad", DATA_INT, &o.max_bad},
                                         {"window", DATA_INT, &o.window}, {"samples", DATA_INT, &o.samples}};

@@ -3,11 +3,11 @@
 #ifndef DATA_TAR_PIPE_H
 #define DATA_TAR_PIPE_H
 
-#include "data/data.h"
+#include "data/source.h"
 
 /* "-", "pipe:COMMAND", or the path of a named pipe. */
 bool tar_is_pipe(const char *rest);
 /* The same fields as those of archives that are files. */
-tri_data *tar_open_pipe(const struct data_source *source);
+tri_data *tar_open_pipe(const struct data_spec *source);
 
 #endif

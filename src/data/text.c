@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The source "text": its options, and blocks of ids for models of the next word. */
-#include "data/text.h"
+#include "data/pretrain.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/source.h"
 #include "graph/graph.h"
 
 #define DEFAULT_LENGTH 128 /* where no graph says what it wants */
@@ -36,7 +37,7 @@ static int64_t input_size(const tri_graph *g, const char *name, int64_t other) {
 }
 
 /* A vocabulary that is too large would be told only when one of its last ids comes. */
-static tri_status check_vocabulary(const struct data_source *s, const struct tokenizer *t,
+static tri_status check_vocabulary(const struct data_spec *s, const struct tokenizer *t,
                                    const char *spec) {
     const tri_node *n = input(s->graph, "input_ids");
     int64_t below = n ? tri_attr_int(n, "below") : 0;
@@ -70,7 +71,7 @@ static void free_blocks(void *user) {
 }
 
 /* Broken characters; bytes for a network that has room for more. */
-static void tell(tri_data *d, const struct data_source *s, const struct text_options *o, const struct corpus *c) {
+static void tell(tri_data *d, const struct data_spec *s, const struct text_options *o, const struct corpus *c) {
     const struct corpus_broken *b = &c->broken;
     const tri_node *ids = input(s->graph, "input_ids");
     int64_t below = ids ? tri_attr_int(ids, "below") : 0;
@@ -86,7 +87,7 @@ static void tell(tri_data *d, const struct data_source *s, const struct text_opt
 }
 
 /* What a run says of its data: the spec, and what of it lies in memory. */
-static tri_data *make(const struct data_source *s, const struct text_options *o, const struct corpus *c, int64_t size,
+static tri_data *make(const struct data_spec *s, const struct text_options *o, const struct corpus *c, int64_t size,
                       const tri_field *fields, int n, tri_fill *fill, void *user,
                       void (*free_user)(void *user)) {
     struct text name = {0};
@@ -104,7 +105,7 @@ static tri_data *make(const struct data_source *s, const struct text_options *o,
     return d;
 }
 
-static tri_data *open_blocks(const struct data_source *s, const struct text_options *o,
+static tri_data *open_blocks(const struct data_spec *s, const struct text_options *o,
                              const struct tokenizer *t) {
     struct blocks *b = calloc(1, sizeof *b);
     if (!b) {
@@ -135,7 +136,7 @@ static void free_pretrain(void *user) {
     free(p);
 }
 
-static tri_status find_special(struct pretrain *p, const struct data_source *s,
+static tri_status find_special(struct pretrain *p, const struct data_spec *s,
                                const struct tokenizer *t, const char *spec) {
     const struct {
         const char *token;
@@ -151,7 +152,7 @@ static tri_status find_special(struct pretrain *p, const struct data_source *s,
     return TRI_OK;
 }
 
-static tri_data *open_pretrain(const struct data_source *s, const struct text_options *o,
+static tri_data *open_pretrain(const struct data_spec *s, const struct text_options *o,
                                const struct tokenizer *t) {
     struct pretrain *p = calloc(1, sizeof *p);
     if (!p) {
@@ -184,7 +185,7 @@ static int64_t default_predictions(const tri_graph *g, int64_t length) {
     return input_size(g, "masked_lm_positions", input(g, "labels") ? length : other);
 }
 
-static tri_status read_options(const struct data_source *s, struct text_options *o) {
+static tri_status read_options(const struct data_spec *s, struct text_options *o) {
     const char *spec = s->spec, *given = NULL;
     *o = (struct text_options){.purpose = input(s->graph, "token_type_ids") ? "bert" : "lm",
                                .length = input_size(s->graph, "input_ids", DEFAULT_LENGTH)};
@@ -211,7 +212,8 @@ static tri_status read_options(const struct data_source *s, struct text_options 
     return TRI_OK;
 }
 
-tri_data *text_open(const struct data_source *s) {
+/* The fields are described at tri_data_open. */
+static tri_data *text_open(const struct data_spec *s) {
     struct text_options o;
     struct tokenizer *t = NULL;
     tri_data *d = NULL;
@@ -221,3 +223,8 @@ tri_data *text_open(const struct data_source *s) {
     token_close(t);
     return d;
 }
+
+const struct data_source source_text = {"text", "file",
+                                        "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N]"
+                                        "[,predictions=N]",
+                                        text_open, true};

@@ -425,7 +425,7 @@ mistake 'data that a program would feed' 2 'err:tri_feed in its own loop' train 
 mistake 'an unknown kind of data' 2 'err:known: idx:DIR' train linear --data sifar:x
 mistake 'a class of pictures without folders' 1 'err:no such directory' data images:nowhere
 mkdir folder
-mistake 'a folder without its kind' 2 'err:a kind stands before the directory: images:folder, ' data folder
+mistake 'a folder without its kind' 2 'err:a directory needs the kind of its data: idx:folder, images:folder, cifar:folder' data folder
 printf 'one two three four five six seven eight nine ten' >words
 expect 'a text by a tokenizer' 0 'out:input_ids' data text:words,length=4 --tokenizer bytes
 mistake 'a tokenizer of what is no text' 2 'err:a tokenizer (--tokenizer bytes) has a meaning for text alone' \

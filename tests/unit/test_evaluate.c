@@ -283,7 +283,7 @@ static int labelled(void *user, int64_t index, int64_t epoch, uint64_t seed, voi
     return 0;
 }
 
-static tri_status file_of(void *user, int64_t index, struct pictures_file *out) {
+static tri_status file_of(void *user, int64_t index, struct data_file *out) {
     (void)user;
     text_add(&out->name, "labels/%lld.png", (long long)index);
     return TRI_OK;

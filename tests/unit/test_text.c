@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data/text.h"
+#include "data/pretrain.h"
 #include "scratch.h"
 
 static void put(const char *name, const char *text) {
