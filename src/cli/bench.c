@@ -12,6 +12,7 @@
 #include "machine/budget.h"
 #include "run/profile.h"
 #include "machine/rate.h"
+#include "run/open.h"
 
 #define WARM_STEPS 3
 #define WARM_SECONDS 0.5
@@ -195,7 +196,7 @@ static tri_status try_batch(const struct cli_arguments *a, int64_t batch, bool *
     struct cli_arguments now = *a;
     now.options.batch = batch;
     tri_graph *g = cli_graph(&now);
-    tri_run *run = g ? run_plan(g, &now.options) : NULL;
+    tri_run *run = g ? run_plan(g, &now.options, NULL) : NULL;
     if (!run) return base_last();
     *bytes = budget_of(run->machine, &run->store).total;
     *fits = !budget_check(run->machine, &run->store, now.options.memory_limit);

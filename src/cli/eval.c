@@ -14,6 +14,7 @@
 #include "cli/helpers.h"
 #include "data/over.h"
 #include "data/pictures.h"
+#include "run/evaluate.h"
 #include "run/run.h"
 
 /* The loss first, where there is one. */

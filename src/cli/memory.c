@@ -6,6 +6,8 @@
 #include "cli/launch.h"
 #include "machine/budget.h"
 #include "crew/head.h"
+#include "run/evaluate.h"
+#include "run/open.h"
 #include "run/run.h"
 
 #define PEAK_TENSORS 12
@@ -70,7 +72,7 @@ static int run(const struct command *c, int argc, char **argv) {
     if (crew_check(&several)) return cli_fail();
     const struct crew_shape *shape = alone ? NULL : &several;
     tri_graph *g = cli_graph(&a);
-    tri_run *run = !g ? NULL : shape ? run_plan_workers(g, &a.options, shape) : run_plan(g, &a.options);
+    tri_run *run = !g ? NULL : run_plan(g, &a.options, shape);
     if (!run) return cli_fail();
     if (run_plan_data(run)) {
         run_free(run);

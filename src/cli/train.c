@@ -11,6 +11,7 @@
 #include "cli/launch.h"
 #include "run/run.h"
 #include "loop/train_loop.h"
+#include "run/open.h"
 
 /* This very program with the same words; also after its file has been replaced by a newer one. */
 static int launch(const struct launch *l, int argc, char **argv, const struct cli_arguments *a) {
@@ -37,7 +38,7 @@ static int launch(const struct launch *l, int argc, char **argv, const struct cl
 static bool one_lane(const struct cli_arguments *a) {
     tri_options o = a->options;
     tri_graph *g = tri_model_open(a->model, o.batch);
-    tri_run *run = g ? run_plan(g, &o) : NULL;
+    tri_run *run = g ? run_plan(g, &o, NULL) : NULL;
     bool one = run && run_lanes(run) == 1;
     if (one)
         fprintf(stderr, "trireme: -n auto: 1 worker, this process: a step of %lld samples has one lane "

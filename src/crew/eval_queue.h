@@ -16,6 +16,7 @@ struct eval_queue {
     board_cell *word; /* by batch */
     double *sum;      /* by batch, then value */
     wait_queue *queue;       /* that those wait at who need others' batches; null: nobody waits */
+    _Atomic uint64_t *turns; /* grows while this process waits; nullable */
     int owner;        /* this process, in the words */
     uint32_t step;    /* whose parameters are evaluated, from 1 */
     int64_t next;     /* all batches before it have been drawn */

@@ -5,7 +5,7 @@
 #include <math.h>
 
 
-const char *crew_at_name(enum worker_at at) {
+const char *crew_at_name(enum crew_at at) {
     static const char *const names[CREW_ATS] = {"start", "compile",  "data",     "lane", "sum",   "update",
                                                 "wait",  "callback", "evaluate", "save", "leave", "rest", "compute"};
     return (unsigned)at < CREW_ATS ? names[at] : "?";

@@ -31,7 +31,7 @@
 #define CREW_ENV_OUTPUT "TRIREME_OUTPUT_FDS"
 
 /* What a hand is at, for whoever watches. */
-enum worker_at {
+enum crew_at {
     CREW_AT_START,    /* before tri_open */
     CREW_AT_COMPILE,  /* in tri_open */
     CREW_AT_DATA,     /* in the user's or the program's source of samples */
@@ -47,7 +47,7 @@ enum worker_at {
     CREW_AT_COMPUTE,  /* a step, of a run that one process computes */
     CREW_ATS
 };
-const char *crew_at_name(enum worker_at at);
+const char *crew_at_name(enum crew_at at);
 
 /* A thread that computes. The words are written by it alone. */
 struct crew_thread {

@@ -112,7 +112,7 @@ void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]) {
     unsigned step = atomic_load(&h->step); /* 0: it has come later, and has not worked on one */
     if (!step) step = (unsigned)atomic_load(&a->head->opened);
     base_format(text, AT_TEXT, "step %u, %s%s%s%s", step,
-                crew_at_name((enum worker_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
+                crew_at_name((enum crew_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
 }
 
 int agent_thread_to_tell_of(const struct agent *a, int place) {

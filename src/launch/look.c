@@ -277,7 +277,7 @@ void look_describe(struct look *l, const struct look_worker *w, struct text *out
     } else if (w->state == CREW_LEFT) {
         text_add(out, "left");
     } else {
-        text_add(out, "%s", crew_at_name((enum worker_at)w->at));
+        text_add(out, "%s", crew_at_name((enum crew_at)w->at));
         if (lane && w->lane >= 0) text_add(out, " %d", w->lane);
         if (*name) text_add(out, " %s", name);
     }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "run/executor.h"
+#include "run/record.h"
 #include "run/run.h"
 
 /* One that needs more than the caller's functions: at a place of the list, of the steps that `every` divides, and of
@@ -30,7 +32,7 @@ static void tell(const struct callbacks *c, struct text *line) {
 /* ---- monitors ---- */
 
 static void tell_values(struct callbacks *c, int at, tri_run *run) {
-    const struct observed *o = record_seen(&run->record);
+    const struct observed *o = record_seen(run->record);
     struct text line = {0};
     (void)at;
     text_add(&line, "epoch %lld, step %lld/%lld:", (long long)o->epoch, (long long)o->step, (long long)o->total);
@@ -39,7 +41,7 @@ static void tell_values(struct callbacks *c, int at, tri_run *run) {
 }
 
 static void tell_time(struct callbacks *c, struct ready_mark *since, tri_run *run, const char *what, int64_t number) {
-    const struct observed *o = record_seen(&run->record);
+    const struct observed *o = record_seen(run->record);
     const struct ready_mark before = *since;
     double time = o->now - o->aside, passed = time - before.time;
     int64_t steps = o->step - before.step;
@@ -133,7 +135,7 @@ tri_status callbacks_open(struct callbacks *c, const tri_callback *list, tri_opt
 
 void callbacks_begin(struct callbacks *c, const tri_run *run) {
     for (int i = 0; c->list && !is_end(&c->list[i]); i++)
-        c->since[i] = c->epoch[i] = (struct ready_mark){.step = run_writes(run) ? run->done : -1};
+        c->since[i] = c->epoch[i] = (struct ready_mark){.step = run->executor->writes(run) ? run->done : -1};
 }
 
 /* One of the list, behind a step, or behind an epoch. */
@@ -142,14 +144,14 @@ static bool call_step(struct callbacks *c, int i, tri_run *run) {
     int64_t sink = run->options.sink_size;
     bool not_now = own->every > 0 ? run->done % own->every : sink > 1 && run->done % sink && run->done < run->total;
     if (not_now) return true;
-    run_at(run, CREW_AT_CALLBACK, i + 1);
+    run->executor->at(run, CREW_AT_CALLBACK, i + 1);
     if (own->ready && own->ready->step) own->ready->step(c, i, run);
     return !own->step || !own->step(run, own->user);
 }
 
 static bool call_epoch(struct callbacks *c, int i, tri_run *run) {
     const tri_callback *own = &c->list[i];
-    run_at(run, CREW_AT_CALLBACK, i + 1);
+    run->executor->at(run, CREW_AT_CALLBACK, i + 1);
     if (own->ready && own->ready->epoch) own->ready->epoch(c, i, run);
     return !own->epoch || !own->epoch(run, own->user);
 }
@@ -158,7 +160,7 @@ bool callbacks_step(struct callbacks *c, tri_run *run) {
     bool epoch = run_epoch_ended(run);
     for (int i = 0; c->list && !is_end(&c->list[i]); i++)
         if (!call_step(c, i, run) || (epoch && !call_epoch(c, i, run))) return false;
-    run_at(run, CREW_AT_CALLBACK, -1);
+    run->executor->at(run, CREW_AT_CALLBACK, -1);
     return true;
 }
 

@@ -15,6 +15,8 @@
 #include "run/weights.h"
 #include "io/safetensors.h"
 #include "io/sha256.h"
+#include "run/checkpointer.h"
+#include "run/executor.h"
 
 double tri_value(const tri_run *run, const char *name) {
     return run ? machine_value(run->machine, machine_output(run->machine, name)) : NAN;
@@ -61,7 +63,7 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
     if (!e)
         return base_fail(TRI_USAGE, "there is no parameter or state \"%s\"", name ? name : "");
     tri_status status = check_bytes(name, &e->spec, data, bytes);
-    if (!status && run_writes(run)) store_write(&run->store, e, data);
+    if (!status && run->executor->writes(run)) store_write(&run->store, e, data);
     return status;
 }
 
@@ -82,7 +84,7 @@ tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t by
     struct run_input *in = machine_input(run->machine, input);
     if (!in || !in->used) return no_input(run, input);
     tri_status status = check_bytes(input, &in->spec, data, bytes);
-    if (status || !run_feeds(run)) return status;
+    if (status || !run->executor->feeds(run)) return status;
     memcpy(in->host, data, bytes);
     in->fed = true;
     return TRI_OK;
@@ -189,7 +191,7 @@ tri_status access_take(tri_run *run, struct safetensors *file, const char *path,
     tri_status status = import_match(file, run, optimizer, &in);
     if (!status) status = policy(path, &in, run->options.partial && !optimizer);
     if (!status && !in.n_wrong && run->options.forward) warn_of_another(file, path, run->model);
-    for (size_t i = 0; run_writes(run) && i < run->store.n && !status; i++)
+    for (size_t i = 0; run->executor->writes(run) && i < run->store.n && !status; i++)
         if (in.of[i]) status = load_entry(run, &run->store.entry[i], in.of[i]);
     import_free(&in);
     safetensors_close(file);
@@ -207,8 +209,8 @@ tri_status access_fits(const tri_run *run, const struct safetensors *file, bool 
 /* Of a directory, the newest weights in it, which are named. */
 static tri_status find_weights(const tri_run *run, const char *directory, char path[4096]) {
     struct text wrong = {0};
-    tri_status status = checkpoint_model(directory, run->checkpointer.key, path, &wrong);
-    bool tells = !status && run_writes(run);
+    tri_status status = checkpoint_model(directory, run->checkpointer->key, path, &wrong);
+    bool tells = !status && run->executor->writes(run);
     if (tells && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
     if (tells && !run->options.quiet) fprintf(stderr, "trireme: takes the weights of %s\n", path);
     text_free(&wrong);
@@ -221,7 +223,7 @@ tri_status tri_load(tri_run *run, const char *path) {
     char within[4096];
     tri_status status = TRI_OK;
     if (!run) return TRI_FAILED;
-    const struct seal any = {.key = run->checkpointer.key, .step = -1};
+    const struct seal any = {.key = run->checkpointer->key, .step = -1};
     if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
         status = find_weights(run, path, within);
         path = within;

@@ -15,8 +15,9 @@
 
 #include "data/data.h"
 #include "run/access.h"
-#include "run/worker.h"
-#include "run/run.h"
+#include "observe/events.h"
+#include "run/executor.h"
+#include "run/policy.h"
 
 tri_status checkpointer_check(struct checkpointer *k, const tri_options *o) {
     if (!o->ckpt && (o->resume || o->save_every || o->save_minutes > 0 || o->keep || o->keep_every))
@@ -41,7 +42,7 @@ static tri_status lock(struct checkpointer *k, const tri_run *run) {
     if (k->locked) return TRI_OK;
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
-    bool taken, deaths = run->worker && atomic_load(&run->worker->head->epoch);
+    bool taken, deaths = run->executor->saw_deaths(run);
     double until = base_seconds() + (deaths ? DIES_WITHIN : 0);
     while ((taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) && base_seconds() < until)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -158,15 +159,15 @@ static void describe(struct checkpoint_state *s, const tri_run *run) {
     *s = (struct checkpoint_state){.step = run->done, .epoch = run->epoch, .batch = run_batch(run),
                                    .lanes = run_lanes(run), .seed = run->options.seed,
                                    .shuffle = shuffles(run), .loss = tri_value(run, "loss"),
-                                   .rate = run->set_rate, .options = run->checkpointer.options};
+                                   .rate = run->set_rate, .options = run->checkpointer->options};
     describe_order(run, s->order);
     base_format(s->library, sizeof s->library, "trireme " TRI_VERSION);
     run_device_text(run, s->device, sizeof s->device);
     base_format(s->data, sizeof s->data, "%s", data_name(run));
     s->data_size = tri_data_size(run->data);
-    if (run->policy.data) {
-        base_format(s->metric, sizeof s->metric, "%s", run->policy.metric);
-        s->policy_state = run->policy.is;
+    if (run->policy->data) {
+        base_format(s->metric, sizeof s->metric, "%s", run->policy->metric);
+        s->policy_state = run->policy->is;
     }
     for (int i = 0; i < run->executable->n_scalars && s->n_scalars < (int)COUNT(s->scalar); i++) {
         const struct run_scalar *from = &run->executable->scalar[i];
@@ -180,7 +181,7 @@ static void describe(struct checkpoint_state *s, const tri_run *run) {
 
 /* The step whose checkpoint stays, as that of the best evaluation so far. */
 static int64_t best_of(const tri_run *run) {
-    return run->policy.keeps ? run->checkpointer.state.policy_state.best_step : 0;
+    return run->policy->keeps ? run->checkpointer->state.policy_state.best_step : 0;
 }
 
 #define MIB 1048576.0
@@ -234,7 +235,7 @@ static tri_status check_finite(struct checkpointer *k, const tri_run *run) {
 
 static void *write_it(void *arg) {
     tri_run *run = arg;
-    struct checkpointer *k = &run->checkpointer;
+    struct checkpointer *k = run->checkpointer;
     const tri_options *o = &run->options;
     double began = base_seconds();
     struct hashing h;
@@ -265,7 +266,7 @@ static void tell_failure(const struct checkpointer *k, tri_run *run, int64_t ste
     base_format(text, sizeof text, "the checkpoint of step %lld failed: %s", (long long)step, k->error);
     fprintf(stderr, "trireme: %s\n", text);
     events_tell(run->events, &failure);
-    if (run->worker) worker_save_failed(run->worker, text);
+    run->executor->save_failed(run, text);
 }
 
 /* An old checkpoint that stays is no failure of the new one. The same warning appears once. */
@@ -282,8 +283,7 @@ static void wait_for_writer(struct checkpointer *k, tri_run *run) {
     if (!k->status) k->kept = k->state.step;
     if (!k->status && strcmp(k->left, k->warned)) tell_left(k);
     if (k->status) tell_failure(k, run, k->state.step);
-    if (run->worker)
-        worker_log_checkpoint(run->worker, k->state.step, k->written, k->write_seconds, k->status ? k->error : NULL);
+    run->executor->saved(run);
 }
 
 static void count_held(struct checkpointer *k, double seconds) {
@@ -304,7 +304,7 @@ void checkpointer_save(struct checkpointer *k, tri_run *run) {
         copy_values(k, &run->store);
         describe(&k->state, run);
         k->content.n_metadata = weights_metadata(run, k->metadata);
-        if (!run_is_whole(run)) /* of a run that has failed; looked at behind the copy, for others may be at work */
+        if (!run->executor->is_whole(run)) /* of a run that has failed; looked at behind the copy, for others may be at work */
             k->status = base_fail(TRI_FAILED, "the step that failed had begun to change parameters");
         else if (pthread_create(&k->writer, NULL, write_it, run))
             k->status = base_fail(TRI_FAILED, "cannot start a thread");
@@ -322,18 +322,18 @@ void checkpointer_step(struct checkpointer *k, tri_run *run) {
     if (!o->ckpt) return;
     bool steps = o->save_every && run->done % o->save_every == 0;
     bool time = o->save_minutes > 0 && base_seconds() - k->last >= 60 * o->save_minutes;
-    bool best = run->policy.better && run->policy.keeps;
+    bool best = run->policy->better && run->policy->keeps;
     if (steps || time || best) checkpointer_save(k, run);
     if (best) wait_for_writer(k, run); /* nobody evaluates that step once more */
     checkpointer_answer(k, run);
 }
 
 void checkpointer_answer(struct checkpointer *k, tri_run *run) {
-    uint32_t asked = run->worker ? worker_save_asked(run->worker) : 0;
+    uint32_t asked = run->executor->save_asked(run);
     if (!asked) return;
     if (k->tried != run->done) checkpointer_save(k, run);
     wait_for_writer(k, run);
-    worker_save_answer(run->worker, asked, k->status ? k->error : NULL, run->done);
+    run->executor->save_answer(run, asked, k->status ? k->error : NULL);
 }
 
 /* The copy is there to be written over, now that all is saved. */
@@ -405,7 +405,7 @@ static tri_status check_same(const char *folder, const struct checkpoint_state *
     if (t.size || t.failed)
         status = base_fail(TRI_USAGE, "%s was made with %s: the run would not go on as it began; give the same, or "
                            "--load %s/" CHECKPOINT_MODEL "%s to begin anew with its weights", folder,
-                           t.data ? t.data : "other options", folder, run->checkpointer.key ? CHECKPOINT_SEALED : "");
+                           t.data ? t.data : "other options", folder, run->checkpointer->key ? CHECKPOINT_SEALED : "");
     text_free(&t);
     return status;
 }
@@ -428,7 +428,7 @@ static const char *option_of(const struct checkpoint_options *o, const char *nam
 /* What counts otherwise from here on. */
 static void tell_other_options(const char *folder, const struct checkpoint_state *s, const tri_run *run) {
     struct text t = {0};
-    const struct checkpoint_options *now = &run->checkpointer.options;
+    const struct checkpoint_options *now = &run->checkpointer->options;
     for (int i = 0; i < now->n; i++) {
         const char *there = option_of(&s->options, now->one[i].name);
         if (there && strcmp(there, now->one[i].value))
@@ -446,13 +446,13 @@ static tri_status check_fits(const char *folder, const struct safetensors *file,
     if (status || fits) return status;
     return base_fail(TRI_USAGE, "%s was made with another %s, and a run goes on with the same (--resume); to begin anew with "
                      "its weights: --load %s/" CHECKPOINT_MODEL "%s%s, and another directory with --ckpt", folder,
-                     optimizer ? "--optimizer" : "model", folder, run->checkpointer.key ? CHECKPOINT_SEALED : "",
+                     optimizer ? "--optimizer" : "model", folder, run->checkpointer->key ? CHECKPOINT_SEALED : "",
                      optimizer ? "" : " --partial");
 }
 
 static tri_status load_all(const char *folder, const struct checkpoint_state *s, tri_run *run) {
     static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
-    const struct seal_key *key = run->checkpointer.key;
+    const struct seal_key *key = run->checkpointer->key;
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++) {
         char path[4096];
@@ -496,8 +496,8 @@ static tri_status resume_from(const char *folder, const struct checkpoint_state 
     tell_other_data(folder, s, run);
     tell_other_options(folder, s, run);
     take_scalars(folder, s, run);
-    policy_resume(&run->policy, s);
-    run->checkpointer.state = *s;
+    policy_resume(run->policy, s);
+    run->checkpointer->state = *s;
     run->epoch = s->epoch;
     run_device_text(run, device, sizeof device);
     if (strcmp(device, s->device))
@@ -518,7 +518,7 @@ static tri_status resume_newest(tri_run *run, struct checkpoint_state *state) {
     do {
         if (rejects) text_add(&wrong, "%s%s", wrong.size ? "; " : "", tri_message());
         rejects = false;
-        status = checkpoint_newest(directory, run->checkpointer.key, before, state, &wrong);
+        status = checkpoint_newest(directory, run->checkpointer->key, before, state, &wrong);
         if (status || state->step < 0) break;
         before = state->step;
         checkpoint_path(directory, before, folder);
@@ -560,9 +560,9 @@ tri_status checkpointer_resume(struct checkpointer *k, tri_run *run) {
     char folder[4096];
     k->kept = k->tried = -1;
     k->last = base_seconds();
-    k->resumed = run->worker ? worker_base(run->worker) : 0; /* by another */
+    k->resumed = run->executor->base(run); /* by another process */
     describe_options(&k->options, run);
-    if (!o->ckpt || !run_writes(run)) return TRI_OK;
+    if (!o->ckpt || !run->executor->writes(run)) return TRI_OK;
     tri_status status = lock(k, run);
     if (!status) status = checkpoint_check_form(o->ckpt, k->key);
     if (!status) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* of what writers that died have left */
@@ -581,10 +581,7 @@ tri_status checkpointer_resume(struct checkpointer *k, tri_run *run) {
     status = checkpoint_set_aside(o->ckpt, step); /* those behind it are damaged */
     if (status) return status;
     k->resumed = step;
-    if (run->worker) {
-        worker_set_policy(run->worker, &run->policy.is);
-        worker_begin_at(run->worker, step);
-    }
+    run->executor->begin_at(run);
     if (step < run->total)
         fprintf(stderr, "trireme: goes on from %s, step %lld of %lld\n", folder, (long long)step, (long long)run->total);
     else

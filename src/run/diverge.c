@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "run/checkpointer.h"
+#include "run/executor.h"
+
 static tri_status skipped(int64_t done, int skips) {
     return base_fail(TRI_FAILED, "step %lld: the loss or its gradients were not finite in %d steps "
                      "in succession, whose updates were skipped (--loss-scale)", (long long)done,
@@ -11,7 +14,7 @@ static tri_status skipped(int64_t done, int skips) {
 }
 
 tri_status diverge_check(const tri_run *run, int64_t done, int skips) {
-    const struct checkpointer *k = &run->checkpointer;
+    const struct checkpointer *k = run->checkpointer;
     if (!finite_stops(&run->options)) return TRI_OK;
     if (skips >= FINITE_SKIPS) return skipped(done, skips);
     if (!atomic_load(&k->not_finite)) return TRI_OK;
@@ -21,7 +24,7 @@ tri_status diverge_check(const tri_run *run, int64_t done, int skips) {
 
 /* Others that report later know it, too. */
 static bool begins(tri_run *run, bool now) {
-    struct crew_shown *shown = run_shown(run);
+    struct crew_shown *shown = run->executor->shown(run);
     bool before = shown ? atomic_exchange(&shown->not_finite, now) : run->not_finite;
     run->not_finite = now;
     return now && !before;

@@ -2,35 +2,42 @@
  * The means of all scalar outputs over a data set, with the run's parameters and operators in
  * evaluation mode. A last, smaller batch gets a machine of its own, so that every sample counts
  * once. */
+#include "run/evaluate.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/data.h"
-#include "run/worker.h"
-#include "run/run.h"
-#include "crew/eval_queue.h"
+#include "run/executor.h"
+#include "run/feed.h"
+#include "run/record.h"
 
 struct evaluation {
     struct machine whole, rest;
     double *sum, *sums; /* by output: of all, of a batch */
+    int64_t number;     /* of the batch that this process computes */
     int64_t slowest;    /* batch that this process has computed for others too, nanoseconds */
 };
 
 /* ---- machines ---- */
 
-/* Others may wait meanwhile: who watches them all sees that it goes on. */
-static bool turn(void *user, const struct program *p, size_t item) {
+/* Other workers may wait meanwhile: the agent sees that this one makes progress. */
+static void note_progress(tri_run *run) {
+    int64_t number = run->evaluation->number;
+    run->executor->at(run, CREW_AT_EVALUATE, number < INT32_MAX ? (int)number : -1);
+}
+
+static bool before_item(void *user, const struct program *p, size_t item) {
     (void)p, (void)item;
-    struct worker *c = user;
-    worker_at_batch(c, c->batch);
+    note_progress(user);
     return true;
 }
 
-static void count_turns(const struct machine *m, struct worker *c) {
-    for (int i = 0; c && machine_program(m, i); i++) {
-        machine_program(m, i)->before = turn;
-        machine_program(m, i)->user = c;
+static void count_turns(const struct machine *m, tri_run *run) {
+    for (int i = 0; machine_program(m, i); i++) {
+        machine_program(m, i)->before = before_item;
+        machine_program(m, i)->user = run;
     }
 }
 
@@ -53,7 +60,7 @@ static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int proce
 
 static tri_status settle(tri_run *run, struct machine *m) {
     tri_status status = machine_settle(m, &m->options);
-    if (!status) count_turns(m, run->worker);
+    if (!status) count_turns(m, run);
     return status;
 }
 
@@ -84,7 +91,7 @@ static tri_status begin(tri_run *run) {
 
 tri_status evaluation_plan(tri_run *run, const tri_data *data) {
     int64_t batch = batch_of(run, data), rest = tri_data_size(data) % batch;
-    int processes = run->worker ? worker_processes(run->worker) : 1;
+    int processes = run->executable->processes;
     tri_status status = begin(run);
     if (!status) status = plan(run, &run->evaluation->whole, batch, processes);
     if (!status && rest) status = plan(run, &run->evaluation->rest, rest, processes);
@@ -112,7 +119,7 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
     char *spare = status ? NULL : malloc(m->feed.spare_bytes + 1);
     if (!status && !spare) status = base_no_memory("a sample");
     for (int64_t row = 0; row < m->batch && !status; row++) {
-        if (run->worker) worker_at_batch(run->worker, run->worker->batch);
+        note_progress(run);
         status = feed_row(m, data, &(struct feed_place){m->buffers, spare, row}, first + row, 0, run->options.seed);
     }
     free(spare);
@@ -137,8 +144,8 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
 static tri_status compute(tri_run *run, tri_data *data, int64_t number) {
     struct evaluation *e = run->evaluation;
     int64_t first = number * e->whole.batch, left = tri_data_size(data) - first;
-    if (run->worker) worker_at_batch(run->worker, number);
-    else run_at(run, CREW_AT_EVALUATE, number < INT32_MAX ? (int)number : -1);
+    e->number = number;
+    note_progress(run);
     if (left >= e->whole.batch) return compute_with(run, &e->whole, data, first);
     tri_status status = make(run, &e->rest, left);
     return status ? status : compute_with(run, &e->rest, data, first);
@@ -194,8 +201,7 @@ static tri_status obtain(tri_run *run, tri_data *data, struct eval_queue *queue,
     }
     if (queue && queue->queue && !*sums) {
         struct wanted w = {run, queue, k, wait_late(e->slowest)};
-        wait_until(queue->queue, WAIT_CROWDED, is_settled, &w, w.until,
-                  &run->worker->context[0].shared->turns);
+        wait_until(queue->queue, WAIT_CROWDED, is_settled, &w, w.until, queue->turns);
         *sums = eval_queue_find(queue, k);
     }
     if (run_is_asked_to_end(run))
@@ -241,8 +247,8 @@ tri_status evaluation_run(tri_run *run, tri_data *data, struct eval_queue *queue
     if (!status) status = machine_keep_outputs(run->machine);
     if (!status) status = start(run, data);
     if (!status) status = add_up(run, data, queue);
-    run_at(run, run->options.forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
-    run->record.aside += base_seconds() - began;
+    run->executor->at(run, run->options.forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
+    run->record->aside += base_seconds() - began;
     return status;
 }
 

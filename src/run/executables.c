@@ -5,6 +5,7 @@
 
 #include "run/padding.h"
 #include "plan/rebatch.h"
+#include "run/feed.h"
 
 /* A lane of a smaller step has no more samples than others have. */
 static int64_t lanes_for(const struct machine *usual, int64_t batch) {

@@ -11,6 +11,7 @@
 #include "data/data.h"
 #include "run/padding.h"
 #include "run/executables.h"
+#include "run/feed.h"
 
 #define PIECE_BYTES 65536 /* less is not worth a word of its own */
 #define AT_ONCE 32        /* samples whose numbers are asked for at a time */

@@ -8,8 +8,9 @@
 
 #include "checkpoint/checkpoint.h"
 #include "data/data.h"
-#include "run/worker.h"
-#include "run/run.h"
+#include "run/evaluate.h"
+#include "run/executor.h"
+#include "run/record.h"
 
 /* ---- opening ---- */
 
@@ -137,7 +138,7 @@ void policy_step(struct policy *j, tri_run *run) {
     bool due = is_due(j, run);
     if (!due && run->done < run->total) return;
     j->failed = 0;
-    tri_status status = run->worker ? worker_evaluate(run->worker, run, j->data) : tri_evaluate(run, j->data);
+    tri_status status = run->executor->evaluate(run, j->data);
     if (status == TRI_STOPPED) return;
     if (status) {
         j->failed = run->done;
@@ -160,8 +161,8 @@ void policy_catch_up(struct policy *j, tri_run *run) {
 
 void policy_publish(const struct policy *j, tri_run *run) {
     if (!j->here) return;
-    record_evaluation(&run->record, run->done, run->epoch, j->n, j->name, j->value);
-    if (run->worker) worker_set_policy(run->worker, &j->is);
+    record_evaluation(run->record, run->done, run->epoch, j->n, j->name, j->value);
+    run->executor->set_policy(run);
 }
 
 bool policy_stops(const struct policy *j) { return j->patience && j->is.no_better >= j->patience; }

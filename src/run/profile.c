@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "run/loader.h"
 
 /* ---- arithmetic and bytes ---- */
 
@@ -159,7 +160,7 @@ tri_status profile_data(tri_run *run, double *seconds) {
     tri_status status = TRI_OK;
     if (run->data && !run->data->sequential)
         for (; now < begin + DATA_SECONDS && !status; n++, now = base_seconds())
-            status = loader_read(&run->loader, run->done + 1);
+            status = loader_read(run->loader, run->done + 1);
     *seconds = n ? (now - begin) / (double)n : 0;
     return status;
 }

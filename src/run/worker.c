@@ -19,6 +19,10 @@
 #include "base/numa.h"
 #include "run/executables.h"
 #include "io/sha256.h"
+#include "run/evaluate.h"
+#include "run/loader.h"
+#include "run/policy.h"
+#include "run/worker_inside.h"
 
 /* ---- the place ---- */
 
@@ -115,7 +119,7 @@ tri_status worker_join(struct worker **out) {
     if (status || place < 0) return status;
     struct worker *c = calloc(1, sizeof *c);
     if (!c) return base_no_memory("a worker");
-    *c = (struct worker){.fd = fd, .place = place, .log.log.fd = -1};
+    *c = (struct worker){.fd = fd, .place = place, .log.log.fd = -1, .crash_out = -1};
     status = map_head(c);
     if (!status && getppid() != (pid_t)c->head->agent)
         status = base_fail(TRI_USAGE, "this worker was started by process %d, not by the agent (%d), which could "
@@ -136,6 +140,7 @@ tri_status worker_join(struct worker **out) {
 #ifdef TRIREME_POINTS
     arm_points(c);
 #endif
+    worker_crash_open(c);
     worker_at(c, CREW_AT_COMPILE, -1);
     worker_log_join(c);
     *out = c;
@@ -146,6 +151,7 @@ void worker_free(struct worker *c) {
     if (!c) return;
     release_hand(c, 0);
     worker_log_close(c);
+    worker_crash_close(c);
     for (int i = 0; i < CREW_MOST_SHAPES; i++) {
         for (int k = 0; k < 2; k++) sweeps_free(&c->part[i].sweeps[k]);
         free(c->part[i].copy);
@@ -165,7 +171,7 @@ struct worker *worker_imagine(const struct crew_shape *shape) {
         base_no_memory("a worker");
         return NULL;
     }
-    *c = (struct worker){.head = head, .fd = -1, .threads = shape->threads, .log.log.fd = -1};
+    *c = (struct worker){.head = head, .fd = -1, .threads = shape->threads, .log.log.fd = -1, .crash_out = -1};
     crew_head_begin(c->head, shape);
     return c;
 }
@@ -533,7 +539,7 @@ static tri_status make_loader(const struct worker *c, tri_run *run, const struct
         .word = p->n_loads ? (board_cell *)(c->base + p->loads) : NULL,
         .queue = &h->data, .done = &h->committed, .ending = &h->ending, .owner = c->place,
         .from = rank < 0 ? 0 : rank, .of = h->most};
-    return loader_make(&run->loader, run, &place);
+    return loader_make(run->loader, run, &place);
 }
 
 tri_status worker_measure(struct worker *c, tri_run *run) {
@@ -571,7 +577,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
 }
 
 void worker_count_bad(struct worker *c, const tri_run *run) {
-    const tri_data *all[] = {run->data, run->policy.data};
+    const tri_data *all[] = {run->data, run->policy->data};
     for (size_t i = 0; i < COUNT(all); i++)
         if (all[i]) pictures_count_together(all[i], &c->head->bad[i]);
 }

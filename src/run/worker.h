@@ -46,11 +46,11 @@ struct worker {
     int64_t told;             /* the step that it has returned from as the reporter */
     int64_t memory_seen;
     struct eval_queue evaluation;  /* its words null: there are none that several share */
-    int64_t batch;            /* of an evaluation: that it computes, or has last */
     bool writes;              /* what is written to parameters counts */
     bool reports;             /* its output has been turned to where the user looks */
     bool records;             /* it has opened metrics.jsonl, or tried to */
     struct worker_log log;
+    int crash_out, crash_user; /* worker-K.out and the user's stderr, for crash reports; -1: none */
 };
 
 /* Whether this process is a worker; the first run that trains takes the place. *out is null if not. */
@@ -81,7 +81,6 @@ bool worker_finish(struct worker *c, tri_run *run);
 /* Who reports begins metrics.jsonl, or goes on with it; then what it tells of the step goes there. */
 tri_status worker_open_record(struct worker *c, tri_run *run);
 void worker_record(struct worker *c, tri_run *run);
-struct crew_shown *crew_shown(struct worker *c);
 /* What is printed on stdout when all is done: by the agent, so that no worker's death loses or doubles it. */
 void worker_last_line(struct worker *c, const char *line);
 /* The run is closed, with this exit code. */
@@ -118,7 +117,6 @@ struct crew_worker *worker_self(const struct worker *c);
 void worker_turn_output(struct worker *c);
 int worker_rank(const struct worker *c);
 int worker_size(const struct worker *c);
-void worker_at(struct worker *c, enum worker_at at, int part); /* part: the callback; or -1 */
-void worker_at_batch(struct worker *c, int64_t batch); /* of an evaluation */
+void worker_at(struct worker *c, enum crew_at at, int part); /* part: the callback; or -1 */
 
 #endif

@@ -2,13 +2,15 @@
  * An evaluation by all workers: who reports begins it and adds up; who waits for the next step computes batches
  * meanwhile. Nobody has to: without the others the one who reports computes all, and it waits for none of them long. */
 #include "data/data.h"
+#include "run/evaluate.h"
+#include "run/policy.h"
 #include "run/worker_inside.h"
 
 /* Of data that one process alone can read no other has any. */
-static bool shares(const tri_run *run) { return run->policy.data && !run->policy.data->alone; }
+static bool shares(const tri_run *run) { return run->policy->data && !run->policy->data->alone; }
 
 uint64_t worker_evaluation_bytes(const tri_run *run, int64_t *batches) {
-    *batches = shares(run) ? evaluation_batches(run, run->policy.data) : 0;
+    *batches = shares(run) ? evaluation_batches(run, run->policy->data) : 0;
     return *batches ? eval_queue_bytes(*batches, evaluation_machine(run)->n_outputs) : 0;
 }
 
@@ -18,11 +20,7 @@ void worker_evaluation_bind(struct worker *c, const tri_run *run) {
     eval_queue_bind(&c->evaluation, c->base + h->evaluation, h->n_batches, evaluation_machine(run)->n_outputs);
     c->evaluation.queue = &h->event;
     c->evaluation.owner = c->place;
-}
-
-void worker_at_batch(struct worker *c, int64_t batch) {
-    c->batch = batch;
-    worker_note(&c->context[0], CREW_AT_EVALUATE, batch < INT32_MAX ? (int)batch : -1, -1);
+    c->evaluation.turns = &c->context[0].shared->turns;
 }
 
 tri_status worker_evaluate(struct worker *c, tri_run *run, tri_data *data) {
@@ -51,6 +49,6 @@ bool worker_evaluation_waits(struct worker *c) {
 /* What it cannot compute is told by who adds up, who meets the same. */
 void worker_evaluation_help(struct worker *c, tri_run *run) {
     bool drawn;
-    evaluation_draw(run, run->policy.data, &c->evaluation, &drawn);
+    evaluation_draw(run, run->policy->data, &c->evaluation, &drawn);
     if (!drawn) c->evaluation.next = c->evaluation.batches;
 }

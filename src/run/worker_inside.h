@@ -20,7 +20,7 @@ struct worker_stage {
 };
 
 /* What the hand is at; for whoever watches. */
-void worker_note(struct thread_context *o, enum worker_at at, int lane, int item);
+void worker_note(struct thread_context *o, enum crew_at at, int lane, int item);
 /* The stage has no more work for this hand. The first may wait for the others of its team, which
  * are watched themselves; then it goes on to something else at once. */
 void worker_rest(struct thread_context *o);
@@ -52,6 +52,15 @@ void worker_audit_drop(struct worker *c, int lane);
 /* Whether there are batches of another's evaluation that this worker may compute; computes one. */
 bool worker_evaluation_waits(struct worker *c);
 void worker_evaluation_help(struct worker *c, tri_run *run);
+
+/* Crash reports, see executor.h. */
+struct crash_scene;
+void worker_crash_open(struct worker *c);
+void worker_crash_close(struct worker *c);
+void worker_look(const tri_run *run, struct crash_scene *s);
+void worker_crashed(const tri_run *run, struct crash_scene *s, int sig, const siginfo_t *info,
+                    int to[2]);
+void worker_traced(const tri_run *run, int sig);
 
 /* Takes the crew: whether nobody writes into what the next step will write. */
 bool worker_rows_are_free(void *crew);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "run/loader.h"
 #include "run/worker_inside.h"
 
 /* ---- the samples ---- */
@@ -15,7 +16,7 @@ static bool fetch_lane(struct worker *c, struct thread_context *o, struct progra
     const struct loader_wish w = {o->number - c->place * c->threads, (int64_t)c->step, lane, &o->shared->turns};
     char *buffer = NULL;
     worker_note(o, CREW_AT_DATA, lane, -1);
-    tri_status status = c->run->data ? loader_fetch(&c->run->loader, &w, &buffer) : TRI_OK;
+    tri_status status = c->run->data ? loader_fetch(c->run->loader, &w, &buffer) : TRI_OK;
     machine_bind_rows(m, p, buffer, lane_first(m->batch, m->lanes, lane));
     o->fetched = crew_now() - o->began;
     worker_spend(&o->shared->data, o->began);
@@ -95,7 +96,7 @@ static void learn(_Atomic int64_t *time, int64_t took) {
 static void keep_fault(const struct worker *c, struct crew_thread *h, int lane, struct tri_fault *fault) {
     int before = atomic_load(&h->failed_lane);
     if (before >= 0 && before <= lane) return;
-    loader_name_sample(&c->run->loader, (int64_t)c->step, fault);
+    loader_name_sample(c->run->loader, (int64_t)c->step, fault);
     memcpy(h->fault, fault->text, sizeof h->fault);
     atomic_store(&h->failed_lane, lane);
 }

@@ -3,6 +3,7 @@
  * may have begun it, and have died of whatever. */
 #include <stdio.h>
 
+#include "run/record.h"
 #include "run/worker.h"
 
 /* ---- metrics.jsonl ---- */
@@ -24,9 +25,9 @@ static int look(void *user, struct observed_worker *out) {
 static void settle_begin(const struct worker *c, tri_run *run) {
     int64_t began = atomic_load(&c->head->began);
     double begin = 1e-9 * (double)began;
-    if (!began || run->record.begin == begin) return;
-    run->record.begin = begin;
-    run->record.aside = 0;
+    if (!began || run->record->begin == begin) return;
+    run->record->begin = begin;
+    run->record->aside = 0;
 }
 
 /* Also before the loop: then a file that cannot be written is known in time. */
@@ -35,11 +36,11 @@ tri_status worker_open_record(struct worker *c, tri_run *run) {
     if (c->records || !worker_reports(c)) return TRI_OK;
     settle_begin(c, run);
     c->records = true;
-    tri_status status = record_file(&run->record, directory, atomic_load(&c->head->recorded) || atomic_load(&c->head->base),
+    tri_status status = record_file(run->record, directory, atomic_load(&c->head->recorded) || atomic_load(&c->head->base),
                                     run->options.quiet);
     if (!status) atomic_store(&c->head->recorded, 1);
     if (!status)
-        status = metrics_watch(&run->record.metrics, (struct metrics_workers){
+        status = metrics_watch(&run->record->metrics, (struct metrics_workers){
                                    .look = look, .user = c->head, .most = c->head->places});
     return status;
 }
@@ -50,12 +51,10 @@ void worker_record(struct worker *c, tri_run *run) {
         worker_log_failure(c, tri_message());
     }
     settle_begin(c, run);
-    record_step(&run->record, run);
+    record_step(run->record, run);
 }
 
 /* ---- for people ---- */
-
-struct crew_shown *crew_shown(struct worker *c) { return &c->head->shown; }
 
 void worker_last_line(struct worker *c, const char *line) {
     base_format(c->head->last_line, sizeof c->head->last_line, "%s", line);

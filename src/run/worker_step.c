@@ -5,13 +5,18 @@
 #include <math.h>
 #include <sys/resource.h>
 
+#include "run/checkpointer.h"
 #include "run/diverge.h"
 #include "run/worker_inside.h"
 #include "run/executables.h"
+#include "run/executor.h"
+#include "run/feed.h"
+#include "run/loader.h"
+#include "run/policy.h"
 
 /* ---- what a hand is at ---- */
 
-void worker_note(struct thread_context *o, enum worker_at at, int lane, int item) {
+void worker_note(struct thread_context *o, enum crew_at at, int lane, int item) {
     struct crew_thread *h = o->shared;
     int64_t now = crew_now();
     atomic_store_explicit(&h->since, now, memory_order_relaxed);
@@ -24,7 +29,7 @@ void worker_note(struct thread_context *o, enum worker_at at, int lane, int item
     o->began = now;
 }
 
-void worker_at(struct worker *c, enum worker_at at, int part) { worker_note(&c->context[0], at, part, -1); }
+void worker_at(struct worker *c, enum crew_at at, int part) { worker_note(&c->context[0], at, part, -1); }
 
 void worker_spend(_Atomic int64_t *sum, int64_t since) {
     atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + crew_now() - since,
@@ -99,7 +104,7 @@ static void run_step(struct worker *c, tri_run *run) {
     machine_take_scalars(m, run->executable);
     machine_set_scalars(m);
     machine_rows(m, c->shared.rows[c->step % 2]);
-    if (run->data) machine_use_buffer(m, loader_buffer(&run->loader, (int64_t)c->step));
+    if (run->data) machine_use_buffer(m, loader_buffer(run->loader, (int64_t)c->step));
     for (s.k = 0; s.k < 2 && !worker_over(c); s.k++) {
         if (s.k) run_sweeps(c, s, 0);
         if (!m->tree[s.k].g || worker_over(c)) continue;
@@ -195,7 +200,7 @@ static bool open_next(struct worker *c, tri_run *run) {
     if (atomic_load(&h->opened) > committed) return true;
     if (diverge_check(run, (int64_t)committed, h->values[committed % 2].skips))
         worker_fail(c, tri_message());
-    else if ((int64_t)committed >= run->total || policy_stops(&run->policy))
+    else if ((int64_t)committed >= run->total || policy_stops(run->policy))
         end_run(c, CREW_FINISHED);
     else if (atomic_load(&h->stop) || run_is_late(run))
         end_run(c, CREW_STOPPED);
@@ -211,7 +216,7 @@ static bool fails(struct worker *c, tri_status *status) {
 }
 
 static void take_judged(const struct worker *c, tri_run *run) {
-    run->policy.is = c->head->policy_state[atomic_load(&c->head->n_policy_states) % 2];
+    run->policy->is = c->head->policy_state[atomic_load(&c->head->n_policy_states) % 2];
 }
 
 static bool returns(struct worker *c, tri_run *run) {
@@ -238,7 +243,7 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
             atomic_load(&h->opened) == committed)
             return returns(c, run);
         if (atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave)) return fails(c, status);
-        if (worker_reports(c) && run->options.ckpt) checkpointer_answer(&run->checkpointer, run);
+        if (worker_reports(c) && run->options.ckpt) checkpointer_answer(run->checkpointer, run);
         if (worker_reports(c) && !open_next(c, run)) return fails(c, status);
         if (is_open(c) && takes_part(c) && (worker_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {
             c->step = atomic_load(&h->opened);

@@ -17,6 +17,8 @@
 #include "data/data.h"
 #include "data/pictures.h"
 #include "machine/budget.h"
+#include "run/open.h"
+#include "run/policy.h"
 #include "run/run.h"
 
 #define SIDE 8
@@ -143,7 +145,7 @@ static void memory_is_asked_for(void **state) {
     (void)state;
     const size_t program = 64 << 20, spare = 64 << 10;
     tri_options o = {.lanes = 64, .threads = 1, .steps = 5};
-    tri_run *planned = run_plan(net(512, 1, 1), &o);
+    tri_run *planned = run_plan(net(512, 1, 1), &o, NULL);
     assert_non_null(planned);
     o.memory_limit = (int64_t)(budget_of(planned->machine, &planned->store).total + program + spare);
     run_free(planned);
@@ -395,7 +397,7 @@ static void results_are_the_same_everywhere(void **state) {
         if (!run) fail_msg("%s", tri_message());
         while (tri_step(run)) continue;
         struct text line = {0};
-        policy_describe(&run->policy, 9, &line);
+        policy_describe(run->policy, 9, &line);
         assert_null(strstr(line.data, "nan"));
         assert_non_null(strstr(line.data, "after"));
         assert_null(strstr(line.data, own ? "norm" : "loss_scale"));

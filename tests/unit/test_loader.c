@@ -16,6 +16,7 @@
 
 #include "run/executables.h"
 #include "plan/lanes.h"
+#include "run/loader.h"
 
 #define SIZE 60 /* of 12 a step */
 #define EPOCHS 3

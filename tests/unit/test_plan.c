@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "machine/budget.h"
+#include "run/open.h"
 #include "run/run.h"
 
 static const struct {
@@ -140,7 +141,7 @@ static void budgets(void **state) {
     for (int64_t lanes = 1; lanes <= 2; lanes++) {
         tri_options o = {.lanes = lanes, .threads = 1, .conv = "direct",
                          .optimizer = {.name = "adam"}};
-        tri_run *run = run_plan(tri_model_open("resnet18:form=small,width=8", 32), &o);
+        tri_run *run = run_plan(tri_model_open("resnet18:form=small,width=8", 32), &o, NULL);
         assert_non_null(run);
         struct budget b = budget_of(run->machine, &run->store);
         assert_int_equal(b.optimizer / b.parameters, 2);

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "run/run.h"
 #include "ops/op.h"
+#include "run/evaluate.h"
 #include "train/scaling.h"
 
 #define STEPS 10

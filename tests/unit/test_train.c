@@ -13,7 +13,8 @@
 
 #include <trireme.h>
 
-#include "run/run.h"
+#include "io/safetensors.h"
+#include "run//run.h"
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)epoch, (void)seed;

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening a run: its parts put together; and closing it. */
+#include "run/open.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pipes.h"
+#include "data/data.h"
+#include "data/over.h"
+#include "io/outfile.h"
+#include "observe/events.h"
+#include "plan/rebatch.h"
+#include "run/checkpointer.h"
+#include "run/crash.h"
+#include "run/evaluate.h"
+#include "run/executables.h"
+#include "run/executor.h"
+#include "run/feed.h"
+#include "run/loader.h"
+#include "run/padding.h"
+#include "run/policy.h"
+#include "run/record.h"
+#include "run/worker.h"
+
+#define MAX_THREADS 1024
+
+/* A run with its parts, in one piece of memory. */
+struct whole {
+    tri_run run;
+    struct loader loader;
+    struct record record;
+    struct checkpointer checkpointer;
+    struct policy policy;
+    struct crash crash;
+};
+
+/* ---- opening ---- */
+
+static tri_status check_options(const tri_options *o) {
+    const struct {
+        const char *what;
+        int64_t value;
+    } counts[] = {{"batch", o->batch}, {"steps", o->steps}, {"epochs", o->epochs},
+                  {"metrics_every", o->metrics_every}};
+    for (size_t i = 0; i < COUNT(counts); i++)
+        if (counts[i].value < 0)
+            return base_fail(TRI_USAGE, "%s is %lld; it must be at least 1 (0: the default)",
+                             counts[i].what, (long long)counts[i].value);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return base_fail(TRI_USAGE, "threads is %lld; it must be from 1 to %d (0: one for each "
+                         "core)", (long long)o->threads, MAX_THREADS);
+    if (o->data_threads < -1 || o->data_threads > LOADER_MOST_THREADS)
+        return base_fail(TRI_USAGE, "data_threads is %lld; it must be from 1 to %d (0: as many as pay; -1: none)",
+                         (long long)o->data_threads, LOADER_MOST_THREADS);
+    if (o->parallel && strcmp(o->parallel, "data"))
+        return base_fail(TRI_USAGE, "--parallel (tri_options.parallel) is \"%s\"; this version splits "
+                         "data only: data", o->parallel);
+    if (o->steps && o->epochs)
+        return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
+                         (long long)o->steps, (long long)o->epochs);
+    tri_status status = finite_check_option(o->on_nan);
+    return !status && o->save ? outfile_check(o->save) : status;
+}
+
+static tri_status find_device(tri_run *run) {
+    struct text names = {0};
+    const char *name = run->options.device;
+    run->dev = name ? dev_find(name) : dev_at(0);
+    for (int i = 0; dev_at(i); i++) text_add(&names, "%s%s", i ? ", " : "", dev_at(i)->name);
+    tri_status status = TRI_OK;
+    if (!run->dev)
+        status = base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", name,
+                           names.data ? names.data : "");
+    text_free(&names);
+    return !status && run->dev->open ? run->dev->open() : status;
+}
+
+/* For the data: whether no thread waits for samples any more. */
+static bool gives_up(void *arg) {
+    tri_run *run = arg;
+    return atomic_load(&run->loader->quit) || run->executor->gives_up(run);
+}
+
+/* Data is needed to train, if there are inputs; a forward run may be fed by hand. */
+static tri_status open_data(tri_run *run) {
+    tri_options *o = &run->options;
+    struct machine *m = run->machine;
+    if (data_is_fed(o->data) && !o->forward) return feed_open(run);
+    run->data = o->source;
+    o->source = NULL;
+    run->total = o->steps ? o->steps : 1;
+    if (!run->data && (o->forward || (!m->n_inputs && !o->data))) return TRI_OK;
+    if (!run->data) {
+        run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer, NULL);
+        if (run->data && !o->data)
+            run->data->about.note = "no data is named, so the samples are made up at random; --data "
+                                    "(tri_options.data) names some, or synthetic";
+    }
+    if (o->subset) run->data = data_subset(run->data, o->subset);
+    if (!run->data) return base_last();
+    data_give_up(run->data, gives_up, run);
+    if (run->data->alone && run->worker)
+        return base_fail(TRI_USAGE, "data %s comes once and to one process; several workers (-n) need data that each "
+                         "can read, as from tar:pipe:COMMAND, which each runs for itself", run->data->name);
+    tri_status status = feed_match(m, run->data);
+    if (!run->data->concurrent) m->n_buffers = 1; /* nothing of it is read ahead */
+    int64_t limit[LENGTHS_MOST];
+    int limits;
+    executables_limits(run, limit, &limits);
+    const struct sampler_settings order = {.kind = o->sampler, .share = o->share, .no_shuffle = o->no_shuffle,
+                                           .tail = o->tail, .batch = m->batch, .lanes = m->lanes, .seed = o->seed,
+                                           .limit = limit, .limits = limits};
+    if (!status) status = sampler_open(&run->sampler, run->data, &order);
+    if (!status && run->sampler.pad) status = padding_plan(run->model, m);
+    if (status) return status;
+    int64_t steps;
+    m->held = run->data->about.held + sampler_bytes(&run->sampler);
+    status = sampler_steps(&run->sampler, &steps);
+    int64_t epochs = o->epochs ? o->epochs : 1;
+    if (!status && epochs > INT64_MAX / (steps ? steps : 1))
+        return base_fail(TRI_USAGE, "%lld epochs of %lld steps are too many", (long long)epochs,
+                         (long long)steps);
+    run->total = o->steps ? o->steps : steps * epochs;
+    return status;
+}
+
+/* The usual step is built for the batch that it runs with. */
+static tri_status settle_batch(tri_run *run) {
+    const tri_options *o = &run->options;
+    if (o->forward || !o->batch || o->batch == run->model->batch) return TRI_OK;
+    tri_graph *other = graph_rebatch(run->model, o->batch, run->model->lanes, false);
+    if (!other) return base_last();
+    for (; other->n_shorter < run->model->n_shorter; other->n_shorter++)
+        other->shorter[other->n_shorter] = run->model->shorter[other->n_shorter];
+    run->model->n_shorter = 0;
+    tri_graph_free(run->model);
+    run->model = other;
+    return TRI_OK;
+}
+
+/* What an update composed by the user says of the rate counts where the options say nothing; the
+ * rest of an optimizer would be ignored. */
+static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, bool forward) {
+    bool given = o->name || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 || o->trust != 0 ||
+                 o->weight_decay != 0 || o->gradients_sum || o->clip_norm != 0 || o->loss_scale;
+    if (graph_trains(model) && !forward && given)
+        return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
+                         "only the learning rate and its schedule can be given");
+    if (o->lr == 0) o->lr = model->lr;
+    if (!o->schedule) o->schedule = model->schedule;
+    return TRI_OK;
+}
+
+/* Texts of the options that are needed later, by an evaluation or at the end. */
+static tri_status keep_texts(tri_run *run) {
+    tri_options *o = &run->options;
+    const char **text[COUNT(run->kept)] = {&o->save, &o->passes, &o->conv, &o->amp_type, &o->recompute,
+                                            &o->out, &o->ckpt, &o->sampler, &o->subset, &o->share, &o->tail,
+                                            &o->on_nan};
+    for (size_t i = 0; i < COUNT(text); i++) {
+        if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
+        *text[i] = run->kept[i];
+    }
+    return TRI_OK;
+}
+
+static tri_status plan_run(tri_run *run) {
+    tri_options *o = &run->options;
+    struct machine_place place = {.store = &run->store};
+    tri_status status = tri_graph_status(run->model);
+    if (!status) status = check_options(o);
+    if (!status) status = checkpointer_check(run->checkpointer, o);
+    if (!status) status = settle_batch(run);
+    if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
+    if (!status) status = find_device(run);
+    if (!status) status = optimizer_check(&o->optimizer);
+    if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
+    if (!status) status = team_make(run->executor->threads(run), &run->team);
+    place.dev = run->dev;
+    place.team = run->team;
+    run->executor->place(run, &place);
+    if (!status) status = executables_keep(run);
+    if (!status) status = machine_plan(run->model, o, &place, run->machine);
+    return status;
+}
+
+static tri_status join(tri_run *run) {
+    tri_status status = run->options.forward ? TRI_OK : worker_join(&run->worker);
+    if (run->worker) run->executor = &executor_worker;
+    return status;
+}
+
+static tri_status open_run(tri_run *run) {
+    tri_options *o = &run->options;
+    tri_status status = join(run);
+    crash_begin(run);
+    run->holds_pipes = !o->forward;
+    if (run->holds_pipes) pipes_hold();
+    run->executor->at(run, CREW_AT_COMPILE, -1);
+    if (!status) status = plan_run(run);
+    if (!status) crash_add_team(run);
+    if (!status && run->machine->compilation.note)
+        fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
+    if (!status) status = open_data(run);
+    if (!status) status = executables_plan(run);
+    if (!status) status = policy_open(run->policy, run);
+    if (!status) status = run->executor->settle(run);
+    run->lr = machine_scalar(run->machine, "lr");
+    run->number = machine_scalar(run->machine, "step");
+    if (!status) status = policy_settle(run->policy, run);
+    if (!status && run->executor->reports(run)) data_tell(run->data, o->quiet);
+    if (!status && run->executor->reports(run)) data_tell(run->policy->data, o->quiet);
+    if (!status && o->load && run->executor->writes(run)) status = tri_load(run, o->load);
+    if (!status) status = checkpointer_resume(run->checkpointer, run);
+    if (!status) status = keep_texts(run);
+    if (!status) status = record_open(run->record, run);
+    if (!status) status = run->executor->start(run);
+    if (!status && run->checkpointer->resumed) policy_catch_up(run->policy, run);
+    if (status) run->executor->failed(run, tri_message());
+    run->executor->at(run, o->forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
+    return status;
+}
+
+void run_free(tri_run *run) {
+    bool hangs = !loader_free(run->loader);
+    checkpointer_free(run->checkpointer);
+    policy_free(run->policy);
+    record_close(run->record);
+    evaluation_free(run->evaluation);
+    run->executor->release(run);
+    crash_end(run);
+    if (run->holds_pipes) pipes_release();
+    if (hangs) { /* and has its hands on all the rest */
+        fprintf(stderr, "trireme: data %s does not come back to a thread that reads ahead, which is left behind\n",
+                run->data->name);
+        return;
+    }
+    for (int i = 0; i < run->n_executables; i++) machine_free(&run->executable[i]);
+    store_free(&run->store);
+    sampler_close(&run->sampler);
+    tri_data_free(run->data);
+    team_free(run->team);
+    run->executor->free(run);
+    tri_graph_free(run->model);
+    tri_graph_free(run->written);
+    for (int i = 0; i < run->n_executables; i++) tri_graph_free(run->shape_model[i]);
+    free(run->message);
+    for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
+    free(run);
+}
+
+static tri_status plan_all(tri_run *run) {
+    tri_status status = plan_run(run);
+    return status ? status : policy_open(run->policy, run);
+}
+
+static tri_status plan_workers(tri_run *run) {
+    tri_status status = run->worker ? plan_all(run) : base_last();
+    return status ? status : worker_measure(run->worker, run);
+}
+
+/* Takes the graph, and the sources in the options. workers: see run_plan. */
+static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(tri_run *run),
+                         const struct crew_shape *workers) {
+    struct whole *w = g ? calloc(1, sizeof *w) : NULL;
+    if (!w) {
+        if (g) base_no_memory("a run");
+        if (!*tri_message()) base_fail(TRI_USAGE, "tri_open: the graph is a null pointer");
+        if (o) tri_data_free(o->source);
+        if (o) tri_data_free(o->eval_source);
+        tri_graph_free(g);
+        return NULL;
+    }
+    tri_run *run = &w->run;
+    *run = (tri_run){
+        .model = g, .options = o ? *o : tri_options_default(), .machine = run->executable,
+        .n_executables = 1, .set_rate = NAN, .executor = &executor_alone, .loader = &w->loader,
+        .record = &w->record, .checkpointer = &w->checkpointer, .policy = &w->policy,
+        .crash = &w->crash};
+    run->policy->data = run->options.eval_source;
+    if (workers && (run->worker = worker_imagine(workers))) run->executor = &executor_worker;
+    if (!how(run)) return run;
+    if (!run->data) run->data = run->options.source;
+    run_free(run);
+    return NULL;
+}
+
+tri_run *tri_open(tri_graph *g, const tri_options *o) { return make_run(g, o, open_run, NULL); }
+
+tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_shape *workers) {
+    return make_run(g, o, workers ? plan_workers : plan_all, workers);
+}
+
+tri_status run_plan_data(tri_run *run) { return run->options.data ? open_data(run) : TRI_OK; }
+
+/* ---- closing ---- */
+
+static void tell_end(const tri_run *run) {
+    char text[128];
+    if (!run->events) return;
+    base_format(text, sizeof text, "%s %lld of %lld steps", run->stopped ? "stopped behind" : "ended behind",
+                (long long)run->done, (long long)run->total);
+    const struct event end = {.name = "end", .worker = -1, .step = run->done,
+                              .message = run->status && run->message ? run->message : text,
+                              .code = (int)(run->status ? run->status : run->stopped ? TRI_STOPPED : TRI_OK)};
+    events_close(run->events, &end);
+}
+
+static tri_status leave(tri_run *run) {
+    tri_status status = run->status;
+    const char *message = run->message ? run->message : "out of memory";
+    if (status) fprintf(stderr, "trireme: %s\n", message);
+    tell_end(run);
+    if (status) run->executor->failed(run, message);
+    run->executor->leave(run, status);
+    if (!status && run->unread) status = base_fail(TRI_STOPPED, RUN_IS_UNREAD);
+    run_free(run);
+    return status;
+}
+
+tri_status tri_close(tri_run *run) {
+    if (!run) {
+        fprintf(stderr, "trireme: %s\n", tri_message());
+        return base_last();
+    }
+    if (!run->executor->finish(run)) return leave(run);
+    run->executor->at(run, CREW_AT_SAVE, -1);
+    if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
+    run_fail(run, checkpointer_end(run->checkpointer, run));
+    run_fail(run, policy_end(run->policy));
+    run_fail(run, record_close(run->record)); /* last: a broken file of metrics stops nothing else */
+    return leave(run);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Opening and closing runs, besides tri_open and tri_close. */
+#ifndef RUN_OPEN_H
+#define RUN_OPEN_H
+
+#include "run/run.h"
+
+/* As tri_open, but only planned: nothing is allocated, and it cannot run. Null with a message.
+ * workers: it is planned as one of several workers; or null. */
+tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_shape *workers);
+/* Opens the data of a run that is only planned, so that its memory counts; without any it does
+ * nothing. */
+tri_status run_plan_data(tri_run *run);
+void run_free(tri_run *run);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A run that several workers compute: executor.h's table on worker.h. */
+#include "base/pipes.h"
+#include "run/crash.h"
+#include "run/checkpointer.h"
+#include "run/executor.h"
+#include "run/follow.h"
+#include "run/policy.h"
+#include "run/worker_inside.h"
+
+static int threads(const tri_run *run) { return run->worker->threads; }
+
+static void place(const tri_run *run, struct machine_place *p) {
+    p->all_threads = worker_all_threads(run->worker);
+    p->processes = worker_processes(run->worker);
+    p->more_slots = worker_audit_slots(run->worker);
+}
+
+static tri_status settle(tri_run *run) { return worker_settle(run->worker, run); }
+
+static tri_status start(tri_run *run) {
+    worker_count_bad(run->worker, run);
+    return worker_open_record(run->worker, run);
+}
+
+static void failed(tri_run *run, const char *message) { worker_log_failure(run->worker, message); }
+
+static void record(tri_run *run) { worker_record(run->worker, run); }
+
+static bool step(tri_run *run) {
+    struct worker *c = run->worker;
+    tri_status status = TRI_OK;
+    if (pipes_closed()) worker_note_unread(c);
+    bool more = worker_step(c, run, &status);
+    c->writes = true;
+    if (run_fail(run, status) || !more) return false;
+    if (worker_tells(c, run)) follow_step(run, record);
+    return true;
+}
+
+static bool finish(tri_run *run) {
+    struct worker *c = run->worker;
+    if (!worker_finish(c, run)) return false;
+    if (run->done && !run->status && !worker_tells(c, run)) { /* the one that should have is dead */
+        c->told = run->done;
+        worker_record(c, run);
+    }
+    return true;
+}
+
+static void leave(tri_run *run, tri_status status) { worker_leave(run->worker, (int)status); }
+static void release(tri_run *run) { worker_release(run->worker, run->team); }
+static void free_worker(tri_run *run) { worker_free(run->worker); }
+
+static void at(tri_run *run, enum crew_at what, int part) { worker_at(run->worker, what, part); }
+static bool reports(const tri_run *run) { return worker_reports(run->worker); }
+static bool tells(const tri_run *run) { return worker_tells(run->worker, run); }
+static bool writes(const tri_run *run) { return run->worker->writes && reports(run); }
+static bool feeds(const tri_run *run) { return writes(run) && run->worker->told == run->done; }
+static bool is_whole(const tri_run *run) { return worker_is_between(run->worker); }
+static bool asked_to_end(const tri_run *run) { return worker_asked_to_end(run->worker); }
+static bool gives_up(tri_run *run) { return atomic_load(&run->worker->head->ending); }
+static int rank(const tri_run *run) { return worker_rank(run->worker); }
+static int size(const tri_run *run) { return worker_size(run->worker); }
+static struct crew_shown *shown(tri_run *run) { return &run->worker->head->shown; }
+
+static bool hand_over(tri_run *run, const char *line) {
+    worker_last_line(run->worker, line);
+    return true;
+}
+
+static tri_status evaluate(tri_run *run, tri_data *data) {
+    return worker_evaluate(run->worker, run, data);
+}
+
+static void set_policy(tri_run *run) { worker_set_policy(run->worker, &run->policy->is); }
+static int64_t base(const tri_run *run) { return worker_base(run->worker); }
+
+static void begin_at(tri_run *run) {
+    set_policy(run);
+    worker_begin_at(run->worker, run->done);
+}
+
+static bool saw_deaths(const tri_run *run) { return atomic_load(&run->worker->head->epoch); }
+
+static void save_failed(tri_run *run, const char *message) {
+    worker_save_failed(run->worker, message);
+}
+
+static void saved(tri_run *run) {
+    const struct checkpointer *k = run->checkpointer;
+    worker_log_checkpoint(run->worker, k->state.step, k->written, k->write_seconds,
+                          k->status ? k->error : NULL);
+}
+
+static uint32_t save_asked(const tri_run *run) { return worker_save_asked(run->worker); }
+
+static void save_answer(tri_run *run, uint32_t asked, const char *error) {
+    worker_save_answer(run->worker, asked, error, run->done);
+}
+
+const struct executor executor_worker = {
+    .threads = threads, .place = place, .settle = settle, .start = start, .failed = failed,
+    .step = step, .finish = finish, .leave = leave, .release = release, .free = free_worker,
+    .at = at, .reports = reports, .tells = tells, .writes = writes, .feeds = feeds,
+    .is_whole = is_whole, .asked_to_end = asked_to_end, .gives_up = gives_up, .rank = rank,
+    .size = size, .shown = shown, .hand_over = hand_over, .look = worker_look,
+    .crashed = worker_crashed, .traced = worker_traced, .evaluate = evaluate,
+    .set_policy = set_policy, .base = base, .begin_at = begin_at, .saw_deaths = saw_deaths,
+    .save_failed = save_failed, .saved = saved, .save_asked = save_asked,
+    .save_answer = save_answer,
+};
