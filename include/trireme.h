@@ -932,7 +932,8 @@ typedef void tri_kernel(const tri_call *call);
  *
  * attributes  the attributes of a node: "stride:ints=1,1 pad:ints=0,0 axis:int=-1 p:float
  *             mode:text=same shape:shape to:type". One without "=" must be given. A `shape` is the
- *             output's shape and is divided when the output is.
+ *             output's shape and is divided when the output is. An evaluation sets "training"
+ *             to 0.
  * infer       checks the inputs and writes the specs of the outputs. Returns their number, or 0
  *             after tri_op_error.
  * gradient    given the node and the derivative by each output (null where there is none), sets the
@@ -948,12 +949,22 @@ typedef void tri_kernel(const tri_call *call);
  * factor_fn   the same where it depends on the node: writes the string.
  * linear      which sums may be taken after the operator instead of before: TRI_LINEAR_JOINTLY,
  *             sums of all inputs at once (add); TRI_LINEAR_EACH, sums of any one input (mul). Lanes
- *             use the first; the second is for splits inside a lane.
+ *             use the first; the second is for splits inside a lane. TRI_LINEAR_FIRST: of input 0 alone (div).
  * examples    inputs to test it with, at least one: "f32[2,3]@0.5:2, i64[4]@0:9 {axis=1}". Values
  *             are drawn from the range @low:high.
  * flops       arithmetic operations of a node, for planning; null: one per output element.
  * count       the divisor of a mean. It is stored in the attribute "count" when the batch is
  *             divided.
+ * group_values  for a row with attributes "training" and "groups", sets of samples that share
+ *             statistics: how many values one statistic is computed from. Training needs at least
+ *             2; an evaluation sets groups to 1.
+ * values      where the elements of output 0 come from:
+ *             TRI_VALUES_COMPUTED   the operator computes them
+ *             TRI_VALUES_MOVED      from other places of input 0; the rest is the attribute
+ *                                   "value", if there is one (transpose, slice, pad)
+ *             TRI_VALUES_SAME       input 0, in the same order (reshape): both may share memory
+ * leaves_out  the input (labels) whose elements of this value make output 0 zero or false in their
+ *             places, by its number; -1: none. --tail pad fills batches with such labels.
  * precision   the types that mixed precision (tri_options.amp) gives a node whose inputs are f32 or
  *             a 16-bit type:
  *             TRI_PRECISION_FULL    f32; the default
@@ -971,7 +982,7 @@ typedef struct tri_op {
     void (*gradient)(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx);
     const char *factors;
     void (*factor_fn)(const tri_node *n, char *text, size_t bytes);
-    enum { TRI_NOT_LINEAR, TRI_LINEAR_JOINTLY, TRI_LINEAR_EACH } linear;
+    enum { TRI_NOT_LINEAR, TRI_LINEAR_JOINTLY, TRI_LINEAR_EACH, TRI_LINEAR_FIRST } linear;
     const char *const *examples; /* ends with null */
     double (*flops)(const tri_node *n);
     int64_t (*count)(const tri_node *n);
@@ -989,6 +1000,11 @@ typedef struct tri_op {
     bool random;         /* the result also depends on seed and step. tri_recompute may compute it
                             again only if the row has an attribute "key:text=": the name that keys
                             its random numbers where it is not empty */
+    bool tests_finite;   /* the result is true only if all inputs are finite. An update with this
+                            condition skips other steps, and --on-nan stop does not end the run */
+    int64_t (*group_values)(const tri_node *n);
+    enum { TRI_VALUES_COMPUTED, TRI_VALUES_MOVED, TRI_VALUES_SAME } values;
+    int (*leaves_out)(const tri_node *n, double value);
 } tri_op;
 
 /* Registers a row, before any graph uses it. The row must live as long as the process. */

@@ -120,11 +120,13 @@ tri_spec graph_sample_spec(const tri_spec *batch) {
     return one;
 }
 
-int tri_param_count(const tri_graph *g) {
+int graph_count(const tri_graph *g, const char *op) {
     int n = 0;
-    for (size_t i = 0; g && i < g->n_nodes; i++) n += node_is_param(g->node[i]);
+    for (size_t i = 0; i < g->n_nodes; i++) n += node_is(g->node[i], op);
     return n;
 }
+
+int tri_param_count(const tri_graph *g) { return g ? graph_count(g, "param") : 0; }
 
 tri_tensor *tri_param_at(const tri_graph *g, int k) {
     for (size_t i = 0; g && i < g->n_nodes; i++)

@@ -213,6 +213,7 @@ const char *node_key(const tri_node *n);
 
 /* Sources are told by the row's name. */
 bool node_is(const tri_node *n, const char *op);
+int graph_count(const tri_graph *g, const char *op);
 bool node_is_param(const tri_node *n);  /* trainable or not */
 bool node_is_stored(const tri_node *n); /* param or state */
 const char *source_name(const tri_node *n); /* the attribute "name" */

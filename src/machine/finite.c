@@ -24,10 +24,11 @@ bool finite_stops(const tri_options *o) {
 
 /* Of single numbers what an infinity or NaN always passes through. */
 static bool passes_on(const tri_tensor *t) {
-    static const char *const ops[] = {"add", "sub", "neg", "cast", "reshape"};
-    for (size_t i = 0; i < COUNT(ops) && !t->spec.shape.rank; i++)
-        if (node_is(t->node, ops[i])) return true;
-    return false;
+    return !t->spec.shape.rank && t->node->entry->op->linear == TRI_LINEAR_JOINTLY;
+}
+
+static bool is_quotient(const tri_tensor *t) {
+    return !t->spec.shape.rank && t->node->entry->op->linear == TRI_LINEAR_FIRST;
 }
 
 /* Which part of the loss a result of the lanes is; -1: none. */
@@ -48,7 +49,7 @@ static void find_parts(struct machine *m, const tri_tensor *t) {
         f->part[f->n++].type = t->spec.type;
     }
     f->gated |= !part && !passes_on(t);
-    int reads = passes_on(t) ? n->n_in : !t->spec.shape.rank && node_is(n, "div") ? 1 : 0;
+    int reads = passes_on(t) ? n->n_in : is_quotient(t) ? 1 : 0;
     for (int i = 0; i < reads; i++) find_parts(m, n->in[i]);
 }
 
@@ -57,7 +58,7 @@ static void find_parts(struct machine *m, const tri_tensor *t) {
 static void find_condition(struct finite *f, const tri_graph *g) {
     for (size_t i = 0; i < g->n_updates; i++) {
         const struct graph_update *u = &g->update[i];
-        bool checks = u->condition && node_is(u->condition->node, "all_finite");
+        bool checks = u->condition && u->condition->node->entry->op->tests_finite;
         if (checks && node_is_param(u->target->node)) f->condition = u->condition->id;
     }
 }

@@ -129,14 +129,8 @@ tri_status machine_join(struct machine *m, int n) {
     return TRI_OK;
 }
 
-static int count_nodes(const tri_graph *g, const char *op) {
-    int n = 0;
-    for (size_t i = 0; i < g->n_nodes; i++) n += node_is(g->node[i], op);
-    return n;
-}
-
 static tri_status make_inputs(struct machine *m) {
-    m->input = calloc((size_t)count_nodes(m->whole, "input") + 1, sizeof *m->input);
+    m->input = calloc((size_t)graph_count(m->whole, "input") + 1, sizeof *m->input);
     if (!m->input) return base_no_memory("inputs");
     for (size_t i = 0; i < m->whole->n_nodes; i++) {
         const tri_node *n = m->whole->node[i];
@@ -197,7 +191,7 @@ void machine_take_scalars(struct machine *m, const struct machine *from) {
 }
 
 static tri_status make_scalars(struct machine *m) {
-    int n = count_nodes(m->whole, "scalar");
+    int n = graph_count(m->whole, "scalar");
     m->scalar = calloc((size_t)n + 1, sizeof *m->scalar);
     m->scalars = m->dev->allocate(sizeof(float) * (size_t)(n + 1));
     if (!m->scalar || !m->scalars) return base_no_memory("scalars");

@@ -23,6 +23,7 @@ const tri_op op_all_finite = {
     .factor_fn = factors,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3]", "f32[2,3], f32[4], f32[]", "bf16[5]", "f16[2]"),
+    .tests_finite = true,
 };
 
 tri_tensor *tri_all_finite(tri_tensor *const *xs, int n) {

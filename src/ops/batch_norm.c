@@ -46,6 +46,13 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
 
 static double flops(const tri_node *n) { return 8.0 * (double)tri_shape_count(in_shape(n, 0)); }
 
+/* Of one channel. */
+static int64_t group_values(const tri_node *n) {
+    const tri_shape *x = in_shape(n, 0);
+    int64_t groups = tri_attr_int(n, "groups") * n->graph->lanes;
+    return x->dim[0] / groups * (tri_shape_count(x) / x->dim[0] / x->dim[1]);
+}
+
 const tri_op op_batch_norm = {
     .name = "batch_norm",
     .inputs = 5,
@@ -54,6 +61,7 @@ const tri_op op_batch_norm = {
     .gradient = gradient,
     .factor_fn = factors,
     .flops = flops,
+    .group_values = group_values,
     .precision = TRI_PRECISION_FOLLOW,
     .in_f32 = 0x1e,
     .examples = EXAMPLES(

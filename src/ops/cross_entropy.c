@@ -38,6 +38,11 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
                        INPUTS(dy[0], n->in[0], n->in[1], &n->out[1], &n->out[2]));
 }
 
+static int leaves_out(const tri_node *n, double value) {
+    bool ignored = tri_attr_int(n, "ignore") && (double)tri_attr_int(n, "ignore_index") == value;
+    return ignored ? 1 : -1;
+}
+
 const tri_op op_cross_entropy = {
     .name = "cross_entropy",
     .inputs = 2,
@@ -47,6 +52,7 @@ const tri_op op_cross_entropy = {
     .factors = "...K,...->...,...,...",
     .flops = cross_entropy_flops,
     .precision = TRI_PRECISION_ANY,
+    .leaves_out = leaves_out,
     .examples = EXAMPLES("f32[4,5]@-3:3, i64[4]@0:5", "f32[2,3,7]@-3:3, i32[2,3]@0:7",
                          "f32[4,5]@-3:3, i64[4]@0:5 {smoothing=0.1}",
                          "f32[8,3]@-3:3, i64[8]@0:3 {ignore=1, ignore_index=1}",

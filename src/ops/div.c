@@ -14,6 +14,7 @@ const tri_op op_div = {
     .infer = op_broadcast_float,
     .gradient = gradient,
     .factors = "...,...->...",
+    .linear = TRI_LINEAR_FIRST,
     .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[2,3], f32[2,3]@0.5:2", "f32[2,3], f32[3]@-2:-0.5",
                          "f32[2,1,3], f32[4,1]@0.5:2", "f32[], f32[3]@0.5:2",

@@ -42,6 +42,7 @@ const tri_op op_pad = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .values = TRI_VALUES_MOVED,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3] {before=[0,1], after=[0,2]}",
                          "f32[2,3,1] {before=[1,0,2], after=[0,0,1], value=-1.5}",

@@ -54,6 +54,7 @@ const tri_op op_reshape = {
     .gradient = gradient,
     .factor_fn = factors,
     .linear = TRI_LINEAR_JOINTLY,
+    .values = TRI_VALUES_SAME,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3,4] {shape=[6,4]}", "f32[2,6] {shape=[2,3,2]}",
                          "f32[4,6] {shape=[3,8]}", "i32[4]@0:9 {shape=[2,2]}", "f32[1] {shape=[]}"),

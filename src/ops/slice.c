@@ -33,6 +33,7 @@ const tri_op op_slice = {
     .gradient = gradient,
     .factor_fn = op_axis_factors,
     .linear = TRI_LINEAR_JOINTLY,
+    .values = TRI_VALUES_MOVED,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[4,5] {axis=1, begin=1, end=3}", "f32[4,5] {axis=0, begin=0, end=4}",
                          "f32[3,4,5] {axis=-2, begin=3, end=4}", "f32[1] {axis=0, begin=0, end=1}",

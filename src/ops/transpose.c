@@ -39,6 +39,7 @@ const tri_op op_transpose = {
     .gradient = gradient,
     .factor_fn = factors,
     .linear = TRI_LINEAR_JOINTLY,
+    .values = TRI_VALUES_MOVED,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3] {order=[1,0]}", "f32[2,3,4] {order=[2,0,1]}",
                          "f32[2,3,1,4] {order=[0,2,1,3]}", "f32[5] {order=[0]}",

@@ -264,7 +264,7 @@ static tri_tensor *sum_of_tops(struct builder *b, const tri_tensor *t, int node)
     const struct lane_node *n = &b->c->tree->node[node];
     if (n->top >= 0) return given(b->g, t, t->id, n->top);
     tri_tensor *in[2] = {sum_of_tops(b, t, n->left), sum_of_tops(b, t, n->right)};
-    tri_tensor *sum = graph_apply(b->g, "add", 2, in, 0, NULL);
+    tri_tensor *sum = (tri_add)(in[0], in[1]);
     graph_lie_like(sum, t);
     return sum;
 }
@@ -418,7 +418,7 @@ tri_graph *cut_merge_graph(const struct cut *c, enum phase phase) {
             tri_tensor *in[2];
             for (int s = 0; s < 2; s++) /* the left sum is 2N, the right one 2N + 1 */
                 in[s] = given(g, t, 2 * t->id + s, 0);
-            put_numbered(g, t->id, graph_apply(g, "add", 2, in, 0, NULL));
+            put_numbered(g, t->id, (tri_add)(in[0], in[1]));
         }
     if (!tri_graph_status(g)) return g;
     tri_graph_free(g);

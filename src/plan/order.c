@@ -86,7 +86,9 @@ static bool first_time(const struct unit *u, int k) {
     return true;
 }
 
-static bool is_alias(const struct unit *u) { return u->n == 1 && node_is(u->node[0], "reshape"); }
+static bool is_alias(const struct unit *u) {
+    return u->n == 1 && u->node[0]->entry->op->values == TRI_VALUES_SAME;
+}
 
 /* As far as can be told without a device: what goes element by element can be written where it is
  * read. */

@@ -64,8 +64,8 @@ static bool copy_attrs(const struct copier *c, const tri_node *n, tri_attr *attr
     if (!factors_rebatch(n, c->layout[n->out[0].id], c->to->batch, c->to, attrs)) return false;
     for (int i = 0; c->evaluation && i < e->n_attrs; i++) {
         if (!strcmp(e->attr[i].name, "training")) attrs[i].i = 0;
-        /* Without statistics there are no groups of them, which a last, smaller batch may not have. */
-        if (!strcmp(e->attr[i].name, "groups") && node_is(n, "batch_norm")) attrs[i].i = 1;
+        /* Without statistics there are no groups, which a smaller last batch may not fill. */
+        if (!strcmp(e->attr[i].name, "groups") && e->op->group_values) attrs[i].i = 1;
     }
     return true;
 }
@@ -170,14 +170,14 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
 tri_status rebatch_check_groups(const tri_graph *g) {
     for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];
-        if (!node_is(n, "batch_norm") || !tri_attr_int(n, "training")) continue;
-        const tri_shape *x = &n->in[0]->spec.shape;
-        int64_t all = tri_attr_int(n, "groups") * g->lanes;
-        int64_t each = x->dim[0] / all * (tri_shape_count(x) / x->dim[0] / x->dim[1]);
-        if (each < 2)
-            tri_op_error(n, "%lld samples in %lld groups (%lld lanes) leave %lld values for a channel's variance, which "
-                         "training needs; at least 2 are needed: more samples, or fewer lanes or groups",
-                         (long long)x->dim[0], (long long)all, (long long)g->lanes, (long long)each);
+        const tri_op *op = n->entry->op;
+        if (!op->group_values || !tri_attr_int(n, "training")) continue;
+        int64_t groups = tri_attr_int(n, "groups") * g->lanes, values = op->group_values(n);
+        if (values < 2)
+            tri_op_error(n, "%lld samples in %lld groups (%lld lanes) leave %lld values for a "
+                         "channel's variance, which training needs; at least 2 are needed: more "
+                         "samples, or fewer lanes or groups", (long long)tri_dim(n->in[0], 0),
+                         (long long)groups, (long long)g->lanes, (long long)values);
     }
     return tri_graph_status(g);
 }

@@ -24,20 +24,15 @@ struct search {
 static enum tie tie_to(const struct search *s, const tri_tensor *t) { return (enum tie)s->tie[t->node->id]; }
 
 static bool moves(const tri_node *n) {
-    static const char *const names[] = {"reshape", "slice", "transpose", "pad"};
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (node_is(n, names[i])) return !node_is(n, "pad") || tri_attr_float(n, "value") == DATA_IGNORED;
-    return false;
+    const tri_attr *value = node_attr(n, "value");
+    return n->entry->op->values != TRI_VALUES_COMPUTED && (!value || value->f == DATA_IGNORED);
 }
 
-static bool is_ignored_label(const tri_node *n) {
-    return node_is_literal(n) && node_is(n, "constant") && tri_attr_float(n, "value") == DATA_IGNORED;
-}
-
-static bool takes_labels(const struct search *s, const tri_node *n) {
-    if (node_is(n, "not_equal")) return tie_to(s, n->in[0]) == TIE_LABELS && is_ignored_label(n->in[1]->node);
-    return node_is(n, "cross_entropy") && tie_to(s, n->in[1]) == TIE_LABELS && tri_attr_int(n, "ignore") &&
-           tri_attr_int(n, "ignore_index") == DATA_IGNORED;
+/* The node's input that consists of labels, where it leaves out ignored ones; else null. */
+static const tri_tensor *labels_of(const struct search *s, const tri_node *n) {
+    const tri_op *op = n->entry->op;
+    int i = op->leaves_out ? op->leaves_out(n, DATA_IGNORED) : -1;
+    return i >= 0 && tie_to(s, n->in[i]) == TIE_LABELS ? n->in[i] : NULL;
 }
 
 static enum tie tie_of(struct search *s, const tri_node *n) {
@@ -46,15 +41,16 @@ static enum tie tie_of(struct search *s, const tri_node *n) {
     if (node_is(n, "input")) return TIE_LABELS;
     for (int i = 0; i < n->n_in; i++)
         if (tie_to(s, n->in[i]) > most) most = tie_to(s, n->in[i]);
-    if (takes_labels(s, n)) {
-        s->from[n->id] = s->from[n->in[node_is(n, "cross_entropy")]->node->id];
+    const tri_tensor *labels = labels_of(s, n);
+    if (labels) {
+        s->from[n->id] = s->from[labels->node->id];
         return TIE_LEFT;
     }
     if (most == TIE_LABELS && moves(n)) {
         s->from[n->id] = s->from[n->in[0]->node->id];
         return TIE_LABELS;
     }
-    return most == TIE_LABELS || (most == TIE_LEFT && node_is(n, "mean")) ? TIE_ALL : most;
+    return most == TIE_LABELS || (most == TIE_LEFT && n->entry->op->count) ? TIE_ALL : most;
 }
 
 /* Where samples come in that cannot be left out, on the way back from the loss. */
@@ -70,7 +66,7 @@ static const tri_node *culprit(const struct search *s, const tri_node *n) {
 /* The inputs of the labels that what is left of samples depends on. */
 static void mark_inputs(const struct search *s, struct machine *m) {
     for (size_t i = 0; i < s->g->n_nodes; i++)
-        if (takes_labels(s, s->g->node[i]))
+        if (labels_of(s, s->g->node[i]))
             machine_input(m, source_name(s->g->node[s->from[i]]))->labels = true;
 }
 

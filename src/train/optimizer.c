@@ -323,8 +323,8 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
         return;
     }
     tri_grad(scaling_begin(&scaling, loss), params, n, grads);
-    int flows = 0; /* where nothing does, the gradient is zeros in the parameter's shape */
-    for (int i = 0; i < n && !g->status; i++) flows += !node_is(grads[i]->node, "fill_like");
+    int flows = 0; /* a gradient that only reads the parameter's shape is zeros */
+    for (int i = 0; i < n && !g->status; i++) flows += node_reads(grads[i]->node, 0);
     if (!flows) {
         graph_fail(g, TRI_USAGE, "the loss (%s) depends on no trainable parameter: nothing can be "
                    "learned from it", loss->node->name);
