@@ -321,8 +321,10 @@ size_t base_spec_bytes(const tri_spec *spec) {
     return (size_t)tri_shape_count(&spec->shape) * tri_type_size(spec->type);
 }
 
-double base_seconds(void) {
+int64_t base_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
+
+double base_seconds(void) { return 1e-9 * (double)base_now(); }

@@ -80,6 +80,7 @@ char *base_spec_text(const tri_spec *spec, char buffer[SPEC_TEXT]);
 bool base_shape_equal(const tri_shape *a, const tri_shape *b);
 size_t base_spec_bytes(const tri_spec *spec);
 
-double base_seconds(void); /* a monotonic clock */
+int64_t base_now(void);    /* nanoseconds, CLOCK_MONOTONIC */
+double base_seconds(void); /* the same in seconds */
 
 #endif

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "base/futex.h"
 #include "base/relax.h"
 
@@ -13,13 +14,7 @@
 #define LATE_TIMES 4  /* so many times the slowest */
 #define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
 
-int64_t wait_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-int64_t wait_late(int64_t slowest) { return wait_now() + LATE + LATE_TIMES * slowest; }
+int64_t wait_late(int64_t slowest) { return base_now() + LATE + LATE_TIMES * slowest; }
 
 /* Who goes to sleep says so first and looks once more; who changes something looks for sleepers
  * afterwards: one of them sees the other. */
@@ -33,7 +28,7 @@ void wait_wake(wait_queue *b) {
 }
 
 static struct timespec at_most(int64_t when) {
-    int64_t left = when == INT64_MAX ? BEAT : when - wait_now();
+    int64_t left = when == INT64_MAX ? BEAT : when - base_now();
     return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left < 1000 ? 1000 : left};
 }
 
@@ -51,8 +46,8 @@ static bool watch(enum wait_kind kind, bool (*holds)(void *arg), void *arg) {
         if (holds(arg)) return true;
         base_relax();
     }
-    int64_t until = wait_now() + LONGEST;
-    for (int i = 0; i < turns_of[kind].yields && wait_now() < until; i++) {
+    int64_t until = base_now() + LONGEST;
+    for (int i = 0; i < turns_of[kind].yields && base_now() < until; i++) {
         if (holds(arg)) return true;
         sched_yield();
     }

@@ -19,8 +19,6 @@ enum wait_kind {
     WAIT_TOGETHER, /* of a team that shares operators, each with a core: as long as an operator */
 };
 
-int64_t wait_now(void); /* nanoseconds, CLOCK_MONOTONIC */
-
 /* From then on who began something now counts as late with it, and others do it, too: `slowest` nanoseconds are the most
  * that the like has taken here. */
 int64_t wait_late(int64_t slowest);
@@ -28,7 +26,7 @@ int64_t wait_late(int64_t slowest);
 /* Whoever waits looks again. */
 void wait_wake(wait_queue *b);
 /* Waits until the condition holds: spins, then yields, then sleeps. It is checked again at the
- * latest at a time of wait_now (INT64_MAX: only when the bell rings). turns (nullable) grows with
+ * latest at a time of base_now (INT64_MAX: only when the bell rings). turns (nullable) grows with
  * each check. */
 void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
                _Atomic uint64_t *turns);

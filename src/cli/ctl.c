@@ -287,7 +287,7 @@ static enum outcome await(struct control *c, const struct word *w, double timeou
         look_at(&c->look, &c->now);
         text_free(c->said);
         enum outcome o = w->look(c);
-        if (o != WAITS || (double)(crew_now() - c->asked) > timeout * 1e9) return o;
+        if (o != WAITS || (double)(base_now() - c->asked) > timeout * 1e9) return o;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN * 1000000L}, NULL);
     }
 }
@@ -295,7 +295,7 @@ static enum outcome await(struct control *c, const struct word *w, double timeou
 static int control(struct control *c, const struct word *w, double timeout) {
     look_at(&c->look, &c->now);
     c->from = c->now.committed;
-    c->asked = crew_now();
+    c->asked = base_now();
     enum outcome o = over(c) ? ended(c) : w->ask(c);
     if (o == WAITS) o = await(c, w, timeout);
     const char *said = c->said->data ? c->said->data : "";

@@ -38,8 +38,6 @@ void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
 
 bool crew_begun(const struct crew_head *h) { return atomic_load(&h->opened) > atomic_load(&h->base); }
 
-int64_t crew_now(void) { return wait_now(); }
-
 void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
 bool crew_crowded(const struct crew_head *h) {

@@ -237,11 +237,10 @@ void crew_head_begin(struct crew_head *h, const struct crew_shape *shape);
 
 /* A step has been opened since the run began. */
 bool crew_begun(const struct crew_head *h);
-int64_t crew_now(void); /* nanoseconds, CLOCK_MONOTONIC */
 
 /* Whoever waits looks again. */
 void crew_notify(struct crew_head *h);
-/* As crew_until, but looks again at the latest at a time of crew_now. */
+/* As crew_until, but looks again at the latest at a time of base_now. */
 void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
                    _Atomic uint64_t *turns);
 /* The threads of all workers exceed the cores: none of them spins. */

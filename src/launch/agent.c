@@ -79,7 +79,7 @@ static tri_status make_ears(struct agent *a) {
 }
 
 void agent_begin_grace(struct agent *a) {
-    a->stop_deadline = crew_now() + (int64_t)(a->launch->grace * 1e9);
+    a->stop_deadline = base_now() + (int64_t)(a->launch->grace * 1e9);
     crew_notify(a->head);
 }
 
@@ -105,7 +105,7 @@ static double least(double a, double b) { return a < b ? a : b; }
 /* Samples that do not come are not waited for to the end of the grace: what was done before can be saved. */
 static void give_up_samples(struct agent *a) {
     struct crew_head *h = a->head;
-    double grace = 1e9 * a->launch->grace, now = (double)crew_now();
+    double grace = 1e9 * a->launch->grace, now = (double)base_now();
     int runs = CREW_RUNS;
     if (!a->stop_deadline || now - ((double)a->stop_deadline - grace) < least(PATIENCE, grace / 2)) return;
     for (int i = 0; i < h->places * h->threads && !atomic_load(&h->ending); i++) {
@@ -180,7 +180,7 @@ static int live(struct agent *a) {
         agent_note_first_lane(a);
         agent_scale(a);
         give_up_samples(a);
-        if (a->stop_deadline && crew_now() > a->stop_deadline) {
+        if (a->stop_deadline && base_now() > a->stop_deadline) {
             agent_tell(a, "the grace of %g s is over: workers are killed", a->launch->grace);
             a->stop_deadline = INT64_MAX;
             agent_kill_all(a);

@@ -28,12 +28,12 @@ static void count_oom_kills(struct agent *a, int64_t now) {
 }
 
 void agent_watch_memory(struct agent *a) {
-    int64_t now = crew_now();
+    int64_t now = base_now();
     if (!a->oom.looked || now - a->oom.looked > LOOK) count_oom_kills(a, now);
 }
 
 static bool lacked_memory(struct agent *a) {
-    count_oom_kills(a, crew_now());
+    count_oom_kills(a, base_now());
     if (!a->oom.open) return false;
     a->oom.open--;
     return true;

@@ -18,7 +18,7 @@ static void *watch_hand(void *arg) {
     uint64_t one = 1;
     bool died = pthread_mutex_lock(life) == EOWNERDEAD; /* else it has let go of it */
     if (died) pthread_mutex_consistent(life);
-    atomic_store(&w->when, crew_now());
+    atomic_store(&w->when, base_now());
     pthread_mutex_unlock(life);
     atomic_store(&w->dead, died);
     if (write(w->agent->deaths, &one, sizeof one) < 0) return NULL; /* the next tick sees it too */
@@ -185,7 +185,7 @@ static void bury(struct agent *a, int place, int64_t when) {
     if (crew_begun(h)) replace(a, place); /* before: see die_early */
     atomic_fetch_add(&h->epoch, 1);
     crew_notify(a->head);
-    double after = when ? (double)(crew_now() - when) / 1e6 : 0;
+    double after = when ? (double)(base_now() - when) / 1e6 : 0;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
               (int)p->pid, after, text);
     base_format(p->epitaph, sizeof p->epitaph, "worker %d (pid %d), %s", place, (int)p->pid, text);
@@ -238,7 +238,7 @@ static bool ends_early(struct agent *a, int place, int status) {
         a->process[place].pid = 0;
         atomic_store(&a->head->worker[place].state, CREW_EMPTY);
         if (a->mute) return true;
-        a->mute = crew_now() + REPORTER_SPEAKS;
+        a->mute = base_now() + REPORTER_SPEAKS;
         a->mute_place = place;
         a->mute_code = code;
         return true;
@@ -252,7 +252,7 @@ static bool ends_early(struct agent *a, int place, int status) {
 }
 
 static void look_at_mute(struct agent *a) {
-    if (!a->mute || a->stopped || crew_now() < a->mute) return;
+    if (!a->mute || a->stopped || base_now() < a->mute) return;
     const char *said = a->head->worker[a->mute_place].failure;
     agent_tell(a, "worker %d ended with %d before the first step%s%s; see %s/worker-%d.out", a->mute_place,
                a->mute_code, *said ? ": " : "", said, a->launch->out ? a->launch->out : "", a->mute_place);

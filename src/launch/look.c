@@ -247,7 +247,7 @@ void look_at(const struct look *l, struct look_view *v) {
     const struct crew_head *h = l->head;
     bool alive = look_alive(l);
     *v = (struct look_view){
-        .now = crew_now(), .closed = atomic_load(&h->closed), .opened = atomic_load(&h->opened),
+        .now = base_now(), .closed = atomic_load(&h->closed), .opened = atomic_load(&h->opened),
         .committed = atomic_load(&h->committed), .total = atomic_load(&h->total),
         .base = atomic_load(&h->base), .began = atomic_load(&h->began), .batch = h->batch,
         .lanes = h->lanes, .ranks = atomic_load(&h->ranks), .wanted = atomic_load(&h->wanted),

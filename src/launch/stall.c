@@ -186,7 +186,7 @@ static void look_at_all(struct agent *a, double passed) {
 
 void agent_watch(struct agent *a) {
     const struct crew_head *h = a->head;
-    int64_t now = crew_now();
+    int64_t now = base_now();
     double interval = a->launch->stall_timeout / LOOKS;
     double passed = a->looked ? (double)(now - a->looked) / 1e9 : interval;
     if (passed < interval) return;

@@ -137,7 +137,7 @@ static void nothing(tri_run *run) { (void)run; }
 static bool is_whole(const tri_run *run) { return !run->machine->updating; }
 
 static bool gives_up(tri_run *run) {
-    int64_t never = 0, now = wait_now();
+    int64_t never = 0, now = base_now();
     if (!run_is_asked_to_end(run) && !run_is_late(run)) return false;
     atomic_compare_exchange_strong(&run->asked_since, &never, now);
     if (now - atomic_load(&run->asked_since) < PATIENCE) return false;

@@ -154,10 +154,10 @@ static tri_status compute(tri_run *run, tri_data *data, int64_t number) {
 /* For others, too: what has failed is computed once more by who adds up, to know why. */
 static tri_status compute_drawn(tri_run *run, tri_data *data, const struct eval_queue *queue, int64_t number) {
     struct evaluation *e = run->evaluation;
-    int64_t began = wait_now();
+    int64_t began = base_now();
     tri_status status = compute(run, data, number);
     eval_queue_put(queue, number, status ? NULL : e->sums);
-    int64_t took = wait_now() - began;
+    int64_t took = base_now() - began;
     if (took > e->slowest) e->slowest = took;
     return status;
 }
@@ -185,7 +185,7 @@ struct wanted {
 
 static bool is_settled(void *arg) {
     const struct wanted *w = arg;
-    return !eval_queue_in_flight(w->queue, w->batch) || run_is_asked_to_end(w->run) || wait_now() > w->until;
+    return !eval_queue_in_flight(w->queue, w->batch) || run_is_asked_to_end(w->run) || base_now() > w->until;
 }
 
 /* The sums of a batch: who adds up computes what nobody has drawn before it waits for what others are at; who has

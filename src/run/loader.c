@@ -153,11 +153,11 @@ static void note(const struct loader *l, struct loader_reader *r, int64_t step, 
 static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t step, int piece) {
     struct rows rows = rows_of(l, step, piece);
     bool timed = shared(l);
-    int64_t began = timed ? wait_now() : 0;
+    int64_t began = timed ? base_now() : 0;
     note(l, r, step, piece);
     tri_status status = read_in_turn(l, r, machine_buffer(machine_at(l, step), loader_buffer(l, step)), step, rows);
     publish(l, step, piece, status);
-    int64_t took = timed ? wait_now() - began : 0;
+    int64_t took = timed ? base_now() - began : 0;
     if (took > atomic_load(&l->slowest)) atomic_store(&l->slowest, took);
     return status;
 }
@@ -204,7 +204,7 @@ static bool is_settled(void *arg) {
     uint64_t packed;
     bool late;
     struct board_word word = look(w->l, w->step, w->piece, &packed, &late);
-    return late || word.state != BOARD_CLAIMED || over(w->l, w->step) || wait_now() > w->until;
+    return late || word.state != BOARD_CLAIMED || over(w->l, w->step) || base_now() > w->until;
 }
 
 /* Reads what nobody reads yet. What another failed to read is tried again, to know why. */
@@ -239,7 +239,7 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
         }
         if (late_at == INT64_MAX && word.thread != l->place.owner) /* in this process the same would keep it up */
             w.until = late_at = wait_late(atomic_load(&l->slowest));
-        *there = word.step == (uint32_t)wish->step && wait_now() <= late_at; /* of an earlier step: it is late already */
+        *there = word.step == (uint32_t)wish->step && base_now() <= late_at; /* of an earlier step: it is late already */
         if (!*there) return TRI_OK;
         wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, wish->turns);
     }

@@ -18,7 +18,7 @@ static bool fetch_lane(struct worker *c, struct thread_context *o, struct progra
     worker_note(o, CREW_AT_DATA, lane, -1);
     tri_status status = c->run->data ? loader_fetch(c->run->loader, &w, &buffer) : TRI_OK;
     machine_bind_rows(m, p, buffer, lane_first(m->batch, m->lanes, lane));
-    o->fetched = crew_now() - o->began;
+    o->fetched = base_now() - o->began;
     worker_spend(&o->shared->data, o->began);
     if (!status) return true;
     fault->failed = true;
@@ -124,7 +124,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *h, int la
     struct worker *c = s->c;
     struct thread_context *o = s->context;
     struct tree *t = &c->run->machine->tree[s->k];
-    int64_t began = crew_now();
+    int64_t began = base_now();
     bool first = true;
     atomic_store(&o->shared->lane_began, began);
     s->step.fault->failed = false;
@@ -132,8 +132,8 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *h, int la
     worker_spend(&o->shared->compute, began);
     if (done) {
         if (s->k == 1) worker_audit_note(c, lane, program_of(s, h, lane), h->thread);
-        if (s->k == 1) learn(&o->shared->lane_time, crew_now() - began);
-        if (s->k == 1) learn(&o->shared->pure_time, crew_now() - began - o->fetched);
+        if (s->k == 1) learn(&o->shared->lane_time, base_now() - began);
+        if (s->k == 1) learn(&o->shared->pure_time, base_now() - began - o->fetched);
         worker_note(o, CREW_AT_SUM, lane, -1);
         if (!again && !board_left(&t->board, h->step) && worker_leaves(s))
             tree_leave(t, h, lane, slot);
@@ -162,12 +162,12 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *h, int la
 bool worker_leaves(struct worker_stage *s) {
     const struct worker *c = s->c;
     int64_t takes = atomic_load(&s->context->shared->pure_time), least = takes;
-    if (s->leaves) return s->leaves > 0 && crew_now() < s->leaves;
+    if (s->leaves) return s->leaves > 0 && base_now() < s->leaves;
     for (int i = 0; takes && i < c->head->places * c->threads; i += s->alone ? c->threads : 1) {
         int64_t t = atomic_load(&c->head->thread[i].pure_time);
         if (t && t < least && atomic_load(&c->head->worker[i / c->threads].rank) >= 0) least = t;
     }
-    s->leaves = takes > MUCH_SLOWER * least ? crew_now() + MUCH_SLOWER * least : -1;
+    s->leaves = takes > MUCH_SLOWER * least ? base_now() + MUCH_SLOWER * least : -1;
     return s->leaves > 0;
 }
 
@@ -211,7 +211,7 @@ static int64_t others_end(const struct worker_stage *s, int left, int64_t now) {
  * trusts itself a little more each time, for what made it slow may have passed. */
 static bool better_not(struct worker_stage *s, struct board *b) {
     _Atomic int64_t *own = &s->context->shared->lane_time;
-    int64_t takes = atomic_load(own), now = crew_now();
+    int64_t takes = atomic_load(own), now = base_now();
     int left = takes ? board_left(b, (uint32_t)s->c->step) : 0;
     if (!left || left == s->left || left > 4 * worker_size(s->c) * s->c->threads) return false;
     int64_t end = others_end(s, left, now);
@@ -232,7 +232,7 @@ static bool anybody_again(const struct worker *c, int lane) {
 static int slow_lane(const struct worker_stage *s) {
     const struct worker *c = s->c;
     struct board *b = &c->run->machine->tree[s->k].board;
-    int64_t takes = atomic_load(&s->context->shared->lane_time), now = crew_now();
+    int64_t takes = atomic_load(&s->context->shared->lane_time), now = base_now();
     if (s->k != 1 || !takes) return -1;
     for (int lane = 0, owner; lane < b->tree->lanes; lane++)
         if (board_in_flight(b, (uint32_t)c->step, s->context->number, lane, &owner) &&
@@ -268,7 +268,7 @@ static bool changed(void *arg) {
     bool left = board_left(b, step) > 0;
     return worker_over(s->c) || ended(s, &failed) || failed >= 0 ||
            (board_has_orphan(b, step) && (left || !worker_leaves(s))) ||
-           (s->k == 1 && worker_audit_waits(s->c)) || (left ? crew_now() > s->until : slow_lane(s) >= 0);
+           (s->k == 1 && worker_audit_waits(s->c)) || (left ? base_now() > s->until : slow_lane(s) >= 0);
 }
 
 /* Whether the stage goes on for this hand. */
@@ -284,7 +284,7 @@ static bool wait_for_others(struct worker_stage *s) {
     }
     worker_note(o, CREW_AT_WAIT, -1, -1);
     bool left = board_left(b, (uint32_t)s->c->step) > 0;
-    int64_t soon = crew_now() + atomic_load(&o->shared->lane_time);
+    int64_t soon = base_now() + atomic_load(&o->shared->lane_time);
     if (!left && worker_leaves(s) && s->leaves < soon) soon = s->leaves;
     crew_until_or(s->c->head, changed, s, left ? s->until : soon, &o->shared->turns);
     worker_spend(&o->shared->wait, o->began);
@@ -321,7 +321,7 @@ void worker_run_lanes(void *arg, int thread) {
             tree_sum(t, &h, node, &s.step);
             crew_notify(c->head);
         } else if (!leaves && (lane = draw(&s, &t->board, &h)) >= 0) {
-            if (!atomic_load(&worker_self(c)->drew_lane)) atomic_store(&worker_self(c)->drew_lane, crew_now());
+            if (!atomic_load(&worker_self(c)->drew_lane)) atomic_store(&worker_self(c)->drew_lane, base_now());
             run_lane(&s, &h, lane, tree_slot(t, &h, lane), false);
         } else if (s.k == 1 && (lane = worker_audit_draw(c, h.thread)) >= 0) {
             audit(&s, &h, lane);

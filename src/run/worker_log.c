@@ -43,7 +43,7 @@ void worker_log_join(struct worker *c) {
     struct worker_log *l = &c->log;
     const char *whose;
     char path[sizeof c->head->out + 32];
-    *l = (struct worker_log){.log.fd = -1, .joined = crew_now(), .rank = worker_rank(c),
+    *l = (struct worker_log){.log.fd = -1, .joined = base_now(), .rank = worker_rank(c),
                            .reports = worker_reports(c), .before = worker_spent_of(c->head, c->place)};
     l->lost = l->before.lost;
     if (!*c->head->out) return;
@@ -56,7 +56,7 @@ void worker_log_join(struct worker *c) {
 
 void worker_log_compiled(struct worker *c) {
     log_event(&c->log.log, LOG_INFO, "compiled", "worker=%d step=%lld seconds=%g store=%lld peak=%lld",
-              c->place, step_of(c), seconds(crew_now() - c->log.joined), (long long)c->head->store_bytes,
+              c->place, step_of(c), seconds(base_now() - c->log.joined), (long long)c->head->store_bytes,
               (long long)atomic_load(&worker_self(c)->peak));
 }
 
@@ -118,13 +118,13 @@ static void tell_lost(struct worker *c, uint64_t lost, int64_t now) {
 void worker_log_step_begins(struct worker *c) {
     if (c->log.log.fd < 0) return;
     c->log.step_before = worker_spent_of(c->head, c->place);
-    c->log.step_began = crew_now();
+    c->log.step_began = base_now();
 }
 
 void worker_log_step_ends(struct worker *c) {
     struct worker_log *l = &c->log;
     if (l->log.fd < 0) return;
-    int64_t now = crew_now(), took = now - l->step_began;
+    int64_t now = base_now(), took = now - l->step_began;
     tell_slow(c, took, now);
     tell_lost(c, worker_spent_of(c->head, c->place).lost, now);
     learn(l, took);

@@ -18,7 +18,7 @@
 
 void worker_note(struct thread_context *o, enum crew_at at, int lane, int item) {
     struct crew_thread *h = o->shared;
-    int64_t now = crew_now();
+    int64_t now = base_now();
     atomic_store_explicit(&h->since, now, memory_order_relaxed);
     atomic_store_explicit(&h->lane, lane, memory_order_relaxed);
     atomic_store_explicit(&h->item, item, memory_order_relaxed);
@@ -32,7 +32,7 @@ void worker_note(struct thread_context *o, enum crew_at at, int lane, int item) 
 void worker_at(struct worker *c, enum crew_at at, int part) { worker_note(&c->context[0], at, part, -1); }
 
 void worker_spend(_Atomic int64_t *sum, int64_t since) {
-    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + crew_now() - since,
+    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + base_now() - since,
                           memory_order_relaxed);
 }
 
@@ -70,7 +70,7 @@ void worker_fail_step(const struct worker *c, const char *text) {
 static void commit_step(struct worker *c) {
     uint64_t before = c->step - 1;
     if (atomic_load(&c->head->ending)) return;
-    atomic_store(&c->head->committed_at, crew_now());
+    atomic_store(&c->head->committed_at, base_now());
     if (!atomic_compare_exchange_strong(&c->head->committed, &before, c->step)) return;
     crew_notify(c->head);
     wait_wake(&c->head->data);
@@ -143,7 +143,7 @@ static void take_values(struct worker *c, tri_run *run) {
 
 static void note_memory(struct worker *c) {
     struct rusage u;
-    int64_t now = crew_now();
+    int64_t now = base_now();
     if (now - c->memory_seen < MEMORY_INTERVAL) return;
     c->memory_seen = now;
     if (!getrusage(RUSAGE_SELF, &u)) atomic_store(&worker_self(c)->peak, (int64_t)u.ru_maxrss * 1024);
@@ -165,7 +165,7 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
     h->shape_of[step % 2] = (int)(m - run->executable);
     for (int k = 0; k < 2; k++)
         if (m->tree[k].g) board_clear(&m->tree[k].board);
-    if (!atomic_load(&h->began)) atomic_store(&h->began, crew_now());
+    if (!atomic_load(&h->began)) atomic_store(&h->began, base_now());
     atomic_store(&h->opened, step);
     crew_notify(h);
 }

@@ -16,7 +16,7 @@ static void commit(struct worker *c) {
             h->values[k].value[n++] = machine_scalar_now(m, &m->output[i]);
     if (h->until_loss > 0 && !atomic_load(&h->reached) &&
         machine_scalar_now(m, machine_output(m, "loss")) <= h->until_loss) {
-        atomic_store(&h->reached_at, crew_now());
+        atomic_store(&h->reached_at, base_now());
         atomic_store(&h->reached, c->step);
     }
     h->values[k].skips = finite_skips_in_row(m, h->values[1 - k].skips);
@@ -70,7 +70,7 @@ static void run_sweep(struct worker_stage *s, const struct sweep_thread *h) {
     const struct sweeps *all = &c->now->sweeps[s->k];
     s->from = 0;
     while (!worker_over(c)) {
-        int64_t part, began = crew_now();
+        int64_t part, began = base_now();
         int task = worker_leaves(s) ? -1 : sweep_draw(all, s->sweep, h, &part);
         if (task >= 0) {
             run_task(s, task, part, h);
