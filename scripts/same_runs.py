@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shows that two builds compute the same: each row of the table runs with both programs, and their
+last lines (losses and hashes of weights and state), metrics, checkpoints and other output must be
+equal. Prints the rows that differ and the counts; fails if any row differs or does not run.
+
+Usage: same_runs.py OLD NEW [WORD...]     OLD, NEW: the programs; WORD: only rows whose name has it
+"""
+import glob
+import hashlib
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+LIMIT = 120  # seconds for one command
+DATA = "--data idx:idx"
+EVAL = "--eval-data npy:image.npy;label.npy --eval-every"
+RESNET = "resnet18:form=small,width=8"
+BERT = "bert-tiny:seq=32,vocab=200"
+GPT = "gpt2-tiny:seq=24,vocab=200"
+TINY = "mlp:hidden=32,layers=1,size=6"
+TEXT = "--data text:docs.txt,for=bert --tokenizer bert:vocab.txt"
+# A row: commands of the program, divided by " ; ", each with " > FILE" where its output is needed.
+# They share a folder.
+ROWS = {
+    # Zoo and optimizers
+    "linear, sgd": "train linear --steps 20 --lr 0.001",
+    "mlp, momentum": "train mlp --steps 10 --optimizer momentum --weight-decay 0.001",
+    "mlp, nesterov, 7 uneven lanes":
+        "train mlp --steps 8 --optimizer nesterov --batch 30 --lanes 7",
+    "lenet5, adam": "train lenet5 --steps 10 --optimizer adam",
+    "lenet5, adamw, cosine": "train lenet5 --steps 10 --optimizer adamw --weight-decay 0.01"
+                             " --schedule cosine:end=0.0001,warmup=3",
+    "cnn, lars": "train cnn --steps 4 --optimizer lars --lanes 4 --batch 32",
+    "cnn, 16 lanes": "train cnn --steps 3 --optimizer adam --lanes 16 --batch 32",
+    "resnet18, momentum": f"train {RESNET} --steps 3 --optimizer momentum --batch 16 --lanes 4",
+    "resnet50, sgd": "train resnet50:form=small,width=8,classes=10 --steps 2 --batch 8 --lanes 2",
+    "bert, lamb": f"train {BERT} --steps 4 --batch 8 --lanes 4 --optimizer lamb",
+    "bert, clipping": f"train {BERT} --steps 4 --batch 8 --optimizer adamw --clip-norm 1",
+    "gpt2, adamw": f"train {GPT} --steps 4 --batch 8 --lanes 2 --optimizer adamw",
+    "a textual graph": f"dump {TINY} > net.tri ; train net.tri --steps 5",
+    "one lane per sample": f"train {TINY} --steps 6 --batch 9 --lanes 9 --optimizer adam",
+    "sum of gradients": "train lenet5 --steps 5 --gradients-mean off --lanes 4 --lr 0.001",
+    "polynomial rate": "train lenet5 --steps 6 --schedule poly:power=2,end=0.001",
+    "passes left out": "train lenet5 --steps 5 --passes -cse,-fold",
+    "direct convolutions": f"train {RESNET} --steps 2 --batch 16 --conv direct",
+    "the reference device": "train cnn --steps 2 --batch 8 --lanes 4 --device ref",
+    # Precision
+    "mlp, O1": "train mlp --steps 5 --lanes 4 --amp O1",
+    "mlp, O2, dynamic scale": "train mlp --steps 5 --amp O2 --loss-scale dynamic --optimizer adam",
+    "mlp, O3": "train mlp --steps 5 --amp O3",
+    "mlp, O2, f16": "train mlp:hidden=32 --batch 16 --steps 3 --amp O2 --amp-type f16 --device ref",
+    "cnn, O2": "train cnn --steps 2 --batch 16 --lanes 2 --amp O2 --optimizer momentum",
+    "bert, O2, 2 workers":
+        f"train {BERT} --steps 3 --batch 8 --lanes 4 --amp O2 --optimizer lamb -n 2",
+    # Threads and workers
+    "lenet5, 3 threads": "train lenet5 --steps 8 --lanes 5 --optimizer adam --threads 3",
+    "one lane, 4 threads": f"train {RESNET} --steps 2 --batch 8 --lanes 1 --threads 4",
+    "lenet5, 2 workers": "train lenet5 --steps 10 --lanes 4 --optimizer adam -n 2",
+    "lenet5, 3 workers, 1 spare":
+        "train lenet5 --steps 10 --lanes 7 --optimizer lars -n 3 --spares 1",
+    "threads of workers": "train cnn --steps 3 --batch 24 --lanes 6 -n 2 --threads-per-worker 2",
+    "resnet18, 2 workers": f"train {RESNET} --steps 3 --optimizer lars --batch 16 --lanes 4 -n 2",
+    "bert, 2 workers": f"train {BERT} --steps 4 --batch 8 --lanes 4 --clip-norm 1 -n 2",
+    "gpt2, 3 workers, audit": f"train {GPT} --steps 3 --batch 8 --lanes 4 -n 3 --audit 0.5",
+    # Recomputation
+    "resnet18, recomputation":
+        f"train {RESNET} --steps 2 --batch 16 --lanes 4 --recompute layer1.?,*.relu*",
+    "bert, recomputation": f"train {BERT} --steps 3 --batch 8 --recompute * --optimizer adamw",
+    "recomputation, 2 workers": f"train {RESNET} --steps 2 --batch 16 --lanes 4 --recompute * -n 2",
+    # Data, samplers and tails
+    "arrays, 3 epochs":
+        f"train {TINY} --data npy:image.npy;label.npy --epochs 3 --batch 32 --optimizer adam",
+    "tail keep": f"train {TINY} {DATA} --epochs 2 --batch 32 --lanes 5 --tail keep",
+    "tail keep, 2 workers": f"train {TINY} {DATA} --epochs 2 --batch 32 --lanes 5 --tail keep -n 2",
+    "tail pad":
+        f"train {TINY},ignore=1 {DATA} --epochs 2 --batch 32 --lanes 4 --tail pad --optimizer adam",
+    "tail pad, batch norm":
+        "train cnn:ignore=1 --subset 0:50 --epochs 1 --batch 16 --lanes 4 --tail pad -n 2",
+    "in order, subset":
+        f"train {TINY} {DATA} --sampler sequential --subset 10:90 --steps 7 --batch 16",
+    "stratified": f"train {TINY} {DATA} --sampler stratified --steps 7 --batch 30 --lanes 3",
+    "weighted":
+        f"train {TINY} {DATA} --sampler weighted:balanced --steps 7 --batch 30 -n 2 --lanes 4",
+    "a third of the data": f"train {TINY} {DATA} --share 1/3 --epochs 3 --batch 16 --seed 7",
+    "threads for the data": f"train {TINY} {DATA} --epochs 3 --batch 32 --data-threads 2",
+    "texts of several lengths": f"train bert-tiny:seq=32/16/8,vocab=32,layers=1 {TEXT}"
+                                " --epochs 2 --batch 8 --lanes 4 --tail keep --optimizer adamw",
+    "texts, bytes":
+        "train gpt2-tiny:seq=24,vocab=257,layers=1 --data text:docs.txt --steps 4 --batch 8",
+    # Checkpoints and resuming
+    "resume": f"train {TINY} {DATA} --steps 9 --batch 32 --optimizer adam --ckpt ck --save-every 4"
+              f" ; train {TINY} {DATA} --steps 20 --batch 32 --optimizer adam --ckpt ck --resume",
+    "resume with 2 workers": "train lenet5 --steps 5 --lanes 4 --ckpt ck --optimizer lars"
+                             " ; train lenet5 --steps 9 --lanes 4 --ckpt ck --resume"
+                             " --optimizer lars -n 2",
+    "resume, dynamic scale": "train mlp --steps 5 --amp O2 --loss-scale dynamic --ckpt ck --keep 2"
+                             " --save-every 2 ; train mlp --steps 9 --amp O2 --loss-scale dynamic"
+                             " --ckpt ck --resume",
+    "resume, tail keep":
+        f"train {TINY} {DATA} --steps 5 --batch 32 --tail keep --ckpt ck ; train {TINY}"
+                         f" {DATA} --epochs 3 --batch 32 --tail keep --ckpt ck --resume -n 2",
+    "load": f"train {RESNET} --steps 2 --batch 16 --save w.safetensors"
+            f" ; train {RESNET} --steps 2 --batch 16 --load w.safetensors --seed 5"
+            f" ; eval {RESNET} --load w.safetensors --data synthetic:size=40 --batch 16",
+    # Evaluation
+    "evaluation, arrays":
+        f"train {TINY} {DATA} --epochs 3 --batch 32 --optimizer adam {EVAL} epoch",
+    "evaluation, 2 workers": f"train {TINY} {DATA} --steps 24 --batch 32 --lanes 4 {EVAL} 5 -n 2",
+    "evaluation, batch norm":
+        f"train {RESNET} --steps 4 --batch 16 --lanes 4 --eval-every 2 --eval-data"
+                              " synthetic:size=41",
+    "early stop": f"train {TINY} {DATA} --steps 400 --batch 32 --lanes 4 --optimizer adam --lr 0.01"
+                  f" --early-stop 3 {EVAL} 6",
+    "best, 2 workers": f"train {TINY} {DATA} --steps 40 --batch 32 --lanes 4 --lr 0.05 --best top1"
+                       f" {EVAL} 6 --ckpt ck --save-every 5 --keep 2 -n 2",
+}
+
+
+def array(path, kind, shape, values):
+    """A file as numpy.save writes it."""
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        f.write(struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'q'}", *values))
+
+
+def write_data():
+    values = random.Random(1)
+    array("image.npy", "<f4", (70, 1, 6, 6), [values.gauss(0, 1) for _ in range(70 * 36)])
+    array("label.npy", "<i8", (70,), [values.randrange(10) for _ in range(70)])
+    os.mkdir("idx")
+    with open("idx/train-images-idx3-ubyte", "wb") as f:
+        f.write(struct.pack(">HBBIII", 0, 8, 3, 100, 6, 6) + values.randbytes(100 * 36))
+    with open("idx/train-labels-idx1-ubyte", "wb") as f:
+        labels = bytes(values.randrange(10) for _ in range(100))
+        f.write(struct.pack(">HBBI", 0, 8, 1, 100) + labels)
+    words = [chr(97 + i) * 2 for i in range(26)]
+    with open("vocab.txt", "w") as f:
+        f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
+    with open("docs.txt", "w") as f:
+        for _ in range(40):
+            for _ in range(4):
+                f.write(" ".join(values.choices(words, k=values.randrange(3, 14))) + ".\n")
+            f.write("\n")
+
+
+def without_times(text):
+    return re.sub(r",?[ \"](seconds|samples_per_second)\"?[=:][^ ,}\n]*", "", text)
+
+
+def digest_of(path):
+    """A digest of names, shapes and values of a .safetensors file; not of its metadata."""
+    with open(path, "rb") as file:
+        length, = struct.unpack("<Q", file.read(8))
+        head = json.loads(file.read(length))
+        head.pop("__metadata__", None)
+        return hashlib.sha256(json.dumps(head).encode() + file.read()).hexdigest()
+
+
+def files_of():
+    """What the commands leave: results of evaluations and digests of weights. Metrics of steps are
+    left out: how many steps share a line depends on time."""
+    for path in sorted(glob.glob("**", recursive=True)):
+        if path.endswith("metrics.jsonl"):
+            lines = [line for line in open(path) if '"eval"' in line]
+            yield f"{path}: {without_times(''.join(lines))}"
+        elif path.endswith(".tri"):
+            yield f"{path}: {open(path).read()}"
+        elif path.endswith(".safetensors"):
+            yield f"{path}: {digest_of(path)}"
+
+
+def result_of(program, commands):
+    """What the commands give; the second value says why they do not run."""
+    with tempfile.TemporaryDirectory() as work:
+        os.chdir(work)
+        write_data()
+        said = []
+        for command in commands.split(" ; "):
+            command, _, target = command.partition(" > ")
+            words = command.split()
+            quiet = ["--quiet"] if words[0] == "train" else []
+            run = subprocess.run([program, *words, *quiet], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+            if run.returncode:
+                return None, f"exit {run.returncode}: {command}\n{run.stderr}"
+            if target:
+                open(target, "w").write(run.stdout)
+            said.append(without_times(run.stdout))
+        return "\n".join([*said, *files_of()]), None
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    programs = [os.path.abspath(path) for path in sys.argv[1:3]]
+    wanted = sys.argv[3:]
+    began = time.monotonic()
+    same = different = 0
+    for name, commands in ROWS.items():
+        if wanted and not any(word in name for word in wanted):
+            continue
+        (old, old_fault), (new, new_fault) = (result_of(p, commands) for p in programs)
+        if old_fault or new_fault:
+            print(f"{name}: does not run", f"old: {old_fault or 'runs'}", f"new: {new_fault or 'runs'}",
+                  sep="\n    ")
+            different += 1
+        elif old != new:
+            lines = [pair for pair in zip(old.split("\n"), new.split("\n")) if pair[0] != pair[1]]
+            print(f"{name}: differs", *(f"old {a}\n    new {b}" for a, b in lines[:4]),
+                  sep="\n    ")
+            different += 1
+        else:
+            same += 1
+    print(f"{same} the same, {different} different, {time.monotonic() - began:.0f} s")
+    sys.exit(different > 0)
+
+
+main()
