@@ -210,7 +210,7 @@ def main():
             continue
         (old, old_fault), (new, new_fault) = (result_of(p, commands) for p in programs)
         if old_fault or new_fault:
-            print(f"{name}: does not run", f"old: {old_fault or 'runs'}", f"new: {new_fault or 'runs'}",
+            print(f"{name}: does not run", f"old: {old_fault}", f"new: {new_fault}",
                   sep="\n    ")
             different += 1
         elif old != new:
