@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme bench: how fast a network's steps are, data and update included; what of the machine they
- * use; where the time goes; the largest batch that there is memory for. */
+ * trireme bench: the speed of training steps, data and update included; how much of the machine's
+ * rate they reach; the time per operator; the largest batch that fits in memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@
 #define MIB 1048576.0
 
 struct own {
-    bool ops, nodes, largest; /* asked for */
+    bool ops, nodes, largest; /* the options of these names */
     const char *workers;      /* "1,2,4"; null: this process */
-    int64_t threads; /* of each; 0: cores divided by workers */
+    int64_t threads;          /* of each worker; 0: cores divided by workers */
     double until_loss;
 };
 
@@ -34,7 +34,7 @@ struct timing {
     double *second; /* of each step */
     size_t n, capacity;
     double total;
-    double step[2]; /* the first and the second step of all */
+    double step[2]; /* the first two steps, which do not count otherwise */
     double start;   /* from the start of the process to the end of the first step */
 };
 
@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Of sorted times. */
+/* The times are sorted. */
 static double quantile(const struct timing *t, double q) {
     double at = q * (double)(t->n - 1);
     size_t low = (size_t)at, high = low + 1 < t->n ? low + 1 : low;
@@ -51,15 +51,15 @@ static double quantile(const struct timing *t, double q) {
     return t->second[low] * (1 - part) + t->second[high] * part;
 }
 
-/* ---- what the system says of this process ---- */
+/* ---- this process, as the kernel sees it ---- */
 
-/* Seconds that it lives, exact to a tick of the kernel's, 10 ms; 0: not known. */
+/* Seconds since its start, exact to a tick of the kernel, 10 ms; 0: unknown. */
 static double age(void) {
     char line[1024] = "";
     FILE *f = fopen("/proc/self/stat", "r");
     if (f && !fgets(line, sizeof line, f)) *line = 0;
     if (f) fclose(f);
-    char *at = strrchr(line, ')'); /* the name may hold anything; the state behind it is field 3 */
+    char *at = strrchr(line, ')'); /* ends the name, field 2, which may contain blanks */
     for (int field = 3; at && field <= 22; field++) at = strchr(at + 1, ' ');
     struct timespec now;
     if (!at || clock_gettime(CLOCK_BOOTTIME, &now)) return 0;
@@ -67,7 +67,7 @@ static double age(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - begin;
 }
 
-/* Not getrusage: its maximum is also that of the process that started this one. */
+/* getrusage would include the maximum of the process that started this one. */
 static double peak_mib(void) {
     char line[256];
     unsigned long long kib = 0;
@@ -106,8 +106,8 @@ static void measure(tri_run *run, size_t steps, bool profile, struct timing *t) 
         if (!one_step(run, t)) break;
 }
 
-/* Seconds that the arithmetic of a step takes at the rate of large products, in its types; and that
- * rate for them, together. */
+/* How long the arithmetic of a step would take at the rate of large matrix products in the same
+ * types, and that rate. */
 static tri_status ideal(const tri_run *run, const struct work *w, double *seconds, double *rate) {
     double part[] = {w->flops - w->narrow, w->narrow}, flops;
     tri_status status = TRI_OK;
@@ -142,7 +142,7 @@ static tri_status report(tri_run *run, const char *model, struct timing *t) {
 
 /* ---- where the time goes ---- */
 
-/* Of a step, on average. Shares are of the time of all threads. */
+/* For means per step, and for shares of the time of all threads. */
 struct shares {
     double steps, total;
 };
@@ -190,7 +190,7 @@ static tri_status print_profile(tri_run *run, bool by_unit, const struct timing 
 
 /* ---- the largest batch ---- */
 
-/* Plans a batch; *fits: there is as much memory as it needs, *bytes. */
+/* Plans a batch. *bytes: the memory that it needs; *fits: there is enough. */
 static tri_status try_batch(const struct cli_arguments *a, int64_t batch, bool *fits,
                             size_t *bytes) {
     struct cli_arguments now = *a;
@@ -204,7 +204,7 @@ static tri_status try_batch(const struct cli_arguments *a, int64_t batch, bool *
     return TRI_OK;
 }
 
-/* By doubling, then by halving the distance. */
+/* Doubles the batch until it does not fit, then bisects. */
 static tri_status largest(const struct cli_arguments *a) {
     int64_t least = a->options.lanes > 1 ? a->options.lanes : 1;
     int64_t low = least - 1, high = a->options.batch > least ? a->options.batch : least;
@@ -225,7 +225,7 @@ static tri_status largest(const struct cli_arguments *a) {
         if (fits) needed = bytes;
     }
     if (status) return status;
-    if (low < least) return base_last(); /* what budget_check said of the smallest batch */
+    if (low < least) return base_last(); /* the message is that of budget_check */
     const char *whose;
     size_t limit = budget_limit(a->options.memory_limit, 0, &whose);
     printf("largest model=%s batch=%s%lld needs_mib=%.0f limit_mib=%.0f\n", a->model,
@@ -258,13 +258,13 @@ static int bench(struct cli_arguments *a, const struct own *own) {
     return (int)tri_close(r);
 }
 
-/* What is of no use with several workers, or without. */
+/* Options that only one process, or only several workers use. */
 static tri_status check_workers(const struct own *own) {
     if (own->workers && (own->ops || own->nodes || own->largest))
-        return base_fail(TRI_USAGE, "--ops, --nodes and --largest are of one process: without -n");
+        return base_fail(TRI_USAGE, "--ops, --nodes and --largest measure one process: omit -n");
     if (!own->workers && (own->threads || own->until_loss > 0))
-        return base_fail(TRI_USAGE, "--threads-per-worker and --until-loss are for several workers: give "
-                         "their numbers with -n 1,2");
+        return base_fail(TRI_USAGE, "--threads-per-worker and --until-loss are for several "
+                         "workers: add their numbers, -n 1,2");
     return TRI_OK;
 }
 
@@ -276,14 +276,15 @@ static int run(const struct command *c, int argc, char **argv) {
         base_no_memory("a command line");
         return cli_fail();
     }
-    memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
+    memcpy(all, argv, (size_t)argc * sizeof *all); /* cli_read removes the options from argv */
     int words = argc, code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     bool workers = !code && own.workers;
     if (!code) code = check_workers(&own) ? cli_fail() : 0;
     if (!code && workers)
         code = bench_workers(&(struct bench_workers){
             .list = own.workers, .argc = words, .argv = all, .steps = a.options.steps,
-            .threads = (int)(own.threads ? own.threads : a.options.threads), .until_loss = own.until_loss});
+            .threads = (int)(own.threads ? own.threads : a.options.threads),
+            .until_loss = own.until_loss});
     free(all);
     if (code || workers) return code;
     if (own.largest) return largest(&a) ? cli_fail() : TRI_OK;
@@ -291,45 +292,42 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void more(struct text *out) {
-    text_add(out, "\nA few steps to warm up, then --steps of them, or as many as fit into %g "
-                  "seconds, at least\n%d. The line on stdout has the median of a step's "
-                  "milliseconds, and the times that a tenth\nand nine tenths of the steps stay "
-                  "below; the first two steps, and the time from the start of\nthe process to the "
-                  "end of the first; the most memory that the process had, and that of its\nplan; "
-                  "arithmetic a second (of products, convolutions, norms and the like), the rate "
-                  "of a large\nproduct of matrices measured here with as many threads, and the "
-                  "share of the step that the\narithmetic would take at that rate; and what the "
-                  "kernels read and write a second.\n", BENCH_SECONDS, BENCH_STEPS);
+    options_paragraph("After a few warm-up steps, bench measures --steps steps, or else as many as "
+                      "take five seconds, at least ten. The line on stdout has steps and samples "
+                      "per second; the median, 10th and 90th percentile of a step's milliseconds; "
+                      "the first two steps; the time from the start of the process to the end of "
+                      "the first step; peak and planned memory; arithmetic per second (of "
+                      "products, convolutions, norms and the like); the rate of a large matrix "
+                      "product with as many threads, and the share of a step that its arithmetic "
+                      "would take at that rate; and what kernels read and write per second.", out);
+    options_paragraph("`trireme bench allreduce` measures sums over processes.", out);
     cli_describe_model(out);
-    text_add(out, "\n`trireme bench allreduce` measures sums over processes; its own --help tells "
-                  "more.\n");
 }
 
 static const struct option_row rows[] = {
-    {"--ops", NULL, "the time of each operator, the longest first", option_given,
-     offsetof(struct own, ops), USE_ALL},
-    {"--nodes", NULL, "the 30 nodes that take longest, with their shapes", option_given,
-     offsetof(struct own, nodes), USE_ALL},
-    {"-n", "LIST", "by so many workers in turn, 1,2,4: their rates, speed-up and\nefficiency", option_text,
-     offsetof(struct own, workers), USE_ALL},
-    {"--threads-per-worker", "T", "with -n: threads of each (cores divided by workers)", option_count,
-     offsetof(struct own, threads), USE_ALL},
-    {"--until-loss", "X", "with -n: also how long it takes until the loss is X",
-     option_positive,
-     offsetof(struct own, until_loss), USE_ALL},
-    {"--largest", NULL, "measures nothing: the largest batch that there is memory\nfor, from the "
-     "plan", option_given, offsetof(struct own, largest), USE_ALL},
+    {"--ops", NULL, "also print the time per operator, the longest first", option_given,
+     offsetof(struct own, ops), USE_ALL, GROUP_NONE},
+    {"--nodes", NULL, "also print the 30 nodes that take longest, with their shapes", option_given,
+     offsetof(struct own, nodes), USE_ALL, GROUP_NONE},
+    {"--largest", NULL, "measure nothing; print the largest batch that fits in memory by the plan",
+     option_given, offsetof(struct own, largest), USE_ALL, GROUP_NONE},
+    {"--until-loss", "X", "with -n: also print the time until the loss is at most X",
+     option_positive, offsetof(struct own, until_loss), USE_ALL, GROUP_NONE},
+    {"-n", "LIST", "measure with each of these numbers of workers: 1,2,4", option_text,
+     offsetof(struct own, workers), USE_ALL, GROUP_WORKERS},
+    {"--threads-per-worker", "T",
+     "with -n: threads of each worker (default: the number of cores divided by that of workers)",
+     option_count, offsetof(struct own, threads), USE_ALL, GROUP_WORKERS},
     {0},
 };
 
 const struct command command_bench = {
     .name = "bench",
     .arguments = "MODEL [options]",
-    .help = "measures training: steps and samples a second, arithmetic, memory",
+    .help = "measure training: steps and samples per second, arithmetic, memory",
     .takes_model = true,
     .use = USE_BENCH,
     .rows = rows,
-    .instead = &command_bench_allreduce,
     .more = more,
     .run = run,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme bench allreduce: the usual table of all-reduce, by processes that share memory.
+ * trireme bench allreduce: the usual table of all-reduce, for processes that share memory.
  *
- * The program starts itself once for each rank, and hands the memory down as a descriptor. Rank 0
- * prints the table. Who started them waits for their ends: where one fails, the others would wait
- * for it, and are killed. If the starter dies, the kernel kills them all. */
+ * The program starts itself once per rank and passes the memory as a file descriptor. Rank 0 prints
+ * the table. The parent waits for all ranks and kills the others if one fails, because they would
+ * wait for it. If the parent dies, the kernel kills the ranks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,13 +22,13 @@
 #include "comm/allreduce.h"
 #include "machine/budget.h"
 
-#define ROLE "TRIREME_BENCH_RANK" /* tells a process that it is a rank: "RANK:DESCRIPTOR" */
+#define ROLE "TRIREME_BENCH_RANK" /* environment variable of a rank: "RANK:DESCRIPTOR" */
 #define MOST_SIZES 256
 #define MOST_SAMPLES 101
 #define LEAST_SAMPLES 11
-#define SAMPLE_BYTES ((size_t)1 << 20)      /* of calls that are timed together, */
-#define SAMPLE_CALLS 200                    /* or so many calls */
-#define ALL_SAMPLES_BYTES ((size_t)1 << 30) /* beyond which samples become fewer */
+#define SAMPLE_BYTES ((size_t)1 << 20)      /* summed in one timed sample, */
+#define SAMPLE_CALLS 200                    /* in at most this many calls */
+#define ALL_SAMPLES_BYTES ((size_t)1 << 30) /* summed in all samples, if LEAST_SAMPLES allow */
 #define MESSAGE 512
 
 struct sizes {
@@ -40,24 +40,24 @@ struct own {
     struct sizes sizes;
 };
 
-/* What the ranks share, at the beginning of the memory; that of allreduce is behind it. */
+/* The head of the shared memory; the memory of allreduce follows it. */
 struct shared {
-    size_t total; /* bytes of all: by which a rank knows that this is what it was given */
+    size_t total; /* bytes; lets a rank check what it has mapped */
     struct own own;
     size_t most; /* elements */
     bool crowded;
     struct rank_seen {
-        char message[MESSAGE]; /* what failed; or empty */
-        double second[MOST_SAMPLES]; /* of one call */
+        char message[MESSAGE];       /* why it failed, or empty */
+        double second[MOST_SAMPLES]; /* per call */
     } seen[SUM_RANKS];
 };
 
 static size_t head_bytes(void) { return (sizeof(struct shared) + 4095) / 4096 * 4096; }
 
-/* ---- what is summed ---- */
+/* ---- the numbers that are summed ---- */
 
-/* Any number of either sign in (-128, 128), of 24 bits, so that sums are rounded and their order is
- * seen; another `salt`, other numbers. */
+/* A pseudo-random number in (-128, 128) with 24 significant bits: sums are rounded, so a wrong
+ * order of additions shows. `salt` selects the sequence. */
 static float value(int rank, size_t i, unsigned salt) {
     uint32_t h = (uint32_t)i * 0x9e3779b1u + (uint32_t)rank * 0x85ebca77u + salt * 0xc2b2ae3du;
     h = (h ^ h >> 15) * 0x2c1b3c6du;
@@ -77,7 +77,7 @@ static void fill(struct allreduce *a, size_t n, unsigned salt) {
     for (size_t i = 0; i < n; i++) in[i] = value(a->barrier.rank, i, salt);
 }
 
-/* Sums other numbers than those that were timed, into a result that was wiped. */
+/* Sums other numbers than the timed ones, into a result that was overwritten. */
 static tri_status check(struct allreduce *a, size_t n) {
     const float *out = allreduce_result(a);
     fill(a, n, 1);
@@ -100,7 +100,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median over the samples, each of which took as long as its slowest rank. */
+/* The median over the samples; the time of a sample is that of its slowest rank. */
 static double median(const struct shared *s, int samples) {
     double slowest[MOST_SAMPLES] = {0};
     for (int r = 0; r < s->own.ranks; r++)
@@ -126,7 +126,7 @@ static tri_status measure(struct allreduce *a, struct shared *s, size_t bytes) {
     int samples = (int)(fit < LEAST_SAMPLES ? LEAST_SAMPLES
                                             : fit > MOST_SAMPLES ? MOST_SAMPLES : fit);
     fill(a, n, 0);
-    for (int k = -samples / 8 - 1; k < samples; k++) { /* those below 0 warm up */
+    for (int k = -samples / 8 - 1; k < samples; k++) { /* negative ones warm up */
         barrier_wait(&a->barrier);
         double begin = base_seconds();
         for (size_t i = 0; i < calls; i++) allreduce_sum(a, n);
@@ -135,18 +135,18 @@ static tri_status measure(struct allreduce *a, struct shared *s, size_t bytes) {
     barrier_wait(&a->barrier);
     double seconds = median(s, samples);
     if (check(a, n)) return base_last();
-    barrier_wait(&a->barrier); /* all are right */
+    barrier_wait(&a->barrier); /* all ranks have checked */
     return rank ? TRI_OK : print_row(s, bytes, seconds);
 }
 
 static tri_status map(int fd, size_t bytes, void **out) {
     *out = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (*out != MAP_FAILED) return TRI_OK;
-    return base_fail(TRI_FAILED, "%.0f MiB of shared memory cannot be mapped: %s",
+    return base_fail(TRI_FAILED, "cannot map %.0f MiB of shared memory: %s",
                      (double)bytes / (1 << 20), strerror(errno));
 }
 
-/* A core for each rank, where there are enough: else a scheduler with other work puts two on one. */
+/* One core per rank; left to itself, the scheduler of a busy machine may put two on one. */
 static void bind_to_core(int rank) {
     cpu_set_t all, one;
     if (sched_getaffinity(0, sizeof all, &all)) return;
@@ -156,7 +156,7 @@ static void bind_to_core(int rank) {
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* What a rank is handed: "RANK:DESCRIPTOR". */
+/* Reads ROLE and maps the memory. */
 static tri_status take_role(const char *role, int *rank, struct shared **out) {
     int fd;
     struct stat found;
@@ -168,7 +168,8 @@ static tri_status take_role(const char *role, int *rank, struct shared **out) {
         if ((*out)->total == (size_t)found.st_size && *rank >= 0 && *rank < (*out)->own.ranks)
             return TRI_OK;
     }
-    return base_fail(TRI_USAGE, ROLE " is set to '%s'; it is for the program's own use", role);
+    return base_fail(TRI_USAGE, "the environment variable " ROLE " is '%s'; trireme sets it "
+                     "itself: unset it", role);
 }
 
 static int rank_main(const char *role) {
@@ -176,7 +177,7 @@ static int rank_main(const char *role) {
     struct shared *s = NULL;
     struct allreduce a;
     if (take_role(role, &rank, &s)) return cli_fail();
-    prctl(PR_SET_NAME, "trireme"); /* not "exe" */
+    prctl(PR_SET_NAME, "trireme"); /* instead of "exe" */
     if (!s->crowded) bind_to_core(rank);
     allreduce_join(&a, (char *)s + head_bytes(), s->own.ranks, rank, s->most, s->crowded);
     if (!rank) printf("%11s %11s %11s %11s\n", "bytes", "time_us", "alg_GB/s", "bus_GB/s");
@@ -188,7 +189,7 @@ static int rank_main(const char *role) {
     return TRI_OK;
 }
 
-/* ---- who starts them ---- */
+/* ---- the parent ---- */
 
 static tri_status make_memory(const struct own *own, int *fd, struct shared **out) {
     size_t most = 0;
@@ -200,12 +201,12 @@ static tri_status make_memory(const struct own *own, int *fd, struct shared **ou
     size_t limit = budget_limit(0, 0, &whose), need = total + BUDGET_PROGRAM;
     if (need > limit)
         return base_fail(TRI_USAGE, "%d ranks with buffers of %.1f MiB need %.0f MiB; %s is %.0f "
-                         "MiB. Less --bytes, or fewer ranks, need less", own->ranks,
+                         "MiB: use smaller --bytes or fewer ranks", own->ranks,
                          (double)most * sizeof(float) / (1 << 20), (double)need / (1 << 20), whose,
                          (double)limit / (1 << 20));
     *fd = memfd_create("trireme-allreduce", MFD_CLOEXEC);
     if (*fd < 0 || ftruncate(*fd, (off_t)total))
-        return base_fail(TRI_FAILED, "%.0f MiB of shared memory cannot be had: %s",
+        return base_fail(TRI_FAILED, "cannot get %.0f MiB of shared memory: %s",
                          (double)total / (1 << 20), strerror(errno));
     void *memory;
     if (map(*fd, head_bytes(), &memory)) return base_last();
@@ -215,11 +216,11 @@ static tri_status make_memory(const struct own *own, int *fd, struct shared **ou
     return TRI_OK;
 }
 
-/* Becomes a rank, or ends. */
-_Noreturn static void become(int rank, int fd, pid_t starter, struct shared *s) {
+/* In the child: replaces the program by a rank, or exits. */
+_Noreturn static void become(int rank, int fd, pid_t parent, struct shared *s) {
     char role[32];
     snprintf(role, sizeof role, "%d:%d", rank, fd);
-    if (!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == starter && !fcntl(fd, F_SETFD, 0) &&
+    if (!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == parent && !fcntl(fd, F_SETFD, 0) &&
         !setenv(ROLE, role, 1))
         execl("/proc/self/exe", "trireme", "bench", "allreduce", (char *)NULL);
     snprintf(s->seen[rank].message, MESSAGE, "cannot be started: %s", strerror(errno));
@@ -229,10 +230,10 @@ _Noreturn static void become(int rank, int fd, pid_t starter, struct shared *s) 
 static tri_status describe(const struct shared *s, int rank, int how) {
     const char *message = s->seen[rank].message;
     if (WIFSIGNALED(how))
-        return base_fail(TRI_FAILED, "rank %d died of signal %d (%s); the others were ended", rank,
-                         WTERMSIG(how), strsignal(WTERMSIG(how)));
+        return base_fail(TRI_FAILED, "rank %d was killed by signal %d (%s); the others were "
+                         "stopped", rank, WTERMSIG(how), strsignal(WTERMSIG(how)));
     if (*message) return base_fail(TRI_FAILED, "rank %d: %.*s", rank, MESSAGE, message);
-    return base_fail(TRI_FAILED, "rank %d ended with exit code %d; the others were ended", rank,
+    return base_fail(TRI_FAILED, "rank %d ended with exit code %d; the others were stopped", rank,
                      WEXITSTATUS(how));
 }
 
@@ -241,7 +242,7 @@ static void end_all(pid_t *pid, int ranks) {
         if (pid[r] > 0) kill(pid[r], SIGKILL);
 }
 
-/* All have ended when it returns. The first that fails is told. */
+/* Returns when all have ended. The message is that of the first failure. */
 static tri_status wait_for_all(const struct shared *s, pid_t *pid, tri_status status) {
     int ranks = s->own.ranks, how;
     for (pid_t ended; (ended = waitpid(-1, &how, 0)) > 0 || errno == EINTR;) {
@@ -287,21 +288,22 @@ static const char *set_ranks(void *at, const char *text) { /* int */
 }
 
 static const char *set_sizes(void *at, const char *text) { /* struct sizes */
-    static const char right[] = "a list of sizes, multiples of 4: 1K,64K,100M";
+    static const char expected_sizes[] = "a list of sizes, multiples of 4: 1K,64K,100M";
     struct sizes *s = at;
     s->n = 0;
     for (const char *end = text; *end; text = end + 1) {
         char one[32];
         int64_t bytes;
         end = text + strcspn(text, ",");
-        if (end - text >= (ptrdiff_t)sizeof one || s->n == MOST_SIZES) return right;
+        if (end - text >= (ptrdiff_t)sizeof one || s->n == MOST_SIZES)
+            return expected_sizes;
         memcpy(one, text, (size_t)(end - text));
         one[end - text] = 0;
         if (option_size(&bytes, one) || bytes % 4 || !bytes || bytes > INT64_C(1) << 40)
-            return right;
+            return expected_sizes;
         s->bytes[s->n++] = (size_t)bytes;
     }
-    return s->n ? NULL : right;
+    return s->n ? NULL : expected_sizes;
 }
 
 static int run(const struct command *c, int argc, char **argv) {
@@ -315,25 +317,29 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void more(struct text *out) {
-    text_add(out, "\nEvery process has an input and a result in memory that all of them have "
-                  "mapped, and ends\nwith the sum of all inputs in 32-bit floats, added up in an "
-                  "order that the number of\nprocesses gives. For each size: the time of a call in "
-                  "microseconds, the median; 10^9 bytes\na second; and 2(n-1)/n times as many, "
-                  "what crosses the bus where each has to send it.\nEach has a core of its own if "
-                  "there are enough. Sums are checked, bit for bit, after they\nwere timed.\n");
+    options_paragraph("Every process has an input and a result in shared memory and gets the sum "
+                      "of all inputs, in 32-bit floats, added in an order that depends on the "
+                      "number of processes alone. The line of each size has the median time of a "
+                      "call in microseconds; 10^9 bytes of input per second; and 2(n-1)/n times as "
+                      "many, which cross the bus where processes send and receive. Each process is "
+                      "bound to a core if there are enough. The sum of each size is checked, bit "
+                      "for bit.",
+                      out);
 }
 
 static const struct option_row rows[] = {
-    {"-n", "N", "how many processes, 2 to 64 (2)", set_ranks, offsetof(struct own, ranks), USE_ALL},
-    {"--bytes", "LIST", "sizes of an input (1K,4K,16K,64K,256K,1M,4M,16M,64M,100M)", set_sizes,
-     offsetof(struct own, sizes), USE_ALL},
+    {"-n", "N", "number of processes, 2 to 64 (default: 2)", set_ranks, offsetof(struct own, ranks),
+     USE_ALL, GROUP_NONE},
+    {"--bytes", "LIST",
+     "sizes of an input, multiples of 4 (default: 1K,4K,16K,64K,256K,1M,4M,16M,64M,100M)",
+     set_sizes, offsetof(struct own, sizes), USE_ALL, GROUP_NONE},
     {0},
 };
 
 const struct command command_bench_allreduce = {
     .name = "bench allreduce",
     .arguments = "[options]",
-    .help = "measures sums over processes that share memory",
+    .help = "measure sums over processes that share memory",
     .rows = rows,
     .more = more,
     .run = run,

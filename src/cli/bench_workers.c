@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme bench MODEL -n 1,2,4: the same training by several numbers of workers, in turn. */
+ * trireme bench MODEL -n 1,2,4: the same training by different numbers of workers. */
 #include "cli/bench_workers.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 struct trial {
     int workers;
-    double rate[ROUNDS], seconds; /* seconds: to the loss, of the last round */
+    double rate[ROUNDS], seconds; /* seconds until the loss, in the first round */
     int64_t steps;
 };
 
@@ -28,11 +28,12 @@ static tri_status read_list(const char *list, struct trial *t, int *n) {
         char *end;
         long workers = strtol(list, &end, 10);
         if (end == list || workers < 1 || workers > 1024 || (*end && *end != ','))
-            return base_fail(TRI_USAGE, "-n: numbers of workers with commas between them, as 1,2,4");
+            return base_fail(TRI_USAGE, "-n %s: expected numbers of workers separated by commas: "
+                             "1,2,4", list);
         t[(*n)++].workers = (int)workers;
         list = end;
     }
-    return *n ? TRI_OK : base_fail(TRI_USAGE, "-n lacks the numbers of workers: 1,2,4");
+    return *n ? TRI_OK : base_fail(TRI_USAGE, "-n lacks its numbers of workers: -n 1,2,4");
 }
 
 static int by_size(const void *a, const void *b) {
@@ -47,8 +48,8 @@ static double middle(const struct trial *t) {
     return sorted[ROUNDS / 2];
 }
 
-/* "train MODEL …": what the command line has but for the options of this command, which take a value
- * each. */
+/* The words of "trireme train MODEL ...": those of this command line without the options of bench,
+ * each of which takes a value. */
 static char **training(const struct bench_workers *b, char *directory) {
     static const char *const own[] = {"-n", "--until-loss", "--threads-per-worker", "--steps"};
     char *more[] = {"--steps", "1000000000", "--quiet", "--out", directory};
@@ -71,9 +72,9 @@ static char **training(const struct bench_workers *b, char *directory) {
     return words;
 }
 
-/* One run; not 0: it ended before its rate was known, as when it is interrupted. */
-static int measure(const struct bench_workers *b, char *directory, char *const *words, struct trial *t,
-                   int round, struct launch_timing *timing) {
+/* One run. Returns its exit code if it ended before its rate was known, else 0. */
+static int measure(const struct bench_workers *b, char *directory, char *const *words,
+                   struct trial *t, int round, struct launch_timing *timing) {
     struct launch l = {.workers = t->workers, .threads = b->threads, .out = directory,
                        .timing = timing, .program = LAUNCH_SELF, .argv = words};
     *timing = (struct launch_timing){.seconds = SECONDS, .steps = b->steps,
@@ -89,10 +90,10 @@ static int measure(const struct bench_workers *b, char *directory, char *const *
 }
 
 static void print(const struct trial *t, int n, const struct launch_timing *timing, double until) {
-    const struct trial *base = &t[0]; /* one worker, or the first of the list */
+    const struct trial *base = &t[0]; /* that of one worker, or else the first */
     for (int i = 0; i < n; i++)
         if (t[i].workers == 1) base = &t[i];
-    printf("%lld lane%s x %lld samples; medians of %d runs each, in turn", (long long)timing->lanes,
+    printf("%lld lane%s x %lld samples; medians of %d alternating runs", (long long)timing->lanes,
            timing->lanes == 1 ? "" : "s", (long long)(timing->batch / timing->lanes), ROUNDS);
     if (base->workers != 1) printf("; speed-up over %d workers", base->workers);
     putchar('\n');
@@ -101,8 +102,8 @@ static void print(const struct trial *t, int n, const struct launch_timing *timi
     putchar('\n');
     for (int i = 0; i < n; i++) {
         double rate = middle(&t[i]), gain = rate / middle(base);
-        printf("%8d %14.1f %12.2f %10.2f %11.0f%%", t[i].workers, rate * (double)timing->batch, rate,
-               gain, 100 * gain * base->workers / t[i].workers);
+        printf("%8d %14.1f %12.2f %10.2f %11.0f%%", t[i].workers, rate * (double)timing->batch,
+               rate, gain, 100 * gain * base->workers / t[i].workers);
         if (until > 0 && t[i].seconds > 0)
             printf("  %.2f s, %lld steps", t[i].seconds, (long long)t[i].steps);
         putchar('\n');
@@ -121,7 +122,7 @@ static int rounds(const struct bench_workers *b, char *directory, char *const *w
     return code;
 }
 
-static int forget(const char *path, const struct stat *st, int type, struct FTW *at) {
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at) {
     (void)st;
     (void)type;
     (void)at;
@@ -144,7 +145,7 @@ int bench_workers(const struct bench_workers *b) {
     else
         base_no_memory("a command line");
     if (!words) cli_fail();
-    nftw(directory, forget, 8, FTW_DEPTH | FTW_PHYS);
+    nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     free(words);
     return code;
 }

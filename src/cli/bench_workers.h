@@ -6,11 +6,11 @@
 
 struct bench_workers {
     const char *list;  /* "1,2,4" */
-    int argc;          /* the command line, options and all; those of this command are left out of */
-    char *const *argv; /* what trains */
+    int argc;          /* the whole command line of `trireme bench` */
+    char *const *argv;
     int threads;       /* of each worker; 0: cores divided by workers */
-    int64_t steps;     /* of a measurement; 0: as many as some seconds take */
-    double until_loss; /* 0: no */
+    int64_t steps;     /* per run; 0: a run takes a few seconds */
+    double until_loss; /* also measure the time until this loss; 0: do not */
 };
 
 int bench_workers(const struct bench_workers *b);

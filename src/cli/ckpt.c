@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme ckpt: what lies in a directory of checkpoints, whether it is whole, how two differ; keys for them. */
+ * trireme ckpt: lists, shows, verifies and compares checkpoints, and makes keys for them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +13,17 @@
 
 static const char *const files[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
 
-/* Whether it is one checkpoint's folder, rather than a directory of several. */
-static bool is_folder(const char *path) { return checkpoint_is(path, false) || checkpoint_is(path, true); }
+/* Whether `path` is the folder of one checkpoint, rather than a directory of several. */
+static bool is_folder(const char *path) {
+    return checkpoint_is(path, false) || checkpoint_is(path, true);
+}
 
-/* What opens it: where there is a choice, what is not sealed is looked at, too. */
+/* The key, if the checkpoint is sealed: one that is not can be read with a key given, too. */
 static const struct seal_key *key_for(const char *folder, const struct seal_key *key) {
     return checkpoint_is(folder, true) ? key : NULL;
 }
 
-/* The folder that a word means: itself, or the newest in it. */
+/* The folder of a checkpoint: `word` itself, or the newest checkpoint in it. */
 static tri_status folder_of(const char *word, char path[4096]) {
     int64_t *steps;
     size_t n;
@@ -47,39 +49,41 @@ static double mib_of(const char *folder) {
     return sum;
 }
 
-/* One of the lines of `ls`. The newest that is whole, which is looked at before the others, knows the best. */
-static void list_one(const char *directory, const struct seal_key *key, int64_t step, struct checkpoint_state *newest,
-                     struct text *out) {
+/* A line of `ls`. The newest intact checkpoint, which comes first, says which one is the best. */
+static void list_one(const char *directory, const struct seal_key *key, int64_t step,
+                     struct checkpoint_state *newest, struct text *out) {
     char path[4096];
     struct checkpoint_state s;
     checkpoint_path(directory, step, path);
     tri_status status = checkpoint_verify(path, key_for(path, key), &s);
     if (status) {
-        text_add(out, "%10lld  %s%s\n", (long long)step, status == TRI_USAGE ? "" : "damaged: ", tri_message());
+        text_add(out, "%10lld  %s%s\n", (long long)step, status == TRI_USAGE ? "" : "damaged: ",
+                 tri_message());
         return;
     }
     if (newest->step < 0) *newest = s;
-    text_add(out, "%10lld  %6lld  %12.6g  %10.1f MiB  %.16s", (long long)s.step, (long long)s.epoch, s.loss,
-             mib_of(path), s.weights);
+    text_add(out, "%10lld  %6lld  %12.6g  %10.1f MiB  %.16s", (long long)s.step,
+             (long long)s.epoch, s.loss, mib_of(path), s.weights);
     if (newest->policy_state.best_step && newest->policy_state.best_step == step)
         text_add(out, "  best %s %.6g", newest->metric, newest->policy_state.best);
     text_add(out, s.checked ? "\n" : "  " CHECKPOINT_UNCHECKED "\n");
 }
 
-/* The oldest first. */
+/* In ascending order. */
 static tri_status list(char **word, const struct seal_key *key, struct text *out) {
     int64_t *steps;
     size_t n;
     if (is_folder(word[0]))
-        return base_fail(TRI_USAGE, "%s is one checkpoint, and ls is for a directory of them: trireme ckpt show %s", word[0],
-                         word[0]);
+        return base_fail(TRI_USAGE, "%s is one checkpoint; ls takes a directory of checkpoints: "
+                         "trireme ckpt show %s", word[0], word[0]);
     tri_status status = checkpoint_list(word[0], &steps, &n);
     if (status) return status;
     struct checkpoint_state newest = {.step = -1};
     struct text *line = calloc(n + 1, sizeof *line);
     if (!line) status = base_no_memory(word[0]);
     for (size_t i = 0; i < n && line; i++) list_one(word[0], key, steps[i], &newest, &line[i]);
-    if (line) text_add(out, "%10s  %6s  %12s  %14s  %s\n", "step", "epoch", "loss", "size", "weights");
+    if (line)
+        text_add(out, "%10s  %6s  %12s  %14s  %s\n", "step", "epoch", "loss", "size", "weights");
     for (size_t i = n; i-- > 0 && line;) {
         out->failed |= line[i].failed;
         text_add(out, "%s", line[i].data ? line[i].data : "");
@@ -106,14 +110,17 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
     const struct seal_key *key = status ? NULL : key_for(folder, given);
     if (!status) status = checkpoint_verify(folder, key, &s);
     if (status) return status;
-    text_add(out, "%s\nstep %lld, epoch %lld, loss %.9g\nbatch %lld in %lld lanes, seed %llu, shuffle %s%s%s\n", folder,
-             (long long)s.step, (long long)s.epoch, s.loss, (long long)s.batch, (long long)s.lanes,
-             (unsigned long long)s.seed, s.shuffle ? "on" : "off", *s.order ? " " : "", s.order);
-    text_add(out, "data %s, %lld samples\n%s on %s\nweights sha256:%s\nstate   sha256:%s\n", s.data,
-             (long long)s.data_size, s.library, s.device, s.weights, s.state);
+    text_add(out, "%s\nstep %lld, epoch %lld, loss %.9g\n", folder, (long long)s.step,
+             (long long)s.epoch, s.loss);
+    text_add(out, "batch %lld in %lld lanes, seed %llu, shuffle %s%s%s\n", (long long)s.batch,
+             (long long)s.lanes, (unsigned long long)s.seed, s.shuffle ? "on" : "off",
+             *s.order ? " " : "", s.order);
+    text_add(out, "data %s, %lld samples\n%s on %s\nweights sha256:%s\nstate   sha256:%s\n",
+             s.data, (long long)s.data_size, s.library, s.device, s.weights, s.state);
     if (*s.metric)
-        text_add(out, "evaluated by %s: best %.9g at step %lld, %lld since then no better\n", s.metric, s.policy_state.best,
-                 (long long)s.policy_state.best_step, (long long)s.policy_state.no_better);
+        text_add(out, "evaluated by %s: best %.9g at step %lld, no better in %lld evaluations "
+                 "since\n", s.metric, s.policy_state.best, (long long)s.policy_state.best_step,
+                 (long long)s.policy_state.no_better);
     if (!isnan(s.rate)) text_add(out, "learning rate %.9g, set by the program\n", s.rate);
     if (key) text_add(out, "sealed\n");
     if (!s.checked) text_add(out, CHECKPOINT_UNCHECKED "\n");
@@ -141,41 +148,46 @@ static tri_status verify(char **word, const struct seal_key *key, struct text *o
         base_format(path, sizeof path, "%s", word[0]);
         if (!one) checkpoint_path(word[0], steps[i], path);
         struct checkpoint_state s;
-        tri_status whole = checkpoint_verify(path, key, &s);
-        text_add(out, "%s: %s\n", path, whole ? tri_message() : s.checked ? "whole" :
-                 "whole; " CHECKPOINT_UNCHECKED);
-        bad += whole == TRI_FAILED;
-        unread += whole == TRI_USAGE;
+        tri_status found = checkpoint_verify(path, key, &s);
+        const char *intact = s.checked ? "intact" : "intact; " CHECKPOINT_UNCHECKED;
+        text_add(out, "%s: %s\n", path, found ? tri_message() : intact);
+        bad += found == TRI_FAILED;
+        unread += found == TRI_USAGE;
     }
     free(steps);
     if (status) return status;
     if (!n) return base_fail(TRI_FAILED, "there is no checkpoint in %s", word[0]);
     if (bad) return base_fail(TRI_FAILED, "%lld of %zu are damaged", (long long)bad, n);
-    return unread ? base_fail(TRI_USAGE, "%lld of %zu could not be looked at", (long long)unread, n) : TRI_OK;
+    if (!unread) return TRI_OK;
+    return base_fail(TRI_USAGE, "%lld of %zu could not be read", (long long)unread, n);
 }
 
 /* ---- diff ---- */
 
-static double largest_difference(const struct safetensors_entry *a, const struct safetensors_entry *b) {
+static double largest_difference(const struct safetensors_entry *a,
+                                 const struct safetensors_entry *b) {
     size_t n = (size_t)tri_shape_count(&a->spec.shape);
     double most = 0;
     for (size_t i = 0; i < n; i++) {
-        double d = fabs(convert_load(a->spec.type, a->data, i) - convert_load(b->spec.type, b->data, i));
+        double d = fabs(convert_load(a->spec.type, a->data, i) -
+                        convert_load(b->spec.type, b->data, i));
         if (d > most || isnan(d)) most = d;
     }
     return most;
 }
 
-/* How many tensors are not the same. */
+/* Adds a line per tensor that differs, and returns how many do. */
 static size_t compare(const struct safetensors *a, const struct safetensors *b, struct text *out) {
     size_t differ = 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct safetensors_entry *x = &a->entry[i], *y = safetensors_find(b, x->name);
-        if (y && base_shape_equal(&x->spec.shape, &y->spec.shape) && x->spec.type == y->spec.type) {
+        if (y && base_shape_equal(&x->spec.shape, &y->spec.shape) &&
+            x->spec.type == y->spec.type) {
             if (!memcmp(x->data, y->data, base_spec_bytes(&x->spec))) continue;
             text_add(out, "  %s: by up to %.3g\n", x->name, largest_difference(x, y));
         } else {
-            text_add(out, y ? "  %s: of another shape or type\n" : "  %s: only in the first\n", x->name);
+            text_add(out, y ? "  %s: another shape or type\n" : "  %s: only in the "
+                                                                "first\n", x->name);
         }
         differ++;
     }
@@ -187,14 +199,15 @@ static size_t compare(const struct safetensors *a, const struct safetensors *b, 
     return differ;
 }
 
-/* One of the two that are compared. */
+/* One of the two checkpoints to compare. */
 struct side {
     char folder[4096];
     const struct seal_key *key;
     struct checkpoint_state state;
 };
 
-static tri_status compare_file(const char *name, const struct side side[2], size_t *differ, struct text *out) {
+static tri_status compare_file(const char *name, const struct side side[2], size_t *differ,
+                               struct text *out) {
     struct safetensors *f[2] = {NULL, NULL};
     struct text list = {0};
     tri_status status = TRI_OK;
@@ -203,7 +216,8 @@ static tri_status compare_file(const char *name, const struct side side[2], size
     if (!status) {
         size_t n = compare(f[0], f[1], &list);
         *differ += n;
-        text_add(out, "%s: %zu of %zu tensors differ\n%s", name, n, f[0]->n, list.data ? list.data : "");
+        text_add(out, "%s: %zu of %zu tensors differ\n%s", name, n, f[0]->n,
+                 list.data ? list.data : "");
     }
     text_free(&list);
     safetensors_close(f[0]);
@@ -224,7 +238,8 @@ static tri_status diff(char **word, const struct seal_key *key, struct text *out
         if (!status) text_add(out, "%s: step %lld\n", s->folder, (long long)s->state.step);
     }
     if (status) return status;
-    for (size_t i = 0; i < COUNT(files) && !status; i++) status = compare_file(files[i], side, &differ, out);
+    for (size_t i = 0; i < COUNT(files) && !status; i++)
+        status = compare_file(files[i], side, &differ, out);
     if (!status && differ) return base_fail(TRI_FAILED, "they are not the same");
     return status;
 }
@@ -235,23 +250,23 @@ static tri_status make_key(char **word, const struct seal_key *key, struct text 
     (void)key;
     tri_status status = seal_key_make(word[0]);
     if (!status)
-        text_add(out, "%s has a new key, for --ckpt-key: keep a copy of it elsewhere, for nothing that it seals can be "
-                 "read without it\n", word[0]);
+        text_add(out, "%s has a new key for --ckpt-key. Keep a copy elsewhere: nothing sealed with "
+                 "it can be read without it\n", word[0]);
     return status;
 }
 
-/* ---- the words ---- */
+/* ---- the command ---- */
 
 static const struct word {
     const char *name, *arguments, *help;
     int n;
     tri_status (*run)(char **word, const struct seal_key *key, struct text *out);
 } words[] = {
-    {"ls", "DIR", "the checkpoints in a directory", 1, list},
-    {"show", "DIR|FOLDER", "what one holds, or the newest of a directory", 1, show},
-    {"verify", "DIR|FOLDER", "compares files with the hashes that were written", 1, verify},
-    {"diff", "A B", "which tensors of two are not the same, and by how much", 2, diff},
-    {"key", "FILE", "makes a key that checkpoints can be sealed with", 1, make_key},
+    {"ls", "DIR", "list the checkpoints in a directory", 1, list},
+    {"show", "DIR|FOLDER", "show a checkpoint, or the newest in a directory", 1, show},
+    {"verify", "DIR|FOLDER", "compare files with the hashes in their checkpoint", 1, verify},
+    {"diff", "A B", "list the tensors that differ between two, and by how much", 2, diff},
+    {"key", "FILE", "make a key that seals checkpoints", 1, make_key},
 };
 
 static const struct word *find_word(const char *name) {
@@ -261,18 +276,20 @@ static const struct word *find_word(const char *name) {
         nearest_offer(&near, words[i].name);
     }
     if (nearest_name(&near))
-        base_fail(TRI_USAGE, "ckpt: unknown word %s; do you mean %s?", name, near.name);
+        base_fail(TRI_USAGE, "ckpt: unknown action %s; do you mean %s?", name, near.name);
     else
-        base_fail(TRI_USAGE, "ckpt: unknown word %s; there are ls, show, verify, diff, key", name);
+        base_fail(TRI_USAGE, "ckpt: unknown action %s; there are ls, show, verify, diff, "
+                             "key", name);
     return NULL;
 }
 
 struct own {
-    const char *key; /* its file; null: none */
+    const char *key; /* file, or null */
 };
 
 static const struct option_row rows[] = {
-    {"--ckpt-key", "FILE", "the key that they are sealed with", option_text, offsetof(struct own, key), USE_ALL},
+    {"--ckpt-key", "FILE", "file with the key of sealed checkpoints", option_text,
+     offsetof(struct own, key), USE_ALL, GROUP_NONE},
     {0},
 };
 
@@ -291,14 +308,14 @@ static int run(const struct command *c, int argc, char **argv) {
     const struct option_set sets[] = {{rows, &own}, {0}};
     if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
     if (argc < 2) {
-        base_fail(TRI_USAGE, "ckpt lacks its word: trireme %s %s", c->name, c->arguments);
+        base_fail(TRI_USAGE, "ckpt lacks its action: trireme %s %s", c->name, c->arguments);
         return cli_fail();
     }
     const struct word *w = find_word(argv[1]);
     if (!w) return cli_fail();
     if (argc != 2 + w->n) {
-        base_fail(TRI_USAGE, "ckpt %s takes %d word%s: trireme ckpt %s %s", w->name, w->n, w->n == 1 ? "" : "s",
-                  w->name, w->arguments);
+        base_fail(TRI_USAGE, "ckpt %s takes %d argument%s: trireme ckpt %s %s", w->name, w->n,
+                  w->n == 1 ? "" : "s", w->name, w->arguments);
         return cli_fail();
     }
     return run_word(w, argv + 2, own.key);
@@ -313,7 +330,7 @@ static void describe(struct text *out) {
 const struct command command_ckpt = {
     .name = "ckpt",
     .arguments = "ls|show|verify|diff|key ... [--ckpt-key FILE]",
-    .help = "looks at checkpoints: lists, verifies, compares",
+    .help = "list, show, verify and compare checkpoints",
     .rows = rows,
     .more = describe,
     .run = run,

@@ -1,21 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the commands share: reading a command line, opening what it names, help. */
+ * What the commands share: their list, reading a command line, opening a model, help. */
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "data/data.h"
 #include "models/models.h"
 
-const struct command *const commands[] = {
-    &command_train, &command_run,    &command_eval, &command_predict, &command_data, &command_models, &command_dump,
-    &command_bench, &command_memory, &command_top,  &command_ps,     &command_ctl,    &command_ckpt,
-    &command_pack,
-    &command_doctor, &command_help,
-    &command_version, NULL,
-};
+/* In the order of `trireme help`. */
+#define COMMANDS(X) \
+    X(train) X(run) X(eval) X(predict) X(data) X(pack) X(models) X(dump) X(memory) X(bench) \
+    X(bench_allreduce) X(top) X(ps) X(ctl) X(ckpt) X(doctor) X(help) X(version)
+
+#define DECLARE(name) extern const struct command command_##name;
+#define ADDRESS(name) &command_##name,
+COMMANDS(DECLARE)
+const struct command *const commands[] = {COMMANDS(ADDRESS) NULL};
+
+/* How many words the command's name has if argv begins with them, else 0. */
+static int named(const struct command *c, int argc, char **argv) {
+    const char *blank = strchr(c->name, ' ');
+    size_t n = blank ? (size_t)(blank - c->name) : strlen(c->name);
+    if (strlen(argv[0]) != n || strncmp(argv[0], c->name, n)) return 0;
+    if (!blank) return 1;
+    return argc > 1 && !strcmp(argv[1], blank + 1) ? 2 : 0;
+}
+
+const struct command *command_find(int argc, char **argv, int *n) {
+    static const struct {
+        const char *flag, *name;
+    } flags[] = {{"--help", "help"}, {"-h", "help"}, {"--version", "version"}};
+    const struct command *found = NULL;
+    const char *name = argv[0];
+    for (size_t i = 0; i < COUNT(flags); i++)
+        if (!strcmp(flags[i].flag, name)) argv[0] = (char *)flags[i].name;
+    *n = 0;
+    for (const struct command *const *c = commands; *c; c++) {
+        int words = named(*c, argc, argv);
+        if (words <= *n) continue;
+        *n = words;
+        found = *c;
+    }
+    if (found) return found;
+    struct nearest near = {.wanted = name};
+    for (const struct command *const *c = commands; *c; c++) nearest_offer(&near, (*c)->name);
+    if (nearest_name(&near))
+        base_fail(TRI_USAGE, "unknown command %s; do you mean %s?", name, near.name);
+    else
+        base_fail(TRI_USAGE, "unknown command %s; `trireme help` lists the commands", name);
+    return NULL;
+}
 
 int cli_fail(void) {
     fprintf(stderr, "trireme: %s\n", tri_message());
@@ -24,13 +61,17 @@ int cli_fail(void) {
 
 /* ---- command lines ---- */
 
-static tri_status take_model(const struct command *c, int argc, char **argv, struct cli_arguments *out) {
-    int words = c->takes_model && !(c->model_from_load && (argc < 2 || (c->takes_words && !model_is_named(argv[1]))));
+static tri_status take_model(const struct command *c, int argc, char **argv,
+                             struct cli_arguments *out) {
+    bool omitted = c->model_from_load &&
+                   (argc < 2 || (c->takes_words && !model_is_named(argv[1])));
+    int words = c->takes_model && !omitted;
     if (argc - 1 < words)
         return base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the "
                          "zoo", c->name, c->name, c->arguments);
     if (c->takes_words && argc - 1 == words)
-        return base_fail(TRI_USAGE, "%s lacks its %s: trireme %s %s", c->name, c->takes_words, c->name, c->arguments);
+        return base_fail(TRI_USAGE, "%s lacks its %s: trireme %s %s", c->name, c->takes_words,
+                         c->name, c->arguments);
     if (c->surplus && argc > 1) {
         char hint[160];
         base_format(hint, sizeof hint, c->surplus, argv[1]);
@@ -58,21 +99,22 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
     return status;
 }
 
-tri_status cli_read_about(const struct command *c, struct cli_arguments *a, struct weights_about *about) {
+tri_status cli_read_about(const struct command *c, struct cli_arguments *a,
+                          struct weights_about *about) {
     *about = (struct weights_about){0};
     const char *file = a->model ? a->model : a->n_words ? a->words[0] : "";
     const size_t n = strlen(file), end = strlen(".safetensors");
     if (!a->options.load && n > end && !strcmp(file + n - end, ".safetensors"))
         return base_fail(TRI_USAGE, "%s lacks --load FILE; do you mean --load %s?", c->name, file);
     if (!a->options.load)
-        return base_fail(TRI_USAGE, "%s lacks --load FILE: weights, as `trireme train %s --save FILE` writes them",
-                         c->name, a->model ? a->model : "MODEL");
+        return base_fail(TRI_USAGE, "%s lacks --load FILE: a file of weights, as `trireme train %s "
+                         "--save FILE` writes it", c->name, a->model ? a->model : "MODEL");
     tri_status status = weights_about(&a->options, about);
     if (status || a->model) return status;
     a->model = about->model;
     if (a->model) return TRI_OK;
-    return base_fail(TRI_USAGE, "%s lacks its MODEL: %s does not say which it was made with; trireme %s %s", c->name,
-                     a->options.load, c->name, c->arguments);
+    return base_fail(TRI_USAGE, "%s lacks its MODEL: %s does not name the model of its weights; "
+                     "trireme %s %s", c->name, a->options.load, c->name, c->arguments);
 }
 
 tri_graph *cli_graph(struct cli_arguments *a) {
@@ -81,7 +123,7 @@ tri_graph *cli_graph(struct cli_arguments *a) {
         a->options.batch = tri_batch(g);
         return g;
     }
-    tri_graph_free(g); /* which leaves the message as it is */
+    tri_graph_free(g); /* does not change the message */
     return NULL;
 }
 
@@ -95,27 +137,29 @@ tri_status cli_own_data(struct cli_arguments *a) {
 /* ---- help ---- */
 
 void cli_describe_model(struct text *out) {
-    text_add(out, "\nMODEL is a name of the zoo with options, resnet50:classes=100 (`trireme models` "
-                  "lists\nthem), a textual graph, FILE.tri, or a shared object, FILE.so, that "
-                  "exports\n    void tri_model(tri_graph *g, tri_args *args)\n"
-                  "Several numbers for one option, bert-base:seq=128/64/32, are networks for samples of\n"
-                  "several lengths, with the same parameters.\n");
+    options_paragraph("MODEL is a network of the zoo, with options if wanted, resnet50:classes=100 "
+                      "(`trireme models` lists them); a textual graph, FILE.tri; or a shared "
+                      "object, FILE.so, that exports `void tri_model(tri_graph *g, tri_args "
+                      "*args)`. Several values for one option, bert-base:seq=128/64/32, make "
+                      "networks for samples of several lengths that share their parameters.", out);
 }
 
 void cli_describe(const struct command *c, struct text *out) {
     text_add(out, "usage: trireme %s%s%s\n%s\n", c->name, *c->arguments ? " " : "", c->arguments,
              c->help);
-    if (c->use || c->rows) text_add(out, "\n");
-    if (c->rows) options_describe(c->rows, c->use ? c->use : USE_ALL, out);
-    if (c->use) options_describe(options_rows, c->use, out);
+    const struct option_row *tables[3] = {0};
+    int n = 0;
+    if (c->rows) tables[n++] = c->rows;
+    if (c->use) tables[n++] = options_rows;
+    options_describe(tables, c->use ? c->use : USE_ALL, out);
     if (c->more) c->more(out);
 }
 
 void cli_describe_all(struct text *out) {
     text_add(out, "usage: trireme COMMAND ...\n\n");
     for (const struct command *const *c = commands; *c; c++)
-        text_add(out, "  %-8s %s\n", (*c)->name, (*c)->help);
-    text_add(out, "\n`trireme COMMAND --help` tells more; a first run:\n"
+        text_add(out, "  %-15s  %s\n", (*c)->name, (*c)->help);
+    text_add(out, "\n`trireme COMMAND --help` explains a command. A first run:\n"
                   "  trireme train mlp --steps 100\n");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme ctl: asks a run for something, by the words in its head that are there for it, and waits until
- * it has come about. */
+ * trireme ctl: sets the control words in the head of a run's store and waits until the run has done
+ * what they ask. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +11,24 @@
 #include "launch/look.h"
 
 #define LOOK_AGAIN 10 /* milliseconds */
-#define STILL 1.0     /* seconds after which nothing more can be on its way */
+#define STILL 1.0     /* seconds after which the reporter must have seen the word */
 
 struct control {
     struct look look;
     struct look_view now;
-    int number;      /* of scale */
-    int64_t asked;   /* when; nanoseconds */
-    uint64_t from;   /* steps that were done then */
-    uint32_t asked_for; /* the number of the wish for a checkpoint */
-    struct text *said;
+    int number;          /* argument of scale */
+    int64_t asked;       /* time of the request, nanoseconds */
+    uint64_t from;       /* steps done at that time */
+    uint32_t save_asked; /* number of the request for a checkpoint */
+    struct text *said;   /* what the user is told */
 };
 
-/* DONE and FAILED have said how in `said`; WAITS, what for. */
+/* In each case `said` explains: the result, the failure, or what is missing. */
 enum outcome { WAITS, DONE, FAILED };
 
 struct word {
     const char *name, *argument, *help;
-    /* Asks, unless that is needless (DONE) or impossible (FAILED). */
+    /* Sends the request, unless it is already fulfilled (DONE) or impossible (FAILED). */
     enum outcome (*ask)(struct control *c);
     enum outcome (*look)(struct control *c);
 };
@@ -42,14 +42,14 @@ static void after_step(struct control *c, const char *what) {
 }
 
 static enum outcome ended(struct control *c) {
-    after_step(c, "the run has ended meanwhile,");
+    after_step(c, "the run has ended");
     return FAILED;
 }
 
 static bool over(const struct control *c) { return c->now.state >= LOOK_FINISHED; }
 
-/* Who keeps the open step from its end, or the next one from being opened. */
-static void tell_who(struct control *c) {
+/* The workers that the open step waits for; without one, the reporter, which opens the next. */
+static void add_workers(struct control *c) {
     const struct look_view *v = &c->now;
     bool open = v->opened > v->committed;
     for (int i = 0; i < v->places; i++) {
@@ -65,11 +65,11 @@ static void tell_who(struct control *c) {
 static enum outcome ask_pause(struct control *c) {
     struct crew_head *h = c->look.head;
     if (c->now.state == LOOK_STOPPING) {
-        text_add(c->said, "the run is stopping; it cannot be paused");
+        text_add(c->said, "the run is stopping and cannot be paused");
         return FAILED;
     }
     if (c->now.state == LOOK_PAUSED) {
-        after_step(c, "it is paused already,");
+        after_step(c, "already paused");
         return DONE;
     }
     atomic_store(&h->paused, 1);
@@ -77,31 +77,32 @@ static enum outcome ask_pause(struct control *c) {
     return WAITS;
 }
 
-/* The reporter may have found the word unset just before, and open one more step. Once it has gone to wait
- * since then, it has seen it; so what it waits for is read first, the steps afterwards. */
+/* The reporter may have read the word just before it was set and open one more step. If it began to
+ * wait after the request, it has seen the word. Its state is therefore read before the steps. */
 static enum outcome look_pause(struct control *c) {
     const struct look_view *v = &c->now;
-    const struct look_worker *w = &v->worker[v->reporter >= 0 && v->reporter < v->places ? v->reporter : 0];
+    bool known = v->reporter >= 0 && v->reporter < v->places;
+    const struct look_worker *w = &v->worker[known ? v->reporter : 0];
     bool seen = w->at == CREW_AT_WAIT && w->since > c->asked;
     bool late = (double)(v->now - c->asked) > STILL * 1e9;
     if (over(c)) return ended(c);
     const struct crew_head *h = c->look.head;
     if (!atomic_load(&h->paused)) {
-        text_add(c->said, "it was to be paused, and has been resumed meanwhile");
+        text_add(c->said, "the run has been resumed before it paused");
         return FAILED;
     }
     uint64_t committed = atomic_load(&h->committed), opened = atomic_load(&h->opened);
-    bool last = opened && committed == v->total; /* the run ends instead */
+    bool last = opened && committed == v->total; /* then the run ends instead */
     if (opened == committed && !last && (seen || late)) {
         c->now.committed = committed;
         after_step(c, "paused");
         return DONE;
     }
     if (opened > committed)
-        text_add(c->said, "step %llu is being worked on", (unsigned long long)opened);
+        text_add(c->said, "step %llu is not done", (unsigned long long)opened);
     else
         text_add(c->said, "no step is open");
-    tell_who(c);
+    add_workers(c);
     return WAITS;
 }
 
@@ -110,7 +111,7 @@ static enum outcome look_pause(struct control *c) {
 static enum outcome ask_resume(struct control *c) {
     struct crew_head *h = c->look.head;
     if (!atomic_load(&h->paused)) {
-        after_step(c, "it is not paused; at work");
+        after_step(c, "not paused; running");
         return DONE;
     }
     atomic_store(&h->paused, 0);
@@ -126,7 +127,7 @@ static enum outcome look_resume(struct control *c) {
     }
     if (over(c)) return ended(c);
     text_add(c->said, "step %llu is not open yet", (unsigned long long)c->from + 1);
-    tell_who(c);
+    add_workers(c);
     return WAITS;
 }
 
@@ -145,11 +146,12 @@ static enum outcome look_stop(struct control *c) {
             text_add(c->said, "the workers have not ended");
         else
             text_add(c->said, "step %llu is not done", (unsigned long long)v->opened);
-        tell_who(c);
+        add_workers(c);
         return WAITS;
     }
     if (v->state == LOOK_FINISHED) {
-        text_add(c->said, "it has finished all of its %llu steps", (unsigned long long)v->committed);
+        text_add(c->said, "the run has finished all of its %llu steps",
+                 (unsigned long long)v->committed);
         return DONE;
     }
     after_step(c, v->state == LOOK_FAILED ? "failed" : "stopped");
@@ -161,11 +163,12 @@ static enum outcome look_stop(struct control *c) {
 static enum outcome ask_scale(struct control *c) {
     struct crew_head *h = c->look.head;
     if (c->number < 1 || c->number > c->now.most) {
-        text_add(c->said, "scale %d: this run can have 1 to %d workers, as its memory is laid out for (--most)", c->number, c->now.most);
+        text_add(c->said, "scale %d: this run can have 1 to %d workers; --most sets the limit when "
+                 "it is started", c->number, c->now.most);
         return FAILED;
     }
     if (c->now.state == LOOK_STOPPING) {
-        text_add(c->said, "the run is stopping; it cannot be scaled");
+        text_add(c->said, "the run is stopping and cannot be scaled");
         return FAILED;
     }
     atomic_store(&h->wanted, c->number);
@@ -173,8 +176,8 @@ static enum outcome ask_scale(struct control *c) {
     return WAITS;
 }
 
-/* Who is to come, or to go; returns how many. */
-static int tell_movers(struct control *c) {
+/* Adds the workers that have not started or left yet, and returns how many they are. */
+static int add_movers(struct control *c) {
     const struct look_view *v = &c->now;
     int movers = 0, ranks = 0;
     for (int i = 0; i < v->places; i++) {
@@ -184,10 +187,10 @@ static int tell_movers(struct control *c) {
         ranks += ready;
         if (!leaves && (w->rank < 0 || ready)) continue;
         text_add(c->said, "%sworker %d (pid %d) has not %s yet", movers++ ? ", " : "", i, w->pid,
-                 leaves ? "left" : "come to its first step");
+                 leaves ? "left" : "reached its first step");
     }
     if (!movers && ranks < v->ranks)
-        text_add(c->said, "%d of %d workers are there", ranks, v->ranks);
+        text_add(c->said, "%d of %d workers are ready", ranks, v->ranks);
     return movers + (ranks < v->ranks);
 }
 
@@ -195,14 +198,15 @@ static enum outcome look_scale(struct control *c) {
     const struct look_view *v = &c->now;
     if (over(c)) return ended(c);
     if (v->wanted == c->number) {
-        text_add(c->said, v->opened ? "the agent has not begun with it" : "the first step is not open yet");
+        text_add(c->said, "%s", v->opened ? "the agent has not acted yet"
+                                          : "the first step is not open yet");
         return WAITS;
     }
     if (v->ranks != c->number) {
-        text_add(c->said, "somebody else has asked for %d workers", v->wanted ? v->wanted : v->ranks);
+        text_add(c->said, "a later request asks for %d workers", v->wanted ? v->wanted : v->ranks);
         return FAILED;
     }
-    if (tell_movers(c)) return WAITS;
+    if (add_movers(c)) return WAITS;
     text_add(c->said, "scaled to %d worker%s at step %llu", c->number, c->number == 1 ? "" : "s",
              (unsigned long long)v->committed);
     return DONE;
@@ -213,38 +217,39 @@ static enum outcome look_scale(struct control *c) {
 static enum outcome ask_checkpoint(struct control *c) {
     struct crew_head *h = c->look.head;
     if (!atomic_load(&h->keeps)) {
-        text_add(c->said, "this run has no directory for checkpoints: --ckpt DIR gives it one");
+        text_add(c->said, "this run writes no checkpoints: start it with --ckpt DIR");
         return FAILED;
     }
-    c->asked_for = atomic_fetch_add(&h->save_asked, 1) + 1;
+    c->save_asked = atomic_fetch_add(&h->save_asked, 1) + 1;
     crew_notify(h);
     return WAITS;
 }
 
 static enum outcome look_checkpoint(struct control *c) {
     const struct crew_head *h = c->look.head;
-    if ((int32_t)(atomic_load(&h->save_answered) - c->asked_for) < 0) {
+    if ((int32_t)(atomic_load(&h->save_answered) - c->save_asked) < 0) {
         if (over(c)) return ended(c);
-        text_add(c->said, "step %llu is not saved", (unsigned long long)c->now.opened);
-        tell_who(c);
+        text_add(c->said, "step %llu is not saved yet", (unsigned long long)c->now.opened);
+        add_workers(c);
         return WAITS;
     }
     if (*h->save_error) {
-        text_add(c->said, "step %llu could not be saved: %s", (unsigned long long)atomic_load(&h->saved), h->save_error);
+        text_add(c->said, "step %llu could not be saved: %s",
+                 (unsigned long long)atomic_load(&h->saved), h->save_error);
         return FAILED;
     }
     text_add(c->said, "step %llu is saved", (unsigned long long)atomic_load(&h->saved));
     return DONE;
 }
 
-/* ---- the words ---- */
+/* ---- reading the request ---- */
 
 static const struct word words[] = {
-    {"pause", NULL, "finishes the step and opens no other", ask_pause, look_pause},
-    {"resume", NULL, "goes on", ask_resume, look_resume},
-    {"stop", NULL, "finishes the step, then ends the run with exit code 3", ask_stop, look_stop},
-    {"scale", "N", "to N workers, without changing the result", ask_scale, look_scale},
-    {"checkpoint", NULL, "saves the step that is done (--ckpt)", ask_checkpoint, look_checkpoint},
+    {"pause", NULL, "finish the step and start no other", ask_pause, look_pause},
+    {"resume", NULL, "continue a paused run", ask_resume, look_resume},
+    {"stop", NULL, "finish the step and end the run, with exit status 3", ask_stop, look_stop},
+    {"scale", "N", "continue with N workers; the result stays the same", ask_scale, look_scale},
+    {"checkpoint", NULL, "save the latest step (needs --ckpt)", ask_checkpoint, look_checkpoint},
 };
 
 static const struct word *find_word(const char *name) {
@@ -258,10 +263,11 @@ static const struct word *find_word(const char *name) {
                  words[i].argument ? words[i].argument : "");
     }
     if (nearest_name(&near))
-        base_fail(TRI_USAGE, "ctl: unknown word %s; do you mean %s? There are %s", name, near.name,
-                  all.data ? all.data : "");
+        base_fail(TRI_USAGE, "ctl: unknown request %s; do you mean %s? There are %s", name,
+                  near.name, all.data ? all.data : "");
     else
-        base_fail(TRI_USAGE, "ctl: unknown word %s; there are %s", name, all.data ? all.data : "");
+        base_fail(TRI_USAGE, "ctl: unknown request %s; there are %s", name,
+                  all.data ? all.data : "");
     text_free(&all);
     return NULL;
 }
@@ -274,13 +280,13 @@ static tri_status read_number(const struct word *w, int argc, char **argv, int *
     char *end;
     long n = strtol(argv[3], &end, 10);
     if (end == argv[3] || *end || n < 1 || n > CREW_MOST_WORKERS)
-        return base_fail(TRI_USAGE, "ctl: %s %s: a number from 1 to %d is needed", w->name, argv[3],
-                         CREW_MOST_WORKERS);
+        return base_fail(TRI_USAGE, "ctl: %s %s: expected a whole number from 1 to %d", w->name,
+                         argv[3], CREW_MOST_WORKERS);
     *number = (int)n;
     return TRI_OK;
 }
 
-/* ---- asking and waiting ---- */
+/* ---- sending it and waiting ---- */
 
 static enum outcome await(struct control *c, const struct word *w, double timeout) {
     for (;;) {
@@ -304,7 +310,8 @@ static int control(struct control *c, const struct word *w, double timeout) {
         return TRI_OK;
     }
     if (o == WAITS)
-        base_fail(TRI_FAILED, "%s has been asked for, but after %g s: %s", w->name, timeout, said);
+        base_fail(TRI_FAILED, "%s is requested, but not done after %g s: %s", w->name, timeout,
+                  said);
     else
         base_fail(TRI_FAILED, "%s", said);
     return cli_fail();
@@ -315,8 +322,8 @@ struct own {
 };
 
 static const struct option_row rows[] = {
-    {"--timeout", "S", "seconds to wait until it has come about (30)", option_seconds,
-     offsetof(struct own, timeout), USE_ALL},
+    {"--timeout", "S", "fail if the request is not done after S seconds (default: 30)",
+     option_seconds, offsetof(struct own, timeout), USE_ALL, GROUP_NONE},
     {0},
 };
 
@@ -325,8 +332,8 @@ static int run(const struct command *c, int argc, char **argv) {
     const struct option_set sets[] = {{rows, &own}, {0}};
     if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
     if (argc < 3) {
-        base_fail(TRI_USAGE, "ctl lacks its %s: trireme %s %s", argc < 2 ? "DIR" : "word", c->name,
-                  c->arguments);
+        base_fail(TRI_USAGE, "ctl lacks its %s: trireme %s %s", argc < 2 ? "DIR" : "request",
+                  c->name, c->arguments);
         return cli_fail();
     }
     const struct word *w = find_word(argv[2]);
@@ -341,16 +348,16 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void describe(struct text *out) {
-    text_add(out, "\nDIR is the run's directory. It can be asked to\n");
+    text_add(out, "\nDIR is the directory of the run. The requests are\n");
     for (size_t i = 0; i < COUNT(words); i++)
-        text_add(out, "  %-10s %-2s %s\n", words[i].name, words[i].argument ? words[i].argument : "",
-                 words[i].help);
+        text_add(out, "  %-10s %-2s %s\n", words[i].name,
+                 words[i].argument ? words[i].argument : "", words[i].help);
 }
 
 const struct command command_ctl = {
     .name = "ctl",
     .arguments = "DIR pause|resume|stop|scale N|checkpoint [--timeout S]",
-    .help = "pauses, resumes, stops or scales a run, and waits for it",
+    .help = "pause, resume, stop, scale or save a run, and wait until it is done",
     .rows = rows,
     .more = describe,
     .run = run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme data: what is in a data set, what of it is bad, how fast it comes. */
+ * trireme data: the contents of a data set, its bad samples, the speed of reading it. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,9 +11,9 @@
 #include "cli/cli.h"
 #include "data/data.h"
 
-#define LISTED 20       /* classes */
+#define LISTED 20 /* classes */
 #define MOST_THREADS 256
-#define BENCH_SECONDS 3.0 /* unless told otherwise */
+#define BENCH_SECONDS 3.0 /* without --seconds */
 
 struct own {
     bool check, bench;
@@ -22,7 +22,7 @@ struct own {
     int64_t threads;
 };
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 static void describe_fields(const tri_data *d, struct text *t) {
     char spec[SPEC_TEXT];
@@ -38,21 +38,22 @@ struct class_count {
 
 static int larger_first(const void *a, const void *b) {
     const struct class_count *x = a, *y = b;
-    return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : (x->label > y->label) - (x->label < y->label);
+    if (x->n != y->n) return x->n < y->n ? 1 : -1;
+    return (x->label > y->label) - (x->label < y->label);
 }
 
-static void tell_class(const tri_data *d, const struct class_count *c, struct text *t) {
+static void print_class(const tri_data *d, const struct class_count *c, struct text *t) {
     const char *name = d->about.class_name ? d->about.class_name(d->user, c->label) : NULL;
     text_add(t, "  %8lld  %lld%s%s\n", (long long)c->n, (long long)c->label, name ? " " : "",
              name ? name : "");
 }
 
-/* All classes where there are few, else the largest and the smallest. */
-static void tell_classes(const tri_data *d, struct class_count *count, struct text *t) {
+/* All classes if there are few, else the largest and the smallest. */
+static void print_classes(const tri_data *d, struct class_count *count, struct text *t) {
     int64_t n = d->about.classes, empty = 0;
     qsort(count, (size_t)n, sizeof *count, larger_first);
     for (int64_t i = 0; i < n; i++) empty += !count[i].n;
-    text_add(t, "%lld classes, of %lld to %lld samples, %.6g in the mean", (long long)n,
+    text_add(t, "%lld classes of %lld to %lld samples, %.6g on average", (long long)n,
              (long long)count[n - 1].n, (long long)count[0].n, (double)d->size / (double)n);
     if (empty) text_add(t, "; %lld have none", (long long)empty);
     text_add(t, "\n");
@@ -61,7 +62,7 @@ static void tell_classes(const tri_data *d, struct class_count *count, struct te
             text_add(t, "       ...\n");
             i = n - LISTED / 2;
         }
-        tell_class(d, &count[i], t);
+        print_class(d, &count[i], t);
     }
 }
 
@@ -71,12 +72,12 @@ static tri_status describe_classes(const tri_data *d, struct text *t) {
     if (!count) return base_no_memory(d->name);
     for (int64_t c = 0; c < d->about.classes; c++) count[c].label = c;
     for (int64_t i = 0; i < d->size; i++) count[d->about.label(d->user, i)].n++;
-    tell_classes(d, count, t);
+    print_classes(d, count, t);
     free(count);
     return TRI_OK;
 }
 
-/* ---- what of it is bad ---- */
+/* ---- bad samples ---- */
 
 struct checking {
     tri_data *d;
@@ -84,10 +85,10 @@ struct checking {
     pthread_mutex_t out;
 };
 
-/* Where the source has no way to check a sample, that it comes is all that can be known. */
-static tri_status check_sample(tri_data *d, int64_t index, void *const *room) {
+/* If the source cannot check a sample, getting it has to suffice. */
+static tri_status check_sample(tri_data *d, int64_t index, void *const *out) {
     if (d->about.check) return d->about.check(d->user, index);
-    return tri_data_get(d, index, 0, 0, room);
+    return tri_data_get(d, index, 0, 0, out);
 }
 
 static void *check_some(void *user) {
@@ -111,36 +112,39 @@ static int check_all(tri_data *d, int64_t threads) {
     int n = 0;
     if (!threads) threads = host_cores();
     if (d->sequential) threads = 1;
-    while (n < threads - 1 && n < MOST_THREADS && !pthread_create(&thread[n], NULL, check_some, &c)) n++;
+    while (n < threads - 1 && n < MOST_THREADS &&
+           !pthread_create(&thread[n], NULL, check_some, &c))
+        n++;
     check_some(&c);
     for (int i = 0; i < n; i++) pthread_join(thread[i], NULL);
     printf("checked samples=%lld bad=%lld\n", (long long)d->size, (long long)atomic_load(&c.bad));
     return atomic_load(&c.bad) ? TRI_FAILED : TRI_OK;
 }
 
-/* ---- how fast it comes ---- */
+/* ---- speed ---- */
 
-typedef tri_status reading(tri_data *d, int64_t index, void *const *room);
+typedef tri_status reading(tri_data *d, int64_t index, void *const *out);
 
-static tri_status draw_sample(tri_data *d, int64_t index, void *const *room) {
-    return tri_data_get(d, index, 0, 1, room);
+static tri_status get_sample(tri_data *d, int64_t index, void *const *out) {
+    return tri_data_get(d, index, 0, 1, out);
 }
 
-/* What is bad takes time too. */
-static tri_status read_whole(tri_data *d, int64_t index, void *const *room) {
-    (void)room;
+/* A bad sample takes time too, so it is no failure here. */
+static tri_status decode_whole(tri_data *d, int64_t index, void *const *out) {
+    (void)out;
     d->about.check(d->user, index);
     return TRI_OK;
 }
 
-/* Samples a second, in whole epochs so that all kinds of reading see the same. */
-static tri_status rate_of(tri_data *d, reading *read, void *const *room, double least, double *rate) {
+/* Samples per second. Both ways of reading get the same samples equally often. */
+static tri_status rate_of(tri_data *d, reading *read, void *const *out, double least,
+                          double *rate) {
     int64_t n = d->size < 2000 ? d->size : 2000, done = 0;
     tri_status status = TRI_OK;
-    for (int64_t i = 0; i < n && !status; i++) status = read(d, i, room); /* into the caches */
+    for (int64_t i = 0; i < n && !status; i++) status = read(d, i, out); /* fills the caches */
     double begin = base_seconds(), seconds = 0;
     while (!status && seconds < least) {
-        for (int64_t i = 0; i < n && !status; i++) status = read(d, i, room);
+        for (int64_t i = 0; i < n && !status; i++) status = read(d, i, out);
         done += n;
         seconds = base_seconds() - begin;
     }
@@ -149,17 +153,18 @@ static tri_status rate_of(tri_data *d, reading *read, void *const *room, double 
 }
 
 static tri_status bench(tri_data *d, double seconds) {
-    double drawn, whole = 0;
+    double got, whole = 0;
     void *out[TRI_MAX_FIELDS], *memory = data_room(d, out);
     if (d->sequential)
-        return base_fail(TRI_USAGE, "data '%s' is sequential, and cannot be read twice", d->name);
+        return base_fail(TRI_USAGE, "--bench: data '%s' is sequential and cannot be read twice",
+                         d->name);
     if (!memory) return base_no_memory("a sample");
-    tri_status status = rate_of(d, draw_sample, out, seconds, &drawn);
-    if (!status && d->about.check) status = rate_of(d, read_whole, out, seconds, &whole);
+    tri_status status = rate_of(d, get_sample, out, seconds, &got);
+    if (!status && d->about.check) status = rate_of(d, decode_whole, out, seconds, &whole);
     free(memory);
     if (status) return status;
-    printf("bench threads=1 samples_per_s=%.1f", drawn);
-    if (d->about.check) printf(" whole_per_s=%.1f ratio=%.3f", whole, drawn / whole);
+    printf("bench threads=1 samples_per_s=%.1f", got);
+    if (d->about.check) printf(" whole_per_s=%.1f ratio=%.3f", whole, got / whole);
     printf("\n");
     return TRI_OK;
 }
@@ -167,15 +172,18 @@ static tri_status bench(tri_data *d, double seconds) {
 /* ---- the command ---- */
 
 static const struct option_row rows[] = {
-    {"--check", NULL, "reads every sample whole, and lists what is bad", option_given,
-     offsetof(struct own, check), USE_ALL},
-    {"--bench", NULL, "measures how fast samples come, on one thread, and\nbeside that how fast they "
-     "are read whole", option_given, offsetof(struct own, bench), USE_ALL},
-    {"--seconds", "S", "of each measurement, at least (3)", option_seconds, offsetof(struct own, seconds), USE_ALL},
-    {"--tokenizer", "KIND", "of a text: bytes (the default), bert:FILE, bert-cased:FILE\nor gpt2:DIR", option_text,
-     offsetof(struct own, tokenizer), USE_ALL},
-    {"--threads", "T", "threads that check (one for each core)", option_count,
-     offsetof(struct own, threads), USE_ALL},
+    {"--check", NULL, "decode every sample completely and list the bad ones", option_given,
+     offsetof(struct own, check), USE_ALL, GROUP_NONE},
+    {"--threads", "T", "threads that --check uses (default: one per core)", option_count,
+     offsetof(struct own, threads), USE_ALL, GROUP_NONE},
+    {"--bench", NULL,
+     "measure, on one thread, how fast samples are read, and how fast they are decoded completely",
+     option_given, offsetof(struct own, bench), USE_ALL, GROUP_NONE},
+    {"--seconds", "S", "least time of each measurement (default: 3)", option_seconds,
+     offsetof(struct own, seconds), USE_ALL, GROUP_NONE},
+    {"--tokenizer", "KIND",
+     "how text becomes tokens: bytes, bert:FILE, bert-cased:FILE or gpt2:DIR (default: bytes)",
+     option_text, offsetof(struct own, tokenizer), USE_ALL, GROUP_NONE},
     {0},
 };
 
@@ -184,8 +192,10 @@ static int work(tri_data *d, const struct own *own) {
     describe_fields(d, &t);
     tri_status status = describe_classes(d, &t);
     if (!status && d->about.describe) d->about.describe(d->user, &t);
-    if (status) text_free(&t);
-    else status = cli_print(&t);
+    if (status)
+        text_free(&t);
+    else
+        status = cli_print(&t);
     if (!status && own->bench) status = bench(d, own->seconds);
     if (status) return cli_fail();
     return own->check ? check_all(d, own->threads) : TRI_OK;
@@ -210,7 +220,7 @@ static int run(const struct command *c, int argc, char **argv) {
 const struct command command_data = {
     .name = "data",
     .arguments = "SPEC [options]",
-    .help = "what is in a data set, what of it is bad, how fast it comes",
+    .help = "show what is in a data set, its bad samples, how fast it is read",
     .rows = rows,
     .run = run,
 };

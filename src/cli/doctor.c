@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme doctor: what the machine gives, whether each device trains, and what to mend. */
+ * trireme doctor: checks the machine and whether each device trains, and says what to fix. */
 #include <jansson.h>
 #include <math.h>
 #include <sodium.h>
@@ -14,52 +14,52 @@
 
 enum health { WELL, WARNING, BROKEN };
 
-/* What one look finds. */
+/* The result of one check. */
 struct finding {
     enum health health;
-    struct text what, mend;
+    struct text what, fix;
 };
 
-struct visit {
+struct checkup {
     struct host host;
     int count[3]; /* by health */
-    struct text mend;
+    struct text fixes;
 };
 
-static void print(struct visit *v, const char *name, struct finding *f) {
+static void print(struct checkup *v, const char *name, struct finding *f) {
     static const char *const words[] = {"ok  ", "warn", "BAD "};
     printf("%s  %-13s %s\n", words[f->health], name, f->what.data ? f->what.data : "");
-    fflush(stdout); /* the next look may take long */
-    if (f->mend.data) text_add(&v->mend, "  %s: %s\n", name, f->mend.data);
+    fflush(stdout); /* the next check may take long */
+    if (f->fix.data) text_add(&v->fixes, "  %s: %s\n", name, f->fix.data);
     v->count[f->health]++;
     text_free(&f->what);
-    text_free(&f->mend);
+    text_free(&f->fix);
 }
 
 /* ---- the machine ---- */
 
 static double mib(int64_t bytes) { return (double)bytes / (1024 * 1024); }
 
-static void look_at_cores(const struct host *h, struct finding *f) {
+static void check_cores(const struct host *h, struct finding *f) {
     text_add(&f->what, "%d online, %d usable", h->cores, h->usable);
     if (h->quota > 0) text_add(&f->what, ", control groups allow the time of %.3g", h->quota);
     if (h->usable < h->cores) {
         f->health = WARNING;
-        text_add(&f->mend, "affinity (taskset, a container's cpuset) leaves %d of %d cores",
+        text_add(&f->fix, "affinity (taskset, a container's cpuset) leaves %d of %d cores",
                  h->usable, h->cores);
     } else if (h->quota > 0 && h->quota < h->usable) {
         f->health = WARNING;
-        text_add(&f->mend, "the control group's quota is below the number of cores; more workers "
-                           "than %d will be throttled", h->quota < 2 ? 1 : (int)h->quota);
+        text_add(&f->fix, "the control group's quota is below the number of cores: more than %d "
+                          "workers will be throttled", h->quota < 2 ? 1 : (int)h->quota);
     }
 }
 
-static void look_at_instructions(const struct host *h, struct finding *f) {
+static void check_instructions(const struct host *h, struct finding *f) {
     (void)h;
     host_instructions(&f->what);
 }
 
-static void look_at_memory(const struct host *h, struct finding *f) {
+static void check_memory(const struct host *h, struct finding *f) {
     text_add(&f->what, "%.0f MiB, %.0f available", mib(h->memory), mib(h->available));
     int64_t usable = h->available;
     if (h->limit && h->limit < h->memory) {
@@ -68,42 +68,42 @@ static void look_at_memory(const struct host *h, struct finding *f) {
     }
     if (usable && mib(usable) < 512) {
         f->health = WARNING;
-        text_add(&f->mend, "less than 512 MiB can be used; train with a small --batch");
+        text_add(&f->fix, "less than 512 MiB can be used: train with a small --batch");
     }
 }
 
-static void look_at_shared(const struct host *h, struct finding *f) {
+static void check_shared(const struct host *h, struct finding *f) {
     if (h->shared < 0)
         text_add(&f->what, "no /dev/shm (not needed)");
     else
         text_add(&f->what, "/dev/shm has %.0f MiB (not needed)", mib(h->shared));
 }
 
-static void look_at_directory(const struct host *h, struct finding *f) {
+static void check_directory(const struct host *h, struct finding *f) {
     (void)h;
     bool writable = !access(".", W_OK);
-    text_add(&f->what, "this one can%s be written", writable ? "" : "not");
+    text_add(&f->what, "the current one is %swritable", writable ? "" : "not ");
     if (writable) return;
     f->health = WARNING;
-    text_add(&f->mend, "`trireme train` writes to ./run: name another place with --out DIR");
+    text_add(&f->fix, "`trireme train` writes to ./run: choose another directory with --out DIR");
 }
 
-static void look_at_libraries(const struct host *h, struct finding *f) {
+static void check_libraries(const struct host *h, struct finding *f) {
     (void)h;
     text_add(&f->what, "zlib %s, libsodium %s, jansson %s", zlibVersion(), sodium_version_string(),
              jansson_version_str());
     if (sodium_init() >= 0) return;
     f->health = BROKEN;
-    text_add(&f->mend, "libsodium does not start; install it again");
+    text_add(&f->fix, "libsodium does not start: install it again");
 }
 
 static const struct {
     const char *name;
-    void (*look)(const struct host *h, struct finding *f);
-} looks[] = {
-    {"cores", look_at_cores},   {"instructions", look_at_instructions},
-    {"memory", look_at_memory}, {"shared memory", look_at_shared},
-    {"directory", look_at_directory}, {"libraries", look_at_libraries},
+    void (*check)(const struct host *h, struct finding *f);
+} checks[] = {
+    {"cores", check_cores},   {"instructions", check_instructions},
+    {"memory", check_memory}, {"shared memory", check_shared},
+    {"directory", check_directory}, {"libraries", check_libraries},
 };
 
 /* ---- devices ---- */
@@ -127,13 +127,13 @@ static tri_status train(const char *device, double loss[STEPS]) {
     return status;
 }
 
-static void look_at_device(const struct dev *d, struct finding *f, double loss[STEPS]) {
+static void check_device(const struct dev *d, struct finding *f, double loss[STEPS]) {
     char text[256] = "";
     double begin = base_seconds();
     if ((d->open && d->open()) || train(d->name, loss)) {
         f->health = BROKEN;
         text_add(&f->what, "%s", tri_message());
-        text_add(&f->mend, "it cannot train; choose another with --device");
+        text_add(&f->fix, "it cannot train: choose another with --device");
         return;
     }
     d->describe(text, sizeof text);
@@ -142,65 +142,65 @@ static void look_at_device(const struct dev *d, struct finding *f, double loss[S
         text_add(&f->what, " %.4f", loss[i]);
         if (!isfinite(loss[i])) f->health = BROKEN;
     }
-    if (f->health) text_add(&f->mend, "it computes numbers that are none; do not use it");
+    if (f->health) text_add(&f->fix, "it computes NaN or infinity: do not use it");
 }
 
-/* All devices against the last, which is the reference. */
-static void look_at_devices(struct visit *v) {
+/* Compares all devices with the last one, the reference. */
+static void check_devices(struct checkup *v) {
     double expected[STEPS] = {0};
     struct finding reference = {0};
     int last = 0;
     while (dev_at(last + 1)) last++;
-    look_at_device(dev_at(last), &reference, expected);
+    check_device(dev_at(last), &reference, expected);
     bool known = reference.health == WELL;
     print(v, dev_at(last)->name, &reference);
     for (int i = 0; i < last; i++) {
         double loss[STEPS] = {0};
         struct finding f = {0};
-        look_at_device(dev_at(i), &f, loss);
+        check_device(dev_at(i), &f, loss);
         for (int k = 0; k < STEPS && known && f.health == WELL; k++) {
             if (fabs(loss[k] - expected[k]) <= TOLERANCE * fabs(expected[k])) continue;
             f.health = BROKEN;
-            text_add(&f.mend, "its loss of step %d is not that of %s; tell us, and train with "
-                     "--device %s", k + 1, dev_at(last)->name, dev_at(last)->name);
+            text_add(&f.fix, "its loss of step %d differs from that of %s: report this, and train "
+                     "with --device %s", k + 1, dev_at(last)->name, dev_at(last)->name);
         }
         print(v, dev_at(i)->name, &f);
     }
     if (dev_find("cpu")) return;
     struct finding f = {.health = WARNING};
     text_add(&f.what, "not built in");
-    text_add(&f.mend, "without oneDNN training is slow: apt-get install libdnnl-dev, and build "
-                      "again");
+    text_add(&f.fix, "training is slow without oneDNN: apt-get install libdnnl-dev, and build "
+                     "again");
     print(v, "cpu", &f);
 }
 
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     if (cli_read(c, argc, argv, NULL, &a)) return cli_fail();
-    struct visit v = {0};
+    struct checkup v = {0};
     host_read("", &v.host);
-    for (size_t i = 0; i < COUNT(looks); i++) {
+    for (size_t i = 0; i < COUNT(checks); i++) {
         struct finding f = {0};
-        looks[i].look(&v.host, &f);
-        print(&v, looks[i].name, &f);
+        checks[i].check(&v.host, &f);
+        print(&v, checks[i].name, &f);
     }
-    look_at_devices(&v);
-    if (v.mend.data) printf("to mend:\n%s", v.mend.data);
+    check_devices(&v);
+    if (v.fixes.data) printf("to fix:\n%s", v.fixes.data);
     printf("%s\n", v.count[BROKEN]    ? "something is broken"
                    : v.count[WARNING] ? "it works, with the warnings above"
                                       : "all is well");
-    text_free(&v.mend);
+    text_free(&v.fixes);
     return v.count[BROKEN] ? TRI_FAILED : TRI_OK;
 }
 
 static void more(struct text *out) {
-    text_add(out, "\nThe exit code is 1 if something is broken; warnings do not count.\n");
+    options_paragraph("The exit status is 1 if something is broken. Warnings do not count.", out);
 }
 
 const struct command command_doctor = {
     .name = "doctor",
     .arguments = "",
-    .help = "looks at the machine and trains three steps on each device",
+    .help = "check the machine and train three steps on each device",
     .more = more,
     .run = run,
 };

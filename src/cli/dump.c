@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme dump: the network as text, after any of the passes that make it ready to run. */
+ * trireme dump: the network as text, as written or after a pass. */
 #include <stdlib.h>
 
 #include "base/nearest.h"
@@ -19,7 +19,7 @@ static tri_status check_pass(const char *name) {
         return base_fail(TRI_USAGE, "--after %s: there is no such pass; do you mean %s?", name,
                          near.name);
     return base_fail(TRI_USAGE, "--after %s: there is no such pass; `trireme dump --help` lists "
-                     "them", name);
+                     "the passes", name);
 }
 
 static const struct target *target_of(const tri_options *o) {
@@ -41,7 +41,7 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void more(struct text *out) {
-    text_add(out, "\npasses, in their order; those with * can be left out by --passes:\n");
+    text_add(out, "\npasses, in their order; --passes can leave out those with *:\n");
     for (int i = 0; i < passes_count(); i++)
         text_add(out, "  %-10s%c %s\n", passes_name(i), passes_may(i) ? '*' : ' ',
                  passes_help(i));
@@ -49,15 +49,16 @@ static void more(struct text *out) {
 }
 
 static const struct option_row rows[] = {
-    {"--after", "PASS", "what there is after this pass (the first: the network as\nit was written)",
-     option_text, offsetof(struct own, after), USE_ALL},
+    {"--after", "PASS",
+     "print the network after this pass (default: the first pass, the network as written)",
+     option_text, offsetof(struct own, after), USE_ALL, GROUP_NONE},
     {0},
 };
 
 const struct command command_dump = {
     .name = "dump",
     .arguments = "MODEL [--after PASS] [options]",
-    .help = "prints a network as text; as written or trained it reads back as FILE.tri",
+    .help = "print a network as text, which can be read back as FILE.tri",
     .takes_model = true,
     .use = USE_DUMP,
     .rows = rows,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme eval: every scalar output of a network over a whole data set, in evaluation mode, by this process or by
- * several that share the batches. */
+ * trireme eval: the means of a network's scalar outputs over a whole data set, in evaluation mode.
+ * One process computes them, or several that share the batches. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "run/evaluate.h"
 #include "run/run.h"
 
-/* The loss first, where there is one. */
+/* The loss, if there is one, comes first. */
 static void print_results(const tri_run *run, int64_t samples) {
     printf("eval samples=%lld", (long long)samples);
     for (int pass = 0; pass < 2; pass++)
@@ -29,14 +29,15 @@ static void print_results(const tri_run *run, int64_t samples) {
     printf("\n");
 }
 
-/* The data a.options name, which the run is not to take: it stands outside of it. */
+/* Opens the data that a->options name and removes it from them, so that the run does not. */
 static tri_data *take_data(struct cli_arguments *a, const tri_graph *g, const char *prepared) {
     if (cli_own_data(a)) return NULL;
     tri_data *data = a->options.source;
     const char *spec = a->options.data;
     a->options.source = NULL;
     a->options.data = NULL;
-    if (!data && spec) data = data_open(spec, g, a->options.seed, a->options.tokenizer, prepared);
+    if (!data && spec)
+        data = data_open(spec, g, a->options.seed, a->options.tokenizer, prepared);
     if (data) return a->options.subset ? data_subset(data, a->options.subset) : data;
     if (spec) return NULL;
     base_fail(TRI_USAGE, "eval lacks --data SPEC: for example --data idx:DIR,split=test");
@@ -55,44 +56,47 @@ static const char *workers(void *at, const char *value) { /* struct own */
     long n = strtol(value, &end, 10);
     own->automatic = !strcmp(value, "auto");
     if (!own->automatic && (end == value || *end || errno || n < 1 || n > HELPERS_MOST))
-        return "a number from 1 to 128, or auto";
+        return "a whole number from 1 to 128, or auto";
     own->workers = own->automatic ? host_cores() : (int)n;
     return NULL;
 }
 
 static const struct option_row rows[] = {
-    {"-n", "N|auto", "workers: processes that share the batches; they change no\nresult. auto: one for each core "
-     "(none: this process alone)", workers, 0, USE_EVAL},
+    {"-n", "N|auto",
+     "workers: processes that share the batches; the result does not depend on their number. auto: "
+     "one per core (default: this process alone)",
+     workers, 0, USE_EVAL, GROUP_WORKERS},
     {0},
 };
 
-/* As many as have a batch, and the threads of each. */
+/* Limits the workers to one per batch, and sets the threads of each. */
 static void settle(struct own *own, tri_options *o, const tri_data *data) {
     int64_t batches = (tri_data_size(data) + o->batch - 1) / o->batch;
     if (own->workers > batches) {
         if (!own->automatic)
-            fprintf(stderr, "trireme: there are %lld batches of %lld samples: as many workers are enough (--batch N "
-                    "makes more)\n", (long long)batches, (long long)o->batch);
+            fprintf(stderr, "trireme: %lld workers, one per batch of %lld samples (a smaller "
+                    "--batch makes more batches)\n", (long long)batches, (long long)o->batch);
         own->workers = (int)batches;
     }
     if (own->workers > 1 && !o->threads) o->threads = host_cores() / own->workers;
     if (own->workers > 1 && !o->threads) o->threads = 1;
 }
 
-static tri_status draw_all(tri_run *run, tri_data *data, struct eval_queue *queue) {
+static tri_status take_all(tri_run *run, tri_data *data, struct eval_queue *queue) {
     tri_status status = TRI_OK;
-    for (bool drawn = true; drawn && !status;) status = evaluation_draw(run, data, queue, &drawn);
+    for (bool taken = true; taken && !status;) status = evaluation_draw(run, data, queue, &taken);
     return status;
 }
 
-/* Together with workers that this process starts once it knows that it can do the work alone. */
-static tri_status evaluate_together(tri_run *run, tri_data *data, const struct own *own, const tri_options *o,
-                                    int argc, char **words) {
+/* Shares the batches with helpers, started after this process has opened everything itself. */
+static tri_status evaluate_together(tri_run *run, tri_data *data, const struct own *own,
+                                    const tri_options *o, int argc, char **words) {
     struct helpers h;
-    tri_status status = helpers_start(&h, own->workers - 1, o->threads, evaluation_batches(run, data),
-                                      run_output_count(run), argc, words);
+    tri_status status = helpers_start(&h, own->workers - 1, o->threads,
+                                      evaluation_batches(run, data), run_output_count(run), argc,
+                                      words);
     if (!status) pictures_count_together(data, helpers_bad(&h));
-    if (!status) status = draw_all(run, data, &h.queue);
+    if (!status) status = take_all(run, data, &h.queue);
     if (!status) helpers_wait(&h);
     if (!status) status = evaluation_run(run, data, &h.queue);
     pictures_count_together(data, NULL);
@@ -100,8 +104,8 @@ static tri_status evaluate_together(tri_run *run, tri_data *data, const struct o
     return status;
 }
 
-static tri_status evaluate(tri_graph *g, const tri_options *o, tri_data *data, const struct own *own, int argc,
-                           char **words) {
+static tri_status evaluate(tri_graph *g, const tri_options *o, tri_data *data,
+                           const struct own *own, int argc, char **words) {
     tri_run *run = tri_open(g, o);
     if (!run) return (tri_status)cli_fail();
     tri_status status = own->workers > 1 ? evaluate_together(run, data, own, o, argc, words)
@@ -110,21 +114,22 @@ static tri_status evaluate(tri_graph *g, const tri_options *o, tri_data *data, c
     return tri_close(run);
 }
 
-/* What a helper would say while it opens things has been said by the one that it helps. */
-static int hush(void) {
-    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 16), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+/* Messages of a helper while it opens model and data would repeat those of the first process. */
+static int silence_stderr(void) {
+    int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 16);
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (kept >= 0 && nowhere >= 0) dup2(nowhere, STDERR_FILENO);
     if (nowhere >= 0) close(nowhere);
     return kept;
 }
 
-static void speak_again(int kept) {
+static void restore_stderr(int kept) {
     if (kept < 0) return;
     dup2(kept, STDERR_FILENO);
     close(kept);
 }
 
-/* Null with a message: the network is freed then. */
+/* Null with a message; the graph is then freed. */
 static tri_data *open_data(struct cli_arguments *a, tri_graph *g, const char *prepared) {
     tri_data *data = g ? take_data(a, g, prepared) : NULL;
     a->options.forward = true;
@@ -133,15 +138,15 @@ static tri_data *open_data(struct cli_arguments *a, tri_graph *g, const char *pr
 }
 
 static int help(struct helpers *h, int place, struct cli_arguments *a, const char *prepared) {
-    prctl(PR_SET_NAME, "trireme"); /* not "exe" */
-    int kept = hush();
+    prctl(PR_SET_NAME, "trireme"); /* instead of "exe" */
+    int kept = silence_stderr();
     tri_graph *g = cli_graph(a);
     tri_data *data = open_data(a, g, prepared);
     a->options.threads = helpers_threads(h);
     tri_run *run = data ? tri_open(g, &a->options) : NULL;
-    speak_again(kept);
+    restore_stderr(kept);
     if (data) pictures_count_together(data, helpers_bad(h));
-    tri_status status = run ? draw_all(run, data, &h->queue) : base_last();
+    tri_status status = run ? take_all(run, data, &h->queue) : base_last();
     if (status) helpers_give_up(h, place, tri_message());
     if (run) tri_close(run);
     tri_data_free(data);
@@ -149,7 +154,8 @@ static int help(struct helpers *h, int place, struct cli_arguments *a, const cha
     return (int)status;
 }
 
-static int evaluate_all(struct cli_arguments *a, struct own *own, const char *prepared, int argc, char **words) {
+static int evaluate_all(struct cli_arguments *a, struct own *own, const char *prepared, int argc,
+                        char **words) {
     struct helpers h;
     int place;
     if (helpers_join(&h, &place)) return cli_fail();
@@ -173,7 +179,7 @@ static int run(const struct command *c, int argc, char **argv) {
         base_no_memory("a command line");
         return cli_fail();
     }
-    memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
+    memcpy(all, argv, (size_t)argc * sizeof *all); /* cli_read removes the options from argv */
     int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     struct weights_about about = {0};
     if (!code && cli_read_about(c, &a, &about)) code = cli_fail();
@@ -186,7 +192,7 @@ static int run(const struct command *c, int argc, char **argv) {
 const struct command command_eval = {
     .name = "eval",
     .arguments = "[MODEL] --load FILE --data SPEC [options]",
-    .help = "loss and metrics of trained weights over a data set",
+    .help = "print loss and metrics of trained weights over a data set",
     .takes_model = true,
     .model_from_load = true,
     .use = USE_EVAL,

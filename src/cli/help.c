@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme help and trireme version. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
 
@@ -9,7 +8,7 @@ static int help(const struct command *c, int argc, char **argv) {
     (void)c;
     struct text t = {0};
     int words;
-    const struct command *about = argc > 1 ? command_of_words(argc - 1, argv + 1, &words) : NULL;
+    const struct command *about = argc > 1 ? command_find(argc - 1, argv + 1, &words) : NULL;
     if (argc > 1 && !about) return cli_fail();
     if (about)
         cli_describe(about, &t);
@@ -28,13 +27,13 @@ static int version(const struct command *c, int argc, char **argv) {
 const struct command command_help = {
     .name = "help",
     .arguments = "[COMMAND]",
-    .help = "tells what there is, or about one command",
+    .help = "list the commands, or explain one",
     .run = help,
 };
 
 const struct command command_version = {
     .name = "version",
     .arguments = "",
-    .help = "prints the version",
+    .help = "print the version",
     .run = version,
 };

@@ -13,14 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROLE "TRIREME_HELPER" /* PLACE:FD; for the program's own use */
+#define ROLE "TRIREME_HELPER" /* PLACE:FD, set by helpers_start */
 #define MESSAGE 512
 
 struct helpers_shared {
     size_t total; /* bytes */
     int64_t threads, batches;
     int values;
-    char message[HELPERS_MOST][MESSAGE]; /* why one has given up; empty: it has not */
+    char message[HELPERS_MOST][MESSAGE]; /* why a helper failed; empty if it did not */
     struct tally bad;                    /* samples */
 };
 
@@ -28,42 +28,46 @@ static size_t head_bytes(void) { return (sizeof(struct helpers_shared) + 63) / 6
 
 static tri_status map(struct helpers *h) {
     void *memory = mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, h->fd, 0);
-    if (memory == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map what is shared: %s", strerror(errno));
+    if (memory == MAP_FAILED)
+        return base_fail(TRI_FAILED, "cannot map shared memory: %s", strerror(errno));
     h->shared = memory;
     return TRI_OK;
 }
 
 static void bind(struct helpers *h, int place) {
-    eval_queue_bind(&h->queue, (char *)h->shared + head_bytes(), h->shared->batches, h->shared->values);
+    eval_queue_bind(&h->queue, (char *)h->shared + head_bytes(), h->shared->batches,
+                    h->shared->values);
     h->queue.owner = place;
 }
 
-/* ---- who is helped ---- */
+/* ---- the first process ---- */
 
 static tri_status make_memory(struct helpers *h, int64_t threads, int64_t batches, int values) {
     h->bytes = head_bytes() + eval_queue_bytes(batches, values);
     h->fd = memfd_create("trireme evaluation", MFD_CLOEXEC);
     if (h->fd < 0 || ftruncate(h->fd, (off_t)h->bytes))
-        return base_fail(TRI_FAILED, "shared memory cannot be had: %s", strerror(errno));
+        return base_fail(TRI_FAILED, "cannot get shared memory: %s", strerror(errno));
     tri_status status = map(h);
     if (status) return status;
-    *h->shared = (struct helpers_shared){.total = h->bytes, .threads = threads, .batches = batches, .values = values};
+    *h->shared = (struct helpers_shared){
+        .total = h->bytes, .threads = threads, .batches = batches, .values = values};
     bind(h, HELPERS_MOST);
     return TRI_OK;
 }
 
-/* Becomes a helper, or ends. */
-_Noreturn static void become(const struct helpers *h, int place, pid_t helped, char **words) {
+/* In the child: replaces the program by a helper, or exits. */
+_Noreturn static void become(const struct helpers *h, int place, pid_t parent, char **words) {
     char role[32];
     base_format(role, sizeof role, "%d:%d", place, h->fd);
-    if (!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == helped && !fcntl(h->fd, F_SETFD, 0) && !setenv(ROLE, role, 1))
+    if (!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == parent && !fcntl(h->fd, F_SETFD, 0) &&
+        !setenv(ROLE, role, 1))
         execv("/proc/self/exe", words);
     helpers_give_up(h, place, "it cannot be started");
     _exit(TRI_FAILED);
 }
 
-tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batches, int values, int argc,
-                         char **words) {
+tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batches, int values,
+                         int argc, char **words) {
     *h = (struct helpers){.fd = -1};
     char **all = calloc((size_t)argc + 2, sizeof *all);
     if (!all) return base_no_memory("a command line");
@@ -76,7 +80,8 @@ tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batc
         pid_t pid = fork();
         if (!pid) become(h, h->n, self, all);
         if (pid < 0) {
-            fprintf(stderr, "trireme: a worker cannot be started: %s; the others do without it\n", strerror(errno));
+            fprintf(stderr, "trireme: cannot start a worker: %s; continuing with fewer\n",
+                    strerror(errno));
             break;
         }
         h->pid[h->n] = pid;
@@ -85,22 +90,22 @@ tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batc
     return status;
 }
 
-static void tell(const struct helpers *h, int place, int how) {
+static void report(const struct helpers *h, int place, int how) {
     const char *message = h->shared->message[place];
     if (WIFSIGNALED(how))
-        fprintf(stderr, "trireme: worker %d died of signal %d (%s); its batches are computed here\n", place + 1,
-                WTERMSIG(how), strsignal(WTERMSIG(how)));
+        fprintf(stderr, "trireme: worker %d was killed by signal %d (%s); this process computes "
+                "its batches\n", place + 1, WTERMSIG(how), strsignal(WTERMSIG(how)));
     else if (WEXITSTATUS(how))
-        fprintf(stderr, "trireme: worker %d gave up%s%.*s; its batches are computed here\n", place + 1,
-                *message ? ": " : "", MESSAGE, message);
+        fprintf(stderr, "trireme: worker %d failed%s%.*s; this process computes its batches\n",
+                place + 1, *message ? ": " : "", MESSAGE, message);
 }
 
-static void wait_for_all(struct helpers *h, bool tells) {
+static void wait_for_all(struct helpers *h, bool reports) {
     for (int i = 0; i < h->n; i++) {
         int how = 0;
         pid_t ended;
         while ((ended = waitpid(h->pid[i], &how, 0)) < 0 && errno == EINTR) continue;
-        if (ended > 0 && tells) tell(h, i, how);
+        if (ended > 0 && reports) report(h, i, how);
     }
     h->n = 0;
 }
@@ -124,14 +129,15 @@ tri_status helpers_join(struct helpers *h, int *place) {
     *h = (struct helpers){.fd = -1};
     *place = -1;
     if (!role) return TRI_OK;
-    if (sscanf(role, "%d:%d", place, &h->fd) == 2 && *place >= 0 && *place < HELPERS_MOST && !fstat(h->fd, &st) &&
-        st.st_size >= (off_t)head_bytes()) {
+    if (sscanf(role, "%d:%d", place, &h->fd) == 2 && *place >= 0 && *place < HELPERS_MOST &&
+        !fstat(h->fd, &st) && st.st_size >= (off_t)head_bytes()) {
         h->bytes = (size_t)st.st_size;
         if (map(h)) return base_last();
         bind(h, *place);
         if (h->shared->total == h->bytes) return TRI_OK;
     }
-    return base_fail(TRI_USAGE, ROLE " is set to '%s'; it is for the program's own use", role);
+    return base_fail(TRI_USAGE, "the environment variable " ROLE " is '%s'; trireme sets it "
+                     "itself: unset it", role);
 }
 
 struct tally *helpers_bad(const struct helpers *h) { return &h->shared->bad; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Processes that help this one with an evaluation: they run the same command line, and draw batches from memory that
- * all share. Whatever becomes of them, this process computes what they have not. */
+ * Helpers: processes that share the batches of an evaluation with this one. They run the same
+ * command line and claim batches in shared memory. This process computes whatever they leave. */
 #ifndef CLI_HELPERS_H
 #define CLI_HELPERS_H
 
@@ -21,19 +21,21 @@ struct helpers {
     pid_t pid[HELPERS_MOST];
 };
 
-/* Starts n of them, with so many threads each; words: those of the command line behind the program's name. */
-tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batches, int values, int argc, char **words);
-/* Where bad samples are counted by all. */
+/* Starts n helpers with `threads` threads each. words[argc]: the command line after the program's
+ * name. */
+tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batches, int values,
+                         int argc, char **words);
+/* The count of bad samples, shared by all processes. */
 struct tally *helpers_bad(const struct helpers *h);
-/* Waits until they have ended, and tells of those that failed. */
+/* Waits until all have ended, and reports those that failed. */
 void helpers_wait(struct helpers *h);
-/* Ends those that are left: nothing of theirs is wanted any more. */
+/* Kills the helpers that still run, and releases the memory. */
 void helpers_end(struct helpers *h);
 
-/* Whether this process is a helper, which is `place`; then the memory is there. Fails with a message. */
+/* If this process is a helper, maps the shared memory and sets *place, else sets it to -1. */
 tri_status helpers_join(struct helpers *h, int *place);
 int64_t helpers_threads(const struct helpers *h);
-/* Why it gives up, for the one that it helps. */
+/* Leaves the reason for a helper's failure to the first process, which prints it. */
 void helpers_give_up(const struct helpers *h, int place, const char *text);
 
 #endif

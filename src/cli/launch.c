@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Several workers: the options, and the command `run` for programs of the user's. */
+ * trireme run: a program of the user's own as several workers. And what `train` needs to start
+ * workers. */
 #include "cli/launch.h"
 
 #include <errno.h>
@@ -14,15 +15,16 @@
 
 tri_status cli_check_launch(struct launch *l, const tri_options *o) {
     if (l->workers && o->threads && l->threads && o->threads != l->threads)
-        return base_fail(TRI_USAGE, "--threads %lld and --threads-per-worker %d: with -n both are the threads of each "
-                         "worker; give one", (long long)o->threads, l->threads);
+        return base_fail(TRI_USAGE, "--threads %lld and --threads-per-worker %d: with -n both set "
+                         "the threads of each worker; give one",
+                         (long long)o->threads, l->threads);
     if (l->workers && o->threads) l->threads = o->threads < INT_MAX ? (int)o->threads : INT_MAX;
     if (l->workers) return TRI_OK;
-    if (l->most || l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 || l->start_timeout > 0 ||
-        l->grace > 0 || l->no_kill)
+    if (l->most || l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 ||
+        l->start_timeout > 0 || l->grace > 0 || l->no_kill)
         return base_fail(TRI_USAGE, "--most, --spares, --threads-per-worker, --audit, "
-                         "--stall-timeout, --start-timeout, --grace and --no-kill are for several workers: give their "
-                         "number with -n");
+                         "--stall-timeout, --start-timeout, --grace and --no-kill are for several "
+                         "workers: add -n N");
     return TRI_OK;
 }
 
@@ -50,38 +52,41 @@ struct own {
 };
 
 static const struct option_row rows[] = {
-    {"--out", "DIR", "where agent.log and the workers' output go (run)", option_text,
-     offsetof(struct own, out), USE_ALL},
-    {"--on-event", "CMD", ON_EVENT_HELP, option_text, offsetof(struct own, launch.on_event), USE_ALL},
+    {"--out", "DIR", "directory for agent.log and the output of the workers (default: run)",
+     option_text, offsetof(struct own, out), USE_ALL, GROUP_OUTPUT},
+    {"--on-event", "CMD", ON_EVENT_HELP, option_text, offsetof(struct own, launch.on_event),
+     USE_ALL, GROUP_OUTPUT},
     {0},
 };
 
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {.launch = {.workers = 1}, .out = "run"};
     const struct option_set sets[] = {{launch_rows, &own.launch}, {rows, &own}, {0}};
-    bool cut = false;
+    bool cut = false; /* a "--" separates the program's own words */
     for (int i = 1; i < argc; i++) cut |= !strcmp(argv[i], "--");
     if (options_take(sets, USE_ALL, false, &argc, argv)) {
         int code = cli_fail();
-        if (!cut) fprintf(stderr, "trireme: options of the program itself stand behind --: trireme run -n 2 -- "
-                          "./prog --steps 10\n");
+        if (!cut)
+            fprintf(stderr, "trireme: options of the program itself go after --: "
+                    "trireme run -n 2 -- ./prog --steps 10\n");
         return code;
     }
     if (argc < 2) {
-        base_fail(TRI_USAGE, "run lacks the program: trireme %s %s", c->name, c->arguments);
+        base_fail(TRI_USAGE, "run lacks its PROGRAM: trireme %s %s", c->name, c->arguments);
         return cli_fail();
     }
     own.launch.out = own.out;
     return cli_launch(&own.launch, argc - 1, argv + 1);
 }
 
-static void describe(struct text *out) { options_describe(launch_rows, USE_ALL, out); }
+static void describe(struct text *out) {
+    options_describe((const struct option_row *const[]){launch_rows, rows, NULL}, USE_ALL, out);
+}
 
 const struct command command_run = {
     .name = "run",
     .arguments = "-n N [options] -- PROGRAM [ARGUMENTS]",
-    .help = "runs a program of your own as several workers",
-    .rows = rows,
+    .help = "run a program of your own as several workers",
     .more = describe,
     .run = run,
 };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The options of several workers: the library too knows them, to tell a program's user where they belong. */
+ * The options of several workers. They are in the library, so that a program of the user's own that
+ * is given one can say that `trireme run` takes it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/launch.h"
 
-static const char *whole(int *to, const char *value, int least, const char *right) {
+static const char *whole(int *to, const char *value, int least, const char *expected) {
     char *end;
     errno = 0;
     long n = strtol(value, &end, 10);
-    if (end == value || *end || errno || n < least || n > 1000000) return right;
+    if (end == value || *end || errno || n < least || n > 1000000) return expected;
     *to = (int)n;
     return NULL;
 }
@@ -18,22 +19,23 @@ static const char *whole(int *to, const char *value, int least, const char *righ
 static const char *workers(void *at, const char *value) { /* struct launch */
     struct launch *l = at;
     l->automatic = !strcmp(value, "auto");
-    l->workers = 1; /* at least: this tells that workers are asked for */
-    return l->automatic ? NULL : whole(&l->workers, value, 1, "a number from 1 up, or auto");
+    l->workers = 1; /* not 0: workers are asked for */
+    if (l->automatic) return NULL;
+    return whole(&l->workers, value, 1, "a whole number of at least 1, or auto");
 }
 
 static const char *count(void *at, const char *value) { /* int */
-    return whole(at, value, 0, "a whole number from 0 up");
+    return whole(at, value, 0, "a whole number of at least 0");
 }
 
 static const char *threads(void *at, const char *value) { /* int */
-    return whole(at, value, 1, "a whole number from 1 up");
+    return whole(at, value, 1, "a whole number of at least 1");
 }
 
-static const char *share(void *at, const char *value) { /* double */
+static const char *fraction(void *at, const char *value) { /* double */
     char *end;
     double x = base_number(value, &end);
-    if (end == value || *end || !(x >= 0 && x <= 1)) return "a share from 0 to 1";
+    if (end == value || *end || !(x >= 0 && x <= 1)) return "a number from 0 to 1";
     *(double *)at = x;
     return NULL;
 }
@@ -41,25 +43,36 @@ static const char *share(void *at, const char *value) { /* double */
 #define FIELD(name) offsetof(struct launch, name)
 
 const struct option_row launch_rows[] = {
-    {"-n", "N|auto", "workers: processes that share every step; they change no\nresult. auto: as many "
-     "as are worth it, tried with the first\nsteps (none: this process alone, without an agent)",
-     workers, 0, USE_TRAIN | USE_MEMORY},
-    {"--most", "N", "workers that `trireme ctl DIR scale` can bring it to; memory is\nlaid out for them (-n)",
-     count, FIELD(most), USE_TRAIN | USE_MEMORY},
-    {"--spares", "N", "workers that wait, compiled and warm, to take over (0)", count, FIELD(spares),
-     USE_TRAIN | USE_MEMORY},
-    {"--threads-per-worker", "T", "threads of each worker (cores divided by workers)", threads,
-     FIELD(threads), USE_TRAIN | USE_MEMORY},
-    {"--stall-timeout", "S", "seconds without progress after which a worker is killed\nand replaced "
-     "(10, or 20 times the slowest that the\noperator has been)", option_seconds,
-     FIELD(stall_timeout), USE_TRAIN},
-    {"--start-timeout", "S", "the same, until the first step (300)", option_seconds,
-     FIELD(start_timeout), USE_TRAIN},
-    {"--grace", "S", "seconds to finish the step and save, when asked to end\n(30)", option_seconds,
-     FIELD(grace), USE_TRAIN},
-    {"--audit", "P", "share of the lanes, 0 to 1, that another worker computes\nonce more and compares, "
-     "bit for bit (0)", share, FIELD(audit), USE_TRAIN | USE_MEMORY},
-    {"--no-kill", NULL, "stalls are told, nobody is killed: for debuggers", option_given,
-     FIELD(no_kill), USE_TRAIN},
+    {"-n", "N|auto",
+     "workers: processes that share every step; the result does not depend on their number. auto: "
+     "as many as pay off, measured during the first steps (default: this process alone; of `run`: "
+     "1)",
+     workers, 0, USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+    {"--most", "N",
+     "the largest number that `trireme ctl DIR scale` can set; memory is laid out for it "
+     "(default: that of -n)",
+     count, FIELD(most), USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+    {"--spares", "N",
+     "workers that wait, compiled and warmed up, to replace one that dies (default: 0)", count,
+     FIELD(spares), USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+    {"--threads-per-worker", "T",
+     "threads of each worker (default: the number of cores divided by that of workers)", threads,
+     FIELD(threads), USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+    {"--stall-timeout", "S",
+     "kill and replace a worker that makes no progress for S seconds (default: 10, or 20 times the "
+     "longest time that the operator has taken)",
+     option_seconds, FIELD(stall_timeout), USE_TRAIN, GROUP_WORKERS},
+    {"--start-timeout", "S", "the same until a worker's first step (default: 300)", option_seconds,
+     FIELD(start_timeout), USE_TRAIN, GROUP_WORKERS},
+    {"--grace", "S",
+     "when the run is asked to end, wait S seconds for it to finish the step and save (default: "
+     "30)",
+     option_seconds, FIELD(grace), USE_TRAIN, GROUP_WORKERS},
+    {"--audit", "P",
+     "share of the lanes, 0 to 1, that a second worker computes again and compares bit for bit "
+     "(default: 0)",
+     fraction, FIELD(audit), USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+    {"--no-kill", NULL, "report stalls but kill no worker, for use with a debugger", option_given,
+     FIELD(no_kill), USE_TRAIN, GROUP_WORKERS},
     {0},
 };

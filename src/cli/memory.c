@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme memory: what memory a run would take, from its plan, without running it. */
+ * trireme memory: how much memory a run would take, from its plan. */
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -16,20 +16,22 @@ static void line(struct text *t, const char *what, size_t bytes) {
     text_add(t, "%10.1f MiB  %s\n", (double)bytes / (1 << 20), what);
 }
 
-/* Who takes part; and of what follows the lines that tell of all of them, or of what they share. */
+/* The processes that share the memory listed below. */
 static void tell_workers(struct text *t, const struct crew_shape *s) {
     text_add(t, "%d worker%s", s->workers, s->workers == 1 ? "" : "s");
     if (s->spares) text_add(t, " and %d spare%s", s->spares, s->spares == 1 ? "" : "s");
-    text_add(t, " of %d thread%s; parameters, states, partial sums and what is computed before the "
-             "lanes lie there once, for all\n", s->threads, s->threads == 1 ? "" : "s");
+    text_add(t, " of %d thread%s, which share parameters, states, partial sums and what is "
+             "computed before the lanes\n", s->threads, s->threads == 1 ? "" : "s");
 }
 
-static void report(struct text *t, const tri_run *run, const struct crew_shape *shape, int64_t asked) {
+static void report(struct text *t, const tri_run *run, const struct crew_shape *shape,
+                   int64_t asked) {
     const struct machine *m = run->machine;
     struct budget b = budget_of(m, &run->store);
     const tri_tensor *peak[PEAK_TENSORS];
     const char *whose;
-    size_t limit = budget_limit(asked, 0, &whose), all = budget_with_others(evaluation_machine(run), &run->store);
+    size_t limit = budget_limit(asked, 0, &whose);
+    size_t all = budget_with_others(evaluation_machine(run), &run->store);
     text_add(t, "batch %lld, lanes %lld, threads %d\n", (long long)m->batch, (long long)m->lanes,
              run_threads(run));
     if (shape) tell_workers(t, shape);
@@ -42,13 +44,15 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
     line(t, "computed before the lanes: casts, packed weights", b.carried);
     line(t, shape ? "outputs" : "data: inputs of two steps, and outputs", b.data);
     if (b.copy) line(t, "the copy that checkpoints are written from", b.copy);
-    if (shape) line(t, "boards, samples, undo records and the step's arena, for all", b.shared);
-    if (all > b.total) line(t, "evaluations: inputs, outputs, what the arena lacks", all - b.total);
+    if (shape) line(t, "shared: boards, samples, undo records, the step's arena", b.shared);
+    if (all > b.total)
+        line(t, "evaluations: inputs, outputs, more activations", all - b.total);
     line(t, "in all", all);
-    line(t, shape ? "for all processes' programs, at most" : "for the program itself, at most", b.program);
+    line(t, shape ? "for all processes' programs, at most" : "for the program itself, at most",
+         b.program);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
-    if (b.held) line(t, "of data: what its source and the samples' order hold", b.held);
+    if (b.held) line(t, "of data: what its source and the order of samples hold", b.held);
     if (*whose) line(t, whose, limit);
     if (all + b.program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
@@ -72,7 +76,8 @@ static int run(const struct command *c, int argc, char **argv) {
     if (crew_check(&several)) return cli_fail();
     const struct crew_shape *shape = alone ? NULL : &several;
     tri_graph *g = cli_graph(&a);
-    tri_run *run = !g ? NULL : run_plan(g, &a.options, shape);
+    tri_run *run = NULL;
+    if (g) run = run_plan(g, &a.options, shape);
     if (!run) return cli_fail();
     if (run_plan_data(run)) {
         run_free(run);
@@ -88,7 +93,7 @@ static int run(const struct command *c, int argc, char **argv) {
 const struct command command_memory = {
     .name = "memory",
     .arguments = "MODEL [options]",
-    .help = "what memory a run would take, without running it",
+    .help = "show how much memory a run would take, without running it",
     .takes_model = true,
     .use = USE_MEMORY,
     .rows = launch_rows,

@@ -17,14 +17,14 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void more(struct text *out) {
-    text_add(out, "\nOptions stand behind a colon, as in resnet18:form=small,classes=10.\n");
+    options_paragraph("Options follow a colon: resnet18:form=small,classes=10.", out);
 }
 
 const struct command command_models = {
     .name = "models",
     .arguments = "",
     .surplus = "it lists all networks; `trireme dump %s` prints one",
-    .help = "lists the networks of the zoo and their options",
+    .help = "list the networks of the zoo and their options",
     .more = more,
     .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The options of a run: their table, and how any such table is read and described. */
+ * The table of a run's options; reading and printing such tables. */
 #include "cli/options.h"
 
 #include <ctype.h>
@@ -19,7 +19,7 @@ const char *option_count(void *at, const char *value) { /* int64_t */
     char *end;
     errno = 0;
     long long n = strtoll(value, &end, 10);
-    if (end == value || *end || errno || n < 1) return "a whole number from 1 up";
+    if (end == value || *end || errno || n < 1) return "a whole number of at least 1";
     *(int64_t *)at = n;
     return NULL;
 }
@@ -28,46 +28,47 @@ const char *option_seed(void *at, const char *value) { /* uint64_t */
     char *end;
     errno = 0;
     unsigned long long n = strtoull(value, &end, 10);
-    if (!isdigit((unsigned char)*value) || *end || errno) return "a whole number from 0 to 2^64 - 1";
+    if (!isdigit((unsigned char)*value) || *end || errno)
+        return "a whole number from 0 to 2^64 - 1";
     *(uint64_t *)at = n;
     return NULL;
 }
 
-/* NaN if it is no number. */
-static double real(const char *value) {
+/* NaN if `value` is not a finite number. */
+static double finite_number(const char *value) {
     char *end;
     double x = base_number(value, &end);
     return end != value && !*end && isfinite(x) ? x : NAN;
 }
 
 const char *option_positive(void *at, const char *value) { /* double */
-    double x = real(value);
+    double x = finite_number(value);
     if (!(x > 0)) return "a number above 0";
     *(double *)at = x;
     return NULL;
 }
 
 static const char *not_negative(void *at, const char *value) { /* double */
-    double x = real(value);
-    if (!(x >= 0)) return "a number from 0 up";
+    double x = finite_number(value);
+    if (!(x >= 0)) return "a number of at least 0";
     *(double *)at = x;
     return NULL;
 }
 
-/* In the structure 0 means the default. */
+/* A field of 0 means the default, so 0 itself is stored as TRI_ZERO. */
 static const char *or_zero(void *at, double x) {
     *(double *)at = x > 0 ? x : TRI_ZERO;
     return NULL;
 }
 
 static const char *zero_up(void *at, const char *value) { /* double */
-    double x = real(value);
-    return x >= 0 ? or_zero(at, x) : "a number from 0 up";
+    double x = finite_number(value);
+    return x >= 0 ? or_zero(at, x) : "a number of at least 0";
 }
 
 static const char *below_one(void *at, const char *value) { /* double */
-    double x = real(value);
-    return x >= 0 && x < 1 ? or_zero(at, x) : "a number from 0 up and below 1";
+    double x = finite_number(value);
+    return x >= 0 && x < 1 ? or_zero(at, x) : "a number of at least 0 and below 1";
 }
 
 const char *option_off(void *at, const char *value) { /* bool: true is off */
@@ -89,7 +90,7 @@ const char *option_text(void *at, const char *value) {
 }
 
 const char *option_seconds(void *at, const char *value) {
-    double x = real(value);
+    double x = finite_number(value);
     if (!(x > 0)) return "a number of seconds above 0";
     *(double *)at = x;
     return NULL;
@@ -110,10 +111,10 @@ const char *option_size(void *at, const char *value) {
 static const char *data_threads(void *at, const char *value) { /* int64_t */
     *(int64_t *)at = !strcmp(value, "off") ? -1 : 0;
     if (!strcmp(value, "off") || !strcmp(value, "auto")) return NULL;
-    return option_count(at, value) ? "off, auto, or a whole number from 1 up" : NULL;
+    return option_count(at, value) ? "off, auto, or a whole number of at least 1" : NULL;
 }
 
-/* One of these says how long a run is; the other is cleared. */
+/* --epochs and --steps each set the length of the run and clear the other. */
 static const char *epochs(void *at, const char *value) { /* tri_options */
     tri_options *o = at;
     o->steps = 0;
@@ -126,14 +127,14 @@ static const char *steps(void *at, const char *value) { /* tri_options */
     return option_count(&o->steps, value);
 }
 
-static const char *count_or_epoch(void *at, const char *value) { /* int64_t; 0: epochs */
-    if (strcmp(value, "epoch")) return option_count(at, value) ? "a whole number from 1 up, or epoch" : NULL;
+static const char *count_or_epoch(void *at, const char *value) { /* int64_t; 0: each epoch */
     *(int64_t *)at = 0;
-    return NULL;
+    if (!strcmp(value, "epoch")) return NULL;
+    return option_count(at, value) ? "a whole number of at least 1, or epoch" : NULL;
 }
 
 static const char *early_stop(void *at, const char *value) { /* tri_options */
-    static const char right[] = "a whole number from 1 up, and perhaps a change: 3, 3:0.01";
+    static const char right[] = "a number of evaluations, and if wanted a change: 3, 3:0.01";
     tri_options *o = at;
     char number[24];
     size_t n = strcspn(value, ":");
@@ -147,124 +148,205 @@ static const char *early_stop(void *at, const char *value) { /* tri_options */
 
 #define FIELD(name) offsetof(tri_options, name)
 #define LEARNING (USE_TRAIN | USE_DUMP | USE_BENCH | USE_MEMORY)
+#define SAMPLING (USE_TRAIN | USE_BENCH | USE_MEMORY)
+#define RUNNING (SAMPLING | USE_EVAL)
+#define LOADING (USE_TRAIN | USE_EVAL | USE_BENCH)
 
 const struct option_row options_rows[] = {
-    {"--data", "SPEC", "idx:DIR[,split=train|test][,mean=X][,std=X]: files of the\n"
-     "MNIST family; images:DIR[,split=train|val][,size=N]:\npictures, a folder for each class; "
-     "tar:PATTERN: pictures in\ntar archives; cifar:DIR; npy:FILE[;FILE]: arrays;\n"
-     "text:FILE[:FILE...][,tokenizer=KIND]\n[,for=lm|bert][,length=N][,predictions=N]: texts;\n"
-     "synthetic[:size=N]: made up (the default, unless the\nmodel has data of its own)",
-     option_text, FIELD(data), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
-    {"--tokenizer", "KIND", "of --data text: bytes (the default), bert:FILE,\nbert-cased:FILE or "
-     "gpt2:DIR", option_text, FIELD(tokenizer), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
-    {"--data-threads", "N", "threads of each worker that read the next step's samples\nwhile this one's are in "
-     "use: auto, one if they take their\ntime; off; or so many (auto)", data_threads, FIELD(data_threads),
-     USE_TRAIN | USE_BENCH | USE_MEMORY},
-    {"--epochs", "N", "how often all samples are gone through (1)", epochs, 0, USE_TRAIN},
-    {"--steps", "N", "how many steps are done; not with --epochs", steps, 0, USE_TRAIN | USE_BENCH},
-    {"--batch", "N", "samples of a step, over all workers (64)", option_count, FIELD(batch), USE_ALL},
-    {"--lanes", "V", "parts of a step, the unit of scheduling (chosen from\nmodel and batch)",
-     option_count, FIELD(lanes), LEARNING},
-    {"--threads", "T", "threads that draw lanes, or share the operators of one;\nthey change no "
-     "result (one for each core)", option_count, FIELD(threads),
-     USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
-    {"--memory-limit", "SIZE", "refuses a run that needs more: 900M, 4G (what machine\nand cgroup "
-     "can give)", option_size, FIELD(memory_limit), USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
-    {"--optimizer", "NAME", "sgd, momentum, nesterov, adam, adamw, lars or lamb\n(sgd)", option_text,
-     FIELD(optimizer.name), LEARNING},
-    {"--lr", "X", "learning rate (0.01; of adam, adamw and lamb 0.001, of\nlars 1)", option_positive,
-     FIELD(optimizer.lr), LEARNING},
-    {"--momentum", "X", "of momentum, nesterov and lars (0.9)", below_one,
-     FIELD(optimizer.momentum), LEARNING},
-    {"--beta1", "X", "of adam, adamw and lamb: of the mean of gradients (0.9)", below_one,
-     FIELD(optimizer.beta1), LEARNING},
-    {"--beta2", "X", "the same, of the mean of their squares (0.999)", below_one,
-     FIELD(optimizer.beta2), LEARNING},
-    {"--eps", "X", "of adam, adamw, lamb and lars: added to the divisor\n(1e-8; of lamb 1e-6)", zero_up,
-     FIELD(optimizer.eps), LEARNING},
-    {"--trust", "X", "the trust coefficient of lars (0.001)", option_positive, FIELD(optimizer.trust),
-     LEARNING},
-    {"--schedule", "SPEC", "how the rate changes: constant, step:every=N,factor=X,\n"
-     "poly:power=X,end=X or cosine:end=X, each with warmup=N\nsteps (constant)",
-     option_text, FIELD(optimizer.schedule), LEARNING},
-    {"--weight-decay", "X", "decay of weights, not of norms and biases (0)", not_negative,
-     FIELD(optimizer.weight_decay), LEARNING},
-    {"--clip-norm", "X", "scales gradients so that their norm is at most X (off)", option_positive,
-     FIELD(optimizer.clip_norm), LEARNING},
-    {"--gradients-mean", "on|off", "gradients are the mean over the batch; off: that mean\ntimes the number "
-     "of lanes (on)", option_off, FIELD(optimizer.gradients_sum), LEARNING},
-    {"--parallel", "WAY", "how the step is shared: data, its lanes among the\nworkers (data)",
-     option_text, FIELD(parallel), USE_TRAIN},
-    {"--recompute", "PATTERN", "scopes or operators whose values are computed again in\nthe backward "
-     "pass, to save memory: layer1.?,*.relu*", option_text, FIELD(recompute), LEARNING},
-    {"--amp", "LEVEL", "mixed precision: O0, none; O1, half products, the rest as\nits inputs are; "
-     "O2, all but norms' weights and the loss;\nO3, all (O0)", option_text, FIELD(amp), USE_ALL},
-    {"--amp-type", "TYPE", "the half type: bf16 or f16 (bf16)", option_text, FIELD(amp_type),
-     USE_ALL},
-    {"--loss-scale", "X", "off, a power of two, dynamic, or\ndynamic:start=X,every=N; updates that are "
-     "not finite are\nskipped, also at a scale of 1 (off; with f16 dynamic)", option_text, FIELD(optimizer.loss_scale), LEARNING},
-    {"--conv", "WAY", "convolutions by Winograd's transform where it pays: auto,\nor direct: never "
-     "(auto)", option_text, FIELD(conv), USE_ALL},
-    {"--passes", "LIST", "passes over the graph left out: -cse,-fold; -all,+cse:\n"
-     "all but one (`trireme dump --help` lists them)", option_text, FIELD(passes), USE_ALL},
-    {"--seed", "N", "of everything that is random (0)", option_seed, FIELD(seed), USE_ALL},
-    {"--device", "NAME", "cpu or ref, the slow reference (cpu, where it is built in)", option_text,
-     FIELD(device), USE_ALL},
-    {"--shuffle", "on|off", "a new order of the samples in every epoch (on)", option_off,
-     FIELD(no_shuffle), USE_TRAIN | USE_BENCH | USE_MEMORY},
-    {"--sampler", "KIND", "the order of samples: shuffled, sequential; stratified:\nclasses evenly in every lane; with "
-     "replacement:\nweighted:balanced, weighted:classes=X/X...,\nweighted:FILE (shuffled)", option_text,
-     FIELD(sampler), USE_TRAIN | USE_BENCH | USE_MEMORY},
-    {"--subset", "LIST", "of the data the samples FIRST:END, or those that a file\nlists", option_text, FIELD(subset),
-     USE_TRAIN | USE_EVAL | USE_BENCH | USE_MEMORY},
-    {"--tail", "WAY", "what fills no step at an epoch's end: drop, left out; keep,\na smaller step; pad, a step with others that "
-     "do not count\n(drop)", option_text, FIELD(tail), USE_TRAIN | USE_BENCH | USE_MEMORY},
-    {"--sink-size", "N", "callbacks of your own program come every N steps (1)", option_count, FIELD(sink_size),
-     USE_TRAIN},
-    {"--share", "K/N[,drop]", "every N-th sample from the K-th (0 to N - 1) on, for N\nruns that know nothing of one "
-     "another", option_text, FIELD(share), USE_TRAIN | USE_BENCH | USE_MEMORY},
-    {"--out", "DIR", "where metrics.jsonl goes; that of an earlier run becomes\n"
-     "metrics.1.jsonl, or the next number that is free (of the\nprogram trireme: run)", option_text, FIELD(out),
-     USE_TRAIN},
-    {"--metrics-every", "N", "a row of metrics.jsonl for every N steps, with the means\nover them (a row for each step, "
-     "at most 100 a second)", option_count, FIELD(metrics_every), USE_TRAIN},
-    {"--save", "FILE", "writes the weights when all is done (safetensors)", option_text,
-     FIELD(save), USE_TRAIN},
-    {"--load", "FILE", "begins with these weights (safetensors; of a directory of\ncheckpoints the newest whole ones)",
-     option_text, FIELD(load),
-     USE_TRAIN | USE_EVAL | USE_BENCH},
-    {"--partial", NULL, "of --load what fits is taken, and the rest is told", option_given, FIELD(partial),
-     USE_TRAIN | USE_EVAL | USE_BENCH},
-    {"--ckpt", "DIR", "checkpoints go there; the last step is always saved", option_text, FIELD(ckpt),
-     USE_TRAIN | USE_MEMORY},
-    {"--ckpt-key", "FILE", "checkpoints are sealed with the key in it, and --load takes\nwhat is (`trireme ckpt key FILE` "
-     "makes one)", option_text, FIELD(ckpt_key), USE_TRAIN | USE_EVAL | USE_BENCH},
-    {"--save-every", "N", "a checkpoint every N steps (none but the last)", option_count, FIELD(save_every),
-     USE_TRAIN},
-    {"--save-minutes", "M", "and every M minutes", option_positive, FIELD(save_minutes), USE_TRAIN},
-    {"--keep", "K", "the newest K checkpoints stay (all)", option_count, FIELD(keep), USE_TRAIN},
-    {"--keep-every", "E", "besides, those of steps that E divides", option_count, FIELD(keep_every), USE_TRAIN},
-    {"--eval-data", "SPEC", "evaluates while training, behind each epoch and the last\nstep: data as of --data",
-     option_text, FIELD(eval_data), USE_TRAIN | USE_MEMORY},
-    {"--eval-every", "N|epoch", "or every N steps (epoch)", count_or_epoch, FIELD(eval_every), USE_TRAIN},
-    {"--best", "METRIC", "by which evaluations are compared: top1, loss:min (of the\nloss the least is best, of others "
-     "the most); with --ckpt\nthe checkpoint of the best is kept besides (loss)", option_text, FIELD(best), USE_TRAIN},
-    {"--early-stop", "N[:X]", "the run ends when N evaluations in succession were not\nbetter, by more than X (0)",
-     early_stop, 0, USE_TRAIN},
-    {"--max-time", "S", "the run ends behind a step after S seconds, with code 3", option_seconds, FIELD(max_time),
-     USE_TRAIN},
-    {"--resume", NULL, "goes on from the newest whole checkpoint, if there is one,\nas if the run had never ended",
-     option_given, FIELD(resume), USE_TRAIN},
-    {"--on-nan", "WAY", "a loss that is nan or infinite: stop, the run ends with\ncode 1, and nothing of the step "
-     "counts; warn, a line\nwhen it begins (stop)", option_text, FIELD(on_nan), USE_TRAIN},
-    {"--on-event", "CMD", ON_EVENT_HELP, option_text, FIELD(on_event), USE_TRAIN},
-    {"--quiet", NULL, "no progress", option_given, FIELD(quiet), USE_TRAIN},
+    {"--data", "SPEC",
+     "where samples come from (default: the model's own data, else synthetic):\n"
+     "idx:DIR[,split=train|test][,mean=X][,std=X]: files of the MNIST family\n"
+     "images:DIR[,split=train|val][,size=N]: JPEG and PNG files, one folder per class\n"
+     "tar:PATTERN: JPEG and PNG files in tar archives\n"
+     "cifar:DIR: CIFAR-10 or CIFAR-100, the binary version\n"
+     "npy:FILE[;FILE]: NumPy arrays\n"
+     "text:FILE[:FILE...]: text, as tokens; takes ,tokenizer=KIND ,for=lm|bert ,length=N and "
+     ",predictions=N\n"
+     "synthetic[:size=N]: random samples in the shapes that the model takes",
+     option_text, FIELD(data), RUNNING, GROUP_DATA},
+    {"--tokenizer", "KIND",
+     "how --data text becomes tokens: bytes, bert:FILE, bert-cased:FILE or gpt2:DIR (default: "
+     "bytes)",
+     option_text, FIELD(tokenizer), RUNNING, GROUP_DATA},
+    {"--shuffle", "on|off", "use the samples in a new order in every epoch (default: on)",
+     option_off, FIELD(no_shuffle), SAMPLING, GROUP_DATA},
+    {"--sampler", "KIND",
+     "order of the samples (default: shuffled):\n"
+     "shuffled: a new random order in every epoch\n"
+     "sequential: the order of the data\n"
+     "stratified: random; every lane gets its share of each class\n"
+     "weighted:balanced: drawn with replacement; all classes are equally likely\n"
+     "weighted:classes=X/X...: drawn with replacement, by a weight per class\n"
+     "weighted:FILE: drawn with replacement, by a weight per sample",
+     option_text, FIELD(sampler), SAMPLING, GROUP_DATA},
+    {"--subset", "LIST",
+     "use only the samples FIRST to END - 1, given as FIRST:END, or those that a file lists",
+     option_text, FIELD(subset), RUNNING, GROUP_DATA},
+    {"--share", "K/N[,drop]",
+     "use every N-th sample from the K-th (0 to N - 1) on: for N separate runs that divide one "
+     "data set",
+     option_text, FIELD(share), SAMPLING, GROUP_DATA},
+    {"--tail", "WAY",
+     "what to do with the last samples of an epoch if they do not fill a step (default: drop):\n"
+     "drop: leave them out\n"
+     "keep: make a smaller step\n"
+     "pad: make a full step; the samples that fill it up do not count",
+     option_text, FIELD(tail), SAMPLING, GROUP_DATA},
+    {"--data-threads", "N",
+     "threads per worker that read the next step's samples during the current step: a number, "
+     "off, or auto, which starts one if reading is slow (default: auto)",
+     data_threads, FIELD(data_threads), SAMPLING, GROUP_DATA},
+
+    {"--epochs", "N", "passes over the data (default: 1)", epochs, 0, USE_TRAIN, GROUP_TRAINING},
+    {"--steps", "N", "number of steps, instead of --epochs", steps, 0, USE_TRAIN | USE_BENCH,
+     GROUP_TRAINING},
+    {"--batch", "N", "samples per step, over all workers together (default: 64)", option_count,
+     FIELD(batch), USE_ALL, GROUP_TRAINING},
+    {"--lanes", "V",
+     "slices of the batch, the unit of scheduling (default: chosen from model and batch)",
+     option_count, FIELD(lanes), LEARNING, GROUP_TRAINING},
+    {"--seed", "N", "seed of everything random (default: 0)", option_seed, FIELD(seed), USE_ALL,
+     GROUP_TRAINING},
+    {"--on-nan", "WAY",
+     "what to do if the loss is NaN or infinite (default: stop):\n"
+     "stop: end the run with exit status 1 and discard the step\n"
+     "warn: print a line and continue",
+     option_text, FIELD(on_nan), USE_TRAIN, GROUP_TRAINING},
+    {"--max-time", "S",
+     "end the run after S seconds, when the current step is finished; the exit status is 3",
+     option_seconds, FIELD(max_time), USE_TRAIN, GROUP_TRAINING},
+
+    {"--optimizer", "NAME",
+     "sgd, momentum, nesterov, adam, adamw, lars or lamb (default: sgd)", option_text,
+     FIELD(optimizer.name), LEARNING, GROUP_OPTIMIZER},
+    {"--lr", "X", "learning rate (default: 0.01; adam, adamw and lamb 0.001; lars 1)",
+     option_positive, FIELD(optimizer.lr), LEARNING, GROUP_OPTIMIZER},
+    {"--momentum", "X", "momentum of momentum, nesterov and lars (default: 0.9)", below_one,
+     FIELD(optimizer.momentum), LEARNING, GROUP_OPTIMIZER},
+    {"--beta1", "X", "decay of the mean of gradients in adam, adamw and lamb (default: 0.9)",
+     below_one, FIELD(optimizer.beta1), LEARNING, GROUP_OPTIMIZER},
+    {"--beta2", "X",
+     "decay of the mean of squared gradients in adam, adamw and lamb (default: 0.999)", below_one,
+     FIELD(optimizer.beta2), LEARNING, GROUP_OPTIMIZER},
+    {"--eps", "X",
+     "added to the divisor of a step in adam, adamw, lamb and lars (default: 1e-8; lamb 1e-6)",
+     zero_up, FIELD(optimizer.eps), LEARNING, GROUP_OPTIMIZER},
+    {"--trust", "X", "trust coefficient of lars (default: 0.001)", option_positive,
+     FIELD(optimizer.trust), LEARNING, GROUP_OPTIMIZER},
+    {"--schedule", "SPEC",
+     "how the learning rate changes: constant, step:every=N,factor=X, poly:power=X,end=X or "
+     "cosine:end=X, each with ,warmup=N if wanted (default: constant)",
+     option_text, FIELD(optimizer.schedule), LEARNING, GROUP_OPTIMIZER},
+    {"--weight-decay", "X", "weight decay, but not of norms and biases (default: 0)",
+     not_negative, FIELD(optimizer.weight_decay), LEARNING, GROUP_OPTIMIZER},
+    {"--clip-norm", "X",
+     "scale the gradients so that their common norm is at most X (default: off)",
+     option_positive, FIELD(optimizer.clip_norm), LEARNING, GROUP_OPTIMIZER},
+
+    {"--amp", "LEVEL",
+     "mixed precision (default: O0):\n"
+     "O0: none\n"
+     "O1: half type for matrix products and convolutions; other operators follow their inputs\n"
+     "O2: half type for everything except the parameters and statistics of norms and the loss\n"
+     "O3: half type for everything, as far as the loss's operators allow it",
+     option_text, FIELD(amp), USE_ALL, GROUP_PRECISION},
+    {"--amp-type", "TYPE", "half type: bf16 or f16 (default: bf16)", option_text, FIELD(amp_type),
+     USE_ALL, GROUP_PRECISION},
+    {"--loss-scale", "X",
+     "scale the loss by a power of two, by dynamic or dynamic:start=X,every=N, or off; an update "
+     "that is not finite is skipped, also at scale 1 (default: off; dynamic for f16)",
+     option_text, FIELD(optimizer.loss_scale), LEARNING, GROUP_PRECISION},
+    {"--recompute", "PATTERN",
+     "save memory: compute these scopes or operators again in the backward pass: "
+     "layer1.?,*.relu*",
+     option_text, FIELD(recompute), LEARNING, GROUP_PRECISION},
+    {"--memory-limit", "SIZE",
+     "refuse a run that needs more memory: 900M, 4G (default: what machine and cgroup allow)",
+     option_size, FIELD(memory_limit), RUNNING, GROUP_PRECISION},
+
+    {"--threads", "T",
+     "threads of this process, or of each worker; the result does not depend on them (default: "
+     "one per core)",
+     option_count, FIELD(threads), RUNNING, GROUP_WORKERS},
+
+    {"--save", "FILE", "write the weights at the end of the run (safetensors)", option_text,
+     FIELD(save), USE_TRAIN, GROUP_WEIGHTS},
+    {"--load", "FILE",
+     "start with these weights (safetensors); from a directory of checkpoints, with the newest "
+     "intact ones",
+     option_text, FIELD(load), LOADING, GROUP_WEIGHTS},
+    {"--partial", NULL, "take what fits from the file of --load, and list the rest",
+     option_given, FIELD(partial), LOADING, GROUP_WEIGHTS},
+    {"--ckpt", "DIR", "write checkpoints to this directory; the last step is always saved",
+     option_text, FIELD(ckpt), USE_TRAIN | USE_MEMORY, GROUP_WEIGHTS},
+    {"--ckpt-key", "FILE",
+     "encrypt checkpoints with the key in this file; --load reads encrypted ones with it "
+     "(`trireme ckpt key FILE` makes a key)",
+     option_text, FIELD(ckpt_key), LOADING, GROUP_WEIGHTS},
+    {"--save-every", "N", "write a checkpoint every N steps (default: after the last one only)",
+     option_count, FIELD(save_every), USE_TRAIN, GROUP_WEIGHTS},
+    {"--save-minutes", "M", "write a checkpoint every M minutes", option_positive,
+     FIELD(save_minutes), USE_TRAIN, GROUP_WEIGHTS},
+    {"--keep", "K", "keep only the newest K checkpoints (default: all)", option_count,
+     FIELD(keep), USE_TRAIN, GROUP_WEIGHTS},
+    {"--keep-every", "E", "also keep the checkpoints of steps that are multiples of E",
+     option_count, FIELD(keep_every), USE_TRAIN, GROUP_WEIGHTS},
+    {"--resume", NULL,
+     "continue from the newest intact checkpoint, if there is one, as if the run had never "
+     "stopped",
+     option_given, FIELD(resume), USE_TRAIN, GROUP_WEIGHTS},
+
+    {"--eval-data", "SPEC",
+     "evaluate on this data (as for --data) after each epoch and after the last step", option_text,
+     FIELD(eval_data), USE_TRAIN | USE_MEMORY, GROUP_EVALUATION},
+    {"--eval-every", "N|epoch", "evaluate every N steps instead of every epoch (default: epoch)",
+     count_or_epoch, FIELD(eval_every), USE_TRAIN, GROUP_EVALUATION},
+    {"--best", "METRIC",
+     "compare evaluations by this result: top1, loss:min, X:max; the lowest loss and the highest "
+     "other metric is best unless stated; with --ckpt, keep the checkpoint of the best one "
+     "(default: loss, without that checkpoint)",
+     option_text, FIELD(best), USE_TRAIN, GROUP_EVALUATION},
+    {"--early-stop", "N[:X]",
+     "end the run when N evaluations in a row did not improve by more than X (default of X: 0)",
+     early_stop, 0, USE_TRAIN, GROUP_EVALUATION},
+
+    {"--out", "DIR",
+     "directory for metrics.jsonl; that of an earlier run becomes metrics.1.jsonl, or the next "
+     "free number (default: run; of your own program: none)",
+     option_text, FIELD(out), USE_TRAIN, GROUP_OUTPUT},
+    {"--metrics-every", "N",
+     "write a line of metrics for every N steps, with their means (default: for every step, but "
+     "at most 100 a second)",
+     option_count, FIELD(metrics_every), USE_TRAIN, GROUP_OUTPUT},
+    {"--on-event", "CMD", ON_EVENT_HELP, option_text, FIELD(on_event), USE_TRAIN, GROUP_OUTPUT},
+    {"--quiet", NULL, "print no progress", option_given, FIELD(quiet), USE_TRAIN, GROUP_OUTPUT},
+
+    {"--device", "NAME", "cpu, or ref: the slow reference (default: cpu where it is built in)",
+     option_text, FIELD(device), USE_ALL, GROUP_ADVANCED},
+    {"--conv", "WAY",
+     "how convolutions are computed (default: auto):\n"
+     "auto: by Winograd's transform where that is faster\n"
+     "direct: never by Winograd's transform",
+     option_text, FIELD(conv), USE_ALL, GROUP_ADVANCED},
+    {"--passes", "LIST",
+     "leave out graph passes: -cse,-fold, or all but one: -all,+cse (`trireme dump --help` lists "
+     "them)",
+     option_text, FIELD(passes), USE_ALL, GROUP_ADVANCED},
+    {"--gradients-mean", "on|off",
+     "gradients are the mean over the batch; off multiplies them by the number of lanes (default: "
+     "on)",
+     option_off, FIELD(optimizer.gradients_sum), LEARNING, GROUP_ADVANCED},
+    {"--parallel", "WAY",
+     "how workers share a step: data divides its lanes among them (default: data)", option_text,
+     FIELD(parallel), USE_TRAIN, GROUP_ADVANCED},
+    {"--sink-size", "N", "call the callbacks of your own program every N steps (default: 1)",
+     option_count, FIELD(sink_size), USE_TRAIN, GROUP_ADVANCED},
     {0},
 };
 
 /* ---- reading ---- */
 
-/* "--flag=value" or "--flag": whether the row's flag is what stands before any "=". */
+/* Whether `word` is the row's flag, as "--flag" or "--flag=value". */
 static bool matches(const struct option_row *row, const char *word) {
     size_t n = strlen(row->flag);
     return !strncmp(word, row->flag, n) && (!word[n] || word[n] == '=');
@@ -278,69 +360,80 @@ static const struct option_row *find(const struct option_set *sets, unsigned use
     return NULL;
 }
 
-/* What other programs call some options. */
+/* Names that other programs use. */
 static const struct {
     const char *name, *ours;
 } elsewhere[] = {
-    {"--wd", "--weight-decay"},       {"--learning-rate", "--lr"}, {"--batch-size", "--batch"},
-    {"--bs", "--batch"},              {"--optim", "--optimizer"},  {"--workers", "-n"},
-    {"--num-workers", "--data-threads"}, {"--grad-clip", "--clip-norm"}, {"--checkpoint", "--ckpt"},
-    {"--lr-scheduler", "--schedule"}, {"--output", "--out"},       {"--dataset", "--data"},
+    {"--wd", "--weight-decay"},
+    {"--learning-rate", "--lr"},
+    {"--batch-size", "--batch"},
+    {"--bs", "--batch"},
+    {"--optim", "--optimizer"},
+    {"--workers", "-n"},
+    {"--num-workers", "--data-threads"},
+    {"--grad-clip", "--clip-norm"},
+    {"--checkpoint", "--ckpt"},
+    {"--lr-scheduler", "--schedule"},
+    {"--output", "--out"},
+    {"--dataset", "--data"},
 };
 
-/* The option of these sets that is meant; null: none can be. */
-static const char *meant(const struct option_set *sets, unsigned use, const char *flag, const struct nearest *near,
-                         char text[32]) {
+/* The option of these sets that the user probably meant, or null. */
+static const char *suggest(const struct option_set *sets, unsigned use, const char *flag,
+                           const struct nearest *near, char text[32]) {
     const struct option_set *set;
     for (size_t i = 0; i < COUNT(elsewhere); i++)
-        if (!strcmp(elsewhere[i].name, flag) && find(sets, use, elsewhere[i].ours, &set)) return elsewhere[i].ours;
+        if (!strcmp(elsewhere[i].name, flag) && find(sets, use, elsewhere[i].ours, &set))
+            return elsewhere[i].ours;
     if (!nearest_name(near)) return NULL;
     base_format(text, 32, "--%s", near->name);
     return text;
 }
 
-/* An option of others is let pass if `foreign`, unless it looks like a slip, or is one that starts workers, which a
- * program itself does not. */
+/* If `foreign`, unknown options pass, except those that look like a typing error and those that
+ * start workers, which only `trireme run` does. */
 static tri_status unknown(const struct option_set *sets, unsigned use, bool foreign,
                           const char *word) {
     const struct option_set *set, launching[] = {{launch_rows, NULL}, {0}};
     char flag[32], near_text[32];
     snprintf(flag, sizeof flag, "%.*s", (int)strcspn(word, "="), word);
     if (foreign && find(launching, USE_ALL, flag, &set))
-        return base_fail(TRI_USAGE, "%s is for several workers, an option of `trireme run`: trireme run -n 2 -- ./program",
-                         flag);
+        return base_fail(TRI_USAGE, "%s is an option of `trireme run`, which starts several "
+                         "workers: trireme run -n 2 -- ./program", flag);
     struct nearest near = {.wanted = flag + 2 * !strncmp(flag, "--", 2)};
     for (const struct option_set *s = sets; s->rows; s++)
         for (const struct option_row *row = s->rows; row->flag; row++)
             if (row->use & use && row->flag[1] == '-') nearest_offer(&near, row->flag + 2);
     if (foreign && near.distance > 1) return TRI_OK;
     if (find(sets, USE_ALL, flag, &set))
-        return base_fail(TRI_USAGE, "%s has no meaning here; see --help", flag);
-    const char *right = meant(sets, use, flag, &near, near_text);
-    if (right) return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag, right);
+        return base_fail(TRI_USAGE, "%s has no effect on this command; see --help", flag);
+    const char *ours = suggest(sets, use, flag, &near, near_text);
+    if (ours) return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag, ours);
     return base_fail(TRI_USAGE, "unknown option %s; see --help", flag);
 }
 
-/* What was given of which one alone can hold: the row of --epochs or --steps; of the order. */
+/* Options already given that exclude others. */
 struct alternatives {
-    const struct option_row *length;
+    const struct option_row *length; /* --epochs or --steps */
     bool shuffled, sequential;
 };
 
-static tri_status check_alternatives(const struct option_row *row, const char *value, struct alternatives *given) {
+static tri_status check_alternatives(const struct option_row *row, const char *value,
+                                     struct alternatives *given) {
     bool length = row->set == epochs || row->set == steps;
     if (length && given->length && given->length != row)
-        return base_fail(TRI_USAGE, "--epochs and --steps are both given; either says how long the "
-                         "run is");
+        return base_fail(TRI_USAGE, "--epochs and --steps are both given; each sets the length of "
+                         "the run: give one");
     if (length) given->length = row;
     if (!strcmp(row->flag, "--shuffle")) given->shuffled = !strcmp(value, "on");
     if (!strcmp(row->flag, "--sampler")) given->sequential = !strcmp(value, "sequential");
     if (given->shuffled && given->sequential)
-        return base_fail(TRI_USAGE, "--shuffle on and --sampler sequential are both given; one order is possible");
+        return base_fail(TRI_USAGE, "--shuffle on and --sampler sequential are both given, and "
+                         "contradict each other: give one");
     return TRI_OK;
 }
 
-/* Sets one option from its word, or the next one; *used: how many words it took. */
+/* Sets one option from its word or from the next one; *used becomes the number of words read. */
 static tri_status take(const struct option_row *row, void *target, char **word, int *used,
                        struct alternatives *given) {
     const char *value = strchr(*word, '=');
@@ -358,16 +451,16 @@ static tri_status take(const struct option_row *row, void *target, char **word, 
                          row->argument);
     if (!row->argument && *used == 1 && strchr(*word, '='))
         return base_fail(TRI_USAGE, "%s takes no value", row->flag);
-    const char *right = row->set((char *)target + row->offset, value);
-    if (!right) return check_alternatives(row, value, given);
-    return base_fail(TRI_USAGE, "%s %s: %s is needed", row->flag, *value ? value : "''", right);
+    const char *expected = row->set((char *)target + row->offset, value);
+    if (!expected) return check_alternatives(row, value, given);
+    return base_fail(TRI_USAGE, "%s %s: expected %s", row->flag, *value ? value : "''", expected);
 }
 
 tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
                         char **argv) {
     int kept = 0, i = 0, used = 1;
     struct alternatives given = {0};
-    bool open = true; /* no "--" yet */
+    bool open = true; /* before "--" */
     for (; i < *argc; i += used) {
         used = 1;
         const struct option_set *set;
@@ -389,25 +482,77 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
     return TRI_OK;
 }
 
-/* ---- describing ---- */
+/* ---- help ---- */
 
-#define HELP_COLUMN 20
+#define TEXT_COLUMN 21
+#define LAST_COLUMN 79
 
-void options_describe(const struct option_row *rows, unsigned use, struct text *out) {
-    for (const struct option_row *row = rows; row->flag; row++) {
-        if (!(row->use & use)) continue;
-        int width = HELP_COLUMN - 3 - (int)strlen(row->flag);
-        text_add(out, "  %s %-*s", row->flag, width, row->argument ? row->argument : "");
-        for (const char *line = row->help; *line;) {
-            int n = (int)strcspn(line, "\n");
-            if (line != row->help) text_add(out, "%*s", HELP_COLUMN, "");
-            text_add(out, " %.*s\n", n, line);
-            line += n + (line[n] == '\n');
+static const char *const group_titles[] = {
+    [GROUP_DATA] = "Data",
+    [GROUP_TRAINING] = "Training",
+    [GROUP_OPTIMIZER] = "Optimizer",
+    [GROUP_PRECISION] = "Precision and memory",
+    [GROUP_WORKERS] = "Workers and threads",
+    [GROUP_WEIGHTS] = "Weights and checkpoints",
+    [GROUP_EVALUATION] = "Evaluation",
+    [GROUP_OUTPUT] = "Output",
+    [GROUP_ADVANCED] = "Advanced",
+};
+
+/* The words of one line of help, from `column` on; further lines begin at `margin`. Returns the
+ * end of the line. */
+static const char *wrap(const char *help, int column, int margin, struct text *out) {
+    for (bool first = true; *help && *help != '\n'; first = false) {
+        int n = (int)strcspn(help, " \n");
+        if (first || column + 1 + n <= LAST_COLUMN) {
+            text_add(out, first ? "%.*s" : " %.*s", n, help);
+            column += n + !first;
+        } else {
+            text_add(out, "\n%*s%.*s", margin, "", n, help);
+            column = margin + n;
         }
+        help += n + (help[n] == ' ');
+    }
+    text_add(out, "\n");
+    return help;
+}
+
+/* The lines after the first are the values that the option takes: they are indented. */
+static void describe(const struct option_row *row, struct text *out) {
+    const char *argument = row->argument ? row->argument : "";
+    int used = 3 + (int)(strlen(row->flag) + strlen(argument));
+    text_add(out, "  %s %s", row->flag, argument);
+    if (used < TEXT_COLUMN)
+        text_add(out, "%*s", TEXT_COLUMN - used, "");
+    else
+        text_add(out, "\n%*s", TEXT_COLUMN, "");
+    const char *line = wrap(row->help, TEXT_COLUMN, TEXT_COLUMN, out);
+    while (*line++) {
+        text_add(out, "%*s", TEXT_COLUMN + 2, "");
+        line = wrap(line, TEXT_COLUMN + 2, TEXT_COLUMN + 4, out);
     }
 }
 
-/* ---- the public face ---- */
+void options_paragraph(const char *help, struct text *out) {
+    text_add(out, "\n");
+    wrap(help, 0, 0, out);
+}
+
+void options_describe(const struct option_row *const tables[], unsigned use, struct text *out) {
+    for (size_t group = 0; group < COUNT(group_titles); group++) {
+        bool begun = false;
+        for (const struct option_row *const *rows = tables; *rows; rows++)
+            for (const struct option_row *row = *rows; row->flag; row++) {
+                if (!(row->use & use) || row->group != group) continue;
+                if (!begun) text_add(out, "\n");
+                if (!begun && group) text_add(out, "%s:\n", group_titles[group]);
+                begun = true;
+                describe(row, out);
+            }
+    }
+}
+
+/* ---- public functions ---- */
 
 tri_options tri_options_default(void) { return (tri_options){0}; }
 
@@ -416,7 +561,7 @@ static pthread_once_t help_once = PTHREAD_ONCE_INIT;
 
 static void make_help(void) {
     struct text t = {0};
-    options_describe(options_rows, USE_TRAIN, &t);
+    options_describe((const struct option_row *const[]){options_rows, NULL}, USE_TRAIN, &t);
     snprintf(help, sizeof help, "%s", t.failed || !t.data ? "(out of memory)\n" : t.data);
     text_free(&t);
 }

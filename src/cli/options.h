@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command-line options as rows of tables. One row serves reading, --help and the manual's test. */
+ * Command-line options as rows of tables. Reading, --help and the man page use the same rows. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
 #include "base/base.h"
 
-/* Which commands an option has a meaning for. A program of the user's has that of training. */
+/* The commands that take an option. A user's own program takes the options of training. */
 enum option_use {
     USE_TRAIN = 1,
     USE_EVAL = 2,
@@ -15,48 +15,66 @@ enum option_use {
     USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY,
 };
 
-struct option_row {
-    const char *flag;     /* "--batch", "-n" */
-    const char *argument; /* "N"; null: it takes no value, and `set` is given "" */
-    const char *help;     /* lines of up to 56 columns, without a final newline */
-    /* Stores the value at `at`; null, or what would be right: "a whole number from 1 up". */
-    const char *(*set)(void *at, const char *value);
-    size_t offset; /* of what is set, in the target */
-    unsigned use;  /* of option_use */
+/* The heading under which --help and the man page list an option. */
+enum option_group {
+    GROUP_NONE, /* options of one command only, listed first and without a heading */
+    GROUP_DATA,
+    GROUP_TRAINING,
+    GROUP_OPTIMIZER,
+    GROUP_PRECISION,
+    GROUP_WORKERS,
+    GROUP_WEIGHTS,
+    GROUP_EVALUATION,
+    GROUP_OUTPUT,
+    GROUP_ADVANCED,
 };
 
-/* A table ended by a row without a flag, and the structure that it sets. */
+struct option_row {
+    const char *flag;     /* "--batch", "-n" */
+    const char *argument; /* "N"; null if the option takes no value: `set` then gets "" */
+    /* What the option does. A line after the first is a value that it takes, "VALUE: meaning". */
+    const char *help;
+    /* Stores the value at `at`. Returns null, or what was expected: "a number above 0". */
+    const char *(*set)(void *at, const char *value);
+    size_t offset; /* of the field in the target structure */
+    unsigned use;  /* of option_use */
+    enum option_group group;
+};
+
+/* A table, ended by a row without a flag, and the structure that its setters fill in. */
 struct option_set {
     const struct option_row *rows;
     void *target;
 };
 
 #define ON_EVENT_HELP \
-    "starts sh -c CMD on stall, death, save-failure and end;\n" \
-    "TRIREME_EVENT, TRIREME_MESSAGE and others say what it is"
+    "run `sh -c CMD` on stall, death, save-failure and end; TRIREME_EVENT, TRIREME_MESSAGE and " \
+    "other variables describe the event"
 
 /* The rows of tri_options. */
 extern const struct option_row options_rows[];
 
-/* The sets are those of one command: its own, and tri_options' where it takes them; `sets` ends
- * with one without rows. `use` chooses among the rows. Takes what it knows out of argv. What is
- * left are words that are no options and whatever stands behind "--" (which is taken), and if
- * `foreign`, options of others, unless one letter away from one of these, or of launch_rows. Returns TRI_USAGE with a
- * message. */
+/* Reads the options of one command and removes them from argv. `sets` are the command's own options
+ * and, if it takes them, those of tri_options; a set without rows ends them. `use` selects rows.
+ * Words that are not options remain in argv, as do all words after "--", which is itself removed.
+ * If `foreign`, unknown options remain too, except those one letter away from a known one and
+ * those of launch_rows. Returns TRI_USAGE with a message. */
 tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
                         char **argv);
-/* Help of the rows chosen, two columns. */
-void options_describe(const struct option_row *rows, unsigned use, struct text *out);
+/* The help of the rows with `use`, by group, two columns. A null ends the tables. */
+void options_describe(const struct option_row *const tables[], unsigned use, struct text *out);
+/* An empty line, then the text in lines of the same width. */
+void options_paragraph(const char *help, struct text *out);
 
-/* Setters: `at` is what the comment says. They keep pointers to texts. */
-const char *option_text(void *at, const char *value);  /* const char *; not empty */
-const char *option_count(void *at, const char *value); /* int64_t, from 1 up */
+/* Setters, with the type that `at` points to. Texts are not copied. */
+const char *option_text(void *at, const char *value);     /* const char *; not empty */
+const char *option_count(void *at, const char *value);    /* int64_t; at least 1 */
 const char *option_positive(void *at, const char *value); /* double */
-const char *option_given(void *at, const char *value); /* bool; of an option without a value */
-const char *option_seed(void *at, const char *value); /* uint64_t */
-const char *option_off(void *at, const char *value); /* bool: true is off */
-const char *option_seconds(void *at, const char *value); /* double; above 0 */
-/* int64_t: bytes, or with a unit of 1024: 64K, 900M, 1.5G. */
+const char *option_given(void *at, const char *value);    /* bool; for options without a value */
+const char *option_seed(void *at, const char *value);     /* uint64_t */
+const char *option_off(void *at, const char *value);      /* bool; true means off */
+const char *option_seconds(void *at, const char *value);  /* double; above 0 */
+/* int64_t: bytes, or a number with a unit, a power of 1024: 64K, 900M, 1.5G. */
 const char *option_size(void *at, const char *value);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme pack: pictures in folders become tar archives, several at a time. */
+ * trireme pack: makes tar archives from pictures in folders, several at a time. */
 #include <ctype.h>
 #include <errno.h>
 #include <glob.h>
@@ -18,7 +18,7 @@
 #include "io/outfile.h"
 
 #define MOST_THREADS 256
-#define SIZE (INT64_C(256) << 20) /* of an archive, unless told otherwise */
+#define SIZE (INT64_C(256) << 20) /* largest archive without --size */
 #define MOST_SHARDS 1000000
 
 struct own {
@@ -28,7 +28,7 @@ struct own {
     bool no_shuffle;
 };
 
-/* ---- which sample stands where ---- */
+/* ---- the order of samples ---- */
 
 static uint64_t *make_order(const tri_data *d, const struct own *own) {
     struct permutation p;
@@ -43,20 +43,21 @@ static uint64_t *make_order(const tri_data *d, const struct own *own) {
     return order;
 }
 
-/* An archive is full with so many samples, or when the next would make it larger than it may be. */
-static tri_status cut(const tri_data *d, const struct own *own, const uint64_t *order, int64_t **begin,
-                      int64_t *shards) {
+/* Divides the order into archives of own->samples samples, or of at most own->size bytes.
+ * *begin[*shards + 1]: the first place of each. */
+static tri_status divide(const tri_data *d, const struct own *own, const uint64_t *order,
+                         int64_t **begin, int64_t *shards) {
     size_t capacity = 0, n = 0;
     int64_t bytes = 0, first = 0;
     *begin = NULL;
     for (int64_t i = 0; i < d->size; i++) {
         int64_t file = own->samples ? 0 : d->about.file_bytes(d->user, (int64_t)order[i]);
-        file = (file + 511) / 512 * 512 + 3 * 512; /* with its headers and its class */
+        file = (file + 511) / 512 * 512 + 3 * 512; /* with two headers and the class */
         bool full = i && (own->samples ? i - first == own->samples : bytes + file > own->size);
         if (!i || full) {
             if (!ARRAY_GROW(*begin, n, capacity)) return base_no_memory(d->name);
             (*begin)[n++] = first = i;
-            bytes = 2 * 512; /* its end */
+            bytes = 2 * 512; /* the end of the archive */
         }
         bytes += file;
     }
@@ -68,8 +69,8 @@ static tri_status cut(const tri_data *d, const struct own *own, const uint64_t *
 
 /* ---- names ---- */
 
-/* Where "%d" or "%06d" stands, the only one; null if there is none. */
-static const char *find_number(const char *pattern, int *digits, const char **behind) {
+/* The place of "%d" or "%06d" in the pattern; null unless there is exactly one. */
+static const char *find_number(const char *pattern, int *digits, const char **rest) {
     const char *at = strchr(pattern, '%'), *p = at ? at + 1 : NULL;
     *digits = 1;
     if (p && *p == '0' && isdigit((unsigned char)p[1])) {
@@ -77,58 +78,60 @@ static const char *find_number(const char *pattern, int *digits, const char **be
         p += 2;
     }
     if (!p || *p != 'd' || strchr(p, '%')) return NULL;
-    *behind = p + 1;
+    *rest = p + 1;
     return at;
 }
 
 static tri_status name_shards(struct pack *p, const char *pattern) {
     int digits;
-    const char *behind, *at = find_number(pattern, &digits, &behind);
+    const char *rest, *at = find_number(pattern, &digits, &rest);
     p->name = calloc((size_t)p->shards, sizeof *p->name);
     if (!p->name) return base_no_memory(pattern);
     if (!at)
-        return base_fail(TRI_USAGE, "-o %s: the archives' numbers stand in place of %%06d: -o out-%%06d.tar", pattern);
+        return base_fail(TRI_USAGE, "-o %s: expected a name with %%06d in place of the number: -o "
+                         "out-%%06d.tar", pattern);
     if (p->shards > MOST_SHARDS)
-        return base_fail(TRI_USAGE, "%lld archives; with larger ones (--size, --samples) there are fewer",
-                         (long long)p->shards);
+        return base_fail(TRI_USAGE, "%lld archives are more than %d: make them larger (--size, "
+                         "--samples)", (long long)p->shards, MOST_SHARDS);
     for (int64_t i = 0; i < p->shards; i++) {
-        text_add(&p->name[i], "%.*s%0*lld%s", (int)(at - pattern), pattern, digits, (long long)i, behind);
+        text_add(&p->name[i], "%.*s%0*lld%s", (int)(at - pattern), pattern, digits, (long long)i,
+                 rest);
         if (p->name[i].failed) return base_no_memory(pattern);
     }
     return TRI_OK;
 }
 
-/* ---- what is there ---- */
+/* ---- archives that exist ---- */
 
-/* The archive's number, if that is its name; else -1. */
+/* The number in an archive's name; -1 if the name does not fit the pattern. */
 static int64_t number_of(const char *name, const char *pattern) {
     int digits;
     char *end = NULL;
-    const char *behind, *at = find_number(pattern, &digits, &behind);
-    struct text right = {0};
+    const char *rest, *at = find_number(pattern, &digits, &rest);
+    struct text expected = {0};
     long long n = strtoll(name + (at - pattern), &end, 10);
-    text_add(&right, "%.*s%0*lld%s", (int)(at - pattern), pattern, digits, n, behind);
-    bool same = !right.failed && !strcmp(right.data, name);
-    text_free(&right);
+    text_add(&expected, "%.*s%0*lld%s", (int)(at - pattern), pattern, digits, n, rest);
+    bool same = !expected.failed && !strcmp(expected.data, name);
+    text_free(&expected);
     return same ? n : -1;
 }
 
-/* What glob takes for a name's own letters. */
+/* Adds a text with glob's special characters escaped. */
 static void add_literal(struct text *t, const char *from, const char *to) {
     for (; from < to; from++) text_add(t, "%s%c", strchr("*?[\\", *from) ? "\\" : "", *from);
 }
 
-/* Archives behind those that will be: of an earlier packing into smaller ones. Whoever names all by a pattern would
- * read their pictures twice. */
+/* Refuses archives of an earlier packing whose numbers follow those to be made: a pattern would
+ * match both, and the pictures of the earlier ones would be read twice. */
 static tri_status refuse_surplus(const struct pack *p, const char *pattern) {
     int digits;
-    const char *behind, *at = find_number(pattern, &digits, &behind), *first = NULL;
+    const char *rest, *at = find_number(pattern, &digits, &rest), *first = NULL;
     struct text all = {0};
     glob_t found = {0};
     long long surplus = 0;
     add_literal(&all, pattern, at);
     text_add(&all, "[0-9]*");
-    add_literal(&all, behind, behind + strlen(behind));
+    add_literal(&all, rest, rest + strlen(rest));
     int code = all.failed ? GLOB_NOSPACE : glob(all.data, 0, NULL, &found);
     text_free(&all);
     if (code == GLOB_NOSPACE) return base_no_memory(pattern);
@@ -138,14 +141,15 @@ static tri_status refuse_surplus(const struct pack *p, const char *pattern) {
     }
     tri_status status = TRI_OK;
     if (surplus)
-        status = base_fail(TRI_USAGE, "%s: %lld archives of another packing lie behind the %lld that are to be made, from "
-                           "there on: remove them and their .sha256, or take another name (-o), since whoever reads "
-                           "all would read their pictures twice", first, surplus, (long long)p->shards);
+        status = base_fail(TRI_USAGE, "%s: %lld archives of an earlier packing follow the %lld to "
+                           "be made; a pattern for all would read their pictures twice: remove "
+                           "them and their .sha256 files, or choose another name (-o)",
+                           first, surplus, (long long)p->shards);
     globfree(&found);
     return status;
 }
 
-/* That of the archives, if it is the last of its path that is missing. */
+/* Makes the archives' directory, but not its parents. */
 static tri_status make_directory(const char *pattern) {
     const char *slash = strrchr(pattern, '/');
     if (!slash || slash == pattern) return TRI_OK;
@@ -153,7 +157,8 @@ static tri_status make_directory(const char *pattern) {
     if (!directory) return base_no_memory(pattern);
     tri_status status = TRI_OK;
     if (mkdir(directory, 0777) && errno != EEXIST)
-        status = base_fail(TRI_FAILED, "cannot make the directory %s: %s", directory, strerror(errno));
+        status = base_fail(TRI_FAILED, "cannot make the directory %s: %s", directory,
+                           strerror(errno));
     free(directory);
     return status;
 }
@@ -163,7 +168,7 @@ static tri_status make_directory(const char *pattern) {
 struct packing {
     struct pack *pack;
     atomic_llong next, made;
-    pthread_mutex_t lock; /* of what follows: the first failure */
+    pthread_mutex_t lock; /* of the first failure: */
     tri_status status;
     char message[1024];
 };
@@ -200,27 +205,33 @@ static tri_status pack_all(struct pack *p, int64_t threads) {
     pack_some(&w);
     for (int i = 0; i < n; i++) pthread_join(thread[i], NULL);
     if (w.status) return base_fail(w.status, "%s", w.message);
-    printf("packed shards=%lld written=%lld samples=%lld bad=%lld bytes=%lld\n", (long long)p->shards,
-           (long long)atomic_load(&w.made), (long long)atomic_load(&p->samples), (long long)atomic_load(&p->bad),
+    printf("packed shards=%lld written=%lld samples=%lld bad=%lld bytes=%lld\n",
+           (long long)p->shards, (long long)atomic_load(&w.made),
+           (long long)atomic_load(&p->samples), (long long)atomic_load(&p->bad),
            (long long)atomic_load(&p->bytes));
     return TRI_OK;
 }
 
-/* Renames last when the directory is synced, once for all. */
+/* Syncs the directory, once for all renames. */
 static tri_status sync_names(const char *pattern) {
     const char *slash = strrchr(pattern, '/');
     struct text directory = {0};
     text_add(&directory, "%.*s", slash ? (int)(slash - pattern) + 1 : 1, slash ? pattern : ".");
-    tri_status status = directory.failed ? base_no_memory(pattern) : outfile_sync_directory(directory.data);
+    tri_status status = TRI_OK;
+    if (directory.failed)
+        status = base_no_memory(pattern);
+    else
+        status = outfile_sync_directory(directory.data);
     text_free(&directory);
     return status;
 }
 
-/* Before the first is written. */
+/* Refuses names that cannot be written, before the first archive is. */
 static tri_status check_names(const struct pack *p) {
     char target[4096];
     tri_status status = TRI_OK;
-    for (int64_t i = 0; i < p->shards && !status; i++) status = outfile_target(p->name[i].data, target);
+    for (int64_t i = 0; i < p->shards && !status; i++)
+        status = outfile_target(p->name[i].data, target);
     return status;
 }
 
@@ -230,9 +241,10 @@ static tri_status work(tri_data *d, const struct own *own) {
     uint64_t *order = NULL;
     tri_status status = TRI_OK;
     if (!d->about.file || !d->about.label)
-        status = base_fail(TRI_USAGE, "data %s is not made of files with classes; images:DIR is", d->name);
+        status = base_fail(TRI_USAGE, "data %s does not consist of files with classes: expected "
+                           "images:DIR", d->name);
     if (!status && !(order = make_order(d, own))) status = TRI_FAILED;
-    if (!status) status = cut(d, own, order, &begin, &p.shards);
+    if (!status) status = divide(d, own, order, &begin, &p.shards);
     p.order = order;
     p.begin = begin;
     if (!status) status = name_shards(&p, own->out);
@@ -251,17 +263,22 @@ static tri_status work(tri_data *d, const struct own *own) {
 /* ---- the command ---- */
 
 static const struct option_row rows[] = {
-    {"-o", "PATTERN", "the archives' names, with a number: out-%06d.tar", option_text, offsetof(struct own, out),
-     USE_ALL},
-    {"--samples", "N", "pictures in an archive", option_count, offsetof(struct own, samples), USE_ALL},
-    {"--size", "SIZE", "or how large one may be: 100M, 1G (256M)", option_size, offsetof(struct own, size), USE_ALL},
-    {"--seed", "N", "of the order of pictures (0)", option_seed, offsetof(struct own, seed), USE_ALL},
-    {"--shuffle", "on|off", "off: pictures in the order of their folders (on)", option_off,
-     offsetof(struct own, no_shuffle), USE_ALL},
-    {"--threads", "T", "archives that are made at a time (one for each core)", option_count,
-     offsetof(struct own, threads), USE_ALL},
-    {"--max-bad", "N", "so many files may be left out as they are no pictures or\ncan't be read (10)", option_count,
-     offsetof(struct own, max_bad), USE_ALL},
+    {"-o", "PATTERN", "names of the archives, with %06d for their number: "
+                      "out-%06d.tar", option_text,
+     offsetof(struct own, out), USE_ALL, GROUP_NONE},
+    {"--samples", "N", "pictures per archive, instead of --size", option_count,
+     offsetof(struct own, samples), USE_ALL, GROUP_NONE},
+    {"--size", "SIZE", "largest size of an archive: 100M, 1G (default: 256M)", option_size,
+     offsetof(struct own, size), USE_ALL, GROUP_NONE},
+    {"--shuffle", "on|off", "shuffle the pictures; off keeps the order of folders (default: on)",
+     option_off, offsetof(struct own, no_shuffle), USE_ALL, GROUP_NONE},
+    {"--seed", "N", "seed of the order (default: 0)", option_seed, offsetof(struct own, seed),
+     USE_ALL, GROUP_NONE},
+    {"--threads", "T", "archives made at the same time (default: one per core)", option_count,
+     offsetof(struct own, threads), USE_ALL, GROUP_NONE},
+    {"--max-bad", "N",
+     "leave out at most N files that are not pictures or cannot be read (default: 10)",
+     option_count, offsetof(struct own, max_bad), USE_ALL, GROUP_NONE},
     {0},
 };
 
@@ -270,7 +287,8 @@ static int run(const struct command *c, int argc, char **argv) {
     struct option_set sets[] = {{c->rows, &own}, {0}};
     if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
     if (argc != 2 || !own.out) {
-        base_fail(TRI_USAGE, "pack takes a SPEC and the archives' names: trireme pack images:DIR -o out-%%06d.tar");
+        base_fail(TRI_USAGE, "pack takes one SPEC and the names of the archives: trireme pack "
+                  "images:DIR -o out-%%06d.tar");
         return cli_fail();
     }
     tri_data *d = tri_data_open(argv[1], NULL, 1);
@@ -283,7 +301,7 @@ static int run(const struct command *c, int argc, char **argv) {
 const struct command command_pack = {
     .name = "pack",
     .arguments = "SPEC -o PATTERN [options]",
-    .help = "makes tar archives of pictures in folders",
+    .help = "make tar archives from pictures in folders",
     .rows = rows,
     .run = run,
 };

@@ -17,16 +17,17 @@
 /* ---- tar ---- */
 
 struct header { /* ustar */
-    char name[100], mode[8], uid[8], gid[8], size[12], time[12], sum[8], type, link[100], magic[6], version[2],
-        user[32], group[32], major[8], minor[8], prefix[155], rest[12];
+    char name[100], mode[8], uid[8], gid[8], size[12], time[12], sum[8], type, link[100], magic[6],
+        version[2], user[32], group[32], major[8], minor[8], prefix[155], rest[12];
 };
 _Static_assert(sizeof(struct header) == BLOCK, "a header is a block");
 
-/* No time and no owner: the same pictures make the same bytes. */
+/* Without time and owner, so that the same pictures give the same bytes. */
 static tri_status write_entry(struct outfile *f, const char *name, const void *bytes, size_t n) {
     static const char zeros[BLOCK];
-    struct header h = {.mode = "0000644", .uid = "0000000", .gid = "0000000", .time = "00000000000", .type = '0',
-                       .magic = "ustar", .version = {'0', '0'}};
+    struct header h = {.mode = "0000644", .uid = "0000000", .gid = "0000000",
+                       .time = "00000000000", .type = '0', .magic = "ustar",
+                       .version = {'0', '0'}};
     unsigned sum = 0;
     snprintf(h.name, sizeof h.name, "%s", name);
     snprintf(h.size, sizeof h.size, "%011zo", n);
@@ -40,7 +41,7 @@ static tri_status write_entry(struct outfile *f, const char *name, const void *b
 
 /* ---- samples ---- */
 
-/* The ending that readers know it by; null: it is no picture. */
+/* The ending of its kind of picture; null if it is none. */
 static const char *ending_of(const struct data_file *f) {
     if (f->n > 3 && !memcmp(f->bytes, "\xff\xd8\xff", 3)) return "jpg";
     return f->n > 8 && !memcmp(f->bytes, "\x89PNG\r\n\x1a\n", 8) ? "png" : NULL;
@@ -49,20 +50,22 @@ static const char *ending_of(const struct data_file *f) {
 static tri_status leave_out(struct pack *p) {
     long long bad = atomic_fetch_add(&p->bad, 1) + 1;
     if (bad > p->max_bad)
-        return base_fail(TRI_FAILED, "more than --max-bad %lld bad files; the last: %s", (long long)p->max_bad,
-                         tri_message());
-    fprintf(stderr, "trireme: left out, %lld of at most %lld: %s\n", bad, (long long)p->max_bad, tri_message());
+        return base_fail(TRI_FAILED, "more than --max-bad %lld bad files; the last: %s",
+                         (long long)p->max_bad, tri_message());
+    fprintf(stderr, "trireme: left out, %lld of at most %lld: %s\n", bad, (long long)p->max_bad,
+            tri_message());
     return TRI_OK;
 }
 
-/* *samples counts those that are no bad ones. */
+/* Adds the sample at `place`, and 1 to *samples, unless its file is bad. */
 static tri_status write_sample(struct pack *p, struct outfile *f, int64_t place,
                                struct data_file *file, int64_t *samples) {
     char name[64], label[32];
     const tri_data *d = p->data;
     tri_status status = d->about.file(d->user, (int64_t)p->order[place], file);
     const char *ending = status ? NULL : ending_of(file);
-    if (!status && !ending) status = base_fail(PICTURE_BAD, "%s: neither a JPEG nor a PNG picture", file->name.data);
+    if (!status && !ending)
+        status = base_fail(PICTURE_BAD, "%s: neither a JPEG nor a PNG picture", file->name.data);
     if (status) return status == PICTURE_BAD ? leave_out(p) : status;
     ++*samples;
     snprintf(name, sizeof name, "%09lld.%s", (long long)place, ending);
@@ -72,19 +75,20 @@ static tri_status write_sample(struct pack *p, struct outfile *f, int64_t place,
     return status ? status : write_entry(f, name, label, strlen(label));
 }
 
-/* What an archive is to hold: places, samples, classes and sizes of files. */
+/* A hash of what an archive should contain: places, samples, classes and sizes of files. */
 static uint64_t content_key(const struct pack *p, int64_t shard) {
     const tri_data *d = p->data;
     uint64_t key = base_hash_text(d->name);
     for (int64_t i = p->begin[shard]; i < p->begin[shard + 1]; i++) {
         int64_t sample = (int64_t)p->order[i];
-        int64_t about[4] = {i, sample, d->about.label(d->user, sample), d->about.file_bytes(d->user, sample)};
+        int64_t about[4] = {i, sample, d->about.label(d->user, sample),
+                            d->about.file_bytes(d->user, sample)};
         key = base_hash(about, sizeof about, key);
     }
     return key;
 }
 
-/* ---- whole and verified ---- */
+/* ---- verifying ---- */
 
 static tri_status hash_file(const char *path, char hex[65], int64_t *bytes) {
     static const size_t piece = 1 << 20;
@@ -108,7 +112,7 @@ static tri_status hash_file(const char *path, char hex[65], int64_t *bytes) {
     return status;
 }
 
-/* The line of the hash, then one that sha256sum takes for a remark. */
+/* The text of NAME.sha256: the line of the hash, and one that sha256sum takes for a comment. */
 static void note_text(struct text *t, const char *path, const char *hex, uint64_t key,
                       int64_t samples) {
     const char *slash = strrchr(path, '/');
@@ -121,10 +125,10 @@ static int64_t samples_of(const char *note) {
     return at ? strtoll(at + 1, NULL, 10) : -1;
 }
 
-/* Only a regular file is written over. */
-static tri_status look_at(const char *path, bool *there) {
+/* *exists: the file does. Fails if it is not a regular file, which is never replaced. */
+static tri_status check_file(const char *path, bool *exists) {
     int fd = base_open(path, O_RDONLY, NULL);
-    *there = fd >= 0;
+    *exists = fd >= 0;
     if (fd >= 0) close(fd);
     return fd >= 0 || errno == ENOENT ? TRI_OK : TRI_FAILED;
 }
@@ -133,14 +137,14 @@ static bool is_same(const char *path, const char *note, uint64_t key, int64_t *b
                     int64_t *samples) {
     char hex[65], *found = NULL;
     size_t n;
-    struct text right = {0};
+    struct text expected = {0};
     bool same = false;
     if (!base_read_file(note, &found, &n) && !hash_file(path, hex, bytes)) {
         *samples = samples_of(found);
-        note_text(&right, path, hex, key, *samples);
-        same = !right.failed && n == right.size && !memcmp(found, right.data, n);
+        note_text(&expected, path, hex, key, *samples);
+        same = !expected.failed && n == expected.size && !memcmp(found, expected.data, n);
     }
-    text_free(&right);
+    text_free(&expected);
     free(found);
     return same;
 }
@@ -154,8 +158,8 @@ static tri_status rename_to(const char *from, const char *to) {
     return status;
 }
 
-static tri_status write_archive(struct pack *p, int64_t shard, const char *path, struct data_file *file,
-                                char hex[65], int64_t *samples) {
+static tri_status write_archive(struct pack *p, int64_t shard, const char *path,
+                                struct data_file *file, char hex[65], int64_t *samples) {
     static const char zeros[2 * BLOCK];
     struct outfile f;
     char again[65];
@@ -169,9 +173,12 @@ static tri_status write_archive(struct pack *p, int64_t shard, const char *path,
     status = outfile_close(&f, status, hex);
     if (!status) status = hash_file(path, again, &bytes);
     if (!status && (bytes != written || strcmp(hex, again)))
-        status = base_fail(TRI_FAILED, "%s: what was read back is not what was written", path);
-    if (status) unlink(path);
-    else atomic_fetch_add(&p->bytes, written);
+        status = base_fail(TRI_FAILED, "%s: reading it back gives other bytes than were "
+                                       "written", path);
+    if (status)
+        unlink(path);
+    else
+        atomic_fetch_add(&p->bytes, written);
     return status;
 }
 
@@ -182,17 +189,18 @@ static tri_status write_note(const char *path, const char *text, size_t n) {
     return outfile_close(&f, status, NULL);
 }
 
-static tri_status write_both(struct pack *p, int64_t shard, struct data_file *file, uint64_t key,
-                             const char *path, const char *note) {
+static tri_status write_both(struct pack *p, int64_t shard, struct data_file *file,
+                             uint64_t key, const char *path, const char *note) {
     struct text part = {0}, text = {0};
     char hex[65], target[4096], noted[4096];
     int64_t samples = 0;
     tri_status status = outfile_target(path, target);
     if (!status) status = outfile_target(note, noted);
     if (status) return status;
-    text_add(&part, "%s.part", target); /* what a run that was ended has left is written over */
+    text_add(&part, "%s.part", target); /* replaces that of an interrupted run */
     if (part.failed) status = base_no_memory(path);
-    if (!status && unlink(noted) && errno != ENOENT) status = base_fail(TRI_FAILED, "%s: %s", note, strerror(errno));
+    if (!status && unlink(noted) && errno != ENOENT)
+        status = base_fail(TRI_FAILED, "%s: %s", note, strerror(errno));
     if (!status) status = write_archive(p, shard, part.data, file, hex, &samples);
     if (!status) status = rename_to(part.data, target);
     if (!status) {
@@ -213,8 +221,8 @@ tri_status pack_shard(struct pack *p, int64_t shard, struct data_file *file, boo
     text_add(&note, "%s" ENDING, path);
     if (note.failed) return base_no_memory(path);
     bool archive = false, hash = false;
-    tri_status status = look_at(path, &archive);
-    if (!status) status = look_at(note.data, &hash);
+    tri_status status = check_file(path, &archive);
+    if (!status) status = check_file(note.data, &hash);
     *made = !status && !(archive && hash && is_same(path, note.data, key, &bytes, &samples));
     if (*made) status = write_both(p, shard, file, key, path, note.data);
     if (!status && !*made) {

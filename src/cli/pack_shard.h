@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One archive of `trireme pack`: NAME, and beside it NAME.sha256 in the form that sha256sum -c reads. Both are
- * written under other names and renamed, the second when the first has been read back and found to be what was
- * written. An archive that has its second file, of the same samples, and its hash is not written again. */
+ * One archive of `trireme pack`: NAME, and NAME.sha256, which sha256sum -c reads. Both are written
+ * under other names and renamed; NAME.sha256 follows after NAME has been read back and compared. An
+ * archive is not written again if its NAME.sha256 lists the same samples and its hash matches. */
 #ifndef CLI_PACK_SHARD_H
 #define CLI_PACK_SHARD_H
 
@@ -16,11 +16,11 @@ struct pack {
     int64_t shards;
     struct text *name; /* [shards] */
     int64_t max_bad;
-    /* In the archives, written now or before; left out of them; the archives' size. */
+    /* Over all archives, old and new: samples in them, files left out, size. */
     atomic_llong samples, bad, bytes;
 };
 
-/* file: room for the pictures, one behind the other. *made: it was written; else it was there. */
+/* Writes the archive unless it exists; *made: it was written. file: a buffer for pictures. */
 tri_status pack_shard(struct pack *p, int64_t shard, struct data_file *file, bool *made);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme ps: the runs of this user, found by the stores that agents hold. */
+ * trireme ps: this user's runs of several workers, found by the stores that agents have open. */
 #include <ctype.h>
 #include <dirent.h>
 #include <math.h>
@@ -26,7 +26,7 @@ struct row {
 struct table {
     struct row *row;
     size_t n, capacity;
-    struct arena arena; /* of the cells */
+    struct arena arena; /* owns the cells */
 };
 
 static void fill(struct row *r, struct arena *a, const struct look_view *v) {
@@ -61,7 +61,7 @@ static bool add(struct table *t, int pid) {
 
 static tri_status list(struct table *t) {
     DIR *d = opendir("/proc");
-    if (!d) return base_fail(TRI_FAILED, "/proc cannot be read: runs cannot be found");
+    if (!d) return base_fail(TRI_FAILED, "cannot read /proc, where runs are found");
     bool done = true;
     for (struct dirent *e; done && (e = readdir(d));)
         if (isdigit((unsigned char)*e->d_name)) done = add(t, atoi(e->d_name));
@@ -98,7 +98,7 @@ static int run(const struct command *c, int argc, char **argv) {
         qsort(t.row, t.n, sizeof *t.row, by_pid);
         print(&t);
     } else if (!status) {
-        printf("no run of yours is at work\n");
+        printf("you have no runs of several workers\n");
     }
     arena_free(&t.arena);
     free(t.row);
@@ -108,6 +108,6 @@ static int run(const struct command *c, int argc, char **argv) {
 const struct command command_ps = {
     .name = "ps",
     .arguments = "",
-    .help = "lists your runs of several workers",
+    .help = "list your runs of several workers",
     .run = run,
 };

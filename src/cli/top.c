@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme top: watches a run. On a terminal a page that is drawn over twice a second, else once. */
+ * trireme top: watches a run. A terminal gets a page twice a second, anything else one page. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -18,9 +18,9 @@
 
 #define INTERVAL 500 /* milliseconds */
 
-/* ---- looking ---- */
+/* ---- reading the run ---- */
 
-static const struct look_view *look_once_more(struct top *t) {
+static const struct look_view *look_again(struct top *t) {
     struct look_view *v = &t->view[t->looks % TOP_LOOKS];
     look_at(&t->look, v);
     double now = (double)v->now / 1e9;
@@ -61,12 +61,12 @@ static struct top_page measure(bool terminal) {
 
 struct screen {
     struct termios before;
-    bool keys; /* standard input is a terminal, and gives keys at once */
+    bool keys; /* stdin is a terminal in raw mode */
     int signals;
     sigset_t old_mask;
 };
 
-static void say(const char *text, size_t bytes) {
+static void print(const char *text, size_t bytes) {
     while (bytes) {
         ssize_t n = write(STDOUT_FILENO, text, bytes);
         if (n < 0 && errno == EINTR) continue;
@@ -76,50 +76,51 @@ static void say(const char *text, size_t bytes) {
     }
 }
 
-/* Another screen, so that what was there before comes back; no cursor. */
+/* Switches to the alternate screen, without a cursor. `leave` restores the former one. */
 static tri_status enter(struct screen *s) {
     static const char begin[] = "\033[?1049h\033[?25l\033[2J";
     sigset_t set;
     sigemptyset(&set);
-    static const int heard[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
-    for (size_t i = 0; i < COUNT(heard); i++) sigaddset(&set, heard[i]);
+    static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+    for (size_t i = 0; i < COUNT(caught); i++) sigaddset(&set, caught[i]);
     sigprocmask(SIG_BLOCK, &set, &s->old_mask);
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (s->signals < 0) return base_fail(TRI_FAILED, "cannot listen for signals: %s", strerror(errno));
+    if (s->signals < 0)
+        return base_fail(TRI_FAILED, "cannot wait for signals: %s", strerror(errno));
     s->keys = isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &s->before);
     if (s->keys) {
         struct termios raw = s->before;
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
         raw.c_cc[VMIN] = 0;
         raw.c_cc[VTIME] = 0;
-        raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped page would leave the terminal as it is */
+        raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* Ctrl-Z would leave the terminal in this mode */
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
-    say(begin, sizeof begin - 1);
+    print(begin, sizeof begin - 1);
     return TRI_OK;
 }
 
 static void leave(struct screen *s) {
     static const char end[] = "\033[0m\033[?25h\033[?1049l";
-    say(end, sizeof end - 1);
+    print(end, sizeof end - 1);
     if (s->keys) tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
     if (s->signals >= 0) close(s->signals);
     sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
 }
 
-/* Waits for the time of the next page, or a reason to draw it now. True: it is to end; a signal's
- * number in *code, or 0. */
-static bool listen(struct screen *s, int *code) {
-    struct pollfd ears[] = {{s->signals, POLLIN, 0}, {s->keys ? STDIN_FILENO : -1, POLLIN, 0}};
+/* Waits until the next page is due, or for a signal or a key. Returns whether to quit; for a
+ * signal, *code is the exit code. */
+static bool await(struct screen *s, int *code) {
+    struct pollfd sources[] = {{s->signals, POLLIN, 0}, {s->keys ? STDIN_FILENO : -1, POLLIN, 0}};
     struct signalfd_siginfo signal;
     char key[16];
-    poll(ears, COUNT(ears), INTERVAL);
+    poll(sources, COUNT(sources), INTERVAL);
     while (read(s->signals, &signal, sizeof signal) == (ssize_t)sizeof signal)
         if (signal.ssi_signo != SIGWINCH) {
             *code = 128 + (int)signal.ssi_signo;
             return true;
         }
-    if (!ears[1].revents) return false;
+    if (!sources[1].revents) return false;
     ssize_t n = read(STDIN_FILENO, key, sizeof key);
     if (n <= 0) s->keys = false; /* closed */
     for (ssize_t i = 0; i < n; i++)
@@ -133,12 +134,13 @@ static void draw(struct top *t, bool terminal) {
     struct top_page page = measure(terminal);
     struct text out = {0};
     top_draw(t, &page, &out);
-    if (!out.failed && out.data) say(out.data, out.size);
+    if (!out.failed && out.data) print(out.data, out.size);
     text_free(&out);
 }
 
-static void tell_end(const struct look_view *v) {
-    const char *how = v->state == LOOK_LOST ? "has ended before it was done" : look_state_name(v->state);
+static void print_end(const struct look_view *v) {
+    bool lost = v->state == LOOK_LOST;
+    const char *how = lost ? "has ended unfinished" : look_state_name(v->state);
     printf("%s %s after step %llu/%llu", v->title, how, (unsigned long long)v->committed,
            (unsigned long long)v->total);
     if (!isnan(v->loss)) printf(", loss %#.4g", v->loss);
@@ -156,22 +158,22 @@ static int watch(struct top *t) {
     bool quits = false;
     while (!quits) {
         bool alive = look_alive(&t->look);
-        look_once_more(t);
+        look_again(t);
         if (!alive) break;
         draw(t, true);
-        quits = listen(&s, &code);
+        quits = await(&s, &code);
     }
     leave(&s);
-    if (!quits) tell_end(&t->view[(t->looks - 1) % TOP_LOOKS]);
+    if (!quits) print_end(&t->view[(t->looks - 1) % TOP_LOOKS]);
     return code;
 }
 
 static int show(struct top *t) {
-    look_once_more(t);
+    look_again(t);
     nanosleep(&(struct timespec){.tv_nsec = INTERVAL * 1000000L}, NULL);
-    const struct look_view *v = look_once_more(t);
+    const struct look_view *v = look_again(t);
     draw(t, false);
-    if (!look_alive(&t->look)) tell_end(v);
+    if (!look_alive(&t->look)) print_end(v);
     return TRI_OK;
 }
 
@@ -180,8 +182,8 @@ struct own {
 };
 
 static const struct option_row rows[] = {
-    {"--once", NULL, "prints one page, as it does where stdout is no terminal", option_given,
-     offsetof(struct own, once), USE_ALL},
+    {"--once", NULL, "print one page, as top does if stdout is not a terminal", option_given,
+     offsetof(struct own, once), USE_ALL, GROUP_NONE},
     {0},
 };
 
@@ -201,27 +203,29 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     bool plain = own.once || !isatty(STDOUT_FILENO) || !*environment("TERM") ||
                  !strcmp(environment("TERM"), "dumb");
-    int code = look_open(argc > 1 ? argv[1] : "run", false, &t->look) ? cli_fail()
-               : plain                                                ? show(t)
-                                                                      : watch(t);
+    int code;
+    if (look_open(argc > 1 ? argv[1] : "run", false, &t->look))
+        code = cli_fail();
+    else
+        code = plain ? show(t) : watch(t);
     look_close(&t->look);
     free(t);
     return code;
 }
 
 static void describe(struct text *out) {
-    text_add(out,
-             "\nDIR is the run's directory (run). Of each worker there are place and rank, * where it\n"
-             "reports; the percentages of the last seconds in which it computed (CMP), waited (WAI),\n"
-             "summed and updated (RED) and fetched samples (DAT); the time of a lane, lanes done,\n"
-             "and lost to another; peak memory, core, deaths at that place; what it is at.\n"
-             "q quits. NO_COLOR is respected.\n");
+    options_paragraph("DIR is the directory of the run (default: run). The line of a worker has "
+                      "its place; its rank, with * for the reporter; the percentages of the last "
+                      "seconds that it computed (CMP), waited (WAI), summed and updated (RED) and "
+                      "read samples (DAT); the time of a lane; lanes done, and lanes lost to "
+                      "another worker; peak memory; core; deaths at that place; its current "
+                      "activity. The key q quits. With NO_COLOR set there are no colours.", out);
 }
 
 const struct command command_top = {
     .name = "top",
     .arguments = "[DIR] [--once]",
-    .help = "watches a run of several workers",
+    .help = "watch a run of several workers",
     .rows = rows,
     .more = describe,
     .run = run,

@@ -10,8 +10,8 @@
 #include "cli/top_view.h"
 
 #define SPAN 180.0          /* seconds */
-#define TAIL (1024 * 1024) /* bytes of metrics.jsonl that are read */
-#define DENSEST (2 * SPAN / MOST) /* seconds between two rows that are taken */
+#define TAIL (1024 * 1024) /* bytes of metrics.jsonl to read */
+#define DENSEST (2 * SPAN / MOST) /* least seconds between two points */
 #define MOST ((int)COUNT(((struct top_loss *)0)->point))
 
 void top_loss_add(struct top_loss *l, double time, double loss) {
@@ -24,7 +24,7 @@ void top_loss_add(struct top_loss *l, double time, double loss) {
     l->point[l->n++].loss = loss;
 }
 
-/* A line of metrics.jsonl; false: it is none. */
+/* Reads a line of metrics.jsonl; false if it has no loss. */
 static bool read_row(const char *line, size_t bytes, double *step, double *seconds, double *loss) {
     json_t *row = json_loadb(line, bytes, 0, NULL);
     const json_t *number = json_object_get(row, "loss");
@@ -48,7 +48,7 @@ static char *read_tail(const char *path, size_t *bytes) {
     return text;
 }
 
-static void turn_round(struct top_loss *l) {
+static void reverse(struct top_loss *l) {
     for (int i = 0; i < l->n / 2; i++) {
         double time = l->point[i].time, loss = l->point[i].loss;
         l->point[i] = l->point[l->n - 1 - i];
@@ -57,9 +57,9 @@ static void turn_round(struct top_loss *l) {
     }
 }
 
-/* Backwards, so that no more rows are looked at than those of the last minutes. The last counts as
- * written just now. */
-static void read_rows(struct top_loss *l, const char *text, size_t bytes, double now, uint64_t last) {
+/* Reads the lines backwards, until they are older than SPAN. The last one counts as written now. */
+static void read_rows(struct top_loss *l, const char *text, size_t bytes, double now,
+                      uint64_t last) {
     double latest = -1, before = INFINITY, step, seconds, loss;
     for (size_t end = bytes; end;) {
         size_t begin = end - 1;
@@ -73,7 +73,7 @@ static void read_rows(struct top_loss *l, const char *text, size_t bytes, double
         before = seconds;
         top_loss_add(l, now - (latest - seconds), loss);
     }
-    turn_round(l);
+    reverse(l);
 }
 
 void top_loss_read(struct top_loss *l, const char *directory, double now, uint64_t step) {
@@ -98,7 +98,7 @@ double top_loss_bars(const struct top_loss *l, double now, int width, double bar
         double until = begin + span * (i + 1) / width, sum = 0;
         for (n = 0; k < l->n && (l->point[k].time < until || i == width - 1); k++, n++)
             sum += l->point[k].loss;
-        bar[i] = n ? sum / n : i ? bar[i - 1] : NAN; /* as long as no step ends, it stays */
+        bar[i] = n ? sum / n : i ? bar[i - 1] : NAN; /* no step: repeat the bar before */
         if (isnan(bar[i])) continue;
         *least = fmin(*least, bar[i]);
         *most = fmax(*most, bar[i]);

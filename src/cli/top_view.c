@@ -22,7 +22,7 @@ static void set_style(struct pen *p, enum style s) {
     if (p->page->colours) text_add(p->out, "\033[%sm", code[s]);
 }
 
-/* Bytes that begin with the bits 10 go on with a character; it has a column already. */
+/* In UTF-8, bytes that begin with the bits 10 continue a character and take no column. */
 static bool begins(char c) { return (c & 0xc0) != 0x80; }
 
 static void put(struct pen *p, enum style s, const char *fmt, ...) TRI_PRINTF(3, 4);
@@ -40,7 +40,7 @@ static void put(struct pen *p, enum style s, const char *fmt, ...) {
     if (s) set_style(p, PLAIN);
 }
 
-/* The rest of a full line is not erased: the cursor still stands on its last character. */
+/* The rest of a full line must not be erased: the cursor is still on its last character. */
 static void end_line(struct pen *p) {
     const struct top_page *page = p->page;
     bool last = page->rows && ++p->line == page->rows;
@@ -49,7 +49,7 @@ static void end_line(struct pen *p) {
     p->column = 0;
 }
 
-static bool room(const struct pen *p, int lines) {
+static bool fits(const struct pen *p, int lines) {
     return !p->page->rows || p->line + lines <= p->page->rows;
 }
 
@@ -87,13 +87,13 @@ static const char *time_of(int64_t ns, char text[NUMBER]) {
     return text;
 }
 
-/* ---- what follows from several looks ---- */
+/* ---- rates over several views ---- */
 
 static const struct look_view *latest(const struct top *t) {
     return &t->view[(t->looks - 1) % TOP_LOOKS];
 }
 
-/* The latest look that is at least so old, or the oldest that there is. */
+/* The latest view that is at least this old, or the oldest one. */
 static const struct look_view *look_before(const struct top *t, double seconds) {
     const struct look_view *v = latest(t);
     for (int i = t->looks - 1; i >= 0 && i > t->looks - TOP_LOOKS; i--) {
@@ -103,8 +103,8 @@ static const struct look_view *look_before(const struct top *t, double seconds) 
     return v;
 }
 
-#define WINDOW 1.8  /* seconds, but: */
-#define FEW_STEPS 5  /* are too few to tell a rate by */
+#define WINDOW 1.8  /* seconds over which rates are taken; longer if fewer steps or lanes ended: */
+#define FEW_STEPS 5
 #define FEW_LANES 3
 
 static double rate_since(const struct look_view *from, const struct look_view *to) {
@@ -112,8 +112,8 @@ static double rate_since(const struct look_view *from, const struct look_view *t
     return passed > 0 ? (double)(to->committed - from->committed) / passed : 0;
 }
 
-/* Steps a second lately; where they are too slow for that, since the run began, but no more than could
- * have been overlooked lately: what stands still has no rate. */
+/* Steps per second. If too few steps have ended recently, the rate since the start of the run, but
+ * at most what the recent views allow: a run that stands still has no rate. */
 static double rate(const struct top *t) {
     const struct look_view *v = latest(t);
     double most = INFINITY;
@@ -125,7 +125,8 @@ static double rate(const struct top *t) {
         if (passed > 0) most = fmin(most, (double)(steps + 1) / passed);
     }
     double all = v->began ? (double)(v->now - v->began) / 1e9 : 0;
-    return all > 0 && v->committed > v->base ? fmin(most, (double)(v->committed - v->base) / all) : 0;
+    if (!(all > 0) || v->committed <= v->base) return 0;
+    return fmin(most, (double)(v->committed - v->base) / all);
 }
 
 /* ---- the head of the page ---- */
@@ -151,7 +152,7 @@ static void draw_title(struct pen *p, const struct look_view *v) {
     if (v->threads > 1) put(p, PLAIN, " x %d threads", v->threads);
     if (v->deaths) put(p, YELLOW, "  %u died", v->deaths);
     end_line(p);
-    /* Of a long path the end tells most. */
+    /* A long path is cut at its beginning. */
     const char *out = *v->out ? v->out : "no directory";
     int n = (int)strlen(out), most = p->page->columns;
     if (n > most)
@@ -177,7 +178,8 @@ static void draw_progress(struct pen *p, const struct top *t) {
     char left[DURATION_TEXT] = "-";
     bool goes = v->state == LOOK_RUNNING && r > 0;
     if (goes) progress_duration((double)(v->total - v->committed) / r, left);
-    put(p, PLAIN, "step %llu/%llu  ", (unsigned long long)v->committed, (unsigned long long)v->total);
+    put(p, PLAIN, "step %llu/%llu  ", (unsigned long long)v->committed,
+        (unsigned long long)v->total);
     int width = p->page->columns - p->column - 24, full = (int)(part * width);
     if (width > MOST_BARS) width = MOST_BARS;
     put_times(p, GREEN, p->page->unicode ? "\u2588" : "#", full);
@@ -186,8 +188,9 @@ static void draw_progress(struct pen *p, const struct top *t) {
     if (v->state < LOOK_FINISHED) put(p, PLAIN, "  ETA %s", left);
     end_line(p);
     double samples = r * (double)v->batch;
-    put(p, PLAIN, "%.*f samples/s  %.*f steps/s  batch %lld in %d lane%s", samples < 100 ? 1 : 0, samples,
-        r < 10 ? 2 : r < 100 ? 1 : 0, r, (long long)v->batch, v->lanes, v->lanes == 1 ? "" : "s");
+    put(p, PLAIN, "%.*f samples/s  %.*f steps/s  batch %lld in %d lane%s", samples < 100 ? 1 : 0,
+        samples, r < 10 ? 2 : r < 100 ? 1 : 0, r, (long long)v->batch, v->lanes,
+        v->lanes == 1 ? "" : "s");
     end_line(p);
 }
 
@@ -218,7 +221,8 @@ static void draw_loss(struct pen *p, const struct top *t) {
     double seconds = top_loss_bars(&t->loss, (double)v->now / 1e9, width, bar, &least, &most);
     if (seconds > 0) {
         draw_bars(p, bar, width, least, most);
-        snprintf(text, sizeof text, "  %.4g to %.4g in %s", least, most, progress_duration(seconds, span));
+        snprintf(text, sizeof text, "  %.4g to %.4g in %s", least, most,
+                 progress_duration(seconds, span));
         put(p, DIM, "%s", text);
     }
     end_line(p);
@@ -255,10 +259,10 @@ static void draw_shares(struct pen *p, const struct top *t, int place) {
     put_share(p, PLAIN, w->data - b->data, passed, known);
 }
 
-#define WIDE 100       /* columns from which on there is one for steps */
-#define LONG 1500000000 /* nanoseconds at the same thing that are worth telling */
+#define WIDE 100        /* columns from which the page has a column for the step */
+#define LONG 1500000000 /* nanoseconds after which the duration of an activity is shown */
 
-/* A step is told where it is not the one that all are at. */
+/* A narrow page shows a worker's step only if it is not the open one. */
 static void draw_work(struct pen *p, struct top *t, const struct look_worker *w) {
     const struct look_view *v = latest(t);
     struct text what = {0};
@@ -304,14 +308,15 @@ static void draw_workers(struct pen *p, struct top *t) {
     const struct look_view *v = latest(t);
     bool wide = p->page->columns >= WIDE;
     char head[512];
-    snprintf(head, sizeof head, "  #  RANK      PID CMP WAI RED DAT   LANE  DONE LOST  PEAK CORE DIED%s AT",
+    snprintf(head, sizeof head,
+             "  #  RANK      PID CMP WAI RED DAT   LANE  DONE LOST  PEAK CORE DIED%s AT",
              wide ? "      STEP" : "");
     put(p, TITLE, "%-*s", p->page->colours && p->page->columns < 500 ? p->page->columns : 0, head);
     end_line(p);
     int left = shown(v);
     for (int i = 0; i < v->places; i++) {
         if (!look_worker_shown(&v->worker[i])) continue;
-        if (!room(p, left > 1 ? 2 : 1)) {
+        if (!fits(p, left > 1 ? 2 : 1)) {
             put(p, DIM, "and %d more", left);
             end_line(p);
             return;
@@ -326,19 +331,19 @@ void top_draw(struct top *t, const struct top_page *page, struct text *out) {
     struct pen p = {.page = page, .out = out};
     if (page->terminal) text_add(out, "\033[H");
     draw_title(&p, v);
-    if (room(&p, 2)) draw_progress(&p, t);
-    if (room(&p, 1)) draw_loss(&p, t);
-    if (*v->failure && room(&p, 1)) {
+    if (fits(&p, 2)) draw_progress(&p, t);
+    if (fits(&p, 1)) draw_loss(&p, t);
+    if (*v->failure && fits(&p, 1)) {
         put(&p, RED, "%s", v->failure);
         end_line(&p);
     }
-    if (room(&p, 3)) {
+    if (fits(&p, 3)) {
         end_line(&p);
         draw_workers(&p, t);
     }
-    if (page->terminal && room(&p, 2)) {
+    if (page->terminal && fits(&p, 2)) {
         end_line(&p);
-        put(&p, DIM, "q quits; * reports; CMP WAI RED DAT: %% of the time; trireme ctl changes the run");
+        put(&p, DIM, "q quits; * reporter; CMP WAI RED DAT: %% of the time; trireme top --help");
         end_line(&p);
     }
     if (page->terminal) text_add(out, "\033[J");

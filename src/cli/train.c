@@ -13,7 +13,7 @@
 #include "loop/train_loop.h"
 #include "run/open.h"
 
-/* This very program with the same words; also after its file has been replaced by a newer one. */
+/* The workers run this same program with the same words, even if its file has been replaced. */
 static int launch(const struct launch *l, int argc, char **argv, const struct cli_arguments *a) {
     char **words = calloc((size_t)argc + 2, sizeof *words);
     if (!words) {
@@ -33,16 +33,16 @@ static int launch(const struct launch *l, int argc, char **argv, const struct cl
     return code;
 }
 
-/* Whether a step of it has one lane alone, so that a second worker would have nothing to do: then one
- * process with all threads is best, and needs no agent. */
+/* Whether a step has a single lane. A second worker would have nothing to do then, so one process
+ * with all threads is best and needs no agent. */
 static bool one_lane(const struct cli_arguments *a) {
     tri_options o = a->options;
     tri_graph *g = tri_model_open(a->model, o.batch);
     tri_run *run = g ? run_plan(g, &o, NULL) : NULL;
     bool one = run && run_lanes(run) == 1;
     if (one)
-        fprintf(stderr, "trireme: -n auto: 1 worker, this process: a step of %lld samples has one lane "
-                "(--lanes N cuts it)\n", (long long)run_batch(run));
+        fprintf(stderr, "trireme: -n auto: 1 worker, this process: a step of %lld samples has one "
+                "lane (--lanes N makes more)\n", (long long)run_batch(run));
     if (run) run_free(run);
     return one;
 }
@@ -53,7 +53,7 @@ static bool wants_agent(const struct launch *l, const struct cli_arguments *a) {
 }
 
 static int train(struct cli_arguments *a) {
-    if (cli_is_worker()) prctl(PR_SET_NAME, "trireme"); /* not "exe" */
+    if (cli_is_worker()) prctl(PR_SET_NAME, "trireme"); /* instead of "exe" */
     tri_graph *g = cli_graph(a);
     if (!g) return cli_fail();
     if (cli_own_data(a)) {
@@ -72,11 +72,11 @@ static int run(const struct command *c, int argc, char **argv) {
         base_no_memory("a command line");
         return cli_fail();
     }
-    memcpy(all, argv, (size_t)argc * sizeof *all); /* reading takes options out */
-    int code = cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options) ? cli_fail() : 0;
+    memcpy(all, argv, (size_t)argc * sizeof *all); /* cli_read removes the options from argv */
+    int code = 0;
+    if (cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options)) code = cli_fail();
     if (!a.options.out) a.options.out = "run";
-    if (!code)
-        code = wants_agent(&own, &a) ? launch(&own, words, all, &a) : train(&a);
+    if (!code) code = wants_agent(&own, &a) ? launch(&own, words, all, &a) : train(&a);
     free(all);
     return code;
 }
@@ -84,7 +84,7 @@ static int run(const struct command *c, int argc, char **argv) {
 const struct command command_train = {
     .name = "train",
     .arguments = "MODEL [options]",
-    .help = "trains a network; the last line on stdout is its result",
+    .help = "train a network; the last line on stdout is the result",
     .takes_model = true,
     .use = USE_TRAIN,
     .rows = launch_rows,

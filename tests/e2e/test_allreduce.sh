@@ -45,7 +45,7 @@ mistake 'half a float' 'multiples of 4' --bytes 6
 mistake 'too large' 'ranks with buffers of .* need .* MiB' --bytes 900G
 mistake 'a word too many' "one word too many: 'mlp'" mlp
 TRIREME_BENCH_RANK=0:0 run
-check 'what is not for users' grep -q 'the program.s own use' err
+check 'what is not for users' grep -q 'trireme sets it itself: unset it' err
 "$program" bench --help >out
 check 'help tells of it' grep -q 'trireme bench allreduce' out
 run --bytes 1K
@@ -86,7 +86,7 @@ if [ -r "/proc/$$/task/$$/children" ]; then
     kill -9 "$(echo "$ranks" | cut -d ' ' -f 2)"
     wait "$starter"
     check 'one dies: code' test $? -eq 1
-    check 'one dies: which' grep -q '^trireme: rank 1 died of signal 9' err
+    check 'one dies: which' grep -q '^trireme: rank 1 was killed by signal 9' err
     check 'one dies: none stays' gone
     start
     kill -9 "$starter"

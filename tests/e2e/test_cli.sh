@@ -95,14 +95,14 @@ expect 'help' 0 'out:^  train ' help
 expect '--help' 0 'out:^  doctor ' --help
 expect 'version' 0 'out:^trireme [0-9]' version
 expect '--version' 0 'out:^trireme [0-9]' --version
-for c in train eval models dump bench top ps ctl doctor help version; do
+for c in $("$program" help | sed -n 's|^  \([a-z]*\)   *[a-z].*|\1|p'); do
     expect "$c --help" 0 "out:^usage: trireme $c" "$c" --help
     expect "help $c" 0 "out:^usage: trireme $c" help "$c"
 done
 expect 'help of nothing' 2 'err:unknown command nothing' help nothing
 expect 'models' 0 'out:^lenet5 ' models
 mistake 'a command misspelled' 2 'err:do you mean train?' tarin mlp
-mistake 'an unknown command' 2 'err:`trireme help` lists them' zeppelin
+mistake 'an unknown command' 2 'err:`trireme help` lists the commands' zeppelin
 
 # --- training ---
 
@@ -347,11 +347,11 @@ mistake 'a mistake in a textual graph' 2 'err:bad.tri:[0-9]*.*matmull' train bad
 mistake 'an option misspelled' 2 'err:unknown option --bacth; do you mean --batch?' \
     train linear --bacth 3
 mistake 'an unknown option' 2 'err:unknown option --gpus; see --help' train linear --gpus 3
-mistake 'an option of another command' 2 'err:--lr has no meaning here' eval linear --lr 3
+mistake 'an option of another command' 2 'err:--lr has no effect on this command' eval linear --lr 3
 mistake 'an option without its value' 2 'err:--lr lacks its value' train linear --lr
-mistake '--batch 0' 2 'err:--batch 0: a whole number from 1 up' train linear --batch 0
+mistake '--batch 0' 2 'err:--batch 0: expected a whole number of at least 1' train linear --batch 0
 mistake '--batch ten' 2 'err:--batch ten' train linear --batch ten
-mistake '--lr -1' 2 'err:--lr -1: a number above 0' train linear --lr -1
+mistake '--lr -1' 2 'err:--lr -1: expected a number above 0' train linear --lr -1
 mistake 'a loss that is no number' 1 'err:step 2: lane 0: the loss is infinite; the first infinity is a' \
     train linear --lr 1e30 --steps 9 --quiet
 expect 'a loss that is no number, told' 0 'err:step 2: the loss is infinite; the run goes on' \
@@ -388,7 +388,7 @@ mistake 'data in a file' 1 'err:no-directory/train-images-idx3-ubyte: Not a dire
     data idx:no-directory
 mistake 'C in place of a shared object' 2 'err:is C: make it a shared object' train net.c
 mistake 'a directory without its kind' 2 'err:idx:./somewhere' train mlp --data ./somewhere
-mistake '--lr 0,1' 2 'err:--lr 0,1: a number' train linear --lr 0,1
+mistake '--lr 0,1' 2 'err:--lr 0,1: expected a number' train linear --lr 0,1
 mistake '--shuffle yes' 2 'err:on or off' train linear --shuffle yes
 mistake '--epochs and --steps' 2 'err:--epochs and --steps are both given' \
     train linear --epochs 1 --steps 3
@@ -405,14 +405,14 @@ for o in '--beta1 0' '--beta2 0' '--eps 0' '--beta1 0.5 --beta2 0.9 --eps 1e-4';
     verdict "adam $o makes a difference" $? "$before"
     before=$(weights)
 done
-mistake '--beta2 1' 2 'err:--beta2 1: a number from 0 up and below 1' train linear --optimizer adam --beta2 1
+mistake '--beta2 1' 2 'err:--beta2 1: expected a number of at least 0 and below 1' train linear --optimizer adam --beta2 1
 mistake '--beta1 of another optimizer' 2 'err:optimizer sgd takes no beta1; adam, adamw, lamb do' \
     train linear --beta1 0.5
 mistake '--beta1 0 of another optimizer' 2 'err:optimizer sgd takes no beta1' train linear --beta1 0
 mistake 'an optimizer in capitals' 2 'err:"Adam"; do you mean adam?' train linear --optimizer Adam
 mistake 'an option of other programs' 2 'err:--wd; do you mean --weight-decay?' train linear --wd 0.1
 mistake 'models takes no name' 2 'err:`trireme dump resnet50` prints one' models resnet50
-mistake 'threads given twice' 2 'err:both are the threads of each worker' \
+mistake 'threads given twice' 2 'err:both set the threads of each worker' \
     train linear -n 2 --threads 1 --threads-per-worker 2
 mistake 'an unknown optimizer' 2 'err:sgd, momentum' train linear --optimizer rmsprop
 mistake 'an unknown precision' 2 'err:"O7" is not O0, O1' train linear --amp O7

@@ -67,13 +67,13 @@ check 'who reports' grep -q '^  0     0\* ' page
 check 'the other' grep -q '^  1     1  .* wait$' page
 check 'in 80 columns' env LC_ALL=C awk "length > 80 { exit 1 }" page
 check 'no step is done while it is paused' test "$(step a)" = "$paused"
-check 'pause again' says "^it is paused already, after step $paused\$" ctl a pause
+check 'pause again' says "^already paused after step $paused\$" ctl a pause
 check 'scale 1, paused' says "^scaled to 1 worker at step $paused\$" ctl a scale 1
 check 'one is left' says '^mlp:hidden=8  paused .* 1 worker$' env NO_COLOR=1 "$program" top a
-check 'too many' fails 1 '^trireme: scale 128: this run can have 1 to [0-9]* workers, as its memory is laid out for' ctl a scale 128
+check 'too many' fails 1 '^trireme: scale 128: this run can have 1 to [0-9]* workers; --most' ctl a scale 128
 check 'resume' says "^resumed with step $((paused + 1))\$" ctl a resume
 check 'it goes on' goes_on a
-check 'resume again' says '^it is not paused; at work' ctl a resume
+check 'resume again' says '^not paused; running' ctl a resume
 for n in 2 1 2; do # and rests in between, so as not to end before
     check "scale $n" says "^scaled to $n worker.* at step [0-9]*\$" ctl a scale $n
     check "it goes on with $n" goes_on a
@@ -123,10 +123,10 @@ check 'it has ended' fails 1 '^trireme: the run in b has ended$' ctl b pause
 check 'top of what has ended' fails 1 '^trireme: the run in b has ended$' "$program" top b
 check 'no run' fails 1 '^trireme: there is no run in nowhere; `trireme ps`' "$program" top nowhere
 check 'a wrong word' \
-    fails 2 'unknown word paus; do you mean pause? There are pause, resume, stop, scale N' ctl b paus
-check 'no word' fails 2 'ctl lacks its word' ctl b
+    fails 2 'unknown request paus; do you mean pause? There are pause, resume, stop, scale N' ctl b paus
+check 'no word' fails 2 'ctl lacks its request' ctl b
 check 'no number' fails 2 'scale lacks its number' ctl b scale
-check 'a wrong number' fails 2 'scale 0: a number from 1 to' ctl b scale 0
+check 'a wrong number' fails 2 'scale 0: expected a whole number from 1 to' ctl b scale 0
 check 'a word too many' fails 2 "one word too many: '2'" ctl b stop 2
 echo '{"pid":' >b/agent.json
 check 'a damaged card' fails 1 'b/agent.json is damaged' ctl b stop

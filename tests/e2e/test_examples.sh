@@ -29,7 +29,7 @@ check 'quickstart' says '^loss [0-9.]*, top1 [0-9.]*$' "$quickstart" --steps 100
 check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 16 --lr 0.1 --data synthetic
 check 'quickstart refuses what it does not know' refuses 2 'batch' "$quickstart" --bacth 3
 check 'nor what is nobody'\''s' refuses 2 'unknown: --zeppelin' "$quickstart" --zeppelin
-check 'nor how many workers there are' refuses 2 '^.*: -n is for several workers.*trireme run -n 2' "$quickstart" -n 2
+check 'nor how many workers there are' refuses 2 '^.*: -n is an option of `trireme run`.*trireme run -n 2' "$quickstart" -n 2
 
 check 'a step composed by hand' says '^done steps=30 ' "$custom_step" --steps 30 --out step
 for name in loss top1 classes again norm scale; do

@@ -36,8 +36,8 @@ for version in "$golden"/checkpoints/v*; do
     for kind in plain sealed; do
         keyed=
         [ $kind = plain ] || keyed='--ckpt-key key'
-        said=': whole$'
-        [ "${v%-last} $kind" != 'v1 plain' ] || said=': whole; format 1: .* unchecked$'
+        said=': intact$'
+        [ "${v%-last} $kind" != 'v1 plain' ] || said=': intact; format 1: .* unchecked$'
         check "$v $kind: whole" shows "$said" verify $kind $keyed
         check "$v $kind: shown" shows "^weights $weights\$" show $kind $keyed
         check "$v $kind: its tensors are shown" shows 'f32\[3,4\] *fc1.weight$\|f32\[3,.*weight$' show $kind $keyed

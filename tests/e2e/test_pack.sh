@@ -67,7 +67,7 @@ run pack images:pets -o 'g-%04d.tar' --samples 8
 cp g-0000.tar kept
 run pack images:pets -o 'g-%04d.tar' --samples 20
 check 'what an earlier packing has left is refused' test $code -eq 2
-check 'and named' says '^trireme: g-0004.tar: 4 archives of another packing lie behind the 4 that' err
+check 'and named' says '^trireme: g-0004.tar: 4 archives of an earlier packing follow the 4 to be' err
 check 'before anything is written' cmp g-0000.tar kept
 rm g-000[4-7].tar*
 touch g-4.tar g-00x5.tar
@@ -123,7 +123,7 @@ check 'which is a failure' test "$code" -eq 1
 check 'without anything that seems whole' test ! -e e-0000.tar
 rm pets/train/cow/90?.jpg
 run pack images:pets -o 'f.tar'
-check 'names without a number' says 'in place of %06d' err
+check 'names without a number' says 'with %06d in place of the number' err
 run pack images:pets -o 'no/where/f-%d.tar'
 check 'no such folder to make one in' says 'cannot make the directory no/where: No such file' err
 run pack synthetic:size=3 -o 'f-%d.tar'

@@ -92,7 +92,7 @@ check 'the network and its data, from the weights' same_lines all.json \
 check 'without the data' same_lines unnamed.json "$program" predict --load w.safetensors --json folder/val/class?/*.png
 check 'evaluated as that network' test "$("$program" eval --load w.safetensors --data images:folder,split=val)" = \
     "$("$program" eval $model --load w.safetensors --data $data,split=val)"
-check 'a network of no zoo' mistake 2 'predict lacks its MODEL: own.safetensors does not say which' \
+check 'a network of no zoo' mistake 2 'predict lacks its MODEL: own.safetensors does not name the model of its weights' \
     sh -c "python3 -c 'open(\"own.safetensors\", \"wb\").write(b\"\\2\" + bytes(7) + b\"{}\")' &&
            '$program' predict --load own.safetensors folder/val/class0/0.png"
 check 'why weights do not fit' mistake 1 '[0-9]* differences; .*and [0-9]* more; it was made with form=small, width=4, ' \
@@ -121,5 +121,5 @@ together="$program eval $deep --load deep.safetensors --batch 1 -n 2 --data imag
 check 'those that two evaluate too' sh -c "! $together,max-bad=3 2>err &&
     grep -q 'more than max-bad=3 bad files; the last: ' err"
 check 'each of these once' $together,max-bad=4
-check 'data of another kind' mistake 2 'predict reads files of pictures' $predict --data synthetic folder/val/class0/0.png
+check 'data of another kind' mistake 2 'predict reads picture files' $predict --data synthetic folder/val/class0/0.png
 finish

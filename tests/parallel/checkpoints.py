@@ -285,8 +285,8 @@ def sealed():
     half, whole = (f"ck/{f}" for f in folders())
     for word in (["ls", "ck"], ["show", "ck"], ["verify", "ck"], ["diff", half, half]):
         said(0, "", "ckpt", *word, *keyed)
-        said(0 if word[0] == "ls" else 2, "is sealed: its key is needed|could not be looked at", "ckpt", *word)
-        said(0 if word[0] == "ls" else 2, "another key|could not be looked at", "ckpt", *word, "--ckpt-key", "wrong")
+        said(0 if word[0] == "ls" else 2, "is sealed: its key is needed|could not be read", "ckpt", *word)
+        said(0 if word[0] == "ls" else 2, "another key|could not be read", "ckpt", *word, "--ckpt-key", "wrong")
     said(1, "they are not the same", "ckpt", "diff", half, whole, *keyed)
     load = ["train", *words, "--load", f"{half}/model.safetensors.sealed"]
     said(0, "", *load, *keyed)
@@ -511,7 +511,7 @@ def asked():
     fresh("asked")
     without = start("train", *"lenet5 --quiet --steps 100000000 -n 1 --out asked".split())
     wait_for(lambda: events("asked", "rowing"), "no worker rows")
-    need("--ckpt DIR gives it one" in trireme("ctl", "asked", "checkpoint").err, "it does not say why not")
+    need("start it with --ckpt DIR" in trireme("ctl", "asked", "checkpoint").err, "it does not say why not")
     trireme("ctl", "asked", "stop")
     end(without)
 

@@ -290,7 +290,7 @@ def several():
         os.kill(pid, signal.SIGKILL)
     end(run)
     need(run.out == plain.out and run.returncode == 0, f"exit {run.returncode}: {run.out}{run.err}, not {plain.out}")
-    need("died of signal 9" in run.err, run.err)
+    need("was killed by signal 9" in run.err, run.err)
     few = trireme(*words, "-n", "4", "--batch", "20000")
     need(few.returncode == 0 and "there are 2 batches" in few.err, few.err)
     for code, pattern, more in ((2, "a number from 1 to 128, or auto", ["-n", "0"]),
@@ -330,7 +330,7 @@ def refused():
     wrong(2, "no such result; an evaluation has: loss, top1, top5", *JUDGED, "--best", "top9")
     wrong(2, "behind a colon max or min", *JUDGED, "--best", "top1:most")
     wrong(2, "3, 3:0.01", *JUDGED, "--early-stop", "3:x")
-    wrong(2, "from 1 up, or epoch", "--eval-every", "0")
+    wrong(2, "at least 1, or epoch", "--eval-every", "0")
     wrong(1, "no/such", "--eval-data", "idx:no/such")
 
 

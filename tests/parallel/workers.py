@@ -428,10 +428,10 @@ def mistakes():
         need(re.search(pattern, run.err), f"{words}: {run.err}")
         need(len(run.err.strip().split("\n")) <= 2, f"{words}: more than a line or two: {run.err}")
 
-    wrong(2, "-n 0: a number from 1 up", "train", "lenet5", "-n", "0")
+    wrong(2, "-n 0: expected a whole number of at least 1", "train", "lenet5", "-n", "0")
     wrong(2, "100 lanes for a batch of 64", "train", "lenet5", "--lanes", "100", "-n", "2")
     wrong(2, "no model is called", "train", "nosuch", "-n", "2")
-    wrong(2, "run lacks the program", "run", "-n", "2")
+    wrong(2, "run lacks its PROGRAM", "run", "-n", "2")
     wrong(1, "ended with 0 before it opened a run", "run", "-n", "2", "--", "/bin/true")
     wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
     wrong(2, "give their number with -n", "train", "lenet5", "--spares", "1")
