@@ -63,8 +63,8 @@ static const char *workers(void *at, const char *value) { /* struct own */
 
 static const struct option_row rows[] = {
     {"-n", "N|auto",
-     "workers: processes that share the batches; the result does not depend on their number. auto: "
-     "one per core (default: this process alone)",
+     "workers: processes that share the batches; the result does not depend on their number; auto "
+     "takes one per core (default: this process alone)",
      workers, 0, USE_EVAL, GROUP_WORKERS},
     {0},
 };

@@ -44,9 +44,9 @@ static const char *fraction(void *at, const char *value) { /* double */
 
 const struct option_row launch_rows[] = {
     {"-n", "N|auto",
-     "workers: processes that share every step; the result does not depend on their number. auto: "
-     "as many as pay off, measured during the first steps (default: this process alone; of `run`: "
-     "1)",
+     "workers: processes that share every step; the result does not depend on their number; auto "
+     "takes as many as pay off, measured during the first steps (default: this process alone; of "
+     "`run`: 1)",
      workers, 0, USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
     {"--most", "N",
      "the largest number that `trireme ctl DIR scale` can set; memory is laid out for it "

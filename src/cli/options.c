@@ -217,8 +217,8 @@ const struct option_row options_rows[] = {
      option_seconds, FIELD(max_time), USE_TRAIN, GROUP_TRAINING},
 
     {"--optimizer", "NAME",
-     "sgd, momentum, nesterov, adam, adamw, lars or lamb (default: sgd)", option_text,
-     FIELD(optimizer.name), LEARNING, GROUP_OPTIMIZER},
+     "the optimizer: sgd, momentum, nesterov, adam, adamw, lars or lamb (default: sgd)",
+     option_text, FIELD(optimizer.name), LEARNING, GROUP_OPTIMIZER},
     {"--lr", "X", "learning rate (default: 0.01; adam, adamw and lamb 0.001; lars 1)",
      option_positive, FIELD(optimizer.lr), LEARNING, GROUP_OPTIMIZER},
     {"--momentum", "X", "momentum of momentum, nesterov and lars (default: 0.9)", below_one,
@@ -321,8 +321,9 @@ const struct option_row options_rows[] = {
     {"--on-event", "CMD", ON_EVENT_HELP, option_text, FIELD(on_event), USE_TRAIN, GROUP_OUTPUT},
     {"--quiet", NULL, "print no progress", option_given, FIELD(quiet), USE_TRAIN, GROUP_OUTPUT},
 
-    {"--device", "NAME", "cpu, or ref: the slow reference (default: cpu where it is built in)",
-     option_text, FIELD(device), USE_ALL, GROUP_ADVANCED},
+    {"--device", "NAME",
+     "the device: cpu, or ref, the slow reference (default: cpu where it is built in)", option_text,
+     FIELD(device), USE_ALL, GROUP_ADVANCED},
     {"--conv", "WAY",
      "how convolutions are computed (default: auto):\n"
      "auto: by Winograd's transform where that is faster\n"
