@@ -18,19 +18,20 @@ static const struct program *fullest(const struct machine *m) {
 }
 
 struct budget budget_of(const struct machine *m, const struct store *store) {
-    struct budget b = {.carried = m->turns ? 0 : m->carried_bytes};
+    struct budget b = {.carried = machine_source(m, MEMORY_CARRIED) == SOURCE_LENT ? 0 : m->carried_bytes};
     for (size_t i = 0; i < store->n; i++) {
         const struct stored *e = &store->entry[i];
         *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
             stored_bytes(e);
     }
     for (int i = 0; i < m->n_threads; i++)
-        if (!machine_borrows(m, i)) b.arena += m->thread[i].arena_bytes;
+        if (machine_arena_source(m, i) == SOURCE_OWN) b.arena += m->thread[i].arena_bytes;
     const struct program *p = fullest(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
-    for (int k = 0; k < 2; k++) b.partials += m->tree[k].borrowed ? 0 : tree_bytes(&m->tree[k]);
+    for (enum memory_use k = 0; k < 2; k++)
+        if (machine_source(m, MEMORY_SLOTS + k) != SOURCE_LENT) b.partials += tree_bytes(&m->tree[k]);
     b.shared = m->shared_bytes;
-    if (!m->turns && (!m->shared || !m->shared->buffers)) b.data += machine_buffer_bytes(m);
+    if (machine_source(m, MEMORY_BUFFERS) == SOURCE_OWN) b.data += machine_buffer_bytes(m);
     for (int i = 0; i < m->n_outputs; i++)
         if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
     b.held = m->held * (size_t)m->processes;

@@ -29,10 +29,61 @@ static struct machine_thread *thread_of(struct machine *m, int i) {
     return &m->thread[i < 2 ? 0 : (i - 2) / 4];
 }
 
-bool machine_borrows(const struct machine *m, int i) {
+/* ---- memory ---- */
+
+enum memory_source machine_arena_source(const struct machine *m, int i) {
     const struct machine *lender = m->lender;
-    return lender && i < lender->n_threads &&
-           lender->thread[i].arena_bytes >= m->thread[i].arena_bytes;
+    bool suffices = lender && i < lender->n_threads &&
+                    lender->thread[i].arena_bytes >= m->thread[i].arena_bytes;
+    return suffices ? SOURCE_LENT : SOURCE_OWN;
+}
+
+/* Executables of one run's steps take turns with what the first has, but each needs its own boards. */
+enum memory_source machine_source(const struct machine *m, enum memory_use use) {
+    bool board = use == MEMORY_BOARD || use == MEMORY_BOARD_OF_LANES;
+    bool buffers = use == MEMORY_BUFFERS;
+    if (buffers && m->turns) return SOURCE_LENT; /* they lie at an offset of their own */
+    if (m->shared && m->shared->at[use]) return SOURCE_SHARED;
+    return m->turns && !board ? SOURCE_LENT : SOURCE_OWN;
+}
+
+static size_t bytes_of(const struct machine *m, enum memory_use use) {
+    switch (use) {
+    case MEMORY_CARRIED: return m->carried_bytes;
+    case MEMORY_SLOTS: return tree_bytes(&m->tree[0]);
+    case MEMORY_SLOTS_OF_LANES: return tree_bytes(&m->tree[1]);
+    case MEMORY_BOARD: return tree_board_bytes(&m->tree[0]);
+    case MEMORY_BOARD_OF_LANES: return tree_board_bytes(&m->tree[1]);
+    case MEMORY_BUFFERS: return machine_buffer_bytes(m);
+    default: return 0;
+    }
+}
+
+static bool is_of_host(enum memory_use use) { return use >= MEMORY_BOARD; }
+
+/* Null: there is no memory for it. */
+static void *provide(struct machine *m, enum memory_use use) {
+    enum memory_source from = machine_source(m, use);
+    size_t bytes = bytes_of(m, use);
+    void *at = from == SOURCE_SHARED ? m->shared->at[use]
+               : from == SOURCE_LENT ? m->lender->memory[use]
+               : is_of_host(use)     ? dev_host_allocate(bytes)
+                                     : m->dev->allocate(bytes);
+    if (at && from == SOURCE_OWN && is_of_host(use))
+        memset(at, 0, use == MEMORY_BUFFERS ? m->buffer_bytes : bytes);
+    if (at && use == MEMORY_BUFFERS && from == SOURCE_LENT) at = (char *)at + m->first_buffer;
+    return m->memory[use] = at;
+}
+
+static void release_all(struct machine *m) {
+    for (enum memory_use use = 0; use < MEMORY_USES; use++) {
+        if (!m->memory[use] || machine_source(m, use) != SOURCE_OWN) continue;
+        if (is_of_host(use)) dev_host_release(m->memory[use], bytes_of(m, use));
+        else m->dev->release(m->memory[use], bytes_of(m, use));
+    }
+    for (int i = 0; i < m->n_threads; i++)
+        if (m->thread[i].arena && m->thread[i].from == SOURCE_OWN)
+            m->dev->release(m->thread[i].arena, m->thread[i].arena_bytes);
 }
 
 /* The first touch of memory costs more than a step's work with it: all threads share it, once. */
@@ -41,7 +92,7 @@ static void touch(void *arg, int thread) {
     size_t threads = (size_t)team_threads(m->team);
     for (int i = 0; i < m->n_threads; i++) {
         const struct machine_thread *w = &m->thread[i];
-        size_t pages = w->borrowed ? 0 : w->arena_bytes / PAGE;
+        size_t pages = w->from == SOURCE_OWN ? w->arena_bytes / PAGE : 0;
         for (size_t k = pages * (size_t)thread / threads; k < pages * (size_t)(thread + 1) / threads;
              k++)
             ((volatile char *)w->arena)[k * PAGE] = 0;
@@ -56,8 +107,8 @@ void machine_touch(struct machine *m) {
 static tri_status allocate_arenas(struct machine *m) {
     for (int i = 0; i < m->n_threads; i++) {
         struct machine_thread *w = &m->thread[i];
-        w->borrowed = machine_borrows(m, i);
-        if (w->borrowed) {
+        w->from = machine_arena_source(m, i);
+        if (w->from == SOURCE_LENT) {
             w->arena = m->lender->thread[i].arena;
             continue;
         }
@@ -69,7 +120,8 @@ static tri_status allocate_arenas(struct machine *m) {
     for (int i = 0; machine_program(m, i); i++) {
         struct program *p = machine_program(m, i);
         void *own = thread_of(m, i)->arena;
-        if (p->g) program_place(p, m->shared && i < 2 ? m->shared->arena[i] : own, own);
+        bool shared = i < 2 && machine_source(m, MEMORY_PRE + (enum memory_use)i) == SOURCE_SHARED;
+        if (p->g) program_place(p, shared ? provide(m, MEMORY_PRE + (enum memory_use)i) : own, own);
     }
     return TRI_OK;
 }
@@ -150,7 +202,9 @@ size_t machine_buffer_bytes(const struct machine *m) {
     return m->all_buffers ? m->all_buffers : m->buffer_bytes * (size_t)m->n_buffers;
 }
 
-char *machine_buffer(const struct machine *m, int buffer) { return m->buffers + (size_t)buffer * m->buffer_bytes; }
+char *machine_buffer(const struct machine *m, int buffer) {
+    return (char *)m->memory[MEMORY_BUFFERS] + (size_t)buffer * m->buffer_bytes;
+}
 
 static void find_inputs(struct machine *m) {
     for (int i = 0; i < m->n_inputs; i++) {
@@ -168,10 +222,7 @@ void machine_use_buffer(struct machine *m, int buffer) {
 }
 
 static tri_status allocate_inputs(struct machine *m) {
-    m->buffers = m->turns ? m->lender->buffers + m->first_buffer : m->shared ? m->shared->buffers : NULL;
-    if (!m->buffers) m->buffers = m->own_buffers = dev_host_allocate(machine_buffer_bytes(m));
-    if (!m->buffers) return base_no_memory("a batch of data");
-    if (m->own_buffers) memset(m->own_buffers, 0, m->buffer_bytes);
+    if (!provide(m, MEMORY_BUFFERS)) return base_no_memory("a batch of data");
     for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++) {
         m->input[i].memory = m->dev->allocate(base_spec_bytes(&m->input[i].spec));
         if (!m->input[i].memory) return base_no_memory("a batch of data");
@@ -285,11 +336,8 @@ static void bind_givens(struct program *p, int of, void *memory) {
 static tri_status allocate_carried(struct machine *m) {
     const tri_graph *g = m->compilation.pre;
     if (!m->carried_bytes) return TRI_OK; /* another shape may have some */
-    m->carried = m->shared  ? m->shared->carried
-                 : m->turns ? m->lender->carried
-                            : m->dev->allocate(m->carried_bytes);
-    if (!m->carried) return base_no_memory("what is computed before the lanes");
-    char *at = m->carried;
+    if (!provide(m, MEMORY_CARRIED)) return base_no_memory("what is computed before the lanes");
+    char *at = m->memory[MEMORY_CARRIED];
     for (size_t i = 0; g && i < g->n_outputs; i++) {
         const tri_tensor *t = g->output[i].tensor;
         int id = atoi(g->output[i].name + 1);
@@ -342,24 +390,14 @@ static tri_status make_updates(struct machine *m) {
     return TRI_OK;
 }
 
-static tri_status allocate_tree(struct machine *m, struct tree *t) {
-    if (m->shared) {
-        int k = t == &m->tree[1];
-        tree_place(t, m->shared->slots[k], m->shared->board[k]);
-        return TRI_OK;
-    }
-    void *slots = m->turns ? m->lender->tree[t == &m->tree[1]].slots : m->dev->allocate(tree_bytes(t));
-    void *board = calloc(1, tree_board_bytes(t));
+static tri_status allocate_tree(struct machine *m, int k) {
+    struct tree *t = &m->tree[k];
+    if (!tree_board_bytes(t)) return TRI_OK;
+    void *slots = provide(m, MEMORY_SLOTS + (enum memory_use)k);
+    void *board = provide(m, MEMORY_BOARD + (enum memory_use)k);
     tree_place(t, slots, board);
     return slots && board ? TRI_OK : base_fail(TRI_FAILED, "out of memory for %zu bytes of partial "
                                                "sums", tree_bytes(t));
-}
-
-static void free_tree(struct machine *m, struct tree *t) {
-    if (!tree_board_bytes(t)) return;
-    if (t->slots && !m->shared && !m->turns) m->dev->release(t->slots, tree_bytes(t));
-    if (!m->shared) free(t->board.all);
-    tree_free(t);
 }
 
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
@@ -393,8 +431,7 @@ tri_status machine_settle(struct machine *m, const tri_options *o) {
         if (!status) status = store_fill(m->store, o->seed, m->team);
     }
     if (!status) status = allocate_arenas(m);
-    for (int k = 0; k < 2 && !status; k++)
-        if (tree_board_bytes(&m->tree[k])) status = allocate_tree(m, &m->tree[k]);
+    for (int k = 0; k < 2 && !status; k++) status = allocate_tree(m, k);
     if (!status) status = allocate_inputs(m);
     if (!status) status = allocate_outputs(m);
     if (!status) status = allocate_carried(m);
@@ -417,18 +454,14 @@ void machine_free(struct machine *m) {
     if (!m->compiled) return;
     for (int i = 0; machine_program(m, i); i++)
         if (machine_program(m, i)->g) program_free(machine_program(m, i));
-    for (int k = 0; k < 2; k++) free_tree(m, &m->tree[k]);
     for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++)
         if (m->input[i].memory) m->dev->release(m->input[i].memory, base_spec_bytes(&m->input[i].spec));
-    if (m->own_buffers) dev_host_release(m->own_buffers, machine_buffer_bytes(m));
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].owned && (m->output[i].tensor || !m->shared))
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
-    for (int i = 0; i < m->n_threads; i++)
-        if (m->thread[i].arena && !m->thread[i].borrowed)
-            m->dev->release(m->thread[i].arena, m->thread[i].arena_bytes);
+    release_all(m);
+    for (int k = 0; k < 2; k++) tree_free(&m->tree[k]);
     free(m->thread);
-    if (m->carried && !m->shared && !m->turns) m->dev->release(m->carried, m->carried_bytes);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
     free(m->input);
     free(m->output);

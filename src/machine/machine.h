@@ -71,21 +71,35 @@ struct run_update {
     int value, condition; /* condition -1: none */
 };
 
+/* Where memory comes from: allocated for this executable, shared by processes, lent by another
+ * executable. */
+enum memory_source { SOURCE_OWN, SOURCE_SHARED, SOURCE_LENT };
+
 /* What one thread computes lanes with. */
 struct machine_thread {
     struct program count[2], lane[2]; /* by the size of the lane */
     void *arena;
     size_t arena_bytes;
-    bool borrowed; /* the arena is another machine's */
+    enum memory_source from;
 };
 
-/* Memory of a machine that other processes share with this one. */
+/* Memory of an executable besides its threads' arenas and its outputs. */
+enum memory_use {
+    MEMORY_PRE,     /* the arenas of what runs once a step, where processes share them; else thread */
+    MEMORY_STEP,    /* 0's arena serves */
+    MEMORY_CARRIED, /* results of pre, for lane and step */
+    MEMORY_SLOTS,   /* of the trees of counts and of lanes */
+    MEMORY_SLOTS_OF_LANES,
+    MEMORY_BOARD,
+    MEMORY_BOARD_OF_LANES,
+    MEMORY_BUFFERS, /* of samples; in the host's space */
+    MEMORY_USES
+};
+
+/* Memory that other processes share. */
 struct machine_shared {
-    void *arena[2];            /* of the programs before the lanes and behind them */
-    void *carried;             /* see struct machine */
-    void *slots[2], *board[2]; /* of the trees */
-    char *rows[2];            /* outputs put together from lanes: of odd and of even steps */
-    char *buffers;              /* null: each process has its own */
+    void *at[MEMORY_USES]; /* null: each process has its own */
+    char *rows[2];         /* outputs put together from lanes: of odd and of even steps */
 };
 
 /* A set of programs over one store: the training step, or one batch size of an evaluation. Lanes are
@@ -97,7 +111,8 @@ struct machine {
     struct store *store; /* not owned */
     const struct machine *lender, *beside; /* see struct machine_place */
     bool turns;
-    const struct machine_shared *shared; /* null: all is its own. Not owned */
+    const struct machine_shared *shared; /* null: no other process takes part. Not owned */
+    void *memory[MEMORY_USES];
     int more_slots;        /* see struct machine_place */
     int all_threads;             /* that share it: of all processes; 0: only its own */
     int processes;         /* that share it, each with as much memory of its own; 1: alone */
@@ -114,13 +129,11 @@ struct machine {
     struct tree tree[2];           /* of count, of lane */
     uint32_t round;                /* steps begun: what the boards call a step */
     bool updating; /* the step's program has begun, and has not ended: parameters are neither old nor new */
-    char *carried;                 /* results of pre, for lane and step */
     size_t carried_bytes;
     struct run_input *input;
     int n_inputs;
     size_t buffer_bytes; /* of the inputs of a step */
     size_t held;       /* by the data and its order, in each process */
-    char *buffers, *own_buffers; /* of MACHINE_BUFFERS steps, or of this one alone: in the host's space */
     size_t first_buffer, all_buffers; /* of a run's shapes: where its rooms begin; bytes of all, if it is the first */
     int n_buffers;
     int buffer;          /* where inputs are found now */
@@ -140,8 +153,10 @@ struct machine {
  * have no graph. */
 struct program *machine_program(const struct machine *m, int i);
 
-/* Whether a worker's arena is the lender's, which lies idle while this machine runs. */
-bool machine_borrows(const struct machine *m, int worker);
+/* Where memory comes from; a thread's arena is the lender's if that suffices, as the lender is idle
+ * while this executable runs. */
+enum memory_source machine_source(const struct machine *m, enum memory_use use);
+enum memory_source machine_arena_source(const struct machine *m, int thread);
 
 /* What a machine is made for. */
 struct machine_place {

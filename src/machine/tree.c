@@ -51,7 +51,6 @@ void tree_join(struct tree *const *t, int n) {
     size_t bytes = 0;
     for (int i = 0; i < n; i++) {
         t[i]->first = nodes;
-        t[i]->borrowed = i > 0;
         nodes += t[i]->shape.n_nodes;
         if (t[i]->n_slots > slots) slots = t[i]->n_slots;
         if (t[i]->slot_bytes > bytes) bytes = t[i]->slot_bytes;

@@ -17,7 +17,6 @@ struct tree {
     struct lane_tree shape;
     struct board board;
     int first, nodes; /* its nodes among those of all shapes, see board.h; nodes 0: there are no others */
-    bool borrowed;    /* the slots' memory is another's, who counts it */
     size_t *offset; /* within a slot, by number in the whole graph; TREE_NONE: no root */
     int n_offsets;
     size_t slot_bytes;

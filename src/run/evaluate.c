@@ -120,7 +120,7 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
     if (!status && !spare) status = base_no_memory("a sample");
     for (int64_t row = 0; row < m->batch && !status; row++) {
         note_progress(run);
-        status = feed_row(m, data, &(struct feed_place){m->buffers, spare, row}, first + row, 0, run->options.seed);
+        status = feed_row(m, data, &(struct feed_place){machine_buffer(m, 0), spare, row}, first + row, 0, run->options.seed);
     }
     free(spare);
     if (status) return status;

@@ -306,13 +306,13 @@ static void plan_tasks(const struct worker *c, struct plan *p) {
 /* Everything is bound to `base`, whether there is memory yet or only room for it. */
 static void bind(struct worker *c, tri_run *run, const struct plan *p, char *base) {
     for (int k = 0; k < 2; k++) {
-        c->shared.slots[k] = base + p->slots[k];
-        c->shared.board[k] = base + p->board[k];
+        c->shared.at[MEMORY_SLOTS + k] = base + p->slots[k];
+        c->shared.at[MEMORY_BOARD + k] = base + p->board[k];
+        c->shared.at[MEMORY_PRE + k] = base + p->arena[k];
         c->shared.rows[k] = base + p->rows[k];
     }
-    for (int i = 0; i < 2; i++) c->shared.arena[i] = base + p->arena[i];
-    c->shared.carried = base + p->carried;
-    c->shared.buffers = p->n_loads ? base + p->buffers : NULL;
+    c->shared.at[MEMORY_CARRIED] = base + p->carried;
+    c->shared.at[MEMORY_BUFFERS] = p->n_loads ? base + p->buffers : NULL;
     for (int i = 0; i < run->n_executables; i++) run->executable[i].shared = &c->shared;
 }
 
