@@ -41,7 +41,7 @@ struct dev {
     tri_status (*open)(void); /* nullable; called before anything else, any number of times */
     void *(*allocate)(size_t bytes); /* aligned to 64 bytes; contents not defined */
     void (*release)(void *memory, size_t bytes);
-    /* Transfers between host memory and this device's space. Null where they are one. */
+    /* Transfers between host memory and this device's space. */
     void (*copy_in)(void *device, const void *host, size_t bytes);
     void (*copy_out)(void *host, const void *device, size_t bytes);
     const struct target *target; /* what passes ask; nullable */
@@ -51,7 +51,8 @@ struct dev {
     tri_status (*prepare)(const struct unit *u, struct kernel *out);
     /* Within the space. */
     void (*copy)(void *to, const void *from, size_t bytes);
-    /* Nullable: run enqueues and this waits until everything enqueued is done. */
+    /* Nullable: kernels and copies only enqueue what they do, and this waits until everything that the
+     * calling thread has enqueued is done. copy_out waits by itself. */
     void (*wait)(void);
 };
 

@@ -329,6 +329,11 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
     if (p->times) note_time(p, i, thread, !first_part, begin);
 }
 
+/* The device has computed all that this thread has given it: others may read the results. */
+static void settle(const struct program *p) {
+    if (p->dev->wait) p->dev->wait();
+}
+
 /* One run by several threads. Parts go to threads in blocks, so that a part of one operator finds
  * in its core's cache what the same part of the operator before has left there. An item begins when
  * all items before it are done: parts done, of all items, are counted by one number. */
@@ -382,6 +387,7 @@ static bool run_round(struct joint_run *r, size_t i, int thread, int64_t first, 
         break_off(r);
         return false;
     }
+    settle(p);
     int64_t done = atomic_fetch_add(&r->done, end - begin) + end - begin;
     if (done == before + parts) team_ring(r->team); /* nobody waits for less than a round */
     return true;
@@ -433,6 +439,7 @@ static bool run_jointly(struct program *p, struct team *team, const struct progr
 bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
                        const struct program_step *step) {
     run_item(p, i, thread, first, end, step, step->fault);
+    settle(p);
     return !step->fault->failed;
 }
 
@@ -445,6 +452,6 @@ bool program_run(struct program *p, struct team *team, const struct program_step
         if (step->fault->failed) return false;
         if (p->watch) p->watch(p, i);
     }
-    if (p->dev->wait) p->dev->wait();
+    settle(p);
     return p->gate < p->n_items || may_pass(p);
 }

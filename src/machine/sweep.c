@@ -267,7 +267,7 @@ static void save(const struct sweeps *s, int task, int64_t part, const struct sw
             CHECK(u->n < UNDO_RANGES);
             u->range[u->n].at = (uint64_t)(from - h->base);
             u->range[u->n++].bytes = bytes;
-            memcpy(to, from, bytes);
+            s->p->dev->copy_out(to, from, bytes);
             to += bytes;
             break;
         }

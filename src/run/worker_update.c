@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A worker's part in what is done once a step, before the lanes and behind them: tasks, sweep by sweep. */
-#include <string.h>
-
 #include "run/worker_inside.h"
 #include "crew/layout.h"
 #include "run/executables.h"
@@ -44,8 +42,11 @@ static void run_task(struct worker_stage *s, int task, int64_t part, const struc
         sweep_run(all, task, part, h, &s->step);
     } else if (t->item == TASK_UPDATE) {
         const struct sweep_copy *copy = &c->now->copy[t->update];
-        if (!copy->condition || *(const bool *)copy->condition)
-            memcpy(copy->target, copy->value, copy->bytes);
+        const struct dev *dev = c->run->dev;
+        bool go = true;
+        if (copy->condition) dev->copy_out(&go, copy->condition, sizeof go);
+        if (go) dev->copy(copy->target, copy->value, copy->bytes);
+        if (dev->wait) dev->wait();
     } else if (t->item == TASK_GUARD) {
         guard(s, h->local);
     } else {
