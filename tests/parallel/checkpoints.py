@@ -161,6 +161,8 @@ def storm():
         run = start("train", *words, "-n", n, "--ckpt", "ck", "--save-every", "10", "--keep", "3", "--resume",
                     "--out", "storm")
         if killed < KILLS:
+            if killed + 1 == KILLS: # the last kill leaves something to go on from
+                wait_for(lambda: folders() or run.poll() is not None, "no checkpoint")
             time.sleep(random.uniform(0.1, 1.0))
             for pid in [*children(run.pid), run.pid]:
                 try:
