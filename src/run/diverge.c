@@ -32,10 +32,11 @@ static bool begins(tri_run *run, bool now) {
 
 void diverge_warn(tri_run *run) {
     const struct machine *m = run->machine;
+    if (finite_stops(&run->options)) return;
     const struct run_output *loss = m->finite.condition < 0 ? machine_output(m, "loss") : NULL;
     bool scalar = loss && !loss->spec.shape.rank, skips = run->skips >= FINITE_SKIPS;
     double is = scalar ? machine_value(m, loss) : 0;
-    if (finite_stops(&run->options) || !begins(run, skips || !isfinite(is))) return;
+    if (!begins(run, skips || !isfinite(is))) return;
     if (skips) skipped(run->done, run->skips);
     if (!skips)
         base_fail(TRI_FAILED, "step %lld: the loss is %s", (long long)run->done, finite_name(is));

@@ -189,7 +189,8 @@ tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_p
     if (status) return status;
     take_fronts(m, data, to);
     for (int i = 0; i < m->n_inputs && !status; i++)
-        status = check_row(&m->input[i], in_buffer(f, to, m->input[i].field), data->name, index);
+        if (m->input[i].below > 0)
+            status = check_row(&m->input[i], in_buffer(f, to, m->input[i].field), data->name, index);
     return status ? name_file(status, data, index) : TRI_OK;
 }
 
