@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A training step composed by hand: two losses, a loss scale that follows overflows, gradients
- * clipped by their norm, an update that is skipped where a gradient is not finite, and results of
- * our own that reach the progress line and metrics.jsonl. */
+ * clipped by their norm, an update that is skipped if a gradient is not finite, and own results in
+ * the progress line and metrics.jsonl. */
 #include <stdio.h>
 #include <trireme.h>
 
 #define MAX_PARAMS 16
 #define RAISE_AFTER 20 /* good steps until the loss scale doubles */
 
-/* The network: classes of images, and the images again from what the classifier keeps of them.
- * Returns the sum of both losses. */
+/* The network classifies images, and reconstructs them from the classifier's hidden layer. Returns
+ * the sum of both losses. */
 static tri_tensor *losses(tri_graph *g) {
     int64_t n = tri_batch(g);
     tri_tensor *image = tri_input(g, "image", TRI_F32, TRI_SHAPE(n, 1, 28, 28));
@@ -25,7 +25,7 @@ static tri_tensor *losses(tri_graph *g) {
     return tri_add(classes, tri_scale(again, 0.1));
 }
 
-/* The scale halves at an overflow and doubles after RAISE_AFTER steps without one. */
+/* The scale halves after an overflow and doubles after RAISE_AFTER steps without one. */
 static void move_scale(tri_graph *g, tri_tensor *scale, tri_tensor *finite) {
     tri_tensor *good = tri_state(g, "good_steps", TRI_F32, TRI_SCALAR, (tri_init){0});
     tri_tensor *zero = tri_constant(g, 0, TRI_F32);
@@ -58,7 +58,7 @@ static void step(tri_graph *g) {
     tri_metric(scale, "scale");
 }
 
-/* A callback of the loop: what a program does with results of its own. */
+/* A callback of the loop, which reads an own result. */
 static int after_epoch(tri_run *run, void *user) {
     double *best = user, again = tri_value(run, "again");
     if (again < *best) *best = again;
@@ -69,7 +69,7 @@ static int after_epoch(tri_run *run, void *user) {
 
 int main(int argc, char **argv) {
     tri_options o = tri_options_default();
-    o.optimizer.lr = 1e-3; /* the schedule's; tri_update follows it */
+    o.optimizer.lr = 1e-3; /* the schedule starts from it; tri_update follows the schedule */
     if (tri_options_parse(&o, &argc, argv)) return TRI_USAGE;
     double best = 1e30;
     tri_graph *g = tri_graph_new(o.batch);

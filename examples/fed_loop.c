@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A loop of your own that makes each batch and sets the learning rate: a network learns sin(x) from
- * points that are drawn anew for every step. Batch and rate follow from tri_step_number alone, so
- * that any number of workers, deaths of workers and --ckpt DIR --resume give the same weights. It
- * takes sines, so:
+ * new points in every step. Batch and rate follow from tri_step_number alone, so that any number of
+ * workers, deaths of workers and --ckpt DIR --resume give the same weights. It needs -lm:
  *
  *     cc -o fed_loop fed_loop.c $(pkg-config --cflags --libs trireme) -lm */
 #include <math.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A network that others have trained, with a new head for classes of one's own: the rest of it stays as it is.
+ * Fine-tuning: a trained network gets a new head for other classes; the rest of it is frozen.
  *
  *     ./fine_tuning DIR CLASSES --load resnet18.safetensors
  *
- * The file is what safetensors.torch.save_file(torchvision.models.resnet18(weights="DEFAULT").state_dict(), ...)
- * writes, or weights of Trireme's. The head, fc, does not fit other classes and keeps the values that it begins with,
- * which is said. */
+ * The file is written by Trireme, or by
+ * safetensors.torch.save_file(torchvision.models.resnet18(weights="DEFAULT").state_dict(), FILE).
+ * Its head, fc, does not fit other classes: that is reported, and fc keeps its initial values. */
 #include <stdio.h>
 #include <trireme.h>
 
@@ -13,11 +13,12 @@ int main(int argc, char **argv) {
     tri_options o = tri_options_default();
     o.batch = 32;
     o.epochs = 5;
-    o.partial = true; /* what fits is taken */
+    o.partial = true; /* load what fits */
     o.optimizer = (tri_optimizer){.name = "momentum", .lr = 0.01, .schedule = "cosine:warmup=10"};
     if (tri_options_parse(&o, &argc, argv)) return TRI_USAGE;
     if (argc != 3 || !o.load) {
-        fprintf(stderr, "usage: %s DIR CLASSES --load FILE [options]; --help lists them\n", argv[0]);
+        fprintf(stderr, "usage: %s DIR CLASSES --load FILE [options]; --help lists them\n",
+                argv[0]);
         return TRI_USAGE;
     }
     char model[64], train[4096], val[4096];
@@ -29,5 +30,6 @@ int main(int argc, char **argv) {
     tri_graph *g = tri_model_open(model, o.batch);
     const char *const backbone[] = {"conv1.*", "bn1.*", "layer?.*"};
     for (int i = 0; i < 3; i++) tri_freeze(g, backbone[i]);
-    return tri_train(g, &o, TRI_CALLBACKS(tri_evaluator(.data = val, .best = "top1", .early_stop = 3)));
+    return tri_train(g, &o, TRI_CALLBACKS(
+        tri_evaluator(.data = val, .best = "top1", .early_stop = 3)));
 }

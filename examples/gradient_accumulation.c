@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Gradients of four parts of 64 samples, added up before one update of the parameters: a step of 256 samples in the
- * memory of 64. A part is a lane: nothing else is needed, neither a second optimizer step nor gradients set to zero.
+ * Gradient accumulation: a step of 256 samples in the memory of 64. The gradients of four parts of
+ * 64 samples are summed before one update of the parameters. A part is a lane; nothing else is
+ * needed.
  *
- *     ./gradient_accumulation --threads 1           # one lane after the other: the memory of one
- *     trireme run -n 4 -- ./gradient_accumulation   # four at once, and the same bits
+ *     ./gradient_accumulation --threads 1           # one lane after the other, in one's memory
+ *     trireme run -n 4 -- ./gradient_accumulation   # four at once, with the same bits
  */
 #include <stdio.h>
 #include <trireme.h>
@@ -12,7 +13,7 @@
 #define PARTS 4
 
 static void network(tri_graph *g) {
-    int64_t n = tri_batch(g); /* that of the whole step; statistics of batch norm are those of a part */
+    int64_t n = tri_batch(g); /* of the whole step; batch norm's statistics are a part's */
     tri_tensor *x = tri_input(g, "image", TRI_F32, TRI_SHAPE(n, 1, 28, 28));
     tri_tensor *y = tri_input(g, "label", TRI_I64, TRI_SHAPE(n), .below = 10);
     tri_tensor *h = tri_relu(tri_bn(tri_conv(x, "conv1", 16, 3, .pad = 1), "bn1"));
@@ -20,7 +21,7 @@ static void network(tri_graph *g) {
     h = tri_relu(tri_bn(tri_conv(h, "conv2", 32, 3, .pad = 1), "bn2"));
     tri_tensor *logits = tri_dense(tri_global_avg_pool(h), "fc", 10);
     tri_metric(tri_accuracy(logits, y, 1), "top1");
-    tri_loss(tri_cross_entropy(logits, y)); /* a mean over all 256, however they are cut */
+    tri_loss(tri_cross_entropy(logits, y)); /* the mean over all 256 */
 }
 
 int main(int argc, char **argv) {

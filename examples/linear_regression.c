@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The smallest training there is: z = 2 x^2 + 3 y^3 + 5 and a little noise, from which a dense layer finds 2, 3
- * and 5. The same weights, bit for bit, with any number of workers:
+ * A very small training: a dense layer finds 2, 3 and 5 from samples of z = 2 x^2 + 3 y^3 + 5 with
+ * a little noise. Any number of workers gives the same weights, bit for bit:
  *
  *     ./linear_regression
  *     trireme run -n 2 -- ./linear_regression
- *     trireme run -n auto -- ./linear_regression --epochs 5000    # tries, and says why one is faster
+ *     trireme run -n auto -- ./linear_regression --epochs 5000 # tries, and reports why one is
+ *     faster
  */
 #include <stdio.h>
 #include <trireme.h>
@@ -16,7 +17,8 @@ static void network(tri_graph *g) {
     tri_loss(tri_mse(tri_dense(features, "fc", 1), target));
 }
 
-/* A number in [-1, 1) that follows from where it stands alone: any worker draws the same. */
+/* A pseudo-random number in [-1, 1) that follows from its arguments alone: all workers get the
+ * same. */
 static double number(uint64_t seed, int64_t index, int which) {
     uint64_t z = seed + (uint64_t)index * 16 + (uint64_t)which;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -26,7 +28,8 @@ static double number(uint64_t seed, int64_t index, int which) {
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)user, (void)epoch;
-    double x = number(seed, index, 1), y = number(seed, index, 2), noise = 0.05 * number(seed, index, 3);
+    double x = number(seed, index, 1), y = number(seed, index, 2);
+    double noise = 0.05 * number(seed, index, 3);
     float *features = out[0], *target = out[1];
     features[0] = (float)(x * x);
     features[1] = (float)(y * y * y);
@@ -34,13 +37,14 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     return 0;
 }
 
-static int tell(tri_run *run, void *user) {
+static int print_result(tri_run *run, void *user) {
     float weight[2], bias;
     (void)user;
-    if (tri_step_number(run) == tri_step_total(run) && !tri_read(run, "fc.weight", weight, sizeof weight) &&
+    if (tri_step_number(run) == tri_step_total(run) &&
+        !tri_read(run, "fc.weight", weight, sizeof weight) &&
         !tri_read(run, "fc.bias", &bias, sizeof bias))
-        printf("z = %.2f x^2 + %.2f y^3 + %.2f, loss %.6f\n", (double)weight[0], (double)weight[1], (double)bias,
-               tri_value(run, "loss"));
+        printf("z = %.2f x^2 + %.2f y^3 + %.2f, loss %.6f\n", (double)weight[0],
+               (double)weight[1], (double)bias, tri_value(run, "loss"));
     return 0;
 }
 
@@ -52,10 +56,11 @@ int main(int argc, char **argv) {
     o.optimizer = (tri_optimizer){.name = "momentum", .lr = 0.05};
     if (tri_options_parse(&o, &argc, argv)) return TRI_USAGE;
     o.source = tri_data_new("linear", 1600,
-                            (const tri_field[]){{"features", TRI_F32, TRI_SHAPE(2)}, {"target", TRI_F32, TRI_SHAPE(1)}},
+                            (const tri_field[]){{"features", TRI_F32, TRI_SHAPE(2)},
+                                                {"target", TRI_F32, TRI_SHAPE(1)}},
                             2, fill, NULL, false);
     if (!o.source) return TRI_FAILED;
     tri_graph *g = tri_graph_new(o.batch);
     network(g);
-    return tri_train(g, &o, TRI_CALLBACKS(tri_loss_monitor(0), {.epoch = tell}));
+    return tri_train(g, &o, TRI_CALLBACKS(tri_loss_monitor(0), {.epoch = print_result}));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data of your own, and a trained network put to use: learns to tell two interleaved moons apart,
- * saves the weights, and asks a second, forward-only run about four points. It takes sines, so:
+ * Data of your own, and a trained network in use: learns to separate two interleaved moons, saves
+ * the weights, and asks a second, forward-only run about four points. It needs -lm:
  *
  *     cc -o own_data own_data.c $(pkg-config --cflags --libs trireme) -lm */
 #include <math.h>
@@ -25,7 +25,7 @@ static void network(tri_graph *g, bool with_labels) {
     tri_loss(tri_cross_entropy(logits, moon));
 }
 
-/* Sample `index`: always the same for the same arguments, in whatever order it is asked for. */
+/* Sample `index`: the same for the same arguments, in any order. */
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)user, (void)epoch, (void)seed;
     float *point = out[0];

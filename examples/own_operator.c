@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An operator of your own: hardswish, x * clip(x + 3, 0, 6) / 6. One row says all there is to say
- * about it; the library differentiates, cuts and checks it like one of its own. */
+ * An operator of your own: hardswish, x * clip(x + 3, 0, 6) / 6. One row describes it completely;
+ * the library differentiates, splits and checks it like its own operators. */
 #include <stdio.h>
 #include <trireme.h>
 
-/* What the output is: a tensor like the input. */
+/* The output has the type and shape of the input. */
 static int infer(const tri_node *n, tri_spec *out) {
     const tri_tensor *x = tri_node_in(n, 0);
     if (tri_type_of(x) != TRI_F32)
@@ -13,7 +13,7 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 1;
 }
 
-/* dy times the derivative, as graph: 0 below -3, 1 above 3, (2x + 3) / 6 between. */
+/* dy times the derivative, as a graph: 0 below -3, 1 above 3, (2x + 3) / 6 between. */
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     tri_tensor *x = tri_node_in(n, 0);
     tri_graph *g = tri_graph_of(x);
@@ -47,7 +47,7 @@ static const tri_op hardswish_row = {
     .kernel = kernel,
 };
 
-/* The builder: what models call. */
+/* The builder, which models call. */
 static tri_tensor *hardswish(tri_tensor *x) {
     return tri_apply(tri_graph_of(x), "hardswish", &x, 1, NULL, 0);
 }
@@ -55,7 +55,7 @@ static tri_tensor *hardswish(tri_tensor *x) {
 int main(int argc, char **argv) {
     tri_options o = tri_options_default();
     if (tri_options_parse(&o, &argc, argv)) return TRI_USAGE;
-    /* The kernel and the gradient against finite differences, split against unsplit. */
+    /* Checks the gradient against finite differences, and split against unsplit. */
     if (tri_register(&hardswish_row) || tri_op_check(&hardswish_row, o.device)) {
         fprintf(stderr, "%s\n", tri_message());
         return TRI_FAILED;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * ResNet-50 on the pictures of a folder, as ImageNet has them: DIR/train/CLASS/NAME.JPEG, DIR/val/CLASS/NAME.JPEG.
+ * ResNet-50 on pictures in folders, arranged like ImageNet: DIR/train/CLASS/NAME.JPEG and
+ * DIR/val/CLASS/NAME.JPEG.
  *
  *     ./resnet50 DIR [CLASSES [SIZE]]
  *     trireme run -n auto -- ./resnet50 DIR --resume
  *
- * Every option of `trireme train` counts before what stands here. */
+ * Options of `trireme train` on the command line override the settings below. */
 #include <stdio.h>
 #include <trireme.h>
 
@@ -12,7 +13,8 @@ int main(int argc, char **argv) {
     tri_options o = tri_options_default();
     o.batch = 256;
     o.epochs = 90;
-    o.optimizer = (tri_optimizer){.name = "momentum", .lr = 0.1, .weight_decay = 1e-4, .schedule = "cosine:warmup=5000"};
+    o.optimizer = (tri_optimizer){.name = "momentum", .lr = 0.1, .weight_decay = 1e-4,
+                                  .schedule = "cosine:warmup=5000"};
     if (tri_options_parse(&o, &argc, argv)) return TRI_USAGE;
     if (argc < 2 || argc > 4) {
         fprintf(stderr, "usage: %s DIR [CLASSES [SIZE]] [options]; --help lists them\n", argv[0]);
