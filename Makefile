@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# The face of the build; Meson does the work, in BUILD.
+# A front end to Meson, which builds in BUILD.
 
 BUILD ?= build
 PREFIX ?= /usr/local
-# What the machine lacks is installed by apt-get; SETUP=off leaves that to you.
+# Missing packages are installed with apt-get; SETUP=off turns that off.
 SETUP ?= on
 
-# Debian's own place for libraries, which meson finds only where dpkg-dev is installed.
+# Debian's directory for libraries, which Meson finds only if dpkg-dev is installed.
 multiarch = $(shell $(CC) -print-multiarch 2>/dev/null)
 LIBDIR ?= $(if $(wildcard /usr/lib/$(multiarch)/.),lib/$(multiarch),lib)
 
 setup = $(if $(filter on,$(SETUP)),sh scripts/setup.sh,: setup is off:)
-# Tests are built where they are asked for.
+# Tests are built only for the targets that run them.
 configured = sh scripts/configure.sh $(BUILD)
 
-prepare_tests = $(setup) build test && { $(configured); } && meson configure $(BUILD) -Dtests=enabled
+prepare_tests = $(setup) build test && { $(configured); } && \
+    meson configure $(BUILD) -Dtests=enabled
 
 .PHONY: all demo test test-slow bench bench-workers bench-convergence bench-deps install clean help
 
@@ -35,7 +36,7 @@ test-slow:
 	@$(prepare_tests)
 	@sh scripts/test.sh $(BUILD) --setup slow --suite long
 
-# A few rows, few rounds: make bench ROWS=lenet5,linear ROUNDS=3
+# A quick run: make bench ROWS=lenet5,linear ROUNDS=3
 bench: all
 	@python3 bench/bench.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS))
@@ -59,17 +60,19 @@ clean:
 
 help:
 	@echo 'make                           builds into $(BUILD)/; the program is $(BUILD)/src/trireme'
-	@echo 'make demo                      trains a network on Fashion-MNIST, and says how good it is'
+	@echo 'make demo                      trains a network on Fashion-MNIST and reports its accuracy'
 	@echo 'make test                      runs all tests; the last line is "N passed, N failed"'
-	@echo 'make test-slow                 the long forms of fault tests: many kills, every file'
-	@echo 'make bench                     measures the networks that come along, beside PyTorch, and sums'
-	@echo '                               over processes, beside Open MPI; about an hour;'
+	@echo 'make test-slow                 runs the long forms of the fault tests'
+	@echo 'make bench                     measures the included networks and compares them with'
+	@echo '                               PyTorch, all-reduces with Open MPI; takes about an hour;'
 	@echo '                               ROWS=lenet5,linear,allreduce ROUNDS=3 SECONDS=1 is quick'
-	@echo 'make bench-convergence         whether networks learn what they should, beside PyTorch; hours'
-	@echo 'make bench-deps                installs PyTorch and Open MPI for that'
-	@echo 'make install PREFIX=/usr/local library, header, pkg-config file, man page, program, documents,'
-	@echo '                               examples'
+	@echo 'make bench-workers             measures runs with several workers; takes ROWS and ROUNDS'
+	@echo 'make bench-convergence         trains networks to the end and compares their quality with'
+	@echo '                               PyTorch; takes hours'
+	@echo 'make bench-deps                installs PyTorch and Open MPI for the benchmarks'
+	@echo 'make install PREFIX=/usr/local installs library, header, pkg-config file, man page,'
+	@echo '                               program, documents and examples'
 	@echo 'make clean                     removes $(BUILD)/'
 	@echo
-	@echo 'BUILD=DIR builds elsewhere; DESTDIR=DIR and LIBDIR=lib say where to install; SETUP=off'
-	@echo 'installs no packages.'
+	@echo 'BUILD=DIR builds in another directory; DESTDIR=DIR and LIBDIR=lib change where to install;'
+	@echo 'SETUP=off installs no packages.'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the cases of a run of `meson test`: the lines "ok ..." and "not ok ..." that its tests
-printed. Tells the failed ones, then prints "N passed, N failed" and fails if any did.
+printed. Lists the failed cases, then prints "N passed, N failed"; fails if any case failed.
 Usage: count_tests.py testlog.json EXIT_CODE_OF_MESON_TEST"""
 import json
 import re
@@ -20,7 +20,7 @@ def cases(test):
             verdict = "skipped" if SKIP.search(line) else "failed" if match[1] else "passed"
             found.append((verdict, match[2]))
     if test["result"] not in ("OK", "SKIP") and all(v != "failed" for v, _ in found):
-        # It crashed, ran out of time, or found something after its cases (a leak).
+        # It crashed, timed out, or failed after its cases (a leak).
         found.append(("failed", f"ended with {test['result']}, code {test.get('returncode')}"))
     if not found:
         found.append(("skipped" if test["result"] == "SKIP" else "failed", "printed no case"))
@@ -29,21 +29,21 @@ def cases(test):
 
 def main():
     count = {"passed": 0, "failed": 0, "skipped": 0}
-    told = []
+    failures = []
     try:
         with open(sys.argv[1], encoding="utf-8") as log:
             tests = [json.loads(line) for line in log]
     except OSError as error:
-        tests, told = [], [str(error)]
+        tests, failures = [], [str(error)]
     for test in tests:
         for verdict, name in cases(test):
             count[verdict] += 1
             if verdict == "failed":
-                told.append(f"{test['name']}: {name}")
+                failures.append(f"{test['name']}: {name}")
     if not tests or (sys.argv[2] != "0" and not count["failed"]):
-        told.append("no test ran" if not tests else f"meson test ended with {sys.argv[2]}")
+        failures.append("no test ran" if not tests else f"meson test ended with {sys.argv[2]}")
         count["failed"] += 1
-    for line in told:
+    for line in failures:
         print("FAILED", line)
     text = f"{count['passed']} passed, {count['failed']} failed"
     print(text + (f", {count['skipped']} skipped" if count["skipped"] else ""))

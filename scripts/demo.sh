@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # make demo: trains a small convolutional network on Fashion-MNIST, and counts how many of the
-# 10,000 test images it names rightly. Usage: demo.sh BUILD
+# 10,000 test images it classifies correctly. Usage: demo.sh BUILD
 set -u
 wanted=0.90
 build=$1
@@ -29,15 +29,16 @@ if [ "$samples" != 10000 ] || ! awk "BEGIN { exit !(\"$top1\" + 0 >= $wanted) }"
         "$wanted of 10000 was expected" >&2
     exit 1
 fi
-awk "BEGIN { printf \"%.2f %% of the 10,000 test images are named rightly (at least %g %% was asked for).\n\", 100 * $top1, 100 * $wanted }"
+awk "BEGIN { printf \"%.2f %% of the 10,000 test images are classified correctly\", 100 * $top1
+    printf \" (at least %g %% was expected).\n\", 100 * $wanted }"
 cat <<END
 
 What to try next ($program is the program):
-  trireme models     the networks that come along
+  trireme models     the networks that are included
   trireme train lenet5 --data $data --epochs 1
-                     another one, on the same images
+                     another network, on the same images
   trireme dump cnn   the network as text; with --after train its gradients too
-  trireme doctor     what this machine is, and what to mend
+  trireme doctor     what this machine has, and what to fix
   make test          all tests
 and read docs/guide.md: a network of your own, step by step.
 END

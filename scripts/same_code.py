@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that two states of the tree compile to the same machine code: for commits that only rename or
-rewrite comments. Builds both without line numbers and file names, then compares the code and the
-constants of all object files, whatever the files are called. Strings are left out: CHECK has its
-condition in one.
+"""Shows that two states of the tree compile to the same machine code: for commits that only rename
+or rewrite comments. Builds both without line numbers and file names, then compares the code and
+the constants of all object files, regardless of their names. Strings are left out, because CHECK
+puts its condition into one.
 
-Usage: same_code.py OLD [NEW]     OLD, NEW: commits; NEW is the work tree if it is missing
-"""
+Usage: same_code.py OLD [NEW] OLD, NEW: commits; NEW is the work tree if it is missing"""
 import collections
 import hashlib
 import os
@@ -58,8 +57,8 @@ def main():
         trees = []
         for i, commit in enumerate(sys.argv[1:]):
             trees.append(os.path.join(work, f"tree{i}"))
-            subprocess.run(["git", "-C", root, "worktree", "add", "-q", "--detach", trees[i], commit],
-                           check=True)
+            subprocess.run(["git", "-C", root, "worktree", "add", "-q", "--detach", trees[i],
+                            commit], check=True)
         try:
             sides = trees + [root] * (2 - len(trees))
             old, new = (objects(t, os.path.join(work, f"b{i}")) for i, t in enumerate(sides))

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs what a goal needs and this machine lacks, by apt-get. Quick and silent when all is there;
-# where it cannot install, it prints the command that would, and fails.
+# Installs the packages that a goal needs and this machine lacks, with apt-get. Quick and silent if
+# nothing is missing. If it cannot install them, it prints the command that would, and fails.
 # Usage: setup.sh build|test|demo|bench|ci ...
 set -u
 
 # What each goal needs, beyond a C compiler and make.
-build='meson ninja-build pkg-config libdnnl-dev libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev libjpeg62-turbo-dev libpng-dev'
+build='meson ninja-build pkg-config libdnnl-dev libsodium-dev libjansson-dev zlib1g-dev'
+build="$build libutf8proc-dev libjpeg62-turbo-dev libpng-dev"
 test='libcmocka-dev'
 demo='dataset-fashion-mnist'
-# PyTorch, and a library for its products of matrices: Debian's default one is 20 times slower.
-# Open MPI, for its sums over processes.
+# PyTorch, and a BLAS for it: Debian's default one is 20 times slower. Open MPI, for the comparison
+# of all-reduces.
 bench='python3-torch python3-pil python3-numpy libopenblas0-pthread openmpi-bin libopenmpi-dev'
 ci='clang g++ libclang-rt-14-dev'
 
@@ -26,12 +27,12 @@ for goal in "$@"; do
     esac
 done
 
-# Without dpkg: no Debian. Then the tools speak for themselves, by their absence.
+# No dpkg, so this is not Debian: check for the tools themselves.
 if ! command -v dpkg-query >/dev/null; then
     for tool in meson ninja pkg-config; do
         command -v $tool >/dev/null && continue
-        echo "setup: $tool is missing, and this is no Debian; install what these packages of" \
-            "Debian 12 hold:$needed" >&2
+        echo "setup: $tool is missing, and this is not Debian; install what these packages of" \
+            "Debian 12 contain:$needed" >&2
         exit 1
     done
     exit 0
@@ -44,7 +45,7 @@ for package in $needed; do
 done
 [ -z "$missing" ] && exit 0
 
-# What has to be typed if it cannot be done here.
+# Prints the command for the user to run.
 by_hand() {
     echo "setup: $1; as root, run" >&2
     echo "    apt-get update && apt-get install -y --no-install-recommends$missing" >&2
@@ -54,19 +55,22 @@ by_hand() {
 command -v apt-get >/dev/null || by_hand "there is no apt-get here"
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || by_hand "these packages are missing, you are not root and there is no sudo"
-    # Asks for a password only where somebody can type one.
-    sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; } || by_hand "these packages are missing, and sudo refuses"
+    command -v sudo >/dev/null || by_hand \
+        "these packages are missing, you are not root and there is no sudo"
+    # Ask for a password only if there is a terminal.
+    sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; } ||
+        by_hand "these packages are missing, and sudo refuses"
     as_root=sudo
 fi
 
 echo "setup: installing$missing" >&2
 install() {
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+        --no-install-recommends $missing
 }
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
-# The lists may be missing (a fresh machine) or old (then an install fails, and they are fetched).
+# The package lists may be missing or old: then the install fails, and they are updated.
 if ! install >"$log" 2>&1; then
     if ! { $as_root apt-get update -q && install; } >"$log" 2>&1; then
         tail -n 12 "$log" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs the tests, and counts their cases. The last line is "N passed, N failed", with
-# ", N skipped" where there are such; fails if any did.
+# Builds and runs the tests, and counts their cases. The last line is "N passed, N failed", followed
+# by ", N skipped" if any were skipped. Fails if any case failed.
 # Usage: test.sh BUILD [arguments of meson test]
 set -u
 build=$1

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the scripts of this folder that check things share: `. cases.sh`, then `check NAME COMMAND…`
-# for each, at the end `finish`. Commands run in a temporary directory, $work.
+# Shared by the scripts of this folder: `. cases.sh`, then `check NAME COMMAND…` for each case and
+# `finish` at the end. Commands run in a temporary directory, $work.
 set -u
 passed=0 failed=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-check() { # name, then a command that must succeed; what it says is shown if it does not
+check() { # name, command: the command must succeed; its output is shown if it fails
     name=$1
     shift
     if "$@" >"$work/said" 2>&1; then

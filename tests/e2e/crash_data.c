@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program of a user's for test_logs.sh: learns whether the sum of four numbers is positive. With
- * TEST_SLOW=N a sample takes N microseconds; with TEST_CRASH=FILE the worker that comes first to sample 40
- * of the second epoch takes the file away and reads through a null pointer; with TEST_DIE=FILE who is
- * called back for the last step first takes the file away and is killed. TEST_CALL names what the second
- * callback does in step 5: null, abort, overflow; own: the same as null, with a handler of the program's.
- * With TEST_LEFT it crashes after the run. */
+ * TEST_SLOW=N a sample takes N microseconds; with TEST_CRASH=FILE the worker that comes first to
+ * sample 40 of the second epoch takes the file away and reads through a null pointer; with
+ * TEST_DIE=FILE who is called back for the last step first takes the file away and is killed.
+ * TEST_CALL names what the second callback does in step 5: null, abort, overflow; own: the same as
+ * null, with a handler of the program's. With TEST_LEFT it crashes after the run. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

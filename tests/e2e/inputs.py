@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces every file that the program reads by what is no regular file: each run ends, with a message.
+"""Replaces every file that the program reads by what is no regular file: each run ends, with a
+message.
 
 Usage: inputs.py TRIREME MAKE_PICTURES [ROW...]"""
 import concurrent.futures
@@ -36,7 +37,8 @@ KINDS = {  # what stands in the file's place, and what the message says of it
     "/dev/zero": (link("/dev/zero"), "a character device" + NOT),
     "/dev/null": (link("/dev/null"), "a character device" + NOT),
     "/dev/full": (link("/dev/full"), "a character device" + NOT),
-    "a loop": (lambda path: os.symlink(os.path.basename(path), path), "Too many levels of symbolic"),
+    "a loop": (lambda path: os.symlink(os.path.basename(path), path),
+               "Too many levels of symbolic"),
 }
 
 NET = "resnet18:form=small,width=4,size=16,classes=2"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pictures for scripts: make_pictures DIR CLASS N WIDTH HEIGHT writes N JPEGs to DIR/train/CLASS. */
+ * Pictures for scripts: make_pictures DIR CLASS N WIDTH HEIGHT writes N JPEGs to
+ * DIR/train/CLASS. */
 #include "unit/pictures_made.h"
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every macro of the header that takes options, without any and with some: compiled by test_install.sh
- * as standard C17, where no compiler may complain. */
+ * Every macro of the header that takes options, without any and with some: compiled by
+ * test_install.sh as standard C17, where no compiler may complain. */
 #include <trireme.h>
 
 static tri_tensor *images(tri_graph *g) {
@@ -33,7 +33,8 @@ static tri_tensor *words(tri_graph *g) {
 }
 
 static tri_tensor *losses(tri_tensor *x, tri_tensor *y, tri_tensor *label) {
-    tri_tensor *sum = tri_add(tri_cross_entropy(x, label), tri_cross_entropy(x, label, .ignore = true));
+    tri_tensor *sum =
+        tri_add(tri_cross_entropy(x, label), tri_cross_entropy(x, label, .ignore = true));
     sum = tri_add(sum, tri_add(tri_mse(x, y), tri_mse(x, y, .reduction = TRI_MEAN)));
     sum = tri_add(sum, tri_add(tri_l1(x, y), tri_huber(x, y)));
     sum = tri_add(sum, tri_bce(x, y));
@@ -43,7 +44,8 @@ static tri_tensor *losses(tri_tensor *x, tri_tensor *y, tri_tensor *label) {
 
 int main(void) {
     tri_graph *g = tri_graph_new(4);
-    tri_tensor *x = tri_add(tri_dense(images(g), "fc", 3), tri_dense(words(g), "words", 3, .no_bias = true));
+    tri_tensor *x =
+        tri_add(tri_dense(images(g), "fc", 3), tri_dense(words(g), "words", 3, .no_bias = true));
     tri_tensor *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(4, 3));
     tri_tensor *label = tri_input(g, "label", TRI_I64, TRI_SHAPE(4), .below = 3);
     tri_loss(losses(tri_clip(x, -1, 1), y, label));
@@ -52,5 +54,6 @@ int main(void) {
     o.lanes = 1;
     o.quiet = true;
     o.optimizer = (tri_optimizer){.name = "adam", .beta1 = TRI_ZERO};
-    return tri_train(g, &o, TRI_CALLBACKS(tri_loss_monitor(1), tri_saver(.directory = "saved"), {0}));
+    return tri_train(g, &o,
+                     TRI_CALLBACKS(tri_loss_monitor(1), tri_saver(.directory = "saved"), {0}));
 }

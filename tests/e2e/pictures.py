@@ -16,10 +16,12 @@ def chunk(kind, data):
 
 
 def png(path, size, colour, drawn):
-    rows = b"".join(b"\0" + bytes(min(255, max(0, c + drawn.randrange(-30, 31))) for _ in range(size) for c in colour)
+    rows = b"".join(b"\0" + bytes(min(255, max(0, c + drawn.randrange(-30, 31)))
+                                  for _ in range(size) for c in colour)
                     for _ in range(size))
     with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)) +
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 2, 0,
+                                                                  0, 0)) +
                 chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
@@ -46,7 +48,8 @@ def luminances(path, size):
 def write_idx(source, target):
     os.makedirs(target)
     for split, name in (("train", "train"), ("val", "t10k")):
-        files = [(k, f"{source}/{split}/{c}/{i}") for k, c in enumerate(sorted(os.listdir(f"{source}/{split}")))
+        files = [(k, f"{source}/{split}/{c}/{i}") for k,
+                 c in enumerate(sorted(os.listdir(f"{source}/{split}")))
                  for i in os.listdir(f"{source}/{split}/{c}")]
         size = struct.unpack(">I", open(files[0][1], "rb").read()[16:20])[0]
         with open(f"{target}/{name}-images-idx3-ubyte", "wb") as f:

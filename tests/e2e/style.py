@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that no file has a line of more than 100 columns or more than 600 lines. One case per folder.
-Usage: style.py SOURCES"""
+"""Checks that no file has a line of more than 100 columns or more than 600 lines. One case per
+folder. Usage: style.py SOURCES"""
 import collections
 import os
 import re
@@ -16,15 +16,11 @@ LONG_FILES = ["include/trireme.h", "man/trireme.1"]
 # Not done yet: folders and files. Whoever finishes one deletes its line; the blank lines keep
 # such deletions from conflicting.
 NOT_DONE = [
-    ".ci",
-
     "ARCHITECTURE.md",
 
     "CHANGELOG.md",
 
     "CONTRIBUTING.md",
-
-    "Makefile",
 
     "README.md",
 
@@ -37,12 +33,6 @@ NOT_DONE = [
     "include",
 
     "man",
-
-    "meson.build",
-
-    "meson_options.txt",
-
-    "scripts",
 
     "src",  # meson.build and trireme.map
 
@@ -82,21 +72,11 @@ NOT_DONE = [
 
     "src/train",
 
-    "tests",  # meson.build
-
-    "tests/e2e",
-
     "tests/fault",
-
-    "tests/fuzz",
-
-    "tests/golden",
 
     "tests/ops",
 
     "tests/parallel",
-
-    "tests/passes",
 
     "tests/unit",
 ]

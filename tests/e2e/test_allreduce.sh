@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trireme bench allreduce: its table, its mistakes, and the death of a process.
-# Usage: test_allreduce.sh path/to/trireme
+# trireme bench allreduce: its table, its errors, and the death of a process. Usage:
+# test_allreduce.sh path/to/trireme
 program=$(realpath "$1")
 . "${0%/*}/cases.sh"
 
@@ -10,7 +10,7 @@ run() {
     code=$?
 }
 
-# Whether the table has these sizes, and numbers beside them.
+# The table has these sizes, with numbers.
 table() {
     sizes=$(awk 'NR > 1 && NF == 4 && $2 >= 0 && $3 >= 0 && $4 >= 0 { print $1 }' out)
     [ "$(echo $sizes)" = "$*" ]
@@ -29,7 +29,7 @@ check 'nothing else is said' test ! -s err
 run --bytes=17M
 check 'past the caches' table 17825792
 
-# --- mistakes ---
+# --- errors ---
 
 mistake() { # name, pattern, arguments
     name=$1 pattern=$2
@@ -55,10 +55,10 @@ check 'is told' grep -q '^trireme: rank 0: cannot write to stdout: ' err
 
 # --- death ---
 
-# Starts what takes long, in the background, and waits until its processes run: $starter, $ranks.
+# Starts a long all-reduce in the background and waits until its processes run: $starter, $ranks.
 start() {
     sizes=$(awk 'BEGIN { for (i = 0; i < 100; i++) printf "16M,"; print "16M" }')
-    : >out # now, not when the process in the background gets to it
+    : >out # set here, because the background process may do it too late
     "$program" bench allreduce -n 3 --bytes "$sizes" >out 2>err &
     starter=$!
     for _ in $(seq 100); do
@@ -67,7 +67,7 @@ start() {
     done
     ranks=$(cat "/proc/$starter/task/$starter/children")
 }
-# Whether none of the processes runs any more, soon; what is left of them may be a zombie.
+# Waits until none of the processes runs any more; a zombie does not count.
 gone() {
     for _ in $(seq 100); do
         left=0

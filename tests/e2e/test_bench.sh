@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The tables of `make bench`, from rows that are quickly measured, without PyTorch.
-# Usage: test_bench.sh SOURCES BUILD
+# The tables of `make bench`, with rows that are quick to measure, without PyTorch. Usage:
+# test_bench.sh SOURCES BUILD
 set -u
 bench=$1/bench/bench.py build=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-check() { # name, then a command that must succeed
+check() { # name, command: it must succeed
     name=$1
     shift
     if "$@" >/dev/null; then
@@ -39,7 +39,8 @@ check 'by two workers' \
 check 'rows of training alone' sh -c "! grep -q 'from exec' '$work/out'"
 
 run "$build" --no-peer --rows allreduce --rounds 1
-check 'all-reduce, a line for each size' grep -q '^| 100 MiB  *| 4.00 *| [0-9.,]* us, [0-9.]* GB/s *|$' \
+check 'all-reduce, a line for each size' grep -q \
+    '^| 100 MiB  *| 4.00 *| [0-9.,]* us, [0-9.]* GB/s *|$' \
     "$work/out"
 
 run "$build/nowhere" --no-peer --rows linear --rounds 1

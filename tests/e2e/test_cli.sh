@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The program as a user runs it: outputs, exit codes, and the messages that newcomers' mistakes get.
-# Usage: test_cli.sh path/to/trireme
+# The program as a user runs it: output, exit codes, and the messages for typical mistakes. Usage:
+# test_cli.sh path/to/trireme
 set -u
 program=$(realpath "$1") && [ -x "$program" ] || exit 1
 sources=$(realpath "$(dirname "$0")/../..")
@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 passed=0 failed=0 skipped=0
 
-verdict() { # name, 0 if it is well, what went wrong
+verdict() { # name, 0 if it passed, what went wrong
     if [ "$2" -eq 0 ]; then
         passed=$((passed + 1))
         echo "ok $1"
@@ -20,7 +20,7 @@ verdict() { # name, 0 if it is well, what went wrong
     fi
 }
 
-# Runs trireme with the arguments; leaves the files out and err, and $code.
+# Runs trireme with the arguments; writes the files out and err, and sets $code.
 run() {
     "$program" "$@" >out 2>err </dev/null
     code=$?
@@ -40,7 +40,8 @@ expect() {
     fi
 }
 
-# A mistake: the message is one line, begins with the program's name, and stdout has no result.
+# A user's mistake: the message is one line that begins with the program's name; stdout has no
+# result.
 mistake() {
     expect "$@"
     lines=$(grep -c '^trireme: ' err)
@@ -59,7 +60,7 @@ states() { sed -n 's/.*state=sha256:\([0-9a-f]*\).*/\1/p' out; }
 # --- files of the MNIST family: 40 images of 6x6 and their labels ---
 
 bytes() { head -c "$1" /dev/zero | tr '\000' "$2"; }
-images() { # how many; content for 40
+images() { # how many; content of 40
     printf '\000\000\010\003\000\000\000\050\000\000\000\006\000\000\000\006'
     bytes 720 '\100'
     bytes "$(($1 * 36 - 720))" '\200'
@@ -106,20 +107,24 @@ mistake 'an unknown command' 2 'err:`trireme help` lists the commands' zeppelin
 
 # --- training ---
 
-expect 'train' 0 'out:^done steps=3 loss=[0-9.]* weights=sha256:[0-9a-f]\{64\} state=sha256:[0-9a-f]\{64\} seconds=[0-9.]*$' \
+hash='sha256:[0-9a-f]\{64\}'
+expect 'train' 0 "out:^done steps=3 loss=[0-9.]* weights=$hash state=$hash seconds=[0-9.]*$" \
     train $small --data idx:good --steps 3 --batch 8
 same 'the result is the only line on stdout' "$(wc -l <out)" 1
 first=$(weights) first_state=$(states)
-head -n 1 err | grep -q '^mlp.*: [0-9]* parameters, [0-9]* lanes\? x [0-9-]* samples\? of .*good.*, device .*, [0-9]* threads\?$'
+pattern='^mlp.*: [0-9]* parameters, [0-9]* lanes\? x [0-9-]* samples\? of .*good.*, device .*,'
+head -n 1 err | grep -q "$pattern [0-9]* threads\?$"
 verdict 'the first line' $? "$(head -n 1 err)"
 grep -q '^step 3/3  loss [0-9.]*  top1 [0-9.]*' err
 verdict 'the last progress line' $? "$(tail -n 1 err)"
-[ -s run/metrics.jsonl ] && tail -n 1 run/metrics.jsonl | grep -q '"step":3,.*"loss":[0-9.]*,"top1":.*"lr":0.01,"seconds":'
+[ -s run/metrics.jsonl ] && tail -n 1 run/metrics.jsonl |
+    grep -q '"step":3,.*"loss":[0-9.]*,"top1":.*"lr":0.01,"seconds":'
 verdict 'metrics' $? "$(cat run/metrics.jsonl)"
 expect 'train again' 0 'err:run/metrics.jsonl is of an earlier run; it is now run/metrics.1.jsonl' \
     train $small --data=idx:good --steps=3 --batch=8
 cp run/metrics.1.jsonl oldest
-expect 'and again' 0 'err:it is now run/metrics.2.jsonl' train $small --data idx:good --steps 3 --batch 8
+expect 'and again' 0 'err:it is now run/metrics.2.jsonl' train $small --data idx:good --steps 3 \
+    --batch 8
 cmp -s run/metrics.1.jsonl oldest && [ -s run/metrics.2.jsonl ]
 verdict 'no metrics are overwritten' $? "$(ls run)"
 same 'the same weights again' "$(weights)" "$first"
@@ -133,13 +138,17 @@ expect 'quiet' 0 'out:^done steps=5' train $small --data idx:good --batch 8 --qu
 [ ! -s err ] && [ -s deep/er/metrics.jsonl ]
 verdict 'quiet says nothing, and makes directories' $? "$(cat err)"
 for n in 1 2; do
-    expect "a row for every $n steps" 0 'out:^done steps=5' train $small --data idx:good --batch 8 --quiet \
+    expect "a row for every $n steps" 0 'out:^done steps=5' train $small --data idx:good --batch 8 \
+        --quiet \
         --out rows --metrics-every $n
-    same "rows of $n steps" "$(sed -n 's/.*"step":\([0-9]*\),.*/\1/p' rows/metrics.jsonl | tr '\n' ' ')" \
+    same "rows of $n steps" \
+        "$(sed -n 's/.*"step":\([0-9]*\),.*/\1/p' rows/metrics.jsonl | tr '\n' ' ')" \
         "$(seq -s ' ' $n $n 4) 5 "
 done
-expect 'threads of each worker' 0 'out:^done steps=5' train $small --data idx:good --batch 8 --lanes 2 -n 2 --threads 1
-expect 'memory with threads of each worker' 0 'out:^2 workers of 3 threads' memory $small -n 2 --threads 3
+expect 'threads of each worker' 0 'out:^done steps=5' train $small --data idx:good --batch 8 \
+    --lanes 2 -n 2 --threads 1
+expect 'memory with threads of each worker' 0 'out:^2 workers of 3 threads' memory $small -n 2 \
+    --threads 3
 expect 'epochs' 0 'out:^done steps=10 ' train $small --data idx:good --batch 8 --epochs 2
 for o in sgd momentum nesterov adam adamw lars lamb; do
     expect "optimizer $o" 0 'out:^done steps=2' train linear --steps 2 --optimizer $o \
@@ -148,7 +157,8 @@ done
 for s in constant step:every=1,factor=0.5 poly:power=2 cosine:end=0.1,warmup=2; do
     expect "schedule $s" 0 'out:^done steps=4' train linear --steps 4 --schedule $s
 done
-for m in bert-tiny:seq=16,vocab=99 bert-tiny:seq=16,vocab=99,head=every gpt2-tiny:seq=16,vocab=99; do
+for m in bert-tiny:seq=16,vocab=99 bert-tiny:seq=16,vocab=99,head=every gpt2-tiny:seq=16,vocab=99
+do
     expect "$m" 0 'out:^done steps=2' train $m --steps 2 --batch 4 --optimizer lamb
 done
 expect 'lanes' 0 'err:8 lanes x 8 samples' train linear --steps 2 --lanes 8
@@ -168,7 +178,7 @@ if "$program" doctor 2>&1 | grep -q 'ok .*oneDNN'; then
     unset DNNL_MAX_CPU_ISA
 fi
 
-# --- weights that travel ---
+# --- weights in files ---
 
 expect 'save' 0 'out:^done' train $small --data idx:good --epochs 20 --batch 8 --lr 0.3 \
     --save w.safetensors
@@ -187,7 +197,7 @@ expect 'eval on data of the model' 0 'out:^done' train linear --steps 9 --save l
 expect 'eval on data of the model' 0 'out:^eval samples=[0-9]* .*loss=' \
     eval linear --load l.safetensors
 
-# --- graphs as text ---
+# --- textual graphs ---
 
 expect 'dump' 0 'out:matmul(' dump $small --batch 8
 cp out g.tri
@@ -209,7 +219,8 @@ cp text1.txt text2.txt
 vocabularies=$sources/tests/golden/data/tokens
 lm=gpt2-tiny:seq=16,vocab=256,dropout=0
 expect 'a text trains a model of the next token' 0 'out:^done steps=40' \
-    train $lm --data text:text1.txt:text2.txt --steps 40 --batch 4 --lanes 2 --optimizer adamw --lr 0.003
+    train $lm --data text:text1.txt:text2.txt --steps 40 --batch 4 --lanes 2 --optimizer adamw \
+    --lr 0.003
 grep -q 'samples of text:text1.txt:text2.txt (.* tokens, .* MiB)' err
 verdict 'the first line tells tokens and memory' $? "$(head -n 1 err)"
 last=$(sed -n 's/.*loss=\([0-9]*\)\..*/\1/p' out)
@@ -219,17 +230,22 @@ grep -q 'no tokenizer is named' err
 [ $? -ne 0 ]
 verdict 'bytes for a network of bytes are not told' $? "$(head -n 3 err)"
 alone=$(weights)
-expect 'by two workers' 0 'out:^done steps=40' train $lm --data 'text:text?.txt' --steps 40 --batch 4 \
+expect 'by two workers' 0 'out:^done steps=40' train $lm --data 'text:text?.txt' --steps 40 \
+    --batch 4 \
     --lanes 2 --optimizer adamw --lr 0.003 -n 2
 same 'the same weights by two workers' "$(weights)" "$alone"
 yes | head -c 4000000 >yes.txt
-expect 'ids of a text are planned' 0 'out:^ *7.6 MiB  of data: what its source' memory $lm --data text:yes.txt
-expect 'in each of two workers' 0 'out:^ *15.3 MiB  of data: what its source' memory $lm --data text:yes.txt -n 2
-mistake 'more of them than there may be' 2 'err:what the data and the order of its samples hold, 7.6' \
+expect 'ids of a text are planned' 0 'out:^ *7.6 MiB  of data: what its source' memory $lm \
+    --data text:yes.txt
+expect 'in each of two workers' 0 'out:^ *15.3 MiB  of data: what its source' memory $lm \
+    --data text:yes.txt -n 2
+mistake 'more of them than there may be' 2 \
+    'err:what the data and the order of its samples hold, 7.6' \
     train $lm --data text:yes.txt --steps 1 --memory-limit 70M
 for workers in '' '-n 2'; do
     run train gpt2-tiny:seq=16 --data text:text1.txt --steps 1 --batch 2 $workers
-    [ "$(grep -c "^trireme: data 'text:text1.txt': no tokenizer is named, so tokens are bytes, 256 of the 50257" err)" -eq 1 ]
+    pattern="^trireme: data 'text:text1.txt': no tokenizer is named, so tokens are bytes, 256 of"
+    [ "$(grep -c "$pattern the 50257" err)" -eq 1 ]
     verdict "bytes for a network of more are told once $workers" $? "$(head -n 3 err)"
 done
 run train gpt2-tiny:seq=16 --data text:text1.txt --steps 1 --batch 2 --quiet
@@ -239,19 +255,23 @@ printf 'caf\351 \342\202 end ' | cat - text1.txt >latin.txt
 for workers in '' '-n 2'; do
     run train gpt2-tiny:seq=16,vocab=377 --steps 1 --batch 2 --quiet --data text:latin.txt \
         --tokenizer "gpt2:$vocabularies" $workers
-    [ "$(grep -c 'no UTF-8 at 2 places of 1 file, first in latin.txt at offset 3: U+FFFD stands for each' err)" -eq 1 ]
+    pattern='no UTF-8 at 2 places of 1 file, first in latin.txt at offset 3: U+FFFD stands for each'
+    [ "$(grep -c "$pattern" err)" -eq 1 ]
     verdict "texts that are no UTF-8 are told once $workers" $? "$(head -n 3 err)"
 done
-expect 'byte pairs of GPT-2' 0 'out:^done steps=2' train gpt2-tiny:seq=16,vocab=377 --steps 2 --batch 4 \
+expect 'byte pairs of GPT-2' 0 'out:^done steps=2' train gpt2-tiny:seq=16,vocab=377 --steps 2 \
+    --batch 4 \
     --data text:text1.txt --tokenizer "gpt2:$vocabularies"
 pretrain=bert-tiny:seq=32,vocab=168
-expect 'pairs of sentences for BERT' 0 'out:^done steps=6' train $pretrain --steps 6 --batch 4 --lanes 2 \
+expect 'pairs of sentences for BERT' 0 'out:^done steps=6' train $pretrain --steps 6 --batch 4 \
+    --lanes 2 \
     --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt" --save b.safetensors
 alone=$(weights)
 expect 'pairs by two workers' 0 'out:^done steps=6' train $pretrain --steps 6 --batch 4 --lanes 2 \
     --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt" -n 2
 same 'the same weights of BERT by two workers' "$(weights)" "$alone"
-expect 'labels at every place' 0 'out:^done steps=2' train $pretrain,head=every --steps 2 --batch 4 \
+expect 'labels at every place' 0 'out:^done steps=2' train $pretrain,head=every --steps 2 \
+    --batch 4 \
     --data "text:text1.txt,tokenizer=bert-cased:$vocabularies/vocab.txt"
 expect 'eval on a text' 0 'out:^eval samples=[0-9]* .*loss=' eval $pretrain --load b.safetensors \
     --data text:text2.txt --tokenizer "bert:$vocabularies/vocab.txt"
@@ -264,10 +284,11 @@ mistake 'a tokenizer for no text' 2 'err:has a meaning for text alone' \
     train $small --data idx:good --tokenizer bytes
 mistake 'an unknown tokenizer' 2 "err:tokenizer 'gpt3': unknown kind" \
     train $lm --data text:text1.txt --tokenizer gpt3
-mistake 'a text for a network of images' 2 'err:the network wants "image".*it has: input_ids, labels' \
+mistake 'a text for a network of images' 2 \
+    'err:the network wants "image".*it has: input_ids, labels' \
     train $small --data text:text1.txt,length=16
 
-# --- a network of the user's own ---
+# --- a user's network ---
 
 cat >own.c <<'C'
 #include <trireme.h>
@@ -307,25 +328,29 @@ mistake 'a shared object that is missing' 1 'err:nowhere.so' train nowhere.so
 # --- bench and doctor ---
 
 number='[0-9][0-9.e+-]*'
-fields= # of the line that programs read, in their order
+fields= # fields of the line for programs, in order
 for f in steps_per_s samples_per_s median_ms p10_ms p90_ms first_step_ms second_step_ms start_ms \
     peak_rss_mib plan_mib gflops matmul_gflops matmul_share gbytes_per_s; do
     fields="$fields $f=$number"
 done
-expect 'bench' 0 "out:^bench model=linear batch=8 lanes=[0-9]* threads=2 device=[a-z]* steps=20$fields\$" \
+expect 'bench' 0 \
+    "out:^bench model=linear batch=8 lanes=[0-9]* threads=2 device=[a-z]* steps=20$fields\$" \
     bench linear --batch 8 --steps 20 --threads 2
-expect 'bench --largest' 0 'out:^largest model=mlp batch=>*=*[0-9]* needs_mib=[0-9]* limit_mib=200$' \
+expect 'bench --largest' 0 \
+    'out:^largest model=mlp batch=>*=*[0-9]* needs_mib=[0-9]* limit_mib=200$' \
     bench mlp --largest --memory-limit 200M
 mistake 'bench --largest of what never fits' 2 'err:--memory-limit is 1.0 MiB' \
     bench mlp --largest --memory-limit 1M
-batch=$("$program" bench mlp --largest --memory-limit 200M --lanes 4 | sed 's/.* batch=\([0-9]*\) .*/\1/')
+batch=$("$program" bench mlp --largest --memory-limit 200M --lanes 4 |
+    sed 's/.* batch=\([0-9]*\) .*/\1/')
 expect 'the largest batch fits' 0 'out:^ *[0-9.]* MiB  in all' memory mlp --batch "$batch" --lanes 4
 needs=$(sed -n 's/^ *\([0-9]*\)[0-9.]* MiB  in all/\1/p' out)
 [ "$needs" -le 136 ]
 verdict 'and needs no more than the limit but for the program' $? "$needs MiB"
 mistake 'one more does not' 2 'err:the run needs' \
     train mlp --batch "$((batch + 1))" --lanes 4 --memory-limit 200M
-expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small --steps 2 --batch 8 --lanes 2 --ops --passes=-fuse
+expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small \
+    --steps 2 --batch 8 --lanes 2 --ops --passes=-fuse
 expect 'bench --nodes' 0 'out:  matmul fc1.matmul: f32\[4,36\] f32\[8,36\] -> f32\[4,8\]$' \
     bench $small --steps 2 --batch 4 --lanes 1 --nodes --passes=-fuse
 expect 'doctor' 0 'out:^ok    ref ' doctor
@@ -352,7 +377,8 @@ mistake 'an option without its value' 2 'err:--lr lacks its value' train linear 
 mistake '--batch 0' 2 'err:--batch 0: expected a whole number of at least 1' train linear --batch 0
 mistake '--batch ten' 2 'err:--batch ten' train linear --batch ten
 mistake '--lr -1' 2 'err:--lr -1: expected a number above 0' train linear --lr -1
-mistake 'a loss that is no number' 1 'err:step 2: lane 0: the loss is infinite; the first infinity is a' \
+mistake 'a loss that is no number' 1 \
+    'err:step 2: lane 0: the loss is infinite; the first infinity is a' \
     train linear --lr 1e30 --steps 9 --quiet
 expect 'a loss that is no number, told' 0 'err:step 2: the loss is infinite; the run goes on' \
     train linear --lr 1e30 --steps 9 --quiet --on-nan warn
@@ -360,16 +386,18 @@ mistake 'weights without a place' 1 'err:cannot write nowhere/x: directory' \
     train linear --steps 1 --save nowhere/x
 ln -s /dev/full device
 for n in '' '-n 2'; do
-    mistake "weights to a device $n" 1 'err:cannot write device: it is a character device, not a regular file' \
+    mistake "weights to a device $n" 1 \
+        'err:cannot write device: it is a character device, not a regular file' \
         train linear --steps 1 --quiet --save device $n
 done
 test -L device
 verdict 'the device is left alone' $? "$(ls -l device 2>&1)"
 ln -s weights.target weights.link
-expect 'weights through a symlink' 0 'out:done steps=1' train linear --steps 1 --quiet --save weights.link
+expect 'weights through a symlink' 0 'out:done steps=1' train linear --steps 1 --quiet \
+    --save weights.link
 test -L weights.link && test -f weights.target
 verdict 'the target of the symlink is written' $? "$(ls -l weights.* 2>&1)"
-announced() { # how often, options
+announced() { # number of occurrences, options
     want=$1
     shift
     run train mlp --steps 1 --batch 8 "$@"
@@ -405,12 +433,14 @@ for o in '--beta1 0' '--beta2 0' '--eps 0' '--beta1 0.5 --beta2 0.9 --eps 1e-4';
     verdict "adam $o makes a difference" $? "$before"
     before=$(weights)
 done
-mistake '--beta2 1' 2 'err:--beta2 1: expected a number of at least 0 and below 1' train linear --optimizer adam --beta2 1
+mistake '--beta2 1' 2 'err:--beta2 1: expected a number of at least 0 and below 1' train linear \
+    --optimizer adam --beta2 1
 mistake '--beta1 of another optimizer' 2 'err:optimizer sgd takes no beta1; adam, adamw, lamb do' \
     train linear --beta1 0.5
 mistake '--beta1 0 of another optimizer' 2 'err:optimizer sgd takes no beta1' train linear --beta1 0
 mistake 'an optimizer in capitals' 2 'err:"Adam"; do you mean adam?' train linear --optimizer Adam
-mistake 'an option of other programs' 2 'err:--wd; do you mean --weight-decay?' train linear --wd 0.1
+mistake 'an option of other programs' 2 'err:--wd; do you mean --weight-decay?' train linear \
+    --wd 0.1
 mistake 'models takes no name' 2 'err:`trireme dump resnet50` prints one' models resnet50
 mistake 'threads given twice' 2 'err:both set the threads of each worker' \
     train linear -n 2 --threads 1 --threads-per-worker 2
@@ -421,18 +451,23 @@ mistake 'a scale that is no power of two' 2 'err:power of two' train linear --lo
 mistake 'an unknown schedule' 2 'err:cosine' train linear --schedule linear
 mistake 'a schedule that lacks a number' 2 'err:every=N' train linear --schedule step
 mistake 'an unknown device' 2 'err:there is no device "cuda".*ref' train linear --device cuda
-mistake 'data that a program would feed' 2 'err:tri_feed in its own loop' train linear --data feed --steps 2 -n 2
+mistake 'data that a program would feed' 2 'err:tri_feed in its own loop' train linear --data feed \
+    --steps 2 -n 2
 mistake 'an unknown kind of data' 2 'err:known: idx:DIR' train linear --data sifar:x
 mistake 'a class of pictures without folders' 1 'err:no such directory' data images:nowhere
 mkdir folder
-mistake 'a folder without its kind' 2 'err:a directory needs the kind of its data: idx:folder, images:folder, cifar:folder' data folder
+mistake 'a folder without its kind' 2 \
+    'err:a directory needs the kind of its data: idx:folder, images:folder, cifar:folder' data \
+    folder
 printf 'one two three four five six seven eight nine ten' >words
 expect 'a text by a tokenizer' 0 'out:input_ids' data text:words,length=4 --tokenizer bytes
-mistake 'a tokenizer of what is no text' 2 'err:a tokenizer (--tokenizer bytes) has a meaning for text alone' \
+mistake 'a tokenizer of what is no text' 2 \
+    'err:a tokenizer (--tokenizer bytes) has a meaning for text alone' \
     data idx:good --tokenizer bytes
 mistake 'data without a spec' 2 'err:takes one SPEC' data
 expect 'what is in a set of data' 0 'out:samples of idx:good' data idx:good
-expect 'all of it is checked' 0 'out:^checked samples=[0-9]* bad=0' data idx:good --check --threads 2
+expect 'all of it is checked' 0 'out:^checked samples=[0-9]* bad=0' data idx:good --check \
+    --threads 2
 expect 'how fast it comes' 0 'out:^bench threads=1 samples_per_s=' data idx:good --bench
 mistake 'a directory that is missing' 1 'err:nowhere' train $small --data idx:nowhere
 mistake 'a directory without the files' 1 'err:empty' train $small --data idx:empty
@@ -443,9 +478,11 @@ mistake 'compressed data cut short' 1 'err:tornpack/train-images-idx3-ubyte.gz' 
 mistake 'images of another size' 2 'err:image.*28.*6\|image.*6.*28' train mlp --data idx:good \
     --batch 8
 mistake 'data for another kind of model' 2 'err:features' train linear --data idx:good --batch 8
-mistake 'a label out of range' 2 'err:has 13 classes, the network takes 10: classes=13 (sample .* is of class 12)' \
+mistake 'a label out of range' 2 \
+    'err:has 13 classes, the network takes 10: classes=13 (sample .* is of class 12)' \
     train $small --data idx:wrong --batch 8
-mistake 'too few classes' 2 'err:has 4 classes, the network takes 3: classes=4' train $small,classes=3 --data idx:good --batch 8 \
+mistake 'too few classes' 2 'err:has 4 classes, the network takes 3: classes=4' train \
+    $small,classes=3 --data idx:good --batch 8 \
     --epochs 1
 touch file
 mistake 'an out directory that is a file' 1 'err:file.*--out' train linear --out file

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# `make` in a copied or moved tree builds that tree. A project of one file stands for the sources.
-# Usage: test_copied.sh SOURCES
+# `make` in a copied or moved tree builds that tree. A project with one file stands in for the
+# sources. Usage: test_copied.sh SOURCES
 sources=$1
 . "$(dirname "$0")/cases.sh"
-unset BUILD MAKEFLAGS MAKELEVEL MFLAGS # of a make that runs this test
+unset BUILD MAKEFLAGS MAKELEVEL MFLAGS # set by the make that runs this test
 
-tells() { # what the program of a tree prints
+tells() { # tree, expected output of its program
     [ "$("$1/build/x")" = "$2" ]
 }
 program() { printf '#include <stdio.h>\nint main(void) { puts("%s"); return 0; }\n' "$1"; }
@@ -33,6 +33,7 @@ mv copy moved
 program moved >moved/x.c
 check 'make in a moved tree' build moved
 check 'it is built' tells moved moved
-check 'a build directory of another tree' sh -c "! make -s -C moved SETUP=off BUILD=../first/build 2>err"
+check 'a build directory of another tree' sh -c \
+    "! make -s -C moved SETUP=off BUILD=../first/build 2>err"
 check 'is named' grep -q 'builds the sources in' err
 finish

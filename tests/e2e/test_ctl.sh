@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trireme top, ps and ctl: what they show of a run, that they change it as they say, and that its result
-# stays what it is. Usage: test_ctl.sh path/to/trireme
+# trireme top, ps and ctl: what they show of a run, the changes that they make, and that the run's
+# result stays the same. Usage: test_ctl.sh path/to/trireme
 program=$(realpath "$1")
 . "${0%/*}/cases.sh"
 work=$(pwd -P)
 runs=
 trap 'kill $runs 2>/dev/null; rm -rf "$work"' EXIT
 
-until_it() { # a command; waits until it succeeds, a minute at most
+until_it() { # command: repeats it until it succeeds, for a minute at most
     deadline=$(($(date +%s) + 60))
     until "$@"; do
         [ "$(date +%s)" -lt "$deadline" ] || return 1
@@ -23,13 +23,13 @@ is() { [ "$(field "$1" 7)" = "$2" ]; } # DIR STATE
 past() { [ "$(step "$1")" -gt "$2" ]; }
 goes_on() { from=$(step "$1"); until_it past "$1" "$from"; }
 
-says() { # PATTERN COMMAND…: it succeeds, with a line that matches
+says() { # PATTERN COMMAND…: it succeeds and prints a line that matches
     pattern=$1
     shift
     "$@" >said.out 2>&1 && grep -q "$pattern" said.out || { cat said.out; false; }
 }
 
-fails() { # CODE PATTERN COMMAND…
+fails() { # CODE PATTERN COMMAND…: it fails with this code and a matching line
     code=$1 pattern=$2
     shift 2
     "$@" >said.out 2>&1
@@ -48,12 +48,12 @@ begin() { # DIR OPTIONS…
     runs="$runs $pid"
 }
 
-# --- one run, changed on its way ---
+# --- changes to one run ---
 
 begin a -n 2 --steps 20000
 first=$pid
 check 'ps finds it' until_it is a running
-[ "$failed" -eq 0 ] || { cat a.err; finish; } # nothing else would come to an end
+[ "$failed" -eq 0 ] || { cat a.err; finish; } # no other run would end
 check 'pause' says '^paused after step [1-9][0-9]*$' ctl a pause
 paused=$(step a)
 check 'top shows the run' says "^mlp:hidden=8  paused .* 2 workers\$" \
@@ -70,7 +70,8 @@ check 'no step is done while it is paused' test "$(step a)" = "$paused"
 check 'pause again' says "^already paused after step $paused\$" ctl a pause
 check 'scale 1, paused' says "^scaled to 1 worker at step $paused\$" ctl a scale 1
 check 'one is left' says '^mlp:hidden=8  paused .* 1 worker$' env NO_COLOR=1 "$program" top a
-check 'too many' fails 1 '^trireme: scale 128: this run can have 1 to [0-9]* workers; --most' ctl a scale 128
+check 'too many' fails 1 '^trireme: scale 128: this run can have 1 to [0-9]* workers; --most' ctl \
+    a scale 128
 check 'resume' says "^resumed with step $((paused + 1))\$" ctl a resume
 check 'it goes on' goes_on a
 check 'resume again' says '^not paused; running' ctl a resume
@@ -81,13 +82,14 @@ for n in 2 1 2; do # and rests in between, so as not to end before
     check "$n in ps" test "$(field a 4)" = $n
     check 'resume' says '^resumed with step' ctl a resume
 done
-"$program" train mlp:hidden=8 --batch 16 --lanes 4 --threads 1 --steps 20000 --quiet --out plain >plain.out
+"$program" train mlp:hidden=8 --batch 16 --lanes 4 --threads 1 --steps 20000 --quiet --out plain \
+    >plain.out
 wait "$first"
 check 'it ends well' test $? -eq 0
 check 'the weights are those of one worker' test "$(hash_of a.out)" = "$(hash_of plain.out)"
 check 'and there are some' test -n "$(hash_of a.out)"
 
-# --- one that is stopped ---
+# --- a stopped run ---
 
 begin b -n 1 --spares 1 --steps 100000000
 second=$pid
@@ -95,7 +97,8 @@ check 'another run' until_it is b running
 check 'a spare in ps' test "$(field b 4)" = 1+1
 check 'a spare in top' until_it says '^  1 spare  ' "$program" top b --once
 if command -v script >/dev/null; then
-    (TERM=xterm script -qec "'$program' top b" /dev/null </dev/null >screen 2>&1; echo "code=$?" >>screen) &
+    (TERM=xterm script -qec "'$program' top b" /dev/null </dev/null >screen 2>&1; echo "code=$?" \
+        >>screen) &
     viewer=$!
     check 'a terminal is drawn on' until_it grep -q 'mlp:hidden=8' screen
 fi
@@ -123,7 +126,8 @@ check 'it has ended' fails 1 '^trireme: the run in b has ended$' ctl b pause
 check 'top of what has ended' fails 1 '^trireme: the run in b has ended$' "$program" top b
 check 'no run' fails 1 '^trireme: there is no run in nowhere; `trireme ps`' "$program" top nowhere
 check 'a wrong word' \
-    fails 2 'unknown request paus; do you mean pause? There are pause, resume, stop, scale N' ctl b paus
+    fails 2 'unknown request paus; do you mean pause? There are pause, resume, stop, scale N' ctl \
+    b paus
 check 'no word' fails 2 'ctl lacks its request' ctl b
 check 'no number' fails 2 'scale lacks its number' ctl b scale
 check 'a wrong number' fails 2 'scale 0: expected a whole number from 1 to' ctl b scale 0

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The examples run as the guide says.
-# Usage: test_examples.sh TRIREME OWN_NETWORK.so PROGRAM..., the others in their folder
+# The examples work as the guide describes. Usage: test_examples.sh TRIREME OWN_NETWORK.so
+# PROGRAM..., the others are in its folder
 program=$(realpath "$1") network=$(realpath "$2") programs=$(dirname "$(realpath "$3")")
 quickstart=$programs/quickstart custom_step=$programs/custom_step
 own_operator=$programs/own_operator own_data=$programs/own_data
@@ -20,23 +20,26 @@ refuses() { # exit code, pattern, command
     "$@" >out 2>&1 </dev/null
     [ $? -eq "$code" ] && grep -q -e "$pattern" out || { cat out; return 1; }
 }
-metric() { # name in metrics.jsonl has a number in every line
+metric() { # name: every line of metrics.jsonl has a number for it
     steps=$(grep -c '"step":' "$1/metrics.jsonl")
     [ "$steps" -gt 0 ] && [ "$(grep -c "\"$2\":[0-9]" "$1/metrics.jsonl")" -eq "$steps" ]
 }
 
 check 'quickstart' says '^loss [0-9.]*, top1 [0-9.]*$' "$quickstart" --steps 100 --data synthetic
-check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 16 --lr 0.1 --data synthetic
+check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 16 --lr 0.1 \
+    --data synthetic
 check 'quickstart refuses what it does not know' refuses 2 'batch' "$quickstart" --bacth 3
 check 'nor what is nobody'\''s' refuses 2 'unknown: --zeppelin' "$quickstart" --zeppelin
-check 'nor how many workers there are' refuses 2 '^.*: -n is an option of `trireme run`.*trireme run -n 2' "$quickstart" -n 2
+check 'nor how many workers there are' refuses 2 \
+    '^.*: -n is an option of `trireme run`.*trireme run -n 2' "$quickstart" -n 2
 
 check 'a step composed by hand' says '^done steps=30 ' "$custom_step" --steps 30 --out step
 for name in loss top1 classes again norm scale; do
     check "its result $name" metric step $name
 done
-# 1024, doubled after each 20 steps without an overflow; a row may be the mean of several steps.
-check 'its loss scale rises' grep -Eq '"step":30,.*"scale":(2048|1[1-9]..|20..)[,.]' step/metrics.jsonl
+# 1024, doubled after every 20 steps without an overflow; a row may be the mean of several steps.
+check 'its loss scale rises' grep -Eq '"step":30,.*"scale":(2048|1[1-9]..|20..)[,.]' \
+    step/metrics.jsonl
 check 'its callback' says 'images again to' "$custom_step" --epochs 1 --batch 128
 
 check 'an operator of one'\''s own' says '^done steps=20 ' "$own_operator" --steps 20
@@ -56,7 +59,7 @@ check 'it is evaluated' says '^eval .*top1=' "$program" eval "$network" --load o
 check 'it is dumped' says 'conv2d(' "$program" dump "$network"
 check 'it is measured' says '^bench ' "$program" bench "$network" --steps 3 --batch 8
 
-# The published cases, on small data.
+# The published examples, on small data.
 weights() { sed -n 's/.*weights=sha256:\([0-9a-f]*\) .*/\1/p' out; }
 equal() { [ -n "$1" ] && [ "$1" = "$2" ] || { echo "'$1' and '$2'"; return 1; }; }
 
@@ -66,37 +69,46 @@ check 'linear regression finds 2, 3 and 5, the loss below 0.002' \
 alone=$(weights)
 check 'with two workers' says '^z = ' "$program" run -n 2 --out linear -- "$linear"
 check 'the weights are the same, bit for bit' equal "$alone" "$(weights)"
-check '-n auto says why' says '-n auto: [0-9]* worker.*tried' "$program" run -n auto --out linear -- "$linear" --epochs 5000
+check '-n auto says why' says '-n auto: [0-9]* worker.*tried' "$program" run -n auto --out linear \
+    -- "$linear" --epochs 5000
 check 'its loss monitor' grep -q '^epoch 4999, step 500000/500000: loss 0.00[01]' out
 
 python3 "$pictures" folder 3 8 40
 resnet=$programs/resnet50
-check 'ResNet-50 on a folder' says '^done steps=102 ' "$resnet" folder 3 32 --batch 4 --steps 102 --save-every 50 \
+check 'ResNet-50 on a folder' says '^done steps=102 ' "$resnet" folder 3 32 --batch 4 --steps 102 \
+    --save-every 50 \
     --eval-every 51 --out resnet
 check 'its lines of the loss' grep -q '^epoch [0-9]*, step 100/102: loss [0-9.]*  top1 [01]' out
 check 'its epochs are timed' grep -q '^epoch 0: [0-9.]* s, [0-9.]* ms a step' out
 check 'its checkpoint' test -f ckpt/resnet50/step-000000050/model.safetensors
 check 'it is evaluated' grep -q '"eval":{"loss":[0-9.]*,"top1":[01]' resnet/metrics.jsonl
 check 'the best is known' says 'best top1:max [01]' "$program" ckpt ls ckpt/resnet50
-check 'it goes on' says 'goes on from ckpt/resnet50/step-000000102' "$resnet" folder 3 32 --batch 4 --steps 103 \
+check 'it goes on' says 'goes on from ckpt/resnet50/step-000000102' "$resnet" folder 3 32 \
+    --batch 4 --steps 103 \
     --eval-every 51 --resume
 
-printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' . , a the man woman walks talks reads to in town house >vocab.txt
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' . , a the man woman walks talks reads to in \
+    town house >vocab.txt
 for i in $(seq 60); do
     echo "the man walks to the town. a woman reads in the house. the man talks, the woman walks."
     [ $((i % 5)) -ne 0 ] || echo
 done >text.txt
-check 'BERT'\''s pre-training' says '^done steps=30 ' "$programs/bert_pretraining" vocab.txt text.txt --steps 30 --batch 8
+check 'BERT'\''s pre-training' says '^done steps=30 ' "$programs/bert_pretraining" vocab.txt \
+    text.txt --steps 30 --batch 8
 check 'what it reports' \
-    grep -q '^step 30: loss [0-9.]*, masked words [0-9.]*, next sentence [0-9.]*, overflow no, scale 65536$' out
-check 'an overflow' says 'overflow yes, scale [0-9]' "$programs/bert_pretraining" vocab.txt text.txt --steps 30 \
+    grep -q '^step 30: loss [0-9.]*, masked words [0-9.]*, next sentence [0-9.]*, overflow no, '\
+'scale 65536$' out
+check 'an overflow' says 'overflow yes, scale [0-9]' "$programs/bert_pretraining" vocab.txt \
+    text.txt --steps 30 \
     --batch 8 --lr 1e30 --clip-norm 1e30
 
 fed=$programs/fed_loop
 check 'a loop that feeds' says '^step 2000: loss [0-9.e-]*$' "$fed"
-check 'has learned' python3 -c 'import re; assert float(re.findall("loss (.*)", open("out").read())[-1]) < 1e-3'
+check 'has learned' python3 -c \
+    'import re; assert float(re.findall("loss (.*)", open("out").read())[-1]) < 1e-3'
 alone=$(weights)
-check 'also with two workers' says '^weights=.* after 2000 steps$' "$program" run -n 2 --out fed -- "$fed"
+check 'also with two workers' says '^weights=.* after 2000 steps$' "$program" run -n 2 --out fed \
+    -- "$fed"
 check 'with the same bits, too' equal "$alone" "$(weights)"
 
 accumulation=$programs/gradient_accumulation
@@ -106,7 +118,8 @@ check 'at once' says '^done steps=3 ' "$program" run -n 3 --out parts -- "$accum
 check 'with the same bits' equal "$alone" "$(weights)"
 
 "$program" train resnet18:classes=7 --steps 1 --batch 2 --save theirs.safetensors --quiet >out 2>&1
-check 'fine-tuning with a new head' says 'eval at step 6: loss' "$programs/fine_tuning" folder 3 --load theirs.safetensors \
+check 'fine-tuning with a new head' says 'eval at step 6: loss' "$programs/fine_tuning" folder 3 \
+    --load theirs.safetensors \
     --batch 4 --epochs 1 --save ours.safetensors
 check 'the head begins anew' grep -q 'fc.weight' out
 check 'the rest is frozen' python3 -c '

@@ -1,14 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What is installed is enough for others: the header's program and a C++ file are built and run
-# outside the tree, a model in a shared object trains, a textual graph reads back.
-# Usage: test_install.sh BUILD
+# An installation is complete: the header's program and a C++ file can be built and run outside the
+# tree, a model in a shared object trains, a textual graph can be read. Usage: test_install.sh BUILD
 build=$(realpath "$1") || exit 1
 sources=$(realpath "$(dirname "$0")/../..")
 . "$(dirname "$0")/cases.sh"
 CC=${CC:-cc} CXX=${CXX:-c++}
 
-option() { # of the build, by name
+option() { # command names from the build's configuration
     meson introspect "$build" --buildoptions | python3 -c 'import json, sys
 print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1]))' "$1"
 }
@@ -17,7 +16,7 @@ if [ "$(option b_sanitize)" != none ]; then
     exit 0
 fi
 
-# Installed as for its own prefix, but beneath a directory, which pkg-config is told.
+# Installed into a staging directory, which pkg-config is told about.
 check 'install' meson install -C "$build" --no-rebuild --quiet --destdir "$work/root"
 prefix=$work/root$(option prefix)
 library=$(dirname "$(find "$prefix" -name libtrireme.so)")
@@ -31,20 +30,23 @@ check 'the header' test -f "$header"
 check 'the man page' test -f "$prefix/share/man/man1/trireme.1"
 doc=$prefix/share/doc/trireme
 check 'the documents' test -f "$doc/README.md" -a -f "$doc/docs/guide.md"
-check 'the examples' sh -c "cd '$sources' && for f in examples/*.c; do cmp \$f '$doc'/\$f || exit 1; done"
+check 'the examples' sh -c \
+    "cd '$sources' && for f in examples/*.c; do cmp \$f '$doc'/\$f || exit 1; done"
 check 'and their build file is not' test ! -e "$doc/examples/meson.build"
 check 'a soname' sh -c "readelf -d '$library/libtrireme.so' | grep -q 'soname: \[libtrireme.so.0\]'"
 of_header() { [ "$(pkg-config --modversion trireme)" = "$1" ]; }
 check 'one version' of_header "$(sed -n 's/^#define TRI_VERSION "\(.*\)"$/\1/p' "$header")"
 tri_alone() {
-    nm -D --defined-only "$library/libtrireme.so" | awk '$3 !~ /^tri_/ { print; n++ } END { exit n }'
+    nm -D --defined-only "$library/libtrireme.so" | awk \
+        '$3 !~ /^tri_/ { print; n++ } END { exit n }'
 }
 check 'the library exports names of tri_ alone' tri_alone
 
-# The program at the head of the header, which is that of the examples too.
+# The program in the header's first comment is one of the examples.
 sed -n '/^ \*     #include <stdio.h>/,/^ \* Build it with/{/Build it with/d;s/^ \* \{0,5\}//;p;}' \
     "$header" >prog.c
-check 'quickstart.c is the header'\''s program' sh -c "sed 1,2d '$sources/examples/quickstart.c' | diff -B - prog.c"
+check 'quickstart.c is the header'\''s program' sh -c \
+    "sed 1,2d '$sources/examples/quickstart.c' | diff -B - prog.c"
 sed -n '/^```c$/,/^```$/{/^```/d;p;}' "$sources/README.md" >readme.c
 check 'and that of the README' diff -B readme.c prog.c
 line=$(sed -n 's/^ \* Build it with: cc prog.c \(.*\)$/\1/p' "$header")
@@ -61,13 +63,15 @@ check 'it trains' sh -c './prog --steps 200 --data synthetic | grep "^loss [0-9.
 for compiler in gcc clang; do
     if command -v $compiler >/dev/null; then
         check "macros in standard C ($compiler)" sh -c \
-            "$compiler -std=c17 -Wall -Wextra -Wpedantic -Werror '$sources/tests/e2e/pedantic.c' $line -o pedantic"
+            "$compiler -std=c17 -Wall -Wextra -Wpedantic -Werror '$sources/tests/e2e/pedantic.c' \
+                $line -o pedantic"
         check "they mean what they say ($compiler)" sh -c 'rm -rf saved && ./pedantic'
     else
         echo "ok macros in standard C # skipped: no $compiler"
     fi
 done
-check 'an installed example' sh -c "$CC -Wall -Werror '$doc/examples/custom_step.c' $line -o example"
+check 'an installed example' sh -c \
+    "$CC -Wall -Werror '$doc/examples/custom_step.c' $line -o example"
 
 cat >prog.cc <<'CC'
 #include <trireme.h>
@@ -88,17 +92,19 @@ int main() {
 CC
 if command -v "$CXX" >/dev/null; then
     check 'the header in C++' sh -c \
-        "$CXX -std=c++11 -Wall -Wextra -Wpedantic -Wno-variadic-macros -Werror prog.cc $line -o progcc"
+        "$CXX -std=c++11 -Wall -Wextra -Wpedantic -Wno-variadic-macros -Werror prog.cc $line \
+            -o progcc"
     check 'it trains in C++' ./progcc
 else
     echo 'ok the header in C++ # skipped: no C++ compiler'
     echo 'ok it trains in C++ # skipped: no C++ compiler'
 fi
 
-# A model of one's own, linked with the library and not; under any visibility.
+# A user's model, linked with the library and not, with every default visibility.
 model=$sources/examples/own_network.c
 trains() { "$program" train "$@" --batch 8 --steps 3 | grep -q '^done steps=3 '; }
-check 'a shared object' sh -c "$CC -shared -fPIC '$model' \$(pkg-config --cflags trireme) -o model.so"
+check 'a shared object' sh -c \
+    "$CC -shared -fPIC '$model' \$(pkg-config --cflags trireme) -o model.so"
 check 'it trains from a shared object' trains ./model.so
 check 'a shared object linked with the library' \
     sh -c "$CC -shared -fPIC -fvisibility=hidden '$model' $line -o linked.so"

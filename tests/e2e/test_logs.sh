@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What several workers leave for people, also when they die: logs, metrics, the lines of a run.
-# Usage: test_logs.sh TRIREME CRASH_DATA yes|no; no: nobody is made to crash
+# The output of runs with several workers, including after deaths: logs, metrics, printed lines.
+# Usage: test_logs.sh TRIREME CRASH_DATA yes|no; no: no crashes
 program=$(realpath "$1") data=$(realpath "$2") crashes=${3:-yes}
 here=$(realpath "$(dirname "$0")")
 . "$here/cases.sh"
 
-# Begins `trireme run` with the rest, kills its reporter so many times in the middle, waits for its end.
-killed() { # directory, times, arguments
+# Starts `trireme run` with the arguments, kills its reporter several times, and waits for the end.
+killed() { # directory, number of kills, arguments
     python3 "$here/kill_reporter.py" "$1" "$2" "$program" run -n 2 --out "$1" -- "$data" \
         --lanes 4 --steps "$3" >"$1.said" 2>&1 || { cat "$1.said"; return 1; }
 }
-json() { # all logs and metrics of a directory are JSON, and steps grow
+json() { # all logs and metrics of a directory are JSON, and step numbers grow
     python3 - "$1" <<'END'
 import glob, json, sys
 for path in glob.glob(sys.argv[1] + '/*.log') + glob.glob(sys.argv[1] + '/*.jsonl'):
@@ -26,7 +26,7 @@ for path in glob.glob(sys.argv[1] + '/*.log') + glob.glob(sys.argv[1] + '/*.json
         assert all(row['workers'] for row in rows)
 END
 }
-once() { # how often, pattern, file
+once() { # number of occurrences, pattern, file
     [ "$(grep -c -e "$2" "$3")" -eq "$1" ] || { cat "$3"; return 1; }
 }
 has() { # pattern, file
@@ -48,16 +48,17 @@ for event in join compiled first-step leave; do
 done
 check 'the takeover is told' has '"event":"takeover".*"reporter":1' twice/worker-1.log
 
-# Behind the last step: in its callback, and somewhere from there to the end.
+# After the last step: in its callback, and between there and the end.
 dies_last() {
     : >mark
-    TEST_DIE=$work/mark "$program" run -n "$1" --out "last$1" -- "$data" --lanes 4 --steps 40 >"last$1.said" 2>&1
+    TEST_DIE=$work/mark "$program" run -n "$1" --out "last$1" -- "$data" --lanes 4 --steps 40 \
+        >"last$1.said" 2>&1
     [ $? -eq 0 ] && [ ! -e mark ] || { cat "last$1.said"; return 1; }
 }
 unset TEST_SLOW
 check 'a reporter that dies of the last callback' dies_last 2
 check 'a single worker that does' dies_last 1
-# Of a program of one's own, whatever it does behind tri_close would be lost: so by one that does nothing.
+# A program's actions after tri_close are lost with its reporter; so this program has none.
 killed_at_end() {
     python3 "$here/kill_reporter.py" end 0 "$program" train mlp:hidden=8 \
         --batch 16 --lanes 4 -n 2 --out end --steps 40 >end.said 2>&1 ||
@@ -73,26 +74,30 @@ done
 
 if [ "$crashes" = yes ]; then
     : >mark
-    TEST_CRASH=$work/mark "$program" run -n 2 --out crash -- "$data" --lanes 4 --steps 40 >crash.said 2>&1
+    TEST_CRASH=$work/mark "$program" run -n 2 --out crash -- "$data" --lanes 4 --steps 40 \
+        >crash.said 2>&1
     check 'a crash costs nothing' once 1 '^done steps=40 ' crash.said
     check 'its message names the trace' has 'signal 11.*crash/worker-[01]\.out' crash.said
     file=$(sed -n 's/.*signal 11.*says \(crash\/worker-[01]\).out.*/\1/p' crash.said)
     check 'step, lane, what it was at' has \
-        '"event":"crash","worker":[01],"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' "$file.log"
+        '"event":"crash","worker":[01],"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' \
+        "$file.log"
     check 'a line of it in its output' has \
         '^trireme: worker [01], step 13, data 2: SIGSEGV at address 0x0; the calls' "$file.out"
     check 'a trace with the function' has 'follow_null' "$file.out"
     check 'no trace in the log' none 'follow_null' "$file.log"
     check 'JSON after a crash' json crash
     : >mark
-    TEST_CRASH=$work/mark TEST_SLOW=300 "$program" run -n 1 --out ahead -- "$data" --lanes 4 --steps 40 \
+    TEST_CRASH=$work/mark TEST_SLOW=300 "$program" run -n 1 --out ahead -- "$data" --lanes 4 \
+        --steps 40 \
         --data-threads 3 >ahead.said 2>&1
     check 'a crash of a thread that reads ahead' once 1 '^done steps=40 ' ahead.said
     check 'step and lane that it reads for' has \
-        '"event":"crash","worker":0,"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' ahead/worker-0.log
+        '"event":"crash","worker":0,"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' \
+        ahead/worker-0.log
 
-    # A callback that crashes: one report, of one process and of several.
-    calls() { # what, exit code, -n or nothing
+    # A callback that crashes: one report, with one process and with several workers.
+    calls() { # name, exit code, -n or nothing
         what=$1 code=$2
         shift 2
         if [ $# -gt 0 ]; then set -- "$program" run "$@" --out calls --; fi
@@ -104,9 +109,11 @@ if [ "$crashes" = yes ]; then
     check 'what it was at' once 1 "^trireme: $place" null.said
     check 'a trace' has 'follow_null' null.said
     check 'a callback aborts' calls abort 134
-    check 'what it was at, aborted' once 1 '^trireme: step 5, callback 2: SIGABRT; the calls' abort.said
+    check 'what it was at, aborted' once 1 '^trireme: step 5, callback 2: SIGABRT; the calls' \
+        abort.said
     check 'a stack that overflows' calls overflow 139
-    check 'what it was at, overflowed' once 1 '^trireme: step 5, callback 2: SIGSEGV at address' overflow.said
+    check 'what it was at, overflowed' once 1 '^trireme: step 5, callback 2: SIGSEGV at address' \
+        overflow.said
     check 'a handler of its own' calls own 7
     check 'is left alone' none 'callback 2' own.said
     TEST_LEFT=1 "$data" --steps 5 >left.said 2>&1
@@ -114,7 +121,8 @@ if [ "$crashes" = yes ]; then
     check 'a callback of several workers crashes' calls null 1 -n 2
     check 'one report of three crashes' once 1 "^trireme: worker [01], $place" null.said
     check 'one trace' once 1 'follow_null' null.said
-    check 'in the log' has '"event":"crash".*"step":5,"callback":2,"at":"callback","signal"' calls/worker-0.log
+    check 'in the log' has '"event":"crash".*"step":5,"callback":2,"at":"callback","signal"' \
+        calls/worker-0.log
     check 'no core is blamed' none 'retired\|the machine' null.said
 fi
 finish

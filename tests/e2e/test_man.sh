@@ -6,7 +6,7 @@ set -u
 program=$1 manual=$2
 passed=0 failed=0
 
-check() { # name, then a command that must succeed
+check() { # name, command: it must succeed
     name=$1
     shift
     if "$@" >/dev/null; then

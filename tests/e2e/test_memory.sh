@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every allocation of the program fails once: it says so and exits with 1, or does without and its
-# results are the same. Arguments: trireme, the library no_memory.
+# Every allocation of the program fails once: the program reports it and exits with 1, or continues
+# and gives the same results. Usage: test_memory.sh TRIREME NO_MEMORY.so
 trireme=$(realpath "$1") shim=$(realpath "$2")
 . "$(dirname "$0")/cases.sh"
 
-# What must be equal: the seconds are not.
+# The output without the seconds.
 result() { sed 's/ seconds=.*//' "$1"; }
 
 each_fails() { # a command

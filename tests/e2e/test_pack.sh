@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trireme pack: archives of pictures, what becomes of them when it is ended or they are damaged; and archives that
-# come through a pipe. Usage: test_pack.sh PROGRAM MAKE_PICTURES
+# trireme pack: archives of pictures; interruptions and damaged archives; archives that come through
+# a pipe. Usage: test_pack.sh PROGRAM MAKE_PICTURES
 set -u
 program=$(realpath "$1") make=$(realpath "$2")
 work=$(mktemp -d)
@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 passed=0 failed=0
 
-check() { # name, then a command that must succeed
+check() { # name, command: it must succeed
     name=$1
     shift
     if "$@" >check.out 2>&1; then
@@ -45,8 +45,10 @@ sums x/*.jpg >got
 check 'every picture, byte by byte' cmp got right
 run data 'tar:a-{0000..0007}.tar'
 check 'the same samples' says '^62 samples' out
-check 'the same classes' sh -c "grep -q '^ *30  0$' out && grep -q '^ *12  1$' out && grep -q '^ *20  2$' out"
-check 'labels beside them' test "$(cat x/*.cls | sort | uniq -c | tr -s ' \n' ' ')" = ' 30 0 12 1 20 2 '
+check 'the same classes' sh -c \
+    "grep -q '^ *30  0$' out && grep -q '^ *12  1$' out && grep -q '^ *20  2$' out"
+check 'labels beside them' test "$(cat x/*.cls | sort | uniq -c | tr -s ' \n' ' ')" = \
+    ' 30 0 12 1 20 2 '
 check 'in another order than they lie' test "$(cat x/*.cls | head -9 | sort -u | wc -l)" -gt 1
 
 run pack images:pets -o 'a-%04d.tar' --samples 8
@@ -62,12 +64,13 @@ check 'and differ' sh -c '! sha256sum --quiet -c first 2>/dev/null'
 run pack images:pets -o 'a-%04d.tar' --samples 8 --threads 1
 check 'the same bytes by one thread' sha256sum --quiet -c first
 
-# Fewer archives than an earlier packing has left: those behind would be read besides.
+# Fewer archives than an earlier packing wrote: the left-over ones would be read too.
 run pack images:pets -o 'g-%04d.tar' --samples 8
 cp g-0000.tar kept
 run pack images:pets -o 'g-%04d.tar' --samples 20
 check 'what an earlier packing has left is refused' test $code -eq 2
-check 'and named' says '^trireme: g-0004.tar: 4 archives of an earlier packing follow the 4 to be' err
+check 'and named' says '^trireme: g-0004.tar: 4 archives of an earlier packing follow the 4 to be' \
+    err
 check 'before anything is written' cmp g-0000.tar kept
 rm g-000[4-7].tar*
 touch g-4.tar g-00x5.tar
@@ -94,7 +97,7 @@ tar tf b-0.tar | grep -c jpg >/dev/null
 mkdir y && tar xf b-0.tar -C y
 check 'as they lie' cmp y/000000000.jpg pets/train/ant/000.jpg
 
-# A run that is killed leaves nothing that counts.
+# A run that is killed leaves nothing that counts as an archive.
 for n in 1 2 3 4 5; do
     rm -f c-*
     "$program" pack images:pets -o 'c-%04d.tar' --samples 2 >/dev/null 2>&1 &
@@ -102,7 +105,8 @@ for n in 1 2 3 4 5; do
     kill -9 $! 2>/dev/null
     wait $! 2>/dev/null
     whole=$(ls c-*.sha256 2>/dev/null | wc -l)
-    check "killed with $whole of 31: those are whole" sh -c "[ $whole = 0 ] || sha256sum --quiet -c c-*.sha256"
+    check "killed with $whole of 31: those are whole" sh -c \
+        "[ $whole = 0 ] || sha256sum --quiet -c c-*.sha256"
     run pack images:pets -o 'c-%04d.tar' --samples 2
     check 'and it goes on behind them' says "written=$((31 - whole)) " out
 done
@@ -178,7 +182,7 @@ train --data 'tar:pipe:cat a-*.tar; exit 3,samples=62,size=16' --epochs 2
 check 'a command that fails' says 'the command ended with exit code 3' err
 train --data 'tar:pipe:cat a-0000.tar pets/train/ant/000.jpg,samples=8,size=16'
 check 'what is no archive behind one that is' says 'sum is wrong' err
-# A stream that has failed says so again to whoever reads on.
+# A stream that failed reports the failure again on the next read.
 cat a-0000.tar pets/train/ant/000.jpg | "$program" data tar:-,samples=20,size=16 --check >out 2>err
 code=$?
 check 'a damaged stream, read on' test "$code" -eq 1
@@ -193,7 +197,8 @@ END
 "$program" data tar:-,samples=4,size=16 --check <minus.tar >out 2>err
 code=$?
 check 'a size of -1, read on' test "$code" -eq 1
-check 'is told for each sample, too' test "$(grep -c 'bad sample .*offset 0: a size that is no number' out)" -eq 4
+check 'is told for each sample, too' test \
+    "$(grep -c 'bad sample .*offset 0: a size that is no number' out)" -eq 4
 (tar cf one.tar -C x 000000001.jpg 000000002.cls && cat one.tar a-*.tar) |
     "$program" train $net --data tar:-,samples=62,size=16,window=1 >out 2>err
 check 'a picture without a class is told' says '000000001 has no class' err

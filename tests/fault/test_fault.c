@@ -234,8 +234,10 @@ static bool loop(uint64_t *result) {
     o.out = in_directory("loop");
     o.save = in_directory("loop.safetensors");
     tri_graph *g = fine(tri_model_open("linear", 8));
-    if (!g || tri_train(g, &o, TRI_CALLBACKS(tri_loss_monitor(1), tri_time_monitor(1),
-                                             tri_evaluator(.data = "synthetic:size=11", .every = 1, .early_stop = 9))))
+    if (!g || tri_train(g, &o,
+                        TRI_CALLBACKS(tri_loss_monitor(1), tri_time_monitor(1),
+                                      tri_evaluator(.data = "synthetic:size=11", .every = 1,
+                                                    .early_stop = 9))))
         return false;
     struct safetensors *file;
     if (safetensors_open(o.save, &file)) return false;
@@ -278,13 +280,14 @@ static bool replace_file(uint64_t *result) {
     return written;
 }
 
-static bool write_checkpoint(const char *where, const struct seal_key *key, int64_t step, float value) {
+static bool write_checkpoint(const char *where, const struct seal_key *key, int64_t step,
+                             float value) {
     struct safetensors_entry e[] = {{"w", {TRI_F32, TRI_SHAPE(1)}, &value},
                                     {"optimizer.w", {TRI_F32, TRI_SHAPE(1)}, &value}};
     struct checkpoint_state state = {.step = step, .batch = 4, .lanes = 2, .n_scalars = 1,
                                      .scalar = {{"t", 0.5f}}};
-    const struct checkpoint_content c = {.state = &state, .entries = e, .n_model = 1, .n_optimizer = 1,
-                                         .key = key};
+    const struct checkpoint_content c = {
+        .state = &state, .entries = e, .n_model = 1, .n_optimizer = 1, .key = key};
     size_t bytes;
     return !checkpoint_write(where, &c, &bytes);
 }
@@ -294,18 +297,20 @@ static bool keep_last(const char *where, int64_t last) {
     char folder[4096];
     if (checkpoint_prune(where, last, 1, 0, 0)) return false;
     checkpoint_path(where, last, folder);
-    if (faccessat(AT_FDCWD, folder, F_OK, 0)) broken = "what was just written is removed"; /* no call that is made to fail */
+    /* no call that is made to fail */
+    if (faccessat(AT_FDCWD, folder, F_OK, 0)) broken = "what was just written is removed";
     return true;
 }
 
-/* Whatever fails while the second is written, in place of one of its step, or old ones are removed: the newest
- * that is taken is whole, and it is one of those that were written. */
+/* Whatever fails while the second is written, in place of one of its step, or old ones are removed:
+ * the newest that is taken is whole, and it is one of those that were written. */
 static bool replace_checkpoint(const char *where, const struct seal_key *key, uint64_t *result) {
     struct text wrong = {0};
     struct checkpoint_state state;
     char folder[4096], message[512];
-    bool ok = !checkpoint_prepare(where) && !checkpoint_check_form(where, key) && write_checkpoint(where, key, 1, 1) &&
-              write_checkpoint(where, key, 2, 2) && keep_last(where, 1);
+    bool ok = !checkpoint_prepare(where) && !checkpoint_check_form(where, key) &&
+              write_checkpoint(where, key, 1, 1) && write_checkpoint(where, key, 2, 2) &&
+              keep_last(where, 1);
     if (!ok) return false;
     bool written = write_checkpoint(where, key, 2, 3) && !checkpoint_prune(where, 2, 1, 0, 0);
     snprintf(message, sizeof message, "%s", tri_message());
@@ -328,7 +333,9 @@ static bool replace_checkpoint(const char *where, const struct seal_key *key, ui
     return written;
 }
 
-static bool checkpoints(uint64_t *result) { return replace_checkpoint(in_directory("checkpoints"), NULL, result); }
+static bool checkpoints(uint64_t *result) {
+    return replace_checkpoint(in_directory("checkpoints"), NULL, result);
+}
 
 static bool sealed_checkpoints(uint64_t *result) {
     struct seal_key *key;
@@ -508,7 +515,8 @@ static const char network[] =
     "%w = param() {name=\"w\", shape=[4,3]}\n%y = matmul(%x, %w) {trans_b=1} : f32[2,4]\n"
     "%l = mean(%y)\nloss \"loss\" %l\nlr \"w\" 0.5\ntie \"v\" %w\n";
 
-static const char text[] = "The fox. The dog.\n\nA \316\221\316\243 e\314\202\314\243. The wolf! \n";
+static const char text[] =
+    "The fox. The dog.\n\nA \316\221\316\243 e\314\202\314\243. The wolf! \n";
 
 static void put(const char *name, const void *data, size_t bytes) {
     FILE *f = fopen(in_directory(name), "wb");
@@ -600,7 +608,8 @@ static struct {
     {"data of one's own", own_data},
 };
 
-/* After the first step, none takes memory; the reference device, which is for looking things up, may. */
+/* After the first step, none takes memory; the reference device, which is for looking things up,
+ * may. */
 static void steps_ask_for_nothing(void **state) {
     (void)state;
     if (!strcmp(dev_at(0)->name, "ref")) skip();

@@ -157,7 +157,9 @@ WRAP(int, renameat2, int at, const char *from, int to_at, const char *to, unsign
 
 WRAP(int, rmdir, const char *path) { return fails("rmdir", EBUSY) ? -1 : __real_rmdir(path); }
 
-WRAP(DIR *, opendir, const char *path) { return fails("opendir", EMFILE) ? NULL : __real_opendir(path); }
+WRAP(DIR *, opendir, const char *path) {
+    return fails("opendir", EMFILE) ? NULL : __real_opendir(path);
+}
 
 WRAP(int, mkdir, const char *path, mode_t mode) {
     return fails("mkdir", EACCES) ? -1 : __real_mkdir(path, mode);

@@ -14,7 +14,8 @@ static void read_part(struct picture_decoder *d, const uint8_t *data, size_t n, 
     part.height = (size.height - part.y + 1) / 2;
     if (shrink == 1) part = (struct picture_part){0, 0, size.width, size.height, 1};
     if (picture_read(d, &part, &p)) return;
-    CHECK(p.x >= 0 && p.y >= 0 && p.x + p.width <= p.whole.width && p.y + p.height <= p.whole.height);
+    CHECK(p.x >= 0 && p.y >= 0 && p.x + p.width <= p.whole.width &&
+          p.y + p.height <= p.whole.height);
     CHECK(p.x <= part.x / part.shrink && p.y <= part.y / part.shrink);
     uint64_t sum = 0;
     for (int y = 0; y < p.height; y++)

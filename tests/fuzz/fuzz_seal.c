@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a sealed file: none opens that was not sealed by this key. And a file that was sealed, with some of
- * its bytes changed or cut off: it comes back as it was, or fails and says why. */
+ * Any bytes as a sealed file: none opens that was not sealed by this key. And a file that was
+ * sealed, with some of its bytes changed or cut off: it comes back as it was, or fails and says
+ * why. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static const struct seal_key *fuzz_key(void) {
 static char *seal(const struct seal *s, const uint8_t *data, size_t size, size_t *bytes) {
     char path[64], *file;
     struct outfile f;
-    snprintf(path, sizeof path, "/tmp/trireme-fuzz-seal-%d", (int)getpid()); /* links are not followed */
+    /* links are not followed */
+    snprintf(path, sizeof path, "/tmp/trireme-fuzz-seal-%d", (int)getpid());
     tri_status status = outfile_open(&f, path, s);
     if (!status) status = outfile_write(&f, data, size);
     CHECK(!outfile_close(&f, status, NULL) && !base_read_file(path, &file, bytes));

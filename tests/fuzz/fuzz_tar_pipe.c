@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a tar archive that comes through a pipe, read on after each failure. The sums of headers are put right,
- * for bytes by chance never fit them. */
+ * Any bytes as a tar archive that comes through a pipe, read on after each failure. The sums of
+ * headers are put right, for bytes by chance never fit them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char path[64], options[] = "samples=6,size=8,window=2,max-bad=0";
     int fd = make_file(data, size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    tri_data *d = tar_open_pipe(&(struct data_spec){.spec = "fuzz", .rest = path, .options = options});
+    tri_data *d =
+        tar_open_pipe(&(struct data_spec){.spec = "fuzz", .rest = path, .options = options});
     CHECK(d);
     for (int64_t i = 0; i < SAMPLES; i++)
         if (!tri_data_get(d, i, 0, 1, (void *const[]){image, &label})) CHECK(label >= 0);

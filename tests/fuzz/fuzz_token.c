@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a text, for all tokenizers, with the vocabularies of tests/golden/data/tokens; and, told
- * by their first byte, as one of the files of a vocabulary. */
+ * Any bytes as a text, for all tokenizers, with the vocabularies of tests/golden/data/tokens; and,
+ * told by their first byte, as one of the files of a vocabulary. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

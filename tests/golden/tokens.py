@@ -1,20 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the ids that tests/unit/test_text.c compares tokenizers with, by plain Python: unicodedata, and
-the module regex for the classes of GPT-2's pattern (Debian's python3-regex).
+"""Makes the token ids that tests/unit/test_text.c compares with, in plain Python: unicodedata, and
+the module regex for the character classes of GPT-2's pattern (Debian's python3-regex).
 
-    tests/golden/tokens.py                      data/tokens, from vocabularies that are made here
+    tests/golden/tokens.py                      writes data/tokens, from its own vocabularies
 
 Real vocabularies and texts, to compare by hand:
 
     tests/golden/tokens.py DIR --bert vocab.txt --gpt2 DIR2 --fuzz 10000 FILE...
     TRI_TOKENS=DIR build/tests/test_text
 
-DIR gets copies of the vocabularies and cases.txt, a line for each case: tokenizer, text as hexadecimal
-digits, ids with commas between them; "-" for none of these. Files are cases as a whole and line by line.
+DIR receives copies of the vocabularies and cases.txt, one line per case: tokenizer, text as
+hexadecimal digits, ids separated by commas; "-" if empty. Each file is a case as a whole and line
+by line.
 
-What the original tokenizers leave open: bytes that are no UTF-8 are left out by BERT's, and each
-is a symbol of its own to GPT-2's; of BERT's words for "control", all of the categories C count.
+What the original tokenizers leave open: bytes that are not UTF-8 are dropped for BERT, and each is
+a symbol for GPT-2; "control" characters of BERT are all those of the categories C.
 """
 import argparse
 import collections
@@ -91,7 +92,8 @@ class Bert:
 
 # ---- GPT-2 ----
 
-PATTERN = regex.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+PATTERN = regex.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| "
+                        r"?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 
 
 def alphabet():
@@ -142,9 +144,11 @@ class Gpt2:
 
 # ---- vocabularies made here ----
 
-SAMPLE = """The quick brown fox doesn't jump over the lazy dog, they're told; we'll see what he'd think.
+SAMPLE = """The quick brown fox doesn't jump over the lazy dog, they're told; we'll see what he'd \
+think.
 Whatever the weather, the others gathered there together. In 2023 there were 1234567 of them in all.
-    def f(x):\n        return x + 1\n\n\nÜber den Wolken, où naïve façade; Ελληνικά και πάλι, привет всем.
+    def f(x):\n        return x + 1\n\n\nÜber den Wolken, où naïve façade; Ελληνικά και πάλι, \
+привет всем.
 """ * 3
 
 # By hand: a merge of what a later one makes, so that order counts where the training's would not.
@@ -174,12 +178,16 @@ def small_gpt2():
 
 
 def small_bert():
-    words = "the of and to in a is was un able aff do not don t s hello world token 20 19 über uber ναι"
-    words += " οδος οδοσ istanbul ı i ß strasse ﬁ fi ｆｕｌｌ full 中 国 中国 日 本 한 국 한국 שלום مرحبا ए क ा"
+    words = "the of and to in a is was un able aff do not don t s hello world token 20 19 über"
+    words += " uber ναι οδος οδοσ istanbul ı i ß strasse ﬁ fi ｆｕｌｌ full"
+    words += " 中 国 中国 日 本 한 국 한국 שלום مرحبا ए क ा"
     ends = "s ing ed able ation er un ly 0 1 2 9 world ς σ ü u е ё й и क ा ि"
-    letters = "abcdefghijklmnopqrstuvwxyz" + "ABCDEFHIST" + "éÉñ" + ".,!?'\"-[]()`$+~^|<>" + "。«»¿—…"
-    tokens = dict.fromkeys(SPECIAL + words.split() + list(letters) + ["The", "Éa", "\u1100", "\u200b", "😀"])
-    tokens |= dict.fromkeys("##" + p for p in ends.split() + list(letters[:26]) + ["\u1161", "\u11a8"])
+    letters = "abcdefghijklmnopqrstuvwxyz" + "ABCDEFHIST" + "éÉñ"
+    letters += ".,!?'\"-[]()`$+~^|<>" + "。«»¿—…"
+    tokens = dict.fromkeys(SPECIAL + words.split() + list(letters) + ["The", "Éa", "\u1100",
+                                                                      "\u200b", "😀"])
+    tokens |= dict.fromkeys("##" + p for p in ends.split() + list(letters[:26]) +
+                            ["\u1161", "\u11a8"])
     return list(tokens)
 
 
@@ -193,9 +201,11 @@ unable affable unaffable unaffaböe [UNK] [SEP] [CLS]the [MASK]s ##ing <|endofte
 İstanbul I ı i İ İİ ISTANBUL ıI
 ΟΔΟΣ ΟΔΟΣ. ΟΔΟΣ' ΟΔΟΣ'Α Σ ΣΣ ΑΣ ΑΣ\u0301 ΑΣ\u0301Α \u0345Σ Α\u0345Σ ʰΣ ⅠΣ Α.Σ.
 straße STRASSE ẞ ﬁ ﬂ ｆｕｌｌ Ｆｕｌｌ １２３ ＡＢＣ　全角
-é e\u0301 É E\u0301 ḗ e\u0304\u0301 e\u0301\u0304 q\u0323\u0307 q\u0307\u0323 a\u0315\u0300\u05ae\u0300b
+é e\u0301 É E\u0301 ḗ e\u0304\u0301 e\u0301\u0304 q\u0323\u0307 q\u0307\u0323 \
+a\u0315\u0300\u05ae\u0300b
 中国hello日本 中 国。「日本」 豈 丽 \U00020000\U0002a6e0 한국어 한국 \u1112\u1161\u11ab ｶﾞ カ\u3099
-שלום עולם ש\u05b8 مرحبا بالعالم م\u064eر \u200fabc\u200e नमस्ते क्ष \u0915\u093f क\u093c क़ \u1b05\u1b35
+שלום עולם ש\u05b8 مرحبا بالعالم م\u064eر \u200fabc\u200e नमस्ते क्ष \u0915\u093f क\u093c क़ \
+\u1b05\u1b35
 😀 😀😀 👨‍👩‍👧‍👦 🏳️‍🌈 👍🏽 🇩🇪 ☃️ ☃
 a\u00a0b\u2003c\u2028d\u2029e\u200bf\ufeffg\u00adh\u180ei\u3000j\u1680k\u202fl\u205fm
 \x00a\x00b\x01c\x07d\x0be\x0cf\x1cg\x1dh\x1ei\x1fj\x7fk\x80l\x85m\x9fn
@@ -204,18 +214,25 @@ x² ½ Ⅷ ①②③ ٣٤ ३४ 12345 1,234.56 3.14e-10 0x1F
 $100 a+b=c ~x ^y |z| `code` a<b>c €5 £6 ¥7 © ® ™ § ¶ • … — – ‐ ‑ ¿¡ «» ‹›
 foo_bar-baz.qux@quux.com https://example.com/?a=1&b=2#c C:\\dir\\file
 ａ' s 's  't ' s\u2019s don\u2019t a'sb 'S 'LL 'Re ''s 's' \u00a0's
-\u0301 \u0301a  \u0301 a \u0301\u0301\u0301 \u20dd \u3099 \u302e가 가\u302e\u302a a\u302e\u0323\u302e\u0301
+\u0301 \u0301a  \u0301 a \u0301\u0301\u0301 \u20dd \u3099 \u302e가 가\u302e\u302a \
+a\u302e\u0323\u302e\u0301
 qxqx qxq qxqxqxq xqxq qqxxq aqxqb qxqxqx
 """.strip("\n").split("\n")
-    yield from ["", " ", "  ", "\n", "a", " a", "a ", "  a", "a  ", " \n a", "\n\n", "\t", "\u00a0", "\u3000\u3000x"]
-    yield from ["a" * n for n in (2, 99, 100, 101, 1000)] + ["é" * 100, "e\u0301" * 100, "中" * 300, " " * 300 + "x"]
-    yield from ["the" * 33 + "x", "the" * 33 + "xy", "'" * 50, "ab" * 500, "1" * 500, "\u0301\u0323" * 200 + "a"]
+    yield from ["", " ", "  ", "\n", "a", " a", "a ", "  a", "a  ", " \n a", "\n\n", "\t", "\u00a0",
+                "\u3000\u3000x"]
+    yield from ["a" * n for n in (2, 99, 100, 101, 1000)] + ["é" * 100, "e\u0301" * 100, "中" * 300,
+                                                             " " * 300 + "x"]
+    yield from ["the" * 33 + "x", "the" * 33 + "xy", "'" * 50, "ab" * 500, "1" * 500,
+                "\u0301\u0323" * 200 + "a"]
     yield SAMPLE
 
 
-INVALID = [b"\xff", b"\x80", b"a\xc3", b"\xc3a", b"\xe4\xb8", b"a\xe4\xb8b", b"\xed\xa0\x80", b"x\xed\xb0\x80y",
-           b"\xed\xa0\xbd\xed\xb8\x80", b"\xf0\x9f\x98", b"\xf0\x9f\x98a", b"\xc0\x80", b"\xe0\x80\x80", b"\xf4\x90\x80\x80",
-           b"\xf8\x88\x80\x80\x80", b"a \xff b", b" \xff\xfe", b"the\xffthe", b"\xc3\xa9\xc3", b"\xe2\x80\xa8\xe2\x80"]
+INVALID = [b"\xff", b"\x80", b"a\xc3", b"\xc3a", b"\xe4\xb8", b"a\xe4\xb8b", b"\xed\xa0\x80",
+           b"x\xed\xb0\x80y",
+           b"\xed\xa0\xbd\xed\xb8\x80", b"\xf0\x9f\x98", b"\xf0\x9f\x98a", b"\xc0\x80",
+           b"\xe0\x80\x80", b"\xf4\x90\x80\x80",
+           b"\xf8\x88\x80\x80\x80", b"a \xff b", b" \xff\xfe", b"the\xffthe", b"\xc3\xa9\xc3",
+           b"\xe2\x80\xa8\xe2\x80"]
 
 
 def fuzzed(n):
@@ -224,7 +241,8 @@ def fuzzed(n):
     marks = [c for c in every if unicodedata.category(c)[0] == "M"]
     cased = [c for c in every if c.lower() != c or c.upper() != c]
     spaces = [c for c in every if c.isspace()]
-    pools = [every, every[:0x3000], marks, cased, spaces, " \n'.", "abcdefgh ", "ΣσςαΑ'.\u0301", "'sdtmrevl "]
+    pools = [every, every[:0x3000], marks, cased, spaces, " \n'.", "abcdefgh ", "ΣσςαΑ'.\u0301",
+             "'sdtmrevl "]
     for _ in range(n):
         some = rng.sample(pools, rng.randint(1, 3))
         text = "".join(rng.choice(rng.choice(some)) for _ in range(rng.randint(1, 40))).encode()
@@ -289,7 +307,8 @@ def read_vocabularies(out):
         ids = json.load(f)
     with open(os.path.join(out, "merges.txt"), newline="\n") as f:
         merges = [tuple(line.split(" ")) for line in f.read().split("\n")[1:-1]]
-    return {"bert": Bert(tokens, True), "bert-cased": Bert(tokens, False), "gpt2": Gpt2(ids, merges)}
+    return {"bert": Bert(tokens, True), "bert-cased": Bert(tokens, False),
+            "gpt2": Gpt2(ids, merges)}
 
 
 def main():

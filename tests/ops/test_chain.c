@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Chains of elementwise operators against the same operators one by one: graphs drawn at random, of
  * shapes at the borders of tiles and rows, with operands broadcast in every way, all types, results
- * used inside, outside or both; by themselves, or behind a product or a norm. The bits are the same,
- * with one thread and with several. */
+ * used inside, outside or both; by themselves, or behind a product or a norm. The bits are the
+ * same, with one thread and with several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +119,8 @@ static tri_tensor *product(struct net *t) {
 /* In blocks of channels behind a convolution, or plainly. */
 static tri_tensor *norm(struct net *t) {
     static const tri_shape x[] = {{4, {3, 16, 20, 31}}, {4, {2, 64, 9, 9}}, {4, {2, 5, 70, 90}}};
-    tri_shape s = x[draw(t, (int)COUNT(x))], c = {1, {s.dim[1]}}, w = {4, {s.dim[1], s.dim[1], 1, 1}};
+    tri_shape s = x[draw(t, (int)COUNT(x))], c = {1, {s.dim[1]}},
+              w = {4, {s.dim[1], s.dim[1], 1, 1}};
     tri_tensor *v[4], *y = state(t, TRI_F32, s);
     static const char *const names[] = {"gamma", "beta", "mean", "var"};
     for (int i = 0; i < 4; i++)

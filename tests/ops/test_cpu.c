@@ -23,13 +23,28 @@ static const struct group {
     const char *cases[MAX_CASES + 1];
 } groups[] = {
     {"add",
-     {"f32[1], f32[1]", "f32[7], f32[7]", "f32[1023], f32[1023]", "f32[1025], f32[1025]",
-      "f32[3,1025], f32[1025]", "f32[1025,3], f32[1025,1]", "f32[2,3,1100], f32[3,1]",
-      "f32[2050], f32[]", "f32[], f32[2050]", "f32[5,257], f32[1,257]", "f32[5,255], f32[255]",
-      "f32[4,1,6,1], f32[5,1,7]", "f32[2,1,300], f32[1,4,1]", "f32[2,64,7,7], f32[64,1,1]",
-      "f32[2,3,33,33], f32[3,1,1]", "bf16[1025], bf16[1025]", "bf16[3,400], bf16[400]",
-      "f16[1025], f16[]", "bf16[2,3,5], bf16[3,1]", "i32[1025]@-9:9, i32[]@-9:9",
-      "i64[3,400]@-9:9, i64[400]@-9:9", "u8[2050]@0:255, u8[2050]@0:255"}},
+     {"f32[1], f32[1]",
+      "f32[7], f32[7]",
+      "f32[1023], f32[1023]",
+      "f32[1025], f32[1025]",
+      "f32[3,1025], f32[1025]",
+      "f32[1025,3], f32[1025,1]",
+      "f32[2,3,1100], f32[3,1]",
+      "f32[2050], f32[]",
+      "f32[], f32[2050]",
+      "f32[5,257], f32[1,257]",
+      "f32[5,255], f32[255]",
+      "f32[4,1,6,1], f32[5,1,7]",
+      "f32[2,1,300], f32[1,4,1]",
+      "f32[2,64,7,7], f32[64,1,1]",
+      "f32[2,3,33,33], f32[3,1,1]",
+      "bf16[1025], bf16[1025]",
+      "bf16[3,400], bf16[400]",
+      "f16[1025], f16[]",
+      "bf16[2,3,5], bf16[3,1]",
+      "i32[1025]@-9:9, i32[]@-9:9",
+      "i64[3,400]@-9:9, i64[400]@-9:9",
+      "u8[2050]@0:255, u8[2050]@0:255"}},
     {"sub", {"f32[700,3], f32[3]", "f16[5,7], f16[5,1]", "u8[40]@0:9, u8[40]@0:9"}},
     {"mul", {"i32[2049]@-1e9:1e9, i32[2049]@-9:9", "bf16[6,1,9], bf16[7,1]"}},
     {"div", {"f32[1025], f32[1025]@0.5:2", "f16[9,9], f16[9]@0.5:2"}},
@@ -65,9 +80,8 @@ static const struct group {
      {"f32[1025]@-300:300 {to=u8}", "f32[1025]@-1e10:1e10 {to=i32}", "f32[40]@-1e20:1e20 {to=i64}",
       "bf16[1025]@-9:9 {to=i64}", "f16[1025] {to=bf16}", "f32[1025] {to=f16}",
       "f32[40]@-1e-7:1e-7 {to=f16}", "i64[1025]@-9e9:9e9 {to=i32}", "i64[40]@-900:900 {to=u8}",
-      "i32[40]@-9:9 {to=u8}",
-      "u8[1025]@0:255 {to=f16}", "bool[1025] {to=i64}", "bf16[40]@-1:1 {to=bool}",
-      "i64[40]@-2:2 {to=bool}", "f32[1030]@-9:9 {to=f32}"}},
+      "i32[40]@-9:9 {to=u8}", "u8[1025]@0:255 {to=f16}", "bool[1025] {to=i64}",
+      "bf16[40]@-1:1 {to=bool}", "i64[40]@-2:2 {to=bool}", "f32[1030]@-9:9 {to=f32}"}},
     {"fill_like", {"bf16[1025] {value=1.5}", "bool[9] {value=1}", "u8[300]@0:9 {value=7}"}},
     {"expand",
      {"f32[3,1] {shape=[3,1025]}", "bf16[1,300] {shape=[7,300]}", "bool[1] {shape=[40]}",
@@ -98,14 +112,30 @@ static const struct group {
       "f32[50,100], i64[50]@0:900, f32[999,100]", "f16[300,200], i32[300]@0:500, f16[500,200]"}},
     {"one_hot", {"i64[37]@-3:40 {depth=33}", "i32[4,5]@0:9 {depth=9}", "i32[300]@0:99 {depth=99}"}},
     {"sum",
-     {"f32[1025]", "f32[7,1025] {axes=[1]}", "f32[1025,7] {axes=[0]}", "f32[15] {axes=[0]}",
-      "f32[33,17,9] {axes=[0,2]}", "f32[9,3,700] {axes=[0]}", "f32[3,600,5] {axes=[0,1], keep=1}",
-      "f32[2,3,4,5,6] {axes=[0,2,4]}", "f32[2,3,4,5,6] {axes=[1,3]}", "bf16[40,50] {axes=[0]}",
-      "f16[300]", "i32[40,50]@-9:9 {axes=[0]}", "i64[40,50]@-9:9 {axes=[1]}",
-      "u8[7,9]@0:9 {axes=[1]}", "f32[1,5,1] {axes=[0,2]}", "i32[700]@-9:9", "f32[100000]",
-      "f32[700,300] {axes=[0]}", "bf16[2000,70] {axes=[0]}", "f32[3,5000] {axes=[1]}",
-      "f32[20,3,5000] {axes=[0,2]}", "i64[90000]@-9:9"}},
-    {"mean", {"f32[70000]", "f32[4,64,49] {axes=[2]}", "f32[64,33] {axes=[0]}", "bf16[3,1030] {axes=[1]}"}},
+     {"f32[1025]",
+      "f32[7,1025] {axes=[1]}",
+      "f32[1025,7] {axes=[0]}",
+      "f32[15] {axes=[0]}",
+      "f32[33,17,9] {axes=[0,2]}",
+      "f32[9,3,700] {axes=[0]}",
+      "f32[3,600,5] {axes=[0,1], keep=1}",
+      "f32[2,3,4,5,6] {axes=[0,2,4]}",
+      "f32[2,3,4,5,6] {axes=[1,3]}",
+      "bf16[40,50] {axes=[0]}",
+      "f16[300]",
+      "i32[40,50]@-9:9 {axes=[0]}",
+      "i64[40,50]@-9:9 {axes=[1]}",
+      "u8[7,9]@0:9 {axes=[1]}",
+      "f32[1,5,1] {axes=[0,2]}",
+      "i32[700]@-9:9",
+      "f32[100000]",
+      "f32[700,300] {axes=[0]}",
+      "bf16[2000,70] {axes=[0]}",
+      "f32[3,5000] {axes=[1]}",
+      "f32[20,3,5000] {axes=[0,2]}",
+      "i64[90000]@-9:9"}},
+    {"mean",
+     {"f32[70000]", "f32[4,64,49] {axes=[2]}", "f32[64,33] {axes=[0]}", "bf16[3,1030] {axes=[1]}"}},
     {"max",
      {"f32[7,1025]@-9:9 {axes=[1]}", "f32[1025,7]@-9:9 {axes=[0]}", "f32[16]@-9:-1",
       "f16[9,9]@-9:9 {axes=[0]}", "i64[9,40]@-90:90 {axes=[1]}", "u8[40,9]@0:255 {axes=[0]}",
@@ -161,10 +191,8 @@ static const struct group {
       "f32[2,32,8,8], f32[32,32,3,3], f32[32] {pad=[1,1], winograd=1}",
       /* samples fill vectors: conv_across.c */
       "f32[15,3,9,11], f32[11,3,3,4], f32[11] {pad=[1,3], dilation=[2,1]}",
-      "f32[28,2,7,9], f32[16,2,5,3] {pad=[4,0]}",
-      "f32[31,1,6,5], f32[3,1,3,8], f32[3] {pad=[0,7]}",
-      "f32[48,15,3,3], f32[1,15,3,3] {pad=[2,2]}",
-      "f32[16,6,14,14], f32[16,6,5,5], f32[16]",
+      "f32[28,2,7,9], f32[16,2,5,3] {pad=[4,0]}", "f32[31,1,6,5], f32[3,1,3,8], f32[3] {pad=[0,7]}",
+      "f32[48,15,3,3], f32[1,15,3,3] {pad=[2,2]}", "f32[16,6,14,14], f32[16,6,5,5], f32[16]",
       "bf16[1,32,9,9], bf16[32,32,3,3], bf16[32] {pad=[1,1]}",
       "bf16[2,3,16,16], bf16[16,3,3,3] {stride=[2,2], pad=[1,1]}"}},
     {"conv2d_dx",
@@ -284,8 +312,9 @@ static const struct group {
       "bf16[40,70], bf16[40,70], f32[70]@0.5:2, f32[5,70], f32[5,70]@0.5:2",
       "f32[6,320,4,3], f32[6,320,4,3], f32[320]@0.5:2, f32[2,320], f32[2,320]@0.5:2"}},
     {"layer_norm",
-     {"f32[33,768], f32[768]@0.5:2, f32[768]", "f32[300,100], f32[100]@0.5:2, f32[100]", "f32[5,7,1025], f32[1025]@0.5:2, f32[1025]",
-      "f32[40,3], f32[3]@0.5:2, f32[3]", "f32[4,5,20]@99:101, f32[5,20]@0.5:2, f32[5,20] {axes=2}",
+     {"f32[33,768], f32[768]@0.5:2, f32[768]", "f32[300,100], f32[100]@0.5:2, f32[100]",
+      "f32[5,7,1025], f32[1025]@0.5:2, f32[1025]", "f32[40,3], f32[3]@0.5:2, f32[3]",
+      "f32[4,5,20]@99:101, f32[5,20]@0.5:2, f32[5,20] {axes=2}",
       "bf16[9,64], f32[64]@0.5:2, f32[64]"}},
     {"layer_norm_dx",
      {"f32[33,768], f32[33,768], f32[768]@0.5:2, f32[33], f32[33]@0.5:2",
@@ -398,7 +427,8 @@ static void compare_bits(const struct example *e, const char *isa, const struct 
             double x = a->at[i][k], y = b->at[i][k];
             if (memcmp(&x, &y, sizeof x) && !(x != x && y != y))
                 fail_msg("%s \"%s\": element %lld of result %d is %a by plain instructions and one "
-                         "thread, %a by %s and several", e->op->name, e->text, (long long)k, i, x, y, isa);
+                         "thread, %a by %s and several",
+                         e->op->name, e->text, (long long)k, i, x, y, isa);
         }
 }
 
@@ -430,7 +460,8 @@ static void check(void **state) {
     for (int i = 0; g->cases[i]; i++) check_instructions(&op, g->cases[i]);
 }
 
-/* Which way a convolution x [n, c, 6, 6], weight [o, c, k, k], goes: the table's examples are for that. */
+/* Which way a convolution x [n, c, 6, 6], weight [o, c, k, k], goes: the table's examples are for
+ * that. */
 static void ways(void **state) {
     static const struct {
         int64_t n, c, o, k;
@@ -443,16 +474,17 @@ static void ways(void **state) {
         tri_graph *g = tri_graph_new(rows[i].n);
         tri_init init = {.kind = TRI_NORMAL, .b = 1};
         tri_tensor *x = tri_state(g, "x", TRI_F32, TRI_SHAPE(rows[i].n, rows[i].c, 6, 6), init);
-        tri_tensor *y = tri_conv2d(
-            x, tri_state(g, "w", TRI_F32, TRI_SHAPE(rows[i].o, rows[i].c, rows[i].k, rows[i].k), init));
+        tri_tensor *y =
+            tri_conv2d(x, tri_state(g, "w", TRI_F32,
+                                    TRI_SHAPE(rows[i].o, rows[i].c, rows[i].k, rows[i].k), init));
         assert_int_equal(conv_few_takes(y->node), rows[i].few);
         assert_int_equal(conv_across_takes(y->node), rows[i].across);
         tri_graph_free(g);
     }
 }
 
-/* An infinite weight makes the same outputs infinite, or no numbers, by all instructions, also where planes
- * end. */
+/* An infinite weight makes the same outputs infinite, or no numbers, by all instructions, also
+ * where planes end. */
 static void infinite_weight(void **state) {
     static const char *const isa[] = {"plain", "avx2", "avx512"};
     enum { N = 16, SIDE = 6 };
@@ -503,7 +535,8 @@ static int infer_same(const tri_node *n, tri_spec *out) {
 
 #define NAN_ROWS 60
 
-/* Where rows of which some have NaN are largest, and how large, by a device and its instructions. */
+/* Where rows of which some have NaN are largest, and how large, by a device and its
+ * instructions. */
 static void rank_nans(const char *device, const char *isa, tri_type type, float out[3][NAN_ROWS]) {
     static const char *const name[] = {"argmax", "top", "max"};
     tri_graph *g = tri_graph_new(1);

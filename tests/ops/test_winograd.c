@@ -43,8 +43,8 @@ static double error_of(const char *op, const char *shapes, bool winograd) {
     return error;
 }
 
-/* Weights of zero mean, values of any sign, as behind a norm; deep sums and flat ones. They are too small for
- * Winograd's way to be chosen. */
+/* Weights of zero mean, values of any sign, as behind a norm; deep sums and flat ones. They are too
+ * small for Winograd's way to be chosen. */
 static void errors_are_small(void **state) {
     static const struct {
         const char *op, *shapes;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that go on from checkpoints: the same weights as in one go, whatever has happened meanwhile.
+"""Runs that resume from checkpoints: the same weights as a run without interruption.
 
 Usage: checkpoints.py TRIREME CUT_WRITE OWN_LOOP [CASE...]
 
-KILLS=N: so many runs are killed in the storm (4)."""
+KILLS=N: the number of kills in the storm (4)."""
 import os
 import errno
 import io
@@ -18,7 +18,8 @@ import sys
 import tarfile
 import time
 
-from runs import (PROGRAM, children, done, end, events, flip, folders, fresh, length_for, need, run_cases, start, trireme,
+from runs import (PROGRAM, children, done, end, events, flip, folders, fresh, length_for, need,
+                  run_cases, start, trireme,
                   wait_for)
 
 CUT_WRITE, OWN_LOOP = map(os.path.abspath, sys.argv[2:4])
@@ -26,19 +27,22 @@ KILLS = int(os.environ.get("KILLS", "4"))
 
 RUNS = {
     "lenet5, uneven lanes": "lenet5 --batch 30 --lanes 7 --optimizer adam --steps 24",
-    "dropout, clipping, loss scale": "bert-tiny:vocab=2000 --batch 8 --lanes 4 --optimizer adamw --clip-norm 1 --steps 6 "
+    "dropout, clipping, loss scale": "bert-tiny:vocab=2000 --batch 8 --lanes 4 --optimizer adamw "
+                                     "--clip-norm 1 --steps 6 "
                                      "--amp O2 --amp-type bf16 --loss-scale dynamic:every=2",
-    "statistics, a schedule": "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer momentum --steps 6 "
+    "statistics, a schedule": "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer "
+                              "momentum --steps 6 "
                               "--schedule cosine:end=0,warmup=2",
 }
 
 
 def goes_on(words):
-    """N steps, a stop, M steps; by other numbers of workers before and after."""
+    """N steps, a stop, M steps; with other numbers of workers before and after."""
     words = words.split() + ["--quiet"]
     plain = done(trireme("train", *words))
     half = int(words[words.index("--steps") + 1]) // 2
-    for before, after in (([], []), (["-n", "2"], []), ([], ["-n", "3"]), (["-n", "2"], ["-n", "1"])):
+    for before, after in (([], []), (["-n", "2"], []), ([], ["-n", "3"]),
+                          (["-n", "2"], ["-n", "1"])):
         fresh()
         first = trireme("train", *words, *before, "--ckpt", "ck", "--save-every", str(half))
         need(done(first) == plain, f"{before}: with checkpoints another result")
@@ -51,7 +55,8 @@ def goes_on(words):
 
 
 def stopped():
-    """Asked to end in mid-epoch: what is done is saved, and goes on. The rate does not depend on the length."""
+    """Asked to end in the middle of an epoch: the completed steps are saved, and the run
+    resumes. The rate does not depend on the run's length."""
     words = "lenet5 --steps 100000000 --quiet".split()
     fresh()
     run = start("train", *words, "-n", "2", "--ckpt", "ck", "--out", "stop")
@@ -80,7 +85,7 @@ def make_archive(name):
 
 
 def running(word):
-    """Whether any process has it in its command line."""
+    """Whether the command line of any process contains it."""
     for entry in os.listdir("/proc"):
         try:
             if entry.isdigit() and word.encode() in open(f"/proc/{entry}/cmdline", "rb").read():
@@ -91,41 +96,49 @@ def running(word):
 
 
 def brings_nothing():
-    """A pipe of which nothing comes any more: a stop ends the run without the step, the steps before are saved, and the
-    command goes; it goes too where the run is killed."""
+    """A pipe that stops delivering: when asked to end, the run ends without the step, the steps
+    before it are saved, and the command is gone; it is gone too after the run is killed."""
     fresh("ck", "pets")
     make_archive("pets.tar")
-    for i, (more, how) in enumerate((([], signal.SIGTERM), (["-n", "2", "--grace", "4"], signal.SIGTERM),
+    for i, (more, how) in enumerate((([], signal.SIGTERM),
+                                     (["-n", "2", "--grace", "4"], signal.SIGTERM),
                                      ([], signal.SIGKILL))):
         fresh()
         mark = f"{os.getpid()}{i:03}"  # seconds that it sleeps
-        run = start("train", *"resnet18:form=small,width=4,classes=2,size=16 --batch 8 --steps 100 --shuffle off --quiet "
+        run = start("train", *"resnet18:form=small,width=4,classes=2,size=16 --batch 8 --steps 100 "
+                              "--shuffle off --quiet "
                     "--ckpt ck --save-every 1 --out pipe".split(), *more, "--data",
                     f"tar:pipe:cat pets.tar; sleep {mark},samples=64,window=1,size=16")
-        wait_for(lambda: os.path.isdir("ck") and "step-000000003" in folders(), "its three steps are not done")
+        wait_for(lambda: os.path.isdir("ck") and "step-000000003" in folders(),
+                 "its three steps are not done")
         need(running(f"sleep {mark}"), "there is no command")
         run.send_signal(how)
         end(run, 60)
         wait_for(lambda: not running(f"sleep {mark}"), "the command is left")
         if how == signal.SIGKILL:
             continue
-        need(run.returncode == 3 and re.search("trireme: no samples c[ao]me for step 4.*: the run ends without it", run.err),
+        need(run.returncode == 3
+             and re.search("trireme: no samples c[ao]me for step 4.*: the run ends without it",
+                           run.err),
              f"{more}: exit {run.returncode}: {run.err}")
-        need(folders()[-1] == "step-000000003" and done(run).startswith("done steps=3 "), f"{more}: {folders()} {run.out}")
+        need(folders()[-1] == "step-000000003" and done(run).startswith("done steps=3 "),
+             f"{more}: {folders()} {run.out}")
 
 
 def late():
-    """--max-time, in one process and in two; what was done goes on."""
+    """--max-time, with one process and with two; the completed steps are saved."""
     for more in ([], ["-n", "2"]):
         fresh()
-        run = trireme("train", *"lenet5 --steps 100000000 --quiet --max-time 1 --ckpt ck".split(), *more)
+        run = trireme("train", *"lenet5 --steps 100000000 --quiet --max-time 1 --ckpt ck".split(),
+                      *more)
         need(run.returncode == 3, f"{more}: exit {run.returncode}: {run.err}")
         steps = int(re.search(r"steps=(\d+)", done(run)).group(1))
         need(folders() == [f"step-{steps:09d}"], f"{folders()} after {steps} steps")
 
 
 def hopeless():
-    """Sample 40 of the second epoch is nobody's to compute: the steps before it, of 16 samples, are saved, and go on."""
+    """Sample 40 of the second epoch always fails: the steps before it, of 16 samples each, are
+    saved and can be resumed from."""
     words = [OWN_LOOP, "--steps", "30", "--quiet"]
 
     def alone(*more, **env):
@@ -134,23 +147,27 @@ def hopeless():
     plain = alone().out
     need(re.fullmatch("weights [0-9a-f]{64}\n", plain), plain)
     for mode in ("deadly", "bad"):
-        for workers in ([] if mode == "deadly" else [[]]) + [["-n", "1"], ["-n", "2"], ["-n", "2", "--spares", "1"]]:
+        for workers in ([] if mode == "deadly" else [[]]) + [["-n", "1"], ["-n", "2"],
+                                                             ["-n", "2", "--spares", "1"]]:
             fresh()
             saves = ["--ckpt", "ck", "--save-every", "5"]
             begin = time.time()
-            run = (trireme("run", "--out", "hopeless", *workers, "--", *words, *saves, env={"TEST_MODE": mode})
+            run = (trireme("run", "--out", "hopeless", *workers, "--", *words, *saves,
+                           env={"TEST_MODE": mode})
                    if workers else alone(*saves, TEST_MODE=mode))
-            need(run.returncode == 1 and time.time() - begin < 25, f"{mode}, {workers}: exit {run.returncode}: {run.err}")
+            need(run.returncode == 1 and time.time() - begin < 25,
+                 f"{mode}, {workers}: exit {run.returncode}: {run.err}")
             need(mode == "bad" or "three workers have died there" in run.err, run.err)
             need(folders()[-1] == "step-000000012", f"{mode}, {workers}: {folders()}: {run.err}")
             again = alone("--ckpt", "ck", "--resume")
-            need(again.out == plain, f"{mode}, {workers}: {again.out}{again.err}, in one go {plain}")
+            need(again.out == plain,
+                 f"{mode}, {workers}: {again.out}{again.err}, in one go {plain}")
     run = trireme("run", "--out", "hopeless", "-n", "2", "--", *words, env={"TEST_MODE": "deadly"})
     need(run.returncode == 1 and "the run ends\n" in run.err, run.err)
 
 
 def storm():
-    """kill -9 of agent and workers, at any moment, until it gets through."""
+    """kill -9 of agent and workers at random moments, until the run completes."""
     words = "lenet5 --optimizer adam --quiet".split()
     words += ["--steps", str(length_for(words, KILLS + 2))]
     plain = done(trireme("train", *words))
@@ -158,7 +175,8 @@ def storm():
     killed = went_on = 0
     for _ in range(200):
         n = random.choice(("1", "2"))
-        run = start("train", *words, "-n", n, "--ckpt", "ck", "--save-every", "10", "--keep", "3", "--resume",
+        run = start("train", *words, "-n", n, "--ckpt", "ck", "--save-every", "10", "--keep", "3",
+                    "--resume",
                     "--out", "storm")
         if killed < KILLS:
             if killed + 1 == KILLS: # the last kill leaves something to go on from
@@ -176,22 +194,26 @@ def storm():
             break
     need(done(run) == plain, f"{done(run)}\nin one go:\n{plain}")
     need(killed >= KILLS and went_on, f"{killed} killed, {went_on} went on")
-    need(len(folders()) == 3 and not [f for f in os.listdir("ck") if f.startswith(".")], f"{os.listdir('ck')}")
+    need(len(folders()) == 3 and not [f for f in os.listdir("ck") if f.startswith(".")],
+         f"{os.listdir('ck')}")
     return f"{killed} killed, {went_on} went on"
 
 
 def cuts(words, **env):
-    """The run with the N-th call cut that changes the directory of checkpoints, N = 1, 2, 3 ... until there is none."""
+    """The run with the N-th call that changes the checkpoint directory cut, for N = 1, 2, 3 ...
+    until there are no more calls."""
     for n in range(1, 1000):
         fresh()
-        run = trireme("train", *words, "--ckpt", os.path.abspath("ck"), "--save-every", "2", "--keep", "1",
-                      env={"LD_PRELOAD": CUT_WRITE, "CUT_UNDER": os.path.abspath("ck"), "CUT_AT": str(n), **env})
+        run = trireme("train", *words, "--ckpt", os.path.abspath("ck"), "--save-every", "2",
+                      "--keep", "1",
+                      env={"LD_PRELOAD": CUT_WRITE, "CUT_UNDER": os.path.abspath("ck"),
+                           "CUT_AT": str(n), **env})
         yield n, run
     raise Exception("it never ends")
 
 
 def cut_off():
-    """kill -9 at every call that changes the directory of checkpoints."""
+    """kill -9 at every call that changes the checkpoint directory."""
     words = "linear --optimizer momentum --steps 4 --quiet".split()
     plain = done(trireme("train", *words))
     for n, run in cuts(words):
@@ -200,14 +222,18 @@ def cut_off():
             return f"{n - 1} kills"
         need(run.returncode == -signal.SIGKILL, f"call {n}: exit {run.returncode}: {run.err}")
         again = trireme("train", *words, "--ckpt", "ck", "--keep", "1", "--resume")
-        need(done(again) == plain, f"killed at call {n}: {done(again)}, in one go {plain}; {again.err}")
-        need(n < 25 or re.search("goes on from|nothing is left", again.err), f"killed at call {n}: what was saved before is lost: {again.err}")
-        need(not [f for f in os.listdir("ck") if f.startswith(".")] and folders()[-1] == "step-000000004",
+        need(done(again) == plain,
+             f"killed at call {n}: {done(again)}, in one go {plain}; {again.err}")
+        need(n < 25 or re.search("goes on from|nothing is left", again.err),
+             f"killed at call {n}: what was saved before is lost: {again.err}")
+        need(not [f for f in os.listdir("ck") if f.startswith(".")]
+             and folders()[-1] == "step-000000004",
              f"killed at call {n}: {os.listdir('ck')}")
 
 
 def fails_once():
-    """Every such call fails: it is told, the run goes on, and the last checkpoint decides."""
+    """Every such call fails once: the failure is reported, the run continues, and the last
+    checkpoint decides the exit code."""
     words = "linear --optimizer momentum --steps 4 --quiet".split()
     plain = done(trireme("train", *words))
     failed = goes_on = 0
@@ -216,29 +242,35 @@ def fails_once():
             need(n > 30 and done(run) == plain, f"{n} calls, {run.out}")
             need(failed > 10 and goes_on > 10, f"{failed} ended with 1, {goes_on} with 0")
             return f"{n - 1} calls"
-        need(run.returncode in (0, 1) and "No space left on device" in run.err, f"call {n}: {run.returncode}: {run.err}")
+        need(run.returncode in (0, 1) and "No space left on device" in run.err,
+             f"call {n}: {run.returncode}: {run.err}")
         if run.returncode:
             failed += 1
             need(n == 1 or "could not be written" in run.err, f"call {n}: {run.err}")
         else:
             goes_on += 1
-            need(re.search("the checkpoint of step [0-9] (failed|is not removed)", run.err) and done(run) == plain,
+            need(re.search("the checkpoint of step [0-9] (failed|is not removed)", run.err)
+                 and done(run) == plain,
                  f"call {n}: {run.err}")
         again = trireme("train", *words, "--ckpt", "ck", "--resume")
         need(done(again) == plain, f"call {n}: {done(again)}, in one go {plain}")
 
 
 def full():
-    """A disk with room for one, or for two: with --keep 1 what is missing is told, and the last one stays; with --keep 2
-    the oldest goes first. Where there is room again the next one is written."""
-    words = "mlp:hidden=512 --batch 16 --optimizer momentum --steps 6 --quiet --save-every 2 --ckpt".split()
+    """A disk that is large enough for one checkpoint or for two: with --keep 1 the missing space
+    is reported, and the last checkpoint stays; with --keep 2 the oldest one is removed first.
+    When there is space again, the next checkpoint is written."""
+    words = "mlp:hidden=512 --batch 16 --optimizer momentum --steps 6 --quiet".split()
+    words += ["--save-every", "2", "--ckpt"]
     fresh()
     plain = trireme("train", *words, "ck", "--keep", "1")
-    bytes_of_one = sum(os.path.getsize(f"ck/{folders()[0]}/{f}") for f in os.listdir(f"ck/{folders()[0]}"))
+    bytes_of_one = sum(os.path.getsize(f"ck/{folders()[0]}/{f}")
+                       for f in os.listdir(f"ck/{folders()[0]}"))
 
     def run(room, keep, *more):
         return trireme("train", *words, os.path.abspath("ck"), "--keep", keep, *more,
-                       env={"LD_PRELOAD": CUT_WRITE, "CUT_UNDER": os.path.abspath("ck"), "CUT_ROOM": str(room)})
+                       env={"LD_PRELOAD": CUT_WRITE, "CUT_UNDER": os.path.abspath("ck"),
+                            "CUT_ROOM": str(room)})
 
     def left():
         need(trireme("ckpt", "verify", "ck").returncode == 0, "damaged")
@@ -246,26 +278,32 @@ def full():
 
     fresh()
     one = run(int(1.5 * bytes_of_one), "1")
-    need(one.returncode == 1 and left() == ([2], []), f"exit {one.returncode}: {one.err} {os.listdir('ck')}")
-    told = re.search("checkpoint of step 4 failed: .*No space left on device; there is room for ([0-9.]+) MiB, and it takes "
-                     "([0-9.]+) MiB: ([0-9.]+) MiB are to be freed .the one before stays until", one.err)
+    need(one.returncode == 1 and left() == ([2], []),
+         f"exit {one.returncode}: {one.err} {os.listdir('ck')}")
+    told = re.search("checkpoint of step 4 failed: .*No space left on device; there is room for "
+                     "([0-9.]+) MiB, and it takes "
+                     "([0-9.]+) MiB: ([0-9.]+) MiB are to be freed .the one before stays until",
+                     one.err)
     need(told, one.err)
     room, takes, missing = map(float, told.groups())
-    need(abs(takes - bytes_of_one / 2**20) < 0.2 and abs(takes - room - missing) < 0.2, f"{told.groups()}")
-    os.mkdir("ck/.part-1")  # of a writer that was killed
+    need(abs(takes - bytes_of_one / 2**20) < 0.2 and abs(takes - room - missing) < 0.2,
+         f"{told.groups()}")
+    os.mkdir("ck/.part-1")  # of a process that was killed
     shutil.copy("ck/step-000000002/model.safetensors", "ck/.part-1")
     again = run(int(2.5 * bytes_of_one), "1", "--resume")
     need(done(again) == done(plain) and left() == ([6], []), f"{again.err} {os.listdir('ck')}")
     fresh()
     two = run(int(2.5 * bytes_of_one), "2")
-    need(done(two) == done(plain) and not two.err and left() == ([4, 6], []), f"{two.err} {os.listdir('ck')}")
+    need(done(two) == done(plain) and not two.err and left() == ([4, 6], []),
+         f"{two.err} {os.listdir('ck')}")
     fresh()
     two = run(int(1.5 * bytes_of_one), "2")
-    need(two.returncode == 1 and left() == ([2], []), f"exit {two.returncode}: {two.err} {os.listdir('ck')}")
+    need(two.returncode == 1 and left() == ([2], []),
+         f"exit {two.returncode}: {two.err} {os.listdir('ck')}")
 
 
 def sealed():
-    """--ckpt-key: the same run; nothing of it can be read, changed or exchanged without the key."""
+    """--ckpt-key: the same run; without the key nothing of it can be read, changed or exchanged."""
     words = "lenet5 --optimizer adam --quiet --steps 20".split()
     plain = done(trireme("train", *words))
     fresh("ck", "other", "open")
@@ -279,7 +317,8 @@ def sealed():
              f"{line}: exit {run.returncode}: {run.out}{run.err}")
         need(open("key").read().strip() not in run.out + run.err, "the key is told")
 
-    first = trireme("train", *words, *keyed, "--ckpt", "ck", "--save-every", "10", "-n", "2", "--out", "seal")
+    first = trireme("train", *words, *keyed, "--ckpt", "ck", "--save-every", "10", "-n", "2",
+                    "--out", "seal")
     need(done(first) == plain, "sealed checkpoints change the run")
     files = [f"ck/{folder}/{name}" for folder in folders() for name in os.listdir(f"ck/{folder}")]
     need(len(files) == 6 and all(f.endswith(".sealed") for f in files), f"{files}")
@@ -287,8 +326,10 @@ def sealed():
     half, whole = (f"ck/{f}" for f in folders())
     for word in (["ls", "ck"], ["show", "ck"], ["verify", "ck"], ["diff", half, half]):
         said(0, "", "ckpt", *word, *keyed)
-        said(0 if word[0] == "ls" else 2, "is sealed: its key is needed|could not be read", "ckpt", *word)
-        said(0 if word[0] == "ls" else 2, "another key|could not be read", "ckpt", *word, "--ckpt-key", "wrong")
+        said(0 if word[0] == "ls" else 2, "is sealed: its key is needed|could not be read", "ckpt",
+             *word)
+        said(0 if word[0] == "ls" else 2, "another key|could not be read", "ckpt", *word,
+             "--ckpt-key", "wrong")
     said(1, "they are not the same", "ckpt", "diff", half, whole, *keyed)
     load = ["train", *words, "--load", f"{half}/model.safetensors.sealed"]
     said(0, "", *load, *keyed)
@@ -307,18 +348,23 @@ def sealed():
     os.chmod("wrong", 0o644)
     said(2, "is open to others", "train", *words, "--ckpt", "ck", "--ckpt-key", "wrong")
 
+    def exchange():
+        shutil.rmtree(whole)
+        shutil.copytree(half, whole)
+
     shutil.copytree("ck", "other")
     for text, harm in {
             "is damaged: what stands at offset": lambda: flip(f"{whole}/state.json.sealed", 200),
             "is cut short": lambda: os.truncate(f"{whole}/state.json.sealed", 300),
             "is not what was written": lambda: flip(f"{whole}/model.safetensors.sealed", -9),
-            "bytes; state.json says": lambda: os.truncate(f"{whole}/optimizer.safetensors.sealed", 100000),
+            "bytes; state.json says": lambda: os.truncate(f"{whole}/optimizer.safetensors.sealed",
+                                                          100000),
             "its hash differs": lambda: shutil.copy(f"{half}/model.safetensors.sealed", whole),
-            "it does not belong here|is the checkpoint of step 10": lambda: (shutil.rmtree(whole),
-                                                                          shutil.copytree(half, whole))}.items():
+            "it does not belong here|is the checkpoint of step 10": exchange}.items():
         harm()
         again = trireme("train", *words, *keyed, "--ckpt", "ck", "--resume")
-        need(re.search(text, again.err) and "goes on from ck/step-000000010" in again.err, f"{text}: {again.err}")
+        need(re.search(text, again.err) and "goes on from ck/step-000000010" in again.err,
+             f"{text}: {again.err}")
         need(done(again) == plain, f"{text}: another result")
         fresh()
         shutil.copytree("other", "ck")
@@ -327,7 +373,8 @@ def sealed():
 
 
 def unwritable():
-    """A checkpoint that cannot be written is told of, and the run goes on; the last one decides."""
+    """A checkpoint that cannot be written is reported, and the run continues; the last one
+    decides."""
     words = "lenet5 --quiet".split()
     steps = length_for(words, 4)
     words += ["--steps", str(steps)]
@@ -337,7 +384,7 @@ def unwritable():
         fresh()
         run = start("train", *words)
         wait_for(lambda: os.path.isdir("ck") and folders(), "no checkpoint")
-        while not os.path.isfile("ck"):  # the run makes the directory anew
+        while not os.path.isfile("ck"):  # the run creates the directory again
             fresh()
             try:
                 open("ck", "x").close()
@@ -353,7 +400,8 @@ def unwritable():
             need(run.returncode == 0 and done(run) == plain, f"exit {run.returncode}: {run.err}")
             need(re.search("the checkpoint of step [0-9]+ failed", run.err), run.err)
         else:
-            need(run.returncode == 1 and "could not be written" in run.err, f"exit {run.returncode}: {run.err}")
+            need(run.returncode == 1 and "could not be written" in run.err,
+                 f"exit {run.returncode}: {run.err}")
 
 
 def refused():
@@ -363,7 +411,8 @@ def refused():
 
     def wrong(code, pattern, *more):
         run = trireme("train", *words, *more)
-        need(run.returncode == code and re.search(pattern, run.err), f"{more}: exit {run.returncode}: {run.err}")
+        need(run.returncode == code and re.search(pattern, run.err),
+             f"{more}: exit {run.returncode}: {run.err}")
 
     wrong(2, "--lanes 4 .this run has 2", "--ckpt", "ck", "--resume", "--lanes", "2")
     wrong(2, "--seed 0 .this run has 1", "--ckpt", "ck", "--resume", "--seed", "1")
@@ -372,59 +421,72 @@ def refused():
     wrong(2, "--resume and --load", "--ckpt", "ck", "--resume", "--load", "x")
     wrong(1, "cannot make the directory", "--ckpt", "no/such/place")
     plain = done(trireme("train", *words))
-    need(done(trireme("train", *words, "--ckpt", "ck", "--resume")) == plain, "nothing is left to be done")
-    first = start("train", *"lenet5 --quiet --steps 100000000 --ckpt both --save-every 20 --keep 1".split())
+    need(done(trireme("train", *words, "--ckpt", "ck", "--resume")) == plain,
+         "nothing is left to be done")
+    first = start("train", *"lenet5 --quiet --steps 100000000 --ckpt both --save-every 20 --keep "
+                            "1".split())
     wait_for(lambda: os.path.isdir("both") and folders("both"), "it does not start")
-    wrong(2, "another run writes its checkpoints to both", "--ckpt", "both") if first.poll() is None else None
+    wrong(2, "another run writes its checkpoints to both", "--ckpt",
+          "both") if first.poll() is None else None
     first.send_signal(signal.SIGTERM)
     end(first)
-    need(first.returncode == 3 and "trireme: asked to end: the step is finished, then the run ends" in first.err,
+    need(first.returncode == 3 and "trireme: asked to end: the step is finished, then the run "
+                                   "ends" in first.err,
          f"exit {first.returncode}: {first.err}")
     run = trireme("train", *words, "--ckpt", "new", "--resume")
     need(run.returncode == 0 and "the run begins anew" in run.err, run.err)
-    wrong(2, "made with another --optimizer, .* --load ck/step-000000020/model.safetensors, and", "--ckpt", "ck",
+    wrong(2, "made with another --optimizer, .* --load ck/step-000000020/model.safetensors, and",
+          "--ckpt", "ck",
           "--resume", "--optimizer", "adam")
     other = trireme("train", "mlp:hidden=8", "--steps", "20", "--quiet", "--ckpt", "ck", "--resume")
     need(other.returncode == 2 and "model" in other.err and other.err.count("\n") <= 2, other.err)
     fresh()
     trireme("train", *words, "--ckpt", "ck")
     past = trireme("train", *words, "--ckpt", "ck", "--resume", "--steps", "10")
-    need(past.returncode == 0 and "nothing is left to be done: ck/step-000000020 is of step 20, and the run "
+    need(past.returncode == 0 and "nothing is left to be done: ck/step-000000020 is of step 20, "
+                                  "and the run "
          "ends behind step 10" in past.err, past.err)
     listed = trireme("ckpt", "ls", "ck/step-000000020")
     need(listed.returncode == 2 and "is one checkpoint" in listed.err, listed.out + listed.err)
 
 
 def loaded():
-    """--load of a directory: the weights of the newest whole checkpoint, or of the one that it is."""
+    """--load of a directory: the weights of the newest complete checkpoint, or of that
+    checkpoint."""
     words = "linear --optimizer momentum --quiet".split()
     fresh("ck", "empty", "others")
     trireme("train", *words, "--steps", "20", "--save-every", "10", "--ckpt", "ck")
     half, whole = (f"ck/{f}" for f in folders())
 
     def weights(path, code=0, **expected):
-        run = trireme("train", "linear", "--steps", "1", "--lr", "1e-30", "--out", "load", "--load", path)
+        run = trireme("train", "linear", "--steps", "1", "--lr", "1e-30", "--out", "load", "--load",
+                      path)
         need(run.returncode == code, f"{path}: exit {run.returncode}: {run.err}")
         need(all(text in run.err for text in expected.values()), f"{path}: {run.err}")
         return code or re.search("weights=([^ ]+)", run.out).group(1)
 
     last = weights(f"{whole}/model.safetensors")
-    need(weights("ck", told=f"trireme: takes the weights of {whole}/model.safetensors\n") == last, "not the newest")
-    need(weights(whole) == last != weights(half, told=f"takes the weights of {half}/model"), "not the one that is named")
+    need(weights("ck", told=f"trireme: takes the weights of {whole}/model.safetensors\n") == last,
+         "not the newest")
+    need(weights(whole) == last != weights(half, told=f"takes the weights of {half}/model"),
+         "not the one that is named")
     evaluated = trireme("eval", "linear", "--load", "ck", "--data", "synthetic:size=64")
-    need(evaluated.returncode == 0 and f"takes the weights of {whole}/" in evaluated.err, evaluated.err)
+    need(evaluated.returncode == 0 and f"takes the weights of {whole}/" in evaluated.err,
+         evaluated.err)
     flip(f"{whole}/model.safetensors", -5)
-    need(weights("ck", wrong="is not what was written", told=f"takes the weights of {half}/") == weights(half), "damaged")
+    need(weights("ck", wrong="is not what was written",
+                 told=f"takes the weights of {half}/") == weights(half), "damaged")
     weights(whole, code=1, wrong="is not what was written")
     os.mkdir("empty")
-    weights("empty", code=1, wrong="empty is a directory with neither checkpoints nor a model.safetensors in it")
+    weights("empty", code=1,
+            wrong="empty is a directory with neither checkpoints nor a model.safetensors in it")
     os.mkdir("others")
     shutil.copy(f"{half}/model.safetensors", "others")
     need(weights("others") == weights(half), "of others")
 
 
 def moved():
-    """Data of another name is told of, in a line, and the run goes on."""
+    """Data with another name is reported in one line, and the run continues."""
     words = "lenet5 --quiet --steps 2 --ckpt ck --data".split()
     fresh("ck", "here", "there")
     os.mkdir("here")
@@ -437,11 +499,13 @@ def moved():
     for place, told in (("here", 0), ("there", 1)):
         run = trireme("train", *words, f"idx:{place}", "--resume", "--steps", "4")
         need(run.returncode == 0, f"{place}: exit {run.returncode}: {run.err}")
-        need(run.err.count(f"was made with data idx:here, and this run has idx:{place}") == told, f"{place}: {run.err}")
+        need(run.err.count(f"was made with data idx:here, and this run has idx:{place}") == told,
+             f"{place}: {run.err}")
 
 
 def other_options():
-    """What is given otherwise is told in one line, and counts; what is not is not told."""
+    """Options that differ are reported in one line, and the new values count; equal options are
+    not."""
     words = "linear --quiet --ckpt ck --optimizer momentum".split()
 
     def told(more, *line):
@@ -456,11 +520,14 @@ def other_options():
     shutil.copytree("ck", "before")
     for more in ([], ["-n", "2"]):
         need(told(more, "--lr", "0.05", "--schedule", "constant") ==
-             ["trireme: --schedule constant now, cosine when ck/step-000000004 was written: what is given now counts from "
+             ["trireme: --schedule constant now, cosine when ck/step-000000004 was written: what "
+              "is given now counts from "
               "step 5 on"], "the schedule")
-        lines = told(more, "--lr", "0.1", "--schedule", "cosine", "--momentum", "0.8", "--optimizer", "nesterov")
+        lines = told(more, "--lr", "0.1", "--schedule", "cosine", "--momentum", "0.8",
+                     "--optimizer", "nesterov")
         need(len(lines) == 1 and lines[0].startswith(
-             "trireme: --lr 0.1 now, 0.05; --momentum 0.8 now, 0.9; --steps 8 now, 4; --optimizer nesterov now, momentum when "),
+             "trireme: --lr 0.1 now, 0.05; --momentum 0.8 now, 0.9; --steps 8 now, 4; --optimizer "
+             "nesterov now, momentum when "),
              f"{lines}")
     fresh("ck", "before")
     trireme("train", *words, "--steps", "4")
@@ -469,37 +536,44 @@ def other_options():
 
 
 def too_large():
-    """Beyond the limit of a file's size (ulimit -f), of the program and of one that has a loop of its own."""
+    """More than the limit of a file's size (ulimit -f), in trireme and in a program with its own
+    loop."""
     for limit, words in (("64", [PROGRAM, *"train lenet5 --quiet --steps 4".split()]),
                          ("1", [OWN_LOOP, "--steps", "4", "--quiet"])):
         fresh()
-        run = start("-c", f'ulimit -f {limit}; exec "$@" 2>&1', "sh", *words, "--ckpt", "ck", program="/bin/sh")
+        run = start("-c", f'ulimit -f {limit}; exec "$@" 2>&1', "sh", *words, "--ckpt", "ck",
+                    program="/bin/sh")
         end(run)
-        need("could not be written: ck/" in run.out and "File too large" in run.out, f"{words}: {run.out}")
+        need("could not be written: ck/" in run.out and "File too large" in run.out,
+             f"{words}: {run.out}")
 
 
 def left_behind():
-    """Damaged ones do not count, nor do another run's: what a run has written stays."""
+    """Damaged checkpoints do not count, nor do those of another run: they stay."""
     words = "linear --optimizer momentum --quiet --save-every 5 --keep 1 --ckpt ck --steps".split()
     fresh()
     trireme("train", *words, "15", "--keep", "9")
     plain = done(trireme("train", *words[:4], "--steps", "14"))
     for more in ([], ["-n", "2"]):
         anew = trireme("train", *words, "14", *more)
-        need(anew.returncode == 2 and "has checkpoints of a run already, up to step 15: --resume" in anew.err,
+        need(anew.returncode == 2
+             and "has checkpoints of a run already, up to step 15: --resume" in anew.err,
              f"{more}: exit {anew.returncode}: {anew.err}")
         need(folders() == [f"step-{step:09d}" for step in (5, 10, 15)], f"{folders()}")
-    for aside in (["step-000000015.damaged"], ["step-000000015.damaged", "step-000000015.damaged-2"]):
-        os.path.isdir("ck/step-000000015") or shutil.copytree("ck/step-000000014", "ck/step-000000015")
+    for aside in (["step-000000015.damaged"],
+                  ["step-000000015.damaged", "step-000000015.damaged-2"]):
+        os.path.isdir("ck/step-000000015") or shutil.copytree("ck/step-000000014",
+                                                              "ck/step-000000015")
         os.truncate("ck/step-000000015/model.safetensors", 10)
         run = trireme("train", *words, "14", "--resume")
         need(done(run) == plain and f"is ck/{aside[-1]} now" in run.err, run.err)
         need(folders() == (["step-000000014"] + aside), f"{folders()}")
-    need(trireme("ckpt", "verify", "ck").returncode == 0, "what was set aside is taken for a checkpoint")
+    need(trireme("ckpt", "verify", "ck").returncode == 0,
+         "what was set aside is taken for a checkpoint")
 
 
 def asked():
-    """trireme ctl DIR checkpoint, at work and paused."""
+    """trireme ctl DIR checkpoint, of a running and of a paused run."""
     fresh("ck", "asked")
     run = start("train", *"lenet5 --quiet --steps 100000000 -n 2 --ckpt ck --out asked".split())
     wait_for(lambda: events("asked", "rowing"), "no worker rows")
@@ -507,13 +581,15 @@ def asked():
     need(re.fullmatch(r"step \d+ is saved\n", now.out), now.out + now.err)
     need(folders() == [f"step-{int(now.out.split()[1]):09d}"], f"{folders()}")
     trireme("ctl", "asked", "pause")
-    need(trireme("ctl", "asked", "checkpoint").returncode == 0 and len(folders()) == 2, f"{folders()}")
+    need(trireme("ctl", "asked", "checkpoint").returncode == 0 and len(folders()) == 2,
+         f"{folders()}")
     trireme("ctl", "asked", "stop")
     end(run)
     fresh("asked")
     without = start("train", *"lenet5 --quiet --steps 100000000 -n 1 --out asked".split())
     wait_for(lambda: events("asked", "rowing"), "no worker rows")
-    need("start it with --ckpt DIR" in trireme("ctl", "asked", "checkpoint").err, "it does not say why not")
+    need("start it with --ckpt DIR" in trireme("ctl", "asked", "checkpoint").err,
+         "it does not say why not")
     trireme("ctl", "asked", "stop")
     end(without)
 
@@ -521,17 +597,17 @@ def asked():
 CASES = {f"goes on: {name}": (lambda words=words: goes_on(words)) for name, words in RUNS.items()}
 CASES.update({
     "asked to end": stopped,
-    "a pipe brings nothing": brings_nothing,
-    "its time is over": late,
+    "a pipe without data": brings_nothing,
+    "--max-time": late,
     "a hopeless fault": hopeless,
     "a storm of kills": storm,
     "killed at every call": cut_off,
     "every call fails once": fails_once,
     "a full disk": full,
     "sealed checkpoints": sealed,
-    "they cannot be written": unwritable,
+    "checkpoints that cannot be written": unwritable,
     "mistakes": refused,
-    "what was left behind": left_behind,
+    "leftovers of earlier runs": left_behind,
     "other data": moved,
     "a directory's weights": loaded,
     "other options": other_options,

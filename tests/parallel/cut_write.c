@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For LD_PRELOAD: counts the calls that change what lies in the directory CUT_UNDER, an absolute path. At the
- * CUT_AT-th the process is killed, half of a write behind it; or with CUT_ERROR, a number, the call fails so.
- * CUT_ROOM: the directory is on a disk of so many bytes, for files two levels below it. */
+ * For LD_PRELOAD: counts the calls that change files in the directory CUT_UNDER, an absolute path.
+ * At call number CUT_AT the process is killed, in the middle of a write; or, with CUT_ERROR, the
+ * call fails with that error number. CUT_ROOM: the directory is on a disk of so many bytes, which
+ * counts files two levels below it. */
 #undef _FILE_OFFSET_BITS /* so that open and open64 are two functions */
 #include <dirent.h>
 #include <errno.h>
@@ -34,14 +35,14 @@ static bool is_below(int fd) {
     return below(path);
 }
 
-/* Whether it is the one. */
+/* Counts a call; whether it is call number CUT_AT. */
 static bool counts(void) {
     static atomic_long calls;
     const char *at = getenv("CUT_AT");
     return at && atomic_fetch_add(&calls, 1) + 1 == atol(at);
 }
 
-/* True: the call fails; it does not return where it kills. */
+/* Kills the process, or returns whether the call fails. */
 static bool cut(bool concerned) {
     const char *error = getenv("CUT_ERROR");
     if (!concerned || !counts()) return false;
@@ -50,7 +51,7 @@ static bool cut(bool concerned) {
     return true;
 }
 
-/* Of the disk; all there is, if there is none. */
+/* The free bytes of that disk; unlimited without CUT_ROOM. */
 static long long room_left(void) {
     const char *directory = getenv("CUT_UNDER"), *room = getenv("CUT_ROOM");
     DIR *d = directory && room ? opendir(directory) : NULL;
@@ -61,7 +62,8 @@ static long long room_left(void) {
         DIR *within = *e->d_name != '.' || e->d_name[1] == 'p' ? opendir(path) : NULL;
         struct stat st;
         for (struct dirent *f; within && (f = readdir(within));)
-            if (!fstatat(dirfd(within), f->d_name, &st, 0) && S_ISREG(st.st_mode)) left -= st.st_size;
+            if (!fstatat(dirfd(within), f->d_name, &st, 0) && S_ISREG(st.st_mode))
+                left -= st.st_size;
         if (within) closedir(within);
     }
     if (d) closedir(d);
@@ -76,7 +78,9 @@ static int tell_room(const char *path, struct statvfs *out) {
     return 0;
 }
 int statvfs(const char *path, struct statvfs *out) { return tell_room(path, out); }
-int statvfs64(const char *path, struct statvfs64 *out) { return tell_room(path, (struct statvfs *)out); }
+int statvfs64(const char *path, struct statvfs64 *out) {
+    return tell_room(path, (struct statvfs *)out);
+}
 
 ssize_t write(int fd, const void *data, size_t bytes) {
     if (is_below(fd) && room_left() < (long long)bytes) {
@@ -96,16 +100,21 @@ ssize_t write(int fd, const void *data, size_t bytes) {
 
 int fsync(int fd) { return cut(is_below(fd)) ? -1 : (int)syscall(SYS_fsync, fd); }
 int fdatasync(int fd) { return cut(is_below(fd)) ? -1 : (int)syscall(SYS_fdatasync, fd); }
-int ftruncate(int fd, off_t n) { return cut(is_below(fd)) ? -1 : (int)syscall(SYS_ftruncate, fd, n); }
+int ftruncate(int fd, off_t n) {
+    return cut(is_below(fd)) ? -1 : (int)syscall(SYS_ftruncate, fd, n);
+}
 
 int renameat2(int at, const char *from, int to_at, const char *to, unsigned flags) {
-    return cut(below(from) || below(to)) ? -1 : (int)syscall(SYS_renameat2, at, from, to_at, to, flags);
+    return cut(below(from) || below(to)) ? -1
+                                         : (int)syscall(SYS_renameat2, at, from, to_at, to, flags);
 }
 int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
 int mkdir(const char *path, mode_t mode) {
     return cut(below(path)) ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 }
-int unlink(const char *path) { return cut(below(path)) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0); }
+int unlink(const char *path) {
+    return cut(below(path)) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
 int rmdir(const char *path) {
     return cut(below(path)) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }

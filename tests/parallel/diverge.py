@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs whose loss becomes NaN or infinite: with --on-nan stop nothing of that step counts, whoever computes it.
+"""Runs whose loss becomes NaN or infinite: with --on-nan stop the step has no effect, whichever
+worker computes it.
 
 Usage: diverge.py TRIREME [CASE...]"""
 import json
@@ -12,7 +13,8 @@ import tempfile
 
 from runs import SLOW, done, need, run_cases, trireme
 
-# Several lanes, one lane, a state that is updated before the loss is known, a loss with a part of parameters alone.
+# Several lanes, one lane, state that is updated before the loss is known, a loss with a term of
+# parameters only.
 RUNS = {
     "mlp": "mlp --lanes 4 --lr 1e30",
     "one lane": "mlp --lanes 1 --lr 1e30",
@@ -22,7 +24,8 @@ RUNS = {
     "penalty, one lane": "penalty.tri --lanes 1 --lr 1e20",
     "adam": "mlp --lanes 3 --batch 30 --lr 1e38 --optimizer adam",
 }
-WAYS = ([], ["--threads", "1"], ["--threads", "3"], ["-n", "1"], ["-n", "2"]) if SLOW else ([], ["--threads", "3"], ["-n", "2"])
+WAYS = ([], ["--threads", "1"], ["--threads", "3"], ["-n", "1"],
+        ["-n", "2"]) if SLOW else ([], ["--threads", "3"], ["-n", "2"])
 
 PENALTY = """graph {batch=8}
 %x = input() {name="x", type=f32, shape=[8,3]}
@@ -48,7 +51,7 @@ LOG = """graph {batch=8}
 loss "loss" %loss
 """
 
-# What a mask leaves out is minus infinity on its way to a softmax.
+# A mask gives minus infinity to the softmax.
 MASK = """graph {batch=8}
 %x = input() {name="x", type=f32, shape=[8,3]}
 %w = param() {name="w", shape=[4,3], init="normal(0,1)"}
@@ -115,13 +118,15 @@ def stops(words):
     told = set()
     for i, way in enumerate(WAYS):
         run = trireme("train", *words, *way, "--ckpt", f"stopped{i}")
-        need(run.returncode == 1 and "done " not in run.out, f"{way}: exit {run.returncode}: {run.out}{run.err[-800:]}")
+        need(run.returncode == 1 and "done " not in run.out,
+             f"{way}: exit {run.returncode}: {run.out}{run.err[-800:]}")
         text, step = message(run)
         need(step > 1 and "the loss is" in text, text)
         told.add(text)
         less = trireme("train", *words[:-1], str(step - 1), "--ckpt", f"less{i}")
         need(last_checkpoint(f"stopped{i}") == last_checkpoint(f"less{i}"),
-             f"{way}: {last_checkpoint(f'stopped{i}')}, of one step less {last_checkpoint(f'less{i}')}: {run.err[-500:]}")
+             f"{way}: {last_checkpoint(f'stopped{i}')}, of one step less "
+             f"{last_checkpoint(f'less{i}')}: {run.err[-500:]}")
         found = last_checkpoint(f"less{i}")
         need(found and found[1] in done(less), f"no checkpoint: {less.err[-500:]}")
     need(len(told) == 1, "\n".join(told))
@@ -132,7 +137,8 @@ def names_operator():
     for words in (["--lanes", "1"], ["--lanes", "4"], ["--lanes", "4", "-n", "2"]):
         run = trireme("train", "log.tri", "--quiet", "--steps", "3", *words)
         text, _ = message(run)
-        need(re.search(r"step 1: lane 0: the loss is nan; the first nan is a result of .*head\.log", text), text)
+        need(re.search(r"step 1: lane 0: the loss is nan; the first nan is a result of .*head\.log",
+                       text), text)
     return text
 
 
@@ -148,28 +154,32 @@ def names_input():
     values[5 * 3 + 1] = float("nan")
     npy("x.npy", values, (8, 3))
     for words in ([], ["--lanes", "4"], ["--lanes", "4", "-n", "2"]):
-        run = trireme("train", "mask.tri", "--data", "npy:x.npy", "--shuffle", "off", "--quiet", "--steps", "3", *words)
+        run = trireme("train", "mask.tri", "--data", "npy:x.npy", "--shuffle", "off", "--quiet",
+                      "--steps", "3", *words)
         text, _ = message(run)
         need("the first nan is in input x, row 5 of the batch" in text, text)
 
 
 def warns():
     for way in ([], ["-n", "2"]):
-        run = trireme("train", "mlp", "--lr", "1e30", "--steps", "8", "--quiet", "--on-nan", "warn", *way)
-        need(run.returncode == 0 and "loss=nan" in done(run), f"exit {run.returncode}: {run.out}{run.err}")
+        run = trireme("train", "mlp", "--lr", "1e30", "--steps", "8", "--quiet", "--on-nan", "warn",
+                      *way)
+        need(run.returncode == 0 and "loss=nan" in done(run),
+             f"exit {run.returncode}: {run.out}{run.err}")
         lines = re.findall(r".*the run goes on \(--on-nan warn\)", run.err)
         need(len(lines) == 1, run.err)
 
 
 def scales():
-    """Steps that a loss scale skips are no fault, 100 in succession are."""
+    """Steps that a loss scale skips are no error; 100 in a row are."""
     for way in (["--lanes", "1"], ["--lanes", "4"], ["--lanes", "4", "-n", "2"]):
         words = ["log.tri", "--quiet", "--loss-scale", "1", *way]
         run = trireme("train", *words, "--steps", "99")
         need(run.returncode == 0, f"{way}: exit {run.returncode}: {run.err}")
         run = trireme("train", *words, "--steps", "200", "--ckpt", "scales" + "".join(way))
         text, step = message(run)
-        need(run.returncode == 1 and step == 100 and "100 steps in succession" in text, f"{way}: {run.err}")
+        need(run.returncode == 1 and step == 100 and "100 steps in succession" in text,
+             f"{way}: {run.err}")
         need(last_checkpoint("scales" + "".join(way))[0] == 100, "no checkpoint of step 100")
         run = trireme("train", *words, "--steps", "110", "--on-nan", "warn")
         need(run.returncode == 0 and run.err.count("the run goes on") == 1, f"{way}: {run.err}")
@@ -182,18 +192,23 @@ def masks():
 
 def checkpoints():
     for i, way in enumerate(([], ["-n", "2"])):
-        run = trireme("train", "aside.tri", "--quiet", "--steps", "1000000", "--save-every", "1", "--ckpt", f"aside{i}", *way)
-        need(run.returncode == 1 and "parameter aside is infinite at element 0" in run.err, f"exit {run.returncode}: {run.err}")
+        run = trireme("train", "aside.tri", "--quiet", "--steps", "1000000", "--save-every", "1",
+                      "--ckpt", f"aside{i}", *way)
+        need(run.returncode == 1 and "parameter aside is infinite at element 0" in run.err,
+             f"exit {run.returncode}: {run.err}")
         need(not last_checkpoint(f"aside{i}"), "a checkpoint was written")
-        run = trireme("train", "aside.tri", "--quiet", "--steps", "9", "--save-every", "1", "--ckpt", f"warned{i}",
+        run = trireme("train", "aside.tri", "--quiet", "--steps", "9", "--save-every", "1",
+                      "--ckpt", f"warned{i}",
                       "--on-nan", "warn", *way)
-        need(run.returncode == 1 and run.err.count("parameter aside is") >= 2, f"exit {run.returncode}: {run.err}")
+        need(run.returncode == 1 and run.err.count("parameter aside is") >= 2,
+             f"exit {run.returncode}: {run.err}")
         need(not last_checkpoint(f"warned{i}"), "a checkpoint was written")
 
 
 def mistakes():
     run = trireme("train", "mlp", "--steps", "1", "--on-nan", "halt")
-    need(run.returncode == 2 and "it must be stop or warn" in run.err, f"exit {run.returncode}: {run.err}")
+    need(run.returncode == 2 and "it must be stop or warn" in run.err,
+         f"exit {run.returncode}: {run.err}")
 
 
 CASES = {f"stops: {name}": lambda words=words: stops(words) for name, words in RUNS.items()}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluations while a run trains: they change no bit, and what they decide is the same for any number of workers,
-after a stop, and if whoever evaluates dies.
+"""Evaluations during a run: they change no bit of the training, and their decisions are the same
+for any number of workers, after a resumption, and after the death of a worker that evaluates.
 
 Usage: evaluation.py TRIREME [CASE...]"""
 import json
@@ -14,11 +14,12 @@ import struct
 import sys
 import time
 
-from runs import children, done, end, events, kill_behind_writes, need, run_cases, start, text_of, trireme, wait_for
+from runs import (children, done, end, events, kill_after_writes, need, run_cases, start, text_of,
+                  trireme, wait_for)
 
 MODEL = "mlp:hidden=32,layers=1,size=6"
-LEARNS = f"{MODEL} --data npy:train/image.npy;train/label.npy --batch 32 --lanes 4 --optimizer adam --lr 0.01".split()
-LEARNS += ["--quiet"]
+LEARNS = (f"{MODEL} --data npy:train/image.npy;train/label.npy --batch 32 --lanes 4"
+          " --optimizer adam --lr 0.01 --quiet").split()
 OTHERS = "npy:other/image.npy;other/label.npy"
 JUDGED = ["--eval-data", OTHERS, "--eval-every", "6"]
 
@@ -42,7 +43,7 @@ def rows(directory, kind="eval"):
 
 
 def array(path, kind, shape, values):
-    """A file as numpy.save writes it."""
+    """Writes a file like numpy.save."""
     head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
     head += " " * (-(len(head) + 11) % 64) + "\n"
     with open(path, "wb") as f:
@@ -51,7 +52,7 @@ def array(path, kind, shape, values):
 
 
 def pictures(directory, n, seed):
-    """What is seen in them tells nothing of the labels: what is learned of some is soon no good for others."""
+    """The pictures say nothing about the labels: learning some of them soon makes others worse."""
     drawn = random.Random(seed)
     os.mkdir(directory)
     array(f"{directory}/image.npy", "<f4", (n, 1, 6, 6), [drawn.gauss(0, 1) for _ in range(n * 36)])
@@ -59,15 +60,20 @@ def pictures(directory, n, seed):
 
 
 def no_bit():
-    """With and without evaluations; of whole batches and a rest; by one to three workers."""
-    for words in ("mlp:hidden=32 --batch 32 --lanes 4 --optimizer adam --quiet".split(), "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer momentum --quiet".split(),
-                  "bert-tiny --batch 8 --lanes 4 --optimizer adamw --amp O2 --loss-scale dynamic --quiet".split()):
+    """With and without evaluations; full batches and a smaller last one; one to three workers."""
+    for words in ("mlp:hidden=32 --batch 32 --lanes 4 --optimizer adam --quiet".split(),
+                  "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer momentum "
+                  "--quiet".split(),
+                  "bert-tiny --batch 8 --lanes 4 --optimizer adamw --amp O2 --loss-scale dynamic "
+                  "--quiet".split()):
         words = words + ["--steps", "14" if words[0][0] == "m" else "4"]
         plain = done(trireme("train", *words))
         results = set()
         for more in ([], ["--threads", "2"], ["-n", "2"], ["-n", "3"]):
-            run = trireme("train", *words, *more, "--eval-data", "synthetic:size=41", "--eval-every", "2")
-            need(without_best(done(run)) == plain, f"{more}: {done(run)}\nwithout evaluations: {plain}")
+            run = trireme("train", *words, *more, "--eval-data", "synthetic:size=41",
+                          "--eval-every", "2")
+            need(without_best(done(run)) == plain,
+                 f"{more}: {done(run)}\nwithout evaluations: {plain}")
             results.add((done(run), json.dumps([row["eval"] for row in rows("run")])))
         need(len(results) == 1, f"{results}")
         need(len(rows("run")) == (7 if words[0][0] == "m" else 2), f"{rows('run')}")
@@ -82,7 +88,7 @@ def every_epoch():
 
 
 def alone():
-    """What `trireme eval` says of the weights is what the run has said."""
+    """`trireme eval` of the weights gives the figures of the run."""
     trireme("train", *LEARNS, "--steps", "12", *JUDGED, "--save", "w.safetensors", "--out", "alone")
     run = trireme("eval", MODEL, "--batch", "32", "--load", "w.safetensors", "--data", OTHERS)
     said = {name: float(value) for name, value in re.findall(r" (\w+)=(\S+)", run.out)}
@@ -90,7 +96,7 @@ def alone():
 
 
 def stops():
-    """At the same step, by any number of workers, also if it is stopped and goes on before."""
+    """At the same step for any number of workers, also after an interruption."""
     words = LEARNS + ["--steps", "600", *JUDGED, "--early-stop", "3"]
     plain = trireme("train", *words)
     need(plain.returncode == 0 and "the run ends behind step" in plain.err, plain.err)
@@ -112,30 +118,36 @@ def stops():
     need(steps_of(done(patient)) == 24, f"no change of 100: {done(patient)}")
 
 
-def best_stays():
-    """Whatever --keep says; the latest best alone. `trireme ckpt ls` tells which."""
+def best_is_kept():
+    """The best checkpoint is kept regardless of --keep, but only the latest best. `trireme ckpt
+    ls` marks it."""
     for more in ([], ["-n", "2"]):
         fresh()
-        run = trireme("train", *LEARNS, "--steps", "80", *JUDGED, "--best", "loss", "--ckpt", "ck", "--save-every", "5",
+        run = trireme("train", *LEARNS, "--steps", "80", *JUDGED, "--best", "loss", "--ckpt", "ck",
+                      "--save-every", "5",
                       "--keep", "2", *more)
         best = int(re.search(r"best_step=(\d+)", done(run)).group(1))
         need(best < 70, f"the best is at step {best}: no such case")
         folders = sorted(os.listdir("ck"))
         need(folders == [f"step-{step:09d}" for step in (best, 75, 80)], f"{folders}, best {best}")
         state = json.load(open("ck/step-000000075/state.json"))["judged"]
-        need(state["metric"] == "loss:min" and state["best_step"] == best and state["step"] == 72, f"{state}")
-        lines = [line for line in trireme("ckpt", "ls", "ck").out.split("\n") if "best loss:min" in line]
+        need(state["metric"] == "loss:min" and state["best_step"] == best and state["step"] == 72,
+             f"{state}")
+        lines = [line for line in trireme("ckpt", "ls", "ck").out.split("\n")
+                 if "best loss:min" in line]
         need(len(lines) == 1 and lines[0].split()[0] == str(best), f"{lines}")
         need(f"at step {best}," in trireme("ckpt", "show", "ck").out, "show")
         kept = trireme("eval", MODEL, "--batch", "32", "--data", OTHERS, "--load",
                        f"ck/step-{best:09d}/model.safetensors")
         value = re.search(r"loss=(\S+)", kept.out).group(1)
         need(f"best_loss={value} " in done(run) + " ", f"{kept.out} {done(run)}")
-    other = trireme("train", *LEARNS, "--steps", "90", *JUDGED, "--best", "top1", "--ckpt", "ck", "--resume")
+    other = trireme("train", *LEARNS, "--steps", "90", *JUDGED, "--best", "top1", "--ckpt", "ck",
+                    "--resume")
     need("compared by loss:min before" in other.err, other.err)
 
 
-LONG = "mlp:hidden=512,layers=3 --data synthetic:size=512 --batch 64 --lanes 4 --optimizer adam --quiet".split()
+LONG = ("mlp:hidden=512,layers=3 --data synthetic:size=512 --batch 64 --lanes 4 --optimizer adam"
+        " --quiet").split()
 LONG += ["--eval-data", "synthetic:size=20000", "--eval-every", "4"]
 
 
@@ -148,7 +160,7 @@ def pid_of(directory, place):
 
 
 def all_evaluate():
-    """Who does not report computes batches, too."""
+    """Workers other than the reporter compute batches too."""
     run = start("train", *LONG, "--steps", "100000", "-n", "2", "--out", "all")
     for place in (0, 1):
         wait_for(lambda: evaluates("all", place), f"worker {place} never evaluates")
@@ -158,9 +170,10 @@ def all_evaluate():
 
 
 def one_dies():
-    """In the middle of an evaluation: the one who reports, whose evaluation another makes, and decides the same; or one
-    that helps."""
-    words = LONG + ["--steps", "24", "--best", "loss", "--keep", "1", "--eval-data", "synthetic:size=40000"]
+    """A worker dies during an evaluation: the reporter, whose evaluation another worker repeats
+    and decides the same; or a helper."""
+    words = LONG + ["--steps", "24", "--best", "loss", "--keep", "1", "--eval-data",
+                    "synthetic:size=40000"]
     fresh()
     plain = trireme("train", *words, "--ckpt", "ck", "--out", "plain")
     kept = sorted(os.listdir("ck"))
@@ -170,7 +183,8 @@ def one_dies():
         shutil.rmtree("dies", ignore_errors=True)
         run = start("train", *words, "-n", "2", "--ckpt", "ck", "--out", "dies")
         wait_for(lambda: len(rows("dies")) >= point or run.poll() is not None, "no evaluation")
-        wait_for(lambda: evaluates("dies", place) or run.poll() is not None, "none is under way")
+        wait_for(lambda: evaluates("dies", place) or run.poll() is not None,
+                 "no evaluation is in progress")
         if run.poll() is None:
             os.kill(pid_of("dies", place), signal.SIGKILL)
             killed += 1
@@ -178,40 +192,44 @@ def one_dies():
         need(done(run) == done(plain), f"{done(run)}\nnobody killed: {done(plain)}\n{run.err}")
         need(sorted(os.listdir("ck")) == kept, f"{os.listdir('ck')}, not {kept}")
         need([row["step"] for row in rows("dies")] == [4, 8, 12, 16, 20, 24], f"{rows('dies')}")
-        need([row["eval"] for row in rows("dies")] == [row["eval"] for row in rows("plain")], "other results")
+        need([row["eval"] for row in rows("dies")] == [row["eval"] for row in rows("plain")],
+             "other results")
     need(killed, "nobody was killed")
     return f"{killed} killed"
 
 
 def points(place):
-    words = ["linear", "--batch", "1", "--lanes", "1", "--steps", "3", "--quiet", "--eval-every", "1", "--out", "points"]
+    words = ["linear", "--batch", "1", "--lanes", "1", "--steps", "3", "--quiet", "--eval-every",
+             "1", "--out", "points"]
     words += ["--eval-data", "synthetic:size=40"]
     plain = done(trireme("train", *words))
     found = [row["eval"] for row in rows("points")]
 
     def look(run, n):
         need(done(run) == plain, f"killed at point {n}:\n{done(run)}\nalone:\n{plain}\n{run.err}")
-        need([row["eval"] for row in rows("points")] == found, f"killed at point {n}: {rows('points')}")
-    return kill_behind_writes([*words, "-n", "2"], place, 23, look)
+        need([row["eval"] for row in rows("points")] == found,
+             f"killed at point {n}: {rows('points')}")
+    return kill_after_writes([*words, "-n", "2"], place, 23, look)
 
 
 def stopped_within(words, directory, place, patience):
-    """A run whose worker in a place has been stopped in the middle of an evaluation; and its number."""
+    """A run whose worker in a place was stopped during an evaluation; and the worker's pid."""
     shutil.rmtree(directory, ignore_errors=True)
     run = start("train", *words, "-n", "2", "--stall-timeout", patience, "--out", directory)
     while True:
-        wait_for(lambda: evaluates(directory, place) or run.poll() is not None, "none is under way")
+        wait_for(lambda: evaluates(directory, place) or run.poll() is not None,
+                 "no evaluation is in progress")
         need(run.poll() is None, f"no evaluation of worker {place} was met")
         pid = pid_of(directory, place)
         os.kill(pid, signal.SIGSTOP)
         if evaluates(directory, place):
             return run, pid
-        os.kill(pid, signal.SIGCONT)  # it was just behind it
+        os.kill(pid, signal.SIGCONT)  # it had just finished
 
 
 def is_late():
-    """Others do without one that stands still; what it computes when it goes on, of parameters that are others by
-    then, is nobody's."""
+    """The others do the share of a stopped worker; when it continues, its results, of parameters
+    that have changed since, are ignored."""
     words = LONG + ["--steps", "16", "--eval-data", "synthetic:size=60000"]
     plain = done(trireme("train", *words, "--out", "plain"))
     run, pid = stopped_within(words, "late", 1, "100")
@@ -219,41 +237,52 @@ def is_late():
     wait_for(lambda: len(rows("late")) >= min(seen + 2, 4), "the others wait for it")
     os.kill(pid, signal.SIGCONT)
     need(done(end(run)) == plain, f"{done(run)}\nnobody late: {plain}\n{run.err}")
-    need([row["eval"] for row in rows("late")] == [row["eval"] for row in rows("plain")], "other results")
+    need([row["eval"] for row in rows("late")] == [row["eval"] for row in rows("plain")],
+         "other results")
     need(not events("late", "death"), run.err)
 
 
-def stands_still():
-    """One that is stopped in an evaluation is named and killed; the others have done without it."""
+def is_stopped():
+    """A worker that is stopped during an evaluation is reported and killed; the others did its
+    share."""
     words = LONG + ["--steps", "12", "--eval-data", "synthetic:size=60000"]
     plain = done(trireme("train", *words, "--out", "plain"))
     for place in (1, 0):
         run, pid = stopped_within(words, "still", place, "1")
         end(run)
         need(done(run) == plain, f"{done(run)}\nnobody stopped: {plain}\n{run.err}")
-        named = rf"worker {place} \(pid {pid}\) makes no progress: step \d+, evaluate \d+, .*it is killed"
+        named = (rf"worker {place} \(pid {pid}\) makes no progress: step \d+, evaluate \d+, "
+                 ".*it is killed")
         need(re.search(named, run.err), run.err)
-        need([row["eval"] for row in rows("still")] == [row["eval"] for row in rows("plain")], "other results")
+        need([row["eval"] for row in rows("still")] == [row["eval"] for row in rows("plain")],
+             "other results")
 
 
 def cannot_compute():
-    """A label that is none: told by who reports, whoever meets it first; the run goes on and fails at its end."""
+    """An invalid label: the reporter reports it, whichever worker finds it; the run continues
+    and fails at its end."""
     os.mkdir("wrong")
     shutil.copy("other/image.npy", "wrong")
     array("wrong/label.npy", "<i8", (100,), [i % 10 if i != 70 else 77 for i in range(100)])
     for more in ([], ["-n", "2"], ["-n", "3"]):
-        run = trireme("train", *LEARNS, "--steps", "12", "--eval-data", "npy:wrong/image.npy;wrong/label.npy",
+        run = trireme("train", *LEARNS, "--steps", "12", "--eval-data",
+                      "npy:wrong/image.npy;wrong/label.npy",
                       "--eval-every", "6", *more)
-        need(run.returncode == 1 and run.err.count("failed") == 3, f"{more}: exit {run.returncode}: {run.err}")
+        need(run.returncode == 1 and run.err.count("failed") == 3,
+             f"{more}: exit {run.returncode}: {run.err}")
         for step in (6, 12):
-            need(re.search(rf"the evaluation behind step {step} failed: .*77", run.err), f"{more}: {run.err}")
+            need(re.search(rf"the evaluation behind step {step} failed: .*77", run.err),
+                 f"{more}: {run.err}")
 
 
 def broken_off():
-    """Asked to end while it evaluates, a run ends soon; when it goes on it makes that evaluation first."""
-    words = "mlp:hidden=512,layers=3 --data synthetic:size=512 --batch 64 --lanes 4 --optimizer adam --steps 6".split()
-    words += ["--quiet", "--eval-data", "synthetic:size=40000", "--eval-every", "1", "--best", "loss", "--keep", "1"]
-    # A step takes a hundredth of its evaluation: after the first row of an evaluation the next is under way.
+    """A run that is asked to end during an evaluation ends soon; after the resumption it repeats
+    that evaluation first."""
+    words = LONG + ["--steps", "6"]
+    words += ["--quiet", "--eval-data", "synthetic:size=40000", "--eval-every", "1", "--best",
+              "loss", "--keep", "1"]
+    # A step takes a hundredth of its evaluation's time: after the first evaluation's row the next
+    # one is in progress.
     fresh()
     plain = done(trireme("train", *words, "--ckpt", "ck", "--out", "plain"))
     caught = 0
@@ -275,10 +304,11 @@ def broken_off():
 
 
 def several():
-    """trireme eval by several processes: the same figures, also if one of them dies."""
+    """trireme eval with several processes: the same figures, also if one of them dies."""
     model = "mlp:hidden=512,layers=3"
     trireme("train", model, "--steps", "5", "--quiet", "--save", "several.safetensors")
-    words = ["eval", model, "--load", "several.safetensors", "--data", "synthetic:size=30030", "--batch", "64"]
+    words = ["eval", model, "--load", "several.safetensors", "--data", "synthetic:size=30030",
+             "--batch", "64"]
     plain = trireme(*words)
     need(plain.returncode == 0 and plain.out.startswith("eval samples=30030 loss="), plain.err)
     for more in (["--threads", "1"], ["-n", "1"], ["-n", "2"], ["-n", "3"], ["-n", "auto"]):
@@ -289,18 +319,21 @@ def several():
     for pid in children(run.pid)[:1]:
         os.kill(pid, signal.SIGKILL)
     end(run)
-    need(run.out == plain.out and run.returncode == 0, f"exit {run.returncode}: {run.out}{run.err}, not {plain.out}")
+    need(run.out == plain.out and run.returncode == 0,
+         f"exit {run.returncode}: {run.out}{run.err}, not {plain.out}")
     need("was killed by signal 9" in run.err, run.err)
     few = trireme(*words, "-n", "4", "--batch", "20000")
     need(few.returncode == 0 and "there are 2 batches" in few.err, few.err)
     for code, pattern, more in ((2, "a number from 1 to 128, or auto", ["-n", "0"]),
                                 (1, "no.safetensors", ["-n", "2", "--load", "no.safetensors"])):
         wrong = trireme(*words, *more)
-        need(wrong.returncode == code and pattern in wrong.err and wrong.err.count("trireme:") == 1, wrong.err)
+        need(wrong.returncode == code and pattern in wrong.err and wrong.err.count("trireme:") == 1,
+             wrong.err)
 
 
 def memory():
-    """What an evaluation takes beside the training is planned and refused: of all workers, before the first step."""
+    """The memory of an evaluation during training is planned, for all workers, and refused
+    before the first step."""
     words = "cnn --lanes 8 --batch 256".split()
     evaluated = ["--eval-data", "synthetic:size=600"]
 
@@ -312,17 +345,21 @@ def memory():
         without = in_all(*workers)
         with_them = in_all(*workers, *evaluated)
         need(with_them - without > 15 * processes, f"{workers}: {without} and {with_them} MiB")
-        for limit, fits in ((with_them + 64 * processes + 1, True), (with_them + 64 * processes - 1, False)):
-            run = trireme("train", *words, *workers, *evaluated, "--steps", "1", "--quiet", "--memory-limit",
+        for limit, fits in ((with_them + 64 * processes + 1, True),
+                            (with_them + 64 * processes - 1, False)):
+            run = trireme("train", *words, *workers, *evaluated, "--steps", "1", "--quiet",
+                          "--memory-limit",
                           f"{int(limit * 1024)}K")
-            need(run.returncode == (0 if fits else 2), f"{workers} {limit}: exit {run.returncode}: {run.err}")
+            need(run.returncode == (0 if fits else 2),
+                 f"{workers} {limit}: exit {run.returncode}: {run.err}")
             need(fits or "with an evaluation beside it needs" in run.err, run.err)
 
 
 def refused():
     def wrong(code, pattern, *more):
         run = trireme("train", *LEARNS, "--steps", "4", *more)
-        need(run.returncode == code and re.search(pattern, run.err), f"{more}: exit {run.returncode}: {run.err}")
+        need(run.returncode == code and re.search(pattern, run.err),
+             f"{more}: exit {run.returncode}: {run.err}")
         need("done" not in run.out, run.out)
 
     wrong(2, "name their data with --eval-data", "--best", "top1")
@@ -344,9 +381,12 @@ def with_pictures(case):
 
 
 CASES = {"same: with and without evaluations": no_bit, "epochs, and the last step": every_epoch,
-         "trireme eval says the same": alone, "stops early": stops, "the best stays": best_stays,
-         "all evaluate": all_evaluate, "one that evaluates dies": one_dies, "one stands still": stands_still, "one is late": is_late,
-         "a kill behind each write: worker 0": lambda: points(0), "a kill behind each write: worker 1": lambda: points(1),
-         "one fails": cannot_compute, "asked to end while it evaluates": broken_off,
-         "eval by several": several, "memory": memory, "mistakes": refused}
+         "trireme eval says the same": alone, "stops early": stops,
+         "the best is kept": best_is_kept,
+         "all workers evaluate": all_evaluate, "a worker dies": one_dies,
+         "a worker is stopped": is_stopped, "a worker is late": is_late,
+         "a kill after each write: worker 0": lambda: points(0),
+         "a kill after each write: worker 1": lambda: points(1),
+         "an evaluation fails": cannot_compute, "asked to end while it evaluates": broken_off,
+         "eval with several processes": several, "memory": memory, "mistakes": refused}
 run_cases({name: with_pictures(case) for name, case in CASES.items()}, sys.argv[2:])

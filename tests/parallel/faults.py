@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What ends a run and what does not: kills, faults and hangs at one place, limits of memory.
+"""Failures that end a run and failures that it survives: kills, faults and hangs at one place,
+memory limits.
 
 Usage: faults.py TRIREME OWN_LOOP [CASE...]
 
-With SLOW=1 there are more kills. Each case prints a line; the last says how many passed."""
+With SLOW=1 there are more kills."""
 import collections
 import contextlib
 import os
@@ -25,7 +26,8 @@ KILLS = 100 if SLOW else 10
 # ---- deaths at one place ----
 
 def own_loop(mode, times, *more, workers=2, path=None):
-    """The own loop, in which something happens so often; and what it comes to if nothing does."""
+    """The own loop with a failure that occurs so many times; and the result of a loop without
+    failures."""
     words = [OWN_LOOP, "--lanes", "4", "--steps", "30", "--quiet"]
     alone = end(start(*words[1:], program=OWN_LOOP))
     need(re.fullmatch("weights [0-9a-f]{64}\n", alone.out), alone.out + alone.err)
@@ -43,7 +45,7 @@ def fresh(*directories):
 
 
 def ended(run, code, *said):
-    """With an exit code and messages, or a case fails."""
+    """The run ended with this exit code and these messages."""
     well = run.returncode == code and all(re.search(pattern, run.err) for pattern in said)
     need(well, f"exit {run.returncode}, not {code} with {said}: {run.out}{run.err[-1500:]}")
 
@@ -63,10 +65,11 @@ SAVED = ", once its last step is saved"
 
 
 def kills_of_own(mode, times):
-    """Whoever comes there is killed, so often; the run survives that."""
+    """Every worker that gets there is killed, so many times; the run survives."""
     went_on(*own_loop(mode, times), "three workers were killed in step [0-9]+, .*: the run goes on")
     deaths = len(events("own", "death"))
-    need(deaths >= times // 2, f"{deaths} deaths")  # of a run that begins anew only one is told
+    # a run that starts over reports only one of them
+    need(deaths >= times // 2, f"{deaths} deaths")
 
 
 def kills_without_end():
@@ -87,7 +90,8 @@ def start_up():
 
 
 def killed_as_it_starts():
-    """A worker that is killed each time before it rows is started again; the others go on."""
+    """A worker that is killed again and again before its first step is restarted; the others
+    continue."""
     run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--quiet", "--out", "late")
     wait_for(lambda: len(events("late", "rowing")) >= 2, "no worker rows")
 
@@ -102,14 +106,15 @@ def killed_as_it_starts():
 
 
 def hang():
-    """An operator that never returns: three stalls there end the run; what was done is saved."""
+    """An operator that never returns: three stalls there end the run; the completed steps are
+    saved."""
     run, _, _ = own_loop("hang", 0, "--stall-timeout", "1")
     ended(run, 1, THERE + SAVED)
     saved_step_12()
 
 
 def stops():
-    """Stopped by a signal there, four times: found, killed, and no fault."""
+    """Stopped there by a signal, four times: detected and killed; not counted as faults."""
     went_on(*own_loop("stops", 4, "--stall-timeout", "1"))
     need(len(events("own", "stall")) >= 4, f"{len(events('own', 'stall'))} stalls")
 
@@ -120,7 +125,7 @@ FILES = (".part-", "model.safetensors", "optimizer.safetensors") if SLOW else ("
 
 
 def writers():
-    """Of checkpoints that are not whole yet: who writes them, and the files that are there."""
+    """The processes that are writing checkpoints, and the files that exist so far."""
     found = {}
     with contextlib.suppress(OSError):
         for name in os.listdir("ck"):
@@ -130,8 +135,8 @@ def writers():
 
 
 def kills_in_saves():
-    """The writer of the checkpoint is killed as soon as it has begun; in the long form at each of
-    its files, of which the last is there for so short a time that it may be missed."""
+    """The process that writes the checkpoint is killed as soon as it has begun; in the long form
+    at each of the files. The last file exists so briefly that it may be missed."""
     words = "gpt2-tiny:seq=32,vocab=50257 --batch 4 --quiet --steps 3".split()
     words += ["--optimizer", "adam"] * SLOW
     plain = done(trireme("train", *words))
@@ -157,8 +162,10 @@ def kills_in_saves():
 
 # ---- control groups ----
 
-# By version: the controller in /proc/self/cgroup, where the hierarchy may be mounted, the files of a limit.
-MEMORY = {1: ("memory", ["/sys/fs/cgroup/memory"], ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]),
+# By version: the controller in /proc/self/cgroup, possible mount points of the hierarchy, the files
+# of a limit.
+MEMORY = {1: ("memory", ["/sys/fs/cgroup/memory"],
+              ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]),
           2: ("", ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], ["memory.max", "memory.swap.max"])}
 CPU = {1: ("cpu", ["/sys/fs/cgroup/cpu"], ["cpu.cfs_quota_us"]),
        2: ("", ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], ["cpu.max"])}
@@ -193,7 +200,8 @@ def remove_group(path):
 
 @contextlib.contextmanager
 def group(kinds, version, *values):
-    """A control group with these limits; a group within it, without limits, is what is handed out."""
+    """Makes a control group with these limits, and within it a group without limits, which is
+    the result."""
     controller, mounts, files = kinds[version]
     for parent in parents_of_groups(controller, mounts):
         made = f"{parent.rstrip('/')}/trireme-test-{os.getpid()}"
@@ -218,12 +226,13 @@ def group(kinds, version, *values):
 
 
 def start_in(path, *words, **more):
-    """A process of that group from its first instruction on."""
-    return start("-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', path, *words, program="/bin/sh", **more)
+    """Starts a process in that group from its first instruction on."""
+    return start("-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', path, *words, program="/bin/sh",
+                 **more)
 
 
 def skippable(case):
-    """For want of control groups a case is skipped, in one line."""
+    """Skips a case that cannot make control groups."""
     def run():
         try:
             return case()
@@ -233,23 +242,25 @@ def skippable(case):
 
 
 def memory_limit(version):
-    """Of a parent's group: planned with, and what does not fit is refused."""
+    """A limit of a parent group: it counts in the plan, and a run that does not fit is refused."""
     with group(MEMORY, version, 64 << 20, 64 << 20 if version == 1 else 0) as path:
         plan = end(start_in(path, PROGRAM, "memory", "mlp"))
         run = end(start_in(path, PROGRAM, "train", "mlp", "--steps", "1"))
-    need("  64.0 MiB  the limit of the cgroup" in plan.out and "it does not fit" in plan.out, plan.out + plan.err)
-    need(run.returncode == 2 and "the limit of the cgroup is 64.0 MiB" in run.err, f"exit {run.returncode}: {run.err}")
+    need("  64.0 MiB  the limit of the cgroup" in plan.out and "it does not fit" in plan.out,
+         plan.out + plan.err)
+    need(run.returncode == 2 and "the limit of the cgroup is 64.0 MiB" in run.err,
+         f"exit {run.returncode}: {run.err}")
 
 
 def cpu_limit(version):
-    """So many threads as whole cores."""
+    """As many threads as whole cores."""
     with group(CPU, version, 80000 if version == 1 else "80000 100000") as path:
         plan = end(start_in(path, PROGRAM, "memory", "lenet5"))
     need(", threads 1\n" in plan.out, plan.out + plan.err)
 
 
 def no_memory(version):
-    """Kills for lack of memory: two at one place are survived; three without a step that is done
+    """Kills for lack of memory: two at one place are survived; three without a completed step
     end the run."""
     with group(MEMORY, version, 300 << 20, 300 << 20 if version == 1 else 0) as path:
         if SLOW:
@@ -258,7 +269,8 @@ def no_memory(version):
             need(run.err.count("killed by signal 9 (Killed) for lack of memory") == 2, run.err)
         run, _, _ = own_loop("hog", 100, path=path)
     ended(run, 1, "three workers were killed for lack of memory: "
-          "the limit of the cgroup is 300.0 MiB, the plan is [0-9.]+ MiB; fewer workers, .*" + SAVED)
+          "the limit of the cgroup is 300.0 MiB, the plan is [0-9.]+ MiB; fewer workers, .*" +
+          SAVED)
     saved_step_12()
 
 

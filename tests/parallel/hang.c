@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program for stalls.py with an operator that does not return: the first worker that comes to it
- * in step 5 or later takes the file TEST_HANG away and stays there. TEST_MODE: "loop" uses the
- * processor, "sleep" does not; after a "-" the thread that stays: "first" or "other". Prints the
- * hash of the weights. */
+ * A program for stalls.py with an operator that does not return: the first worker that computes it
+ * in step 5 or later deletes the file TEST_HANG and stays there. TEST_MODE is "loop", which uses
+ * the processor, or "sleep"; followed by "-" and the thread that stays, "first" or "other". Prints
+ * the hash of the weights. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Orders of samples, in whole runs: the same weights for any number of workers and behind a stop.
-Usage: orders.py PROGRAM [PART OF A CASE'S NAME ...]"""
+"""Orders of samples in whole runs: the same weights for any number of workers and after a
+resumption. Usage: orders.py PROGRAM [PART OF A CASE'S NAME ...]"""
 import os
 import random
 import shutil
@@ -10,10 +10,12 @@ import sys
 
 from runs import done, need, run_cases, trireme
 
-COUNTS = [120, 30, 90, 60, 100, 55, 45, 80, 10, 20]  # samples of each class; they lie sorted by class
+# samples of each class, sorted by class
+COUNTS = [120, 30, 90, 60, 100, 55, 45, 80, 10, 20]
 SIZE = 28
 DATA = "idx:sorted"
-WORDS = f"lenet5 --data {DATA} --batch 30 --lanes 4 --optimizer momentum --steps 50 --quiet".split()  # 20 an epoch
+# 20 per epoch
+WORDS = f"lenet5 --data {DATA} --batch 30 --lanes 4 --optimizer momentum --steps 50 --quiet".split()
 
 
 def make_data():
@@ -29,12 +31,13 @@ def make_data():
 
 
 ORDERS = {"stratified": "--sampler stratified", "weighted": "--sampler weighted:balanced",
-          "a share": "--share 1/3 --batch 10", "a stratified share": "--share 0/2,drop --sampler stratified",
+          "a share": "--share 1/3 --batch 10",
+          "a stratified share": "--share 0/2,drop --sampler stratified",
           "a subset": "--subset 30:600"}
 
 
 def same(order):
-    """By 1, 2 and 3 workers; with a stop in mid-epoch."""
+    """With 1, 2 and 3 workers; with a stop in the middle of an epoch."""
     make_data()
     words = [*WORDS, *order.split()]
     plain = done(trireme("train", *words))
@@ -51,12 +54,13 @@ def same(order):
 
 
 def other_order():
-    """A run goes on with the order that it began with."""
+    """A run that resumes keeps its order."""
     make_data()
     shutil.rmtree("ck", ignore_errors=True)
     trireme("train", *WORDS, "--sampler", "stratified", "--ckpt", "ck")
     run = trireme("train", *WORDS, "--sampler", "weighted:balanced", "--ckpt", "ck", "--resume")
-    need(run.returncode == 2 and "--sampler stratified (this run has --sampler weighted:balanced)" in run.err, run.err)
+    need(run.returncode == 2
+         and "--sampler stratified (this run has --sampler weighted:balanced)" in run.err, run.err)
     show = trireme("ckpt", "show", "ck")
     need("shuffle off --sampler stratified" in show.out, show.out)
 
@@ -66,7 +70,8 @@ def mistakes():
 
     def wrong(pattern, *words):
         run = trireme("train", *WORDS, *words)
-        need(run.returncode in (1, 2) and pattern in run.err and run.err.count("\n") == 1, f"{words}: {run.err}")
+        need(run.returncode in (1, 2) and pattern in run.err and run.err.count("\n") == 1,
+             f"{words}: {run.err}")
 
     wrong("there are: shuffled, sequential", "--sampler", "strat")
     wrong("are both given; one order is possible", "--sampler", "stratified", "--shuffle", "off")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program with a loop of its own for workers.py, whose lines before and in the loop change what is trained.
- * TEST_MODE names what it does; the worker that comes first to the place where it would hurt most takes the
- * file TEST_DIE away and dies there, stops, or waits to be killed. Where
- * workers die again and again, the file has a byte for each time. Prints the weights' hash. */
+ * A program with its own loop, for workers.py, whose code before and in the loop changes the
+ * training. TEST_MODE says what it does; the first worker that reaches the most delicate place
+ * deletes the file TEST_DIE and dies there, stops, or waits to be killed. If workers are to die
+ * repeatedly, the file has a byte for each time. Prints the hash of the weights. */
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 static const char *mode = "", *die;
-static int seen = -1; /* file TEST_SEEN: what has been read of the data */
+static int seen = -1; /* file TEST_SEEN: the samples that were read */
 
 static bool is(const char *which) { return !strcmp(mode, which); }
 static bool first_here(void) { return die && !unlink(die); }
 
-/* The file has one byte less then. */
+/* Removes a byte from the file, if it has any. */
 static bool once_more(void) {
     int fd = die ? open(die, O_RDWR) : -1;
     off_t n = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
@@ -29,7 +29,7 @@ static bool once_more(void) {
     return more;
 }
 
-/* Takes memory until there is none, but not the whole machine's. */
+/* Allocates memory until there is none, up to a limit. */
 static void hog(void) {
     for (int i = 0; i < 512; i++) {
         char *more = malloc(1 << 20);
@@ -47,7 +47,7 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     if (is("killed") && epoch == 1 && index == 40 && once_more()) raise(SIGKILL);
     if (is("hog") && epoch == 1 && index == 40 && once_more()) hog();
     if (is("bad") && epoch == 1 && index == 40) return 1;
-    if (is("late")) { /* time for all to have lanes; the reporter does not stop */
+    if (is("late")) { /* time for all workers to get lanes; the reporter does not stop */
         usleep(200);
         if (epoch > 2 && strcmp(getenv("TRIREME_WORKER"), "0") && first_here()) raise(SIGSTOP);
     }
@@ -58,7 +58,7 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     return 0;
 }
 
-/* ---- an operator that something befalls in lane 0 of step 13 ---- */
+/* ---- an operator that fails in lane 0 of step 13 ---- */
 
 static int infer_same(const tri_node *n, tri_spec *out) {
     out[0] = (tri_spec){TRI_F32, tri_shape_of(tri_node_in(n, 0))};
@@ -82,7 +82,7 @@ static void befall(const tri_call *call) {
 
 static const tri_op befallen = {.name = "befallen", .inputs = 1, .infer = infer_same,
                                 .gradient = pass_on, .factors = "...->...",
-                                .kernel = befall, .random = true, /* which says what `first` is */
+                                .kernel = befall, .random = true, /* so that `first` is set */
                                 .examples = (const char *const[]){"f32[3]", NULL}};
 
 /* ---- networks ---- */
@@ -97,7 +97,8 @@ static tri_graph *network(int64_t batch) {
     return g;
 }
 
-/* Of two lengths, which differ in more than that: the short one alone counts labels, the long one alone uses "b". */
+/* Networks for two lengths that differ in more than that: only the short one counts labels, only
+ * the long one uses "b". */
 static tri_graph *of_length(int64_t batch, int64_t length) {
     tri_graph *g = tri_graph_new(batch);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, length));
@@ -105,7 +106,9 @@ static tri_graph *of_length(int64_t batch, int64_t length) {
     tri_tensor *w = tri_param(g, "w", TRI_SHAPE(4, 2), (tri_init){TRI_NORMAL, 0, 0.5});
     tri_tensor *b = tri_param(g, "b", TRI_SHAPE(2), (tri_init){TRI_CONSTANT, 0, 0});
     if (length == 4) tri_loss(tri_cross_entropy(tri_add(tri_matmul(x, w), b), sign));
-    else tri_loss(tri_cross_entropy(tri_matmul(x, tri_slice(w, 0, 0, length)), sign, .ignore = true, .ignore_index = 0));
+    else
+        tri_loss(tri_cross_entropy(tri_matmul(x, tri_slice(w, 0, 0, length)), sign, .ignore = true,
+                                   .ignore_index = 0));
     return g;
 }
 
@@ -121,16 +124,17 @@ static int64_t length(const void *user, int64_t index) {
 }
 
 static tri_data *sums(void) {
-    tri_data *d = tri_data_new("sums", is("shapes") ? 150 : 160,
-                               (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)}, {"sign", TRI_I64, TRI_SCALAR}}, 2,
-                               fill, NULL, false);
+    tri_data *d = tri_data_new(
+        "sums", is("shapes") ? 150 : 160,
+        (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)}, {"sign", TRI_I64, TRI_SCALAR}}, 2, fill,
+        NULL, false);
     tri_data_lengths(d, length);
     return d;
 }
 
-/* Of a run that is fed: ranks 0 and 1 die once each at four places of the loop, so that the reporter
- * does, and each in a step of its own; the rate is the program's from step 100 to 700. The loop ends
- * early, after step TEST_UNTIL. */
+/* For a run that is fed: ranks 0 and 1 die once each at four places of the loop, each time in
+ * another step, so that the reporter dies too; the program sets the rate from step 100 to 700. The
+ * loop ends early, after step TEST_UNTIL. */
 #define FED_BATCH 16
 
 static void die_at(const tri_run *run, int point) {
@@ -177,7 +181,7 @@ static void lose_a_thread(void) {
 
 static void own_handler(int sig) { (void)sig; }
 
-/* Of the signals that an open run changes. */
+/* The handlers of the signals that an open run changes. */
 static void print_signals(const char *when) {
     static const struct {
         int number;
@@ -187,8 +191,11 @@ static void print_signals(const char *when) {
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction now;
         sigaction(signals[i].number, NULL, &now);
-        printf(" %s=%s", signals[i].name, now.sa_handler == SIG_DFL ? "default" : now.sa_handler == SIG_IGN ? "ignored"
-               : now.sa_handler == own_handler ? "own" : "library");
+        printf(" %s=%s", signals[i].name,
+               now.sa_handler == SIG_DFL       ? "default"
+               : now.sa_handler == SIG_IGN     ? "ignored"
+               : now.sa_handler == own_handler ? "own"
+                                               : "library");
     }
     printf("\n");
 }
@@ -209,7 +216,7 @@ int main(int argc, char **argv) {
     else o.source = sums();
     if (is("data") || is("stop") || is("late")) tri_data_concurrent(o.source);
     if (is("shapes")) o.tail = "keep";
-    const char *pipe = getenv("TEST_PIPE"); /* what the program does about SIGPIPE */
+    const char *pipe = getenv("TEST_PIPE"); /* how the program handles SIGPIPE */
     if (pipe) signal(SIGPIPE, !strcmp(pipe, "own") ? own_handler : SIG_IGN);
     if (is("signals")) print_signals("before");
     tri_run *run = tri_open(is("shapes") ? of_both(o.batch) : network(o.batch), &o);
@@ -226,7 +233,8 @@ int main(int argc, char **argv) {
         if (is("break") && n >= 20 && tri_rank(run) == 0 && first_here()) raise(SIGKILL);
         if (is("break") && n >= 20) break;
         if (is("scalar") && n == 20 && tri_rank(run) == 0 && first_here()) raise(SIGKILL);
-        if ((is("write") || is("shapes")) && n >= 20 && tri_rank(run) == 1 && first_here()) raise(SIGKILL);
+        if ((is("write") || is("shapes")) && n >= 20 && tri_rank(run) == 1 && first_here())
+            raise(SIGKILL);
         if (is("thread") && n >= 20 && tri_rank(run) == 1 && first_here()) lose_a_thread();
     }
     char weights[65], state[65];

@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts of this folder share: starting trireme, its last line, its events, cases."""
+"""Shared by the scripts of this folder: starting trireme, reading its last line and its events,
+running cases."""
 import json
 import os
 import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
 
-# Runs keep a signal ignored that they begin with: nohup and background jobs must not change the tests.
+# Runs inherit ignored signals: a test under nohup or in the background must not differ.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 
 PROGRAM = os.path.abspath(sys.argv[1])
 LIMIT = 240  # seconds after which a run counts as hung
-SLOW = bool(os.environ.get("SLOW"))  # `make test-slow` sets it: the long forms
+SLOW = bool(os.environ.get("SLOW"))  # set by `make test-slow`: the long forms
 
 
 class Wrong(Exception):
@@ -32,7 +34,8 @@ def need(condition, text):
 
 
 def start(*words, program=PROGRAM, env=None):
-    return subprocess.Popen([program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen([program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True,
                             env={**os.environ, **(env or {})})
 
 
@@ -52,7 +55,8 @@ def trireme(*words, **more):
 def done(process):
     """Steps, loss and hashes of its last line."""
     lines = [line for line in process.out.split("\n") if line.startswith("done ")]
-    need(len(lines) == 1, f"{len(lines)} last lines, exit {process.returncode}: {process.err[-800:]}")
+    need(len(lines) == 1,
+         f"{len(lines)} last lines, exit {process.returncode}: {process.err[-800:]}")
     return re.sub(r" seconds=.*", "", lines[0])
 
 
@@ -78,7 +82,7 @@ def wait_for(holds, text, limit=60):
 
 
 def text_of(path):
-    """Nothing, as long as there is no such file."""
+    """The content of a file; empty if the file does not exist."""
     try:
         return open(path).read()
     except FileNotFoundError:
@@ -92,6 +96,15 @@ def folders(directory="ck"):
 def fresh(*names):
     for name in names or ("ck",):
         shutil.rmtree(name, ignore_errors=True)
+
+
+def array(path, kind, shape, values):
+    """Writes a file like numpy.save."""
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        f.write(struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'q'}", *values))
 
 
 def flip(path, at, bit=1):
@@ -111,8 +124,27 @@ def events(directory, *names):
     return [e for e in whole if not names or e["event"] in names]
 
 
+def step_of(directory):
+    """The step that a run is at."""
+    return int(re.search(r"step +(\d+)", trireme("top", directory, "--once").out).group(1))
+
+
+def wait_for_steps(directory, n=20):
+    """Until a run of several workers has completed that many more steps."""
+    wait_for(lambda: events(directory, "rowing"), "no worker takes part")
+    wanted = step_of(directory) + n
+    wait_for(lambda: step_of(directory) >= wanted, f"no {n} steps in {directory}")
+
+
+def pid_at_work(directory, place, more_than=0):
+    """The worker in this place, after more than that many have begun to work there."""
+    wait_for(lambda: sum(e["worker"] == place for e in events(directory, "rowing")) > more_than,
+             f"worker {place} takes no part")
+    return [e["pid"] for e in events(directory, "start") if e["worker"] == place][-1]
+
+
 def length_for(words, seconds):
-    """So many steps that a run of it takes about so long."""
+    """The number of steps that take about that many seconds."""
     steps, took = 2, 0.0
     while took < 0.3:
         steps *= 4
@@ -126,15 +158,16 @@ HAS_POINTS = b"TRIREME_POINT" in open(PROGRAM, "rb").read()
 ALL_POINTS = bool(os.environ.get("ALL_POINTS"))
 
 
-def kill_behind_writes(words, place, step, look):
-    """The worker in a place is killed behind each step-th write of the protocol: only in builds that have such points.
-    look(run, N) sees what has become of it."""
+def kill_after_writes(words, place, step, look):
+    """Kills the worker in a place after every step-th write of the protocol; only builds with
+    such points can. look(run, N) checks the run."""
     if not HAS_POINTS:
         return "skipped: this build has no points (-Dpoints=true)"
     step = 1 if ALL_POINTS else step
     n = random.randrange(step)
     reached = missed = 0
-    while missed < (4 if ALL_POINTS else 2):  # how much a worker writes is not the same in each run
+    # the number of a worker's writes varies from run to run
+    while missed < (4 if ALL_POINTS else 2):
         run = trireme("train", *words, env={"TRIREME_POINT": f"{place}:{n}"})
         look(run, n)
         killed = "killed by signal 9" in run.err
@@ -146,7 +179,7 @@ def kill_behind_writes(words, place, step, look):
 
 
 def run_cases(cases, wanted):
-    """Each case prints a line; the last says how many passed."""
+    """Runs the cases, a line for each; the last line has the counts."""
     passed = failed = 0
     random.seed(int(os.environ.get("SEED", "1")))
     with tempfile.TemporaryDirectory() as work:
@@ -158,8 +191,10 @@ def run_cases(cases, wanted):
             try:
                 said = case()
                 passed += 1
-                print(f"ok {name}{': ' + said if said else ''} ({time.monotonic() - began:.1f} s)", flush=True)
-            except Exception as wrong:  # what no case expects is a failure of it too, told in full
+                print(f"ok {name}{': ' + said if said else ''} ({time.monotonic() - began:.1f} s)",
+                      flush=True)
+            # an exception that no case expects is a failure too, reported in full
+            except Exception as wrong:
                 failed += 1
                 text = str(wrong) if isinstance(wrong, Wrong) else traceback.format_exc()
                 print(f"not ok {name}\n    " + text.replace("\n", "\n    "), flush=True)

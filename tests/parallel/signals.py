@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals to runs, and readers of their output that go away: the step is finished, and saved.
+"""Signals to runs, and readers of their output that exit: the step is completed and saved.
 
 Usage: signals.py TRIREME OWN_LOOP [CASE...]"""
 import os
@@ -11,19 +11,20 @@ import sys
 from runs import PROGRAM, SLOW, done, end, events, need, run_cases, text_of, trireme, wait_for
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
-NUMBERS = ("", "-n 1", "-n 2") if SLOW else ("", "-n 2")  # of workers; "": one process, no agent
+# of workers; "": one process without an agent
+NUMBERS = ("", "-n 1", "-n 2") if SLOW else ("", "-n 2")
 WORDS = "lenet5 --batch 8 --lanes 2 --optimizer momentum --schedule constant".split()
 
 
 def checkpoint(directory):
-    """The step of the newest."""
+    """The step of the newest checkpoint."""
     folders = sorted(f for f in os.listdir(directory) if re.fullmatch("step-[0-9]+", f))
     need(folders, f"no checkpoint in {directory}")
     return int(folders[-1][5:])
 
 
 def goes_on(directory):
-    """What was saved is what a run of one step more goes on from."""
+    """A run of one step more resumes from the saved step."""
     step = checkpoint(directory)
     need(trireme("ckpt", "verify", directory).returncode == 0, "the checkpoint is damaged")
     if step > 2000 and not SLOW:
@@ -35,15 +36,17 @@ def goes_on(directory):
 
 
 def begin(number, name, *more, **how):
-    words = ["train", *WORDS, *number.split(), "--steps", "1000000", "--ckpt", name, "--out", name + "-out", *more]
+    words = ["train", *WORDS, *number.split(), "--steps", "1000000", "--ckpt", name, "--out",
+             name + "-out", *more]
     return subprocess.Popen([PROGRAM, *words], text=True, **how)
 
 
 def reader_leaves(which, number):
-    """Like `train ... | head -1`: the reader of stdout, stderr or both goes after a line."""
+    """Like `train ... | head -1`: the reader of stdout, stderr or both exits after a line."""
     name = f"ck-{which}{number.replace(' ', '')}"
     pipe = subprocess.PIPE
-    how = {"stderr": {"stdout": pipe, "stderr": pipe}, "both": {"stdout": pipe, "stderr": subprocess.STDOUT}}[which]
+    how = {"stderr": {"stdout": pipe, "stderr": pipe},
+           "both": {"stdout": pipe, "stderr": subprocess.STDOUT}}[which]
     run = begin(number, name, **how)
     gone = run.stderr or run.stdout
     while "lanes x" not in gone.readline():
@@ -53,7 +56,8 @@ def reader_leaves(which, number):
     need(run.returncode == 3, f"exit {run.returncode}")
     if which == "stderr":
         steps = int(re.search(r"^done steps=(\d+) ", run.stdout.read(), re.M).group(1))
-        need(steps == checkpoint(name), f"{steps} steps, and a checkpoint of step {checkpoint(name)}")
+        need(steps == checkpoint(name),
+             f"{steps} steps, and a checkpoint of step {checkpoint(name)}")
     run.stdout.close()
     if number:
         told = [e["text"] for e in events(name + "-out", "told")]
@@ -62,9 +66,12 @@ def reader_leaves(which, number):
 
 
 def stdout_at_the_end(number):
-    """Nothing is printed there until all steps are done: then the code tells that the line is lost."""
-    run = subprocess.Popen([PROGRAM, "train", *WORDS, *number.split(), "--steps", "3", "--ckpt", "ck-last" + number,
-                            "--out", "last"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """Nothing is printed there until all steps are completed: then the exit code reports the
+    lost line."""
+    run = subprocess.Popen([PROGRAM, "train", *WORDS, *number.split(), "--steps", "3", "--ckpt",
+                            "ck-last" + number,
+                            "--out", "last"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True)
     run.stdout.close()
     run.stdout = None
     end(run)
@@ -74,7 +81,7 @@ def stdout_at_the_end(number):
 
 
 def own_program(number, **env):
-    """A loop of the user's that prints; what it has not been able to write does not kill it at its end."""
+    """A user's loop that prints; output that could not be written does not kill it at its end."""
     name = "ck-own" + "-".join([number, *env])
     words = [OWN_LOOP, "--steps", "100000000", "--ckpt", name, "--out", "own"]
     if number:
@@ -91,7 +98,7 @@ def own_program(number, **env):
 
 
 def rows(directory):
-    """Steps are done."""
+    """Whether any step is completed."""
     text = text_of(f"{directory}/metrics.jsonl")
     return '"step":' in text
 
@@ -111,34 +118,43 @@ def hung_up(number):
 
 
 def stays_ignored(number, sig):
-    """As under nohup, or in the background of a script. SIGTERM is the first signal that is heard."""
+    """As under nohup, or in the background of a script. SIGTERM is the first signal that has an
+    effect."""
     name = f"ck-{sig.name}{number}"
-    run = begin(number, name, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=ignores(sig))
+    run = begin(number, name, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                preexec_fn=ignores(sig))
     wait_for(lambda: rows(name + "-out"), "no step is done")
     run.send_signal(sig)
     run.send_signal(signal.SIGTERM)
     end(run)
-    need(run.returncode == 3 and "trireme: asked to end: the step" in run.err, f"exit {run.returncode}: {run.err}")
-    need("hung up" not in run.err and "interrupted" not in run.err and "again: workers" not in run.err, run.err)
+    need(run.returncode == 3 and "trireme: asked to end: the step" in run.err,
+         f"exit {run.returncode}: {run.err}")
+    need("hung up" not in run.err and "interrupted" not in run.err
+         and "again: workers" not in run.err, run.err)
     checkpoint(name)
 
 
 def commands(number):
-    """What a run starts does not inherit what it does about signals, but for a SIGHUP that is ignored."""
+    """The commands that a run starts do not inherit its signal handling, except for an ignored
+    SIGHUP."""
     command = "grep SigIgn: /proc/$$/status >ignored; exit 0"
     for sig in (signal.SIGPIPE, signal.SIGHUP):
-        words = ["train", *WORDS, *number.split(), "--steps", "3", "--quiet", "--on-event", command, "--out", "commands"]
-        run = subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        words = ["train", *WORDS, *number.split(), "--steps", "3", "--quiet", "--on-event", command,
+                 "--out", "commands"]
+        run = subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True,
                                preexec_fn=ignores(sig))
         need(end(run).returncode == 0, run.err)
         mask = int(text_of("ignored").split()[1], 16)
         need(not mask & 1 << (signal.SIGPIPE - 1), "a command ignores SIGPIPE")
-        need(bool(mask & 1 << (signal.SIGHUP - 1)) == (sig == signal.SIGHUP), f"a command ignores {mask:x}")
+        need(bool(mask & 1 << (signal.SIGHUP - 1)) == (sig == signal.SIGHUP),
+             f"a command ignores {mask:x}")
 
 
 def put_back():
-    """After a run signals are what they were before; a program's own handler stays."""
-    for pipe, open_, other in (("", "library", "default"), ("ignored", "library", "ignored"), ("own", "own", "own")):
+    """After a run signal handlers are restored; a program's own handler stays."""
+    for pipe, open_, other in (("", "library", "default"), ("ignored", "library", "ignored"),
+                               ("own", "own", "own")):
         env = {"TEST_MODE": "signals", **({"TEST_PIPE": pipe} if pipe else {})}
         run = trireme("--steps", "2", "--quiet", program=OWN_LOOP, env=env)
         need(run.returncode == 0, run.err)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which workers count as stalled: one that hangs does, one that waits for a processor does not.
+"""Workers that count as stalled: those that hang, not those that wait for a processor.
 
 Usage: stalls.py TRIREME HANG [CASE...]
 
-RUNS=N: that many overcommitted runs (2; with SLOW=1 50). Each case prints a line; the last says how
-many passed."""
+RUNS=N: that many overcommitted runs (2; with SLOW=1 50)."""
 import contextlib
 import os
 import re
@@ -19,12 +18,12 @@ HANG = os.path.abspath(sys.argv[2])  # tests/parallel/hang.c
 RUNS = int(os.environ.get("RUNS", "50" if SLOW else "2"))
 TIMEOUT = 1  # seconds
 STALL = ["--stall-timeout", str(TIMEOUT)]
-LATEST = 2  # such a stall is told after that many seconds at the latest
+LATEST = 2  # such a stall is reported after that many seconds at the latest
 
 
 @contextlib.contextmanager
 def busy(processes):
-    """That many processes want a core all the time."""
+    """That many processes that always want a core."""
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield
@@ -34,10 +33,10 @@ def busy(processes):
             loop.wait()
 
 
-# ---- those that wait for a processor ----
+# ---- workers that wait for a processor ----
 
 def healthy():
-    """Eight workers, and busy processes beside them: none is killed, and nothing else changes."""
+    """Eight workers, and busy processes beside them: none is killed, and the result is the same."""
     words = ["train", "resnet18:size=32", "--lanes", "8", "--steps", "3", "--quiet"]
     plain = done(trireme(*words))
     with busy(4):
@@ -56,8 +55,8 @@ def seconds(run):
 
 
 def as_fast():
-    """Eight times as many threads as cores take not much longer than one thread for each core.
-    Both are slowed down by whatever else the machine does, so they alternate."""
+    """Eight times as many threads as cores take little longer than one thread per core. Other
+    load on the machine slows down both, so the runs alternate."""
     if not SLOW:
         return "skipped: a long test (SLOW=1)"
     cores = len(os.sched_getaffinity(0))
@@ -75,10 +74,10 @@ def as_fast():
     return ", ".join(said)
 
 
-# ---- those that hang ----
+# ---- workers that hang ----
 
 def hangs(mode, *more, processes=0):
-    """It is named with its operator, soon; another takes its place."""
+    """The stall is reported soon, with its operator; another worker takes over."""
     words = [HANG, "--lanes", "4", "--steps", "40", "--quiet"]
     plain = done(end(start(*words[1:], program=HANG)))
     subprocess.run(["rm", "-rf", "hang"], check=True)

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tamper DIR: writes into the store of the run there what only a mistake could: lane 0 of a step is claimed in the
- * name of a spare, who knows nothing of it, so that all wait for a lane that nobody computes. For workers.py. */
+ * tamper DIR: corrupts the store of the run in DIR: claims lane 0 of a step in the name of a spare,
+ * which does not know about it, so that all workers wait for a lane that nobody computes. For
+ * workers.py. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "launch/look.h"
 #include "launch/recover.h"
 
-/* A worker that takes no part; -1: there is none. */
+/* The place of a worker that takes no part; -1: there is none. */
 static int find_spare(const struct crew_head *h) {
     for (int i = 0; i < h->places; i++)
-        if (atomic_load(&h->worker[i].state) == CREW_READY && atomic_load(&h->worker[i].rank) < 0) return i;
+        if (atomic_load(&h->worker[i].state) == CREW_READY && atomic_load(&h->worker[i].rank) < 0)
+            return i;
     return -1;
 }
 
-/* The workers are quicker most of the time. */
+/* Fails if a worker claims the lane first, which is likely. */
 static bool claim(const struct crew_head *h, struct board *b, int hand) {
     uint32_t step = (uint32_t)atomic_load(&h->opened);
     uint64_t packed;
     bool late;
     struct board_word w = board_read(&b->node[0], step, &packed, &late);
     if (late || w.state != BOARD_FREE || atomic_load(&h->committed) >= step) return false;
-    return atomic_compare_exchange_strong(&b->node[0], &packed,
-                                          board_pack((struct board_word){step, BOARD_CLAIMED, hand, 0}));
+    return atomic_compare_exchange_strong(
+        &b->node[0], &packed, board_pack((struct board_word){step, BOARD_CLAIMED, hand, 0}));
 }
 
 int main(int argc, char **argv) {
@@ -39,7 +41,8 @@ int main(int argc, char **argv) {
         return 1;
     }
     bool done = false;
-    while (!done && !atomic_load(&l.head->ending)) done = claim(l.head, &r.board[0][1], spare * l.head->threads);
+    while (!done && !atomic_load(&l.head->ending))
+        done = claim(l.head, &r.board[0][1], spare * l.head->threads);
     recovery_unmap(&r);
     look_close(&l);
     return !done;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs with several workers: the same weights whatever their number, and whatever happens to them.
+"""Runs with several workers: the same weights for any number of workers and after any failure.
 
 Usage: workers.py TRIREME OWN_LOOP TAMPER [CASE...]
 
-KILLS=N: so many kills in each storm (3; with SLOW=1 30). Each case prints a line; the last says how many passed."""
+KILLS=N: the number of kills in each storm (3; with SLOW=1 30)."""
 import collections
 import os
 import random
@@ -15,37 +15,42 @@ import subprocess
 import sys
 import time
 
-from runs import (HAS_POINTS, PROGRAM, SLOW, children, done, end, events, kill_behind_writes, length_for, need, run_cases, start,
+from runs import (HAS_POINTS, PROGRAM, SLOW, children, done, end, events, kill_after_writes,
+                  length_for, need, run_cases, start,
                   text_of, trireme, wait_for)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
 KILLS = int(os.environ.get("KILLS", "30" if SLOW else "3"))
-# A sanitizer makes every process slow.
+# Processes are slow under a sanitizer.
 NUMBERS = (1, 2, 3, 8) if KILLS > 2 else (2, 3)
 
 
-# ---- the same, whoever rows ----
+# ---- the same weights for any number of workers ----
 
 RUNS = {
     "lenet5": "lenet5 --steps 30 --optimizer adam",
     "uneven lanes": "lenet5 --steps 10 --batch 30 --lanes 7 --optimizer momentum",
-    "dropout and clipping": "bert-tiny --steps 3 --batch 8 --lanes 4 --optimizer adamw --clip-norm 1",
+    "dropout and clipping": "bert-tiny --steps 3 --batch 8 --lanes 4 --optimizer adamw --clip-norm "
+                            "1",
     "one lane": "bert-tiny --steps 3 --batch 4 --lanes 1 --optimizer lamb",
     "batch norm": "resnet18:size=32 --steps 2 --batch 16 --lanes 4 --optimizer lars",
     "half": "mlp --steps 5 --lanes 4 --amp O2 --loss-scale dynamic --optimizer adam",
     "the reference": "cnn --steps 2 --batch 8 --lanes 4 --device ref",
-    "a smaller last step": "lenet5 --steps 12 --lanes 7 --tail keep --subset 0:150 --optimizer adam",
-    "lengths": "bert-tiny:seq=32/16/8,vocab=32,layers=1 --epochs 2 --batch 8 --lanes 4 --tail keep --optimizer adamw"
+    "a smaller last step": "lenet5 --steps 12 --lanes 7 --tail keep --subset 0:150 --optimizer "
+                           "adam",
+    "lengths": "bert-tiny:seq=32/16/8,vocab=32,layers=1 --epochs 2 --batch 8 --lanes 4 --tail keep "
+               "--optimizer adamw"
                " --clip-norm 1 --data text:docs.txt --tokenizer bert:vocab.txt",
 }
 
 
 def write_documents():
-    """Of one to three sentences of all lengths, so that samples are of all lengths, too."""
+    """One to three sentences each, of all lengths, so that samples have all lengths too."""
     one = random.Random(1)
     with open("vocab.txt", "w") as f:
-        f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]) + "\n")
+        f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+                           *"abcdefghijklmnopqrstuvwxyz"]) + "\n")
     with open("docs.txt", "w") as f:
         for _ in range(70):
             lines = (" ".join(one.choices("abcdefghijklmnopqrstuvwxyz", k=one.randint(1, 9)))
@@ -80,12 +85,13 @@ def automatic():
 
 
 def automatic_with_death():
-    """A kill during the trial ends it: the rates would be those of a run with a worker missing."""
+    """A kill during the trial ends the trial, because it would measure a run with too few
+    workers."""
     words = ["resnet18:size=32", "--batch", "16", "--lanes", "4", "--steps", "5", "--quiet"]
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", "auto", "--out", "died")
     if len(os.sched_getaffinity(0)) > 1:
-        os.kill(rowing_pid("died", 1, 0), signal.SIGKILL)
+        os.kill(pid_at_work("died", 1, 0), signal.SIGKILL)
     need(done(end(run)) == plain, "another result")
     need("-n auto: a worker has died" in run.err or len(os.sched_getaffinity(0)) == 1, run.err)
 
@@ -98,7 +104,7 @@ def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV
     words += ["--quiet", "--steps", str(length_for(words, 0.5 * kills + 0.7))]
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", str(workers), "--spares", str(spares), "--out", "storm")
-    wait_for(lambda: events("storm", "rowing"), "no worker rows")
+    wait_for(lambda: events("storm", "rowing"), "no worker takes part")
     killed = 0
     while killed < kills and run.poll() is None:
         victims = children(run.pid)
@@ -113,11 +119,11 @@ def storm(words, workers, spares, kills, signals=(signal.SIGKILL, signal.SIGSEGV
     got = done(run)
     need(got == plain, f"after {killed} kills:\n{got}\nalone:\n{plain}\n{run.err[-1500:]}")
     deaths = len(events("storm", "death"))
-    need(deaths, "nobody has died")
+    need(deaths, "no worker has died")
     return f"{deaths} deaths"
 
 
-SMALLER = "--batch 16 --subset 0:24 --tail keep"  # every other step is
+SMALLER = "--batch 16 --subset 0:24 --tail keep"  # every second step is a smaller one
 
 
 def points(place, words, *more):
@@ -127,36 +133,43 @@ def points(place, words, *more):
     def look(run, n):
         need(run.returncode == 0, f"killed at point {n}: exit {run.returncode}\n{run.err}")
         need(done(run) == plain, f"killed at point {n}:\n{done(run)}\nalone:\n{plain}\n{run.err}")
-    return kill_behind_writes([*words, "-n", "2", *more], place, 17, look)
+    return kill_after_writes([*words, "-n", "2", *more], place, 17, look)
 
 
 def audit():
-    """Lanes computed twice change nothing; in builds with points one worker lies, and is found."""
+    """Lanes computed twice change nothing; in builds with points one worker lies and is caught."""
     words = "lenet5 --steps 20 --quiet".split()
     plain = done(trireme("train", *words))
     for more in (["-n", "2"], ["-n", "2", "--spares", "1"], ["-n", "1", "--spares", "1"]):
-        need(done(trireme("train", *words, *more, "--audit", "0.5")) == plain, f"{more}: another result")
-    words = "lenet5 --steps 12 --lanes 16 --batch 16 --optimizer lamb --clip-norm 0.1 --quiet".split()
+        need(done(trireme("train", *words, *more, "--audit", "0.5")) == plain,
+             f"{more}: another result")
+    words = "lenet5 --steps 12 --lanes 16 --batch 16 --optimizer lamb --quiet".split()
+    words += ["--clip-norm", "0.1"]
     plain = done(trireme("train", *words))
-    for _ in range(12 if KILLS > 2 else 3):  # the spare comes at any moment, also in the middle of an update
-        runs = [start("train", *words, "-n", "1", "--spares", "1", "--audit", "1", "--out", f"a{i}") for i in range(4)]
+    # the spare joins at any moment, also during an update
+    for _ in range(12 if KILLS > 2 else 3):
+        runs = [start("train", *words, "-n", "1", "--spares", "1", "--audit", "1", "--out", f"a{i}")
+                for i in range(4)]
         need(all([done(end(run)) == plain for run in runs]), "another result")
     words = "lenet5 --steps 100000 --quiet -n 2 --audit 1 --out lie".split()
     if not HAS_POINTS:
         return
     run = trireme("train", *words, env={"TRIREME_LIE": "0:7"})
-    need(run.returncode == 1 and re.search(r"step 7: audit: .*worker 0 .*lane \d, and \S+ is not the same",
+    need(run.returncode == 1
+         and re.search(r"step 7: audit: .*worker 0 .*lane \d, and \S+ is not the same",
                                            run.err), f"exit {run.returncode}: {run.err}")
 
 
-def audit_under_duty():
-    """Who is late with a lane, or computes one that another was quicker with, spoils no audit."""
+def audit_with_stops():
+    """A worker that is late with a lane, or computes one that another has finished, spoils no
+    audit."""
     words = ["mlp", "--batch", "64", "--lanes", "4", "--quiet"]
     words += ["--steps", str(length_for(words, 0.7))]
     plain = done(trireme("train", *words))
-    subprocess.run(["rm", "-rf", "duty"], check=True)
-    run = start("train", *words, "-n", "2", "--spares", "1", "--audit", "1", "--stall-timeout", "5", "--out", "duty")
-    pids = [rowing_pid("duty", place, 0) for place in (0, 1)]
+    subprocess.run(["rm", "-rf", "stops"], check=True)
+    run = start("train", *words, "-n", "2", "--spares", "1", "--audit", "1", "--stall-timeout", "5",
+                "--out", "stops")
+    pids = [pid_at_work("stops", place, 0) for place in (0, 1)]
     while run.poll() is None:
         victim = random.choice(pids)
         for which, seconds in ((signal.SIGSTOP, 0.02), (signal.SIGCONT, 0.01)):
@@ -170,29 +183,32 @@ def audit_under_duty():
 
 
 def own_loop(mode, *more, kill=False, threads=None):
-    """A loop of the user's, with deaths where they hurt: the weights are those of one process."""
+    """A user's loop, with deaths at its most delicate places: the weights are those of one
+    process."""
     words = [OWN_LOOP, "--lanes", "4", "--steps", "2000", "--data-threads", str(threads or "off")]
-    alone = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "TEST_MODE": mode})
+    alone = subprocess.run(words, capture_output=True, text=True,
+                           env={**os.environ, "TEST_MODE": mode})
     need(alone.returncode == 0 and "weights " in alone.stdout, f"alone: exit {alone.returncode}")
     open("die", "w").close()
     subprocess.run(["rm", "-rf", "own"], check=True)
     run = start("run", "-n", "2", "--out", "own", *more, "--", *words,
                 env={"TEST_MODE": mode, "TEST_DIE": os.path.abspath("die")})
-    if kill:  # worker 0 waits, before the first step; the other is ready
+    if kill:  # worker 0 waits before the first step; the other one is ready
         wait_for(lambda: not os.path.exists("die"), "worker 0 does not come so far")
         wait_for(lambda: '"compiled"' in text_of("own/worker-1.log"), "worker 1 is not ready")
         os.kill(events("own", "start")[0]["pid"], signal.SIGKILL)
     end(run, 60)
     need(run.returncode == 0, f"exit {run.returncode}: {run.err}")
-    need(not os.path.exists("die") and events("own", "death"), f"nobody has died: {run.err}")
-    # Who left the loop before it was to report has printed to its own file.
+    need(not os.path.exists("die") and events("own", "death"), f"no worker has died: {run.err}")
+    # A reporter that leaves the loop after the takeover prints to its own file.
     out = run.out or text_of("own/worker-1.out")
     need(out == alone.stdout, f"{out}alone:\n{alone.stdout}{run.err}")
 
 
 def late_reader():
-    """While a worker is stopped in its source, the others go on without what it was reading."""
-    words = [OWN_LOOP, "--lanes", "4", "--steps", "300000", "--data-threads", "off"]  # so that no hand stops elsewhere
+    """While a worker is stopped in its data source, the others continue without its samples."""
+    # so that no thread stops anywhere else
+    words = [OWN_LOOP, "--lanes", "4", "--steps", "300000", "--data-threads", "off"]
     open("die", "w").close()
     subprocess.run(["rm", "-rf", "late"], check=True)
     run = start("run", "-n", "3", "--stall-timeout", "6", "--out", "late", "--", *words,
@@ -213,14 +229,17 @@ def late_reader():
 
 
 def read_once(workers, *more):
-    """Each sample is read by one of all workers and threads, and that once an epoch, unless that one is late."""
+    """Over all workers and threads each sample is read once per epoch, unless its reader is
+    late."""
     subprocess.run(["rm", "-f", "seen"], check=True)
-    run = trireme("run", "-n", str(workers), "--", OWN_LOOP, "--lanes", "4", "--steps", "2000", *more,
+    run = trireme("run", "-n", str(workers), "--", OWN_LOOP, "--lanes", "4", "--steps", "2000",
+                  *more,
                   env={"TEST_MODE": "data", "TEST_SEEN": os.path.abspath("seen")})
     need(run.returncode == 0, f"exit {run.returncode}: {run.err}")
     with open("seen", "rb") as f:
         read = collections.Counter(struct.iter_unpack("qq", f.read()))
-    need(sorted(read) == [(e, i) for e in range(200) for i in range(160)], f"{len(read)} samples of 32000")
+    need(sorted(read) == [(e, i) for e in range(200) for i in range(160)],
+         f"{len(read)} samples of 32000")
     again = sum(read.values()) - len(read)
     need(again < 0.01 * len(read), f"{again} read more than once: {read.most_common(3)}")
 
@@ -229,7 +248,8 @@ FED = [OWN_LOOP, *"--lanes 4 --steps 2000 --lr 0.5 --schedule poly:power=1,end=0
 
 
 def weights_of(run):
-    """Also of one that has left its loop before it was to report, which prints to its own file."""
+    """The hash, also from a worker that became reporter after it left its loop: it prints to its
+    own file."""
     need(run.returncode == 0, f"exit {run.returncode}: {run.err}")
     out = run.out or text_of("own/worker-0.out") or text_of("own/worker-1.out")
     need(re.fullmatch("weights [0-9a-f]{64}\n", out), f"{out}{run.err}")
@@ -237,9 +257,9 @@ def weights_of(run):
 
 
 def fed(workers, *more):
-    """A loop that feeds each batch and sets the rate, where whoever reports dies at all places of it;
-    then the same in two parts, one run going on from the other's checkpoint. All give what one
-    process gives."""
+    """A loop that feeds each batch and sets the rate, whose reporter dies at every place of it;
+    then the same loop in two parts, where the second resumes from the first one's checkpoint.
+    Both give the weights of one process."""
     env = {"TEST_MODE": "fed", "TEST_DIE": os.path.abspath("fed")}
     alone = weights_of(end(start(*FED[1:], program=OWN_LOOP, env={"TEST_MODE": "fed"})))
     for which in range(8):
@@ -266,20 +286,23 @@ def feeding_fails():
         need(run.returncode == 1 and why in run.err, f"{mode}: exit {run.returncode}: {run.err}")
 
 
-def useless():
-    """What cannot be started again is not tried for ever; and a program trains once."""
+def cannot_restart():
+    """A program that cannot be started again is not retried for ever; a program may train only
+    once."""
     subprocess.run(["cp", OWN_LOOP, "moved"], check=True)
     subprocess.run(["rm", "-rf", "own"], check=True)
-    run = start("run", "-n", "2", "--out", "own", "--", "./moved", "--lanes", "4", "--steps", "200000",
+    run = start("run", "-n", "2", "--out", "own", "--", "./moved", "--lanes", "4", "--steps",
+                "200000",
                 env={"LD_LIBRARY_PATH": os.path.dirname(PROGRAM)})
-    pid = rowing_pid("own", 1, 0)
+    pid = pid_at_work("own", 1, 0)
     os.remove("moved")
     os.kill(pid, signal.SIGKILL)
     end(run)
     need(run.returncode == 0 and "it is not started again; the others go on" in run.err, run.err)
     need(len(events("own", "start")) == 5, f"{len(events('own', 'start'))} starts")
     twice = trireme("run", "-n", "2", "--", OWN_LOOP, "--steps", "20", env={"TEST_MODE": "second"})
-    need(twice.returncode == 2 and "a second run that trains in one program" in twice.err, twice.err)
+    need(twice.returncode == 2 and "a second run that trains in one program" in twice.err,
+         twice.err)
     shell = trireme("run", "-n", "1", "--", "sh", "-c", f"{OWN_LOOP} --steps 20; true")
     need("not by the agent" in shell.err, shell.err)
 
@@ -287,56 +310,60 @@ def useless():
 # ---- stalls and stops ----
 
 def stopped_worker(which):
-    """SIGSTOP: found by its progress, named, killed, replaced."""
+    """SIGSTOP: detected by missing progress, reported, killed, replaced."""
     subprocess.run(["rm", "-rf", "stall"], check=True)
     words = ["lenet5", "--quiet"]
     words += ["--steps", str(length_for(words, 1.5))]
     plain = done(trireme("train", *words))
-    run = start("train", *words, "-n", "2", "--spares", "1", "--stall-timeout", "1", "--out", "stall")
-    os.kill(rowing_pid("stall", which, 0), signal.SIGSTOP)
+    run = start("train", *words, "-n", "2", "--spares", "1", "--stall-timeout", "1", "--out",
+                "stall")
+    os.kill(pid_at_work("stall", which, 0), signal.SIGSTOP)
     need(done(end(run)) == plain, "another result")
     need(re.search(f"worker {which} .*makes no progress: step [0-9]+", run.err), run.err)
     need("it is killed" in run.err, run.err)
 
 
 def all_wait():
-    """A lane that is nobody's: everybody counts turns, and nothing is done. Told, and ended."""
-    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1", "--stall-timeout", "1", "--quiet",
+    """A lane that no worker computes: all workers wait, and no step is completed. Reported; the
+    run ends."""
+    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1",
+                "--stall-timeout", "1", "--quiet",
                 "--out", "wait")
-    wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker rows")
+    wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker takes part")
     tampered = subprocess.run([TAMPER, "wait"], capture_output=True, text=True, timeout=60)
     need(tampered.returncode == 0, f"nothing was tampered with: {tampered.stderr}")
     end(run, 60)
     need(run.returncode == 1, f"exit {run.returncode}")
-    need(re.search("all workers wait for each other in step [0-9]+, for 1 s: .*; the run ends", run.err), run.err)
+    need(re.search("all workers wait for each other in step [0-9]+, for 1 s: .*; the run ends",
+                   run.err), run.err)
     need(events("wait", "board"), "agent.log does not say what the words were")
 
 
-def rowing_pid(directory, place, more_than):
-    """Of the worker that is in this place, once more than so many have begun to row there."""
+def pid_at_work(directory, place, more_than):
+    """The worker in this place, after more than that many have begun to work there."""
     wait_for(lambda: sum(e["worker"] == place for e in events(directory, "rowing")) > more_than,
-             f"worker {place} does not row")
+             f"worker {place} takes no part")
     return [e["pid"] for e in events(directory, "start") if e["worker"] == place][-1]
 
 
-def only_told():
-    """--no-kill: the stall is told, and when it ends the run goes on."""
+def only_reported():
+    """--no-kill: the stall is reported, and when it ends the run continues."""
     words = ["lenet5", "--quiet"]
     words += ["--steps", str(length_for(words, 1.5))]
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", "2", "--stall-timeout", "1", "--no-kill", "--out", "told")
-    pid = rowing_pid("told", 1, 0)
+    pid = pid_at_work("told", 1, 0)
     os.kill(pid, signal.SIGSTOP)
     wait_for(lambda: events("told", "stall"), "the stall is not told")
-    time.sleep(1)  # to be killed in, by mistake
+    time.sleep(1)  # time to be killed, by mistake
     os.kill(pid, signal.SIGCONT)
     need(done(end(run)) == plain, "another result")
     need("makes no progress" in run.err and "it is killed" not in run.err, run.err)
-    need(not events("told", "death"), "somebody has died")
+    need(not events("told", "death"), "a worker has died")
 
 
 def planned():
-    """What all processes hold, what they share counted once, is no more than the plan says."""
+    """The memory of all processes, shared memory counted once, is at most what the plan says."""
     def mib(words):
         plan = trireme("memory", *words)
         return sum(float(re.search(r"([0-9.]+) MiB  " + what, plan.out).group(1))
@@ -350,7 +377,7 @@ def planned():
     for words in ("lenet5 -n 2", "mlp:hidden=1024 --lanes 4 --optimizer adamw -n 2 --spares 1"):
         subprocess.run(["rm", "-rf", "plan"], check=True)
         run = start("train", *words.split(), "--steps", "1000000", "--quiet", "--out", "plan")
-        wait_for(lambda: len(events("plan", "rowing")) >= 2, "no worker rows")
+        wait_for(lambda: len(events("plan", "rowing")) >= 2, "no worker takes part")
         time.sleep(0.5)
         taken = held(children(run.pid))
         run.send_signal(signal.SIGTERM)
@@ -361,8 +388,8 @@ def planned():
     return ", ".join(said)
 
 
-def room_for_more():
-    """Memory is laid out for as many workers as are asked for; for more, if --most says so."""
+def more_workers():
+    """Memory is planned for the requested number of workers; for more if --most says so."""
     def in_all(*words):
         plan = trireme("memory", "lenet5", "--lanes", "8", *words)
         return float(re.search(r"([0-9.]+) MiB  in all", plan.out).group(1))
@@ -375,17 +402,20 @@ def room_for_more():
     for more, said in ((["--most", "4"], "4 workers"), ([], "--most")):
         subprocess.run(["rm", "-rf", "room"], check=True)
         run = start("train", *words, "-n", "2", "--out", "room", *more)
-        wait_for(lambda: len(events("room", "rowing")) >= 2, "no worker rows")
+        wait_for(lambda: len(events("room", "rowing")) >= 2, "no worker takes part")
         scaled = trireme("ctl", "room", "scale", "4")
-        need((scaled.returncode == 0) == bool(more) and said in scaled.out + scaled.err, scaled.out + scaled.err)
+        need((scaled.returncode == 0) == bool(more) and said in scaled.out + scaled.err,
+             scaled.out + scaled.err)
         need(done(end(run)) == plain, "another result")
 
 
 def closed_files():
-    """What is opened next must not stand in their place; that the last line cannot be printed is a failure."""
+    """Later files must not take the descriptors of the standard files; a last line that cannot
+    be printed is a failure."""
     saved = []
     for way, want in (("", 0), ("<&- 2>&-", 0), ("<&- >&- 2>&-", 1)):
-        code = subprocess.run(f"{PROGRAM} train lenet5 --steps 20 --quiet -n 2 --out files --save f.safetensors {way}",
+        code = subprocess.run(f"{PROGRAM} train lenet5 --steps 20 --quiet -n 2 --out files --save "
+                              f"f.safetensors {way}",
                               shell=True, stdout=subprocess.DEVNULL).returncode
         need(code == want, f"{way}: exit {code}")
         with open("f.safetensors", "rb") as f:
@@ -395,7 +425,8 @@ def closed_files():
 
 
 def interrupted():
-    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--out", "stop", "--quiet", "--save",
+    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--out", "stop", "--quiet",
+                "--save",
                 "stop.safetensors")
     wait_for(lambda: events("stop", "start"), "workers do not start")
     time.sleep(1.5)
@@ -410,13 +441,15 @@ def interrupted():
 
 
 def agent_dies():
-    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1", "--quiet", "--out", "orphan")
+    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1", "--quiet",
+                "--out", "orphan")
     wait_for(lambda: len(children(run.pid)) == 3, "workers do not start")
     workers = children(run.pid)
     time.sleep(1)
     run.kill()
     end(run)
-    wait_for(lambda: not any(os.path.exists(f"/proc/{w}") for w in workers), "workers are left behind", 10)
+    wait_for(lambda: not any(os.path.exists(f"/proc/{w}") for w in workers),
+             "workers are left behind", 10)
 
 
 # ---- mistakes ----
@@ -436,9 +469,11 @@ def mistakes():
     wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
     wrong(2, "give their number with -n", "train", "lenet5", "--spares", "1")
     wrong(2, "an audit takes another worker", "train", "lenet5", "-n", "1", "--audit", "1")
-    wrong(2, "--threads-per-worker", "train", "lenet5", "-n", "2", "--threads", "2", "--threads-per-worker", "3")
+    wrong(2, "--threads-per-worker", "train", "lenet5", "-n", "2", "--threads", "2",
+          "--threads-per-worker", "3")
     wrong(2, "memory-limit", "train", "lenet5", "-n", "2", "--memory-limit", "1M")
-    run = trireme("train", "lenet5", "--batch", "16", "--lanes", "1", "-n", "3", "--steps", "2", "--quiet")
+    run = trireme("train", "lenet5", "--batch", "16", "--lanes", "1", "-n", "3", "--steps", "2",
+                  "--quiet")
     need(run.returncode == 0 and "2 of them stay idle" in run.err, run.err)
 
 
@@ -452,22 +487,27 @@ def one_directory():
     need(first.returncode == 3, f"exit {first.returncode}")
 
 
-CASES = {f"same: {name}": (lambda words=words: same(words, *NUMBERS)) for name, words in RUNS.items()}
+CASES = {f"same: {name}": (lambda words=words: same(words, *NUMBERS)) for name,
+         words in RUNS.items()}
 CASES.update({
     "threads of workers": threads_of_workers,
     "-n auto": automatic,
     "-n auto: a death": automatic_with_death,
     "storm: lenet5": lambda: storm(f"lenet5 --optimizer adam --lanes 4 {SMALLER}", 3, 1, KILLS),
-    "storm: no spares, clipping": lambda: storm("lenet5 --optimizer adam --clip-norm 0.5", 2, 0, KILLS),
-    "storm: bert-tiny": lambda: storm("bert-tiny --batch 8 --lanes 4 --optimizer adamw --clip-norm 1",
+    "storm: no spares, clipping": lambda: storm("lenet5 --optimizer adam --clip-norm 0.5", 2, 0,
+                                                KILLS),
+    "storm: bert-tiny": lambda: storm("bert-tiny --batch 8 --lanes 4 --optimizer adamw --clip-norm "
+                                      "1",
                                       2, 1, KILLS),
-    "storm: resnet18": lambda: storm("resnet18:size=32 --batch 16 --lanes 4 --optimizer momentum", 2, 1,
+    "storm: resnet18": lambda: storm("resnet18:size=32 --batch 16 --lanes 4 --optimizer momentum",
+                                     2, 1,
                                      KILLS),
-    "a kill behind every write": lambda: points(0, ""),
-    "a kill behind every write of the other": lambda: points(1, SMALLER, "--spares", "1", "--audit", "0.5", "--data-threads", "1"),
+    "a kill after every write": lambda: points(0, ""),
+    "a kill after every write of the other": lambda: points(1, SMALLER, "--spares", "1", "--audit",
+                                                             "0.5", "--data-threads", "1"),
     "lanes are audited": audit,
-    "audits, and stopped now and then": audit_under_duty,
-    "own loop: its lines before it": lambda: own_loop("write"),
+    "audits, with workers stopped now and then": audit_with_stops,
+    "own loop: writes before it": lambda: own_loop("write"),
     "own loop: before the first step": lambda: own_loop("before", kill=True),
     "own loop: a scalar, a spare": lambda: own_loop("scalar", "--spares", "1"),
     "own loop: left early": lambda: own_loop("break"),
@@ -482,13 +522,13 @@ CASES.update({
     "a late reader": late_reader,
     "own loop: stops as it reads": lambda: own_loop("stop", "--stall-timeout", "1"),
     "samples are read once": lambda: (read_once(3), read_once(2, "--data-threads", "2"))[0],
-    "starts in vain": useless,
+    "a program that cannot be restarted": cannot_restart,
     "a worker stopped": lambda: stopped_worker(1),
     "the reporter stopped": lambda: stopped_worker(0),
-    "a stall is only told": only_told,
-    "all wait for each other": all_wait,
+    "a stall is only reported": only_reported,
+    "all workers wait": all_wait,
     "memory as planned": planned,
-    "room for more workers": room_for_more,
+    "memory for more workers": more_workers,
     "closed standard files": closed_files,
     "interrupted": interrupted,
     "the agent dies": agent_dies,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NAME.LANES.PASS.out is what NAME.tri is after that pass with so many lanes ("NAME.eval.PASS.out":
  * in evaluation; "O1", "O1-2": in this precision, with one lane or so many). Run as `test_passes
- * DIR`; with --write the files are written anew, to be read before they are kept. What a pass prints
- * is read back, if it is one graph, and must print the same. */
+ * DIR`; with --write the files are written anew, to be read before they are kept. What a pass
+ * prints is read back, if it is one graph, and must print the same. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

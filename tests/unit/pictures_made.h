@@ -22,7 +22,8 @@ static inline unsigned char made_pixel(int x, int y, int c, int salt) {
     return (unsigned char)(v < 255 ? v : 509 - v);
 }
 
-/* space: of the pixels given and, but for YCCK, of the file; restarts and scans as libjpeg has them. */
+/* space: of the pixels given and, but for YCCK, of the file; restarts and scans as libjpeg has
+ * them. */
 struct made_jpeg {
     int width, height, channels, quality, sampling, salt;
     J_COLOR_SPACE from, to;
@@ -73,7 +74,8 @@ static inline void made_append(png_structp png, png_bytep data, size_t n) {
     out->n += n;
 }
 
-/* Samples of a row: its bits are those of made_pixel's, the uppermost of them where there are fewer. */
+/* Samples of a row: its bits are those of made_pixel's, the uppermost of them where there are
+ * fewer. */
 static inline void made_row(unsigned char *row, int width, int channels, int depth, int y) {
     memset(row, 0, (size_t)(width * channels * 2));
     for (int i = 0; i < width * channels; i++) {

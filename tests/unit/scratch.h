@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A directory for a test's files, and what a message must say: for tests of cmocka, which include that
- * before. */
+ * A directory for a test's files, and what a message must say: for tests of cmocka, which include
+ * that before. */
 #ifndef SCRATCH_H
 #define SCRATCH_H
 

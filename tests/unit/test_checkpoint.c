@@ -24,10 +24,20 @@ static void write_one(const char *where, const struct seal_key *key, int64_t ste
     const struct safetensors_entry e[] = {{"w", {TRI_F32, TRI_SHAPE(3)}, value},
                                           {"optimizer.w", {TRI_F32, TRI_SHAPE(3)}, value}};
     const struct checkpoint_state state = {
-        .step = step, .epoch = 2, .batch = 4, .lanes = 2, .seed = 7, .loss = 0.1, .metric = "loss",
-        .policy_state = {.step = step, .best_step = 1, .best = 0.5}, .data = "\"own_sha256\": \"x", .n_scalars = 1,
-        .scalar = {{"own_sha256", 0.25f}}, .options = {.n = 1, .one = {{"--lr", "0.1"}}}};
-    const struct checkpoint_content c = {.state = &state, .entries = e, .n_model = 1, .n_optimizer = 1, .key = key};
+        .step = step,
+        .epoch = 2,
+        .batch = 4,
+        .lanes = 2,
+        .seed = 7,
+        .loss = 0.1,
+        .metric = "loss",
+        .policy_state = {.step = step, .best_step = 1, .best = 0.5},
+        .data = "\"own_sha256\": \"x",
+        .n_scalars = 1,
+        .scalar = {{"own_sha256", 0.25f}},
+        .options = {.n = 1, .one = {{"--lr", "0.1"}}}};
+    const struct checkpoint_content c = {
+        .state = &state, .entries = e, .n_model = 1, .n_optimizer = 1, .key = key};
     size_t bytes;
     assert_int_equal(checkpoint_prepare(where), TRI_OK);
     assert_int_equal(checkpoint_write(where, &c, &bytes), TRI_OK);
@@ -55,7 +65,8 @@ static void flip_all(const char *folder, const char *path, const struct seal_key
     assert_true(fd >= 0);
     for (size_t bit = 0; bit < 8 * n; bit++) {
         flip(fd, bytes[bit / 8], bit);
-        if (!checkpoint_verify(folder, key, &state)) fail_msg("%s: bit %zu is flipped, and passes", path, bit);
+        if (!checkpoint_verify(folder, key, &state))
+            fail_msg("%s: bit %zu is flipped, and passes", path, bit);
         assert_int_equal(pwrite(fd, &bytes[bit / 8], 1, (off_t)(bit / 8)), 1);
     }
     close(fd);

@@ -11,13 +11,14 @@
 #include "base/numa.h"
 #include "launch/cores.h"
 
-/* Processors 0 to n - 1: n / 2 cores, whose second threads follow behind all first ones; nodes in turn by blocks
- * of `block` cores. */
+/* Processors 0 to n - 1: n / 2 cores, whose second threads follow behind all first ones; nodes in
+ * turn by blocks of `block` cores. */
 static struct cores *machine(int n, int cores, int block, int nodes) {
     struct cores *c = calloc(1, sizeof *c);
     assert_non_null(c);
     for (int i = 0; i < n; i++)
-        c->core[c->n++] = (struct core){.cpu = i, .node = 10 + 3 * (i % cores / block % nodes), .first = i < cores};
+        c->core[c->n++] = (struct core){
+            .cpu = i, .node = 10 + 3 * (i % cores / block % nodes), .first = i < cores};
     return c;
 }
 
@@ -29,7 +30,8 @@ static const char *pinned(const struct cores *c, int first, int threads) {
     *text = 0;
     for (int i = 0; i < 64; i++)
         if (CPU_ISSET((size_t)i, &set))
-            base_format(text + strlen(text), sizeof text - strlen(text), "%s%d", *text ? " " : "", i);
+            base_format(text + strlen(text), sizeof text - strlen(text), "%s%d", *text ? " " : "",
+                        i);
     return text;
 }
 
@@ -88,7 +90,8 @@ static void lists_of_the_system(void **state) {
     const struct {
         const char *text;
         int n, last;
-    } rows[] = {{"0\n", 1, 0}, {"0-3,8\n", 5, 8}, {"0,2,4-5", 4, 5}, {"\n", 0, -1}, {"0-99999", 16, 15}, {"3-1", 0, -1}};
+    } rows[] = {{"0\n", 1, 0}, {"0-3,8\n", 5, 8},   {"0,2,4-5", 4, 5},
+                {"\n", 0, -1}, {"0-99999", 16, 15}, {"3-1", 0, -1}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         bool is[16];
         int last = -1;

@@ -180,12 +180,14 @@ static void gz_damaged(void **state) {
     put_gz("gz", "wb", images, sizeof images);
     assert_int_equal(base_read_file(at("gz"), &gz, &n), TRI_OK);
     for (size_t size = 0; size < n; size++) {
-        assert_int_equal(idx_unpack((unsigned char *)gz, size, "bad.gz", SIZE_MAX, &out, &n_out), TRI_FAILED);
+        assert_int_equal(idx_unpack((unsigned char *)gz, size, "bad.gz", SIZE_MAX, &out, &n_out),
+                         TRI_FAILED);
         assert_message("bad.gz: truncated at offset ");
         assert_null(out);
     }
     gz[n - 6] ^= 1; /* the checksum */
-    assert_int_equal(idx_unpack((unsigned char *)gz, n, "bad.gz", SIZE_MAX, &out, &n_out), TRI_FAILED);
+    assert_int_equal(idx_unpack((unsigned char *)gz, n, "bad.gz", SIZE_MAX, &out, &n_out),
+                     TRI_FAILED);
     assert_message("not valid gzip data: incorrect data check");
     gz[n - 6] ^= 1;
     put("train-images-idx3-ubyte.gz", gz, n - 1);
@@ -196,7 +198,8 @@ static void gz_damaged(void **state) {
     assert_int_equal(fputs("more", f) < 0, 0);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(base_read_file(at("gz"), &gz, &n), TRI_OK);
-    assert_int_equal(idx_unpack((unsigned char *)gz, n, "bad.gz", SIZE_MAX, &out, &n_out), TRI_FAILED);
+    assert_int_equal(idx_unpack((unsigned char *)gz, n, "bad.gz", SIZE_MAX, &out, &n_out),
+                     TRI_FAILED);
     assert_message("bad.gz: offset ");
     assert_message("not valid gzip data: incorrect header check");
     free(gz);
@@ -312,7 +315,8 @@ static void wrong_sources(void **state) {
         int64_t size;
         int n;
         const char *message;
-    } counts[] = {{0, 1, "size is 0"}, {1, 0, "at least one field"}, {1, TRI_MAX_FIELDS + 1, "65 fields"}};
+    } counts[] = {
+        {0, 1, "size is 0"}, {1, 0, "at least one field"}, {1, TRI_MAX_FIELDS + 1, "65 fields"}};
     for (size_t i = 0; i < COUNT(counts); i++) {
         assert_null(
             tri_data_new("w", counts[i].size, pair_fields, counts[i].n, fill_pair, NULL, false));
@@ -445,7 +449,8 @@ static void synthetic_halves(void **state) {
         assert_int_equal(tri_data_get(d, 0, 0, 0, (void *[]){x}), TRI_OK);
         assert_int_equal(tri_data_get(e, 0, 0, 0, (void *[]){h}), TRI_OK);
         for (int i = 0; i < N; i++)
-            assert_int_equal(h[i], (type == TRI_F16 ? convert_f32_to_f16 : convert_f32_to_bf16)(x[i]));
+            assert_int_equal(h[i],
+                             (type == TRI_F16 ? convert_f32_to_f16 : convert_f32_to_bf16)(x[i]));
         tri_data_free(d);
         tri_data_free(e);
     }

@@ -26,13 +26,15 @@
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)user, (void)epoch, (void)seed;
-    for (int i = 0; i < PLACES; i++) ((float *)out[0])[i] = (float)((index * 31 + i * 17) % 23) - 11;
+    for (int i = 0; i < PLACES; i++)
+        ((float *)out[0])[i] = (float)((index * 31 + i * 17) % 23) - 11;
     *(float *)out[1] = (float)(index % 5);
     return 0;
 }
 
 static tri_data *pictures(int64_t n) {
-    static const tri_field fields[] = {{"x", TRI_F32, {3, {3, SIDE, SIDE}}}, {"y", TRI_F32, {1, {1}}}};
+    static const tri_field fields[] = {{"x", TRI_F32, {3, {3, SIDE, SIDE}}},
+                                       {"y", TRI_F32, {1, {1}}}};
     return tri_data_new("pictures", n, fields, 2, fill, NULL, false);
 }
 
@@ -139,15 +141,16 @@ static void texts_are_kept(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* A lane at a time, training needs little; an evaluation has the whole batch at once, and says so if that
- * is too much. */
+/* A lane at a time, training needs little; an evaluation has the whole batch at once, and says so
+ * if that is too much. */
 static void memory_is_asked_for(void **state) {
     (void)state;
     const size_t program = 64 << 20, spare = 64 << 10;
     tri_options o = {.lanes = 64, .threads = 1, .steps = 5};
     tri_run *planned = run_plan(net(512, 1, 1), &o, NULL);
     assert_non_null(planned);
-    o.memory_limit = (int64_t)(budget_of(planned->machine, &planned->store).total + program + spare);
+    o.memory_limit =
+        (int64_t)(budget_of(planned->machine, &planned->store).total + program + spare);
     run_free(planned);
     tri_run *run = train(net(512, 1, 1), o);
     tri_data *data = pictures(512);
@@ -164,8 +167,14 @@ static void memory_is_asked_for(void **state) {
 
 /* None but the first evaluation can be better by so much. */
 static tri_options in_vain(int64_t samples) {
-    return (tri_options){.lanes = 2, .steps = 40, .quiet = true, .source = pictures(64), .eval_every = 3,
-                         .eval_source = pictures(samples), .early_stop = 2, .early_stop_change = 1e9};
+    return (tri_options){.lanes = 2,
+                         .steps = 40,
+                         .quiet = true,
+                         .source = pictures(64),
+                         .eval_every = 3,
+                         .eval_source = pictures(samples),
+                         .early_stop = 2,
+                         .early_stop_change = 1e9};
 }
 
 static void an_own_loop_stops_early(void **state) {
@@ -173,7 +182,8 @@ static void an_own_loop_stops_early(void **state) {
     tri_options o = in_vain(21);
     tri_run *run = tri_open(net(16, 1, 1), &o);
     assert_non_null(run);
-    while (tri_step(run)) assert_int_equal(isfinite(tri_result(run, "loss")), tri_step_number(run) >= 3);
+    while (tri_step(run))
+        assert_int_equal(isfinite(tri_result(run, "loss")), tri_step_number(run) >= 3);
     assert_int_equal(tri_step_number(run), 9);
     assert_int_equal(tri_close(run), TRI_OK);
 }
@@ -206,9 +216,11 @@ static void callbacks_are_a_list(void **state) {
     struct calls c = {0};
     tri_options o = in_vain(16);
     o.early_stop = 0;
-    assert_int_equal(tri_train(net(16, 1, 1), &o,
-                               TRI_CALLBACKS({.step = count_step, .every = 2, .user = &c},
-                                             {.epoch = count_epoch, .user = &c}, {.step = stop_at_seven})), TRI_OK);
+    assert_int_equal(
+        tri_train(net(16, 1, 1), &o,
+                  TRI_CALLBACKS({.step = count_step, .every = 2, .user = &c},
+                                {.epoch = count_epoch, .user = &c}, {.step = stop_at_seven})),
+        TRI_OK);
     assert_int_equal(c.steps, 3);
     assert_int_equal(c.epochs, 1);
     assert_int_equal(c.order, 2); /* an epoch has four steps: behind the second call */
@@ -223,7 +235,8 @@ static void quiet_monitors(void **state) {
     for (int quiet = 0; quiet < 2; quiet++) {
         tri_options o = {.steps = 4, .quiet = quiet, .source = pictures(64)};
         dup2(fileno(said), STDERR_FILENO);
-        tri_status status = tri_train(net(16, 1, 1), &o, TRI_CALLBACKS(tri_loss_monitor(1), tri_time_monitor(2)));
+        tri_status status =
+            tri_train(net(16, 1, 1), &o, TRI_CALLBACKS(tri_loss_monitor(1), tri_time_monitor(2)));
         dup2(kept, STDERR_FILENO);
         assert_int_equal(status, TRI_OK);
         assert_int_equal(lseek(fileno(said), 0, SEEK_END) > 0, !quiet);
@@ -242,10 +255,12 @@ static void settings_in_a_list(void **state) {
     o.eval_source = NULL;
     o.early_stop = 3; /* what the options say counts */
     o.out = folder;
-    assert_int_equal(tri_train(net(16, 1, 1), &o,
-                               TRI_CALLBACKS(tri_evaluator(.source = other, .every = 1, .early_stop = 1),
-                                             tri_saver(.directory = folder, .prefix = "mine", .every = 5, .keep = 1))),
-                     TRI_OK);
+    assert_int_equal(
+        tri_train(
+            net(16, 1, 1), &o,
+            TRI_CALLBACKS(tri_evaluator(.source = other, .every = 1, .early_stop = 1),
+                          tri_saver(.directory = folder, .prefix = "mine", .every = 5, .keep = 1))),
+        TRI_OK);
     for (int step = 5; step <= 12; step++) {
         char path[64];
         snprintf(path, sizeof path, "%s/mine/step-%09d/state.json", folder, step);
@@ -262,12 +277,16 @@ static void settings_in_a_list(void **state) {
 
 static void what_cannot_be_judged(void **state) {
     (void)state;
-    const tri_options wrong[] = {{.best = "loss"}, {.eval_source = pictures(16), .best = "relu"},
-                                 {.eval_source = pictures(16), .forward = true}, {.early_stop = -1},
-                                 {.eval_source = tri_data_new("once", 16, (const tri_field[]){{"x", TRI_F32, {1, {1}}}},
-                                                              1, fill, NULL, true)}};
-    const char *const message[] = {"name their data with --eval-data", "an evaluation has: loss", "this one is forward",
-                                   "must be at least 0", "in an order of its own"};
+    const tri_options wrong[] = {
+        {.best = "loss"},
+        {.eval_source = pictures(16), .best = "relu"},
+        {.eval_source = pictures(16), .forward = true},
+        {.early_stop = -1},
+        {.eval_source = tri_data_new("once", 16, (const tri_field[]){{"x", TRI_F32, {1, {1}}}}, 1,
+                                     fill, NULL, true)}};
+    const char *const message[] = {"name their data with --eval-data", "an evaluation has: loss",
+                                   "this one is forward", "must be at least 0",
+                                   "in an order of its own"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         tri_options o = wrong[i];
         o.source = pictures(64);
@@ -311,7 +330,8 @@ static tri_graph *two_labels(int64_t batch, int64_t below) {
 static void labels_are_found(void **state) {
     (void)state;
     for (int i = 0; i < 8; i++) {
-        const char *name = i & 2 ? "sample 37 of data labels (labels/37.png)" : "sample 37 of data labels";
+        const char *name =
+            i & 2 ? "sample 37 of data labels (labels/37.png)" : "sample 37 of data labels";
         tri_options o = {.source = labels(i & 2), .lanes = i & 1 ? 3 : 1, .steps = 3, .quiet = true,
                          .device = i & 4 ? "ref" : NULL};
         tri_run *run = tri_open(two_labels(16, 0), &o);
@@ -330,7 +350,8 @@ static void labels_are_found(void **state) {
     tri_options o = {.source = labels(true), .steps = 3, .quiet = true};
     tri_run *run = tri_open(two_labels(16, 3), &o);
     while (tri_step(run)) continue;
-    if (!strstr(tri_message(), "sample 37: \"y\" is 5, but the network takes 0 to 2 (labels/37.png)"))
+    if (!strstr(tri_message(),
+                "sample 37: \"y\" is 5, but the network takes 0 to 2 (labels/37.png)"))
         fail_msg("%s", tri_message());
     tri_close(run);
 }
@@ -341,7 +362,8 @@ static tri_tensor *mean_error(tri_tensor *prediction, tri_tensor *y) {
     return tri_mean(tri_abs(tri_sub(prediction, y)), TRI_ALL);
 }
 
-/* Declares results before its gradients, after them, and of them. penalty: the loss is one of them. */
+/* Declares results before its gradients, after them, and of them. penalty: the loss is one of
+ * them. */
 static tri_graph *own_step(int64_t batch, bool penalty) {
     tri_graph *g = tri_graph_new(batch);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, 3, SIDE, SIDE));
@@ -417,8 +439,9 @@ static void results_that_evaluation_lacks(void **state) {
         bool penalty, stops;
         const char *best, *told;
     } rows[] = {
-        {false, false, "norm", "--best norm: this result depends on gradients (tri_grad), which an evaluation lacks; "
-                               "an evaluation has: loss, before, after"},
+        {false, false, "norm",
+         "--best norm: this result depends on gradients (tri_grad), which an evaluation lacks; "
+         "an evaluation has: loss, before, after"},
         {true, true, NULL, "--best loss: this result depends on gradients"},
         {true, false, NULL, NULL}, /* nothing is compared */
         {true, true, "before", NULL},
@@ -429,7 +452,8 @@ static void results_that_evaluation_lacks(void **state) {
         o.early_stop = rows[i].stops ? 2 : 0;
         o.lanes = 1;
         tri_run *run = tri_open(own_step(16, rows[i].penalty), &o);
-        if (rows[i].told && (run || !strstr(tri_message(), rows[i].told))) fail_msg("%s", tri_message());
+        if (rows[i].told && (run || !strstr(tri_message(), rows[i].told)))
+            fail_msg("%s", tri_message());
         if (rows[i].told) continue;
         if (!run) fail_msg("%s", tri_message());
         while (tri_step(run)) continue;

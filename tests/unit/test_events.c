@@ -41,8 +41,10 @@ static void told_by_the_environment(void **state) {
     size_t n;
     assert_int_equal(base_read_file(at("said"), &data, &n), TRI_OK);
     char expected[600];
-    snprintf(expected, sizeof expected, "TRIREME_EVENT=death\nTRIREME_MESSAGE=it's \"gone\" $HOME\nTRIREME_OUT=%s\n"
-             "TRIREME_STEP=17\nTRIREME_WORKER=3\n", directory);
+    snprintf(expected, sizeof expected,
+             "TRIREME_EVENT=death\nTRIREME_MESSAGE=it's \"gone\" $HOME\nTRIREME_OUT=%s\n"
+             "TRIREME_STEP=17\nTRIREME_WORKER=3\n",
+             directory);
     assert_string_equal(data, expected);
     free(data);
     run(command, &(struct event){"end", "done", -1, 20, 3});
@@ -61,8 +63,10 @@ static void on_its_own(void **state) {
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
     int open = dup(0);
-    snprintf(command, sizeof command, "(ls /proc/self/fd | wc -l; readlink /proc/$$/fd/0; grep SigBlk /proc/$$/status; "
-             "[ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo alone) >%s", at("said"));
+    snprintf(command, sizeof command,
+             "(ls /proc/self/fd | wc -l; readlink /proc/$$/fd/0; grep SigBlk /proc/$$/status; "
+             "[ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo alone) >%s",
+             at("said"));
     run(command, &(struct event){"stall", "", -1, 0, -1});
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     close(open);
@@ -73,7 +77,8 @@ static void on_its_own(void **state) {
 static void failures_are_told(void **state) {
     (void)state;
     run("exit 7", &(struct event){"stall", "", -1, 0, -1});
-    assert_true(says("log", "\"event\":\"on-event\",\"about\":\"stall\",\"text\":\"ended with 7\""));
+    assert_true(
+        says("log", "\"event\":\"on-event\",\"about\":\"stall\",\"text\":\"ended with 7\""));
     run("kill -9 $$", &(struct event){"death", "", -1, 0, -1});
     assert_true(says("log", "\"about\":\"death\",\"text\":\"was killed by signal 9 (Killed)\""));
     run("exit 0", &(struct event){"end", "", -1, 0, 0});
@@ -90,7 +95,8 @@ static void not_too_many(void **state) {
     (void)state;
     char command[600];
     struct events *e;
-    snprintf(command, sizeof command, "echo x >>%s; while [ ! -e %s ]; do sleep 0.01; done", at("began"), at("go"));
+    snprintf(command, sizeof command, "echo x >>%s; while [ ! -e %s ]; do sleep 0.01; done",
+             at("began"), at("go"));
     assert_int_equal(events_open(command, NULL, at("log"), &e), TRI_OK);
     double begin = base_seconds();
     for (int i = 0; i < 9; i++) events_tell(e, &(struct event){"death", "", i, 0, -1});
@@ -109,8 +115,10 @@ static void the_last_is_told_last(void **state) {
     (void)state;
     char command[900];
     struct events *e;
-    snprintf(command, sizeof command, "[ $TRIREME_EVENT = end ] || { echo >%s; while [ ! -e %s ]; do sleep 0.01; done; "
-             "}; echo $TRIREME_EVENT >>%s", at("slow"), at("go-on"), at("order"));
+    snprintf(command, sizeof command,
+             "[ $TRIREME_EVENT = end ] || { echo >%s; while [ ! -e %s ]; do sleep 0.01; done; "
+             "}; echo $TRIREME_EVENT >>%s",
+             at("slow"), at("go-on"), at("order"));
     assert_int_equal(events_open(command, NULL, NULL, &e), TRI_OK);
     events_tell(e, &(struct event){"death", "", 1, 0, -1});
     while (access(at("slow"), F_OK)) usleep(1000);

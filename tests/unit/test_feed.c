@@ -301,11 +301,16 @@ static void refused_scalars(void **state) {
 
 /* ---- going on ---- */
 
-/* Fed, with a rate of its own from step 3 on, which a run that resumes after step 6 is not told again. */
+/* Fed, with a rate of its own from step 3 on, which a run that resumes after step 6 is not told
+ * again. */
 static struct hashes part(int64_t until, const char *ckpt, bool back) {
-    const tri_options o = {.data = "feed", .steps = STEPS, .ckpt = ckpt, .resume = ckpt, .quiet = true,
-                           .optimizer = {.name = "momentum", .lr = 0.25,
-                                         .schedule = "poly:power=1,end=0"}};
+    const tri_options o = {
+        .data = "feed",
+        .steps = STEPS,
+        .ckpt = ckpt,
+        .resume = ckpt,
+        .quiet = true,
+        .optimizer = {.name = "momentum", .lr = 0.25, .schedule = "poly:power=1,end=0"}};
     tri_run *run = tri_open(network(), &o);
     assert_non_null(run);
     while (tri_step_number(run) < until) {

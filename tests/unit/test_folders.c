@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sources of pictures and arrays: folders, lists of them, labels in files, tar archives, CIFAR, NumPy;
- * and what becomes of bad files. */
+ * Sources of pictures and arrays: folders, lists of them, labels in files, tar archives, CIFAR,
+ * NumPy; and what becomes of bad files. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -133,7 +133,8 @@ static void bad_files(void **state) {
     free(m.bytes);
     assert_int_equal(symlink("nowhere", at("train/elk/1.jpg")), 0);
     put_made("train/elk/2.png", made_png(66000, 1, PNG_COLOR_TYPE_GRAY, 1, false));
-    tri_data *a = open_data("images", ",size=8,max-bad=5"), *b = open_data("images", ",size=8,max-bad=5");
+    tri_data *a = open_data("images", ",size=8,max-bad=5"),
+             *b = open_data("images", ",size=8,max-bad=5");
     assert_int_equal(tri_data_size(a), 10);
     for (int i = 0; i < 10; i++) {
         tri_status right = a->about.check(a->user, i) ? TRI_FAILED : TRI_OK;
@@ -153,7 +154,8 @@ static void bad_files(void **state) {
     tri_data_free(a);
 }
 
-/* Of several processes that have the samples, here two sources: each bad one counts once, whoever meets it. */
+/* Of several processes that have the samples, here two sources: each bad one counts once, whoever
+ * meets it. */
 static void counted_together(void **state) {
     float one[3 * SIZE * SIZE];
     int64_t label;
@@ -199,7 +201,8 @@ static void age(const char *path, int seconds) {
 }
 
 static void lists(void **state) {
-    static const char *const places[] = {"train/cat/deep", "train/cat", "train/dog", "train/elk", "train"};
+    static const char *const places[] = {"train/cat/deep", "train/cat", "train/dog", "train/elk",
+                                         "train"};
     char *bytes;
     size_t n;
     (void)state;
@@ -325,7 +328,8 @@ static void archives(void **state) {
     tar_add('0', "f.cls", "1", 1);
     tar_picture("g.jpg", 1);
     put("c.tar", all, (size_t)(tar_end - all) - 600);
-    assert_labels(open_data("tar", "/c.tar,size=8,max-bad=3"), "1"); /* e, f, and the end within g */
+    /* e, f, and the end within g */
+    assert_labels(open_data("tar", "/c.tar,size=8,max-bad=3"), "1");
     refused("tar", "/c.tar,size=8,max-bad=2", "more than max-bad=2");
     refused("tar", "/d.tar", "no file fits the pattern");
     put_text("e.tar", "no archive at all");
@@ -340,7 +344,8 @@ static void cifar(void **state) {
     float image[3 * 1024];
     int64_t label;
     (void)state;
-    for (int i = 0; i < 3 * 3073; i++) rows[i] = (unsigned char)(i % 3073 ? i * 31 % 256 : i / 3073 * 4);
+    for (int i = 0; i < 3 * 3073; i++)
+        rows[i] = (unsigned char)(i % 3073 ? i * 31 % 256 : i / 3073 * 4);
     for (int i = 1; i <= 5; i++) {
         char name[64];
         snprintf(name, sizeof name, "cifar-10-batches-bin/data_batch_%d.bin", i);
@@ -414,11 +419,14 @@ static void arrays(void **state) {
         const char *header, *message;
     } cases[] = {
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1), }", "columns come first"},
-        {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 1), }", "type '>f4' are not supported"},
+        {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 1), }",
+         "type '>f4' are not supported"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "a single number has no rows"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3), }", "it has no elements"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", "12 bytes of elements expected"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999999999,), }", "too large"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+         "12 bytes of elements expected"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999999999,), }",
+         "too large"},
         {"{'descr': '<f4', 'shape': (2,), }", "descr, shape or fortran_order is missing"},
         {"{'descr': '<f4', 'shape': (2,)", "it has no end"},
         {"{'descr': [('a', '<f4')], }", "the type is no text"},
@@ -440,8 +448,8 @@ static void arrays(void **state) {
 
 /* ---- to the end ---- */
 
-/* Three classes, red, green and blue squares on noise: learnt within some steps, and the weights do not
- * depend on the number of threads. */
+/* Three classes, red, green and blue squares on noise: learnt within some steps, and the weights do
+ * not depend on the number of threads. */
 static void put_colours(void) {
     for (int i = 0; i < 48; i++) {
         char name[64];
@@ -482,8 +490,8 @@ static void learns(void **state) {
     assert_string_equal(weights[0], weights[1]);
 }
 
-/* Classes or sizes that do not fit are told when the run is opened; more classes in the network do no harm, nor do
- * those of samples that are left out. */
+/* Classes or sizes that do not fit are told when the run is opened; more classes in the network do
+ * no harm, nor do those of samples that are left out. */
 static void fits(void **state) {
     static const struct {
         const char *model, *subset, *message; /* message null: it fits */
@@ -494,7 +502,8 @@ static void fits(void **state) {
         {"classes=3,size=8", NULL, NULL},
         {"classes=4,size=8", NULL, NULL},
         {"classes=3,size=16", NULL, "wants \"image\" f32[3,16,16] a sample, but data"},
-        {"classes=3,size=16", NULL, "has f32[3,8,8]: size=16 behind the directory, as in images:DIR,size=16"},
+        {"classes=3,size=16", NULL,
+         "has f32[3,8,8]: size=16 behind the directory, as in images:DIR,size=16"},
     };
     (void)state;
     put_colours();
@@ -521,9 +530,12 @@ static int one_class(void *user, int64_t index, int64_t epoch, uint64_t seed, vo
 /* Where the classes are not known beforehand, the first sample of another tells. */
 static void strangers(void **state) {
     static int64_t label = 5;
-    const tri_field fields[] = {{"image", TRI_F32, TRI_SHAPE(3, 8, 8)}, {"label", TRI_I64, TRI_SCALAR}};
+    const tri_field fields[] = {{"image", TRI_F32, TRI_SHAPE(3, 8, 8)},
+                                {"label", TRI_I64, TRI_SCALAR}};
     (void)state;
-    tri_options o = {.batch = 8, .quiet = true, .source = tri_data_new("own", 16, fields, 2, one_class, &label, false)};
+    tri_options o = {.batch = 8,
+                     .quiet = true,
+                     .source = tri_data_new("own", 16, fields, 2, one_class, &label, false)};
     tri_run *run = tri_open(tri_model_open("cnn:width=2,channels=3,size=8,classes=3", 8), &o);
     if (!run) fail_msg("%s", tri_message());
     assert_false(tri_step(run));
@@ -533,10 +545,12 @@ static void strangers(void **state) {
 }
 
 int main(void) {
-    static void (*const cases[])(void **) = {folders, same_draws, bad_files, counted_together, lists, labels,
-                                             archives, cifar, arrays, learns, fits, strangers};
-    static const char *const names[] = {"folders", "same draws", "bad files", "counted together", "lists", "labels",
-                                        "archives", "cifar", "arrays", "learns", "fits", "strangers"};
+    static void (*const cases[])(void **) = {folders, same_draws, bad_files, counted_together,
+                                             lists,   labels,     archives,  cifar,
+                                             arrays,  learns,     fits,      strangers};
+    static const char *const names[] = {"folders", "same draws", "bad files", "counted together",
+                                        "lists",   "labels",     "archives",  "cifar",
+                                        "arrays",  "learns",     "fits",      "strangers"};
     struct CMUnitTest tests[COUNT(cases)];
     for (size_t i = 0; i < COUNT(cases); i++)
         tests[i] = (struct CMUnitTest){names[i], cases[i], make_directory, remove_directory, NULL};

@@ -335,7 +335,9 @@ static mode_t kind_of(const char *name) {
     return lstat(at(name), &st) ? 0 : st.st_mode & S_IFMT;
 }
 
-static void link_to(const char *to, const char *name) { assert_int_equal(symlink(to, at(name)), 0); }
+static void link_to(const char *to, const char *name) {
+    assert_int_equal(symlink(to, at(name)), 0);
+}
 
 /* The target of symlinks is replaced, also if it is not there yet, and they stay. */
 static void links(void **state) {
@@ -347,7 +349,8 @@ static void links(void **state) {
     link_to(whole, "second");
     link_to("later", "dangling");
     struct safetensors *f;
-    static const char *const names[] = {"link", "second", "dangling"}, *const targets[] = {"real", "real", "later"};
+    static const char *const names[] = {"link", "second", "dangling"}, *const targets[] = {
+                                                                           "real", "real", "later"};
     for (size_t i = 0; i < COUNT(names); i++) {
         remove(at(targets[i]));
         for (int again = 0; again < 2; again++) {

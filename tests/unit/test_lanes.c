@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lanes: the same training whatever the number of parts, but for rounding; exact means; refusals. */
+ * Lanes: the same training whatever the number of parts, but for rounding; exact means;
+ * refusals. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

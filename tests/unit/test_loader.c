@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading ahead: every sample once, in whichever thread; the same bits; failures where they belong. */
+ * Reading ahead: every sample once, in whichever thread; the same bits; failures where they
+ * belong. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -48,7 +49,8 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     if (index == s->hangs) hang(s);
     if (!pthread_equal(pthread_self(), s->owner)) atomic_fetch_add(&s->elsewhere, 1);
     if (epoch < EPOCHS) atomic_fetch_add(&s->reads[epoch][index], 1);
-    for (int i = 0; i < s->width; i++) ((float *)out[0])[i] = (float)((index * (3 + i) + epoch) % 17) / 8 - 1;
+    for (int i = 0; i < s->width; i++)
+        ((float *)out[0])[i] = (float)((index * (3 + i) + epoch) % 17) / 8 - 1;
     *(float *)out[1] = (float)(index % 5);
     memset(out[2], (int)index, 100);
     atomic_fetch_sub(&s->inside, 1);
@@ -64,7 +66,8 @@ static tri_run *open_run(struct source *s, tri_options o, bool sequential, bool 
     const tri_field fields[] = {{"x", TRI_F32, TRI_SHAPE(s->width)}, {"y", TRI_F32, TRI_SHAPE(1)},
                                 {"rest", TRI_U8, TRI_SHAPE(100)}};
     tri_graph *g = tri_graph_new(12);
-    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(12, s->width)), *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(12, 1));
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(12, s->width)),
+               *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(12, 1));
     tri_loss(tri_mse(tri_dense(x, "fc", 1), y));
     o.source = tri_data_new("counted", SIZE, fields, 3, fill, s, sequential);
     o.no_shuffle |= sequential;
@@ -76,7 +79,8 @@ static tri_run *open_run(struct source *s, tri_options o, bool sequential, bool 
     return run;
 }
 
-static void train(struct source *s, tri_options o, bool sequential, bool concurrent, char hash[65]) {
+static void train(struct source *s, tri_options o, bool sequential, bool concurrent,
+                  char hash[65]) {
     char state[65];
     tri_run *run = open_run(s, o, sequential, concurrent);
     while (tri_step(run)) continue;
@@ -102,7 +106,9 @@ static void same_bits_and_every_sample_once(void **state) {
             struct source s;
             char hash[65];
             begin(&s);
-            tri_options o = {.data_threads = rows[i].data_threads, .threads = rows[i].threads, .lanes = rows[i].lanes};
+            tri_options o = {.data_threads = rows[i].data_threads,
+                             .threads = rows[i].threads,
+                             .lanes = rows[i].lanes};
             train(&s, o, sequential, true, hash);
             each_once(&s);
             char *of_lanes = first[rows[i].lanes - 1];
@@ -122,7 +128,11 @@ static void a_smaller_last_step(void **state) {
             struct source s;
             begin(&s);
             s.width = 3000; /* a piece has few samples */
-            tri_options o = {.batch = 16, .lanes = 3, .tail = "keep", .data_threads = threads, .no_shuffle = true};
+            tri_options o = {.batch = 16,
+                             .lanes = 3,
+                             .tail = "keep",
+                             .data_threads = threads,
+                             .no_shuffle = true};
             train(&s, o, sequential, true, hash);
             each_once(&s);
             if (threads < 0 && !sequential) memcpy(first, hash, sizeof hash);
@@ -131,13 +141,17 @@ static void a_smaller_last_step(void **state) {
     }
 }
 
-/* It ends only if two samples are read at a time; those who compute, here one, read too where they would wait. */
+/* It ends only if two samples are read at a time; those who compute, here one, read too where they
+ * would wait. */
 static void threads_read_at_the_same_time(void **state) {
     (void)state;
     struct source s;
     begin(&s);
     s.width = 30000; /* so that each is a piece of its own */
-    tri_run *run = open_run(&s, (tri_options){.data_threads = 2, .threads = 1, .no_shuffle = true, .optimizer.lr = 1e-9}, false, true);
+    tri_run *run = open_run(
+        &s,
+        (tri_options){.data_threads = 2, .threads = 1, .no_shuffle = true, .optimizer.lr = 1e-9},
+        false, true);
     for (int i = 0; i < 2; i++) assert_true(tri_step(run));
     atomic_store(&s.waits, 50); /* of step 5, which cannot have been begun */
     while (tri_step(run)) continue;
@@ -199,7 +213,8 @@ static void leaving_early(void **state) {
 }
 
 /* Row by row what the sampler says that a step has. */
-static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t first, int64_t n, const char *room) {
+static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t first, int64_t n,
+                        const char *room) {
     const struct machine *m = executables_at(run, step);
     uint64_t index[16];
     sampler_seek(&run->sampler, step - 1);
@@ -211,25 +226,30 @@ static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t fi
         for (int k = 0; k < m->n_inputs; k++) {
             const struct run_input *in = &m->input[k];
             const void *right = strcmp(in->name, "x") ? (void *)&y : (void *)x;
-            assert_memory_equal(room + in->offset + (size_t)(first + i) * in->sample_bytes, right, in->sample_bytes);
+            assert_memory_equal(room + in->offset + (size_t)(first + i) * in->sample_bytes, right,
+                                in->sample_bytes);
         }
     }
 }
 
-/* Another worker is late with a lane of step 2, and still writes when that room is another step's: also where that is a
- * smaller one, whose samples lie elsewhere in a room, nothing of what it writes is computed with. */
+/* Another worker is late with a lane of step 2, and still writes when that room is another step's:
+ * also where that is a smaller one, whose samples lie elsewhere in a room, nothing of what it
+ * writes is computed with. */
 static void a_late_reader_of_another_shape(void **state) {
     (void)state;
     for (int64_t late = 0; late < 4; late++) {
         struct source s;
         begin(&s);
         s.width = 30;
-        tri_run *run = open_run(&s, (tri_options){.batch = 16, .lanes = 4, .tail = "keep"}, false, true);
+        tri_run *run =
+            open_run(&s, (tri_options){.batch = 16, .lanes = 4, .tail = "keep"}, false, true);
         assert_int_equal(run->n_executables, 2);
-        board_cell *word = calloc((size_t)loader_words(run->executable, run->n_executables), sizeof *word);
+        board_cell *word =
+            calloc((size_t)loader_words(run->executable, run->n_executables), sizeof *word);
         wait_queue rings = 0;
         _Atomic uint64_t done = 3;
-        const struct loader_place place = {.word = word, .queue = &rings, .done = &done, .owner = 1, .of = 1};
+        const struct loader_place place = {
+            .word = word, .queue = &rings, .done = &done, .owner = 1, .of = 1};
         struct loader l;
         assert_int_equal(loader_make(&l, run, &place), TRI_OK);
         atomic_store(&word[late], board_pack((struct board_word){2, BOARD_CLAIMED, 9, 0}));
@@ -239,12 +259,13 @@ static void a_late_reader_of_another_shape(void **state) {
             atomic_store(&done, (uint64_t)step - 1);
             assert_int_equal(m->batch, step == 4 ? 12 : 16);
             for (int lane = 0; lane < m->lanes; lane++)
-                assert_int_equal(loader_fetch(&l, &(struct loader_wish){.step = step, .lane = lane}, &room[lane]),
+                assert_int_equal(loader_fetch(&l, &(struct loader_wish){.step = step, .lane = lane},
+                                              &room[lane]),
                                  TRI_OK);
             for (int k = 0; k < usual->n_inputs; k++) {
                 const struct run_input *in = &usual->input[k];
-                memset(machine_buffer(usual, 0) + in->offset + (size_t)late * 4 * in->sample_bytes, 0x7f,
-                       4 * in->sample_bytes);
+                memset(machine_buffer(usual, 0) + in->offset + (size_t)late * 4 * in->sample_bytes,
+                       0x7f, 4 * in->sample_bytes);
             }
             for (int lane = 0; lane < m->lanes; lane++)
                 has_samples(run, &s, step, lane_first(m->batch, m->lanes, lane), 4, room[lane]);
@@ -274,7 +295,8 @@ static void too_many_are_refused(void **state) {
     for (int i = 0; i < 2; i++) {
         tri_options o = {.data_threads = i ? 1000 : -2};
         tri_graph *g = tri_graph_new(12);
-        tri_loss(tri_mse(tri_param(g, "a", TRI_SHAPE(1), (tri_init){0}), tri_param(g, "b", TRI_SHAPE(1), (tri_init){0})));
+        tri_loss(tri_mse(tri_param(g, "a", TRI_SHAPE(1), (tri_init){0}),
+                         tri_param(g, "b", TRI_SHAPE(1), (tri_init){0})));
         assert_null(tri_open(g, &o));
         assert_non_null(strstr(tri_message(), "data_threads"));
     }

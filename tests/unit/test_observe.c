@@ -23,8 +23,15 @@
 static const char *const names[] = {"loss", "top1"};
 
 static struct observed at(int64_t step, int64_t total, double now, const double *value) {
-    return (struct observed){.step = step, .total = total, .epoch = 3, .samples = 16, .lr = 0.5, .now = now,
-                             .n = 2, .name = names, .value = value};
+    return (struct observed){.step = step,
+                             .total = total,
+                             .epoch = 3,
+                             .samples = 16,
+                             .lr = 0.5,
+                             .now = now,
+                             .n = 2,
+                             .name = names,
+                             .value = value};
 }
 
 static int count_lines(const char *text) {
@@ -129,7 +136,8 @@ static void smaller_steps(void **state) {
     fflush(paper.file);
     /* Steps 2 to 11: five of 16 samples and 2, five of 4 and 1; up to there 104 in 1.1 s. */
     const char *second = strchr(paper.text, '\n') + 1;
-    assert_int_equal(strncmp(second, "step 11/100  loss 1.800  top1 0.5000  94.5 samples/s", 52), 0);
+    assert_int_equal(strncmp(second, "step 11/100  loss 1.800  top1 0.5000  94.5 samples/s", 52),
+                     0);
     paper_close(&paper);
 }
 
@@ -167,8 +175,8 @@ static void early_end(void **state) {
     paper_close(&paper);
 }
 
-/* Another has shown steps 1 to 40, and died at step 50: the next line comes a second later, and the rate is
- * of what was seen. */
+/* Another has shown steps 1 to 40, and died at step 50: the next line comes a second later, and the
+ * rate is of what was seen. */
 static void taken_over(void **state) {
     (void)state;
     struct paper paper;
@@ -420,8 +428,12 @@ static void full_disk(void **state) {
 static int look(void *user, struct observed_worker *out) {
     const double *spent = user;
     for (int i = 0; i < 3; i++)
-        out[i] = (struct observed_worker){.worker = i, .takes_part = i < 2, .compute = *spent * (i + 1),
-                                          .wait = 0.5, .lanes = (int64_t)(4 * *spent), .peak = 1000};
+        out[i] = (struct observed_worker){.worker = i,
+                                          .takes_part = i < 2,
+                                          .compute = *spent * (i + 1),
+                                          .wait = 0.5,
+                                          .lanes = (int64_t)(4 * *spent),
+                                          .peak = 1000};
     if (*spent < 3) out[2].lanes = 0;
     return 3;
 }
@@ -443,7 +455,8 @@ static void shares(void **state) {
     struct metrics m;
     double spent = 1, value[] = {1, 1};
     assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
-    assert_int_equal(metrics_watch(&m, (struct metrics_workers){look, &spent, 3, NULL, NULL}), TRI_OK);
+    assert_int_equal(metrics_watch(&m, (struct metrics_workers){look, &spent, 3, NULL, NULL}),
+                     TRI_OK);
     for (int i = 1; i <= 2; i++) {
         spent++;
         struct observed o = at(i, 5, i * 0.02, value);
@@ -493,7 +506,8 @@ static void goes_on_after(const char *end, int64_t through) {
     assert_true(access(within("metrics.1.jsonl"), F_OK));
 }
 
-/* A row of its own behind that of its step; once, though another writer evaluates that step again. */
+/* A row of its own behind that of its step; once, though another writer evaluates that step
+ * again. */
 static void evaluations(void **state) {
     (void)state;
     static const int64_t evaluated[] = {3, 3, 3, 5};
@@ -559,8 +573,8 @@ static void rotated(void **state) {
     snprintf(path, sizeof path, "%s", within("some.log"));
     assert_int_equal(log_open(&l, path, 4096), TRI_OK);
     for (int i = 0; i < 500; i++)
-        log_event(&l, LOG_WARNING, "test", "worker=%d step=%lld seconds=%g text=%s", 3, (long long)i, 0.25,
-                  "a \"b\"\n\\");
+        log_event(&l, LOG_WARNING, "test", "worker=%d step=%lld seconds=%g text=%s", 3,
+                  (long long)i, 0.25, "a \"b\"\n\\");
     log_close(&l);
     check_log(within("some.log.old"), 2048);
     check_log(path, 2048);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Options of a command line, names that are near, and what the machine gives (from made-up files). */
+ * Options of a command line, names that are near, and what the machine gives (from made-up
+ * files). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -149,8 +150,10 @@ static void mistakes(void **state) {
         {"p --lr --batch 3", "--lr lacks its value"},
         {"p --quiet=yes", "--quiet takes no value"},
         {"p --epochs 1 --steps 2", "--epochs and --steps are both given"},
-        {"p --shuffle on --sampler sequential", "--shuffle on and --sampler sequential are both given"},
-        {"p --sampler=sequential --shuffle=on", "--shuffle on and --sampler sequential are both given"},
+        {"p --shuffle on --sampler sequential",
+         "--shuffle on and --sampler sequential are both given"},
+        {"p --sampler=sequential --shuffle=on",
+         "--shuffle on and --sampler sequential are both given"},
         {"p --epoch 3", "unknown option --epoch; do you mean --epochs?"},
         {"p --bacth=3", "unknown option --bacth; do you mean --batch?"},
     };
@@ -162,7 +165,8 @@ static void mistakes(void **state) {
             if (!strstr(tri_message(), all[i].message))
                 fail_msg("%s: the message is \"%s\"", all[i].line, tri_message());
         }
-    static const char *const launching[] = {"p -n 2", "p --lr 1 --spares=1", "p --threads-per-worker 2", "p --no-kill"};
+    static const char *const launching[] = {"p -n 2", "p --lr 1 --spares=1",
+                                            "p --threads-per-worker 2", "p --no-kill"};
     for (size_t i = 0; i < COUNT(launching); i++) {
         assert_int_equal(take(&o, &l, launching[i], true), TRI_USAGE);
         if (!strstr(tri_message(), "is an option of `trireme run`, which starts several workers: "
@@ -260,7 +264,8 @@ static void host_v1(void **state) {
     put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
     put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "4096\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    put("/sys/fs/cgroup/memory/docker/1/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
+    put("/sys/fs/cgroup/memory/docker/1/memory.oom_control",
+        "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
     host_read(root, &h);
     assert_int_equal(h.oom_kills, 5);
     assert_true(h.quota == 0.5);

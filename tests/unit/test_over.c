@@ -75,7 +75,8 @@ static void takes(void **state) {
     fails(tri_data_take(numbers(false), 15, 6), "6 samples from 15 on; there are 20");
     fails(tri_data_take(numbers(false), -1, 6), "6 samples from -1 on");
     fails(tri_data_take(numbers(true), 1, 6), "of it the first samples alone can be taken");
-    fails(tri_data_subset(numbers(false), (const int64_t[]){3, 20}, 2), "a subset with sample 20; there are 20");
+    fails(tri_data_subset(numbers(false), (const int64_t[]){3, 20}, 2),
+          "a subset with sample 20; there are 20");
     fails(tri_data_subset(numbers(false), NULL, 0), "a subset of 0 samples");
     fails(tri_data_subset(numbers(true), (const int64_t[]){3}, 1), "by tri_data_take");
     assert_int_equal(freed, 7);
@@ -106,7 +107,8 @@ static void takes_by_text(void **state) {
     f = fopen(at("list"), "w");
     fputs("3 4\n20\n", f);
     fclose(f);
-    fails(data_subset(numbers(false), at("list")), "list: line 2: 20; the samples of data numbers are 0 to 19");
+    fails(data_subset(numbers(false), at("list")),
+          "list: line 2: 20; the samples of data numbers are 0 to 19");
     f = fopen(at("list"), "w");
     fputs("3 4.5\n", f);
     fclose(f);
@@ -135,14 +137,16 @@ static void repeats(void **state) {
     fails(tri_data_repeat(numbers(false), INT64_MAX / 2), "1 to 2^48 samples");
 }
 
-static int doubled(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *in, void *const *out) {
+static int doubled(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *in,
+                   void *const *out) {
     (void)epoch;
     (void)seed;
     *(int64_t *)out[0] = 2 * *(int64_t *)in[0];
     return index == 13 ? *(int *)user : 0;
 }
 
-static int halves(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *in, void *const *out) {
+static int halves(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *in,
+                  void *const *out) {
     (void)user;
     (void)index;
     (void)seed;
@@ -171,13 +175,15 @@ static void maps(void **state) {
     assert_true(x[0] == 3 && x[1] == -1);
     tri_data_free(d);
     fails(tri_data_map(numbers(false), NULL, 0, NULL, NULL), "there is no function to map it");
-    fails(tri_data_map(numbers(false), &(tri_field){"", TRI_F32, {0}}, 1, halves, NULL), "field 0 has no name");
+    fails(tri_data_map(numbers(false), &(tri_field){"", TRI_F32, {0}}, 1, halves, NULL),
+          "field 0 has no name");
 }
 
 static atomic_int inside, met;
 
 /* Two at a time would meet here. */
-static int one_at_a_time(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+static int one_at_a_time(void *user, int64_t index, int64_t epoch, uint64_t seed,
+                         void *const *out) {
     if (atomic_fetch_add(&inside, 1)) atomic_store(&met, 1);
     for (int i = 0; i < 20; i++) sched_yield();
     int code = fill(user, index, epoch, seed, out);
@@ -202,7 +208,8 @@ static void threads_meet_in_no_inner(void **state) {
     tri_data *d = data_make("one", SIZE, fields, 2, one_at_a_time, NULL, false, NULL);
     d = tri_data_map(tri_data_repeat(d, 1), NULL, 0, doubled, &code);
     tri_data_concurrent(d);
-    for (size_t i = 0; i < COUNT(thread); i++) assert_int_equal(pthread_create(&thread[i], NULL, get_many, d), 0);
+    for (size_t i = 0; i < COUNT(thread); i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, get_many, d), 0);
     for (size_t i = 0; i < COUNT(thread); i++) {
         void *wrong;
         pthread_join(thread[i], &wrong);

@@ -45,7 +45,8 @@ static void refused(const struct made *m, const char *message) {
     struct picture p;
     tri_status status = picture_open(decoder, m->bytes, m->n, "some.jpg", &size);
     if (!status)
-        status = picture_read(decoder, &(struct picture_part){0, 0, size.width, size.height, 1}, &p);
+        status =
+            picture_read(decoder, &(struct picture_part){0, 0, size.width, size.height, 1}, &p);
     assert_int_equal(status, PICTURE_BAD);
     assert_message("some.jpg: ");
     assert_message(message);
@@ -107,10 +108,9 @@ static void jpeg_parts(void **state) {
     (void)state;
     for (int k = 0; k < 240; k++) {
         int width = 31 + k * 7 % 170, height = 20 + k * 13 % 140, shrink = 1 << k % 4;
-        struct made m = made_jpeg(&(struct made_jpeg){width, height, k % 5 ? 3 : 1, 85, 1 + k / 4 % 2, k,
-                                                      k % 5 ? JCS_RGB : JCS_GRAYSCALE,
-                                                      k % 5 ? JCS_YCbCr : JCS_GRAYSCALE, k % 3 == 1,
-                                                      false});
+        struct made m = made_jpeg(&(struct made_jpeg){
+            width, height, k % 5 ? 3 : 1, 85, 1 + k / 4 % 2, k, k % 5 ? JCS_RGB : JCS_GRAYSCALE,
+            k % 5 ? JCS_YCbCr : JCS_GRAYSCALE, k % 3 == 1, false});
         struct picture whole = read_part(&m, &(struct picture_part){0, 0, width, height, shrink});
         assert_int_equal(whole.width, (width + shrink - 1) / shrink);
         assert_int_equal(whole.height, (height + shrink - 1) / shrink);
@@ -123,10 +123,12 @@ static void jpeg_parts(void **state) {
         struct picture p = read_part(&m, &part);
         int left = part.x / shrink, right = (part.x + part.width + shrink - 1) / shrink;
         int top = part.y / shrink, bottom = (part.y + part.height + shrink - 1) / shrink;
-        assert_true(p.x <= left && p.x + p.width >= right && p.y <= top && p.y + p.height >= bottom);
+        assert_true(p.x <= left && p.x + p.width >= right && p.y <= top &&
+                    p.y + p.height >= bottom);
         for (int y = top; y < bottom; y++)
             if (memcmp(p.rgb + (size_t)(y - p.y) * p.stride + 3 * (size_t)(left - p.x),
-                       kept + (size_t)y * whole.stride + 3 * (size_t)left, 3 * (size_t)(right - left)))
+                       kept + (size_t)y * whole.stride + 3 * (size_t)left,
+                       3 * (size_t)(right - left)))
                 fail_msg("%d x %d at 1/%d, part %d %d %d %d, row %d differs", width, height, shrink,
                          part.x, part.y, part.width, part.height, y);
         free(kept);
@@ -215,8 +217,8 @@ static double ideal_weight(double centre, double support, int k) {
     return d < 1 ? 1 - d : 0;
 }
 
-static double ideal(const unsigned char *rgb, int width, int height, int out_w, int out_h, int x, int y,
-                    int c) {
+static double ideal(const unsigned char *rgb, int width, int height, int out_w, int out_h, int x,
+                    int y, int c) {
     double rx = (double)width / out_w, ry = (double)height / out_h, sum = 0, weights = 0;
     double sx = rx > 1 ? rx : 1, sy = ry > 1 ? ry : 1, cx = (x + 0.5) * rx, cy = (y + 0.5) * ry;
     for (int j = 0; j < height; j++)
@@ -235,7 +237,8 @@ static void resizing(void **state) {
     for (size_t s = 0; s < COUNT(sizes); s++) {
         int w = sizes[s][0], h = sizes[s][1], ow = sizes[s][2], oh = sizes[s][3];
         unsigned char *rgb = malloc((size_t)(3 * w * h + 1)), *out = malloc((size_t)(3 * ow * oh));
-        for (int i = 0; i < 3 * w * h; i++) rgb[i] = (unsigned char)(i * 7919 % 251 + (i % 3 == 2) * 4);
+        for (int i = 0; i < 3 * w * h; i++)
+            rgb[i] = (unsigned char)(i * 7919 % 251 + (i % 3 == 2) * 4);
         struct resize r = {0};
         struct resize_span x = {0, w, w, ow, 0, ow}, y = {0, h, h, oh, 0, oh};
         assert_int_equal(resize_plan(&r, &x, &y), TRI_OK);
@@ -356,7 +359,8 @@ static void draws(void **state) {
     a.jitter[0] = a.jitter[1] = a.jitter[2] = 0.4;
     draw(&a, &square, 1, one);
     assert_true(memcmp(one, other, sizeof one));
-    a.jitter[0] = a.jitter[1] = a.jitter[2] = 1e-9; /* which leaves all as it is, but for rounding */
+    /* which leaves all as it is, but for rounding */
+    a.jitter[0] = a.jitter[1] = a.jitter[2] = 1e-9;
     draw(&a, &square, 1, one);
     for (int i = 0; i < NUMBERS; i++) assert_true(fabsf(one[i] - other[i]) < 0.03f);
     free(square.bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the hands of a dead worker held is free again, whatever the shape of the step that is open. */
+ * What the hands of a dead worker held is free again, whatever the shape of the step that is
+ * open. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

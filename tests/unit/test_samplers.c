@@ -63,8 +63,10 @@ static void rounds(void **state) {
     (void)state;
     for (uint64_t n = 0; n < 20000; n++) {
         uint32_t count[9], out[9 * STRATA_GROUPS], most = 1 + random_u32(7, n, 20) % 12;
-        struct strata_table t = {.count = count, .classes = 1 + random_u32(7, n, 0) % 9, .out = out};
-        for (int64_t c = 0; c < t.classes; c++) t.all += count[c] = random_u32(7, n, 1 + (uint64_t)c) % most;
+        struct strata_table t = {
+            .count = count, .classes = 1 + random_u32(7, n, 0) % 9, .out = out};
+        for (int64_t c = 0; c < t.classes; c++)
+            t.all += count[c] = random_u32(7, n, 1 + (uint64_t)c) % most;
         if (!t.all) continue;
         t.size[0] = random_u32(7, n, 21) % (t.all + 1);
         t.size[1] = random_u32(7, n, 22) % (t.all - t.size[0] + 1);
@@ -84,20 +86,27 @@ struct strata_case {
     bool even, pad;
 };
 
-static tri_status open_case(const struct strata_case *c, const tri_data *d, uint64_t seed, struct sampler *s) {
+static tri_status open_case(const struct strata_case *c, const tri_data *d, uint64_t seed,
+                            struct sampler *s) {
     char share[64];
-    snprintf(share, sizeof share, "%lld/%lld%s", (long long)c->share, (long long)c->shares, c->even ? ",drop" : "");
-    const struct sampler_settings o = {.kind = "stratified", .share = c->shares ? share : NULL, .batch = c->batch,
-                                       .lanes = c->lanes, .seed = seed, .tail = c->pad ? "pad" : NULL};
+    snprintf(share, sizeof share, "%lld/%lld%s", (long long)c->share, (long long)c->shares,
+             c->even ? ",drop" : "");
+    const struct sampler_settings o = {.kind = "stratified",
+                                       .share = c->shares ? share : NULL,
+                                       .batch = c->batch,
+                                       .lanes = c->lanes,
+                                       .seed = seed,
+                                       .tail = c->pad ? "pad" : NULL};
     return sampler_open(s, d, &o);
 }
 
 /* Each lane against its share of each class. `of`: what the share has of each class. */
-static void check_lanes(const struct strata_case *c, const int64_t *label, const uint64_t *index, const int64_t *of,
-                        int64_t places) {
+static void check_lanes(const struct strata_case *c, const int64_t *label, const uint64_t *index,
+                        const int64_t *of, int64_t places) {
     int64_t step[CLASSES] = {0};
     for (int64_t lane = 0; lane < c->lanes; lane++) {
-        int64_t first = lane_first(c->batch, c->lanes, lane), n = lane_samples(c->batch, c->lanes, lane);
+        int64_t first = lane_first(c->batch, c->lanes, lane),
+                n = lane_samples(c->batch, c->lanes, lane);
         int64_t has[CLASSES] = {0};
         for (int64_t i = first; i < first + n; i++) has[label[index[i]]]++;
         for (int64_t k = 0; k < c->classes; k++) {
@@ -106,7 +115,8 @@ static void check_lanes(const struct strata_case *c, const int64_t *label, const
         }
     }
     for (int64_t k = 0; k < c->classes && c->batch % c->lanes == 0; k++)
-        assert_in_range(step[k], of[k] * c->batch / places, (of[k] * c->batch + places - 1) / places);
+        assert_in_range(step[k], of[k] * c->batch / places,
+                        (of[k] * c->batch + places - 1) / places);
 }
 
 static void read_epoch(struct sampler *s, int64_t epoch, uint64_t *index) {
@@ -127,7 +137,8 @@ static void check_case(const struct strata_case *c) {
     tri_data *d = labelled(c->count, c->classes, label);
     for (int64_t epoch = 0; epoch < 5; epoch++) {
         assert_int_equal(open_case(c, d, 3, &s), TRI_OK);
-        int64_t places = sampler_places(&s), steps = places / c->batch, of[CLASSES] = {0}, seen[MOST] = {0}, again = 0;
+        int64_t places = sampler_places(&s), steps = places / c->batch, of[CLASSES] = {0},
+                seen[MOST] = {0}, again = 0;
         read_epoch(&s, epoch, index);
         const uint32_t *all = strata_order(s.strata, epoch);
         for (int64_t i = 0; i < places; i++) {
@@ -141,7 +152,8 @@ static void check_case(const struct strata_case *c) {
         if (c->pad && places % c->batch) {
             sampler_seek(&s, (epoch + 1) * (steps + 1) - 1);
             assert_int_equal(sampler_padding(&s), places % c->batch);
-            for (int64_t i = places; i < (steps + 1) * c->batch; i++) assert_int_equal(index[i], index[i % places]);
+            for (int64_t i = places; i < (steps + 1) * c->batch; i++)
+                assert_int_equal(index[i], index[i % places]);
         }
         sampler_close(&s);
     }
@@ -157,27 +169,47 @@ static void shares_of_classes(void **state) {
         {.count = {100, 3, 57, 1, 0, 200, 11}, .classes = 7, .batch = 31, .lanes = 7},
         {.count = {100, 3, 57, 1, 0, 200, 11}, .classes = 7, .batch = 30, .lanes = 4, .pad = true},
         {.count = {371, 5}, .classes = 2, .batch = 10, .lanes = 10},
-        {.count = {1000, 500, 250, 125, 60, 30, 15, 8, 4, 2, 1, 1}, .classes = 12, .batch = 64, .lanes = 8},
-        {.count = {1000, 500, 250, 125, 60, 30, 15, 8, 4, 2, 1, 1}, .classes = 12, .batch = 50, .lanes = 8},
-        {.count = {100, 3, 57, 1, 0, 200, 11}, .classes = 7, .batch = 16, .lanes = 4, .share = 2, .shares = 3},
-        {.count = {100, 3, 57, 1, 0, 200, 11}, .classes = 7, .batch = 10, .lanes = 3, .share = 3, .shares = 4,
+        {.count = {1000, 500, 250, 125, 60, 30, 15, 8, 4, 2, 1, 1},
+         .classes = 12,
+         .batch = 64,
+         .lanes = 8},
+        {.count = {1000, 500, 250, 125, 60, 30, 15, 8, 4, 2, 1, 1},
+         .classes = 12,
+         .batch = 50,
+         .lanes = 8},
+        {.count = {100, 3, 57, 1, 0, 200, 11},
+         .classes = 7,
+         .batch = 16,
+         .lanes = 4,
+         .share = 2,
+         .shares = 3},
+        {.count = {100, 3, 57, 1, 0, 200, 11},
+         .classes = 7,
+         .batch = 10,
+         .lanes = 3,
+         .share = 3,
+         .shares = 4,
          .even = true},
         {.count = {7, 5}, .classes = 2, .batch = 100, .lanes = 4, .pad = true},
     };
     for (size_t i = 0; i < COUNT(cases); i++) check_case(&cases[i]);
     for (uint64_t n = 0; n < 300; n++) {
-        struct strata_case c = {.classes = 1 + random_u32(9, n, 0) % CLASSES, .batch = 1 + random_u32(9, n, 1) % 60};
+        struct strata_case c = {.classes = 1 + random_u32(9, n, 0) % CLASSES,
+                                .batch = 1 + random_u32(9, n, 1) % 60};
         c.lanes = 1 + random_u32(9, n, 2) % (c.batch < 9 ? (uint32_t)c.batch : 9);
-        for (int64_t k = 0; k < c.classes; k++) c.count[k] = random_u32(9, n, 10 + (uint64_t)k) % 300;
+        for (int64_t k = 0; k < c.classes; k++)
+            c.count[k] = random_u32(9, n, 10 + (uint64_t)k) % 300;
         c.count[0] += c.batch;
         check_case(&c);
     }
 }
 
-/* Another order in each epoch and for each seed; the same if asked for again, whatever was asked for between. */
+/* Another order in each epoch and for each seed; the same if asked for again, whatever was asked
+ * for between. */
 static void stratified_is_pure(void **state) {
     (void)state;
-    static const struct strata_case c = {.count = {300, 200, 100}, .classes = 3, .batch = 20, .lanes = 2};
+    static const struct strata_case c = {
+        .count = {300, 200, 100}, .classes = 3, .batch = 20, .lanes = 2};
     static int64_t label[MOST];
     uint64_t first[640], again[640], other[640];
     struct sampler s, t;
@@ -242,7 +274,8 @@ static int around_class(void *user, int64_t index, int64_t epoch, uint64_t seed,
 static double variance(const char *kind, const int64_t *count, int64_t *label) {
     const tri_field fields[] = {{"x", TRI_F32, TRI_SHAPE(FEATURES)}, {"label", TRI_I64, {0}}};
     tri_data *like = labelled(count, 10, label);
-    tri_data *d = tri_data_new("clusters", tri_data_size(like), fields, 2, around_class, label, false);
+    tri_data *d =
+        tri_data_new("clusters", tri_data_size(like), fields, 2, around_class, label, false);
     tri_data_labels(d, 10, label_in);
     tri_data_free(like);
     tri_graph *g = tri_graph_new(16);
@@ -264,9 +297,11 @@ static void losses_vary_less(void **state) {
     (void)state;
     static const int64_t count[] = {120, 30, 90, 60, 100, 55, 45, 80, 10, 20};
     static int64_t label[MOST];
-    double sorted = variance("sequential", count, label), shuffled = variance("shuffled", count, label),
+    double sorted = variance("sequential", count, label),
+           shuffled = variance("shuffled", count, label),
            stratified = variance("stratified", count, label);
-    print_message("variances: sorted %.3g, shuffled %.3g, stratified %.3g\n", sorted, shuffled, stratified);
+    print_message("variances: sorted %.3g, shuffled %.3g, stratified %.3g\n", sorted, shuffled,
+                  stratified);
     assert_true(sorted > 8 * shuffled);
     assert_true(shuffled > 3 * stratified);
 }
@@ -274,7 +309,8 @@ static void losses_vary_less(void **state) {
 /* ---- weights ---- */
 
 static tri_status open_kind(const char *kind, const tri_data *d, struct sampler *s) {
-    return sampler_open(s, d, &(struct sampler_settings){.kind = kind, .batch = 100, .lanes = 1, .seed = 5});
+    return sampler_open(
+        s, d, &(struct sampler_settings){.kind = kind, .batch = 100, .lanes = 1, .seed = 5});
 }
 
 /* How often each class is drawn in 100 epochs, of 800 samples each. */
@@ -352,7 +388,8 @@ static void weighted(void **state) {
     static const int64_t labels[] = {3, 4000000, -1};
     for (size_t i = 0; i < COUNT(labels); i++) {
         char message[64];
-        base_format(message, sizeof message, "sample 5: its label is %lld; there are 3 classes", (long long)labels[i]);
+        base_format(message, sizeof message, "sample 5: its label is %lld; there are 3 classes",
+                    (long long)labels[i]);
         label[5] = labels[i];
         assert_int_equal(open_kind("weighted:balanced", d, &s), TRI_FAILED);
         assert_message(message);
@@ -366,14 +403,16 @@ static void weighted(void **state) {
 
 /* ---- shares ---- */
 
-static void all_shares(const tri_data *d, const char *kind, int64_t shares, const char *drop, int seen[64]) {
+static void all_shares(const tri_data *d, const char *kind, int64_t shares, const char *drop,
+                       int seen[64]) {
     memset(seen, 0, 64 * sizeof *seen);
     for (int64_t k = 0; k < shares; k++) {
         struct sampler s;
         uint64_t index[64];
         char share[64];
         snprintf(share, sizeof share, "%lld/%lld%s", (long long)k, (long long)shares, drop);
-        const struct sampler_settings o = {.kind = kind, .share = share, .batch = 1, .lanes = 1, .seed = 2};
+        const struct sampler_settings o = {
+            .kind = kind, .share = share, .batch = 1, .lanes = 1, .seed = 2};
         assert_int_equal(sampler_open(&s, d, &o), TRI_OK);
         read_epoch(&s, 3, index);
         for (int64_t i = 0; i < sampler_places(&s); i++) seen[index[i]]++;
@@ -410,9 +449,11 @@ static void interleaved(void **state) {
         assert_message("K/N or K/N,drop is needed");
     }
     struct sampler s;
-    assert_int_equal(sampler_open(&s, d, &(struct sampler_settings){.share = "3/44", .batch = 1}), TRI_USAGE);
+    assert_int_equal(sampler_open(&s, d, &(struct sampler_settings){.share = "3/44", .batch = 1}),
+                     TRI_USAGE);
     assert_message("43 samples, which do not make 44 shares");
-    assert_int_equal(sampler_open(&s, d, &(struct sampler_settings){.share = "3/4", .batch = 12}), TRI_USAGE);
+    assert_int_equal(sampler_open(&s, d, &(struct sampler_settings){.share = "3/4", .batch = 12}),
+                     TRI_USAGE);
     assert_message("the data's share has 11 samples, fewer than the batch of 12");
     tri_data_free(d);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sealed files and their keys: what was sealed comes back, by the same key and as the same file alone; each kind
- * of damage is told. */
+ * Sealed files and their keys: what was sealed comes back, by the same key and as the same file
+ * alone; each kind of damage is told. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,7 +31,8 @@ static int make_keys(void **state) {
     if (make_directory(state)) return -1;
     struct seal_key **keys[] = {&key, &other};
     for (int i = 0; i < 2; i++)
-        if (seal_key_make(at("key")) || seal_key_open(at("key"), keys[i]) || unlink(at("key"))) return -1;
+        if (seal_key_make(at("key")) || seal_key_open(at("key"), keys[i]) || unlink(at("key")))
+            return -1;
     return 0;
 }
 
@@ -49,7 +50,8 @@ static size_t sealed(const char *data, size_t bytes, size_t at_a_time, char **fi
     char hex[65];
     assert_int_equal(outfile_open(&f, at("sealed"), &seal), TRI_OK);
     for (size_t i = 0; i < bytes; i += at_a_time)
-        assert_int_equal(outfile_write(&f, data + i, bytes - i < at_a_time ? bytes - i : at_a_time), TRI_OK);
+        assert_int_equal(outfile_write(&f, data + i, bytes - i < at_a_time ? bytes - i : at_a_time),
+                         TRI_OK);
     assert_int_equal(outfile_close(&f, TRI_OK, hex), TRI_OK);
     assert_int_equal(base_read_file(at("sealed"), file, &n), TRI_OK);
     assert_int_equal(n, f.bytes);
@@ -62,7 +64,8 @@ static size_t sealed(const char *data, size_t bytes, size_t at_a_time, char **fi
     return n;
 }
 
-static tri_status opened(const struct seal *seal, const char *file, size_t bytes, char **data, size_t *n) {
+static tri_status opened(const struct seal *seal, const char *file, size_t bytes, char **data,
+                         size_t *n) {
     *data = malloc(bytes + 1);
     assert_non_null(*data);
     memcpy(*data, file, bytes);
@@ -86,7 +89,8 @@ static const struct seal *right(void) {
 
 static void comes_back(void **state) {
     (void)state;
-    static const size_t sizes[] = {0, 1, 1000, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7};
+    static const size_t sizes[] = {0,     1,         1000,      PIECE - 1,
+                                   PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7};
     static char plain[3 * PIECE + 7];
     for (size_t i = 0; i < sizeof plain; i++) plain[i] = (char)(i * 31 >> 3);
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -189,11 +193,13 @@ static void in_anothers_place(void **state) {
     const struct {
         struct seal seal;
         tri_status status;
-    } as[] = {{{key, "model", 7}, TRI_OK},   {{key, NULL, -1}, TRI_OK},      {{key, "model", -1}, TRI_OK},
-              {{key, "model", 8}, TRI_FAILED}, {{key, "optimizer", 7}, TRI_FAILED}, {{key, "mode", 7}, TRI_FAILED}};
+    } as[] = {{{key, "model", 7}, TRI_OK},         {{key, NULL, -1}, TRI_OK},
+              {{key, "model", -1}, TRI_OK},        {{key, "model", 8}, TRI_FAILED},
+              {{key, "optimizer", 7}, TRI_FAILED}, {{key, "mode", 7}, TRI_FAILED}};
     for (size_t i = 0; i < COUNT(as); i++) {
         assert_int_equal(fails(&as[i].seal, file, bytes), as[i].status);
-        if (as[i].status) assert_message("it was sealed as model of step 7: it does not belong here");
+        if (as[i].status)
+            assert_message("it was sealed as model of step 7: it does not belong here");
     }
     free(file);
 }
@@ -220,7 +226,8 @@ static void key_files(void **state) {
         {HEX "0", 65, 0600, TRI_USAGE, "holds no key"},
         {HEX HEX, 128, 0600, TRI_USAGE, "holds no key"},
         {"x" HEX, 64, 0600, TRI_USAGE, "holds no key"},
-        {HEX, 64, 0640, TRI_USAGE, "is open to others (mode 640), which a key must not be: chmod 600"},
+        {HEX, 64, 0640, TRI_USAGE,
+         "is open to others (mode 640), which a key must not be: chmod 600"},
         {HEX, 64, 0602, TRI_USAGE, "is open to others"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Steps of several shapes: networks for shorter samples beside the usual one. (A smaller last step: test_tail.) */
+ * Steps of several shapes: networks for shorter samples beside the usual one. (A smaller last step:
+ * test_tail.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,15 +32,19 @@ static int64_t length_of(const void *user, int64_t index) {
 
 static float x_of(int64_t index, int64_t i) { return (float)((index * 7 + i * 13) % 11) / 5 - 1; }
 static float y_of(int64_t index) { return (float)(index % 4) / 2; }
-/* Also behind a sample's length, so that it shows where a network reads more or less than it should. */
-static float m_of(int64_t index, int64_t i, int64_t k) { return (float)((index + 3 * i + k) % 17) / 100; }
+/* Also behind a sample's length, so that it shows where a network reads more or less than it
+ * should. */
+static float m_of(int64_t index, int64_t i, int64_t k) {
+    return (float)((index + 3 * i + k) % 17) / 100;
+}
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     struct seen *s = user;
     (void)epoch, (void)seed;
     for (int64_t i = 0; i < LONGEST; i++) {
         ((float *)out[0])[i] = x_of(index, i);
-        for (int64_t k = 0; k < LONGEST; k++) ((float *)out[1])[i * LONGEST + k] = m_of(index, i, k);
+        for (int64_t k = 0; k < LONGEST; k++)
+            ((float *)out[1])[i * LONGEST + k] = m_of(index, i, k);
     }
     *(float *)out[2] = y_of(index);
     if (s->n < BATCH) s->index[s->n] = index;
@@ -104,15 +109,20 @@ static double expected(const float *w, float c, const struct seen *s, int64_t ro
 
 /* ---- what comes out ---- */
 
-/* Each step is of one network's samples alone, and computes what that network says of them; with `keep` each sample
- * comes once an epoch. */
+/* Each step is of one network's samples alone, and computes what that network says of them; with
+ * `keep` each sample comes once an epoch. */
 static void each_by_its_network(void **state) {
     (void)state;
     for (int shuffled = 0; shuffled < 2; shuffled++) {
         struct seen s;
         float w[LONGEST], c;
-        tri_options o = {.epochs = 3, .source = samples(&s, true), .tail = "keep", .no_shuffle = !shuffled, .lanes = 3,
-                         .optimizer.lr = 0.005, .data_threads = -1};
+        tri_options o = {.epochs = 3,
+                         .source = samples(&s, true),
+                         .tail = "keep",
+                         .no_shuffle = !shuffled,
+                         .lanes = 3,
+                         .optimizer.lr = 0.005,
+                         .data_threads = -1};
         tri_run *run = tri_open(networks(), &o);
         if (!run) print_message("%s\n", tri_message());
         assert_non_null(run);
@@ -138,8 +148,13 @@ static void same_bits(void **state) {
         char first[65], hash[65], ignored[65];
         for (size_t i = 0; i < COUNT(threads); i++) {
             struct seen s;
-            tri_options o = {.epochs = 4, .source = samples(&s, true), .tail = tails[k], .lanes = 4,
-                             .threads = threads[i][0], .data_threads = threads[i][1], .optimizer.name = "adam"};
+            tri_options o = {.epochs = 4,
+                             .source = samples(&s, true),
+                             .tail = tails[k],
+                             .lanes = 4,
+                             .threads = threads[i][0],
+                             .data_threads = threads[i][1],
+                             .optimizer.name = "adam"};
             tri_run *run = tri_open(networks(), &o);
             assert_non_null(run);
             while (tri_step(run)) continue;
@@ -155,7 +170,8 @@ static void same_bits(void **state) {
 static void another_batch(void **state) {
     (void)state;
     struct seen s;
-    tri_options o = {.batch = 5, .epochs = 1, .source = samples(&s, true), .tail = "keep", .data_threads = -1};
+    tri_options o = {
+        .batch = 5, .epochs = 1, .source = samples(&s, true), .tail = "keep", .data_threads = -1};
     tri_run *run = tri_open(networks(), &o);
     assert_non_null(run);
     for (s.n = 0; tri_step(run); s.n = 0) assert_in_range(s.n, 1, 5);
@@ -169,8 +185,12 @@ static void as_many_as_can_be(void **state) {
     for (int keep = 0; keep < 2; keep++) {
         struct seen s;
         tri_graph *g = network(BATCH, LONGEST);
-        for (int64_t length = 1; length < LONGEST; length++) tri_shorter(g, length, network(BATCH, length));
-        tri_options o = {.batch = 5, .epochs = 1, .source = samples(&s, true), .tail = keep ? "keep" : "drop",
+        for (int64_t length = 1; length < LONGEST; length++)
+            tri_shorter(g, length, network(BATCH, length));
+        tri_options o = {.batch = 5,
+                         .epochs = 1,
+                         .source = samples(&s, true),
+                         .tail = keep ? "keep" : "drop",
                          .data_threads = -1};
         tri_run *run = tri_open(g, &o);
         if (keep) assert_null(run);
@@ -199,7 +219,8 @@ static void scalars_by_name(void **state) {
     struct seen s;
     tri_graph *g = with_scalars(LONGEST, false);
     tri_shorter(g, 5, with_scalars(5, true));
-    tri_options o = {.epochs = 1, .source = samples(&s, true), .data_threads = -1, .optimizer.lr = 1e-9};
+    tri_options o = {
+        .epochs = 1, .source = samples(&s, true), .data_threads = -1, .optimizer.lr = 1e-9};
     tri_run *run = tri_open(g, &o);
     if (!run) print_message("%s\n", tri_message());
     assert_non_null(run);
@@ -259,8 +280,10 @@ static void learn(const char *tail, float w[LONGEST * CLASSES]) {
     tri_data *d = tri_data_new("samples", SIZE, fields, 2, fill_classes, NULL, false);
     tri_graph *g = classifier(LONGEST);
     tri_data_lengths(d, length_of);
-    tri_shorter(g, 4, classifier(4)); /* in the last steps of its samples, and of the others, 3 and 2 are missing */
-    tri_options o = {.epochs = 2, .source = d, .tail = tail, .data_threads = -1, .optimizer.lr = 0.5};
+    /* in the last steps of its samples, and of the others, 3 and 2 are missing */
+    tri_shorter(g, 4, classifier(4));
+    tri_options o = {
+        .epochs = 2, .source = d, .tail = tail, .data_threads = -1, .optimizer.lr = 0.5};
     tri_run *run = tri_open(g, &o);
     assert_non_null(run);
     while (tri_step(run)) continue;
@@ -281,7 +304,11 @@ static void padding_does_not_count(void **state) {
 static void goes_on_as_it_began(void **state) {
     (void)state;
     struct seen s;
-    tri_options o = {.epochs = 1, .source = samples(&s, true), .data_threads = -1, .ckpt = at("ck"), .quiet = true};
+    tri_options o = {.epochs = 1,
+                     .source = samples(&s, true),
+                     .data_threads = -1,
+                     .ckpt = at("ck"),
+                     .quiet = true};
     tri_run *run = tri_open(networks(), &o);
     assert_non_null(run);
     while (tri_step(run)) continue;
@@ -384,10 +411,16 @@ static void lists_of_lengths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_by_its_network), cmocka_unit_test(same_bits), cmocka_unit_test(another_batch),
-        cmocka_unit_test(as_many_as_can_be),   cmocka_unit_test(scalars_by_name), cmocka_unit_test(the_same_outputs),
-        cmocka_unit_test(padding_does_not_count), cmocka_unit_test(goes_on_as_it_began),
-        cmocka_unit_test(refuses),             cmocka_unit_test(lists_of_lengths),
+        cmocka_unit_test(each_by_its_network),
+        cmocka_unit_test(same_bits),
+        cmocka_unit_test(another_batch),
+        cmocka_unit_test(as_many_as_can_be),
+        cmocka_unit_test(scalars_by_name),
+        cmocka_unit_test(the_same_outputs),
+        cmocka_unit_test(padding_does_not_count),
+        cmocka_unit_test(goes_on_as_it_began),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(lists_of_lengths),
     };
     return cmocka_run_group_tests_name("shapes", tests, make_directory, remove_directory);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Batches that several compute: each once, also where one dies, fails, or is left behind by the others. */
+ * Batches that several compute: each once, also where one dies, fails, or is left behind by the
+ * others. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -72,7 +73,8 @@ static void failed(void **state) {
     free(t.memory);
 }
 
-/* What is there of a step is found by whoever comes later; behind the next step all is to be done again. */
+/* What is there of a step is found by whoever comes later; behind the next step all is to be done
+ * again. */
 static void steps(void **state) {
     (void)state;
     struct two t;
@@ -141,7 +143,8 @@ static void by_many(void **state) {
         eval_queue_bind(&c[i].share, memory, MANY, 1);
         c[i].share.owner = i;
     }
-    for (int i = 0; i < HANDS; i++) assert_int_equal(pthread_create(&thread[i], NULL, draw_all, &c[i]), 0);
+    for (int i = 0; i < HANDS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, draw_all, &c[i]), 0);
     for (int i = 0; i < HANDS; i++) pthread_join(thread[i], NULL);
     for (int64_t k = 0; k < MANY; k++) {
         assert_int_equal(atomic_load(&drawn[k]), 1);

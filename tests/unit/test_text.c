@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data from texts: blocks of ids, BERT's pairs of sentences, and what is told where they cannot be. */
+ * Data from texts: blocks of ids, BERT's pairs of sentences, and what is told where they cannot
+ * be. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -90,7 +91,8 @@ static void no_utf8(void **state) {
     assert_null(d->about.warning);
     tri_data_free(d);
     for (int k = 0; k < 2; k++) {
-        const char *how = k ? ",length=2,tokenizer=bert:%s/vocab.txt" : ",length=2,tokenizer=gpt2:%s";
+        const char *how =
+            k ? ",length=2,tokenizer=bert:%s/vocab.txt" : ",length=2,tokenizer=gpt2:%s";
         tri_data *bad = opened("bad.txt", how, NULL), *good = opened("good.txt", how, NULL);
         assert_int_equal(tri_data_size(bad), tri_data_size(good));
         for (int64_t i = 0; i < tri_data_size(bad); i++) {
@@ -190,13 +192,22 @@ static void sentences(void **state) {
     (void)state;
     struct tokenizer *t;
     struct corpus c;
-    put("doc", " \n = A heading = \n \n The fox. The dog! \"To what?\" He\nthe quick e.g. this\n\x01\n"
-               "\nA world.\n = = Another = = \n 19. 20 \n the dog");
-    assert_int_equal(token_open(spec("", "bert:%s/vocab.txt") + strlen("text:") + strlen(directory) + 1,
-                                &t), TRI_OK);
+    put("doc",
+        " \n = A heading = \n \n The fox. The dog! \"To what?\" He\nthe quick e.g. this\n\x01\n"
+        "\nA world.\n = = Another = = \n 19. 20 \n the dog");
+    assert_int_equal(
+        token_open(spec("", "bert:%s/vocab.txt") + strlen("text:") + strlen(directory) + 1, &t),
+        TRI_OK);
     assert_int_equal(corpus_read(at("doc"), t, true, 1, &c), TRI_OK);
-    static const char *const want[] = {"the f ##o ##x .", "the do ##g !", "\" to w ##h ##a ##t ? \"",
-                                       "h ##e", "the", "a world .", "19 .", "20", "the do ##g"};
+    static const char *const want[] = {"the f ##o ##x .",
+                                       "the do ##g !",
+                                       "\" to w ##h ##a ##t ? \"",
+                                       "h ##e",
+                                       "the",
+                                       "a world .",
+                                       "19 .",
+                                       "20",
+                                       "the do ##g"};
     static const size_t documents[] = {0, 5, 6, 9};
     assert_int_equal(c.n_documents, 3);
     assert_int_equal(c.n_sentences, COUNT(want));
@@ -330,7 +341,8 @@ static int64_t found(const struct corpus *c, int64_t from, const int64_t *id, in
     return -1;
 }
 
-/* A next sentence follows where A ends, but for what was cut away; one that is none is of the text. */
+/* A next sentence follows where A ends, but for what was cut away; one that is none is of the
+ * text. */
 static void pairs_are_of_the_text(void **state) {
     (void)state;
     tri_data *d = open_documents();
@@ -379,7 +391,8 @@ static void samples_are_functions(void **state) {
     tri_data_free(other);
 }
 
-/* Fields that a network does not take are written to one place, which must not matter to the others. */
+/* Fields that a network does not take are written to one place, which must not matter to the
+ * others. */
 static void fields_in_one_place(void **state) {
     (void)state;
     tri_data *d = open_documents();
@@ -390,12 +403,17 @@ static void fields_in_one_place(void **state) {
             void *out[8];
             draw(d, i, 1, 5, &s);
             memset(&t, 0x55, sizeof t);
-            const size_t offset[] = {offsetof(struct sample, ids), offsetof(struct sample, types),
-                                     offsetof(struct sample, attended), offsetof(struct sample, labels),
-                                     offsetof(struct sample, places), offsetof(struct sample, masked),
-                                     offsetof(struct sample, weights), offsetof(struct sample, random),
+            const size_t offset[] = {offsetof(struct sample, ids),
+                                     offsetof(struct sample, types),
+                                     offsetof(struct sample, attended),
+                                     offsetof(struct sample, labels),
+                                     offsetof(struct sample, places),
+                                     offsetof(struct sample, masked),
+                                     offsetof(struct sample, weights),
+                                     offsetof(struct sample, random),
                                      sizeof s};
-            for (int k = 0; k < 8; k++) out[k] = k == field ? (char *)&t + offset[k] : (char *)spare;
+            for (int k = 0; k < 8; k++)
+                out[k] = k == field ? (char *)&t + offset[k] : (char *)spare;
             assert_int_equal(tri_data_get(d, i, 1, 5, out), TRI_OK);
             assert_memory_equal((char *)&t + offset[field], (char *)&s + offset[field],
                                 field == 6 ? P * sizeof(float) : offset[field + 1] - offset[field]);
@@ -426,7 +444,8 @@ static void networks(void **state) {
     assert_int_equal(f[4].shape.dim[0], 32);
     tri_data_free(d);
     assert_null(tri_data_open(spec("docs", ""), small, 1));
-    assert_message("tokenizer bytes has 256 tokens, but the network takes 255: vocab=256 is needed");
+    assert_message(
+        "tokenizer bytes has 256 tokens, but the network takes 255: vocab=256 is needed");
     assert_null(tri_data_open(spec("docs", ""), bert, 1));
     assert_message("tokenizer bytes has 256 tokens, but the network takes 168");
     tri_graph_free(gpt2);
@@ -453,7 +472,8 @@ static void tokenizer_from_outside(void **state) {
 
 static void mistakes(void **state) {
     (void)state;
-    put("a", "abcd"), put("empty", ""), put("nothing", "\x01 \n\n"), put("line", "the fox. The dog.");
+    put("a", "abcd"), put("empty", ""), put("nothing", "\x01 \n\n"),
+        put("line", "the fox. The dog.");
     put("short", "the\n\nfox\n\ndog\n"), put("vocab.txt", "[PAD]\n[UNK]\n");
     refused("a", ",length=8", "4 tokens are fewer than one sample of 8");
     refused("a", ",length=1", "length is 1; 2 to 2^24 tokens are possible");

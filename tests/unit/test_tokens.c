@@ -71,9 +71,11 @@ static void check_case(size_t k, const char *text, size_t bytes, const struct id
     kinds[k].bytes += (double)bytes;
     kinds[k].cases++;
     kinds[k].ids += ids.n;
-    bool same = ids.n == want->n && (!ids.n || !memcmp(ids.data, want->data, ids.n * sizeof *ids.data));
+    bool same =
+        ids.n == want->n && (!ids.n || !memcmp(ids.data, want->data, ids.n * sizeof *ids.data));
     if (!same && kinds[k].differences++ < 3)
-        print_message("line %zu: %s differs (%zu ids, not %zu)\n", line, kinds[k].name, ids.n, want->n);
+        print_message("line %zu: %s differs (%zu ids, not %zu)\n", line, kinds[k].name, ids.n,
+                      want->n);
     struct text back = {0};
     if (!strcmp(kinds[k].name, "gpt2")) {
         token_decode(kinds[k].tokenizer, ids.data, ids.n, &back);
@@ -155,7 +157,8 @@ static void decoding(void **state) {
     assert_int_equal(token_open("bytes", &bytes), TRI_OK);
     check_decoded(bert, "Unable,  the HELLO world!", "unable , the hello world !");
     check_decoded(bert, "unaffing \xe2\x88\x9e", "unaffing [UNK]");
-    check_decoded(gpt2, "the weather's \xf0\x9f\x98\x80 \xff", "the weather's \xf0\x9f\x98\x80 \xff");
+    check_decoded(gpt2, "the weather's \xf0\x9f\x98\x80 \xff",
+                  "the weather's \xf0\x9f\x98\x80 \xff");
     check_decoded(bytes, "\xc3\xa9\xff", "\xc3\xa9\xff");
     assert_int_equal(token_count(bytes), 256);
     assert_int_equal(token_find(bytes, "a"), -1);
@@ -175,7 +178,8 @@ static void decoding(void **state) {
 static void long_words(void **state) {
     (void)state;
     enum { N = 1 << 20 };
-    static const char *const units[] = {"a", "the", "e\xcc\x81", "\xcc\xb1\xcc\x81", "\xce\xa3'", " ", "\xff"};
+    static const char *const units[] = {"a",         "the", "e\xcc\x81", "\xcc\xb1\xcc\x81",
+                                        "\xce\xa3'", " ",   "\xff"};
     char *text = malloc(N);
     assert_non_null(text);
     for (size_t k = 0; k < COUNT(kinds); k++) {
@@ -236,9 +240,18 @@ static void characters(void **state) {
         assert_in_range(char_decompose(want, part), 1, CHAR_MOST_PARTS);
         assert_in_range(char_combining(want), 0, 254);
     }
-    static const char *const wrong[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
-                                        "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
-                                        "\xf8\x88\x80\x80\x80", "\xfe", "\xff", "\xe4\xb8z"};
+    static const char *const wrong[] = {"\x80",
+                                        "\xc0\x80",
+                                        "\xc1\xbf",
+                                        "\xe0\x9f\xbf",
+                                        "\xed\xa0\x80",
+                                        "\xed\xbf\xbf",
+                                        "\xf0\x8f\xbf\xbf",
+                                        "\xf4\x90\x80\x80",
+                                        "\xf8\x88\x80\x80\x80",
+                                        "\xfe",
+                                        "\xff",
+                                        "\xe4\xb8z"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_equal(char_read(wrong[i], wrong[i] + strlen(wrong[i]), &c), 1);
         assert_int_equal(c, -1);
@@ -271,15 +284,18 @@ static void refused(const char *kind, const char *name, const char *message) {
     assert_message(message);
 }
 
-/* As Python 3 has it: len(bytes.decode("utf-8", "replace")) of each, where every character is U+FFFD. */
+/* As Python 3 has it: len(bytes.decode("utf-8", "replace")) of each, where every character is
+ * U+FFFD. */
 static void broken_characters(void **state) {
     (void)state;
     static const struct {
         const char *bytes;
         int n;
-    } rows[] = {{"\xff", 1}, {"\x80\x80", 2}, {"\xc3", 1}, {"\xc0\xaf", 2}, {"\xe2\x82", 1}, {"\xe2\xff", 2},
-                {"\xe0\x80\x80", 3}, {"\xed\xa0\x80", 3}, {"\xf0\x9f\x98", 1}, {"\xf0\x9f\xff", 2},
-                {"\xf0\x80\x80\x80", 4}, {"\xf4\x90\x80\x80", 4}, {"\xf5\x80", 2}, {"\xe2\x82\xe2\x82", 2}};
+    } rows[] = {{"\xff", 1},         {"\x80\x80", 2},         {"\xc3", 1},
+                {"\xc0\xaf", 2},     {"\xe2\x82", 1},         {"\xe2\xff", 2},
+                {"\xe0\x80\x80", 3}, {"\xed\xa0\x80", 3},     {"\xf0\x9f\x98", 1},
+                {"\xf0\x9f\xff", 2}, {"\xf0\x80\x80\x80", 4}, {"\xf4\x90\x80\x80", 4},
+                {"\xf5\x80", 2},     {"\xe2\x82\xe2\x82", 2}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *p = rows[i].bytes, *end = p + strlen(p);
         int n = 0;
@@ -328,7 +344,8 @@ static void bad_bert(void **state) {
     }
     char spec[600];
     struct tokenizer *t;
-    put("v.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\nthe"); /* lines as some editors end them */
+    /* lines as some editors end them */
+    put("v.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\nthe");
     snprintf(spec, sizeof spec, "bert:%s", at("v.txt"));
     assert_int_equal(token_open(spec, &t), TRI_OK);
     check_decoded(t, "the thes", "the [UNK]"); /* there is no "##" at all */
@@ -363,7 +380,8 @@ static void bad_gpt2(void **state) {
         {"{\"a\": 0, \"b\": 0}", "\"b\" has the id 0, as another token has"},
         {"{\"a\": 0, \"b\": 1}", "the byte 0x21 has no token (\"!\")"}};
     static const char *const merges[][2] = {
-        {"#version: 0.2\na b\nab c\nab d\n", "merges.txt: line 4: \"abd\" is not in the vocabulary"},
+        {"#version: 0.2\na b\nab c\nab d\n",
+         "merges.txt: line 4: \"abd\" is not in the vocabulary"},
         {"a b\nx bc\nbc d\n", "merges.txt: line 2: \"bc\" is not in the vocabulary"},
         {"a b\n\n", "merges.txt: line 2 is not two tokens"},
         {"a b\na\n", "merges.txt: line 2 is not two tokens"},

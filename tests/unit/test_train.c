@@ -304,8 +304,8 @@ static void first_step(tri_optimizer o, const char *without_decay, double added[
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* By lars a weight moves trust x rate of its norm, by lamb rate of its norm; but not where the decay
- * is taken from it by name, nor biases. */
+/* By lars a weight moves trust x rate of its norm, by lamb rate of its norm; but not where the
+ * decay is taken from it by name, nor biases. */
 static void layerwise_rates(void **state) {
     (void)state;
     double plain[3], scaled[3], excluded[3], length;
@@ -595,9 +595,12 @@ static void names_of_others(void **state) {
     static const float value[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     static const int64_t counted = 7;
     const struct safetensors_entry theirs[] = {
-        {"module.fc.weight", {TRI_F32, TRI_SHAPE(3, 3)}, value}, {"module.fc.bias", {TRI_F32, TRI_SHAPE(3)}, value},
-        {"module.norm.gamma", {TRI_F32, TRI_SHAPE(3)}, value},   {"module.norm.beta", {TRI_F32, TRI_SHAPE(3)}, value},
-        {"module.head.weight", {TRI_F32, TRI_SHAPE(2, 3)}, value}, {"module.head.bias", {TRI_F32, TRI_SHAPE(2)}, value},
+        {"module.fc.weight", {TRI_F32, TRI_SHAPE(3, 3)}, value},
+        {"module.fc.bias", {TRI_F32, TRI_SHAPE(3)}, value},
+        {"module.norm.gamma", {TRI_F32, TRI_SHAPE(3)}, value},
+        {"module.norm.beta", {TRI_F32, TRI_SHAPE(3)}, value},
+        {"module.head.weight", {TRI_F32, TRI_SHAPE(2, 3)}, value},
+        {"module.head.bias", {TRI_F32, TRI_SHAPE(2)}, value},
         {"module.norm.num_batches_tracked", {TRI_I64, TRI_SCALAR}, &counted}};
     char dir[] = "/tmp/trireme-test-XXXXXX", path[64];
     float read[9];
@@ -609,7 +612,8 @@ static void names_of_others(void **state) {
     assert_memory_equal(read, value, 12);
     assert_int_equal(tri_close(run), TRI_OK);
     assert_null(open_normed(path, false, 4));
-    assert_non_null(strstr(tri_message(), "module.head.weight is f32[2,3], the network has f32[4,3]"));
+    assert_non_null(
+        strstr(tri_message(), "module.head.weight is f32[2,3], the network has f32[4,3]"));
     assert_non_null(strstr(tri_message(), "--partial takes what fits"));
     run = open_normed(path, true, 4);
     assert_int_equal(tri_read(run, "fc.weight", read, 36), TRI_OK);
@@ -650,7 +654,8 @@ static void options_are_checked(void **state) {
         {{.optimizer = {.lr = -1}}, "learning rate is -1"},
         {{.optimizer = {.schedule = "cos"}}, "schedule \"cos\""},
         {{.optimizer = {.momentum = 0.5}}, "sgd takes no momentum"},
-        {{.optimizer = {.name = "nesterov", .eps = 1}}, "nesterov takes no eps; adam, adamw, lars, lamb do"},
+        {{.optimizer = {.name = "nesterov", .eps = 1}},
+         "nesterov takes no eps; adam, adamw, lars, lamb do"},
         {{.optimizer = {.name = "lamb", .trust = 0.1}}, "lamb takes no trust; lars do"},
         {{.optimizer = {.name = "lars", .momentum = 1}}, "momentum is 1"},
         {{.save = "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"},
