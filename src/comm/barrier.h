@@ -9,13 +9,14 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "base/wait.h"
 
 #define BARRIER_LINE 128 /* bytes that cores take from one another: lines are fetched in pairs */
 
 /* What the ranks share of one of them. All zero before the first barrier. */
 struct barrier_line {
-    alignas(BARRIER_LINE) atomic_uint arrived;  /* barriers come to, modulo 2^32: a futex */
-    alignas(BARRIER_LINE) atomic_uint sleepers; /* on that; apart, for the rank looks at it often */
+    alignas(BARRIER_LINE) atomic_uint arrived; /* barriers that the rank has reached, modulo 2^32 */
+    alignas(BARRIER_LINE) wait_queue queue;    /* apart: its own rank reads it often */
 };
 
 /* One rank's view. */
