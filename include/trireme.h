@@ -552,7 +552,7 @@ typedef struct tri_field {
     tri_shape shape; /* of one sample, without batch dimension */
 } tri_field;
 
-/* Opens a data set:
+/* Opens a data set. spec: what `--data` takes; `man trireme` describes all sources and their keys.
  *
  * "idx:DIR[,split=train|test][,mean=X][,std=X]": images and labels of the MNIST family.
  * "synthetic[:size=N]": generated samples; needs the graph.
