@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "data/tally.h"
+#include "base/base.h"
 #include "crew/eval_queue.h"
 
 #define HELPERS_MOST 128

@@ -1,57 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crew/board.h"
 
-#ifdef TRIREME_POINTS
-void (*board_point)(const char *where);
-#endif
-
-/* ---- words ---- */
-
-#define STATE_SHIFT 29
-#define HAND_SHIFT 16
-
-uint64_t board_pack(struct board_word w) {
-    return (uint64_t)w.step << 32 | (uint64_t)w.state << STATE_SHIFT |
-           (uint64_t)(unsigned)w.thread << HAND_SHIFT | (uint64_t)(unsigned)w.argument;
-}
-
-struct board_word board_unpack(uint64_t p) {
-    return (struct board_word){(uint32_t)(p >> 32), (enum board_state)(p >> STATE_SHIFT & 7),
-                               (int)(p >> HAND_SHIFT & 8191), (int)(p & 65535)};
-}
-
-struct board_word board_read(board_cell *cell, uint32_t step, uint64_t *packed, bool *late) {
-    *packed = atomic_load(cell);
-    struct board_word w = board_unpack(*packed);
-    int32_t ahead = (int32_t)(w.step - step);
-    *late = ahead > 0;
-    return ahead < 0 ? (struct board_word){.step = step} : w;
-}
-
-static struct board_word node_word(struct board *b, uint32_t step, int node) {
-    uint64_t packed;
-    bool late;
-    struct board_word w = board_read(&b->node[node], step, &packed, &late);
-    /* A later step has begun: to who is still at this one everything is done. */
-    if (late) w = (struct board_word){step, BOARD_DONE, 0, 0};
-    return w;
-}
-
-static bool swap(board_cell *cell, uint64_t from, struct board_word to, const char *where) {
-    bool done = atomic_compare_exchange_strong(cell, &from, board_pack(to));
-    if (done) BOARD_POINT(where);
-    (void)where;
-    return done;
-}
-
 /* ---- making ---- */
 
 size_t board_bytes(int nodes, int slots) {
-    return sizeof(board_cell) * ((size_t)nodes + (size_t)slots);
+    return sizeof(claim_word) * ((size_t)nodes + (size_t)slots);
 }
 
-void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes, int slots, void *memory) {
-    *b = (struct board){.tree = tree, .n_slots = slots, .first = first, .n_all = nodes, .all = memory};
+void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes, int slots,
+                      void *memory) {
+    *b = (struct board){.tree = tree, .n_slots = slots, .first = first, .n_all = nodes,
+                        .all = memory};
     b->node = memory ? b->all + first : NULL;
     b->slot = memory ? b->all + nodes : NULL;
 }
@@ -60,7 +19,7 @@ void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *
     board_bind_shape(b, tree, 0, tree->n_nodes, slots, memory);
 }
 
-/* The longest way from a lane up to its top. */
+/* The longest path from a lane up to its top. */
 static int height(const struct lane_tree *tree) {
     int most = 0;
     for (int i = 0; i < tree->lanes; i++) {
@@ -71,10 +30,11 @@ static int height(const struct lane_tree *tree) {
     return most;
 }
 
-/* lanes + hands are enough in any order and with any deaths: beside a slot for each lane below it a hand
- * holds at most one more. Where hands sum what others have left before they draw, fewer are: on each
- * level a hand leaves a sum waiting at either end of its block and at the far end of another's.
- * test_board tries all orders for small numbers. The last slot is for lanes that are computed twice. */
+/* lanes + threads suffice in any order and with any deaths: beside a slot for each lane below it, a
+ * thread holds at most one more. Where threads compute orphaned sums before they claim lanes, fewer do:
+ * on each level a thread leaves a sum waiting at either end of its block and at the far end of
+ * another's. test_board tries all orders for small numbers. The last slot is for lanes that are
+ * computed twice. */
 int board_slots(const struct lane_tree *tree, int threads) {
     int levels = 0, block = (tree->lanes + threads - 1) / threads, top = height(tree);
     for (int v = block; v > 1; v = (v + 1) / 2) levels++;
@@ -86,14 +46,15 @@ int board_slots(const struct lane_tree *tree, int threads) {
     return (int)(most < BOARD_MOST_SLOTS - 1 ? most : BOARD_MOST_SLOTS - 1) + 1;
 }
 
-/* ---- drawing ---- */
+/* ---- claiming ---- */
 
-static bool claim(struct board *b, uint32_t step, int thread, int node) {
-    uint64_t packed;
-    bool late;
-    struct board_word w = board_read(&b->node[node], step, &packed, &late);
-    if (late || w.state != BOARD_FREE) return false;
-    return swap(&b->node[node], packed, (struct board_word){step, BOARD_CLAIMED, thread, 0}, "claim");
+static struct claim look(struct board *b, uint32_t step, int node) {
+    return claim_look(&b->node[node], step);
+}
+
+static bool try_claim(struct board *b, uint32_t step, int thread, int node) {
+    struct claim c = look(b, step, node);
+    return c.state == CLAIM_FREE && claim_try(&b->node[node], &c, thread);
 }
 
 static int block_begin(const struct board *b, int rank, int ranks) {
@@ -101,7 +62,7 @@ static int block_begin(const struct board *b, int rank, int ranks) {
 }
 
 static bool is_free(struct board *b, uint32_t step, int node) {
-    return node_word(b, step, node).state == BOARD_FREE;
+    return look(b, step, node).state == CLAIM_FREE;
 }
 
 /* The block with most lanes left; -1: none has any. */
@@ -122,10 +83,10 @@ static int busiest(struct board *b, uint32_t step, int ranks) {
 int board_draw(struct board *b, uint32_t step, int thread, int rank, int ranks) {
     if (rank >= 0 && rank < ranks)
         for (int i = block_begin(b, rank, ranks); i < block_begin(b, rank + 1, ranks); i++)
-            if (claim(b, step, thread, i)) return i;
+            if (try_claim(b, step, thread, i)) return i;
     for (int r; (r = busiest(b, step, ranks)) >= 0;)
         for (int i = block_begin(b, r + 1, ranks); i-- > block_begin(b, r, ranks);)
-            if (claim(b, step, thread, i)) return i;
+            if (try_claim(b, step, thread, i)) return i;
     return -1;
 }
 
@@ -135,11 +96,13 @@ int board_left(struct board *b, uint32_t step) {
     return left;
 }
 
+/* Once a later step has begun, everything of this one is done. */
 static bool is_done(struct board *b, uint32_t step, int node) {
-    return node_word(b, step, node).state == BOARD_DONE;
+    enum claim_state s = look(b, step, node).state;
+    return s == CLAIM_DONE || s == CLAIM_PASSED;
 }
 
-/* A sum that is made before it is used: below the tops, or a top itself. */
+/* A sum that lanes make: a top, or below one. The sums above the tops are the step's. */
 static bool is_made(const struct board *b, int node) {
     for (int n = node; n >= 0; n = b->tree->node[n].parent)
         if (b->tree->node[n].top >= 0) return true;
@@ -154,7 +117,7 @@ static bool is_orphan(struct board *b, uint32_t step, int node) {
 
 int board_orphan(struct board *b, uint32_t step, int thread) {
     for (int i = b->tree->lanes; i < b->tree->n_nodes; i++)
-        if (is_orphan(b, step, i) && claim(b, step, thread, i)) return i;
+        if (is_orphan(b, step, i) && try_claim(b, step, thread, i)) return i;
     return -1;
 }
 
@@ -167,101 +130,106 @@ bool board_has_orphan(struct board *b, uint32_t step) {
 int board_meet(struct board *b, uint32_t step, int thread, int node) {
     const struct lane_node *n = &b->tree->node[node];
     if (n->top >= 0 || !is_done(b, step, n->sibling)) return -1;
-    return claim(b, step, thread, n->parent) ? n->parent : -1;
+    return try_claim(b, step, thread, n->parent) ? n->parent : -1;
 }
 
 /* ---- slots ---- */
 
-static struct board_word held_for(const struct board *b, uint32_t step, int thread, int node) {
-    return (struct board_word){step, BOARD_CLAIMED, thread, b->first + node};
+static struct claim held_for(const struct board *b, uint32_t step, int thread, int node) {
+    return (struct claim){.step = step, .owner = thread, .value = b->first + node};
+}
+
+/* *free: the slot was free, but another thread may have been quicker. */
+static bool try_slot(struct board *b, int slot, struct claim held, bool *free) {
+    struct claim c = claim_read(&b->slot[slot]);
+    held.seen = c.seen;
+    *free = c.state == CLAIM_FREE;
+    return *free && claim_try(&b->slot[slot], &held, held.owner);
 }
 
 int board_take(struct board *b, uint32_t step, int thread, int node) {
-    for (;;) {
-        bool raced = false;
-        for (int i = 0; i < b->n_slots - 1; i++) {
-            uint64_t packed = atomic_load(&b->slot[i]);
-            if (board_unpack(packed).state != BOARD_FREE) continue;
-            if (swap(&b->slot[i], packed, held_for(b, step, thread, node), "take")) return i;
-            raced = true;
-        }
-        CHECK(raced); /* board_slots are enough */
+    const struct claim held = held_for(b, step, thread, node);
+    for (bool raced = true, free; raced;) {
+        raced = false;
+        for (int i = 0; i < b->n_slots - 1; i++, raced |= free)
+            if (try_slot(b, i, held, &free)) return i;
     }
+    CHECK(!"board_slots suffice");
+    return -1;
 }
 
 int board_spare(struct board *b, uint32_t step, int thread, int node) {
     int last = b->n_slots - 1;
-    uint64_t packed = atomic_load(&b->slot[last]);
-    bool free = board_unpack(packed).state == BOARD_FREE;
-    return free && swap(&b->slot[last], packed, held_for(b, step, thread, node), "take") ? last : -1;
+    bool free;
+    return try_slot(b, last, held_for(b, step, thread, node), &free) ? last : -1;
 }
 
-static void give_back(struct board *b, int slot, struct board_word held) {
-    swap(&b->slot[slot], board_pack(held), (struct board_word){held.step, BOARD_FREE, 0, 0},
-         "give back");
+static void release(struct board *b, int slot, const struct claim *held) {
+    claim_publish(&b->slot[slot], held, CLAIM_FREE, 0, 0);
 }
 
 void board_drop(struct board *b, uint32_t step, int thread, int node, int slot) {
-    give_back(b, slot, held_for(b, step, thread, node));
+    struct claim held = held_for(b, step, thread, node);
+    release(b, slot, &held);
 }
 
-/* Of a sum that is there the operands are needed no more. Only a slot that is held for the very
- * operand is given back: another may have done so and a third have taken it since. */
+/* Whether the node's result lies in the slot, held for it as `held` says. */
+static bool is_result(const struct claim *node, int slot, const struct claim *held) {
+    return node->state == CLAIM_DONE && node->step == held->step && node->value == slot &&
+           node->owner == held->owner;
+}
+
+/* After a sum is published. Only a slot that is held for this very operand is released: another
+ * thread may have released it already, and a third have taken it since. */
 static void release_operand(struct board *b, uint32_t step, int node) {
-    uint64_t packed;
-    bool late;
-    struct board_word w = board_read(&b->node[node], step, &packed, &late);
-    if (late || w.state != BOARD_DONE) return; /* late: board_clear has given it back */
-    struct board_word held = board_unpack(atomic_load(&b->slot[w.argument]));
-    if (held.state == BOARD_CLAIMED && held.step == step && held.argument == b->first + node &&
-        held.thread == w.thread)
-        give_back(b, w.argument, held);
+    struct claim c = look(b, step, node);
+    if (c.state != CLAIM_DONE) return; /* passed: board_clear has released it */
+    struct claim held = claim_read(&b->slot[c.value]);
+    if (held.state == CLAIM_TAKEN && held.value == b->first + node && is_result(&c, c.value, &held))
+        release(b, c.value, &held);
 }
 
-static bool settle(struct board *b, uint32_t step, int owner, int node, struct board_word to) {
-    uint64_t from = board_pack((struct board_word){step, BOARD_CLAIMED, owner, 0});
-    return swap(&b->node[node], from, to, "publish");
-}
-
-static bool publish(struct board *b, uint32_t step, int owner, int thread, int node, int slot) {
-    if (!settle(b, step, owner, node, (struct board_word){step, BOARD_DONE, thread, slot})) {
-        board_drop(b, step, thread, node, slot);
+static bool publish(struct board *b, const struct claim *held, int thread, int node, int slot) {
+    if (!claim_publish(&b->node[node], held, CLAIM_DONE, thread, slot)) {
+        board_drop(b, held->step, thread, node, slot);
         return false;
     }
     const struct lane_node *n = &b->tree->node[node];
     if (n->left >= 0) {
-        release_operand(b, step, n->left);
-        release_operand(b, step, n->right);
+        release_operand(b, held->step, n->left);
+        release_operand(b, held->step, n->right);
     }
     return true;
 }
 
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot) {
-    return publish(b, step, thread, thread, node, slot);
+    const struct claim held = {.step = step, .owner = thread};
+    return publish(b, &held, thread, node, slot);
 }
 
 bool board_publish_for(struct board *b, uint32_t step, int thread, int node, int slot) {
-    struct board_word w = node_word(b, step, node);
-    if (w.state == BOARD_CLAIMED) return publish(b, step, w.thread, thread, node, slot);
+    struct claim c = look(b, step, node);
+    if (c.state == CLAIM_TAKEN) return publish(b, &c, thread, node, slot);
     board_drop(b, step, thread, node, slot);
     return false;
 }
 
 void board_fail(struct board *b, uint32_t step, int thread, int node) {
-    settle(b, step, thread, node, (struct board_word){step, BOARD_FAILED, thread, 0});
+    const struct claim held = {.step = step, .owner = thread};
+    claim_publish(&b->node[node], &held, CLAIM_FAILED, thread, 0);
 }
 
 /* ---- looking ---- */
 
 bool board_lost(struct board *b, uint32_t step, int thread, int node) {
-    struct board_word w = node_word(b, step, node);
-    return w.state == BOARD_DONE && w.thread != thread;
+    struct claim c = look(b, step, node);
+    return c.state == CLAIM_PASSED || (c.state == CLAIM_DONE && c.owner != thread);
 }
 
 bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *owner) {
-    struct board_word w = node_word(b, step, node);
-    *owner = w.thread;
-    return w.state == BOARD_CLAIMED && w.thread != thread;
+    struct claim c = look(b, step, node);
+    *owner = c.owner;
+    return c.state == CLAIM_TAKEN && c.owner != thread;
 }
 
 bool board_complete(struct board *b, uint32_t step, int *failed) {
@@ -270,51 +238,42 @@ bool board_complete(struct board *b, uint32_t step, int *failed) {
     for (int i = 0; i < b->tree->n_tops && all; i++) all = is_done(b, step, b->tree->top[i]);
     if (all) return true;
     for (int i = b->tree->lanes; i-- > 0;) {
-        enum board_state s = node_word(b, step, i).state;
-        if (s == BOARD_FREE || s == BOARD_CLAIMED) {
+        enum claim_state s = look(b, step, i).state;
+        if (s == CLAIM_FREE || s == CLAIM_TAKEN) {
             *failed = -1;
             return false;
         }
-        if (s == BOARD_FAILED) *failed = i;
+        if (s == CLAIM_FAILED) *failed = i;
     }
     return false;
 }
 
-int board_slot_of(struct board *b, int node) { return board_unpack(atomic_load(&b->node[node])).argument; }
+int board_slot_of(struct board *b, int node) { return claim_read(&b->node[node]).value; }
 
 void board_clear(struct board *b) {
     for (int i = 0; i < b->n_slots; i++) {
-        struct board_word held = board_unpack(atomic_load(&b->slot[i]));
-        if (held.state != BOARD_CLAIMED) continue;
-        struct board_word node = board_unpack(atomic_load(&b->all[held.argument]));
-        if (node.state == BOARD_DONE && node.step == held.step && node.argument == i &&
-            node.thread == held.thread)
-            give_back(b, i, held);
+        struct claim held = claim_read(&b->slot[i]);
+        if (held.state != CLAIM_TAKEN) continue;
+        struct claim node = claim_read(&b->all[held.value]);
+        if (is_result(&node, i, &held)) release(b, i, &held);
     }
 }
 
 /* ---- recovery ---- */
 
-/* Held by the dead and not published; or an operand that the dead was about to give back. */
+/* Releases a slot that the dead thread held and had not published, or whose sum is published. */
 static void recover_slot(struct board *b, uint32_t step, int slot, int dead) {
-    struct board_word held = board_unpack(atomic_load(&b->slot[slot]));
-    if (held.state != BOARD_CLAIMED) return;
-    struct board_word node = board_unpack(atomic_load(&b->all[held.argument]));
-    bool published = node.state == BOARD_DONE && node.step == held.step &&
-                     node.argument == slot && node.thread == held.thread;
-    int own = held.argument - b->first; /* of another shape's step: none of the tree's */
+    struct claim held = claim_read(&b->slot[slot]);
+    if (held.state != CLAIM_TAKEN) return;
+    struct claim node = claim_read(&b->all[held.value]);
+    bool published = is_result(&node, slot, &held);
+    int own = held.value - b->first; /* not one of the tree's: it is of a step of another shape */
     int parent = own >= 0 && own < b->tree->n_nodes ? b->tree->node[own].parent : -1;
-    bool used_up = published && parent >= 0 && held.step == step &&
-                   node_word(b, step, parent).state == BOARD_DONE;
-    if (published ? used_up : held.thread == dead) give_back(b, slot, held);
+    bool used_up = published && parent >= 0 && held.step == step && is_done(b, step, parent);
+    if (published ? used_up : held.owner == dead) release(b, slot, &held);
 }
 
 void board_recover(struct board *b, uint32_t step, int dead) {
     for (int i = 0; i < b->n_slots; i++) recover_slot(b, step, i, dead);
-    for (int i = 0; i < b->n_all; i++) {
-        uint64_t packed = atomic_load(&b->all[i]);
-        struct board_word w = board_unpack(packed);
-        if (w.state == BOARD_CLAIMED && w.thread == dead)
-            swap(&b->all[i], packed, (struct board_word){w.step, BOARD_FREE, 0, 0}, "recover");
-    }
+    claim_forget(b->all, b->n_all, dead);
 }

@@ -1,115 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lane board: who computes which lane, who sums which two, and where the sums lie. A few words of
- * memory that hands (threads that compute) of one or of several processes share, each changed by
- * one compare-and-swap. So a hand may die between any two of its instructions: what it had claimed
- * is given back by board_recover, and nothing else has to be repaired, because
+ * The lane board: which thread computes which lane and which sum, and which slot holds the result.
+ * Threads of one or of several processes share its words (crew/claim.h). A thread may die between any
+ * two instructions; board_recover then frees what it had claimed, and nothing else needs repair, because
  *
- *   1. a lane or a sum is computed into a slot of the pool that its hand holds, never into an operand;
- *   2. it is there from the one swap on that publishes it (board_publish), and then never changes;
- *   3. the slots of two operands are given back only after their sum has been published.
+ *   1. a lane or a sum is computed into a slot that its thread holds, never into an operand;
+ *   2. one compare-and-swap publishes it (board_publish), and from then on it never changes;
+ *   3. the slots of two operands are released only after their sum is published.
  *
- * A word carries the number of the step it speaks of; one that speaks of an earlier step is free. So
- * nothing has to be cleared when a step begins, and who comes too late changes nothing. */
+ * The word of a node (a lane or a sum) has the slot as its value once it is done. The word of a slot is
+ * free or taken; its value is the node that the slot is held for. */
 #ifndef CREW_BOARD_H
 #define CREW_BOARD_H
 
-#include <stdatomic.h>
-
+#include "crew/claim.h"
 #include "plan/lane_tree.h"
 
-#define BOARD_MOST_THREADS 8191
-#define BOARD_MOST_SLOTS 65535
+#define BOARD_MOST_SLOTS CLAIM_MOST_VALUE
 
-enum board_state {
-    BOARD_FREE,
-    BOARD_CLAIMED, /* by a hand: nodes; held by a hand: slots */
-    BOARD_DONE,    /* nodes: the sum lies in the slot */
-    BOARD_FAILED,  /* lanes: an operator refused the data; see what the hand says of it */
-};
-
-/* One word. argument: a done node's slot, a held slot's node (among those of all shapes); of a task (sweep.h) the part to be
- * done next. */
-struct board_word {
-    uint32_t step;
-    enum board_state state;
-    int thread;
-    int argument;
-};
-typedef _Atomic uint64_t board_cell;
-uint64_t board_pack(struct board_word w);
-struct board_word board_unpack(uint64_t packed);
-/* As one that works on `step` sees it: free if it speaks of an earlier step. `late` is set if it
- * speaks of a later one. */
-struct board_word board_read(board_cell *cell, uint32_t step, uint64_t *packed, bool *late);
-
-/* Steps of several shapes, each with a tree of its own, share the slots: late hands of one step may hold some when
- * a step of another shape has begun. The words of nodes of all shapes lie one behind the other, and a held slot's
- * argument is its node's place among them all. */
+/* Steps of several shapes, each with a tree of its own, share the slots: a late thread may still hold
+ * some when a step of another shape has begun. The words of all shapes' nodes form one array, and a held
+ * slot's value is its node's index in it. */
 struct board {
-    const struct lane_tree *tree; /* this process's own */
+    const struct lane_tree *tree; /* in this process's own memory */
     int n_slots;
-    int first, n_all; /* the tree's nodes among those of all shapes */
-    board_cell *node, *all, *slot; /* shared: 8 bytes each; node: of the tree, in all */
+    int first, n_all; /* where the tree's nodes begin in the array of all shapes; its length */
+    claim_word *node, *all, *slot; /* shared. node: those of the tree, in all */
 };
 
 size_t board_bytes(int nodes, int slots); /* nodes: of all shapes */
 /* memory: board_bytes of zeros, or what other processes have made of them. */
 void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *memory);
-/* The same, where the tree's nodes lie behind `first` of others, `nodes` in all. */
-void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes, int slots, void *memory);
+/* The same, for one of several shapes: its nodes begin at `first` of `nodes`. */
+void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes, int slots,
+                      void *memory);
 
-/* How many slots are enough, whatever the hands do. */
+/* How many slots suffice, whatever the threads do. */
 int board_slots(const struct lane_tree *tree, int threads);
 
-/* Claims a lane for the hand, that of `rank` of `ranks`: the next of its own block of lanes, else the
- * last of the block that has most left. -1: there is none. */
+/* Claims a lane for the thread, which is number `rank` of `ranks`: the next of its own block of lanes,
+ * else the last of the block that has most left. -1: no lane is free. */
 int board_draw(struct board *b, uint32_t step, int thread, int rank, int ranks);
-/* How many lanes nobody has drawn yet. */
+/* How many lanes are free. */
 int board_left(struct board *b, uint32_t step);
-/* Claims a sum whose operands are there and which nobody makes: one that a hand left that died. */
+/* Claims a sum whose operands are done and which nobody computes, as a thread that died left it. */
 int board_orphan(struct board *b, uint32_t step, int thread);
 bool board_has_orphan(struct board *b, uint32_t step);
-/* Claims the sum of `node` and its sibling, if that is there too. -1: not, or nothing to be summed. */
+/* Claims the sum of `node` and its sibling. -1: the sibling is not done, or another thread sums them. */
 int board_meet(struct board *b, uint32_t step, int thread, int node);
 
-/* A free slot, from now on held by the hand for a node. */
+/* A free slot, from now on held by the thread for a node. */
 int board_take(struct board *b, uint32_t step, int thread, int node);
-/* The slot that is kept for lanes that are computed twice; -1: another has it. */
+/* The slot that is reserved for lanes that are computed twice. -1: another thread holds it. */
 int board_spare(struct board *b, uint32_t step, int thread, int node);
 void board_drop(struct board *b, uint32_t step, int thread, int node, int slot);
-/* What the hand has computed of a node is there: in the slot, or it failed. False: another was first;
- * the slot has been given back. The slots of its operands are free then. */
+/* Publishes what the thread has computed of a node into the slot, and releases the operands' slots.
+ * False: another thread was first; the slot has been released. */
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot);
+/* An operator refused the lane's data. */
 void board_fail(struct board *b, uint32_t step, int thread, int node);
-/* As board_publish, of a lane that another hand has claimed (`claimed`) and not published. */
+/* As board_publish, of a lane that another thread has claimed and not published. */
 bool board_publish_for(struct board *b, uint32_t step, int thread, int node, int slot);
 
-/* Whether another has published the lane, or taken it: what this hand computes of it is in vain. */
+/* Another thread has published the lane: what this one computes of it is in vain. */
 bool board_lost(struct board *b, uint32_t step, int thread, int node);
-/* Whether the lane is another hand's, who is computing it; *owner. */
+/* Another thread (*owner) computes the lane. */
 bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *owner);
 
-/* Whether the step's lanes have all been computed and summed up to the tops; failed: the first lane
- * that failed, if none is missing any more; else -1. */
+/* Whether the step's lanes have all been computed and summed up to the tops. *failed: the first lane
+ * that failed, once all others are computed; else -1. */
 bool board_complete(struct board *b, uint32_t step, int *failed);
-/* Where a node's sum lies. */
+/* The slot of a node that is done. */
 int board_slot_of(struct board *b, int node);
-/* Gives back what is published, between two steps: nobody may be using it. */
+/* Releases the slots of published nodes, between two steps: nobody may be using them. */
 void board_clear(struct board *b);
 
-/* What a hand that is dead for certain had claimed and held is free again. May run beside hands that
- * are alive, and again if it was broken off. */
+/* Frees what a dead thread had claimed and held. May run beside living threads, and again if it was
+ * interrupted. */
 void board_recover(struct board *b, uint32_t step, int thread);
-
-/* Tests kill hands here: behind every write of the protocol. Only where the build says so. */
-#ifdef TRIREME_POINTS
-extern void (*board_point)(const char *where);
-#define BOARD_POINT(where) \
-    do {                   \
-        if (board_point) board_point(where); \
-    } while (0)
-#else
-#define BOARD_POINT(where) ((void)0)
-#endif
 
 #endif

@@ -5,7 +5,9 @@
 
 #include "plan/memory.h"
 
-static size_t word_bytes(int64_t batches) { return memory_round((size_t)batches * sizeof(board_cell)); }
+static size_t word_bytes(int64_t batches) {
+    return memory_round((size_t)batches * sizeof(claim_word));
+}
 
 size_t eval_queue_bytes(int64_t batches, int values) {
     return word_bytes(batches) + (size_t)batches * (size_t)values * sizeof(double);
@@ -13,7 +15,7 @@ size_t eval_queue_bytes(int64_t batches, int values) {
 
 void eval_queue_bind(struct eval_queue *s, void *memory, int64_t batches, int values) {
     *s = (struct eval_queue){.batches = batches, .values = values, .word = memory,
-                        .sum = (double *)((char *)memory + word_bytes(batches)), .step = 1};
+                             .sum = (double *)((char *)memory + word_bytes(batches)), .step = 1};
 }
 
 void eval_queue_begin(struct eval_queue *s, uint64_t step) {
@@ -21,59 +23,42 @@ void eval_queue_begin(struct eval_queue *s, uint64_t step) {
     s->next = 0;
 }
 
-/* Whoever came too late for a step finds nothing in words of a later one. */
-static struct board_word look(const struct eval_queue *s, int64_t batch, uint64_t *packed) {
-    bool late;
-    struct board_word w = board_read(&s->word[batch], s->step, packed, &late), is = board_unpack(*packed);
-    return late || is.state == BOARD_CLAIMED ? is : w;
+static struct claim look(const struct eval_queue *s, int64_t batch) {
+    return claim_look_held(&s->word[batch], s->step);
 }
 
-static bool is_free(const struct eval_queue *s, int64_t batch, uint64_t *packed) {
-    struct board_word w = look(s, batch, packed);
-    return w.step == s->step && w.state == BOARD_FREE;
-}
-
-static bool claim(const struct eval_queue *s, int64_t batch) {
-    uint64_t seen;
-    struct board_word mine = {s->step, BOARD_CLAIMED, s->owner, 0};
-    if (!is_free(s, batch, &seen) || !atomic_compare_exchange_strong(&s->word[batch], &seen, board_pack(mine)))
-        return false;
-    BOARD_POINT("claim batch");
-    return true;
+static bool try_claim(const struct eval_queue *s, int64_t batch) {
+    struct claim c = look(s, batch);
+    return c.state == CLAIM_FREE && claim_try(&s->word[batch], &c, s->owner);
 }
 
 bool eval_queue_left(struct eval_queue *s) {
-    uint64_t packed;
-    while (s->next < s->batches && !is_free(s, s->next, &packed)) s->next++;
+    while (s->next < s->batches && look(s, s->next).state != CLAIM_FREE) s->next++;
     return s->next < s->batches;
 }
 
 int64_t eval_queue_draw(struct eval_queue *s, int64_t first) {
-    if (claim(s, first)) return first;
+    if (try_claim(s, first)) return first;
     while (eval_queue_left(s))
-        if (claim(s, s->next)) return s->next++;
+        if (try_claim(s, s->next)) return s->next++;
     return -1;
 }
 
-/* Nobody else touches the word, unless this process is dead. */
 void eval_queue_put(const struct eval_queue *s, int64_t batch, const double *sums) {
+    const struct claim held = {.step = s->step, .owner = s->owner};
     size_t n = (size_t)s->values;
-    struct board_word w = {s->step, sums ? BOARD_DONE : BOARD_FAILED, s->owner, 0};
     if (sums) memcpy(s->sum + (size_t)batch * n, sums, n * sizeof *sums);
-    BOARD_POINT("sums of batch");
-    atomic_store(&s->word[batch], board_pack(w));
-    BOARD_POINT("publish batch");
+    CLAIM_POINT("sums of batch");
+    claim_publish(&s->word[batch], &held, sums ? CLAIM_DONE : CLAIM_FAILED, s->owner, 0);
     if (s->queue) wait_wake(s->queue);
 }
 
 const double *eval_queue_find(const struct eval_queue *s, int64_t batch) {
-    uint64_t packed;
-    struct board_word w = look(s, batch, &packed);
-    return w.step == s->step && w.state == BOARD_DONE ? s->sum + (size_t)batch * (size_t)s->values : NULL;
+    bool done = look(s, batch).state == CLAIM_DONE;
+    return done ? s->sum + (size_t)batch * (size_t)s->values : NULL;
 }
 
 bool eval_queue_in_flight(const struct eval_queue *s, int64_t batch) {
-    uint64_t packed;
-    struct board_word w = look(s, batch, &packed);
-    return w.step == s->step && w.state == BOARD_CLAIMED;
+    struct claim c = look(s, batch);
+    return c.state == CLAIM_TAKEN && c.step == s->step;
 }

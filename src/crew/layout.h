@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where things lie in the store's file, for those who know its head alone. */
+ * Offsets in the store's file, for code that knows only its head. */
 #ifndef CREW_LAYOUT_H
 #define CREW_LAYOUT_H
 
 #include "crew/head.h"
-#include "machine/sweep.h"
+#include "crew/tasks.h"
 
 #define CREW_PAGE 4096
 
-/* What is counted from the store's begin lies so many bytes behind the file's. */
+/* The store begins so many bytes after the begin of the file. */
 static inline size_t crew_head_bytes(void) {
     return (sizeof(struct crew_head) + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
 }
@@ -19,17 +19,18 @@ static inline struct undo *crew_undo(const struct crew_head *h, char *base, int 
 
 #define AUDIT_MOST 4096 /* results of a lane */
 
-/* Audits: a word for each lane, who audits it; then for each hand and lane audit_roots sums, of the bytes of
- * each result. */
+/* Audits: a word for each lane says who audits it; after them, for each thread and lane, audit_roots
+ * checksums, one for each result of the lane. */
 static inline uint64_t crew_audit_bytes(int lanes, int all_threads, int roots) {
     return sizeof(uint64_t) * (uint64_t)lanes * (1 + (uint64_t)all_threads * (uint64_t)roots);
 }
 
-static inline board_cell *crew_audit_word(const struct crew_head *h, char *base, int lane) {
-    return (board_cell *)(base + h->audits) + lane;
+static inline claim_word *crew_audit_word(const struct crew_head *h, char *base, int lane) {
+    return (claim_word *)(base + h->audits) + lane;
 }
 
-static inline uint64_t *crew_audit_sums(const struct crew_head *h, char *base, int thread, int lane) {
+static inline uint64_t *crew_audit_sums(const struct crew_head *h, char *base, int thread,
+                                        int lane) {
     return (uint64_t *)(base + h->audits) + h->lanes +
            ((size_t)thread * (size_t)h->lanes + (size_t)lane) * (size_t)h->audit_roots;
 }

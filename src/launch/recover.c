@@ -12,10 +12,11 @@ static tri_status bind_boards(struct recovery *r, int shape, char *at) {
     for (int k = 0; k < 2; k++) {
         struct lane_tree *tree = &r->tree[shape][k];
         if (!h->shape[shape].tree[k].nodes) continue;
-        tri_status status = lane_tree_make(h->shape[shape].lanes, k ? h->shape[shape].levels : 0, tree);
+        int levels = k ? h->shape[shape].levels : 0;
+        tri_status status = lane_tree_make(h->shape[shape].lanes, levels, tree);
         if (status) return status;
-        board_bind_shape(&r->board[shape][k], tree, h->shape[shape].tree[k].first, h->tree[k].nodes, h->tree[k].slots,
-                         at + h->tree[k].board);
+        board_bind_shape(&r->board[shape][k], tree, h->shape[shape].tree[k].first, h->tree[k].nodes,
+                         h->tree[k].slots, at + h->tree[k].board);
     }
     return TRI_OK;
 }
@@ -43,16 +44,8 @@ void recovery_unmap(struct recovery *r) {
     *r = (struct recovery){.head = r->head, .fd = r->fd};
 }
 
-/* Nobody but who is dead would have touched them. */
-static void forget(board_cell *word, int64_t n, int owner) {
-    for (int64_t i = 0; i < n; i++) {
-        struct board_word w = board_unpack(atomic_load(&word[i]));
-        if (w.state == BOARD_CLAIMED && w.thread == owner)
-            atomic_store(&word[i], board_pack((struct board_word){w.step, BOARD_FREE, 0, 0}));
-    }
-}
-
-/* That of the open step's shape; where that has none, any: who is dead may have held slots in a step before. */
+/* The board of the open step's shape. If that has none, any: the dead worker may have held slots in an
+ * earlier step. */
 static struct board *board_for(struct recovery *r, uint64_t step, int k) {
     int shape = r->head->shape_of[step % 2];
     for (int i = 0; i < r->head->n_shapes && !r->board[shape][k].tree; i++) shape = i;
@@ -71,15 +64,16 @@ void recovery_of(struct recovery *r, int place) {
             struct board *b = board_for(r, opened, k);
             if (b->tree) board_recover(b, (uint32_t)opened, thread);
         }
-        if (h->audit > 0) forget(crew_audit_word(h, r->base, 0), h->lanes, thread);
-        sweep_recover((board_cell *)(r->base + h->tasks), h->n_tasks, thread,
+        if (h->audit > 0) claim_forget(crew_audit_word(h, r->base, 0), h->lanes, thread);
+        tasks_recover((claim_word *)(r->base + h->tasks), h->n_tasks, thread,
                       crew_undo(h, r->base, thread), r->base);
     }
-    if (r->base) forget((board_cell *)(r->base + h->evaluation), h->n_batches, place);
+    if (r->base) claim_forget((claim_word *)(r->base + h->evaluation), h->n_batches, place);
 }
 
 void recovery_of_samples(struct recovery *r, int place) {
-    if (r->base) forget((board_cell *)(r->base + r->head->loads), r->head->n_loads, place);
+    if (r->base)
+        claim_forget((claim_word *)(r->base + r->head->loads), r->head->n_loads, place);
     wait_wake(&r->head->data);
 }
 
@@ -93,11 +87,11 @@ int64_t recovery_slowest(const struct recovery *r, int item) {
     return atomic_load(&((_Atomic int64_t *)(r->base + r->head->slowest))[item]);
 }
 
-static void add_words(struct text *t, const char *what, board_cell *word, int n) {
+static void add_words(struct text *t, const char *what, claim_word *word, int n) {
     text_add(t, " %s", what);
     for (int i = 0; i < n; i++) {
-        struct board_word w = board_unpack(atomic_load(&word[i]));
-        text_add(t, " %u:%d:%d:%d", w.step, (int)w.state, w.thread, w.argument);
+        struct claim c = claim_read(&word[i]);
+        text_add(t, " %u:%d:%d:%d", c.step, (int)c.state, c.owner, c.value);
     }
 }
 
@@ -110,7 +104,7 @@ void recovery_log(const struct recovery *r, struct log *log) {
         add_words(&t, k ? "lanes" : "counts", b->all, b->n_all);
         add_words(&t, "slots", b->slot, b->n_slots);
     }
-    add_words(&t, "tasks", (board_cell *)(r->base + r->head->tasks), r->head->n_tasks);
+    add_words(&t, "tasks", (claim_word *)(r->base + r->head->tasks), r->head->n_tasks);
     log_event(log, LOG_ERROR, "board", "words=%s", t.data ? t.data : "");
     text_free(&t);
 }

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent's view of the store behind its head, and how what the dead have left is given back. */
+ * The agent's view of the store, and how it frees what dead workers have claimed. */
 #ifndef LAUNCH_RECOVER_H
 #define LAUNCH_RECOVER_H
 
 #include "crew/board.h"
 #include "crew/head.h"
-#include "machine/sweep.h"
 #include "observe/log.h"
 
 struct recovery {
     struct crew_head *head;
     int fd;
-    char *base; /* null: there is no store yet */
+    char *base; /* null: no store exists yet */
     size_t bytes;
     struct lane_tree tree[CREW_MOST_SHAPES][2];
-    struct board board[CREW_MOST_SHAPES][2]; /* by the shape of a step; they share their words */
+    struct board board[CREW_MOST_SHAPES][2]; /* by shape; they share their words */
 };
 
-/* Maps the store, once it has been founded. */
+/* Maps the store, once the reporter has laid it out. */
 tri_status recovery_map(struct recovery *r);
 void recovery_unmap(struct recovery *r);
-/* All that the hands of a worker hold, which is dead for certain. */
+/* Frees what the threads of a worker hold that is dead for certain. */
 void recovery_of(struct recovery *r, int place);
-/* What a worker had begun to read, once its process is gone: its threads that read ahead are no hands, whose
- * deaths are seen sooner. */
+/* Frees the samples that a worker was reading, once its process is gone. Its threads that read ahead
+ * outlive the deaths of those that compute, which recovery_of follows. */
 void recovery_of_samples(struct recovery *r, int place);
-/* The operator's name that an item of the store's table has. */
+/* The operator's name of an item in the store's table. */
 const char *recovery_name(const struct recovery *r, int item);
-/* What the words of the boards and of the update's tasks say, for whoever looks for a mistake. */
+/* Logs the words of the boards and of the update's tasks, for debugging. */
 void recovery_log(const struct recovery *r, struct log *log);
 int64_t recovery_slowest(const struct recovery *r, int item);
 

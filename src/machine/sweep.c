@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what touches what ---- */
+/* ---- conflicts ---- */
 
 struct range {
     const char *begin, *end;
     bool written;
 };
 
-/* One round of an item, an update's copy, or the commit. */
+/* One round of an item, an update's copy, the guard, or the commit. */
 struct entry {
     int item, update, round, level;
     int first, n; /* its ranges */
@@ -58,7 +58,7 @@ static bool conflict(const struct builder *b, const struct entry *x, const struc
     return false;
 }
 
-/* As early as what it touches allows. */
+/* Puts the entry on the earliest level that its ranges allow. */
 static void end(struct builder *b, struct entry *e) {
     e->n = b->n_ranges - e->first;
     for (struct entry *o = b->entry; o < e; o++)
@@ -94,7 +94,7 @@ static void add_copy(struct builder *b, const struct sweep_copy *c, int i) {
     end(b, e);
 }
 
-/* Whatever comes after it and touches the store waits for it. */
+/* Later entries that touch the store come after it. */
 static void add_guard(struct builder *b, const struct sweep_guard *g) {
     struct entry *e = begin(b, TASK_GUARD, 1);
     touch(b, program_value(b->p, g->loss->id), base_spec_bytes(&g->loss->spec), false);
@@ -104,8 +104,9 @@ static void add_guard(struct builder *b, const struct sweep_guard *g) {
 
 /* ---- tasks ---- */
 
-#define TASKS_PER_HAND 16 /* of a sweep: enough to even out */
-#define MOST_PARTS 32     /* of a task: a death costs no more */
+#define TASKS_PER_THREAD 16 /* of a sweep: enough to even out */
+#define MOST_PARTS 32       /* of a task: a death costs no more */
+_Static_assert(MOST_PARTS <= TASKS_MOST_PARTS, "a claim counts the parts");
 
 static size_t save_bytes(const struct program_item *it, int64_t part) {
     const struct program_kernel *k = it->by_thread;
@@ -139,7 +140,7 @@ static int64_t parts_each(const struct builder *b, int level, int all_threads) {
     int64_t parts = 0;
     for (int i = 0; i < b->n; i++)
         if (b->entry[i].level == level) parts += b->entry[i].parts;
-    int64_t each = parts / ((int64_t)TASKS_PER_HAND * all_threads);
+    int64_t each = parts / ((int64_t)TASKS_PER_THREAD * all_threads);
     return each < 1 ? 1 : each > MOST_PARTS ? MOST_PARTS : each;
 }
 
@@ -167,8 +168,9 @@ static tri_status make_tasks(struct builder *b, int all_threads, struct sweeps *
     return TRI_OK;
 }
 
-tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies, int all_threads,
-                       int first, const struct sweep_guard *guard, struct sweeps *s) {
+tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies,
+                       int all_threads, int first, const struct sweep_guard *guard,
+                       struct sweeps *s) {
     *s = (struct sweeps){.p = p, .first = first};
     struct builder b = {.p = p};
     b.entry = calloc(2 * p->n_items + (size_t)copies + 2, sizeof *b.entry);
@@ -181,7 +183,8 @@ tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, i
     struct entry *commit = copy ? begin(&b, TASK_COMMIT, 1) : NULL;
     for (int i = 0; commit && i < b.n - 1; i++)
         if (b.entry[i].level >= commit->level) commit->level = b.entry[i].level + 1;
-    tri_status status = b.failed ? base_no_memory("the tasks of a step") : make_tasks(&b, all_threads, s);
+    tri_status status =
+        b.failed ? base_no_memory("the tasks of a step") : make_tasks(&b, all_threads, s);
     s->undo_bytes += sizeof(struct undo);
     free(b.entry);
     free(b.range);
@@ -195,135 +198,39 @@ void sweeps_free(struct sweeps *s) {
     *s = (struct sweeps){0};
 }
 
-/* ---- drawing ---- */
-
-static bool claim(int task, const struct sweep_thread *h, int64_t *part) {
-    uint64_t packed;
-    bool late;
-    struct board_word w = board_read(&h->word[task], h->step, &packed, &late);
-    if (late || w.state != BOARD_FREE) return false;
-    *part = w.argument;
-    w = (struct board_word){h->step, BOARD_CLAIMED, h->thread, w.argument};
-    if (!atomic_compare_exchange_strong(&h->word[task], &packed, board_pack(w))) return false;
-    BOARD_POINT("claim task");
-    return true;
-}
-
-int sweep_draw(const struct sweeps *s, int sweep, const struct sweep_thread *h, int64_t *part) {
-    int first = sweep ? s->end[sweep - 1] : 0, n = s->end[sweep] - first;
-    int own = h->rank >= 0 && h->rank < h->ranks ? (int)((int64_t)n * h->rank / h->ranks) : 0;
-    int next = h->rank >= 0 && h->rank < h->ranks ? (int)((int64_t)n * (h->rank + 1) / h->ranks) : 0;
-    for (int i = own; i < next; i++)
-        if (claim(first + i, h, part)) return first + i;
-    for (int i = n; i-- > 0;)
-        if ((i < own || i >= next) && claim(first + i, h, part)) return first + i;
-    return -1;
-}
-
-bool sweep_complete(const struct sweeps *s, int sweep, const board_cell *word, uint32_t step,
-                    int *from) {
-    int first = sweep ? s->end[sweep - 1] : 0;
-    if (*from < first) *from = first;
-    for (; *from < s->end[sweep]; ++*from) {
-        struct board_word w = board_unpack(atomic_load(&word[*from]));
-        int32_t ahead = (int32_t)(w.step - step);
-        if (ahead < 0 || (!ahead && w.state != BOARD_DONE)) return false;
-    }
-    return true;
-}
-
-bool sweep_waits(const struct sweeps *s, int sweep, const board_cell *word, uint32_t step) {
-    for (int i = sweep ? s->end[sweep - 1] : 0; i < s->end[sweep]; i++) {
-        struct board_word w = board_unpack(atomic_load(&word[i]));
-        int32_t ahead = (int32_t)(w.step - step);
-        if (ahead < 0 || (!ahead && w.state == BOARD_FREE)) return true;
-    }
-    return false;
-}
-
 /* ---- running ---- */
 
-/* The low half of the word of a task says all but the part: so task and part are the record's name. */
-static uint64_t name_of(uint32_t step, int task, int64_t part) {
-    return (uint64_t)step << 32 | (uint64_t)(unsigned)(task + 1) << 8 | (uint64_t)part;
-}
-
-static void save(const struct sweeps *s, int task, int64_t part, const struct sweep_thread *h) {
-    const struct task *t = &s->task[task];
-    const struct program_item *it = &s->p->item[t->item];
-    const struct program_kernel *k = &it->by_thread[h->local];
-    struct undo *u = h->undo;
-    char *to = (char *)(u + 1);
+static void save(const struct sweeps *s, int task, const struct claim *held, const struct tasks *t,
+                 int thread) {
+    const struct program_item *it = &s->p->item[s->task[task].item];
+    const struct program_kernel *k = &it->by_thread[thread];
     int64_t first, last;
-    k->kernel.span(k->kernel.state, t->part + part, &first, &last);
-    atomic_store_explicit(&u->of, 0, memory_order_release);
-    u->n = 0;
+    k->kernel.span(k->kernel.state, s->task[task].part + held->value, &first, &last);
+    tasks_save_begin(t);
     for (int o = 0; o < it->unit->n_out; o++)
         for (int i = 0; i < it->unit->n_in; i++) {
             if (k->in[i] != k->out[o]) continue;
             size_t size = tri_type_size(it->unit->out[o]->spec.type);
-            char *from = (char *)k->out[o] + (size_t)first * size;
             size_t bytes = (size_t)(last - first) * size;
-            CHECK(u->n < UNDO_RANGES);
-            u->range[u->n].at = (uint64_t)(from - h->base);
-            u->range[u->n++].bytes = bytes;
-            s->p->dev->copy_out(to, from, bytes);
-            to += bytes;
+            const char *from = (char *)k->out[o] + (size_t)first * size;
+            s->p->dev->copy_out(tasks_save(t, from, bytes), from, bytes);
             break;
         }
-    BOARD_POINT("saved");
-    atomic_store_explicit(&u->of, name_of(h->step, s->first + task, part),
-                          memory_order_release);
-    BOARD_POINT("save counts");
+    tasks_save_end(t, task, held);
 }
 
-static void advance(int task, int64_t part, const struct sweep_thread *h) {
-    struct board_word w = {h->step, BOARD_CLAIMED, h->thread, (int)part};
-    atomic_store_explicit(&h->word[task], board_pack(w), memory_order_release);
-    BOARD_POINT("advance");
-}
-
-bool sweep_run(const struct sweeps *s, int task, int64_t part, const struct sweep_thread *h,
+bool sweep_run(const struct sweeps *s, int task, struct claim *held, const struct tasks *t, int thread,
                const struct program_step *step) {
-    const struct task *t = &s->task[task];
-    size_t item = (size_t)t->item;
-    if (!t->in_place)
-        return program_run_parts(s->p, item, h->local, t->part, t->part + t->parts, step);
-    for (; part < t->parts; part++) {
-        save(s, task, part, h);
-        if (!program_run_parts(s->p, item, h->local, t->part + part, t->part + part + 1, step))
+    const struct task *is = &s->task[task];
+    size_t item = (size_t)is->item;
+    if (!is->in_place)
+        return program_run_parts(s->p, item, thread, is->part, is->part + is->parts, step);
+    while (held->value < is->parts) {
+        int64_t part = is->part + held->value;
+        save(s, task, held, t, thread);
+        if (!program_run_parts(s->p, item, thread, part, part + 1, step) ||
+            !tasks_advance(t, task, held))
             return false;
-        BOARD_POINT("computed in place");
-        advance(task, part + 1, h);
     }
     return true;
-}
-
-void sweep_done(int task, const struct sweep_thread *h) {
-    struct board_word w = {h->step, BOARD_DONE, h->thread, 0};
-    atomic_store(&h->word[task], board_pack(w));
-    BOARD_POINT("task done");
-}
-
-/* ---- recovery ---- */
-
-static void restore(const struct undo *u, char *base) {
-    const char *from = (const char *)(u + 1);
-    for (int i = 0; i < u->n; i++) {
-        memcpy(base + u->range[i].at, from, u->range[i].bytes);
-        from += u->range[i].bytes;
-        BOARD_POINT("restored");
-    }
-}
-
-void sweep_recover(board_cell *word, int n_tasks, int thread, struct undo *undo, char *base) {
-    for (int i = 0; i < n_tasks; i++) {
-        struct board_word w = board_unpack(atomic_load(&word[i]));
-        if (w.state != BOARD_CLAIMED || w.thread != thread) continue;
-        if (atomic_load_explicit(&undo->of, memory_order_acquire) == name_of(w.step, i, w.argument))
-            restore(undo, base);
-        w = (struct board_word){w.step, BOARD_FREE, 0, w.argument};
-        atomic_store(&word[i], board_pack(w));
-        BOARD_POINT("task free");
-    }
 }

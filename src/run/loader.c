@@ -116,7 +116,7 @@ static struct rows rows_of(const struct loader *l, int64_t step, int piece) {
 }
 
 /* Each shape has words and rooms of its own: who is late with samples of one writes where no other shape's lie. */
-static board_cell *word_of(const struct loader *l, int64_t step, int piece) {
+static claim_word *word_of(const struct loader *l, int64_t step, int piece) {
     const struct machine *m = machine_at(l, step);
     int first = loader_words(l->run->executable, (int)(m - l->run->executable));
     return &l->place.word[first + loader_buffer(l, step) * (int)m->lanes * pieces_of(m) + piece];
@@ -124,24 +124,17 @@ static board_cell *word_of(const struct loader *l, int64_t step, int piece) {
 
 /* A piece that somebody is at stays so, also if the step that it is read for is over: it went on without the late
  * one, who still writes there. */
-static struct board_word look(const struct loader *l, int64_t step, int piece, uint64_t *packed, bool *late) {
-    struct board_word w = board_read(word_of(l, step, piece), (uint32_t)step, packed, late);
-    struct board_word is = board_unpack(*packed);
-    return is.state == BOARD_CLAIMED && !*late ? is : w;
+static struct claim look(const struct loader *l, int64_t step, int piece) {
+    return claim_look_held(word_of(l, step, piece), (uint32_t)step);
 }
 
-static bool claim(const struct loader *l, int64_t step, int piece, uint64_t seen) {
-    struct board_word mine = {(uint32_t)step, BOARD_CLAIMED, l->place.owner, 0};
-    bool done = atomic_compare_exchange_strong(word_of(l, step, piece), &seen, board_pack(mine));
-    if (done) BOARD_POINT("claim samples");
-    return done;
+static bool try_claim(const struct loader *l, int64_t step, int piece, struct claim *seen) {
+    return claim_try(word_of(l, step, piece), seen, l->place.owner);
 }
 
-/* Nobody else touches the word of a piece that this process has claimed, unless it is dead. */
 static void publish(const struct loader *l, int64_t step, int piece, tri_status status) {
-    struct board_word w = {(uint32_t)step, status ? BOARD_FAILED : BOARD_DONE, l->place.owner, 0};
-    atomic_store(word_of(l, step, piece), board_pack(w));
-    BOARD_POINT("publish samples");
+    const struct claim held = {.step = (uint32_t)step, .owner = l->place.owner};
+    claim_publish(word_of(l, step, piece), &held, status ? CLAIM_FAILED : CLAIM_DONE, held.owner, 0);
     wait_wake(l->place.queue);
 }
 
@@ -162,7 +155,8 @@ static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t 
     return status;
 }
 
-/* Of a source in an order of its own: whatever comes next, up to a step. *more: that is not there yet. */
+/* Of a source in an order of its own: whatever comes next, up to a step. *more: that is not there yet. The pieces'
+ * words are not used: one thread at a time reads. */
 static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t most, bool *more) {
     pthread_mutex_lock(&l->reading);
     int64_t step = l->next_step + 1;
@@ -176,7 +170,6 @@ static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t m
         status = read_rows(l, r, machine_buffer(machine_at(l, step), loader_buffer(l, step)), step,
                            rows_of(l, step, piece), true);
         if (status) base_format(l->error, sizeof l->error, "%s", tri_message());
-        publish(l, step, piece, status);
         bool last = piece + 1 == pieces_at(l, step);
         l->next_step += !status && last;
         l->next_piece = status ? piece : last ? 0 : piece + 1;
@@ -201,21 +194,16 @@ static bool over(const struct loader *l, int64_t step) {
 /* It is there, or free for whoever wants it, or nobody wants it any more. */
 static bool is_settled(void *arg) {
     const struct wanted *w = arg;
-    uint64_t packed;
-    bool late;
-    struct board_word word = look(w->l, w->step, w->piece, &packed, &late);
-    return late || word.state != BOARD_CLAIMED || over(w->l, w->step) || base_now() > w->until;
+    return look(w->l, w->step, w->piece).state != CLAIM_TAKEN || over(w->l, w->step) || base_now() > w->until;
 }
 
 /* Reads what nobody reads yet. What another failed to read is tried again, to know why. */
 static tri_status take_pieces(struct loader *l, int thread, int64_t step, int from, int to) {
     tri_status status = TRI_OK;
     for (int i = from; i < to && !status; i++) {
-        uint64_t packed;
-        bool late;
-        struct board_word w = look(l, step, i, &packed, &late);
-        if (late || (w.state != BOARD_FREE && w.state != BOARD_FAILED)) continue;
-        if (claim(l, step, i, packed)) status = read_piece(l, &l->reader[thread], step, i);
+        struct claim c = look(l, step, i);
+        if (c.state != CLAIM_FREE && c.state != CLAIM_FAILED) continue;
+        if (try_claim(l, step, i, &c)) status = read_piece(l, &l->reader[thread], step, i);
     }
     return status;
 }
@@ -229,17 +217,15 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish,
         tri_status status = take_pieces(l, wish->thread, wish->step, i, to);
         if (status) return status;
         struct wanted w = {l, wish->step, i, late_at};
-        uint64_t packed;
-        bool late;
-        struct board_word word = look(l, wish->step, i, &packed, &late);
-        if (late || over(l, wish->step)) return TRI_OK;
-        if (word.state == BOARD_DONE) {
+        struct claim c = look(l, wish->step, i);
+        if (c.state == CLAIM_PASSED || over(l, wish->step)) return TRI_OK;
+        if (c.state == CLAIM_DONE) {
             i++;
             continue;
         }
-        if (late_at == INT64_MAX && word.thread != l->place.owner) /* in this process the same would keep it up */
+        if (late_at == INT64_MAX && c.owner != l->place.owner) /* in this process the same would keep it up */
             w.until = late_at = wait_late(atomic_load(&l->slowest));
-        *there = word.step == (uint32_t)wish->step && base_now() <= late_at; /* of an earlier step: it is late already */
+        *there = c.step == (uint32_t)wish->step && base_now() <= late_at; /* of an earlier step: it is late already */
         if (!*there) return TRI_OK;
         wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, wish->turns);
     }
@@ -268,17 +254,17 @@ static tri_status fetch_in_order(struct loader *l, int thread, int64_t step) {
 /* ---- ahead ---- */
 
 /* A piece of a coming step that nobody reads. */
-static bool find_piece(const struct loader *l, int64_t *step, int *piece, uint64_t *packed) {
+static bool find_piece(const struct loader *l, int64_t *step, int *piece, struct claim *seen) {
     uint64_t done = steps_done(l), last = done + (uint64_t)l->buffers;
     if (last > (uint64_t)l->run->total) last = (uint64_t)l->run->total;
     if (over(l, (int64_t)done + 1)) return false;
     for (uint64_t s = done + 1 > l->first ? done + 1 : l->first; s <= last; s++) {
         int pieces = pieces_at(l, (int64_t)s), from = pieces * l->place.from / l->place.of;
         for (int i = 0; i < pieces; i++) {
-            bool late;
             *step = (int64_t)s;
             *piece = (from + i) % pieces;
-            if (look(l, *step, *piece, packed, &late).state == BOARD_FREE && !late) return true;
+            *seen = look(l, *step, *piece);
+            if (seen->state == CLAIM_FREE) return true;
         }
     }
     return false;
@@ -288,12 +274,12 @@ static bool find_piece(const struct loader *l, int64_t *step, int *piece, uint64
 static bool read_any(struct loader *l, struct loader_reader *r) {
     int64_t step, last = (int64_t)steps_done(l) + l->buffers;
     int piece;
-    uint64_t packed;
+    struct claim seen;
     bool more = false;
     if (in_order(l))
         return !read_next(l, r, last < l->run->total ? last : l->run->total, &more) && more;
-    more = find_piece(l, &step, &piece, &packed);
-    if (more && claim(l, step, piece, packed)) read_piece(l, r, step, piece);
+    more = find_piece(l, &step, &piece, &seen);
+    if (more && try_claim(l, step, piece, &seen)) read_piece(l, r, step, piece);
     return more;
 }
 
@@ -307,9 +293,9 @@ static bool has_news(void *arg) {
     const struct news *n = arg;
     int64_t step;
     int piece;
-    uint64_t packed;
+    struct claim seen;
     return atomic_load(&n->l->quit) || steps_done(n->l) != n->done ||
-           (!in_order(n->l) && find_piece(n->l, &step, &piece, &packed));
+           (!in_order(n->l) && find_piece(n->l, &step, &piece, &seen));
 }
 
 static void *read_ahead(void *arg) {
@@ -377,11 +363,8 @@ tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **bu
 }
 
 static bool anything_free(const struct loader *l, int64_t step) {
-    for (int i = 0; i < pieces_at(l, step); i++) {
-        uint64_t packed;
-        bool late;
-        if (look(l, step, i, &packed, &late).state == BOARD_FREE && !late) return true;
-    }
+    for (int i = 0; i < pieces_at(l, step); i++)
+        if (look(l, step, i).state == CLAIM_FREE) return true;
     return false;
 }
 

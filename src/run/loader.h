@@ -10,8 +10,9 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/base.h"
 #include "base/wait.h"
-#include "crew/board.h"
+#include "crew/claim.h"
 #include "run/crash.h"
 
 struct machine;
@@ -22,7 +23,7 @@ struct machine;
 
 /* Where this process stands among those that read for one run. */
 struct loader_place {
-    board_cell *word; /* loader_words of them, that others see; null: this process's own */
+    claim_word *word; /* loader_words of them, that others see; null: this process's own */
     wait_queue *queue;
     const _Atomic uint64_t *done; /* steps */
     const atomic_int *ending;     /* not 0: no step goes on; nullable */
@@ -46,7 +47,7 @@ struct loader {
     struct loader_place place;
     int buffers;
     int run_threads; /* threads of the run that may fetch */
-    board_cell *own_word;
+    claim_word *own_word;
     wait_queue own_queue;
     _Atomic uint64_t own_done;
     pthread_mutex_t reading; /* of the run's sampler, of a source that one thread at a time may call, of the next three */

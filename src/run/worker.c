@@ -108,7 +108,7 @@ static void arm_points(const struct worker *c) {
         atomic_load(&c->head->worker[place].restarts))
         return;
     atomic_store(&points_left, n);
-    board_point = count_point;
+    claim_point = count_point;
 }
 #endif
 
@@ -275,7 +275,7 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
     if (shares_samples(run)) {
         p.n_loads = loader_words(m, run->n_executables);
         p.buffers = place(&p.end, machine_buffer_bytes(m));
-        p.loads = place(&p.end, (uint64_t)p.n_loads * sizeof(board_cell));
+        p.loads = place(&p.end, (uint64_t)p.n_loads * sizeof(claim_word));
     }
     for (int i = 0; i < run->n_executables; i++) name_part(&c->part[i], &run->executable[i], &p);
     p.names = place(&p.end, (uint64_t)p.n_items * CREW_NAME);
@@ -298,7 +298,7 @@ static void plan_tasks(const struct worker *c, struct plan *p) {
         for (int k = 0; k < 2; k++)
             if (c->part[i].sweeps[k].undo_bytes > undo) undo = c->part[i].sweeps[k].undo_bytes;
     p->undo_bytes = (undo + 127) / 128 * 128;
-    p->tasks = place(&p->end, (uint64_t)all_tasks(c) * sizeof(board_cell));
+    p->tasks = place(&p->end, (uint64_t)all_tasks(c) * sizeof(claim_word));
     p->undo = place(&p->end, p->undo_bytes * (uint64_t)every_thread(c));
     p->end = (p->end + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
 }
@@ -536,7 +536,7 @@ static tri_status make_loader(const struct worker *c, tri_run *run, const struct
     struct crew_head *h = c->head;
     int rank = worker_rank(c);
     const struct loader_place place = {
-        .word = p->n_loads ? (board_cell *)(c->base + p->loads) : NULL,
+        .word = p->n_loads ? (claim_word *)(c->base + p->loads) : NULL,
         .queue = &h->data, .done = &h->committed, .ending = &h->ending, .owner = c->place,
         .from = rank < 0 ? 0 : rank, .of = h->most};
     return loader_make(run->loader, run, &place);
@@ -560,7 +560,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     for (int i = 0; i < run->n_executables; i++) machine_touch(&run->executable[i]);
     c->run = run;
     c->now = c->part;
-    c->task = (board_cell *)(c->base + p.tasks);
+    c->task = (claim_word *)(c->base + p.tasks);
     c->slowest = (_Atomic int64_t *)(c->base + p.slowest);
     worker_evaluation_bind(c, run);
     if (run->data) status = make_loader(c, run, &p);

@@ -40,7 +40,7 @@ struct worker {
     tri_run *run;
     struct machine_shared shared;
     struct worker_part part[CREW_MOST_SHAPES], *now; /* by the run's shapes; that of the step at work */
-    board_cell *task;         /* words of all */
+    claim_word *task;         /* words of all */
     _Atomic int64_t *slowest; /* by item: nanoseconds */
     uint64_t step;            /* that it works on */
     int64_t told;             /* the step that it has returned from as the reporter */

@@ -39,8 +39,12 @@ static uint64_t sum_bytes(const struct dev *dev, const char *at, size_t bytes) {
     return random_key(random_key(h[0], h[1]), random_key(h[2], h[3]));
 }
 
-static board_cell *word_of(const struct worker *c, int lane) {
+static claim_word *word_of(const struct worker *c, int lane) {
     return crew_audit_word(c->head, c->base, lane);
+}
+
+static struct claim look(const struct worker *c, int lane) {
+    return claim_look(word_of(c, lane), (uint32_t)c->step);
 }
 
 static uint64_t *sums_of(const struct worker *c, int thread, int lane) {
@@ -50,10 +54,8 @@ static uint64_t *sums_of(const struct worker *c, int thread, int lane) {
 /* The hand whose lane counts in this step; -1: it is not there. */
 static int maker(const struct worker *c, int lane) {
     struct board *b = &c->run->machine->tree[1].board;
-    uint64_t packed;
-    bool late;
-    struct board_word w = board_read(&b->node[lane], (uint32_t)c->step, &packed, &late);
-    return !late && w.state == BOARD_DONE ? w.thread : -1;
+    struct claim made = claim_look(&b->node[lane], (uint32_t)c->step);
+    return made.state == CLAIM_DONE ? made.owner : -1;
 }
 
 static bool wanted(const struct worker *c, int lane) {
@@ -102,21 +104,17 @@ void worker_audit_note(struct worker *c, int lane, const struct program *p, int 
 }
 
 static bool is_done(const struct worker *c, int lane) {
-    uint64_t packed;
-    bool late;
-    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, &packed, &late);
-    return late || w.state == BOARD_DONE;
+    enum claim_state s = look(c, lane).state;
+    return s == CLAIM_DONE || s == CLAIM_PASSED;
 }
 
 /* With nobody there to audit it, it is done without: the update begins, and whoever comes meanwhile must not compute the
  * lane with parameters that are half new. False: somebody has begun. */
 static bool close_audit(const struct worker *c, int lane) {
-    uint64_t packed;
-    bool late;
-    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, &packed, &late);
-    struct board_word done = {(uint32_t)c->step, BOARD_DONE, c->context->number, 0};
-    if (late || w.state != BOARD_FREE) return late || w.state == BOARD_DONE;
-    return atomic_compare_exchange_strong(word_of(c, lane), &packed, board_pack(done));
+    struct claim a = look(c, lane);
+    int self = c->context->number;
+    return a.state == CLAIM_FREE && claim_try(word_of(c, lane), &a, self) &&
+           claim_publish(word_of(c, lane), &a, CLAIM_DONE, self, 0);
 }
 
 bool worker_audit_pending(const struct worker *c) {
@@ -125,28 +123,24 @@ bool worker_audit_pending(const struct worker *c) {
     return false;
 }
 
-static bool can_draw(const struct worker *c, int lane, uint64_t *packed) {
+static bool can_draw(const struct worker *c, int lane, struct claim *seen) {
     if (!wanted(c, lane)) return false;
-    bool late;
-    struct board_word w = board_read(word_of(c, lane), (uint32_t)c->step, packed, &late);
+    *seen = look(c, lane);
     int made = maker(c, lane);
-    return !late && w.state == BOARD_FREE && made >= 0 && made / c->threads != c->place;
+    return seen->state == CLAIM_FREE && made >= 0 && made / c->threads != c->place;
 }
 
 bool worker_audit_waits(const struct worker *c) {
-    uint64_t packed;
+    struct claim seen;
     for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
-        if (can_draw(c, lane, &packed)) return true;
+        if (can_draw(c, lane, &seen)) return true;
     return false;
 }
 
 int worker_audit_draw(struct worker *c, int thread) {
-    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++) {
-        uint64_t packed;
-        if (!can_draw(c, lane, &packed)) continue;
-        struct board_word w = {(uint32_t)c->step, BOARD_CLAIMED, thread, 0};
-        if (atomic_compare_exchange_strong(word_of(c, lane), &packed, board_pack(w))) return lane;
-    }
+    struct claim seen;
+    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
+        if (can_draw(c, lane, &seen) && claim_try(word_of(c, lane), &seen, thread)) return lane;
     return -1;
 }
 
@@ -161,6 +155,11 @@ static void differ(const struct worker *c, int lane, const char *tensor) {
     worker_fail(c, text);
 }
 
+static void end_audit(const struct worker *c, int lane, int thread, enum claim_state how) {
+    const struct claim held = {.step = (uint32_t)c->step, .owner = thread};
+    claim_publish(word_of(c, lane), &held, how, how == CLAIM_FREE ? 0 : thread, 0);
+}
+
 void worker_audit_compare(struct worker *c, int lane, const struct program *p, int thread) {
     uint64_t sum[AUDIT_MOST];
     const uint64_t *made = sums_of(c, maker(c, lane), lane);
@@ -171,12 +170,10 @@ void worker_audit_compare(struct worker *c, int lane, const struct program *p, i
             return;
         }
     atomic_fetch_add(&c->head->audited, 1);
-    atomic_store(word_of(c, lane),
-                 board_pack((struct board_word){(uint32_t)c->step, BOARD_DONE, thread, 0}));
+    end_audit(c, lane, thread, CLAIM_DONE);
     crew_notify(c->head);
 }
 
-void worker_audit_drop(struct worker *c, int lane) {
-    atomic_store(word_of(c, lane),
-                 board_pack((struct board_word){(uint32_t)c->step, BOARD_FREE, 0, 0}));
+void worker_audit_drop(struct worker *c, int lane, int thread) {
+    end_audit(c, lane, thread, CLAIM_FREE);
 }

@@ -28,11 +28,11 @@ tri_status worker_evaluate(struct worker *c, tri_run *run, tri_data *data) {
     if (!c->evaluation.word) return tri_evaluate(run, data);
     eval_queue_begin(&c->evaluation, (uint64_t)run->done);
     atomic_store(&h->evaluated, (uint64_t)run->done);
-    BOARD_POINT("begin evaluation");
+    CLAIM_POINT("begin evaluation");
     crew_notify(h);
     tri_status status = evaluation_run(run, data, &c->evaluation);
     atomic_store(&h->evaluated, 0);
-    BOARD_POINT("end evaluation");
+    CLAIM_POINT("end evaluation");
     return status;
 }
 

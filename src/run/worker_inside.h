@@ -47,7 +47,7 @@ bool worker_audit_pending(const struct worker *c);
 bool worker_audit_waits(const struct worker *c);
 int worker_audit_draw(struct worker *c, int thread);
 void worker_audit_compare(struct worker *c, int lane, const struct program *p, int thread);
-void worker_audit_drop(struct worker *c, int lane);
+void worker_audit_drop(struct worker *c, int lane, int thread);
 
 /* Whether there are batches of another's evaluation that this worker may compute; computes one. */
 bool worker_evaluation_waits(struct worker *c);

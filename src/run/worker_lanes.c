@@ -114,7 +114,7 @@ static void audit(struct worker_stage *s, const struct tree_thread *h, int lane)
     if (compute(s->c, s->context, h->local, lane, slot, &s->step))
         worker_audit_compare(s->c, lane, program_of(s, h, lane), h->thread);
     else
-        worker_audit_drop(s->c, lane);
+        worker_audit_drop(s->c, lane, h->thread);
     s->context->audits = false;
     tree_drop(t, h, lane, slot);
 }
@@ -278,7 +278,7 @@ static bool wait_for_others(struct worker_stage *s) {
     int failed;
     if (worker_over(s->c) || ended(s, &failed)) return false;
     if (failed >= 0) {
-        int thread = board_unpack(atomic_load(&b->node[failed])).thread;
+        int thread = claim_read(&b->node[failed]).owner;
         worker_fail_step(s->c, s->c->head->thread[thread].fault);
         return false;
     }

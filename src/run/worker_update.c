@@ -33,13 +33,13 @@ static void guard(struct worker_stage *s, int thread) {
     } while (!worker_over(c));
 }
 
-static void run_task(struct worker_stage *s, int task, int64_t part, const struct sweep_thread *h) {
+static void run_task(struct worker_stage *s, int task, struct claim *held, const struct tasks *h, int thread) {
     struct worker *c = s->c;
     const struct sweeps *all = &c->now->sweeps[s->k];
     const struct task *t = &all->task[task];
     if (t->item >= 0) {
-        worker_note(&c->context[h->local], CREW_AT_UPDATE, -1, c->now->first_name[4 + s->k] + t->item);
-        sweep_run(all, task, part, h, &s->step);
+        worker_note(&c->context[thread], CREW_AT_UPDATE, -1, c->now->first_name[4 + s->k] + t->item);
+        sweep_run(all, task, held, h, thread, &s->step);
     } else if (t->item == TASK_UPDATE) {
         const struct sweep_copy *copy = &c->now->copy[t->update];
         const struct dev *dev = c->run->dev;
@@ -48,39 +48,42 @@ static void run_task(struct worker_stage *s, int task, int64_t part, const struc
         if (go) dev->copy(copy->target, copy->value, copy->bytes);
         if (dev->wait) dev->wait();
     } else if (t->item == TASK_GUARD) {
-        guard(s, h->local);
+        guard(s, thread);
     } else {
         commit(c);
     }
-    sweep_done(task, h);
+    tasks_done(h, task, held);
 }
 
 static bool sweep_changed(void *arg) {
     struct worker_stage *s = arg;
     const struct worker *c = s->c;
     const struct sweeps *all = &c->now->sweeps[s->k];
-    const board_cell *word = c->task + all->first;
+    claim_word *word = c->task + all->first;
     uint32_t step = (uint32_t)c->step;
-    return worker_over(c) || sweep_complete(all, s->sweep, word, step, &s->from) ||
-           (!worker_leaves(s) && sweep_waits(all, s->sweep, word, step));
+    int begin = sweep_begin(all, s->sweep), end = all->end[s->sweep];
+    return worker_over(c) || tasks_complete(word, begin, end, step, &s->from) ||
+           (!worker_leaves(s) && tasks_wait(word, begin, end, step));
 }
 
-static void run_sweep(struct worker_stage *s, const struct sweep_thread *h) {
+static void run_sweep(struct worker_stage *s, const struct tasks *h, int thread) {
     struct worker *c = s->c;
-    struct thread_context *o = &c->context[h->local];
+    struct thread_context *o = &c->context[thread];
     const struct sweeps *all = &c->now->sweeps[s->k];
+    int begin = sweep_begin(all, s->sweep), end = all->end[s->sweep];
     s->from = 0;
     while (!worker_over(c)) {
-        int64_t part, began = base_now();
-        int task = worker_leaves(s) ? -1 : sweep_draw(all, s->sweep, h, &part);
+        struct claim held;
+        int64_t began = base_now();
+        int task = worker_leaves(s) ? -1 : tasks_draw(h, begin, end, &held);
         if (task >= 0) {
-            run_task(s, task, part, h);
-            if (sweep_complete(all, s->sweep, h->word, h->step, &s->from)) /* the last one rings */
+            run_task(s, task, &held, h, thread);
+            if (tasks_complete(h->word, begin, end, h->step, &s->from)) /* the last one rings */
                 crew_notify(c->head);
             worker_spend(&o->shared->reduce, began);
             continue;
         }
-        if (sweep_complete(all, s->sweep, h->word, h->step, &s->from)) return;
+        if (tasks_complete(h->word, begin, end, h->step, &s->from)) return;
         worker_note(o, CREW_AT_WAIT, -1, -1);
         crew_until_or(c->head, sweep_changed, s, worker_leaves(s) ? s->leaves : INT64_MAX, &o->shared->turns);
         worker_spend(&o->shared->wait, o->began);
@@ -91,24 +94,21 @@ bool worker_is_between(const struct worker *c) {
     uint64_t opened = atomic_load(&c->head->opened);
     if (opened == atomic_load(&c->head->committed)) return true; /* there may have been no step yet */
     const struct sweeps *update = &c->part[executables_at(c->run, (int64_t)opened) - c->run->executable].sweeps[1];
-    for (int i = update->guarded; i < update->n_tasks; i++) {
-        struct board_word w = board_unpack(atomic_load(&c->task[update->first + i]));
-        if (w.step == (uint32_t)opened && (w.state != BOARD_FREE || w.argument)) return false;
-    }
-    return true;
+    return tasks_untouched(c->task + update->first, update->guarded, update->n_tasks, (uint32_t)opened);
 }
 
 void worker_run_sweeps(void *arg, int thread) {
     struct worker_stage s = *(struct worker_stage *)arg;
     struct worker *c = s.c;
     struct tri_fault fault = {0};
-    struct sweep_thread h = {
-        .step = (uint32_t)c->step, .thread = c->context[thread].number, .local = thread,
+    const struct sweeps *all = &c->now->sweeps[s.k];
+    const struct tasks h = {
+        .step = (uint32_t)c->step, .thread = c->context[thread].number,
         .rank = worker_rank(c) * c->threads + thread, .ranks = worker_size(c) * c->threads,
-        .word = c->task + c->now->sweeps[s.k].first, .undo = crew_undo(c->head, c->base, c->context[thread].number),
-        .base = c->base};
+        .word = c->task + all->first, .first = all->first,
+        .undo = crew_undo(c->head, c->base, c->context[thread].number), .base = c->base};
     s.step.fault = &fault;
     s.context = &c->context[thread];
-    for (s.sweep = 0; s.sweep < c->now->sweeps[s.k].n && !worker_over(c); s.sweep++) run_sweep(&s, &h);
+    for (s.sweep = 0; s.sweep < all->n && !worker_over(c); s.sweep++) run_sweep(&s, &h, thread);
     worker_rest(&c->context[thread]);
 }

@@ -19,12 +19,9 @@ static int find_spare(const struct crew_head *h) {
 /* Fails if a worker claims the lane first, which is likely. */
 static bool claim(const struct crew_head *h, struct board *b, int hand) {
     uint32_t step = (uint32_t)atomic_load(&h->opened);
-    uint64_t packed;
-    bool late;
-    struct board_word w = board_read(&b->node[0], step, &packed, &late);
-    if (late || w.state != BOARD_FREE || atomic_load(&h->committed) >= step) return false;
-    return atomic_compare_exchange_strong(
-        &b->node[0], &packed, board_pack((struct board_word){step, BOARD_CLAIMED, hand, 0}));
+    struct claim c = claim_look(&b->node[0], step);
+    return c.state == CLAIM_FREE && atomic_load(&h->committed) < step &&
+           claim_try(&b->node[0], &c, hand);
 }
 
 int main(int argc, char **argv) {

@@ -16,32 +16,6 @@
 
 #include <cmocka.h>
 
-#define board_pack seen_board_pack
-#define board_unpack seen_board_unpack
-#define board_read seen_board_read
-#define board_bytes seen_board_bytes
-#define board_bind seen_board_bind
-#define board_bind_shape seen_board_bind_shape
-#define board_slots seen_board_slots
-#define board_draw seen_board_draw
-#define board_left seen_board_left
-#define board_orphan seen_board_orphan
-#define board_has_orphan seen_board_has_orphan
-#define board_meet seen_board_meet
-#define board_take seen_board_take
-#define board_spare seen_board_spare
-#define board_drop seen_board_drop
-#define board_publish seen_board_publish
-#define board_fail seen_board_fail
-#define board_publish_for seen_board_publish_for
-#define board_lost seen_board_lost
-#define board_in_flight seen_board_in_flight
-#define board_complete seen_board_complete
-#define board_slot_of seen_board_slot_of
-#define board_clear seen_board_clear
-#define board_recover seen_board_recover
-#define board_point seen_board_point
-
 #include "base/base.h"
 
 static uint64_t seen_load(_Atomic uint64_t *cell);
@@ -56,6 +30,7 @@ _Noreturn static void broken(const char *what);
 #define atomic_compare_exchange_strong(cell, from, to) seen_swap(cell, from, to)
 #define CHECK(condition) ((condition) ? (void)0 : broken(#condition))
 #define TRIREME_POINTS
+#include "crew/claim.c"
 #include "crew/board.c"
 
 /* ---- a call that can be left ---- */

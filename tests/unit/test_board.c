@@ -123,17 +123,17 @@ static struct board board_of(struct model *m, struct world *w, int step) {
     return b;
 }
 
-static struct board_word node_at(const struct model *m, const struct world *w, int step, int node) {
-    return board_unpack(w->cell[place_in_all(m, step, node)]);
+static struct claim node_at(const struct model *m, const struct world *w, int step, int node) {
+    return unpack(w->cell[place_in_all(m, step, node)]);
 }
 
-static struct board_word slot_at(const struct model *m, const struct world *w, int slot) {
-    return board_unpack(w->cell[m->nodes + slot]);
+static struct claim slot_at(const struct model *m, const struct world *w, int slot) {
+    return unpack(w->cell[m->nodes + slot]);
 }
 
 static bool is_done_in(const struct model *m, const struct world *w, int step, int node) {
-    struct board_word n = node_at(m, w, step, node);
-    return n.state == BOARD_DONE && (int)n.step == step;
+    struct claim n = node_at(m, w, step, node);
+    return n.state == CLAIM_DONE && (int)n.step == step;
 }
 
 /* ---- checks of a state ---- */
@@ -147,12 +147,12 @@ static bool is_needed(const struct model *m, const struct world *w, int node) {
 static void check_values(const struct model *m, const struct world *w) {
     for (int i = 0; i < tree_of(m, w->step)->n_nodes; i++) {
         if (w->clearing || !is_needed(m, w, i)) continue;
-        struct board_word node = node_at(m, w, w->step, i), slot = slot_at(m, w, node.argument);
+        struct claim node = node_at(m, w, w->step, i), slot = slot_at(m, w, node.value);
         int place = place_in_all(m, w->step, i);
-        if (slot.state != BOARD_CLAIMED || slot.step != node.step || slot.thread != node.thread ||
-            slot.argument != place)
+        if (slot.state != CLAIM_TAKEN || slot.step != node.step || slot.owner != node.owner ||
+            slot.value != place)
             broken("a published value's slot is held for it");
-        if (w->content[node.argument] != place + 1) broken("a published value is right");
+        if (w->content[node.value] != place + 1) broken("a published value is right");
     }
 }
 
@@ -163,23 +163,23 @@ static void check_hands(const struct model *m, const struct world *w) {
     for (int i = 0; i < m->is.threads; i++) {
         const struct thread *h = &w->thread[i];
         if (h->slot < 0 || !is_alive(h) || h->logged) continue;
-        struct board_word slot = slot_at(m, w, h->slot);
-        if (slot.state != BOARD_CLAIMED || (int)slot.step != h->step || slot.thread != i ||
-            slot.argument != place_in_all(m, h->step, h->node))
+        struct claim slot = slot_at(m, w, h->slot);
+        if (slot.state != CLAIM_TAKEN || (int)slot.step != h->step || slot.owner != i ||
+            slot.value != place_in_all(m, h->step, h->node))
             broken("a hand's slot is held by it");
         if (w->content[h->slot] != WRITING + i) broken("nobody else writes into a hand's slot");
     }
 }
 
 static bool has_reason(const struct model *m, const struct world *w, int slot) {
-    struct board_word s = slot_at(m, w, slot);
-    const struct thread *h = &w->thread[s.thread];
-    if (s.thread < m->is.threads && is_alive(h) && h->slot == slot && place_in_all(m, h->step, h->node) == s.argument)
+    struct claim s = slot_at(m, w, slot);
+    const struct thread *h = &w->thread[s.owner];
+    if (s.owner < m->is.threads && is_alive(h) && h->slot == slot && place_in_all(m, h->step, h->node) == s.value)
         return true;
-    int own = s.argument - place_in_all(m, w->step, 0); /* else it is another shape's, of a step that is over */
+    int own = s.value - place_in_all(m, w->step, 0); /* else it is another shape's, of a step that is over */
     if (own < 0 || own >= tree_of(m, w->step)->n_nodes) return false;
-    struct board_word node = node_at(m, w, w->step, own);
-    return node.state == BOARD_DONE && node.argument == slot && node.thread == s.thread &&
+    struct claim node = node_at(m, w, w->step, own);
+    return node.state == CLAIM_DONE && node.value == slot && node.owner == s.owner &&
            node.step == s.step && is_needed(m, w, own);
 }
 
@@ -190,7 +190,7 @@ static void check_slots(struct model *m, const struct world *w) {
     for (int i = 0; i < m->is.threads + 2; i++)
         quiet = quiet && !w->thread[i].logged && w->thread[i].doing != DEAD && w->thread[i].doing != RECOVER;
     for (int i = 0; i < m->slots; i++) {
-        if (slot_at(m, w, i).state != BOARD_CLAIMED) continue;
+        if (slot_at(m, w, i).state != CLAIM_TAKEN) continue;
         used++;
         if (quiet && !has_reason(m, w, i)) broken("what nobody needs is given back");
     }
@@ -265,8 +265,8 @@ static void has_claimed(const struct model *m, struct world *w, struct thread *h
     const struct lane_node *n = &tree_of(m, h->step)->node[node];
     h->node = node;
     h->doing = TAKE;
-    h->left = n->left < 0 ? 0 : node_at(m, w, h->step, n->left).argument;
-    h->right = n->left < 0 ? 0 : node_at(m, w, h->step, n->right).argument;
+    h->left = n->left < 0 ? 0 : node_at(m, w, h->step, n->left).value;
+    h->right = n->left < 0 ? 0 : node_at(m, w, h->step, n->right).value;
 }
 
 /* What the hand has computed by now. Who is behind may find rubbish, and nobody wants it. */
@@ -408,8 +408,8 @@ static void try_idle(struct model *m, int who) {
     for (int c = DRAW; c <= LOOK; c++)
         if (may_begin(m, who, c)) try_call(m, who, c);
     for (int i = 0; i < tree_of(m, w->step)->lanes && m->is.twice && w->thread[who].step == w->step; i++) {
-        struct board_word node = node_at(m, w, w->step, i);
-        if (node.state == BOARD_CLAIMED && (int)node.step == w->step && node.thread != who)
+        struct claim node = node_at(m, w, w->step, i);
+        if (node.state == CLAIM_TAKEN && (int)node.step == w->step && node.owner != who)
             follow(m, &(struct act){who, 0, TWICE, i});
     }
 }
@@ -463,12 +463,12 @@ static bool number_slots(const struct model *m, const struct world *w, int as[MO
     bool paused = false;
     for (int i = 0; i < m->is.threads + 2; i++) paused = paused || w->thread[i].logged;
     for (int i = 0; i < m->slots; i++) {
-        struct board_word s = slot_at(m, w, i);
+        struct claim s = slot_at(m, w, i);
         as[i] = paused ? i : 0;
         for (int k = 0; k < m->slots && !paused; k++) {
-            struct board_word o = slot_at(m, w, k);
-            uint64_t mine = s.state == BOARD_FREE ? 0 : board_pack(s);
-            uint64_t other = o.state == BOARD_FREE ? 0 : board_pack(o);
+            struct claim o = slot_at(m, w, k);
+            uint64_t mine = s.state == CLAIM_FREE ? 0 : s.seen;
+            uint64_t other = o.state == CLAIM_FREE ? 0 : o.seen;
             as[i] += other > mine || (other == mine && k < i);
         }
     }
@@ -482,16 +482,16 @@ static uint64_t hash_of(const struct model *m, const struct world *w) {
     uint64_t slot[MOST_SLOTS];
     bool paused = number_slots(m, w, as);
     for (int i = 0; i < m->slots; i++) {
-        bool used = slot_at(m, w, i).state != BOARD_FREE;
+        bool used = slot_at(m, w, i).state != CLAIM_FREE;
         slot[as[i]] = used ? w->cell[m->nodes + i] : 0;
         content[as[i]] = used ? w->content[i] : 0;
     }
     for (int i = 0; i < m->nodes; i++) {
-        struct board_word n = board_unpack(w->cell[i]);
-        struct board_word s = slot_at(m, w, n.argument);
-        bool there = s.state == BOARD_CLAIMED && s.step == n.step && s.thread == n.thread && s.argument == i;
-        if (n.state == BOARD_DONE && !paused) n.argument = there ? as[n.argument] : MOST_SLOTS;
-        h = mix(h, board_pack(n));
+        struct claim n = unpack(w->cell[i]);
+        struct claim s = slot_at(m, w, n.value);
+        bool there = s.state == CLAIM_TAKEN && s.step == n.step && s.owner == n.owner && s.value == i;
+        if (n.state == CLAIM_DONE && !paused) n.value = there ? as[n.value] : MOST_SLOTS;
+        h = mix(h, pack(n.step, n.state, n.owner, n.value));
     }
     for (int i = 0; i < m->slots; i++) h = mix(mix(h, slot[i]), (uint64_t)content[i]);
     for (int i = 0; i < m->is.threads + 2; i++) {
@@ -636,7 +636,7 @@ static int holds(const struct setup *is, const struct manner *how, int *slots, s
 
 static void search_all(const struct setup *is, size_t n, const struct manner *how) {
     static size_t states;
-    board_point = point_reached;
+    claim_point = point_reached;
     for (; n; n--, is++) {
         int slots, most = holds(is, how, &slots, &states);
         if (most > slots) fail_msg("%d slots used, %d counted on", most, slots);

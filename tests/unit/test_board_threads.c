@@ -96,8 +96,8 @@ static void make_node(struct rower *r, uint32_t step, int node, bool twice) {
 static void make_twice(struct rower *r, uint32_t step) {
     const struct board *b = board_of(r->crew, step);
     int lane = (int)roll((unsigned)b->tree->lanes);
-    struct board_word w = board_unpack(seen_load(&b->node[lane]));
-    if (w.step != step || w.state != BOARD_CLAIMED || w.thread == r->hand) return;
+    struct claim c = claim_read(&b->node[lane]);
+    if (c.step != step || c.state != CLAIM_TAKEN || c.owner == r->hand) return;
     r->crew->twice++;
     make_node(r, step, lane, true);
 }
@@ -187,7 +187,7 @@ static int lead(struct crew *c, uint32_t steps) {
 static int slots_held(struct crew *c) {
     int held = 0;
     for (int i = 0; i < c->board->n_slots; i++)
-        held += board_unpack(seen_load(&c->board->slot[i])).state == BOARD_CLAIMED;
+        held += claim_read(&c->board->slot[i]).state == CLAIM_TAKEN;
     return held;
 }
 
@@ -236,7 +236,7 @@ static void run_crew(int lanes, int other, int hands, int levels, uint32_t steps
 static void threads(void **state) {
     (void)state;
     uint32_t times = all() ? 20 : 1;
-    board_point = point_reached;
+    claim_point = point_reached;
     run_crew(1, 0, 2, 0, 1000 * times);
     run_crew(6, 0, 2, 0, 1500 * times);
     run_crew(8, 0, 3, 1, 1000 * times);

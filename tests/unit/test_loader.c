@@ -244,7 +244,7 @@ static void a_late_reader_of_another_shape(void **state) {
         tri_run *run =
             open_run(&s, (tri_options){.batch = 16, .lanes = 4, .tail = "keep"}, false, true);
         assert_int_equal(run->n_executables, 2);
-        board_cell *word =
+        claim_word *word =
             calloc((size_t)loader_words(run->executable, run->n_executables), sizeof *word);
         wait_queue rings = 0;
         _Atomic uint64_t done = 3;
@@ -252,7 +252,8 @@ static void a_late_reader_of_another_shape(void **state) {
             .word = word, .queue = &rings, .done = &done, .owner = 1, .of = 1};
         struct loader l;
         assert_int_equal(loader_make(&l, run, &place), TRI_OK);
-        atomic_store(&word[late], board_pack((struct board_word){2, BOARD_CLAIMED, 9, 0}));
+        struct claim c = claim_look(&word[late], 2);
+        assert_true(claim_try(&word[late], &c, 9));
         for (int64_t step = 4; step <= 6; step += 2) { /* 12 samples, 16 */
             const struct machine *m = executables_at(run, step), *usual = run->executable;
             char *room[4];

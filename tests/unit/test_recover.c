@@ -33,8 +33,8 @@ static void a_slot_of_the_step_before(void **state) {
         slot[hand] = board_take(b, 1, hand, board_draw(b, 1, hand, hand, 2));
     atomic_store(&h->opened, 2);
     recovery_of(&r, 0);
-    assert_int_equal(board_unpack(atomic_load(&b->slot[slot[0]])).state, BOARD_FREE);
-    assert_int_equal(board_unpack(atomic_load(&b->slot[slot[1]])).state, BOARD_CLAIMED);
+    assert_int_equal(claim_read(&b->slot[slot[0]]).state, CLAIM_FREE);
+    assert_int_equal(claim_read(&b->slot[slot[1]]).state, CLAIM_TAKEN);
     lane_tree_free(&tree);
     free(r.base);
     free(h);
