@@ -7,8 +7,8 @@ size_t board_bytes(int nodes, int slots) {
     return sizeof(claim_word) * ((size_t)nodes + (size_t)slots);
 }
 
-void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes, int slots,
-                      void *memory) {
+void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes,
+                      int slots, void *memory) {
     *b = (struct board){.tree = tree, .n_slots = slots, .first = first, .n_all = nodes,
                         .all = memory};
     b->node = memory ? b->all + first : NULL;
@@ -30,11 +30,11 @@ static int height(const struct lane_tree *tree) {
     return most;
 }
 
-/* lanes + threads suffice in any order and with any deaths: beside a slot for each lane below it, a
- * thread holds at most one more. Where threads compute orphaned sums before they claim lanes, fewer do:
- * on each level a thread leaves a sum waiting at either end of its block and at the far end of
- * another's. test_board tries all orders for small numbers. The last slot is for lanes that are
- * computed twice. */
+/* lanes + threads suffice in any order and with any deaths: beside a slot for each lane below
+ * it, a thread holds at most one more. Where threads compute orphaned sums before they claim
+ * lanes, fewer do: on each level a thread leaves a sum waiting at either end of its block and at
+ * the far end of another's. test_board tries all orders for small numbers. The last slot is for
+ * lanes that are computed twice. */
 int board_slots(const struct lane_tree *tree, int threads) {
     int levels = 0, block = (tree->lanes + threads - 1) / threads, top = height(tree);
     for (int v = block; v > 1; v = (v + 1) / 2) levels++;

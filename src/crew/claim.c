@@ -40,7 +40,9 @@ static struct claim look_from(claim_word *word, uint32_t step, bool held) {
 
 struct claim claim_look(claim_word *word, uint32_t step) { return look_from(word, step, false); }
 
-struct claim claim_look_held(claim_word *word, uint32_t step) { return look_from(word, step, true); }
+struct claim claim_look_held(claim_word *word, uint32_t step) {
+    return look_from(word, step, true);
+}
 
 bool claim_try(claim_word *word, struct claim *c, int owner) {
     uint64_t taken = pack(c->step, CLAIM_TAKEN, owner, c->value);

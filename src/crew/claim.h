@@ -39,22 +39,22 @@ struct claim {
 struct claim claim_read(claim_word *word);
 /* The word as seen from `step`: free if it speaks of an earlier step. */
 struct claim claim_look(claim_word *word, uint32_t step);
-/* The same, but a word that was taken in an earlier step stays taken (and keeps that step): its owner
- * is late, and may still write to what the word stands for. */
+/* The same, but a word that was taken in an earlier step stays taken (and keeps that step): its
+ * owner is late, and may still write to what the word stands for. */
 struct claim claim_look_held(claim_word *word, uint32_t step);
 
-/* Takes a word that has not changed since it was seen as *c. The value stays: what an owner that died
- * had done counts. On success *c is what the owner holds. */
+/* Takes a word that has not changed since it was seen as *c. The value stays: what an owner that
+ * died had done counts. On success *c is what the owner holds. */
 bool claim_try(claim_word *word, struct claim *c, int owner);
-/* Replaces what an owner holds, in the same step. False: it holds it no longer, as another published
- * first or the owner was declared dead; nothing has changed then. */
+/* Replaces what an owner holds, in the same step. False: it holds it no longer, as another
+ * published first or the owner was declared dead; nothing has changed then. */
 bool claim_publish(claim_word *word, const struct claim *held, enum claim_state state, int owner,
                    int value);
 /* Frees the words that a dead owner had taken; their values stay. May run beside living owners, and
  * again if it was interrupted. */
 void claim_forget(claim_word *word, int64_t n, int owner);
 
-/* After every write of a protocol: tests kill processes here. Only builds with -Dpoints=true have it. */
+/* After every write of a protocol: tests kill processes here, in builds with -Dpoints=true. */
 #ifdef TRIREME_POINTS
 extern void (*claim_point)(const char *where);
 #define CLAIM_POINT(where) \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The batches of an evaluation that several processes share. A word for each batch (crew/claim.h) says
- * who computes it, or that its sums are done. The sums have a place per batch, and are added up in the
- * batches' order, whoever computed them. The words speak of the step whose parameters are evaluated;
- * a batch that a late process still computes for an earlier step stays taken, as it will write there. */
+ * The batches of an evaluation that several processes share. A word for each batch
+ * (crew/claim.h) says who computes it, or that its sums are done. The sums have a place per
+ * batch, and are added up in the batches' order, whoever computed them. The words speak of the
+ * step whose parameters are evaluated; a batch that a late process still computes for an earlier
+ * step stays taken, as it will write there. */
 #ifndef CREW_EVAL_QUEUE_H
 #define CREW_EVAL_QUEUE_H
 

@@ -19,8 +19,8 @@ static inline struct undo *crew_undo(const struct crew_head *h, char *base, int 
 
 #define AUDIT_MOST 4096 /* results of a lane */
 
-/* Audits: a word for each lane says who audits it; after them, for each thread and lane, audit_roots
- * checksums, one for each result of the lane. */
+/* Audits: a word for each lane says who audits it; after them, for each thread and lane,
+ * audit_roots checksums, one for each result of the lane. */
 static inline uint64_t crew_audit_bytes(int lanes, int all_threads, int roots) {
     return sizeof(uint64_t) * (uint64_t)lanes * (1 + (uint64_t)all_threads * (uint64_t)roots);
 }

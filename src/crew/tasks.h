@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tasks of a step's own program, which the threads of several processes run together. A word for
- * each task (crew/claim.h) says who runs it and how many of its parts are done.
+ * The tasks of a step's own program, which the threads of several processes run together. A word
+ * for each task (crew/claim.h) says who runs it and how many of its parts are done.
  *
- * A task that writes where it does not read can simply be run again. One that works in place goes part
- * by part: it saves the part's values in its thread's undo record, computes the part, and then counts
- * it in the task's word. A record is valid only for the part that its task's word says is next, so a
- * death leaves nothing half done. */
+ * A task that writes where it does not read can simply be run again. One that works in place
+ * goes part by part: it saves the part's values in its thread's undo record, computes the part,
+ * and then counts it in the task's word. A record is valid only for the part that its task's
+ * word says is next, so a death leaves nothing half done. */
 #ifndef CREW_TASKS_H
 #define CREW_TASKS_H
 
@@ -33,8 +33,8 @@ struct tasks {
     char *base; /* of the store in this process */
 };
 
-/* Claims one of the tasks from `begin` up to `end`: the next of the thread's own block, else another's
- * last. -1: none is free. held->value: how many of its parts are done. */
+/* Claims one of the tasks from `begin` up to `end`: the next of the thread's own block, else
+ * another's last. -1: none is free. held->value: how many of its parts are done. */
 int tasks_draw(const struct tasks *t, int begin, int end, struct claim *held);
 /* Before a part is computed in place: saves the values it will write, range by range. */
 void tasks_save_begin(const struct tasks *t);
@@ -51,8 +51,8 @@ bool tasks_complete(claim_word *word, int begin, int end, uint32_t step, int *fr
 /* Whether nobody has begun any of them. */
 bool tasks_untouched(claim_word *word, int begin, int end, uint32_t step);
 
-/* Frees what a dead thread had claimed of all programs' tasks, and undoes the part it was computing.
- * May be interrupted and run again. */
+/* Frees what a dead thread had claimed of all programs' tasks, and undoes the part it was
+ * computing. May be interrupted and run again. */
 void tasks_recover(claim_word *word, int n_tasks, int thread, const struct undo *undo, char *base);
 
 #endif

@@ -44,8 +44,8 @@ void recovery_unmap(struct recovery *r) {
     *r = (struct recovery){.head = r->head, .fd = r->fd};
 }
 
-/* The board of the open step's shape. If that has none, any: the dead worker may have held slots in an
- * earlier step. */
+/* The board of the open step's shape. If that has none, any: the dead worker may have held slots
+ * in an earlier step. */
 static struct board *board_for(struct recovery *r, uint64_t step, int k) {
     int shape = r->head->shape_of[step % 2];
     for (int i = 0; i < r->head->n_shapes && !r->board[shape][k].tree; i++) shape = i;

@@ -21,8 +21,8 @@ tri_status recovery_map(struct recovery *r);
 void recovery_unmap(struct recovery *r);
 /* Frees what the threads of a worker hold that is dead for certain. */
 void recovery_of(struct recovery *r, int place);
-/* Frees the samples that a worker was reading, once its process is gone. Its threads that read ahead
- * outlive the deaths of those that compute, which recovery_of follows. */
+/* Frees the samples that a worker was reading, once its process is gone. Its threads that read
+ * ahead outlive the deaths of those that compute, which recovery_of follows. */
 void recovery_of_samples(struct recovery *r, int place);
 /* The operator's name of an item in the store's table. */
 const char *recovery_name(const struct recovery *r, int item);

@@ -219,8 +219,8 @@ static void save(const struct sweeps *s, int task, const struct claim *held, con
     tasks_save_end(t, task, held);
 }
 
-bool sweep_run(const struct sweeps *s, int task, struct claim *held, const struct tasks *t, int thread,
-               const struct program_step *step) {
+bool sweep_run(const struct sweeps *s, int task, struct claim *held, const struct tasks *t,
+               int thread, const struct program_step *step) {
     const struct task *is = &s->task[task];
     size_t item = (size_t)is->item;
     if (!is->in_place)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The step's own program, cut into tasks that the threads of several processes run together
- * (crew/tasks.h). The program's items are put into sweeps: what is in one sweep touches nothing that
- * another item of it writes. So a step takes as many sweeps as its update has reductions that depend on
- * one another (SGD and Adam few, clipping and LAMB more), and the scalars and the decision to skip are
- * settled before anything changes. */
+ * (crew/tasks.h). The program's items are put into sweeps: what is in one sweep touches nothing
+ * that another item of it writes. So a step takes as many sweeps as its update has reductions
+ * that depend on one another (SGD and Adam few, clipping and LAMB more), and the scalars and the
+ * decision to skip are settled before anything changes. */
 #ifndef MACHINE_SWEEP_H
 #define MACHINE_SWEEP_H
 
@@ -47,10 +47,10 @@ struct sweep_guard {
     size_t bytes;
 };
 
-/* The program has been placed, and all is bound but the contents of the tree's slots, which it only
- * reads. all_threads: of all processes, for the size of tasks. first: how many tasks the programs before
- * have. With copies (not null, but there may be none) a commit comes last. guard: nullable; the program
- * was made with PROGRAM_GATE. */
+/* The program has been placed, and all is bound but the contents of the tree's slots, which it
+ * only reads. all_threads: of all processes, for the size of tasks. first: how many tasks the
+ * programs before have. With copies (not null, but there may be none) a commit comes last.
+ * guard: nullable; the program was made with PROGRAM_GATE. */
 tri_status sweeps_make(const struct program *p, const struct sweep_copy *copy, int copies,
                        int all_threads, int first, const struct sweep_guard *guard,
                        struct sweeps *out);
@@ -61,9 +61,9 @@ static inline int sweep_begin(const struct sweeps *s, int sweep) {
     return sweep ? s->end[sweep - 1] : 0;
 }
 
-/* Runs the parts that are left of a claimed task, on a thread of this process. False: an operator failed,
- * or the thread was declared dead. */
-bool sweep_run(const struct sweeps *s, int task, struct claim *held, const struct tasks *t, int thread,
-               const struct program_step *step);
+/* Runs the parts that are left of a claimed task, on a thread of this process. False: an
+ * operator failed, or the thread was declared dead. */
+bool sweep_run(const struct sweeps *s, int task, struct claim *held, const struct tasks *t,
+               int thread, const struct program_step *step);
 
 #endif
