@@ -8,7 +8,8 @@ build=$1
 shift
 here=$(dirname "$0")
 ninja -C "$build" || { echo "0 passed, 1 failed"; exit 1; }
-rm -f "$build/meson-logs/testlog.json"
+rm -f "$build"/meson-logs/testlog*.json
 meson test -C "$build" --no-rebuild "$@"
 code=$?
-python3 "$here/count_tests.py" "$build/meson-logs/testlog.json" "$code"
+# One log, whose name has the test setup in it.
+python3 "$here/count_tests.py" "$build"/meson-logs/testlog*.json "$code"
