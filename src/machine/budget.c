@@ -8,7 +8,8 @@
 
 #include "base/host.h"
 
-static const struct program *fullest(const struct machine *m) {
+/* The program with the largest arena. */
+static const struct program *largest_program(const struct machine *m) {
     const struct program *best = NULL;
     for (int i = 0; machine_program(m, i); i++) {
         const struct program *p = machine_program(m, i);
@@ -18,7 +19,8 @@ static const struct program *fullest(const struct machine *m) {
 }
 
 struct budget budget_of(const struct machine *m, const struct store *store) {
-    struct budget b = {.carried = machine_source(m, MEMORY_CARRIED) == SOURCE_LENT ? 0 : m->carried_bytes};
+    bool lent = machine_source(m, MEMORY_CARRIED) == SOURCE_LENT;
+    struct budget b = {.carried = lent ? 0 : m->carried_bytes};
     for (size_t i = 0; i < store->n; i++) {
         const struct stored *e = &store->entry[i];
         *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
@@ -26,10 +28,11 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     }
     for (int i = 0; i < m->n_threads; i++)
         if (machine_arena_source(m, i) == SOURCE_OWN) b.arena += m->thread[i].arena_bytes;
-    const struct program *p = fullest(m);
+    const struct program *p = largest_program(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (enum memory_use k = 0; k < 2; k++)
-        if (machine_source(m, MEMORY_SLOTS + k) != SOURCE_LENT) b.partials += tree_bytes(&m->tree[k]);
+        if (machine_source(m, MEMORY_SLOTS + k) != SOURCE_LENT)
+            b.partials += tree_bytes(&m->tree[k]);
     b.shared = m->shared_bytes;
     if (machine_source(m, MEMORY_BUFFERS) == SOURCE_OWN) b.data += machine_buffer_bytes(m);
     for (int i = 0; i < m->n_outputs; i++)
@@ -54,7 +57,7 @@ static int largest_first(const void *a, const void *b) {
 }
 
 size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most) {
-    const struct program *p = fullest(m);
+    const struct program *p = largest_program(m);
     const tri_tensor **live = p ? calloc((size_t)p->g->n_tensors + 1, sizeof *live) : NULL;
     size_t n = 0;
     if (!live) return 0;
@@ -72,7 +75,7 @@ size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most)
     return n;
 }
 
-/* ---- what there is ---- */
+/* ---- limits ---- */
 
 static void least(size_t *limit, size_t value, const char **whose, const char *name) {
     if (!value || value >= *limit) return;
@@ -86,7 +89,7 @@ size_t budget_limit(int64_t asked, size_t held, const char **whose) {
     host_read("", &h);
     size_t available = (size_t)h.available;
     *whose = "";
-    least(&limit, available ? available + held : 0, whose, "the memory that this machine has to give");
+    least(&limit, available ? available + held : 0, whose, "the machine's available memory");
     least(&limit, (size_t)h.limit, whose, "the limit of the cgroup");
     least(&limit, asked > 0 ? (size_t)asked : 0, whose, "--memory-limit");
     return limit;
@@ -99,14 +102,14 @@ static const char *advice(const struct machine *m, const struct budget *b) {
     if (m->processes > 1) return "Fewer workers, " CREW_LESS_MEMORY;
     if (b->partials > b->arena) return "Fewer --lanes or --threads, or --amp O1, need less";
     return "A smaller --batch, more --lanes, fewer --threads, --recompute or --amp O1 need less; "
-           "`trireme memory` tells how much";
+           "`trireme memory` prints the plan";
 }
 
-/* With all machines beside it, which are there as long as this one; held: what they have taken already. */
+/* Adds all executables that exist at the same time. *held: bytes that they have taken already. */
 static struct budget with_others(const struct machine *m, const struct store *store, size_t *held) {
     struct budget b = budget_of(m, store);
     *held = 0;
-    for (const struct machine *l = m->beside; l; l = l->beside) {
+    for (const struct machine *l = m->previous; l; l = l->previous) {
         struct budget more = budget_of(l, store);
         size_t bytes = more.arena + more.partials + more.carried + more.data + more.shared;
         b.arena += more.arena;
@@ -115,7 +118,7 @@ static struct budget with_others(const struct machine *m, const struct store *st
         b.total += bytes;
         if (l->touched) *held += bytes;
     }
-    if (m->beside && m->beside->touched) *held += b.parameters + b.states + b.optimizer;
+    if (m->previous && m->previous->touched) *held += b.parameters + b.states + b.optimizer;
     return b;
 }
 
@@ -124,7 +127,7 @@ size_t budget_with_others(const struct machine *m, const struct store *store) {
     return with_others(m, store, &held).total;
 }
 
-/* What all share is there once, whatever their number. */
+/* Shared memory is counted once, whatever the number of workers. */
 static int workers_that_fit(const struct machine *m, const struct budget *b, size_t limit) {
     size_t own = (b->arena + b->data + b->program) / (size_t)m->processes;
     size_t shared = b->total - b->arena - b->data;
@@ -136,7 +139,7 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
     const char *whose;
     size_t held;
     struct budget b = with_others(m, store, &held);
-    size_t limit = budget_limit(asked, held + m->held, &whose); /* the data is there already */
+    size_t limit = budget_limit(asked, held + m->held, &whose); /* the data is open already */
     if (b.total + b.program <= limit) return TRI_OK;
     const tri_tensor *largest[3];
     size_t n = budget_peak(m, largest, COUNT(largest));
@@ -147,17 +150,19 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
                  base_spec_text(&largest[i]->spec, spec), largest[i]->node->name,
                  mib(memory_bytes(largest[i])));
     }
-    if (b.held) text_add(&t, "; what the data and the order of its samples hold, %.1f", mib(b.held));
+    if (b.held)
+        text_add(&t, "; the source of the data and the order of its samples, %.1f", mib(b.held));
     if (m->processes > 1) {
         int fit = workers_that_fit(m, &b, limit);
-        text_add(&t, "; %d workers, spares among them, are asked for, ", m->processes);
-        text_add(&t, fit ? "%d would fit" : "not even one would fit", fit);
+        text_add(&t, "; the run has %d workers, including spares, but ", m->processes);
+        text_add(&t, fit ? "only %d would fit" : "not even one would fit", fit);
     }
     base_fail(TRI_USAGE, "%s needs %.1f MiB, with %.0f MiB for the program itself; %s is %.1f MiB. "
               "Parameters take %.1f, optimizer state %.1f, activations %.1f, partial sums %.1f "
               "MiB%s. %s",
-              m->turns ? "the run, with steps of several shapes,"
-              : m->lender ? "the training with an evaluation beside it" : "the run",
+              m->other_shape ? "the run, which has steps of several shapes,"
+              : m->lender    ? "training together with its evaluation"
+                             : "the run",
               ceil(10 * mib(b.total + b.program)) / 10, mib(b.program), whose,
               floor(10 * mib(limit)) / 10, mib(b.parameters + b.states),
               mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "", advice(m, &b));

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What memory a run takes, known before it is touched; and whether there is so much. */
+ * How much memory a run needs, computed before any is used, and whether there is enough. */
 #ifndef MACHINE_BUDGET_H
 #define MACHINE_BUDGET_H
 
 #include "machine/machine.h"
 
-/* The program, its libraries, the graphs: what a run takes at most besides its plan. */
+/* The most that a process needs besides its plan: the program, its libraries, the graphs. */
 #define BUDGET_PROGRAM ((size_t)64 << 20)
 
-/* Bytes. */
+/* Bytes, of all processes together. */
 struct budget {
     size_t parameters, states; /* of the network */
     size_t optimizer;
-    size_t arena;    /* activations, gradients, scratchpads: of all workers */
-    size_t scratch;  /* of arena: what operators need for themselves, where it is fullest */
-    size_t partials; /* sums of lanes on their way through the tree */
-    size_t carried;  /* computed once a step, before the lanes: weights in other types and layouts */
-    size_t data;     /* inputs of this step and the next, outputs, and */
-    size_t held;     /* of data: what its source holds, as ids of texts, and the order of its samples */
-    size_t copy;     /* of all that is kept, for checkpoints while the run goes on */
-    size_t shared;   /* what several processes share besides: the step's arena, boards, undo records */
-    size_t program;  /* BUDGET_PROGRAM, of each process; not in total */
+    size_t arena;    /* activations, gradients, scratch: of all threads */
+    size_t scratch;  /* part of arena: scratch at the peak of one arena */
+    size_t partials; /* slots: results of lanes and their sums */
+    size_t carried;  /* computed once per step before the lanes: weights in other types, formats */
+    size_t data;     /* batch buffers, gathered outputs, and `held` */
+    size_t held;     /* part of data: what the source and the order of samples take */
+    size_t copy;     /* of the store, for checkpoints that are written while the run goes on */
+    size_t shared;   /* what else processes share: arenas of pre and step, boards, undo records */
+    size_t program;  /* BUDGET_PROGRAM per process; not in total */
     size_t total;
 };
 
-/* Arenas that another machine lends are not counted. */
+/* Lent memory is not counted. */
 struct budget budget_of(const struct machine *m, const struct store *store);
 
-/* With the machines beside it, which are there as long as it is: all bytes. */
+/* Bytes of m together with all executables that exist at the same time (machine_place.previous). */
 size_t budget_with_others(const struct machine *m, const struct store *store);
 
-/* The tensors that live where the fullest arena is fullest, the largest first: fills at most `most`,
+/* The tensors that live at the peak of the largest arena, the largest first. Writes at most `most`,
  * returns how many there are. */
 size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most);
 
-/* The least of the limit asked for (0: none), the cgroup's and the machine's, and whose it is; `held` is
- * what this process has taken of it already. */
+/* The smallest of --memory-limit (asked; 0: none), the cgroup's limit and the machine's available
+ * memory; *whose names it. held: bytes that this process has already taken from it. */
 size_t budget_limit(int64_t asked, size_t held, const char **whose);
 
-/* Refuses what is more than there is, beside the machines that lend to this one. */
+/* Fails if m and all executables that exist at the same time need more than the limit. */
 tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked);
 
 #endif

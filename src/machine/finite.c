@@ -20,9 +20,9 @@ bool finite_stops(const tri_options *o) {
     return !o->forward && !(o->on_nan && !strcmp(o->on_nan, "warn"));
 }
 
-/* ---- what the loss is made of ---- */
+/* ---- what the loss is computed from ---- */
 
-/* Of single numbers what an infinity or NaN always passes through. */
+/* A scalar that is not finite if one of its operands is not. */
 static bool passes_on(const tri_tensor *t) {
     return !t->spec.shape.rank && t->node->entry->op->linear == TRI_LINEAR_JOINTLY;
 }
@@ -31,7 +31,7 @@ static bool is_quotient(const tri_tensor *t) {
     return !t->spec.shape.rank && t->node->entry->op->linear == TRI_LINEAR_FIRST;
 }
 
-/* Which part of the loss a result of the lanes is; -1: none. */
+/* Which part of the loss a result of the lanes is; -1: not a part. */
 static int part_of(const struct finite *f, int of) {
     for (int i = 0; i < f->n; i++)
         if (f->part[i].of == of) return i;
@@ -53,8 +53,8 @@ static void find_parts(struct machine *m, const tri_tensor *t) {
     for (int i = 0; i < reads; i++) find_parts(m, n->in[i]);
 }
 
-/* A loss scale's updates, or those of a network that does as it does, are skipped where something is
- * not finite. */
+/* With a loss scale (or a network that does the same itself), updates have a condition that tests
+ * whether the gradients are finite. */
 static void find_condition(struct finite *f, const tri_graph *g) {
     for (size_t i = 0; i < g->n_updates; i++) {
         const struct graph_update *u = &g->update[i];
@@ -84,12 +84,12 @@ static double loss_of_step(const struct machine *m) {
     return value(m, &m->step, m->finite.loss->id, m->finite.loss->spec.type);
 }
 
+/* Whether a part is finite, and so small that the sum over the lanes does not overflow. */
 static bool fits(const struct machine *m, double part, tri_type type) {
     const double most = type == TRI_F16 ? 65504 : (double)FLT_MAX;
     return fabs(part) <= most / ((double)m->lanes * m->finite.n);
 }
 
-/* So small that the sum over the lanes does not overflow. */
 bool finite_lane(const struct machine *m, const struct program *p) {
     for (int i = 0; m->finite.loss && i < p->n_result; i++) {
         int part = part_of(&m->finite, p->result[i].of);
@@ -105,7 +105,7 @@ bool finite_step(const void *machine) {
     return !m->finite.loss || isfinite(loss_of_step(m));
 }
 
-/* ---- looking for what is not finite ---- */
+/* ---- searching values ---- */
 
 int64_t finite_first(tri_type type, const void *host, int64_t n, bool *nan) {
     static const struct {
@@ -123,7 +123,7 @@ int64_t finite_first(tri_type type, const void *host, int64_t n, bool *nan) {
     return -1;
 }
 
-/* Of a tensor: the first NaN and the first infinity; -1: none. */
+/* The indices of a tensor's first NaN and first infinity; -1: none. */
 struct found {
     int64_t nan, inf;
 };
@@ -149,22 +149,24 @@ static struct found look(const struct machine *m, const struct program *p, const
     return f;
 }
 
-/* What leads to the tensors that are marked. */
+/* Marks all tensors that the marked ones are computed from. */
 static void mark_back(const tri_graph *g, bool *mark) {
     for (size_t i = g->n_nodes; i-- > 0;)
         for (int k = 0; node_any(g->node[i], mark) && k < g->node[i]->n_in; k++)
             mark[g->node[i]->in[k]->id] = true;
 }
 
-/* ---- saying where it begins ---- */
+/* ---- explaining ---- */
 
 struct trace {
     const struct machine *m;
     const struct program *p;
     int64_t sample; /* the first of the lane */
-    const struct unit *unit[2]; /* the first that makes a NaN of none, infinity of finite numbers */
-    const tri_tensor *source[2]; /* or what is given and has one */
-    bool *mark;
+    /* The first unit that yields a NaN (an infinity) from inputs without any, or else the first
+     * tensor from outside that has one. */
+    const struct unit *unit[2];
+    const tri_tensor *source[2];
+    bool *mark; /* by tensor number: it leads to the loss */
 };
 enum { A_NAN, AN_INFINITY };
 
@@ -177,7 +179,7 @@ static void describe_unit(const struct unit *u, struct text *t) {
 static void describe_source(const struct trace *c, const struct program *p, const tri_tensor *s,
                             struct text *t);
 
-/* Of what is computed before the lanes: a parameter that it is made of, or what makes it. */
+/* A tensor from phase pre: describes the source there that is not finite, or else its node. */
 static void describe_given(const struct trace *c, int of, struct text *t) {
     const struct program *pre = &c->m->pre;
     const tri_graph *whole = c->m->whole;
@@ -222,7 +224,7 @@ static bool wanted(const struct trace *c, const struct unit *u) {
     return false;
 }
 
-/* What the unit reads, before it runs: its places may be those of its results. */
+/* Must be called before the unit runs: its results may take the place of its inputs. */
 static void look_at_inputs(struct trace *c, const struct unit *u, const tri_tensor *bad[2]) {
     bad[A_NAN] = bad[AN_INFINITY] = NULL;
     for (int k = 0; k < u->n_in; k++) {
@@ -249,7 +251,7 @@ static void look_at_outputs(struct trace *c, const struct unit *u, const tri_ten
         c->source[AN_INFINITY] = given;
 }
 
-/* Until the first NaN is made or read. */
+/* Runs units until the first NaN is produced or read. */
 static void follow(struct trace *c, struct program *p, int thread,
                    const struct program_step *step) {
     for (size_t i = 0; i < p->n_items && !c->unit[A_NAN] && !c->source[A_NAN]; i++) {
@@ -267,7 +269,7 @@ const char *finite_name(double loss) {
     return isnan(loss) ? "nan" : isinf(loss) ? "infinite" : "too large";
 }
 
-static void tell(const struct trace *c, int what, struct text *t) {
+static void describe(const struct trace *c, int what, struct text *t) {
     struct text from = {0};
     const char *name = what == A_NAN ? "nan" : "infinity";
     if (c->unit[what]) {
@@ -282,7 +284,7 @@ static void tell(const struct trace *c, int what, struct text *t) {
     text_free(&from);
 }
 
-/* The tensors that must be finite; what the first of them is that is not. */
+/* Marks the tensors that must be finite. Returns the first that is not. */
 static double mark_losses(const struct trace *c) {
     const struct finite *f = &c->m->finite;
     double loss = 0;
@@ -294,7 +296,8 @@ static double mark_losses(const struct trace *c) {
         int part = part_of(f, c->p->result[i].of), tensor = c->p->result[i].tensor;
         if (part < 0) continue;
         c->mark[tensor] = true;
-        if (fits(c->m, loss, f->part[part].type)) loss = value(c->m, c->p, tensor, f->part[part].type);
+        if (fits(c->m, loss, f->part[part].type))
+            loss = value(c->m, c->p, tensor, f->part[part].type);
     }
     return loss;
 }
@@ -309,8 +312,8 @@ void finite_explain(const struct machine *m, struct program *p, int thread, int6
         text_add(&t, "the loss is %s", finite_name(mark_losses(&c)));
         mark_back(p->g, c.mark);
         follow(&c, p, thread, step);
-        tell(&c, A_NAN, &t);
-        if (!c.source[A_NAN]) tell(&c, AN_INFINITY, &t);
+        describe(&c, A_NAN, &t);
+        if (!c.source[A_NAN]) describe(&c, AN_INFINITY, &t);
         text_add(&t, "; a smaller --lr may help");
     }
     if (!step->fault->failed)
@@ -321,7 +324,7 @@ void finite_explain(const struct machine *m, struct program *p, int thread, int6
     free(c.mark);
 }
 
-int finite_skips_in_row(const struct machine *m, int before) {
+int finite_skips(const struct machine *m, int before) {
     bool updated = true;
     if (m->finite.condition >= 0)
         m->dev->copy_out(&updated, program_value(&m->step, m->finite.condition), sizeof updated);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The programs of a step put together: memory and bindings. */
+ * Makes executables: their programs, their memory and what their tensors are bound to. */
+#include "machine/machine.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/convert.h"
 #include "machine/budget.h"
-#include "machine/machine.h"
 
 #define PAGE 4096
 
 struct program *machine_program(const struct machine *m, int i) {
     if (i < 2) return (struct program *)(i ? &m->step : &m->pre);
-    int worker = (i - 2) / 4, which = (i - 2) % 4;
-    if (worker >= m->n_threads) return NULL;
-    struct machine_thread *w = &m->thread[worker];
+    int thread = (i - 2) / 4, which = (i - 2) % 4;
+    if (thread >= m->n_threads) return NULL;
+    struct machine_thread *w = &m->thread[thread];
     return which < 2 ? &w->count[which] : &w->lane[which - 2];
 }
 
-/* The graph that it is made of; null: it stays empty. */
+/* The graph of program i; null: the program stays empty. */
 static const tri_graph *graph_of(const struct machine *m, int i) {
     const struct compilation *c = &m->compilation;
     const tri_graph *lane[] = {c->count[0], c->count[1], c->lane[0], c->lane[1]};
@@ -38,13 +39,13 @@ enum memory_source machine_arena_source(const struct machine *m, int i) {
     return suffices ? SOURCE_LENT : SOURCE_OWN;
 }
 
-/* Executables of one run's steps take turns with what the first has, but each needs its own boards. */
+/* Executables for other shapes of a run's steps use the first one's memory, except its boards. */
 enum memory_source machine_source(const struct machine *m, enum memory_use use) {
     bool board = use == MEMORY_BOARD || use == MEMORY_BOARD_OF_LANES;
     bool buffers = use == MEMORY_BUFFERS;
-    if (buffers && m->turns) return SOURCE_LENT; /* they lie at an offset of their own */
+    if (buffers && m->other_shape) return SOURCE_LENT; /* at buffers_offset */
     if (m->shared && m->shared->at[use]) return SOURCE_SHARED;
-    return m->turns && !board ? SOURCE_LENT : SOURCE_OWN;
+    return m->other_shape && !board ? SOURCE_LENT : SOURCE_OWN;
 }
 
 static size_t bytes_of(const struct machine *m, enum memory_use use) {
@@ -61,7 +62,7 @@ static size_t bytes_of(const struct machine *m, enum memory_use use) {
 
 static bool is_of_host(enum memory_use use) { return use >= MEMORY_BOARD; }
 
-/* Null: there is no memory for it. */
+/* Null: out of memory. */
 static void *provide(struct machine *m, enum memory_use use) {
     enum memory_source from = machine_source(m, use);
     size_t bytes = bytes_of(m, use);
@@ -71,7 +72,7 @@ static void *provide(struct machine *m, enum memory_use use) {
                                      : m->dev->allocate(bytes);
     if (at && from == SOURCE_OWN && is_of_host(use))
         memset(at, 0, use == MEMORY_BUFFERS ? m->buffer_bytes : bytes);
-    if (at && use == MEMORY_BUFFERS && from == SOURCE_LENT) at = (char *)at + m->first_buffer;
+    if (at && use == MEMORY_BUFFERS && from == SOURCE_LENT) at = (char *)at + m->buffers_offset;
     return m->memory[use] = at;
 }
 
@@ -86,15 +87,15 @@ static void release_all(struct machine *m) {
             m->dev->release(m->thread[i].arena, m->thread[i].arena_bytes);
 }
 
-/* The first touch of memory costs more than a step's work with it: all threads share it, once. */
+/* The first touch of a page costs more than a step's work on it, so all threads share it. */
 static void touch(void *arg, int thread) {
     const struct machine *m = arg;
     size_t threads = (size_t)team_threads(m->team);
     for (int i = 0; i < m->n_threads; i++) {
         const struct machine_thread *w = &m->thread[i];
         size_t pages = w->from == SOURCE_OWN ? w->arena_bytes / PAGE : 0;
-        for (size_t k = pages * (size_t)thread / threads; k < pages * (size_t)(thread + 1) / threads;
-             k++)
+        for (size_t k = pages * (size_t)thread / threads;
+             k < pages * (size_t)(thread + 1) / threads; k++)
             ((volatile char *)w->arena)[k * PAGE] = 0;
     }
 }
@@ -114,8 +115,9 @@ static tri_status allocate_arenas(struct machine *m) {
         }
         w->arena = m->dev->allocate(w->arena_bytes);
         if (!w->arena)
-            return base_fail(TRI_FAILED, "out of memory for %zu bytes of activations; a smaller "
-                             "--batch or more --lanes need less", w->arena_bytes);
+            return base_fail(TRI_FAILED, "out of memory: cannot allocate %zu bytes for "
+                             "activations; a smaller --batch or more --lanes need less",
+                             w->arena_bytes);
     }
     for (int i = 0; machine_program(m, i); i++) {
         struct program *p = machine_program(m, i);
@@ -126,27 +128,28 @@ static tri_status allocate_arenas(struct machine *m) {
     return TRI_OK;
 }
 
-/* The phases run one after the other: one arena serves them all. */
+/* Phases run one after another, so a thread's programs share one arena. With more threads than
+ * lanes, all threads of a process run one lane together. */
 static tri_status make_programs(struct machine *m) {
     int threads = team_threads(m->team);
     tri_status status = TRI_OK;
-    int workers = m->lanes < threads ? (int)m->lanes : threads;
-    bool joint = m->all_threads > m->lanes; /* too few lanes for all hands: a process's threads share one */
-    if (joint) workers = 1;
-    m->thread = calloc((size_t)workers, sizeof *m->thread);
-    if (!m->thread) return base_no_memory("workers");
-    m->n_threads = workers;
+    bool joint = m->all_threads > m->lanes;
+    int n = joint ? 1 : m->lanes < threads ? (int)m->lanes : threads;
+    m->thread = calloc((size_t)n, sizeof *m->thread);
+    if (!m->thread) return base_no_memory("threads");
+    m->n_threads = n;
     for (int i = 0; machine_program(m, i) && !status; i++) {
         struct program *p = machine_program(m, i);
         size_t *bytes = &thread_of(m, i)->arena_bytes;
         if (!graph_of(m, i)) continue;
         unsigned how = PROGRAM_OUTPUTS | (i < 2 && m->all_threads ? PROGRAM_UNDO : 0);
-        if (i == 1 && m->finite.gated) how |= PROGRAM_GATE | (m->compilation.lane[0] ? PROGRAM_LOSS : 0);
+        if (i == 1 && m->finite.gated)
+            how |= PROGRAM_GATE | (m->compilation.lane[0] ? PROGRAM_LOSS : 0);
         status = program_make(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1, p);
         if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
-    if (m->finite.gated && !m->all_threads) m->step.may = finite_step;
-    m->step.may_arg = m;
+    if (m->finite.gated && !m->all_threads) m->step.may_write = finite_step;
+    m->step.may_write_arg = m;
     for (int k = 0; k < 2 && !status; k++)
         if (m->compilation.merge[k])
             status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
@@ -166,15 +169,15 @@ tri_status machine_join(struct machine *m, int n) {
         for (int i = 0; i < n; i++) nodes += m[i].tree[k].shape.n_nodes;
         for (int i = 0; i < n; i++) tree[i] = &m[i].tree[k];
         if (nodes > BOARD_MOST_SLOTS)
-            return base_fail(TRI_USAGE, "%lld lanes in steps of %d shapes are too many; fewer --lanes", (long long)m->lanes,
-                             n);
+            return base_fail(TRI_USAGE, "%lld lanes are too many for steps of %d shapes; use fewer "
+                             "--lanes", (long long)m->lanes, n);
         tree_join(tree, n);
     }
-    m->all_buffers = 0;
+    m->all_buffer_bytes = 0;
     for (int i = 0; i < n; i++) {
         m[i].n_buffers = m->n_buffers;
-        m[i].first_buffer = m->all_buffers;
-        m->all_buffers += m[i].buffer_bytes * (size_t)m->n_buffers;
+        m[i].buffers_offset = m->all_buffer_bytes;
+        m->all_buffer_bytes += m[i].buffer_bytes * (size_t)m->n_buffers;
         m->carried_bytes = larger(m->carried_bytes, m[i].carried_bytes);
     }
     for (int i = 1; i < n; i++) m[i].carried_bytes = m->carried_bytes;
@@ -190,7 +193,8 @@ static tri_status make_inputs(struct machine *m) {
         struct run_input *in = &m->input[m->n_inputs++];
         size_t bytes = base_spec_bytes(&n->out->spec);
         *in = (struct run_input){.name = source_name(n), .spec = n->out->spec, .field = -1,
-                                 .sample_bytes = bytes / (size_t)m->batch, .offset = m->buffer_bytes,
+                                 .sample_bytes = bytes / (size_t)m->batch,
+                                 .offset = m->buffer_bytes,
                                  .below = tri_attr_int(n, "below"),
                                  .used = m->compilation.cut.live[n->out->id]};
         m->buffer_bytes += memory_round(bytes);
@@ -199,7 +203,7 @@ static tri_status make_inputs(struct machine *m) {
 }
 
 size_t machine_buffer_bytes(const struct machine *m) {
-    return m->all_buffers ? m->all_buffers : m->buffer_bytes * (size_t)m->n_buffers;
+    return m->all_buffer_bytes ? m->all_buffer_bytes : m->buffer_bytes * (size_t)m->n_buffers;
 }
 
 char *machine_buffer(const struct machine *m, int buffer) {
@@ -231,10 +235,10 @@ static tri_status allocate_inputs(struct machine *m) {
     return TRI_OK;
 }
 
-/* See tri_minimize. */
+/* Set here and not by the user; see tri_optimizer.gradients_sum. */
 static bool is_lanes(const struct run_scalar *s) { return !strcmp(s->name, "lanes"); }
 
-void machine_take_scalars(struct machine *m, const struct machine *from) {
+void machine_copy_scalars(struct machine *m, const struct machine *from) {
     for (int i = 0; m != from && i < m->n_scalars; i++) {
         const struct run_scalar *s = machine_scalar(from, m->scalar[i].name);
         if (s && !is_lanes(s)) m->scalar[i].value = s->value;
@@ -268,8 +272,8 @@ static tri_status make_outputs(struct machine *m) {
         out->tensor = here ? here->tensor : NULL;
         if (out->tensor) continue;
         if (m->compilation.cut.layout[o->tensor->id].dim)
-            return base_fail(TRI_USAGE, "output \"%s\": with %lld lanes the samples must be its "
-                             "dimension 0; --lanes 1 keeps the batch whole", o->name,
+            return base_fail(TRI_USAGE, "output \"%s\": with %lld lanes, dimension 0 must be the "
+                             "samples; --lanes 1 does not divide the batch", o->name,
                              (long long)m->lanes);
         for (int k = 0; k < m->compilation.n_sizes; k++)
             out->lane_bytes[k] = base_spec_bytes(
@@ -281,7 +285,7 @@ static tri_status make_outputs(struct machine *m) {
 static tri_status allocate_outputs(struct machine *m) {
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *out = &m->output[i];
-        if (out->tensor || m->shared) continue; /* see machine_rows */
+        if (out->tensor || m->shared) continue; /* see machine_place_rows */
         out->owned = out->memory = m->dev->allocate(base_spec_bytes(&out->spec));
         if (!out->owned) return base_no_memory("outputs");
     }
@@ -297,10 +301,11 @@ size_t machine_rows_bytes(const struct machine *m) {
 }
 
 struct machine_sizes machine_sizes(const struct machine *m) {
-    return (struct machine_sizes){{m->pre.memory.total, m->step.memory.total}, machine_rows_bytes(m)};
+    return (struct machine_sizes){{m->pre.memory.total, m->step.memory.total},
+                                  machine_rows_bytes(m)};
 }
 
-void machine_rows(struct machine *m, char *at) {
+void machine_place_rows(struct machine *m, char *at) {
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *out = &m->output[i];
         if (out->tensor) continue;
@@ -314,7 +319,8 @@ tri_status machine_keep_outputs(struct machine *m) {
         struct run_output *out = &m->output[i];
         size_t bytes = base_spec_bytes(&out->spec);
         if (!out->tensor || !out->memory || out->memory == out->owned) continue;
-        if (!out->owned && !(out->owned = m->dev->allocate(bytes))) return base_no_memory("outputs");
+        if (!out->owned && !(out->owned = m->dev->allocate(bytes)))
+            return base_no_memory("outputs");
         m->dev->copy(out->owned, out->memory, bytes);
         out->memory = out->owned;
     }
@@ -332,10 +338,10 @@ static void bind_givens(struct program *p, int of, void *memory) {
         if (p->given[i].of == of) program_bind(p, p->given[i].tensor, memory);
 }
 
-/* The results of pre outlive the arena's reuse by the lanes. */
+/* Results of pre are outside the arena, which the lanes use next. */
 static tri_status allocate_carried(struct machine *m) {
     const tri_graph *g = m->compilation.pre;
-    if (!m->carried_bytes) return TRI_OK; /* another shape may have some */
+    if (!m->carried_bytes) return TRI_OK;
     if (!provide(m, MEMORY_CARRIED)) return base_no_memory("what is computed before the lanes");
     char *at = m->memory[MEMORY_CARRIED];
     for (size_t i = 0; g && i < g->n_outputs; i++) {
@@ -374,7 +380,7 @@ static void bind_sources(struct machine *m, struct program *p) {
     machine_bind_rows(m, p, NULL, 0);
 }
 
-/* Of values that are not made in their target's place. */
+/* Updates whose value is not in the target's place. */
 static tri_status make_updates(struct machine *m) {
     const tri_graph *g = m->compilation.step;
     m->update = calloc(g->n_updates + 1, sizeof *m->update);
@@ -396,19 +402,23 @@ static tri_status allocate_tree(struct machine *m, int k) {
     void *slots = provide(m, MEMORY_SLOTS + (enum memory_use)k);
     void *board = provide(m, MEMORY_BOARD + (enum memory_use)k);
     tree_place(t, slots, board);
-    return slots && board ? TRI_OK : base_fail(TRI_FAILED, "out of memory for %zu bytes of partial "
-                                               "sums", tree_bytes(t));
+    return slots && board ? TRI_OK
+                          : base_fail(TRI_FAILED, "out of memory: cannot allocate %zu bytes for "
+                                      "partial sums", tree_bytes(t));
 }
 
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m) {
     *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
-                          .lender = place->lender, .beside = place->beside ? place->beside : place->lender,
-                          .turns = place->turns, .all_threads = place->all_threads, .more_slots = place->more_slots,
+                          .lender = place->lender,
+                          .previous = place->previous ? place->previous : place->lender,
+                          .other_shape = place->other_shape, .all_threads = place->all_threads,
+                          .more_slots = place->more_slots,
                           .processes = place->processes ? place->processes : 1, .compiled = true};
     m->options = *o;
-    m->compilation = (struct compilation){.options = &m->options, .all_threads = place->all_threads, .target = place->dev->target,
-                                          .model = model};
+    m->compilation = (struct compilation){.options = &m->options, .model = model,
+                                          .all_threads = place->all_threads,
+                                          .target = place->dev->target};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
     m->lanes = m->compilation.lanes;
@@ -424,7 +434,7 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
     return status;
 }
 
-tri_status machine_settle(struct machine *m, const tri_options *o) {
+tri_status machine_allocate(struct machine *m, const tri_options *o) {
     tri_status status = m->shared ? TRI_OK : budget_check(m, m->store, o->memory_limit);
     if (!status && !m->store->block) {
         status = store_place(m->store, NULL);
@@ -447,7 +457,7 @@ tri_status machine_settle(struct machine *m, const tri_options *o) {
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m) {
     tri_status status = machine_plan(model, o, place, m);
-    return status ? status : machine_settle(m, o);
+    return status ? status : machine_allocate(m, o);
 }
 
 void machine_free(struct machine *m) {
@@ -455,7 +465,8 @@ void machine_free(struct machine *m) {
     for (int i = 0; machine_program(m, i); i++)
         if (machine_program(m, i)->g) program_free(machine_program(m, i));
     for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++)
-        if (m->input[i].memory) m->dev->release(m->input[i].memory, base_spec_bytes(&m->input[i].spec));
+        if (m->input[i].memory)
+            m->dev->release(m->input[i].memory, base_spec_bytes(&m->input[i].spec));
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].owned && (m->output[i].tensor || !m->shared))
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
@@ -471,7 +482,7 @@ void machine_free(struct machine *m) {
     *m = (struct machine){0};
 }
 
-/* ---- looking ---- */
+/* ---- looking up ---- */
 
 struct run_output *machine_output(const struct machine *m, const char *name) {
     for (int i = 0; name && i < m->n_outputs; i++)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The compiled phases of a step as one executable: programs, their memory, and how a step runs through them. */
+ * An executable (`struct machine`): the compiled programs of all phases of a step, for one shape of
+ * the step, over one store. A run has one executable per shape of its training steps, and further
+ * ones for evaluation. */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 
@@ -10,53 +12,56 @@
 #include "machine/tree.h"
 #include "plan/passes.h"
 
-#define MACHINE_BUFFERS 2 /* of samples: those of this step and of the next */
+#define MACHINE_BUFFERS 2 /* batch buffers: one for this step, one for the next */
 
-/* An input of the network: the whole batch lies in one piece of a room, and lanes take their rows of it. */
+/* An input of the network. A batch buffer holds the whole batch of it in one piece. The program of
+ * a lane is bound to the lane's rows. */
 struct run_input {
     const char *name;
     tri_spec spec;
     size_t sample_bytes;
-    int64_t below;
-    int field;    /* of the data; -1: none */
-    bool labels;  /* what --tail pad marks, see padding.h */
-    bool used;    /* a result depends on it */
-    bool fed;     /* since the step before, by tri_feed */
-    size_t offset; /* in a room */
-    void *memory; /* in the device's space */
-    char *host;   /* where the data is written; the same memory if the space is the host's */
+    int64_t below; /* integers must be less; 0: any */
+    int field;     /* of the data; -1: none */
+    bool labels;   /* --tail pad marks the samples that it adds here, see run/padding.h */
+    bool used;     /* a result depends on it */
+    bool fed;      /* by tri_feed, since the last step */
+    size_t offset; /* in a batch buffer */
+    void *memory;  /* in the device's space */
+    char *host;    /* in the batch buffer; the same as memory if the device uses the host's space */
 };
 
 #define FEED_NOWHERE SIZE_MAX
 
-/* Where the data's fields go: sample `row` of a batch to a room's first + row * step. Those that the network does
- * not take are all written to one place, sample after sample; of those that it takes a part of, as it is for shorter
- * samples, the front is copied from a place of their own. */
+/* Where the fields of the data are written: sample `row` at first + row * step of a batch buffer.
+ * Fields that the network does not use all go to the start of a spare buffer, each sample over the
+ * last. A network for shorter samples uses only the front of some fields: each of these has a place
+ * in the spare buffer, from where the front is copied. */
 struct feed {
     int n;
-    size_t first[TRI_MAX_FIELDS]; /* FEED_NOWHERE: there */
+    size_t first[TRI_MAX_FIELDS]; /* FEED_NOWHERE: the network does not use the field */
     size_t step[TRI_MAX_FIELDS];
-    size_t spare[TRI_MAX_FIELDS]; /* where a field is written of which the network takes a part, or nothing */
-    int input[TRI_MAX_FIELDS];    /* that takes a part of it; -1: none */
+    size_t spare[TRI_MAX_FIELDS]; /* offset in the spare buffer */
+    int input[TRI_MAX_FIELDS];    /* the input that takes the front of the field; -1: none */
     size_t spare_bytes;
 };
 
-/* Where a sample goes. */
+/* Where one sample is written. */
 struct feed_place {
     char *buffer, *spare;
     int64_t row;
 };
 
+/* An output is either computed by the step's program, or gathered: each lane writes its rows. */
 struct run_output {
     const char *name;
     tri_spec spec;
     bool metric;
-    void *memory;             /* where it lies after a step, in the device's space */
-    void *owned;              /* memory of its own: put together from lanes, or kept; else null */
-    size_t lane_bytes[2];     /* what a lane of either size gives of it */
-    const tri_tensor *tensor; /* in the step's graph; null if put together from lanes */
+    void *memory;             /* of the value after a step, in the device's space */
+    void *owned;              /* if the output is gathered, or kept by machine_keep_outputs */
+    size_t lane_bytes[2];     /* gathered: bytes per lane, for both sizes of lanes */
+    const tri_tensor *tensor; /* in the step's graph; null: gathered */
     double result;            /* of the last evaluation */
-    double value;             /* of the last step, of a scalar, where the memory is shared */
+    double value;             /* scalars of shared executables: of the last step */
 };
 
 struct run_scalar {
@@ -65,7 +70,8 @@ struct run_scalar {
     void *memory;
 };
 
-/* Tensors are told by their numbers in the step's graph. */
+/* An update whose value the program does not write in the target's place. value and condition are
+ * tensor numbers in the step's graph. */
 struct run_update {
     const struct stored *target;
     int value, condition; /* condition -1: none */
@@ -75,7 +81,7 @@ struct run_update {
  * executable. */
 enum memory_source { SOURCE_OWN, SOURCE_SHARED, SOURCE_LENT };
 
-/* What one thread computes lanes with. */
+/* What one thread needs to compute lanes. */
 struct machine_thread {
     struct program count[2], lane[2]; /* by the size of the lane */
     void *arena;
@@ -83,40 +89,39 @@ struct machine_thread {
     enum memory_source from;
 };
 
-/* Memory of an executable besides its threads' arenas and its outputs. */
+/* The memory of an executable besides the arenas of its threads and its outputs. */
 enum memory_use {
-    MEMORY_PRE,     /* the arenas of what runs once a step, where processes share them; else thread */
-    MEMORY_STEP,    /* 0's arena serves */
-    MEMORY_CARRIED, /* results of pre, for lane and step */
-    MEMORY_SLOTS,   /* of the trees of counts and of lanes */
+    MEMORY_PRE,     /* arenas of pre and step, if processes share them; */
+    MEMORY_STEP,    /* else they use the arena of thread 0 */
+    MEMORY_CARRIED, /* results of pre that lane and step read */
+    MEMORY_SLOTS,   /* of the tree of phase count */
     MEMORY_SLOTS_OF_LANES,
-    MEMORY_BOARD,
+    MEMORY_BOARD, /* this and all below: in the host's space */
     MEMORY_BOARD_OF_LANES,
-    MEMORY_BUFFERS, /* of samples; in the host's space */
+    MEMORY_BUFFERS, /* batch buffers */
     MEMORY_USES
 };
 
-/* Memory that other processes share. */
+/* Memory that processes share. */
 struct machine_shared {
     void *at[MEMORY_USES]; /* null: each process has its own */
-    char *rows[2];         /* outputs put together from lanes: of odd and of even steps */
+    char *rows[2];         /* gathered outputs, of odd and even steps */
 };
 
-/* A set of programs over one store: the training step, or one batch size of an evaluation. Lanes are
- * drawn by the workers, a thread each; what runs once a step is run by all threads together, operator
- * by operator in parts. */
+/* In phases count and lane each thread claims lanes and runs its own program on them. In phases pre
+ * and step all threads run one program together, each its share of the parts of each unit. */
 struct machine {
     const struct dev *dev;
-    struct team *team;   /* not owned */
-    struct store *store; /* not owned */
-    const struct machine *lender, *beside; /* see struct machine_place */
-    bool turns;
-    const struct machine_shared *shared; /* null: no other process takes part. Not owned */
+    struct team *team;                          /* not owned */
+    struct store *store;                        /* not owned */
+    const struct machine *lender, *previous;    /* see struct machine_place */
+    bool other_shape;                           /* see struct machine_place */
+    const struct machine_shared *shared;        /* null: only this process takes part. Not owned */
     void *memory[MEMORY_USES];
-    int more_slots;        /* see struct machine_place */
-    int all_threads;             /* that share it: of all processes; 0: only its own */
-    int processes;         /* that share it, each with as much memory of its own; 1: alone */
-    size_t shared_bytes;   /* of the store's file, but for parameters, states and partial sums */
+    int more_slots;      /* see struct machine_place */
+    int all_threads;     /* see struct machine_place */
+    int processes;       /* see struct machine_place; at least 1 */
+    size_t shared_bytes; /* of the store's file, without parameters, states and slots */
     tri_graph *whole;
     int64_t lanes, batch;
     tri_options options;
@@ -124,21 +129,23 @@ struct machine {
     struct finite finite;
     bool compiled;
     struct program pre, step;
-    struct machine_thread *thread; /* worker 0's arena serves pre and step too */
+    struct machine_thread *thread; /* the arena of thread 0 also serves pre and step */
     int n_threads;                 /* at least one */
     struct tree tree[2];           /* of count, of lane */
-    uint32_t round;                /* steps begun: what the boards call a step */
-    bool updating; /* the step's program has begun, and has not ended: parameters are neither old nor new */
+    uint32_t round;                /* counts steps; boards use it as the step's number */
+    bool updating;                 /* the step's program has begun, or it failed: parameters may be
+                                    * partly updated */
     size_t carried_bytes;
     struct run_input *input;
     int n_inputs;
-    size_t buffer_bytes; /* of the inputs of a step */
-    size_t held;       /* by the data and its order, in each process */
-    size_t first_buffer, all_buffers; /* of a run's shapes: where its rooms begin; bytes of all, if it is the first */
+    size_t buffer_bytes;     /* of one batch buffer */
+    size_t held;             /* bytes that the data and its order take in each process */
+    size_t buffers_offset;   /* of this shape's batch buffers among those of all shapes */
+    size_t all_buffer_bytes; /* first shape of several: of the buffers of all shapes; else 0 */
     int n_buffers;
-    int buffer;          /* where inputs are found now */
-    bool shorter;      /* the inputs may take the front of a sample alone */
-    bool touched;      /* its memory has been made real */
+    int buffer;   /* that the programs' inputs are bound to */
+    bool shorter; /* inputs may take only the front of a field */
+    bool touched; /* its memory has been touched */
     struct feed feed;
     struct run_output *output;
     int n_outputs;
@@ -149,78 +156,84 @@ struct machine {
     int n_updates;
 };
 
-/* All programs of the machine, one after the other; null behind the last. Some may be empty: they
- * have no graph. */
+/* Enumerates all programs: pre, step, then four per thread. Null after the last. A phase that the
+ * network does not have leaves an empty program, without a graph. */
 struct program *machine_program(const struct machine *m, int i);
 
-/* Where memory comes from; a thread's arena is the lender's if that suffices, as the lender is idle
- * while this executable runs. */
+/* Where memory comes from. A thread's arena is lent if the lender's is large enough: the lender is
+ * idle while this executable runs. */
 enum memory_source machine_source(const struct machine *m, enum memory_use use);
 enum memory_source machine_arena_source(const struct machine *m, int thread);
 
-/* What a machine is made for. */
 struct machine_place {
     const struct dev *dev;
     struct team *team;
-    struct store *store;          /* if it is empty, it is made from the model */
-    const struct machine *lender; /* nullable: its arenas serve this machine too, where they suffice */
-    bool turns;                   /* the lender's partial sums and what is carried do, too, and its memory has rooms for
-                                   * this one: it has steps of another shape of the same run. See machine_join */
-    const struct machine *beside; /* whose memory is there as well, and those beside that one; null: the lender */
-    int all_threads, processes;         /* see struct machine */
-    int more_slots;               /* of partial sums, than the tree itself needs */
+    struct store *store;            /* if it is empty, the model's entries are listed in it */
+    const struct machine *lender;   /* nullable: lends its arenas where they are large enough */
+    bool other_shape;               /* this executable is for steps of another shape of the lender's
+                                     * run. The lender also lends slots, carried memory and batch
+                                     * buffers; see machine_join */
+    const struct machine *previous; /* list of all executables that exist at the same time, for the
+                                     * memory budget; null: the lender */
+    int all_threads;                /* threads of all processes; 0: no other process takes part */
+    int processes;                  /* that have such an executable each; 0 means 1 */
+    int more_slots;                 /* of the lanes' tree, beyond what the tree itself needs */
 };
 
-/* Compiles `model` and plans its memory; nothing is allocated but what describes it. */
+/* Compiles `model` and plans memory. Only descriptions are allocated. */
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m);
-/* Machines that have been planned for the shapes of one run's steps, the lender first: what they share suffices for each. */
+/* m[0] lends to the others; all are planned. Enlarges what they share to what the largest needs. */
 tri_status machine_join(struct machine *m, int n);
-/* Gives a planned machine its memory; refuses what is more than there is. */
-tri_status machine_settle(struct machine *m, const tri_options *o);
-/* Makes the arenas' memory real; where it is shared with others, once it is known that there is enough. */
+/* Allocates the memory of a planned executable, after checking the budget. */
+tri_status machine_allocate(struct machine *m, const tri_options *o);
+/* Touches the pages of the arenas. machine_allocate does it unless processes share memory; then it
+ * must wait until the budget of all has been checked. */
 void machine_touch(struct machine *m);
-/* Both. */
+/* machine_plan and machine_allocate. */
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m);
 void machine_free(struct machine *m);
-/* Of the samples of a step; and inputs are found there from now on. */
+
 char *machine_buffer(const struct machine *m, int buffer);
-size_t machine_buffer_bytes(const struct machine *m); /* of all rooms; of the first of several shapes: also of theirs */
+/* Of all batch buffers; first of several shapes: also of the other shapes'. */
+size_t machine_buffer_bytes(const struct machine *m);
+/* From now on inputs are read from this batch buffer. */
 void machine_use_buffer(struct machine *m, int buffer);
-/* A lane takes its rows of the batch: those from sample `first` on. room: another than the step's, where the
- * device's space is the host's; or null. */
+/* Binds a lane's inputs to the rows from sample `first` on. buffer: another batch buffer than the
+ * one in use (only in the host's space), or null. */
 void machine_bind_rows(const struct machine *m, struct program *p, char *buffer, int64_t first);
-/* The program of a lane of phase k (0: count, 1: lane). */
+/* The program for this lane of phase k (0: count, 1: lane). */
 struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane);
-/* What a lane has made of outputs that are split over the samples goes to its rows of them. */
+/* Copies a lane's results to its rows of the gathered outputs. */
 void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane);
-/* The sums of phase k's lanes are there: programs that use them find them. */
+/* Binds the finished sums of phase k to the programs that read them. */
 void machine_bind_tops(struct machine *m, int k);
-/* Those of a machine of another shape. */
-void machine_take_scalars(struct machine *m, const struct machine *from);
-/* Programs see the scalars' values; whoever reads outputs finds those of the step's program. */
+/* Copies the scalars' values from the executable of another shape. */
+void machine_copy_scalars(struct machine *m, const struct machine *from);
+/* Copies the scalars' values to the device. */
 void machine_set_scalars(const struct machine *m);
+/* Points outputs to the results of the step's program. */
 void machine_find_outputs(struct machine *m);
-/* One step on what lies in the inputs; false: see the fault. */
+/* Runs one step on the batch buffer in use. False: see the fault. */
 bool machine_step(struct machine *m, uint64_t seed, int64_t step, struct tri_fault *fault);
 struct run_output *machine_output(const struct machine *m, const char *name);
 struct run_scalar *machine_scalar(const struct machine *m, const char *name);
 struct run_input *machine_input(const struct machine *m, const char *name);
-/* A scalar output of the last step; of the one that runs. */
+/* A scalar output of the last step; of the step that runs now. NaN: no such value. */
 double machine_value(const struct machine *m, const struct run_output *o);
 double machine_scalar_now(const struct machine *m, const struct run_output *o);
-/* Of what several processes share. */
+/* Bytes of what processes share. */
 struct machine_sizes {
-    size_t arena[2]; /* of the programs before the lanes and behind them */
-    size_t rows;     /* of outputs that are put together from lanes */
+    size_t arena[2]; /* of pre and step */
+    size_t rows;     /* of the gathered outputs */
 };
 struct machine_sizes machine_sizes(const struct machine *m);
-/* Outputs that are put together from lanes: bytes of all, and where they lie. */
+/* Bytes of all gathered outputs; where they are. */
 size_t machine_rows_bytes(const struct machine *m);
-void machine_rows(struct machine *m, char *at);
-/* Outputs of the last step stay, whoever borrows the arena, until the next. */
+void machine_place_rows(struct machine *m, char *at);
+/* Copies the outputs of the last step out of the arena, which another executable may use next. */
 tri_status machine_keep_outputs(struct machine *m);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/convert.h"
 #include "plan/rebatch.h"
 
-/* Constants lie in a block of the program's own, in the order of the nodes. */
+/* The values of constants are in one block, in the order of the nodes. */
 static tri_status place_literals(struct program *p) {
     for (size_t i = 0; i < p->g->n_nodes; i++)
         if (node_is_literal(p->g->node[i])) p->constant_bytes += memory_bytes(p->g->node[i]->out);
@@ -27,7 +27,7 @@ static tri_status place_literals(struct program *p) {
         if (node_is(n, "constant"))
             convert_store(n->out->spec.type, host + at, 0, tri_attr_float(n, "value"));
         else if (!array_values(n, host + at))
-            status = base_fail(TRI_USAGE, "%s: its text does not hold %lld numbers", n->name,
+            status = base_fail(TRI_USAGE, "%s: its text must have %lld numbers", n->name,
                                (long long)tri_shape_count(&n->out->spec.shape));
         p->value[n->out->id] = to + at;
         at += memory_bytes(n->out);
@@ -77,7 +77,7 @@ static tri_status prepare(struct program *p, struct program_item *item, void ***
     return TRI_OK;
 }
 
-/* Units that lead to the loss, in their order, before the others. */
+/* Moves the units that lead to the loss before the others; both keep their order. */
 static tri_status put_loss_first(struct program *p) {
     const struct graph_output *loss = graph_output_find(p->g, "loss");
     struct units *us = &p->units;
@@ -112,19 +112,19 @@ static tri_status make_items(struct program *p, unsigned how) {
         calloc(p->n_items * (size_t)p->threads + 1, sizeof *kernels);
     void **next = p->blocks[1] = calloc(pointers_of(p) + 1, sizeof *next);
     if (!p->item || !kernels || !next) return base_no_memory("a program");
-    int64_t before = 0;
+    int64_t parts_before = 0;
     for (size_t i = 0; i < p->n_items && !status; i++) {
         struct program_item *item = &p->item[i];
         const tri_node *n = p->units.unit[i].node[0];
-        *item = (struct program_item){.unit = &p->units.unit[i], .before = before,
+        *item = (struct program_item){.unit = &p->units.unit[i], .parts_before = parts_before,
                                       .by_thread = kernels + i * (size_t)p->threads};
         for (int k = 0; k < item->unit->n && !status; k++)
             status = check_supported(p, item->unit->node[k]);
         if (!status) status = prepare(p, item, &next);
-        before += item->parts[0] + item->parts[1];
+        parts_before += item->parts[0] + item->parts[1];
         p->joint |= p->threads > 1 && (item->parts[0] > 1 || item->parts[1] > 1);
         if (n->entry->op->random)
-            item->each = tri_shape_count(&n->out->spec.shape) / p->g->batch;
+            item->sample_elements = tri_shape_count(&n->out->spec.shape) / p->g->batch;
     }
     return status;
 }
@@ -136,7 +136,7 @@ size_t program_scratch(const struct program *p, size_t i) {
     return item->scratch * (size_t)at_once + item->shared;
 }
 
-/* Up to and with the one that makes the loss. */
+/* The number of items up to the one that computes the loss, including it. */
 static size_t items_of_loss(const struct program *p) {
     const struct graph_output *loss = graph_output_find(p->g, "loss");
     for (size_t i = p->n_items; loss && i-- > 0;)
@@ -147,7 +147,8 @@ static size_t items_of_loss(const struct program *p) {
 static bool updates_in_place(const struct program *p, size_t i) {
     for (size_t k = 0; k < p->g->n_updates; k++) {
         const struct graph_update *u = &p->g->update[k];
-        if (p->memory.root[u->value->id] == u->target->id && unit_out(p->item[i].unit, u->value) >= 0)
+        if (p->memory.root[u->value->id] == u->target->id &&
+            unit_out(p->item[i].unit, u->value) >= 0)
             return true;
     }
     return false;
@@ -168,7 +169,8 @@ static tri_status plan(struct program *p, unsigned how) {
     ok = ok && memory_plan(p->g, item, p->n_items, outside, &p->memory);
     free(outside);
     free(item);
-    for (p->gate = early; ok && early && p->gate < p->n_items && !updates_in_place(p, p->gate);) p->gate++;
+    for (p->gate = early; ok && early && p->gate < p->n_items && !updates_in_place(p, p->gate);)
+        p->gate++;
     return ok ? TRI_OK : base_no_memory("a memory plan");
 }
 
@@ -193,10 +195,11 @@ static tri_status find_ports(struct program *p) {
     return TRI_OK;
 }
 
-/* ---- where kernels find their tensors ---- */
+/* ---- the kernels' pointers ---- */
 
-/* Calls `note` for every pointer that a kernel has, with the tensor in whose place it lies. */
-static void each_pointer(struct program *p, void (*note)(struct program *p, int tensor, void **at)) {
+/* Calls `note` for every pointer of every kernel, with the tensor whose place it points to. */
+static void each_pointer(struct program *p,
+                         void (*note)(struct program *p, int tensor, void **at)) {
     for (size_t i = 0; i < p->n_items; i++) {
         const struct unit *u = p->item[i].unit;
         for (int t = 0; t < p->threads; t++) {
@@ -214,7 +217,7 @@ static void count_pointer(struct program *p, int tensor, void **at) {
     p->first_slot[tensor]++;
 }
 
-/* Filled from the end, so that first_slot is right when all are there. */
+/* first_slot is the end of each range at first; filling from the end makes it the begin. */
 static void put_pointer(struct program *p, int tensor, void **at) {
     p->slot[--p->first_slot[tensor]] = at;
 }
@@ -238,7 +241,7 @@ tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how,
     p->value = calloc((size_t)g->n_tensors + 1, sizeof *p->value);
     tri_status status = p->value ? place_literals(p) : base_no_memory("a program");
     if (!status) status = make_items(p, how);
-    if (!status && !(p->seen = calloc((size_t)threads, sizeof *p->seen)))
+    if (!status && !(p->faults = calloc((size_t)threads, sizeof *p->faults)))
         status = base_no_memory("a program");
     if (!status) status = plan(p, how);
     if (!status) status = make_slots(p);
@@ -288,7 +291,7 @@ void program_free(struct program *p) {
     free(p->value);
     free(p->slot);
     free(p->first_slot);
-    free(p->seen);
+    free(p->faults);
     free(p->times);
     *p = (struct program){0};
 }
@@ -301,7 +304,7 @@ static void note_time(const struct program *p, size_t i, int thread, bool call, 
     t->calls += call;
 }
 
-/* Says where in the data the element at fault is, as far as a program knows. */
+/* Adds the sample, or else the element, to a fault that names a tensor. */
 static void locate(struct tri_fault *fault, const struct program_step *step) {
     if (!fault->node) return;
     int64_t sample = rebatch_sample(fault->node->in[fault->input], fault->element);
@@ -318,7 +321,7 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
     struct program_kernel *k = &item->by_thread[thread];
     k->call.seed = step->seed;
     k->call.step = step->step;
-    k->call.first = item->each * step->sample;
+    k->call.first = item->sample_elements * step->sample;
     k->call.fault = fault;
     double begin = p->times ? base_seconds() : 0;
     for (int64_t part = first_part; part < end_part && !fault->failed; part++) {
@@ -329,26 +332,26 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
     if (p->times) note_time(p, i, thread, !first_part, begin);
 }
 
-/* The device has computed all that this thread has given it: others may read the results. */
-static void settle(const struct program *p) {
+/* Waits until the device has finished this thread's work: others may then read the results. */
+static void wait_for_device(const struct program *p) {
     if (p->dev->wait) p->dev->wait();
 }
 
-/* One run by several threads. Parts go to threads in blocks, so that a part of one operator finds
- * in its core's cache what the same part of the operator before has left there. An item begins when
- * all items before it are done: parts done, of all items, are counted by one number. */
+/* One run by several threads. Each thread takes a block of an item's parts, so that a part of one
+ * unit finds in its core's cache what the same part of the unit before left there. An item begins
+ * when all items before it are done; `done` counts the finished parts of all items. */
 struct joint_run {
     struct program *p;
     struct team *team;
     const struct program_step *step;
     _Atomic int64_t done;
     atomic_bool failed;
-    struct program_fault *seen;
+    struct program_fault *faults;
 };
 
-static void break_off(struct joint_run *r) {
+static void stop_all(struct joint_run *r) {
     atomic_store(&r->failed, true);
-    team_ring(r->team);
+    team_wake(r->team);
 }
 
 struct parts_wanted {
@@ -361,21 +364,21 @@ static bool are_done(void *arg) {
     return atomic_load(&w->run->done) >= w->parts || atomic_load(&w->run->failed);
 }
 
-/* False: the run is broken off. */
+/* Waits until so many parts are done. False: the run is stopped. */
 static bool wait_for(struct joint_run *r, int64_t parts) {
     struct parts_wanted w = {r, parts};
     if (!are_done(&w)) team_wait(r->team, are_done, &w);
     return atomic_load(&r->done) >= parts;
 }
 
-/* The thread's share of an item's parts; those of the round begin with `first`, and run when
- * `before` parts are done. False: stop. */
+/* Runs the thread's share of one round of an item: of `parts` parts from `first` on, once `before`
+ * parts of the program are done. False: the run is stopped. */
 static bool run_round(struct joint_run *r, size_t i, int thread, int64_t first, int64_t parts,
                       int64_t before) {
     struct program *p = r->p;
-    struct tri_fault *fault = &r->seen[thread].fault;
+    struct tri_fault *fault = &r->faults[thread].fault;
     int64_t begin = parts * thread / p->threads, end = parts * (thread + 1) / p->threads;
-    if (parts < p->threads) { /* thread 0 takes single parts, all of them */
+    if (parts < p->threads) { /* one each, so that a single part is always thread 0's */
         begin = thread < parts ? thread : parts;
         end = thread < parts ? thread + 1 : parts;
     }
@@ -383,23 +386,25 @@ static bool run_round(struct joint_run *r, size_t i, int thread, int64_t first, 
     if (!wait_for(r, before)) return false;
     run_item(p, i, thread, first + begin, first + end, r->step, fault);
     if (fault->failed) {
-        r->seen[thread].item = i;
-        break_off(r);
+        r->faults[thread].item = i;
+        stop_all(r);
         return false;
     }
-    settle(p);
+    wait_for_device(p);
     int64_t done = atomic_fetch_add(&r->done, end - begin) + end - begin;
-    if (done == before + parts) team_ring(r->team); /* nobody waits for less than a round */
+    if (done == before + parts) team_wake(r->team); /* threads wait only for whole rounds */
     return true;
 }
 
-static bool may_pass(const struct program *p) { return !p->may || p->may(p->may_arg); }
+static bool may_pass(const struct program *p) {
+    return !p->may_write || p->may_write(p->may_write_arg);
+}
 
-/* The item's parts wait for all before them anyway. */
+/* Costs nothing: the item's parts wait for all before them in any case. */
 static bool pass_gate(struct joint_run *r) {
     const struct program *p = r->p;
-    if (!p->may) return true;
-    if (!wait_for(r, p->item[p->gate].before)) return false;
+    if (!p->may_write) return true;
+    if (!wait_for(r, p->item[p->gate].parts_before)) return false;
     if (may_pass(p)) return true;
     atomic_store(&r->failed, true);
     return false;
@@ -411,26 +416,26 @@ static void run_share(void *arg, int thread) {
         const struct program_item *item = &r->p->item[i];
         int64_t first = item->parts[0];
         if (!thread && r->p->before && !r->p->before(r->p->user, r->p, i)) {
-            break_off(r);
+            stop_all(r);
             return;
         }
         if (i == r->p->gate && !pass_gate(r)) return;
-        if (!run_round(r, i, thread, 0, first, item->before) ||
-            !run_round(r, i, thread, first, item->parts[1], item->before + first))
+        if (!run_round(r, i, thread, 0, first, item->parts_before) ||
+            !run_round(r, i, thread, first, item->parts[1], item->parts_before + first))
             return;
     }
 }
 
 static bool run_jointly(struct program *p, struct team *team, const struct program_step *step) {
-    struct joint_run r = {.p = p, .team = team, .step = step, .seen = p->seen};
-    for (int t = 0; t < p->threads; t++) r.seen[t].fault.failed = false;
+    struct joint_run r = {.p = p, .team = team, .step = step, .faults = p->faults};
+    for (int t = 0; t < p->threads; t++) r.faults[t].fault.failed = false;
     team_run(team, run_share, &r);
     const struct tri_fault *first = NULL;
     size_t item = p->n_items;
     for (int t = 0; t < p->threads; t++)
-        if (r.seen[t].fault.failed && r.seen[t].item < item) {
-            item = r.seen[t].item;
-            first = &r.seen[t].fault;
+        if (r.faults[t].fault.failed && r.faults[t].item < item) {
+            item = r.faults[t].item;
+            first = &r.faults[t].fault;
         }
     if (first) *step->fault = *first;
     return !atomic_load(&r.failed) && (p->gate < p->n_items || may_pass(p));
@@ -439,7 +444,7 @@ static bool run_jointly(struct program *p, struct team *team, const struct progr
 bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
                        const struct program_step *step) {
     run_item(p, i, thread, first, end, step, step->fault);
-    settle(p);
+    wait_for_device(p);
     return !step->fault->failed;
 }
 
@@ -452,6 +457,6 @@ bool program_run(struct program *p, struct team *team, const struct program_step
         if (step->fault->failed) return false;
         if (p->watch) p->watch(p, i);
     }
-    settle(p);
+    wait_for_device(p);
     return p->gate < p->n_items || may_pass(p);
 }

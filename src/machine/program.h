@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What runs: the nodes of one graph as a flat list of kernels at fixed places of an arena. Sources
- * and results that others share are bound from outside. */
+ * A program: the units of one graph as a flat list of kernels, with a fixed place in an arena for
+ * each tensor. Tensors that programs share are bound to memory outside the arena. */
 #ifndef MACHINE_PROGRAM_H
 #define MACHINE_PROGRAM_H
 
@@ -8,7 +8,7 @@
 #include "machine/team.h"
 #include "plan/memory.h"
 
-/* What one thread runs of a unit. */
+/* A unit's kernel, as one thread calls it. */
 struct program_kernel {
     struct kernel kernel;
     tri_call call;
@@ -18,70 +18,70 @@ struct program_kernel {
 
 struct program_item {
     const struct unit *unit;
-    int64_t parts[2]; /* of its two rounds */
-    int64_t before;   /* parts of all items before */
-    int64_t each;   /* random kernels: elements of output 0 that one sample has */
-    size_t scratch; /* bytes for each thread */
-    size_t shared;  /* bytes for all of them */
+    int64_t parts[2];        /* of the kernel's two rounds */
+    int64_t parts_before;    /* parts of all earlier items */
+    int64_t sample_elements; /* random kernels: elements of output 0 per sample */
+    size_t scratch;          /* bytes per thread */
+    size_t shared;           /* bytes for all threads together */
     struct program_kernel *by_thread;
 };
 
-/* Of one thread's runs of an item: for who wants to know what takes how long. */
+/* How long one thread spent in an item. */
 struct program_time {
     double seconds;
-    int64_t calls; /* those of its first part */
+    int64_t calls; /* calls that ran part 0 */
 };
 
-/* Of a thread: the item that failed it, if any. */
+/* A thread's failure, and the item that caused it. */
 struct program_fault {
     size_t item;
     struct tri_fault fault;
 };
 
-/* A tensor that is bound anew in every step: found once, so that a step compares no names. */
+/* A tensor that is bound in every step. Found once, so that a step compares no names. */
 struct program_port {
     int tensor; /* its number in the program's graph */
-    int of;     /* given, result "=N": the number in the whole graph; input: the machine's */
+    int of;     /* given, result "=N": its number in the whole graph; input: the executable's */
     int top;    /* given: see plan/lane_tree.h */
 };
 
 struct program {
     const tri_graph *g; /* not owned */
     const struct dev *dev;
-    int threads; /* that run it together; each has kernels of its own */
+    int threads; /* that run it together; each has its own kernels */
     struct units units;
     struct program_item *item;
     size_t n_items;
-    bool joint;     /* there are parts for more than one thread */
+    bool joint; /* some items have parts for more than one thread */
     struct memory_plan memory;
-    void *arena;    /* of memory.total bytes; one may serve several programs in turn */
-    void **value;   /* by tensor number: where it lies; of a tensor in the place of another: not used */
-    /* What kernels are given is set when a tensor is bound, not when they run. By tensor: the pointers
-     * to be set are slot[first_slot[t]] up to slot[first_slot[t + 1]]. */
+    void *arena;  /* of memory.total bytes; programs may use one arena in turn */
+    void **value; /* by tensor number: its memory. Not set for a tensor in another's place */
+    /* Kernels read their pointers from arrays that are written when a tensor is bound, not in each
+     * run. The pointers to tensor t are slot[first_slot[t]] up to slot[first_slot[t + 1] - 1]. */
     void ***slot;
     int *first_slot;
     void *constants; /* values of constants and arrays */
     size_t constant_bytes;
-    /* Tests look on: called after each item of a program that one thread runs. Null: nobody does. */
+    /* For tests: called after each item of a program that one thread runs. Nullable. */
     void (*watch)(const struct program *p, size_t item);
-    /* Called before each item, on the first of the threads that run it; false: it is to be broken off,
-     * and program_run gives false without a fault. Null: nobody asks. */
+    /* Called before each item, on the first thread that runs it. If it returns false, the run ends
+     * and program_run returns false without a fault. Nullable. */
     bool (*before)(void *user, const struct program *p, size_t item);
     void *user;
-    /* Items from `gate` on write to the store. They begin only if `may` says so, once all before them are
-     * done; else program_run gives false without a fault. Threads ask on their own and must hear the
-     * same. Null: they always begin. */
+    /* Items from `gate` on write to the store. When all items before them are done, each thread
+     * calls may_write, which must return the same to all. If it returns false, the items do not run
+     * and program_run returns false without a fault. Null: they always run. */
     size_t gate;
-    bool (*may)(const void *arg);
-    const void *may_arg;
-    struct program_fault *seen; /* by thread */
-    struct program_time *times; /* by thread, then item; null: nobody wants to know */
-    void *blocks[2]; /* kernels and pointers of all items */
+    bool (*may_write)(const void *arg);
+    const void *may_write_arg;
+    struct program_fault *faults; /* by thread */
+    struct program_time *times;   /* by thread, then item; null: not measured */
+    void *blocks[2];              /* kernels and pointers of all items */
     struct program_port *given, *result, *input; /* one block */
     int n_given, n_result, n_input;
 };
 
-/* What one run of a program is about. */
+/* What the kernels of one run are told. */
 struct program_step {
     uint64_t seed;
     int64_t step;
@@ -91,25 +91,25 @@ struct program_step {
 
 enum {
     PROGRAM_OUTPUTS = 1, /* outputs named "=N" are bound from outside */
-    PROGRAM_UNDO = 2,    /* places are shared only where a part can be undone (kernel.span) */
-    PROGRAM_GATE = 4,    /* nothing is updated in place before the loss is known */
-    PROGRAM_LOSS = 8,    /* what leads to the loss runs first */
+    PROGRAM_UNDO = 2,    /* kernels write in place only where parts can be undone (span) */
+    PROGRAM_GATE = 4,    /* nothing is updated in place before the loss is computed */
+    PROGRAM_LOSS = 8,    /* units that lead to the loss run first */
 };
-/* how: of these. threads: those of the team it will be run with. */
+/* how: a set of PROGRAM_... threads: as many as the team that will run it. */
 tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
                         struct program *out);
-/* own: where what the operators need for themselves lies, of this process's threads; the arena itself,
- * or another of the same size where that is shared with other processes. */
+/* Binds the tensors of the arena. own: has the threads' scratch, at the same offsets as the arena.
+ * It is the arena itself, unless that is shared with other processes. */
 void program_place(struct program *p, void *arena, void *own);
 void program_bind(struct program *p, int tensor, void *memory);
-/* Bytes of the arena that item i needs for itself. */
+/* Scratch bytes of item i, of all threads. */
 size_t program_scratch(const struct program *p, size_t i);
-/* Where a tensor lies. */
+/* The memory of a tensor. */
 void *program_value(const struct program *p, int tensor);
-/* Runs all kernels, by a team of as many threads as it was made for, or on the calling thread alone
- * (null); stops at the first that fails. False: see the fault. */
+/* Runs all kernels until one fails. team: null (the calling thread alone), or of as many threads as
+ * the program was made for. False: see the fault. */
 bool program_run(struct program *p, struct team *team, const struct program_step *step);
-/* Some parts of item i: [first, end), on one thread. */
+/* Runs the parts [first, end) of item i on one thread. */
 bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
                        const struct program_step *step);
 void program_free(struct program *p);

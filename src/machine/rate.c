@@ -8,10 +8,10 @@
 
 #define SMALLEST 128
 #define LARGEST 2048
-#define ENOUGH 0.02 /* seconds of one product; a slow device does not get to the largest */
+#define ENOUGH 0.02 /* seconds for one product: no larger one is tried */
 #define TRIES 3     /* the fastest counts */
 
-/* y [n, n] = a [n, n] b [n, n]', once for each thread. */
+/* y [n, n] = a [n, n] b [n, n]', once per thread. */
 struct product {
     tri_graph *g;
     const struct dev *dev;
@@ -33,7 +33,7 @@ static tri_status build(struct product *p, tri_type type, int64_t n) {
     return tri_graph_status(p->g);
 }
 
-/* Small numbers, in every type. */
+/* Fills a and b with one byte, which is a small number in every type. */
 static tri_status make(struct product *p, int thread) {
     struct program *program = &p->program[thread];
     tri_status status = program_make(p->g, p->dev, 0, 1, program);
@@ -43,7 +43,8 @@ static tri_status make(struct product *p, int thread) {
     char *host = malloc(p->bytes);
     if (memory && host) {
         memset(host, 0x3c, p->bytes);
-        for (size_t i = 0; i < 2; i++) p->dev->copy_in(memory + p->arena_bytes + i * p->bytes, host, p->bytes);
+        for (size_t i = 0; i < 2; i++)
+            p->dev->copy_in(memory + p->arena_bytes + i * p->bytes, host, p->bytes);
     }
     free(host);
     if (!memory || !host) return base_no_memory("a product");
@@ -73,7 +74,7 @@ static void free_product(struct product *p) {
     tri_graph_free(p->g);
 }
 
-/* Seconds of the fastest run. */
+/* *seconds: of the fastest run. */
 static tri_status measure(struct product *p, tri_type type, int64_t n, double *seconds) {
     size_t threads = (size_t)p->threads;
     p->program = calloc(threads, sizeof *p->program);

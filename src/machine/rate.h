@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What this machine reaches at best: the measure that a network's rate is held against. */
+ * Measures the peak rate of arithmetic of this machine, for comparison with a network's rate. */
 #ifndef MACHINE_RATE_H
 #define MACHINE_RATE_H
 
 #include "dev/dev.h"
 
-/* Arithmetic a second of a large product of matrices of this type, by so many threads at once, each
- * with a product of its own; takes about half a second. */
+/* *flops: operations per second of large matrix products of this type, when each of `threads`
+ * threads computes one. Takes about half a second. */
 tri_status rate_matmul(const struct dev *dev, tri_type type, int threads, double *flops);
 
 #endif

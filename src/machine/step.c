@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * One step of a machine that has it to itself: the phases in their order, the lanes drawn by the
- * threads. */
-#include <pthread.h>
-
+ * One step by one process: runs the phases in order. This is the reference for what a step
+ * computes; steps by several processes (src/run) must give the same bits. */
 #include "machine/machine.h"
+
+#include <pthread.h>
 
 struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane) {
@@ -16,21 +16,21 @@ void machine_bind_tops(struct machine *m, int k) {
         if (machine_program(m, i)->g) tree_bind_tops(&m->tree[k], machine_program(m, i));
 }
 
-/* One phase of all lanes. */
-struct sweep {
+/* Phase count or lane, for all lanes. */
+struct lanes_run {
     struct machine *m;
     int k; /* 0: count, 1: lane */
     struct program_step step;
     uint32_t number;
     pthread_mutex_t mutex; /* of what follows */
     int64_t failed_lane;
-    struct tri_fault *fault; /* of the lowest lane that fails: any order of threads finds the same */
+    struct tri_fault *fault; /* of the lowest lane that failed, whatever the order of threads */
 };
 
-/* What a lane gives of outputs that are split over the samples goes behind what the lanes before
- * it give: rows of samples, or of groups of them. */
+/* A lane's rows follow those of the lanes before it. A row is of one sample, or of a group of
+ * them. */
 void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane) {
-    int64_t large = 0; /* lanes before of the first size */
+    int64_t large = 0; /* earlier lanes of the first size */
     while (large < lane && lane_samples(m->batch, m->lanes, large) == m->compilation.samples[0])
         large++;
     for (int i = 0; i < m->n_outputs; i++) {
@@ -42,7 +42,8 @@ void machine_collect_rows(struct machine *m, const struct program *p, int64_t la
     }
 }
 
-static bool run_lane(struct sweep *s, const struct tree_thread *h, int lane, struct program_step *step) {
+static bool run_lane(struct lanes_run *s, const struct tree_thread *h, int lane,
+                     struct program_step *step) {
     struct machine *m = s->m;
     struct machine_thread *w = &m->thread[h->local];
     struct program *p = machine_lane_program(m, w, s->k, lane);
@@ -63,7 +64,7 @@ static bool run_lane(struct sweep *s, const struct tree_thread *h, int lane, str
     return tree_put(&m->tree[s->k], h, lane, slot, step);
 }
 
-static void keep_fault(struct sweep *s, int64_t lane, const struct tri_fault *fault) {
+static void keep_fault(struct lanes_run *s, int64_t lane, const struct tri_fault *fault) {
     pthread_mutex_lock(&s->mutex);
     if (!s->fault->failed || lane < s->failed_lane) {
         *s->fault = *fault;
@@ -72,9 +73,9 @@ static void keep_fault(struct sweep *s, int64_t lane, const struct tri_fault *fa
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* All lanes are computed, also beside one that failed. */
-static void draw_lanes(void *arg, int thread) {
-    struct sweep *s = arg;
+/* Lanes are computed even after one has failed. */
+static void claim_lanes(void *arg, int thread) {
+    struct lanes_run *s = arg;
     struct tri_fault fault = {0};
     struct program_step step = s->step;
     struct tree_thread h = {s->number, thread, thread};
@@ -87,12 +88,12 @@ static void draw_lanes(void *arg, int thread) {
     }
 }
 
-/* Runs a phase for every lane and sums what they yield; the sums are bound where they are used. */
-static bool run_lanes_of(struct machine *m, int k, const struct program_step *step) {
-    struct sweep s = {.m = m, .k = k, .step = *step, .number = m->round, .fault = step->fault};
+/* Runs a phase for all lanes, and binds the sums to the programs that read them. */
+static bool run_lanes(struct machine *m, int k, const struct program_step *step) {
+    struct lanes_run s = {.m = m, .k = k, .step = *step, .number = m->round, .fault = step->fault};
     pthread_mutex_init(&s.mutex, NULL);
     board_clear(&m->tree[k].board);
-    team_run(m->n_threads > 1 ? m->team : NULL, draw_lanes, &s);
+    team_run(m->n_threads > 1 ? m->team : NULL, claim_lanes, &s);
     pthread_mutex_destroy(&s.mutex);
     if (step->fault->failed) return false;
     machine_bind_tops(m, k);
@@ -103,7 +104,8 @@ static void apply_updates(struct machine *m) {
     for (int i = 0; i < m->n_updates; i++) {
         const struct run_update *u = &m->update[i];
         bool go = true;
-        if (u->condition >= 0) m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
+        if (u->condition >= 0)
+            m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
         if (go)
             m->dev->copy(u->target->memory, program_value(&m->step, u->value),
                          base_spec_bytes(&u->target->spec));
@@ -117,7 +119,8 @@ void machine_set_scalars(const struct machine *m) {
 
 void machine_find_outputs(struct machine *m) {
     for (int i = 0; i < m->n_outputs; i++)
-        if (m->output[i].tensor) m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
+        if (m->output[i].tensor)
+            m->output[i].memory = program_value(&m->step, m->output[i].tensor->id);
 }
 
 bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_fault *fault) {
@@ -125,9 +128,9 @@ bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_f
     const struct compilation *c = &m->compilation;
     m->round++;
     machine_set_scalars(m);
-    if (c->count[0] && !run_lanes_of(m, 0, &step)) return false;
+    if (c->count[0] && !run_lanes(m, 0, &step)) return false;
     if (c->pre && !program_run(&m->pre, m->team, &step)) return false;
-    if (c->lane[0] && !run_lanes_of(m, 1, &step)) return false;
+    if (c->lane[0] && !run_lanes(m, 1, &step)) return false;
     m->updating = true;
     if (!program_run(&m->step, m->team, &step)) {
         m->updating = fault->failed;

@@ -33,14 +33,14 @@ static void list(const tri_graph *g, struct store *s) {
     qsort(s->entry, s->n, sizeof *s->entry, by_name);
 }
 
-#define PIECE 65536 /* elements that a thread draws at a time */
+#define PIECE 65536 /* elements that a thread fills at a time */
 
-/* Pieces are counted over all entries; each is drawn from its own elements' numbers, so that it
- * makes no difference by whom. */
-struct drawing {
+/* Threads take pieces of all entries. A value depends only on the seed, the name and the element's
+ * index, not on the thread. */
+struct filling {
     struct store *s;
     uint64_t seed;
-    atomic_size_t next;
+    atomic_size_t next; /* piece, counted over all entries */
     atomic_bool failed;
 };
 
@@ -48,9 +48,10 @@ static size_t pieces(const struct stored *e) {
     return ((size_t)tri_shape_count(&e->spec.shape) + PIECE - 1) / PIECE;
 }
 
-static void draw_piece(const struct drawing *d, const struct stored *e, size_t piece, void *buffer) {
+static void fill_piece(const struct filling *d, const struct stored *e, size_t piece,
+                       void *buffer) {
     tri_init init;
-    CHECK(init_parse(e->init, &init)); /* inference has parsed it */
+    CHECK(init_parse(e->init, &init)); /* checked by inference */
     int64_t count = tri_shape_count(&e->spec.shape), begin = (int64_t)piece * PIECE;
     int64_t end = begin + PIECE < count ? begin + PIECE : count;
     size_t size = tri_type_size(e->spec.type);
@@ -59,8 +60,8 @@ static void draw_piece(const struct drawing *d, const struct stored *e, size_t p
                        (size_t)(end - begin) * size);
 }
 
-static void draw_pieces(void *arg, int thread) {
-    struct drawing *d = arg;
+static void fill_pieces(void *arg, int thread) {
+    struct filling *d = arg;
     (void)thread;
     void *buffer = malloc(PIECE * sizeof(double));
     if (!buffer) {
@@ -71,7 +72,7 @@ static void draw_pieces(void *arg, int thread) {
     for (size_t i = 0; i < d->s->n; i++) {
         const struct stored *e = &d->s->entry[i];
         for (; wanted < before + pieces(e); wanted = atomic_fetch_add(&d->next, 1))
-            draw_piece(d, e, wanted - before, buffer);
+            fill_piece(d, e, wanted - before, buffer);
         before += pieces(e);
     }
     free(buffer);
@@ -89,16 +90,16 @@ tri_status store_place(struct store *s, void *block) {
     s->borrowed = block;
     s->block = block ? block : s->dev->allocate(s->bytes);
     if (!s->block)
-        return base_fail(TRI_FAILED, "out of memory for %zu bytes of parameters and optimizer "
-                         "state", s->bytes);
+        return base_fail(TRI_FAILED, "out of memory: cannot allocate %zu bytes for parameters and "
+                         "optimizer state", s->bytes);
     char *at = s->block;
     for (size_t i = 0; i < s->n; at += stored_bytes(&s->entry[i++])) s->entry[i].memory = at;
     return TRI_OK;
 }
 
 tri_status store_fill(struct store *s, uint64_t seed, struct team *team) {
-    struct drawing d = {.s = s, .seed = seed};
-    team_run(team, draw_pieces, &d);
+    struct filling d = {.s = s, .seed = seed};
+    team_run(team, fill_pieces, &d);
     return atomic_load(&d.failed) ? base_no_memory("initial values") : TRI_OK;
 }
 

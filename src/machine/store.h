@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What lives from step to step: parameters, running statistics, optimizer state; sorted by name. */
+ * What lives from step to step: parameters, states (such as running statistics) and the optimizer's
+ * state, sorted by name in one block of memory. */
 #ifndef MACHINE_STORE_H
 #define MACHINE_STORE_H
 
@@ -7,34 +8,34 @@
 #include "machine/team.h"
 
 struct stored {
-    const char *name; /* in the graph's arena */
+    const char *name; /* owned by the graph */
     tri_spec spec;
     bool param;
-    bool of_optimizer; /* no part of a model's file */
+    bool of_optimizer; /* not written to a file of weights */
     const char *init;
-    void *memory; /* in the device's space, within the store's block */
+    void *memory; /* in the block */
 };
 
 struct store {
     const struct dev *dev;
     struct stored *entry;
     size_t n;
-    void *block;
+    void *block; /* in the device's space */
     size_t bytes;
-    bool borrowed; /* the block is another's */
+    bool borrowed; /* the block is not owned */
 };
 
-/* The params and states of g, which must live as long as the store; no memory yet. */
+/* Lists the parameters and states of g, without memory. g must live as long as the store. */
 tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *out);
-/* Gives it memory: `block`, or if that is null, some of its own. */
+/* Uses `block` as memory; null: allocates a block. */
 tri_status store_place(struct store *s, void *block);
-/* Values drawn from the seed. */
+/* Writes initial values, which follow from the seed. */
 tri_status store_fill(struct store *s, uint64_t seed, struct team *team);
-size_t stored_bytes(const struct stored *e); /* with its alignment */
+size_t stored_bytes(const struct stored *e); /* rounded up to the alignment */
 struct stored *store_find(const struct store *s, const char *name);
 void store_free(struct store *s);
 
-/* Copies between the caller's memory and an entry. */
+/* Copies from an entry to host memory, and back. */
 void store_read(const struct store *s, const struct stored *e, void *host);
 void store_write(const struct store *s, const struct stored *e, const void *host);
 

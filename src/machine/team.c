@@ -11,18 +11,18 @@
 
 struct team {
     int threads;
-    atomic_bool crowded; /* more threads than cores: a waiting thread lets others run */
-    wait_queue event;          /* rung when a word below, or what the work waits for, has changed */
-    atomic_uint work_number; /* of the current piece of work */
-    atomic_int busy;         /* threads, without the caller's, that are not done with it */
-    atomic_bool leave;
+    atomic_bool crowded;     /* more threads than cores: waiting threads do not spin */
+    wait_queue event;        /* for changes of the words below, and for team_wait */
+    atomic_uint work_number; /* counts calls of team_run */
+    atomic_int busy;         /* threads that have not finished work; without the caller */
+    atomic_bool leave;       /* threads must end */
     void (*work)(void *arg, int thread);
     void *arg;
     struct member {
         struct team *team;
         pthread_t thread;
         int index;
-        unsigned seen; /* the last work_number it has worked on */
+        unsigned seen; /* the last work_number that it has finished */
     } member[];
 };
 
@@ -31,7 +31,7 @@ void team_wait(struct team *t, bool (*holds)(void *arg), void *arg) {
     wait_until(&t->event, crowded ? WAIT_CROWDED : WAIT_TOGETHER, holds, arg, INT64_MAX, NULL);
 }
 
-void team_ring(struct team *t) { wait_wake(&t->event); }
+void team_wake(struct team *t) { wait_wake(&t->event); }
 
 void team_crowd(struct team *t, bool crowded) {
     if (t) atomic_store_explicit(&t->crowded, crowded, memory_order_relaxed);
@@ -49,13 +49,13 @@ static void *member_main(void *arg) {
         team_wait(t, has_work, m);
         if (atomic_load(&t->leave)) return NULL;
         t->work(t->arg, m->index);
-        if (atomic_fetch_sub(&t->busy, 1) == 1) team_ring(t);
+        if (atomic_fetch_sub(&t->busy, 1) == 1) team_wake(t);
     }
 }
 
-static void call(struct team *t) {
+static void start_work(struct team *t) {
     atomic_fetch_add(&t->work_number, 1);
-    team_ring(t);
+    team_wake(t);
 }
 
 static bool all_done(void *arg) {
@@ -68,7 +68,7 @@ void team_run(struct team *t, void (*work)(void *arg, int thread), void *arg) {
         t->work = work;
         t->arg = arg;
         atomic_store(&t->busy, t->threads - 1);
-        call(t);
+        start_work(t);
     }
     work(arg, 0);
     if (t) team_wait(t, all_done, t);
@@ -86,7 +86,7 @@ tri_status team_make(int threads, struct team **out) {
         int failed = pthread_create(&t->member[i].thread, NULL, member_main, &t->member[i]);
         if (failed) {
             team_free(t);
-            return base_fail(TRI_FAILED, "thread %d of %d cannot be started (error %d); fewer "
+            return base_fail(TRI_FAILED, "cannot start thread %d of %d (error %d); use fewer "
                              "--threads", i + 1, threads, failed);
         }
         t->threads++;
@@ -98,7 +98,7 @@ tri_status team_make(int threads, struct team **out) {
 void team_free(struct team *t) {
     if (!t) return;
     atomic_store(&t->leave, true);
-    call(t);
+    start_work(t);
     for (int i = 1; i < t->threads; i++) pthread_join(t->member[i].thread, NULL);
     free(t);
 }

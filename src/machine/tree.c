@@ -13,7 +13,7 @@ static bool place_roots(struct tree *t) {
     t->offset = malloc(((size_t)t->n_offsets + 1) * sizeof *t->offset);
     if (!t->offset) return false;
     for (int i = 0; i < t->n_offsets; i++) t->offset[i] = TREE_NONE;
-    t->slot_bytes = MEMORY_ALIGN; /* so that slots differ even if there are no roots */
+    t->slot_bytes = MEMORY_ALIGN; /* slots must differ even if nothing is summed */
     for (int i = 0; i < p->n_result; i++) {
         t->offset[p->result[i].of] = t->slot_bytes;
         t->slot_bytes += memory_bytes(t->g->output[i].tensor);
@@ -72,13 +72,16 @@ void tree_free(struct tree *t) {
 
 /* ---- binding ---- */
 
-/* Null: no root of this tree. */
+/* Null: this tree does not sum the tensor. */
 static char *root(const struct tree *t, char *slot, int of) {
     return of < t->n_offsets && t->offset[of] != TREE_NONE ? slot + t->offset[of] : NULL;
 }
 
 static char *slot_at(const struct tree *t, int i) { return t->slots + t->slot_bytes * (size_t)i; }
-static char *slot_of(struct tree *t, int node) { return slot_at(t, board_slot_of(&t->board, node)); }
+
+static char *slot_of(struct tree *t, int node) {
+    return slot_at(t, board_slot_of(&t->board, node));
+}
 
 void tree_bind_outputs(const struct tree *t, struct program *p, char *slot) {
     for (int i = 0; i < p->n_result; i++) {
@@ -112,7 +115,8 @@ static bool merge(struct tree *t, struct program *p, char *left, char *right, ch
     return program_run(p, NULL, step);
 }
 
-bool tree_sum(struct tree *t, const struct tree_thread *h, int node, const struct program_step *step) {
+bool tree_sum(struct tree *t, const struct tree_thread *h, int node,
+              const struct program_step *step) {
     for (; node >= 0; node = board_meet(&t->board, h->step, h->thread, node)) {
         const struct lane_node *n = &t->shape.node[node];
         char *left = slot_of(t, n->left), *right = slot_of(t, n->right);

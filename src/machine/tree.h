@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the lanes yield on its way to the step: each lane's sums lie in a slot, and who publishes the
- * second of two siblings sums them, out of place (plan/lane_tree.h has the shape, board.h who does
- * what). Lanes may end in any order, on any thread of any process. */
+ * The tree that sums the results of the lanes. Each lane writes its results to a slot. The thread
+ * that publishes the second of two siblings sums both into a third slot. Lanes may end in any
+ * order, on any thread of any process. plan/lane_tree.h has the tree's shape, crew/board.h the
+ * claims. */
 #ifndef MACHINE_TREE_H
 #define MACHINE_TREE_H
 
@@ -11,56 +12,63 @@
 #define TREE_NONE SIZE_MAX
 
 struct tree {
-    const tri_graph *g;    /* left given 2N, right 2N + 1, sum "=N" */
-    struct program *merge; /* one for each thread of this process */
+    const tri_graph *g;    /* sums two slots: given 2N is left, 2N + 1 right, "=N" the sum */
+    struct program *merge; /* one per thread of this process */
     int threads;
     struct lane_tree shape;
     struct board board;
-    int first, nodes; /* its nodes among those of all shapes, see board.h; nodes 0: there are no others */
-    size_t *offset; /* within a slot, by number in the whole graph; TREE_NONE: no root */
+    /* Its first node among the nodes of the trees of all shapes, and the number of all these nodes
+     * (0: there is one shape). */
+    int first, nodes;
+    size_t *offset; /* in a slot, by number in the whole graph; TREE_NONE: it is not summed */
     int n_offsets;
     size_t slot_bytes;
     int n_slots;
     char *slots; /* not owned */
 };
 
-/* Which step a hand works on, and who it is. */
+/* The calling thread, and its step. */
 struct tree_thread {
     uint32_t step;
-    int thread; /* among all workers' */
-    int local;  /* of this process */
+    int thread; /* among the threads of all workers */
+    int local;  /* among those of this process */
 };
 
-/* threads: how many of this process put lanes at the same time; hands: of all processes. levels: of
- * sums that are left to the step. */
+/* threads: of this process, that use the tree at the same time; all_threads: of all processes.
+ * levels: of sums that the step makes. */
 tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int levels,
                      int threads, int all_threads, struct tree *out);
 size_t tree_bytes(const struct tree *t);       /* of all slots */
 size_t tree_board_bytes(const struct tree *t); /* of its board */
 void tree_place(struct tree *t, void *slots, void *board);
-/* Trees of shapes whose steps take turns: the same slots serve all. */
+/* Makes n trees, for steps of several shapes, use the same slots. */
 void tree_join(struct tree *const *t, int n);
 void tree_free(struct tree *t);
 
-/* Memory of a lane's sums, held by the hand until tree_put. */
+/* Takes a slot for a lane's results. The thread holds it until it calls tree_put. */
 char *tree_slot(struct tree *t, const struct tree_thread *h, int lane);
-/* As tree_slot, of a lane that another hand is computing; null: there is no memory to spare. */
+/* As tree_slot, for a lane that another thread is computing too. Null: no slot is left for that. */
 char *tree_spare_slot(struct tree *t, const struct tree_thread *h, int lane);
-/* As tree_put, of such a lane. False: the other was first. */
+/* As tree_put, for such a lane. False: the other thread was first. */
 bool tree_put_for(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
                   const struct program_step *step);
+/* Releases the slot without publishing the lane. */
 void tree_drop(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
-/* The lane failed: its slot is free again. */
+/* Releases the slot and publishes that the lane failed. */
 void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
-/* The lane's sums are there. False: an operator failed, see the step's fault. */
+/* Publishes the lane, and makes the sums that are possible then. False: an operator failed, see the
+ * step's fault. */
 bool tree_put(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
               const struct program_step *step);
-/* The same, but whatever can be summed now is left to others. */
+/* Publishes the lane, and leaves the sums to other threads. */
 void tree_leave(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
-/* Makes the sum of a node that the hand has claimed, and what is above it. */
-bool tree_sum(struct tree *t, const struct tree_thread *h, int node, const struct program_step *step);
+/* Makes the sum of a node that the thread has claimed, and the sums above it that are possible
+ * then. */
+bool tree_sum(struct tree *t, const struct tree_thread *h, int node,
+              const struct program_step *step);
 
-/* Binds the program's outputs "=N" to a slot; its givens to the tops' sums, which are there. */
+/* Binds the program's outputs "=N" to a slot, its givens to the sums of the tops, which must be
+ * published. */
 void tree_bind_outputs(const struct tree *t, struct program *p, char *slot);
 void tree_bind_tops(struct tree *t, struct program *p);
 

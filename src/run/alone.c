@@ -29,7 +29,7 @@ static int threads(const tri_run *run) {
 static void place(const tri_run *run, struct machine_place *p) { (void)run, (void)p; }
 
 static tri_status settle(tri_run *run) {
-    tri_status status = machine_settle(run->machine, &run->options);
+    tri_status status = machine_allocate(run->machine, &run->options);
     return status ? status : executables_settle(run);
 }
 
@@ -71,7 +71,7 @@ static tri_status fetch(tri_run *run) {
 static tri_status compute(tri_run *run) {
     int64_t number = run->done + 1;
     run->fault.failed = false;
-    machine_take_scalars(run->machine, run->executable);
+    machine_copy_scalars(run->machine, run->executable);
     if (machine_step(run->machine, run->options.seed, number, &run->fault)) return TRI_OK;
     loader_name_sample(run->loader, number, &run->fault);
     return base_fail(TRI_FAILED, "step %lld: %s", (long long)number, run->fault.text);
@@ -108,7 +108,7 @@ static bool step(tri_run *run) {
     }
     if (run_fail(run, status)) return false;
     run->done++;
-    run->skips = finite_skips_in_row(run->machine, run->skips);
+    run->skips = finite_skips(run->machine, run->skips);
     if (run->data) loader_done(run->loader, run->done);
     follow_step(run, record);
     return true;

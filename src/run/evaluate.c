@@ -53,13 +53,13 @@ static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int proce
     o.amp = NULL; /* the model has its precision already */
     const struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store,
                                         .lender = rest ? whole : run->executable,
-                                        .beside = rest ? whole : &run->executable[run->n_executables - 1],
+                                        .previous = rest ? whole : &run->executable[run->n_executables - 1],
                                         .processes = processes};
     return machine_plan(run->model, &o, &place, m);
 }
 
 static tri_status settle(tri_run *run, struct machine *m) {
-    tri_status status = machine_settle(m, &m->options);
+    tri_status status = machine_allocate(m, &m->options);
     if (!status) count_turns(m, run);
     return status;
 }

@@ -54,8 +54,8 @@ static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
     *model = graph_rebatch(from, kind.rows, from->lanes, false);
     if (!*model) return base_last();
     const struct machine_place place = {
-        .dev = run->dev, .team = run->team, .store = &run->store, .lender = usual, .turns = true,
-        .beside = &run->executable[run->n_executables - 1], .all_threads = usual->all_threads, .processes = usual->processes,
+        .dev = run->dev, .team = run->team, .store = &run->store, .lender = usual, .other_shape = true,
+        .previous = &run->executable[run->n_executables - 1], .all_threads = usual->all_threads, .processes = usual->processes,
         .more_slots = usual->more_slots};
     tri_status status = machine_plan(*model, &o, &place, m);
     m->shorter = kind.class > 0;
@@ -96,7 +96,7 @@ tri_status executables_plan(tri_run *run) {
 
 tri_status executables_settle(tri_run *run) {
     tri_status status = TRI_OK;
-    for (int i = 1; i < run->n_executables && !status; i++) status = machine_settle(&run->executable[i], &run->options);
+    for (int i = 1; i < run->n_executables && !status; i++) status = machine_allocate(&run->executable[i], &run->options);
     return status;
 }
 

@@ -514,7 +514,7 @@ static tri_status place_machine(struct worker *c, tri_run *run, struct plan *p) 
     c->base = reserved;
     bind(c, run, p, reserved);
     tri_status status = store_place(m->store, reserved + p->store);
-    if (!status) status = machine_settle(m, &run->options);
+    if (!status) status = machine_allocate(m, &run->options);
     if (!status) status = executables_settle(run);
     for (int i = 0; i < run->n_executables && !status; i++) status = make_tasks(c, &c->part[i], &run->executable[i], all_tasks(c));
     if (!status) plan_tasks(c, p);

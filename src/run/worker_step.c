@@ -101,9 +101,9 @@ static void run_step(struct worker *c, tri_run *run) {
     s.step.fault = &fault;
     team_crowd(run->team, crew_crowded(c->head));
     take_scalars(c, run);
-    machine_take_scalars(m, run->executable);
+    machine_copy_scalars(m, run->executable);
     machine_set_scalars(m);
-    machine_rows(m, c->shared.rows[c->step % 2]);
+    machine_place_rows(m, c->shared.rows[c->step % 2]);
     if (run->data) machine_use_buffer(m, loader_buffer(run->loader, (int64_t)c->step));
     for (s.k = 0; s.k < 2 && !worker_over(c); s.k++) {
         if (s.k) run_sweeps(c, s, 0);

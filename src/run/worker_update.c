@@ -17,7 +17,7 @@ static void commit(struct worker *c) {
         atomic_store(&h->reached_at, base_now());
         atomic_store(&h->reached, c->step);
     }
-    h->values[k].skips = finite_skips_in_row(m, h->values[1 - k].skips);
+    h->values[k].skips = finite_skips(m, h->values[1 - k].skips);
     h->values[k].rate = h->rate;
     atomic_store(&h->values[k].step, c->step);
 }

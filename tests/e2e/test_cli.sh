@@ -240,7 +240,7 @@ expect 'ids of a text are planned' 0 'out:^ *7.6 MiB  of data: what its source' 
 expect 'in each of two workers' 0 'out:^ *15.3 MiB  of data: what its source' memory $lm \
     --data text:yes.txt -n 2
 mistake 'more of them than there may be' 2 \
-    'err:what the data and the order of its samples hold, 7.6' \
+    'err:the source of the data and the order of its samples, 7.6' \
     train $lm --data text:yes.txt --steps 1 --memory-limit 70M
 for workers in '' '-n 2'; do
     run train gpt2-tiny:seq=16 --data text:text1.txt --steps 1 --batch 2 $workers

@@ -155,7 +155,7 @@ static void memory_is_asked_for(void **state) {
     tri_run *run = train(net(512, 1, 1), o);
     tri_data *data = pictures(512);
     assert_int_equal(tri_evaluate(run, data), TRI_USAGE);
-    assert_non_null(strstr(tri_message(), "an evaluation beside it"));
+    assert_non_null(strstr(tri_message(), "together with its evaluation"));
     assert_non_null(strstr(tri_message(), "--memory-limit"));
     tri_data_free(data);
     evaluate(run, 8); /* less at once does */
