@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent's life: the store's head, workers, the loop that watches them, the end. */
+ * The agent's main loop: makes the store's head, starts the workers, supervises them, cleans up. */
 #include "launch/agent.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "crew/layout.h"
 #include "launch/agent_inside.h"
 
-#define TICK 50 /* milliseconds between two looks at the workers' progress */
+#define TICK 50 /* milliseconds between two checks of the workers */
 
 /* ---- the store's head ---- */
 
@@ -49,22 +49,22 @@ static tri_status make_head(struct agent *a) {
     a->recovery = (struct recovery){.head = h, .fd = fd};
     if (l->out && !realpath(l->out, h->out)) *h->out = 0;
     base_format(h->title, sizeof h->title, "%s", l->title ? l->title : l->argv[0]);
-    return agent_write_card(a);
+    return agent_write_address(a);
 }
 
-/* ---- what it hears ---- */
+/* ---- signals ---- */
 
-static tri_status make_ears(struct agent *a) {
+static tri_status open_signals(struct agent *a) {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction now;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    /* One that is ignored, as by nohup, stays so: a signalfd would hear it. */
+    /* A signal that is ignored, as under nohup, stays so: a signalfd would receive it. */
     for (size_t i = 0; i < COUNT(ends); i++)
         if (!sigaction(ends[i], NULL, &now) && now.sa_handler != SIG_IGN) sigaddset(&set, ends[i]);
     pipes_hold();
-    a->listens = true;
+    a->blocks_signals = true;
     sigprocmask(SIG_BLOCK, &set, &a->old_mask);
     int nowhere = a->launch->timing ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     a->output[0] = fcntl(nowhere < 0 ? STDOUT_FILENO : nowhere, F_DUPFD, 16);
@@ -74,7 +74,7 @@ static tri_status make_ears(struct agent *a) {
     a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     a->deaths = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (a->signals < 0 || a->deaths < 0)
-        return base_fail(TRI_FAILED, "cannot listen for signals: %s", strerror(errno));
+        return base_fail(TRI_FAILED, "cannot wait for signals: %s", strerror(errno));
     return TRI_OK;
 }
 
@@ -86,41 +86,45 @@ void agent_begin_grace(struct agent *a) {
 static void ask_to_stop(struct agent *a, int sig) {
     struct crew_head *h = a->head;
     if (atomic_load(&h->stop) == CREW_STOP_ASKED) {
-        agent_tell(a, "again: workers are killed, nothing is saved");
+        agent_print(a, "second signal: the workers are killed and nothing is saved");
         agent_kill_all(a);
         return;
     }
-    agent_tell(a, "%s: " RUN_ENDS_SOON,
+    agent_print(a, "%s: " RUN_ENDS_SOON,
                sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
     log_event(&a->log, LOG_WARNING, "stop", "signal=%d", sig);
     atomic_store(&h->stop, CREW_STOP_ASKED);
     agent_begin_grace(a);
 }
 
-#define PATIENCE 3e9 /* nanoseconds that samples of the last step are waited for, or half of the grace */
-#define WAITS 1e9    /* one who waits for them has waited so long already, or a quarter of it */
+/* When the run was asked to end: a worker that has waited for samples for DATA_WAIT gets none, and
+ * the last step is abandoned after DATA_GRACE; nanoseconds, at most 1/4 and 1/2 of --grace. */
+#define DATA_GRACE 3e9
+#define DATA_WAIT 1e9
 
 static double least(double a, double b) { return a < b ? a : b; }
 
-/* Samples that do not come are not waited for to the end of the grace: what was done before can be saved. */
-static void give_up_samples(struct agent *a) {
+/* If samples of the last step do not arrive, ends the run without it, so that there is time to
+ * save. */
+static void end_without_samples(struct agent *a) {
     struct crew_head *h = a->head;
     double grace = 1e9 * a->launch->grace, now = (double)base_now();
     int runs = CREW_RUNS;
-    if (!a->stop_deadline || now - ((double)a->stop_deadline - grace) < least(PATIENCE, grace / 2)) return;
+    double asked = (double)a->stop_deadline - grace;
+    if (!a->stop_deadline || now - asked < least(DATA_GRACE, grace / 2)) return;
     for (int i = 0; i < h->places * h->threads && !atomic_load(&h->ending); i++) {
         const struct crew_thread *thread = &h->thread[i];
         bool waits = a->process[i / h->threads].pid && atomic_load(&thread->at) == CREW_AT_DATA &&
-                     now - (double)atomic_load(&thread->since) > least(WAITS, grace / 4);
+                     now - (double)atomic_load(&thread->since) > least(DATA_WAIT, grace / 4);
         if (!waits || !atomic_compare_exchange_strong(&h->ending, &runs, CREW_STOPPED)) continue;
-        agent_tell(a, "no samples come for step %llu, for which worker %d waits: the run ends without it",
-                   (unsigned long long)atomic_load(&h->opened), i / h->threads);
+        agent_print(a, "worker %d gets no samples for step %llu: the run ends without it",
+                    i / h->threads, (unsigned long long)atomic_load(&h->opened));
         crew_notify(h);
         wait_wake(&h->data);
     }
 }
 
-static void hear_signals(struct agent *a) {
+static void read_signals(struct agent *a) {
     struct crew_head *h = a->head;
     struct signalfd_siginfo s;
     int no = CREW_STOP_NO;
@@ -128,60 +132,62 @@ static void hear_signals(struct agent *a) {
         if (s.ssi_signo != SIGCHLD) ask_to_stop(a, (int)s.ssi_signo);
     if (pipes_closed()) atomic_compare_exchange_strong(&h->stop, &no, CREW_STOP_UNREAD);
     if (!atomic_load(&h->stop) || a->stop_deadline) return;
-    agent_begin_grace(a); /* it was not ask_to_stop */
+    agent_begin_grace(a); /* something other than ask_to_stop has set `stop` */
     if (atomic_load(&h->stop) == CREW_STOP_UNREAD)
-        agent_tell(a, RUN_IS_UNREAD);
+        agent_print(a, RUN_IS_UNREAD);
     else if (!a->timed)
-        agent_tell(a, "asked to stop: the step is finished, then the run ends");
+        agent_print(a, "asked to stop: the step is finished, then the run ends");
 }
 
-static void hear(struct agent *a) {
-    struct pollfd ears[] = {{a->signals, POLLIN, 0}, {a->deaths, POLLIN, 0}};
-    poll(ears, COUNT(ears), TICK);
+static void wait_for_events(struct agent *a) {
+    struct pollfd sources[] = {{a->signals, POLLIN, 0}, {a->deaths, POLLIN, 0}};
+    poll(sources, COUNT(sources), TICK);
     uint64_t n;
     if (read(a->deaths, &n, sizeof n) < 0 && errno != EAGAIN) return;
-    hear_signals(a);
+    read_signals(a);
 }
 
-/* ---- its life ---- */
+/* ---- the main loop ---- */
 
-static bool anybody(const struct agent *a) {
+static bool any_worker(const struct agent *a) {
     for (int i = 0; i < a->head->places; i++)
         if (a->process[i].pid) return true;
     return false;
 }
 
 static int exit_code(const struct agent *a) {
-    if (a->hopeless) return a->hopeless;
+    if (a->forced_code) return a->forced_code;
     int ending = atomic_load(&a->head->ending);
     if (ending == CREW_STOPPED) return AGENT_RESUMABLE;
+    if (a->reporter_code) return a->reporter_code;
     if (ending == CREW_FINISHED && atomic_load(&a->head->closed))
-        return a->reporter_code ? a->reporter_code : atomic_load(&a->head->code);
-    return a->reporter_code ? a->reporter_code : ending == CREW_RUNS && a->stopped ? AGENT_RESUMABLE : 1;
+        return atomic_load(&a->head->code);
+    return ending == CREW_RUNS && a->stopped ? AGENT_RESUMABLE : 1;
 }
 
-/* Of the last, if several have failed since. */
-static void hear_of_saves(struct agent *a) {
+/* If several have failed since the last call, only the latest is reported. */
+static void report_save_failures(struct agent *a) {
     uint32_t failures = atomic_load(&a->head->save_failures);
     if (failures == a->save_failures) return;
     a->save_failures = failures;
     agent_event(a, "save-failure", -1, -1, a->head->save_failure);
 }
 
-static int live(struct agent *a) {
-    while (anybody(a)) {
-        hear(a);
+static int supervise(struct agent *a) {
+    while (any_worker(a)) {
+        wait_for_events(a);
         agent_reap(a);
-        hear_of_saves(a);
+        report_save_failures(a);
         recovery_map(&a->recovery);
-        agent_watch(a);
-        agent_choose(a);
+        agent_check_progress(a);
+        agent_choose_workers(a);
         agent_time(a);
-        agent_note_first_lane(a);
+        agent_log_first_lanes(a);
         agent_scale(a);
-        give_up_samples(a);
+        end_without_samples(a);
         if (a->stop_deadline && base_now() > a->stop_deadline) {
-            agent_tell(a, "the grace of %g s is over: workers are killed", a->launch->grace);
+            agent_print(a, "the workers have not ended within %g s (--grace): they are killed",
+                        a->launch->grace);
             a->stop_deadline = INT64_MAX;
             agent_kill_all(a);
         }
@@ -189,35 +195,36 @@ static int live(struct agent *a) {
     return exit_code(a);
 }
 
-static int tell_audited(struct agent *a, int code) {
+static int print_audit(struct agent *a, int code) {
     unsigned long long lanes = atomic_load(&a->head->audited);
     if (a->launch->audit > 0 && !code)
-        agent_tell(a, "audit: %llu lanes were computed once more; all that could be compared was the same to "
-                   "the bit", lanes);
+        agent_print(a, "audit: %llu lanes were computed twice, and agree bit for bit where they "
+                    "could be compared", lanes);
     return code;
 }
 
-/* The line that a reporter has left once all steps were done, whatever became of it or of its files after that. It is
- * whole if it has its end. */
+/* Prints the last line, which the reporter has left in the head after the last step, even if it
+ * failed later. A line without its newline is incomplete. */
 static int print_last(struct agent *a, int code) {
     const char *line = a->head->last_line;
     if (!strchr(line, '\n') || a->launch->timing) return code;
     errno = 0;
     if (fputs(line, stdout) >= 0 && !fflush(stdout)) return code;
-    if (code == AGENT_RESUMABLE && errno == EPIPE) return code; /* maybe that is why it was stopped */
-    agent_tell(a, "cannot write the last line to stdout: %s", strerror(errno));
+    if (code == AGENT_RESUMABLE && errno == EPIPE) return code; /* the cause of the stop, perhaps */
+    agent_print(a, "cannot write the last line to stdout: %s", strerror(errno));
     return code && code != AGENT_RESUMABLE ? code : (int)TRI_FAILED;
 }
 
-/* A run that failed: with what was told of it last. */
-static void tell_end(struct agent *a, int code) {
+/* The event's message; for a failed run, the latest message. */
+static void run_end_event(struct agent *a, int code) {
     const struct crew_head *h = a->head;
     char text[128];
-    base_format(text, sizeof text, "%s %llu of %llu steps", code == AGENT_RESUMABLE ? "stopped behind" : "ended behind",
+    base_format(text, sizeof text, "%s after %llu of %llu steps",
+                code == AGENT_RESUMABLE ? "stopped" : "ended",
                 h ? (unsigned long long)atomic_load(&h->committed) : 0,
                 h ? (unsigned long long)atomic_load(&h->total) : 0);
-    const char *said = !h ? "" : *h->failure ? h->failure : a->told;
-    const struct event end = {"end", code && code != AGENT_RESUMABLE && *said ? said : text, -1,
+    const char *why = !h ? "" : *h->failure ? h->failure : a->last_print;
+    const struct event end = {"end", code && code != AGENT_RESUMABLE && *why ? why : text, -1,
                               h ? (int64_t)atomic_load(&h->committed) : 0, code};
     events_close(a->events, &end);
 }
@@ -232,12 +239,12 @@ static void end(struct agent *a) {
         if (a->output[i] > 0) close(a->output[i]);
     if (a->signals >= 0) close(a->signals);
     if (a->deaths >= 0) close(a->deaths);
-    if (a->listens) {
+    if (a->blocks_signals) {
         sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
         pipes_release();
     }
     log_close(&a->log);
-    if (a->card >= 0) close(a->card);
+    if (a->address >= 0) close(a->address);
     free(a->process);
 }
 
@@ -260,22 +267,22 @@ struct crew_shape launch_shape(const struct launch *l) {
 int agent_run(const struct launch *l) {
     struct launch settled = *l;
     struct agent a = {.launch = &settled, .fd = -1, .signals = -1, .deaths = -1, .log.fd = -1,
-                      .card = -1};
+                      .address = -1};
     launch_settle(&settled);
     tri_status status = agent_open_logs(&a);
     if (!status) status = make_head(&a);
-    if (!status) status = make_ears(&a);
+    if (!status) status = open_signals(&a);
     a.automatic = settled.automatic && settled.workers > 1;
     a.process = calloc(CREW_MOST_WORKERS, sizeof *a.process);
     if (!status && !a.process) status = base_no_memory("workers");
     if (!status) status = agent_start_all(&a);
     int code = (int)status;
     if (!status)
-        code = print_last(&a, tell_audited(&a, live(&a)));
+        code = print_last(&a, print_audit(&a, supervise(&a)));
     else
         fprintf(stderr, "trireme: %s\n", tri_message());
     log_event(&a.log, code ? LOG_WARNING : LOG_INFO, "end", "code=%d", code);
-    tell_end(&a, code);
+    run_end_event(&a, code);
     end(&a);
     return code;
 }

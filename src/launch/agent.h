@@ -1,50 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The agent: starts the workers of a run, watches them, gives back what the dead have left, starts
- * others in their place, and leaves nothing behind. It computes nothing. */
+ * The agent: starts the workers of a run, watches them, frees what dead workers held, replaces
+ * them, and leaves no process or memory behind. It computes nothing. */
 #ifndef LAUNCH_AGENT_H
 #define LAUNCH_AGENT_H
 
 #include "crew/head.h"
 
-/* What a run under an agent comes to, for the shell. 0 to 2 are tri_status. */
+/* The exit code of a run that was asked to end. 0 to 2 are those of tri_status. */
 enum { AGENT_RESUMABLE = 3 };
 
-/* launch.program for this very program, also after its file has been replaced by a newer one: the child
- * that starts it still is it. */
+/* launch.program for this very program, even if its file has been replaced: a forked child still
+ * runs the old one. */
 #define LAUNCH_SELF "/proc/self/exe"
 
-/* How fast it is. The run is stopped when that is known. */
+/* A measurement of speed. The run is stopped when it is done. */
 struct launch_timing {
-    double seconds;    /* to be measured for, but at least 3 steps; or */
-    int64_t steps;     /* so many, if not 0 */
-    double until_loss; /* besides: until the loss is so low; 0: no */
-    double rate;       /* steps a second; 0: not known */
+    double seconds;    /* least duration, with at least 3 steps; */
+    int64_t steps;     /* or, if not 0, the number of steps */
+    double until_loss; /* also measure the time until this loss; 0: do not */
+    double rate;       /* result: steps per second; 0: unknown */
     bool known;        /* it was measured for as long as was asked */
     int64_t batch, lanes, loss_steps;
     double loss_seconds;
 };
 
 struct launch {
-    int workers;  /* at least one */
-    bool automatic; /* `workers` are the most; the first steps show how many are best */
-    int most; /* that it can be scaled to; 0: no more */
-    int spares, threads; /* threads of each worker; 0: the cores divided among them */
-    const char *out;     /* the run's directory; null: none */
-    const char *on_event; /* a command (src/observe/events.h); null: none */
+    int workers;          /* at least one */
+    bool automatic;       /* -n auto: `workers` is the most; the first steps show how many pay */
+    int most;             /* that the run can be scaled to; 0: `workers` */
+    int spares, threads;  /* threads of each worker; 0: cores divided by workers */
+    const char *out;      /* the run's directory, or null */
+    const char *on_event; /* a command (src/observe/events.h), or null */
     double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */
-    double audit;        /* share of the lanes that are computed twice, and compared */
-    bool no_kill;        /* for debuggers: stalls are told, and nothing else is done */
-    struct launch_timing *timing; /* nullable: it is measured, and prints nothing */
-    const char *title;   /* what runs, in a few words; null: argv[0] */
-    const char *program; /* null: argv[0], looked for in PATH */
-    bool ends_with_run;  /* the program does nothing behind the run that it trains */
-    char *const *argv;   /* the program and its arguments, ended by null */
+    double audit;                 /* share of the lanes that are computed twice and compared */
+    bool no_kill;                 /* stalls are reported, and no worker is killed */
+    struct launch_timing *timing; /* null, or what to measure; the run then prints nothing */
+    const char *title;            /* what runs, in a few words; null: argv[0] */
+    const char *program;          /* null: argv[0], searched in PATH */
+    bool ends_with_run;           /* the program does nothing after the run that it trains */
+    char *const *argv;            /* the program and its arguments; a null ends them */
 };
 
-/* Fills in what was left out: threads, seconds. `automatic`: workers, too. */
+/* Sets the fields that are 0 to their defaults; if `automatic`, also workers. */
 void launch_settle(struct launch *l);
-struct crew_shape launch_shape(const struct launch *l); /* of a settled one */
-/* Runs it to its end; the exit code. Failures have been told. */
+struct crew_shape launch_shape(const struct launch *l); /* after launch_settle */
+/* Runs it to the end and returns the exit code. Failures have been reported. */
 int agent_run(const struct launch *l);
 
 #endif

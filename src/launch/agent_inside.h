@@ -14,59 +14,59 @@
 
 struct agent;
 
-/* Waits for one hand's death by its life mutex: the kernel gives that on at once, long before the
- * process is gone. */
+/* Waits for the death of one worker's thread by locking its robust mutex `life`. The kernel
+ * releases that at once, long before the process is gone. */
 struct watcher {
     struct agent *agent;
-    int number; /* of the thread among all workers' */
+    int number; /* of the thread, among those of all workers */
     bool started;
     pthread_t thread;
-    atomic_int dead; /* the hand is: since when, below */
+    atomic_int dead; /* it died, at this time: */
     _Atomic int64_t when;
 };
 
 #define AT_TEXT 192 /* "step 17, lane 3, operator conv1.conv2d" */
 
-/* A place among the workers, as the agent sees it. */
+/* A worker's place, as the agent sees it. */
 struct process {
-    pid_t pid; /* 0: nobody */
-    bool dead; /* it has been found dead, and recovered from, before it could be reaped */
-    int stalled;  /* 1 + the thread for whose stall the agent has killed it; 0: it has not */
-    bool stopped; /* a signal had stopped it then */
-    char epitaph[AT_TEXT + 32]; /* who it was, and what it was at when it died */
-    /* The hands' progress: what was seen last, and for how long it has not changed. */
+    pid_t pid;    /* 0: none */
+    bool dead;    /* recovered from its death, but not reaped yet */
+    int stalled;  /* 1 + the thread whose stall made the agent kill it; or 0 */
+    bool stopped; /* a signal had stopped that thread */
+    char identity[AT_TEXT + 32]; /* for messages: worker, pid, and its activity at its death */
+    /* Progress of its threads: the last count seen, and the time since it changed. */
     struct seen {
         uint64_t turns;
         double still;
         bool warned, stopped;
-        char state;    /* of the thread, as in /proc; 0: it is not looked at */
-        double used;   /* processor time of the thread, seconds */
-        double passed; /* since the last look, as stall.c counts it */
+        char state;    /* as in /proc; 0: not watched */
+        double used;   /* processor time, seconds */
+        double passed; /* seconds since the last check that count (stall.c) */
     } seen[CREW_MOST_THREADS];
 };
 
 enum cause {
-    CAUSE_FAULT,  /* its own, and would happen again: an exit, a signal that no other process sent,
-                     a stall */
-    CAUSE_MEMORY, /* the kernel killed it for lack of memory */
-    CAUSE_KILL,   /* whatever else, from outside */
+    CAUSE_FAULT,  /* of the program itself, likely to happen again: an exit, a stall, or a signal
+                     that no other process sent */
+    CAUSE_MEMORY, /* killed by the kernel for lack of memory */
+    CAUSE_KILL,   /* anything else, from outside */
     CAUSES
 };
 
-#define TOO_MANY 3 /* faults at one place, or deaths for lack of memory in one step */
+#define MOST_FAULTS 3 /* at one place, or deaths for lack of memory in one step: end the run */
 
-/* Where workers died of a fault. */
-struct grave {
+/* Where workers died of a fault, and how often. */
+struct fault_place {
     uint64_t step;
     int at, lane, item, times;
 };
 
-/* What `-n auto` has found out. */
+/* The trials of -n auto. */
 struct choice {
-    int ranks;      /* that row now; 0: nothing has been tried */
-    uint64_t first; /* from this step on they are timed */
-    int64_t since;
-    double rate[CREW_MOST_WORKERS + 1]; /* steps a second, by ranks; 0: not tried */
+    int ranks;      /* that take part now; 0: nothing has been tried */
+    uint64_t first; /* the first step of the measurement */
+    int64_t since;  /* its time */
+    double rate[CREW_MOST_WORKERS + 1]; /* steps per second, by ranks; 0: not tried */
 };
 
 struct agent {
@@ -76,75 +76,77 @@ struct agent {
     struct recovery recovery;
     struct process *process; /* by place */
     struct watcher watcher[CREW_MOST_THREADS];
-    int signals, deaths; /* descriptors */
+    int signals, deaths; /* signalfd; eventfd that watchers write to */
     sigset_t old_mask;
-    bool listens; /* to signals and to closed pipes */
+    bool blocks_signals; /* and holds pipes */
     struct log log;
     struct events *events;
-    uint32_t save_failures; /* that have been heard of */
-    char told[512]; /* the last that it told */
-    int card; /* agent.json, locked; -1: none */
-    int64_t stop_deadline, looked; /* nanoseconds */
-    bool stopped; /* nobody is started any more */
-    int output[2]; /* the descriptors behind stdout and stderr, for whoever reports */
+    uint32_t save_failures;        /* reported so far */
+    char last_print[512];          /* the latest message */
+    int address;                   /* descriptor of agent.json, locked; -1: none */
+    int64_t stop_deadline, looked; /* nanoseconds; the end of --grace; the last progress check */
+    bool stopped;                  /* no worker is started any more */
+    int output[2];                 /* stdout and stderr for the reporter */
     struct cores cores;
-    bool automatic, died; /* died: a worker has, since the first step */
+    bool automatic, died; /* -n auto is still trying; a worker has died since the first step */
     struct choice choice;
     bool timed;
-    /* While a step is open and all wait: what they have done so far, and for how long it is the same. */
+    /* While a step is open and all threads wait: the work done so far; seconds since it grew. */
     uint64_t done_seen;
     double idle;
-    /* How often in turn a worker in this place has died, and was not killed, before it rowed. */
-    int useless[CREW_MOST_WORKERS];
+    /* Deaths in a row, by place, of workers that were not killed before they could take part. */
+    int failed_starts[CREW_MOST_WORKERS];
     int64_t timing_since, timing_first;
-    int64_t mute; /* until then the reporter may tell why another has ended before the first step */
-    int mute_place, mute_code;
-    int hopeless, reporter_code;
-    struct grave grave[8]; /* of faults, the latest */
-    int next_grave;
+    /* A worker has exited before the first step. Until the deadline, the reporter may meet the same
+     * mistake and print it. */
+    int64_t early_exit_deadline;
+    int early_exit_place, early_exit_code;
+    int forced_code, reporter_code;      /* exit codes: decided by the agent; of the reporter */
+    struct fault_place fault_place[8];   /* the latest */
+    int next_fault_place;
     struct {
-        uint64_t step; /* that was done last */
+        uint64_t step; /* the last step done */
         int times[CAUSES];
     } deaths_since;
     struct {
-        int64_t seen; /* kills for lack of memory, by the control group's count */
-        int open;     /* of these, no death has been put down to yet */
-        int64_t rose, looked; /* when it rose, and was read, last */
+        int64_t seen; /* kills for lack of memory, as the control group counts them */
+        int open;     /* of these, not attributed to a death yet */
+        int64_t rose, looked; /* times of the last rise and of the last reading */
     } oom;
 };
 
-void agent_tell(struct agent *a, const char *fmt, ...) TRI_PRINTF(2, 3);
-/* Starts the user's command for events; worker -1: none, code -1: none. */
+/* Prints a message on stderr and writes it to the log. */
+void agent_print(struct agent *a, const char *fmt, ...) TRI_PRINTF(2, 3);
+/* Runs the user's command for an event. worker, code: -1 if there is none. */
 void agent_event(struct agent *a, const char *name, int worker, int code, const char *message);
 tri_status agent_open_logs(struct agent *a);
-tri_status agent_write_card(struct agent *a);
-tri_status agent_start(struct agent *a, int place); /* a worker in that place */
+tri_status agent_write_address(struct agent *a);
+tri_status agent_start(struct agent *a, int place); /* starts a worker in that place */
 tri_status agent_start_all(struct agent *a);
-void agent_reap(struct agent *a);  /* deaths, and what follows */
+void agent_reap(struct agent *a); /* handles deaths */
 enum cause agent_cause(struct agent *a, int place, int status);
-/* Counts a death, and ends a run that could not go on. */
-void agent_weigh(struct agent *a, int place, enum cause cause);
-void agent_watch_memory(struct agent *a); /* kills for lack of it */
-/* Of a worker that has died: the thread that crashed or stalled, if that is known; else one that
- * was at work. */
-int agent_thread_to_tell_of(const struct agent *a, int place);
-bool agent_is_starting(const struct agent *a, int place); /* it has not come so far as to row */
-void agent_watch(struct agent *a); /* stalls */
-void agent_choose(struct agent *a); /* how many row, if that is to be tried */
-void agent_note_first_lane(struct agent *a);
+/* Counts a death, and ends the run if it cannot go on. */
+void agent_count_death(struct agent *a, int place, enum cause cause);
+void agent_check_memory(struct agent *a); /* for kills for lack of memory */
+/* The thread of a dead worker that crashed or stalled; if unknown, one that was active. */
+int agent_thread_at_fault(const struct agent *a, int place);
+bool agent_is_starting(const struct agent *a, int place); /* it cannot take part in steps yet */
+void agent_check_progress(struct agent *a);               /* handles stalls */
+void agent_choose_workers(struct agent *a);               /* -n auto */
+void agent_log_first_lanes(struct agent *a);
 void agent_time(struct agent *a);
-void agent_scale(struct agent *a); /* to as many workers as are wanted */
-/* What a hand is at, or was when it died, in words. */
+void agent_scale(struct agent *a); /* to the number of workers that `trireme ctl` asked for */
+/* The activity of a thread, or the one during which it died. */
 void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]);
 void agent_kill(const struct agent *a, int place);
 void agent_kill_all(struct agent *a);
 void agent_join_watchers(struct agent *a);
-/* Workers have --grace seconds left. */
+/* From now on workers have --grace seconds. */
 void agent_begin_grace(struct agent *a);
-/* The run ends with this code; why has been told. */
-void agent_give_up(struct agent *a, int code);
-/* The same with code 1, but what the last step has left is saved first, if checkpoints are made: by who reports, or
- * by a worker that is started for that. */
+/* Kills all workers; the exit code is `code`. The reason has been reported. */
+void agent_end_now(struct agent *a, int code);
+/* Ends the run with code 1. If it writes checkpoints, the reporter, or a worker started for this,
+ * saves the last step first. */
 void agent_fail(struct agent *a, const char *why);
 
 #endif

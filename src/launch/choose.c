@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * -n auto: how many of the workers row is tried with the first steps, which count like any others: their
- * results do not depend on it. */
+ * -n auto: the first steps run with different numbers of workers, and their speed decides. They are
+ * steps like any others, because results do not depend on the number. */
 #include <stdio.h>
 
 #include "launch/agent_inside.h"
 
 #define ENOUGH_STEPS 3
 #define ENOUGH_TIME 0.4 /* seconds */
-#define GAIN 1.02       /* so much faster one more worker must be, else it is not worth a core */
+#define GAIN 1.02       /* least speed-up for which more workers are worth their cores */
 
-/* The first `ranks` workers row, the others wait. The first place reports, and stays. */
-static void let_row(struct agent *a, int ranks) {
+/* The first `ranks` workers take part, the others wait. The reporter is in the first place. */
+static void set_ranks(struct agent *a, int ranks) {
     struct crew_head *h = a->head;
     for (int i = 0; i < h->workers; i++) atomic_store(&h->worker[i].rank, i < ranks ? i : -1);
     atomic_store(&h->ranks, ranks);
@@ -20,21 +20,21 @@ static void let_row(struct agent *a, int ranks) {
 static void begin(struct agent *a, int ranks) {
     struct choice *c = &a->choice;
     c->ranks = ranks;
-    let_row(a, ranks);
-    c->first = atomic_load(&a->head->committed) + 2; /* a step that is under way is mixed */
+    set_ranks(a, ranks);
+    c->first = atomic_load(&a->head->committed) + 2; /* the open step began with other ranks */
     c->since = 0;
 }
 
-static void tell(struct agent *a, int best) {
+static void print_choice(struct agent *a, int best) {
     struct choice *c = &a->choice;
     struct text t = {0};
     for (int n = 1; n <= a->head->workers; n++)
         if (c->rate[n] > 0 && n != 1)
-            text_add(&t, "%s%d at %.2f times the rate of one", t.size ? ", " : "", n,
+            text_add(&t, "%s%d workers at %.2f times the rate of one", t.size ? ", " : "", n,
                      c->rate[n] / c->rate[1]);
-    agent_tell(a, "-n auto: %d worker%s with %d thread%s (tried in the first %llu steps: %s)", best,
-               best == 1 ? "" : "s", a->head->threads, a->head->threads == 1 ? "" : "s",
-               (unsigned long long)atomic_load(&a->head->committed), t.data ? t.data : "");
+    agent_print(a, "-n auto: %d worker%s with %d thread%s (measured in the first %llu steps: %s)",
+                best, best == 1 ? "" : "s", a->head->threads, a->head->threads == 1 ? "" : "s",
+                (unsigned long long)atomic_load(&a->head->committed), t.data ? t.data : "");
     text_free(&t);
 }
 
@@ -44,26 +44,28 @@ static void decide(struct agent *a) {
     int best = 1;
     for (int n = 2; n <= h->workers; n++)
         if (c->rate[n] > c->rate[best] * GAIN) best = n;
-    tell(a, best);
-    let_row(a, best);
+    print_choice(a, best);
+    set_ranks(a, best);
     for (int i = best; i < h->workers; i++) atomic_store(&h->worker[i].leave, 1);
     a->automatic = false;
     crew_notify(a->head);
 }
 
-/* More workers than lanes have nothing to row with. */
+/* More workers than lanes would have nothing to do. */
 static int next_fewer(const struct agent *a, int ranks) {
     int next = ranks > 2 ? (ranks + 1) / 2 : ranks - 1;
     return next > a->head->lanes ? a->head->lanes : next;
 }
 
-void agent_choose(struct agent *a) {
+void agent_choose_workers(struct agent *a) {
     struct choice *c = &a->choice;
     struct crew_head *h = a->head;
     uint64_t done = atomic_load(&h->committed);
     if (!a->automatic || a->stopped || !crew_begun(h)) return;
-    if (a->died) { /* ranks have moved, and with them who reports: they stay as they are */
-        agent_tell(a, "-n auto: a worker has died before all was tried; %d row", atomic_load(&h->ranks));
+    if (a->died) { /* ranks and the reporter may have moved */
+        int ranks = atomic_load(&h->ranks);
+        agent_print(a, "-n auto: a worker has died before the measurement was finished: the number "
+                    "of workers stays %d", ranks);
         a->automatic = false;
         return;
     }

@@ -5,7 +5,7 @@
 
 #include "base/numa.h"
 
-/* Of the threads of its core the first. */
+/* Whether this is the first hardware thread of its physical core. */
 static bool is_first(int cpu) {
     char path[128];
     int first = cpu;
@@ -16,7 +16,7 @@ static bool is_first(int cpu) {
     return first == cpu;
 }
 
-/* Nodes become numbers from 0 up, without gaps. */
+/* Renumbers the nodes from 0, without gaps. */
 static void number_nodes(struct cores *c) {
     int number[CPU_SETSIZE];
     for (int i = 0; i < c->n; i++) {
@@ -27,10 +27,13 @@ static void number_nodes(struct cores *c) {
     }
 }
 
-/* Appends to `to` those of a node and kind, in whole workers' shares; the rest of them if `rest`. */
-static int take(const struct cores *from, struct core *to, int n, int threads, int node, bool first, bool rest) {
+/* Appends the processors of a node and kind to to[n]: as many as fill whole workers, or, if `rest`,
+ * the remaining ones. Returns the new n. */
+static int take(const struct cores *from, struct core *to, int n, int threads, int node,
+                bool first, bool rest) {
     int all = 0, seen = 0;
-    for (int i = 0; i < from->n; i++) all += from->core[i].node == node && from->core[i].first == first;
+    for (int i = 0; i < from->n; i++)
+        all += from->core[i].node == node && from->core[i].first == first;
     int whole = all / threads * threads;
     for (int i = 0; i < from->n; i++) {
         if (from->core[i].node != node || from->core[i].first != first) continue;
@@ -46,7 +49,8 @@ void cores_order(struct cores *c, int workers, int threads) {
     number_nodes(c);
     for (int first = 1; first >= 0; first--)
         for (int rest = 0; rest < 2; rest++)
-            for (int node = 0; node < c->nodes; node++) n = take(c, to, n, threads, node, first, rest);
+            for (int node = 0; node < c->nodes; node++)
+                n = take(c, to, n, threads, node, first, rest);
     for (int i = 0; i < n; i++) c->core[i] = to[i];
     c->free = workers * threads < c->n;
 }
@@ -56,12 +60,13 @@ void cores_find(struct cores *c, int workers, int threads) {
     c->n = 0;
     if (sched_getaffinity(0, sizeof set, &set)) return;
     for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET((size_t)i, &set)) c->core[c->n++] = (struct core){i, numa_of_cpu(i), is_first(i)};
+        if (CPU_ISSET((size_t)i, &set))
+            c->core[c->n++] = (struct core){i, numa_of_cpu(i), is_first(i)};
     cores_order(c, workers, threads);
 }
 
-/* One worker after the other goes to the node that has most processors left; -1: where there are not enough of them,
- * it may use all. */
+/* The node of a worker: each in turn takes the node with the most processors left. -1 if that has
+ * too few; the worker may then use all processors. */
 static int node_for(const struct cores *c, int first, int threads) {
     int left[CPU_SETSIZE] = {0}, best = 0;
     for (int i = 0; i < c->n; i++) left[c->core[i].node]++;
@@ -80,8 +85,9 @@ void cores_choose(const struct cores *c, int first, int threads, cpu_set_t *set)
     int node = c->free && !any ? node_for(c, first, threads) : -1;
     CPU_ZERO(set);
     for (int i = 0; i < c->n; i++) {
-        bool mine = any || (c->free ? node < 0 || c->core[i].node == node : i >= first && i < first + threads);
-        if (mine) CPU_SET((size_t)c->core[i].cpu, set);
+        bool mine = c->free ? node < 0 || c->core[i].node == node
+                            : i >= first && i < first + threads;
+        if (any || mine) CPU_SET((size_t)c->core[i].cpu, set);
     }
 }
 

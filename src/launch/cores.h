@@ -9,26 +9,27 @@
 
 struct core {
     int cpu;
-    int node;   /* of memory */
-    bool first; /* of the processors of its core */
+    int node;   /* NUMA node */
+    bool first; /* the first hardware thread of its physical core */
 };
 
-/* Those that this process may use, a processor of each core first, so that workers share a core only
- * where there are more of them than cores; the processors of a worker are of one node, where that can be. */
+/* The processors that this process may use, in the order in which workers take them. First hardware
+ * threads come first, so that workers share a physical core only if there are more workers than
+ * cores. A worker's processors are on one node if possible. */
 struct cores {
     int n, nodes;
     struct core core[CPU_SETSIZE];
-    bool free; /* nobody is pinned to a core: there are more of them than workers have threads */
+    bool free; /* there are more processors than threads: workers are not pinned to single ones */
 };
 
-/* threads: of each worker. Where they do not fill the machine, the system chooses the processors, for another
- * run may be at work there; only nodes are shared out among the workers. */
+/* threads: of each worker. If they do not fill the machine, the scheduler chooses the processors,
+ * as other runs may use some; workers are then divided among the nodes only. */
 void cores_find(struct cores *c, int workers, int threads);
-/* The same for a given machine, whose processors stand there in the order of their numbers. */
+/* The same for a given list of processors in the order of their numbers. */
 void cores_order(struct cores *c, int workers, int threads);
-/* The processors for `threads` threads from `first` on; first -1, or behind the last: all. */
+/* The processors for `threads` threads from place `first` on; all if first is -1 or too large. */
 void cores_choose(const struct cores *c, int first, int threads, cpu_set_t *set);
-/* Pins a process (0: this one) to them. */
+/* Pins a process (0: this one) to these processors. */
 void cores_pin(const struct cores *c, int first, int threads, pid_t pid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How the death of a worker is seen, and what follows from it. */
+ * Detecting the death of workers, and recovering from it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "launch/agent_inside.h"
 #include "launch/cores.h"
 
-/* ---- seeing deaths ---- */
+/* ---- detection ---- */
 
-static void *watch_hand(void *arg) {
+static void *watch_thread(void *arg) {
     struct watcher *w = arg;
     pthread_mutex_t *life = &w->agent->head->thread[w->number].life;
     uint64_t one = 1;
-    bool died = pthread_mutex_lock(life) == EOWNERDEAD; /* else it has let go of it */
+    bool died = pthread_mutex_lock(life) == EOWNERDEAD; /* else the thread released it */
     if (died) pthread_mutex_consistent(life);
     atomic_store(&w->when, base_now());
     pthread_mutex_unlock(life);
@@ -42,11 +42,11 @@ static void start_watchers(struct agent *a, int place) {
         w->agent = a;
         w->number = number;
         atomic_store(&w->dead, 0);
-        w->started = !pthread_create(&w->thread, NULL, watch_hand, w);
+        w->started = !pthread_create(&w->thread, NULL, watch_thread, w);
     }
 }
 
-/* When all hands of a process have let go of life; 0: not yet, or not seen. */
+/* When the last thread of a worker died; 0 while one lives or cannot be watched. *any: one died. */
 static int64_t all_dead(const struct agent *a, int place, bool *any) {
     int64_t last = 0;
     bool all = true;
@@ -62,7 +62,7 @@ static int64_t all_dead(const struct agent *a, int place, bool *any) {
     return all ? last : 0;
 }
 
-/* ---- what follows ---- */
+/* ---- recovery ---- */
 
 static bool alive(const struct agent *a, int place) {
     return a->process[place].pid && !a->process[place].dead;
@@ -78,7 +78,7 @@ static int find_ready(const struct agent *a, bool spare) {
     return -1;
 }
 
-/* The rank goes to a spare, if one is ready; the place is then a spare's. */
+/* Gives the rank to a spare if one is ready; the place becomes that of a spare. */
 static void replace(struct agent *a, int place) {
     struct crew_head *h = a->head;
     struct crew_worker *w = &h->worker[place];
@@ -109,13 +109,14 @@ void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]) {
     const char *name = recovery_name(&a->recovery, atomic_load(&h->item));
     char where[16] = "";
     if (lane >= 0) base_format(where, sizeof where, " %d", lane);
-    unsigned step = atomic_load(&h->step); /* 0: it has come later, and has not worked on one */
+    unsigned step = atomic_load(&h->step); /* 0: it has just joined */
     if (!step) step = (unsigned)atomic_load(&a->head->opened);
     base_format(text, AT_TEXT, "step %u, %s%s%s%s", step,
-                crew_at_name((enum crew_at)atomic_load(&h->at)), where, *name ? ", operator " : "", name);
+                crew_at_name((enum crew_at)atomic_load(&h->at)), where,
+                *name ? ", operator " : "", name);
 }
 
-int agent_thread_to_tell_of(const struct agent *a, int place) {
+int agent_thread_at_fault(const struct agent *a, int place) {
     const struct crew_head *h = a->head;
     int first = place * h->threads, crashed = atomic_load(&h->worker[place].crashed);
     if (a->process[place].stalled) return first + a->process[place].stalled - 1;
@@ -126,14 +127,14 @@ int agent_thread_to_tell_of(const struct agent *a, int place) {
     return crashed ? crashed - 1 : first;
 }
 
-static void start_anew(struct agent *a) {
+static void restart_run(struct agent *a) {
     struct crew_head *h = a->head;
     agent_kill_all(a);
     a->stopped = false;
     recovery_unmap(&a->recovery);
     if (ftruncate(a->fd, (off_t)crew_head_bytes())) {
-        agent_tell(a, "cannot empty the store: %s", strerror(errno));
-        agent_give_up(a, 1);
+        agent_print(a, "cannot empty the store: %s", strerror(errno));
+        agent_end_now(a, 1);
         return;
     }
     agent_join_watchers(a);
@@ -147,18 +148,18 @@ static void start_anew(struct agent *a) {
     atomic_store(&h->n_policy_states, 0);
     memset(h->policy_state, 0, sizeof h->policy_state);
     if (agent_start_all(a)) {
-        agent_tell(a, "%s", tri_message());
-        agent_give_up(a, 1);
+        agent_print(a, "%s", tri_message());
+        agent_end_now(a, 1);
     }
 }
 
-/* Before the first step nothing is lost by beginning anew, and the reporter may have died while it
- * wrote the first values. */
-static void die_early(struct agent *a, int place) {
+/* Before the first step nothing is lost by restarting the run; this is necessary if the reporter
+ * died, because it may have been writing the initial values. */
+static void restart_before_first_step(struct agent *a, int place) {
     if (atomic_load(&a->head->reporter) == place)
-        start_anew(a);
+        restart_run(a);
     else if (agent_start(a, place))
-        agent_tell(a, "%s", tri_message());
+        agent_print(a, "%s", tri_message());
 }
 
 bool agent_is_starting(const struct agent *a, int place) {
@@ -166,47 +167,50 @@ bool agent_is_starting(const struct agent *a, int place) {
     return at == CREW_AT_START || at == CREW_AT_COMPILE;
 }
 
-static void bury(struct agent *a, int place, int64_t when) {
+static void recover_from(struct agent *a, int place, int64_t when) {
     struct crew_head *h = a->head;
     struct process *p = &a->process[place];
     char text[AT_TEXT];
-    agent_describe(a, agent_thread_to_tell_of(a, place), text);
+    agent_describe(a, agent_thread_at_fault(a, place), text);
     if (atomic_load(&h->worker[place].reads_lane))
         base_format(text, AT_TEXT, "step %u, data %d", atomic_load(&h->worker[place].reads_step),
                     atomic_load(&h->worker[place].reads_lane) - 1);
     p->dead = true;
     atomic_fetch_add(&h->worker[place].restarts, 1);
     if (recovery_map(&a->recovery)) {
-        agent_tell(a, "%s", tri_message());
-        agent_give_up(a, 1);
+        agent_print(a, "%s", tri_message());
+        agent_end_now(a, 1);
     }
     recovery_of(&a->recovery, place);
     a->died |= crew_begun(h);
-    if (crew_begun(h)) replace(a, place); /* before: see die_early */
+    if (crew_begun(h)) replace(a, place); /* else see restart_before_first_step */
     atomic_fetch_add(&h->epoch, 1);
     crew_notify(a->head);
     double after = when ? (double)(base_now() - when) / 1e6 : 0;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
               (int)p->pid, after, text);
-    base_format(p->epitaph, sizeof p->epitaph, "worker %d (pid %d), %s", place, (int)p->pid, text);
+    base_format(p->identity, sizeof p->identity, "worker %d (pid %d), %s", place, (int)p->pid,
+                text);
 }
 
-/* After the process is gone: its place can have another. */
+/* The process is gone, so its watchers end, too. */
 static void join_watchers_of(struct agent *a, int place) {
     int threads = a->head->threads;
     for (int t = 0; t < threads; t++) join_watcher(&a->watcher[place * threads + t]);
 }
 
-/* What dies before it can take part in a run under way does so again, unless it was killed. */
-static bool is_useless(struct agent *a, int place, int status, enum cause cause) {
-    int *times = &a->useless[place];
+/* Whether a worker should not be started again: it died three times in a row before it could take
+ * part, and was not killed from outside. */
+static bool fails_to_start(struct agent *a, int place, int status, enum cause cause) {
+    int *times = &a->failed_starts[place];
     *times = agent_is_starting(a, place) ? *times + (cause != CAUSE_KILL) : 0;
-    if (*times < TOO_MANY) return false;
+    if (*times < MOST_FAULTS) return false;
     bool alone = true;
     for (int i = 0; i < a->head->places; i++) alone &= i == place || !a->process[i].pid;
-    agent_tell(a, "worker %d has ended %d times before it could row: it is not started again; %s", place,
-               *times, alone ? "the run ends" : "the others go on without it");
-    if (alone) agent_give_up(a, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
+    agent_print(a, "worker %d has ended %d times before it could take part, and is not started "
+                "again: %s", place, *times,
+                alone ? "the run ends" : "the others continue without it");
+    if (alone) agent_end_now(a, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
     return true;
 }
 
@@ -214,22 +218,22 @@ static void restart(struct agent *a, int place, int status, enum cause cause) {
     struct crew_head *h = a->head;
     join_watchers_of(a, place);
     if (a->stopped || atomic_exchange(&h->worker[place].leave, 0)) return;
-    if (crew_begun(h) && is_useless(a, place, status, cause)) return;
+    if (crew_begun(h) && fails_to_start(a, place, status, cause)) return;
     if (!crew_begun(h)) {
-        die_early(a, place);
+        restart_before_first_step(a, place);
     } else if (atomic_load(&h->ending) &&
                (atomic_load(&h->reporter) != place || atomic_load(&h->closed))) {
-        return; /* the others end the run; if nobody is left who could, one more is started for that */
+        return; /* the others end the run; a dead reporter is replaced for that */
     } else if (agent_start(a, place)) {
-        agent_tell(a, "%s; the others go on without it", tri_message());
-        if (atomic_load(&h->reporter) == place) agent_give_up(a, 1);
+        agent_print(a, "%s; the others continue without it", tri_message());
+        if (atomic_load(&h->reporter) == place) agent_end_now(a, 1);
     }
 }
 
-#define REPORTER_SPEAKS 3000000000 /* nanoseconds that it has to meet the same mistake and tell it */
+#define REPORTER_SPEAKS 3000000000 /* nanoseconds for the reporter to meet the same mistake */
 
-/* A program that ends by itself before its first step would do so again. What it has to say all workers
- * say, and one is heard: the reporter. */
+/* A program that exits before the first step would do so again, so the run ends. Every worker
+ * prints the reason, but only the reporter's output is seen; it gets a moment to print it. */
 static bool ends_early(struct agent *a, int place, int status) {
     const struct crew_head *h = a->head;
     if (!WIFEXITED(status) || crew_begun(h)) return false;
@@ -237,74 +241,77 @@ static bool ends_early(struct agent *a, int place, int status) {
     if (atomic_load(&h->reporter) != place && code && code != 127) {
         a->process[place].pid = 0;
         atomic_store(&a->head->worker[place].state, CREW_EMPTY);
-        if (a->mute) return true;
-        a->mute = base_now() + REPORTER_SPEAKS;
-        a->mute_place = place;
-        a->mute_code = code;
+        if (a->early_exit_deadline) return true;
+        a->early_exit_deadline = base_now() + REPORTER_SPEAKS;
+        a->early_exit_place = place;
+        a->early_exit_code = code;
         return true;
     }
     if (code == 127)
-        agent_tell(a, "%s cannot be started: is it there, and executable?", a->launch->argv[0]);
+        agent_print(a, "cannot start %s: does it exist, and is it executable?", a->launch->argv[0]);
     else if (!code || (!a->launch->ends_with_run && !*h->worker[place].failure))
-        agent_tell(a, "worker %d ended with %d before it opened a run that trains", place, code);
-    agent_give_up(a, code ? code : 1);
+        agent_print(a, "worker %d exited with %d before it opened a run that trains", place, code);
+    agent_end_now(a, code ? code : 1);
     return true;
 }
 
-static void look_at_mute(struct agent *a) {
-    if (!a->mute || a->stopped || base_now() < a->mute) return;
-    const char *said = a->head->worker[a->mute_place].failure;
-    agent_tell(a, "worker %d ended with %d before the first step%s%s; see %s/worker-%d.out", a->mute_place,
-               a->mute_code, *said ? ": " : "", said, a->launch->out ? a->launch->out : "", a->mute_place);
-    agent_give_up(a, a->mute_code);
+static void check_early_exit(struct agent *a) {
+    if (!a->early_exit_deadline || a->stopped || base_now() < a->early_exit_deadline) return;
+    const char *said = a->head->worker[a->early_exit_place].failure;
+    agent_print(a, "worker %d exited with %d before the first step%s%s; see %s/worker-%d.out",
+                a->early_exit_place, a->early_exit_code, *said ? ": " : "", said,
+                a->launch->out ? a->launch->out : "", a->early_exit_place);
+    agent_end_now(a, a->early_exit_code);
 }
 
-static void tell_death(struct agent *a, int place, int status, enum cause cause) {
+static void print_death(struct agent *a, int place, int status, enum cause cause) {
     const struct crew_worker *w = &a->head->worker[place];
     struct text t = {0};
-    text_add(&t, "%s: ", a->process[place].epitaph);
+    text_add(&t, "%s: ", a->process[place].identity);
     if (WIFSIGNALED(status))
         text_add(&t, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        text_add(&t, "ended with %d%s%s", WEXITSTATUS(status), *w->failure ? ": " : "", w->failure);
+        text_add(&t, "exited with %d%s%s", WEXITSTATUS(status), *w->failure ? ": " : "",
+                 w->failure);
     if (cause == CAUSE_MEMORY) text_add(&t, " for lack of memory");
     if (WIFSIGNALED(status) && atomic_load(&w->sender) > 0)
         text_add(&t, ", sent by process %d", atomic_load(&w->sender));
     if (WIFSIGNALED(status) && atomic_load(&w->traced))
-        text_add(&t, "; where, says %s/worker-%d.out", a->launch->out, place);
-    const char *said = t.failed ? a->process[place].epitaph : t.data;
-    agent_tell(a, "%s", said);
+        text_add(&t, "; see %s/worker-%d.out for a trace", a->launch->out, place);
+    const char *said = t.failed ? a->process[place].identity : t.data;
+    agent_print(a, "%s", said);
     agent_event(a, "death", place, -1, said);
     text_free(&t);
 }
 
-static void gone(struct agent *a, int place, int status) {
+static void process_ended(struct agent *a, int place, int status) {
     struct process *p = &a->process[place];
     struct crew_worker *w = &a->head->worker[place];
-    if (!recovery_map(&a->recovery)) recovery_of_samples(&a->recovery, place); /* else bury tells why not */
+    if (!recovery_map(&a->recovery)) /* else recover_from reports the failure */
+        recovery_of_samples(&a->recovery, place);
     if (!p->dead && atomic_load(&w->state) == CREW_LEFT) {
         if (atomic_load(&a->head->reporter) == place)
             a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : !a->launch->ends_with_run;
         log_event(&a->log, LOG_INFO, "left", "worker=%d", place);
         if (WIFSIGNALED(status) && !a->launch->ends_with_run)
-            agent_tell(a, "worker %d (pid %d) had closed the run and was killed by signal %d (%s)", place,
-                       (int)p->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+            agent_print(a, "worker %d (pid %d) was killed by signal %d (%s) after it closed the "
+                        "run", place, (int)p->pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
         join_watchers_of(a, place);
         p->pid = 0;
         atomic_store(&w->state, CREW_EMPTY);
         return;
     }
     if (!p->dead && ends_early(a, place, status)) return;
-    if (!p->dead) bury(a, place, 0);
+    if (!p->dead) recover_from(a, place, 0);
     enum cause cause = agent_cause(a, place, status);
-    tell_death(a, place, status, cause);
+    print_death(a, place, status, cause);
     p->pid = 0;
     atomic_store(&w->state, CREW_EMPTY);
-    agent_weigh(a, place, cause);
+    agent_count_death(a, place, cause);
     restart(a, place, status, cause);
 }
 
-/* What it has started and left behind goes with it, as long as its number is nobody else's. */
+/* Kills the processes that the worker has started, while its pid cannot be reused yet. */
 static bool reap(pid_t pid, int *status) {
     siginfo_t info = {.si_pid = 0};
     if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid) return false;
@@ -313,8 +320,8 @@ static bool reap(pid_t pid, int *status) {
 }
 
 void agent_reap(struct agent *a) {
-    look_at_mute(a);
-    agent_watch_memory(a);
+    check_early_exit(a);
+    agent_check_memory(a);
     int status;
     for (int i = 0; i < a->head->places; i++) {
         if (!a->process[i].pid) continue;
@@ -322,8 +329,8 @@ void agent_reap(struct agent *a) {
         bool any = false;
         int64_t when = alive(a, i) ? all_dead(a, i, &any) : 0;
         bool left = atomic_load(&a->head->worker[i].state) == CREW_LEFT;
-        if (any && !left) agent_kill(a, i); /* at least a thread of it is lost */
-        if (when && !left && crew_begun(a->head)) bury(a, i, when);
-        if (a->process[i].pid && reap(a->process[i].pid, &status)) gone(a, i, status);
+        if (any && !left) agent_kill(a, i); /* a thread of it is dead */
+        if (when && !left && crew_begun(a->head)) recover_from(a, i, when);
+        if (a->process[i].pid && reap(a->process[i].pid, &status)) process_ended(a, i, status);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is read here was written by other processes, of another build perhaps: numbers are checked
- * before they are used as places, and only the head, which no agent ever shortens, is mapped. */
+ * The head is written by other processes, perhaps of another build, so numbers are checked before
+ * they are used as indices. Only the head is mapped, because agents never truncate it. */
 #include "launch/look.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t at) {
     return pread(fd, to, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-/* Magic, size and agent stand first in every version of the head. */
+/* Magic, size and agent are the first words of the head in every version. */
 static tri_status check_head(const struct look *l) {
     struct {
         uint64_t magic, bytes;
@@ -43,8 +43,8 @@ static tri_status check_head(const struct look *l) {
         return base_fail(TRI_FAILED, "the run is just starting; try again");
     if (first.magic != CREW_MAGIC || first.bytes != sizeof(struct crew_head) ||
         fstat(l->store, &st) || st.st_size < (off_t)crew_head_bytes())
-        return base_fail(TRI_FAILED, "the run (agent %d) is of another version of Trireme; ask with "
-                         "the program that started it", l->pid);
+        return base_fail(TRI_FAILED, "the run (agent %d) was started by another version of "
+                         "Trireme: use that program", l->pid);
     if (first.agent != l->pid)
         return base_fail(TRI_FAILED, "process %d is not the run's agent", l->pid);
     return TRI_OK;
@@ -56,7 +56,7 @@ static tri_status open_store(int pid, int fd, bool steer, struct look *l) {
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
     l->store = open(path, (steer ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (l->store < 0)
-        return base_fail(TRI_FAILED, "the run's store (%s) cannot be opened: %s", path,
+        return base_fail(TRI_FAILED, "cannot open the run's store (%s): %s", path,
                          strerror(errno));
     tri_status status = check_head(l);
     void *at = MAP_FAILED;
@@ -64,7 +64,7 @@ static tri_status open_store(int pid, int fd, bool steer, struct look *l) {
         at = mmap(NULL, crew_head_bytes(), steer ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
                   l->store, 0);
     if (!status && at == MAP_FAILED)
-        status = base_fail(TRI_FAILED, "the run's store cannot be mapped: %s", strerror(errno));
+        status = base_fail(TRI_FAILED, "cannot map the run's store: %s", strerror(errno));
     if (status) {
         close(l->store);
         return status;
@@ -73,27 +73,28 @@ static tri_status open_store(int pid, int fd, bool steer, struct look *l) {
     return TRI_OK;
 }
 
-/* The agent's card. No lock is tried: an agent that starts at this moment would fail for it. */
-static tri_status read_card(const char *directory, int *pid, int *fd) {
+/* Reads agent.json. A lock on it would make an agent fail that starts at this moment. */
+static tri_status read_address(const char *directory, int *pid, int *fd) {
     char path[4096], text[128] = "";
     base_format(path, sizeof path, "%s/agent.json", directory);
     int file = base_open(path, O_RDONLY, NULL);
     if (file < 0 && errno == ENOENT)
-        return base_fail(TRI_FAILED, "there is no run in %s; `trireme ps` lists what runs. Only runs "
-                         "of -n N workers can be looked at", directory);
+        return base_fail(TRI_FAILED, "there is no run in %s; `trireme ps` lists runs (only those "
+                         "with -n N can be found)", directory);
     if (file < 0) return base_fail(TRI_FAILED, "cannot read %s", tri_message());
     ssize_t n = read(file, text, sizeof text - 1);
     close(file);
     if (n > 0 && sscanf(text, "{\"pid\":%d,\"fd\":%d}", pid, fd) == 2 && *pid > 0 && *fd >= 0)
         return TRI_OK;
-    return base_fail(TRI_FAILED, n ? "%s is damaged" : "%s is empty: the run is just starting", path);
+    return base_fail(TRI_FAILED, n ? "%s is damaged" : "%s is empty: the run is just starting",
+                     path);
 }
 
 tri_status look_open(const char *directory, bool steer, struct look *l) {
     int pid, fd;
     char path[64];
     struct stat st;
-    tri_status status = read_card(directory, &pid, &fd);
+    tri_status status = read_address(directory, &pid, &fd);
     if (status) return status;
     if (holds_store(pid, fd)) return open_store(pid, fd, steer, l);
     snprintf(path, sizeof path, "/proc/%d", pid);
@@ -129,7 +130,7 @@ bool look_alive(const struct look *l) { return holds_store(l->pid, l->fd); }
 
 /* ---- names ---- */
 
-/* Copied rather than mapped: an agent that begins anew cuts the store down to its head. */
+/* Copied rather than mapped, because an agent that restarts its run truncates the store. */
 static void read_names(struct look *l) {
     const struct crew_head *h = l->head;
     uint64_t store = h->store_bytes, at = h->names;
@@ -153,11 +154,12 @@ const char *look_name(struct look *l, int item) {
     return name;
 }
 
-/* ---- looking ---- */
+/* ---- reading the head ---- */
 
 const char *look_state_name(enum look_state s) {
-    static const char *const names[LOOK_STATES] = {"starting", "running",  "pausing", "paused", "stopping",
-                                                   "finished", "stopped", "failed", "lost"};
+    static const char *const names[LOOK_STATES] = {"starting", "running",  "pausing",
+                                                   "paused",   "stopping", "finished",
+                                                   "stopped",  "failed",   "lost"};
     return (unsigned)s < LOOK_STATES ? names[s] : "?";
 }
 
@@ -191,7 +193,7 @@ static int loss_column(const struct crew_head *h) {
     return -1;
 }
 
-/* Of the last step; the step before it where that is just being written. */
+/* The loss of the latest step, or of the one before while that is being written. */
 static double loss_of(const struct crew_head *h, uint64_t committed) {
     int column = loss_column(h);
     for (uint64_t step = committed; column >= 0 && step && step + 2 > committed; step--) {
@@ -203,8 +205,9 @@ static double loss_of(const struct crew_head *h, uint64_t committed) {
     return NAN;
 }
 
-/* What goes on is not counted there yet. The time of a lane is counted at its end, with that of its data. */
-static void add_hand(const struct crew_thread *h, int64_t now, struct look_worker *w) {
+/* Adds a thread's times. A worker counts an activity when it ends, and a lane together with its
+ * data, so the current ones are added here. */
+static void add_thread(const struct crew_thread *h, int64_t now, struct look_worker *w) {
     int at = atomic_load(&h->at);
     int64_t since = atomic_load(&h->since), lane_began = atomic_load(&h->lane_began);
     int64_t compute = atomic_load(&h->compute), data = atomic_load(&h->data);
@@ -220,8 +223,8 @@ static void add_hand(const struct crew_thread *h, int64_t now, struct look_worke
     w->lanes_lost += atomic_load(&h->lanes_lost);
 }
 
-static void look_at_worker(const struct crew_head *h, int place, const struct look_view *v,
-                           struct look_worker *w) {
+static void read_worker(const struct crew_head *h, int place, const struct look_view *v,
+                        struct look_worker *w) {
     const struct crew_worker *from = &h->worker[place];
     const struct crew_thread *thread = &h->thread[place * v->threads];
     *w = (struct look_worker){
@@ -232,10 +235,10 @@ static void look_at_worker(const struct crew_head *h, int place, const struct lo
         .lane = atomic_load(&thread->lane), .item = atomic_load(&thread->item),
         .step = atomic_load(&thread->step), .since = atomic_load(&thread->since),
         .lane_time = atomic_load(&thread->lane_time)};
-    for (int t = 0; t < v->threads; t++) add_hand(thread + t, v->now, w);
+    for (int t = 0; t < v->threads; t++) add_thread(thread + t, v->now, w);
 }
 
-/* Texts of the head end somewhere, and have nothing in them that a terminal would obey. */
+/* Copies a text of the head, which may lack its end, without control characters. */
 static void copy_text(char *to, const char *from, size_t bytes) {
     size_t i = 0;
     for (; i + 1 < bytes && from[i]; i++)
@@ -261,7 +264,7 @@ void look_at(const struct look *l, struct look_view *v) {
     copy_text(v->title, h->title, sizeof v->title);
     copy_text(v->out, h->out, sizeof v->out);
     copy_text(v->failure, h->failure, sizeof v->failure);
-    for (int i = 0; i < v->places; i++) look_at_worker(h, i, v, &v->worker[i]);
+    for (int i = 0; i < v->places; i++) read_worker(h, i, v, &v->worker[i]);
 }
 
 bool look_worker_shown(const struct look_worker *w) {
@@ -269,7 +272,8 @@ bool look_worker_shown(const struct look_worker *w) {
 }
 
 void look_describe(struct look *l, const struct look_worker *w, struct text *out) {
-    bool lane = w->at == CREW_AT_LANE || w->at == CREW_AT_SUM || w->at == CREW_AT_DATA || w->at == CREW_AT_EVALUATE;
+    bool lane = w->at == CREW_AT_LANE || w->at == CREW_AT_SUM || w->at == CREW_AT_DATA ||
+                w->at == CREW_AT_EVALUATE;
     bool named = w->at == CREW_AT_LANE || w->at == CREW_AT_UPDATE;
     const char *name = named ? look_name(l, w->item) : "";
     if (w->state == CREW_EMPTY) {

@@ -28,6 +28,7 @@ void recovery_of_samples(struct recovery *r, int place);
 const char *recovery_name(const struct recovery *r, int item);
 /* Logs the words of the boards and of the update's tasks, for debugging. */
 void recovery_log(const struct recovery *r, struct log *log);
+/* The longest time that this operator has taken, nanoseconds; 0 if unknown. */
 int64_t recovery_slowest(const struct recovery *r, int item);
 
 #endif

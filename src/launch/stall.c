@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Workers that are there and do nothing: stopped, in an endless loop, in a deadlock. Each says what it is
- * at and counts its turns; what counts no more for longer than its patience is named, and killed. */
+ * Workers that make no progress: stopped, in an endless loop, in a deadlock. Every thread publishes
+ * its activity and counts its turns. If the count stays the same for longer than the activity's
+ * time limit, the worker is reported and killed. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,15 +9,16 @@
 #include "launch/agent_inside.h"
 
 #define NEVER 1e18
-#define SLOWER 20 /* than the operator has ever been */
-#define LOOKS 20         /* in the time of a stall */
-#define LONGEST 4        /* intervals between two looks that count: in any more the agent slept */
+#define SLOWER 20 /* times the longest time of the operator so far */
+#define LOOKS 20  /* checks per stall timeout */
+#define LONGEST 4 /* intervals between two checks; in a longer time the agent was suspended */
 
-static double patience(const struct agent *a, const struct crew_thread *h, bool *kills) {
+static double time_limit(const struct agent *a, const struct crew_thread *h, bool *kills) {
     const struct launch *l = a->launch;
     double slow = SLOWER * 1e-9 * (double)recovery_slowest(&a->recovery, atomic_load(&h->item));
     int at = atomic_load(&h->at);
-    *kills = at != CREW_AT_DATA && at != CREW_AT_CALLBACK && at != CREW_AT_EVALUATE && at != CREW_AT_SAVE;
+    *kills = at != CREW_AT_DATA && at != CREW_AT_CALLBACK && at != CREW_AT_EVALUATE &&
+             at != CREW_AT_SAVE;
     switch (at) {
     case CREW_AT_START:
     case CREW_AT_COMPILE:
@@ -31,8 +33,8 @@ static double patience(const struct agent *a, const struct crew_thread *h, bool 
     }
 }
 
-/* "; workers 0, 2 and 3 wait for it": who does meanwhile. */
-static void waiting(const struct agent *a, int place, struct text *out) {
+/* Adds "; workers 0, 2 and 3 wait for it". */
+static void add_waiting(const struct agent *a, int place, struct text *out) {
     const struct crew_head *h = a->head;
     int who[CREW_MOST_WORKERS], n = 0;
     for (int i = 0; i < h->places; i++)
@@ -40,15 +42,15 @@ static void waiting(const struct agent *a, int place, struct text *out) {
             atomic_load(&h->thread[i * h->threads].at) == CREW_AT_WAIT)
             who[n++] = i;
     if (n) text_add(out, "; worker%s", n == 1 ? "" : "s");
-    for (int i = 0; i < n; i++) text_add(out, "%s%d", !i ? " " : i < n - 1 ? ", " : " and ", who[i]);
+    for (int i = 0; i < n; i++)
+        text_add(out, "%s%d", !i ? " " : i < n - 1 ? ", " : " and ", who[i]);
     if (n) text_add(out, " wait%s for it", n == 1 ? "s" : "");
 }
 
-/* ---- time ----
- * A thread in state R may wait for a processor, which is no fault of its own: only the processor
- * time it uses counts. In every other state all time counts. */
+/* ---- time ---- A thread in state R may be waiting for a processor, so only the processor time
+ * that it uses counts. In every other state all time counts. */
 
-/* False: the thread cannot be read, or is of another PID namespace. */
+/* False if the thread cannot be read, as in another PID namespace. */
 static bool read_thread(pid_t pid, int thread, char *state, double *used) {
     char path[64], line[512] = "";
     unsigned long user, system;
@@ -63,7 +65,7 @@ static bool read_thread(pid_t pid, int thread, char *state, double *used) {
     return true;
 }
 
-static void look_at_thread(struct seen *s, pid_t pid, int thread, double passed) {
+static void measure_thread(struct seen *s, pid_t pid, int thread, double passed) {
     double before = s->used;
     s->passed = passed;
     s->state = '?';
@@ -71,8 +73,9 @@ static void look_at_thread(struct seen *s, pid_t pid, int thread, double passed)
         s->passed = s->used - before < passed ? s->used - before : passed;
 }
 
-/* Of all hands of a worker. The first may wait for others: then their time counts. */
-static void look_at_threads(struct agent *a, int place, double passed) {
+/* Measures all threads of a worker. If the first one sleeps, it may be waiting for a running one:
+ * then that one's time counts. */
+static void measure_threads(struct agent *a, int place, double passed) {
     const struct crew_head *h = a->head;
     struct process *p = &a->process[place];
     for (int t = 0; t < h->threads; t++) {
@@ -80,7 +83,7 @@ static void look_at_threads(struct agent *a, int place, double passed) {
         int tid = atomic_load(&thread->tid);
         p->seen[t].state = 0;
         if (t && !atomic_load(&thread->held)) continue;
-        look_at_thread(&p->seen[t], p->pid, tid ? tid : (int)p->pid, passed);
+        measure_thread(&p->seen[t], p->pid, tid ? tid : (int)p->pid, passed);
     }
     for (int t = 1; t < h->threads; t++)
         if (p->seen[0].state == 'S' && p->seen[t].state == 'R' &&
@@ -88,19 +91,19 @@ static void look_at_threads(struct agent *a, int place, double passed) {
             p->seen[0].passed = p->seen[t].passed;
 }
 
-/* ---- one hand ---- */
+/* ---- one thread ---- */
 
 static void stalled(struct agent *a, int place, int thread, double still, bool kills) {
     struct text who = {0};
     char text[512], at[AT_TEXT];
-    waiting(a, place, &who);
+    add_waiting(a, place, &who);
     agent_describe(a, place * a->head->threads + thread, at);
     base_format(text, sizeof text, "worker %d (pid %d) makes no progress: %s, for %.1f s%s", place,
                 (int)a->process[place].pid, at, still, who.data ? who.data : "");
     log_event(&a->log, LOG_WARNING, "stall", "worker=%d seconds=%g text=%s", place, still, text);
-    agent_tell(a, "%s%s", text, a->launch->no_kill ? "; nobody is killed (--no-kill)"
-                                : kills ? "; it is killed"
-                                        : "; the user's code and files may take their time: it is not killed");
+    const char *what = kills ? "; it is killed" : "; reading data, callbacks and saving may take "
+                                                  "long, so it is not killed";
+    agent_print(a, "%s%s", text, a->launch->no_kill ? "; it is not killed (--no-kill)" : what);
     agent_event(a, "stall", place, -1, text);
     text_free(&who);
     if (!kills || a->launch->no_kill) return;
@@ -109,7 +112,7 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     agent_kill(a, place);
 }
 
-static void look(struct agent *a, int place, int thread) {
+static void check_thread(struct agent *a, int place, int thread) {
     struct crew_thread *t = &a->head->thread[place * a->head->threads + thread];
     struct seen *s = &a->process[place].seen[thread];
     uint64_t turns = atomic_load(&t->turns);
@@ -121,49 +124,51 @@ static void look(struct agent *a, int place, int thread) {
         return;
     }
     s->still += s->passed;
-    /* T: by SIGSTOP or the like, not by a debugger: whatever it is at, it does not take time. */
+    /* T: stopped by SIGSTOP or the like, but not by a debugger. No activity excuses that. */
     if (!thread && !s->stopped && s->still > a->launch->stall_timeout && s->state == 'T') {
         s->stopped = s->warned = true;
         stalled(a, place, thread, s->still, true);
         return;
     }
-    if (s->warned || s->still <= patience(a, t, &kills)) return;
+    if (s->warned || s->still <= time_limit(a, t, &kills)) return;
     s->warned = true;
     stalled(a, place, thread, s->still, kills);
 }
 
 /* ---- all of them ---- */
 
-/* Grows with all that anybody does for a step. */
+/* Grows with all work that is done for a step. */
 static uint64_t work_done(const struct agent *a) {
     const struct crew_head *h = a->head;
     uint64_t sum = atomic_load(&h->committed) + atomic_load(&h->epoch);
     for (int i = 0; i < h->places * h->threads; i++) {
         const struct crew_thread *thread = &h->thread[i];
-        sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) + atomic_load(&thread->data));
+        sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) +
+                          atomic_load(&thread->data));
     }
     return sum;
 }
 
-/* A step is open, somebody is there, and nobody is at anything. *passed: the least that has passed
- * for any of them, as a thread that waits for a processor may go on once it has it. */
+/* Whether a step is open and all threads wait. *passed: the least time that counts for any of them,
+ * because one may be waiting for a processor. */
 static bool all_wait(const struct agent *a, double *passed) {
     const struct crew_head *h = a->head;
-    bool anybody = false;
-    if (atomic_load(&h->opened) <= atomic_load(&h->committed) || atomic_load(&h->ending)) return false;
+    bool any_worker = false;
+    bool open = atomic_load(&h->opened) > atomic_load(&h->committed);
+    if (!open || atomic_load(&h->ending)) return false;
     for (int i = 0; i < h->places; i++)
         for (int t = 0; a->process[i].pid && t < h->threads; t++) {
             const struct seen *s = &a->process[i].seen[t];
             int at = atomic_load(&h->thread[i * h->threads + t].at);
             if (at != CREW_AT_WAIT && at != CREW_AT_REST) return false;
             if (s->state && s->passed < *passed) *passed = s->passed;
-            anybody = true;
+            any_worker = true;
         }
-    return anybody;
+    return any_worker;
 }
 
-/* Whatever the reason is: who waits counts turns and is no stall, but all of them at once are. */
-static void look_at_all(struct agent *a, double passed) {
+/* A thread that waits counts turns and is not stalled; but if all wait at once, the run is. */
+static void check_all(struct agent *a, double passed) {
     uint64_t done = work_done(a);
     if (!all_wait(a, &passed) || done != a->done_seen) {
         a->done_seen = done;
@@ -174,17 +179,17 @@ static void look_at_all(struct agent *a, double passed) {
     if (a->idle <= a->launch->stall_timeout || a->stopped) return;
     a->idle = 0;
     char text[160];
-    base_format(text, sizeof text, "all workers wait for each other in step %llu, for %g s: nothing of it can go on",
+    base_format(text, sizeof text, "all workers have waited for each other in step %llu for %g s",
                 (unsigned long long)atomic_load(&a->head->opened), a->launch->stall_timeout);
     agent_event(a, "stall", -1, -1, text);
     recovery_log(&a->recovery, &a->log);
     if (a->launch->no_kill)
-        agent_tell(a, "%s", text);
+        agent_print(a, "%s", text);
     else
         agent_fail(a, text);
 }
 
-void agent_watch(struct agent *a) {
+void agent_check_progress(struct agent *a) {
     const struct crew_head *h = a->head;
     int64_t now = base_now();
     double interval = a->launch->stall_timeout / LOOKS;
@@ -194,9 +199,9 @@ void agent_watch(struct agent *a) {
     a->looked = now;
     for (int i = 0; i < h->places; i++) {
         if (!a->process[i].pid || a->process[i].dead) continue;
-        look_at_threads(a, i, passed);
+        measure_threads(a, i, passed);
         for (int t = 0; t < h->threads; t++)
-            if (a->process[i].seen[t].state) look(a, i, t);
+            if (a->process[i].seen[t].state) check_thread(a, i, t);
     }
-    look_at_all(a, passed);
+    check_all(a, passed);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How fast a run is, for who wants to know nothing else: it is stopped when that is known. */
+ * Measures the speed of a run and stops it when the speed is known. */
 #include "launch/agent_inside.h"
 
 #define WARM_STEPS 2
@@ -9,7 +9,7 @@ static double since(const struct crew_head *h, int64_t then) {
     return (double)(atomic_load(&h->committed_at) - then) / 1e9;
 }
 
-static void look_at_loss(const struct agent *a, struct launch_timing *t) {
+static void read_loss_time(const struct agent *a, struct launch_timing *t) {
     const struct crew_head *h = a->head;
     t->loss_steps = (int64_t)atomic_load(&h->reached);
     if (t->loss_steps)
@@ -21,7 +21,7 @@ void agent_time(struct agent *a) {
     const struct crew_head *h = a->head;
     int64_t done = (int64_t)atomic_load(&h->committed);
     if (!t || a->timed || done < WARM_STEPS) return;
-    look_at_loss(a, t);
+    read_loss_time(a, t);
     if (!a->timing_since) {
         if (since(h, atomic_load(&h->began)) < WARM_SECONDS) return;
         a->timing_since = atomic_load(&h->committed_at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starting workers and ending them; how many there are. */
+ * Starting workers, ending them, and changing their number; the files of a run's directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -18,21 +18,22 @@
 
 extern char **environ;
 
-/* ---- telling ---- */
+/* ---- messages and files ---- */
 
-void agent_tell(struct agent *a, const char *fmt, ...) {
+void agent_print(struct agent *a, const char *fmt, ...) {
     char line[1024];
     va_list arg;
     va_start(arg, fmt);
     vsnprintf(line, sizeof line, fmt, arg);
     va_end(arg);
     fprintf(stderr, "trireme: %s\n", line);
-    base_format(a->told, sizeof a->told, "%s", line);
+    base_format(a->last_print, sizeof a->last_print, "%s", line);
     log_event(&a->log, LOG_INFO, "told", "text=%s", line);
 }
 
 void agent_event(struct agent *a, const char *name, int worker, int code, const char *message) {
-    const struct event e = {name, message, worker, a->head ? (int64_t)atomic_load(&a->head->committed) : 0, code};
+    const struct event e = {name, message, worker,
+                            a->head ? (int64_t)atomic_load(&a->head->committed) : 0, code};
     events_tell(a->events, &e);
 }
 
@@ -40,16 +41,16 @@ static void path_of(const struct agent *a, char path[4096], const char *name) {
     base_format(path, 4096, "%s/%s", a->launch->out, name);
 }
 
-/* A directory belongs to one run at a time: the lock goes with the agent, however it ends. */
+/* A directory belongs to one run at a time. The kernel releases the lock when the agent ends. */
 static tri_status lock_directory(struct agent *a) {
     char path[4096];
     path_of(a, path, "agent.json");
-    a->card = base_open(path, O_RDWR | O_CREAT, NULL);
-    if (a->card < 0)
-        return base_fail(TRI_FAILED, "cannot write %s; name another directory with --out",
+    a->address = base_open(path, O_RDWR | O_CREAT, NULL);
+    if (a->address < 0)
+        return base_fail(TRI_FAILED, "cannot write %s; choose another directory with --out",
                          tri_message());
-    if (flock(a->card, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        return base_fail(TRI_USAGE, "another run is at work in %s (`trireme top %s` shows it); name "
+    if (flock(a->address, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return base_fail(TRI_USAGE, "another run is using %s (`trireme top %s` shows it); choose "
                          "another directory with --out", a->launch->out, a->launch->out);
     return TRI_OK;
 }
@@ -58,7 +59,7 @@ tri_status agent_open_logs(struct agent *a) {
     char path[4096];
     if (!a->launch->out) return TRI_OK;
     if (mkdir(a->launch->out, 0777) && errno != EEXIST)
-        return base_fail(TRI_FAILED, "cannot make the directory %s: %s; name another with --out",
+        return base_fail(TRI_FAILED, "cannot make the directory %s: %s; choose another with --out",
                          a->launch->out, strerror(errno));
     path_of(a, path, "agent.log");
     tri_status status = lock_directory(a);
@@ -66,21 +67,22 @@ tri_status agent_open_logs(struct agent *a) {
     return status ? status : events_open(a->launch->on_event, a->launch->out, path, &a->events);
 }
 
-/* Where the store can be found, for `trireme top` and `trireme ctl`: in /proc/PID/fd/FD. */
-tri_status agent_write_card(struct agent *a) {
+/* Writes agent.json, by which `trireme top` and `trireme ctl` find the store, /proc/PID/fd/FD. */
+tri_status agent_write_address(struct agent *a) {
     char text[128];
-    if (a->card < 0) return TRI_OK;
+    if (a->address < 0) return TRI_OK;
     int n = snprintf(text, sizeof text, "{\"pid\":%d,\"fd\":%d}\n", (int)getpid(), a->fd);
-    if (ftruncate(a->card, 0) || pwrite(a->card, text, (size_t)n, 0) != n)
-        return base_fail(TRI_FAILED, "cannot write %s/agent.json: %s", a->launch->out, strerror(errno));
+    if (ftruncate(a->address, 0) || pwrite(a->address, text, (size_t)n, 0) != n)
+        return base_fail(TRI_FAILED, "cannot write %s/agent.json: %s", a->launch->out,
+                         strerror(errno));
     return TRI_OK;
 }
 
 /* ---- starting ---- */
 
-#define VARIABLE 64 /* bytes of one of them */
+#define VARIABLE 64 /* bytes of an added variable */
 
-/* The environment of a worker: ours, and three variables, in one block. */
+/* The environment of a worker: ours and three more variables, in one block. */
 static char **make_environment(const struct agent *a, int place) {
     size_t n = 0;
     while (environ[n]) n++;
@@ -90,13 +92,14 @@ static char **make_environment(const struct agent *a, int place) {
     memcpy(env, environ, n * sizeof *env);
     base_format(text, VARIABLE, CREW_ENV_STORE "=%d", a->fd);
     base_format(text + VARIABLE, VARIABLE, CREW_ENV_PLACE "=%d", place);
-    base_format(text + 2 * VARIABLE, VARIABLE, CREW_ENV_OUTPUT "=%d,%d", a->output[0], a->output[1]);
+    base_format(text + 2 * VARIABLE, VARIABLE, CREW_ENV_OUTPUT "=%d,%d", a->output[0],
+                a->output[1]);
     for (size_t i = 0; i < 3; i++) env[n + i] = text + VARIABLE * i;
     return env;
 }
 
-/* worker-K.out takes what a worker prints. The worker itself writes worker-K.log, which is only
- * tried here, where a failure can end the start. After the first step none ends the run. */
+/* Opens worker-K.out, the worker's stdout and stderr. The worker itself opens worker-K.log, which
+ * is tried here, because a failure can still end the run. After the first step no failure does. */
 static tri_status open_output(const struct agent *a, int place, int *output) {
     static const char *const endings[] = {"log", "out"};
     char path[4096], name[64];
@@ -107,13 +110,13 @@ static tri_status open_output(const struct agent *a, int place, int *output) {
         if (*output >= 0) close(*output);
         *output = base_open(path, O_WRONLY | O_CREAT | O_APPEND, NULL);
         if (*output < 0 && !atomic_load(&a->head->committed))
-            return base_fail(TRI_FAILED, "cannot write %s; name another directory with --out",
+            return base_fail(TRI_FAILED, "cannot write %s; choose another directory with --out",
                              tri_message());
     }
     return TRI_OK;
 }
 
-/* Between fork and exec. Its own group: what the terminal sends goes to the agent alone. */
+/* In the child. Its own process group keeps signals of the terminal away; they are the agent's. */
 static void become_worker(const struct agent *a, int place, int output, char **env, pid_t agent) {
     sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
     setpgid(0, 0);
@@ -129,7 +132,7 @@ static void become_worker(const struct agent *a, int place, int output, char **e
     _exit(127);
 }
 
-static void forget(struct agent *a, int place) {
+static void reset_place(struct agent *a, int place) {
     struct crew_head *h = a->head;
     struct crew_worker *w = &h->worker[place];
     a->process[place] = (struct process){0};
@@ -167,12 +170,12 @@ tri_status agent_start(struct agent *a, int place) {
         free(env);
         return status;
     }
-    forget(a, place);
+    reset_place(a, place);
     pid_t agent = getpid(), pid = fork();
     if (!pid) become_worker(a, place, output, env, agent);
     free(env);
     if (output >= 0) close(output);
-    if (pid > 0) setpgid(pid, pid); /* both do: whoever comes first */
+    if (pid > 0) setpgid(pid, pid); /* the child does the same; one of them is first */
     if (pid < 0) {
         atomic_store(&w->state, CREW_EMPTY);
         return base_fail(TRI_FAILED, "cannot start worker %d: %s", place, strerror(errno));
@@ -193,9 +196,9 @@ tri_status agent_start_all(struct agent *a) {
     return status;
 }
 
-/* ---- ending, and how many there are ---- */
+/* ---- ending ---- */
 
-/* With whatever it has started: they are a group of their own. */
+/* Kills the worker and all processes that it has started, which are in its process group. */
 void agent_kill(const struct agent *a, int place) {
     pid_t pid = a->process[place].pid;
     if (!pid) return;
@@ -215,8 +218,8 @@ static int holder_of_rank(const struct agent *a, int rank) {
     return 0;
 }
 
-void agent_give_up(struct agent *a, int code) {
-    a->hopeless = code;
+void agent_end_now(struct agent *a, int code) {
+    a->forced_code = code;
     agent_kill_all(a);
 }
 
@@ -224,14 +227,15 @@ void agent_fail(struct agent *a, const char *why) {
     struct crew_head *h = a->head;
     int none = 0, runs = CREW_RUNS;
     bool keeps = atomic_load(&h->keeps) && crew_begun(h) && !atomic_load(&h->ending);
-    agent_tell(a, "%s; the run ends%s", why, keeps ? ", once its last step is saved" : "");
+    agent_print(a, "%s; the run ends%s", why, keeps ? " after its last step is saved" : "");
     if (!keeps) {
-        agent_give_up(a, 1);
+        agent_end_now(a, 1);
         return;
     }
-    a->hopeless = 1;
-    if (atomic_compare_exchange_strong(&h->failing, &none, CREW_MOST_WORKERS + 1)) /* who is no worker */
-        base_format(h->failure, sizeof h->failure, "step %llu: %s", (unsigned long long)atomic_load(&h->opened), why);
+    a->forced_code = 1;
+    if (atomic_compare_exchange_strong(&h->failing, &none, CREW_MOST_WORKERS + 1)) /* the agent */
+        base_format(h->failure, sizeof h->failure, "step %llu: %s",
+                    (unsigned long long)atomic_load(&h->opened), why);
     atomic_compare_exchange_strong(&h->ending, &runs, CREW_FAILED);
     agent_begin_grace(a);
 }
@@ -247,7 +251,9 @@ void agent_kill_all(struct agent *a) {
     }
 }
 
-/* Who reports stays: it may be in the middle of it. */
+/* ---- the number of workers ---- */
+
+/* The reporter stays, because it may be writing; it swaps its rank with that of rank 0. */
 static void keep_reporter(struct agent *a, int wanted) {
     struct crew_worker *w = &a->head->worker[atomic_load(&a->head->reporter)];
     int rank = atomic_load(&w->rank);
@@ -256,7 +262,7 @@ static void keep_reporter(struct agent *a, int wanted) {
     atomic_store(&w->rank, 0);
 }
 
-static bool anybody_leaves(const struct agent *a) {
+static bool any_worker_leaves(const struct agent *a) {
     for (int i = 0; i < a->head->places; i++)
         if (a->process[i].pid && atomic_load(&a->head->worker[i].leave)) return true;
     return false;
@@ -264,7 +270,7 @@ static bool anybody_leaves(const struct agent *a) {
 
 static void scale(struct agent *a, int now, int wanted) {
     struct crew_head *h = a->head;
-    agent_tell(a, "from %d to %d workers", now, wanted);
+    agent_print(a, "scaling from %d to %d workers", now, wanted);
     keep_reporter(a, wanted);
     for (int i = 0; i < h->places && wanted < now; i++)
         if (atomic_load(&h->worker[i].rank) >= wanted) {
@@ -277,13 +283,13 @@ static void scale(struct agent *a, int now, int wanted) {
         if (place < 0) break;
         atomic_store(&h->worker[place].rank, rank);
         atomic_store(&h->worker[place].core, rank * h->threads);
-        if (agent_start(a, place)) agent_tell(a, "%s", tri_message());
+        if (agent_start(a, place)) agent_print(a, "%s", tri_message());
     }
     crew_notify(a->head);
 }
 
-/* For who measures how long a takeover is. */
-void agent_note_first_lane(struct agent *a) {
+/* For measurements of how long a replacement takes. */
+void agent_log_first_lanes(struct agent *a) {
     for (int i = 0; i < a->head->places; i++) {
         int64_t when = atomic_load(&a->head->worker[i].drew_lane);
         if (when <= 0) continue;
@@ -292,13 +298,13 @@ void agent_note_first_lane(struct agent *a) {
     }
 }
 
-/* One more, or fewer: the last ranks leave between two steps, as if they had never been. Nobody comes
- * before they have: there are places, and slots, for no more than `most` who row. */
+/* Starts workers or lets the last ranks leave between two steps. It waits until earlier ones have
+ * left, because there are places and slots for at most `most` workers. */
 void agent_scale(struct agent *a) {
     struct crew_head *h = a->head;
     int asked = atomic_load(&h->wanted), now = atomic_load(&h->ranks);
     if (!asked || a->stopped || atomic_load(&h->ending) || !crew_begun(h)) return;
-    if (a->automatic || anybody_leaves(a)) return; /* -n auto decides first */
+    if (a->automatic || any_worker_leaves(a)) return; /* -n auto finishes first */
     int wanted = asked > h->most ? h->most : asked;
     if (wanted != now) scale(a, now, wanted);
     atomic_compare_exchange_strong(&h->wanted, &asked, 0);

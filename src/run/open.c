@@ -301,7 +301,7 @@ tri_status run_plan_data(tri_run *run) { return run->options.data ? open_data(ru
 static void tell_end(const tri_run *run) {
     char text[128];
     if (!run->events) return;
-    base_format(text, sizeof text, "%s %lld of %lld steps", run->stopped ? "stopped behind" : "ended behind",
+    base_format(text, sizeof text, "%s after %lld of %lld steps", run->stopped ? "stopped" : "ended",
                 (long long)run->done, (long long)run->total);
     const struct event end = {.name = "end", .worker = -1, .step = run->done,
                               .message = run->status && run->message ? run->message : text,

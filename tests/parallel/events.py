@@ -44,7 +44,7 @@ def death(place):
                       rf"by signal 9 .Killed.",
                       lines[0]), lines[0])
     steps = re.search(r"steps=(\d+)", done(run)).group(1)
-    need(lines[1] == f"end worker= step={steps} code=3 stopped behind {steps} of 100000000 steps",
+    need(lines[1] == f"end worker= step={steps} code=3 stopped after {steps} of 100000000 steps",
          lines[1])
 
 
@@ -102,7 +102,7 @@ def ends():
              "agent.log does not tell")
         run = trireme("train", *words, *more, "--max-time", "0.001", "--on-event", f"{TELL}late")
         need(run.returncode == 3
-             and re.match(r"end worker= step=\d+ code=3 stopped behind \d+ of 5 steps",
+             and re.match(r"end worker= step=\d+ code=3 stopped after \d+ of 5 steps",
                                               told("late")[-1]), f"{told('late')}")
     run = trireme("train", *words, "-n", "2", "--load", "nowhere", "--on-event", f"{TELL}refused")
     need(run.returncode == 1 and re.match("end worker= step=0 code=1 ", told("refused")[-1]),

@@ -61,7 +61,7 @@ def saved_step_12():
 
 
 THERE = "three workers have died there; the run ends"
-SAVED = ", once its last step is saved"
+SAVED = " after its last step is saved"
 
 
 def kills_of_own(mode, times):

@@ -130,7 +130,7 @@ def stays_ignored(number, sig):
     need(run.returncode == 3 and "trireme: asked to end: the step" in run.err,
          f"exit {run.returncode}: {run.err}")
     need("hung up" not in run.err and "interrupted" not in run.err
-         and "again: workers" not in run.err, run.err)
+         and "second signal" not in run.err, run.err)
     checkpoint(name)
 
 

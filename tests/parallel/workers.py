@@ -179,7 +179,7 @@ def audit_with_stops():
                 pass
             time.sleep(random.uniform(0, seconds))
     need(done(end(run)) == plain, "another result: " + run.err)
-    need("all workers wait" not in run.err, run.err)
+    need("all workers have waited" not in run.err, run.err)
 
 
 def own_loop(mode, *more, kill=False, threads=None):
@@ -334,7 +334,7 @@ def all_wait():
     need(tampered.returncode == 0, f"nothing was tampered with: {tampered.stderr}")
     end(run, 60)
     need(run.returncode == 1, f"exit {run.returncode}")
-    need(re.search("all workers wait for each other in step [0-9]+, for 1 s: .*; the run ends",
+    need(re.search("all workers have waited for each other in step [0-9]+ for 1 s; the run ends",
                    run.err), run.err)
     need(events("wait", "board"), "agent.log does not say what the words were")
 
@@ -465,7 +465,7 @@ def mistakes():
     wrong(2, "100 lanes for a batch of 64", "train", "lenet5", "--lanes", "100", "-n", "2")
     wrong(2, "no model is called", "train", "nosuch", "-n", "2")
     wrong(2, "run lacks its PROGRAM", "run", "-n", "2")
-    wrong(1, "ended with 0 before it opened a run", "run", "-n", "2", "--", "/bin/true")
+    wrong(1, "exited with 0 before it opened a run", "run", "-n", "2", "--", "/bin/true")
     wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
     wrong(2, "give their number with -n", "train", "lenet5", "--spares", "1")
     wrong(2, "an audit takes another worker", "train", "lenet5", "-n", "1", "--audit", "1")
@@ -483,7 +483,7 @@ def one_directory():
     second = trireme("train", "lenet5", "--steps", "5", "-n", "1", "--quiet", "--out", "mine")
     first.send_signal(signal.SIGTERM)
     end(first, 60)
-    need(second.returncode == 2 and "another run is at work" in second.err, second.err)
+    need(second.returncode == 2 and "another run is using" in second.err, second.err)
     need(first.returncode == 3, f"exit {first.returncode}")
 
 
