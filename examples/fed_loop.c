@@ -42,6 +42,10 @@ int main(int argc, char **argv) {
     o.optimizer.name = "adam";
     if (tri_options_parse(&o, &argc, argv)) return TRI_USAGE;
     if (argc > 1) return fprintf(stderr, "unknown: %s\n", argv[1]), TRI_USAGE;
+    if (o.data || o.batch || o.optimizer.lr > 0 || o.optimizer.schedule) {
+        fprintf(stderr, "fed_loop sets --data, --batch, --lr and --schedule itself: omit them\n");
+        return TRI_USAGE;
+    }
     o.batch = BATCH;
     o.data = "feed";
     tri_graph *g = tri_graph_new(BATCH);

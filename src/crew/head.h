@@ -99,6 +99,7 @@ struct crew_worker {
 
 /* What the user has been shown, by whoever reported: no other shows it again. */
 struct crew_shown {
+    atomic_int notes; /* on the data */
     atomic_int head;
     _Atomic int64_t step; /* of the last line of progress */
     _Atomic int64_t evaluation; /* the step of the last one that was shown */

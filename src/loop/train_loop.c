@@ -19,9 +19,9 @@
 #include "run/policy.h"
 #include "run/record.h"
 
-/* What this process shows. Where it is one of several, another may have begun, and have died. */
+/* The progress that this process prints. Another worker may have begun it and have died. */
 struct view {
-    struct progress p; /* its `to` is null before anything was shown */
+    struct progress p; /* p.to is null before the first line */
     bool quiet;
     const char *model;
 };
@@ -63,53 +63,55 @@ static void show(struct view *v, tri_run *run) {
     if (shown) atomic_store(&shown->step, v->p.shown);
 }
 
-/* Once, though another may report this step again. */
+/* Once, even if a new reporter reports this step again. */
 static void show_evaluation(struct view *v, tri_run *run) {
     struct crew_shown *shown = run->executor->shown(run);
     struct text line = {0};
-    if (!v->p.to || !run->policy->here || (shown && atomic_load(&shown->evaluation) >= run->done)) return;
+    if (!v->p.to || !run->policy->here) return;
+    if (shown && atomic_load(&shown->evaluation) >= run->done) return;
     policy_describe(run->policy, run->done, &line);
     if (!line.failed) progress_note(&v->p, line.data);
     if (shown) atomic_store(&shown->evaluation, run->done);
     text_free(&line);
 }
 
-/* Of the last step too, if that was another's to show. */
+/* Also prints the last step if its reporter could not. */
 static void end_view(struct view *v, tri_run *run, bool last) {
-    if (last && run->done > v->p.last.step && run->executor->shown(run)) show(v, run);
+    struct crew_shown *shown = run->executor->shown(run);
+    if (last && run->done > v->p.last.step && shown) show(v, run);
     if (v->p.to) progress_close(&v->p);
-    if (last && run->executor->shown(run) && !v->quiet) atomic_store(&run->executor->shown(run)->step, run->done);
+    if (last && shown && !v->quiet) atomic_store(&shown->step, run->done);
 }
 
-/* Asked to end: the step is finished, what can be saved is saved. A second signal of the kind ends
- * it at once. Workers hear of it from their agent. */
+/* The signal that asks the run to end: the step is finished and files are saved. A second one ends
+ * the process at once. With an agent, that receives the signals. */
 static volatile sig_atomic_t asked, on_terminal;
 
-#define SAYS(what) "\ntrireme: " what ": " RUN_ENDS_SOON "\n"
+#define MESSAGE(what) "\ntrireme: " what ": " RUN_ENDS_SOON "\n"
 
 static const struct {
     int number;
-    const char *text;
+    const char *name, *text;
 } ends[] = {
-    {SIGINT, SAYS("interrupted")},
-    {SIGTERM, SAYS("asked to end")},
-    {SIGHUP, SAYS("hung up")},
+    {SIGINT, "SIGINT", MESSAGE("interrupted")},
+    {SIGTERM, "SIGTERM", MESSAGE("asked to end")},
+    {SIGHUP, "SIGHUP", MESSAGE("hung up")},
 };
 
-/* Said at once, for a step may take its time; on a terminal below the line of progress. */
+/* Prints the message at once, because a step may take long; on a terminal, below the progress. */
 static void ask(int sig) {
     int before = errno;
     size_t i = 0, gap = on_terminal ? 0 : 1;
     while (ends[i].number != sig) i++;
     const char *text = ends[i].text + gap;
-    ssize_t told = write(STDERR_FILENO, text, strlen(text));
-    (void)told; /* maybe nobody reads it */
-    asked = 1;
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written; /* stderr may be closed */
+    asked = sig;
     errno = before;
 }
 
-/* Only of signals that the program neither handles nor ignores (as under nohup). */
-static void listen_to_ends(bool handles, struct sigaction old[COUNT(ends)]) {
+/* Catches the signals that the program neither handles nor ignores, as under nohup. */
+static void catch_signals(bool handles, struct sigaction old[COUNT(ends)]) {
     asked = 0;
     on_terminal = isatty(STDERR_FILENO);
     for (size_t i = 0; i < COUNT(ends); i++) {
@@ -119,8 +121,16 @@ static void listen_to_ends(bool handles, struct sigaction old[COUNT(ends)]) {
     }
 }
 
-static void listen_no_more(const struct sigaction old[COUNT(ends)]) {
+static void restore_signals(const struct sigaction old[COUNT(ends)]) {
     for (size_t i = 0; i < COUNT(ends); i++) sigaction(ends[i].number, &old[i], NULL);
+}
+
+/* Repeats the reason for the end as the last line. */
+static void print_stopped(int64_t done, int64_t total) {
+    size_t i = 0;
+    while (ends[i].number != asked) i++;
+    fprintf(stderr, "trireme: stopped by %s after %lld of %lld steps\n", ends[i].name,
+            (long long)done, (long long)total);
 }
 
 static void loop(tri_run *run, struct callbacks *callbacks, struct view *v) {
@@ -135,7 +145,7 @@ static void loop(tri_run *run, struct callbacks *callbacks, struct view *v) {
 
 #define DONE_TEXT 512
 
-/* That of the last step, though an earlier process may have done it; NaN: there was none. */
+/* The loss of the last step, which a run before --resume may have done; NaN if there was none. */
 static double last_loss(const tri_run *run) {
     if (run->done > run->checkpointer->resumed) return tri_value(run, "loss");
     return run->done ? run->checkpointer->state.loss : NAN;
@@ -157,7 +167,7 @@ static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
     return TRI_OK;
 }
 
-/* Of a run that was stopped nobody may be left to read it. */
+/* The reader of stdout may be gone if the run was stopped; this is no failure then. */
 static tri_status print_done(const char *line, bool stopped) {
     errno = 0;
     if (fputs(line, stdout) >= 0 && !fflush(stdout)) return TRI_OK;
@@ -165,60 +175,65 @@ static tri_status print_done(const char *line, bool stopped) {
     return base_fail(TRI_FAILED, "cannot write the last line to stdout: %s", strerror(errno));
 }
 
-/* A run that has diverged is done all the same; it should not pass for one that learned. */
-static void tell_diverged(const tri_run *run) {
+/* A warning if the last step diverged, because the exit code does not show that. */
+static void warn_diverged(const tri_run *run) {
     double loss = tri_value(run, "loss");
     bool has = false;
     for (int i = 0; i < run_output_count(run); i++) has |= !strcmp(run_output_name(run, i), "loss");
-    if (has && finite_stops(&run->options) && run->done > run->checkpointer->resumed && !isfinite(loss))
-        fprintf(stderr, "trireme: the loss of the last step is %s, no number to learn by: a "
-                "smaller --lr or a --clip-norm may help\n", isnan(loss) ? "nan" : "infinite");
+    if (has && finite_stops(&run->options) && run->done > run->checkpointer->resumed &&
+        !isfinite(loss))
+        fprintf(stderr, "trireme: the loss of the last step is %s: a smaller --lr or --clip-norm "
+                "may help\n", isnan(loss) ? "nan" : "infinite");
 }
 
-/* Why it ended early, and where the best one is. */
-static void tell_judged(const tri_run *run) {
+/* Reports an early stop, and the best evaluation. */
+static void print_evaluations(const tri_run *run) {
     const struct policy *j = run->policy;
     if (run->done < run->total && policy_stops(j))
-        fprintf(stderr, "trireme: %lld evaluation%s in succession found no better %s than %.6g: the run ends behind "
-                "step %lld\n", (long long)j->is.no_better, j->is.no_better == 1 ? "" : "s", j->of, j->is.best,
-                (long long)run->done);
+        fprintf(stderr, "trireme: %lld evaluation%s in a row found no better %s than %.6g: the run "
+                "ends after step %lld\n", (long long)j->is.no_better,
+                j->is.no_better == 1 ? "" : "s", j->of, j->is.best, (long long)run->done);
     if (!run->options.quiet && j->is.best_step)
-        fprintf(stderr, "trireme: the best %s, %.6g, was at step %lld%s\n", j->of, j->is.best,
+        fprintf(stderr, "trireme: the best %s is %.6g, of step %lld%s\n", j->of, j->is.best,
                 (long long)j->is.best_step, j->keeps ? ", whose checkpoint is kept" : "");
 }
 
-static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *callbacks, const char *model) {
+static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *callbacks,
+                        const char *model) {
     struct view v = {.quiet = o->quiet, .model = model};
     char line[DONE_TEXT] = "";
     tri_run *run = tri_open(g, o);
     if (!run) return tri_close(NULL);
     struct sigaction old[COUNT(ends)];
     if (!v.quiet && run->executor->reports(run)) begin_view(&v, run);
-    listen_to_ends(!run->worker, old);
+    catch_signals(!run->worker, old);
     run->asked = &asked;
     show_evaluation(&v, run);
     callbacks_begin(callbacks, run);
     loop(run, callbacks, &v);
-    listen_no_more(old);
+    restore_signals(old);
     run->asked = NULL;
     run->stopped |= asked && tri_step_number(run) < tri_step_total(run);
     bool last = run->executor->finish(run), stopped = run->stopped;
+    const int64_t steps = run->done, total = run->total;
     end_view(&v, run, last);
     if (last && !run->status) {
-        tell_judged(run);
-        tell_diverged(run);
+        print_evaluations(run);
+        warn_diverged(run);
     }
-    /* All steps are done: what fails from here on, as a file of metrics or the last save, is for the exit code to tell. */
+    /* After the last step, failing to write metrics or a checkpoint only changes the exit code. */
     bool done = last && (!run->status || run->done >= run->total);
     if (done) run_fail(run, write_done(run, line));
-    bool handed = *line && run->executor->hand_over(run, line);
+    bool passed = *line && run->executor->hand_over(run, line); /* the agent prints it */
     tri_status status = tri_close(run), printed = TRI_OK;
-    if (*line && !handed) printed = print_done(line, stopped);
+    if (stopped && asked) print_stopped(steps, total);
+    if (*line && !passed) printed = print_done(line, stopped);
     if (printed) fprintf(stderr, "trireme: %s\n", tri_message());
     return status ? status : printed ? printed : stopped ? TRI_STOPPED : TRI_OK;
 }
 
-tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callback *list, const char *model) {
+tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callback *list,
+                      const char *model) {
     struct callbacks callbacks;
     tri_options all = *o;
     tri_status status = callbacks_open(&callbacks, list, &all);
@@ -229,7 +244,7 @@ tri_status train_loop(tri_graph *g, const tri_options *o, const tri_callback *li
         tri_data_free(all.eval_source);
         tri_graph_free(g);
     } else {
-        pipes_hold(); /* also while the last line is printed */
+        pipes_hold(); /* until the last line has been printed */
         status = train(g, &all, &callbacks, model);
         pipes_release();
     }

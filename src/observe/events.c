@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A thread waits for each command, so that none is left as a zombie and no step waits for any. */
+ * A thread waits for each command, so that no zombie remains and no step has to wait. */
 #include "observe/events.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "observe/log.h"
 
 #define MOST 8      /* at once */
-#define PATIENCE 10 /* seconds, before the last and behind it */
+#define PATIENCE 10 /* seconds to wait before the last event and after it */
 #define VARIABLES 6
 
 extern char **environ;
@@ -24,9 +24,9 @@ extern char **environ;
 struct events {
     char *command, *out, *log; /* out, log: nullable */
     pthread_mutex_t mutex;
-    pthread_cond_t fewer; /* than before are running */
+    pthread_cond_t fewer; /* a command has ended */
     int running;
-    bool abandoned; /* whoever ends last frees it */
+    bool abandoned; /* the thread of the last command frees this structure */
 };
 
 static void events_free(struct events *e) {
@@ -38,7 +38,8 @@ static void events_free(struct events *e) {
     free(e);
 }
 
-tri_status events_open(const char *command, const char *out, const char *log, struct events **result) {
+tri_status events_open(const char *command, const char *out, const char *log,
+                       struct events **result) {
     *result = NULL;
     if (!command) return TRI_OK;
     struct events *e = calloc(1, sizeof *e);
@@ -50,7 +51,7 @@ tri_status events_open(const char *command, const char *out, const char *log, st
     pthread_cond_init(&e->fewer, &clock);
     pthread_condattr_destroy(&clock);
     e->command = strdup(command);
-    e->out = out ? realpath(out, NULL) : NULL; /* without it if it is not there */
+    e->out = out ? realpath(out, NULL) : NULL; /* null if it does not exist */
     e->log = log ? strdup(log) : NULL;
     if (!e->command || (log && !e->log)) {
         events_free(e);
@@ -68,8 +69,9 @@ struct command {
     pid_t pid;
 };
 
-static void tell_failure(const struct events *e, const char *event, const char *fmt, ...) TRI_PRINTF(3, 4);
-static void tell_failure(const struct events *e, const char *event, const char *fmt, ...) {
+static void report(const struct events *e, const char *event, const char *fmt, ...)
+    TRI_PRINTF(3, 4);
+static void report(const struct events *e, const char *event, const char *fmt, ...) {
     char text[256];
     struct log log;
     va_list arg;
@@ -82,7 +84,7 @@ static void tell_failure(const struct events *e, const char *event, const char *
     log_close(&log);
 }
 
-/* Its number is let go of; who ends last frees all, if nobody waits any more. */
+/* A command has ended, or could not be started. The last one frees `e` if it is abandoned. */
 static void one_less(struct events *e) {
     pthread_mutex_lock(&e->mutex);
     bool last = !--e->running && e->abandoned;
@@ -98,9 +100,10 @@ static void *wait_for_command(void *arg) {
     do pid = waitpid(c->pid, &status, 0);
     while (pid < 0 && errno == EINTR);
     if (pid == c->pid && WIFSIGNALED(status))
-        tell_failure(c->events, c->name, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        report(c->events, c->name, "was killed by signal %d (%s)", WTERMSIG(status),
+               strsignal(WTERMSIG(status)));
     else if (pid == c->pid && WEXITSTATUS(status))
-        tell_failure(c->events, c->name, "ended with %d", WEXITSTATUS(status));
+        report(c->events, c->name, "exited with %d", WEXITSTATUS(status));
     one_less(c->events);
     free(c);
     return NULL;
@@ -116,8 +119,9 @@ static bool is_ours(const char *variable) {
     return false;
 }
 
-/* The environment, and what happened; all that is new lies in `own`. Null: memory is out. */
-static char **make_environment(const struct events *e, const struct event *what, struct arena *own) {
+/* Our environment and the variables of the event, allocated in `own`. Null if out of memory. */
+static char **make_environment(const struct events *e, const struct event *what,
+                               struct arena *own) {
     size_t n = 0, kept = 0;
     while (environ[n]) n++;
     char **env = arena_alloc(own, (n + VARIABLES + 1) * sizeof *env);
@@ -133,7 +137,7 @@ static char **make_environment(const struct events *e, const struct event *what,
     return own->failed ? NULL : env;
 }
 
-/* With no files of ours but stderr. */
+/* The command inherits no file but stderr. */
 static int spawn(const char *command, char **env, pid_t *pid) {
     char *const argv[] = {"/bin/sh", "-c", (char *)(uintptr_t)command, NULL};
     return spawn_command(argv, env, (int[]){-1, STDERR_FILENO, STDERR_FILENO}, 3, pid);
@@ -147,7 +151,7 @@ static tri_status start(struct command *c, const struct event *what) {
     return failed ? base_fail(TRI_FAILED, "cannot be started: %s", strerror(failed)) : TRI_OK;
 }
 
-/* A thread that has every signal blocked, for none is for it. */
+/* The thread blocks every signal: they are for others. */
 static tri_status watch(struct command *c) {
     pthread_t thread;
     sigset_t all, before;
@@ -170,7 +174,7 @@ static bool one_more(struct events *e) {
 void events_tell(struct events *e, const struct event *what) {
     if (!e) return;
     if (!one_more(e)) {
-        tell_failure(e, what->name, "is not started: %d are running", MOST);
+        report(e, what->name, "is not started: %d are running", MOST);
         return;
     }
     struct command *c = malloc(sizeof *c);
@@ -178,18 +182,19 @@ void events_tell(struct events *e, const struct event *what) {
     if (c) *c = (struct command){.events = e};
     if (c) base_format(c->name, sizeof c->name, "%s", what->name);
     if (!status) status = start(c, what);
-    if (!status && watch(c)) { /* it runs, and is nobody's: better none than a zombie */
+    if (!status && watch(c)) { /* nothing would wait for it, and it would become a zombie */
         kill(-c->pid, SIGKILL);
         waitpid(c->pid, NULL, 0);
         status = TRI_FAILED;
     }
     if (!status) return;
-    tell_failure(e, what->name, "%s", tri_message());
+    report(e, what->name, "%s", tri_message());
     free(c);
     one_less(e);
 }
 
-/* Not for long. Returns how many are left; those free what there is, if nothing comes any more. */
+/* Waits for at most PATIENCE. Returns how many commands still run. last: no event follows, so the
+ * last of them frees `e`. */
 static int wait_for_all(struct events *e, bool last) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -208,8 +213,8 @@ void events_close(struct events *e, const struct event *end) {
     if (end) events_tell(e, end);
     if (end) left = wait_for_all(e, true);
     if (left)
-        fprintf(stderr, "trireme: --on-event: %d command%s still at work; nobody waits for %s\n", left,
-                left == 1 ? " is" : "s are", left == 1 ? "it" : "them");
+        fprintf(stderr, "trireme: --on-event: %d command%s still running after %d s; not waiting "
+                "any longer\n", left, left == 1 ? " is" : "s are", PATIENCE);
     else
         events_free(e);
 }

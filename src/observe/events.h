@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * --on-event: a command of the user's that is started when something happens to a run. Nothing waits for it but
- * the end of the run, and that not for long; what it says goes to stderr, and how it ends is told only if that is
- * a failure, which harms nothing. What happened stands in its environment:
+ * --on-event: runs a command of the user's when something happens to a run. Only the end of the
+ * run waits for it, for a limited time. Its output goes to stderr. If it fails, a message is
+ * printed and the run continues. Its environment describes the event:
  *
  *     TRIREME_EVENT    stall         a worker makes no progress, or all wait for each other
  *                      death         a worker has died
@@ -9,9 +9,9 @@
  *                      end           the run has ended
  *     TRIREME_OUT      the run's directory, absolute
  *     TRIREME_STEP     steps done
- *     TRIREME_WORKER   which it was, where it was one
- *     TRIREME_CODE     the exit code; of end alone
- *     TRIREME_MESSAGE  what was told of it, one line */
+ *     TRIREME_WORKER   the worker, if the event concerns one
+ *     TRIREME_CODE     the exit code, for `end` only
+ *     TRIREME_MESSAGE  the message that was printed, one line */
 #ifndef OBSERVE_EVENTS_H
 #define OBSERVE_EVENTS_H
 
@@ -24,13 +24,14 @@ struct event {
     int code; /* -1: none */
 };
 
-struct events; /* null: there is no command, and nothing happens in what follows */
+struct events; /* null if there is no command; the functions below then do nothing */
 
-/* command null: *e too. out: the run's directory; log: its file for logs. Both may be null. */
+/* A null command makes *e null. out: the run's directory; log: its log file. Both may be null. */
 tri_status events_open(const char *command, const char *out, const char *log, struct events **e);
-/* Starts the command, unless too many of them run. What fails is told. */
+/* Starts the command, unless too many are running. Failures are reported. */
 void events_tell(struct events *e, const struct event *what);
-/* Waits a while for those that run. Then tells the last of all, which is nullable, and waits a while for that. */
+/* Waits for the running commands, for a limited time, then the same for the event `end`, if not
+ * null. */
 void events_close(struct events *e, const struct event *end);
 
 #endif

@@ -68,7 +68,7 @@ static void add_text(struct text *t, const char *value) {
     json_decref(j);
 }
 
-/* One field; returns what follows it. */
+/* Adds one field; returns the position after it. */
 static const char *add_field(struct text *t, const char *f, va_list *arg) {
     int name = (int)strcspn(f, "=");
     text_add(t, ",\"%.*s\":", name, f);
@@ -86,7 +86,7 @@ static const char *add_field(struct text *t, const char *f, va_list *arg) {
     return *end ? end + 1 : end;
 }
 
-/* A line that does not fit as a whole, on a full disk, is taken back. */
+/* If a line is written only in part, as on a full disk, that part is removed. */
 static void put(struct log *l, const struct text *line) {
     if (l->budget && l->written && l->written + (int64_t)line->size > l->budget / 2) rotate(l);
     if (l->fd < 0) return;

@@ -3,9 +3,9 @@
  *
  *     {"time":"2026-01-31T12:00:00.123Z","level":"warning","event":"death","worker":1,"step":17}
  *
- * in the order time, level, event, fields. A line is written at once. The file is kept below a budget:
- * half of it full, it becomes FILE.old (which is replaced), and a new one begins. A line that a killed
- * process has left unfinished is cut off by the next one that opens the file: every line is whole.
+ * in the order time, level, event, fields. Lines are written immediately. The file stays below a
+ * budget: when half of that is used, it is renamed to FILE.old, which it replaces, and a new one
+ * begins. If a process was killed while writing a line, the next one to open the file removes it.
  *
  * agent.log is the agent's; worker-K.log that of the worker at place K (src/run/worker_log.h). */
 #ifndef OBSERVE_LOG_H
@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 
-#define LOG_BUDGET (16 << 20) /* bytes, with its old one */
+#define LOG_BUDGET (16 << 20) /* bytes, FILE.old included */
 
 struct log {
     int fd; /* -1: none */
@@ -23,7 +23,7 @@ struct log {
 
 enum log_level { LOG_INFO, LOG_WARNING, LOG_ERROR };
 
-/* Appends. path null: nothing is written. */
+/* Opens the file for appending. If path is null, nothing is written. */
 tri_status log_open(struct log *l, const char *path, int64_t budget);
 void log_close(struct log *l);
 

@@ -26,13 +26,13 @@ static tri_status make_directories(char *path) {
         bool failed = mkdir(path, 0777) && errno != EEXIST;
         *p = kept;
         if (failed)
-            return base_fail(TRI_FAILED, "cannot make the directory %s: %s; name another with --out",
-                             path, strerror(errno));
+            return base_fail(TRI_FAILED, "cannot make the directory %s: %s; choose another with "
+                             "--out", path, strerror(errno));
         if (!kept) return TRI_OK;
     }
 }
 
-/* A run holds a lock on its file; where there are no locks, nobody is found. */
+/* Whether a run has locked its file. On a file system without locks, the answer is always no. */
 static bool being_written(const char *path) {
     int fd = base_open(path, O_RDONLY, NULL);
     if (fd < 0) return false;
@@ -60,10 +60,10 @@ static tri_status keep_old(const char *path, const char *directory, FILE *tell) 
     if (old.failed)
         status = base_no_memory(path);
     else if (being_written(path))
-        status = base_fail(TRI_FAILED, "%s is being written by another run; name another directory "
-                           "with --out", path);
+        status = base_fail(TRI_FAILED, "%s is being written by another run; choose another "
+                           "directory with --out", path);
     else if (!st.st_size)
-        ; /* nobody misses it */
+        ; /* an empty file is overwritten */
     else if (rename(path, old.data))
         status = base_fail(TRI_FAILED, "%s is of an earlier run and cannot be renamed to %s: %s",
                            path, old.data, strerror(errno));
@@ -73,7 +73,7 @@ static tri_status keep_old(const char *path, const char *directory, FILE *tell) 
     return status;
 }
 
-/* Whoever is dying still holds it for a moment: then it is tried again with each line. */
+/* A dying writer may hold the lock for a moment, so this is tried again with each line. */
 static void lock(struct metrics *m) {
     if (!m->locked) m->locked = !flock(fileno(m->file), LOCK_EX | LOCK_NB);
 }
@@ -88,7 +88,7 @@ static tri_status name_file(struct metrics *m, const char *directory) {
 static tri_status open_stream(struct metrics *m, int flags, const char *mode) {
     int fd = base_open(m->path, flags | O_CREAT, NULL);
     if (fd < 0)
-        return base_fail(TRI_FAILED, "cannot write %s; name another directory with --out",
+        return base_fail(TRI_FAILED, "cannot write %s; choose another directory with --out",
                          tri_message());
     m->file = fdopen(fd, mode);
     if (m->file) return TRI_OK;
@@ -105,7 +105,7 @@ static tri_status open_file(struct metrics *m, char *directory, FILE *tell) {
     return status;
 }
 
-/* ---- going on ---- */
+/* ---- continuing a file ---- */
 
 static void read_last(struct metrics *m, const char *line) {
     json_t *object = line ? json_loads(line, 0, NULL) : NULL;
@@ -130,25 +130,26 @@ static tri_status reopen_file(struct metrics *m, char *directory) {
 /* ---- opening ---- */
 
 static tri_status check_names(int n, const char *const *name) {
-    static const char *const ours[] = {"step", "steps", "samples", "epoch", "lr", "seconds", "workers",
-                                       "eval"};
+    static const char *const ours[] = {"step", "steps",   "samples", "epoch",
+                                       "lr",   "seconds", "workers", "eval"};
     for (int i = 0; i < n; i++)
         for (size_t k = 0; k < COUNT(ours); k++)
             if (!strcmp(name[i], ours[k]))
-                return base_fail(TRI_USAGE, "a metric is named \"%s\", as a column of "
-                                 "metrics.jsonl is; give it another name", name[i]);
+                return base_fail(TRI_USAGE, "a metric is named \"%s\", which is a field of "
+                                 "metrics.jsonl: choose another name", name[i]);
     return TRI_OK;
 }
 
 static tri_status open_either(struct metrics *m, const char *directory, int n,
-                              const char *const *name, FILE *tell, bool goes_on) {
+                              const char *const *name, FILE *tell, bool continues) {
     *m = (struct metrics){0};
     if (!directory) return TRI_OK;
     if (check_names(n, name)) return TRI_USAGE;
-    if (!*directory) return base_fail(TRI_USAGE, "the directory for metrics has an empty name");
+    if (!*directory)
+        return base_fail(TRI_USAGE, "the directory for metrics has an empty name (--out)");
     char *copy = strdup(directory);
     if (!copy) return base_no_memory(directory);
-    tri_status status = goes_on ? reopen_file(m, copy) : open_file(m, copy, tell);
+    tri_status status = continues ? reopen_file(m, copy) : open_file(m, copy, tell);
     free(copy);
     if (!status) status = averages_open(&m->since, n);
     if (status) {
@@ -164,7 +165,8 @@ tri_status metrics_open(struct metrics *m, const char *directory, int n, const c
     return open_either(m, directory, n, name, tell, false);
 }
 
-tri_status metrics_resume(struct metrics *m, const char *directory, int n, const char *const *name) {
+tri_status metrics_resume(struct metrics *m, const char *directory, int n,
+                          const char *const *name) {
     return open_either(m, directory, n, name, NULL, true);
 }
 
@@ -179,7 +181,7 @@ tri_status metrics_watch(struct metrics *m, struct metrics_workers w) {
     return TRI_OK;
 }
 
-/* Takes what strerror says at the time; the first failure counts. */
+/* Records a failure and closes the file. */
 static void fail(struct metrics *m, int64_t step, const char *why) {
     m->status = TRI_FAILED;
     snprintf(m->error, sizeof m->error, "%s lacks the steps from %lld on: %s", m->path,
@@ -190,12 +192,13 @@ static void fail(struct metrics *m, int64_t step, const char *why) {
 
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-/* What it has spent since the line before; null: it took no part. */
+/* A worker's entry in "workers"; null if it took no part. */
 static json_t *share(struct metrics_workers *w, const struct observed_worker *now) {
     struct observed_worker *before = &w->before[now->worker], was = *before;
     *before = *now;
     if (!now->takes_part && now->lanes == was.lanes) return NULL;
-    /* The data of a lane under way is counted before the lane is: then it is taken off a later row. */
+    /* Reading is counted before its lane, so compute without data can decrease for a while. The
+     * next lines then start from the larger value. */
     if (before->compute < was.compute) before->compute = was.compute;
     return json_pack("{s:i,s:f,s:f,s:f,s:f,s:I,s:I}", "worker", now->worker, "compute",
                      before->compute - was.compute, "wait", now->wait - was.wait, "reduce",
@@ -233,15 +236,16 @@ static json_t *row(struct metrics *m, const struct observed *o) {
 static json_t *evaluation_row(const struct observed *o) {
     json_t *results = json_object();
     int bad = !results;
-    for (int i = 0; i < o->n; i++) bad |= json_object_set_new(results, o->name[i], number(o->value[i]));
+    for (int i = 0; i < o->n; i++)
+        bad |= json_object_set_new(results, o->name[i], number(o->value[i]));
     if (!bad)
-        return json_pack("{s:I,s:I,s:o,s:f}", "step", (json_int_t)o->step, "epoch", (json_int_t)o->epoch, "eval",
-                         results, "seconds", o->now);
+        return json_pack("{s:I,s:I,s:o,s:f}", "step", (json_int_t)o->step, "epoch",
+                         (json_int_t)o->epoch, "eval", results, "seconds", o->now);
     json_decref(results);
     return NULL;
 }
 
-/* Takes the row. Null, or why it could not be written. */
+/* Writes and frees the object. Returns null, or the reason for a failure. */
 static const char *write_row(const struct metrics *m, json_t *object) {
     if (!object) return "out of memory, or a name that is not UTF-8";
     errno = 0;
@@ -251,7 +255,7 @@ static const char *write_row(const struct metrics *m, json_t *object) {
     return bad ? strerror(errno) : NULL;
 }
 
-/* The row of the steps since the one before. */
+/* Writes the line of the steps since the preceding one. */
 static void put(struct metrics *m, bool flush) {
     const struct observed *o = &m->last;
     const char *why = write_row(m, row(m, o));

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DIR/metrics.jsonl, the numbers of a run for programs: a JSON object a line,
+ * DIR/metrics.jsonl, the results of a run for programs: a JSON object per line and step,
  *
  *     {"step":120,"epoch":0,"samples":64,"loss":0.43,"top1":0.85,"lr":0.01,"seconds":2.31}
  *
- * for each step. Where steps are done faster than about 100 a second, or a line is wanted for every N
- * steps only, a line stands for several: it has "steps":N besides, the number of the last of them, the samples of all, and the means of
- * their values over these. Values that are no numbers (NaN, infinity) are null. Lines reach the file at
- * least once a second of stepping, and at the end.
+ * If more than about 100 steps are done in a second, or a line is wanted every N steps only, a line
+ * describes several: it also has "steps":N, "step" is the last of them, "samples" counts those of
+ * all, and values are means over these. NaN and infinity become null. Lines reach the file at least
+ * once a second while steps are done, and at the end.
  *
- * Where several workers share the steps, a line has besides what each has spent since the line before,
- * in seconds, the lanes it has done, and its memory in bytes:
+ * With several workers, a line also has the time that each has spent since the preceding line, in
+ * seconds, the lanes it has done, and its memory in bytes:
  *
- *     "workers":[{"worker":0,"compute":0.9,"wait":0.1,"reduce":0.2,"data":0.0,"lanes":4,"peak":91234304},…]
+ *     "workers":[{"worker":0,"compute":0.9,"wait":0.1,"reduce":0.2,"data":0.0,"lanes":4,
+ *                 "peak":91234304},...]
  *
- * What an evaluation of another set of data has found is a line of its own, behind that of its step:
+ * The results of an evaluation are a line of their own after that of its step:
  *
  *     {"step":120,"epoch":0,"eval":{"loss":0.51,"top1":0.83},"seconds":2.52}
  *
- * There every line reaches the file at once. If who writes them dies, another goes on in the same file:
- * what is lost is at most the line that was being gathered, no line is torn, no step stands there
- * twice. */
+ * Then every line reaches the file immediately. If the worker that writes the file dies, another
+ * one continues it. At most the line being collected is lost; no line is incomplete, and no step
+ * occurs twice. */
 #ifndef OBSERVE_METRICS_H
 #define OBSERVE_METRICS_H
 
@@ -27,44 +28,43 @@
 
 #include "observe/observe.h"
 
-/* Asks what each worker has spent, at most `most` of them; how many. */
 struct metrics_workers {
+    /* Fills in out[], up to `most` workers, and returns how many there are. */
     int (*look)(void *user, struct observed_worker *out);
     void *user;
     int most;
-    struct observed_worker *before, *now; /* the line before, by worker; scratch */
+    struct observed_worker *before, *now; /* at the preceding line, by worker; buffer for look */
 };
 
 struct metrics {
     char *path;
     FILE *file;            /* null: off, or failed */
-    struct averages since; /* the line before */
-    struct observed last;  /* the latest step, but for its values */
+    struct averages since; /* since the preceding line */
+    struct observed last;  /* the latest step, without its values */
     double written, flushed;
-    int64_t every; /* steps of a line; 0: by time. Set after opening */
-    int64_t through; /* the step of the last row, whoever wrote it */
-    int64_t evaluated; /* that of the last row of an evaluation, or later */
+    int64_t every;     /* steps per line, set after opening; 0: by time */
+    int64_t through;   /* the step of the last line, whichever process wrote it */
+    int64_t evaluated; /* the step of the last line of an evaluation, or later */
     bool locked;
     struct metrics_workers workers;
     tri_status status; /* the first failure; message in `error` */
     char error[512];
 };
 
-/* Makes the directory where it is missing. The file of an earlier run becomes metrics.1.jsonl, or .2
- * and so on where that is taken, which is said on `tell` (null: not). directory null: off. The
- * n names are those of every step, and are kept as pointers. */
+/* Makes the directory if it is missing. The file of an earlier run is renamed to metrics.1.jsonl,
+ * or to the next free number, with a message on `tell` if not null. If directory is null, nothing
+ * is written. The n names are those of every step; they are not copied. */
 tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
                         FILE *tell);
-/* Goes on in the file of the same run, whose writer has died. */
+/* Continues the file of the same run after its writer has died. */
 tri_status metrics_resume(struct metrics *m, const char *directory, int n, const char *const *name);
-/* From here on lines have "workers", whose numbers are below w.most. */
+/* From now on lines have "workers", whose numbers are below w.most. */
 tri_status metrics_watch(struct metrics *m, struct metrics_workers w);
-/* A failure is kept and no more is written: the run itself goes on. */
+/* After a failure, which metrics_close returns, nothing more is written; the run continues. */
 void metrics_step(struct metrics *m, const struct observed *o);
-/* The names and values are those of an evaluation behind the step. */
+/* The names and values are those of an evaluation after this step. */
 void metrics_evaluation(struct metrics *m, const struct observed *o);
-/* Writes what is left of a run that ended early, frees; returns the first failure, with its
- * message. */
+/* Writes the steps collected since the last line, and frees. Returns the first failure. */
 tri_status metrics_close(struct metrics *m);
 
 #endif

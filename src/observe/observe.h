@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What observers of a run are given, and means over several steps of it. They know numbers and
- * names only, nothing of graphs or devices. */
+ * What a run gives its observers (progress, metrics), and means over several steps. Observers see
+ * only numbers and names, no graphs and devices. */
 #ifndef OBSERVE_OBSERVE_H
 #define OBSERVE_OBSERVE_H
 
 #include "base/base.h"
 
-/* What one step left. */
+/* The results of a step. */
 struct observed {
-    int64_t step, total; /* from 1; of how many */
+    int64_t step, total; /* 1 to total */
     int64_t epoch;
     int64_t samples; /* of this step */
     double lr;
-    double now; /* seconds since the run began, */
-    double aside; /* and how many of them went to what is no step: evaluations */
+    double now;   /* seconds since the run began, */
+    double aside; /* of which evaluations have taken this many */
     int n;
-    const char *const *name; /* n of them, the loss first */
-    const double *value;
+    const char *const *name; /* [n], the loss first */
+    const double *value;     /* [n] */
 };
 
-/* What one of several workers has spent since the run began, in seconds. */
+/* How a worker has spent its time since the run began, in seconds. */
 struct observed_worker {
     int worker;
-    bool takes_part; /* it is no spare, and has not died */
+    bool takes_part; /* it is neither a spare nor dead */
     double compute, wait, reduce, data;
-    int64_t lanes, peak; /* lanes done; bytes of memory, at most */
+    int64_t lanes, peak; /* lanes done; peak memory in bytes */
 };
 
-/* Values of the steps since the last clearing, each as often as it has samples. */
+/* Means over steps, weighted by their samples. */
 struct averages {
     int n;
     int64_t steps, samples;

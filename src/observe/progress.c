@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 
 #define TERMINAL_INTERVAL 0.1
-#define LINE_SHARE 0.05 /* of the time the run has taken; between the next two */
+#define LINE_SHARE 0.05 /* interval between lines, as a share of the time so far */
 #define LINE_SHORTEST 1.0
 #define LINE_LONGEST 60.0
 
@@ -54,7 +54,7 @@ char *progress_duration(double seconds, char text[DURATION_TEXT]) {
     return text;
 }
 
-/* What was done between the oldest mark and now; then marks the present. */
+/* What was done since the oldest mark. Adds a mark if a second has passed since the latest one. */
 static struct progress_mark done_lately(struct progress *p, const struct observed *o) {
     const struct progress_mark *first = &p->mark[0], *last = &p->mark[p->marks - 1];
     const double time = o->now - o->aside;
@@ -84,7 +84,7 @@ static void print(struct progress *p, const struct observed *o) {
     for (int i = 0; i < o->n; i++)
         text_add(&line, "  %s %#.4g", o->name[i], averages_mean(&p->since, i));
     add_rate(o, done_lately(p, o), &line);
-    if (line.failed) /* a line of progress may be missed */
+    if (line.failed) /* skip this line */
         ;
     else if (p->terminal)
         fprintf(p->to, "\r%.*s\033[K", p->width - 1, line.data);
@@ -111,7 +111,7 @@ static void put(struct progress *p) {
 
 void progress_step(struct progress *p, const struct observed *o) {
     averages_add(&p->since, o);
-    if (o->step > p->mark[0].step) p->samples += o->samples; /* progress_resume may have been told of it */
+    if (o->step > p->mark[0].step) p->samples += o->samples; /* else progress_resume counted it */
     p->last = *o;
     if (due(p, o)) put(p);
 }

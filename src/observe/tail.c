@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LONGEST (1 << 17) /* bytes of two lines: far more than a row of metrics has */
+#define LONGEST (1 << 17) /* bytes read from the end: far more than two lines of metrics */
 
 tri_status tail_mend(int fd, char **last) {
     struct stat st;

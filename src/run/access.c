@@ -169,11 +169,15 @@ static tri_status load_entry(tri_run *run, const struct stored *e, const struct 
 
 /* What does not fit is an error, or if a part is enough, told. */
 static tri_status policy(const char *path, const struct import *in, bool partial) {
+    const char *reason = in->reason.data ? in->reason.data : "";
     if (!in->n_wrong) return TRI_OK;
     if (!partial)
-        return base_fail(TRI_FAILED, "%s does not fit the network: %zu difference%s%s (--partial takes what fits)", path,
-                         in->n_wrong, in->n_wrong == 1 ? "" : "s", in->wrong.data);
-    if (!in->taken) return base_fail(TRI_FAILED, "%s has nothing that fits the network%s", path, in->wrong.data);
+        return base_fail(TRI_FAILED, "%s does not fit the network: %s%zu difference%s%s (--partial "
+                         "takes what fits)", path, reason, in->n_wrong, in->n_wrong == 1 ? "" : "s",
+                         in->wrong.data);
+    if (!in->taken)
+        return base_fail(TRI_FAILED, "%s has nothing that fits the network: %s%zu difference%s%s",
+                         path, reason, in->n_wrong, in->n_wrong == 1 ? "" : "s", in->wrong.data);
     fprintf(stderr, "trireme: %s: %zu tensors fit and are taken%s\n", path, in->taken, in->wrong.data);
     return TRI_OK;
 }

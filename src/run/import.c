@@ -106,16 +106,6 @@ static void check_shape(const tri_run *run, size_t i, struct import *out) {
     out->of[i] = NULL;
 }
 
-/* How many more there are, and why, if the file says what it was made for. */
-static void add_reason(const struct safetensors *file, const tri_run *run, struct import *out) {
-    if (!out->n_wrong) return;
-    if (out->n_wrong > TOLD) text_add(&out->wrong, "; and %zu more", out->n_wrong - TOLD);
-    text_add(&out->wrong, "; ");
-    size_t before = out->wrong.size;
-    weights_differ(file, run->model, &out->wrong);
-    if (out->wrong.data && out->wrong.size == before) out->wrong.data[out->wrong.size = before - 2] = 0;
-}
-
 tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer, struct import *out) {
     *out = (struct import){.of = calloc(run->store.n + 1, sizeof *out->of)};
     if (!out->of) return base_no_memory("the names of tensors");
@@ -125,12 +115,16 @@ tri_status import_match(const struct safetensors *file, const tri_run *run, bool
         if (!is_known(run, out, file, &file->entry[i]))
             add_wrong(out, "unexpected", file->entry[i].name, "", &file->entry[i].spec);
     for (size_t i = 0; i < run->store.n; i++) check_shape(run, i, out);
-    add_reason(file, run, out);
-    return out->wrong.failed ? base_no_memory("what does not fit") : TRI_OK;
+    if (out->n_wrong > TOLD) text_add(&out->wrong, "; and %zu more", out->n_wrong - TOLD);
+    if (out->n_wrong) weights_differ(file, run->model, &out->reason);
+    if (out->reason.size) text_add(&out->reason, "; ");
+    bool failed = out->wrong.failed || out->reason.failed;
+    return failed ? base_no_memory("the list of what does not fit") : TRI_OK;
 }
 
 void import_free(struct import *i) {
     free(i->of);
     text_free(&i->wrong);
+    text_free(&i->reason);
     *i = (struct import){0};
 }

@@ -10,7 +10,8 @@ struct import {
     const struct safetensors_entry **of; /* by entry of the store: the file's; null: it is not there, or has another shape */
     size_t taken;                        /* of these, how many there are */
     size_t n_wrong;    /* differences: tensors that are missing, unexpected, of another shape */
-    struct text wrong; /* the first of them, and in what the file's model differs from the network's */
+    struct text wrong;  /* the first of them */
+    struct text reason; /* how the file's model differs from the network, "it was made with width=8; " */
 };
 
 /* optimizer: the file has what that keeps, else the model's parameters and statistics. */

@@ -193,6 +193,14 @@ static tri_status join(tri_run *run) {
     return status;
 }
 
+/* Once, even if all workers are restarted. */
+static void print_notes(tri_run *run) {
+    struct crew_shown *shown = run->executor->shown(run);
+    if (!run->executor->reports(run) || (shown && atomic_exchange(&shown->notes, 1))) return;
+    data_tell(run->data, run->options.quiet);
+    data_tell(run->policy->data, run->options.quiet);
+}
+
 static tri_status open_run(tri_run *run) {
     tri_options *o = &run->options;
     tri_status status = join(run);
@@ -211,8 +219,7 @@ static tri_status open_run(tri_run *run) {
     run->lr = machine_scalar(run->machine, "lr");
     run->number = machine_scalar(run->machine, "step");
     if (!status) status = policy_settle(run->policy, run);
-    if (!status && run->executor->reports(run)) data_tell(run->data, o->quiet);
-    if (!status && run->executor->reports(run)) data_tell(run->policy->data, o->quiet);
+    if (!status) print_notes(run);
     if (!status && o->load && run->executor->writes(run)) status = tri_load(run, o->load);
     if (!status) status = checkpointer_resume(run->checkpointer, run);
     if (!status) status = keep_texts(run);

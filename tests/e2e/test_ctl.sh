@@ -105,7 +105,7 @@ fi
 worker=$("$program" top b --once | awk '$1 == 0 { print $3 }')
 kill -STOP "$worker"
 check 'a worker that hangs is told' \
-    fails 1 "^trireme: pause has been asked for, but after 0.2 s: .*worker 0 (pid $worker)" \
+    fails 1 "^trireme: pause is requested, but not done after 0.2 s: .*worker 0 (pid $worker)" \
     ctl b pause --timeout 0.2
 kill -CONT "$worker"
 check 'it is paused later' until_it is b paused

@@ -69,7 +69,7 @@ check 'linear regression finds 2, 3 and 5, the loss below 0.002' \
 alone=$(weights)
 check 'with two workers' says '^z = ' "$program" run -n 2 --out linear -- "$linear"
 check 'the weights are the same, bit for bit' equal "$alone" "$(weights)"
-check '-n auto says why' says '-n auto: [0-9]* worker.*tried' "$program" run -n auto --out linear \
+check '-n auto says why' says '-n auto: [0-9]* worker.*measured' "$program" run -n auto --out linear \
     -- "$linear" --epochs 5000
 check 'its loss monitor' grep -q '^epoch 4999, step 500000/500000: loss 0.00[01]' out
 
@@ -103,6 +103,9 @@ check 'an overflow' says 'overflow yes, scale [0-9]' "$programs/bert_pretraining
     --batch 8 --lr 1e30 --clip-norm 1e30
 
 fed=$programs/fed_loop
+for option in '--data synthetic' '--lr 0.1' '--batch 8' '--schedule cosine'; do
+    check "a fed loop refuses $option" refuses 2 'fed_loop sets .* itself: omit them' "$fed" $option
+done
 check 'a loop that feeds' says '^step 2000: loss [0-9.e-]*$' "$fed"
 check 'has learned' python3 -c \
     'import re; assert float(re.findall("loss (.*)", open("out").read())[-1]) < 1e-3'

@@ -78,7 +78,7 @@ if [ "$crashes" = yes ]; then
         >crash.said 2>&1
     check 'a crash costs nothing' once 1 '^done steps=40 ' crash.said
     check 'its message names the trace' has 'signal 11.*crash/worker-[01]\.out' crash.said
-    file=$(sed -n 's/.*signal 11.*says \(crash\/worker-[01]\).out.*/\1/p' crash.said)
+    file=$(sed -n 's/.*signal 11.*see \(crash\/worker-[01]\).out.*/\1/p' crash.said)
     check 'step, lane, what it was at' has \
         '"event":"crash","worker":[01],"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' \
         "$file.log"

@@ -78,7 +78,7 @@ static void failures_are_told(void **state) {
     (void)state;
     run("exit 7", &(struct event){"stall", "", -1, 0, -1});
     assert_true(
-        says("log", "\"event\":\"on-event\",\"about\":\"stall\",\"text\":\"ended with 7\""));
+        says("log", "\"event\":\"on-event\",\"about\":\"stall\",\"text\":\"exited with 7\""));
     run("kill -9 $$", &(struct event){"death", "", -1, 0, -1});
     assert_true(says("log", "\"about\":\"death\",\"text\":\"was killed by signal 9 (Killed)\""));
     run("exit 0", &(struct event){"end", "", -1, 0, 0});
