@@ -125,12 +125,11 @@ static void restore_signals(const struct sigaction old[COUNT(ends)]) {
     for (size_t i = 0; i < COUNT(ends); i++) sigaction(ends[i].number, &old[i], NULL);
 }
 
-/* Repeats the reason for the end as the last line. */
-static void print_stopped(int64_t done, int64_t total) {
-    size_t i = 0;
-    while (ends[i].number != asked) i++;
-    fprintf(stderr, "trireme: stopped by %s after %lld of %lld steps\n", ends[i].name,
-            (long long)done, (long long)total);
+/* What stopped the run; null if something else has reported it. */
+static const char *stopped_by(const tri_run *run) {
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (ends[i].number == asked) return ends[i].name;
+    return run_is_late(run) ? "--max-time" : NULL;
 }
 
 static void loop(tri_run *run, struct callbacks *callbacks, struct view *v) {
@@ -215,7 +214,8 @@ static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *ca
     run->asked = NULL;
     run->stopped |= asked && tri_step_number(run) < tri_step_total(run);
     bool last = run->executor->finish(run), stopped = run->stopped;
-    const int64_t steps = run->done, total = run->total;
+    const char *reason = last && stopped ? stopped_by(run) : NULL;
+    const long long steps = run->done, total = run->total;
     end_view(&v, run, last);
     if (last && !run->status) {
         print_evaluations(run);
@@ -226,7 +226,8 @@ static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *ca
     if (done) run_fail(run, write_done(run, line));
     bool passed = *line && run->executor->hand_over(run, line); /* the agent prints it */
     tri_status status = tri_close(run), printed = TRI_OK;
-    if (stopped && asked) print_stopped(steps, total);
+    if (reason)
+        fprintf(stderr, "trireme: stopped by %s after %lld of %lld steps\n", reason, steps, total);
     if (*line && !passed) printed = print_done(line, stopped);
     if (printed) fprintf(stderr, "trireme: %s\n", tri_message());
     return status ? status : printed ? printed : stopped ? TRI_STOPPED : TRI_OK;

@@ -12,7 +12,7 @@ LINES = 600
 # Data that nobody reads: numbers, seeds, graphs that a test compares.
 DATA = re.compile(r"tests/(golden/(data|checkpoints)|fuzz/seeds)/|tests/passes/.*\.(tri|out)$")
 # They may have more lines.
-LONG_FILES = ["include/trireme.h", "man/trireme.1"]
+LONG_FILES = ["include/trireme.h", "man/trireme.1.in"]
 # Not done yet: folders and files. Whoever finishes one deletes its line; the blank lines keep
 # such deletions from conflicting.
 NOT_DONE = [
@@ -32,8 +32,6 @@ NOT_DONE = [
 
     "include",
 
-    "man",
-
     "src",  # meson.build and trireme.map
 
     "src/base",
@@ -41,8 +39,6 @@ NOT_DONE = [
     "src/check",
 
     "src/checkpoint",
-
-    "src/cli",
 
     "src/crew",
 
@@ -54,15 +50,9 @@ NOT_DONE = [
 
     "src/io",
 
-    "src/launch",
-
-    "src/loop",
-
     "src/machine",
 
     "src/models",
-
-    "src/observe",
 
     "src/ops",
 

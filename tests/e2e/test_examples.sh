@@ -69,8 +69,8 @@ check 'linear regression finds 2, 3 and 5, the loss below 0.002' \
 alone=$(weights)
 check 'with two workers' says '^z = ' "$program" run -n 2 --out linear -- "$linear"
 check 'the weights are the same, bit for bit' equal "$alone" "$(weights)"
-check '-n auto says why' says '-n auto: [0-9]* worker.*measured' "$program" run -n auto --out linear \
-    -- "$linear" --epochs 5000
+check '-n auto says why' says '-n auto: [0-9]* worker.*measured' "$program" run -n auto \
+    --out linear -- "$linear" --epochs 5000
 check 'its loss monitor' grep -q '^epoch 4999, step 500000/500000: loss 0.00[01]' out
 
 python3 "$pictures" folder 3 8 40

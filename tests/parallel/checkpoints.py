@@ -131,6 +131,7 @@ def late():
         fresh()
         run = trireme("train", *"lenet5 --steps 100000000 --quiet --max-time 1 --ckpt ck".split(),
                       *more)
+        need("trireme: stopped by --max-time after " in run.err, run.err)
         need(run.returncode == 3, f"{more}: exit {run.returncode}: {run.err}")
         steps = int(re.search(r"steps=(\d+)", done(run)).group(1))
         need(folders() == [f"step-{steps:09d}"], f"{folders()} after {steps} steps")

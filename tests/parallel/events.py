@@ -97,7 +97,8 @@ def ends():
     for more in ([], ["-n", "2"]):
         run = trireme("train", *words, *more, "--out", "ends", "--on-event", "echo noise; exit 7")
         need(run.returncode == 0 and done(run) == plain and run.out.count("\n") == 1, run.out)
-        need("noise" in run.err and "--on-event, end: the command exited with 7" in run.err, run.err)
+        need("noise" in run.err and "--on-event, end: the command exited with 7" in run.err,
+             run.err)
         need(not more or [e["about"] for e in events("ends", "on-event")] == ["end"],
              "agent.log does not tell")
         run = trireme("train", *words, *more, "--max-time", "0.001", "--on-event", f"{TELL}late")

@@ -114,6 +114,8 @@ def hung_up(number):
     end(run)
     need(run.returncode == 3 and "trireme: hung up: the step is finished" in run.err,
          f"exit {run.returncode}: {run.err}")
+    last = r"\ntrireme: stopped by SIGHUP after \d+ of \d+ steps\n$"
+    need(number or re.search(last, run.err), f"the last lines do not say why: {run.err}")
     goes_on("ck-hup" + number)
 
 
