@@ -114,7 +114,7 @@ check 'a network of no zoo' mistake 2 \
     sh -c "python3 -c 'open(\"own.safetensors\", \"wb\").write(b\"\\2\" + bytes(7) + b\"{}\")' &&
            '$program' predict --load own.safetensors folder/val/class0/0.png"
 check 'why weights do not fit' mistake 1 \
-    'fit the network: it was made with form=small, width=4, .*; [0-9]* differences; .*and [0-9]* m' \
+    'network: it was made with form=small, width=4, .*; [0-9]* differences; .*and [0-9]* more' \
     "$program" eval resnet18:classes=4 --load w.safetensors --data $data
 check 'another network that fits' says 0 '^eval ' \
     'fits the network, but it was made without smoothing=0.1' \

@@ -99,7 +99,7 @@ def stops():
     """At the same step for any number of workers, also after an interruption."""
     words = LEARNS + ["--steps", "600", *JUDGED, "--early-stop", "3"]
     plain = trireme("train", *words)
-    need(plain.returncode == 0 and "the run ends behind step" in plain.err, plain.err)
+    need(plain.returncode == 0 and "the run ends after step" in plain.err, plain.err)
     last = steps_of(done(plain))
     need(18 < last < 600, f"{last} steps: no such case")
     best = int(re.search(r"best_step=(\d+)", done(plain)).group(1))
@@ -323,7 +323,7 @@ def several():
          f"exit {run.returncode}: {run.out}{run.err}, not {plain.out}")
     need("was killed by signal 9" in run.err, run.err)
     few = trireme(*words, "-n", "4", "--batch", "20000")
-    need(few.returncode == 0 and "there are 2 batches" in few.err, few.err)
+    need(few.returncode == 0 and "2 workers, one per batch" in few.err, few.err)
     for code, pattern, more in ((2, "a number from 1 to 128, or auto", ["-n", "0"]),
                                 (1, "no.safetensors", ["-n", "2", "--load", "no.safetensors"])):
         wrong = trireme(*words, *more)
