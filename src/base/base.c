@@ -27,7 +27,7 @@ tri_status base_vfail(tri_status code, const char *fmt, va_list args) {
     /* Arguments may point into the message itself ("%s: %s", path, tri_message()). */
     char next[MESSAGE_BYTES];
     format(next, sizeof next, fmt, args);
-    for (char *p = next; *p; p++) /* a name from a file could break the line */
+    for (char *p = next; *p; p++) /* a name read from a file could contain a line break */
         if ((unsigned char)*p < ' ') *p = ' ';
     memcpy(message, next, sizeof message);
     return last = code;
@@ -56,7 +56,7 @@ static locale_t plain;
 
 static void make_plain(void) { plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
-/* Null if it cannot be had; then the program's own locale is what there is. */
+/* Null if it cannot be created; then the program's own locale is used. */
 static locale_t plain_locale(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_plain);
@@ -98,7 +98,7 @@ const char *base_number_text(double number, char text[NUMBER_TEXT]) {
 
 struct arena_chunk {
     struct arena_chunk *next;
-    size_t used, size; /* of data, behind the header rounded up to ARENA_ALIGN */
+    size_t used, size; /* bytes of data, which follow the header rounded up to ARENA_ALIGN */
 };
 
 static size_t round_up(size_t n) { return (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN; }
@@ -222,8 +222,8 @@ const char *base_file_kind(unsigned mode) {
     return "of an unknown kind";
 }
 
-/* A file that is swapped between stat and open does no harm: open does not wait, and fstat looks at
- * what has been opened. */
+/* A file that is exchanged between stat and open does no harm: open does not block, and fstat
+ * checks what was opened. */
 int base_open(const char *path, int flags, struct stat *st) {
     struct stat own;
     int fd = -1, error = 0;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What every layer stands on: failures with a message, arenas, growing text, assertions. */
+ * The basis of every layer: failures with a message, arenas, growing text, assertions. */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
 #include <stdarg.h>
 
-#define TRI_NO_LINES /* inside the library, builders keep the user's line */
+#define TRI_NO_LINES /* inside the library, graph builders keep the line in the user's source */
 #include <trireme.h>
 
-/* Sets the calling thread's message and returns the code, so that `return base_fail(...)` reads
- * well. The text is one line without a final newline. */
+/* Sets the calling thread's message and returns the code, so that `return base_fail(...)` works.
+ * The text is one line without a final newline. */
 tri_status base_fail(tri_status code, const char *fmt, ...) TRI_PRINTF(2, 3);
 tri_status base_vfail(tri_status code, const char *fmt, va_list args) TRI_PRINTF(2, 0);
-/* The code that went with the thread's message: what a call that gave null failed with. */
+/* The code that belongs to the thread's message: why a call that returned null failed. */
 tri_status base_last(void);
-/* "out of memory" with what it was for. */
+/* Fails with "out of memory" and what the memory was for. */
 tri_status base_no_memory(const char *what);
 
-/* A broken invariant of ours: prints where and aborts. Never for a user's mistake. */
+/* Aborts if an invariant of ours is broken, and prints where. Never for a user's mistake. */
 #define CHECK(condition) \
     ((condition) ? (void)0 : base_bug(__FILE__, __LINE__, __func__, #condition))
 _Noreturn void base_bug(const char *file, int line, const char *function, const char *what);
@@ -35,18 +35,18 @@ char *arena_text(struct arena *a, const char *fmt, ...) TRI_PRINTF(2, 3);
 char *arena_copy(struct arena *a, const char *text);
 void arena_free(struct arena *a);
 
-/* Numbers are written and read with a point whatever the program's locale: files and textual graphs
- * are the same everywhere. base_number is strtod; base_format snprintf. All other texts made here
- * (messages, arena and growing text) follow. */
+/* Numbers are read and written with a decimal point in every locale, so that files and textual
+ * graphs are the same everywhere. base_number is strtod; base_format is snprintf. Messages, arena
+ * texts and growing texts follow the same rule. */
 double base_number(const char *text, char **end);
 #define NUMBER_TEXT 32
-/* The shortest text that base_number reads as this number; returns `text`. */
+/* The shortest text that base_number reads back as the same number; returns `text`. */
 const char *base_number_text(double number, char text[NUMBER_TEXT]);
 int base_format(char *to, size_t bytes, const char *fmt, ...) TRI_PRINTF(3, 4);
 
 /* Growing text. After a failed allocation further calls do nothing and `failed` stays true. */
 struct text {
-    char *data; /* always terminated once anything was added */
+    char *data; /* ends with a zero byte once anything was added */
     size_t size, capacity;
     bool failed;
 };
@@ -55,26 +55,26 @@ void text_add_bytes(struct text *t, const void *data, size_t bytes);
 void text_free(struct text *t);
 
 /* A growing array of any element type: `array` is a pointer variable, `n` and `capacity` its
- * counters. False when memory is out; the array is then unchanged. */
+ * counters. False if memory is out; the array is then unchanged. */
 #define ARRAY_GROW(array, n, capacity) \
     base_grow((void **)&(array), (size_t)(n), &(capacity), sizeof *(array))
 bool base_grow(void **array, size_t used, size_t *capacity, size_t element);
 
-/* A 64-bit hash that never changes: keys of random numbers are made with it. */
+/* A 64-bit hash that never changes: keys of random numbers depend on it. */
 uint64_t base_hash(const void *data, size_t bytes, uint64_t seed);
 uint64_t base_hash_text(const char *text);
 
-/* "a named pipe", of stat's st_mode. */
+/* "a named pipe", from stat's st_mode. */
 const char *base_file_kind(unsigned mode);
 /* Opens a regular file. Pipes, devices, directories and sockets are refused before they are opened:
- * to open them may wait forever, or act on the device. A file that O_CREAT makes has the mode 0666.
- * `st` may be null. Returns the descriptor, or -1 with errno and the message "PATH: reason". */
+ * opening one can block forever or act on the device. O_CREAT creates with mode 0666. `st` is
+ * nullable. Returns the descriptor, or -1 with errno and the message "PATH: reason". */
 struct stat;
 int base_open(const char *path, int flags, struct stat *st);
-/* The whole of a regular file; *data is freed with free() and has a zero byte behind its end. */
+/* Reads a whole regular file. A zero byte follows *data, which is freed with free(). */
 tri_status base_read_file(const char *path, char **data, size_t *bytes);
 
-/* "f32[2,3]" into a buffer; returns it. */
+/* Writes "f32[2,3]" to the buffer and returns it. */
 #define SPEC_TEXT 160
 char *base_spec_text(const tri_spec *spec, char buffer[SPEC_TEXT]);
 bool base_shape_equal(const tri_shape *a, const tri_shape *b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CLONES before a function of a file that is compiled only once: it is compiled for several sets of
- * instructions, of which the machine's best is taken when the program is loaded, before sanitizers
- * are ready for it. CLONED tells that this is so. */
+ * CLONES before a function compiles it for several instruction sets. The loader picks the machine's
+ * best, before sanitizers are ready for it. CLONED is defined if this works. For files that are
+ * themselves compiled once. */
 #ifndef BASE_CLONES_H
 #define BASE_CLONES_H
 

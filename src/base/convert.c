@@ -5,19 +5,19 @@
 
 /* ---- one element --------------------------------------------------------------------------- */
 
-/* v as a float, inexact values with an odd last bit: rounding that once more to a format with at
- * least two bits fewer gives what rounding v at once would. */
+/* v as a float; an inexact value gets an odd last bit. Rounding that once more to a format with at
+ * least two bits fewer gives the same as rounding v directly. */
 static inline float narrow_to_odd(double v) {
     float f = (float)v;
     uint32_t bits = convert_bits(f);
-    /* An infinite f of a finite v steps down to the largest float, which is odd. */
+    /* If f is infinite and v finite, this steps down to the largest float, which is odd. */
     bits -= (uint32_t)(fabs((double)f) > fabs(v));
     bits |= (uint32_t)((double)f != v && v == v);
     return convert_of_bits(bits);
 }
 
-/* The same from i64 to double: a value of more than 53 bits gives up its last 11 for one that tells
- * whether they were all 0. */
+/* The same from i64 to double: the last 11 bits of a value with more than 53 are replaced by one
+ * bit that says whether any of them was set. */
 static inline double i64_to_odd(int64_t v) {
     uint64_t magnitude = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
     if (magnitude >> 53)
@@ -99,14 +99,14 @@ typedef void loop(void *dst, const void *src, size_t n);
     LOOP(from##_to_u8, uint8_t, From, u8_of(as_double))   \
     LOOP(from##_to_bool, uint8_t, From, bool_of(as_double))
 
-/* From a type whose values a float holds, */
+/* From a type whose values fit in a float, */
 #define LOOPS(from, From, as_float, as_double)                          \
     LOOP(from##_to_f32, float, From, as_float)                          \
     LOOP(from##_to_bf16, uint16_t, From, convert_f32_to_bf16(as_float)) \
     LOOP(from##_to_f16, uint16_t, From, convert_f32_to_f16(as_float))   \
     LOOPS_TO_INTEGERS(from, From, as_double)
 
-/* and from one whose values it does not. */
+/* and from one whose values do not. */
 #define LOOPS_WIDE(from, From, as_double)                    \
     LOOP(from##_to_f32, float, From, f32_of(as_double))      \
     LOOP(from##_to_bf16, uint16_t, From, bf16_of(as_double)) \
@@ -136,7 +136,7 @@ static loop *const loops[][TRI_BOOL + 1] = {
 void convert(tri_type to, void *dst, tri_type from, const void *src, size_t n) {
     CHECK((size_t)to < COUNT(loops) && (size_t)from < COUNT(loops));
     if (n == 0) return;
-    if (to == from && to != TRI_BOOL) /* every bit is kept, those of NaN and of large i64 too */
+    if (to == from && to != TRI_BOOL) /* keeps every bit, also of NaN and of large i64 */
         memcpy(dst, src, n * tri_type_size(to));
     else
         loops[from][to](dst, src, n);

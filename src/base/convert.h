@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Between the types of tensors. To a float type: rounded to nearest, ties to even, once, whatever
- * the source; too large becomes infinite; NaN stays a NaN, quiet. To an integer: toward zero,
- * saturating, NaN becomes 0. To bool: whether it is not 0, hence true for NaN. */
+ * Conversion between tensor types. To a float type: rounds once, to nearest, ties to even, from any
+ * source; too large becomes infinite; NaN stays NaN, quiet. To an integer: rounds toward zero,
+ * saturates; NaN becomes 0. To bool: v != 0, so NaN is true. */
 #ifndef BASE_CONVERT_H
 #define BASE_CONVERT_H
 
@@ -9,11 +9,11 @@
 
 #include "base/base.h"
 
-/* Element by element; the arrays must not overlap. */
+/* Element by element. The arrays must not overlap. */
 void convert(tri_type to, void *dst, tri_type from, const void *src, size_t n);
 
-/* Element i of an array, by way of double, which holds every value of every type but i64: of those
- * the ones beyond +-2^53 lose their last bits. */
+/* Element i of an array as a double, which holds every value of every type except i64: those beyond
+ * +-2^53 lose their last bits. */
 double convert_load(tri_type type, const void *p, size_t i);
 void convert_store(tri_type type, void *p, size_t i, double v);
 
@@ -29,7 +29,7 @@ static inline float convert_of_bits(uint32_t bits) {
     return x;
 }
 
-/* The four below have no branches, so that loops over them become vector code. */
+/* These four have no branches, so that loops over them vectorise. */
 
 static inline float convert_bf16_to_f32(uint16_t x) { return convert_of_bits((uint32_t)x << 16); }
 
@@ -56,7 +56,7 @@ static inline uint16_t convert_f32_to_f16(float x) {
     uint32_t large = 0u - (uint32_t)(magnitude >= 0x477ff000u); /* 65520 rounds to infinity */
     uint32_t small = 0u - (uint32_t)(magnitude < 0x38800000u);  /* below 2^-14 */
     uint32_t half = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-    /* The last place of a float in [0.5, 1) is 2^-24, that of a subnormal f16. */
+    /* The last place of a float in [0.5, 1) is 2^-24, the same as that of a subnormal f16. */
     uint32_t subnormal = convert_bits(convert_of_bits(magnitude & small) + 0.5f) - 0x3f000000u;
     half = (half & ~small) | (subnormal & small);
     half = (half & ~large) | (0x7c00u & large);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sleeping until a word of memory changes that processes share: never FUTEX_PRIVATE. */
+ * Sleeping until a word of shared memory changes: never FUTEX_PRIVATE, as processes share it. */
 #ifndef BASE_FUTEX_H
 #define BASE_FUTEX_H
 
@@ -14,8 +14,8 @@
 _Static_assert(sizeof(atomic_uint) == 4 && ATOMIC_INT_LOCK_FREE == 2,
                "a futex has 32 bits, and processes share no locks");
 
-/* Returns at once if the word is no longer `seen`; most null: however long it takes. It may return for
- * no reason. */
+/* Returns at once if the word is no longer `seen`. most: the longest wait; null: no limit. It may
+ * return without cause. */
 static inline void base_futex_sleep(atomic_uint *word, unsigned seen, const struct timespec *most) {
     syscall(SYS_futex, word, FUTEX_WAIT, seen, most, NULL, 0);
 }

@@ -13,7 +13,7 @@
 #define UNLIMITED ((int64_t)1 << 60) /* version 1 says "no limit" with a huge number */
 #define LINE 1024
 
-/* The first line of a file; false if there is none. */
+/* The first line of a file; false if it cannot be read. */
 static bool first_line(char line[LINE], const char *path) {
     FILE *f = fopen(path, "r");
     if (!f) return false;
@@ -24,7 +24,7 @@ static bool first_line(char line[LINE], const char *path) {
 
 /* ---- control groups ---- */
 
-/* A number that one group's directory holds; negative: none. */
+/* Reads a number from a control group's directory; negative: it has none. */
 typedef double group_number(const char *directory);
 
 static double one_number(const char *directory, const char *name) {
@@ -34,7 +34,7 @@ static double one_number(const char *directory, const char *name) {
     return first_line(line, path) && sscanf(line, "%lf", &value) == 1 ? value : -1;
 }
 
-/* The number after a word, at the start of a line. */
+/* The number after `word` at the start of a line. */
 static double number_after(const char *path, const char *word) {
     char line[LINE];
     double value = -1;
@@ -76,9 +76,9 @@ static double kills_in(const char *directory, const char *name) {
 static double kills_v2(const char *directory) { return kills_in(directory, "memory.events"); }
 static double kills_v1(const char *directory) { return kills_in(directory, "memory.oom_control"); }
 
-/* Goes from the group up to the mount: the least of the numbers there, or the nearest. Within a
- * container the group's path may be the host's, and be missing here: then the mount itself is the
- * container's group. */
+/* Goes from the group up to the mount and returns the least of the numbers there, or the nearest.
+ * Inside a container the group's path may be that of the host and not exist here: then the mount
+ * itself is the container's group. */
 static double walk(const char *mount, const char *group, group_number *number, bool nearest) {
     char path[LINE];
     double best = -1;
@@ -94,7 +94,7 @@ static double walk(const char *mount, const char *group, group_number *number, b
 }
 
 static const struct group_kind {
-    const char *controller; /* as /proc/self/cgroup names it; "" is version 2 */
+    const char *controller; /* as in /proc/self/cgroup; "" is version 2 */
     const char *mount;
     group_number *cpu, *memory, *kills; /* nullable */
 } group_kinds[] = {
@@ -104,7 +104,7 @@ static const struct group_kind {
     {"memory", "/sys/fs/cgroup/memory", NULL, memory_v1, kills_v1},
 };
 
-/* Whether a list "cpu,cpuacct" holds the word. */
+/* Whether a list such as "cpu,cpuacct" contains the word. */
 static bool lists(const char *list, const char *word) {
     size_t n = strlen(word);
     for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
@@ -127,7 +127,7 @@ static void apply(struct host *h, const char *root, const char *controllers, con
     }
 }
 
-/* Lines "4:cpu,cpuacct:/group"; of version 2 "0::/group". */
+/* Lines "4:cpu,cpuacct:/group"; in version 2 "0::/group". */
 static void read_groups(struct host *h, const char *root) {
     char path[LINE], line[LINE];
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Elements of i32, i64, u8 and bool tensors as they are; a double would lose those beyond 2^53. */
+ * Elements of i32, i64, u8 and bool tensors as integers; a double would lose those beyond 2^53. */
 #ifndef BASE_INTEGER_H
 #define BASE_INTEGER_H
 
@@ -15,7 +15,7 @@ static inline int64_t integer_load(tri_type type, const void *data, size_t i) {
     }
 }
 
-/* Wraps around as two's complement does; bool is v != 0. */
+/* Wraps around in two's complement; bool is v != 0. */
 static inline void integer_store(tri_type type, void *data, size_t i, int64_t v) {
     switch (type) {
     case TRI_I32: ((int32_t *)data)[i] = (int32_t)v; break;

@@ -27,7 +27,7 @@ void line_name(struct line *l, const char *s, int most) {
     }
 }
 
-/* Gregorian, of days since 1970, by counting years from March on. */
+/* Gregorian date of a day since 1970; years are counted from March. */
 static void add_date(struct line *l, int64_t days) {
     int64_t z = days + 719468, era = z / 146097, d = z % 146097;
     int64_t year = (d - d / 1460 + d / 36524 - d / 146096) / 365;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The polynomials are near-minimax fits, their coefficients rounded one after the other with the
- * rest fitted anew. */
+ * The polynomials are near-minimax fits. Their coefficients were rounded one by one, and the rest
+ * was fitted again after each. */
 #include "base/math.h"
 
-#include <math.h> /* INFINITY, NAN, and what is exact: fabs, floor */
+#include <math.h> /* INFINITY, NAN, and exact functions: fabs, floor */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 #include "base/clones.h"
 
 #define INV_LN2 0x1.71547652b82fep+0
-#define LN2_HI 0x1.62e42feep-1 /* 32 bits: times an exponent it is exact */
+#define LN2_HI 0x1.62e42feep-1 /* 32 bits: its product with an exponent is exact */
 #define LN2_LO 0x1.a39ef35793c76p-33
 
 #define SQRT_HALF_BITS 0x3fe6a09e667f3bcdu
 #define ROUNDER 0x1.8p52 /* adding and subtracting it rounds to an integer, below 2^51 */
 
-/* So that what goes over many numbers at once may become vector code. */
+/* Makes loops over arrays vectorise. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -25,7 +25,7 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-/* Horner's rule, written so that the order of operations is plain. */
+/* Horner's rule, written so that the order of operations is fixed. */
 #define POLY(x, c) poly(x, c, (int)(sizeof(c) / sizeof *(c)))
 
 INLINE double poly(double x, const double *c, int n) {
@@ -51,14 +51,14 @@ INLINE double round_to_integer(double x) { return (x + ROUNDER) - ROUNDER; }
 /* 2^n for -1022 <= n <= 1023 */
 static double power_of_two(int n) { return of_bits((uint64_t)(1023 + n) << 52); }
 
-/* x * 2^n for x near 1 and |n| < 2000: the first product is exact, so it is rounded once even
- * where the result is subnormal. */
+/* x * 2^n for x near 1 and |n| < 2000. The first product is exact, so the result is rounded once,
+ * even if it is subnormal. */
 static double scale(double x, int n) {
     int half = n / 2;
     return x * power_of_two(half) * power_of_two(n - half);
 }
 
-/* A sum that is not rounded: hi is the double nearest to it, lo the rest. */
+/* An unrounded sum: hi is the double nearest to it, lo the rest. */
 struct pair {
     double hi, lo;
 };
@@ -117,7 +117,7 @@ double math_expm1(double x) {
     struct pair r = reduce_exp(x, 0, n);
     double e = exp_tail(r.hi) + (r.lo + r.lo * r.hi);
     if (n == 0) return r.hi + e;
-    /* 2^n (1 + r + e) - 1, with the one taken off before scaling and the largest terms first */
+    /* 2^n (1 + r + e) - 1; the 1 is subtracted before scaling, and the largest terms come first */
     return scale(((1 - power_of_two(n > 1000 ? -1000 : (int)-n)) + r.hi) + e, (int)n);
 }
 
@@ -196,8 +196,8 @@ double math_log1p(double x) {
     return k ? log_of(m - 1, k, u.lo / u.hi) : log_of(x, 0, 0);
 }
 
-/* log(x) as a sum of two, within 2^-64 of it relatively, for a positive finite x:
- * 2 s (1 + z (1/3 + z Q(z))) with s = (m - 1) / (m + 1), z = s^2, all but Q in double length. */
+/* log(x) as a sum of two, to a relative 2^-64, for a positive finite x: 2 s (1 + z (1/3 + z Q(z)))
+ * with s = (m - 1) / (m + 1), z = s^2; all but Q in double-double. */
 static struct pair log_as_sum(double x) {
     static const double c[] = {
         0x1.9999999999996p-3, 0x1.2492492492f55p-3, 0x1.c71c71c595c44p-4, 0x1.745d1829d48c3p-4,
@@ -239,7 +239,8 @@ double math_pow(double x, double y) {
     } else if (x < 0 && !integer) {
         return NAN;
     } else {
-        /* No logarithm of a double but zero is below 2^-53, so 2^65 overflows as well as more. */
+        /* No logarithm of a double except 0 is below 2^-53, so 2^65 overflows as any larger y
+         * would. */
         if (b > 0x1p65) y = y < 0 ? -0x1p65 : 0x1p65;
         struct pair l = log_as_sum(a), p = mul_exact(l.hi, y);
         if (p.hi > 720) magnitude = INFINITY;
@@ -276,8 +277,8 @@ double math_erf(double x) {
 
 /* ---- sine and cosine ----------------------------------------------------------------------- */
 
-/* x - n pi/2 as a sum of two, and an integer that is n modulo 4. pi/2 is cut into 33, 33 and 53 bits; n has at most
- * 20, so the first two products are exact. */
+/* x - n pi/2 as a sum of two, and an integer congruent to n modulo 4. pi/2 is split into 33, 33 and
+ * 53 bits; n has at most 20, so the first two products are exact. */
 INLINE struct pair reduce_angle(double x, uint64_t *quadrant) {
     double n = round_to_integer(x * 0x1.45f306dc9c883p-1);
     struct pair r = add_exact(x - n * 0x1.921fb544p+0, -(n * 0x1.0b4611a6p-34));

@@ -13,7 +13,7 @@ static bool same(char a, char b) {
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 size_t nearest_distance(const char *a, const char *b) {
-    /* cost[i][k]: from the first i bytes of a to the first k of b */
+    /* cost[i][k]: from the first i bytes of a to the first k bytes of b */
     size_t cost[COMPARED + 1][COMPARED + 1];
     size_t m = strnlen(a, COMPARED), n = strnlen(b, COMPARED);
     for (size_t i = 0; i <= m; i++)
@@ -39,6 +39,7 @@ void nearest_offer(struct nearest *n, const char *candidate) {
 }
 
 const char *nearest_name(const struct nearest *n) {
-    bool near = n->name && n->distance * 2 <= strlen(n->wanted) && n->distance * 2 <= strlen(n->name);
+    bool near = n->name && n->distance * 2 <= strlen(n->wanted) &&
+                n->distance * 2 <= strlen(n->name);
     return near ? n->name : NULL;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The nearest of some names to one that was mistyped, for messages. */
+ * Finds the name nearest to one that was mistyped, for messages. */
 #ifndef BASE_NEAREST_H
 #define BASE_NEAREST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many insertions, deletions, replacements and swaps of neighbours lead from a to b, whatever the
- * case of their letters; of longer names only the first 31 bytes count. */
+/* The number of insertions, deletions, replacements and swaps of neighbours from a to b, ignoring
+ * case. Only the first 31 bytes of a name count. */
 size_t nearest_distance(const char *a, const char *b);
 
-/* Begins as {.wanted = what was typed}; candidates are offered one by one. */
+/* Starts as {.wanted = what was typed}; candidates are offered one by one. */
 struct nearest {
     const char *wanted;
-    const char *name; /* the best so far, the first of equals; null before any */
+    const char *name; /* the best so far, the first among equals; null before any */
     size_t distance;
 };
 void nearest_offer(struct nearest *n, const char *candidate);
-/* The best, if it can be what was meant: at most every other letter of either differs. Else null. */
+/* The best candidate if it is near enough: at most every other letter differs. Else null. */
 const char *nearest_name(const struct nearest *n);
 
 #endif

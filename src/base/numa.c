@@ -47,6 +47,7 @@ void numa_spread(void *at, size_t bytes) {
     if (!known || numa_list(text, is, NUMA_MOST) < 2) return;
     for (int i = 0; i < NUMA_MOST; i++)
         if (is[i]) mask[i / (int)WORD] |= 1ul << i % (int)WORD;
-    /* Where that is not allowed, in some containers, the pages lie where they are touched first: slower at most. */
+    /* Some containers forbid it. Then each page is placed where it is first touched, which is only
+     * slower. */
     syscall(SYS_mbind, at, bytes, MPOL_INTERLEAVE, mask, (unsigned long)NUMA_MOST, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Machines whose memory lies in several nodes, each near some of the processors. */
+ * Machines whose memory is divided into nodes, each near some of the processors. */
 #ifndef BASE_NUMA_H
 #define BASE_NUMA_H
 
@@ -7,12 +7,13 @@
 
 #define NUMA_MOST 1024
 
-/* The node that a processor belongs to; 0 where nothing is known of nodes. */
+/* The node of a processor; 0 if nodes are unknown. */
 int numa_of_cpu(int cpu);
-/* Numbers as the system lists them, "0-3,8": sets is[i] for each below `most`, and returns how many there are. */
+/* Reads a list of numbers, "0-3,8", as the kernel writes it: sets is[i] for each i below `most`,
+ * and returns how many it set. */
 int numa_list(const char *text, bool *is, int most);
-/* Pages of a shared mapping that have not been touched come from all nodes in turn: memory that all workers use
- * alike is then as far from each. Nothing where there is one node. */
+/* Spreads the untouched pages of a shared mapping over all nodes in turn, so that memory which all
+ * workers use alike is equally far from each. Does nothing on one node. */
 void numa_spread(void *at, size_t bytes);
 
 #endif

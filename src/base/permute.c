@@ -6,8 +6,8 @@
 #include "base/base.h"
 #include "base/random.h"
 
-/* Even, so that both halves are moved equally often. The shuffles of very few things become equally
- * likely with many rounds only: those of 5 things are visibly uneven after 12. */
+/* Even, so that both halves are changed equally often. Shuffles of very few elements become uniform
+ * only with many rounds: those of 5 elements are visibly uneven after 12. */
 #define ROUNDS(n) ((n) < 1024 ? PERMUTE_ROUNDS : 8)
 
 static uint64_t ceiling_of_root(uint64_t n) {
@@ -24,13 +24,13 @@ void permute_make(uint64_t key, uint64_t n, struct permutation *p) {
     p->rounds = ROUNDS(n);
     for (unsigned i = 0; i < p->rounds; i++) {
         uint32_t r[4];
-        random_block(key, ~(uint64_t)0, i, r); /* no stream of draws is that high */
+        random_block(key, ~(uint64_t)0, i, r); /* no stream of draws reaches this number */
         p->key[i] = (uint64_t)r[1] << 32 | r[0];
     }
 }
 
-/* A number below `size`, which is at most 2^24, from 64 bits: these mixed as in splitmix64, of which
- * 39 are taken for a fraction. */
+/* A number below `size` (at most 2^24) from 64 bits: mixes them as splitmix64 does and uses 39 of
+ * the bits as a fraction. */
 static uint64_t draw(uint64_t x, uint64_t size) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -43,11 +43,11 @@ static uint64_t add(uint64_t a, uint64_t b, uint64_t size) {
     return sum < size ? sum : sum - size;
 }
 
-#define TOGETHER 8 /* so many chains of multiplications at a time: each alone would wait for itself */
+#define TOGETHER 8 /* independent chains of multiplications at a time, to hide their latency */
 
-/* A number is left * width + right in a grid of height * width >= n cells, of which fewer than
- * `height` lie beyond n. Each round adds a random function of one half to the other, which can be
- * undone: so the rounds permute the grid. */
+/* An index is left * width + right in a grid of height * width >= n cells, fewer than `height` of
+ * them beyond n. Each round adds a random function of one half to the other. That can be undone, so
+ * the rounds permute the grid. */
 static void turn(const struct permutation *p, uint64_t *i) {
     uint64_t left[TOGETHER], right[TOGETHER];
     for (int k = 0; k < TOGETHER; k++) {
@@ -62,8 +62,9 @@ static void turn(const struct permutation *p, uint64_t *i) {
     for (int k = 0; k < TOGETHER; k++) i[k] = left[k] * p->width + right[k];
 }
 
-/* A path that leaves [0, n) is walked on until it comes back, on average after 1 + 1/height steps;
- * this keeps it a bijection, since the path is part of a cycle that passes through its begin. */
+/* An index outside [0, n) goes through the rounds again until it is inside, on average after 1 +
+ * 1/height times. The mapping stays a bijection, since each cycle of the grid's permutation only
+ * loses elements. */
 static uint64_t come_back(const struct permutation *p, uint64_t i) {
     uint64_t path[TOGETHER] = {i};
     while (path[0] >= p->n) turn(p, path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A shuffle that takes no memory: any place of it is found by itself. */
+ * A shuffle without memory: each position is computed by itself. */
 #ifndef BASE_PERMUTE_H
 #define BASE_PERMUTE_H
 
@@ -9,7 +9,7 @@
 #define PERMUTE_MAX ((uint64_t)1 << 48)
 #define PERMUTE_ROUNDS 24
 
-/* What is the same for all places of one permutation of [0, n). */
+/* State common to all positions of one permutation of [0, n). */
 struct permutation {
     uint64_t n, height, width;
     unsigned rounds;
@@ -18,7 +18,7 @@ struct permutation {
 
 /* For each key a bijection of [0, n), 1 <= n <= PERMUTE_MAX. */
 void permute_make(uint64_t key, uint64_t n, struct permutation *out);
-/* Where `count` neighbours, from `first` on, come to lie. */
+/* The images of `count` consecutive indices from `first`. */
 void permute_fill(const struct permutation *p, uint64_t first, size_t count, uint64_t *out);
 
 #endif

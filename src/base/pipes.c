@@ -21,7 +21,7 @@ static bool is_closed(int fd) {
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
 }
 
-/* The signal does not tell which descriptor it is about. */
+/* The signal does not say which descriptor it is about. */
 static void handle(int sig) {
     int error = errno;
     (void)sig;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pipes that nobody reads any more. While they are held, a write to one fails with EPIPE and does
- * not kill the process. A handler sees to that, not SIG_IGN, which the program's own commands would
- * inherit. If the program handles SIGPIPE itself, that stays, and pipes_closed is always false. */
+ * Pipes whose reader is gone. While they are held, a write to such a pipe fails with EPIPE and does
+ * not kill the process. A handler does this, not SIG_IGN, which child commands would inherit. A
+ * SIGPIPE handler of the program's own stays, and pipes_closed is then always false. */
 #ifndef BASE_PIPES_H
 #define BASE_PIPES_H
 
 #include <stdbool.h>
 
-/* They may be held several times. With the last release SIGPIPE is what it was before, and what
- * stdout still keeps for a reader that is gone is dropped, as writing it at exit would kill. */
+/* Calls nest. The last release restores SIGPIPE and drops what is still buffered for a stdout whose
+ * reader is gone, since flushing it at exit would kill the process. */
 void pipes_hold(void);
 void pipes_release(void);
-/* Whether a write has failed since they are held and nobody reads stdout, or stderr. */
+/* Whether a write failed since the hold and stdout or stderr has no reader. */
 bool pipes_closed(void);
 
 #endif

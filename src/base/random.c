@@ -12,7 +12,7 @@
 #define WEYL_1 0xbb67ae85u
 #define ROUNDS 10
 
-/* The two highest bits of the counter tell the kinds of draw apart. */
+/* The two highest bits of the counter separate the kinds of draws. */
 #define KIND_U32 0u
 #define KIND_UNIFORM 1u
 #define KIND_NORMAL 2u
@@ -39,7 +39,7 @@ void random_block(uint64_t key, uint64_t counter_hi, uint64_t counter_lo, uint32
 }
 
 uint64_t random_key(uint64_t seed, uint64_t name_hash) {
-    uint32_t r[4]; /* the counter's low half is one that no draw reaches */
+    uint32_t r[4]; /* no draw reaches this lower half of the counter */
     random_block(seed, name_hash, KIND(KIND_U32, 0x3fffffffffffffffu), r);
     return (uint64_t)r[1] << 32 | r[0];
 }
@@ -59,8 +59,8 @@ double random_uniform(uint64_t key, uint64_t stream, uint64_t index) {
     return (double)mantissa(r) * 0x1p-53;
 }
 
-/* Box and Muller: a block gives a point with normal coordinates, by radius and angle. The radius
- * takes a uniform number in (0, 1]. */
+/* Box-Muller: a block gives a point with two normal coordinates, from a radius and an angle. The
+ * radius uses a uniform number in (0, 1]. */
 static void uniforms(const uint32_t r[4], double *u, double *angle) {
     *u = (double)(mantissa(r) + 1) * 0x1p-53;
     *angle = (double)mantissa(r + 2) * (0x1.921fb54442d18p+2 * 0x1p-53);
@@ -81,7 +81,7 @@ double random_normal(uint64_t key, uint64_t stream, uint64_t index) {
 }
 
 double random_truncated_normal(uint64_t key, uint64_t stream, uint64_t index) {
-    /* Each attempt offers two coordinates and fails once in 480 times. */
+    /* Each attempt yields two coordinates and fails once in 480 times. */
     for (uint64_t attempt = 0;; attempt++) {
         uint32_t r[4];
         double radius, angle, x;
@@ -94,7 +94,7 @@ double random_truncated_normal(uint64_t key, uint64_t stream, uint64_t index) {
     }
 }
 
-/* BLOCKS blocks at a time, laid out so that a compiler makes vector code of the inner loops. */
+/* BLOCKS blocks at a time, arranged so that the inner loops vectorise. */
 #define BLOCKS MATH_EACH
 
 CLONES static void fill_blocks(uint64_t key, uint64_t stream, uint64_t first,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a processor is told between two looks at memory that another core is to change. */
+ * The pause instruction for loops that wait for another core to change memory. */
 #ifndef BASE_RELAX_H
 #define BASE_RELAX_H
 

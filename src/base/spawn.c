@@ -21,14 +21,16 @@ int spawn_command(char *const argv[], char *const env[], const int *fd, int n, p
     sigset_t none, usual;
     sigemptyset(&none);
     sigfillset(&usual);
-    if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler == SIG_IGN) sigdelset(&usual, SIGHUP);
+    if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler == SIG_IGN)
+        sigdelset(&usual, SIGHUP);
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&how);
     int failed = set_files(&files, fd, n);
     if (!failed) failed = posix_spawnattr_setsigmask(&how, &none);
     if (!failed) failed = posix_spawnattr_setsigdefault(&how, &usual);
     if (!failed)
-        failed = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+        failed = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                    POSIX_SPAWN_SETPGROUP);
     if (!failed) failed = posix_spawn(pid, argv[0], &files, &how, argv, env);
     posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fp32 functions for loops of kernels. They have no branches and no calls, so that a compiler can
- * make vector code of a loop over one; the same text (vmath_body.h) gives functions of vectors to
- * who includes it again. Every form, on every processor and by every compiler, has the same bits,
- * since every step is an IEEE operation or an integer one, and a multiplication is fused with an
- * addition where, and only where, it is written. The file that includes this must be compiled with
- * -ffp-contract=off. Subnormals are neither taken nor returned as zero. Largest error over all
- * arguments, in units in the last place: exp 0.85, log 0.82, tanh 1.31, sigmoid 2.2, erf 0.95,
- * log1p_exp 1.71, pow 0.9, or 1.5 where its result lies beyond 2^-64 or 2^64. */
+ * fp32 functions for loops of kernels. They have no branches and no calls, so that compilers
+ * vectorise loops over them; vector code includes the same text (vmath_body.h) with vectors as
+ * numbers. Every form has the same bits on every processor and with every compiler: each step is an
+ * IEEE or an integer operation, and multiplications and additions are fused only where that is
+ * written. The file that includes this must be compiled with -ffp-contract=off. Subnormals are not
+ * flushed to zero. Largest error over all arguments, in units in the last place: exp 0.85, log
+ * 0.82, tanh 1.31, sigmoid 2.2, erf 0.95, log1p_exp 1.71, pow 0.9 (1.5 where its result is beyond
+ * 2^-64 or 2^64). */
 #ifndef BASE_VMATH_H
 #define BASE_VMATH_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Left as a call, a function would keep its loop scalar. */
+/* As a call, a function would keep its loop scalar. */
 #define VMATH static inline __attribute__((always_inline))
 
 #define VMATH_INFINITY 0x7f800000u
-#define VMATH_NAN 0x7fc00000u /* the one NaN returned: processors differ in the sign of theirs */
+/* the only NaN that is returned: processors differ in the sign of theirs */
+#define VMATH_NAN 0x7fc00000u
 #define VMATH_SIGN 0x80000000u
 #define VMATH_LOG2E 0x1.715476p0f
-#define VMATH_LN2_HI 0x1.62e4p-1f /* 15 bits: times an exponent it is exact */
+#define VMATH_LN2_HI 0x1.62e4p-1f /* 15 bits: its product with an exponent is exact */
 #define VMATH_LN2_LO 0x1.7f7d1cp-20f
 #define VMATH_ROUNDER 0x1.8p23f /* adding and subtracting it rounds to an integer, below 2^22 */
 
@@ -42,8 +43,8 @@ VMATH float vmath_fma(float a, float b, float c) {
 #if defined __FMA__ || defined __FP_FAST_FMAF || defined VMATH_CLONES
     return __builtin_fmaf(a, b, c);
 #else
-    /* The product is exact in double; the sum is rounded to odd (what is lost is told by its last
-     * bit), so that rounding it to float is right. */
+    /* The product is exact in double. The sum is rounded to odd: its last bit says whether anything
+     * was lost, so that rounding it to float is correct. */
     double p = (double)a * (double)b, d = (double)c, s = p + d, t = s - p;
     double lost = (p - (s - t)) + (d - t);
     uint64_t bits;
@@ -56,8 +57,8 @@ VMATH float vmath_fma(float a, float b, float c) {
 #endif
 }
 
-/* A mask is all ones or all zeros; comparisons with NaN give zeros. A ternary would say the same,
- * but compilers move arithmetic into its arms, and then there is a branch. */
+/* A mask is all ones or all zeros; comparisons with NaN give zeros. A ternary would mean the same,
+ * but compilers move arithmetic into its arms and then branch. */
 VMATH uint32_t vmath_mask(int condition) { return 0u - (uint32_t)condition; }
 VMATH uint32_t vmath_less(float a, float b) { return vmath_mask(a < b); }
 VMATH uint32_t vmath_equal(float a, float b) { return vmath_mask(a == b); }
@@ -74,7 +75,7 @@ VMATH float vmath_at_most(float x, float high) {
     return vmath_select(vmath_less(high, x), high, x);
 }
 
-/* Half the exponent each time: the first product is exact, so that subnormals are rounded once. */
+/* Half of the exponent each time: the first product is exact, so subnormals are rounded once. */
 VMATH float vmath_scale(float p, float k) {
     int32_t n = (int32_t)(vmath_bits(k + VMATH_ROUNDER) - vmath_bits(VMATH_ROUNDER)), half = n >> 1;
     return p * vmath_of_bits((uint32_t)(half + 127) << 23) *

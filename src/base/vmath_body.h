@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The functions of vmath.h, as a text that is included for each form of a number: float there,
- * vectors of floats in dev/cpu/vec.h. Who includes it has defined the types
- *     VF  numbers    VU  their bits    VM  masks, what comparisons give
- * and F(name), the names of functions, and made the first of them:
- *     set               a number of a float
- *     bits, of_bits
- *     fma               a * b + c, rounded once
- *     less, equal, both, either, not    masks
- *     select            of two numbers by a mask
- *     at_least, at_most of a number and a bound; they keep a NaN
- *     scale             p * 2^k for p near 1 and an integer k, |k| <= 252, rounded once */
+ * The functions of vmath.h, as a text that is included once per number type: float there, vectors
+ * of floats in dev/cpu/vec.h. The including file defines the types
+ *   VF  numbers    VU  their bits    VM  masks, the results of comparisons
+ * and F(name), which names the functions, and defines these:
+ *   set               a number from a float
+ *   bits, of_bits
+ *   fma               a * b + c, rounded once
+ *   less, equal, both, either, not    masks
+ *   select            one of two numbers, by a mask
+ *   at_least, at_most of a number and a bound; they keep a NaN
+ *   scale             p * 2^k for p near 1 and an integer k, |k| <= 252, rounded once */
 
 #define C(x) F(set)(x)
 #define FMA(a, b, c) F(fma)(a, b, c)
@@ -21,8 +21,8 @@ VMATH VF F(with_sign)(VF magnitude, VF x) {
     return F(of_bits)(F(bits)(magnitude) | (F(bits)(x) & VMATH_SIGN));
 }
 
-/* y, or the one NaN where x is any NaN: which of two NaN an operation keeps is for the compiler to
- * say, who may swap operands */
+/* y, or the one NaN where x is NaN. Which of two NaN operands an operation keeps is up to the
+ * compiler, which may swap them. */
 VMATH VF F(unless_nan)(VF x, VF y) {
     return F(select)(F(equal)(x, x), y, C(vmath_of_bits(VMATH_NAN)));
 }
@@ -44,7 +44,7 @@ VMATH VF F(exp)(VF x) {
     return F(unless_nan)(x, F(scale)(p, k));
 }
 
-/* exp(x) for x <= 0, or NaN, and then some NaN. */
+/* exp(x) for x <= 0; for NaN any NaN. */
 VMATH VF F(exp_negative)(VF x) {
     VF k, p = F(exp_parts)(F(at_least)(x, C(-105.0f)), &k);
     return F(scale)(p, k);
@@ -67,7 +67,7 @@ VMATH VF F(log1p_tail)(VF f) {
 VMATH VF F(split_exponent)(VF x, VF *k) {
     VM small = F(less)(x, C(0x1p-126f));
     VU b = F(bits)(F(select)(small, x * 0x1p23f, x));
-    VU n = (b - 0x3504f3u) >> 23; /* of x / sqrt(1/2), and so 126 more than k */
+    VU n = (b - 0x3504f3u) >> 23; /* of x / sqrt(1/2), so 126 more than k */
     VF above = F(select)(small, C(126.0f + 23.0f), C(126.0f));
     *k = (F(of_bits)(n | 0x4b400000u) - VMATH_ROUNDER) - above;
     return F(of_bits)((b - (n << 23)) + 0x3f000000u);
@@ -96,7 +96,7 @@ VMATH VF F(tanh)(VF x) {
     return F(unless_nan)(x, F(with_sign)(y, x));
 }
 
-/* 1 / (1 + exp(-x)), without loss where it is nearly 0 */
+/* 1 / (1 + exp(-x)), accurate also where it is nearly 0 */
 VMATH VF F(sigmoid)(VF x) {
     VF e = F(exp_negative)(-F(abs)(x));
     VF y = F(select)(F(less)(x, C(0.0f)), e, C(1.0f)) / (1.0f + e);
@@ -104,7 +104,7 @@ VMATH VF F(sigmoid)(VF x) {
 }
 
 VMATH VF F(erf)(VF x) {
-    /* Near 0 as x (1 + P(x^2)); from 0.9 on as 1 - exp(-Q(x)), which is 1 from 4 on. */
+    /* Near 0: x (1 + P(x^2)). From 0.9: 1 - exp(-Q(x)), which is 1 from 4 on. */
     VF a = F(abs)(x), z = x * x, b = F(at_most)(a, C(4.0f)), k;
     VF p = FMA(C(-0x1.3ed096p-11f), z, C(0x1.485414p-8f));
     p = FMA(p, z, C(-0x1.b6b806p-6f));
@@ -122,8 +122,8 @@ VMATH VF F(erf)(VF x) {
     return F(unless_nan)(x, F(with_sign)(y, x));
 }
 
-/* log(1 + exp(x)): softplus. With e = exp(-|x|) it is max(x, 0) + log(1 + e), and 1 + e is halved
- * where it passes sqrt(2). */
+/* Softplus, log(1 + exp(x)). With e = exp(-|x|) it is max(x, 0) + log(1 + e); 1 + e is halved where
+ * it exceeds sqrt(2). */
 VMATH VF F(log1p_exp)(VF x) {
     VF e = F(exp_negative)(-F(abs)(x));
     VM small = F(less)(e, C(0x1.a8p-2f));
@@ -151,7 +151,7 @@ VMATH VF F(pow_magnitude)(VF x, VF y) {
     VF ca = c * a, ca_lo = FMA(c, a, -ca) + FMA(c_lo, a, c * a_lo);
     VF l = k + ca, l_lo = (ca - (l - k)) + ca_lo; /* k is 0 or above |ca| */
 
-    /* No logarithm but 0 is below 2^-24, so 2^40 overflows as well as more would. */
+    /* No logarithm except 0 is below 2^-24, so 2^40 overflows as any larger y would. */
     y = F(at_most)(F(at_least)(y, C(-0x1p40f)), C(0x1p40f));
     VF e = l * y, e_lo = FMA(l_lo, y, FMA(l, y, -e));
     e_lo = F(select)(F(less)(C(200.0f), F(abs)(e)), C(0.0f), e_lo);
@@ -167,10 +167,10 @@ VMATH VF F(pow_magnitude)(VF x, VF y) {
     return F(scale)(FMA(r, q, C(1.0f)), n);
 }
 
-/* As C's powf: a negative base takes integer exponents only, pow(x, 0) = pow(1, y) = 1. */
+/* As C's powf: a negative base takes only integer exponents; pow(x, 0) = pow(1, y) = 1. */
 VMATH VF F(pow)(VF x, VF y) {
     VF a = F(abs)(x), b = F(abs)(y), half = 0.5f * b;
-    /* From 2^23 on every float is an integer, from 2^24 on even. */
+    /* Every float is an integer from 2^23 on, and even from 2^24 on. */
     VM large = F(not)(F(less)(b, C(0x1p23f)));
     VM integer = F(either)(large, F(equal)((b + 0x1p23f) - 0x1p23f, b));
     VM even = F(either)(F(equal)((half + 0x1p23f) - 0x1p23f, half), F(not)(F(less)(b, C(0x1p24f))));
@@ -179,7 +179,8 @@ VMATH VF F(pow)(VF x, VF y) {
     VM negative = F(less)(x, C(0.0f)), falls = F(less)(y, C(0.0f));
     VM not_real = F(both)(negative, F(not)(F(either)(integer, edge)));
 
-    VF of_zero = F(select)(falls, INFINITE, C(0.0f)), of_infinity = F(select)(falls, C(0.0f), INFINITE);
+    VF of_zero = F(select)(falls, INFINITE, C(0.0f)),
+       of_infinity = F(select)(falls, C(0.0f), INFINITE);
     VF p = F(pow_magnitude)(x, y);
     p = F(select)(edge, F(select)(zero, of_zero, of_infinity), p);
     p = F(select)(odd, F(with_sign)(p, x), p);

@@ -9,19 +9,21 @@
 #include "base/relax.h"
 
 #define SPINS 2000 /* some 50 to 100 us: longer than a short operator */
-#define LONGEST 1000000 /* nanoseconds of yields: so long only if other threads run meanwhile */
-#define LATE 50000000 /* nanoseconds, and */
-#define LATE_TIMES 4  /* so many times the slowest */
-#define BEAT (200 * 1000000L) /* nanoseconds that one sleeps at most: it tells that it lives */
+#define LONGEST 1000000 /* nanoseconds of yields, reached only if other threads run meanwhile */
+#define LATE 50000000 /* nanoseconds, plus */
+#define LATE_TIMES 4  /* times the slowest */
+/* nanoseconds: the longest sleep, so that a waiting thread regularly shows that it lives */
+#define BEAT (200 * 1000000L)
 
 int64_t wait_late(int64_t slowest) { return base_now() + LATE + LATE_TIMES * slowest; }
 
-/* Who goes to sleep says so first and looks once more; who changes something looks for sleepers
- * afterwards: one of them sees the other. */
+/* A thread that goes to sleep first sets bit 0 and then checks its condition again; a thread that
+ * changes something looks at bit 0 afterwards. So one of them sees the other. */
 void wait_wake(wait_queue *b) {
     uint32_t seen = atomic_load(b);
     while (seen & 1)
-        if (atomic_compare_exchange_weak(b, &seen, seen + 1)) { /* takes the bit away, counts */
+        /* clears bit 0 and changes the word, so that nobody falls asleep on the old value */
+        if (atomic_compare_exchange_weak(b, &seen, seen + 1)) {
             base_futex_wake(b);
             return;
         }
@@ -54,8 +56,8 @@ static bool watch(enum wait_kind kind, bool (*holds)(void *arg), void *arg) {
     return false;
 }
 
-void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
-               _Atomic uint64_t *turns) {
+void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
+                int64_t when, _Atomic uint64_t *turns) {
     if (watch(kind, holds, arg)) return;
     for (;;) {
         uint32_t seen = atomic_fetch_or(b, 1) | 1;

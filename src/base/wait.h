@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A word that threads of one or several processes sleep on until something that they wait for holds. Bit 0:
- * somebody sleeps, or has died asleep; who rings takes it away, counts, and wakes all. */
+ * A wait queue: a word on which threads of one or several processes sleep until a condition holds.
+ * Bit 0: some thread sleeps, or died asleep. A wake-up clears it, counts up, and wakes all. */
 #ifndef BASE_WAIT_H
 #define BASE_WAIT_H
 
@@ -10,25 +10,27 @@
 
 typedef _Atomic uint32_t wait_queue;
 
-/* Which threads wait for each other, and so for how long a thread spins and yields before it
- * sleeps. Where each has a core, sleeping costs time; where others want the core, each yield costs
- * the waiting thread its share of it. */
+/* Which threads wait for each other, and so how long a thread spins and yields before it sleeps. If
+ * each has a core, sleeping costs time; if others need the core, each yield costs the waiting
+ * thread its share of it. */
 enum wait_kind {
-    WAIT_CROWDED,  /* more threads than cores: hardly */
-    WAIT_APART,    /* of several processes, each with a core */
-    WAIT_TOGETHER, /* of a team that shares operators, each with a core: as long as an operator */
+    WAIT_CROWDED,  /* more threads than cores: hardly any spinning */
+    WAIT_APART,    /* threads of several processes, each with a core */
+    /* threads of a team that shares operators, each with a core: spins about as long as an operator
+     * takes */
+    WAIT_TOGETHER,
 };
 
-/* From then on who began something now counts as late with it, and others do it, too: `slowest` nanoseconds are the most
- * that the like has taken here. */
+/* The time from which work that starts now counts as late, so that others do it too. slowest: the
+ * longest that such work has taken here, in nanoseconds. */
 int64_t wait_late(int64_t slowest);
 
-/* Whoever waits looks again. */
+/* Wakes all threads that sleep on the queue; they check their conditions again. */
 void wait_wake(wait_queue *b);
-/* Waits until the condition holds: spins, then yields, then sleeps. It is checked again at the
- * latest at a time of base_now (INT64_MAX: only when the bell rings). turns (nullable) grows with
- * each check. */
-void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg, int64_t when,
-               _Atomic uint64_t *turns);
+/* Waits until the condition holds: spins, then yields, then sleeps. The condition is checked again
+ * at time `when` of base_now at the latest (INT64_MAX: only after a wake-up). turns (nullable)
+ * grows with each check. */
+void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
+                int64_t when, _Atomic uint64_t *turns);
 
 #endif

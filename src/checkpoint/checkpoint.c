@@ -18,7 +18,8 @@
 #define OPTIMIZER CHECKPOINT_OPTIMIZER
 #define STATE CHECKPOINT_STATE
 #define PREFIX "step-"
-#define PART ".part-" /* and the writer's pid: a folder that is not whole yet, or is being removed */
+/* followed by the writer's pid: a folder that is incomplete or being removed */
+#define PART ".part-"
 
 static const char *const files[] = {MODEL, OPTIMIZER};
 
@@ -37,7 +38,7 @@ void checkpoint_file(const char *folder, const char *file, bool sealed, char pat
 bool checkpoint_is(const char *folder, bool sealed) {
     char path[4096];
     checkpoint_file(folder, STATE, sealed, path);
-    return !access(path, F_OK) || errno == ELOOP; /* which opening it tells */
+    return !access(path, F_OK) || errno == ELOOP; /* the error appears when it is opened */
 }
 
 tri_status checkpoint_prepare(const char *directory) {
@@ -49,21 +50,23 @@ tri_status checkpoint_prepare(const char *directory) {
         return base_fail(TRI_FAILED, "cannot write checkpoints to %s: it is not a directory",
                          directory);
     if (access(directory, R_OK | W_OK | X_OK))
-        return base_fail(TRI_FAILED, "cannot write checkpoints to %s: %s", directory, strerror(errno));
+        return base_fail(TRI_FAILED, "cannot write checkpoints to %s: %s", directory,
+                         strerror(errno));
     return TRI_OK;
 }
 
 /* ---- state.json ---- */
 
-/* A file of the folder, which takes `path` for its name. */
-static tri_status open_out(const char *folder, const char *file, const struct checkpoint_content *c, char path[4096],
-                           struct outfile *f) {
+/* Opens a file in the folder and stores its path. */
+static tri_status open_out(const char *folder, const char *file, const struct checkpoint_content *c,
+                           char path[4096], struct outfile *f) {
     const struct seal seal = {c->key, file, c->state->step};
     checkpoint_file(folder, file, c->key, path);
     return outfile_open(f, path, c->key ? &seal : NULL);
 }
 
-static tri_status write_state(const char *folder, const struct checkpoint_content *c, const struct state_file w[2]) {
+static tri_status write_state(const char *folder, const struct checkpoint_content *c,
+                              const struct state_file w[2]) {
     char path[4096];
     struct text text = {0};
     struct outfile f = {.fd = -1};
@@ -77,19 +80,23 @@ static tri_status write_state(const char *folder, const struct checkpoint_conten
 static tri_status check_form(const char *folder, const struct seal_key *key) {
     if (!checkpoint_is(folder, !key)) return TRI_OK;
     if (key)
-        return base_fail(TRI_USAGE, "%s is not sealed, and so may be anybody's: what is given a key (--ckpt-key) takes "
-                         "none like it", folder);
+        return base_fail(
+            TRI_USAGE,
+            "%s is not sealed, and so may be anybody's: what is given a key (--ckpt-key) takes "
+            "none like it",
+            folder);
     return base_fail(TRI_USAGE, "%s is sealed: its key is needed (--ckpt-key FILE)", folder);
 }
 
-static tri_status read_state(const char *folder, const struct seal_key *key, struct checkpoint_state *state,
-                             struct state_file w[2]) {
+static tri_status read_state(const char *folder, const struct seal_key *key,
+                             struct checkpoint_state *state, struct state_file w[2]) {
     const struct seal seal = {key, STATE, -1};
     char path[4096], *text;
     size_t bytes;
     checkpoint_file(folder, STATE, key, path);
     tri_status status = check_form(folder, key);
-    if (!status) status = key ? seal_read(path, &seal, &text, &bytes) : base_read_file(path, &text, &bytes);
+    if (!status)
+        status = key ? seal_read(path, &seal, &text, &bytes) : base_read_file(path, &text, &bytes);
     if (status) return status;
     status = state_read(path, text, bytes, state, w);
     if (key) state->checked = true;
@@ -97,8 +104,8 @@ static tri_status read_state(const char *folder, const struct seal_key *key, str
     return status;
 }
 
-tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key, int64_t step,
-                           struct safetensors **f) {
+tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key,
+                           int64_t step, struct safetensors **f) {
     const struct seal seal = {key, file, step};
     char path[4096];
     checkpoint_file(folder, file, key, path);
@@ -107,26 +114,28 @@ tri_status checkpoint_open(const char *folder, const char *file, const struct se
 
 /* ---- writing ---- */
 
-/* The first of NAME, NAME-2, NAME-3 ... that is free. */
+/* The first free name of NAME, NAME-2, NAME-3 ... */
 static void free_name(const char *name, char path[4096]) {
     struct stat st;
     base_format(path, 4096, "%s", name);
     for (int i = 2; !lstat(path, &st); i++) base_format(path, 4096, "%s-%d", name, i);
 }
 
-/* Of this process. One of a dead process with the same id may be there, and may be there to stay. */
+/* A temporary name of this process. A dead process with the same id may have left a folder of that
+ * name that cannot be removed. */
 static void part_name(const char *directory, char path[4096]) {
     char name[4096];
     base_format(name, sizeof name, "%s/" PART "%ld", directory, (long)getpid());
     free_name(name, path);
 }
 
-/* With all that is in it; as much as can be. */
+/* Removes the folder and as much of its content as possible. */
 static tri_status remove_folder(const char *folder) {
     char path[4096], stays[4096] = "";
     DIR *d = opendir(folder);
     int failed = 0;
-    if (!d) return errno == ENOENT ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", folder, strerror(errno));
+    if (!d)
+        return errno == ENOENT ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", folder, strerror(errno));
     for (struct dirent *e; (e = readdir(d));) {
         within(path, folder, e->d_name);
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !unlink(path)) continue;
@@ -135,11 +144,14 @@ static tri_status remove_folder(const char *folder) {
     }
     closedir(d);
     if (!rmdir(folder)) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: can't remove: %s", failed ? stays : folder, strerror(failed ? failed : errno));
+    return base_fail(TRI_FAILED, "%s: can't remove: %s", failed ? stays : folder,
+                     strerror(failed ? failed : errno));
 }
 
-static tri_status write_tensors(const char *folder, const char *file, const struct checkpoint_content *c,
-                                const struct safetensors_entry *entries, size_t n, struct state_file *w) {
+static tri_status write_tensors(const char *folder, const char *file,
+                                const struct checkpoint_content *c,
+                                const struct safetensors_entry *entries, size_t n,
+                                struct state_file *w) {
     char path[4096];
     struct outfile f = {.fd = -1};
     tri_status status = open_out(folder, file, c, path, &f);
@@ -149,18 +161,23 @@ static tri_status write_tensors(const char *folder, const char *file, const stru
     return status;
 }
 
-static tri_status write_files(const char *folder, const struct checkpoint_content *c, size_t *bytes) {
+static tri_status write_files(const char *folder, const struct checkpoint_content *c,
+                              size_t *bytes) {
     struct state_file w[2] = {0};
-    if (mkdir(folder, 0777)) return base_fail(TRI_FAILED, "cannot make %s: %s", folder, strerror(errno));
+    if (mkdir(folder, 0777))
+        return base_fail(TRI_FAILED, "cannot make %s: %s", folder, strerror(errno));
     tri_status status = write_tensors(folder, MODEL, c, c->entries, c->n_model, &w[0]);
-    if (!status) status = write_tensors(folder, OPTIMIZER, c, c->entries + c->n_model, c->n_optimizer, &w[1]);
+    if (!status)
+        status = write_tensors(folder, OPTIMIZER, c, c->entries + c->n_model, c->n_optimizer,
+                               &w[1]);
     if (!status) status = write_state(folder, c, w);
     if (!status) status = outfile_sync_directory(folder);
     *bytes = w[0].bytes + w[1].bytes;
     return status;
 }
 
-/* A folder that has files in it cannot be renamed over: with one of the same step it changes its name. */
+/* A folder with files in it cannot be replaced by rename: an existing one of the same step is
+ * renamed. */
 static tri_status put_in_place(const char *part, const char *directory, int64_t step) {
     char path[4096];
     checkpoint_path(directory, step, path);
@@ -172,7 +189,7 @@ static tri_status put_in_place(const char *part, const char *directory, int64_t 
     return status;
 }
 
-/* As many as can be. Of writers that have died, too; only one at a time writes. */
+/* Removes as many as possible, also those of crashed writers; only one process writes at a time. */
 static void prune_parts(const char *directory) {
     char path[4096];
     DIR *d = opendir(directory);
@@ -184,7 +201,8 @@ static void prune_parts(const char *directory) {
     if (d) closedir(d);
 }
 
-tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c, size_t *bytes) {
+tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c,
+                            size_t *bytes) {
     char part[4096];
     *bytes = 0;
     prune_parts(directory);
@@ -219,7 +237,9 @@ tri_status checkpoint_list(const char *directory, int64_t **steps, size_t *n) {
     DIR *d = opendir(directory);
     *steps = NULL;
     *n = 0;
-    if (!d) return base_fail(TRI_FAILED, "cannot read the directory %s: %s", directory, strerror(errno));
+    if (!d)
+        return base_fail(TRI_FAILED, "cannot read the directory %s: %s", directory,
+                         strerror(errno));
     for (struct dirent *e; (e = readdir(d));) {
         int64_t step;
         if (!step_of(e->d_name, &step)) continue;
@@ -241,16 +261,18 @@ tri_status checkpoint_list(const char *directory, int64_t **steps, size_t *n) {
     return TRI_OK;
 }
 
-/* Under another name first, so that no half of it is ever taken for whole. */
+/* Renames it first, so that a half-removed folder is never taken for a checkpoint. */
 static tri_status remove_checkpoint(const char *directory, int64_t step) {
     char path[4096], aside[4096];
     checkpoint_path(directory, step, path);
     part_name(directory, aside);
-    if (rename(path, aside)) return base_fail(TRI_FAILED, "can't remove %s: %s", path, strerror(errno));
+    if (rename(path, aside))
+        return base_fail(TRI_FAILED, "can't remove %s: %s", path, strerror(errno));
     return remove_folder(aside);
 }
 
-tri_status checkpoint_prune(const char *directory, int64_t last, int64_t keep, int64_t keep_every, int64_t best) {
+tri_status checkpoint_prune(const char *directory, int64_t last, int64_t keep, int64_t keep_every,
+                            int64_t best) {
     int64_t *steps, counted = 0;
     size_t n;
     struct text why = {0};
@@ -260,10 +282,12 @@ tri_status checkpoint_prune(const char *directory, int64_t last, int64_t keep, i
     if (status) return status;
     for (size_t i = 0; i < n; i++) {
         counted += steps[i] <= last;
-        if (counted <= keep || steps[i] == best || (keep_every && steps[i] % keep_every == 0)) continue;
+        if (counted <= keep || steps[i] == best || (keep_every && steps[i] % keep_every == 0))
+            continue;
         if (!remove_checkpoint(directory, steps[i]) || status) continue;
         status = TRI_FAILED;
-        text_add(&why, "the checkpoint of step %lld is not removed: %s", (long long)steps[i], tri_message());
+        text_add(&why, "the checkpoint of step %lld is not removed: %s", (long long)steps[i],
+                 tri_message());
     }
     free(steps);
     if (status) base_fail(status, "%s", why.data ? why.data : "out of memory");
@@ -276,7 +300,8 @@ static tri_status set_aside(const char *path) {
     char name[4096], aside[4096];
     base_format(name, sizeof name, "%s.damaged", path);
     free_name(name, aside);
-    if (rename(path, aside)) return base_fail(TRI_FAILED, "can't rename %s to %s: %s", path, aside, strerror(errno));
+    if (rename(path, aside))
+        return base_fail(TRI_FAILED, "can't rename %s to %s: %s", path, aside, strerror(errno));
     fprintf(stderr, "trireme: %s is %s now, and counts no more\n", path, aside);
     return TRI_OK;
 }
@@ -297,7 +322,7 @@ tri_status checkpoint_set_aside(const char *directory, int64_t last) {
 /* ---- whether it is whole ---- */
 
 static tri_status verify_file(const char *path, const struct state_file *w) {
-    char hex[65], buffer[65536]; /* no memory to be out of: what cannot be read counts as damaged */
+    char hex[65], buffer[65536]; /* no allocation, so that lack of memory is not taken for damage */
     struct sha256 h;
     size_t bytes = 0;
     ssize_t n = 0;
@@ -315,11 +340,12 @@ static tri_status verify_file(const char *path, const struct state_file *w) {
     if (!status && bytes != w->bytes)
         return base_fail(TRI_FAILED, "%s has %zu bytes; " STATE " says %zu", path, bytes, w->bytes);
     if (!status && strcmp(hex, w->hash))
-        return base_fail(TRI_FAILED, "%s is not what was written: its hash differs from that in " STATE, path);
+        return base_fail(TRI_FAILED,
+                         "%s is not what was written: its hash differs from that in " STATE, path);
     return status;
 }
 
-/* The step in the last component of the path, as it is given or, of "." and the like, as it is. */
+/* The step in the path's last component: as given, or, for "." and the like, resolved. */
 static bool step_of_path(const char *folder, int64_t *step) {
     char name[4096], whole[PATH_MAX];
     base_format(name, sizeof name, "%s", folder);
@@ -330,7 +356,8 @@ static bool step_of_path(const char *folder, int64_t *step) {
     return realpath(folder, whole) && step_of(strrchr(whole, '/') + 1, step);
 }
 
-tri_status checkpoint_verify(const char *folder, const struct seal_key *key, struct checkpoint_state *state) {
+tri_status checkpoint_verify(const char *folder, const struct seal_key *key,
+                             struct checkpoint_state *state) {
     struct state_file w[2];
     char path[4096];
     int64_t named;
@@ -340,7 +367,8 @@ tri_status checkpoint_verify(const char *folder, const struct seal_key *key, str
         status = verify_file(path, &w[i]);
     }
     if (status || !step_of_path(folder, &named) || named == state->step) return status;
-    return base_fail(TRI_FAILED, "%s is the checkpoint of step %lld", folder, (long long)state->step);
+    return base_fail(TRI_FAILED, "%s is the checkpoint of step %lld", folder,
+                     (long long)state->step);
 }
 
 tri_status checkpoint_check_form(const char *directory, const struct seal_key *key) {
@@ -354,14 +382,15 @@ tri_status checkpoint_check_form(const char *directory, const struct seal_key *k
     return check_form(path, key);
 }
 
-tri_status checkpoint_make_room(const char *directory, const struct seal_key *key, int64_t last, int64_t keep,
-                                int64_t keep_every, int64_t best, bool *any) {
+tri_status checkpoint_make_room(const char *directory, const struct seal_key *key, int64_t last,
+                                int64_t keep, int64_t keep_every, int64_t best, bool *any) {
     struct checkpoint_state state;
     int64_t *steps;
     size_t n, i = 0, before;
     char path[4096];
     *any = false;
-    if (keep < 2) return TRI_OK; /* the newest alone, which must not go before the next is whole */
+    /* the only one left must not be removed before the next is complete */
+    if (keep < 2) return TRI_OK;
     tri_status status = checkpoint_list(directory, &steps, &before);
     if (status) return status;
     while (i < before && steps[i] > last) i++;
@@ -399,7 +428,8 @@ tri_status checkpoint_newest(const char *directory, const struct seal_key *key, 
                      wrong->data ? wrong->data : "out of memory");
 }
 
-tri_status checkpoint_model(const char *directory, const struct seal_key *key, char path[4096], struct text *wrong) {
+tri_status checkpoint_model(const char *directory, const struct seal_key *key, char path[4096],
+                            struct text *wrong) {
     char folder[4096];
     struct checkpoint_state state;
     checkpoint_file(directory, MODEL, key, path);
@@ -408,7 +438,9 @@ tri_status checkpoint_model(const char *directory, const struct seal_key *key, c
     if (!access(path, F_OK)) return TRI_OK;
     tri_status status = checkpoint_newest(directory, key, INT64_MAX, &state, wrong);
     if (!status && state.step < 0)
-        status = base_fail(TRI_FAILED, "%s is a directory with neither checkpoints nor a " MODEL " in it", directory);
+        status = base_fail(TRI_FAILED,
+                           "%s is a directory with neither checkpoints nor a " MODEL " in it",
+                           directory);
     if (status) return status;
     checkpoint_path(directory, state.step, folder);
     checkpoint_file(folder, MODEL, key, path);

@@ -9,16 +9,17 @@
 #include "io/sha256.h"
 
 #define OLDEST_FORMAT 1
-#define CHECKED_FORMAT 2 /* has a checksum of state.json itself */
+#define CHECKED_FORMAT 2 /* from this format on, state.json has a checksum of itself */
 
 /* ---- the checksum ---- */
 
 #define DIGITS 64
 #define OWN "own_sha256"
-static const char zeros[DIGITS + 1] = "0000000000000000000000000000000000000000000000000000000000000000";
+static const char zeros[DIGITS + 1] =
+    "0000000000000000000000000000000000000000000000000000000000000000";
 
-/* Where its digits begin; null if there is none. Inside a JSON string the quotes would be escaped, so that no name
- * in the file is taken for it. */
+/* The start of the digits; null if there are none. Inside a JSON string the quotes would be
+ * escaped, so no name in the file can be mistaken for the key. */
 static char *find_digits(const char *text, size_t bytes) {
     static const char before[] = "\"" OWN "\": \"";
     const char *at = memmem(text, bytes, before, sizeof before - 1);
@@ -27,7 +28,7 @@ static char *find_digits(const char *text, size_t bytes) {
     return (size_t)(text + bytes - at) > DIGITS && at[DIGITS] == '"' ? (char *)at : NULL;
 }
 
-/* Of the file with zeros for these digits. */
+/* Hashes the file with zeros in place of these digits. */
 static void hash_around(const char *text, size_t bytes, const char *digits, char hex[65]) {
     struct sha256 h;
     const char *rest = digits + DIGITS;
@@ -38,7 +39,8 @@ static void hash_around(const char *text, size_t bytes, const char *digits, char
     sha256_end_hex(&h, hex);
 }
 
-static tri_status check_digits(const char *path, const char *text, size_t bytes, json_int_t format, bool *checked) {
+static tri_status check_digits(const char *path, const char *text, size_t bytes, json_int_t format,
+                               bool *checked) {
     const char *digits = find_digits(text, bytes);
     char hex[65];
     *checked = digits;
@@ -51,11 +53,12 @@ static tri_status check_digits(const char *path, const char *text, size_t bytes,
 
 /* ---- writing ---- */
 
-/* Null if any of them cannot be. */
+/* Null if memory is out. */
 static json_t *scalars_json(const struct checkpoint_state *s) {
     json_t *all = json_object();
     for (int i = 0; i < s->n_scalars && all; i++) {
-        if (!json_object_set_new(all, s->scalar[i].name, json_real((double)s->scalar[i].value))) continue;
+        if (!json_object_set_new(all, s->scalar[i].name, json_real((double)s->scalar[i].value)))
+            continue;
         json_decref(all);
         all = NULL;
     }
@@ -69,8 +72,9 @@ static json_t *file_json(const struct state_file *w) {
 static json_t *judged_json(const struct checkpoint_state *s) {
     const struct policy_state *j = &s->policy_state;
     if (!*s->metric) return json_null();
-    return json_pack("{s:s,s:I,s:I,s:I,s:f}", "metric", s->metric, "step", (json_int_t)j->step, "best_step",
-                     (json_int_t)j->best_step, "no_better", (json_int_t)j->no_better, "best", j->best);
+    return json_pack("{s:s,s:I,s:I,s:I,s:f}", "metric", s->metric, "step", (json_int_t)j->step,
+                     "best_step", (json_int_t)j->best_step, "no_better", (json_int_t)j->no_better,
+                     "best", j->best);
 }
 
 static json_t *options_json(const struct checkpoint_options *o) {
@@ -86,21 +90,24 @@ static json_t *options_json(const struct checkpoint_options *o) {
 /* Null if memory is out, or a text is not UTF-8. */
 static json_t *state_json(const struct checkpoint_state *s, const struct state_file w[2]) {
     char seed[24];
-    base_format(seed, sizeof seed, "%llu", (unsigned long long)s->seed); /* JSON's numbers end at 2^53 */
+    /* JSON's integers end at 2^53 */
+    base_format(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
     json_t *loss = isfinite(s->loss) ? json_real(s->loss) : json_null();
     json_t *rate = isfinite(s->rate) ? json_real(s->rate) : json_null();
     return json_pack("{s:i,s:s,s:I,s:I,s:o,s:o,s:I,s:I,s:s,s:b,s:s,s:{s:s,s:I},s:o,s:o,s:o,s:s,s:s,"
                      "s:s,s:s,s:{s:o,s:o}}",
                      "format", CHECKPOINT_FORMAT, OWN, zeros, "step", (json_int_t)s->step, "epoch",
-                     (json_int_t)s->epoch, "loss", loss, "rate", rate, "batch", (json_int_t)s->batch,
-                     "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle", s->shuffle, "order",
-                     s->order, "data", "name", s->data, "size", (json_int_t)s->data_size,
-                     "options", options_json(&s->options), "scalars", scalars_json(s), "judged", judged_json(s),
-                     "library", s->library, "device", s->device, "weights", s->weights, "state", s->state, "files",
-                     CHECKPOINT_MODEL, file_json(&w[0]), CHECKPOINT_OPTIMIZER, file_json(&w[1]));
+                     (json_int_t)s->epoch, "loss", loss, "rate", rate, "batch",
+                     (json_int_t)s->batch, "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle",
+                     s->shuffle, "order", s->order, "data", "name", s->data, "size",
+                     (json_int_t)s->data_size, "options", options_json(&s->options), "scalars",
+                     scalars_json(s), "judged", judged_json(s), "library", s->library, "device",
+                     s->device, "weights", s->weights, "state", s->state, "files", CHECKPOINT_MODEL,
+                     file_json(&w[0]), CHECKPOINT_OPTIMIZER, file_json(&w[1]));
 }
 
-tri_status state_write(const struct checkpoint_state *s, const struct state_file file[2], struct text *out) {
+tri_status state_write(const struct checkpoint_state *s, const struct state_file file[2],
+                       struct text *out) {
     char hex[65];
     json_t *object = state_json(s, file);
     char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
@@ -117,14 +124,17 @@ tri_status state_write(const struct checkpoint_state *s, const struct state_file
 
 /* ---- reading ---- */
 
-static void copy_text(char *to, size_t bytes, const char *from) { base_format(to, bytes, "%s", from ? from : ""); }
+static void copy_text(char *to, size_t bytes, const char *from) {
+    base_format(to, bytes, "%s", from ? from : "");
+}
 
 static tri_status take_scalars(const char *path, json_t *scalars, struct checkpoint_state *s) {
     const char *name;
     json_t *value;
     json_object_foreach(scalars, name, value) {
         if (s->n_scalars == (int)COUNT(s->scalar) || !json_is_number(value))
-            return base_fail(TRI_FAILED, "%s: scalar %.60s is no number, or one too many", path, name);
+            return base_fail(TRI_FAILED, "%s: scalar %.60s is no number, or one too many", path,
+                             name);
         struct checkpoint_scalar *to = &s->scalar[s->n_scalars++];
         copy_text(to->name, sizeof to->name, name);
         to->value = (float)json_number_value(value);
@@ -138,15 +148,16 @@ static tri_status take_judged(const char *path, json_t *object, struct checkpoin
     const char *metric;
     double best;
     if (!object || json_is_null(object)) return TRI_OK;
-    if (json_unpack(object, "{s:s,s:I,s:I,s:I,s:F}", "metric", &metric, "step", &step, "best_step", &best_step,
-                    "no_better", &no_better, "best", &best))
+    if (json_unpack(object, "{s:s,s:I,s:I,s:I,s:F}", "metric", &metric, "step", &step, "best_step",
+                    &best_step, "no_better", &no_better, "best", &best))
         return base_fail(TRI_FAILED, "%s: \"judged\" is not what it should be", path);
     copy_text(s->metric, sizeof s->metric, metric);
-    s->policy_state = (struct policy_state){.step = step, .best_step = best_step, .no_better = no_better, .best = best};
+    s->policy_state = (struct policy_state){
+        .step = step, .best_step = best_step, .no_better = no_better, .best = best};
     return TRI_OK;
 }
 
-/* Programs before this one have written none, and later ones maybe others. */
+/* Older versions wrote none, newer ones may write others. */
 static void take_options(json_t *object, struct checkpoint_options *o) {
     const char *name;
     json_t *value;
@@ -158,21 +169,24 @@ static void take_options(json_t *object, struct checkpoint_options *o) {
     }
 }
 
-/* The object, checked; *w: what it says of the files. */
-static tri_status take_state(const char *path, json_t *object, struct checkpoint_state *s, struct state_file w[2]) {
+/* Reads the checked object; *w: what it says about the files. */
+static tri_status take_state(const char *path, json_t *object, struct checkpoint_state *s,
+                             struct state_file w[2]) {
     json_error_t error;
     json_int_t step, epoch, batch, lanes, size, bytes[2];
     const char *seed, *order = "", *data, *library, *device, *weights, *state, *hash[2];
     json_t *scalars, *loss;
-    json_t *rate = json_object_get(object, "rate"); /* programs before this one wrote none */
+    json_t *rate = json_object_get(object, "rate"); /* older versions wrote none */
     int shuffle;
     if (json_unpack_ex(object, &error, 0,
-                       "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s?s,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:{s:I,s:s},s:{s:I,s:s}}}",
-                       "step", &step, "epoch", &epoch, "loss", &loss, "batch", &batch, "lanes", &lanes, "seed",
-                       &seed, "shuffle", &shuffle, "order", &order, "data", "name", &data, "size", &size, "scalars",
-                       &scalars,
-                       "library", &library, "device", &device, "weights", &weights, "state", &state, "files", CHECKPOINT_MODEL,
-                       "bytes", &bytes[0], "sha256", &hash[0], CHECKPOINT_OPTIMIZER, "bytes", &bytes[1], "sha256", &hash[1]))
+                       "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s?s,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:{s:I,"
+                       "s:s},s:{s:I,s:s}}}",
+                       "step", &step, "epoch", &epoch, "loss", &loss, "batch", &batch, "lanes",
+                       &lanes, "seed", &seed, "shuffle", &shuffle, "order", &order, "data", "name",
+                       &data, "size", &size, "scalars", &scalars, "library", &library, "device",
+                       &device, "weights", &weights, "state", &state, "files", CHECKPOINT_MODEL,
+                       "bytes", &bytes[0], "sha256", &hash[0], CHECKPOINT_OPTIMIZER, "bytes",
+                       &bytes[1], "sha256", &hash[1]))
         return base_fail(TRI_FAILED, "%s: %s", path, error.text);
     *s = (struct checkpoint_state){.step = step, .epoch = epoch, .batch = batch, .lanes = lanes,
                                    .data_size = size, .shuffle = shuffle,
@@ -189,7 +203,8 @@ static tri_status take_state(const char *path, json_t *object, struct checkpoint
         w[i].bytes = (size_t)bytes[i];
         copy_text(w[i].hash, sizeof w[i].hash, hash[i]);
     }
-    if (s->step < 0 || s->batch < 1 || s->lanes < 1) return base_fail(TRI_FAILED, "%s: impossible numbers", path);
+    if (s->step < 0 || s->batch < 1 || s->lanes < 1)
+        return base_fail(TRI_FAILED, "%s: impossible numbers", path);
     take_options(json_object_get(object, "options"), &s->options);
     tri_status status = take_judged(path, json_object_get(object, "judged"), s);
     return status ? status : take_scalars(path, scalars, s);
@@ -201,11 +216,13 @@ tri_status state_read(const char *path, const char *text, size_t bytes, struct c
     json_int_t format = 0;
     bool checked = false;
     json_t *object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!object) return base_fail(TRI_FAILED, "%s is damaged: line %d: %s", path, error.line, error.text);
+    if (!object)
+        return base_fail(TRI_FAILED, "%s is damaged: line %d: %s", path, error.line, error.text);
     tri_status status = TRI_OK;
-    if (json_unpack(object, "{s:I}", "format", &format) || format < OLDEST_FORMAT || format > CHECKPOINT_FORMAT)
-        status = base_fail(TRI_FAILED, "%s: format %lld; this version reads %d to %d", path, (long long)format,
-                           OLDEST_FORMAT, CHECKPOINT_FORMAT);
+    if (json_unpack(object, "{s:I}", "format", &format) || format < OLDEST_FORMAT ||
+        format > CHECKPOINT_FORMAT)
+        status = base_fail(TRI_FAILED, "%s: format %lld; this version reads %d to %d", path,
+                           (long long)format, OLDEST_FORMAT, CHECKPOINT_FORMAT);
     if (!status) status = check_digits(path, text, bytes, format, &checked);
     if (!status) status = take_state(path, object, s, file);
     if (!status) s->checked = checked;

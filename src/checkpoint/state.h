@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * state.json as text. From format 2 on it has a SHA-256 of itself, taken with zeros for its own digits: every changed
- * bit is found. */
+ * state.json as text. From format 2 on it contains a SHA-256 of itself, computed with zeros in
+ * place of its digits, so that every changed bit is found. */
 #ifndef CHECKPOINT_STATE_H
 #define CHECKPOINT_STATE_H
 
 #include "checkpoint/checkpoint.h"
 
-/* What it says of the other files of the folder: the model's, the optimizer's. */
+/* What state.json says about another file of the folder. */
 struct state_file {
     char hash[65];
     size_t bytes;
 };
 
 /* Adds the whole file to `out`. */
-tri_status state_write(const struct checkpoint_state *s, const struct state_file file[2], struct text *out);
-/* `path` stands in messages. s->checked: whether the file has a checksum of itself, which is right then. */
+tri_status state_write(const struct checkpoint_state *s, const struct state_file file[2],
+                       struct text *out);
+/* `path` is used in messages. s->checked: the file has a checksum of itself, which is correct. */
 tri_status state_read(const char *path, const char *text, size_t bytes, struct checkpoint_state *s,
                       struct state_file file[2]);
 

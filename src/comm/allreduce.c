@@ -2,7 +2,7 @@
 #include "comm/allreduce.h"
 
 #define PAGE ((size_t)4096)
-#define STREAM ((size_t)16 << 20) /* bytes from which caches are passed by */
+#define STREAM ((size_t)16 << 20) /* bytes; larger inputs bypass the caches */
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
@@ -33,17 +33,17 @@ float *allreduce_input(const struct allreduce *a) { return (float *)a->in[a->bar
 
 const float *allreduce_result(const struct allreduce *a) { return a->out[a->barrier.rank]; }
 
-/* Where rank r's share of n elements begins: no two ranks write to one cache line. */
+/* The start of rank r's share of n elements. No two ranks write to one cache line. */
 static size_t share(size_t n, int r, int ranks) {
     size_t lines = (n + SUM_ALIGN - 1) / SUM_ALIGN;
     size_t begin = lines * (size_t)r / (size_t)ranks * SUM_ALIGN;
     return begin < n ? begin : n;
 }
 
-/* The first barrier: all inputs are there, and nobody uses a result any more. The second: nobody
- * reads an input any more, and all shares are written. Backward first, for inputs are mostly
- * written forward, so that their ends are in the cache; then to and fro, for what the last call
- * ended with is there. */
+/* After the first barrier all inputs are complete and nobody uses an old result. After the second
+ * nobody reads an input any more and all shares are written. The first call goes backward, since
+ * inputs are usually written forward and their ends are in the cache; then calls alternate, as the
+ * end of the last call is in the cache. */
 void allreduce_sum(struct allreduce *a, size_t n) {
     int rank = a->barrier.rank, ranks = a->barrier.ranks;
     CHECK(n <= a->most);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All-reduce between ranks of one machine, threads or processes, over memory that all of them have
- * mapped, wherever each has it. Nothing is copied: a rank sums its share of the elements, reading
- * everybody's input, and writes it to everybody's result. The order of sums is fixed (comm/sum.h),
- * so that all results have the same bits, wherever shares begin.
+ * All-reduce between ranks of one machine, threads or processes, in memory that all of them have
+ * mapped, at any address. Nothing is copied: each rank sums its share of the elements from all
+ * inputs and writes it to all results. The order of sums is fixed (comm/sum.h), so all results have
+ * the same bits, whatever the shares.
  *
- * The memory: a line of the barrier for each rank, then inputs, then results, each of which begins
- * on a page. */
+ * The memory: one barrier line per rank, then inputs, then results; each input and result begins on
+ * a page. */
 #ifndef COMM_ALLREDUCE_H
 #define COMM_ALLREDUCE_H
 
@@ -16,15 +16,15 @@
 struct allreduce {
     struct barrier barrier;
     size_t most;   /* elements */
-    bool backward; /* the next call goes through its share from the end */
+    bool backward; /* the next call processes its share from the end */
     const float *in[SUM_RANKS];
     float *out[SUM_RANKS];
 };
 
-/* Bytes of the memory for up to `most` elements. */
+/* The size of the memory for up to `most` elements. */
 size_t allreduce_bytes(int ranks, size_t most);
-/* Makes the rank's view of memory that was all zero and begins on a page, or at least at a multiple
- * of BARRIER_LINE. All ranks say the same but for `rank`. */
+/* Sets up a rank's view. The memory is zero before the first rank joins, and begins at a multiple
+ * of BARRIER_LINE, best on a page. All ranks pass the same values except `rank`. */
 void allreduce_join(struct allreduce *a, void *memory, int ranks, int rank, size_t most,
                     bool crowded);
 
@@ -32,8 +32,8 @@ void allreduce_join(struct allreduce *a, void *memory, int ranks, int rank, size
 float *allreduce_input(const struct allreduce *a);
 const float *allreduce_result(const struct allreduce *a);
 
-/* Sums the first n elements; called by all ranks. The result is the rank's until its next call, and
- * so is the input as soon as the call returns. */
+/* Sums the first n elements; all ranks call it. The result is valid until the rank's next call. The
+ * input may be changed as soon as the call returns. */
 void allreduce_sum(struct allreduce *a, size_t n);
 
 #endif

@@ -8,10 +8,10 @@
 
 #include "base/clones.h"
 
-#define RUN 1024u /* elements of a partial sum, which stays in the nearest cache */
+#define RUN 1024u /* elements of a partial sum, which stays in the first-level cache */
 #define DEPTH 6   /* of the tree: SUM_RANKS is 2^DEPTH */
 
-/* A cache line, anywhere in memory. */
+/* A cache line at any alignment. */
 typedef float line_at __attribute__((vector_size(4 * SUM_ALIGN), aligned(4), may_alias));
 
 int sum_left(int ranks) {
@@ -40,8 +40,8 @@ CLONES static void add_twice(const float *a, const float *b, float *to, float *t
 }
 
 #ifdef __x86_64__
-/* The same past the caches; who calls it ends with a fence. A line that is written in one piece
- * takes a fifth less time than one in four. */
+/* The same, bypassing the caches; the caller ends with a fence. Writing a line in one piece takes a
+ * fifth less time than in four. */
 static void stream_lines(const float *a, const float *b, float *to, float *too, size_t lines) {
     for (; lines; lines--, a += SUM_ALIGN, b += SUM_ALIGN, to += SUM_ALIGN, too += SUM_ALIGN) {
         __m128 sum[SUM_ALIGN / 4];
@@ -74,8 +74,8 @@ static void fence(void) { _mm_sfence(); }
 static void fence(void) {}
 #endif
 
-/* Where n sums lie that begin at element `at`: in scratch[0], or, of a single rank, where its
- * elements are. */
+/* Sums n elements from element `at`. Returns where the sums are: scratch[0], or, for a single rank,
+ * its input. */
 static const float *tree(const float *const *in, int ranks, size_t at, size_t n,
                          float (*scratch)[RUN]) {
     if (ranks == 1) return in[0] + at;

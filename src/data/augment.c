@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which part of a picture is taken and at what size is defined as torchvision's RandomResizedCrop,
- * and Resize with CenterCrop, do it; colours as its ColorJitter. */
+ * The part of a picture and its size follow torchvision's RandomResizedCrop, or Resize with
+ * CenterCrop; colours follow its ColorJitter. */
 #include "data/augment.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "base/math.h"
 #include "base/random.h"
 
-/* What is drawn for a sample, by its place in the stream. */
+/* The random numbers of a sample, by their index in the stream. */
 enum { DRAW_FLIP, DRAW_ORDER, DRAW_COLOUR, DRAW_BOX = 8 };
 #define TRIES 10
 
@@ -30,7 +30,8 @@ static int pick(uint64_t key, uint64_t draw, int n) {
 
 /* ---- settings ---- */
 
-tri_status augment_numbers(const char *spec, const char *key, const char *text, int n, double *out) {
+tri_status augment_numbers(const char *spec, const char *key, const char *text, int n,
+                           double *out) {
     int i = 0;
     for (const char *p = text; i < n; i++) {
         char *end;
@@ -67,9 +68,10 @@ static tri_status check_numbers(const char *spec, const struct augment_settings 
         return base_fail(TRI_USAGE, "data '%s': size=%lld; 1 to 8192 are possible", spec,
                          (long long)s->size);
     if (s->resize && (s->resize < s->size || s->resize > 16384))
-        return base_fail(TRI_USAGE, "data '%s': resize=%lld: the shorter side before the middle is cut "
-                         "out; it is %lld to 16384 for size=%lld", spec, (long long)s->resize,
-                         (long long)s->size, (long long)s->size);
+        return base_fail(TRI_USAGE,
+                         "data '%s': resize=%lld: the shorter side before the middle is cut "
+                         "out; it is %lld to 16384 for size=%lld",
+                         spec, (long long)s->resize, (long long)s->size, (long long)s->size);
     if (s->max_pixels < 1 || s->max_pixels > INT64_C(1) << 30)
         return base_fail(TRI_USAGE, "data '%s': max-pixels=%lld; 1 to 2^30 are possible", spec,
                          (long long)s->max_pixels);
@@ -77,8 +79,10 @@ static tri_status check_numbers(const char *spec, const struct augment_settings 
         return base_fail(TRI_USAGE, "data '%s': scale=%s: shares of the area, above 0 to 1, the "
                          "smaller one first", spec, s->scale);
     if (!(a->ratio[0] > 0 && a->ratio[0] <= a->ratio[1]))
-        return base_fail(TRI_USAGE, "data '%s': ratio=%s: width by height, above 0, the smaller one "
-                         "first", spec, s->ratio);
+        return base_fail(TRI_USAGE,
+                         "data '%s': ratio=%s: width by height, above 0, the smaller one "
+                         "first",
+                         spec, s->ratio);
     if (!(a->flip >= 0 && a->flip <= 1))
         return base_fail(TRI_USAGE, "data '%s': flip=%g is no probability", spec, a->flip);
     for (int i = 0; i < 3; i++)
@@ -155,8 +159,8 @@ struct augment_shift augment_shift(int pad, uint64_t key) {
                                   .mirrored = random_uniform(key, 0, DRAW_FLIP) < 0.5};
 }
 
-/* One direction of the part that is taken, in the picture's own pixels: begin .. begin + length
- * become `size` pixels, of which `count` are made. */
+/* One dimension of the part, in pixels of the picture: begin .. begin + length become `size`
+ * pixels, `count` of which are computed. */
 struct side {
     int whole, begin, length;
     int64_t size, first;
@@ -181,7 +185,7 @@ static void sides(const struct augment *a, struct picture_size size, uint64_t ke
     longer->first = lrint((double)(longer->size - a->size) / 2);
 }
 
-/* The largest fraction at which the part still has as many pixels as the result. */
+/* The largest divisor at which the part still has as many pixels as the result. */
 static int choose_shrink(const struct side *x, const struct side *y) {
     int shrink = 1;
     while (shrink < 8 && x->length / (2 * shrink) >= x->size && y->length / (2 * shrink) >= y->size)
@@ -189,7 +193,7 @@ static int choose_shrink(const struct side *x, const struct side *y) {
     return shrink;
 }
 
-/* At 1/shrink of the size, `*begin` being the first pixel that belongs to the part. */
+/* The same at 1/shrink of the size; `*begin` is the first pixel of the part. */
 static struct resize_span span(const struct side *s, int shrink, int *begin) {
     int end = (s->begin + s->length + shrink - 1) / shrink;
     *begin = s->begin / shrink;
@@ -199,8 +203,10 @@ static struct resize_span span(const struct side *s, int shrink, int *begin) {
                                 .count = s->count};
 }
 
-/* The pixels begin + a->begin .. begin + a->end at 1/shrink of the size, in those of the picture */
-static void source(const struct resize_axis *a, int begin, int shrink, int whole, int *from, int *n) {
+/* The pixels begin + a->begin .. begin + a->end at 1/shrink of the size, in pixels of the
+ * picture */
+static void source(const struct resize_axis *a, int begin, int shrink, int whole, int *from,
+                   int *n) {
     int end = (begin + a->end) * shrink;
     *from = (begin + a->begin) * shrink;
     *n = (end < whole ? end : whole) - *from;
@@ -258,7 +264,7 @@ static void saturation(unsigned char *rgb, size_t pixels, int64_t factor) {
     }
 }
 
-/* Each by a factor around 1, in an order that is drawn. */
+/* Multiplies each by a factor around 1, in random order. */
 static void jitter(const struct augment *a, unsigned char *rgb, uint64_t key) {
     static void (*const change[])(unsigned char *, size_t, int64_t) = {brightness, contrast,
                                                                        saturation};
@@ -274,7 +280,8 @@ static void jitter(const struct augment *a, unsigned char *rgb, uint64_t key) {
 }
 
 /* rgb [size][size][3] to [channels][size][size] */
-static void normalise(const struct augment *a, const unsigned char *rgb, bool mirrored, float *out) {
+static void normalise(const struct augment *a, const unsigned char *rgb, bool mirrored,
+                      float *out) {
     size_t n = (size_t)a->size;
     if (a->grey) {
         for (size_t i = 0; i < n * n; i++) {

@@ -12,11 +12,11 @@
 #define SIDE 32
 #define PLANE (SIDE * SIDE)
 #define PIXELS (3 * PLANE)
-#define PAD 4 /* on each side, of which a random part is taken */
+#define PAD 4 /* pixels added on each side before a random crop */
 #define MOST_FILES 5
 
 static const struct family {
-    const char *folder; /* within DIR, or DIR itself */
+    const char *folder; /* inside DIR, or DIR itself */
     const char *files[2][MOST_FILES]; /* train, test */
     int labels, classes;
 } families[] = {
@@ -30,7 +30,7 @@ struct cifar {
     const struct family *family;
     char *file[MOST_FILES];
     int64_t end[MOST_FILES]; /* samples up to the end of each file */
-    int n_files, label;      /* label: which of a row's */
+    int n_files, label;      /* label: the index of the label in a row */
     int64_t classes;
     bool random;
     float value[3][256];
@@ -54,9 +54,9 @@ static int64_t label_of(const void *user, int64_t index) {
     return row_of(x, index)[x->label];
 }
 
-/* The part that begins at (left, top) of the plane with PAD zeros around it. */
-static void cut(const unsigned char *plane, const float value[256], int left, int top, bool mirrored,
-                float *out) {
+/* Crops the plane, padded with PAD zeros, at (left, top). */
+static void cut(const unsigned char *plane, const float value[256], int left, int top,
+                bool mirrored, float *out) {
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++) {
             int from_y = y + top - PAD, from_x = (mirrored ? SIDE - 1 - x : x) + left - PAD;
@@ -85,8 +85,8 @@ static tri_status load_file(struct cifar *x, const char *path, int64_t *end) {
     tri_status status = base_read_file(path, file, &bytes);
     if (status) return status;
     if (!bytes || bytes % row)
-        return base_fail(TRI_FAILED, "%s: truncated: %zu bytes are no whole number of rows of %zu", path,
-                         bytes, row);
+        return base_fail(TRI_FAILED, "%s: truncated: %zu bytes are no whole number of rows of %zu",
+                         path, bytes, row);
     for (size_t i = 0; i < bytes; i += row)
         if ((unsigned char)(*file)[i + (size_t)x->label] >= x->classes)
             return base_fail(TRI_FAILED, "%s: offset %zu: class %d; there are %lld", path, i,
@@ -96,8 +96,9 @@ static tri_status load_file(struct cifar *x, const char *path, int64_t *end) {
     return TRI_OK;
 }
 
-/* The family whose first file is there, in DIR or in the folder that its archive makes. */
-static tri_status locate(struct cifar *x, const struct data_spec *s, bool test, struct text *folder) {
+/* Finds the family whose first file exists, in DIR or in the folder that its archive contains. */
+static tri_status locate(struct cifar *x, const struct data_spec *s, bool test,
+                         struct text *folder) {
     for (size_t i = 0; i < 2 * COUNT(families); i++) {
         struct text path = {0};
         x->family = &families[i / 2];
@@ -110,8 +111,9 @@ static tri_status locate(struct cifar *x, const struct data_spec *s, bool test, 
         if (failed) return base_no_memory(s->spec);
         if (here) return TRI_OK;
     }
-    return base_fail(TRI_FAILED, "data '%s': found neither %s of CIFAR-10 nor %s of CIFAR-100 in %s",
-                     s->spec, families[0].files[test][0], families[1].files[test][0], s->rest);
+    return base_fail(TRI_FAILED,
+                     "data '%s': found neither %s of CIFAR-10 nor %s of CIFAR-100 in %s", s->spec,
+                     families[0].files[test][0], families[1].files[test][0], s->rest);
 }
 
 static tri_status load(struct cifar *x, const struct data_spec *s, bool test, const char *label) {
@@ -120,8 +122,8 @@ static tri_status load(struct cifar *x, const struct data_spec *s, bool test, co
     bool coarse = label && !strcmp(label, "coarse");
     tri_status status = locate(x, s, test, &folder);
     if (!status && label && (x->family->labels < 2 || (!coarse && strcmp(label, "fine"))))
-        status = base_fail(TRI_USAGE, "data '%s': label=%s; CIFAR-100 has fine and coarse ones", s->spec,
-                           label);
+        status = base_fail(TRI_USAGE, "data '%s': label=%s; CIFAR-100 has fine and coarse ones",
+                           s->spec, label);
     x->label = coarse ? 0 : x->family->labels - 1;
     x->classes = coarse ? 20 : x->family->classes;
     for (int i = 0; i < MOST_FILES && !status && x->family->files[test][i]; i++) {
@@ -138,8 +140,10 @@ static tri_status load(struct cifar *x, const struct data_spec *s, bool test, co
 static tri_data *cifar_open(const struct data_spec *s) {
     const char *split = "train", *label = NULL, *way = NULL, *mean = "0.4914/0.4822/0.4465",
                *std = "0.247/0.2435/0.2616";
-    const struct data_option known[] = {{"split", DATA_TEXT, &split}, {"label", DATA_TEXT, &label},
-                                        {"augment", DATA_TEXT, &way}, {"mean", DATA_TEXT | DATA_PREPARES, &mean},
+    const struct data_option known[] = {{"split", DATA_TEXT, &split},
+                                        {"label", DATA_TEXT, &label},
+                                        {"augment", DATA_TEXT, &way},
+                                        {"mean", DATA_TEXT | DATA_PREPARES, &mean},
                                         {"std", DATA_TEXT | DATA_PREPARES, &std}};
     if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
     bool test = false;
@@ -159,8 +163,8 @@ static tri_data *cifar_open(const struct data_spec *s) {
     }
     const tri_field fields[] = {{"image", TRI_F32, TRI_SHAPE(3, SIDE, SIDE)},
                                 {"label", TRI_I64, TRI_SCALAR}};
-    tri_data *d = data_make(s->spec, x->end[x->n_files - 1], fields, (int)COUNT(fields), fill, x, false,
-                            free_cifar);
+    tri_data *d = data_make(s->spec, x->end[x->n_files - 1], fields, (int)COUNT(fields), fill, x,
+                            false, free_cifar);
     if (d) d->about = (struct data_about){.classes = x->classes, .label = label_of,
                                        .held = (size_t)(d->size * (x->family->labels + PIXELS))};
     return data_prepared(d, known, (int)COUNT(known));

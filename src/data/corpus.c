@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files are encoded in parts, which end where no tokenizer looks across; a wave of parts at a time,
- * so that no more than the file, the wave and the ids lie in memory. */
+ * Files are encoded in parts that end where no tokenizer looks across. Parts are processed in
+ * waves, so that memory holds only the file, one wave and the ids. */
 #include "data/corpus.h"
 
 #include <glob.h>
@@ -13,20 +13,20 @@
 #include "data/unicode.h"
 
 #define PART_BYTES ((size_t)1 << 20)
-#define WAVE_PARTS 8 /* for each thread */
+#define WAVE_PARTS 8 /* per thread */
 #define MOST_THREADS 16
 
 struct part {
     const char *text;
     size_t bytes;
     struct ids ids;
-    struct mark { /* where sentences begin, in ids */
+    struct mark { /* the start of a sentence, in ids */
         size_t first;
         bool begins_document;
     } *mark;
     size_t n_marks, mark_capacity;
-    bool ends_document; /* behind its last sentence */
-    bool failed;        /* memory is out */
+    bool ends_document; /* after its last sentence */
+    bool failed;        /* out of memory */
 };
 
 struct wave {
@@ -37,19 +37,19 @@ struct wave {
     atomic_size_t next;
 };
 
-/* ---- sentences of a part, which is whole lines ---- */
+/* ---- sentences of a part, which consists of whole lines ---- */
 
 static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* Nothing, or "= heading =". */
+/* An empty line, or "= heading =". */
 static bool separates_documents(const char *p, const char *end) {
     while (p < end && is_blank(*p)) p++;
     while (p < end && is_blank(end[-1])) end--;
     return p == end || (end - p > 1 && *p == '=' && end[-1] == '=');
 }
 
-/* Behind the first of . ! ? and any closing marks, if a blank follows and then no small letter ("e.g.
- * this"); else the line's end. */
+/* The position after the first of . ! ? and any closing marks, if a blank follows and no lower-case
+ * letter after it ("e.g. this"); else the line's end. */
 static const char *sentence_end(const char *p, const char *end) {
     while (p < end) {
         char c = *p++;
@@ -105,7 +105,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-/* Threads that don't come about leave their parts to the others. */
+/* If a thread cannot be started, the others process its parts. */
 static void run_wave(struct wave *w, int threads) {
     pthread_t thread[MOST_THREADS];
     int n = 0;
@@ -115,8 +115,8 @@ static void run_wave(struct wave *w, int threads) {
     while (n) pthread_join(thread[--n], NULL);
 }
 
-/* How long the next part is. Sentences: up to a line's end. Else up to a blank behind a visible
- * character: there a word ends, and what it is does not depend on what follows. */
+/* The length of the next part. With sentences: up to the end of a line. Else up to a blank after a
+ * visible character: a word ends there, whatever follows. */
 static size_t part_length(const char *text, size_t bytes, bool sentences) {
     size_t n = PART_BYTES;
     for (; n < bytes; n++)
@@ -126,7 +126,7 @@ static size_t part_length(const char *text, size_t bytes, bool sentences) {
     return bytes;
 }
 
-/* ---- the parts together ---- */
+/* ---- joining the parts ---- */
 
 static bool reserve(struct corpus *c, size_t more) {
     size_t width = c->wide ? 4 : 2;
@@ -157,7 +157,7 @@ static bool add_document_at(struct corpus *c, size_t first) {
     return true;
 }
 
-/* *fresh: a document has ended before this part. */
+/* *fresh: a document ended before this part. */
 static bool append(struct corpus *c, const struct part *p, bool *fresh) {
     for (size_t i = 0; i < p->n_marks; i++) {
         if ((p->mark[i].begins_document || (!i && *fresh)) && !add_document_at(c, c->n_sentences))
@@ -190,11 +190,11 @@ static bool encode_file(struct corpus *c, struct wave *w, int threads, const cha
     return ok;
 }
 
-/* ---- what is no UTF-8 ---- */
+/* ---- invalid UTF-8 ---- */
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* The next place at or behind `at`; bytes: there is none. */
+/* The next invalid byte from `at` on; `bytes` if there is none. */
 static size_t find_broken(const char *text, size_t at, size_t bytes) {
     int32_t c;
     while (at < bytes) {
@@ -205,7 +205,7 @@ static size_t find_broken(const char *text, size_t at, size_t bytes) {
     return bytes;
 }
 
-/* What is written there instead may be longer. */
+/* Replaces each invalid place by U+FFFD, which may be longer. */
 static tri_status mend(struct corpus *c, const char *path, char **text, size_t *bytes) {
     size_t first = find_broken(*text, 0, *bytes), places = 0, to = 0, from = 0;
     if (first == *bytes) return TRI_OK;
@@ -274,7 +274,7 @@ static tri_status read_pattern(struct corpus *c, struct wave *w, int threads, co
     return status;
 }
 
-/* list: a copy of the names, which is cut up. */
+/* list: a copy of the names, which is modified. */
 static tri_status read_list(struct corpus *c, struct wave *w, int threads, char *list) {
     tri_status status = TRI_OK;
     for (char *next, *path = list; !status && path; path = next) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data sets: made by the caller, or opened by name. */
+ * Data sets and their samples. */
 #include "data/data.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 
-/* ---- making and asking ---- */
+/* ---- creation and queries ---- */
 
 static tri_status check_field(const char *name, const tri_field *fields, int i) {
     const tri_field *f = &fields[i];
@@ -106,8 +106,9 @@ tri_status data_check_labels(const tri_data *d) {
     for (int64_t i = 0; i < d->size; i++) {
         int64_t label = d->about.label(d->user, i);
         if (label < 0 || label >= d->about.classes)
-            return base_fail(TRI_FAILED, "data %s, sample %lld: its label is %lld; there are %lld classes", d->name,
-                             (long long)i, (long long)label, (long long)d->about.classes);
+            return base_fail(TRI_FAILED,
+                             "data %s, sample %lld: its label is %lld; there are %lld classes",
+                             d->name, (long long)i, (long long)label, (long long)d->about.classes);
     }
     return TRI_OK;
 }
@@ -126,7 +127,7 @@ void data_tell(const tri_data *d, bool quiet) {
     if (d && d->about.note && !quiet) fprintf(stderr, "trireme: %s\n", d->about.note);
 }
 
-/* ---- a sample's memory ---- */
+/* ---- memory for a sample ---- */
 
 #define FIELD_ALIGN 64
 
@@ -149,8 +150,8 @@ void *data_room(const tri_data *d, void **out) {
 
 /* ---- samples ---- */
 
-/* Samples come in order; the rest of an epoch may be left out. What was asked for counts as drawn
- * even if filling fails, since the source has moved on. */
+/* Samples are read in order; the rest of an epoch may be skipped. A sample counts as read even if
+ * filling fails, since the source has advanced. */
 static tri_status advance(tri_data *d, int64_t index, int64_t epoch) {
     bool next = epoch == d->next_epoch && index == d->next_index;
     bool new_epoch = epoch == d->next_epoch + 1 && index == 0 && d->next_index > 0;

@@ -36,7 +36,7 @@ static bool is_picture(const char *name) {
     return false;
 }
 
-/* Links count as what they lead to. */
+/* Follows symlinks. */
 static bool is_folder(const char *path, const struct dirent *e) {
     struct stat st;
     struct text whole = {0};
@@ -71,7 +71,7 @@ static tri_status add_entry(struct listing *l, const char *path, const struct di
     return TRI_OK;
 }
 
-/* Folders and pictures, in the order of names. */
+/* Folders and pictures, sorted by name. */
 static tri_status list(const char *path, struct listing *l, struct stat *st) {
     DIR *d = opendir(path);
     if (!d) return base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
@@ -89,7 +89,7 @@ static tri_status list(const char *path, struct listing *l, struct stat *st) {
     return status;
 }
 
-/* Pointers, then the names they point to; returns how many. */
+/* Pointers, followed by the names; returns the number of names. */
 static size_t put_folders(const struct listing *l, char **out) {
     size_t n = 0, k = 0;
     for (size_t i = 0; i < l->n; i++) n += l->entry[i].folder;
@@ -117,7 +117,7 @@ tri_status folder_list(const char *path, char ***out, size_t *n) {
     return status;
 }
 
-/* ---- all below a root ---- */
+/* ---- everything below a root ---- */
 
 static tri_status add_text(struct folder *f, const char *text, uint32_t *at) {
     if (f->names.size > UINT32_MAX - 4096)
@@ -189,5 +189,6 @@ const char *folder_text(const struct folder *f, uint32_t at) { return f->names.d
 
 void folder_path(const struct folder *f, int64_t picture, struct text *out) {
     const char *place = folder_text(f, f->place[folder_place_of(f, picture)].path);
-    text_add(out, "%s/%s%s%s", f->root, place, *place ? "/" : "", folder_text(f, f->picture[picture]));
+    text_add(out, "%s/%s%s%s", f->root, place, *place ? "/" : "",
+             folder_text(f, f->picture[picture]));
 }

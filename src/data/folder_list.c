@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lists of pictures in files, of this machine's byte order: a head, the root's path, places, pictures,
- * names. The head has a hash of what follows it. */
+ * Lists of pictures in files, in this machine's byte order: a head, the root's path, places,
+ * pictures, names. The head contains a hash of the rest. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -103,8 +103,9 @@ bool folder_load(struct folder *f, const char *root, const char *file) {
     char *data = NULL, whole[PATH_MAX];
     size_t bytes;
     *f = (struct folder){.root = strdup(root)};
-    bool good = f->root && realpath(root, whole) && !access(file, R_OK) && !base_read_file(file, &data, &bytes) &&
-                parse(f, whole, data, bytes) && unchanged(f);
+    bool good = f->root && realpath(root, whole) && !access(file, R_OK) &&
+                !base_read_file(file, &data, &bytes) && parse(f, whole, data, bytes) &&
+                unchanged(f);
     free(data);
     if (!good) folder_free(f);
     return good;
@@ -163,7 +164,7 @@ bool folder_default_file(const char *root, struct text *out) {
     if (cache && *cache == '/') text_add(out, "%s", cache);
     else if (home && *home == '/') text_add(out, "%s/.cache", home);
     bool have = out->size && !out->failed;
-    if (have) mkdir(out->data, 0700); /* what is missing is told by the file that cannot be written */
+    if (have) mkdir(out->data, 0700); /* if this fails, writing the file reports it */
     if (have) text_add(out, "/trireme");
     if (have && !out->failed) mkdir(out->data, 0700);
     text_add(out, "/%016llx.pictures", (unsigned long long)base_hash_text(whole));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPT-2's tokenizer. A text is cut into words, a word into bytes, and neighbours are put together again
- * as long as there is a merge for any two: that of the lowest rank first, everywhere in the word from
- * the left. */
+ * GPT-2's tokenizer. A text is cut into words and a word into bytes. Then neighbours are merged
+ * while there is a merge for any two of them: the one of lowest rank first, everywhere in the word
+ * from left to right. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 enum kind { LETTERS, NUMBERS, SPACES, OTHERS };
 
-/* A byte that begins no character is one of OTHERS. */
+/* A byte that starts no character is one of OTHERS. */
 static enum kind read_kind(const char *p, const char *end, int *bytes) {
     int32_t c;
     *bytes = char_read(p, end, &c);
@@ -38,16 +38,16 @@ static size_t run(const char *p, const char *end, enum kind kind) {
     return (size_t)(at - p);
 }
 
-/* White space: all of it at the text's end; else all but its last character, which may belong to what
- * follows, unless it is alone. */
+/* White space: at the text's end all of it; else all but its last character, which may belong to
+ * what follows, unless it is the only one. */
 static size_t spaces(const char *p, const char *end) {
     const char *at = p, *last = p;
     for (int n; at < end && read_kind(at, end, &n) == SPACES; at += n) last = at;
     return (size_t)((at == end || last == p ? at : last) - p);
 }
 
-/* What GPT-2's pattern matches at p < end:
- * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
+/* The length that GPT-2's pattern matches at p < end: 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
+ * ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
 static size_t word_length(const char *p, const char *end) {
     size_t n = *p == '\'' ? contraction(p, end) : 0;
     if (n) return n;
@@ -61,12 +61,13 @@ static size_t word_length(const char *p, const char *end) {
     return spaces(p, end);
 }
 
-/* ---- a heap of (rank, place) with the least on top ---- */
+/* ---- a heap of (rank, place), least on top ---- */
 
 static bool push(struct encoder *e, uint64_t key) {
     if (!ARRAY_GROW(e->heap, e->heap_n, e->heap_capacity)) return false;
     size_t at = e->heap_n++;
-    for (; at && e->heap[(at - 1) / 2] > key; at = (at - 1) / 2) e->heap[at] = e->heap[(at - 1) / 2];
+    for (; at && e->heap[(at - 1) / 2] > key; at = (at - 1) / 2)
+        e->heap[at] = e->heap[(at - 1) / 2];
     e->heap[at] = key;
     return true;
 }
@@ -93,8 +94,8 @@ static bool offer(struct encoder *e, uint32_t left) {
     return rank == TOKEN_NONE || push(e, (uint64_t)rank << 32 | left);
 }
 
-/* True if the pair of that rank still stands at this place: then it is one. The place of the one that
- * is gone has no id. */
+/* Merges the pair at this place if it still has that rank; returns whether it did. The place of the
+ * removed neighbour has no id any more. */
 static bool merge_at(struct encoder *e, uint32_t rank, uint32_t left) {
     const struct token_merge *m = &e->tokenizer->merge[rank];
     struct token_symbol *s = &e->symbol[left];
@@ -108,8 +109,8 @@ static bool merge_at(struct encoder *e, uint32_t rank, uint32_t left) {
     return true;
 }
 
-/* All places of a rank, from the left, before what comes about by them is looked at: that may have a
- * lower rank, if the merges are in no order that training gives. */
+/* Merges all places of a rank, from the left, before looking at pairs that arise: these may have a
+ * lower rank, if the merges are not in an order that training produces. */
 static bool merge_rank(struct encoder *e, uint32_t rank) {
     e->merged.n = 0;
     while (e->heap_n && e->heap[0] >> 32 == rank) {

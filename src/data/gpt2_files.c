@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPT-2's vocabulary: a JSON object of tokens and their ids, and a list of merges, the most wanted
- * first. Both write bytes as characters: visible ones of Latin-1 as themselves, the others, in their
- * order, as U+0100 and what follows. */
+ * GPT-2's vocabulary: a JSON object of tokens and their ids, and a list of merges, highest priority
+ * first. Both write bytes as characters: visible ones of Latin-1 as themselves, the others, in
+ * order, as U+0100 and up. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "data/token_inside.h"
 #include "data/unicode.h"
 
-#define WRITTEN 512 /* code points below it may stand for bytes */
+#define WRITTEN 512 /* code points below this may represent bytes */
 
 struct alphabet {
-    int16_t byte[WRITTEN]; /* of a code point; -1: it stands for none */
+    int16_t byte[WRITTEN]; /* of a code point; -1: none */
 };
 
 static bool is_itself(int byte) {
@@ -27,8 +27,8 @@ static void make_alphabet(struct alphabet *a) {
     for (int16_t b = 0; b < 256; b++) a->byte[is_itself(b) ? b : next++] = b;
 }
 
-/* What a token of the files stands for, in the arena. One that has other characters is taken as it is
- * written: a token that someone added. */
+/* Decodes a token of the files, into the arena. A token with other characters, which a user has
+ * added, is taken as it is. */
 static bool make_piece(struct tokenizer *t, const struct alphabet *a, const char *token,
                        struct token_piece *out) {
     size_t length = strlen(token), n = 0;
@@ -77,12 +77,14 @@ static tri_status read_ids(struct tokenizer *t, const struct alphabet *a, const 
     json_object_foreach(object, token, value) {
         json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
         if (id < 0 || id >= (json_int_t)t->n || id >= TOKEN_NONE)
-            return base_fail(TRI_FAILED, "%s: the id of \"%.40s\" is not one of 0 to %zu, as there are "
-                             "%zu tokens", path, token, t->n - 1, t->n);
+            return base_fail(TRI_FAILED,
+                             "%s: the id of \"%.40s\" is not one of 0 to %zu, as there are "
+                             "%zu tokens",
+                             path, token, t->n - 1, t->n);
         struct token_piece *piece = &t->piece[id];
         if (piece->data)
-            return base_fail(TRI_FAILED, "%s: \"%.40s\" has the id %lld, as another token has", path,
-                             token, (long long)id);
+            return base_fail(TRI_FAILED, "%s: \"%.40s\" has the id %lld, as another token has",
+                             path, token, (long long)id);
         if (!make_piece(t, a, token, piece)) return base_no_memory(path);
     }
     return TRI_OK;
@@ -96,8 +98,8 @@ static tri_status find_bytes(struct tokenizer *t, const struct alphabet *a, cons
         char_write(c, written);
         json_t *id = json_object_get(object, written);
         if (!id)
-            return base_fail(TRI_FAILED, "%s: the byte 0x%02x has no token (\"%s\")", path, a->byte[c],
-                             written);
+            return base_fail(TRI_FAILED, "%s: the byte 0x%02x has no token (\"%s\")", path,
+                             a->byte[c], written);
         t->byte_id[a->byte[c]] = (uint32_t)json_integer_value(id);
     }
     return TRI_OK;
@@ -116,8 +118,8 @@ static tri_status add_merge(struct tokenizer *t, size_t *capacity, const char *p
                             json_t *object, char *text) {
     char *space = strchr(text, ' ');
     if (!space || space == text || !space[1] || strchr(space + 1, ' '))
-        return base_fail(TRI_FAILED, "%s: line %zu is not two tokens with a space between them", path,
-                         line);
+        return base_fail(TRI_FAILED, "%s: line %zu is not two tokens with a space between them",
+                         path, line);
     *space = 0;
     struct token_merge m;
     const char *unknown = unknown_token(object, text, &m.left);
@@ -134,8 +136,8 @@ static tri_status add_merge(struct tokenizer *t, size_t *capacity, const char *p
     uint64_t key = (uint64_t)m.left << 32 | m.right;
     size_t rank = t->pair.n;
     if (unknown)
-        status = base_fail(TRI_FAILED, "%s: line %zu: \"%.40s\" is not in the vocabulary", path, line,
-                           unknown);
+        status = base_fail(TRI_FAILED, "%s: line %zu: \"%.40s\" is not in the vocabulary", path,
+                           line, unknown);
     else if (token_map_get(&t->pair, key) != TOKEN_NONE)
         status = base_fail(TRI_FAILED, "%s: line %zu repeats an earlier line", path, line);
     else if (!ARRAY_GROW(t->merge, rank, *capacity) ||
@@ -194,8 +196,10 @@ tri_status gpt2_open(struct tokenizer *t, const char *directory) {
         else found = !access(path[0].data, F_OK) || errno != ENOENT;
     }
     if (!status && !found)
-        status = base_fail(TRI_FAILED, "%s: found neither vocab.json (with merges.txt) nor encoder.json "
-                           "(with vocab.bpe) in it", directory);
+        status = base_fail(TRI_FAILED,
+                           "%s: found neither vocab.json (with merges.txt) nor encoder.json "
+                           "(with vocab.bpe) in it",
+                           directory);
     if (!status) status = read_both(t, path[0].data, path[1].data);
     text_free(&path[0]);
     text_free(&path[1]);

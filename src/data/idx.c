@@ -95,7 +95,7 @@ static bool grow(struct unpacked *u) {
     return true;
 }
 
-/* One call of inflate; both sides are cut to what its 32-bit counters hold. */
+/* One call of inflate; both sizes are limited to its 32-bit counters. */
 static int inflate_some(z_stream *z, struct unpacked *u, const unsigned char *bytes, size_t n,
                         size_t *at) {
     const size_t most = 1u << 30;
@@ -111,7 +111,7 @@ static int inflate_some(z_stream *z, struct unpacked *u, const unsigned char *by
     return code;
 }
 
-/* A file may consist of several members, as gzip -c a b makes. It stops after u->most bytes. */
+/* A file may consist of several members, as from gzip -c a b. Stops after u->most bytes. */
 static tri_status unpack(z_stream *z, struct unpacked *u, const unsigned char *bytes, size_t n,
                          const char *name) {
     for (size_t at = 0;;) {
@@ -123,7 +123,7 @@ static tri_status unpack(z_stream *z, struct unpacked *u, const unsigned char *b
             if (at == n) return TRI_OK;
             code = inflateReset(z);
         } else if (code == Z_OK && at == n && u->size < u->capacity) {
-            code = Z_BUF_ERROR; /* all is read, there was room, and no end */
+            code = Z_BUF_ERROR; /* all input read, output space left, but no end */
         }
         if (code == Z_BUF_ERROR && at == n)
             return base_fail(TRI_FAILED, "%s: truncated at offset %zu: the gzip data has no end",
@@ -155,10 +155,10 @@ tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, si
 /* ---- the files of a data set ---- */
 
 struct idx {
-    char *file[2]; /* images, labels: the whole files */
+    char *file[2]; /* images, labels: whole files */
     struct idx_array images, labels;
     int64_t classes;
-    float value[256]; /* of each pixel */
+    float value[256]; /* for each value of a pixel */
 };
 
 static void idx_free(void *user) {
@@ -168,7 +168,7 @@ static void idx_free(void *user) {
     free(x);
 }
 
-/* Writes DIR/NAME or DIR/NAME.gz, whichever is there, to path. */
+/* Stores DIR/NAME or DIR/NAME.gz, whichever exists, in path. */
 static tri_status locate(const char *directory, const char *name, struct text *path, bool *gz) {
     for (int i = 0; i < 2; i++) {
         path->size = 0;
@@ -191,7 +191,7 @@ static tri_status check_rank(const struct idx_array *array, const char *path, co
                      rank);
 }
 
-/* In place. The header is unpacked first and says how long the file is: one byte more is too many. */
+/* Replaces *file. The header is unpacked first and gives the size; one byte more is an error. */
 static tri_status unpack_file(char **file, size_t *bytes, const char *path, const char *kind,
                               int rank) {
     const unsigned char *packed = (unsigned char *)*file;
@@ -264,7 +264,7 @@ static tri_data *open_split(const struct data_spec *s, const char *split, float 
         base_no_memory(s->spec);
         return NULL;
     }
-    /* In fp32, one step after the other, as torchvision's ToTensor and Normalize. */
+    /* In fp32, one operation after the other, as torchvision's ToTensor and Normalize. */
     for (int i = 0; i < 256; i++) x->value[i] = ((float)i / 255.0f - mean) / std;
     if (load_both(x, s->rest, split)) {
         idx_free(x);
@@ -274,13 +274,17 @@ static tri_data *open_split(const struct data_spec *s, const char *split, float 
         {"image", TRI_F32, TRI_SHAPE(1, x->images.dim[1], x->images.dim[2])},
         {"label", TRI_I64, TRI_SCALAR},
     };
-    tri_data *d = data_make(s->spec, x->images.dim[0], fields, (int)COUNT(fields), fill, x, false, idx_free);
-    if (d) d->about = (struct data_about){.classes = x->classes, .label = label_of,
-                                       .held = (size_t)(x->images.dim[0] * (x->images.dim[1] * x->images.dim[2] + 1))};
+    tri_data *d = data_make(s->spec, x->images.dim[0], fields, (int)COUNT(fields), fill, x, false,
+                            idx_free);
+    if (d)
+        d->about = (struct data_about){
+            .classes = x->classes,
+            .label = label_of,
+            .held = (size_t)(x->images.dim[0] * (x->images.dim[1] * x->images.dim[2] + 1))};
     return d;
 }
 
-/* Fields: "image" f32[1,rows,columns], being (pixel / 255 - mean) / std, and "label" i64[]. */
+/* Fields: "image" f32[1,rows,columns], (pixel / 255 - mean) / std, and "label" i64[]. */
 static tri_data *idx_open(const struct data_spec *s) {
     const char *split = "train";
     double mean = 0, std = 1;
@@ -297,7 +301,8 @@ static tri_data *idx_open(const struct data_spec *s) {
         base_fail(TRI_USAGE, "data '%s': std=%g is not above 0", s->spec, std);
         return NULL;
     }
-    return data_prepared(open_split(s, test ? "t10k" : "train", (float)mean, (float)std), known, (int)COUNT(known));
+    return data_prepared(open_split(s, test ? "t10k" : "train", (float)mean, (float)std), known,
+                         (int)COUNT(known));
 }
 
 const struct data_source source_idx = {"idx", "directory",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Images with labels in the files of MNIST and its family, plain or compressed by gzip. */
+ * Labelled images in the files of MNIST and its family, plain or compressed by gzip. */
 #ifndef DATA_IDX_H
 #define DATA_IDX_H
 
@@ -12,19 +12,19 @@
 struct idx_array {
     int rank;
     int64_t dim[IDX_MAX_RANK];
-    const unsigned char *data; /* in the bytes that were parsed */
+    const unsigned char *data; /* inside the bytes that were parsed */
     size_t bytes;
 };
 
-/* Checks the header of a file of unsigned bytes, of which the first n bytes are there; `name`
- * stands in messages. out->data is where the elements begin. */
+/* Checks the header of a file of unsigned bytes from its first n bytes; `name` is used in messages.
+ * out->data is where the elements begin. */
 tri_status idx_header(const unsigned char *bytes, size_t n, const char *name,
                       struct idx_array *out);
-/* Checks a whole file that lies in memory. */
+/* Checks a whole file in memory. */
 tri_status idx_parse(const unsigned char *bytes, size_t n, const char *name,
                      struct idx_array *out);
 
-/* What gzip data unpacks to, up to `most` bytes; *out is freed with free(). */
+/* Unpacks gzip data to at most `most` bytes; *out is freed with free(). */
 tri_status idx_unpack(const unsigned char *bytes, size_t n, const char *name, size_t most,
                       unsigned char **out, size_t *n_out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * DIR/SPLIT/CLASS/picture, or DIR/CLASS/picture where there is no folder of that split. */
+ * DIR/SPLIT/CLASS/picture, or DIR/CLASS/picture if there is no folder of that split. */
 #include "data/source.h"
 
 #include <errno.h>
@@ -13,15 +13,15 @@
 #include "data/labels.h"
 #include "data/pictures.h"
 
-#define LIST_FROM 10000 /* pictures; fewer are found quickly without a list */
+#define LIST_FROM 10000 /* pictures; fewer are found fast without a list */
 
 struct images {
     struct pictures pictures;
     struct folder folder;
     char **classes; /* sorted */
     size_t n_classes;
-    int64_t first; /* of the folder's pictures that is a sample; those before have no class */
-    int32_t *label; /* of each of the folder's places, -1: none; or, if a file says so, */
+    int64_t first; /* index of the first picture that is a sample; those before it have no class */
+    int32_t *label; /* of each place of the folder, -1: none; or, if read from a file, */
     bool each;      /* of each picture */
 };
 
@@ -95,7 +95,7 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A place's class is the first folder on its path. */
+/* A place's class is the first folder in its path. */
 static tri_status find_label(struct images *x, const char *path, int32_t *label) {
     size_t length = strcspn(path, "/");
     *label = -1;
@@ -131,14 +131,14 @@ static tri_status label_pictures(struct images *x, const char *file, const char 
 }
 
 struct images_settings {
-    const char *split; /* null: train, if there is such a folder */
-    const char *labels, *ids; /* files, or null: folders tell the classes */
-    const char *index;        /* a file for the list of pictures, or "none"; null: the usual one */
+    const char *split; /* null: train, if that folder exists */
+    const char *labels, *ids; /* files; null: folders name the classes */
+    const char *index;        /* a file for the list of pictures, or "none"; null: the default */
     int64_t max_bad;
     struct augment_settings augment;
 };
 
-/* The folder of the split, and the one whose folders name the classes. */
+/* Finds the folder of the split, and the one whose folders name the classes. */
 static tri_status find_root(const struct data_spec *s, const char *split, struct text *root,
                             struct text *classes) {
     text_add(root, "%s/%s", s->rest, split ? split : "train");
@@ -150,7 +150,8 @@ static tri_status find_root(const struct data_spec *s, const char *split, struct
         return TRI_FAILED;
     if (!with_split) {
         if (!there)
-            return base_fail(TRI_FAILED, "data '%s': %s: there is no such directory", s->spec, s->rest);
+            return base_fail(TRI_FAILED, "data '%s': %s: there is no such directory", s->spec,
+                             s->rest);
         if (with_classes || (split && strcmp(split, "train")))
             return base_fail(TRI_FAILED, "data '%s': there is no folder %s", s->spec, root->data);
         root->size = 0;
@@ -162,7 +163,7 @@ static tri_status find_root(const struct data_spec *s, const char *split, struct
     return root->failed || classes->failed ? base_no_memory(s->spec) : TRI_OK;
 }
 
-/* Classes without pictures, and pictures without a class, are told. */
+/* Reports classes without pictures and pictures without a class. */
 static tri_status check_classes(struct images *x, const char *spec) {
     tri_status status = TRI_OK;
     bool *seen = calloc(x->n_classes + 1, sizeof *seen);
@@ -175,12 +176,13 @@ static tri_status check_classes(struct images *x, const char *spec) {
     }
     free(seen);
     if (status || !x->first) return status;
-    base_fail(PICTURE_BAD, "%s: %lld pictures lie beside the folders of the classes, the first is %s",
+    base_fail(PICTURE_BAD,
+              "%s: %lld pictures lie beside the folders of the classes, the first is %s",
               x->folder.root, (long long)x->first, folder_text(&x->folder, x->folder.picture[0]));
     return pictures_other_bad(&x->pictures);
 }
 
-/* What the list would replace, if it is not there yet, is no device. */
+/* What the list would replace must not be a device. */
 static tri_status check_list(const char *file) {
     int fd = base_open(file, O_RDONLY, NULL);
     if (fd < 0 && errno != ENOENT) return TRI_FAILED;
@@ -188,7 +190,7 @@ static tri_status check_list(const char *file) {
     return TRI_OK;
 }
 
-/* Lists are only for speed: one that cannot be written is no failure, unless it was asked for. */
+/* Lists only save time: a list that cannot be written is a failure only if the user named it. */
 static tri_status find_all(struct images *x, const char *root, const char *index) {
     struct text file = {0};
     bool none = index && !strcmp(index, "none");
@@ -210,15 +212,19 @@ static tri_status label_all(struct images *x, const struct data_spec *s,
                             const struct images_settings *o, const char *classes) {
     const struct folder *f = &x->folder;
     if (!f->n_pictures)
-        return base_fail(TRI_FAILED, "data '%s': %s has no pictures: files ending in .jpg, .jpeg or "
-                         ".png", s->spec, f->root);
+        return base_fail(TRI_FAILED,
+                         "data '%s': %s has no pictures: files ending in .jpg, .jpeg or "
+                         ".png",
+                         s->spec, f->root);
     if (!x->n_classes || (f->n_places == 1 && !o->labels))
-        return base_fail(TRI_USAGE, "data '%s': %s has no folders; each class has one of its own, or "
-                         "labels=FILE tells each picture's class, by name", s->spec,
-                         x->n_classes ? f->root : classes);
+        return base_fail(TRI_USAGE,
+                         "data '%s': %s has no folders; each class has one of its own, or "
+                         "labels=FILE tells each picture's class, by name",
+                         s->spec, x->n_classes ? f->root : classes);
     tri_status status = o->labels ? label_pictures(x, o->labels, o->ids) : label_places(x);
     if (!status && x->first == (int64_t)f->n_pictures)
-        status = base_fail(TRI_FAILED, "data '%s': the folders in %s have no pictures", s->spec, f->root);
+        status = base_fail(TRI_FAILED, "data '%s': the folders in %s have no pictures", s->spec,
+                           f->root);
     return status;
 }
 
@@ -241,7 +247,8 @@ static tri_status open_images(struct images *x, const struct data_spec *s,
     tri_status status = augment_make(s->spec, &o->augment, train, &augment);
     if (!status) status = find_pictures(x, s, o);
     if (!status)
-        status = pictures_init(&x->pictures, s->spec, &augment, (int64_t)x->folder.n_pictures - x->first, o->max_bad);
+        status = pictures_init(&x->pictures, s->spec, &augment,
+                               (int64_t)x->folder.n_pictures - x->first, o->max_bad);
     x->pictures.source = x;
     x->pictures.load = load;
     return status ? status : check_classes(x, s->spec);
@@ -250,7 +257,8 @@ static tri_status open_images(struct images *x, const struct data_spec *s,
 static size_t held_by(const struct images *x) {
     const struct folder *f = &x->folder;
     size_t labels = x->label ? f->n_pictures * sizeof *x->label : 0;
-    return f->names.size + f->places_capacity * sizeof *f->place + f->pictures_capacity * sizeof *f->picture + labels;
+    return f->names.size + f->places_capacity * sizeof *f->place +
+           f->pictures_capacity * sizeof *f->picture + labels;
 }
 
 /* Fields: "image" f32[3,size,size], "label" i64[]. */
@@ -276,13 +284,20 @@ static tri_data *images_open(const struct data_spec *s) {
     tri_data *d = data_make(s->spec, x->pictures.size, fields, (int)COUNT(fields), fill, x, false,
                             free_images);
     if (d)
-        d->about = (struct data_about){.classes = (int64_t)x->n_classes, .class_name = class_name,
-                                       .label = label_of, .augment = &x->pictures.augment, .pictures = &x->pictures,
-                                       .check = check, .describe = describe, .file = load,
-                                       .file_bytes = file_bytes, .held = held_by(x)};
+        d->about = (struct data_about){.classes = (int64_t)x->n_classes,
+                                       .class_name = class_name,
+                                       .label = label_of,
+                                       .augment = &x->pictures.augment,
+                                       .pictures = &x->pictures,
+                                       .check = check,
+                                       .describe = describe,
+                                       .file = load,
+                                       .file_bytes = file_bytes,
+                                       .held = held_by(x)};
     return data_prepared(d, known, (int)COUNT(known));
 }
 
-const struct data_source source_images = {"images", "directory",
-                                          "images:DIR[,split=train|val][,size=N][,augment=random|centre][,max-bad=N]...",
-                                          images_open, false};
+const struct data_source source_images = {
+    "images", "directory",
+    "images:DIR[,split=train|val][,size=N][,augment=random|centre][,max-bad=N]...", images_open,
+    false};

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JPEG pictures, by libjpeg-turbo. A part of a picture has the pixels that the whole picture has
- * there. What the library would fill in for missing or broken data is a mistake here. */
+ * JPEG pictures, by libjpeg-turbo. A part of a picture has the same pixels as in the whole picture.
+ * Where the library would fill in missing or broken data, this fails. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* jpeglib.h wants stdio.h first */
+/* jpeglib.h needs stdio.h first */
 #include <jpeglib.h>
 #include <jerror.h>
 
 #include "data/picture_format.h"
 
-#define MAX_SCANS 500 /* of a progressive file; a small file can ask for very many */
+#define MAX_SCANS 500 /* of a progressive file; a small file can contain very many */
 
 struct jpeg {
     struct jpeg_decompress_struct lib;
@@ -19,11 +19,11 @@ struct jpeg {
     struct jpeg_source_mgr from;
     struct jpeg_progress_mgr progress;
     struct picture_source source;
-    jmp_buf back; /* where mistakes go */
+    jmp_buf back; /* where errors jump to */
     tri_status status;
 };
 
-/* ---- mistakes ---- */
+/* ---- errors ---- */
 
 static tri_status tell(struct jpeg *j) {
     char text[JMSG_LENGTH_MAX];
@@ -38,7 +38,7 @@ static void on_error(j_common_ptr lib) {
     longjmp(j->back, 1);
 }
 
-/* Level -1 is a warning: after most of them pixels are made up. */
+/* Level -1 is a warning; after most warnings the library invents pixels. */
 static void on_message(j_common_ptr lib, int level) {
     static const int harmless[] = {JWRN_EXTRANEOUS_DATA, JWRN_ADOBE_XFORM, JWRN_JFIF_MAJOR,
                                    JWRN_BOGUS_ICC, JWRN_TOO_MUCH_DATA};
@@ -74,8 +74,8 @@ static void skip(j_decompress_ptr lib, long n) {
     lib->src->bytes_in_buffer -= (size_t)n;
 }
 
-/* Within the scans, ff d9 can only be the end of the picture: so a file that was cut off is known
- * before any of it is decoded, whichever part is wanted. */
+/* Inside the scans, ff d9 can only be the end of the picture. So a truncated file is detected
+ * before decoding, whichever part is wanted. */
 static tri_status check_end(const struct jpeg *j) {
     size_t left = j->from.bytes_in_buffer;
     const unsigned char *p = j->from.next_input_byte;
@@ -85,8 +85,8 @@ static tri_status check_end(const struct jpeg *j) {
         if (end[-1] == 0xff) return TRI_OK;
         left = (size_t)(end - p);
     }
-    return base_fail(PICTURE_BAD, "%s: truncated: the JPEG data of %zu bytes has no end", j->source.name,
-                     j->source.n);
+    return base_fail(PICTURE_BAD, "%s: truncated: the JPEG data of %zu bytes has no end",
+                     j->source.name, j->source.n);
 }
 
 /* ---- a decoder ---- */
@@ -120,7 +120,8 @@ static void *make(void) {
     return NULL;
 }
 
-static tri_status open_jpeg(void *state, const struct picture_source *s, struct picture_size *size) {
+static tri_status open_jpeg(void *state, const struct picture_source *s,
+                            struct picture_size *size) {
     struct jpeg *j = state;
     j->source = *s;
     j->status = TRI_OK;
@@ -128,7 +129,7 @@ static tri_status open_jpeg(void *state, const struct picture_source *s, struct 
         jpeg_abort_decompress(&j->lib);
         return j->status;
     }
-    jpeg_abort_decompress(&j->lib); /* whatever it was at */
+    jpeg_abort_decompress(&j->lib); /* in any state */
     j->from.next_input_byte = s->bytes;
     j->from.bytes_in_buffer = s->n;
     jpeg_read_header(&j->lib, TRUE);
@@ -142,7 +143,7 @@ static tri_status open_jpeg(void *state, const struct picture_source *s, struct 
 
 static int shrunk(int n, int shrink) { return (n + shrink - 1) / shrink; }
 
-/* The part at 1/shrink of its size. */
+/* Computes the part at 1/shrink of its size. */
 static void place(struct jpeg *j, const struct picture_part *part, struct picture *out) {
     int shrink = part->shrink;
     out->whole.width = (int)j->lib.output_width;
@@ -153,8 +154,8 @@ static void place(struct jpeg *j, const struct picture_part *part, struct pictur
     out->height = shrunk(part->y + part->height, shrink) - out->y;
 }
 
-/* Columns that need not be made are left out, in whole blocks; one block more on either side, for
- * there the library's upsampling takes the edge for the picture's. */
+/* Columns that are not needed are skipped in whole blocks, except one more block on each side,
+ * since the library's upsampling treats the edge as that of the picture. */
 static void crop_columns(struct jpeg *j, int shrink, struct picture *out) {
     int block = j->lib.max_h_samp_factor * (8 / shrink);
     int from = out->x > block ? out->x - block : 0, to = out->x + out->width + block;
@@ -166,13 +167,13 @@ static void crop_columns(struct jpeg *j, int shrink, struct picture *out) {
     out->width = (int)j->lib.output_width;
 }
 
-/* Inks to light. Adobe's programs write the light that is left instead of the ink. */
+/* Converts inks to light. Adobe's programs store the remaining light instead of the ink. */
 static void from_cmyk(unsigned char *row, int width, bool light) {
     for (int i = 0; i < width; i++) {
         unsigned black = light ? row[4 * i + 3] : 255u - row[4 * i + 3];
         for (int c = 0; c < 3; c++) {
             unsigned v = black * (light ? row[4 * i + c] : 255u - row[4 * i + c]) + 128;
-            row[3 * i + c] = (unsigned char)((v + (v >> 8)) >> 8); /* rounded v / 255 */
+            row[3 * i + c] = (unsigned char)((v + (v >> 8)) >> 8); /* v / 255, rounded */
         }
     }
 }

@@ -7,15 +7,15 @@
 struct reading {
     const struct labels *l;
     const struct folder *f;
-    uint32_t *order; /* the folder's pictures by name */
-    int32_t *of_id;  /* [n_ids]: classes by their number in the file of ids; -1: none */
+    uint32_t *order; /* the folder's pictures, sorted by name */
+    int32_t *of_id;  /* [n_ids]: classes by their number in the file `ids`; -1: none */
     size_t n_ids;
     int32_t *label;
 };
 
 /* ---- words ---- */
 
-/* The next word of a line, ended; null: there is none. */
+/* Cuts the next word off a line; null: there is none. */
 static char *word(char **line) {
     char *from = *line + strspn(*line, " \t,\r");
     if (!*from) return NULL;
@@ -75,7 +75,8 @@ static tri_status read_ids(struct reading *r) {
         char *line = cut_line(&at), *name = word(&line), *value = name ? word(&line) : NULL;
         if (!name) continue;
         if (!value || !number(value, MOST_IDS, &id))
-            status = base_fail(TRI_FAILED, "%s: line %ld is not of the form CLASS NUMBER", r->l->ids, n);
+            status = base_fail(TRI_FAILED, "%s: line %ld is not of the form CLASS NUMBER",
+                               r->l->ids, n);
         else
             r->of_id[id] = named_class(r->l, name);
     }
@@ -95,7 +96,7 @@ static const char *name_at(const struct reading *r, size_t place) {
     return folder_text(r->f, r->f->picture[r->order[place]]);
 }
 
-/* The first place whose name is not before this one. */
+/* The first picture whose name is not less than this one. */
 static size_t lower(const struct reading *r, const char *name, size_t bytes) {
     size_t low = 0, high = r->f->n_pictures;
     while (low < high) {
@@ -106,12 +107,12 @@ static size_t lower(const struct reading *r, const char *name, size_t bytes) {
     return low;
 }
 
-/* With its ending or without. */
+/* With its extension or without. */
 static bool find_picture(const struct reading *r, char *name, uint32_t *picture) {
     size_t n = strlen(name), at = lower(r, name, n + 1);
     bool found = at < r->f->n_pictures && !strcmp(name_at(r, at), name);
     if (!found) {
-        name[n] = '.'; /* in the place of its end, for a moment */
+        name[n] = '.'; /* replaces the end for a moment */
         at = lower(r, name, n + 1);
         found = at < r->f->n_pictures && !strncmp(name_at(r, at), name, n + 1);
         name[n] = 0;
@@ -128,11 +129,13 @@ static tri_status read_line(struct reading *r, char *line, long n, size_t *next)
     if (class) {
         if (!find_picture(r, name, &picture))
             return n == 1 ? TRI_OK
-                          : base_fail(TRI_FAILED, "%s: line %ld: there is no picture %s", file, n, name);
+                          : base_fail(TRI_FAILED, "%s: line %ld: there is no picture %s", file, n,
+                                      name);
     } else {
         class = name;
         if (*next == r->f->n_pictures)
-            return base_fail(TRI_FAILED, "%s: line %ld: there are only %zu pictures", file, n, *next);
+            return base_fail(TRI_FAILED, "%s: line %ld: there are only %zu pictures", file, n,
+                             *next);
         picture = r->order[(*next)++];
     }
     r->label[picture] = find_class(r, class);

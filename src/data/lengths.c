@@ -14,12 +14,16 @@ tri_status lengths_make(const tri_data *d, const int64_t *limit, int n, struct l
     CHECK(n >= 1 && n <= LENGTHS_MOST);
     *out = NULL;
     if (!d->about.length)
-        return base_fail(TRI_USAGE, "data %s does not tell the lengths of its samples, by which they would go to the "
-                         "networks for shorter ones; text:FILE for BERT does, and a source of your own by "
-                         "tri_data_lengths", d->name);
+        return base_fail(
+            TRI_USAGE,
+            "data %s does not tell the lengths of its samples, by which they would go to the "
+            "networks for shorter ones; text:FILE for BERT does, and a source of your own by "
+            "tri_data_lengths",
+            d->name);
     if (d->size > UINT32_MAX)
-        return base_fail(TRI_USAGE, "data %s has %lld samples; by their lengths there can be 2^32 - 1", d->name,
-                         (long long)d->size);
+        return base_fail(TRI_USAGE,
+                         "data %s has %lld samples; by their lengths there can be 2^32 - 1",
+                         d->name, (long long)d->size);
     struct lengths *l = *out = calloc(1, sizeof *l);
     if (l) l->sample = calloc((size_t)d->size, sizeof *l->sample);
     if (!l || !l->sample) {
@@ -28,15 +32,19 @@ tri_status lengths_make(const tri_data *d, const int64_t *limit, int n, struct l
         return base_no_memory(d->name);
     }
     l->n = n;
-    for (int64_t i = 0; i < d->size; i++) l->first[class_of(d->about.length(d->user, i), limit, n) + 1]++;
+    for (int64_t i = 0; i < d->size; i++)
+        l->first[class_of(d->about.length(d->user, i), limit, n) + 1]++;
     for (int k = 0; k < n; k++) l->first[k + 1] += l->first[k];
     for (int64_t i = 0; i < d->size; i++) {
         int k = class_of(d->about.length(d->user, i), limit, n);
         if (l->first[k] + next[k] == l->first[k + 1]) {
             lengths_free(l);
             *out = NULL;
-            return base_fail(TRI_USAGE, "data %s does not tell the same lengths of its samples twice (of sample %lld, if "
-                             "not before); they must follow from the sample's number alone", d->name, (long long)i);
+            return base_fail(
+                TRI_USAGE,
+                "data %s does not tell the same lengths of its samples twice (of sample %lld, if "
+                "not before); they must follow from the sample's number alone",
+                d->name, (long long)i);
         }
         l->sample[l->first[k] + next[k]++] = (uint32_t)i;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Samples by their lengths: a step has samples of one class of lengths alone, so that a network that is made for
- * those computes it. Steps of all classes make an epoch, in an order of their own. */
+ * Samples grouped by length: a step takes samples of one length class only, so that a network made
+ * for that length computes it. An epoch contains the steps of all classes, in their own random
+ * order. */
 #ifndef DATA_LENGTHS_H
 #define DATA_LENGTHS_H
 
@@ -9,14 +10,14 @@
 #define LENGTHS_MOST 8
 
 struct lengths {
-    int n;                           /* classes, the longest first */
-    int64_t first[LENGTHS_MOST + 1]; /* where each class begins */
-    uint32_t *sample;                /* in the data's order within each */
+    int n;                           /* classes, longest first */
+    int64_t first[LENGTHS_MOST + 1]; /* the start of each class in `sample` */
+    uint32_t *sample;                /* in the data's order inside each class */
 };
 
-/* limit[k]: the length that class k's samples do not exceed, descending; that of the first is not looked at, for it takes
- * all that is longer than the second's. Fails where the data cannot tell lengths. */
+/* limit[k]: the longest length of class k, descending; limit[0] is ignored, as class 0 takes
+ * everything longer than limit[1]. Fails if the data does not know its lengths. */
 tri_status lengths_make(const tri_data *d, const int64_t *limit, int n, struct lengths **out);
-void lengths_free(struct lengths *l); /* or null */
+void lengths_free(struct lengths *l); /* nullable */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Versions 1 to 3 of the format: a magic word, the length of the header, the header (a dictionary as
- * Python prints it), the elements. Little endian, rows first. */
+ * Versions 1 to 3 of the format: a magic word, the length of the header, the header (a Python
+ * dictionary), the elements. Little-endian, row-major. */
 #include "data/npy.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static const struct {
     {"|b1", TRI_BOOL, 1, false},
 };
 
-/* The header's text while it is read. */
+/* The header's text while it is parsed. */
 struct header {
     const char *at, *end;
     const char *name;
@@ -91,11 +91,14 @@ static tri_status read_type(struct header *h, struct npy_header *out, size_t *by
             *bytes = types[i].bytes;
             return TRI_OK;
         }
-    return base_fail(TRI_FAILED, "%s: elements of type '%s' are not supported; <f4, <f8, <f2, <i8, <i4, "
-                     "|u1, |b1 are", h->name, text);
+    return base_fail(TRI_FAILED,
+                     "%s: elements of type '%s' are not supported; <f4, <f8, <f2, <i8, <i4, "
+                     "|u1, |b1 are",
+                     h->name, text);
 }
 
-static tri_status read_entry(struct header *h, struct npy_header *out, size_t *bytes, unsigned *seen) {
+static tri_status read_entry(struct header *h, struct npy_header *out, size_t *bytes,
+                             unsigned *seen) {
     char key[32];
     if (!quoted(h, key, sizeof key) || !skip(h, ":")) return malformed(h, "a key is missing");
     if (!strcmp(key, "descr")) {
@@ -109,7 +112,8 @@ static tri_status read_entry(struct header *h, struct npy_header *out, size_t *b
     if (strcmp(key, "fortran_order")) return malformed(h, "an unknown key");
     *seen |= 4;
     if (skip(h, "False")) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: columns come first; save numpy.ascontiguousarray of it", h->name);
+    return base_fail(TRI_FAILED, "%s: columns come first; save numpy.ascontiguousarray of it",
+                     h->name);
 }
 
 static tri_status read_header(struct header *h, struct npy_header *out, size_t *bytes) {
@@ -124,7 +128,7 @@ static tri_status read_header(struct header *h, struct npy_header *out, size_t *
     return status;
 }
 
-/* Whether the elements fill the rest of the file. */
+/* Checks that the elements fill the rest of the file. */
 static tri_status check_size(struct npy_header *out, size_t each, size_t n, const char *name) {
     if (out->rank < 1)
         return base_fail(TRI_FAILED, "%s: a single number has no rows", name);
@@ -137,16 +141,19 @@ static tri_status check_size(struct npy_header *out, size_t each, size_t n, cons
         return base_fail(TRI_FAILED, "%s: its dimensions are too large", name);
     if (!all) return base_fail(TRI_FAILED, "%s: it has no elements", name);
     if (n - out->offset == all) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: %zu bytes of elements expected from offset %zu on, there are %zu",
-                     name, all, out->offset, n - out->offset);
+    return base_fail(TRI_FAILED,
+                     "%s: %zu bytes of elements expected from offset %zu on, there are %zu", name,
+                     all, out->offset, n - out->offset);
 }
 
-tri_status npy_parse(const unsigned char *bytes, size_t n, const char *name, struct npy_header *out) {
+tri_status npy_parse(const unsigned char *bytes, size_t n, const char *name,
+                     struct npy_header *out) {
     *out = (struct npy_header){0};
     if (n < 12 || memcmp(bytes, "\x93NUMPY", 6))
         return base_fail(TRI_FAILED, "%s: not a file of numpy.save", name);
     if (bytes[6] < 1 || bytes[6] > 3)
-        return base_fail(TRI_FAILED, "%s: version %d of the format; 1 to 3 are supported", name, bytes[6]);
+        return base_fail(TRI_FAILED, "%s: version %d of the format; 1 to 3 are supported", name,
+                         bytes[6]);
     size_t length = (size_t)bytes[8] | (size_t)bytes[9] << 8, begin = 10, each = 0;
     if (bytes[6] > 1) {
         length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
@@ -214,14 +221,15 @@ static tri_status map_file(const char *path, struct npy_file *f) {
     return status ? status : npy_parse(f->map, f->bytes, path, &f->header);
 }
 
-/* path: is cut to the file's name without its ending. */
+/* path: is cut to the file's name without extension. */
 static const char *stem(char *path) {
     char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *end = strrchr(name, '.');
     if (end && end != name) *end = 0;
     return name;
 }
 
-static tri_status open_file(struct npy *x, const struct data_spec *s, char *path, tri_field *field) {
+static tri_status open_file(struct npy *x, const struct data_spec *s, char *path,
+                            tri_field *field) {
     if (x->n == TRI_MAX_FIELDS)
         return base_fail(TRI_USAGE, "data '%s': more than %d files", s->spec, TRI_MAX_FIELDS);
     struct npy_file *f = &x->file[x->n++];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A data set over another, which it owns: some of its samples, all of them several times, samples that a function
- * changes, or another order of those that come one after the other. What the other one tells of itself is told
- * on. */
+ * A data set made of another one, which it owns: some of its samples, several epochs of it as one,
+ * samples changed by a function, or a sequential one shuffled. Facts about the inner data set that
+ * still hold are passed on. */
 #include "data/over.h"
 
 #include <errno.h>
@@ -14,17 +14,17 @@
 
 struct over {
     tri_data *inner;
-    int64_t first;  /* sample i is the inner's first + i, or index[i], each counted round the inner's size: */
-    int64_t *index; /* the further rounds are epochs of the inner */
+    int64_t first;  /* sample i is the inner sample first + i or index[i], modulo the inner size; */
+    int64_t *index; /* each further round is another epoch of the inner data */
     int64_t times;  /* rounds */
-    tri_map *map;   /* null: samples as they are */
+    tri_map *map;   /* null: samples are not changed */
     void *map_user;
     bool in_place;
-    /* Whoever says of this that several threads may call it (tri_data_concurrent) has not said so of the inner one. */
+    /* tri_data_concurrent on this data set does not allow concurrent calls of the inner one. */
     pthread_mutex_t one;
-    /* Of a window: samples that lie ready, `count` of them. */
+    /* For a window: the samples read ahead, `count` of them. */
     int64_t window, count, next;
-    void **slot; /* [window]: each sample's memory, in which fields lie as data_fields_at has it */
+    void **slot; /* [window]: the memory of each sample, with fields at data_field_at */
 };
 
 static void free_over(void *user) {
@@ -37,7 +37,7 @@ static void free_over(void *user) {
     free(x);
 }
 
-/* ---- what is told on ---- */
+/* ---- facts that are passed on ---- */
 
 static int64_t inner_index(const struct over *x, int64_t i) {
     return x->index ? x->index[i] : (x->first + i) % x->inner->size;
@@ -82,7 +82,8 @@ static struct data_about about(const struct data_about *inner) {
 
 /* ---- samples ---- */
 
-static tri_status get_inner(struct over *x, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+static tri_status get_inner(struct over *x, int64_t index, int64_t epoch, uint64_t seed,
+                            void *const *out) {
     if (x->inner->concurrent) return tri_data_get(x->inner, index, epoch, seed, out);
     pthread_mutex_lock(&x->one);
     tri_status status = tri_data_get(x->inner, index, epoch, seed, out);
@@ -90,8 +91,9 @@ static tri_status get_inner(struct over *x, int64_t index, int64_t epoch, uint64
     return status;
 }
 
-/* Of an inner that is sequential, those before are read and left. */
-static tri_status read_up_to(tri_data *d, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+/* If the inner data is sequential, reads and drops the samples before. */
+static tri_status read_up_to(tri_data *d, int64_t index, int64_t epoch, uint64_t seed,
+                             void *const *out) {
     tri_status status = TRI_OK;
     while (!status && d->sequential &&
            (d->next_epoch < epoch || (d->next_epoch == epoch && d->next_index < index)))
@@ -101,7 +103,8 @@ static tri_status read_up_to(tri_data *d, int64_t index, int64_t epoch, uint64_t
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     struct over *x = user;
-    int64_t i = inner_index(x, index), e = epoch * x->times + (x->first + index) / x->inner->size * !x->index;
+    int64_t i = inner_index(x, index),
+            e = epoch * x->times + (x->first + index) / x->inner->size * !x->index;
     if (x->times > 1 && read_up_to(x->inner, i, e, seed, out)) return DATA_TOLD;
     return get_inner(x, i, e, seed, out) ? DATA_TOLD : 0;
 }
@@ -116,8 +119,12 @@ static int mapped(void *user, int64_t index, int64_t epoch, uint64_t seed, void 
     if (memory) from = in;
     int code = get_inner(x, index, epoch, seed, from) ? DATA_TOLD : 0;
     if (!code && (code = x->map(x->map_user, index, epoch, seed, from, out)))
-        code = base_fail(TRI_FAILED, "data '%s': the function that maps it returned %d for sample %lld of epoch %lld",
-                         x->inner->name, code, (long long)index, (long long)epoch) ? DATA_TOLD : 0;
+        code = base_fail(
+                   TRI_FAILED,
+                   "data '%s': the function that maps it returned %d for sample %lld of epoch %lld",
+                   x->inner->name, code, (long long)index, (long long)epoch)
+                   ? DATA_TOLD
+                   : 0;
     free(memory);
     return code;
 }
@@ -129,13 +136,14 @@ static void copy_out(const tri_data *d, const char *from, void *const *out) {
     }
 }
 
-/* One of those that lie ready, then the last of them takes its place. */
+/* Takes one of the samples read ahead; the last of them moves to its slot. */
 static int draw(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     struct over *x = user;
-    if (!index) x->count = x->next = 0; /* also where an epoch was not read to its end */
+    if (!index) x->count = x->next = 0; /* also if an epoch was not read to its end */
     for (; x->count < x->window && x->next < x->inner->size; x->next++, x->count++) {
         void *at[TRI_MAX_FIELDS];
-        for (int i = 0; i < x->inner->n_fields; i++) at[i] = (char *)x->slot[x->count] + data_field_at(x->inner, i);
+        for (int i = 0; i < x->inner->n_fields; i++)
+            at[i] = (char *)x->slot[x->count] + data_field_at(x->inner, i);
         if (tri_data_get(x->inner, x->next, epoch, seed, at)) return DATA_TOLD;
     }
     uint64_t key = random_key(random_key(seed, base_hash_text("window")), (uint64_t)epoch);
@@ -147,7 +155,7 @@ static int draw(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     return 0;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 struct plan {
     const char *name;
@@ -155,18 +163,20 @@ struct plan {
     const tri_field *fields;
     int n;
     tri_fill *fill;
-    bool tells; /* what the inner tells holds */
+    bool tells; /* facts about the inner data still hold */
 };
 
 static size_t held_by(const struct over *x, int64_t size) {
-    return (x->index ? (size_t)size * sizeof *x->index : 0) + (size_t)x->window * data_sample_bytes(x->inner);
+    return (x->index ? (size_t)size * sizeof *x->index : 0) +
+           (size_t)x->window * data_sample_bytes(x->inner);
 }
 
-/* Takes x and its inner. */
+/* Takes ownership of x and its inner data. */
 static tri_data *make(struct over *x, const struct plan *p) {
     tri_data *inner = x->inner;
     tri_data *d = data_make(p->name, p->size, p->fields ? p->fields : inner->fields,
-                            p->fields ? p->n : inner->n_fields, p->fill, x, inner->sequential, free_over);
+                            p->fields ? p->n : inner->n_fields, p->fill, x, inner->sequential,
+                            free_over);
     if (d && p->tells) d->about = about(&inner->about);
     if (d) d->under = inner;
     if (d) d->about.held = inner->about.held + held_by(x, p->size);
@@ -200,13 +210,18 @@ tri_data *tri_data_take(tri_data *d, int64_t first, int64_t n) {
     struct over *x = begin(d);
     if (!x) return NULL;
     if (first < 0 || n < 1 || first > d->size - n)
-        return refuse(x, base_fail(TRI_USAGE, "data '%s': %lld samples from %lld on; there are %lld", d->name,
-                                   (long long)n, (long long)first, (long long)d->size));
+        return refuse(x,
+                      base_fail(TRI_USAGE, "data '%s': %lld samples from %lld on; there are %lld",
+                                d->name, (long long)n, (long long)first, (long long)d->size));
     if (d->sequential && first)
-        return refuse(x, base_fail(TRI_USAGE, "data '%s' is sequential: of it the first samples alone can be taken, "
-                                   "not those from %lld on", d->name, (long long)first));
+        return refuse(
+            x, base_fail(TRI_USAGE,
+                         "data '%s' is sequential: of it the first samples alone can be taken, "
+                         "not those from %lld on",
+                         d->name, (long long)first));
     x->first = first;
-    base_format(name, sizeof name, "%s, samples %lld to %lld", d->name, (long long)first, (long long)(first + n - 1));
+    base_format(name, sizeof name, "%s, samples %lld to %lld", d->name, (long long)first,
+                (long long)(first + n - 1));
     return make(x, &(struct plan){.name = name, .size = n, .fill = fill, .tells = true});
 }
 
@@ -215,16 +230,21 @@ tri_data *tri_data_subset(tri_data *d, const int64_t *index, int64_t n) {
     struct over *x = begin(d);
     if (!x) return NULL;
     if (d->sequential)
-        return refuse(x, base_fail(TRI_USAGE, "data '%s' is sequential: of it the first samples alone can be taken, by "
-                                   "tri_data_take", d->name));
+        return refuse(
+            x, base_fail(TRI_USAGE,
+                         "data '%s' is sequential: of it the first samples alone can be taken, by "
+                         "tri_data_take",
+                         d->name));
     if (n < 1 || n > DATA_MAX_SIZE || !(x->index = malloc((size_t)n * sizeof *index)))
-        return refuse(x, n < 1 ? base_fail(TRI_USAGE, "data '%s': a subset of %lld samples", d->name, (long long)n)
+        return refuse(x, n < 1 ? base_fail(TRI_USAGE, "data '%s': a subset of %lld samples",
+                                           d->name, (long long)n)
                                : base_no_memory(d->name));
     for (int64_t i = 0; i < n; i++) {
         x->index[i] = index[i];
         if (index[i] < 0 || index[i] >= d->size)
-            return refuse(x, base_fail(TRI_USAGE, "data '%s': a subset with sample %lld; there are %lld", d->name,
-                                       (long long)index[i], (long long)d->size));
+            return refuse(x, base_fail(TRI_USAGE,
+                                       "data '%s': a subset with sample %lld; there are %lld",
+                                       d->name, (long long)index[i], (long long)d->size));
     }
     base_format(name, sizeof name, "%s, %lld of its samples", d->name, (long long)n);
     return make(x, &(struct plan){.name = name, .size = n, .fill = fill, .tells = true});
@@ -236,8 +256,9 @@ tri_data *tri_data_repeat(tri_data *d, int64_t times) {
     struct over *x = begin(d);
     if (!x) return NULL;
     if (times < 1 || __builtin_mul_overflow(d->size, times, &size) || size > DATA_MAX_SIZE)
-        return refuse(x, base_fail(TRI_USAGE, "data '%s', %lld times: 1 to 2^48 samples are possible", d->name,
-                                   (long long)times));
+        return refuse(x,
+                      base_fail(TRI_USAGE, "data '%s', %lld times: 1 to 2^48 samples are possible",
+                                d->name, (long long)times));
     x->times = times;
     base_format(name, sizeof name, "%s, %lld times", d->name, (long long)times);
     return make(x, &(struct plan){.name = name, .size = size, .fill = fill, .tells = true});
@@ -247,7 +268,9 @@ tri_data *tri_data_map(tri_data *d, const tri_field *fields, int n, tri_map *map
     char name[NAME_BYTES];
     struct over *x = begin(d);
     if (!x) return NULL;
-    if (!map) return refuse(x, base_fail(TRI_USAGE, "data '%s': there is no function to map it", d->name));
+    if (!map)
+        return refuse(x,
+                      base_fail(TRI_USAGE, "data '%s': there is no function to map it", d->name));
     x->map = map;
     x->map_user = user;
     x->in_place = !fields;
@@ -260,10 +283,14 @@ tri_data *tri_data_shuffle(tri_data *d, int64_t window) {
     struct over *x = begin(d);
     if (!x) return NULL;
     if (!d->sequential)
-        return refuse(x, base_fail(TRI_USAGE, "data '%s' can be asked for any sample: --shuffle on shuffles all of "
-                                   "it; a window is for what is sequential", d->name));
+        return refuse(
+            x, base_fail(TRI_USAGE,
+                         "data '%s' can be asked for any sample: --shuffle on shuffles all of "
+                         "it; a window is for what is sequential",
+                         d->name));
     if (window < 1 || window > DATA_MAX_SIZE)
-        return refuse(x, base_fail(TRI_USAGE, "data '%s': a window of %lld samples", d->name, (long long)window));
+        return refuse(x, base_fail(TRI_USAGE, "data '%s': a window of %lld samples", d->name,
+                                   (long long)window));
     if (window > d->size) window = d->size;
     x->slot = calloc((size_t)window, sizeof *x->slot);
     for (x->window = window; x->slot && x->count < window; x->count++)
@@ -274,7 +301,8 @@ tri_data *tri_data_shuffle(tri_data *d, int64_t window) {
     return make(x, &(struct plan){.name = name, .size = d->size, .fill = draw});
 }
 
-void tri_data_labels(tri_data *d, int64_t classes, int64_t (*label)(const void *user, int64_t index)) {
+void tri_data_labels(tri_data *d, int64_t classes,
+                     int64_t (*label)(const void *user, int64_t index)) {
     if (!d) return;
     d->about.classes = classes;
     d->about.label = label;
@@ -284,9 +312,9 @@ void tri_data_lengths(tri_data *d, int64_t (*length)(const void *user, int64_t i
     if (d) d->about.length = length;
 }
 
-/* ---- by a text ---- */
+/* ---- from a text ---- */
 
-/* "FIRST:END"; false if it is none. */
+/* Reads "FIRST:END"; false if it has another form. */
 static bool read_range(const char *text, int64_t size, int64_t *first, int64_t *end) {
     char *rest = (char *)(uintptr_t)text;
     *first = 0;
@@ -305,8 +333,8 @@ static tri_data *listed(tri_data *d, const char *path) {
     tri_status status = numbers_open(&file, path);
     for (double x; !status && numbers_next(&file, &x, &status); n++) {
         if (x != (double)(int64_t)x || x < 0 || x >= (double)d->size)
-            status = base_fail(TRI_FAILED, "%s: line %ld: %g; the samples of data %s are 0 to %lld", path, file.line, x,
-                               d->name, (long long)d->size - 1);
+            status = base_fail(TRI_FAILED, "%s: line %ld: %g; the samples of data %s are 0 to %lld",
+                               path, file.line, x, d->name, (long long)d->size - 1);
         else if (!ARRAY_GROW(index, n, capacity)) status = base_no_memory(path);
         else index[n] = (int64_t)x;
     }
@@ -323,8 +351,11 @@ tri_data *data_subset(tri_data *d, const char *text) {
     if (!d) return NULL;
     if (!read_range(text, d->size, &first, &end)) return listed(d, text);
     if (first < end && end <= d->size) return tri_data_take(d, first, end - first);
-    base_fail(TRI_USAGE, "--subset %s: data %s has the samples 0 to %lld; FIRST:END is from the first to the one "
-              "before END", text, d->name, (long long)d->size - 1);
+    base_fail(
+        TRI_USAGE,
+        "--subset %s: data %s has the samples 0 to %lld; FIRST:END is from the first to the one "
+        "before END",
+        text, d->name, (long long)d->size - 1);
     tri_data_free(d);
     return NULL;
 }

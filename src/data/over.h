@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data sets over others (tri_data_subset and the like, in the public header). */
+ * Data sets made of others (tri_data_subset and similar functions of the public header). */
 #ifndef DATA_OVER_H
 #define DATA_OVER_H
 
 #include "data/data.h"
 
-/* tri_data_take or tri_data_subset by a text: "FIRST:END", either of which may be missing, or a file with the
- * samples' numbers. Takes d; null with a message. */
+/* tri_data_take or tri_data_subset from a text: "FIRST:END", either of which may be missing, or a
+ * file of sample numbers. Takes ownership of d; null with a message. */
 tri_data *data_subset(tri_data *d, const char *text);
 
 #endif

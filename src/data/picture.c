@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which format a picture has, and what is the same for all of them. */
+ * Detects a picture's format; code common to all formats. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@ static const struct picture_format *const formats[] = {&picture_jpeg, &picture_p
 
 struct picture_decoder {
     int64_t max_pixels;
-    void *state[COUNT(formats)]; /* made when the first picture of a format comes */
-    int open;                    /* its format; -1: none is open */
+    void *state[COUNT(formats)]; /* created for the first picture of the format */
+    int open;                    /* format of the open picture; -1: none */
     int last;
     struct picture_source source;
     struct picture_memory memory;
@@ -54,8 +54,8 @@ tri_status picture_check_size(const struct picture_source *s, uint64_t width, ui
                          (unsigned long long)width, (unsigned long long)height,
                          (unsigned long long)most);
     if (width * height > (uint64_t)s->max_pixels)
-        return base_fail(PICTURE_BAD, "%s: %llu x %llu pixels: more than the limit of %lld", s->name,
-                         (unsigned long long)width, (unsigned long long)height,
+        return base_fail(PICTURE_BAD, "%s: %llu x %llu pixels: more than the limit of %lld",
+                         s->name, (unsigned long long)width, (unsigned long long)height,
                          (long long)s->max_pixels);
     return TRI_OK;
 }
@@ -64,9 +64,11 @@ static tri_status unknown(const unsigned char *bytes, size_t n, const char *name
     struct text first = {0};
     for (size_t i = 0; i < n && i < 4; i++) text_add(&first, "%s%02x", i ? " " : "", bytes[i]);
     tri_status status = first.failed ? base_no_memory(name)
-                        : !n ? base_fail(PICTURE_BAD, "%s: empty: zero bytes", name)
-                             : base_fail(PICTURE_BAD, "%s: neither a JPEG nor a PNG picture: it begins "
-                                         "with %s", name, first.data);
+                        : !n         ? base_fail(PICTURE_BAD, "%s: empty: zero bytes", name)
+                                     : base_fail(PICTURE_BAD,
+                                                 "%s: neither a JPEG nor a PNG picture: it begins "
+                                                         "with %s",
+                                                 name, first.data);
     text_free(&first);
     return status;
 }

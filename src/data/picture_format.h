@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands behind picture.h: a row for each format. */
+ * The implementation of picture.h: a row per format. */
 #ifndef DATA_PICTURE_FORMAT_H
 #define DATA_PICTURE_FORMAT_H
 
 #include "data/picture.h"
 
-/* Memory that is kept from one picture to the next, and grows. */
+/* Memory that is reused for the next picture and grows if needed. */
 struct picture_memory {
     unsigned char *data;
     size_t capacity;
@@ -19,14 +19,14 @@ struct picture_source {
     int64_t max_pixels;
 };
 
-/* Fails where there is no such picture, or more pixels than there may be. */
+/* Fails if a dimension is 0 or there are more pixels than allowed. */
 tri_status picture_check_size(const struct picture_source *s, uint64_t width, uint64_t height);
 
 struct picture_format {
     const char *name;
     unsigned char magic[8];
     size_t magic_bytes;
-    void *(*make)(void); /* null: no memory */
+    void *(*make)(void); /* null: out of memory */
     void (*free_state)(void *state);
     tri_status (*open)(void *state, const struct picture_source *s, struct picture_size *size);
     tri_status (*read)(void *state, const struct picture_part *part, struct picture_memory *memory,

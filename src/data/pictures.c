@@ -17,8 +17,8 @@ struct pictures_worker {
     struct data_file file;
 };
 
-tri_status pictures_init(struct pictures *p, const char *spec, const struct augment *a, int64_t size,
-                         int64_t max_bad) {
+tri_status pictures_init(struct pictures *p, const char *spec, const struct augment *a,
+                         int64_t size, int64_t max_bad) {
     p->augment = *a;
     p->size = size;
     p->max_bad = max_bad;
@@ -48,7 +48,7 @@ void pictures_close(struct pictures *p) {
     free(p->spec);
 }
 
-/* ---- who works ---- */
+/* ---- workers ---- */
 
 static struct pictures_worker *take_worker(struct pictures *p) {
     pthread_mutex_lock(&p->lock);
@@ -97,7 +97,9 @@ static tri_status read_all(int fd, struct data_file *out, size_t bytes) {
             base_fail(PICTURE_BAD, "%s: %s", path, strerror(error));
             status = pictures_unreadable(error);
         }
-        if (!n) status = base_fail(PICTURE_BAD, "%s: read stopped at offset %zu of %zu", path, at, out->n);
+        if (!n)
+            status = base_fail(PICTURE_BAD, "%s: read stopped at offset %zu of %zu", path, at,
+                               out->n);
         if (n > 0) at += (size_t)n;
     }
     return status;
@@ -112,14 +114,14 @@ tri_status pictures_read_file(struct data_file *f) {
     return status;
 }
 
-/* ---- what is bad ---- */
+/* ---- bad pictures ---- */
 
 static tri_status too_many(struct pictures *p) {
-    return base_fail(TRI_FAILED, "data '%s': more than max-bad=%lld bad files; the last: %s", p->spec,
-                     (long long)p->max_bad, tri_message());
+    return base_fail(TRI_FAILED, "data '%s': more than max-bad=%lld bad files; the last: %s",
+                     p->spec, (long long)p->max_bad, tri_message());
 }
 
-/* Under the lock. */
+/* With the lock held. */
 static tri_status count_bad(struct pictures *p, bool more) {
     int64_t n = (p->together ? tally_count(p->together) : (int64_t)p->n_bad) + p->n_other;
     if (n > p->max_bad) return too_many(p);
@@ -141,7 +143,7 @@ void pictures_count_together(const tri_data *d, struct tally *t) {
     if (d->about.pictures && !d->sequential) d->about.pictures->together = t;
 }
 
-/* tri_message() says what is wrong with sample `index`. It is told once. */
+/* Reports bad sample `index`, once; tri_message() says what is wrong. */
 static tri_status leave_out(struct pictures *p, int64_t index) {
     size_t i = 0;
     tri_status status = TRI_OK;
@@ -160,7 +162,7 @@ static tri_status leave_out(struct pictures *p, int64_t index) {
 
 /* ---- samples ---- */
 
-/* The sample that stands for another that is bad, at the n-th attempt. */
+/* The n-th sample to try in place of a bad one. */
 static int64_t substitute(const struct pictures *p, int64_t index, int64_t attempt) {
     uint64_t key = random_key((uint64_t)index, base_hash_text("substitute"));
     return (int64_t)(random_uniform(key, 0, (uint64_t)attempt) * (double)p->size);
@@ -176,15 +178,16 @@ static tri_status draw(struct pictures *p, struct pictures_worker *w, int64_t in
     return status;
 }
 
-int pictures_fill(struct pictures *p, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
+int pictures_fill(struct pictures *p, int64_t index, int64_t epoch, uint64_t seed,
+                  void *const *out) {
     struct pictures_worker *w = take_worker(p);
     if (!w) return DATA_TOLD;
     uint64_t key = augment_key(seed, epoch, index);
     int64_t from = index;
     tri_status status = draw(p, w, from, key, out);
-    /* Ends: each bad one is counted, and there are at most max_bad. */
+    /* This ends: each bad sample is counted, and at most max_bad are allowed. */
     for (int64_t attempt = 0; status == PICTURE_BAD && !leave_out(p, from); attempt++) {
-        if (attempt == 4 * (p->max_bad + 16)) break; /* nearly all are bad */
+        if (attempt == 4 * (p->max_bad + 16)) break; /* nearly all samples are bad */
         from = substitute(p, index, attempt);
         status = draw(p, w, from, key, out);
     }
@@ -207,13 +210,13 @@ tri_status pictures_check(struct pictures *p, int64_t index) {
     return status;
 }
 
-/* ---- describing ---- */
+/* ---- description ---- */
 
-#define SEEN 1000 /* files whose heads are looked at */
+#define SEEN 1000 /* files whose headers are read */
 
 struct seen {
     int32_t width[SEEN], height[SEEN];
-    int n, others; /* others: no JPEG */
+    int n, others; /* others: not JPEG */
     size_t bytes;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * PNG pictures, by libpng: all types and depths to 8-bit RGB. Of 16 bits the upper 8 stay, grey is
- * three times the same, transparency is left out, gamma is let alone. The whole picture is read,
- * its end included. */
+ * PNG pictures, by libpng: all types and depths to 8-bit RGB. 16-bit values lose the lower 8 bits,
+ * grey is copied to three channels, transparency is dropped, gamma is ignored. The whole picture is
+ * read, including its end. */
 #include <png.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct png {
     struct picture_source source;
     size_t at;
     tri_status status;
-    unsigned char **row; /* of the picture that is being read */
+    unsigned char **row; /* of the current picture */
 };
 
 static void on_error(png_structp lib, png_const_charp text) {
@@ -26,7 +26,7 @@ static void on_error(png_structp lib, png_const_charp text) {
 }
 
 static void on_warning(png_structp lib, png_const_charp text) {
-    (void)lib; /* of parts that have no pixels */
+    (void)lib; /* in chunks without pixels */
     (void)text;
 }
 
@@ -67,7 +67,7 @@ static void free_state(void *state) {
 }
 
 static void set_up(struct png *p) {
-    const unsigned side = 0x7fffffff; /* sizes are checked by us */
+    const unsigned side = 0x7fffffff; /* we check sizes ourselves */
     png_set_read_fn(p->lib, p, take_bytes);
     png_set_user_limits(p->lib, side, side);
     png_set_chunk_malloc_max(p->lib, 1 << 23);
@@ -81,8 +81,8 @@ static tri_status open_png(void *state, const struct picture_source *s, struct p
     p->source = *s;
     p->at = 0;
     p->status = TRI_OK;
-    p->lib = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, on_error, on_warning, p, take_memory,
-                                      give_memory);
+    p->lib = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, on_error, on_warning, p,
+                                      take_memory, give_memory);
     if (p->lib) p->info = png_create_info_struct(p->lib);
     if (!p->info) {
         close_png(p);
@@ -101,7 +101,7 @@ static tri_status open_png(void *state, const struct picture_source *s, struct p
 
 static void to_rgb(struct png *p) {
     png_set_strip_16(p->lib);
-    png_set_expand(p->lib); /* palettes, fewer than 8 bits */
+    png_set_expand(p->lib); /* palettes and fewer than 8 bits */
     png_set_strip_alpha(p->lib);
     png_set_gray_to_rgb(p->lib);
     png_set_interlace_handling(p->lib);

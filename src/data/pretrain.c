@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * BERT's pre-training: "[CLS] A [SEP] B [SEP]", where B follows A in its document or is from anywhere,
- * and some places are masked. A sample is a function of (seed, epoch, index): all that is random is
- * drawn by these. */
+ * BERT's pre-training: "[CLS] A [SEP] B [SEP]", where B follows A in its document or comes from
+ * anywhere, and some places are masked. A sample is a function of (seed, epoch, index); all random
+ * choices follow from these. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +12,14 @@
 #define SHORT_PERCENT 10
 #define MASKED_PERCENT 15
 
-/* ---- draws ---- */
+/* ---- random choices ---- */
 
-/* The draws of one sample, one after the other. */
+/* The sequence of random choices of one sample. */
 struct draws {
     uint64_t key, index, next;
 };
 
-/* Uniform in [0, n), but for 2^-53. */
+/* Uniform in [0, n), to 2^-53. */
 static size_t draw(struct draws *d, size_t n) {
     size_t x = (size_t)(random_uniform(d->key, d->index, d->next++) * (double)n);
     return x < n ? x : n - 1;
@@ -33,8 +33,8 @@ static bool add_span(struct pretrain *p, size_t first) {
     return true;
 }
 
-/* A document is cut where a sample is full. Each span has two sentences at least: one that is left over
- * at a document's end joins the span before it, and a document of one has no span. */
+/* Cuts a document wherever a sample is full. Each span has at least two sentences: a single one at
+ * the end of a document joins the span before it, and a document of one sentence has no span. */
 static bool cut_document(struct pretrain *p, size_t first, size_t end) {
     const size_t *at = p->corpus.sentence;
     size_t room = (size_t)p->length - AROUND;
@@ -57,8 +57,10 @@ tri_status pretrain_begin(struct pretrain *p, const char *name) {
         return base_fail(TRI_FAILED, "data '%s': none of its %zu documents has two sentences", name,
                          c->n_documents);
     if (c->n_documents < 2)
-        return base_fail(TRI_FAILED, "data '%s': it is one document; sentences that do not follow come "
-                         "from others (a blank line stands between documents)", name);
+        return base_fail(TRI_FAILED,
+                         "data '%s': it is one document; sentences that do not follow come "
+                         "from others (a blank line stands between documents)",
+                         name);
     return TRI_OK;
 }
 
@@ -78,8 +80,7 @@ static size_t document_of(const struct corpus *c, size_t sentence) {
     return low;
 }
 
-/* From a sentence of another document, drawn uniformly, to where it is `room` long or its document
- * ends. */
+/* A run from a random sentence of another document until it has `room` ids or the document ends. */
 static struct run elsewhere(const struct corpus *c, struct draws *d, size_t sentence, size_t room) {
     size_t own = document_of(c, sentence);
     size_t begin = c->document[own], skip = c->document[own + 1] - begin;
@@ -90,8 +91,8 @@ static struct run elsewhere(const struct corpus *c, struct draws *d, size_t sent
     return (struct run){c->sentence[other], c->sentence[last] - c->sentence[other]};
 }
 
-/* Takes ids from the longer one, from either end, until both together are `room` long. What is longer
- * than that alone loses its end first. */
+/* Removes ids from the longer run, at a random end, until both together have `room`. A run longer
+ * than `room` first loses its end. */
 static void shorten(struct run *a, struct run *b, size_t room, struct draws *d) {
     if (a->n > room) a->n = room;
     if (b->n > room) b->n = room;
@@ -102,11 +103,12 @@ static void shorten(struct run *a, struct run *b, size_t room, struct draws *d) 
     }
 }
 
-/* What a sample has room for: also where B is from elsewhere it is no longer than where B follows, so that its length
- * does not tell which it is. */
+/* The words of a sample. A random B is no longer than the following B would be, so that the length
+ * does not reveal which it is. */
 static size_t words_of(const struct pretrain *p, size_t index) {
     const size_t *at = p->corpus.sentence;
-    size_t room = (size_t)p->length - AROUND, words = at[p->span[2 * index + 1]] - at[p->span[2 * index]];
+    size_t room = (size_t)p->length - AROUND,
+           words = at[p->span[2 * index + 1]] - at[p->span[2 * index]];
     return words < 2 ? 2 : words < room ? words : room;
 }
 
@@ -132,7 +134,7 @@ static bool make_pair(const struct pretrain *p, size_t index, struct draws *d, s
 
 /* ---- a sample ---- */
 
-/* Fields are only written: those that a network does not take may all lie in one place. */
+/* Fields are only written: all that the network does not use may share memory. */
 struct sample {
     int64_t *ids, *types, *attended, *labels, *places, *masked, *follows;
     float *weights;
@@ -149,15 +151,14 @@ static size_t put_run(const struct pretrain *p, struct sample *s, size_t at, str
     return at + 1;
 }
 
-/* Of ten masked places eight get [MASK], one any id, one stays. */
+/* Of ten masked places eight get [MASK], one a random id, one stays. */
 static int64_t masked_as(const struct pretrain *p, int64_t id, struct draws *d) {
     size_t way = draw(d, 10);
     if (way < 8) return p->mask;
     return way == 8 ? (int64_t)draw(d, p->count) : id;
 }
 
-/* n of the words are masked: each, in order, with the share of those yet to be masked in those that are
- * left. */
+/* Masks n of the words: each, in order, with probability (yet to be masked) / (words left). */
 static void mask(const struct pretrain *p, struct sample *s, size_t n, struct run a, struct run b,
                  struct draws *d) {
     size_t words = a.n + b.n;
@@ -172,7 +173,7 @@ static void mask(const struct pretrain *p, struct sample *s, size_t n, struct ru
     }
 }
 
-/* What is masked in a sample of n ids, the three around the words among them. */
+/* The number of masked places in a sample of n ids, which include three separators. */
 static size_t masked_places(const struct pretrain *p, size_t n) {
     size_t places = (n * MASKED_PERCENT + 50) / 100;
     if (places < 1) places = 1;
@@ -214,10 +215,10 @@ void pretrain_fields(const struct pretrain *p, tri_field field[PRETRAIN_FIELDS])
         {"input_ids", TRI_I64, tokens},
         {"token_type_ids", TRI_I64, tokens},
         {"attention_mask", TRI_I64, tokens},
-        {"labels", TRI_I64, tokens}, /* of masked places; the others are -100 */
+        {"labels", TRI_I64, tokens}, /* of masked places; -100 elsewhere */
         {"masked_lm_positions", TRI_I64, masked},
         {"masked_lm_ids", TRI_I64, masked},
-        {"masked_lm_weights", TRI_F32, masked}, /* 1, or 0 where there are fewer */
+        {"masked_lm_weights", TRI_F32, masked}, /* 1; 0 for unused places */
         {"next_sentence_label", TRI_I64, TRI_SCALAR}, /* 1: B is from anywhere */
     };
     memcpy(field, fields, sizeof fields);

@@ -9,14 +9,14 @@
 struct pretrain {
     struct corpus corpus;
     int64_t length;      /* of a sample, in ids */
-    int64_t predictions; /* at most so many places of it are masked */
-    uint32_t count;      /* ids are below it */
+    int64_t predictions; /* the most masked places in a sample */
+    uint32_t count;      /* ids are below this */
     uint32_t cls, sep, mask, pad;
-    size_t *span; /* two numbers a sample: its first sentence, and the one behind its last */
+    size_t *span; /* two numbers per sample: its first sentence and the one after its last */
     size_t n_spans, span_capacity;
 };
 
-/* Cuts documents into spans, once all else is set. `name` stands in messages. */
+/* Cuts documents into spans; call it after the other fields are set. `name` is used in messages. */
 tri_status pretrain_begin(struct pretrain *p, const char *name);
 #define PRETRAIN_FIELDS 8
 void pretrain_fields(const struct pretrain *p, tri_field field[PRETRAIN_FIELDS]);

@@ -12,7 +12,7 @@
 
 static int floor_at_0(double x) { return x > 0 ? (int)x : 0; }
 
-/* The filter's width on either side, in pixels of the source. */
+/* The filter's half width, in pixels of the source. */
 static double reach(const struct resize_span *s) {
     double ratio = (s->to - s->from) / (double)s->size;
     return ratio > 1 ? ratio : 1;
@@ -26,7 +26,7 @@ static void range(const struct resize_span *s, int i, double *centre, int *from,
     if (*to > s->limit) *to = s->limit;
 }
 
-/* weight[k] of the pixels from .. to-1; the sum of the exact ones is 1 */
+/* weight[k] of the pixels from .. to-1; the unrounded ones add up to 1 */
 static void weigh(double centre, double support, int from, int to, double *exact, int32_t *weight) {
     double sum = 0, scale = 1 / support;
     for (int k = 0; k < to - from; k++) {
@@ -48,7 +48,7 @@ static bool take(void **memory, size_t *capacity, size_t bytes) {
 }
 
 
-/* Where the source is looked at, and how many of its pixels at most make one. */
+/* Finds the source pixels in use, and the most that contribute to one result pixel. */
 static int survey(const struct resize_span *s, struct resize_axis *a) {
     double centre;
     int from, to, most = 0;
@@ -80,7 +80,8 @@ static tri_status plan(const struct resize_span *s, struct resize_axis *a, void 
         int from, to;
         range(s, i, &centre, &from, &to);
         a->from[i] = from + a->taps <= a->end ? from : a->end - a->taps;
-        weigh(centre, reach(s), from, to, exact, a->weight + (size_t)i * taps + (from - a->from[i]));
+        weigh(centre, reach(s), from, to, exact,
+              a->weight + (size_t)i * taps + (from - a->from[i]));
     }
     return TRI_OK;
 }
@@ -107,16 +108,17 @@ static inline uint32_t four_bytes(const unsigned char *p) {
     return v;
 }
 
-/* By way of 16 bits, since compilers have instructions for that alone. Macros, as vectors that are
- * passed depend on the set of instructions. */
+/* Goes through 16 bits, as compilers have instructions only for that. Macros, as passing vectors to
+ * functions depends on the instruction set. */
 #define WIDEN(v) __builtin_convertvector(__builtin_convertvector(v, many_u16), many_i32)
 #define NARROW(v) __builtin_convertvector(__builtin_convertvector(v, many_u16), many_u8)
 #define AT_MOST_255(v) (((v) & ~((v) > 255)) | (((v) > 255) & 255))
 #define LEVELS(sum) NARROW(AT_MOST_255((sum) >> RESIZE_BITS))
 
 #define ROWS 4
-/* ROWS rows of the source, each from a->begin on, to a->count pixels. Of each, the numbers of a pixel
- * and its right neighbour's first are taken: one byte behind a row is read, and one is written. */
+/* Converts ROWS source rows, from a->begin on, to a->count pixels each. For each it loads the
+ * values of a pixel and the first one of its right neighbour: one byte after a row is read, and one
+ * is written. */
 CLONES static void across(const struct resize_axis *a, const unsigned char *const row[ROWS],
                           unsigned char *const to[ROWS]) {
     const int32_t *w = a->weight;
@@ -136,7 +138,7 @@ CLONES static void across(const struct resize_axis *a, const unsigned char *cons
     }
 }
 
-/* `taps` rows to one; bytes is a multiple of TOGETHER. */
+/* Combines `taps` rows into one; bytes is a multiple of TOGETHER. */
 CLONES static void down(const int32_t *weight, int taps, const unsigned char *restrict rows,
                         size_t bytes, unsigned char *restrict to) {
     for (size_t j = 0; j < bytes; j += TOGETHER) {
@@ -152,7 +154,7 @@ CLONES static void down(const int32_t *weight, int taps, const unsigned char *re
     }
 }
 
-/* Where fewer than ROWS are left, the first of them is taken again, for nothing. */
+/* If fewer than ROWS are left, the first of them fills the gap. */
 static void all_across(const struct resize *r, size_t rows, size_t bytes, const unsigned char *rgb,
                        size_t stride) {
     unsigned char *spare = r->rows + (rows + 1) * bytes;
@@ -168,14 +170,15 @@ static void all_across(const struct resize *r, size_t rows, size_t bytes, const 
     }
 }
 
-tri_status resize_run(struct resize *r, const unsigned char *rgb, size_t stride, unsigned char *to) {
+tri_status resize_run(struct resize *r, const unsigned char *rgb, size_t stride,
+                      unsigned char *to) {
     const struct resize_axis *y = &r->y;
     size_t width = (size_t)r->x.count * CHANNELS, rows = (size_t)(y->end - y->begin);
-    size_t bytes = (width + 1 + TOGETHER - 1) / TOGETHER * TOGETHER; /* of a row in between */
+    size_t bytes = (width + 1 + TOGETHER - 1) / TOGETHER * TOGETHER; /* of an intermediate row */
     if (!take((void **)&r->rows, &r->rows_capacity, (rows + 2) * bytes))
         return base_no_memory("resizing a picture");
     for (size_t i = 0; i < rows; i++) memset(r->rows + i * bytes + width, 0, bytes - width);
-    unsigned char *last = r->rows + rows * bytes; /* room for one row of the result, and one to spare */
+    unsigned char *last = r->rows + rows * bytes; /* one row of the result, and one spare */
     all_across(r, rows, bytes, rgb, stride);
     for (int i = 0; i < y->count; i++, to += width) {
         const unsigned char *from = r->rows + (size_t)(y->from[i] - y->begin) * bytes;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pictures made smaller or larger by a triangle filter as wide as the ratio, so that what is made
- * smaller does not alias: the definition, and the bits, of Pillow's BILINEAR. Whole numbers
- * throughout, hence the same on every machine. */
+ * Scales pictures with a triangle filter as wide as the ratio, so that smaller pictures do not
+ * alias: the definition, and the bits, of Pillow's BILINEAR. It uses integers only, so it is the
+ * same on every machine. */
 #ifndef DATA_RESIZE_H
 #define DATA_RESIZE_H
 
 #include "base/base.h"
 
-/* One direction: the span [from, to) of the source becomes `size` pixels, of which `count` are made,
- * from `first` on. No pixel outside [0, limit) of the source is looked at. */
+/* One dimension: the span [from, to) of the source becomes `size` pixels, of which `count` are
+ * computed, from `first` on. Only pixels in [0, limit) of the source are used. */
 struct resize_span {
     double from, to;
     int limit;
@@ -16,29 +16,30 @@ struct resize_span {
     int count;
 };
 
-/* Which pixels of the source make a pixel of the result, and how much of each: */
+/* The source pixels of each result pixel, and their weights: */
 struct resize_axis {
-    int count, taps;       /* pixels of the result; weights of each, the last ones perhaps 0 */
-    int begin, end;        /* the pixels of the source that are looked at */
-    int *from;             /* [count]: the first of each; begin <= from, from + taps <= end */
-    int32_t *weight;       /* [count][taps], in 2^-RESIZE_BITS; a row's sum is about 1 */
+    int count, taps;       /* pixels of the result; weights of each, padded with 0 */
+    int begin, end;        /* the source pixels in use */
+    int *from; /* [count]: the first source pixel of each; begin <= from, from + taps <= end */
+    int32_t *weight;       /* [count][taps], in 2^-RESIZE_BITS; a row adds up to about 1 */
 };
 #define RESIZE_BITS 22
 
-/* Memory that is kept from one picture to the next. */
+/* Memory that is reused for the next picture. */
 struct resize {
     struct resize_axis x, y;
     void *memory[2];
     size_t capacity[2];
-    unsigned char *rows; /* what lies between the two directions */
+    unsigned char *rows; /* after the first dimension */
     size_t rows_capacity;
 };
 void resize_free(struct resize *r);
 
-/* Works out both directions. */
+/* Plans both dimensions. */
 tri_status resize_plan(struct resize *r, const struct resize_span *x, const struct resize_span *y);
 
-/* rgb: pixel (x.begin, y.begin) of the source; one byte behind the last pixel may be read. to: [y.count][x.count][3] */
+/* rgb: pixel (x.begin, y.begin) of the source; one byte after the last pixel may be read. to:
+ * [y.count][x.count][3] */
 tri_status resize_run(struct resize *r, const unsigned char *rgb, size_t stride, unsigned char *to);
 
 #endif

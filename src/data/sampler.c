@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order of samples: each epoch is a permutation, keyed by seed and epoch, unless it is asked for otherwise. */
+ * The order of samples: by default each epoch is a permutation, keyed by seed and epoch. */
 #include "data/sampler.h"
 
 #include <stdlib.h>
@@ -19,20 +19,26 @@ static tri_status read_share(struct sampler *s, const char *text) {
     s->share = strtoll(text, &slash, 10);
     if (slash != text && *slash == '/') s->shares = strtoll(slash + 1, &end, 10);
     s->even = end && !strcmp(end, ",drop");
-    if (!end || end == slash + 1 || (*end && !s->even) || s->shares < 1 || s->share < 0 || s->share >= s->shares)
-        return base_fail(TRI_USAGE, "--share (tri_options.share) is \"%s\"; K/N or K/N,drop is needed, with K from 0 "
-                         "to N - 1", text);
+    if (!end || end == slash + 1 || (*end && !s->even) || s->shares < 1 || s->share < 0 ||
+        s->share >= s->shares)
+        return base_fail(
+            TRI_USAGE,
+            "--share (tri_options.share) is \"%s\"; K/N or K/N,drop is needed, with K from 0 "
+            "to N - 1",
+            text);
     if (s->shares <= s->size) return TRI_OK;
     return base_fail(TRI_USAGE, "--share: the data has %lld samples, which do not make %lld shares",
                      (long long)s->size, (long long)s->shares);
 }
 
-static tri_status stratify(struct sampler *s, const tri_data *d, const struct sampler_settings *o, const char *rest) {
+static tri_status stratify(struct sampler *s, const tri_data *d, const struct sampler_settings *o,
+                           const char *rest) {
     (void)rest;
     return strata_make(d, s, o->lanes, &s->strata);
 }
 
-static tri_status weigh(struct sampler *s, const tri_data *d, const struct sampler_settings *o, const char *rest) {
+static tri_status weigh(struct sampler *s, const tri_data *d, const struct sampler_settings *o,
+                        const char *rest) {
     (void)o;
     s->weights = calloc(1, sizeof *s->weights);
     return s->weights ? weights_make(d, rest, s->weights) : base_no_memory(d->name);
@@ -40,9 +46,10 @@ static tri_status weigh(struct sampler *s, const tri_data *d, const struct sampl
 
 static const struct kind {
     const char *name;
-    bool rest; /* something stands behind a colon */
+    bool rest; /* takes a text after a colon */
     bool shuffle;
-    tri_status (*make)(struct sampler *s, const tri_data *d, const struct sampler_settings *o, const char *rest);
+    tri_status (*make)(struct sampler *s, const tri_data *d, const struct sampler_settings *o,
+                       const char *rest);
 } kinds[] = {
     {"shuffled", false, true, NULL},
     {"sequential", false, false, NULL},
@@ -57,24 +64,34 @@ static tri_status find_kind(const char *text, const struct kind **kind) {
         bool right = kinds[i].rest ? text[n] && text[n + 1] : !text[n];
         if (right && strlen(kinds[i].name) == n && !strncmp(kinds[i].name, text, n)) return TRI_OK;
     }
-    return base_fail(TRI_USAGE, "--sampler (tri_options.sampler) is \"%s\"; there are: shuffled, sequential, "
-                     "stratified, weighted:balanced, weighted:classes=X/X..., weighted:FILE", text);
+    return base_fail(TRI_USAGE,
+                     "--sampler (tri_options.sampler) is \"%s\"; there are: shuffled, sequential, "
+                     "stratified, weighted:balanced, weighted:classes=X/X..., weighted:FILE",
+                     text);
 }
 
-static tri_status choose_kind(struct sampler *s, const tri_data *d, const struct sampler_settings *o) {
+static tri_status choose_kind(struct sampler *s, const tri_data *d,
+                              const struct sampler_settings *o) {
     const char *text = o->kind ? o->kind : o->no_shuffle ? "sequential" : "shuffled";
     const struct kind *kind;
     tri_status status = find_kind(text, &kind);
     if (status) return status;
     if (o->kind && o->no_shuffle && strcmp(kind->name, "sequential"))
-        return base_fail(TRI_USAGE, "--shuffle off and --sampler %s are both given; one order is possible", text);
+        return base_fail(TRI_USAGE,
+                         "--shuffle off and --sampler %s are both given; one order is possible",
+                         text);
     s->shuffle = kind->shuffle;
     if (o->limits > 1 && (kind->make || s->shares > 1 || d->sequential))
-        return base_fail(TRI_USAGE, "a network with others for shorter samples (tri_shorter) takes them shuffled or "
-                         "sequential, from data that has no order of its own and is not drawn in shares");
+        return base_fail(
+            TRI_USAGE,
+            "a network with others for shorter samples (tri_shorter) takes them shuffled or "
+            "sequential, from data that has no order of its own and is not drawn in shares");
     if (d->sequential && (s->shuffle || kind->make || s->shares > 1))
-        return base_fail(TRI_USAGE, "data %s comes in an order of its own and cannot be shuffled, nor drawn in another "
-                         "order or in shares; --shuffle off (tri_options.no_shuffle)", d->name);
+        return base_fail(
+            TRI_USAGE,
+            "data %s comes in an order of its own and cannot be shuffled, nor drawn in another "
+            "order or in shares; --shuffle off (tri_options.no_shuffle)",
+            d->name);
     return kind->make ? kind->make(s, d, o, text + strlen(kind->name) + kind->rest) : TRI_OK;
 }
 
@@ -82,14 +99,21 @@ tri_status sampler_open(struct sampler *s, const tri_data *d, const struct sampl
     int64_t steps;
     *s = (struct sampler){.size = d->size, .batch = o->batch, .seed = o->seed};
     tri_status status = read_share(s, o->share);
-    if (!status && o->tail && strcmp(o->tail, "drop") && strcmp(o->tail, "pad") && strcmp(o->tail, "keep"))
-        status = base_fail(TRI_USAGE, "--tail (tri_options.tail) is \"%s\"; there are drop, pad, which fills the "
-                           "last step up with samples that do not count, and keep, a smaller last step", o->tail);
+    if (!status && o->tail && strcmp(o->tail, "drop") && strcmp(o->tail, "pad") &&
+        strcmp(o->tail, "keep"))
+        status =
+            base_fail(TRI_USAGE,
+                      "--tail (tri_options.tail) is \"%s\"; there are drop, pad, which fills the "
+                      "last step up with samples that do not count, and keep, a smaller last step",
+                      o->tail);
     s->keep = o->tail && !strcmp(o->tail, "keep");
     s->pad = o->tail && !strcmp(o->tail, "pad");
     if (!status && s->pad && d->sequential)
-        status = base_fail(TRI_USAGE, "--tail pad: data %s comes in an order of its own, and its first samples not a "
-                           "second time", d->name);
+        status = base_fail(
+            TRI_USAGE,
+            "--tail pad: data %s comes in an order of its own, and its first samples not a "
+            "second time",
+            d->name);
     if (!status) status = sampler_steps(s, &steps);
     if (!status) status = choose_kind(s, d, o);
     if (!status && o->limits > 1) status = lengths_make(d, o->limit, o->limits, &s->lengths);
@@ -143,9 +167,12 @@ tri_status sampler_steps(const struct sampler *s, int64_t *steps) {
     if (*steps) return TRI_OK;
     for (int k = 0; k < classes(s); k++)
         if (places_of(s, k) > places) places = places_of(s, k);
-    return base_fail(TRI_USAGE, "the %s has %lld samples%s, fewer than the batch of %lld; take "
-                     "a batch of at most %lld", s->shares > 1 ? "data's share" : "data", (long long)places,
-                     s->lengths ? " at most for any of the networks" : "", (long long)s->batch, (long long)places);
+    return base_fail(TRI_USAGE,
+                     "the %s has %lld samples%s, fewer than the batch of %lld; take "
+                     "a batch of at most %lld",
+                     s->shares > 1 ? "data's share" : "data", (long long)places,
+                     s->lengths ? " at most for any of the networks" : "", (long long)s->batch,
+                     (long long)places);
 }
 
 int64_t sampler_epoch(const struct sampler *s, int64_t step) { return step / steps_of(s); }
@@ -159,7 +186,7 @@ struct where {
     int class;
 };
 
-/* Of lengths the steps of all classes come in an order of their own, keyed by the epoch, if shuffled. */
+/* With lengths, the steps of all classes are shuffled together, keyed by the epoch. */
 static struct where find(const struct sampler *s, int64_t step) {
     int64_t steps = steps_of(s), left;
     CHECK(steps > 0 && step >= 0);
@@ -167,10 +194,12 @@ static struct where find(const struct sampler *s, int64_t step) {
     uint64_t number = (uint64_t)(step % steps);
     if (s->lengths && s->shuffle) {
         struct permutation order;
-        permute_make(random_key(epoch_key(s, w.epoch), base_hash_text("lengths")), (uint64_t)steps, &order);
+        permute_make(random_key(epoch_key(s, w.epoch), base_hash_text("lengths")), (uint64_t)steps,
+                     &order);
         permute_fill(&order, number, 1, &number);
     }
-    for (; (int64_t)number >= steps_of_class(s, w.class); w.class++) number -= (uint64_t)steps_of_class(s, w.class);
+    for (; (int64_t)number >= steps_of_class(s, w.class); w.class++)
+        number -= (uint64_t)steps_of_class(s, w.class);
     w.first = (int64_t)number * s->batch;
     left = places_of(s, w.class) - w.first;
     w.rows = s->keep && left < s->batch ? left : s->batch;
@@ -199,16 +228,18 @@ int sampler_kinds(const struct sampler *s, struct sampler_step *out, int most) {
 void sampler_seek(struct sampler *s, int64_t step) {
     CHECK(s->batch > 0 && s->size <= DATA_MAX_SIZE);
     struct where w = find(s, step);
-    uint64_t n = (uint64_t)(s->lengths ? places_of(s, w.class) : s->size), key = epoch_key(s, w.epoch);
+    uint64_t n = (uint64_t)(s->lengths ? places_of(s, w.class) : s->size),
+             key = epoch_key(s, w.epoch);
     bool same = w.epoch == s->epoch && w.class == s->class && s->order.n == n;
     s->epoch = w.epoch;
     s->class = w.class;
     s->first = w.first;
     if (s->strata) s->strata_order = strata_order(s->strata, w.epoch);
-    if (s->shuffle && !same) permute_make(w.class ? random_key(key, (uint64_t)w.class) : key, n, &s->order);
+    if (s->shuffle && !same)
+        permute_make(w.class ? random_key(key, (uint64_t)w.class) : key, n, &s->order);
 }
 
-/* At a place of the epoch of all shares. */
+/* The sample at a place of the whole epoch. */
 static uint64_t sample_at(const struct sampler *s, int64_t place) {
     uint64_t index = (uint64_t)place;
     if (s->weights) index = (uint64_t)weights_draw(s->weights, epoch_key(s, s->epoch), place);
@@ -216,9 +247,10 @@ static uint64_t sample_at(const struct sampler *s, int64_t place) {
     return index;
 }
 
-/* At a place of this share, or of the class of lengths. */
+/* The sample at a place of this share, or of the length class. */
 static uint64_t own_sample(const struct sampler *s, int64_t own) {
-    if (s->lengths) return s->lengths->sample[s->lengths->first[s->class] + (int64_t)sample_at(s, own)];
+    if (s->lengths)
+        return s->lengths->sample[s->lengths->first[s->class] + (int64_t)sample_at(s, own)];
     if (s->strata) return s->strata_order[own];
     return sample_at(s, s->shares > 1 ? (s->share + own * s->shares) % s->size : own);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which sample stands where: a pure function, so that any worker can draw any part of any batch. */
+ * The order of samples: a pure function of the step, so that any worker can read any part of any
+ * batch. */
 #ifndef DATA_SAMPLER_H
 #define DATA_SAMPLER_H
 
@@ -7,66 +8,67 @@
 #include "base/permute.h"
 
 struct sampler {
-    int64_t size, batch; /* of the data, of a step */
+    int64_t size, batch; /* of the data; of a step */
     uint64_t seed;
     bool shuffle;
-    int64_t share, shares;   /* every shares-th place of an epoch, from this one on; shares 0: all of them */
-    bool even;               /* shares that cannot be equal leave samples out; else the first come twice */
-    bool pad;                /* what fills no step is one all the same, with samples from the epoch's beginning */
-    bool keep;               /* the same, but a smaller one */
-    struct strata *strata;   /* the order is stratified; or null */
-    struct weights *weights; /* it is drawn with replacement; or null */
-    struct lengths *lengths; /* steps are of samples of one class of lengths each; or null */
-    /* Where it stands. */
+    /* this share has every shares-th place of an epoch, from `share` on; shares 0: all */
+    int64_t share, shares;
+    bool even; /* unequal shares drop samples; else the first samples are used twice */
+    bool pad; /* the last samples of an epoch make a full step, filled up from the epoch's start */
+    bool keep;               /* they make a smaller step */
+    struct strata *strata;   /* nullable: the order is stratified */
+    struct weights *weights; /* nullable: samples are drawn with replacement */
+    struct lengths *lengths; /* nullable: each step has samples of one length class */
+    /* The current position. */
     int64_t epoch, first;     /* the step's first place in its epoch; with lengths, in its class */
-    int class;                /* of lengths */
-    struct permutation order; /* of the epoch (or the class in it); n 0: none was wanted yet */
+    int class;                /* the length class */
+    struct permutation order; /* of the epoch (or its class); n 0: not made yet */
     const uint32_t *strata_order; /* of the epoch */
 };
 
-/* What the options say, of which any may be null. */
+/* From the options; all nullable. */
 struct sampler_settings {
     const char *kind;  /* "shuffled" (the default), "sequential", "stratified", "weighted:..." */
     const char *share; /* "K/N", "K/N,drop" */
     const char *tail;  /* "drop" (the default), "pad", "keep" */
     const int64_t *limit; /* see lengths.h */
-    int limits;           /* 0 or 1: all are of one class */
+    int limits;           /* 0 or 1: there is one class */
     bool no_shuffle;
     int64_t batch, lanes;
     uint64_t seed;
 };
 
-/* For the data, which it does not keep. What it makes sampler_close releases, also after a failure. */
+/* Does not keep the data. sampler_close also releases what a failed call has made. */
 tri_status sampler_open(struct sampler *s, const tri_data *d, const struct sampler_settings *o);
 void sampler_close(struct sampler *s);
 
-/* What it holds, of memory. */
+/* The memory that it holds. */
 size_t sampler_bytes(const struct sampler *s);
 
-/* Samples of an epoch, of this share. */
+/* Samples of an epoch, in this share. */
 int64_t sampler_places(const struct sampler *s);
 
-/* Steps of an epoch: places / batch; the rest of the data is left out of it (of another part in each
- * epoch, if shuffled), or makes a step of its own (`pad`, `keep`). Fails if no step fits. */
+/* Steps of an epoch: places / batch. The remaining samples are left out (others in each epoch, if
+ * shuffled), or make a step of their own (`pad`, `keep`). Fails if there is no step. */
 tri_status sampler_steps(const struct sampler *s, int64_t *steps);
 
-/* What a step (from 0, over all epochs) is like. */
+/* The kind of a step (counted from 0 over all epochs). */
 struct sampler_step {
-    int class;    /* of lengths */
-    int64_t rows; /* samples: `batch`, or what is left of them (`keep`) */
+    int class;    /* the length class */
+    int64_t rows; /* samples: `batch`, or those that remain (`keep`) */
 };
 struct sampler_step sampler_step(const struct sampler *s, int64_t step);
-/* All that a step can be like, most at most: fills `out`, returns how many there are. */
+/* Fills `out` with all kinds of steps, at most `most`; returns their number. */
 int sampler_kinds(const struct sampler *s, struct sampler_step *out, int most);
 
-/* Which epoch a step (from 0, over all epochs) is of. */
+/* The epoch of a step. */
 int64_t sampler_epoch(const struct sampler *s, int64_t step);
-/* Goes to a step (from 0, over all epochs), of a sampler for which sampler_steps succeeds. */
+/* Moves to a step; sampler_steps must have succeeded. */
 void sampler_seek(struct sampler *s, int64_t step);
-/* The samples at n places of that step, from `place` on (0 to batch - 1). */
+/* The samples at places `place` to place + n - 1 of the current step. */
 void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index);
-/* The first place of that step whose sample is there a second time, as it fills up the epoch's last step;
- * `batch`: there is none. */
+/* The first place of the current step that repeats a sample of the epoch to fill up the step;
+ * `batch`: none. */
 int64_t sampler_padding(const struct sampler *s);
 
 #endif

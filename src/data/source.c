@@ -52,7 +52,7 @@ static void print_option(const struct data_option *o, struct text *out) {
         text_add(out, "%s", *(const char *const *)o->value);
 }
 
-/* What an earlier run's data were prepared with, where nothing else is said. */
+/* Takes the options of earlier data that are not given now. */
 static tri_status take_prepared(const struct data_spec *s, const struct data_option *known, int n,
                                 uint32_t given) {
     tri_status status = TRI_OK;
@@ -63,7 +63,7 @@ static tri_status take_prepared(const struct data_spec *s, const struct data_opt
         *value++ = 0;
         int i = 0;
         while (i < n && !((known[i].kind & DATA_PREPARES) && !strcmp(known[i].key, key))) i++;
-        if (i == n) continue; /* of a source of another kind */
+        if (i == n) continue; /* of another source */
         struct text now = {0};
         if (given >> i & 1) print_option(&known[i], &now);
         if (now.failed)
@@ -71,8 +71,8 @@ static tri_status take_prepared(const struct data_spec *s, const struct data_opt
         else if (!now.data)
             status = set_option(s->spec, &known[i], value);
         else if (strcmp(now.data, value))
-            fprintf(stderr, "trireme: data '%s': %s=%s, but the weights were trained with %s=%s\n", s->spec, key,
-                    now.data, key, value);
+            fprintf(stderr, "trireme: data '%s': %s=%s, but the weights were trained with %s=%s\n",
+                    s->spec, key, now.data, key, value);
         text_free(&now);
     }
     return status;

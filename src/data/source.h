@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A source of data: what can be named in --data NAME:REST,key=value,key=value. */
+ * A source of data, as named in --data NAME:REST,key=value,key=value. */
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 

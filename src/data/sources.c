@@ -13,7 +13,8 @@ bool data_is_fed(const char *spec) { return spec && !strcmp(spec, "feed"); }
 
 tri_status data_refuse_fed(const char *spec) {
     if (!data_is_fed(spec)) return TRI_OK;
-    return base_fail(TRI_USAGE, "data 'feed': a program feeds the samples, with tri_feed in its own "
+    return base_fail(TRI_USAGE,
+                     "data 'feed': a program feeds the samples, with tri_feed in its own "
                      "loop of tri_step; tri_train and the commands of trireme do not");
 }
 
@@ -78,8 +79,9 @@ tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const c
         const struct data_source *source = sources[i];
         if (strlen(source->name) != length || memcmp(source->name, spec, length)) continue;
         if (tokenizer && !source->takes_tokenizer) {
-            base_fail(TRI_USAGE, "data '%s': a tokenizer (--tokenizer %s) has a meaning for text alone",
-                      spec, tokenizer);
+            base_fail(TRI_USAGE,
+                      "data '%s': a tokenizer (--tokenizer %s) has a meaning for text alone", spec,
+                      tokenizer);
             return NULL;
         }
         struct arena texts = {0};

@@ -6,43 +6,44 @@
 
 #include "base/random.h"
 
-/* Lanes of equal size, with the same one in every step: `lanes` of them, of `samples` each, begin at place
- * `first` of a step. */
+/* Lanes of equal size, the same in every step: `lanes` lanes of `samples` each, from place `first`
+ * of a step. */
 struct group {
     int64_t first, samples, lanes;
 };
 
-#define REST 2 /* the group behind those of the lanes: what fills no step */
+#define REST 2 /* the group after those of the lanes: the samples that do not fill a step */
 
 struct strata {
     int64_t size, classes;
     uint64_t seed;
-    int64_t share, shares;  /* every shares-th of all that are sorted by class */
+    int64_t share, shares;  /* every shares-th of all samples, sorted by class */
     int64_t places, steps, batch;
-    struct group group[2];  /* the larger lanes, the smaller ones */
+    struct group group[2];  /* the larger lanes, the smaller lanes */
     uint32_t *member;       /* [size]: the samples, sorted by class */
-    uint32_t *begin;        /* [classes + 1]: where each class begins among them */
-    uint32_t *class_order;  /* [classes]: of the epoch that is being made */
-    uint32_t *sorted;       /* [places]: its samples, sorted by class */
+    uint32_t *begin;        /* [classes + 1]: the start of each class in `member` */
+    uint32_t *class_order;  /* [classes]: their order in the current epoch */
+    uint32_t *sorted;       /* [places]: the epoch's samples, sorted by class */
     uint32_t *room;         /* [size] */
     uint32_t *count, *part; /* [classes]; [classes][STRATA_GROUPS] */
-    uint32_t *next;         /* [classes]: how many of each have been dealt */
+    uint32_t *next;         /* [classes]: the number dealt so far */
     uint32_t *steps_order;  /* [steps] */
     struct {
         int64_t epoch; /* -1: none */
         uint32_t *index;
-    } order[2]; /* by whether the epoch is odd */
+    } order[2]; /* of an even and an odd epoch */
 };
 
 void strata_free(struct strata *s) {
     if (!s) return;
-    uint32_t *all[] = {s->member, s->begin, s->class_order, s->sorted, s->room, s->count, s->part, s->next,
+    uint32_t *all[] = {s->member,      s->begin,          s->class_order,   s->sorted,
+                       s->room,        s->count,          s->part,          s->next,
                        s->steps_order, s->order[0].index, s->order[1].index};
     for (size_t i = 0; i < COUNT(all); i++) free(all[i]);
     free(s);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static uint32_t *numbers(int64_t n, bool *failed) {
     uint32_t *p = calloc((size_t)n + 1, sizeof *p);
@@ -67,7 +68,8 @@ static bool make_room(struct strata *s) {
 }
 
 size_t strata_bytes(const struct strata *s) {
-    return (size_t)((4 + STRATA_GROUPS) * s->classes + 2 * s->size + 3 * s->places + s->steps) * sizeof(uint32_t);
+    return (size_t)((4 + STRATA_GROUPS) * s->classes + 2 * s->size + 3 * s->places + s->steps) *
+           sizeof(uint32_t);
 }
 
 static void sort_members(struct strata *s, const tri_data *d) {
@@ -79,14 +81,19 @@ static void sort_members(struct strata *s, const tri_data *d) {
     }
 }
 
-tri_status strata_make(const tri_data *d, const struct sampler *p, int64_t lanes, struct strata **out) {
+tri_status strata_make(const tri_data *d, const struct sampler *p, int64_t lanes,
+                       struct strata **out) {
     *out = NULL;
     if (!d->about.label || d->about.classes < 1)
-        return base_fail(TRI_USAGE, "data %s does not tell the classes of its samples beforehand, which a stratified "
-                         "order needs; images, tar, cifar and idx do, and a source of your own by tri_data_labels",
-                         d->name);
+        return base_fail(
+            TRI_USAGE,
+            "data %s does not tell the classes of its samples beforehand, which a stratified "
+            "order needs; images, tar, cifar and idx do, and a source of your own by "
+            "tri_data_labels",
+            d->name);
     if (p->size > UINT32_MAX)
-        return base_fail(TRI_USAGE, "data %s has %lld samples; a stratified order can have 2^32 - 1", d->name,
+        return base_fail(TRI_USAGE,
+                         "data %s has %lld samples; a stratified order can have 2^32 - 1", d->name,
                          (long long)p->size);
     struct strata *s = *out = calloc(1, sizeof *s);
     if (!s) return base_no_memory(d->name);
@@ -98,7 +105,7 @@ tri_status strata_make(const tri_data *d, const struct sampler *p, int64_t lanes
     s->places = sampler_places(p);
     s->batch = p->batch;
     s->steps = s->places / s->batch;
-    int64_t each = s->batch / lanes, more = s->batch % lanes; /* as lane_first has it */
+    int64_t each = s->batch / lanes, more = s->batch % lanes; /* as in lane_first */
     s->group[0] = (struct group){0, each + 1, more};
     s->group[1] = (struct group){more * (each + 1), each, lanes - more};
     tri_status status = make_room(s) ? data_check_labels(d) : base_no_memory(d->name);
@@ -124,8 +131,8 @@ static void shuffle(uint64_t key, uint32_t *to, const uint32_t *from, uint32_t n
     }
 }
 
-/* Every shares-th of all samples in the order of their classes; where the share has one more than there are,
- * it is from the beginning. */
+/* Every shares-th of all samples, sorted by class. If the share needs one more than there are, it
+ * takes it from the start. */
 static void sort_epoch(struct strata *s, uint64_t key) {
     int64_t at = 0, next = s->share, to = 0;
     int64_t last = s->share + (s->places - 1) * s->shares;
@@ -146,7 +153,7 @@ static void sort_epoch(struct strata *s, uint64_t key) {
     CHECK(to == s->places);
 }
 
-/* Card `card` of a group goes to a step, a lane of it, a place there. */
+/* The place of card `card` of a group: a step, a lane, and a place in the lane. */
 static int64_t place_of(const struct strata *s, const struct group *g, uint64_t card) {
     uint64_t step = card % (uint64_t)s->steps, rest = card / (uint64_t)s->steps;
     int64_t lane = (int64_t)(rest % (uint64_t)g->lanes), row = (int64_t)(rest / (uint64_t)g->lanes);
@@ -173,14 +180,16 @@ static void make_epoch(struct strata *s, int64_t epoch, uint32_t *to) {
     uint64_t key = random_key(random_key(s->seed, base_hash_text("strata")), (uint64_t)epoch);
     uint64_t steps = (uint64_t)s->steps, size[STRATA_GROUPS] = {0};
     sort_epoch(s, key);
-    for (int g = 0; g < 2; g++) size[g] = steps * (uint64_t)(s->group[g].lanes * s->group[g].samples);
+    for (int g = 0; g < 2; g++)
+        size[g] = steps * (uint64_t)(s->group[g].lanes * s->group[g].samples);
     size[REST] = (uint64_t)s->places - size[0] - size[1];
-    strata_round(&(struct strata_table){s->count, s->classes, {size[0], size[1], size[2]}, (uint64_t)s->places,
-                                        s->part});
+    strata_round(&(struct strata_table){
+        s->count, s->classes, {size[0], size[1], size[2]}, (uint64_t)s->places, s->part});
     shuffle(random_key(key, UINT64_MAX), s->steps_order, NULL, (uint32_t)s->steps);
     memset(s->next, 0, (size_t)s->classes * sizeof *s->next);
     for (int g = 0; g < STRATA_GROUPS; g++) deal(s, g, size, to);
-    shuffle(random_key(key, UINT64_MAX - 1), to + s->steps * s->batch, s->room, (uint32_t)size[REST]);
+    shuffle(random_key(key, UINT64_MAX - 1), to + s->steps * s->batch, s->room,
+            (uint32_t)size[REST]);
 }
 
 const uint32_t *strata_order(struct strata *s, int64_t epoch) {
@@ -191,10 +200,10 @@ const uint32_t *strata_order(struct strata *s, int64_t epoch) {
 
 /* ---- rounding ---- */
 
-/* One class, one group. */
+/* One class in one group. */
 struct cell {
     uint64_t whole; /* its share, rounded down */
-    bool broken;    /* the share is no whole number: it may be rounded up */
+    bool broken;    /* its share is not an integer and may be rounded up */
 };
 
 static struct cell cell_of(const struct strata_table *t, int64_t c, int g) {
@@ -202,10 +211,10 @@ static struct cell cell_of(const struct strata_table *t, int64_t c, int g) {
     return (struct cell){product / t->all, product % t->all != 0};
 }
 
-/* Of each class what is left over goes to the groups that lack most so far (debt: in parts of which `all` make a
- * sample). With three groups no debt, positive or negative, ever reaches a whole sample: of two that may take one
- * the greater lacks half of it at least, less half of what the third lacks. So at the end, where debts are whole
- * numbers of samples, they are 0. */
+/* The remainder of each class goes to the groups with the largest debt so far (in units of 1/all of
+ * a sample). With three groups no debt reaches a whole sample in either direction: of two groups
+ * that may take one, the larger debt is at least half of the remainder less half the third debt. So
+ * at the end, where debts are integers, they are 0. */
 void strata_round(const struct strata_table *t) {
     int64_t debt[STRATA_GROUPS] = {0};
     for (int64_t c = 0; c < t->classes; c++) {

@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Orders of samples that share every class out evenly. An epoch consists of steps, a step of lanes. A lane
- * of s samples has of each class, which is n of the epoch's N samples, s n / N, rounded up or down; where all
- * lanes have one size, a step of B samples has B n / N of them, rounded up or down.
+ * Stratified orders: they divide every class evenly. An epoch consists of steps, a step of lanes.
+ * If a class has n of the epoch's N samples, a lane of s samples has s n / N of them, rounded up or
+ * down; if all lanes have one size, so has a step.
  *
- * Samples are sorted by class and dealt like cards: neighbours go to different steps, so that of n samples
- * of a class each of m equal lanes gets n / m, rounded. Lanes of two sizes, and the rest of the data that fills
- * no step, are groups that are dealt to one after the other; each group has its rounded share of each class. */
+ * Samples are sorted by class and dealt like cards: neighbours go to different steps, so that each
+ * of m equal lanes gets n / m of a class, rounded up or down. Lanes of two sizes, and the samples
+ * that do not fill a step, are groups that are dealt one after the other; each group has its
+ * rounded share of each class. */
 #ifndef DATA_STRATA_H
 #define DATA_STRATA_H
 
 #include "data/data.h"
 #include "data/sampler.h"
 
-/* What a sampler that is stratified keeps. */
+/* The state of a stratified sampler. */
 struct strata;
 
-/* The size, the batch, the seed and the share of `s` count. Fails where the data cannot tell labels. */
-tri_status strata_make(const tri_data *d, const struct sampler *s, int64_t lanes, struct strata **out);
-void strata_free(struct strata *s); /* or null */
-size_t strata_bytes(const struct strata *s); /* of memory */
+/* Uses size, batch, seed and share of `s`. Fails if the data does not know its labels. */
+tri_status strata_make(const tri_data *d, const struct sampler *s, int64_t lanes,
+                       struct strata **out);
+void strata_free(struct strata *s); /* nullable */
+size_t strata_bytes(const struct strata *s); /* in memory */
 
-/* The samples of an epoch, by their places in it. Those of the last two epochs asked for are kept. */
+/* The samples of an epoch, in order. The last two epochs are kept. */
 const uint32_t *strata_order(struct strata *s, int64_t epoch);
 
 #define STRATA_GROUPS 3
 
-/* Classes are cut into groups of given sizes. */
+/* Divides classes into groups of given sizes. */
 struct strata_table {
-    const uint32_t *count;        /* [classes]: samples of each */
+    const uint32_t *count;        /* [classes]: samples per class */
     int64_t classes;
-    uint64_t size[STRATA_GROUPS]; /* of the groups; together `all`, as the counts are */
+    uint64_t size[STRATA_GROUPS]; /* of the groups; they add up to `all`, as do the counts */
     uint64_t all;
-    uint32_t *out;                /* [classes][STRATA_GROUPS]: count * size / all, rounded up or down */
+    uint32_t *out; /* [classes][STRATA_GROUPS]: count * size / all, rounded up or down */
 };
 void strata_round(const struct strata_table *t);
 

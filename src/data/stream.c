@@ -13,22 +13,25 @@
 #include "base/spawn.h"
 
 #define ROOM ((size_t)1 << 16)
-#define TICK 50 /* milliseconds after which it is asked whether anybody waits */
+#define TICK 50 /* milliseconds between checks whether anybody still waits */
 
 extern char **environ;
 
 /* ---- a command ---- */
 
-/* It has a process group of its own. Beside it stands one that waits until the other end of file 3 is closed, as it is
- * when this process ends, however it does; then all of the group go. */
-static const char watched[] = "{ read -r x; kill -9 0; } <&3 >/dev/null 2>&1 & exec 3<&-; exec /bin/sh -c \"$1\"";
+/* The command gets its own process group. Another process in the group waits until the other end of
+ * file 3 is closed, which happens when this process ends in any way, and then kills the group. */
+static const char watched[] =
+    "{ read -r x; kill -9 0; } <&3 >/dev/null 2>&1 & exec 3<&-; exec /bin/sh -c \"$1\"";
 
 static tri_status start(struct stream *s, const char *command) {
-    char *const argv[] = {"/bin/sh", "-c", (char *)(uintptr_t)watched, "sh", (char *)(uintptr_t)command, NULL};
+    char *const argv[] = {
+        "/bin/sh", "-c", (char *)(uintptr_t)watched, "sh", (char *)(uintptr_t)command, NULL};
     int out[2] = {-1, -1}, life[2] = {-1, -1};
     int failed = pipe2(out, O_CLOEXEC) || pipe2(life, O_CLOEXEC) ? errno : 0;
     if (!failed)
-        failed = spawn_command(argv, environ, (int[]){STDIN_FILENO, out[1], STDERR_FILENO, life[0]}, 4, &s->command);
+        failed = spawn_command(argv, environ, (int[]){STDIN_FILENO, out[1], STDERR_FILENO, life[0]},
+                               4, &s->command);
     if (out[1] >= 0) close(out[1]);
     if (life[0] >= 0) close(life[0]);
     if (!failed) {
@@ -42,7 +45,7 @@ static tri_status start(struct stream *s, const char *command) {
     return base_fail(TRI_FAILED, "%s: %s", s->name, strerror(failed));
 }
 
-/* Whoever is left of the group goes with it, as long as its number is nobody else's. */
+/* Kills what is left of the group; its number is still reserved. */
 static int reap(struct stream *s) {
     int code = 0;
     siginfo_t info;
@@ -62,7 +65,7 @@ tri_status stream_open(struct stream *s, const char *from) {
     s->at = s->n = 0;
     if (!s->room && !(s->room = malloc(ROOM))) return base_no_memory(s->name);
     if (!strncmp(from, STREAM_COMMAND, n)) return start(s, from + n);
-    /* It does not wait for whoever writes to it. */
+    /* Does not wait for a writer. */
     s->fd = strcmp(from, "-") ? open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO;
     return s->fd >= 0 ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", s->name, strerror(errno));
 }
@@ -71,7 +74,7 @@ static tri_status nobody_waits(const struct stream *s) {
     return base_fail(TRI_FAILED, "%s: nothing came, and nobody waits for it any more", s->name);
 }
 
-/* What there is, as soon as there is any; *got 0: it is at its end. */
+/* Reads as soon as there are any bytes; *got 0: the end. */
 static tri_status read_some(struct stream *s, void *to, size_t n, size_t *got) {
     for (;;) {
         struct pollfd p = {.fd = s->fd, .events = POLLIN};
@@ -108,19 +111,21 @@ int64_t stream_take(struct stream *s, void *to, size_t n) {
     return (int64_t)n;
 }
 
-/* It has closed its output; what else it does is waited for. */
+/* It has closed its output; waits until it ends. */
 tri_status stream_end(struct stream *s) {
     if (!s->command) return TRI_OK;
     siginfo_t info = {.si_pid = 0};
-    for (useconds_t wait = 100; !waitid(P_PID, (id_t)s->command, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid;) {
+    for (useconds_t wait = 100;
+         !waitid(P_PID, (id_t)s->command, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid;) {
         if (s->data && data_unwanted(s->data)) return nobody_waits(s);
         usleep(wait);
         if (wait < TICK * 1000) wait *= 2;
     }
     int code = reap(s);
     if (!code) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: the command %s %d", s->name, WIFSIGNALED(code) ? "was ended by signal"
-                     : "ended with exit code", WIFSIGNALED(code) ? WTERMSIG(code) : WEXITSTATUS(code));
+    return base_fail(TRI_FAILED, "%s: the command %s %d", s->name,
+                     WIFSIGNALED(code) ? "was ended by signal" : "ended with exit code",
+                     WIFSIGNALED(code) ? WTERMSIG(code) : WEXITSTATUS(code));
 }
 
 void stream_close(struct stream *s) {

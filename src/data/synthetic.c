@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data out of thin air, for trying and timing a network. */
+ * Random data for trying and timing a network. */
 #include "data/source.h"
 
 #include <math.h>
@@ -17,20 +17,21 @@ struct synthetic_field {
     tri_type type;
 };
 
-/* Normal numbers are picked from some made beforehand, with both signs and variance 1, so many
- * neighbours at a time: over a hundred times faster than making each, and whoever times a network does
- * not want to time this. */
 #define SYNTHETIC_SIZE 65536 /* samples of an epoch, by default */
+
+/* Normal numbers are taken from POOL numbers made beforehand, with both signs and variance 1,
+ * NEIGHBOURS at a time. This is over a hundred times faster than making each, and does not distort
+ * the timing of a network. */
 #define POOL 4096
 #define NEIGHBOURS 16
 
 struct synthetic {
     int n;
-    float pool[2 * POOL + NEIGHBOURS]; /* the last are the first again */
+    float pool[2 * POOL + NEIGHBOURS]; /* the start is repeated at the end */
     struct synthetic_field field[];
 };
 
-/* The largest `below` whose numbers a type holds. 2^53: uniform numbers are made from doubles. */
+/* The largest `below` of each type. 2^53, as uniform numbers are made from doubles. */
 static const int64_t type_limit[] = {
     [TRI_I32] = INT64_C(1) << 31, [TRI_I64] = INT64_C(1) << 53, [TRI_U8] = 256, [TRI_BOOL] = 2};
 
@@ -56,7 +57,7 @@ static void fill_normals(const struct synthetic *s, const struct synthetic_field
         n = count - first < NEIGHBOURS ? count - first : NEIGHBOURS;
         if (!run) {
             size_t runs = (count - first + NEIGHBOURS - 1) / NEIGHBOURS;
-            if (runs >= COUNT(bits) / 2) runs = COUNT(bits); /* so many at a time cost less */
+            if (runs >= COUNT(bits) / 2) runs = COUNT(bits); /* batches of this size cost less */
             random_u32_fill(f->key, (uint64_t)index, first / NEIGHBOURS, runs, bits);
         }
         const float *from = s->pool + bits[run] % (2 * POOL);
@@ -69,7 +70,7 @@ static void fill_normals(const struct synthetic *s, const struct synthetic_field
     }
 }
 
-/* In 128 steps, so that no 16-bit type rounds one up to `below`. */
+/* In 128 steps, so that no 16-bit type rounds up to `below`. */
 static void fill_uniform(const struct synthetic_field *f, int64_t index, void *out) {
     for (int64_t i = 0; i < f->count; i++) {
         double step = floor(128 * random_uniform(f->key, (uint64_t)index, (uint64_t)i));
@@ -95,7 +96,7 @@ static void make_pool(float *pool, uint64_t seed) {
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     const struct synthetic *s = user;
     (void)epoch;
-    (void)seed; /* the keys were made from the seed that the source was opened with */
+    (void)seed; /* the keys follow from the seed at opening */
     for (int i = 0; i < s->n; i++) {
         const struct synthetic_field *f = &s->field[i];
         if (!is_float(f->type))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Numbers of samples, each counted once, by all processes that share the memory. All zeros is none. */
+ * A set of sample numbers in shared memory, counted once for all processes. All zeros: empty. */
 #ifndef DATA_TALLY_H
 #define DATA_TALLY_H
 
@@ -10,11 +10,12 @@
 #define TALLY_PLACES 1024
 
 struct tally {
-    _Atomic uint64_t place[TALLY_PLACES]; /* 1 + a number, from the place that its hash gives on; 0: free */
-    _Atomic int64_t more; /* those that found no place: counted as often as they are met by another process */
+    /* 1 + a number, at or after the place of its hash; 0: free */
+    _Atomic uint64_t place[TALLY_PLACES];
+    _Atomic int64_t more; /* numbers that found no place: each process counts them again */
 };
 
-/* Whether it is a new one. */
+/* Whether the number is new. */
 bool tally_add(struct tally *t, int64_t number);
 int64_t tally_count(const struct tally *t);
 

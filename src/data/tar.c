@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The archives' headers are read once; then each sample is found by its place. */
+ * The headers of the archives are read once; then each sample is read by its offset. */
 #include "data/source.h"
 
 #include <ctype.h>
@@ -39,7 +39,7 @@ static void free_tar(void *user) {
 
 /* ---- a sample ---- */
 
-/* n bytes at a place, or as many as there are; -1 with a message. */
+/* Reads n bytes at an offset, or as many as there are; -1 with a message. */
 static int64_t read_at(int fd, const char *path, uint64_t offset, void *to, size_t n) {
     for (size_t at = 0; at < n;) {
         ssize_t got = pread(fd, (char *)to + at, n - at, (off_t)(offset + at));
@@ -72,7 +72,9 @@ static tri_status load(void *source, int64_t index, struct data_file *out) {
     return base_fail(PICTURE_BAD, "%s: truncated since it was opened", out->name.data);
 }
 
-static int64_t file_bytes(void *user, int64_t index) { return ((const struct tar *)user)->sample[index].size; }
+static int64_t file_bytes(void *user, int64_t index) {
+    return ((const struct tar *)user)->sample[index].size;
+}
 
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     struct tar *x = user;
@@ -96,7 +98,7 @@ static void describe(void *user, struct text *out) {
 
 /* ---- reading the headers ---- */
 
-#define WINDOW 8192 /* what is read at once: a header, and most contents that are no pictures */
+#define WINDOW 8192 /* bytes per read: a header, and most files that are not pictures */
 
 struct shard {
     int fd;
@@ -121,14 +123,14 @@ static int64_t read_shard(void *user, uint64_t offset, void *to, size_t n) {
     return (int64_t)have;
 }
 
-/* The sample whose entries are coming. */
+/* The sample whose entries are being read. */
 struct pending {
     char key[TAR_NAME];
     struct tar_sample sample;
     bool picture, label;
 };
 
-/* What has come of a sample is one, or is told. */
+/* Adds the sample if it is complete; else reports it. */
 static tri_status finish(struct tar *x, const char *path, struct pending *p) {
     bool whole = p->picture && p->label, empty = !p->picture && !p->label;
     tri_status status = TRI_OK;
@@ -166,7 +168,7 @@ static tri_status take_entry(struct tar *x, struct tar_scan *scan, const struct 
     return status;
 }
 
-/* An archive that ends too early, or is none, is told; what stands before that counts. */
+/* Reports an archive that is truncated or invalid; entries before that count. */
 static tri_status scan_open(struct tar *x, struct shard *s, uint32_t number, uint64_t size) {
     struct tar_scan scan = {read_shard, s, size, s->path, 0};
     struct pending p = {.sample.shard = number};
@@ -193,8 +195,9 @@ static tri_status scan_shard(struct tar *x, uint32_t number) {
 
 /* ---- opening ---- */
 
-/* "{000..127}" at p: its ends, how many digits it has, what stands behind it. */
-static bool range_at(const char *p, long long *from, long long *to, int *digits, const char **behind) {
+/* Parses "{000..127}" at p: both ends, the number of digits, what follows. */
+static bool range_at(const char *p, long long *from, long long *to, int *digits,
+                     const char **behind) {
     char *end;
     if (*p != '{' || !isdigit((unsigned char)p[1])) return false;
     *from = strtoll(p + 1, &end, 10);
@@ -215,7 +218,7 @@ static tri_status find_shards(struct tar *x, const char *spec, const char *patte
     return base_fail(TRI_FAILED, "data '%s': no file fits the pattern %s", spec, pattern);
 }
 
-/* One pattern after the other for what stands in braces. */
+/* Expands braces to one pattern after the other. */
 static tri_status expand(struct tar *x, const char *spec, const char *pattern) {
     long long from, to;
     int digits;
@@ -243,8 +246,10 @@ static tri_status open_tar(struct tar *x, const struct data_spec *s,
     if (!status) status = expand(x, s->spec, s->rest);
     for (size_t i = 0; i < x->shards.gl_pathc && !status; i++) status = scan_shard(x, (uint32_t)i);
     if (!status && !x->n)
-        status = base_fail(TRI_FAILED, "data '%s': no samples in %zu archives: entries KEY.jpg with "
-                           "KEY.cls or KEY.json", s->spec, x->shards.gl_pathc);
+        status = base_fail(TRI_FAILED,
+                           "data '%s': no samples in %zu archives: entries KEY.jpg with "
+                           "KEY.cls or KEY.json",
+                           s->spec, x->shards.gl_pathc);
     x->pictures.size = (int64_t)x->n;
     x->pictures.source = x;
     x->pictures.load = load;
@@ -266,15 +271,23 @@ static tri_data *tar_open(const struct data_spec *s) {
     }
     const tri_field fields[] = {{"image", TRI_F32, TRI_SHAPE(3, a.size, a.size)},
                                 {"label", TRI_I64, TRI_SCALAR}};
-    tri_data *d = data_make(s->spec, x->pictures.size, fields, (int)COUNT(fields), fill, x, false, free_tar);
+    tri_data *d = data_make(s->spec, x->pictures.size, fields, (int)COUNT(fields), fill, x, false,
+                            free_tar);
     if (d)
-        d->about = (struct data_about){.classes = x->classes, .label = label_of, .augment = &x->pictures.augment,
-                                       .pictures = &x->pictures, .check = check, .describe = describe, .file = load,
-                                       .file_bytes = file_bytes, .held = x->capacity * sizeof *x->sample};
+        d->about = (struct data_about){.classes = x->classes,
+                                       .label = label_of,
+                                       .augment = &x->pictures.augment,
+                                       .pictures = &x->pictures,
+                                       .check = check,
+                                       .describe = describe,
+                                       .file = load,
+                                       .file_bytes = file_bytes,
+                                       .held = x->capacity * sizeof *x->sample};
     return data_prepared(d, known, (int)COUNT(known));
 }
 
-const struct data_source source_tar = {"tar", "pattern",
-                                       "tar:PATTERN[,size=N][,augment=random|centre][,max-bad=N]..., or "
-                                       "tar:-,samples=N[,window=N]..., tar:pipe:COMMAND,samples=N...",
-                                       tar_open, false};
+const struct data_source source_tar = {
+    "tar", "pattern",
+    "tar:PATTERN[,size=N][,augment=random|centre][,max-bad=N]..., or "
+    "tar:-,samples=N[,window=N]..., tar:pipe:COMMAND,samples=N...",
+    tar_open, false};

@@ -11,24 +11,27 @@
 #include "data/stream.h"
 #include "data/tar_sample.h"
 
-#define WINDOW 1000 /* unless told otherwise */
+#define WINDOW 1000 /* the default */
 
 struct tar_pipe {
     struct pictures pictures;
-    char *from;       /* what stands behind "tar:" */
+    char *from;       /* the text after "tar:" */
     const char *name; /* for messages */
     struct stream stream;
-    uint64_t at; /* bytes read from it */
+    uint64_t at; /* bytes read from the stream */
     bool ended;
     struct tar_scan scan;
-    struct tar_entry entry; /* the one that was read last, of the sample to come; name "": none */
-    struct data_file *window; /* [size]; the first `ready` of them hold samples */
-    int64_t size, ready, taken;   /* taken: since the stream, or the epoch, began */
-    uint64_t key;                 /* of what is drawn from the window */
-    char failure[512]; /* why nothing more can be read, until the stream is opened again; or "" */
+    /* the last entry read, which belongs to the next sample; name "": none */
+    struct tar_entry entry;
+    struct data_file *window; /* [size]; the first `ready` hold samples */
+    int64_t size, ready, taken;   /* taken: since the start of the stream, or of the epoch */
+    uint64_t key;                 /* for choices from the window */
+    char failure[512]; /* why nothing more can be read until the stream is opened again; "" */
 };
 
-static bool is_command(const char *rest) { return !strncmp(rest, STREAM_COMMAND, strlen(STREAM_COMMAND)); }
+static bool is_command(const char *rest) {
+    return !strncmp(rest, STREAM_COMMAND, strlen(STREAM_COMMAND));
+}
 
 bool tar_is_pipe(const char *rest) {
     struct stat st;
@@ -37,7 +40,7 @@ bool tar_is_pipe(const char *rest) {
 
 /* ---- bytes ---- */
 
-/* A command is run when the first sample is wanted, and in each epoch anew. */
+/* A command is started when the first sample of each epoch is read. */
 static tri_status open_stream(struct tar_pipe *x) {
     x->at = 0;
     x->ended = false;
@@ -47,7 +50,7 @@ static tri_status open_stream(struct tar_pipe *x) {
     return stream_open(&x->stream, x->from);
 }
 
-/* As many as there are, up to n; where fewer come the stream has ended. */
+/* Up to n bytes; fewer only at the end of the stream. */
 static int64_t take_bytes(struct tar_pipe *x, void *to, size_t n) {
     int64_t got = x->ended ? 0 : stream_take(&x->stream, to, n);
     if (got < 0) return -1;
@@ -57,7 +60,7 @@ static int64_t take_bytes(struct tar_pipe *x, void *to, size_t n) {
     return stream_end(&x->stream) ? -1 : got;
 }
 
-/* For tar_scan: what lies between is read and left. */
+/* For tar_scan: reads and drops the bytes before `offset`. */
 static int64_t read_stream(void *user, uint64_t offset, void *to, size_t n) {
     struct tar_pipe *x = user;
     char left[16384];
@@ -74,13 +77,13 @@ static int64_t read_stream(void *user, uint64_t offset, void *to, size_t n) {
 
 #define BLOCK 512
 
-/* The next entry, whichever archive it is in, as archives may stand behind one another; false at the end of
- * all. */
+/* The next entry, also of the next archive, as archives may follow each other; false at the end of
+ * the stream. */
 static bool next_entry(struct tar_pipe *x, tri_status *status) {
     while (!tar_next(&x->scan, &x->entry, status)) {
         x->entry.name[0] = 0;
         if (*status || x->ended) return false;
-        x->scan.at += BLOCK; /* one of zeros */
+        x->scan.at += BLOCK; /* a block of zeros */
     }
     return true;
 }
@@ -91,23 +94,27 @@ static tri_status read_picture(struct tar_pipe *x, struct data_file *to) {
     text_add(&to->name, "%s, %s", x->name, e->name);
     if (to->name.failed) return base_no_memory(x->name);
     if (e->size > UINT32_MAX)
-        return base_fail(TRI_FAILED, "%s: %llu bytes are too many", to->name.data, (unsigned long long)e->size);
+        return base_fail(TRI_FAILED, "%s: %llu bytes are too many", to->name.data,
+                         (unsigned long long)e->size);
     tri_status status = pictures_room(to, (size_t)e->size);
     int64_t got = status ? 0 : read_stream(x, e->offset, to->bytes, to->n);
     if (status || got == (int64_t)e->size) return status;
-    return got < 0 ? TRI_FAILED : base_fail(TRI_FAILED, "%s: truncated: the stream ended within it", to->name.data);
+    return got < 0
+               ? TRI_FAILED
+               : base_fail(TRI_FAILED, "%s: truncated: the stream ended within it", to->name.data);
 }
 
-/* What has come of a sample is one, or is told of. */
-static tri_status policy(struct tar_pipe *x, const char *key, bool picture, bool label, bool *whole) {
+/* Whether the entries so far are a whole sample; reports it if not. */
+static tri_status policy(struct tar_pipe *x, const char *key, bool picture, bool label,
+                         bool *whole) {
     *whole = picture && label;
     if (*whole || (!picture && !label)) return TRI_OK;
     base_fail(PICTURE_BAD, "%s: %s has no %s", x->name, key, picture ? "class" : "picture");
     return pictures_other_bad(&x->pictures);
 }
 
-/* The next sample that is whole; *there false: the stream is at its end. The entry behind it has been read, but not
- * what it holds. */
+/* The next whole sample; *there false: the stream has ended. The header of the entry after it has
+ * been read, but not its content. */
 static tri_status read_sample(struct tar_pipe *x, struct data_file *to, bool *there) {
     tri_status status = TRI_OK;
     bool more = *x->entry.name || next_entry(x, &status);
@@ -140,11 +147,12 @@ static tri_status fill_window(struct tar_pipe *x) {
     }
     if (status) base_format(x->failure, sizeof x->failure, "%s", tri_message());
     if (status || x->ready) return status;
-    return base_fail(TRI_FAILED, "data '%s': the stream ended behind %lld samples", x->pictures.spec,
-                     (long long)x->taken);
+    return base_fail(TRI_FAILED, "data '%s': the stream ended behind %lld samples",
+                     x->pictures.spec, (long long)x->taken);
 }
 
-/* One of the window, whatever the index: what is bad is left out, and the next one stands for it. */
+/* Takes a sample from the window, whatever the index. A bad sample is dropped and the next one
+ * takes its place. */
 static tri_status load(void *source, int64_t index, struct data_file *out) {
     struct tar_pipe *x = source;
     (void)index;
@@ -163,7 +171,8 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     bool anew = !index && is_command(x->from);
     if (anew) x->ready = x->taken = 0;
     if ((anew || (x->stream.fd < 0 && !x->ended)) && open_stream(x)) return DATA_TOLD;
-    x->key = random_key(random_key(seed, base_hash_text("window")), is_command(x->from) ? (uint64_t)epoch : 0);
+    x->key = random_key(random_key(seed, base_hash_text("window")),
+                        is_command(x->from) ? (uint64_t)epoch : 0);
     return pictures_fill(&x->pictures, index, epoch, seed, out);
 }
 
@@ -188,13 +197,18 @@ struct pipe_settings {
     int64_t max_bad, window, samples;
 };
 
-static tri_status make(struct tar_pipe *x, const struct data_spec *s, const struct pipe_settings *o) {
+static tri_status make(struct tar_pipe *x, const struct data_spec *s,
+                       const struct pipe_settings *o) {
     struct augment augment;
     if (o->samples < 1 || o->samples > DATA_MAX_SIZE)
-        return base_fail(TRI_USAGE, "data '%s': how many samples come through a pipe cannot be seen: samples=N says "
-                         "how many are an epoch", s->spec);
+        return base_fail(
+            TRI_USAGE,
+            "data '%s': how many samples come through a pipe cannot be seen: samples=N says "
+            "how many are an epoch",
+            s->spec);
     if (o->window < 1 || o->window > 1 << 24)
-        return base_fail(TRI_USAGE, "data '%s': window=%lld; 1 to 2^24 are possible", s->spec, (long long)o->window);
+        return base_fail(TRI_USAGE, "data '%s': window=%lld; 1 to 2^24 are possible", s->spec,
+                         (long long)o->window);
     x->stream = (struct stream){.fd = -1};
     x->size = o->window;
     x->from = strdup(s->rest);
@@ -211,9 +225,12 @@ static tri_status make(struct tar_pipe *x, const struct data_spec *s, const stru
 }
 
 tri_data *tar_open_pipe(const struct data_spec *s) {
-    struct pipe_settings o = {.augment = AUGMENT_DEFAULTS, .max_bad = PICTURES_MAX_BAD, .window = WINDOW};
-    const struct data_option known[] = {AUGMENT_OPTIONS(&o.augment), {"max-bad", DATA_INT, &o.max_bad},
-                                        {"window", DATA_INT, &o.window}, {"samples", DATA_INT, &o.samples}};
+    struct pipe_settings o = {
+        .augment = AUGMENT_DEFAULTS, .max_bad = PICTURES_MAX_BAD, .window = WINDOW};
+    const struct data_option known[] = {AUGMENT_OPTIONS(&o.augment),
+                                        {"max-bad", DATA_INT, &o.max_bad},
+                                        {"window", DATA_INT, &o.window},
+                                        {"samples", DATA_INT, &o.samples}};
     if (data_parse_options(s, known, (int)COUNT(known))) return NULL;
     struct tar_pipe *x = calloc(1, sizeof *x);
     if (!x || make(x, s, &o)) {
@@ -223,7 +240,8 @@ tri_data *tar_open_pipe(const struct data_spec *s) {
     }
     const tri_field fields[] = {{"image", TRI_F32, TRI_SHAPE(3, o.augment.size, o.augment.size)},
                                 {"label", TRI_I64, TRI_SCALAR}};
-    tri_data *d = data_make(s->spec, o.samples, fields, (int)COUNT(fields), fill, x, true, free_pipe);
+    tri_data *d = data_make(s->spec, o.samples, fields, (int)COUNT(fields), fill, x, true,
+                            free_pipe);
     if (d) d->about.augment = &x->pictures.augment;
     if (d) x->stream.data = d;
     if (d) d->alone = !is_command(s->rest);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tar archives that come through a pipe: pictures are read once, one behind the other, and drawn from a window. */
+ * tar archives from a pipe: pictures are read once, in order, and taken from a window at random. */
 #ifndef DATA_TAR_PIPE_H
 #define DATA_TAR_PIPE_H
 
@@ -7,7 +7,7 @@
 
 /* "-", "pipe:COMMAND", or the path of a named pipe. */
 bool tar_is_pipe(const char *rest);
-/* The same fields as those of archives that are files. */
+/* The same fields as for archives in files. */
 tri_data *tar_open_pipe(const struct data_spec *source);
 
 #endif

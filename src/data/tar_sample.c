@@ -15,7 +15,10 @@ enum tar_kind tar_kind_of(const char *name, size_t *key) {
     static const struct {
         const char *ending;
         enum tar_kind kind;
-    } kinds[] = {{"jpg", TAR_PICTURE}, {"jpeg", TAR_PICTURE}, {"png", TAR_PICTURE}, {"cls", TAR_CLASS},
+    } kinds[] = {{"jpg", TAR_PICTURE},
+                 {"jpeg", TAR_PICTURE},
+                 {"png", TAR_PICTURE},
+                 {"cls", TAR_CLASS},
                  {"json", TAR_JSON}};
     const char *slash = strrchr(name, '/'), *ending = strchr(slash ? slash + 1 : name, '.');
     *key = ending ? (size_t)(ending - name) : 0;
@@ -45,8 +48,8 @@ static bool class_of_text(const char *text, int64_t *label) {
     return !end[strspn(end, " \t\r\n")];
 }
 
-tri_status tar_read_class(struct tar_scan *scan, const struct tar_entry *e, enum tar_kind kind, int64_t *label,
-                          bool *found) {
+tri_status tar_read_class(struct tar_scan *scan, const struct tar_entry *e, enum tar_kind kind,
+                          int64_t *label, bool *found) {
     char text[LABEL_BYTES + 1];
     if (e->size > LABEL_BYTES)
         return base_fail(PICTURE_BAD, "%s: %s is too long for a label", scan->name, e->name);
@@ -54,7 +57,7 @@ tri_status tar_read_class(struct tar_scan *scan, const struct tar_entry *e, enum
     if (n < 0) return PICTURE_BAD;
     text[n] = 0;
     *found = kind == TAR_JSON ? class_of_json(text, (size_t)n, label) : class_of_text(text, label);
-    if (kind == TAR_JSON && !*found) return TRI_OK; /* it may tell other things */
+    if (kind == TAR_JSON && !*found) return TRI_OK; /* it may be about something else */
     if (*found && *label >= 0 && *label < INT32_MAX) return TRI_OK;
     *found = false;
     return base_fail(PICTURE_BAD, "%s: %s has no class: a number from 0 up", scan->name, e->name);

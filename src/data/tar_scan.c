@@ -5,10 +5,10 @@
 
 #define BLOCK 512
 
-/* Where fields lie in a header. */
+/* Offsets of fields in a header. */
 enum { NAME = 0, SIZE = 124, SUM = 148, TYPE = 156, MAGIC = 257, PREFIX = 345 };
 
-/* What stands before a header, and holds for the file after it. */
+/* Attributes from extra headers, for the file after them. */
 struct extra {
     char name[TAR_NAME]; /* "": none */
     bool has_size;
@@ -21,7 +21,7 @@ static tri_status bad(const struct tar_scan *s, const char *what) {
 
 /* ---- headers ---- */
 
-/* Octal digits between blanks, or with the first bit set the rest in base 256. */
+/* Octal digits between blanks; or base 256 if the first bit is set. */
 static bool number(const unsigned char *p, size_t n, uint64_t *out) {
     uint64_t v = 0;
     size_t i = 0;
@@ -61,7 +61,7 @@ static void take_name(const unsigned char *h, char *out) {
     out[prefix + n] = 0;
 }
 
-/* ---- what stands before headers ---- */
+/* ---- extra headers ---- */
 
 /* GNU: the content is the name. */
 static tri_status long_name(struct tar_scan *s, uint64_t offset, uint64_t size, struct extra *e) {
@@ -72,8 +72,9 @@ static tri_status long_name(struct tar_scan *s, uint64_t offset, uint64_t size, 
     return TRI_OK;
 }
 
-/* key=value, between which and after which a zero byte now stands */
-static tri_status pax_record(struct tar_scan *s, const char *key, const char *value, struct extra *e) {
+/* key and value, each with a final zero byte */
+static tri_status pax_record(struct tar_scan *s, const char *key, const char *value,
+                             struct extra *e) {
     if (!strcmp(key, "path")) {
         if (strlen(value) >= TAR_NAME) return bad(s, "a name that is too long");
         strcpy(e->name, value);
@@ -90,7 +91,7 @@ static tri_status pax_record(struct tar_scan *s, const char *key, const char *va
 
 #define PAX_BYTES 16384
 
-/* Records "LENGTH key=value\n"; LENGTH counts all of it. */
+/* Records "LENGTH key=value\n"; LENGTH counts the whole record. */
 static tri_status pax(struct tar_scan *s, uint64_t offset, uint64_t size, struct extra *e) {
     char text[PAX_BYTES + 1];
     if (size > PAX_BYTES) return bad(s, "an extended header that is too long");
@@ -114,7 +115,7 @@ static tri_status pax(struct tar_scan *s, uint64_t offset, uint64_t size, struct
 
 /* ---- entries ---- */
 
-/* One header. *done: `out` is an entry, or the end has come (then its name is empty). */
+/* Reads one header. *done: `out` is an entry, or the archive has ended (its name is then empty). */
 static tri_status step(struct tar_scan *s, struct extra *e, struct tar_entry *out, bool *done) {
     unsigned char h[BLOCK];
     uint64_t size;
@@ -126,7 +127,8 @@ static tri_status step(struct tar_scan *s, struct extra *e, struct tar_entry *ou
     if (got < BLOCK) return bad(s, "truncated within a header");
     if (!sum_fits(h)) return bad(s, "not the header of a tar entry: its sum is wrong");
     if (!number(h + SIZE, 12, &size)) return bad(s, "a size that is no number");
-    bool file = h[TYPE] == '0' || !h[TYPE] || h[TYPE] == '7', extra = h[TYPE] == 'L' || h[TYPE] == 'x';
+    bool file = h[TYPE] == '0' || !h[TYPE] || h[TYPE] == '7',
+         extra = h[TYPE] == 'L' || h[TYPE] == 'x';
     if (file && e->has_size) size = e->size;
     uint64_t offset = s->at + BLOCK;
     if (offset > s->size || size > s->size - offset)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The source "text": its options, and blocks of ids for models of the next word. */
+ * The source "text": its options, and blocks of ids for language models. */
 #include "data/pretrain.h"
 
 #include <stdlib.h>
@@ -8,18 +8,18 @@
 #include "data/source.h"
 #include "graph/graph.h"
 
-#define DEFAULT_LENGTH 128 /* where no graph says what it wants */
+#define DEFAULT_LENGTH 128 /* if no graph determines it */
 #define DEFAULT_PREDICTIONS 20
 #define BYTES 256
 #define MOST_LENGTH (INT64_C(1) << 24)
 
 struct text_options {
     const char *tokenizer, *purpose; /* "lm" or "bert" */
-    bool nothing_said; /* of the tokenizer */
+    bool nothing_said; /* no tokenizer was named */
     int64_t length, predictions;
 };
 
-/* ---- what the graph says ---- */
+/* ---- what the graph requires ---- */
 
 static const tri_node *input(const tri_graph *g, const char *name) {
     for (size_t i = 0; g && i < g->n_nodes; i++)
@@ -28,7 +28,7 @@ static const tri_node *input(const tri_graph *g, const char *name) {
     return NULL;
 }
 
-/* The elements of an input in a sample; `other` where there is no such input. */
+/* The elements of an input per sample; `other` if there is no such input. */
 static int64_t input_size(const tri_graph *g, const char *name, int64_t other) {
     const tri_node *n = input(g, name);
     if (!n) return other;
@@ -36,18 +36,20 @@ static int64_t input_size(const tri_graph *g, const char *name, int64_t other) {
     return tri_shape_count(&one.shape);
 }
 
-/* A vocabulary that is too large would be told only when one of its last ids comes. */
+/* Else a vocabulary that is too large would fail only at one of its last ids. */
 static tri_status check_vocabulary(const struct data_spec *s, const struct tokenizer *t,
                                    const char *spec) {
     const tri_node *n = input(s->graph, "input_ids");
     int64_t below = n ? tri_attr_int(n, "below") : 0;
     if (below <= 0 || token_count(t) <= below) return TRI_OK;
-    return base_fail(TRI_USAGE, "data '%s': tokenizer %s has %lld tokens, but the network takes %lld: "
-                     "vocab=%lld is needed", s->spec, spec, (long long)token_count(t),
-                     (long long)below, (long long)token_count(t));
+    return base_fail(TRI_USAGE,
+                     "data '%s': tokenizer %s has %lld tokens, but the network takes %lld: "
+                     "vocab=%lld is needed",
+                     s->spec, spec, (long long)token_count(t), (long long)below,
+                     (long long)token_count(t));
 }
 
-/* ---- blocks of ids, one behind the other ---- */
+/* ---- consecutive blocks of ids ---- */
 
 struct blocks {
     struct corpus corpus;
@@ -70,26 +72,32 @@ static void free_blocks(void *user) {
     free(b);
 }
 
-/* Broken characters; bytes for a network that has room for more. */
-static void tell(tri_data *d, const struct data_spec *s, const struct text_options *o, const struct corpus *c) {
+/* Warns of invalid UTF-8; notes that ids are bytes if the network takes more ids. */
+static void tell(tri_data *d, const struct data_spec *s, const struct text_options *o,
+                 const struct corpus *c) {
     const struct corpus_broken *b = &c->broken;
     const tri_node *ids = input(s->graph, "input_ids");
     int64_t below = ids ? tri_attr_int(ids, "below") : 0;
     if (b->places)
-        d->about.warning = arena_text(&d->arena, "data '%s': no UTF-8 at %zu place%s of %zu file%s, first in %s at "
-                                      "offset %zu: U+FFFD stands for each", s->spec, b->places,
-                                      b->places == 1 ? "" : "s", b->files, b->files == 1 ? "" : "s", b->file,
-                                      b->offset);
+        d->about.warning =
+            arena_text(&d->arena,
+                       "data '%s': no UTF-8 at %zu place%s of %zu file%s, first in %s at "
+                       "offset %zu: U+FFFD stands for each",
+                       s->spec, b->places, b->places == 1 ? "" : "s", b->files,
+                       b->files == 1 ? "" : "s", b->file, b->offset);
     if (o->nothing_said && below > BYTES)
-        d->about.note = arena_text(&d->arena, "data '%s': no tokenizer is named, so tokens are bytes, %d of the %lld "
-                                   "that the network knows; GPT-2's are taken by --tokenizer gpt2:DIR, with its "
-                                   "vocab.json and merges.txt in DIR", s->spec, BYTES, (long long)below);
+        d->about.note = arena_text(
+            &d->arena,
+            "data '%s': no tokenizer is named, so tokens are bytes, %d of the %lld "
+            "that the network knows; GPT-2's are taken by --tokenizer gpt2:DIR, with its "
+            "vocab.json and merges.txt in DIR",
+            s->spec, BYTES, (long long)below);
 }
 
-/* What a run says of its data: the spec, and what of it lies in memory. */
-static tri_data *make(const struct data_spec *s, const struct text_options *o, const struct corpus *c, int64_t size,
-                      const tri_field *fields, int n, tri_fill *fill, void *user,
-                      void (*free_user)(void *user)) {
+/* Creates the data: named by the spec, with the size of the corpus. */
+static tri_data *make(const struct data_spec *s, const struct text_options *o,
+                      const struct corpus *c, int64_t size, const tri_field *fields, int n,
+                      tri_fill *fill, void *user, void (*free_user)(void *user)) {
     struct text name = {0};
     text_add(&name, "%s (%zu tokens, %.1f MiB)", s->spec, c->n,
              (double)corpus_bytes(c) / (1 << 20));
@@ -141,12 +149,15 @@ static tri_status find_special(struct pretrain *p, const struct data_spec *s,
     const struct {
         const char *token;
         uint32_t *id;
-    } special[] = {{"[CLS]", &p->cls}, {"[SEP]", &p->sep}, {"[MASK]", &p->mask}, {"[PAD]", &p->pad}};
+    } special[] = {
+        {"[CLS]", &p->cls}, {"[SEP]", &p->sep}, {"[MASK]", &p->mask}, {"[PAD]", &p->pad}};
     for (size_t i = 0; i < COUNT(special); i++) {
         int64_t id = token_find(t, special[i].token);
         if (id < 0)
-            return base_fail(TRI_USAGE, "data '%s': the tokenizer %s has no token %s; for=bert takes "
-                             "bert:FILE or bert-cased:FILE", s->spec, spec, special[i].token);
+            return base_fail(TRI_USAGE,
+                             "data '%s': the tokenizer %s has no token %s; for=bert takes "
+                             "bert:FILE or bert-cased:FILE",
+                             s->spec, spec, special[i].token);
         *special[i].id = (uint32_t)id;
     }
     return TRI_OK;
@@ -171,7 +182,8 @@ static tri_data *open_pretrain(const struct data_spec *s, const struct text_opti
     }
     tri_field fields[PRETRAIN_FIELDS];
     pretrain_fields(p, fields);
-    tri_data *d = make(s, o, &p->corpus, (int64_t)p->n_spans, fields, PRETRAIN_FIELDS, pretrain_fill, p, free_pretrain);
+    tri_data *d = make(s, o, &p->corpus, (int64_t)p->n_spans, fields, PRETRAIN_FIELDS,
+                       pretrain_fill, p, free_pretrain);
     tri_data_lengths(d, pretrain_length);
     if (d) d->about.held += p->span_capacity * sizeof *p->span;
     return d;
@@ -179,7 +191,8 @@ static tri_data *open_pretrain(const struct data_spec *s, const struct text_opti
 
 /* ---- the source ---- */
 
-/* As many masked places as the graph has room for; one that has labels at every place takes any number. */
+/* As many masked places as the graph has inputs for; a network with labels everywhere takes any
+ * number. */
 static int64_t default_predictions(const tri_graph *g, int64_t length) {
     int64_t other = length < DEFAULT_PREDICTIONS ? length : DEFAULT_PREDICTIONS;
     return input_size(g, "masked_lm_positions", input(g, "labels") ? length : other);
@@ -195,19 +208,20 @@ static tri_status read_options(const struct data_spec *s, struct text_options *o
     tri_status status = data_parse_options(s, known, (int)COUNT(known));
     if (status) return status;
     if (given && s->tokenizer)
-        return base_fail(TRI_USAGE, "data '%s': the tokenizer is given twice, here and by --tokenizer",
-                         spec);
+        return base_fail(TRI_USAGE,
+                         "data '%s': the tokenizer is given twice, here and by --tokenizer", spec);
     o->nothing_said = !given && !s->tokenizer;
     o->tokenizer = given ? given : s->tokenizer ? s->tokenizer : "bytes";
     bool bert = !strcmp(o->purpose, "bert");
     if (!bert && strcmp(o->purpose, "lm"))
         return base_fail(TRI_USAGE, "data '%s': for=%s is neither lm nor bert", spec, o->purpose);
     if (o->length < (bert ? 8 : 2) || o->length > MOST_LENGTH)
-        return base_fail(TRI_USAGE, "data '%s': length is %lld; %d to 2^24 tokens are possible", spec,
-                         (long long)o->length, bert ? 8 : 2);
+        return base_fail(TRI_USAGE, "data '%s': length is %lld; %d to 2^24 tokens are possible",
+                         spec, (long long)o->length, bert ? 8 : 2);
     if (!o->predictions) o->predictions = default_predictions(s->graph, o->length);
     if (o->predictions < 1 || o->predictions > o->length)
-        return base_fail(TRI_USAGE, "data '%s': predictions is %lld; 1 to %lld, the length, are possible",
+        return base_fail(TRI_USAGE,
+                         "data '%s': predictions is %lld; 1 to %lld, the length, are possible",
                          spec, (long long)o->predictions, (long long)o->length);
     return TRI_OK;
 }
@@ -224,7 +238,8 @@ static tri_data *text_open(const struct data_spec *s) {
     return d;
 }
 
-const struct data_source source_text = {"text", "file",
-                                        "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N]"
-                                        "[,predictions=N]",
-                                        text_open, true};
+const struct data_source source_text = {
+    "text", "file",
+    "text:FILE[:FILE...][,tokenizer=KIND][,for=lm|bert][,length=N]"
+    "[,predictions=N]",
+    text_open, true};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tokenizers by name, encoders, and what their kinds share. */
+ * Opens tokenizers by name; encoders; code common to all kinds. */
 #include "data/token_inside.h"
 
 #include <stdlib.h>

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the kinds of tokenizers have in common. */
+ * Internals common to the kinds of tokenizers. */
 #ifndef DATA_TOKEN_INSIDE_H
 #define DATA_TOKEN_INSIDE_H
 
 #include "data/token.h"
 
-/* A table from 64-bit keys to 32-bit values; the key UINT64_MAX is not allowed. */
+/* A map from 64-bit keys to 32-bit values; the key UINT64_MAX is reserved. */
 struct token_map {
     uint64_t *key; /* UINT64_MAX: free */
     uint32_t *value;
     size_t n, capacity; /* a power of two, at least twice n */
 };
 #define TOKEN_NONE UINT32_MAX
-/* TOKEN_NONE where there is no such key. */
+/* TOKEN_NONE if the key is missing. */
 uint32_t token_map_get(const struct token_map *m, uint64_t key);
-/* Adds a key that is not there yet; false: memory is out. */
+/* Adds a new key; false: out of memory. */
 bool token_map_put(struct token_map *m, uint64_t key, uint32_t value);
 void token_map_free(struct token_map *m);
 
 struct token_piece {
-    const char *data; /* with a zero byte behind it */
+    const char *data; /* followed by a zero byte */
     size_t bytes;
 };
 
 struct tokenizer {
     const struct token_kind *kind;
     struct arena arena;
-    struct token_piece *piece; /* what each id stands for; null for bytes */
+    struct token_piece *piece; /* the text of each id; null for bytes */
     size_t n;
     /* WordPiece: a trie of the tokens, (node, byte) to node; node 0 is its root. */
     bool lower;
     struct token_map edge;
     uint32_t *node_id;   /* the token that ends at a node, or TOKEN_NONE */
-    uint32_t n_nodes, continues; /* the node that "##" leads to, or TOKEN_NONE */
+    uint32_t n_nodes, continues; /* the node of "##", or TOKEN_NONE */
     uint32_t unknown;
     /* Byte pairs: (left id, right id) to the rank of their merge. */
     struct token_map pair;
@@ -42,12 +42,12 @@ struct tokenizer {
     uint32_t byte_id[256];
 };
 
-/* One of the parts that a word still consists of. */
+/* A piece of a word during merging. */
 struct token_symbol {
     uint32_t id, before, after; /* neighbours; TOKEN_NONE at the ends */
 };
 
-/* Words that come again need not be worked out again; those that do not fit are not kept. */
+/* A cache of encoded words; words that do not fit are not cached. */
 #define CACHE_SLOTS 32768 /* 2 MiB */
 struct token_slot {
     uint8_t bytes, n; /* bytes 0: free */
@@ -58,13 +58,13 @@ struct token_slot {
 struct encoder {
     const struct tokenizer *tokenizer;
     struct token_slot *cache; /* null for bytes */
-    /* WordPiece: the characters of a word, and of what it is put into. */
+    /* WordPiece: the characters of a word, and of its normal form. */
     int32_t *point, *formed;
     size_t n_points, point_capacity, n_formed, formed_capacity;
     /* Byte pairs. */
     struct token_symbol *symbol;
     size_t symbol_capacity;
-    uint64_t *heap; /* rank << 32 | place: the least on top */
+    uint64_t *heap; /* rank << 32 | place: least on top */
     size_t heap_n, heap_capacity;
     struct ids merged; /* places */
 };
@@ -77,14 +77,14 @@ struct token_kind {
     void (*decode)(const struct tokenizer *t, const uint32_t *id, size_t n, struct text *out);
 };
 
-/* Appends; false: memory is out. */
+/* Appends; false: out of memory. */
 bool ids_add(struct ids *out, uint32_t id);
 bool ids_add_all(struct ids *out, const uint32_t *id, size_t n);
-/* Appends what is known of a word; else *slot is where it can be kept by encoder_keep, or null. */
+/* Appends the cached ids of a word. Otherwise *slot is where encoder_keep can cache it, or null. */
 enum recall { RECALLED, UNKNOWN, NO_MEMORY };
 enum recall encoder_recall(struct encoder *e, const char *word, size_t bytes, struct ids *out,
                            struct token_slot **slot);
-/* Keeps the ids of a word that were appended from `first` on; slot may be null. */
+/* Caches the ids of a word, those appended from `first` on; slot is nullable. */
 void encoder_keep(struct token_slot *slot, const char *word, size_t bytes, const struct ids *out,
                   size_t first);
 

@@ -71,10 +71,11 @@ int char_read(const char *p, const char *end, int32_t *c) {
 
 int char_broken(const char *p, const char *end) {
     static const struct {
-        unsigned char first, last, low, high; /* first bytes, and what may follow them */
+        unsigned char first, last, low, high; /* ranges of the first and the second byte */
         int bytes;
-    } begin[] = {{0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-                 {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+    } begin[] = {{0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+                 {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+                 {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
                  {0xf4, 0xf4, 0x80, 0x8f, 4}};
     const unsigned char *at = (const unsigned char *)p;
     int64_t left = end - p;
@@ -95,7 +96,7 @@ int32_t char_lower(int32_t c) {
     return utf8proc_tolower(c);
 }
 
-/* ---- properties that utf8proc does not tell ---- */
+/* ---- properties that utf8proc lacks ---- */
 
 struct range {
     int32_t first, last;
@@ -123,7 +124,7 @@ bool char_cased(int32_t c) {
            in(also_cased, COUNT(also_cased), c);
 }
 
-/* Marks within words: MidLetter, MidNumLet, Single_Quote. */
+/* Marks inside words: MidLetter, MidNumLet, Single_Quote. */
 static const struct range within_words[] = {
     {0x27, 0x27},     {0x2e, 0x2e},     {0x3a, 0x3a},     {0xb7, 0xb7},     {0x387, 0x387},
     {0x55f, 0x55f},   {0x5f4, 0x5f4},   {0x2018, 0x2019}, {0x2024, 0x2024}, {0x2027, 0x2027},

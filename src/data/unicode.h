@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What tokenizers want to know of characters; all of utf8proc stands behind it. New versions of Unicode
- * know more characters: those that utf8proc does not know yet are CHAR_CONTROL. */
+ * Character properties for tokenizers; the only user of utf8proc. Characters of a newer Unicode,
+ * which utf8proc does not know yet, are CHAR_CONTROL. */
 #ifndef DATA_UNICODE_H
 #define DATA_UNICODE_H
 
@@ -13,22 +13,23 @@ enum char_class { /* general categories */
     CHAR_ACCENT = 4,       /* Mn */
     CHAR_PUNCTUATION = 8,  /* P */
     CHAR_CONTROL = 16,     /* C: controls, formats, private use, unassigned */
-    CHAR_SPACE = 32,       /* White_Space, which holds some of the controls */
+    CHAR_SPACE = 32,       /* White_Space, which includes some of the controls */
 };
 unsigned char_class(int32_t c);
 
-/* The character at p < end: its bytes, 1 to 4. A byte that begins none, strictly read, is -1. */
+/* The character at p < end; returns its bytes, 1 to 4. *c is -1 for a byte that starts no valid
+ * character. */
 int char_read(const char *p, const char *end, int32_t *c);
-/* At a byte that begins none, all that is replaced by one U+FFFD: the beginning of a character as far as it goes, or
- * the byte alone. */
+/* At an invalid byte: how many bytes one U+FFFD replaces: an incomplete character as far as it
+ * goes, or the byte alone. */
 int char_broken(const char *p, const char *end);
-int char_write(int32_t c, char out[4]); /* its bytes */
+int char_write(int32_t c, char out[4]); /* returns its bytes */
 
-int32_t char_lower(int32_t c); /* by a table of one to one */
+int32_t char_lower(int32_t c); /* one character to one */
 bool char_cased(int32_t c);
 bool char_case_ignorable(int32_t c);
 
-/* The canonical decomposition, of at most 4 characters; returns their number. */
+/* The canonical decomposition, at most 4 characters; returns their number. */
 #define CHAR_MOST_PARTS 4
 int char_decompose(int32_t c, int32_t out[CHAR_MOST_PARTS]);
 int char_combining(int32_t c); /* its combining class, 0 to 254 */

@@ -17,11 +17,13 @@ void weights_free(struct weights *w) {
 
 static tri_status need_labels(const tri_data *d, const char *how) {
     if (d->about.label && d->about.classes > 0) return data_check_labels(d);
-    return base_fail(TRI_USAGE, "data %s does not tell the classes of its samples beforehand, which --sampler "
-                     "weighted:%s needs; weighted:FILE has a weight for each sample", d->name, how);
+    return base_fail(TRI_USAGE,
+                     "data %s does not tell the classes of its samples beforehand, which --sampler "
+                     "weighted:%s needs; weighted:FILE has a weight for each sample",
+                     d->name, how);
 }
 
-/* Weight of each class, so that all together weigh the same; those that have no samples nothing. */
+/* The weight of each class that makes all classes equally likely; 0 for a class without samples. */
 static tri_status balance(const tri_data *d, double *of_class) {
     for (int64_t i = 0; i < d->size; i++) of_class[d->about.label(d->user, i)]++;
     for (int64_t c = 0; c < d->about.classes; c++)
@@ -34,17 +36,22 @@ static tri_status read_classes(const tri_data *d, const char *text, double *of_c
     for (const char *p = text;; p++, n++) {
         char *end;
         double x = base_number(p, &end);
-        bool right = end != p && isfinite(x) && x >= 0 && (!*end || *end == '/') && n < d->about.classes;
+        bool right = end != p && isfinite(x) && x >= 0 && (!*end || *end == '/') &&
+                     n < d->about.classes;
         if (right) of_class[n] = x;
         if (right && !*end && n + 1 == d->about.classes) return TRI_OK;
         if (!right || !*end) break;
         p = end;
     }
-    return base_fail(TRI_USAGE, "--sampler weighted:classes=%s: %lld numbers from 0 up with / between them are needed, "
-                     "one for each class", text, (long long)d->about.classes);
+    return base_fail(
+        TRI_USAGE,
+        "--sampler weighted:classes=%s: %lld numbers from 0 up with / between them are needed, "
+        "one for each class",
+        text, (long long)d->about.classes);
 }
 
-static tri_status weigh_classes(const tri_data *d, const char *how, const char *numbers, double *out) {
+static tri_status weigh_classes(const tri_data *d, const char *how, const char *numbers,
+                                double *out) {
     tri_status status = need_labels(d, how);
     if (status) return status;
     double *of_class = calloc((size_t)d->about.classes, sizeof *of_class);
@@ -63,12 +70,14 @@ static tri_status read_file(const tri_data *d, const char *path, double *out) {
     int64_t n = 0;
     for (double x; !status && numbers_next(&file, &x, &status); n++) {
         if (n < d->size) out[n] = x;
-        if (x < 0) status = base_fail(TRI_FAILED, "%s: line %ld: a weight is a number from 0 up", path, file.line);
+        if (x < 0)
+            status = base_fail(TRI_FAILED, "%s: line %ld: a weight is a number from 0 up", path,
+                               file.line);
     }
     numbers_close(&file);
     if (!status && n != d->size)
-        status = base_fail(TRI_FAILED, "%s: %lld weights; data %s has %lld samples", path, (long long)n, d->name,
-                           (long long)d->size);
+        status = base_fail(TRI_FAILED, "%s: %lld weights; data %s has %lld samples", path,
+                           (long long)n, d->name, (long long)d->size);
     return status;
 }
 
@@ -85,14 +94,15 @@ tri_status weights_make(const tri_data *d, const char *how, struct weights *w) {
     const char *numbers = !strncmp(how, "classes=", 8) ? how + 8 : NULL;
     *w = (struct weights){d->size, malloc((size_t)d->size * sizeof *w->until)};
     if (!w->until) return base_no_memory(d->name);
-    tri_status status = numbers || !strcmp(how, "balanced") ? weigh_classes(d, how, numbers, w->until)
-                                                            : read_file(d, how, w->until);
+    tri_status status = numbers || !strcmp(how, "balanced")
+                            ? weigh_classes(d, how, numbers, w->until)
+                            : read_file(d, how, w->until);
     if (!status) status = sum_up(w, how);
     if (status) weights_free(w);
     return status;
 }
 
-/* The first sample whose sum is above what is drawn: one without weight is never it. */
+/* The first sample whose sum exceeds the random number: never one of weight 0. */
 int64_t weights_draw(const struct weights *w, uint64_t key, int64_t place) {
     double x = random_uniform(key, 0, (uint64_t)place) * w->until[w->size - 1];
     int64_t low = 0, high = w->size - 1;

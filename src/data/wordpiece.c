@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * BERT's tokenizer. A text is cut into words at white space, around punctuation and around Chinese
- * characters; controls are left out. A word is then cut into the longest tokens that there are, from
- * its beginning on; those that do not begin it are written with "##" before them. */
+ * characters; control characters are dropped. A word is then cut into the longest known tokens,
+ * from its start; tokens inside a word are written with "##" in the vocabulary. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/token_inside.h"
 #include "data/unicode.h"
 
-#define LONGEST_WORD 100 /* characters; longer ones are [UNK] */
+#define LONGEST_WORD 100 /* characters; longer words are [UNK] */
 
 /* ---- the vocabulary ---- */
 
@@ -20,7 +20,7 @@ static bool add_node(struct tokenizer *t, size_t *capacity) {
 
 static uint64_t edge(uint32_t node, char byte) { return (uint64_t)node << 8 | (unsigned char)byte; }
 
-/* The node where a token ends; TOKEN_NONE: memory is out. */
+/* Adds a token; returns its node. TOKEN_NONE: out of memory. */
 static uint32_t plant(struct tokenizer *t, const char *token, size_t bytes, size_t *capacity) {
     uint32_t node = 0;
     for (size_t i = 0; i < bytes; i++) {
@@ -35,7 +35,7 @@ static uint32_t plant(struct tokenizer *t, const char *token, size_t bytes, size
     return node;
 }
 
-/* Lines end with "\n" or "\r\n"; behind the last one may be missing. */
+/* Lines end with "\n" or "\r\n"; the last may lack it. */
 static tri_status read_tokens(struct tokenizer *t, const char *path, char *text, size_t bytes) {
     size_t pieces = 0, nodes = 0;
     if (!add_node(t, &nodes)) return base_no_memory(path);
@@ -89,7 +89,7 @@ tri_status bert_open(struct tokenizer *t, const char *path) {
 
 /* ---- words into tokens ---- */
 
-/* The longest token that begins at p, from a node of the trie; its bytes, or 0. */
+/* The longest token at p from a node of the trie; returns its bytes, or 0. */
 static size_t longest(const struct tokenizer *t, uint32_t node, const char *p, size_t bytes,
                       uint32_t *id) {
     size_t best = 0;
@@ -103,7 +103,7 @@ static size_t longest(const struct tokenizer *t, uint32_t node, const char *p, s
     return best;
 }
 
-/* Tokens of a valid text are valid texts, so that none ends within a character. */
+/* Tokens are valid UTF-8, so in a valid text none ends inside a character. */
 static bool cut(const struct tokenizer *t, const char *word, size_t bytes, struct ids *out) {
     size_t first = out->n;
     for (size_t at = 0, n; at < bytes; at += n) {
@@ -122,7 +122,7 @@ static bool add_word(struct encoder *e, const int32_t *point, size_t n, struct i
     if (n > LONGEST_WORD) return ids_add(out, e->tokenizer->unknown);
     char word[4 * LONGEST_WORD];
     size_t bytes = 0, first = out->n;
-    *word = 0; /* gcc -O1 takes it that a word may have no characters, and warns */
+    *word = 0; /* gcc -O1 assumes that a word may be empty, and warns */
     for (size_t i = 0; i < n; i++) {
         if (point[i] < 128) word[bytes++] = (char)point[i];
         else bytes += (size_t)char_write(point[i], word + bytes);
@@ -135,7 +135,7 @@ static bool add_word(struct encoder *e, const int32_t *point, size_t n, struct i
     return true;
 }
 
-/* ASCII's symbols count, too. */
+/* Includes ASCII's symbols. */
 static bool is_punctuation(int32_t c) {
     if (c < 128) return (c > ' ' && c < '0') || (c > '9' && c < 'A') || (c > 'Z' && c < 'a') ||
                         (c > 'z' && c < 127);
@@ -160,7 +160,7 @@ static bool split_at_punctuation(struct encoder *e, const int32_t *point, size_t
 #define FINAL_SIGMA 0x3c2
 #define DOTTED_I 0x130
 
-/* Behind a letter with case and before none, whatever lies between that has no say in it. */
+/* After a cased letter and not before one, ignoring case-ignorable characters between. */
 static bool ends_word(const struct encoder *e, size_t at) {
     size_t i = at;
     while (i && char_case_ignorable(e->point[i - 1])) i--;
@@ -169,8 +169,8 @@ static bool ends_word(const struct encoder *e, size_t at) {
     return i == e->n_points || !char_cased(e->point[i]);
 }
 
-/* Canonical order: marks between two starters by their class, equal ones as they stand. Returns false
- * if memory is out. */
+/* Canonical order: sorts the marks between two starters by class, keeping the order of equal ones.
+ * False: out of memory. */
 static bool order_marks(struct encoder *e, size_t from, size_t to) {
     size_t n = to - from;
     bool ordered = true;
@@ -189,11 +189,11 @@ static bool order_marks(struct encoder *e, size_t from, size_t to) {
 }
 
 static bool form(struct encoder *e) {
-    size_t marks = 0; /* where the marks behind the last starter begin */
+    size_t marks = 0; /* the start of the marks after the last starter */
     e->n_formed = 0;
     for (size_t i = 0; i < e->n_points; i++) {
         int32_t c = e->point[i], part[CHAR_MOST_PARTS];
-        if (c == DOTTED_I) c = 'i'; /* and an accent, which would be left out again */
+        if (c == DOTTED_I) c = 'i'; /* its accent would be dropped anyway */
         else if (c == SIGMA && ends_word(e, i)) c = FINAL_SIGMA;
         else c = char_lower(c);
         int n = char_decompose(c, part);
@@ -224,7 +224,7 @@ static bool form_ascii(struct encoder *e) {
 
 /* ---- the text ---- */
 
-/* Ends the word that e->point holds; ascii: it has no other characters. */
+/* Ends the word in e->point; ascii: it has only ASCII characters. */
 static bool end_word(struct encoder *e, bool ascii, struct ids *out) {
     size_t n = e->n_points;
     if (!n) return true;
@@ -239,7 +239,7 @@ static bool end_word(struct encoder *e, bool ascii, struct ids *out) {
     return ok;
 }
 
-/* The blocks of Chinese characters that BERT spaces; kana and hangul are words like others. */
+/* The blocks of Chinese characters that BERT separates; kana and hangul are ordinary words. */
 static bool is_chinese(int32_t c) {
     static const int32_t block[][2] = {{0x4e00, 0x9fff},   {0x3400, 0x4dbf},   {0x20000, 0x2a6df},
                                        {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f}, {0x2b820, 0x2ceaf},

@@ -8,17 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_LINKS 40 /* as Linux follows */
+#define MOST_LINKS 40 /* the limit of Linux */
 
 /* ---- files that replace others ---- */
 
-/* With its slash; "./" where the path has none. */
+/* With a final slash; "./" if the path has no directory. */
 static void directory_of(const char *path, char directory[4096]) {
     const char *slash = strrchr(path, '/');
     base_format(directory, 4096, "%.*s", slash ? (int)(slash - path) + 1 : 2, slash ? path : "./");
 }
 
-/* What a symlink says, seen from where it is. */
+/* Replaces a symlink's path by its target, relative to the link's directory. */
 static tri_status follow(char path[4096]) {
     char link[4096], directory[4096];
     ssize_t n = readlink(path, link, sizeof link - 1);
@@ -64,7 +64,8 @@ tri_status outfile_check(const char *path) {
     if (status) return status;
     directory_of(target, directory);
     if (!access(directory, W_OK | X_OK)) return TRI_OK;
-    return base_fail(TRI_FAILED, "cannot write %s: directory %s: %s", path, directory, strerror(errno));
+    return base_fail(TRI_FAILED, "cannot write %s: directory %s: %s", path, directory,
+                     strerror(errno));
 }
 
 tri_status outfile_replace(struct outfile *f, const char *path, const struct seal *seal) {
@@ -82,7 +83,8 @@ tri_status outfile_replace(struct outfile *f, const char *path, const struct sea
 static tri_status put_in_place(const struct outfile *f) {
     char directory[4096];
     if (rename(f->part, f->target)) {
-        tri_status status = base_fail(TRI_FAILED, "%s: can't rename %s to it: %s", f->target, f->part, strerror(errno));
+        tri_status status = base_fail(TRI_FAILED, "%s: can't rename %s to it: %s", f->target,
+                                      f->part, strerror(errno));
         unlink(f->part);
         return status;
     }
@@ -127,8 +129,10 @@ tri_status outfile_close(struct outfile *f, tri_status status, char hex[65]) {
     if (!status && f->sealing) status = sealing_finish(f->sealing);
     sealing_free(f->sealing);
     f->sealing = NULL;
-    if (!status && fsync(f->fd)) status = base_fail(TRI_FAILED, "%s: sync: %s", f->path, strerror(errno));
-    if (close(f->fd) && !status) status = base_fail(TRI_FAILED, "%s: close: %s", f->path, strerror(errno));
+    if (!status && fsync(f->fd))
+        status = base_fail(TRI_FAILED, "%s: sync: %s", f->path, strerror(errno));
+    if (close(f->fd) && !status)
+        status = base_fail(TRI_FAILED, "%s: close: %s", f->path, strerror(errno));
     f->fd = -1;
     if (hex) sha256_end_hex(&f->hash, hex);
     if (status) unlink(f->path);
@@ -137,7 +141,7 @@ tri_status outfile_close(struct outfile *f, tri_status status, char hex[65]) {
 
 tri_status outfile_sync_directory(const char *directory) {
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems can't sync a directory; they say EINVAL. */
+    /* Some file systems cannot sync a directory and report EINVAL. */
     bool bad = fd < 0 || (fsync(fd) && errno != EINVAL);
     if (bad) base_fail(TRI_FAILED, "directory %s: sync: %s", directory, strerror(errno));
     if (fd >= 0) close(fd);

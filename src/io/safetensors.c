@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The safetensors format: 8 bytes header length (little-endian), a JSON object, the data. The data
- * is covered by the tensors without overlap or hole, as the format's reference demands. */
+ * The safetensors format: header length (8 bytes, little-endian), a JSON object, the data. Tensors
+ * cover the data without overlap or gap, as the format's reference requires. */
 #include "io/safetensors.h"
 
 #include <errno.h>
@@ -16,12 +16,12 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data is written as it lies in memory");
 
 #define LENGTH_BYTES 8
-#define HEADER_LIMIT ((size_t)100000000) /* the reference's */
+#define HEADER_LIMIT ((size_t)100000000) /* the reference implementation's */
 #define METADATA "__metadata__"
 
 static const struct {
     const char *name;
-    int type; /* tri_type, or NONE for one of the format that we don't have */
+    int type; /* tri_type, or NONE for a type of the format that is not supported */
 } dtypes[] = {
     {"F32", TRI_F32},
     {"F16", TRI_F16},
@@ -49,7 +49,7 @@ static const char *dtype_name(tri_type type) {
     return NULL;
 }
 
-/* Text of a file in a message: one line, not too long. */
+/* Text from a file, cut for use in a message. */
 #define SHOWN 100
 static const char *shown(const char *text, char buffer[SHOWN]) {
     size_t n = 0;
@@ -60,7 +60,7 @@ static const char *shown(const char *text, char buffer[SHOWN]) {
 }
 #define SHOW(text) shown(text, (char[SHOWN]){0})
 
-/* False if a dimension is negative or the bytes can't be counted. */
+/* False if a dimension is negative or the size overflows. */
 static bool spec_bytes(const tri_spec *spec, size_t *bytes) {
     *bytes = tri_type_size(spec->type);
     for (int i = 0; i < spec->shape.rank; i++)
@@ -128,7 +128,7 @@ static tri_status put_tensors(json_t *header, const struct safetensors_entry *en
     return status;
 }
 
-/* The first bytes of the file, up to the data. */
+/* The start of the file, up to the data. */
 static tri_status make_header(const char *path, const struct safetensors_entry *entry, size_t n,
                               const struct safetensors_pair *metadata, size_t n_metadata,
                               struct text *out) {
@@ -177,14 +177,14 @@ tri_status safetensors_write(const char *path, const struct safetensors_entry *e
 
 struct reader {
     const char *name;
-    int fd;                     /* below 0: bytes */
-    const unsigned char *bytes; /* all of them */
+    int fd;                     /* below 0: reads from bytes */
+    const unsigned char *bytes; /* the whole file */
     size_t at, size;
-    size_t data; /* offset of the data, once the header is known */
+    size_t data; /* offset of the data, once the header has been read */
     bool header_only;
 };
 
-/* A tensor while it is being read; offsets are those of the header. */
+/* A tensor while it is read; offsets are those of the header. */
 struct place {
     struct safetensors_entry entry;
     size_t begin, end, order;
@@ -222,7 +222,9 @@ static tri_status header_length(struct reader *r, size_t *length) {
     tri_status status = take(r, raw, sizeof raw);
     if (status) return status;
     if (seal_is(raw, sizeof raw))
-        return base_fail(TRI_USAGE, "%s is sealed: its key is needed (--ckpt-key FILE, tri_options.ckpt_key)", r->name);
+        return base_fail(TRI_USAGE,
+                         "%s is sealed: its key is needed (--ckpt-key FILE, tri_options.ckpt_key)",
+                         r->name);
     uint64_t n = 0;
     for (size_t i = 0; i < LENGTH_BYTES; i++) n |= (uint64_t)raw[i] << 8 * i;
     if (n > r->size - LENGTH_BYTES)
@@ -326,8 +328,10 @@ static tri_status parse_offsets(const struct reader *r, struct place *p, const j
                    base_spec_text(&p->entry.spec, spec));
     if (p->doubles) bytes *= 2;
     if (bytes != p->end - p->begin)
-        return bad(r, name, "%s%s takes %zu bytes, but its data_offsets [%zu,%zu] (file offset %zu) "
-                   "hold %zu", p->doubles ? "f64" : "", base_spec_text(&p->entry.spec, spec) + 3 * p->doubles,
+        return bad(r, name,
+                   "%s%s takes %zu bytes, but its data_offsets [%zu,%zu] (file offset %zu) "
+                   "hold %zu",
+                   p->doubles ? "f64" : "", base_spec_text(&p->entry.spec, spec) + 3 * p->doubles,
                    bytes, p->begin, p->end, r->data + p->begin, p->end - p->begin);
     return TRI_OK;
 }
@@ -391,7 +395,7 @@ static int compare_places(const void *a, const void *b) {
     return c ? c : ORDER(p->order, q->order);
 }
 
-/* place[] is in order of the data. */
+/* place[] is sorted by data offset. */
 static tri_status check_cover(const struct reader *r, const struct place *place, size_t n) {
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -411,14 +415,16 @@ static tri_status check_cover(const struct reader *r, const struct place *place,
     return TRI_OK;
 }
 
-/* n doubles become floats, in the place they lie in. */
-static tri_status round_doubles(const struct reader *r, const struct place *p, unsigned char *data, size_t n) {
+/* Converts n doubles to floats in place. */
+static tri_status round_doubles(const struct reader *r, const struct place *p, unsigned char *data,
+                                size_t n) {
     for (size_t i = 0; i < n; i++) {
         double wide;
         memcpy(&wide, data + i * sizeof wide, sizeof wide);
         const float value = (float)wide;
         if (isinf(value) && !isinf(wide))
-            return bad(r, p->entry.name, "file offset %zu: %g is too large for f32, as which F64 is read",
+            return bad(r, p->entry.name,
+                       "file offset %zu: %g is too large for f32, as which F64 is read",
                        r->data + p->begin + i * sizeof wide, wide);
         memcpy(data + i * sizeof value, &value, sizeof value);
     }
@@ -492,7 +498,8 @@ tri_status safetensors_parse(const void *bytes, size_t n, const char *name,
 static tri_status open_file(const char *path, bool header_only, struct safetensors **file) {
     *file = NULL;
     struct stat st;
-    struct reader r = {.name = path, .fd = base_open(path, O_RDONLY, &st), .header_only = header_only};
+    struct reader r = {
+        .name = path, .fd = base_open(path, O_RDONLY, &st), .header_only = header_only};
     if (r.fd < 0) return TRI_FAILED;
     r.size = (size_t)st.st_size;
     tri_status status = parse(&r, file);
@@ -500,18 +507,22 @@ static tri_status open_file(const char *path, bool header_only, struct safetenso
     return status;
 }
 
-tri_status safetensors_open(const char *path, struct safetensors **file) { return open_file(path, false, file); }
+tri_status safetensors_open(const char *path, struct safetensors **file) {
+    return open_file(path, false, file);
+}
 
 tri_status safetensors_open_header(const char *path, struct safetensors **file) {
     return open_file(path, true, file);
 }
 
-tri_status safetensors_open_sealed(const char *path, const struct seal *seal, struct safetensors **file) {
+tri_status safetensors_open_sealed(const char *path, const struct seal *seal,
+                                   struct safetensors **file) {
     char *data;
     size_t bytes;
     *file = NULL;
     tri_status status = base_read_file(path, &data, &bytes);
-    if (!status && (seal->name || seal_is(data, bytes))) status = seal_open(path, seal, data, &bytes);
+    if (!status && (seal->name || seal_is(data, bytes)))
+        status = seal_open(path, seal, data, &bytes);
     if (!status) status = safetensors_parse(data, bytes, path, file);
     free(data);
     return status;

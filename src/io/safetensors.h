@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads and writes safetensors files: named tensors behind a JSON header, as PyTorch users know
- * them. Types are kept as they are, but F64, which is read as f32. */
+ * Reads and writes safetensors files: a JSON header and named tensors, as PyTorch users know them.
+ * Types are kept, except F64, which is read as f32. */
 #ifndef IO_SAFETENSORS_H
 #define IO_SAFETENSORS_H
 
@@ -10,23 +10,24 @@
 struct safetensors_entry {
     const char *name;
     tri_spec spec;
-    const void *data; /* after reading: aligned to 16 bytes; may be null if it has no elements */
+    /* after reading: aligned to 16 bytes; may be null for a tensor without elements */
+    const void *data;
 };
 
 struct safetensors_pair {
     const char *key, *value;
 };
 
-/* Header and data, into a file that is open. Tensors stand in the given order, names and metadata are UTF-8.
- * The same arguments give the same bytes. */
+/* Writes header and data to an open file. Tensors keep the given order; names and metadata are
+ * UTF-8. The same arguments give the same bytes. */
 tri_status safetensors_put(struct outfile *f, const struct safetensors_entry *entries, size_t n,
                            const struct safetensors_pair *metadata, size_t n_metadata);
 
-/* The same as a file that replaces `path` (outfile_replace). */
+/* The same to a file that replaces `path` (outfile_replace). */
 tri_status safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
                              const struct safetensors_pair *metadata, size_t n_metadata);
 
-/* A file read into memory. It owns all that hangs on it. */
+/* A file read into memory. It owns everything that it points to. */
 struct safetensors {
     const struct safetensors_entry *entry; /* n of them, in the order of their data */
     size_t n;
@@ -36,18 +37,19 @@ struct safetensors {
     const struct safetensors_entry **by_name;
 };
 
-/* Reads and checks everything. *file is null on failure. */
+/* Reads and checks the whole file. *file is null on failure. */
 tri_status safetensors_open(const char *path, struct safetensors **file);
-/* The same without the data, which are null: what the header says. */
+/* The same with the header only; all data pointers are null. */
 tri_status safetensors_open_header(const char *path, struct safetensors **file);
-/* The same of a sealed file (seal.h), which is authenticated before anything of it is read; there is memory for it
- * twice. One that is not sealed is taken as it is, unless seal->name says what it must be. */
-tri_status safetensors_open_sealed(const char *path, const struct seal *seal, struct safetensors **file);
-/* The same from memory, which is copied; `name` stands in messages. */
+/* The same for a sealed file (seal.h). All of it is authenticated before any of it is parsed; this
+ * takes twice the memory. Also reads a file that is not sealed, unless seal->name is set. */
+tri_status safetensors_open_sealed(const char *path, const struct seal *seal,
+                                   struct safetensors **file);
+/* The same from memory, which is copied; `name` is used in messages. */
 tri_status safetensors_parse(const void *bytes, size_t n, const char *name,
                              struct safetensors **file);
 const struct safetensors_entry *safetensors_find(const struct safetensors *file, const char *name);
-const char *safetensors_metadata(const struct safetensors *file, const char *key); /* or null */
-void safetensors_close(struct safetensors *file);                                  /* or null */
+const char *safetensors_metadata(const struct safetensors *file, const char *key); /* nullable */
+void safetensors_close(struct safetensors *file);                                  /* nullable */
 
 #endif

@@ -20,7 +20,7 @@
 #define MORE crypto_secretstream_xchacha20poly1305_ABYTES
 
 struct header {
-    struct label { /* what every piece authenticates */
+    struct label { /* authenticated with every piece */
         char magic[8];
         uint32_t version, piece;
         int64_t step;
@@ -30,7 +30,8 @@ struct header {
     uint8_t stream[crypto_secretstream_xchacha20poly1305_HEADERBYTES];
 };
 _Static_assert(sizeof(struct label) == 56 && sizeof(struct header) == 96, "as seal.h says");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are written as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "headers are written as they lie in memory");
 
 /* ---- keys ---- */
 
@@ -46,7 +47,7 @@ static tri_status begin_library(void) {
 
 void seal_key_free(struct seal_key *key) { sodium_free(key); }
 
-/* As much as there is, but not more than `most` bytes. */
+/* Reads at most `most` bytes. */
 static tri_status read_some(const char *path, int fd, char *to, size_t most, size_t *n) {
     ssize_t got = 1;
     for (*n = 0; *n < most && got;) {
@@ -60,8 +61,9 @@ static tri_status read_some(const char *path, int fd, char *to, size_t most, siz
 
 static tri_status check_mode(const char *path, const struct stat *st) {
     if (st->st_mode & (S_IRWXG | S_IRWXO))
-        return base_fail(TRI_USAGE, "%s is open to others (mode %03o), which a key must not be: chmod 600 %s", path,
-                         (unsigned)st->st_mode & 0777, path);
+        return base_fail(TRI_USAGE,
+                         "%s is open to others (mode %03o), which a key must not be: chmod 600 %s",
+                         path, (unsigned)st->st_mode & 0777, path);
     return TRI_OK;
 }
 
@@ -75,12 +77,15 @@ static tri_status take_key(const char *path, const char *text, size_t n, struct 
     if (n == DIGITS && !sodium_hex2bin(key->byte, sizeof key->byte, text, n, NULL, &length, NULL) &&
         length == sizeof key->byte)
         return TRI_OK;
-    return base_fail(TRI_USAGE, "%s holds no key: that is 32 bytes, or %d hexadecimal digits (`trireme ckpt key FILE` "
-                     "makes one)", path, (int)DIGITS);
+    return base_fail(
+        TRI_USAGE,
+        "%s holds no key: that is 32 bytes, or %d hexadecimal digits (`trireme ckpt key FILE` "
+        "makes one)",
+        path, (int)DIGITS);
 }
 
 tri_status seal_key_open(const char *path, struct seal_key **out) {
-    char text[DIGITS + 3]; /* with the end of a line; what is longer is none */
+    char text[DIGITS + 3]; /* room for a line end; anything longer is not a key */
     size_t n;
     *out = NULL;
     tri_status status = begin_library();
@@ -107,10 +112,14 @@ tri_status seal_key_make(const char *path) {
     char text[DIGITS + 1];
     tri_status status = begin_library();
     if (status) return status;
-    struct outfile f = {.path = path, .fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+    struct outfile f = {.path = path,
+                        .fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
     if (f.fd < 0 && errno == EEXIST)
-        return base_fail(TRI_USAGE, "%s is there already; without the key in it, what it has sealed could never be "
-                         "read again: name another file", path);
+        return base_fail(
+            TRI_USAGE,
+            "%s is there already; without the key in it, what it has sealed could never be "
+            "read again: name another file",
+            path);
     if (f.fd < 0) return base_fail(TRI_FAILED, "%s: can't create: %s", path, strerror(errno));
     sha256_begin(&f.hash);
     randombytes_buf(bytes, sizeof bytes);
@@ -124,7 +133,7 @@ tri_status seal_key_make(const char *path) {
     return status;
 }
 
-/* Nothing of the key can be told from it. */
+/* Reveals nothing about the key. */
 static void fingerprint(const struct seal_key *key, uint8_t out[16]) {
     static const char about[] = "trireme key";
     crypto_generichash(out, 16, (const uint8_t *)about, strlen(about), key->byte, sizeof key->byte);
@@ -136,12 +145,13 @@ struct sealing {
     crypto_secretstream_xchacha20poly1305_state stream;
     struct label label;
     struct seal_sink sink;
-    size_t held; /* of `plain` */
+    size_t held; /* bytes in `plain` */
     uint8_t plain[PIECE];
     uint8_t sealed[LENGTH + PIECE + MORE];
 };
 
-tri_status sealing_begin(const struct seal *seal, const struct seal_sink *sink, struct sealing **out) {
+tri_status sealing_begin(const struct seal *seal, const struct seal_sink *sink,
+                         struct sealing **out) {
     struct header h = {.label = {.version = VERSION, .piece = PIECE, .step = seal->step}};
     *out = NULL;
     CHECK(strlen(seal->name) <= sizeof h.label.name);
@@ -167,8 +177,9 @@ tri_status sealing_begin(const struct seal *seal, const struct seal_sink *sink, 
 static tri_status put_piece(struct sealing *s, uint8_t tag) {
     const uint32_t n = (uint32_t)s->held;
     memcpy(s->sealed, &n, LENGTH);
-    crypto_secretstream_xchacha20poly1305_push(&s->stream, s->sealed + LENGTH, NULL, s->plain, s->held,
-                                               (const uint8_t *)&s->label, sizeof s->label, tag);
+    crypto_secretstream_xchacha20poly1305_push(&s->stream, s->sealed + LENGTH, NULL, s->plain,
+                                               s->held, (const uint8_t *)&s->label, sizeof s->label,
+                                               tag);
     s->held = 0;
     return s->sink.put(s->sink.to, s->sealed, LENGTH + n + MORE);
 }
@@ -177,7 +188,8 @@ tri_status sealing_add(struct sealing *s, const void *data, size_t bytes) {
     const char *p = data;
     tri_status status = TRI_OK;
     while (bytes && !status) {
-        if (s->held == PIECE) status = put_piece(s, crypto_secretstream_xchacha20poly1305_TAG_MESSAGE);
+        if (s->held == PIECE)
+            status = put_piece(s, crypto_secretstream_xchacha20poly1305_TAG_MESSAGE);
         size_t n = bytes < PIECE - s->held ? bytes : PIECE - s->held;
         memcpy(s->plain + s->held, p, n);
         s->held += n;
@@ -187,7 +199,9 @@ tri_status sealing_add(struct sealing *s, const void *data, size_t bytes) {
     return status;
 }
 
-tri_status sealing_finish(struct sealing *s) { return put_piece(s, crypto_secretstream_xchacha20poly1305_TAG_FINAL); }
+tri_status sealing_finish(struct sealing *s) {
+    return put_piece(s, crypto_secretstream_xchacha20poly1305_TAG_FINAL);
+}
 
 void sealing_free(struct sealing *s) {
     if (!s) return;
@@ -197,7 +211,9 @@ void sealing_free(struct sealing *s) {
 
 /* ---- reading ---- */
 
-bool seal_is(const void *data, size_t bytes) { return bytes >= strlen(MAGIC) && !memcmp(data, MAGIC, strlen(MAGIC)); }
+bool seal_is(const void *data, size_t bytes) {
+    return bytes >= strlen(MAGIC) && !memcmp(data, MAGIC, strlen(MAGIC));
+}
 
 struct opening {
     const char *path;
@@ -206,20 +222,23 @@ struct opening {
     bool other_key;
     char *data;
     size_t at, bytes; /* of the file */
-    size_t done;      /* opened, at the begin of the same memory: always behind what is read */
-    uint8_t *plain;   /* a piece */
+    /* decrypted bytes, at the start of the same memory: always before the read position */
+    size_t done;
+    uint8_t *plain;   /* one piece */
 };
 
 static tri_status cut_short(const struct opening *o) {
-    return base_fail(TRI_FAILED, "%s is cut short: it ends at offset %zu, before its last piece does", o->path,
+    return base_fail(TRI_FAILED,
+                     "%s is cut short: it ends at offset %zu, before its last piece does", o->path,
                      o->bytes);
 }
 
 static tri_status damaged(const struct opening *o, size_t at) {
-    return base_fail(TRI_FAILED, "%s is damaged: what stands at offset %zu is not what was sealed", o->path, at);
+    return base_fail(TRI_FAILED, "%s is damaged: what stands at offset %zu is not what was sealed",
+                     o->path, at);
 }
 
-/* The key is looked at only where a piece does not open: a fingerprint may be damaged, too. */
+/* The fingerprint is checked only if a piece does not open, since it may be damaged too. */
 static tri_status open_piece(struct opening *o, bool *last) {
     uint32_t n;
     uint8_t tag;
@@ -227,11 +246,12 @@ static tri_status open_piece(struct opening *o, bool *last) {
     memcpy(&n, o->data + o->at, LENGTH);
     if (n > o->header.label.piece) return damaged(o, o->at);
     if (o->bytes - o->at < LENGTH + n + MORE) return cut_short(o);
-    if (crypto_secretstream_xchacha20poly1305_pull(&o->stream, o->plain, NULL, &tag,
-                                                   (const uint8_t *)o->data + o->at + LENGTH, n + MORE,
-                                                   (const uint8_t *)&o->header.label, sizeof o->header.label)) {
+    if (crypto_secretstream_xchacha20poly1305_pull(
+            &o->stream, o->plain, NULL, &tag, (const uint8_t *)o->data + o->at + LENGTH, n + MORE,
+            (const uint8_t *)&o->header.label, sizeof o->header.label)) {
         if (!o->done && o->other_key)
-            return base_fail(TRI_USAGE, "%s was sealed with another key than the one that is given", o->path);
+            return base_fail(TRI_USAGE, "%s was sealed with another key than the one that is given",
+                             o->path);
         return damaged(o, o->at);
     }
     *last = tag == crypto_secretstream_xchacha20poly1305_TAG_FINAL;
@@ -244,7 +264,8 @@ static tri_status open_piece(struct opening *o, bool *last) {
 static tri_status open_header(struct opening *o, const struct seal *seal) {
     uint8_t own[sizeof o->header.fingerprint];
     const struct label *l = &o->header.label;
-    if (!seal_is(o->data, o->bytes)) return base_fail(TRI_FAILED, "%s is not a sealed file", o->path);
+    if (!seal_is(o->data, o->bytes))
+        return base_fail(TRI_FAILED, "%s is not a sealed file", o->path);
     if (o->bytes < sizeof o->header) return cut_short(o);
     memcpy(&o->header, o->data, sizeof o->header);
     o->at = sizeof o->header;
@@ -254,20 +275,21 @@ static tri_status open_header(struct opening *o, const struct seal *seal) {
     if (!l->piece || l->piece > LARGEST_PIECE) return damaged(o, offsetof(struct label, piece));
     fingerprint(seal->key, own);
     o->other_key = memcmp(own, o->header.fingerprint, sizeof own);
-    if (crypto_secretstream_xchacha20poly1305_init_pull(&o->stream, o->header.stream, seal->key->byte))
+    if (crypto_secretstream_xchacha20poly1305_init_pull(&o->stream, o->header.stream,
+                                                        seal->key->byte))
         return damaged(o, offsetof(struct header, stream));
     o->plain = malloc(l->piece);
     return o->plain ? TRI_OK : base_no_memory(o->path);
 }
 
-/* What it is, which its pieces have authenticated. */
+/* Checks the name and step, which the pieces have authenticated. */
 static tri_status check_label(const struct opening *o, const struct seal *seal) {
     const struct label *l = &o->header.label;
     bool other = seal->name && strncmp(seal->name, l->name, sizeof l->name);
     if (o->other_key) return damaged(o, offsetof(struct header, fingerprint));
     if (!other && (seal->step < 0 || seal->step == l->step)) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s was sealed as %.*s of step %lld: it does not belong here", o->path,
-                     (int)sizeof l->name, l->name, (long long)l->step);
+    return base_fail(TRI_FAILED, "%s was sealed as %.*s of step %lld: it does not belong here",
+                     o->path, (int)sizeof l->name, l->name, (long long)l->step);
 }
 
 tri_status seal_open(const char *path, const struct seal *seal, char *data, size_t *bytes) {
@@ -277,7 +299,8 @@ tri_status seal_open(const char *path, const struct seal *seal, char *data, size
     if (!status) status = open_header(&o, seal);
     while (!status && !last) status = open_piece(&o, &last);
     if (!status && o.at < o.bytes)
-        status = base_fail(TRI_FAILED, "%s is damaged: %zu bytes follow its end", path, o.bytes - o.at);
+        status = base_fail(TRI_FAILED, "%s is damaged: %zu bytes follow its end", path,
+                           o.bytes - o.at);
     if (!status) status = check_label(&o, seal);
     free(o.plain);
     sodium_memzero(&o.stream, sizeof o.stream);

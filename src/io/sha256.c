@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SHA-256 by libsodium; nothing else includes it. */
+ * SHA-256 by libsodium. No other file includes it. */
 #include "io/sha256.h"
 
 #include <sodium/crypto_hash_sha256.h>
@@ -9,7 +9,7 @@
 typedef crypto_hash_sha256_state library_state;
 _Static_assert(sizeof(library_state) == sizeof(struct sha256), "libsodium's state changed");
 
-/* The state is copied in and out: 104 bytes, and no question of aliasing. */
+/* The state is copied in and out, 104 bytes, which avoids aliasing. */
 static library_state load(const struct sha256 *h) {
     library_state s;
     memcpy(&s, h->state, sizeof s);
