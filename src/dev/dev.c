@@ -69,7 +69,8 @@ static size_t huge_pages(size_t bytes) { return (bytes + HUGE - 1) / HUGE * HUGE
 /* Mapped with one huge page more than needed, cut to its boundary. */
 static void *map_large(size_t bytes) {
     size_t wanted = huge_pages(bytes);
-    char *all = mmap(NULL, wanted + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *all = mmap(NULL, wanted + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                     0);
     if (all == MAP_FAILED) return NULL;
     size_t before = (HUGE - (uintptr_t)all % HUGE) % HUGE;
     if (before) munmap(all, before);

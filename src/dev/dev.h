@@ -103,7 +103,8 @@ struct tri_fault {
 };
 
 /* As tri_call_fail, for an element of an input: whoever runs the kernel tells which sample it is of. */
-void call_fail_at(const tri_call *c, int input, int64_t element, const char *fmt, ...) TRI_PRINTF(4, 5);
+void call_fail_at(const tri_call *c, int input, int64_t element, const char *fmt, ...)
+    TRI_PRINTF(4, 5);
 /* Adds what is known later to the text. */
 void fault_add(struct tri_fault *fault, const char *fmt, ...) TRI_PRINTF(2, 3);
 

@@ -84,7 +84,8 @@ static void sum_group(const struct job *j, const struct part *p, int64_t unit, s
 }
 
 /* From the group's sums to what its elements are computed with; whether the statistics are told too. */
-static void settle_forward(const struct job *j, const struct part *p, bool tells, struct numbers *n) {
+static void settle_forward(const struct job *j, const struct part *p, bool tells,
+                           struct numbers *n) {
     const tri_call *c = j->c;
     const int64_t row = p->group * j->z.channels + p->channel;
     const double unbias = j->training ? p->count / (p->count - 1) : 1;

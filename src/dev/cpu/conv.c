@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Convolution and its derivatives, by oneDNN. Forward and dx are cut into parts along the samples,
  * of which each is a convolution of its own. So is dw, whose parts give sums of their samples, in
- * f32 and in the order that the library likes; a second round adds these, always from the first part
- * to the last, and brings them into the plain order. */
+ * f32 and in the order that the library likes; a second round adds these, always from the first
+ * part to the last, and brings them into the plain order. */
 #include <stdlib.h>
 
 #include "dev/cpu/conv_own.h"
@@ -148,7 +148,8 @@ static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in
     if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
 }
 
-/* Of outputs: for fewer, transforming the weights costs what is saved, by our own kernels and by the library's. */
+/* Of outputs: for fewer, transforming the weights costs what is saved, by our own kernels and by
+ * the library's. */
 #define LEAST_PLACES 512
 #define LEAST_PLACES_DNNL 1024
 

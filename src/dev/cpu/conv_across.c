@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions of few channels and several samples, with vectors across samples: what happens to a place
- * of one sample happens to the same place of the others. So planes of any width fill vectors, and of a
- * window what lies above or below a plane is left out, as is what lies beside it for all of a few
- * neighbouring columns; else zeros stand there. Tensors are brought into the order [channels, h, pitch,
- * VEC] before, and outputs out of it; that is little work beside the sums.
+ * Convolutions of few channels and several samples, with vectors across samples: what happens to a
+ * place of one sample happens to the same place of the others. So planes of any width fill vectors,
+ * and of a window what lies above or below a plane is left out, as is what lies beside it for all
+ * of a few neighbouring columns; else zeros stand there. Tensors are brought into the order
+ * [channels, h, pitch, VEC] before, and outputs out of it; that is little work beside the sums.
  *
- * An output, or an element of x's derivative, is one chain of fused multiply-adds over the channels and
- * the window, in the order of the weight. The weight's derivative has SUMS chains, of which each takes
- * every SUMS-th sample, strip of rows by strip; they are added when they are done. */
+ * An output, or an element of x's derivative, is one chain of fused multiply-adds over the channels
+ * and the window, in the order of the weight. The weight's derivative has SUMS chains, of which
+ * each takes every SUMS-th sample, strip of rows by strip; they are added when they are done. */
 #include "dev/cpu/isa.h"
 
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/turn.h"
 #include "ops/window.h"
 
-/* Floats of strips of rows that stay in the first-level cache: what dw reads, and outputs, which leave it
- * soon. */
+/* Floats of strips of rows that stay in the first-level cache: what dw reads, and outputs, which
+ * leave it soon. */
 #define DW_CACHED 6144
 #define CACHED 3072
 #define NEIGHBOURS 4 /* columns that leave out the same of a window, whatever COLS is */
@@ -49,8 +49,8 @@ static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- into order and back ---- */
 
-/* Runs of `count` floats of up to VEC samples, `size` apart, to `count` vectors. Samples that are not
- * there are zeros. */
+/* Runs of `count` floats of up to VEC samples, `size` apart, to `count` vectors. Samples that are
+ * not there are zeros. */
 static void bring_run(const float *x, int64_t size, int64_t samples, int64_t count, float *to) {
     const int64_t step = VEC < 8 ? VEC : 8;
     for (int64_t l = 0; l < VEC; l += step) {
@@ -58,7 +58,8 @@ static void bring_run(const float *x, int64_t size, int64_t samples, int64_t cou
         const float *from = x + l * size;
         for (; some == 8 && i + 4 <= count; i += 4) turn_8_4(from + i, size, to + i * VEC + l, VEC);
         for (; i < count; i++)
-            for (int64_t k = 0; k < step; k++) to[i * VEC + l + k] = k < some ? from[k * size + i] : 0;
+            for (int64_t k = 0; k < step; k++)
+                to[i * VEC + l + k] = k < some ? from[k * size + i] : 0;
     }
 }
 
@@ -105,7 +106,8 @@ static struct span seen(struct axis a, int64_t at, int64_t n, int64_t size, int6
     at += a.from;
     while (s.begin < s.end && (at + s.begin * a.step + n <= 0 || at + s.begin * a.step >= length))
         s.begin++;
-    while (s.begin < s.end && (at + (s.end - 1) * a.step + n <= 0 || at + (s.end - 1) * a.step >= length))
+    while (s.begin < s.end &&
+           (at + (s.end - 1) * a.step + n <= 0 || at + (s.end - 1) * a.step >= length))
         s.end--;
     return s;
 }
@@ -139,7 +141,8 @@ INLINE void piece(const int rows, const int cols, const struct state *s, struct 
                 UNROLL for (int v = 0; v < cols; v++) run[v] = *(const vec_at *)(b + v * VEC);
                 UNROLL for (int r = 0; r < rows; r++) {
                     vec one = vec_set(a[r * s->weight_out]);
-                    UNROLL for (int v = 0; v < cols; v++) acc[r][v] = vec_fma(one, run[v], acc[r][v]);
+                    UNROLL for (int v = 0; v < cols; v++) acc[r][v] =
+                        vec_fma(one, run[v], acc[r][v]);
                 }
             }
         }
@@ -166,7 +169,8 @@ static void make_row(const struct state *s, const float *field, const float *wei
     int64_t in_row = r + s->down.from + down.begin * s->down.step;
     for (int64_t q = 0; q < s->v; q += COLS) {
         int64_t cols = min(s->v - q, COLS), first_of = q - q % NEIGHBOURS;
-        struct span right = seen(s->right, first_of, min(s->v - first_of, NEIGHBOURS), w->kw, s->in.w);
+        struct span right =
+            seen(s->right, first_of, min(s->v - first_of, NEIGHBOURS), w->kw, s->in.w);
         int64_t column = s->in.left + q + s->right.from + right.begin * s->right.step;
         struct look l = {.down = down.end - down.begin, .right = right.end - right.begin};
         l.w = weight + first * s->weight_out + down.begin * w->kw + right.begin;
@@ -178,7 +182,8 @@ static void make_row(const struct state *s, const float *field, const float *wei
 
 /* Rows [begin, end) of y or dx, of up to VEC samples. */
 static void make_outputs(const struct state *s, const float *field, const float *weight,
-                         const float *bias, struct span range, int64_t samples, float *strip, float *y) {
+                         const float *bias, struct span range, int64_t samples, float *strip,
+                         float *y) {
     const int64_t plane = s->h * s->v;
     for (int64_t first = 0; first < s->channels; first += ROWS) {
         int64_t rows = min(s->channels - first, ROWS);
@@ -209,7 +214,8 @@ static void run_outputs(const tri_call *c) {
     for (int64_t k = part.begin; k < part.end; k++) {
         int64_t group = k / s->pieces, i = k % s->pieces;
         int64_t end = min((group + 1) * SUMS, s->w.n);
-        struct span out = {s->h * i / s->pieces, s->h * (i + 1) / s->pieces}, in = rows_seen(s, out);
+        struct span out = {s->h * i / s->pieces, s->h * (i + 1) / s->pieces},
+                    in = rows_seen(s, out);
         for (int64_t n = group * SUMS; n < end; n += VEC) {
             bring(&s->in, (const float *)c->in[0] + n * size, size, min(end - n, VEC), in.begin,
                   in.end, field);
@@ -221,7 +227,8 @@ static void run_outputs(const tri_call *c) {
 
 /* ---- the weight's derivative ---- */
 
-/* Adds what rows of dy, [DW_ROWS or fewer][rows, v], give to the sums of neighbours in a window's row. */
+/* Adds what rows of dy, [DW_ROWS or fewer][rows, v], give to the sums of neighbours in a window's
+ * row. */
 struct strip {
     const float *x, *dy;
     int64_t rows;
@@ -360,8 +367,12 @@ static tri_status prepare(const tri_node *n, enum kind kind, void **state) {
 }
 
 static tri_status prepare_y(const tri_node *n, void **state) { return prepare(n, ACROSS_Y, state); }
-static tri_status prepare_dx(const tri_node *n, void **state) { return prepare(n, ACROSS_DX, state); }
-static tri_status prepare_dw(const tri_node *n, void **state) { return prepare(n, ACROSS_DW, state); }
+static tri_status prepare_dx(const tri_node *n, void **state) {
+    return prepare(n, ACROSS_DX, state);
+}
+static tri_status prepare_dw(const tri_node *n, void **state) {
+    return prepare(n, ACROSS_DW, state);
+}
 
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *s = k->state;

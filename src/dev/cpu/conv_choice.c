@@ -18,20 +18,22 @@ bool conv_few_takes(const tri_node *n) {
 
 bool conv_wino_fits(const tri_node *n, const struct window *w) {
     const bool biased = node_is(n, "conv2d") && n->n_in > 2;
-    return !biased && cpu_in(n, 0)->type == TRI_F32 && w->kh == 3 && w->kw == 3 && w->sh == 1 && w->sw == 1 &&
-           w->dh == 1 && w->dw == 1 && w->groups == 1 && w->ph <= 2 && w->pw <= 2 && w->c % 16 == 0 &&
-           w->o % 16 == 0 && dnnl_glue_has(DNNL_AVX512);
+    return !biased && cpu_in(n, 0)->type == TRI_F32 && w->kh == 3 && w->kw == 3 && w->sh == 1 &&
+           w->sw == 1 && w->dh == 1 && w->dw == 1 && w->groups == 1 && w->ph <= 2 && w->pw <= 2 &&
+           w->c % 16 == 0 && w->o % 16 == 0 && dnnl_glue_has(DNNL_AVX512);
 }
 
 bool conv_wino_takes(const tri_node *n) {
     struct window w;
-    if ((!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) || !tri_attr_int(n, "winograd")) return false;
+    if ((!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) || !tri_attr_int(n, "winograd"))
+        return false;
     CHECK(window_of(n, &w));
     return conv_wino_fits(n, &w);
 }
 
 #define CACHED 262144 /* floats of the tensors of a group that stay in the second-level cache */
-#define TAPS 24       /* of an output: with 9, bringing samples beside each other cost more than it gave */
+#define TAPS \
+    24 /* of an output: with 9, bringing samples beside each other cost more than it gave */
 
 /* Groups of SUMS samples are nearly full: with 12 of 16 it was slower than along the planes. */
 static bool fills_groups(int64_t n) { return 8 * n >= 7 * ((n + SUMS - 1) / SUMS * SUMS); }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The derivative of a convolution's weight by our own tiles (conv_dw_tile.h) or Winograd's way
- * (conv_wino_dw.h). A part is either a range of outputs, for which it reads all samples, or a range of
- * samples, whose sums a second round adds up. The larger operand is read once: the weight, or what a tap
- * sees of x. */
+ * (conv_wino_dw.h). A part is either a range of outputs, for which it reads all samples, or a range
+ * of samples, whose sums a second round adds up. The larger operand is read once: the weight, or
+ * what a tap sees of x. */
 #include "dev/cpu/conv_dw.h"
 
 #include "dev/cpu/conv_dw_tile.h"
@@ -21,7 +21,8 @@ struct state {
     struct conv_sums sums;
     struct dnnl_job *bring[BROUGHT]; /* a sample into blocks, where it lies otherwise */
     size_t bytes[BROUGHT];           /* of a sample */
-    size_t at[BROUGHT], tile, sum, scratch; /* where they begin in the scratch, behind that of jobs */
+    size_t at[BROUGHT], tile, sum,
+        scratch; /* where they begin in the scratch, behind that of jobs */
 };
 
 /* ---- which convolutions ---- */
@@ -39,9 +40,10 @@ bool conv_dw_takes(const tri_node *n) {
     if (by_winograd(n, &w)) return true;
     const tri_type type = cpu_in(n, 0)->type;
     return w.groups == 1 && w.c % DW_BLOCK == 0 && w.o % DW_BLOCK == 0 &&
-           (type == TRI_F32    ? dnnl_glue_has(DNNL_AVX512)
-            : type == TRI_BF16 ? w.n > 1 && dnnl_glue_has(DNNL_AVX512_BF16) && !dnnl_glue_has(DNNL_AMX)
-                               : false);
+           (type == TRI_F32 ? dnnl_glue_has(DNNL_AVX512)
+            : type == TRI_BF16
+                ? w.n > 1 && dnnl_glue_has(DNNL_AVX512_BF16) && !dnnl_glue_has(DNNL_AMX)
+                : false);
 }
 #else
 static bool by_winograd(const tri_node *n, const struct window *w) {
@@ -56,8 +58,8 @@ size_t conv_dw_scratch(const struct window *w, tri_type type) {
     (void)w, (void)type;
     return 0;
 }
-void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, const void *dy, const void *x,
-                 float *sum, void *scratch) {
+void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, const void *dy,
+                 const void *x, float *sum, void *scratch) {
     (void)w, (void)type, (void)r, (void)dy, (void)x, (void)sum, (void)scratch;
     CHECK(false);
 }
@@ -75,8 +77,8 @@ static size_t tile_scratch(const struct state *s, const struct window *part, int
     return s->winograd ? s->winograd->scratch(part, outputs) : conv_dw_scratch(part, s->type);
 }
 
-static void sum_part(const struct state *s, const struct window *part, struct cpu_range r, const void *dy,
-                     const void *x, float *sum, void *scratch) {
+static void sum_part(const struct state *s, const struct window *part, struct cpu_range r,
+                     const void *dy, const void *x, float *sum, void *scratch) {
     if (s->winograd)
         s->winograd->sum(part, r, dy, x, sum, scratch);
     else
@@ -130,7 +132,8 @@ static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static void lay_scratch(struct state *s) {
     size_t at = conv_sums_scratch(&s->sums), all = 0, tile = 0;
     const int64_t blocks = s->sums.rows / s->sums.block;
-    const int64_t channels = s->by_outputs ? (blocks + s->parts - 1) / s->parts * s->sums.block : s->sums.rows;
+    const int64_t channels =
+        s->by_outputs ? (blocks + s->parts - 1) / s->parts * s->sums.block : s->sums.rows;
     int64_t most = 0;
     for (int64_t p = 0; p < s->parts; p++) {
         const struct cpu_range r = samples_of(s, p);
@@ -185,9 +188,12 @@ static void plan(const tri_node *n, struct kernel *k) {
 /* ---- running ---- */
 
 /* A kernel that needs no scratch has none. */
-static void *scratch_at(const tri_call *c, size_t at) { return c->scratch ? (char *)c->scratch + at : NULL; }
+static void *scratch_at(const tri_call *c, size_t at) {
+    return c->scratch ? (char *)c->scratch + at : NULL;
+}
 
-static const void *blocks_of(const struct state *s, const tri_call *c, int which, struct cpu_range r) {
+static const void *blocks_of(const struct state *s, const tri_call *c, int which,
+                             struct cpu_range r) {
     const char *from = (const char *)c->in[which] + (size_t)r.begin * s->bytes[which];
     char *to = scratch_at(c, s->at[which]);
     if (!s->bring[which]) return from;
@@ -229,7 +235,12 @@ static void lays(const tri_node *n, struct lying *in, struct lying *out) {
 }
 
 const struct dev_row cpu_conv_dw[] = {
-    {.op = "conv2d_dw", .run = run, .prepare = prepare, .release = release, .plan = plan, .lays = lays,
+    {.op = "conv2d_dw",
+     .run = run,
+     .prepare = prepare,
+     .release = release,
+     .plan = plan,
+     .lays = lays,
      .any_order = true},
     {0},
 };

@@ -17,7 +17,8 @@ struct side {
     int64_t block, sample, row;
 };
 
-/* Output rows [row, row + rows) of the samples [sample, sample + samples); x's rows from `top` on. */
+/* Output rows [row, row + rows) of the samples [sample, sample + samples); x's rows from `top` on.
+ */
 struct piece {
     int64_t sample, samples, row, rows, top, deep;
 };
@@ -48,8 +49,8 @@ INLINE vec same(const float *at) {
     return (vec)_mm512_set1_epi32(bits);
 }
 
-/* The tile of ROWS output channels by `cols` vectors that lie `next` apart. What dy has `ahead` of here
- * is asked for, if not 0: blocks of it are short runs, and too far apart to be foreseen. */
+/* The tile of ROWS output channels by `cols` vectors that lie `next` apart. What dy has `ahead` of
+ * here is asked for, if not 0: blocks of it are short runs, and too far apart to be foreseen. */
 #define TILE(name, target, multiply)                                                        \
     target INLINE void name##_any(const int cols, const struct loops *l, const float *dy,   \
                                   int64_t ahead, const float *x, int64_t next, float *to,   \
@@ -109,9 +110,11 @@ static void pair_up(const uint16_t *a, const uint16_t *b, float *to, int64_t n, 
     }
 }
 
-/* `deep` rows of `width` places from row `top` on, of a block of the piece's samples, one after the other. */
+/* `deep` rows of `width` places from row `top` on, of a block of the piece's samples, one after the
+ * other. */
 static void pack(const struct job *j, const struct piece *p, const void *from, int64_t blocks,
-                 int64_t block, int64_t height, int64_t width, int64_t top, int64_t deep, float *to) {
+                 int64_t block, int64_t height, int64_t width, int64_t top, int64_t deep,
+                 float *to) {
     const uint16_t *base = from;
     for (int64_t s = p->sample; s < p->sample + p->samples; s++, to += deep * width * DW_BLOCK) {
         const int64_t first = 2 * s * blocks + block, second = first + blocks;
@@ -127,9 +130,10 @@ static void pack(const struct job *j, const struct piece *p, const void *from, i
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The outputs [begin, end) of an axis, of those in [first, behind), that see the input through a tap. */
-static void seen(int64_t tap, int64_t stride, int64_t pad, int64_t length, int64_t first, int64_t behind,
-                 int64_t *begin, int64_t *end) {
+/* The outputs [begin, end) of an axis, of those in [first, behind), that see the input through a
+ * tap. */
+static void seen(int64_t tap, int64_t stride, int64_t pad, int64_t length, int64_t first,
+                 int64_t behind, int64_t *begin, int64_t *end) {
     const int64_t from = pad - tap, to = length + pad - tap; /* from <= at * stride < to */
     *begin = most(first, from > 0 ? (from + stride - 1) / stride : 0);
     *end = least(behind, to > 0 ? (to + stride - 1) / stride : 0);
@@ -186,12 +190,14 @@ static void run_block(const struct job *j, const struct piece *p, const struct s
         struct loops l = {{0}, {0}, {0}};
         int64_t at_dy = 0, at_x = 0;
         if (!tap_loops(j, p, dy, x, tap / w->kw, tap % w->kw, &l, &at_dy, &at_x) && add) continue;
-        const int64_t ahead = j->pair == 1 && tap == 0 ? dy->block : 0; /* packed, it was asked for */
+        const int64_t ahead =
+            j->pair == 1 && tap == 0 ? dy->block : 0; /* packed, it was asked for */
         float *to = j->sum + (block - j->begin) * DW_BLOCK * row + tap * w->c + first * DW_BLOCK;
         for (int64_t k = 0, cols; k < n; k += cols) {
             cols = cols_of(n - k);
             for (int half = 0; half < DW_BLOCK; half += ROWS)
-                (j->pair == 2 ? tile_bf16 : tile_f32)((int)cols, &l, dy->at + at_dy + half, k || half ? 0 : ahead,
+                (j->pair == 2 ? tile_bf16 : tile_f32)((int)cols, &l, dy->at + at_dy + half,
+                                                      k || half ? 0 : ahead,
                                                       x->at + k * x->block + at_x, x->block,
                                                       to + half * row + k * DW_BLOCK, row, add);
         }
@@ -208,7 +214,8 @@ static struct side side_of(const struct piece *p, const void *from, int64_t chan
                          .row = width * DW_BLOCK};
 }
 
-static struct side packed_side(const struct piece *p, const float *at, int64_t width, int64_t deep) {
+static struct side packed_side(const struct piece *p, const float *at, int64_t width,
+                               int64_t deep) {
     return (struct side){.at = at,
                          .block = p->samples * deep * width * DW_BLOCK,
                          .sample = deep * width * DW_BLOCK,
@@ -237,7 +244,8 @@ static void run_piece(const struct job *j, const struct piece *p) {
             if (j->pair == 1)
                 dy = side_of(p, j->dy, w->o, w->oh, w->ow, block, p->row);
             else
-                pack(j, p, j->dy, w->o / DW_BLOCK, block, w->oh, w->ow, p->row, p->rows, j->packed_dy);
+                pack(j, p, j->dy, w->o / DW_BLOCK, block, w->oh, w->ow, p->row, p->rows,
+                     j->packed_dy);
             run_block(j, p, &dy, &x, block, first, n);
         }
     }
@@ -262,8 +270,8 @@ size_t conv_dw_scratch(const struct window *w, tri_type type) {
     return (size_t)(packed_bytes(p, p->rows, w->ow) + j.group * packed_bytes(p, p->deep, w->w));
 }
 
-void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, const void *dy, const void *x,
-                 float *sum, void *scratch) {
+void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, const void *dy,
+                 const void *x, float *sum, void *scratch) {
     struct job j = job_of(w, type);
     struct piece p = j.first;
     j.dy = dy;
@@ -272,7 +280,8 @@ void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, cons
     j.begin = r.begin / DW_BLOCK;
     j.end = r.end / DW_BLOCK;
     j.packed_dy = scratch;
-    if (scratch) j.packed_x = j.packed_dy + packed_bytes(&p, p.rows, w->ow) / (int64_t)sizeof(float);
+    if (scratch)
+        j.packed_x = j.packed_dy + packed_bytes(&p, p.rows, w->ow) / (int64_t)sizeof(float);
     for (p.sample = 0; p.sample < j.samples; p.sample += j.first.samples)
         for (p.row = 0; p.row < w->oh; p.row += j.first.rows) {
             p.samples = least(j.first.samples, j.samples - p.sample);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions of few channels, which a library that makes vectors of channels would have to round up.
- * Here vectors run along the places of a plane, which lies in one piece, row behind row. A plane of 3x3
- * with padding 1, of which a row takes 4 (pitch), and what an output of 3x3 sees by the middle of a 3x3
- * window (x) and by its right column (y), each in one run:
+ * Convolutions of few channels, which a library that makes vectors of channels would have to round
+ * up. Here vectors run along the places of a plane, which lies in one piece, row behind row. A
+ * plane of 3x3 with padding 1, of which a row takes 4 (pitch), and what an output of 3x3 sees by
+ * the middle of a 3x3 window (x) and by its right column (y), each in one run:
  *
  *     0 0 0 0     . . . .     . . . .
  *     0 a b c     . x x x     . . y y
@@ -10,12 +10,12 @@
  *     0 g h i     - x x x     y - y y
  *     0 0 0 0     . . . .     y . . .
  *
- * The zeros left of a row are also those right of the row before; a place between two rows of a run (-)
- * stands for nothing, and is left out of outputs. For dw such places of dy are zeros.
+ * The zeros left of a row are also those right of the row before; a place between two rows of a run
+ * (-) stands for nothing, and is left out of outputs. For dw such places of dy are zeros.
  *
- * An output, or an element of x's derivative, is one chain of fused multiply-adds over the channels and
- * the window, in the order of the weight. The weight's derivative is summed over the places of all
- * samples in SUMS chains, which are added when they are done. */
+ * An output, or an element of x's derivative, is one chain of fused multiply-adds over the channels
+ * and the window, in the order of the weight. The weight's derivative is summed over the places of
+ * all samples in SUMS chains, which are added when they are done. */
 #include "dev/cpu/isa.h"
 
 #include "dev/cpu/conv_own.h"
@@ -172,12 +172,14 @@ static void run_dw(const tri_call *c) {
     struct cpu_range o = cpu_part(c, s->parts, s->w.o);
     int64_t rows = o.end - o.begin;
     const struct field own = {.channels = rows, .h = s->h, .w = s->v, .plane = s->places};
-    float *x = c->scratch, *dy = x + s->group * s->in.size, *sum = dy + s->group * DW_ROWS * s->places;
+    float *x = c->scratch, *dy = x + s->group * s->in.size,
+          *sum = dy + s->group * DW_ROWS * s->places;
     memset(x, 0, (size_t)(sum + s->taps * DW_ROWS * SUMS - x) * sizeof *x);
     for (int64_t first = 0; first < s->w.n; first += s->group) {
         int64_t n = min(s->group, s->w.n - first);
         for (int64_t i = 0; i < n; i++) {
-            bring(&s->in, s->pitch, (const float *)c->in[1] + (first + i) * image, x + i * s->in.size);
+            bring(&s->in, s->pitch, (const float *)c->in[1] + (first + i) * image,
+                  x + i * s->in.size);
             bring(&own, s->pitch,
                   (const float *)c->in[0] + ((first + i) * s->w.o + o.begin) * s->h * s->v,
                   dy + i * DW_ROWS * s->places);
@@ -201,8 +203,8 @@ static void release(void *state) {
     free(s);
 }
 
-/* Element (c, i, j) of the weight of an output channel; of dx that is one of the input, the weight's
- * channels are taken crosswise, and windows are walked backwards. */
+/* Element (c, i, j) of the weight of an output channel; of dx that is one of the input, the
+ * weight's channels are taken crosswise, and windows are walked backwards. */
 static void list_taps(struct state *s) {
     const struct window *w = &s->w;
     const bool back = s->kind == FEW_DX;
@@ -217,7 +219,9 @@ static void list_taps(struct state *s) {
             }
 }
 
-#define CACHED 8192 /* floats of dw's tensors that stay in the first-level cache: samples worked on together */
+#define CACHED                                                                                    \
+    8192 /* floats of dw's tensors that stay in the first-level cache: samples worked on together \
+          */
 
 static void measure(struct state *s) {
     const struct window *w = &s->w;
@@ -274,7 +278,11 @@ static void plan(const tri_node *n, struct kernel *k) {
 
 const struct dev_row FOR_ISA(cpu_conv_few)[] = {
     {.op = "conv2d", .run = run_outputs, .prepare = prepare_y, .release = release, .plan = plan},
-    {.op = "conv2d_dx", .run = run_outputs, .prepare = prepare_dx, .release = release, .plan = plan},
+    {.op = "conv2d_dx",
+     .run = run_outputs,
+     .prepare = prepare_dx,
+     .release = release,
+     .plan = plan},
     {.op = "conv2d_dw", .run = run_dw, .prepare = prepare_dw, .release = release, .plan = plan},
     {0},
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions of our own: which they are (conv_choice.c), and what the two kernels for few channels
- * share. Both compute ROWS output channels at a time, and the weight's derivative DW_ROWS output channels
- * by DW_TAPS elements of the weight, in registers.
+ * Convolutions of our own: which they are (conv_choice.c), and what the two kernels for few
+ * channels share. Both compute ROWS output channels at a time, and the weight's derivative DW_ROWS
+ * output channels by DW_TAPS elements of the weight, in registers.
  *
- * Both read zeros for what lies beside a row, and multiply them: operands should be finite. A NaN or an
- * infinity in one reaches outputs that do not see it. */
+ * Both read zeros for what lies beside a row, and multiply them: operands should be finite. A NaN
+ * or an infinity in one reaches outputs that do not see it. */
 #ifndef DEV_CPU_CONV_OWN_H
 #define DEV_CPU_CONV_OWN_H
 
@@ -13,9 +13,9 @@
 
 #define SUMS 16 /* chains of each sum of dw; conv_across.c: samples that are worked on together */
 
-/* In f32, of fewer than 16 channels, made to at most 16, with stride 1, over planes that the second-level
- * cache holds; whatever the number of samples. For conv2d, conv2d_dx and conv2d_dw alike; false for any
- * other. */
+/* In f32, of fewer than 16 channels, made to at most 16, with stride 1, over planes that the
+ * second-level cache holds; whatever the number of samples. For conv2d, conv2d_dx and conv2d_dw
+ * alike; false for any other. */
 bool conv_few_takes(const tri_node *n);
 
 /* Whether Winograd's way of our own can do it: any of the three, but conv2d with a bias. */

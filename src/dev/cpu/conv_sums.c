@@ -3,7 +3,9 @@
 
 int64_t conv_weight(const struct window *w) { return w->o * w->c / w->groups * w->kh * w->kw; }
 
-int64_t conv_data(const struct window *w) { return w->n * (w->c * w->h * w->w + w->o * w->oh * w->ow); }
+int64_t conv_data(const struct window *w) {
+    return w->n * (w->c * w->h * w->w + w->o * w->oh * w->ow);
+}
 
 #define PART_WORK 16e6 /* flops: a tenth of a millisecond and more */
 
@@ -81,7 +83,8 @@ CLONES static void add_parts(float *sum, int64_t parts, size_t each, size_t begi
     }
 }
 
-void conv_sums_add(const struct conv_sums *s, const tri_call *c, int64_t part, float *sums, int64_t n) {
+void conv_sums_add(const struct conv_sums *s, const tri_call *c, int64_t part, float *sums,
+                   int64_t n) {
     const struct cpu_range r = conv_sums_channels(s, part);
     const size_t first = (size_t)r.begin * s->row, behind = (size_t)r.end * s->row;
     add_parts(sums, n, (size_t)s->rows * s->row, first, behind);

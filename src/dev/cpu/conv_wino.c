@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Winograd's way for 3x3 convolutions of stride 1 and their derivative by x, F(4x4, 3x3): patches of 6x6
- * inputs give tiles of 4x4 outputs, by 36 products of matrices where the direct way has 144 products of
- * elements. A first round transforms the weight; in a second parts of the tiles are done in chunks: their
- * patches are transformed, multiplied, and what comes out is transformed back, all within the caches.
+ * Winograd's way for 3x3 convolutions of stride 1 and their derivative by x, F(4x4, 3x3): patches
+ * of 6x6 inputs give tiles of 4x4 outputs, by 36 products of matrices where the direct way has 144
+ * products of elements. A first round transforms the weight; in a second parts of the tiles are
+ * done in chunks: their patches are transformed, multiplied, and what comes out is transformed
+ * back, all within the caches.
  *
  * An output's sum goes over the input channels in order; so the bits depend neither on the
  * chunks nor on the parts, nor on the instructions. */
@@ -10,8 +11,8 @@
 #include "dev/cpu/conv_wino.h"
 #include "ops/window.h"
 
-/* Of transformed patches and products: about the second-level cache; but where the weight is large, which is
- * gone through for each chunk, up to a part of the third. */
+/* Of transformed patches and products: about the second-level cache; but where the weight is large,
+ * which is gone through for each chunk, up to a part of the third. */
 #define CHUNK_BYTES 1200000
 #define CHUNK_MOST_BYTES 16000000
 
@@ -21,7 +22,7 @@ struct state {
     int64_t up, left;  /* padding */
     struct tiling tiles;
     int64_t chunk, parts, weights; /* tiles of a chunk; parts of the second round, of the first */
-    int64_t u, v, m;   /* floats from one slice to the next: of the weight, of patches, of products */
+    int64_t u, v, m; /* floats from one slice to the next: of the weight, of patches, of products */
 };
 
 /* ---- the weight ---- */
@@ -60,7 +61,8 @@ static void run_weights(const struct state *s, const tri_call *c, int64_t part) 
     for (int64_t k = all * part / s->weights; k < all * (part + 1) / s->weights; k++) {
         const int64_t from = k / columns * BLOCK, to = k % columns * BLOCK;
         take_weight(s, c->in[1], from, to, block);
-        float *u = (float *)c->shared + to / GEMM_PANEL * GEMM_PANEL * s->from.channels + to % GEMM_PANEL;
+        float *u =
+            (float *)c->shared + to / GEMM_PANEL * GEMM_PANEL * s->from.channels + to % GEMM_PANEL;
         for (int64_t i = 0; i < BLOCK; i++)
             for (int64_t lane = 0; lane < BLOCK; lane += VEC)
                 put_weight(block[i], lane, u + (from + i) * GEMM_PANEL, s->u);
@@ -70,8 +72,14 @@ static void run_weights(const struct state *s, const tri_call *c, int64_t part) 
 /* ---- products ---- */
 
 static void multiply(const struct state *s, const float *u, const float *v, int64_t n, float *m) {
-    struct gemm g = {.m = n, .n = s->to.channels, .k = s->from.channels, .a_row = s->from.channels, .a_k = 1,
-                     .b_k = GEMM_PANEL, .b_panel = s->from.channels * GEMM_PANEL, .c_row = s->to.channels};
+    struct gemm g = {.m = n,
+                     .n = s->to.channels,
+                     .k = s->from.channels,
+                     .a_row = s->from.channels,
+                     .a_k = 1,
+                     .b_k = GEMM_PANEL,
+                     .b_panel = s->from.channels * GEMM_PANEL,
+                     .c_row = s->to.channels};
     for (int64_t i = 0; i < SLICES; i++) {
         g.a = v + i * s->v;
         g.b = u + i * s->u;
@@ -90,8 +98,8 @@ INLINE void tile_line(const vec m[PATCH], vec out[TILE]) {
     out[3] = vec_fma(vec_set(A * A2), d1, vec_fma(vec_set(B * B2), d2, m[5]));
 }
 
-INLINE void put(const struct plane *p, float *plane, int64_t row, int64_t column, int64_t lane, bool blocks,
-                vec v) {
+INLINE void put(const struct plane *p, float *plane, int64_t row, int64_t column, int64_t lane,
+                bool blocks, vec v) {
     float *to = plane + (row * p->w + column) * p->place;
     if (blocks)
         *(vec_at *)(to + lane) = v;
@@ -99,12 +107,13 @@ INLINE void put(const struct plane *p, float *plane, int64_t row, int64_t column
         for (int i = 0; i < VEC; i++) to[(lane + i) * p->channel] = v[i];
 }
 
-INLINE void tile_any(const struct state *s, const float *m, float *plane, int64_t row, int64_t column,
-                     const bool blocks) {
+INLINE void tile_any(const struct state *s, const float *m, float *plane, int64_t row,
+                     int64_t column, const bool blocks) {
     const struct plane *p = &s->to;
     for (int64_t lane = 0; lane < BLOCK; lane += VEC)
         BOTH_WAYS(tile_line, PATCH, TILE, *(const vec_at *)(m + (i * PATCH + j) * s->m + lane),
-                  if (row + i < p->h && column + j < p->w) put(p, plane, row + i, column + j, lane, blocks, v));
+                  if (row + i < p->h && column + j < p->w)
+                      put(p, plane, row + i, column + j, lane, blocks, v));
 }
 
 static void tiles(const struct state *s, const float *m, int64_t first, int64_t n, float *all) {
@@ -162,7 +171,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->left = s->back ? 2 - w.pw : w.pw;
     s->tiles = tiling_of(w.n, s->to.h, s->to.w);
     const int64_t tile = SLICES * (s->from.channels + s->to.channels) * (int64_t)sizeof(float);
-    const int64_t enough = CHUNK_BYTES / tile, most = CHUNK_MOST_BYTES / tile, worth = s->from.channels / 4;
+    const int64_t enough = CHUNK_BYTES / tile, most = CHUNK_MOST_BYTES / tile,
+                  worth = s->from.channels / 4;
     s->chunk = least(least(worth > enough ? worth : enough, most), (s->tiles.all + 1) / 2);
     s->chunk = least((s->chunk + GEMM_GROUP - 1) / GEMM_GROUP * GEMM_GROUP, s->tiles.all);
     s->parts = least(CONV_MOST_PARTS, (s->tiles.all + s->chunk - 1) / s->chunk);
@@ -187,6 +197,7 @@ static void lays(const tri_node *n, struct lying *in, struct lying *out) {
     in[0].block = out[0].block = BLOCK;
 }
 
-#define ENTRY(name) {.op = name, .run = run, .prepare = prepare, .release = free, .plan = plan, .lays = lays}
+#define ENTRY(name) \
+    { .op = name, .run = run, .prepare = prepare, .release = free, .plan = plan, .lays = lays }
 
 const struct dev_row FOR_ISA(cpu_conv_wino)[] = {ENTRY("conv2d"), ENTRY("conv2d_dx"), {0}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What Winograd's ways F(4x4, 3x3) have in common: patches of 6x6 inputs, how they are transformed, and where
- * the tiles of 4x4 outputs are that they belong to. The points of interpolation are 0, +-5/8, +-3/2 and
- * infinity, which cost half the accuracy that 0, +-1, +-2 do. */
+ * What Winograd's ways F(4x4, 3x3) have in common: patches of 6x6 inputs, how they are transformed,
+ * and where the tiles of 4x4 outputs are that they belong to. The points of interpolation are 0,
+ * +-5/8, +-3/2 and infinity, which cost half the accuracy that 0, +-1, +-2 do. */
 #ifndef DEV_CPU_CONV_WINO_H
 #define DEV_CPU_CONV_WINO_H
 
@@ -12,7 +12,8 @@
 #define TILE 4
 #define PATCH 6
 #define SLICES (PATCH * PATCH)
-#define UNEVEN 16 /* floats between slices, so that they do not fall on the same places of a cache */
+#define UNEVEN \
+    16 /* floats between slices, so that they do not fall on the same places of a cache */
 
 /* [n, channels, h, w], plain or in blocks. */
 struct plane {
@@ -48,8 +49,8 @@ INLINE void patch_line(const vec d[PATCH], vec out[PATCH]) {
     out[5] = vec_fma(vec_set(A2 * B2), d[1], vec_fma(vec_set(-(A2 + B2)), d[3], d[5]));
 }
 
-/* n x n elements to m x m: lines of a column j, then lines of a row i. `load` is an element (i, j); `store`
- * sees an element v of the outcome. */
+/* n x n elements to m x m: lines of a column j, then lines of a row i. `load` is an element (i, j);
+ * `store` sees an element v of the outcome. */
 #define BOTH_WAYS(line, n, m, load, store)                                                  \
     do {                                                                                    \
         vec half[m][n];                                                                     \
@@ -98,8 +99,8 @@ INLINE vec get(const struct plane *p, const float *plane, int64_t row, int64_t c
     return v;
 }
 
-INLINE void patch_any(const struct plane *p, const float *plane, int64_t row, int64_t column, float *to,
-                      int64_t slice, const bool blocks, const bool whole) {
+INLINE void patch_any(const struct plane *p, const float *plane, int64_t row, int64_t column,
+                      float *to, int64_t slice, const bool blocks, const bool whole) {
     for (int64_t lane = 0; lane < BLOCK; lane += VEC)
         BOTH_WAYS(patch_line, PATCH, PATCH,
                   whole || (inside(row + i, p->h) && inside(column + j, p->w))
@@ -119,14 +120,15 @@ static void patch(const struct plane *p, const float *plane, int64_t row, int64_
         patch_any(p, plane, row, column, v, slice, true, false);
 }
 
-/* The n tiles from `first` on: v [slice, tile, channel]. Rows and columns begin up and left of a tile. */
-static void patches(const struct plane *p, const struct tiling *t, int64_t up, int64_t left, const float *all,
-                    int64_t first, int64_t n, float *v, int64_t slice) {
+/* The n tiles from `first` on: v [slice, tile, channel]. Rows and columns begin up and left of a
+ * tile. */
+static void patches(const struct plane *p, const struct tiling *t, int64_t up, int64_t left,
+                    const float *all, int64_t first, int64_t n, float *v, int64_t slice) {
     for (int64_t k = 0; k < n; k++) {
         const struct at at = tile_at(t, first + k);
         for (int64_t c = 0; c < p->channels; c += BLOCK)
-            patch(p, all + (at.sample * p->channels + c) * p->h * p->w, at.row - up, at.column - left,
-                  v + k * p->channels + c, slice);
+            patch(p, all + (at.sample * p->channels + c) * p->h * p->w, at.row - up,
+                  at.column - left, v + k * p->channels + c, slice);
     }
 }
 

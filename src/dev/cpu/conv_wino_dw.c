@@ -37,23 +37,26 @@ INLINE void weight_back_line(const vec u[PATCH], vec out[3]) {
 }
 
 /* 16 channels of the tile whose first place is (row, column). */
-INLINE void tile_spread(const struct plane *p, const float *plane, int64_t row, int64_t column, float *z,
-                        int64_t slice) {
+INLINE void tile_spread(const struct plane *p, const float *plane, int64_t row, int64_t column,
+                        float *z, int64_t slice) {
     for (int64_t lane = 0; lane < BLOCK; lane += VEC)
         BOTH_WAYS(spread_line, TILE, PATCH,
-                  row + i < p->h && column + j < p->w ? get(p, plane, row + i, column + j, lane, true) : (vec){0},
+                  row + i < p->h && column + j < p->w
+                      ? get(p, plane, row + i, column + j, lane, true)
+                      : (vec){0},
                   *(vec_at *)(z + (i * PATCH + j) * slice + lane) = v);
 }
 
 /* z: [slice, tile, output]. */
-static void tiles_spread(const struct job *j, const float *all, int64_t first, int64_t n, float *z) {
+static void tiles_spread(const struct job *j, const float *all, int64_t first, int64_t n,
+                         float *z) {
     const struct plane *p = &j->dy;
     const int64_t outputs = j->r.end - j->r.begin;
     for (int64_t k = 0; k < n; k++) {
         const struct at at = tile_at(&j->tiles, first + k);
         for (int64_t o = 0; o < outputs; o += BLOCK)
-            tile_spread(&j->dy, all + (at.sample * p->channels + j->r.begin + o) * p->h * p->w, at.row,
-                        at.column, z + k * outputs + o, j->z);
+            tile_spread(&j->dy, all + (at.sample * p->channels + j->r.begin + o) * p->h * p->w,
+                        at.row, at.column, z + k * outputs + o, j->z);
     }
 }
 
@@ -72,8 +75,15 @@ static void weights_back(const struct job *job, const float *sums, float *sum) {
 static void add_products(const struct job *j, const float *v, const float *z, int64_t n, bool add,
                          float *sums) {
     const int64_t outputs = j->r.end - j->r.begin;
-    struct gemm g = {.m = outputs, .n = j->x.channels, .k = n, .a_row = 1, .a_k = outputs,
-                     .b_k = j->x.channels, .b_panel = GEMM_PANEL, .c_row = j->x.channels, .add = add};
+    struct gemm g = {.m = outputs,
+                     .n = j->x.channels,
+                     .k = n,
+                     .a_row = 1,
+                     .a_k = outputs,
+                     .b_k = j->x.channels,
+                     .b_panel = GEMM_PANEL,
+                     .c_row = j->x.channels,
+                     .add = add};
     for (int64_t i = 0; i < SLICES; i++) {
         g.a = z + i * j->z;
         g.b = v + i * j->v;
@@ -97,8 +107,8 @@ static size_t scratch_of(const struct window *w, int64_t outputs) {
     return (size_t)(SLICES * (j.v + j.z + j.sum)) * sizeof(float);
 }
 
-static void sum_up(const struct window *w, struct cpu_range r, const void *dy, const void *x, float *sum,
-                   void *scratch) {
+static void sum_up(const struct window *w, struct cpu_range r, const void *dy, const void *x,
+                   float *sum, void *scratch) {
     struct job j = job_of(w, r.end - r.begin);
     j.r = r;
     float *v = scratch, *z = v + SLICES * j.v, *sums = z + SLICES * j.z;

@@ -102,7 +102,8 @@ static const char *lacks(tri_type type) {
     if (type == TRI_F16) return "cpu has no products of f16";
     if (type != TRI_BF16 || dnnl_glue_native_bf16()) return NULL;
     if (getenv("DNNL_MAX_CPU_ISA"))
-        return "DNNL_MAX_CPU_ISA leaves no instructions for bf16 (AVX-512 with bf16, or AMX), or this "
+        return "DNNL_MAX_CPU_ISA leaves no instructions for bf16 (AVX-512 with bf16, or AMX), or "
+               "this "
                "CPU has none: the run goes on in f32";
     return "this CPU has no instructions for bf16 (AVX-512 with bf16, or AMX): the run goes on in "
            "f32";

@@ -115,7 +115,8 @@ static const tri_tensor *tensor_at(const struct convolution *c, int input) {
     return input < 0 ? c->n->out : c->n->in[input];
 }
 
-/* As the tensor lies, in the library's dimensions; weights of groups have one more, and are plain. */
+/* As the tensor lies, in the library's dimensions; weights of groups have one more, and are plain.
+ */
 static void outside_pack(const tri_tensor *t, const dnnl_memory_desc_t *like, struct pack *p) {
     if (like->ndims == t->spec.shape.rank) {
         pack_of(t, p);

@@ -34,8 +34,8 @@ struct dnnl_order;
 tri_status dnnl_glue_matmul(const tri_node *n, const struct dnnl_view *a, const struct dnnl_view *b,
                             const struct dnnl_view *y, const struct dnnl_order *order,
                             struct dnnl_job **job);
-/* The order for b in products y = a b, with `rows` rows in all of them; null where it does not pay to
- * bring b into one. To be freed with free(). */
+/* The order for b in products y = a b, with `rows` rows in all of them; null where it does not pay
+ * to bring b into one. To be freed with free(). */
 tri_status dnnl_glue_order(const tri_node *n, const struct dnnl_view *a, const struct dnnl_view *b,
                            const struct dnnl_view *y, int64_t rows, struct dnnl_order **order);
 size_t dnnl_glue_order_bytes(const struct dnnl_order *o);

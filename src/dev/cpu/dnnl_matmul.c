@@ -20,8 +20,8 @@ static dnnl_status_t any_md(const struct dnnl_view *v, dnnl_data_type_t type,
 }
 
 /* Large single matrices are brought into the library's own order before they are multiplied: rows
- * that lie a power of two apart, or columns that lie apart, cost half of its speed. It costs as much
- * as some ten rows of the product, which must have many more. */
+ * that lie a power of two apart, or columns that lie apart, cost half of its speed. It costs as
+ * much as some ten rows of the product, which must have many more. */
 static bool worth_packing(const struct dnnl_view *v, int64_t rows) {
     return v->rank == 2 && rows >= 256 && v->dim[0] >= 64 && v->dim[1] >= 64;
 }
@@ -51,7 +51,8 @@ static tri_status matmul(const tri_node *n, const struct dnnl_view *a, const str
                          struct dnnl_job **job) {
     struct job_tensor t[] = TENSORS;
     dnnl_matmul_desc_t desc;
-    dnnl_status_t s = describe(a, b, y, job_type(&n->out->spec), order ? &order->md : NULL, t, &desc);
+    dnnl_status_t s =
+        describe(a, b, y, job_type(&n->out->spec), order ? &order->md : NULL, t, &desc);
     return s ? job_failed(n, "describe it", s) : job_make(n, &desc, NULL, (int)COUNT(t), t, job);
 }
 

@@ -59,8 +59,8 @@ static struct sizes sizes_of(const tri_node *node) {
 
 /* ---- tiny ---- */
 
-/* Every element of y is summed over k in order, here one after the other: rows of y are too short for
- * vectors. */
+/* Every element of y is summed over k in order, here one after the other: rows of y are too short
+ * for vectors. */
 static void tiny_dots(const struct sizes *s, const float *a, const float *b, float *y) {
     for (int64_t i = 0; i < s->m; i++, a += s->row_a)
         for (int64_t j = 0; j < s->n; j++) {
@@ -141,27 +141,28 @@ struct state {
     struct sizes sizes;
     matmul_small_fn *small;
     enum cut cut;
-    int64_t parts, each;     /* rows, columns, or matrices of the first leading dimension, of a part;
-                                the last has the rest as well */
+    int64_t parts, each; /* rows, columns, or matrices of the first leading dimension, of a part;
+                            the last has the rest as well */
     size_t step[3];          /* bytes from one part of a, b, y to the next */
     struct dnnl_job *job[2]; /* for `each`, and for the last part if it has more; null: small or
                                 tiny */
     const struct tail *tail; /* what comes behind; null: nothing */
-    size_t panel;            /* bytes of the scratch before the job's: the part's y, if not in place */
+    size_t panel; /* bytes of the scratch before the job's: the part's y, if not in place */
     /* The right factor in the library's order; null: as it is. */
     struct dnnl_order *order;
     int64_t packs, columns;  /* its parts: so many columns each, the last with the rest */
     struct dnnl_job *pack[2];
 };
 
-/* How many of `all` make a part, if each of them is `work` flops and `least` are wanted together. */
+/* How many of `all` make a part, if each of them is `work` flops and `least` are wanted together.
+ */
 static int64_t panel_of(double work, int64_t least) {
     while ((double)least * work < PART_WORK) least *= 2;
     return least;
 }
 
-/* Columns of a right factor that is not transposed do not lie in one piece: that costs the library more
- * than it is worth for few rows, and for bf16. */
+/* Columns of a right factor that is not transposed do not lie in one piece: that costs the library
+ * more than it is worth for few rows, and for bf16. */
 static void choose_cut(const tri_node *n, struct state *st) {
     const struct sizes *s = &st->sizes;
     double matrix = 2.0 * (double)s->m * (double)s->k * (double)s->n;

@@ -11,8 +11,17 @@ matmul_small_fn matmul_small;
 static void turned(const struct small_product *s, const float *a, const float *b, float *y,
                    float *scratch) {
     float *product = scratch; /* [n, m] */
-    struct gemm g = {.m = s->n, .n = s->m, .k = s->k, .a = b, .a_row = s->column_b, .a_k = 1,
-                     .b = a, .b_k = s->column_a, .b_panel = GEMM_PANEL, .c = product, .c_row = s->m};
+    struct gemm g = {.m = s->n,
+                     .n = s->m,
+                     .k = s->k,
+                     .a = b,
+                     .a_row = s->column_b,
+                     .a_k = 1,
+                     .b = a,
+                     .b_k = s->column_a,
+                     .b_panel = GEMM_PANEL,
+                     .c = product,
+                     .c_row = s->m};
     if (s->column_a == 1 && s->m > 1) {
         float *panels = product + s->n * s->m;
         gemm_pack(a, s->row_a, s->m, s->k, panels);

@@ -15,7 +15,7 @@ struct small_product {
 };
 
 /* scratch: n * m floats and gemm_packed(m, k), where column_b is not 1. */
-typedef void matmul_small_fn(const struct small_product *s, const float *a, const float *b, float *y,
-                             float *scratch);
+typedef void matmul_small_fn(const struct small_product *s, const float *a, const float *b,
+                             float *y, float *scratch);
 
 #endif

@@ -106,7 +106,8 @@ struct affine_sums {
 
 static struct affine_sums sums_begin(const tri_call *c, const struct shape *s) {
     size_t bytes = (size_t)s->affines * 2 * sizeof(float);
-    struct affine_sums a = {c->scratch, (float *)c->shared + c->part * s->affines * 2, s->affines, 0};
+    struct affine_sums a = {c->scratch, (float *)c->shared + c->part * s->affines * 2, s->affines,
+                            0};
     memset(a.part, 0, bytes);
     memset(a.total, 0, bytes);
     return a;

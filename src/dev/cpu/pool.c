@@ -136,7 +136,8 @@ INLINE void max_pairs(tri_type t, const struct state *s, const tri_call *c, int6
             vec_u32 index = column + (uint32_t)(v.begin * w->w);
             for (int64_t y = v.begin; y < v.end; y++) {
                 int64_t from = (plane * w->h + y) * w->w + 2 * q;
-                vec a = part_of(t, c->in[0], from, n), b = part_of(t, c->in[0], from + VEC, n - VEC);
+                vec a = part_of(t, c->in[0], from, n),
+                    b = part_of(t, c->in[0], from + VEC, n - VEC);
                 vec_u32 place = column + (uint32_t)(y * w->w);
                 keep_larger(&best, &index, EVERY_SECOND(a, b, 0), place);
                 keep_larger(&best, &index, EVERY_SECOND(a, b, 1), place + 1);
