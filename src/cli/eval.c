@@ -84,7 +84,8 @@ static void settle(struct own *own, tri_options *o, const tri_data *data) {
 
 static tri_status take_all(tri_run *run, tri_data *data, struct eval_queue *queue) {
     tri_status status = TRI_OK;
-    for (bool taken = true; taken && !status;) status = evaluation_draw(run, data, queue, &taken);
+    for (bool taken = true; taken && !status;)
+        status = evaluation_compute_next(run, data, queue, &taken);
     return status;
 }
 

@@ -134,7 +134,7 @@ static const char *stopped_by(const tri_run *run) {
 
 static void loop(tri_run *run, struct callbacks *callbacks, struct view *v) {
     while (!asked && tri_step(run)) {
-        if (!run->executor->tells(run)) continue;
+        if (!run->executor->reports_step(run)) continue;
         show(v, run);
         show_evaluation(v, run);
         callbacks->progress = v->p.to ? &v->p : NULL;
@@ -224,7 +224,7 @@ static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *ca
     /* After the last step, failing to write metrics or a checkpoint only changes the exit code. */
     bool done = last && (!run->status || run->done >= run->total);
     if (done) run_fail(run, write_done(run, line));
-    bool passed = *line && run->executor->hand_over(run, line); /* the agent prints it */
+    bool passed = *line && run->executor->take_last_line(run, line); /* the agent prints it */
     tri_status status = tri_close(run), printed = TRI_OK;
     if (reason)
         fprintf(stderr, "trireme: stopped by %s after %lld of %lld steps\n", reason, steps, total);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Files and hashes of the store, for more than the public calls. */
+ * Files and hashes of the store, for the public calls and for checkpoints. */
 #ifndef RUN_ACCESS_H
 #define RUN_ACCESS_H
 
-#include "run/run.h"
 #include "io/sha256.h"
+#include "run/run.h"
 
-/* What tri_load does with an open file, which it closes; optimizer: what that keeps from step to step instead of
- * the model. `path` stands in messages. */
+/* Does what tri_load does, with an open file, and closes it. optimizer: the file has the state of
+ * the optimizer, not the model. path: for messages. */
 tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer);
-/* Whether all of it fits, and nothing is missing. */
-tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer, bool *fits);
+/* *fits: every tensor of the file fits, and none is missing. */
+tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer,
+                       bool *fits);
 
-/* What tri_hash gives, of the store's entries one after the other, in its order. */
+/* Computes what tri_hash does, from the store's entries one by one, in the store's order. */
 struct hashing {
     struct sha256 weights, state;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A run that this process computes alone. */
+ * The executor of a run with one process. */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@
 #include "run/policy.h"
 #include "run/record.h"
 
-#define PATIENCE 3000000000 /* ns that samples are waited for after the run was asked to end */
+#define PATIENCE 3000000000 /* ns to wait for samples after the run was asked to end */
 
 /* ---- opening ---- */
 
@@ -42,7 +42,7 @@ static tri_status start(tri_run *run) {
     }
     if (!status && o->metrics_every && !o->out)
         status = base_fail(TRI_USAGE, "--metrics-every (tri_options.metrics_every) is for "
-                           "metrics.jsonl: name its directory with --out");
+                           "metrics.jsonl, which needs a directory: --out");
     if (!status) status = record_file(run->record, o->out, run->done, o->quiet);
     if (!status && !o->forward) status = events_open(o->on_event, o->out, NULL, &run->events);
     return status;
@@ -83,7 +83,7 @@ static bool goes_on(tri_run *run) {
     if (run->done >= run->total || policy_stops(run->policy)) return false;
     if (pipes_closed() && !run->unread) {
         run->unread = true;
-        fprintf(stderr, "trireme: " RUN_IS_UNREAD "\n"); /* one of the two may still have a reader */
+        fprintf(stderr, "trireme: " RUN_IS_UNREAD "\n"); /* stderr may still have a reader */
     }
     run->stopped = run->unread || run_is_late(run);
     return !run->stopped;
@@ -101,7 +101,7 @@ static bool step(tri_run *run) {
     if (!status) status = compute(run);
     at(run, CREW_AT_CALLBACK, -1);
     if (status && atomic_load(&run->gave_up)) {
-        fprintf(stderr, "trireme: no samples came for step %lld: the run ends without it\n",
+        fprintf(stderr, "trireme: no samples arrived for step %lld: the run ends without it\n",
                 (long long)run->done + 1);
         run->stopped = true;
         return false;
@@ -118,8 +118,8 @@ tri_status tri_forward(tri_run *run) {
     if (!run) return TRI_FAILED;
     if (run->status) return base_fail(run->status, "%s", run->message ? run->message : "");
     if (!run->options.forward)
-        return base_fail(TRI_USAGE, "tri_forward: this run trains (tri_step); tri_options.forward "
-                         "opens one that does not");
+        return base_fail(TRI_USAGE, "tri_forward: this run trains, use tri_step; for tri_forward "
+                         "open it with tri_options.forward");
     feed_commit(run->machine);
     at(run, CREW_AT_COMPUTE, -1);
     tri_status status = compute(run);
@@ -127,7 +127,7 @@ tri_status tri_forward(tri_run *run) {
     return status;
 }
 
-/* ---- all else ---- */
+/* ---- the rest of the table ---- */
 
 static bool yes(const tri_run *run) { (void)run; return true; }
 static bool no(const tri_run *run) { (void)run; return false; }
@@ -148,7 +148,7 @@ static bool gives_up(tri_run *run) {
 static int rank(const tri_run *run) { (void)run; return 0; }
 static int size(const tri_run *run) { (void)run; return 1; }
 static struct crew_shown *shown(tri_run *run) { (void)run; return NULL; }
-static bool hand_over(tri_run *run, const char *line) { (void)run, (void)line; return false; }
+static bool take_last_line(tri_run *run, const char *line) { (void)run, (void)line; return false; }
 static int64_t base(const tri_run *run) { (void)run; return 0; }
 static uint32_t save_asked(const tri_run *run) { (void)run; return 0; }
 static void save_answer(tri_run *run, uint32_t asked, const char *error) {
@@ -158,10 +158,10 @@ static void save_answer(tri_run *run, uint32_t asked, const char *error) {
 const struct executor executor_alone = {
     .threads = threads, .place = place, .settle = settle, .start = start, .failed = ignore_message,
     .step = step, .finish = finish, .leave = leave, .release = nothing, .free = nothing,
-    .at = at, .reports = yes, .tells = yes, .writes = yes, .feeds = yes, .is_whole = is_whole,
-    .asked_to_end = no, .gives_up = gives_up, .rank = rank, .size = size, .shown = shown,
-    .hand_over = hand_over, .look = crash_look, .crashed = crash_found, .traced = crash_traced,
-    .evaluate = tri_evaluate, .set_policy = nothing, .base = base,
+    .at = at, .reports = yes, .reports_step = yes, .writes = yes, .feeds = yes,
+    .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .rank = rank, .size = size,
+    .shown = shown, .take_last_line = take_last_line, .look = crash_look, .crashed = crash_found,
+    .traced = crash_traced, .evaluate = tri_evaluate, .set_policy = nothing, .base = base,
     .begin_at = nothing, .saw_deaths = no, .save_failed = ignore_message, .saved = nothing,
     .save_asked = save_asked, .save_answer = save_answer,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What `handle` calls is safe in a signal handler: no allocation, no stdio, no locks but the
- * dynamic loader's, which backtrace takes last. */
+ * All that `handle` calls is safe in a signal handler: no allocation, no stdio, and no locks except
+ * the dynamic loader's, which backtrace takes at the end. */
 #include "run/crash.h"
 
 #include <execinfo.h>
@@ -19,8 +19,8 @@
 
 #define STACK ((size_t)128 << 10)
 #define FRAMES 64
-#define MOST_RUNS 8 /* that a report can be about; of more, none is named */
-#define PATIENCE 10 /* seconds for the trace, which may meet locks that the crash has left taken */
+#define MOST_RUNS 8 /* that reports can name */
+#define PATIENCE 10 /* seconds for the trace, which may wait for a lock that the crash left held */
 
 static const struct {
     int number;
@@ -28,20 +28,20 @@ static const struct {
 } signals[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"},
                {SIGABRT, "SIGABRT"}, {SIGSYS, "SIGSYS"}, {SIGTRAP, "SIGTRAP"}};
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of who begins and ends */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for crash_begin and crash_end */
 static struct {
     tri_run *_Atomic run[MOST_RUNS];
     int runs;
-    pid_t pid;         /* that has installed the handlers: a fork of it is none of the run's */
-    atomic_int thread; /* that has crashed; 0: none */
-    volatile sig_atomic_t signal; /* of which it dies */
+    pid_t pid;         /* installed the handlers: its forks do not belong to the run */
+    atomic_int thread; /* the one that crashed first; 0: none */
+    volatile sig_atomic_t signal; /* that it dies of */
     bool installed[COUNT(signals)];
     struct sigaction before[COUNT(signals)];
 } crash;
 
 static pid_t self(void) { return (pid_t)syscall(SYS_gettid); }
 
-/* ---- what it was at ---- */
+/* ---- what the thread was doing ---- */
 
 static int thread_of(const struct crash *c, pid_t number) {
     int n = atomic_load(&c->n);
@@ -51,12 +51,13 @@ static int thread_of(const struct crash *c, pid_t number) {
     return -1;
 }
 
-/* The run that this thread works for. Where it has several, the one that is at something: a
- * callback may use another run. */
+/* Finds the run that this thread works for. If there are several, it prefers one that is not idle,
+ * as a callback of one run may use another. */
 static struct crash_scene look_around(pid_t me) {
     struct crash_scene found = {.thread = -1, .at = -1, .part = -1, .worker = -1};
     for (int i = 0; i < MOST_RUNS; i++) {
-        struct crash_scene s = {.run = atomic_load(&crash.run[i]), .at = -1, .part = -1, .worker = -1};
+        struct crash_scene s = {
+            .run = atomic_load(&crash.run[i]), .at = -1, .part = -1, .worker = -1};
         if (!s.run) continue;
         s.thread = thread_of(s.run->crash, me);
         if (s.thread >= 0) s.run->executor->look(s.run, &s);
@@ -87,7 +88,7 @@ void crash_address(struct line *l, int sig, const siginfo_t *info, const char *b
     line_number(l, (uint64_t)(uintptr_t)info->si_addr, 16, 1);
 }
 
-/* For people. */
+/* The first line of the report. */
 static void describe(struct line *l, const struct crash_scene *s, int sig, const siginfo_t *info) {
     const char *at = s->at >= 0 ? crew_at_name((enum crew_at)s->at) : "a thread of the program";
     if (s->at == CREW_AT_CALLBACK && s->part < 0) at = "between two steps";
@@ -127,7 +128,7 @@ void crash_put(int fd, const char *text, size_t n) {
     if (fd >= 0 && write(fd, text, n) < 0) return; /* it dies anyway */
 }
 
-/* The trace takes too long: the process dies of what it would have died of without it. */
+/* The trace takes too long: the process dies of the signal without it. */
 static void too_late(int sig) {
     sigset_t set;
     (void)sig;
@@ -162,8 +163,8 @@ static void report(int sig, const siginfo_t *info) {
     if (s.run) s.run->executor->traced(s.run, sig);
 }
 
-/* The signal is blocked in here: raised again, it comes once this returns. A fault in here kills at
- * once. */
+/* The signal is blocked in here: raised again, it arrives after this returns. A fault in here kills
+ * the process at once. */
 static void handle(int sig, siginfo_t *info, void *context) {
     int none = 0, me = self();
     (void)context;
@@ -210,12 +211,12 @@ void crash_traced(const tri_run *run, int sig) { (void)run, (void)sig; }
 void crash_thread_begin(struct crash_thread *t) {
     stack_t now;
     atomic_store(&t->number, self());
-    if (sigaltstack(NULL, &now) || !(now.ss_flags & SS_DISABLE)) return; /* it has one */
+    if (sigaltstack(NULL, &now) || !(now.ss_flags & SS_DISABLE)) return; /* it has a stack */
     t->stack = malloc(STACK);
     if (t->stack) sigaltstack(&(stack_t){.ss_sp = t->stack, .ss_size = STACK}, NULL);
 }
 
-/* Where another thread ends it, the stack stays: it is still that thread's. */
+/* If another thread calls this, the stack stays, as its thread still uses it. */
 void crash_thread_end(struct crash_thread *t) {
     if (atomic_exchange(&t->number, 0) != self()) return;
     if (t->stack) sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
@@ -237,7 +238,7 @@ void crash_add_team(tri_run *run) {
     struct crash *c = run->crash;
     int n = team_threads(run->team);
     if (n > 1) c->others = calloc((size_t)n - 1, sizeof *c->others);
-    if (!c->others) return; /* reports of their crashes lack what they computed */
+    if (!c->others) return; /* reports of their crashes lack what they were doing */
     team_run(run->team, join_team, run);
     atomic_store(&c->n, n);
 }
@@ -246,13 +247,13 @@ void crash_unblock(sigset_t *set) {
     for (size_t i = 0; i < COUNT(signals); i++) sigdelset(set, signals[i].number);
 }
 
-/* ---- where it stands ---- */
+/* ---- handlers ---- */
 
 static void install(void) {
     struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     void *frame[1];
     sigemptyset(&ours.sa_mask);
-    backtrace(frame, 1); /* loads what it needs, which a handler must not */
+    backtrace(frame, 1); /* loads its library, which a handler must not do */
     for (size_t i = 0; i < COUNT(signals); i++) {
         struct sigaction *before = &crash.before[i];
         if (sigaction(signals[i].number, NULL, before)) continue;
@@ -264,9 +265,9 @@ static void install(void) {
 static void restore(void) {
     struct sigaction now;
     for (size_t i = 0; i < COUNT(signals); i++) {
-        bool stands = crash.installed[i] && !sigaction(signals[i].number, NULL, &now) &&
-                      (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle;
-        if (stands) sigaction(signals[i].number, &crash.before[i], NULL);
+        bool ours = crash.installed[i] && !sigaction(signals[i].number, NULL, &now) &&
+                    (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handle;
+        if (ours) sigaction(signals[i].number, &crash.before[i], NULL);
         crash.installed[i] = false;
     }
 }

@@ -8,21 +8,21 @@
 #include "run/executor.h"
 
 static tri_status skipped(int64_t done, int skips) {
-    return base_fail(TRI_FAILED, "step %lld: the loss or its gradients were not finite in %d steps "
-                     "in succession, whose updates were skipped (--loss-scale)", (long long)done,
-                     skips);
+    return base_fail(TRI_FAILED, "step %lld: the loss or its gradients were not finite in %d "
+                     "consecutive steps, whose updates were skipped (--loss-scale)",
+                     (long long)done, skips);
 }
 
 tri_status diverge_check(const tri_run *run, int64_t done, int skips) {
-    const struct checkpointer *k = run->checkpointer;
+    const struct checkpointer *c = run->checkpointer;
     if (!finite_stops(&run->options)) return TRI_OK;
     if (skips >= FINITE_SKIPS) return skipped(done, skips);
-    if (!atomic_load(&k->not_finite)) return TRI_OK;
-    return base_fail(TRI_FAILED, "the checkpoint of step %lld is not written: %s",
-                     (long long)k->state.step, k->error);
+    if (!atomic_load(&c->not_finite)) return TRI_OK;
+    return base_fail(TRI_FAILED, "the checkpoint of step %lld was not written: %s",
+                     (long long)c->state.step, c->error);
 }
 
-/* Others that report later know it, too. */
+/* Later reporters know it too. */
 static bool begins(tri_run *run, bool now) {
     struct crew_shown *shown = run->executor->shown(run);
     bool before = shown ? atomic_exchange(&shown->not_finite, now) : run->not_finite;
@@ -40,5 +40,5 @@ void diverge_warn(tri_run *run) {
     if (skips) skipped(run->done, run->skips);
     if (!skips)
         base_fail(TRI_FAILED, "step %lld: the loss is %s", (long long)run->done, finite_name(is));
-    fprintf(stderr, "trireme: %s; the run goes on (--on-nan warn)\n", tri_message());
+    fprintf(stderr, "trireme: %s; the run continues (--on-nan warn)\n", tri_message());
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The means of all scalar outputs over a data set, with the run's parameters and operators in
- * evaluation mode. A last, smaller batch gets a machine of its own, so that every sample counts
- * once. */
+ * Computes the means of all scalar outputs over a data set, with the run's parameters and operators
+ * in evaluation mode. A smaller last batch has an executable of its own, so that every sample
+ * counts once. */
 #include "run/evaluate.h"
 
 #include <math.h>
@@ -15,14 +15,14 @@
 
 struct evaluation {
     struct machine whole, rest;
-    double *sum, *sums; /* by output: of all, of a batch */
+    double *sum, *sums; /* by output: over all batches, over one */
     int64_t number;     /* of the batch that this process computes */
-    int64_t slowest;    /* batch that this process has computed for others too, nanoseconds */
+    int64_t slowest;    /* the longest time for a batch of a queue, nanoseconds */
 };
 
-/* ---- machines ---- */
+/* ---- executables ---- */
 
-/* Other workers may wait meanwhile: the agent sees that this one makes progress. */
+/* Shows progress to the agent, which would report a stall. */
 static void note_progress(tri_run *run) {
     int64_t number = run->evaluation->number;
     run->executor->at(run, CREW_AT_EVALUATE, number < INT32_MAX ? (int)number : -1);
@@ -34,15 +34,15 @@ static bool before_item(void *user, const struct program *p, size_t item) {
     return true;
 }
 
-static void count_turns(const struct machine *m, tri_run *run) {
+static void watch_items(const struct machine *m, tri_run *run) {
     for (int i = 0; machine_program(m, i); i++) {
         machine_program(m, i)->before = before_item;
         machine_program(m, i)->user = run;
     }
 }
 
-/* processes: that have one each. The rest has what the whole has, which waits meanwhile, as that has what steps
- * have. */
+/* processes: how many have such an executable. `rest` borrows the memory of `whole`, and `whole`
+ * that of the steps: no two of them run at a time. */
 static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int processes) {
     bool rest = m == &run->evaluation->rest;
     const struct machine *whole = &run->evaluation->whole;
@@ -51,16 +51,19 @@ static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int proce
     o.batch = batch;
     o.lanes = 1;
     o.amp = NULL; /* the model has its precision already */
-    const struct machine_place place = {.dev = run->dev, .team = run->team, .store = &run->store,
+    const struct machine *last = &run->executable[run->n_executables - 1];
+    const struct machine_place place = {.dev = run->dev,
+                                        .team = run->team,
+                                        .store = &run->store,
                                         .lender = rest ? whole : run->executable,
-                                        .previous = rest ? whole : &run->executable[run->n_executables - 1],
+                                        .previous = rest ? whole : last,
                                         .processes = processes};
     return machine_plan(run->model, &o, &place, m);
 }
 
 static tri_status settle(tri_run *run, struct machine *m) {
     tri_status status = machine_allocate(m, &m->options);
-    if (!status) count_turns(m, run);
+    if (!status) watch_items(m, run);
     return status;
 }
 
@@ -73,7 +76,6 @@ static tri_status make(tri_run *run, struct machine *m, int64_t batch) {
     return status ? status : settle(run, m);
 }
 
-/* Until there are some. */
 static void forget_results(const struct machine *m) {
     for (int i = 0; i < m->n_outputs; i++) m->output[i].result = NAN;
 }
@@ -112,15 +114,16 @@ tri_status evaluation_settle(tri_run *run) {
 
 /* ---- a batch ---- */
 
-/* Its sums go to e->sums. */
+/* Sets evaluation->sums. */
 static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, int64_t first) {
     double *sums = run->evaluation->sums;
     tri_status status = feed_match(m, data);
     char *spare = status ? NULL : malloc(m->feed.spare_bytes + 1);
     if (!status && !spare) status = base_no_memory("a sample");
     for (int64_t row = 0; row < m->batch && !status; row++) {
+        const struct feed_place to = {machine_buffer(m, 0), spare, row};
         note_progress(run);
-        status = feed_row(m, data, &(struct feed_place){machine_buffer(m, 0), spare, row}, first + row, 0, run->options.seed);
+        status = feed_row(m, data, &to, first + row, 0, run->options.seed);
     }
     free(spare);
     if (status) return status;
@@ -136,8 +139,10 @@ static tri_status compute_with(tri_run *run, struct machine *m, tri_data *data, 
     if (!done)
         return base_fail(TRI_FAILED, "evaluation, samples %lld to %lld: %s", (long long)first,
                          (long long)(first + m->batch - 1), run->fault.text);
-    for (int i = 0; i < m->n_outputs; i++)
-        sums[i] = m->output[i].spec.shape.rank ? 0 : machine_value(m, &m->output[i]) * (double)m->batch;
+    for (int i = 0; i < m->n_outputs; i++) {
+        const struct run_output *o = &m->output[i];
+        sums[i] = o->spec.shape.rank ? 0 : machine_value(m, o) * (double)m->batch;
+    }
     return TRI_OK;
 }
 
@@ -151,8 +156,10 @@ static tri_status compute(tri_run *run, tri_data *data, int64_t number) {
     return status ? status : compute_with(run, &e->rest, data, first);
 }
 
-/* For others, too: what has failed is computed once more by who adds up, to know why. */
-static tri_status compute_drawn(tri_run *run, tri_data *data, const struct eval_queue *queue, int64_t number) {
+/* Publishes the batch in the queue. One that failed is computed again by the process that adds up,
+ * which reports why. */
+static tri_status compute_claimed(tri_run *run, tri_data *data, const struct eval_queue *queue,
+                                  int64_t number) {
     struct evaluation *e = run->evaluation;
     int64_t began = base_now();
     tri_status status = compute(run, data, number);
@@ -185,18 +192,21 @@ struct wanted {
 
 static bool is_settled(void *arg) {
     const struct wanted *w = arg;
-    return !eval_queue_in_flight(w->queue, w->batch) || run_is_asked_to_end(w->run) || base_now() > w->until;
+    return !eval_queue_in_flight(w->queue, w->batch) || run_is_asked_to_end(w->run) ||
+           base_now() > w->until;
 }
 
-/* The sums of a batch: who adds up computes what nobody has drawn before it waits for what others are at; who has
- * died gives it back, and nobody is waited for long. */
-static tri_status obtain(tri_run *run, tri_data *data, struct eval_queue *queue, int64_t k, const double **sums) {
+/* Gets the sums of a batch. This process first computes the batches that nobody has claimed, then
+ * waits for the one that another computes, but not for long: then it computes that itself. The
+ * agent releases the claims of the dead. */
+static tri_status obtain(tri_run *run, tri_data *data, struct eval_queue *queue, int64_t k,
+                         const double **sums) {
     struct evaluation *e = run->evaluation;
     *sums = NULL;
     for (int64_t b; queue && !run_is_asked_to_end(run);) {
         *sums = eval_queue_find(queue, k);
         if (*sums || (b = eval_queue_draw(queue, k)) < 0) break;
-        tri_status status = compute_drawn(run, data, queue, b);
+        tri_status status = compute_claimed(run, data, queue, b);
         if (status) return status;
     }
     if (queue && queue->queue && !*sums) {
@@ -205,7 +215,7 @@ static tri_status obtain(tri_run *run, tri_data *data, struct eval_queue *queue,
         *sums = eval_queue_find(queue, k);
     }
     if (run_is_asked_to_end(run))
-        return base_fail(TRI_STOPPED, "the evaluation was broken off, for the run was asked to end");
+        return base_fail(TRI_STOPPED, "the evaluation was interrupted: the run was asked to end");
     if (*sums) return TRI_OK;
     *sums = e->sums;
     return compute(run, data, k);
@@ -230,15 +240,16 @@ int64_t evaluation_batches(const tri_run *run, const tri_data *data) {
     return (tri_data_size(data) + batch - 1) / batch;
 }
 
-tri_status evaluation_draw(tri_run *run, tri_data *data, struct eval_queue *queue, bool *drawn) {
-    *drawn = false;
+tri_status evaluation_compute_next(tri_run *run, tri_data *data, struct eval_queue *queue,
+                                   bool *found) {
+    *found = false;
     tri_status status = begin(run);
     if (!status) status = start(run, data);
     if (status) return status;
     CHECK(queue->values == run->evaluation->whole.n_outputs);
     int64_t k = eval_queue_draw(queue, 0);
-    *drawn = k >= 0;
-    return *drawn ? compute_drawn(run, data, queue, k) : TRI_OK;
+    *found = k >= 0;
+    return *found ? compute_claimed(run, data, queue, k) : TRI_OK;
 }
 
 tri_status evaluation_run(tri_run *run, tri_data *data, struct eval_queue *queue) {

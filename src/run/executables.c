@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "run/padding.h"
 #include "plan/rebatch.h"
 #include "run/feed.h"
+#include "run/padding.h"
 
-/* A lane of a smaller step has no more samples than others have. */
+/* The number of lanes that keeps them as large as the usual ones at most. */
 static int64_t lanes_for(const struct machine *usual, int64_t batch) {
     int64_t lane = lane_samples(usual->batch, usual->lanes, 0);
     return (batch + lane - 1) / lane;
@@ -28,23 +28,24 @@ void executables_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n)
     *n = run->options.forward ? 1 : g->n_shorter + 1;
 }
 
-/* What a step tells is told by the same names in the same order, whatever its shape. */
+/* All executables must have the same outputs in the same order. */
 static tri_status check_outputs(const struct machine *usual, const struct machine *m) {
     for (int i = 0; i < usual->n_outputs || i < m->n_outputs; i++) {
         const struct run_output *a = i < usual->n_outputs ? &usual->output[i] : NULL;
         const struct run_output *b = i < m->n_outputs ? &m->output[i] : NULL;
-        if (a && b && !strcmp(a->name, b->name) && a->metric == b->metric && a->spec.shape.rank == b->spec.shape.rank)
+        if (a && b && !strcmp(a->name, b->name) && a->metric == b->metric &&
+            a->spec.shape.rank == b->spec.shape.rank)
             continue;
         if (a && b)
-            return base_fail(TRI_USAGE, "output %d is \"%s\", in the usual network \"%s\": the same ones are "
-                             "needed, in the same order", i + 1, b->name, a->name);
-        return base_fail(TRI_USAGE, "output \"%s\" is in %s network alone", a ? a->name : b->name,
-                         a ? "the usual" : "its");
+            return base_fail(TRI_USAGE, "output %d is \"%s\", in the usual network \"%s\": both "
+                             "need the same outputs in the same order", i + 1, b->name, a->name);
+        return base_fail(TRI_USAGE, "only %s network has the output \"%s\"",
+                         a ? "the usual" : "its", a ? a->name : b->name);
     }
     return TRI_OK;
 }
 
-static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
+static tri_status plan_executable(tri_run *run, struct sampler_step kind) {
     struct machine *usual = run->executable, *m = &run->executable[run->n_executables];
     tri_graph **model = &run->shape_model[run->n_executables];
     const tri_graph *from = kind.class ? run->model->shorter[kind.class - 1].g : run->written;
@@ -53,10 +54,15 @@ static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
     o.lanes = lanes_for(usual, kind.rows);
     *model = graph_rebatch(from, kind.rows, from->lanes, false);
     if (!*model) return base_last();
-    const struct machine_place place = {
-        .dev = run->dev, .team = run->team, .store = &run->store, .lender = usual, .other_shape = true,
-        .previous = &run->executable[run->n_executables - 1], .all_threads = usual->all_threads, .processes = usual->processes,
-        .more_slots = usual->more_slots};
+    const struct machine_place place = {.dev = run->dev,
+                                        .team = run->team,
+                                        .store = &run->store,
+                                        .lender = usual,
+                                        .other_shape = true,
+                                        .previous = &run->executable[run->n_executables - 1],
+                                        .all_threads = usual->all_threads,
+                                        .processes = usual->processes,
+                                        .more_slots = usual->more_slots};
     tri_status status = machine_plan(*model, &o, &place, m);
     m->shorter = kind.class > 0;
     if (!status) status = check_outputs(usual, m);
@@ -67,14 +73,16 @@ static tri_status plan_machine(tri_run *run, struct sampler_step kind) {
 
 static tri_status plan_shape(tri_run *run, struct sampler_step kind) {
     char why[512], which[64] = "";
-    tri_status status = plan_machine(run, kind);
+    tri_status status = plan_executable(run, kind);
     run->shape_class[run->n_executables++] = kind.class;
     if (!status) return TRI_OK;
     base_format(why, sizeof why, "%s", tri_message());
     if (kind.class)
-        base_format(which, sizeof which, " no longer than %lld", (long long)run->model->shorter[kind.class - 1].length);
+        base_format(which, sizeof which, " no longer than %lld",
+                    (long long)run->model->shorter[kind.class - 1].length);
+    bool last = kind.rows < run->executable->batch;
     return base_fail(status, "a step of %lld samples%s%s: %s", (long long)kind.rows, which,
-                     kind.rows < run->executable->batch ? ", the last of an epoch (--tail keep)" : "", why);
+                     last ? ", the last of an epoch (--tail keep)" : "", why);
 }
 
 static bool is_usual(const tri_run *run, struct sampler_step kind) {
@@ -83,12 +91,13 @@ static bool is_usual(const tri_run *run, struct sampler_step kind) {
 
 tri_status executables_plan(tri_run *run) {
     struct sampler_step kind[2 * LENGTHS_MOST];
-    int n = run->data && !run->options.forward ? sampler_kinds(&run->sampler, kind, COUNT(kind)) : 0, shapes = 1;
+    bool trains = run->data && !run->options.forward;
+    int n = trains ? sampler_kinds(&run->sampler, kind, COUNT(kind)) : 0, shapes = 1;
     tri_status status = TRI_OK;
     for (int i = 0; i < n; i++) shapes += !is_usual(run, kind[i]);
     if (shapes > CREW_MOST_SHAPES)
-        return base_fail(TRI_USAGE, "steps of %d shapes; there can be %d: fewer networks for shorter samples, or --tail "
-                         "drop", shapes, CREW_MOST_SHAPES);
+        return base_fail(TRI_USAGE, "steps of %d shapes; there can be %d: use fewer networks for "
+                         "shorter samples, or --tail drop", shapes, CREW_MOST_SHAPES);
     for (int i = 0; i < n && !status; i++)
         if (!is_usual(run, kind[i])) status = plan_shape(run, kind[i]);
     return status ? status : machine_join(run->executable, run->n_executables);
@@ -96,15 +105,17 @@ tri_status executables_plan(tri_run *run) {
 
 tri_status executables_settle(tri_run *run) {
     tri_status status = TRI_OK;
-    for (int i = 1; i < run->n_executables && !status; i++) status = machine_allocate(&run->executable[i], &run->options);
+    for (int i = 1; i < run->n_executables && !status; i++)
+        status = machine_allocate(&run->executable[i], &run->options);
     return status;
 }
 
 struct machine *executables_at(const tri_run *run, int64_t step) {
-    struct machine *shape = (struct machine *)run->executable;
-    if (run->n_executables == 1) return shape;
+    struct machine *all = (struct machine *)run->executable;
+    if (run->n_executables == 1) return all;
     struct sampler_step kind = sampler_step(&run->sampler, step - 1);
     int i = 0;
-    while (run->shape_class[i] != kind.class || shape[i].batch != kind.rows) CHECK(++i < run->n_executables);
-    return &shape[i];
+    while (run->shape_class[i] != kind.class || all[i].batch != kind.rows)
+        CHECK(++i < run->n_executables);
+    return &all[i];
 }

@@ -9,12 +9,12 @@
 
 #define NAME 1024
 
-/* What stands before the names of files: a model that was wrapped, or saved without its heads, or is the body of
- * one that was saved with them. */
+/* Prefixes of names: of a model that was wrapped, or saved without its heads, or is the body of one
+ * that was saved with them. */
 static const char *const prefixes[] = {"module.", "_orig_mod.", "model.", "bert.", "transformer."};
 
 static const struct {
-    const char *ours, *theirs; /* ends of names */
+    const char *ours, *theirs; /* suffixes of names */
 } ends[] = {
     {".weight", ".gamma"},
     {".bias", ".beta"},
@@ -23,8 +23,9 @@ static const struct {
     {".weight", ".embedding_table"},
 };
 
-/* Kept by others, but computed, or of no use here. */
-static const char *const ignored[] = {"*num_batches_tracked", "*position_ids", "*.attn.bias", "*.attn.masked_bias"};
+/* Others store them, but they can be computed, or are not needed. */
+static const char *const ignored[] = {"*num_batches_tracked", "*position_ids", "*.attn.bias",
+                                      "*.attn.masked_bias"};
 
 static const struct safetensors_entry *find_end(const struct safetensors *file, const char *name) {
     const struct safetensors_entry *e = safetensors_find(file, name);
@@ -39,7 +40,7 @@ static const struct safetensors_entry *find_end(const struct safetensors *file, 
     return e;
 }
 
-/* By the name itself, or with a prefix more or less. */
+/* Finds an entry by its name, or with one prefix added or removed. */
 static const struct safetensors_entry *find(const struct safetensors *file, const char *name) {
     const struct safetensors_entry *e = find_end(file, name);
     for (size_t i = 0; i < COUNT(prefixes) && !e; i++) {
@@ -52,18 +53,19 @@ static const struct safetensors_entry *find(const struct safetensors *file, cons
     return e;
 }
 
-/* A tied parameter has other names. */
+/* A tied parameter has several names. */
 static const struct safetensors_entry *find_any(const struct safetensors *file, const tri_run *run,
                                                 const char *name) {
     const struct safetensors_entry *e = find(file, name);
     for (size_t i = 0; i < run->model->n_settings && !e; i++) {
         const struct graph_setting *s = &run->model->setting[i];
-        if (s->kind == SETTING_TIE && !strcmp(source_name(s->param->node), name)) e = find(file, s->pattern);
+        if (s->kind == SETTING_TIE && !strcmp(source_name(s->param->node), name))
+            e = find(file, s->pattern);
     }
     return e;
 }
 
-/* Whether anything of the network's is that entry; one that is tied may stand there under both names. */
+/* Whether the network has that entry. The file may have a tied parameter under both names. */
 static bool is_known(const tri_run *run, const struct import *in, const struct safetensors *file,
                      const struct safetensors_entry *t) {
     for (size_t i = 0; i < COUNT(ignored); i++)
@@ -77,27 +79,31 @@ static bool is_known(const tri_run *run, const struct import *in, const struct s
     return false;
 }
 
-#define TOLD 5 /* differences; the others are counted */
+#define LISTED 5 /* differences; the others are counted */
 
 /* "; missing: fc.weight f32[10,84]" */
-static void add_wrong(struct import *out, const char *what, const char *name, const char *is, const tri_spec *spec) {
+static void add_wrong(struct import *out, const char *what, const char *name, const char *is,
+                      const tri_spec *spec) {
     char text[SPEC_TEXT];
-    if (out->n_wrong++ < TOLD) text_add(&out->wrong, "; %s: %s %s%s", what, name, is, base_spec_text(spec, text));
+    if (out->n_wrong++ < LISTED)
+        text_add(&out->wrong, "; %s: %s %s%s", what, name, is, base_spec_text(spec, text));
 }
 
-static void match_entry(const struct safetensors *file, const tri_run *run, size_t i, struct import *out) {
+static void match_entry(const struct safetensors *file, const tri_run *run, size_t i,
+                        struct import *out) {
     const struct stored *e = &run->store.entry[i];
     const struct safetensors_entry *t = out->of[i] = find_any(file, run, e->name);
     if (!t) add_wrong(out, "missing", e->name, "", &e->spec);
 }
 
-/* Once all have their tensors, so that these count as known. */
+/* Called after all entries are matched, so that is_known finds those of another shape too. */
 static void check_shape(const tri_run *run, size_t i, struct import *out) {
     const struct stored *e = &run->store.entry[i];
     const struct safetensors_entry *t = out->of[i];
     char theirs[SPEC_TEXT], is[SPEC_TEXT + 32];
     if (!t) return;
-    if (base_shape_equal(&e->spec.shape, &t->spec.shape) && type_is_float(e->spec.type) == type_is_float(t->spec.type)) {
+    if (base_shape_equal(&e->spec.shape, &t->spec.shape) &&
+        type_is_float(e->spec.type) == type_is_float(t->spec.type)) {
         out->taken++;
         return;
     }
@@ -106,7 +112,8 @@ static void check_shape(const tri_run *run, size_t i, struct import *out) {
     out->of[i] = NULL;
 }
 
-tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer, struct import *out) {
+tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer,
+                        struct import *out) {
     *out = (struct import){.of = calloc(run->store.n + 1, sizeof *out->of)};
     if (!out->of) return base_no_memory("the names of tensors");
     for (size_t i = 0; i < run->store.n; i++)
@@ -115,7 +122,7 @@ tri_status import_match(const struct safetensors *file, const tri_run *run, bool
         if (!is_known(run, out, file, &file->entry[i]))
             add_wrong(out, "unexpected", file->entry[i].name, "", &file->entry[i].spec);
     for (size_t i = 0; i < run->store.n; i++) check_shape(run, i, out);
-    if (out->n_wrong > TOLD) text_add(&out->wrong, "; and %zu more", out->n_wrong - TOLD);
+    if (out->n_wrong > LISTED) text_add(&out->wrong, "; and %zu more", out->n_wrong - LISTED);
     if (out->n_wrong) weights_differ(file, run->model, &out->reason);
     if (out->reason.size) text_add(&out->reason, "; ");
     bool failed = out->wrong.failed || out->reason.failed;

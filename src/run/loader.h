@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The samples of a step: read when they are wanted, or ahead, by threads of their own. A step's rows lie in a room
- * of the machine; where there is a second room, the next step's can be read while this one's are in use. Rooms are
- * read in pieces, some rows of a lane each. A word for each says of which step its samples are there, or who reads
- * them: so what one thread or worker has read, or is at, no other reads again. */
+ * The samples of a step: read when they are wanted, or ahead, by threads of their own. A step's
+ * rows lie in a room of the machine; where there is a second room, the next step's can be read
+ * while this one's are in use. Rooms are read in pieces, some rows of a lane each. A word for each
+ * says of which step its samples are there, or who reads them: so what one thread or worker has
+ * read, or is at, no other reads again. */
 #ifndef RUN_LOADER_H
 #define RUN_LOADER_H
 
@@ -68,20 +69,22 @@ struct loader {
 /* For steps of so many shapes. */
 int loader_words(const struct machine *m, int shapes);
 
-/* For a run with data that has been matched, and a machine that has its memory. place: null if the process is
- * alone. */
+/* For a run with data that has been matched, and a machine that has its memory. place: null if the
+ * process is alone. */
 tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place *place);
-/* Adds to the text of a fault which sample of a step, counted from 1, it is about, if that is known. */
+/* Adds to the text of a fault which sample of a step, counted from 1, it is about, if that is
+ * known. */
 void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault);
-/* What a hand wants: the samples of a lane of a step, counted from 1. turns (nullable) grows while it waits. */
+/* What a hand wants: the samples of a lane of a step, counted from 1. turns (nullable) grows while
+ * it waits. */
 struct loader_wish {
     int thread; /* of the run's threads */
     int64_t step;
     int lane;
     _Atomic uint64_t *turns;
 };
-/* They are in *room, the step's or, where another is late with reading them, one of the hand's own. Also returns
- * where the step is over, or the run, so that nobody wants them any more. */
+/* They are in *room, the step's or, where another is late with reading them, one of the hand's own.
+ * Also returns where the step is over, or the run, so that nobody wants them any more. */
 tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **buffer);
 /* All of a step's, by a process that is alone and has nothing else to do. */
 tri_status loader_fetch_all(struct loader *l, int64_t step);
@@ -91,10 +94,11 @@ tri_status loader_read(struct loader *l, int64_t step);
 int loader_buffer(const struct loader *l, int64_t step);
 /* A process that is alone has done this step. */
 void loader_done(struct loader *l, int64_t step);
-/* What a thread of this number, no hand, reads; false: it reads nothing. A signal handler may ask. */
+/* What a thread of this number, no hand, reads; false: it reads nothing. A signal handler may
+ * ask. */
 bool loader_at(const struct loader *l, pid_t number, int64_t *step, int *lane);
-/* Before the data goes, and the machine. False: a source does not come back to a thread that reads ahead, for
- * LOADER_PATIENCE seconds: the loader stays, and all that it has of the run has to. */
+/* Before the data goes, and the machine. False: a source does not come back to a thread that reads
+ * ahead, for LOADER_PATIENCE seconds: the loader stays, and all that it has of the run has to. */
 bool loader_free(struct loader *l);
 
 #endif

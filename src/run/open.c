@@ -288,7 +288,7 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
         .record = &w->record, .checkpointer = &w->checkpointer, .policy = &w->policy,
         .crash = &w->crash};
     run->policy->data = run->options.eval_source;
-    if (workers && (run->worker = worker_imagine(workers))) run->executor = &executor_worker;
+    if (workers && (run->worker = worker_for_plan(workers))) run->executor = &executor_worker;
     if (!how(run)) return run;
     if (!run->data) run->data = run->options.source;
     run_free(run);

@@ -5,11 +5,11 @@
 
 #include "run/run.h"
 
-/* As tri_open, but only planned: nothing is allocated, and it cannot run. Null with a message.
- * workers: it is planned as one of several workers; or null. */
+/* As tri_open, but only plans the run: nothing is allocated, and it cannot step. Null with a
+ * message. workers: the run is planned as one of several workers; or null. */
 tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_shape *workers);
-/* Opens the data of a run that is only planned, so that its memory counts; without any it does
- * nothing. */
+/* Opens the data of a run that is only planned, to count its memory. Does nothing if the options
+ * name no data. */
 tri_status run_plan_data(tri_run *run);
 void run_free(tri_run *run);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Evaluations while a run trains: when they are due, which was the best, and whether it is time to stop. Whoever
- * reports decides, and workers that report after it go on from what it has left in the store; of batches all compute
- * their part. */
+ * The evaluation policy: when a run evaluates while it trains, which evaluation was the best, and
+ * when it is time to stop. The reporter decides. Its decisions are in the store, so that a later
+ * reporter continues from them. All workers compute batches. */
 #ifndef RUN_POLICY_H
 #define RUN_POLICY_H
 
@@ -9,45 +9,47 @@
 #include "checkpoint/policy_state.h"
 
 struct policy {
-    tri_data *data; /* null: nothing is evaluated */
-    int64_t every;  /* steps; 0: each epoch */
-    char *metric;   /* "top1:max": by which evaluations are compared, */
-    char *of;       /* and its name alone */
-    bool most;      /* is the best */
-    bool keeps;     /* the checkpoint of the best one is wanted */
-    int64_t patience; /* evaluations in succession without a better one that end the run; 0: any number */
-    double change;  /* by more than which one is better */
+    tri_data *data;   /* null: nothing is evaluated */
+    int64_t every;    /* steps; 0: after each epoch */
+    char *metric;     /* evaluations are compared by it: "top1:max" */
+    char *of;         /* its name alone: "top1" */
+    bool most;        /* the largest value is the best */
+    bool keeps;       /* the checkpoint of the best evaluation is kept */
+    int64_t patience; /* the run ends after so many without a better one; 0: no limit */
+    double change;    /* an evaluation is better if the metric changed by more than this */
     struct policy_state is;
-    bool here, better; /* there was one behind the step just done; it was the best so far */
-    /* What the latest has found: all scalar outputs, the loss first. */
+    bool here, better; /* the latest step was evaluated; it was the best so far */
+    /* Results of the latest evaluation: all scalar outputs, the loss first. */
     const char **name;
     double *value;
     int n;
-    /* The latest: its step if it failed, and why. */
+    /* The step of the latest evaluation if it failed, and why. */
     int64_t failed;
     char error[512];
 };
 
 struct checkpoint_state;
 
-/* Once the run has been planned: opens the data of evaluations, and plans what they need. */
-tri_status policy_open(struct policy *j, tri_run *run);
-/* Once it has its memory: refuses what there is no memory for besides. */
-tri_status policy_settle(const struct policy *j, tri_run *run);
-/* The run goes on from there. */
-void policy_resume(struct policy *j, const struct checkpoint_state *s);
-/* Behind a step that this process tells of: evaluates if that is due. */
-void policy_step(struct policy *j, tri_run *run);
-/* Behind the step that the run goes on from: makes the evaluation that was broken off when it was asked to end. */
-void policy_catch_up(struct policy *j, tri_run *run);
-/* Once the checkpoint of a better one is whole: others know of it, and nothing of it is done again. */
-void policy_publish(const struct policy *j, tri_run *run);
-/* It is time to end, for none has been better for long. */
-bool policy_stops(const struct policy *j);
+/* Opens the data of evaluations and plans what they need, after the run has been planned. */
+tri_status policy_open(struct policy *p, tri_run *run);
+/* Allocates the memory of evaluations, after that of the run; fails if there is not enough. */
+tri_status policy_settle(const struct policy *p, tri_run *run);
+/* Continues from a checkpoint's state. */
+void policy_resume(struct policy *p, const struct checkpoint_state *s);
+/* After a step that this process reports: evaluates if that is due. */
+void policy_step(struct policy *p, tri_run *run);
+/* After the step that the run resumes from: makes the evaluation that was interrupted when the run
+ * was asked to end. */
+void policy_catch_up(struct policy *p, tri_run *run);
+/* Publishes the evaluation to other workers, so that none repeats it. If it is the best, this
+ * follows its checkpoint. */
+void policy_publish(const struct policy *p, tri_run *run);
+/* Whether the run ends, because no evaluation has been better for long. */
+bool policy_stops(const struct policy *p);
 /* "eval at step 120: loss 0.4711  top1 0.8120  (best)" */
-void policy_describe(const struct policy *j, int64_t step, struct text *out);
-/* The first failure, if the last evaluation failed. */
-tri_status policy_end(const struct policy *j);
-void policy_free(struct policy *j);
+void policy_describe(const struct policy *p, int64_t step, struct text *out);
+/* Fails with its message if the last evaluation failed. */
+tri_status policy_end(const struct policy *p);
+void policy_free(struct policy *p);
 
 #endif

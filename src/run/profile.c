@@ -64,7 +64,7 @@ struct work profile_step(struct machine *m) {
 
 /* ---- time ---- */
 
-/* Also those that sum up what lanes yield; null behind the last. */
+/* As machine_program, but the programs that sum lanes come first. Null after the last. */
 static struct program *program_at(struct machine *m, int i) {
     for (int k = 0; k < 2; i -= m->tree[k++].threads)
         if (i < m->tree[k].threads) return &m->tree[k].merge[i];
@@ -92,7 +92,7 @@ static void add_spec(struct text *t, const tri_tensor *x) {
     if (x->block) text_add(t, "/%d", x->block);
 }
 
-/* Null when memory is out. */
+/* Null if there is no memory. */
 static const char *name_of(struct profile *to, const struct unit *u, bool by_unit, bool sums) {
     struct text t = {0};
     if (sums) text_add(&t, "sums of lanes: ");

@@ -6,7 +6,7 @@
 
 #include "run/run.h"
 
-/* The loss first. */
+/* Lists the loss first. */
 static int list_outputs(const tri_run *run, struct record *r) {
     int n = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -35,8 +35,10 @@ tri_status record_open(struct record *r, const tri_run *run) {
 }
 
 tri_status record_file(struct record *r, const char *directory, bool goes_on, bool quiet) {
-    tri_status status = goes_on ? metrics_resume(&r->metrics, directory, r->seen.n, r->name)
-                                : metrics_open(&r->metrics, directory, r->seen.n, r->name, quiet ? NULL : stderr);
+    FILE *notes = quiet ? NULL : stderr;
+    tri_status status = goes_on
+                            ? metrics_resume(&r->metrics, directory, r->seen.n, r->name)
+                            : metrics_open(&r->metrics, directory, r->seen.n, r->name, notes);
     r->metrics.every = r->every;
     return status;
 }
@@ -48,18 +50,23 @@ const struct observed *record_seen(struct record *r) {
 }
 
 void record_step(struct record *r, const tri_run *run) {
+    const struct machine *m = run->machine;
     struct observed *s = &r->seen;
     s->step = tri_step_number(run);
     s->epoch = tri_epoch(run);
-    s->samples = run->machine->batch;
+    s->samples = m->batch;
     s->lr = run_lr(run);
-    for (int i = 0; i < s->n; i++) r->value[i] = machine_value(run->machine, &run->machine->output[r->output[i]]);
+    for (int i = 0; i < s->n; i++) r->value[i] = machine_value(m, &m->output[r->output[i]]);
     if (r->metrics.file) metrics_step(&r->metrics, record_seen(r));
 }
 
-void record_evaluation(struct record *r, int64_t step, int64_t epoch, int n, const char *const *name,
-                       const double *value) {
-    const struct observed o = {.step = step, .epoch = epoch, .now = base_seconds() - r->begin, .n = n, .name = name,
+void record_evaluation(struct record *r, int64_t step, int64_t epoch, int n,
+                       const char *const *name, const double *value) {
+    const struct observed o = {.step = step,
+                               .epoch = epoch,
+                               .now = base_seconds() - r->begin,
+                               .n = n,
+                               .name = name,
                                .value = value};
     metrics_evaluation(&r->metrics, &o);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a run is asked for by its own parts, and by programs. */
+ * Access to a run, for its own parts and for programs. */
 #include "run/run.h"
 
 #include <math.h>
@@ -24,11 +24,11 @@ void run_set_scalars(tri_run *run, int64_t step) {
     if (run->number) run->number->value = (float)step;
 }
 
-/* Takes the schedule's place; NaN: the schedule's again. */
+/* Replaces the rate of the schedule; NaN returns to it. */
 static tri_status set_rate(tri_run *run, double rate) {
     if (rate < 0 || isinf(rate))
-        return base_fail(TRI_USAGE, "tri_set_scalar: \"lr\" is %g; it must be at least 0 and finite, "
-                         "or NaN for the schedule", rate);
+        return base_fail(TRI_USAGE, "tri_set_scalar: \"lr\" is %g; it must be finite and at least "
+                         "0, or NaN for the schedule", rate);
     run->set_rate = rate;
     return TRI_OK;
 }
@@ -50,7 +50,7 @@ void tri_set_scalar(tri_run *run, const char *name, double value) {
     if (run) run_fail(run, set_scalar(run, name ? name : "", value));
 }
 
-/* ---- looking ---- */
+/* ---- getters ---- */
 
 tri_status tri_run_status(const tri_run *run) {
     if (!run) return TRI_FAILED;

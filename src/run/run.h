@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A run: its executables, the store, the data, and the step it has reached. Its parts have headers of
- * their own, which include this one; open.c puts them together. */
+ * A run: its executables, the store, the data, and the number of steps done. Its parts have headers
+ * of their own, which include this one; open.c creates them. */
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
@@ -20,32 +20,32 @@ struct tri_run {
     struct team *team;
     struct schedule schedule;
     struct store store;
-    /* One per shape of a step (executables.h); the first is of the usual shape. */
+    /* One per shape of a step (executables.h). The first has the usual shape. */
     struct machine executable[CREW_MOST_SHAPES];
     int n_executables;
-    tri_graph *written; /* the network as the user wrote it, if another batch size may need it; or null */
-    int shape_class[CREW_MOST_SHAPES]; /* of lengths, see sampler.h */
-    tri_graph *shape_model[CREW_MOST_SHAPES]; /* what executables but the first are made from */
-    struct machine *machine; /* the executable of the latest step */
+    tri_graph *written; /* the network as the user wrote it, for other batch sizes; or null */
+    int shape_class[CREW_MOST_SHAPES];        /* the class of lengths, see sampler.h */
+    tri_graph *shape_model[CREW_MOST_SHAPES]; /* what the executables after the first are made of */
+    struct machine *machine;                  /* the executable of the latest step */
     tri_data *data; /* null: the network has no inputs, or the program feeds them */
     bool fed;       /* the program feeds each batch (tri_feed) into the only batch buffer */
-    struct sampler sampler; /* used by the loader alone once that exists */
-    int64_t done, total; /* steps */
+    struct sampler sampler; /* belongs to the loader once that exists */
+    int64_t done, total;    /* steps */
     int64_t epoch;
     double rate;     /* the learning rate of the latest step */
-    double set_rate; /* set by the program in place of the schedule's; NaN: not set */
-    int skips;       /* consecutive updates that the loss scale has skipped, up to the latest step */
+    double set_rate; /* set by the program, replaces the schedule's; NaN: not set */
+    int skips;       /* consecutive updates, up to the latest step, skipped by the loss scale */
     bool not_finite; /* reported already; workers use struct crew_shown instead */
-    const volatile sig_atomic_t *_Atomic asked; /* the loop's flag: a signal asks for the end; or null */
-    _Atomic int64_t asked_since; /* when a thread that waits for samples saw that: ns; 0: not yet */
-    atomic_bool gave_up; /* samples did not arrive in time, and the run ends without them */
-    bool holds_pipes; /* see base/pipes.h */
-    bool unread;  /* the run ends because stdout or stderr has no reader any more */
-    bool stopped; /* the run ends early: it was asked to, or max_time is over */
+    const volatile sig_atomic_t *_Atomic asked; /* set by a signal, in the loop; or null */
+    _Atomic int64_t asked_since; /* when a thread that waits for samples saw it: ns; 0: not yet */
+    atomic_bool gave_up;         /* samples did not arrive in time, and the run ends without them */
+    bool holds_pipes;            /* see base/pipes.h */
+    bool unread;  /* the run ends because nobody reads stdout or stderr any more */
+    bool stopped; /* the run ends early: it was asked to, or max_time has passed */
     struct run_scalar *lr, *number; /* set by the run for each step; null: the network has none */
     struct tri_fault fault;
     const struct executor *executor;
-    struct worker *worker; /* null: this process runs alone */
+    struct worker *worker; /* null: the run has one process */
     struct evaluation *evaluation;
     struct loader *loader;
     struct record *record;
@@ -55,7 +55,7 @@ struct tri_run {
     struct events *events; /* null: none are wanted, or the agent reports them */
 };
 
-/* Stores tri_message() as the run's failure if it is the first; returns the run's status. */
+/* Stores tri_message() as the run's failure if it is the first. Returns the run's status. */
 tri_status run_fail(tri_run *run, tri_status status);
 
 /* Sets the scalars "lr" and "step" for a step. */

@@ -24,14 +24,14 @@ size_t weights_metadata(const tri_run *run, struct safetensors_pair pair[WEIGHTS
 static tri_status copy(const struct safetensors *file, const char *key, char **out) {
     const char *value = safetensors_metadata(file, key);
     *out = value ? strdup(value) : NULL;
-    return value && !*out ? base_no_memory("what weights say of themselves") : TRI_OK;
+    return value && !*out ? base_no_memory("the metadata of weights") : TRI_OK;
 }
 
 tri_status weights_about(const tri_options *o, struct weights_about *out) {
     struct seal_key *key = NULL;
     struct safetensors *file = NULL;
     struct stat st;
-    struct text passed_over = {0}; /* told when the weights are read */
+    struct text passed_over = {0}; /* reported when the weights are read */
     char within[4096];
     const char *path = o->load;
     *out = (struct weights_about){0};
@@ -57,7 +57,7 @@ void weights_about_free(struct weights_about *a) {
     *a = (struct weights_about){0};
 }
 
-/* Whether an argument of a spec begins with the n bytes at `item`, up to its end or `end`. */
+/* Whether an argument of a spec is the n bytes at `item`, or continues after them with `end`. */
 static bool has(const char *spec, const char *item, size_t n, char end) {
     for (const char *at = spec + strcspn(spec, ":"); *at; at += 1 + strcspn(at + 1, ",")) {
         if (strncmp(at + 1, item, n)) continue;
@@ -66,7 +66,8 @@ static bool has(const char *spec, const char *item, size_t n, char end) {
     return false;
 }
 
-/* Adds `word` and the arguments of one spec that the other lacks; with `names`, lacks under any value. */
+/* Adds `word` and the arguments of one spec that the other lacks. With `names`, only the names of
+ * arguments are compared. */
 static void add_lacking(const char *of, const char *other, bool names, const char *word,
                         struct text *out) {
     const char *before = word;
@@ -91,6 +92,6 @@ void weights_differ(const struct safetensors *file, const tri_graph *g, struct t
     }
     add_lacking(theirs, ours, false, " with", &how);
     add_lacking(ours, theirs, true, " without", &how);
-    text_add(out, "it was made%s", how.failed ? " otherwise" : how.data);
+    text_add(out, "it was made%s", how.failed ? " in another way" : how.data);
     text_free(&how);
 }

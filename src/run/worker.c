@@ -163,7 +163,7 @@ void worker_free(struct worker *c) {
     free(c);
 }
 
-struct worker *worker_imagine(const struct crew_shape *shape) {
+struct worker *worker_for_plan(const struct crew_shape *shape) {
     struct worker *c = calloc(1, sizeof *c);
     void *head = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (!c || head == MAP_FAILED) {
@@ -189,7 +189,7 @@ int worker_rank(const struct worker *c) { return atomic_load(&worker_self(c)->ra
 int worker_size(const struct worker *c) { return atomic_load(&c->head->ranks); }
 
 /* Until now it went to the worker's file. */
-void worker_turn_output(struct worker *c) {
+void worker_redirect_output(struct worker *c) {
     const char *fds = getenv(CREW_ENV_OUTPUT);
     int out, err;
     c->reports = true;
@@ -200,7 +200,7 @@ void worker_turn_output(struct worker *c) {
     dup2(err, STDERR_FILENO);
 }
 
-void worker_take_shape(struct worker *c, tri_run *run, uint64_t step) {
+void worker_select_executable(struct worker *c, tri_run *run, uint64_t step) {
     run->machine = executables_at(run, (int64_t)step);
     c->now = &c->part[run->machine - run->executable];
 }
@@ -566,7 +566,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     if (run->data) status = make_loader(c, run, &p);
     if (status) return status;
     team_run(run->team, take_hands, c);
-    if (worker_reports(c)) worker_turn_output(c);
+    if (worker_reports(c)) worker_redirect_output(c);
     if (worker_reports(c)) tell_idle(c, m);
     atomic_store(&c->head->keeps, run->options.ckpt != NULL);
     c->writes = worker_reports(c) && !crew_begun(c->head);

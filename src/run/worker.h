@@ -1,122 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A worker's view of the store that it shares with others, and its part in their steps. Every worker
- * runs the same program; one of them, the reporter, opens steps, and runs what has effects outside. */
+ * A worker's view of the store that the workers share, and its part in their steps. All workers run
+ * the same program. One of them, the reporter, opens steps and does whatever has effects
+ * outside. */
 #ifndef RUN_WORKER_H
 #define RUN_WORKER_H
 
-#include "run/worker_log.h"
-#include "crew/head.h"
-#include "run/run.h"
 #include "crew/eval_queue.h"
+#include "crew/head.h"
 #include "machine/sweep.h"
+#include "run/run.h"
+#include "run/worker_log.h"
 
-/* Who asks a program that runs what it is at: of one thread. */
+/* Per-thread context, also for a program's callback. */
 struct thread_context {
     struct worker *worker;
     struct crew_thread *shared;
-    int number; /* of the thread among all workers' */
-    int k;      /* of the lane's program: 0 count, 1 lane */
-    int lane, name; /* of the first item of the program that runs; in the table of names */
-    int64_t began;
-    int64_t fetched; /* nanoseconds that the samples of the lane took */
-    bool audits; /* the lane is another's, and stays so */
+    int number;      /* of the thread among the threads of all workers */
+    int k;           /* which program of a lane: 0 count, 1 lane */
+    int lane, name;  /* name: of the program's first item, in the table of names */
+    int64_t began;   /* when the thread began what it does now */
+    int64_t fetched; /* how long the samples of the lane took, nanoseconds */
+    bool audits;     /* it computes a lane of another worker, which stays that worker's */
 };
 
-/* What a step of one shape is done with, beside the machine. */
+/* What a worker has for each executable, besides the executable. */
 struct worker_part {
-    struct sweeps sweeps[2]; /* of what comes before the lanes, of the update */
+    struct sweeps sweeps[2]; /* before the lanes, and of the update */
     struct sweep_copy *copy;
-    int first_name[6];       /* of count[2], lane[2], pre, step: in the table */
+    int first_name[6]; /* of count[2], lane[2], pre and step, in the table of names */
 };
 
 struct worker {
     struct crew_head *head;
     int place, threads;
     int fd;
-    char *base; /* of the store, behind the head: at the begin of the addresses reserved for it */
+    char *base; /* of the store, after the head; the first of the reserved addresses */
     size_t reserved;
     struct thread_context *context; /* by thread */
-    /* Once the run has been settled. */
+    /* Set by worker_settle. */
     tri_run *run;
     struct machine_shared shared;
-    struct worker_part part[CREW_MOST_SHAPES], *now; /* by the run's shapes; that of the step at work */
-    claim_word *task;         /* words of all */
+    struct worker_part part[CREW_MOST_SHAPES], *now; /* by executable; that of the step at work */
+    claim_word *task;         /* the claims of all tasks */
     _Atomic int64_t *slowest; /* by item: nanoseconds */
-    uint64_t step;            /* that it works on */
-    int64_t told;             /* the step that it has returned from as the reporter */
-    int64_t memory_seen;
-    struct eval_queue evaluation;  /* its words null: there are none that several share */
-    bool writes;              /* what is written to parameters counts */
-    bool reports;             /* its output has been turned to where the user looks */
-    bool records;             /* it has opened metrics.jsonl, or tried to */
+    uint64_t step;            /* the step it works on */
+    int64_t reported;         /* the latest step from which it returned as the reporter */
+    int64_t memory_seen;      /* when its memory was measured */
+    struct eval_queue evaluation; /* its words are null if no evaluation is shared */
+    bool writes;                  /* values it writes to parameters take effect */
+    bool reports;                 /* its output has been redirected to the user's */
+    bool records;                 /* it has opened metrics.jsonl, or tried to */
     struct worker_log log;
     int crash_out, crash_user; /* worker-K.out and the user's stderr, for crash reports; -1: none */
 };
 
-/* Whether this process is a worker; the first run that trains takes the place. *out is null if not. */
+/* Joins the agent's store, if this process is a worker; *out is null if it is not. Only the first
+ * run that trains is the workers' run. */
 tri_status worker_join(struct worker **out);
-/* A worker of a run that nobody has started, to see what it would take; null with a message. */
-struct worker *worker_imagine(const struct crew_shape *shape);
-/* Its threads are hands no more; before the team goes. */
+/* A worker of a run that is only planned, to learn how much memory it needs. Null with a
+ * message. */
+struct worker *worker_for_plan(const struct crew_shape *shape);
+/* Detaches its threads; call it before the team is freed. */
 void worker_release(struct worker *c, struct team *team);
 void worker_free(struct worker *c);
 
-/* After the run has been planned with worker_all_threads: gives the machine its memory and the store its
- * values, or those that are there. */
-int worker_all_threads(const struct worker *c); /* that row at a time */
+int worker_all_threads(const struct worker *c); /* of the workers that can compute at a time */
 int worker_processes(const struct worker *c);
-int worker_audit_slots(const struct worker *c); /* that audits hold */
+int worker_audit_slots(const struct worker *c); /* slots that audits need */
+/* Gives the planned executables their memory, and the store its values unless another worker has
+ * done so. */
 tri_status worker_settle(struct worker *c, tri_run *run);
-/* The same without memory: only the sizes are known then. */
+/* The same without memory: only the sizes are known after it. */
 tri_status worker_measure(struct worker *c, tri_run *run);
 
-/* One step or more, as tri_step. False: the run has ended, or failed with a message (*status). */
+/* As tri_step; computes one or more steps. False: the run has ended, or failed with a message
+ * (*status). */
 bool worker_step(struct worker *c, tri_run *run, tri_status *status);
-/* The step that it has returned from is this worker's to call back for, and to show. */
-bool worker_tells(const struct worker *c, const tri_run *run);
-/* No step is open, or nothing of its update has begun: parameters are as the step before has left them. */
+/* Whether this worker prints the latest step and calls back for it. */
+bool worker_reports_step(const struct worker *c, const tri_run *run);
+/* Whether no step is open, or the update of the open one has not begun: parameters are as the step
+ * before left them. */
 bool worker_is_between(const struct worker *c);
-/* The end of the loop: waits until it is known who reports to the end. True: this worker. */
+/* The end of the loop: waits until the run is closed, or this worker is the reporter (true). */
 bool worker_finish(struct worker *c, tri_run *run);
-/* Who reports begins metrics.jsonl, or goes on with it; then what it tells of the step goes there. */
+/* The reporter begins or continues metrics.jsonl, then writes the metrics of its steps there. */
 tri_status worker_open_record(struct worker *c, tri_run *run);
 void worker_record(struct worker *c, tri_run *run);
-/* What is printed on stdout when all is done: by the agent, so that no worker's death loses or doubles it. */
+/* The last line for stdout. The agent prints it, so that no death of a worker loses or repeats
+ * it. */
 void worker_last_line(struct worker *c, const char *line);
 /* The run is closed, with this exit code. */
 void worker_leave(struct worker *c, int code);
 
-/* The run goes on from a checkpoint of this step; before the first step, by who reports. */
+/* The run continues from a checkpoint of this step. For the reporter, before the first step. */
 void worker_begin_at(struct worker *c, int64_t step);
-int64_t worker_base(const struct worker *c); /* that step; 0: it began anew */
-/* The number of a wish that has not been answered; 0: there is none. */
+int64_t worker_base(const struct worker *c); /* that step; 0: the run started at the beginning */
+/* The number of a request to save that has not been answered; 0: none. */
 uint32_t worker_save_asked(const struct worker *c);
 void worker_save_answer(struct worker *c, uint32_t asked, const char *error, int64_t step);
-/* A checkpoint could not be written, says the text: for the agent. */
+/* Tells the agent that a checkpoint could not be written, and why. */
 void worker_save_failed(struct worker *c, const char *text);
 
-/* Bad samples are counted by all workers together. */
+/* Lets all workers count bad samples together. */
 void worker_count_bad(struct worker *c, const tri_run *run);
-/* Nobody reads what this worker prints: the run is to end. */
+/* Ends the run, because nobody reads what this worker prints. */
 void worker_note_unread(struct worker *c);
-/* The run is to end. */
+/* Whether the run has been asked to end. */
 bool worker_asked_to_end(const struct worker *c);
-/* Of all that the run's evaluations share: batches and bytes; once they have been planned. */
+/* The bytes and batches that the run's planned evaluations share. */
 uint64_t worker_evaluation_bytes(const tri_run *run, int64_t *batches);
 void worker_evaluation_bind(struct worker *c, const tri_run *run);
-/* As tri_evaluate, with the help of all that wait for it: by who reports, behind the step just done. */
+/* As tri_evaluate, with the help of the workers that wait for it. For the reporter, after a
+ * step. */
 tri_status worker_evaluate(struct worker *c, tri_run *run, tri_data *data);
-/* What evaluations have come to; it stays, whoever reports. */
+/* Stores the state of the evaluation policy for later reporters. */
 void worker_set_policy(struct worker *c, const struct policy_state *is);
 
-/* The run, and this worker, turn to the shape of a step. */
-void worker_take_shape(struct worker *c, tri_run *run, uint64_t step);
+/* Selects the executable for a step, for the run and this worker. */
+void worker_select_executable(struct worker *c, tri_run *run, uint64_t step);
 bool worker_reports(const struct worker *c);
 struct crew_worker *worker_self(const struct worker *c);
-/* What it prints goes to where the user looks from here on. */
-void worker_turn_output(struct worker *c);
+/* Redirects stdout and stderr to those of the user. */
+void worker_redirect_output(struct worker *c);
 int worker_rank(const struct worker *c);
 int worker_size(const struct worker *c);
-void worker_at(struct worker *c, enum crew_at at, int part); /* part: the callback; or -1 */
+/* Notes what thread 0 does. part: the callback; or -1. */
+void worker_at(struct worker *c, enum crew_at at, int part);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a worker does about a crash of its own: a line in worker-K.log, notes for the agent, and the
- * report in worker-K.out. In a signal handler. */
+ * What a worker does when it crashes: it writes a line to worker-K.log, notes for the agent, and
+ * the report to worker-K.out. All of this runs in a signal handler. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static void note_for_agent(const struct worker *c, const struct crash_scene *s,
     }
 }
 
-/* The first of all workers that crashes at a place reports it to the user. */
+/* Only the first of the workers that crash at the same place reports it to the user. */
 static bool is_news(struct crew_head *h, const struct crash_scene *s, int sig) {
     const int place[] = {sig, s->at, s->part, s->number};
     uint64_t told = base_hash(place, sizeof place, 0);
@@ -97,7 +97,8 @@ void worker_crashed(const tri_run *run, struct crash_scene *s, int sig, const si
     s->worker = c->place;
     note_for_agent(c, s, info);
     to[0] = c->crash_out;
-    if (c->crash_out < 0 || (!crash_is_sent(info) && is_news(c->head, s, sig))) to[1] = c->crash_user;
+    if (c->crash_out < 0 || (!crash_is_sent(info) && is_news(c->head, s, sig)))
+        to[1] = c->crash_user;
     write_log(c, s, sig, info);
 }
 

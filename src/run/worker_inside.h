@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files of a worker's step share: worker_step.c opens and ends it, crew_lanes.c has the lanes,
- * crew_update.c the update. */
+ * What the files of a worker's step share: worker_step.c opens and ends it, worker_lanes.c computes
+ * the lanes, worker_update.c the update. */
 #ifndef RUN_WORKER_INSIDE_H
 #define RUN_WORKER_INSIDE_H
 
 #include "run/worker.h"
 
-/* One stage of the step that the worker is at: the lanes of a phase, or the sweeps. */
+/* One stage of a step: the lanes of a phase, or the sweeps before or after the lanes. */
 struct worker_stage {
     struct worker *c;
-    int k;           /* 0: count, 1: lane; of sweeps: before the lanes, behind them */
-    int sweep, from; /* up to which task it has been found done */
-    int left;        /* lanes there were when they were left to others */
-    int64_t until;   /* a lane that was left to others is looked at again then */
-    bool alone;      /* of each worker one hand takes part */
-    int64_t leaves;  /* sums and tasks are left to others until then; -1: they are not; 0: not asked yet */
+    int k;           /* lanes: 0 count, 1 lane. Sweeps: 0 before the lanes, 1 after them */
+    int sweep, from; /* tasks of the sweep before `from` are done */
+    int left;        /* how many lanes were left when this thread left them to others */
+    int64_t until;   /* when it looks again at the lanes that it left to others */
+    bool alone;      /* one thread of each worker takes part */
+    int64_t leaves;  /* it leaves sums and tasks to others until then; -1: no; 0: not decided yet */
     struct thread_context *context;
     struct program_step step;
 };
 
-/* What the hand is at; for whoever watches. */
+/* Notes what the thread does now, for the agent and crash reports. */
 void worker_note(struct thread_context *o, enum crew_at at, int lane, int item);
-/* The stage has no more work for this hand. The first may wait for the others of its team, which
- * are watched themselves; then it goes on to something else at once. */
+/* The stage has no more work for this thread. Thread 0 may wait for the others of its team, which
+ * are watched themselves; it notes at once what it does next. */
 void worker_rest(struct thread_context *o);
-/* Whether this hand leaves sums and tasks of a stage to others, as it is much slower than they: all would wait for
- * it, who could have done without. For a while: the others may have died. */
+/* Whether this thread leaves the sums and tasks of a stage to others. It does so if it is much
+ * slower than they are, as all would wait for it. It does so only for a while, as the others may
+ * have died. */
 bool worker_leaves(struct worker_stage *s);
-/* The threads that share a piece of work, of which there are so many for all workers; null: the
- * calling thread alone, as the workers by themselves fill the cores, and threads would only wait
- * for each other. */
+/* The team for work of so many pieces, shared by all workers. Null: the calling thread alone, if
+ * the workers fill the cores without threads. */
 struct team *worker_team(const struct worker *c, int64_t pieces);
 /* Adds the time since then. */
 void worker_spend(_Atomic int64_t *sum, int64_t since);
-/* The step is done, or the run has ended: nothing of this hand's is wanted any more. */
+/* The step is done or the run has ended: nobody needs this thread's work on the step any more. */
 bool worker_over(const struct worker *c);
-/* Ends the run for all, with a message. The first one counts; if who writes it dies, another does. */
+/* Ends the run for all workers, with a message. The first one counts. If its writer dies, another
+ * one may be written. */
 void worker_fail(const struct worker *c, const char *text);
 void worker_fail_step(const struct worker *c, const char *text); /* "step 7: TEXT" */
 
-/* Audit. What a lane has yielded is noted before it is published, if it is to be audited; whether the step waits for
- * audits (asked once all lanes are there: those that nobody is there for are over then); whether there is one that this
- * worker may do; which it does: -1, none. Compared with what the other has noted; or given up. */
+/* Audit. note: stores the sums of a lane's results before the lane is published, if it is to be
+ * audited. pending: whether the step waits for audits, asked once all lanes are done; it ends
+ * audits that no other worker could make. waits: whether there is an audit that this worker may
+ * make. draw: claims one, returns its lane; -1: none. compare: compares the auditor's results with
+ * the sums. drop: releases the claim. */
 void worker_audit_note(struct worker *c, int lane, const struct program *p, int thread);
 bool worker_audit_pending(const struct worker *c);
 bool worker_audit_waits(const struct worker *c);
@@ -49,7 +52,7 @@ int worker_audit_draw(struct worker *c, int thread);
 void worker_audit_compare(struct worker *c, int lane, const struct program *p, int thread);
 void worker_audit_drop(struct worker *c, int lane, int thread);
 
-/* Whether there are batches of another's evaluation that this worker may compute; computes one. */
+/* Whether another worker's evaluation has batches that this one may compute; computes one. */
 bool worker_evaluation_waits(struct worker *c);
 void worker_evaluation_help(struct worker *c, tri_run *run);
 
@@ -62,10 +65,11 @@ void worker_crashed(const tri_run *run, struct crash_scene *s, int sig, const si
                     int to[2]);
 void worker_traced(const tri_run *run, int sig);
 
-/* Takes the crew: whether nobody writes into what the next step will write. */
-bool worker_rows_are_free(void *crew);
+/* Whether no thread of any worker still writes to the rows that the next step uses. Takes a struct
+ * worker. */
+bool worker_rows_are_free(void *worker);
 
-/* Both take a struct worker_stage, and return when there is nothing more to do for anybody. */
+/* Both take a struct worker_stage, and return when the stage has no more work for anybody. */
 void worker_run_lanes(void *stage, int thread);
 void worker_run_sweeps(void *stage, int thread);
 

@@ -8,9 +8,9 @@
 #include "machine/budget.h"
 #include "run/worker.h"
 
-#define SLOW 10                         /* times the median */
-#define KNOWN 16                        /* steps that there must be for one */
-#define OFTEN ((int64_t)60 * 1000000000) /* nanoseconds between two warnings */
+#define SLOW 10                             /* times the median */
+#define KNOWN 16                            /* steps before there is a median */
+#define INTERVAL ((int64_t)60 * 1000000000) /* nanoseconds between two warnings */
 
 static double seconds(int64_t nanoseconds) { return 1e-9 * (double)nanoseconds; }
 
@@ -20,7 +20,7 @@ struct worker_spent worker_spent_of(const struct crew_head *h, int place) {
         const struct crew_thread *thread = &h->thread[place * h->threads + t];
         int64_t data = atomic_load_explicit(&thread->data, memory_order_relaxed);
         int64_t compute = atomic_load_explicit(&thread->compute, memory_order_relaxed) - data;
-        s.compute += compute > 0 ? compute : 0; /* the data of a lane is counted first */
+        s.compute += compute > 0 ? compute : 0; /* a lane's data is counted before its computing */
         s.data += data;
         s.wait += atomic_load_explicit(&thread->wait, memory_order_relaxed);
         s.reduce += atomic_load_explicit(&thread->reduce, memory_order_relaxed);
@@ -33,30 +33,37 @@ struct worker_spent worker_spent_of(const struct crew_head *h, int place) {
 static struct worker_spent since(const struct worker *c, const struct worker_spent *before) {
     struct worker_spent s = worker_spent_of(c->head, c->place);
     return (struct worker_spent){s.compute - before->compute, s.wait - before->wait,
-                               s.reduce - before->reduce,   s.data - before->data,
-                               s.lanes - before->lanes,     s.lost - before->lost};
+                                 s.reduce - before->reduce,   s.data - before->data,
+                                 s.lanes - before->lanes,     s.lost - before->lost};
 }
 
-static long long step_of(const struct worker *c) { return (long long)atomic_load(&c->head->committed); }
+static long long step_of(const struct worker *c) {
+    return (long long)atomic_load(&c->head->committed);
+}
 
 void worker_log_join(struct worker *c) {
     struct worker_log *l = &c->log;
     const char *whose;
     char path[sizeof c->head->out + 32];
-    *l = (struct worker_log){.log.fd = -1, .joined = base_now(), .rank = worker_rank(c),
-                           .reports = worker_reports(c), .before = worker_spent_of(c->head, c->place)};
+    *l = (struct worker_log){.log.fd = -1,
+                             .joined = base_now(),
+                             .rank = worker_rank(c),
+                             .reports = worker_reports(c),
+                             .before = worker_spent_of(c->head, c->place)};
     l->lost = l->before.lost;
     if (!*c->head->out) return;
     base_format(path, sizeof path, "%s/worker-%d.log", c->head->out, c->place);
     if (log_open(&l->log, path, LOG_BUDGET)) return;
-    log_event(&l->log, LOG_INFO, "join", "worker=%d step=%lld pid=%d rank=%d threads=%d core=%d memory=%lld",
-              c->place, step_of(c), (int)getpid(), l->rank, c->threads, atomic_load(&worker_self(c)->core),
+    log_event(&l->log, LOG_INFO, "join",
+              "worker=%d step=%lld pid=%d rank=%d threads=%d core=%d memory=%lld", c->place,
+              step_of(c), (int)getpid(), l->rank, c->threads, atomic_load(&worker_self(c)->core),
               (long long)budget_limit(0, 0, &whose));
 }
 
 void worker_log_compiled(struct worker *c) {
-    log_event(&c->log.log, LOG_INFO, "compiled", "worker=%d step=%lld seconds=%g store=%lld peak=%lld",
-              c->place, step_of(c), seconds(base_now() - c->log.joined), (long long)c->head->store_bytes,
+    log_event(&c->log.log, LOG_INFO, "compiled",
+              "worker=%d step=%lld seconds=%g store=%lld peak=%lld", c->place, step_of(c),
+              seconds(base_now() - c->log.joined), (long long)c->head->store_bytes,
               (long long)atomic_load(&worker_self(c)->peak));
 }
 
@@ -74,9 +81,9 @@ void worker_log_changes(struct worker *c) {
 
 /* ---- warnings ---- */
 
-static bool due(int64_t *told, int64_t now) {
-    if (*told && now - *told < OFTEN) return false;
-    *told = now;
+static bool due(int64_t *logged, int64_t now) {
+    if (*logged && now - *logged < INTERVAL) return false;
+    *logged = now;
     return true;
 }
 
@@ -96,20 +103,23 @@ static void learn(struct worker_log *l, int64_t took) {
     l->median = sorted[n / 2];
 }
 
-static void tell_slow(struct worker *c, int64_t took, int64_t now) {
+static void log_slow(struct worker *c, int64_t took, int64_t now) {
     struct worker_log *l = &c->log;
-    if (!l->median || took <= SLOW * l->median || !due(&l->slow_told, now)) return;
+    if (!l->median || took <= SLOW * l->median || !due(&l->slow_logged, now)) return;
     struct worker_spent s = since(c, &l->step_before);
-    int64_t other = took * c->threads - s.compute - s.wait - s.reduce - s.data; /* as without a core */
+    /* other: for example, the time without a core */
+    int64_t other = took * c->threads - s.compute - s.wait - s.reduce - s.data;
     log_event(&l->log, LOG_WARNING, "slow-step",
-              "worker=%d step=%llu seconds=%g median=%g compute=%g wait=%g reduce=%g data=%g other=%g",
-              c->place, (unsigned long long)c->step, seconds(took), seconds(l->median), seconds(s.compute),
-              seconds(s.wait), seconds(s.reduce), seconds(s.data), seconds(other > 0 ? other : 0));
+              "worker=%d step=%llu seconds=%g median=%g compute=%g wait=%g reduce=%g data=%g "
+              "other=%g",
+              c->place, (unsigned long long)c->step, seconds(took), seconds(l->median),
+              seconds(s.compute), seconds(s.wait), seconds(s.reduce), seconds(s.data),
+              seconds(other > 0 ? other : 0));
 }
 
-static void tell_lost(struct worker *c, uint64_t lost, int64_t now) {
+static void log_lost(struct worker *c, uint64_t lost, int64_t now) {
     struct worker_log *l = &c->log;
-    if (lost == l->lost || !due(&l->lost_told, now)) return;
+    if (lost == l->lost || !due(&l->lost_logged, now)) return;
     log_event(&l->log, LOG_INFO, "lanes-lost", "worker=%d step=%llu lanes=%llu", c->place,
               (unsigned long long)c->step, (unsigned long long)(lost - l->lost));
     l->lost = lost;
@@ -125,8 +135,8 @@ void worker_log_step_ends(struct worker *c) {
     struct worker_log *l = &c->log;
     if (l->log.fd < 0) return;
     int64_t now = base_now(), took = now - l->step_began;
-    tell_slow(c, took, now);
-    tell_lost(c, worker_spent_of(c->head, c->place).lost, now);
+    log_slow(c, took, now);
+    log_lost(c, worker_spent_of(c->head, c->place).lost, now);
     learn(l, took);
     if (l->steps == 1)
         log_event(&l->log, LOG_INFO, "first-step", "worker=%d step=%llu seconds=%g", c->place,
@@ -135,21 +145,25 @@ void worker_log_step_ends(struct worker *c) {
 
 /* ---- the end ---- */
 
-void worker_log_checkpoint(struct worker *c, int64_t step, size_t bytes, double seconds, const char *error) {
-    log_event(&c->log.log, error ? LOG_ERROR : LOG_INFO, "checkpoint", "worker=%d step=%lld bytes=%zu seconds=%g text=%s",
-              c->place, (long long)step, bytes, seconds, error ? error : "");
+void worker_log_checkpoint(struct worker *c, int64_t step, size_t bytes, double seconds,
+                           const char *error) {
+    log_event(&c->log.log, error ? LOG_ERROR : LOG_INFO, "checkpoint",
+              "worker=%d step=%lld bytes=%zu seconds=%g text=%s", c->place, (long long)step, bytes,
+              seconds, error ? error : "");
 }
 
 void worker_log_failure(struct worker *c, const char *text) {
     struct crew_worker *self = worker_self(c);
     base_format(self->failure, sizeof self->failure, "%s", text);
-    log_event(&c->log.log, LOG_ERROR, "failure", "worker=%d step=%lld text=%s", c->place, step_of(c), text);
+    log_event(&c->log.log, LOG_ERROR, "failure", "worker=%d step=%lld text=%s", c->place,
+              step_of(c), text);
 }
 
 void worker_log_leave(struct worker *c) {
     struct worker_spent s = since(c, &c->log.before);
     log_event(&c->log.log, LOG_INFO, "leave",
-              "worker=%d step=%lld steps=%llu lanes=%llu lost=%llu compute=%g wait=%g reduce=%g data=%g",
+              "worker=%d step=%lld steps=%llu lanes=%llu lost=%llu compute=%g wait=%g reduce=%g "
+              "data=%g",
               c->place, step_of(c), (unsigned long long)c->log.steps, (unsigned long long)s.lanes,
               (unsigned long long)s.lost, seconds(s.compute), seconds(s.wait), seconds(s.reduce),
               seconds(s.data));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What whoever reports leaves for those who watch: metrics.jsonl, and the last line for the agent. Another
- * may have begun it, and have died of whatever. */
+ * What the reporter writes: metrics.jsonl, and the last line for the agent. Another worker may have
+ * begun the file and died. */
 #include <stdio.h>
 
 #include "run/record.h"
@@ -21,7 +21,7 @@ static int look(void *user, struct observed_worker *out) {
     return h->places;
 }
 
-/* All who report count from the first step on. */
+/* All reporters measure time from the first step on. */
 static void settle_begin(const struct worker *c, tri_run *run) {
     int64_t began = atomic_load(&c->head->began);
     double begin = 1e-9 * (double)began;
@@ -30,31 +30,31 @@ static void settle_begin(const struct worker *c, tri_run *run) {
     run->record->aside = 0;
 }
 
-/* Also before the loop: then a file that cannot be written is known in time. */
+/* Called before the loop too, so that a file that cannot be written is an error at the start. */
 tri_status worker_open_record(struct worker *c, tri_run *run) {
-    const char *own = run->options.out, *directory = own ? own : *c->head->out ? c->head->out : NULL;
+    struct crew_head *h = c->head;
+    const char *own = run->options.out, *directory = own ? own : *h->out ? h->out : NULL;
     if (c->records || !worker_reports(c)) return TRI_OK;
     settle_begin(c, run);
     c->records = true;
-    tri_status status = record_file(run->record, directory, atomic_load(&c->head->recorded) || atomic_load(&c->head->base),
-                                    run->options.quiet);
-    if (!status) atomic_store(&c->head->recorded, 1);
+    bool goes_on = atomic_load(&h->recorded) || atomic_load(&h->base);
+    tri_status status = record_file(run->record, directory, goes_on, run->options.quiet);
+    if (!status) atomic_store(&h->recorded, 1);
     if (!status)
         status = metrics_watch(&run->record->metrics, (struct metrics_workers){
-                                   .look = look, .user = c->head, .most = c->head->places});
+                                   .look = look, .user = h, .most = h->places});
     return status;
 }
 
 void worker_record(struct worker *c, tri_run *run) {
     if (worker_open_record(c, run)) {
-        fprintf(stderr, "trireme: the metrics are not continued: %s\n", tri_message());
+        fprintf(stderr, "trireme: metrics.jsonl is not continued: %s\n", tri_message());
         worker_log_failure(c, tri_message());
     }
     settle_begin(c, run);
     record_step(run->record, run);
 }
 
-/* ---- for people ---- */
 
 void worker_last_line(struct worker *c, const char *line) {
     base_format(c->head->last_line, sizeof c->head->last_line, "%s", line);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A run that several workers compute: executor.h's table on worker.h. */
+ * The executor of a run with several workers. */
 #include "base/pipes.h"
-#include "run/crash.h"
 #include "run/checkpointer.h"
+#include "run/crash.h"
 #include "run/executor.h"
 #include "run/follow.h"
 #include "run/policy.h"
@@ -34,15 +34,16 @@ static bool step(tri_run *run) {
     bool more = worker_step(c, run, &status);
     c->writes = true;
     if (run_fail(run, status) || !more) return false;
-    if (worker_tells(c, run)) follow_step(run, record);
+    if (worker_reports_step(c, run)) follow_step(run, record);
     return true;
 }
 
 static bool finish(tri_run *run) {
     struct worker *c = run->worker;
     if (!worker_finish(c, run)) return false;
-    if (run->done && !run->status && !worker_tells(c, run)) { /* the one that should have is dead */
-        c->told = run->done;
+    /* The reporter of the last step has died before it recorded the step. */
+    if (run->done && !run->status && !worker_reports_step(c, run)) {
+        c->reported = run->done;
         worker_record(c, run);
     }
     return true;
@@ -54,9 +55,9 @@ static void free_worker(tri_run *run) { worker_free(run->worker); }
 
 static void at(tri_run *run, enum crew_at what, int part) { worker_at(run->worker, what, part); }
 static bool reports(const tri_run *run) { return worker_reports(run->worker); }
-static bool tells(const tri_run *run) { return worker_tells(run->worker, run); }
+static bool reports_step(const tri_run *run) { return worker_reports_step(run->worker, run); }
 static bool writes(const tri_run *run) { return run->worker->writes && reports(run); }
-static bool feeds(const tri_run *run) { return writes(run) && run->worker->told == run->done; }
+static bool feeds(const tri_run *run) { return writes(run) && run->worker->reported == run->done; }
 static bool is_whole(const tri_run *run) { return worker_is_between(run->worker); }
 static bool asked_to_end(const tri_run *run) { return worker_asked_to_end(run->worker); }
 static bool gives_up(tri_run *run) { return atomic_load(&run->worker->head->ending); }
@@ -64,7 +65,7 @@ static int rank(const tri_run *run) { return worker_rank(run->worker); }
 static int size(const tri_run *run) { return worker_size(run->worker); }
 static struct crew_shown *shown(tri_run *run) { return &run->worker->head->shown; }
 
-static bool hand_over(tri_run *run, const char *line) {
+static bool take_last_line(tri_run *run, const char *line) {
     worker_last_line(run->worker, line);
     return true;
 }
@@ -88,9 +89,9 @@ static void save_failed(tri_run *run, const char *message) {
 }
 
 static void saved(tri_run *run) {
-    const struct checkpointer *k = run->checkpointer;
-    worker_log_checkpoint(run->worker, k->state.step, k->written, k->write_seconds,
-                          k->status ? k->error : NULL);
+    const struct checkpointer *c = run->checkpointer;
+    worker_log_checkpoint(run->worker, c->state.step, c->written, c->write_seconds,
+                          c->status ? c->error : NULL);
 }
 
 static uint32_t save_asked(const tri_run *run) { return worker_save_asked(run->worker); }
@@ -102,9 +103,9 @@ static void save_answer(tri_run *run, uint32_t asked, const char *error) {
 const struct executor executor_worker = {
     .threads = threads, .place = place, .settle = settle, .start = start, .failed = failed,
     .step = step, .finish = finish, .leave = leave, .release = release, .free = free_worker,
-    .at = at, .reports = reports, .tells = tells, .writes = writes, .feeds = feeds,
+    .at = at, .reports = reports, .reports_step = reports_step, .writes = writes, .feeds = feeds,
     .is_whole = is_whole, .asked_to_end = asked_to_end, .gives_up = gives_up, .rank = rank,
-    .size = size, .shown = shown, .hand_over = hand_over, .look = worker_look,
+    .size = size, .shown = shown, .take_last_line = take_last_line, .look = worker_look,
     .crashed = worker_crashed, .traced = worker_traced, .evaluate = evaluate,
     .set_policy = set_policy, .base = base, .begin_at = begin_at, .saw_deaths = saw_deaths,
     .save_failed = save_failed, .saved = saved, .save_asked = save_asked,

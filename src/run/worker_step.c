@@ -94,7 +94,7 @@ static void take_scalars(const struct worker *c, tri_run *run) {
 }
 
 static void run_step(struct worker *c, tri_run *run) {
-    worker_take_shape(c, run, c->step);
+    worker_select_executable(c, run, c->step);
     struct machine *m = run->machine;
     struct worker_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
     struct tri_fault fault = {0};
@@ -126,7 +126,7 @@ static void take_values(struct worker *c, tri_run *run) {
         step = atomic_load(&h->committed);
         before = atomic_load(&h->values[step % 2].step);
         int n = 0;
-        worker_take_shape(c, run, step);
+        worker_select_executable(c, run, step);
         for (int i = 0; i < run->machine->n_outputs && n < h->n_values; i++)
             if (!run->machine->output[i].spec.shape.rank)
                 run->machine->output[i].value = h->values[step % 2].value[n++];
@@ -224,7 +224,7 @@ static bool returns(struct worker *c, tri_run *run) {
     if (worker_reports(c)) {
         take_scalars(c, run);
         take_judged(c, run);
-        c->told = run->done;
+        c->reported = run->done;
     }
     worker_at(c, CREW_AT_CALLBACK, -1);
     return true;
@@ -236,10 +236,10 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     note_memory(c);
     for (;;) {
         worker_log_changes(c);
-        if (worker_reports(c) && !c->reports) worker_turn_output(c);
+        if (worker_reports(c) && !c->reports) worker_redirect_output(c);
         uint64_t committed = atomic_load(&h->committed);
         /* What is called back for the latest step may have died with the reporter before. */
-        if (worker_reports(c) && committed > atomic_load(&h->base) && c->told < (int64_t)committed && !atomic_load(&h->ending) &&
+        if (worker_reports(c) && committed > atomic_load(&h->base) && c->reported < (int64_t)committed && !atomic_load(&h->ending) &&
             atomic_load(&h->opened) == committed)
             return returns(c, run);
         if (atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave)) return fails(c, status);
@@ -264,8 +264,8 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     }
 }
 
-bool worker_tells(const struct worker *c, const tri_run *run) {
-    return c->told && c->told == run->done;
+bool worker_reports_step(const struct worker *c, const tri_run *run) {
+    return c->reported && c->reported == run->done;
 }
 
 /* ---- checkpoints, evaluations ---- */
@@ -278,7 +278,7 @@ void worker_begin_at(struct worker *c, int64_t step) {
     for (int i = 0; i < CREW_MOST_VALUES; i++) h->values[step % 2].value[i] = NAN;
     h->values[step % 2].skips = 0;
     atomic_store(&h->values[step % 2].step, (uint64_t)step); /* nobody waits for those of a step done before */
-    c->told = step;
+    c->reported = step;
 }
 
 int64_t worker_base(const struct worker *c) { return (int64_t)atomic_load(&c->head->base); }
@@ -340,7 +340,7 @@ bool worker_finish(struct worker *c, tri_run *run) {
     worker_log_changes(c);
     if (atomic_load(&h->closed) || !worker_reports(c)) return false;
     end_by_loop(c, run);
-    if (!c->reports) worker_turn_output(c);
+    if (!c->reports) worker_redirect_output(c);
     /* It may have come after the last step, or while others did it. */
     if (run->done < (int64_t)atomic_load(&h->committed)) {
         take_values(c, run);

@@ -380,7 +380,7 @@ mistake '--lr -1' 2 'err:--lr -1: expected a number above 0' train linear --lr -
 mistake 'a loss that is no number' 1 \
     'err:step 2: lane 0: the loss is infinite; the first infinity is a' \
     train linear --lr 1e30 --steps 9 --quiet
-expect 'a loss that is no number, told' 0 'err:step 2: the loss is infinite; the run goes on' \
+expect 'a loss that is no number, told' 0 'err:step 2: the loss is infinite; the run continues' \
     train linear --lr 1e30 --steps 9 --quiet --on-nan warn
 mistake 'weights without a place' 1 'err:cannot write nowhere/x: directory' \
     train linear --steps 1 --save nowhere/x

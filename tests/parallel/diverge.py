@@ -166,7 +166,7 @@ def warns():
                       *way)
         need(run.returncode == 0 and "loss=nan" in done(run),
              f"exit {run.returncode}: {run.out}{run.err}")
-        lines = re.findall(r".*the run goes on \(--on-nan warn\)", run.err)
+        lines = re.findall(r".*the run continues \(--on-nan warn\)", run.err)
         need(len(lines) == 1, run.err)
 
 
@@ -178,11 +178,11 @@ def scales():
         need(run.returncode == 0, f"{way}: exit {run.returncode}: {run.err}")
         run = trireme("train", *words, "--steps", "200", "--ckpt", "scales" + "".join(way))
         text, step = message(run)
-        need(run.returncode == 1 and step == 100 and "100 steps in succession" in text,
+        need(run.returncode == 1 and step == 100 and "100 consecutive steps" in text,
              f"{way}: {run.err}")
         need(last_checkpoint("scales" + "".join(way))[0] == 100, "no checkpoint of step 100")
         run = trireme("train", *words, "--steps", "110", "--on-nan", "warn")
-        need(run.returncode == 0 and run.err.count("the run goes on") == 1, f"{way}: {run.err}")
+        need(run.returncode == 0 and run.err.count("the run continues") == 1, f"{way}: {run.err}")
 
 
 def masks():

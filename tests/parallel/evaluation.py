@@ -271,7 +271,7 @@ def cannot_compute():
         need(run.returncode == 1 and run.err.count("failed") == 3,
              f"{more}: exit {run.returncode}: {run.err}")
         for step in (6, 12):
-            need(re.search(rf"the evaluation behind step {step} failed: .*77", run.err),
+            need(re.search(rf"the evaluation after step {step} failed: .*77", run.err),
                  f"{more}: {run.err}")
 
 
@@ -362,10 +362,10 @@ def refused():
              f"{more}: exit {run.returncode}: {run.err}")
         need("done" not in run.out, run.out)
 
-    wrong(2, "name their data with --eval-data", "--best", "top1")
-    wrong(2, "name their data with --eval-data", "--early-stop", "3")
-    wrong(2, "no such result; an evaluation has: loss, top1, top5", *JUDGED, "--best", "top9")
-    wrong(2, "behind a colon max or min", *JUDGED, "--best", "top1:most")
+    wrong(2, "which need data: --eval-data", "--best", "top1")
+    wrong(2, "which need data: --eval-data", "--early-stop", "3")
+    wrong(2, "no such output; evaluations have: loss, top1, top5", *JUDGED, "--best", "top9")
+    wrong(2, "max or min after a colon", *JUDGED, "--best", "top1:most")
     wrong(2, "3, 3:0.01", *JUDGED, "--early-stop", "3:x")
     wrong(2, "at least 1, or epoch", "--eval-every", "0")
     wrong(1, "no/such", "--eval-data", "idx:no/such")

@@ -284,9 +284,9 @@ static void what_cannot_be_judged(void **state) {
         {.early_stop = -1},
         {.eval_source = tri_data_new("once", 16, (const tri_field[]){{"x", TRI_F32, {1, {1}}}}, 1,
                                      fill, NULL, true)}};
-    const char *const message[] = {"name their data with --eval-data", "an evaluation has: loss",
-                                   "this one is forward", "must be at least 0",
-                                   "in an order of its own"};
+    const char *const message[] = {"which need data: --eval-data", "evaluations have: loss",
+                                   "in a forward run", "must be at least 0",
+                                   "in its own order"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         tri_options o = wrong[i];
         o.source = pictures(64);
@@ -440,9 +440,9 @@ static void results_that_evaluation_lacks(void **state) {
         const char *best, *told;
     } rows[] = {
         {false, false, "norm",
-         "--best norm: this result depends on gradients (tri_grad), which an evaluation lacks; "
-         "an evaluation has: loss, before, after"},
-        {true, true, NULL, "--best loss: this result depends on gradients"},
+         "--best norm: this output depends on gradients (tri_grad), which evaluations do "
+         "not compute; evaluations have: loss, before, after"},
+        {true, true, NULL, "--best loss: this output depends on gradients"},
         {true, false, NULL, NULL}, /* nothing is compared */
         {true, true, "before", NULL},
     };

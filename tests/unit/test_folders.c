@@ -501,9 +501,9 @@ static void fits(void **state) {
         {"classes=2,size=8", "0:32", NULL},
         {"classes=3,size=8", NULL, NULL},
         {"classes=4,size=8", NULL, NULL},
-        {"classes=3,size=16", NULL, "wants \"image\" f32[3,16,16] a sample, but data"},
+        {"classes=3,size=16", NULL, "wants \"image\" f32[3,16,16] per sample, but data"},
         {"classes=3,size=16", NULL,
-         "has f32[3,8,8]: size=16 behind the directory, as in images:DIR,size=16"},
+         "has f32[3,8,8]: add size=16 after the directory, as in images:DIR,size=16"},
     };
     (void)state;
     put_colours();

@@ -242,9 +242,9 @@ static void the_same_outputs(void **state) {
     (void)state;
     static const struct {
         const char *first, *second, *message;
-    } cases[] = {{"p", NULL, "output \"q\" is in the usual network alone"},
+    } cases[] = {{"p", NULL, "only the usual network has the output \"q\""},
                  {"q", "p", "output 2 is \"q\", in the usual network \"p\""},
-                 {NULL, NULL, "output \"p\" is in the usual network alone"}};
+                 {NULL, NULL, "only the usual network has the output \"p\""}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct seen s;
         tri_graph *g = with_outputs(LONGEST, "p", "q");
