@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program of a user's for test_logs.sh: learns whether the sum of four numbers is positive. With
- * TEST_SLOW=N a sample takes N microseconds; with TEST_CRASH=FILE the worker that comes first to
- * sample 40 of the second epoch takes the file away and reads through a null pointer; with
- * TEST_DIE=FILE who is called back for the last step first takes the file away and is killed.
- * TEST_CALL names what the second callback does in step 5: null, abort, overflow; own: the same as
- * null, with a handler of the program's. With TEST_LEFT it crashes after the run. */
+ * A user's program for test_logs.sh: learns whether the sum of four numbers is positive. With
+ * TEST_SLOW=N a sample takes N microseconds; with TEST_CRASH=FILE the first worker that reads
+ * sample 40 of the second epoch deletes the file and reads through a null pointer; with
+ * TEST_DIE=FILE the first worker that runs the last step's callback deletes the file and is killed.
+ * TEST_CALL says what the second callback does in step 5: null, abort, overflow; own: the same as
+ * null, with the program's own handler. With TEST_LEFT it crashes after the run. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const char *crash, *die, *call = "";
 static useconds_t slow;
 static int *volatile nowhere;
 
-/* Found by its name in the trace. */
+/* The trace must have this name. */
 __attribute__((visibility("default"), noinline)) int follow_null(const int *to);
 int follow_null(const int *to) { return *(const volatile int *)to + 1; }
 

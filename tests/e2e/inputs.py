@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces every file that the program reads by what is no regular file: each run ends, with a
-message.
+"""Replaces every file that the program reads by something that is not a regular file: each run ends
+with a message.
 
 Usage: inputs.py TRIREME MAKE_PICTURES [ROW...]"""
 import concurrent.futures
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 TRIREME, PICTURES = map(os.path.abspath, sys.argv[1:3])
-LIMIT = 60  # seconds; a run takes a fraction of one, and one that opens a pipe would wait for ever
+LIMIT = 60  # seconds; a run takes a fraction of one, but one that opens a pipe would wait for ever
 
 
 def link(to):
@@ -30,7 +30,7 @@ def unix_socket(path):
 
 
 NOT = ", not a regular file"
-KINDS = {  # what stands in the file's place, and what the message says of it
+KINDS = {  # the replacement, and what the message says about it
     "a pipe": (os.mkfifo, "a named pipe" + NOT),
     "a directory": (os.mkdir, "a directory" + NOT),
     "a socket": (unix_socket, "a socket" + NOT),
@@ -42,9 +42,9 @@ KINDS = {  # what stands in the file's place, and what the message says of it
 }
 
 NET = "resnet18:form=small,width=4,size=16,classes=2"
-WEIGHTS = {"a directory": "neither checkpoints nor a model"}  # may be one of checkpoints
+WEIGHTS = {"a directory": "neither checkpoints nor a model"}  # may be a directory of checkpoints
 
-# File; command; what the message says where it differs, by kind (None: no such case).
+# File; command; different messages by kind (None: no such case).
 ROWS = [
     ("w.safetensors", "train linear --steps 1 --load w.safetensors", WEIGHTS),
     ("w.safetensors", "eval linear --data synthetic:size=4 --load w.safetensors", WEIGHTS),
@@ -112,7 +112,7 @@ def npy(n):
 
 
 def make_inputs(root):
-    """A whole tree of inputs, in which every row succeeds."""
+    """A complete tree of inputs, with which every row succeeds."""
     os.chdir(root)
     images = struct.pack(">IIII", 0x803, 4, 2, 2) + bytes(16)
     labels = struct.pack(">II", 0x801, 4) + bytes(4)
@@ -128,7 +128,7 @@ def make_inputs(root):
         write(name, text)
     words = "[PAD] [UNK] [CLS] [SEP] [MASK] . , a the man woman walks reads to in town house"
     write("vocab.txt", words.replace(" ", "\n"))
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that stand for themselves
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]  # bytes that map to themselves
     tokens = [chr(c) for c in plain] + [chr(256 + i) for i in range(256 - len(plain))]
     write("gpt2/vocab.json", json.dumps({token: i for i, token in enumerate(tokens)}))
     write("gpt2/merges.txt", "#version: 0.2\nt h\n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command under an agent and kills its reporter: kill_reporter.py DIR TIMES COMMAND...
-TIMES 0: once, as soon as metrics.jsonl has the last step, which the command's last word gives."""
+TIMES 0: once, as soon as metrics.jsonl has the last step, which is the command's last word."""
 import json
 import os
 import signal
@@ -13,7 +13,7 @@ deadline = time.monotonic() + 12
 
 
 def lines(name):
-    """Of a file that is being written: the last one may lack its end."""
+    """The complete lines of a file that is being written."""
     try:
         with open(os.path.join(directory, name)) as f:
             return [json.loads(line) for line in f if line.endswith('\n')]

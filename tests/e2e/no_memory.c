@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * For LD_PRELOAD: of the allocations that Trireme asks for, the FAIL_AT-th fails. How many there
- * were is written to the file FAIL_COUNT. Those of other libraries are let alone: C++ ends a
- * program without memory. */
+ * For LD_PRELOAD: of Trireme's allocations the FAIL_AT-th fails. Their number is written to the
+ * file FAIL_COUNT. Those of other libraries do not fail: C++ terminates a program without
+ * memory. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>

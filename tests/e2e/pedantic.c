@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every macro of the header that takes options, without any and with some: compiled by
- * test_install.sh as standard C17, where no compiler may complain. */
+ * Every macro of the header with options, without any and with some: test_install.sh compiles it as
+ * standard C17, without any warning. */
 #include <trireme.h>
 
 static tri_tensor *images(tri_graph *g) {

@@ -37,7 +37,7 @@ def main(directory, classes, number, size, *splits):
 
 
 def luminances(path, size):
-    """Of a PNG as `png` writes it."""
+    """The luminances of a PNG that png() wrote."""
     data = open(path, "rb").read()
     at = data.index(b"IDAT")
     rows = zlib.decompress(data[at + 4:at + 4 + struct.unpack(">I", data[at - 4:at])[0]])

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Every call that can fail does so once: allocations, files, other libraries. What was under way
- * then says that it failed and why, or does without and comes to the same result; and it leaves
- * nothing behind. Long scenarios are sampled, unless FAULT_ALL is set. */
+ * Every call that can fail does so once: allocations, files, other libraries. The operation then
+ * reports the failure and its reason, or continues and gives the same result; and it leaks nothing.
+ * Long scenarios are sampled, unless FAULT_ALL is set. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <fcntl.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cmocka.h>
 
-#include "checkpoint/checkpoint.h"
 #include "data/data.h"
 #include "dev/dev.h"
+#include "fault/scenarios.h"
 #include "fault/wrap.h"
 #include "io/safetensors.h"
 #include "plan/passes.h"
@@ -26,31 +21,17 @@
 
 #define MOST_RUNS 300
 
-void *__real_malloc(size_t bytes);
-void __real_free(void *p);
-
-/* What a scenario found wrong besides. It must not leave by itself: its output leads nowhere. */
-static const char *broken;
-
-/* True: it succeeded, and *result stands for what it came to. False: it failed, and told so. */
-typedef bool scenario(uint64_t *result);
+const char *broken;
 
 static char directory[] = "/tmp/trireme-fault-XXXXXX";
 
-static const char *in_directory(const char *name) {
+const char *in_directory(const char *name) {
     static char path[4][128];
     static int next;
     char *p = path[next++ % 4];
     snprintf(p, sizeof path[0], "%s/%s", directory, name);
     return p;
 }
-
-static bool add(uint64_t *result, const void *data, size_t bytes) {
-    *result = base_hash(data, bytes, *result);
-    return true;
-}
-
-static bool add_text(uint64_t *result, const char *text) { return add(result, text, strlen(text)); }
 
 /* ---- graphs ---- */
 
@@ -77,7 +58,7 @@ static bool build_and_parse(uint64_t *result) {
     return printed(g, result);
 }
 
-/* All that a user's code may call. */
+/* Everything that a user's code may call. */
 static bool build_by_hand(uint64_t *result) {
     tri_graph *g = tri_graph_new(4);
     tri_push(g, "block%d", 1);
@@ -158,7 +139,7 @@ static bool opened(const char *model, int64_t batch, const tri_options *o, uint6
     return ok;
 }
 
-/* On one thread: which call is the k-th must not depend on how threads run. */
+/* On one thread: which call is the k-th must not depend on the scheduling of threads. */
 static tri_options quiet(const char *device, int64_t lanes) {
     return (tri_options){.steps = 2, .lanes = lanes, .threads = 1, .device = device, .quiet = true,
                          .data = "synthetic:size=40",
@@ -193,7 +174,7 @@ static bool evaluated(tri_run *run, uint64_t *result) {
     return ok && add(result, &loss, sizeof loss);
 }
 
-/* Two steps, an evaluation, and what was saved is loaded again. */
+/* Two steps, an evaluation, saving and loading. */
 static bool train(const char *device, uint64_t *result) {
     char weights[65], state[65], again[65];
     const char *file = in_directory("trained.safetensors");
@@ -227,7 +208,7 @@ static bool forward(uint64_t *result) {
     return ok;
 }
 
-/* The loop with progress, metrics, files, callbacks and evaluations, as the program has it. */
+/* The loop with progress, metrics, files, callbacks and evaluations, as in the program. */
 static bool loop(uint64_t *result) {
     tri_options o = quiet(NULL, 2);
     o.quiet = false;
@@ -252,201 +233,11 @@ static bool check_operator(uint64_t *result) {
     return !tri_op_check(tri_op_find("softmax"), NULL);
 }
 
-/* ---- files and data ---- */
-
-/* The file is the old one or the new one, whatever fails. */
-static bool replace_file(uint64_t *result) {
-    static const float old[] = {1, 2, 3}, new[] = {4, 5, 6};
-    const char *path = in_directory("replaced.safetensors");
-    struct safetensors_entry e = {"w", {TRI_F32, TRI_SHAPE(3)}, old};
-    const struct safetensors_pair about = {"about", "nothing"};
-    if (safetensors_write(path, &e, 1, &about, 1)) return false;
-    e.data = new;
-    bool written = !safetensors_write(path, &e, 1, &about, 1);
-    char message[512];
-    snprintf(message, sizeof message, "%s", tri_message());
-    struct safetensors *file;
-    if (safetensors_open(path, &file)) {
-        if (!written) broken = "the file is neither the old one nor the new one";
-        return false; /* one call fails, not two */
-    }
-    const void *data = safetensors_find(file, "w")->data;
-    if (memcmp(data, new, sizeof new) && (written || memcmp(data, old, sizeof old)))
-        broken = "the file holds something else";
-    add_text(result, safetensors_metadata(file, "about"));
-    add(result, data, sizeof old);
-    safetensors_close(file);
-    if (!written) base_fail(TRI_FAILED, "%s", message);
-    return written;
-}
-
-static bool write_checkpoint(const char *where, const struct seal_key *key, int64_t step,
-                             float value) {
-    struct safetensors_entry e[] = {{"w", {TRI_F32, TRI_SHAPE(1)}, &value},
-                                    {"optimizer.w", {TRI_F32, TRI_SHAPE(1)}, &value}};
-    struct checkpoint_state state = {.step = step, .batch = 4, .lanes = 2, .n_scalars = 1,
-                                     .scalar = {{"t", 0.5f}}};
-    const struct checkpoint_content c = {
-        .state = &state, .entries = e, .n_model = 1, .n_optimizer = 1, .key = key};
-    size_t bytes;
-    return !checkpoint_write(where, &c, &bytes);
-}
-
-/* Of newer ones that were left there none is counted: the one that was just written stays. */
-static bool keep_last(const char *where, int64_t last) {
-    char folder[4096];
-    if (checkpoint_prune(where, last, 1, 0, 0)) return false;
-    checkpoint_path(where, last, folder);
-    /* no call that is made to fail */
-    if (faccessat(AT_FDCWD, folder, F_OK, 0)) broken = "what was just written is removed";
-    return true;
-}
-
-/* Whatever fails while the second is written, in place of one of its step, or old ones are removed:
- * the newest that is taken is whole, and it is one of those that were written. */
-static bool replace_checkpoint(const char *where, const struct seal_key *key, uint64_t *result) {
-    struct text wrong = {0};
-    struct checkpoint_state state;
-    char folder[4096], message[512];
-    bool ok = !checkpoint_prepare(where) && !checkpoint_check_form(where, key) &&
-              write_checkpoint(where, key, 1, 1) && write_checkpoint(where, key, 2, 2) &&
-              keep_last(where, 1);
-    if (!ok) return false;
-    bool written = write_checkpoint(where, key, 2, 3) && !checkpoint_prune(where, 2, 1, 0, 0);
-    snprintf(message, sizeof message, "%s", tri_message());
-    tri_status none = checkpoint_newest(where, key, INT64_MAX, &state, &wrong);
-    text_free(&wrong);
-    if (none) {
-        if (!written) broken = "no checkpoint is whole";
-        return false;
-    }
-    checkpoint_path(where, state.step, folder);
-    struct safetensors *file;
-    if (checkpoint_open(folder, CHECKPOINT_MODEL, key, state.step, &file)) return false;
-    float value = *(const float *)safetensors_find(file, "w")->data;
-    if (state.step != 2 || state.scalar[0].value != 0.5f || (value != 2 && value != 3) ||
-        (written && value != 3))
-        broken = "the newest checkpoint is none that was written";
-    add(result, &value, sizeof value);
-    safetensors_close(file);
-    if (!written) base_fail(TRI_FAILED, "%s", message);
-    return written;
-}
-
-static bool checkpoints(uint64_t *result) {
-    return replace_checkpoint(in_directory("checkpoints"), NULL, result);
-}
-
-static bool sealed_checkpoints(uint64_t *result) {
-    struct seal_key *key;
-    if (seal_key_open(in_directory("key"), &key)) return false;
-    bool ok = replace_checkpoint(in_directory("sealed"), key, result);
-    seal_key_free(key);
-    return ok;
-}
-
-static bool first_sample(tri_data *d, uint64_t *result) {
-    float image[256] = {0};
-    int64_t label = -1;
-    bool ok = d && !tri_data_get(d, 0, 0, 0, (void *const[]){image, &label});
-    add(result, image, sizeof image);
-    add(result, &label, sizeof label);
-    tri_data_free(d);
-    return ok;
-}
-
-static bool open_idx(uint64_t *result) {
-    char spec[160];
-    snprintf(spec, sizeof spec, "idx:%s,mean=0.5,std=0.25", in_directory("plain"));
-    return first_sample(tri_data_open(spec, NULL, 1), result);
-}
-
-static bool open_idx_gz(uint64_t *result) {
-    char spec[160];
-    snprintf(spec, sizeof spec, "idx:%s,split=test", in_directory("packed"));
-    return first_sample(tri_data_open(spec, NULL, 1), result);
-}
-
-/* All fields of sample 0 of a text, by the golden vocabularies. */
-static bool open_text(const char *options, const char *vocabulary, uint64_t *result) {
-    char spec[1024];
-    char field[8][256];
-    void *out[8];
-    for (int i = 0; i < 8; i++) out[i] = field[i];
-    memset(field, 0, sizeof field);
-    snprintf(spec, sizeof spec, "text:%s,length=16%s%s/tokens%s", in_directory("text*"), options,
-             getenv("TRI_GOLDEN"), vocabulary);
-    tri_data *d = tri_data_open(spec, NULL, 1);
-    bool ok = d && !tri_data_get(d, 0, 0, 0, out);
-    int64_t size = tri_data_size(d);
-    add(result, &size, sizeof size);
-    add(result, field, sizeof field);
-    tri_data_free(d);
-    return ok;
-}
-
-/* jansson's allocations are counted too, for its callers must take a null. */
-static void *counted_malloc(size_t bytes) { return malloc(bytes); }
-static void counted_free(void *p) { free(p); }
-
-/* jansson 2.14 itself does not survive that an object with many keys finds no memory to grow. */
-static bool open_byte_pairs(uint64_t *result) {
-    json_set_alloc_funcs(__real_malloc, __real_free);
-    bool ok = open_text(",tokenizer=gpt2:", "", result);
-    json_set_alloc_funcs(counted_malloc, counted_free);
-    return ok;
-}
-
-static bool open_pairs(uint64_t *result) {
-    return open_text(",for=bert,tokenizer=bert:", "/vocab.txt", result);
-}
-
-/* Its list of pictures is there or not, is read or written; the one picture is drawn. */
-static bool open_images(uint64_t *result) {
-    char spec[320];
-    snprintf(spec, sizeof spec, "images:%s,index=%s,size=8,max-bad=0", in_directory("pictures"),
-             in_directory("list"));
-    bool ok = first_sample(tri_data_open(spec, NULL, 1), result);
-    unlink(in_directory("list"));
-    return ok;
-}
-
-static bool open_png(uint64_t *result) {
-    char spec[320];
-    snprintf(spec, sizeof spec, "images:%s,split=val,labels=%s,index=none,size=8,max-bad=0",
-             in_directory("pictures"), in_directory("labels"));
-    return first_sample(tri_data_open(spec, NULL, 1), result);
-}
-
-static bool open_arrays(uint64_t *result) {
-    char spec[160];
-    snprintf(spec, sizeof spec, "npy:%s", in_directory("x.npy"));
-    return first_sample(tri_data_open(spec, NULL, 1), result);
-}
-
-static bool open_archive(uint64_t *result) {
-    char spec[160];
-    snprintf(spec, sizeof spec, "tar:%s,size=8,max-bad=0", in_directory("*.tar"));
-    return first_sample(tri_data_open(spec, NULL, 1), result);
-}
-
-static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
-    (void)user, (void)epoch, (void)seed;
-    for (int i = 0; i < 4; i++) ((float *)out[0])[i] = (float)index;
-    *(int64_t *)out[1] = index;
-    return 0;
-}
-
-static bool own_data(uint64_t *result) {
-    const tri_field fields[] = {{"x", TRI_F32, TRI_SHAPE(4)}, {"y", TRI_I64, TRI_SCALAR}};
-    return first_sample(tri_data_new("own", 3, fields, 2, fill, NULL, true), result);
-}
-
 /* ---- each call of a scenario ---- */
 
 static bool told(void) { return tri_message()[0] && !strchr(tri_message(), '\n'); }
 
-/* Standard output and error lead nowhere while a scenario runs. */
+/* The output of a scenario is discarded. */
 static bool run_silently(scenario *s, long k, long *calls, uint64_t *result) {
     int kept[2] = {dup(1), dup(2)}, null = open("/dev/null", O_WRONLY);
     assert_true(kept[0] >= 0 && kept[1] >= 0 && null >= 0);
@@ -473,7 +264,8 @@ static void each_call_fails(void **state) {
     scenario *s = *(scenario **)*state;
     uint64_t right, result;
     long calls, ignored;
-    bool ok = run_silently(s, 0, &calls, &right); /* what is made once in a process is made here */
+    /* things created once per process are created here */
+    bool ok = run_silently(s, 0, &calls, &right);
     if (!ok) fail_msg("without a failure: %s", tri_message());
     assert_true(run_silently(s, 0, &calls, &result));
     assert_true(calls > 0 && result == right);
@@ -489,7 +281,7 @@ static void each_call_fails(void **state) {
             fail_msg("call %ld of %ld, %s: %ld allocations, %ld files, %ld objects are left", k,
                      calls, name, left.memory, left.files, left.objects);
         if (!ok && !told()) fail_msg("call %ld of %ld, %s: it does not say why", k, calls, name);
-        if (!ok && base_last() != TRI_FAILED) /* it is no mistake of the user's */
+        if (!ok && base_last() != TRI_FAILED) /* not a user's mistake */
             fail_msg("call %ld of %ld, %s: exit code %d: %s", k, calls, name, (int)base_last(),
                      tri_message());
         if (ok && result != right)
@@ -525,7 +317,7 @@ static void put(const char *name, const void *data, size_t bytes) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* One JPEG in train/a, aged so that a list of it is kept; one PNG in val; arrays; an archive. */
+/* One JPEG in train/a, old enough that a list of it is kept; one PNG in val; arrays; an archive. */
 static void put_pictures(void) {
     static const char *const folders[] = {"pictures", "pictures/train", "pictures/train/a",
                                           "pictures/val"};
@@ -552,7 +344,7 @@ static void put_pictures(void) {
 
 static int set_up(void **state) {
     (void)state;
-    json_set_alloc_funcs(counted_malloc, counted_free);
+    count_jansson();
     if (!mkdtemp(directory) || mkdir(in_directory("plain"), 0777) ||
         mkdir(in_directory("packed"), 0777))
         return -1;
@@ -608,8 +400,7 @@ static struct {
     {"data of one's own", own_data},
 };
 
-/* After the first step, none takes memory; the reference device, which is for looking things up,
- * may. */
+/* After the first step no step allocates; the reference device, which is for comparisons, may. */
 static void steps_ask_for_nothing(void **state) {
     (void)state;
     if (!strcmp(dev_at(0)->name, "ref")) skip();

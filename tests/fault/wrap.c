@@ -45,8 +45,8 @@ static bool fails(const char *name, int error) {
     return true;
 }
 
-/* A function of the given type: __real_NAME is what it was, __wrap_NAME what the library calls. The
- * linker wants it to be seen from outside where other libraries call NAME too. */
+/* A function of the given type: __real_NAME is the original, __wrap_NAME what the library calls. It
+ * must be visible to the linker where other libraries call NAME too. */
 #define WRAP(type, name, ...)                                               \
     type __real_##name(__VA_ARGS__);                                         \
     __attribute__((visibility("default"))) type __wrap_##name(__VA_ARGS__); \
@@ -86,7 +86,7 @@ WRAP(void, free, void *p) {
     __real_free(p);
 }
 
-/* ---- files; a failed close has closed ---- */
+/* ---- files; a close that fails still closes ---- */
 
 static size_t some(size_t n) { return now.armed && n > 1 && now.calls % 3 == 0 ? n / 2 : n; }
 

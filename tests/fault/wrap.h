@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Calls that can fail, made to fail one at a time. The linker's --wrap sends the library's calls of
- * the functions of wrap.c through here; those of other libraries are let alone. */
+ * Makes calls that can fail do so, one at a time. With the linker's --wrap the library's calls of
+ * the functions in wrap.c go through here; those of other libraries do not. */
 #ifndef FAULT_WRAP_H
 #define FAULT_WRAP_H
 
 #include <stdbool.h>
 
-/* Counts calls from now on; the k-th fails (0: none). Reads and writes are cut short now and then,
- * as the system may. */
+/* Counts calls from now on; the k-th fails (0: none). Reads and writes are sometimes cut short, as
+ * the system may do. */
 void wrap_arm(long k);
-/* Ends that and gives the number of calls. */
+/* Ends that and returns the number of calls. */
 long wrap_disarm(void);
-/* The function whose call failed since the last wrap_arm; null: none did. */
+/* The function whose call failed since the last wrap_arm; null: none. */
 const char *wrap_failed(void);
 
-/* What has been taken and not been given back while armed: allocations, files, oneDNN's objects. */
+/* The number of objects acquired while armed and not released: allocations, files, oneDNN's
+ * objects. */
 struct wrap_held {
     long memory, files, objects;
 };
-/* Blocks of memory that were taken since wrap_arm, given back or not. */
+/* The number of allocations since wrap_arm, freed or not. */
 long wrap_taken(void);
 struct wrap_held wrap_held(void);
 

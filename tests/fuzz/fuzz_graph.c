@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a textual graph. What is accepted must print and read back to the same text, also
- * after the passes; what is refused must be so with one line of text. */
+ * Any bytes as a textual graph. An accepted graph must print and read back to the same text, also
+ * after the passes; a refusal must be one line of text. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void round_trip(const tri_graph *g) {
     tri_graph_free(again);
 }
 
-/* How the graph is compiled follows from the input too, so that files stay plain graphs. */
+/* The input determines the options of the compilation too, so that files stay plain graphs. */
 static tri_options options_of(const uint8_t *data, size_t size) {
     static const char *const optimizers[] = {"sgd", "momentum", "nesterov", "adam", "adamw",
                                              "lars", "lamb"};
@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-/* ---- mutations that keep the form: bytes alone seldom reach what lies behind the parser ---- */
+/* ---- mutations that keep the form: random bytes seldom get past the parser ---- */
 
 struct token {
     size_t at, length;
@@ -104,7 +104,7 @@ static enum kind kind_of(const uint8_t *data, struct token t) {
     return registry_find(word) ? OPERATOR : KINDS;
 }
 
-/* The r-th token of a kind, counted around; false: there is none. */
+/* The r-th token of a kind, modulo their number; false: there is none. */
 static bool find_token(const uint8_t *data, size_t size, enum kind kind, uint64_t r,
                        struct token *found) {
     size_t n = 0;
@@ -129,8 +129,8 @@ static bool find_token(const uint8_t *data, size_t size, enum kind kind, uint64_
     return false;
 }
 
-/* What to put in a token's place: a number of the awkward kind, another operator or type, or
- * another of the file's tensors. */
+/* A replacement for a token: an awkward number, another operator or type, or another tensor of the
+ * file. */
 static size_t replacement(const uint8_t *data, size_t size, enum kind kind, uint64_t r,
                           char text[32]) {
     static const char *const numbers[] = {

@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- * Any bytes as an array of NumPy's. */
+/* SPDX-License-Identifier: Apache-2.0 Any bytes as an array of NumPy. */
 #include "data/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a picture: read whole, and a part of it at a fraction of its size. */
+ * Any bytes as a picture: read as a whole, and a part of it at a fraction of its size. */
 #include "data/picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,7 +20,7 @@ static void read_part(struct picture_decoder *d, const uint8_t *data, size_t n, 
     uint64_t sum = 0;
     for (int y = 0; y < p.height; y++)
         sum += base_hash(p.rgb + (size_t)y * p.stride, 3 * (size_t)p.width, 0);
-    CHECK(sum != 1); /* all of it was looked at */
+    CHECK(sum != 1); /* all of it was read */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a safetensors file; what is accepted must be readable to its last byte. */
+ * Any bytes as a safetensors file; if it is accepted, it must be readable to the last byte. */
 #include <string.h>
 
 #include "io/safetensors.h"
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         CHECK(!f && tri_message()[0] && !strchr(tri_message(), '\n'));
         return 0;
     }
-    /* The tensors end the file, one behind the other. */
+    /* The tensors are at the end of the file, one after the other. */
     size_t total = 0;
     for (size_t i = 0; i < f->n; i++) total += base_spec_bytes(&f->entry[i].spec);
     CHECK(total <= size);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a sealed file: none opens that was not sealed by this key. And a file that was
- * sealed, with some of its bytes changed or cut off: it comes back as it was, or fails and says
- * why. */
+ * Any bytes as a sealed file: none opens that was not sealed with this key. And a sealed file with
+ * some bytes changed or cut off: it opens as it was, or fails with a reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static char *seal(const struct seal *s, const uint8_t *data, size_t size, size_t
 
 static void told(void) { CHECK(tri_message()[0] && !strchr(tri_message(), '\n')); }
 
-/* data: what is sealed; its first bytes: what is changed. */
+/* data: the content to seal; its first bytes: the changes. */
 static void change(const struct seal *s, const uint8_t *data, size_t size) {
     size_t bytes, n, at = data[0] | (size_t)data[1] << 8;
     char *file = seal(s, data, size, &bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a tar archive: its entries lie within it, one behind the other. The sums of headers
- * are put right, for bytes by chance never fit them. */
+ * Any bytes as a tar archive: its entries are within it, in order. The headers' checksums are
+ * corrected, because random bytes never match them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

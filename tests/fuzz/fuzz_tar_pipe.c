@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Any bytes as a tar archive that comes through a pipe, read on after each failure. The sums of
- * headers are put right, for bytes by chance never fit them. */
+ * Any bytes as a tar archive from a pipe, which is read on after each failure. The headers'
+ * checksums are corrected, because random bytes never match them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void put_sum(unsigned char *h) {
     else memset(h + 148, 0, 8);
 }
 
-/* The input's bytes as a file, which is read as a pipe is: from begin to end. */
+/* The input's bytes as a file, which is read like a pipe: from beginning to end. */
 static int make_file(const uint8_t *data, size_t size) {
     unsigned char *bytes = malloc(size + 1);
     int fd = memfd_create("fuzz", MFD_CLOEXEC);

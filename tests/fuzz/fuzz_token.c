@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Any bytes as a text, for all tokenizers, with the vocabularies of tests/golden/data/tokens; and,
- * told by their first byte, as one of the files of a vocabulary. */
+ * depending on the first byte, as one of the files of a vocabulary. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static const char *spec(size_t k, const char *directory) {
 
 /* ---- texts ---- */
 
-/* An encoder that knows no words yet gives the same. */
+/* An encoder without cached words gives the same. */
 static void check_fresh(size_t k, const char *text, size_t size, const struct ids *want) {
     struct ids ids = {0};
     struct encoder *e = encoder_new(kinds[k].tokenizer);
@@ -47,7 +47,7 @@ static void check_text(size_t k, const char *text, size_t size) {
     CHECK(encoder_add(kinds[k].encoder, text, size, &ids));
     for (size_t i = 0; i < ids.n; i++)
         CHECK((int64_t)ids.data[i] < token_count(kinds[k].tokenizer));
-    if (k == size % COUNT(kinds)) check_fresh(k, text, size, &ids); /* it takes long to make */
+    if (k == size % COUNT(kinds)) check_fresh(k, text, size, &ids); /* it is slow to build */
     token_decode(kinds[k].tokenizer, ids.data, ids.n, &back);
     CHECK(!back.failed);
     if (kinds[k].gives_back)
@@ -59,7 +59,7 @@ static void check_text(size_t k, const char *text, size_t size) {
 /* ---- vocabularies ---- */
 
 static const char *const files[] = {"vocab.txt", "vocab.json", "merges.txt"};
-static char *whole[COUNT(files)]; /* files that are fine */
+static char *whole[COUNT(files)]; /* valid files */
 static size_t whole_size[COUNT(files)];
 static char directory[] = "/tmp/trireme-fuzz-XXXXXX";
 
@@ -71,7 +71,7 @@ static void put(size_t file, const void *data, size_t size) {
     CHECK(!fclose(f));
 }
 
-/* It is taken, or refused in a line. */
+/* It is accepted, or refused with a line. */
 static void check_vocabulary(size_t file, const uint8_t *data, size_t size) {
     struct tokenizer *t;
     put(file, data, size);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a user writes for the cases of ops.py: CASE(name, tolerance, expression) with the inputs a
- * to e and, where there are several, outputs out[]. The tolerance is relative to the largest value
- * of the tensor: EXACT for copies and comparisons; ROUND where each value is a few roundings away
- * from its inputs; SHORT for sums of some tens of terms; LONG where sums or cancellation follow
- * each other; FAR where nearly everything cancels. */
+ * The cases of ops.py as a user writes them: CASE(name, tolerance, expression) with the inputs a to
+ * e and, if there are several, outputs out[]. The tolerance is relative to the largest value of the
+ * tensor: EXACT for copies and comparisons; ROUND where each value is a few roundings away from its
+ * inputs; SHORT for sums of some tens of terms; LONG where sums or cancellation follow each other;
+ * FAR where nearly everything cancels. */
 
 CASE(neg, EXACT, tri_neg(a))
 CASE(exp, ROUND, tri_exp(a))

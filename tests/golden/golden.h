@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the golden tests share: numbers drawn by name as make.py draws them, and comparison. */
+ * Shared by the golden tests: random numbers by name, as in make.py, and comparisons. */
 #ifndef GOLDEN_GOLDEN_H
 #define GOLDEN_GOLDEN_H
 
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -21,7 +21,7 @@ void draw_int(const char *name, int64_t first, int64_t n, double low, double hig
 
 /* The file in tests/golden/data; fails the test if it cannot be read. */
 struct safetensors *golden_open(const char *file);
-/* An entry by formatted name; fails the test if there is none, or not of this type and count. */
+/* An entry by formatted name; fails the test if it is missing, or of another type or count. */
 const struct safetensors_entry *golden_entry(const struct safetensors *file, tri_type type,
                                              int64_t count, const char *fmt, ...) TRI_PRINTF(4, 5);
 

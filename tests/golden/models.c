@@ -49,7 +49,7 @@ static tri_optimizer optimizer_of(const char *run) {
     };
 }
 
-/* ---- data: the fields are drawn by their names and the family's number ---- */
+/* ---- data: the fields are random, by their names and the family's number ---- */
 
 #define MAX_FIELDS 8
 
@@ -66,7 +66,7 @@ struct source {
     int n;
 };
 
-/* Whole numbers below 0 are places to ignore. */
+/* Whole numbers below 0 mean places to ignore. */
 static void draw_field(const struct field *f, int64_t first, int64_t samples, void *out) {
     int64_t n = samples * f->count;
     char key[48];
@@ -154,14 +154,14 @@ static void digest(const char *name, const float *values, int64_t n, float *out)
     out[samples + 1] = (float)product;
 }
 
-/* The parameters and running statistics, known by what the file has of them: names behind
+/* The parameters and running statistics, found by their names in the file: those after
  * PREFIX/KIND/. Calls visit for each. */
 struct visit {
     tri_run *run;
     const tri_graph *graph;
     const char *test;
     const char *kind;
-    const char *output; /* what stands before a name in tri_read: "" or "grad." */
+    const char *output; /* the prefix of a name in tri_read: "" or "grad." */
     double tolerance;
 };
 
@@ -183,7 +183,7 @@ static void check_digest(const struct visit *v, const char *name, const tri_shap
     must(tri_read(v->run, full, values, (size_t)n * sizeof *values), full);
     digest(name, values, n, got);
     snprintf(what, sizeof what, "%s %s %s on %s", v->test, v->kind, name, device_name);
-    /* the sums are of the size of the norm, the entries of theirs */
+    /* sums are as large as the norm, entries as their values */
     compare(what, got, want->data, m - 2, v->tolerance);
     compare(what, got + m - 2, (const float *)want->data + m - 2, 2, v->tolerance);
     free(values);
@@ -228,7 +228,7 @@ static tri_graph *open_family(const char *family, int64_t *batch) {
     return g;
 }
 
-/* Metadata stand under FAMILY/key and RUN/key: the part before the stroke. */
+/* Metadata have the names FAMILY/key and RUN/key: the part before the slash. */
 static const char *test_of(size_t i) {
     static char names[512][48];
     const char *key = golden->metadata[i].key;
@@ -382,7 +382,7 @@ int golden_models(const char *device) {
         if (!ends_with(golden->metadata[i].key, "/model")) continue;
         const char *family = test_of(i);
         add_runs(family, 1);
-        /* batch norm computes other numbers on other lanes, by definition */
+        /* batch norm gives other numbers for other lanes, by definition */
         if (number_of(family, "any_lanes") != 0) add_runs(family, 4);
     }
     char name[64];

@@ -14,9 +14,9 @@ MARGIN = 2e-6
 
 
 class Kinks:
-    """The nearest that any relu came to 0, or the two largest of a pooling window to each other,
-    relative to the tensor's root mean square. There a rounding error flips a derivative, and ten
-    steps of a deep network make another network of it: such data prove nothing."""
+    """The smallest distance of any relu to 0, or of the two largest values of a pooling window
+    to each other, relative to the tensor's root mean square. There a rounding error flips a
+    derivative, and ten steps of a deep network amplify it: such data prove nothing."""
 
     nearest = math.inf
 
@@ -35,7 +35,7 @@ class Kinks:
         seen = F.pad(x.detach(), (pad,) * 4, value=-math.inf)
         windows = seen.unfold(2, size, stride).unfold(3, size, stride).flatten(4)
         top = windows.topk(2).values
-        top = top[top[..., 0] > 0]  # of zeros, relu's derivative is 0
+        top = top[top[..., 0] > 0]  # relu's derivative at 0 is 0
         cls.see(top[..., 0] - top[..., 1], x.detach())
         return F.max_pool2d(x, size, stride, pad)
 
@@ -165,9 +165,9 @@ class Resnet(nn.Module):
 
 
 def set_drawn(net):
-    """Weights uniform with variance 1 / fan-in; scales and variances about 1, the rest small. The
-    scale at the end of a residual branch is small too: otherwise the gradients of a deep network
-    explode, and rounding errors with them."""
+    """Weights uniform with variance 1 / fan-in; scales and variances about 1, the rest small.
+    The scale at the end of a residual branch is small too: otherwise the gradients of a deep
+    network explode, and rounding errors with them."""
     for name, value in net.state_dict().items():
         if name.endswith("num_batches_tracked"):
             continue
@@ -326,7 +326,7 @@ def bert_fields(length, vocab, **others):
                         next_sentence_label=((), 0, 2, True), **others)
 
 
-# ---- what the network gives, and the loss ----
+# ---- the network's outputs and the loss ----
 
 
 def classify(smoothing=0.0):
@@ -393,7 +393,7 @@ FAMILIES = {
              token_fields(9, 31, labels=((9,), -6, 31, True)), 6, "logits", next_token),
 }
 
-# run: family, then what tri_optimizer is told
+# run: family, then the arguments of tri_optimizer
 RUNS = {
     "linear-sgd": ("linear", dict(name="sgd", lr=0.1)),
     "mlp-sgd-decay-all": ("mlp", dict(name="sgd", lr=0.2, weight_decay=0.05, decay_all=1)),
@@ -410,7 +410,8 @@ RUNS = {
     "cnn-momentum": ("cnn", dict(name="momentum", lr=0.02, weight_decay=0.01)),
     "resnet18-momentum": ("resnet18", dict(name="momentum", lr=0.003, weight_decay=0.001)),
     "resnet50-momentum": ("resnet50", dict(name="momentum", lr=0.003, weight_decay=0.001)),
-    # a large eps: where the derivative is rounding alone, the step must not be of the rate's size
+    # a large eps: where the derivative is only rounding error, the step must not be as large as the
+    # rate
     "bert-adamw": ("bert", dict(name="adamw", lr=0.01, weight_decay=0.1, clip_norm=0.5, eps=1e-3)),
     "bert-lamb": ("bert", dict(name="lamb", lr=0.02, weight_decay=0.01, eps=1e-3)),
     "bert-every-momentum": ("bert-every", dict(name="momentum", lr=0.05, weight_decay=0.01)),
@@ -421,7 +422,7 @@ RUNS = {
 
 
 class Layerwise:
-    """LARS and LAMB as in timm: what decays is scaled by its norm."""
+    """LARS and LAMB as in timm: the parameters with decay are scaled by their norm."""
 
     def __init__(self, groups, o, betas):
         self.o, self.betas, self.steps = o, betas, 0
@@ -497,7 +498,7 @@ def run_family(family, data, tensors, metadata):
     net.train()
     ends(net, batch)[1].backward()
     for name, p in net.named_parameters():
-        # 0 by the mathematics (of attention's key bias): what is left is rounding alone
+        # mathematically 0 (of attention's key bias): the rest is only rounding error
         if p.grad.norm() > 1e-12:
             tensors[f"{family}/grad/{name}"] = digest(name, p.grad)
 

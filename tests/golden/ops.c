@@ -54,7 +54,7 @@ static const struct op_case cases[] = {
 };
 #undef CASE
 
-/* "p[2,3]@-1:1 i[4]@0:9" as sources of the graph; returns their number. */
+/* Creates "p[2,3]@-1:1 i[4]@0:9" as sources of the graph; returns their number. */
 static int add_inputs(tri_graph *g, const char *text, struct op_input *in) {
     int n = 0;
     for (; *text; n++) {
@@ -148,7 +148,7 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && !strcmp(text + n - m, end);
 }
 
-/* A step of its own, for evaluation has no gradients: it changes a parameter that no case uses. */
+/* Its own step, because evaluation has no gradients: it changes a parameter that no case uses. */
 static tri_run *open_case(tri_graph *g, bool training) {
     const tri_field field = {"tick", TRI_F32, TRI_SCALAR};
     tri_options o = tri_options_default();
@@ -217,7 +217,7 @@ static void test_case(void **state) {
     must(tri_close(run), c->name);
 }
 
-/* Each case that PyTorch computed is compared here, so that none is forgotten. */
+/* Every case that PyTorch computed is compared, so that none is forgotten. */
 static void test_complete(void **state) {
     (void)state;
     for (size_t i = 0; i < golden->n_metadata; i++) {

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators in PyTorch: each case is a name, its inputs, and a function of them. The same names
-stand in test_golden.c with what a user of ours would write.
+"""Operators in PyTorch: each case is a name, its inputs, and a function of them. cases.h has the
+same names with the corresponding calls of the library.
 
-Inputs: "p[2,3]@-1:1" is drawn by the case's name and the input's position; p is differentiated, s
-is f32 but not differentiated, i is int64. In a case whose name ends in _train the function may
-change its inputs in place (running statistics); what is then in an s is kept as "after"."""
+Inputs: "p[2,3]@-1:1" has random numbers by the case's name and the input's position; p is
+differentiated, s is f32 but not differentiated, i is int64. In a case whose name ends in
+_train the function may change its inputs in place (running statistics); the final content of
+an s is stored as "after"."""
 import re
 
 import numpy as np
@@ -88,7 +89,7 @@ def batch_norm(training, momentum=0.1, eps=1e-5):
 
 
 def batch_norm_groups(x, g, b, m, v):
-    """Two halves of the batch, each with its statistics; the running ones take their mean."""
+    """Two halves of the batch with their own statistics; the running ones take their mean."""
     before = m.clone(), v.clone()
     kept, out = [], []
     for half in x.chunk(2):
@@ -167,7 +168,7 @@ CE = "p[6,5]@-4:4 i[6]@0:5"
 
 def ignoring(x, y, **options):
     y = y.clone()
-    y[1] = y[4] = -100  # what the other side does by arithmetic on a list of six
+    y[1] = y[4] = -100  # the other side uses arithmetic on a list of six
     return F.cross_entropy(x, y, **options)
 
 
@@ -231,7 +232,7 @@ def make():
         for k, out in enumerate(outs):
             tensors[f"{name}/out{k}"] = out.detach().numpy()
         if outs[0].requires_grad:
-            # every output of floating point is weighed, the k-th with numbers of its own
+            # every floating-point output is weighted, the k-th with its own numbers
             total = 0
             for k, out in enumerate(outs):
                 if out.is_floating_point():

@@ -142,7 +142,7 @@ class Gpt2:
         return out
 
 
-# ---- vocabularies made here ----
+# ---- its own vocabularies ----
 
 SAMPLE = """The quick brown fox doesn't jump over the lazy dog, they're told; we'll see what he'd \
 think.
@@ -151,7 +151,8 @@ Whatever the weather, the others gathered there together. In 2023 there were 123
 привет всем.
 """ * 3
 
-# By hand: a merge of what a later one makes, so that order counts where the training's would not.
+# By hand: a merge that produces the input of an earlier one, so that order matters where it would
+# not after training.
 FIRST_MERGES = [("qx", "q"), ("q", "x")]
 
 
@@ -250,12 +251,12 @@ def fuzzed(n):
             text = bytearray(text)
             for _ in range(rng.randint(1, 3)):
                 text[rng.randrange(len(text))] = rng.randrange(256)
-        # Characters of a later Unicode than Python's are left to it.
+        # Characters of a later Unicode version than Python's are left to Python.
         if "Cn" not in map(unicodedata.category, text.decode("utf-8", "ignore")):
             yield bytes(text)
 
 
-# Every character, in places that show what it is: within a word, before and behind a sigma.
+# Every character, in places that show its class: within a word, before and after a sigma.
 def each_character():
     for c in range(0x110000):
         c = chr(c)

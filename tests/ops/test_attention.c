@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention against the operators that it is made of, cut into lanes, and of long sequences. */
+ * Attention against the operators that it consists of, divided into lanes, and with long
+ * sequences. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 #include "base/random.h"
 #include "run/run.h"
 
-/* A step that updates no parameter but a useless one, so that nothing is added to the graph. */
+/* A step that updates only a useless parameter, so that nothing is added to the graph. */
 static tri_run *open_run(tri_graph *g, int64_t lanes, const char *device) {
     tri_options o = {.steps = 1, .lanes = lanes, .device = device};
     tri_tensor *p = tri_param(g, "p", TRI_SCALAR, (tri_init){TRI_CONSTANT, 0, 0});
@@ -58,7 +59,7 @@ static void compare(const char *what, const float *a, const float *b, int64_t n,
                      (double)a[i]);
 }
 
-/* ---- against the operators it is made of ---- */
+/* ---- against its parts ---- */
 
 #define SOURCES                                                                             \
     "%q = state() {name=\"q\", type=f32, shape=[2,3,70,8]}\n"                               \
@@ -80,7 +81,7 @@ static const char fused[] =
     "graph {batch=2, lanes=1}\n" SOURCES
     "%y, %l = attention(%q, %k, %v, %m) {scale=0.5, dropout=0.3} @ \"drop\"\n";
 
-/* y and its derivatives, one behind the other. */
+/* y and its derivatives, one after the other. */
 #define Y_COUNT (2 * 3 * 70 * 8)
 #define K_COUNT (2 * 3 * 90 * 8)
 #define ALL_COUNT (2 * Y_COUNT + 2 * K_COUNT + 90)
@@ -111,7 +112,7 @@ static void run_text(const char *text, size_t bytes, float *to) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* Dropout included: it drops what tri_dropout of that name would. */
+/* With dropout: it drops the elements that tri_dropout of that name drops. */
 static void as_composed(void **state) {
     (void)state;
     static float a[ALL_COUNT], b[ALL_COUNT];
@@ -130,7 +131,7 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
     return 0;
 }
 
-/* Trains two layers for three steps; y of the last. */
+/* Trains two layers for three steps; the last y. */
 static void train(int64_t lanes, int threads, float *y) {
     const tri_field field = {"x", TRI_F32, TRI_SHAPE(20, 12)};
     tri_options o = {.steps = 3, .lanes = lanes, .threads = threads, .no_shuffle = true,
@@ -169,7 +170,7 @@ static void same_for_lanes(void **state) {
 
 #define WIDTH 16
 
-/* A run with y and the derivatives of sum(w y) by q, k, v, for one head of s queries and keys. */
+/* A run with y and the derivatives of sum(w y) by q, k, v, for one head with s queries and keys. */
 static tri_run *long_run(int64_t s, bool causal) {
     tri_graph *g = tri_graph_new(1);
     tri_shape shape = TRI_SHAPE(1, 1, s, WIDTH);
@@ -196,7 +197,7 @@ static double dot(const float *a, const float *b) {
 
 static bool sees(int64_t i, int64_t j, bool causal) { return !causal || j <= i; }
 
-/* p[j] of query i, and y of it. */
+/* p[j] of query i, and its y. */
 static void attend(const float *q, const float *k, const float *v, int64_t s, int64_t i,
                    bool causal, double *p, double y[WIDTH]) {
     double sum = 0;
@@ -268,7 +269,7 @@ static int64_t peak_bytes(void) {
     return (int64_t)use.ru_maxrss * 1024;
 }
 
-/* Scores of 16384 x 16384 would be 1 GB. What is planned, and what is touched, grow with s. */
+/* Scores of 16384 x 16384 would take 1 GB. Planned and touched memory are linear in s. */
 static void memory_grows_linearly(void **state) {
     (void)state;
     int64_t planned[3], s[] = {512, 4096, 16384};
@@ -280,13 +281,13 @@ static void memory_grows_linearly(void **state) {
         assert_true(peak_bytes() - before <= planned[i] + (8 << 20));
         assert_int_equal(tri_close(run), TRI_OK);
     }
-    /* Two tiles of 64 x 528 floats do not grow; all else is in rows of 64 bytes. */
+    /* Two tiles of 64 x 528 floats do not grow; everything else is rows of 64 bytes. */
     assert_true(planned[0] < 2 * 64 * 528 * 4 + 512 * 64 * 16);
     assert_true(planned[1] - planned[0] < (4096 - 512) * 64 * 16);
     assert_true(planned[2] - planned[1] < (16384 - 4096) * 64 * 16);
 }
 
-/* ---- what the builder refuses ---- */
+/* ---- refusals of the builder ---- */
 
 static void refuse(tri_graph *g, const char *a, const char *b) {
     assert_int_equal(tri_graph_status(g), TRI_USAGE);

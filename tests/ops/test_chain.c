@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Chains of elementwise operators against the same operators one by one: graphs drawn at random, of
- * shapes at the borders of tiles and rows, with operands broadcast in every way, all types, results
- * used inside, outside or both; by themselves, or behind a product or a norm. The bits are the
- * same, with one thread and with several. */
+ * Chains of elementwise operators against the same operators one by one: random graphs, with shapes
+ * around the borders of tiles and rows, operands broadcast in every way, all types, results used
+ * inside, outside or both; alone, or after a product or a norm. The bits are the same, with one
+ * thread and with several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "run/run.h"
 
 #define MOST 40
-#define HEADED 1000 /* seeds from here on: behind something else */
+#define HEADED 1000 /* seeds from here on: after another operator */
 
 struct net {
     tri_graph *g;
@@ -36,7 +36,7 @@ static const tri_shape shapes[] = {
     {2, {130, 255}},    {3, {2, 2, 2048}}, {2, {1, 4099}},     {0, {0}},        {2, {900, 84}},
 };
 
-/* Some dimensions of length 1, or none at all in front. */
+/* Some dimensions of length 1, or missing at the front. */
 static tri_shape operand_shape(struct net *t) {
     tri_shape s = t->shape;
     int kind = draw(t, 4);
@@ -116,7 +116,7 @@ static tri_tensor *product(struct net *t) {
     return tri_matmul(a, b, .trans_a = p->trans_a, .trans_b = p->trans_b);
 }
 
-/* In blocks of channels behind a convolution, or plainly. */
+/* In blocks of channels after a convolution, or plain. */
 static tri_tensor *norm(struct net *t) {
     static const tri_shape x[] = {{4, {3, 16, 20, 31}}, {4, {2, 64, 9, 9}}, {4, {2, 5, 70, 90}}};
     tri_shape s = x[draw(t, (int)COUNT(x))], c = {1, {s.dim[1]}},
@@ -152,7 +152,7 @@ static tri_graph *build(uint64_t seed) {
             snprintf(name, sizeof name, "y%d", i);
             tri_tensor *y = t.value[i];
             tri_output(tri_type_of(y) == TRI_F32 ? y : tri_cast(y, TRI_F32), name);
-            if (tri_type_of(y) != TRI_F32) { /* the tensor itself, as it is stored */
+            if (tri_type_of(y) != TRI_F32) { /* the tensor itself, in its format */
                 snprintf(name, sizeof name, "z%d", i);
                 tri_output(y, name);
             }
@@ -160,7 +160,7 @@ static tri_graph *build(uint64_t seed) {
     return t.g;
 }
 
-/* All outputs as they lie, one after the other. */
+/* All outputs as stored, one after the other. */
 static char *run(uint64_t seed, const char *passes, int threads, size_t *bytes, int *units) {
     tri_options o = {.forward = true, .passes = passes, .threads = threads, .seed = 3};
     tri_run *run = tri_open(build(seed), &o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cpu device against the reference beyond the rows' own examples: sizes at the borders of tiles
- * and lanes, broadcasting of every kind, layouts that oneDNN treats differently, 16-bit storage.
- * Arguments name operators to check only those. */
+ * The cpu device against the reference, beyond the rows' own examples: sizes around the borders of
+ * tiles and vectors, broadcasting of every kind, shapes that oneDNN treats differently, 16-bit
+ * storage. Arguments name operators to check only those. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -180,7 +180,7 @@ static const struct group {
       "f32[3,15,9,20], f32[16,15,3,3], f32[16] {pad=[2,1]}",
       "f32[5,3,7,40], f32[11,3,2,4] {pad=[1,3], dilation=[2,1]}",
       "f32[2,6,14,14], f32[16,6,5,5], f32[16]",
-      /* Winograd's way: conv_wino.c; with a bias it is the library's */
+      /* Winograd's transform: conv_wino.c; with a bias it is the library's */
       "f32[3,48,9,7], f32[80,48,3,3] {pad=[1,1], winograd=1}",
       "f32[2,16,14,8], f32[32,16,3,3] {winograd=1}",
       "f32[5,32,4,9], f32[16,32,3,3] {pad=[2,2], winograd=1}",
@@ -254,7 +254,7 @@ static const struct group {
       "f32[7,144,4,4], f32[7,128,4,4], f32[144,128,3,3] {pad=[1,1], winograd=1}",
       "f32[3,48,3,11], f32[3,32,5,9], f32[48,32,3,3] {pad=[0,2], winograd=1}",
       "f32[3,16,11,2], f32[3,16,9,2], f32[16,16,3,3] {pad=[2,1], winograd=1}",
-      /* what has no such way goes the direct one */
+      /* without such a kernel: the direct one */
       "f32[2,32,9,9], f32[2,16,9,9], f32[32,16,1,1] {winograd=1}",
       "f32[1,128,2,2], f32[1,64,2,2], f32[128,64,5,5] {pad=[2,2], winograd=1}",
       "bf16[2,16,7,7], bf16[2,48,7,7], bf16[16,48,3,3] {pad=[1,1], winograd=1}",
@@ -397,7 +397,7 @@ static const struct group {
       "{head=16, scale=0.25}"}},
 };
 
-/* Whether the machine has these instructions. */
+/* Whether the machine has this instruction set. */
 static bool has(const char *isa) {
     setenv("TRIREME_ISA", isa, 1);
     tri_status status = dev_find("cpu")->open();
@@ -405,8 +405,8 @@ static bool has(const char *isa) {
     return !status;
 }
 
-/* An example's results by a set of instructions; false if the machine does not have it, or
- * the device declines the example there. */
+/* An example's results with an instruction set; false if the machine does not have it, or the
+ * device declines the example. */
 static bool run_by(const char *isa, int threads, const struct example *e, const struct values *in,
                    struct values *out) {
     tri_status status = TRI_USAGE;
@@ -432,7 +432,7 @@ static void compare_bits(const struct example *e, const char *isa, const struct 
         }
 }
 
-/* Whatever instructions the machine has, and threads take, the bits are the same. */
+/* The bits are the same with every instruction set and any number of threads. */
 static void check_instructions(const tri_op *op, const char *text) {
     static const char *const isa[] = {"plain", "avx2", "avx512"};
     struct example e;
@@ -460,8 +460,8 @@ static void check(void **state) {
     for (int i = 0; g->cases[i]; i++) check_instructions(&op, g->cases[i]);
 }
 
-/* Which way a convolution x [n, c, 6, 6], weight [o, c, k, k], goes: the table's examples are for
- * that. */
+/* Which kernel a convolution of x [n, c, 6, 6] and weight [o, c, k, k] takes: the table's examples
+ * are for that one. */
 static void ways(void **state) {
     static const struct {
         int64_t n, c, o, k;
@@ -483,8 +483,8 @@ static void ways(void **state) {
     }
 }
 
-/* An infinite weight makes the same outputs infinite, or no numbers, by all instructions, also
- * where planes end. */
+/* An infinite weight makes the same outputs infinite or NaN with all instruction sets, also at the
+ * ends of planes. */
 static void infinite_weight(void **state) {
     static const char *const isa[] = {"plain", "avx2", "avx512"};
     enum { N = 16, SIDE = 6 };
@@ -512,7 +512,7 @@ static void infinite_weight(void **state) {
     assert_true(infinite > 0 && infinite < (int)COUNT(y[0]));
 }
 
-/* What the device does not do it says, with the way out. */
+/* A case that the device does not support is reported, with an alternative. */
 static void declines(void **state) {
     static const char text[] = "graph {batch=1, lanes=1}\n"
                                "%a = state() {name=\"a\", type=f16, shape=[2,2]}\n"
@@ -535,8 +535,8 @@ static int infer_same(const tri_node *n, tri_spec *out) {
 
 #define NAN_ROWS 60
 
-/* Where rows of which some have NaN are largest, and how large, by a device and its
- * instructions. */
+/* Where rows, some with NaN, have their maximum, and its value, by a device and an instruction
+ * set. */
 static void rank_nans(const char *device, const char *isa, tri_type type, float out[3][NAN_ROWS]) {
     static const char *const name[] = {"argmax", "top", "max"};
     tri_graph *g = tri_graph_new(1);
@@ -556,7 +556,7 @@ static void rank_nans(const char *device, const char *isa, tri_type type, float 
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* A NaN counts as larger than any number, in every type and by all instructions. */
+/* A NaN counts as larger than any number, in every type and with all instruction sets. */
 static void ranks_nan(void **state) {
     static const tri_type types[] = {TRI_F32, TRI_BF16, TRI_F16};
     static const char *const isa[] = {"plain", "avx2", "avx512"};
@@ -588,7 +588,7 @@ static void negate(const tri_call *c) {
         ((float *)c->out[0])[i] = -((const float *)c->in[0])[i];
 }
 
-/* A user's operator runs by the kernel of its row. */
+/* A user's operator runs with the kernel of its row. */
 static void own_operator(void **state) {
     static const char *const examples[] = {"f32[3,5]", NULL};
     static const tri_op row = {.name = "test_negate", .inputs = 1, .infer = infer_same,

@@ -13,7 +13,7 @@
 #include "dev/dev.h"
 #include "check/opcheck.h"
 
-/* Operators whose second derivatives are promised: elementwise, matmul, reductions, softmax,
+/* Operators that promise second derivatives: elementwise, matmul, reductions, softmax,
  * convolution. */
 static const char *const twice[] = {
     "add", "sub", "mul", "div", "pow", "maximum", "minimum", "where", "neg", "exp", "log", "sqrt",
@@ -21,7 +21,7 @@ static const char *const twice[] = {
     "sigmoid", "tanh", "softplus", "matmul", "sum", "mean", "max", "sum_squares", "softmax",
     "log_softmax", "conv2d", "conv2d_dx", "conv2d_dw"};
 
-/* Operators that work across all of their input, or have none: nothing of them can be split. */
+/* Operators that need all of their input, or have none: they cannot be split. */
 static const char *const whole[] = {"input", "param", "state", "constant", "scalar", "array",
                                     "given", "all_finite", "dropout"};
 
@@ -31,7 +31,7 @@ static bool among(const char *name, const char *const *list, size_t n) {
     return false;
 }
 
-/* What the cpu takes with channels in blocks. */
+/* Operators that the cpu takes with channels in blocks. */
 static const char *const blocked[] = {"batch_norm", "batch_norm_dx", "max_pool", "max_pool_dx",
                                       "avg_pool",   "avg_pool_dx",   "add",      "where"};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Winograd's way rounds otherwise than the direct one. How much: the error of convolutions and both
- * their derivatives against sums in double, and what becomes of a training with it. Where the
- * library has no such way for this processor, both are the same. */
+ * Winograd's transform rounds differently from the direct method. By how much: the error of
+ * convolutions and both their derivatives against sums in double, and the effect on a training. If
+ * the library has no such kernel for this processor, both are the same. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "check/trial.h"
 #include "dev/dev.h"
 
-/* Root of the mean squared difference to `want`, in parts of the root mean square of that. */
+/* The root mean square of the difference to `want`, relative to that of `want`. */
 static double rms_error(const struct values *want, const struct values *got) {
     double error = 0, all = 0;
     for (int64_t i = 0; i < tri_shape_count(&want->spec[0].shape); i++) {
@@ -43,8 +43,8 @@ static double error_of(const char *op, const char *shapes, bool winograd) {
     return error;
 }
 
-/* Weights of zero mean, values of any sign, as behind a norm; deep sums and flat ones. They are too
- * small for Winograd's way to be chosen. */
+/* Weights with zero mean, values with any sign, as after a norm; deep sums and flat ones. They are
+ * too small for Winograd's transform to be chosen by itself. */
 static void errors_are_small(void **state) {
     static const struct {
         const char *op, *shapes;
@@ -78,8 +78,8 @@ static void train(const char *way, uint64_t seed, double *loss, int steps) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* A network learns two batches by heart, either way: the curves lie much closer to one another than
- * to that of another seed. */
+/* A network learns two batches by heart, with either method: the two curves are much closer to each
+ * other than to that of another seed. */
 static void trainings_run_alike(void **state) {
     enum { STEPS = 24 };
     double direct[STEPS], winograd[STEPS], other[STEPS];

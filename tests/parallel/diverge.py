@@ -7,11 +7,10 @@ Usage: diverge.py TRIREME [CASE...]"""
 import json
 import os
 import re
-import struct
 import sys
 import tempfile
 
-from runs import SLOW, done, need, run_cases, trireme
+from runs import SLOW, array, done, need, run_cases, trireme
 
 # Several lanes, one lane, state that is updated before the loss is known, a loss with a term of
 # parameters only.
@@ -142,17 +141,10 @@ def names_operator():
     return text
 
 
-def npy(path, values, shape):
-    header = str({"descr": "<f4", "fortran_order": False, "shape": shape}).ljust(117) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
-                struct.pack(f"<{len(values)}f", *values))
-
-
 def names_input():
     values = [0.5] * 24
     values[5 * 3 + 1] = float("nan")
-    npy("x.npy", values, (8, 3))
+    array("x.npy", "<f4", (8, 3), values)
     for words in ([], ["--lanes", "4"], ["--lanes", "4", "-n", "2"]):
         run = trireme("train", "mask.tri", "--data", "npy:x.npy", "--shuffle", "off", "--quiet",
                       "--steps", "3", *words)

@@ -10,23 +10,16 @@ import random
 import re
 import shutil
 import signal
-import struct
 import sys
-import time
 
-from runs import (children, done, end, events, kill_after_writes, need, run_cases, start, text_of,
-                  trireme, wait_for)
+from runs import (array, children, done, end, events, fresh, kill_after_writes, need, run_cases,
+                  start, text_of, trireme, wait_for)
 
 MODEL = "mlp:hidden=32,layers=1,size=6"
 LEARNS = (f"{MODEL} --data npy:train/image.npy;train/label.npy --batch 32 --lanes 4"
           " --optimizer adam --lr 0.01 --quiet").split()
 OTHERS = "npy:other/image.npy;other/label.npy"
 JUDGED = ["--eval-data", OTHERS, "--eval-every", "6"]
-
-
-def fresh(*names):
-    for name in names or ("ck",):
-        shutil.rmtree(name, ignore_errors=True)
 
 
 def steps_of(line):
@@ -40,15 +33,6 @@ def without_best(line):
 def rows(directory, kind="eval"):
     lines = [json.loads(line) for line in text_of(f"{directory}/metrics.jsonl").split("\n")[:-1]]
     return [line for line in lines if (kind in line)]
-
-
-def array(path, kind, shape, values):
-    """Writes a file like numpy.save."""
-    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        f.write(struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'q'}", *values))
 
 
 def pictures(directory, n, seed):

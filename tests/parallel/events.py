@@ -10,7 +10,8 @@ import shutil
 import signal
 import sys
 
-from runs import done, end, events, need, run_cases, start, text_of, trireme, wait_for
+from runs import (done, end, events, need, pid_at_work, run_cases, start, text_of, trireme,
+                  wait_for, wait_for_steps)
 
 CUT_WRITE = os.path.abspath(sys.argv[2])
 TELL = ('echo "$TRIREME_EVENT worker=$TRIREME_WORKER step=$TRIREME_STEP code=$TRIREME_CODE'
@@ -20,12 +21,6 @@ ENDLESS = "lenet5 --quiet --steps 100000000".split()
 
 def told(name):
     return text_of(name).splitlines()
-
-
-def pid_at_work(directory, place):
-    wait_for(lambda: any(e["worker"] == place for e in events(directory, "rowing")),
-             f"worker {place} takes no part")
-    return [e["pid"] for e in events(directory, "start") if e["worker"] == place][-1]
 
 
 def death(place):
@@ -117,10 +112,7 @@ def not_waited_for():
                 'do sleep 0.01; done')
     os.kill(pid_at_work("slow", 1), signal.SIGKILL)
     wait_for(lambda: told("slow.said"), "no event is reported")
-    def steps():
-        return int(re.search(r"step +(\d+)", trireme("top", "slow", "--once").out).group(1))
-    before = steps()
-    wait_for(lambda: steps() > before + 10, "the run waits for the command")
+    wait_for_steps("slow", 10)
     open("go", "w").close()
     run.send_signal(signal.SIGTERM)
     end(run)

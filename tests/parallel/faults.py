@@ -11,11 +11,10 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 
-from runs import PROGRAM, SLOW, done, end, events, need, run_cases, start, trireme, wait_for
+from runs import PROGRAM, SLOW, done, end, events, fresh, need, run_cases, start, trireme, wait_for
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 
@@ -38,10 +37,6 @@ def own_loop(mode, times, *more, workers=2, path=None):
     run = end(begin("run", "-n", str(workers), "--out", "own", *more, "--", *words, "--ckpt", "ck",
                     env={"TEST_MODE": mode, "TEST_DIE": os.path.abspath("die")}))
     return run, alone.out, os.path.getsize("die")
-
-
-def fresh(*directories):
-    subprocess.run(["rm", "-rf", *directories], check=True)
 
 
 def ended(run, code, *said):
@@ -93,7 +88,7 @@ def killed_as_it_starts():
     """A worker that is killed again and again before its first step is restarted; the others
     continue."""
     run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--quiet", "--out", "late")
-    wait_for(lambda: len(events("late", "rowing")) >= 2, "no worker rows")
+    wait_for(lambda: len(events("late", "rowing")) >= 2, "no worker takes part")
 
     def starts():
         return [e["pid"] for e in events("late", "start") if e["worker"] == 1]

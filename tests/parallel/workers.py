@@ -16,8 +16,8 @@ import sys
 import time
 
 from runs import (HAS_POINTS, PROGRAM, SLOW, children, done, end, events, kill_after_writes,
-                  length_for, need, run_cases, start,
-                  text_of, trireme, wait_for)
+                  length_for, need, pid_at_work, run_cases, start, step_of, text_of, trireme,
+                  wait_for, wait_for_steps)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
@@ -91,7 +91,7 @@ def automatic_with_death():
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", "auto", "--out", "died")
     if len(os.sched_getaffinity(0)) > 1:
-        os.kill(pid_at_work("died", 1, 0), signal.SIGKILL)
+        os.kill(pid_at_work("died", 1), signal.SIGKILL)
     need(done(end(run)) == plain, "another result")
     need("-n auto: a worker has died" in run.err or len(os.sched_getaffinity(0)) == 1, run.err)
 
@@ -169,7 +169,7 @@ def audit_with_stops():
     subprocess.run(["rm", "-rf", "stops"], check=True)
     run = start("train", *words, "-n", "2", "--spares", "1", "--audit", "1", "--stall-timeout", "5",
                 "--out", "stops")
-    pids = [pid_at_work("stops", place, 0) for place in (0, 1)]
+    pids = [pid_at_work("stops", place) for place in (0, 1)]
     while run.poll() is None:
         victim = random.choice(pids)
         for which, seconds in ((signal.SIGSTOP, 0.02), (signal.SIGCONT, 0.01)):
@@ -214,18 +214,12 @@ def late_reader():
     run = start("run", "-n", "3", "--stall-timeout", "6", "--out", "late", "--", *words,
                 env={"TEST_MODE": "late", "TEST_DIE": os.path.abspath("die")})
 
-    def steps():
-        return int(re.search(r"step (\d+)/", trireme("top", "late", "--once").out).group(1))
-
-    wait_for(lambda: not os.path.exists("die"), "nobody stops")
-    before = steps()
-    time.sleep(1.5)
-    after = steps()
-    need(not events("late", "stall"), "it was found too soon for this test")
+    wait_for(lambda: not os.path.exists("die"), "no worker stops")
+    wanted = step_of("late") + 20
+    wait_for(lambda: step_of("late") > wanted, "the others wait for it", 5)
+    need(not events("late", "stall"), "the stall was detected too soon for this test")
     run.send_signal(signal.SIGTERM)
     end(run, 60)
-    need(after - before > 20, f"{after - before} steps in 1.5 s")
-    return f"{after - before} steps in 1.5 s"
 
 
 def read_once(workers, *more):
@@ -294,7 +288,7 @@ def cannot_restart():
     run = start("run", "-n", "2", "--out", "own", "--", "./moved", "--lanes", "4", "--steps",
                 "200000",
                 env={"LD_LIBRARY_PATH": os.path.dirname(PROGRAM)})
-    pid = pid_at_work("own", 1, 0)
+    pid = pid_at_work("own", 1)
     os.remove("moved")
     os.kill(pid, signal.SIGKILL)
     end(run)
@@ -317,7 +311,7 @@ def stopped_worker(which):
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", "2", "--spares", "1", "--stall-timeout", "1", "--out",
                 "stall")
-    os.kill(pid_at_work("stall", which, 0), signal.SIGSTOP)
+    os.kill(pid_at_work("stall", which), signal.SIGSTOP)
     need(done(end(run)) == plain, "another result")
     need(re.search(f"worker {which} .*makes no progress: step [0-9]+", run.err), run.err)
     need("it is killed" in run.err, run.err)
@@ -339,20 +333,13 @@ def all_wait():
     need(events("wait", "board"), "agent.log does not say what the words were")
 
 
-def pid_at_work(directory, place, more_than):
-    """The worker in this place, after more than that many have begun to work there."""
-    wait_for(lambda: sum(e["worker"] == place for e in events(directory, "rowing")) > more_than,
-             f"worker {place} takes no part")
-    return [e["pid"] for e in events(directory, "start") if e["worker"] == place][-1]
-
-
 def only_reported():
     """--no-kill: the stall is reported, and when it ends the run continues."""
     words = ["lenet5", "--quiet"]
     words += ["--steps", str(length_for(words, 1.5))]
     plain = done(trireme("train", *words))
     run = start("train", *words, "-n", "2", "--stall-timeout", "1", "--no-kill", "--out", "told")
-    pid = pid_at_work("told", 1, 0)
+    pid = pid_at_work("told", 1)
     os.kill(pid, signal.SIGSTOP)
     wait_for(lambda: events("told", "stall"), "the stall is not told")
     time.sleep(1)  # time to be killed, by mistake
@@ -378,7 +365,7 @@ def planned():
         subprocess.run(["rm", "-rf", "plan"], check=True)
         run = start("train", *words.split(), "--steps", "1000000", "--quiet", "--out", "plan")
         wait_for(lambda: len(events("plan", "rowing")) >= 2, "no worker takes part")
-        time.sleep(0.5)
+        wait_for_steps("plan", 50)
         taken = held(children(run.pid))
         run.send_signal(signal.SIGTERM)
         end(run)
@@ -428,8 +415,7 @@ def interrupted():
     run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--out", "stop", "--quiet",
                 "--save",
                 "stop.safetensors")
-    wait_for(lambda: events("stop", "start"), "workers do not start")
-    time.sleep(1.5)
+    wait_for_steps("stop")
     run.send_signal(signal.SIGINT)
     end(run, 60)
     need(run.returncode == 3, f"exit {run.returncode}")
@@ -445,7 +431,7 @@ def agent_dies():
                 "--out", "orphan")
     wait_for(lambda: len(children(run.pid)) == 3, "workers do not start")
     workers = children(run.pid)
-    time.sleep(1)
+    wait_for_steps("orphan")
     run.kill()
     end(run)
     wait_for(lambda: not any(os.path.exists(f"/proc/{w}") for w in workers),

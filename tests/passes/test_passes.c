@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * NAME.LANES.PASS.out is what NAME.tri is after that pass with so many lanes ("NAME.eval.PASS.out":
- * in evaluation; "O1", "O1-2": in this precision, with one lane or so many). Run as `test_passes
- * DIR`; with --write the files are written anew, to be read before they are kept. What a pass
- * prints is read back, if it is one graph, and must print the same. */
+ * NAME.LANES.PASS.out is NAME.tri after that pass with that many lanes ("NAME.eval.PASS.out": for
+ * evaluation; "O1", "O1-2": in that precision, with one lane or that many). Run as `test_passes
+ * DIR`; --write writes the files, to be reviewed before they are committed. The output of a pass,
+ * if it is one graph, is read back and must print the same. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static bool same_when_read_back(const char *text, const char *name) {
 
 static bool heads(const tri_node *n) { return node_is(n, "matmul"); }
 
-/* A device of this test's own: arithmetic over one shape is one kernel, of up to six operators; a
- * product may stand before it. */
+/* This test's own device: arithmetic over one shape is one kernel, with up to six operators; a
+ * product may precede it. */
 static bool fuses(const tri_node *const *node, int n) {
     static const char *const ops[] = {"add", "sub", "mul", "relu", "exp", "neg"};
     for (int i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Passes that can be left out change no bit of training: weights, state and loss are the same with
- * all of them, without any, and without each. What they are good for besides. */
+ * all of them, without any, and without each. Also their benefits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,8 +15,9 @@
 
 /* ---- networks ---- */
 
-/* What the passes look for: casts and transposes there and back, numbers of numbers, what is
- * computed twice and is not (two dropouts), what nobody uses, a copy of a parameter. */
+/* What the passes look for: casts and transposes and their inverses, numbers made of numbers,
+ * expressions that are computed twice and such that only look so (two dropouts), unused results, a
+ * copy of a parameter. */
 static void crooked(tri_graph *g) {
     int64_t n = tri_batch(g);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(n, 6, 4));
@@ -151,7 +152,7 @@ static void recomputation_saves_memory(void **state) {
     print_message("%zu bytes; blocks again: %zu, norm and relu again: %zu\n", all, blocks, some);
 }
 
-/* A parameter's new value in the place of the old, and results in that of what ends. */
+/* A parameter's new value takes the place of the old one, and results that of operands that end. */
 static void places_are_taken_over(void **state) {
     (void)state;
     const char *const models[] = {"mlp:hidden=64", "lenet5"};
@@ -163,7 +164,7 @@ static void places_are_taken_over(void **state) {
 #ifdef HAVE_DNNL
         assert_true(in_place < apart * 9 / 10);
 #else
-        assert_true(in_place <= apart); /* kernels of ref share no places */
+        assert_true(in_place <= apart); /* kernels of ref share no memory */
 #endif
     }
 }
@@ -181,8 +182,8 @@ static void order_saves_memory(void **state) {
         size_t after = arena_of(model, o);
         o.passes = "-order";
         size_t before = arena_of(model, o);
-        /* What a kernel needs for itself is told only when it is prepared: small networks may lose
-         * by it. */
+        /* A kernel's own memory is known only after it is prepared: small networks may need
+         * more. */
         if (after > before + before / 5)
             fail_msg("%s, %s: %zu bytes in order, %zu without", model, o.optimizer.name, after,
                      before);
@@ -191,7 +192,7 @@ static void order_saves_memory(void **state) {
     assert_true(saved > 0);
 }
 
-/* A scope is meant as it is called, whatever a pattern would make of that. */
+/* A scope's name is taken literally, even if it looks like a pattern. */
 static void a_scope_can_be_computed_again(void **state) {
     (void)state;
     tri_graph *g = tri_graph_new(4);

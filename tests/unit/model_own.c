@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- * A user's own model as a shared object, for test_models.c. */
+/* SPDX-License-Identifier: Apache-2.0 A user's model as a shared object, for test_models.c. */
 #include <trireme.h>
 
 __attribute__((visibility("default"))) void tri_model(tri_graph *g, tri_args *args) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pictures for tests, made by the encoders of libjpeg and libpng. */
+ * Pictures for tests, from the encoders of libjpeg and libpng. */
 #ifndef UNIT_PICTURES_MADE_H
 #define UNIT_PICTURES_MADE_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* jpeglib.h wants stdio.h first */
+/* jpeglib.h needs stdio.h */
 #include <jpeglib.h>
 #include <png.h>
 
@@ -16,14 +16,14 @@ struct made {
     size_t n;
 };
 
-/* A smooth pattern that differs in every channel, and by `salt`. */
+/* A smooth pattern that differs in every channel, and with `salt`. */
 static inline unsigned char made_pixel(int x, int y, int c, int salt) {
     int v = (x * (3 + c) + y * (5 - c) + 40 * c + 17 * salt + (x * y) / (29 + 7 * c)) % 510;
     return (unsigned char)(v < 255 ? v : 509 - v);
 }
 
-/* space: of the pixels given and, but for YCCK, of the file; restarts and scans as libjpeg has
- * them. */
+/* space: of the given pixels and, except for YCCK, of the file; restarts and scans as in
+ * libjpeg. */
 struct made_jpeg {
     int width, height, channels, quality, sampling, salt;
     J_COLOR_SPACE from, to;
@@ -74,8 +74,7 @@ static inline void made_append(png_structp png, png_bytep data, size_t n) {
     out->n += n;
 }
 
-/* Samples of a row: its bits are those of made_pixel's, the uppermost of them where there are
- * fewer. */
+/* Samples of a row: the bits of made_pixel, its highest bits if there are fewer. */
 static inline void made_row(unsigned char *row, int width, int channels, int depth, int y) {
     memset(row, 0, (size_t)(width * channels * 2));
     for (int i = 0; i < width * channels; i++) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A directory for a test's files, and what a message must say: for tests of cmocka, which include
- * that before. */
+ * A directory for a test's files, and checks of messages; include it after cmocka.h. */
 #ifndef SCRATCH_H
 #define SCRATCH_H
 
@@ -14,7 +13,7 @@
 
 static char directory[64];
 
-/* Of a group: before and behind it. */
+/* Setup and teardown of a group. */
 static inline int make_directory(void **state) {
     (void)state;
     strcpy(directory, "/tmp/trireme-test-XXXXXX");
@@ -28,7 +27,7 @@ static inline int remove_directory(void **state) {
     return system(command);
 }
 
-/* The path of a file there; of the last four calls they are kept. */
+/* The path of a file there, valid for the next four calls. */
 static inline const char *at(const char *name) {
     static char path[4][512];
     static int next;
@@ -37,7 +36,7 @@ static inline const char *at(const char *name) {
     return p;
 }
 
-/* Behind each test. */
+/* Teardown of each test. */
 static inline int empty_directory(void **state) {
     (void)state;
     DIR *d = opendir(directory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * All-reduce by threads as ranks: every result has the bits of the tree's sum, whatever the size;
- * inputs and results belong to the rank between calls; whoever waits long is woken. */
+ * All-reduce with threads as ranks: every result has the bits of the tree's sum, for any size;
+ * between calls a rank may write its inputs and results; a rank that waits long is woken. */
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -15,11 +15,11 @@
 
 #include "comm/allreduce.h"
 
-#define STREAMED ((16u << 20) / sizeof(float)) /* and more go past the caches */
+#define STREAMED ((16u << 20) / sizeof(float)) /* from here on larger than the caches */
 
 static const int rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8};
 
-/* ---- what the sums should be ---- */
+/* ---- the expected sums ---- */
 
 static float value(int rank, size_t i, unsigned round) {
     uint32_t h = ((uint32_t)i + 1) * 0x9e3779b1u;
@@ -29,7 +29,7 @@ static float value(int rank, size_t i, unsigned round) {
     return (float)((int32_t)h >> 8) * (float)(1u << (h & 7));
 }
 
-/* Two neighbours of equal size are summed as soon as both are there, the rest from the right. */
+/* Sums of two equal neighbours, as soon as both exist; the rest from the right. */
 static float right_sum(int ranks, size_t i, unsigned round) {
     float sum[8];
     int size[8], n = 0;
@@ -61,10 +61,10 @@ struct group {
     void *memory;
     int ranks;
     size_t most;
-    const size_t *sizes; /* a round each */
+    const size_t *sizes; /* one per round */
     unsigned rounds;
     bool crowded;
-    useconds_t late; /* how long rank 0 lets the others wait in every round */
+    useconds_t late; /* how long rank 0 delays the others in every round */
     atomic_size_t wrong;
 };
 
@@ -86,7 +86,7 @@ static void *rank_main(void *arg) {
         for (size_t i = 0; i < n; i++) in[i] = value(me->rank, i, round);
         if (!me->rank && g->late) usleep(g->late);
         allreduce_sum(&a, n);
-        memset(in, 0xff, n * sizeof *in); /* nobody reads it any more */
+        memset(in, 0xff, n * sizeof *in); /* no longer read by any rank */
         for (size_t i = 0; i < n; i++) {
             float right = right_sum(g->ranks, i, round);
             if (memcmp(&right, &out[i], sizeof right)) atomic_fetch_add(&g->wrong, 1);
@@ -113,7 +113,7 @@ static void run(struct group *g) {
         fail_msg("%d ranks: %zu wrong elements", g->ranks, atomic_load(&g->wrong));
 }
 
-/* Sizes around lines of 16, runs of 1024 and shares of nothing, in an order that mixes them. */
+/* Sizes around lines of 16, runs of 1024 and empty slices, in mixed order. */
 static const size_t sizes[] = {1,    4099, 2,    15,  0,   16, 17,    1023, 33,   1025, 8192,
                                3,    127,  5000, 129, 100, 64, 70001, 7,    2048, 31,   12345};
 
@@ -141,13 +141,13 @@ static void many_small_ones(void **state) {
     run(&(struct group){.ranks = 4, .most = 64, .sizes = small, .rounds = 300, .crowded = true});
 }
 
-/* Longer than anybody spins and yields. */
+/* Longer than any rank spins and yields. */
 static void sleepers_are_woken(void **state) {
     (void)state;
     run(&(struct group){.ranks = 4, .most = 70001, .sizes = sizes, .rounds = 5, .late = 30000});
 }
 
-/* Counts of barriers may overflow. */
+/* The counts of barriers may overflow. */
 static void *two_hundred(void *arg) {
     struct barrier *b = arg;
     for (int i = 0; i < 200; i++) barrier_wait(b);

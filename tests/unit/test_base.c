@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Arenas, growing text, messages, hashes; numbers that do not follow the program's locale. */
+ * Arenas, growing text, messages, hashes; numbers that do not depend on the program's locale. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static void arenas(void **state) {
         assert_non_null(p);
         assert_int_equal((uintptr_t)p % 16, 0);
         for (size_t i = 0; i < bytes; i++) assert_int_equal(p[i], 0);
-        memset(p, 0x5a, bytes); /* what follows must still be zero */
+        memset(p, 0x5a, bytes); /* the bytes after it must still be zero */
         assert_ptr_not_equal(p, before);
         before = p;
     }
@@ -52,7 +52,7 @@ static void messages(void **state) {
     assert_int_equal(base_last(), TRI_FAILED);
 }
 
-/* Names of parameters key their initial values: these never change. */
+/* Names of parameters key their initial values: these hashes never change. */
 static void hashes(void **state) {
     (void)state;
     assert_int_equal(base_hash_text(""), base_hash("", 0, 0));
@@ -84,13 +84,13 @@ static void specs(void **state) {
     assert_true(strlen(base_spec_text(&long_one, text)) < SPEC_TEXT);
 }
 
-/* A program may speak a language that writes 0,5. */
+/* A program may use a locale that writes 0,5. */
 static void locales(void **state) {
     (void)state;
     const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "es_ES.UTF-8", "ru_RU.UTF-8"};
     const char *set = NULL;
     for (size_t i = 0; !set && i < COUNT(names); i++) set = setlocale(LC_ALL, names[i]);
-    if (!set) skip(); /* none is installed */
+    if (!set) skip(); /* no such locale is installed */
     char text[32], *end;
     struct text t = {0};
     base_format(text, sizeof text, "%g", 0.5);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checkpoints on disk: no flipped bit of any of their files passes. */
+ * Checkpoints on disk: every flipped bit of any of their files is detected. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -103,7 +103,7 @@ static void flipped_bits_of_sealed(void **state) {
     seal_key_free(key);
 }
 
-/* Whatever the path to it looks like; a name that is none of a step says nothing. */
+/* For any form of the path; a name that is not that of a step gives none. */
 static void names(void **state) {
     (void)state;
     char folder[4096], other[4096], with[4200], here[4096];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Conversions, against a plain model: a value is rounded to a multiple of its last place. */
+ * Conversions against a simple model: a value is rounded to a multiple of its last place. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -24,7 +24,8 @@ static uint64_t next_bits(void) {
     return x ^ x >> 31;
 }
 
-/* v rounded to a format of `digits` bits, smallest normal number 2^low, none from 2^high on. */
+/* v rounded to a format with `digits` bits, smallest normal number 2^low, and overflow from 2^high
+ * on. */
 static long double rounded(long double v, int digits, int low, int high) {
     if (v == 0 || isnan(v) || isinf(v)) return v;
     int e = ilogbl(v) < low ? low : ilogbl(v);
@@ -82,7 +83,7 @@ static void check_narrow(float x) {
 static void floats_to_sixteen(void **state) {
     (void)state;
     for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 16411) check_narrow(of_bits(bits));
-    /* Halfway between neighbours, and just beside. */
+    /* Halfway between neighbours, and next to it. */
     for (uint32_t h = 0; h <= 0xffff; h += 7)
         for (uint32_t d = 0; d < 3; d++) {
             check_narrow(of_bits((h << 16) + 0x8000 - 1 + d));
@@ -111,7 +112,7 @@ static void check_double(double v) {
     if (!same((long double)bf16, to_bf16((long double)v))) fail_msg("bf16 of %a is %a", v, bf16);
 }
 
-/* Rounding by way of float would go wrong for those that float puts halfway. */
+/* Rounding through float would be wrong for those that float moves to halfway. */
 static void doubles_round_once(void **state) {
     (void)state;
     sequence = 1;
@@ -122,7 +123,7 @@ static void doubles_round_once(void **state) {
         check_double(any);
         float x = of_bits((next_bits() & 0xffff0000u) | 0x8000u); /* halfway for bf16 */
         float y = convert_f16_to_f32((uint16_t)next_bits());
-        double h = (double)of_bits(convert_bits(y) | 0x1000u); /* for f16 where it is normal */
+        double h = (double)of_bits(convert_bits(y) | 0x1000u); /* where f16 is normal */
         double step = ldexp(1, -(int)(next_bits() % 40));
         for (int d = -1; d <= 1; d++) {
             check_double((double)x * (1 + d * 0x1p-30 * step));
@@ -158,7 +159,7 @@ static void to_integers(void **state) {
             if (stored(type[k], v) != want[k])
                 fail_msg("%s of %g is %g", tri_type_name(type[k]), v, stored(type[k], v));
     }
-    int64_t most; /* a double cannot tell it from 2^63 */
+    int64_t most; /* a double cannot distinguish it from 2^63 */
     convert_store(TRI_I64, &most, 0, 1e19);
     assert_true(most == INT64_MAX);
 }
@@ -183,7 +184,7 @@ static void fill(tri_type type, void *p) {
     }
 }
 
-/* All pairs: as one element by way of double, except for i64 beyond 2^53. */
+/* All pairs: the same as converting each element through double, except for i64 beyond 2^53. */
 static void all_pairs(void **state) {
     (void)state;
     static uint64_t source[N + 1], target[N + 1], one[N + 1];
@@ -224,7 +225,7 @@ static void same_type_keeps_bits(void **state) {
         assert_int_equal(((uint8_t *)target)[i], ((uint8_t *)source)[i] != 0);
 }
 
-/* A long double of 64 bits holds every i64; where it has fewer, its own conversion must do. */
+/* A long double of 64 bits holds every i64; a smaller one must use its own conversion. */
 static void large_integers(void **state) {
     (void)state;
     static int64_t v[N], i64[N];
@@ -235,7 +236,7 @@ static void large_integers(void **state) {
     sequence = 3;
     for (size_t i = 0; i < N; i++) {
         uint64_t bits = next_bits(), few = (bits & 0xffffff) << 39 | (uint64_t)1 << 62;
-        /* anything; halfway for f32; for bf16; and one off */
+        /* any value; halfway for f32; for bf16; and next to it */
         uint64_t x = i % 4 == 0   ? bits >> (bits & 31)
                      : i % 4 == 1 ? (few & ~(((uint64_t)1 << 39) - 1)) | (uint64_t)1 << 38
                      : i % 4 == 2 ? (few & ~(((uint64_t)1 << 55) - 1)) | (uint64_t)1 << 54

@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- * Which processors workers get, on machines that are made up here. */
+/* SPDX-License-Identifier: Apache-2.0 The processors that workers get, on invented machines. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,8 +10,8 @@
 #include "base/numa.h"
 #include "launch/cores.h"
 
-/* Processors 0 to n - 1: n / 2 cores, whose second threads follow behind all first ones; nodes in
- * turn by blocks of `block` cores. */
+/* Processors 0 to n - 1: n / 2 cores, whose second threads come after all first ones; nodes
+ * alternate in blocks of `block` cores. */
 static struct cores *machine(int n, int cores, int block, int nodes) {
     struct cores *c = calloc(1, sizeof *c);
     assert_non_null(c);
@@ -22,7 +21,7 @@ static struct cores *machine(int n, int cores, int block, int nodes) {
     return c;
 }
 
-/* "0 1 4": what a worker is pinned to. */
+/* The processors that a worker is pinned to, for instance "0 1 4". */
 static const char *pinned(const struct cores *c, int first, int threads) {
     static char text[256];
     cpu_set_t set;
@@ -37,14 +36,15 @@ static const char *pinned(const struct cores *c, int first, int threads) {
 
 static void workers_keep_to_a_node(void **state) {
     (void)state;
-    struct cores *c = machine(12, 12, 6, 2); /* 6 cores each: a worker of four, a rest of two */
+    /* 6 cores each: one worker with four, one with the other two */
+    struct cores *c = machine(12, 12, 6, 2);
     cores_order(c, 3, 4);
     assert_int_equal(c->nodes, 2);
     assert_string_equal(pinned(c, 0, 4), "0 1 2 3");
     assert_string_equal(pinned(c, 4, 4), "6 7 8 9");
     assert_string_equal(pinned(c, 8, 4), "4 5 10 11");
     free(c);
-    c = machine(8, 8, 1, 2); /* nodes by turns */
+    c = machine(8, 8, 1, 2); /* alternating nodes */
     cores_order(c, 4, 2);
     assert_string_equal(pinned(c, 0, 2), "0 2");
     assert_string_equal(pinned(c, 4, 2), "1 3");
@@ -62,7 +62,7 @@ static void cores_before_their_second_threads(void **state) {
     free(c);
 }
 
-/* Where cores are left, only nodes are shared out. */
+/* With more cores than needed, only nodes are divided. */
 static void nodes_in_turn(void **state) {
     (void)state;
     struct cores *c = machine(8, 8, 4, 2);

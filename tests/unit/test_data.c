@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sources of data: IDX files and each kind of damage to them, generators, synthetic data, and the
+ * Data sources: IDX files and each kind of damage to them, generators, synthetic data, and the
  * order of samples. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -205,7 +205,8 @@ static void gz_damaged(void **state) {
     free(gz);
 }
 
-/* The data that follow have no end: who unpacks them before the header is checked meets that. */
+/* The data after the header never end: a reader that unpacks them before it checks the header would
+ * never return. */
 static void gz_header_first(void **state) {
     (void)state;
     static const struct {
@@ -247,11 +248,11 @@ static void fashion_mnist(void **state) {
     tri_data_free(d);
 }
 
-/* ---- sources of the caller ---- */
+/* ---- the caller's sources ---- */
 
 static const tri_field pair_fields[] = {{"x", TRI_F32, {1, {2}}}, {"y", TRI_I32, {0, {0}}}};
 
-/* user: where to fail, or null */
+/* user: the sample to fail at, or null */
 static int fill_pair(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     if (user && *(int64_t *)user == index) return 7;
     ((float *)out[0])[0] = (float)index;
@@ -405,7 +406,8 @@ static void synthetic_below(void **state) {
     tri_data_free(e);
 }
 
-/* A function of seed, name and index: not of the order of calls, the other fields or the epoch. */
+/* A function of seed, name and index: independent of the order of calls, the other fields and the
+ * epoch. */
 static void synthetic_is_pure(void **state) {
     (void)state;
     tri_data *d = data_synthetic(many, many_below, 5, 1000, 1);
@@ -484,7 +486,7 @@ static void sampler_covers(void **state) {
     }
 }
 
-/* How many of the first 1000 places of an epoch differ between two samplers. */
+/* The number of the first 1000 places of an epoch at which two samplers differ. */
 static int difference(struct sampler s, struct sampler t, int64_t epoch_s, int64_t epoch_t) {
     int n = 0;
     for (int64_t i = 0; i < 1000; i++) {

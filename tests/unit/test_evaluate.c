@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Evaluation beside training: it shares the parameters and, where it can, the memory. */
+ * Evaluation beside training: it shares the parameters and, where possible, the memory. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -38,8 +38,8 @@ static tri_data *pictures(int64_t n) {
     return tri_data_new("pictures", n, fields, 2, fill, NULL, false);
 }
 
-/* Norms behind a convolution, with so many groups of statistics each. Outputs in between keep an
- * evaluation from taking a norm into the convolution: with two there are none. */
+/* Norms after a convolution, each with so many groups of statistics. Outputs between them keep an
+ * evaluation from folding a norm into the convolution: with two outputs none is folded. */
 static tri_graph *net(int64_t batch, int64_t groups, int norms) {
     tri_graph *g = tri_graph_new(batch);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, 3, SIDE, SIDE));
@@ -77,7 +77,7 @@ static void read_maps(const tri_run *run, float maps[2][16 * 6 * SIDE * SIDE]) {
     assert_int_equal(tri_read(run, "relu", maps[1], sizeof maps[1]), TRI_OK);
 }
 
-/* What a step gave is there until the next, whatever memory an evaluation takes. */
+/* The results of a step stay valid until the next one, whatever memory an evaluation takes. */
 static void a_steps_outputs_stay(void **state) {
     (void)state;
     for (int64_t lanes = 1; lanes <= 2; lanes++) {
@@ -99,7 +99,7 @@ static void a_steps_outputs_stay(void **state) {
     }
 }
 
-/* Fewer than there are lanes, or than a group of statistics takes; also all of them. */
+/* Fewer samples than lanes, or than a group of statistics has; also all of them. */
 static void any_number_of_samples(void **state) {
     (void)state;
     static const int64_t samples[] = {69, 3, 16, 71, 1};
@@ -113,7 +113,7 @@ static void any_number_of_samples(void **state) {
     assert_int_equal(tri_close(grouped), TRI_OK);
 }
 
-/* Only the first of two norms is taken into the convolution. */
+/* Only the first of two norms is folded into the convolution. */
 static void two_norms(void **state) {
     (void)state;
     double loss[2];
@@ -126,7 +126,7 @@ static void two_norms(void **state) {
     assert_true(fabs(loss[0] - loss[1]) < 1e-5 * loss[0]);
 }
 
-/* The caller's texts may go after tri_open. */
+/* The caller may free its strings after tri_open. */
 static void texts_are_kept(void **state) {
     (void)state;
     char conv[] = "direct", recompute[] = "bn", type[] = "bf16", passes[] = "-cse";
@@ -141,8 +141,8 @@ static void texts_are_kept(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* A lane at a time, training needs little; an evaluation has the whole batch at once, and says so
- * if that is too much. */
+/* Training needs little memory, because it takes a lane at a time; an evaluation takes the whole
+ * batch at once, and reports if that is too much. */
 static void memory_is_asked_for(void **state) {
     (void)state;
     const size_t program = 64 << 20, spare = 64 << 10;
@@ -158,14 +158,14 @@ static void memory_is_asked_for(void **state) {
     assert_non_null(strstr(tri_message(), "together with its evaluation"));
     assert_non_null(strstr(tri_message(), "--memory-limit"));
     tri_data_free(data);
-    evaluate(run, 8); /* less at once does */
+    evaluate(run, 8); /* a smaller batch works */
     assert_true(tri_step(run));
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
 /* ---- while training ---- */
 
-/* None but the first evaluation can be better by so much. */
+/* Only the first evaluation can be better by that much. */
 static tri_options in_vain(int64_t samples) {
     return (tri_options){.lanes = 2,
                          .steps = 40,
@@ -223,10 +223,10 @@ static void callbacks_are_a_list(void **state) {
         TRI_OK);
     assert_int_equal(c.steps, 3);
     assert_int_equal(c.epochs, 1);
-    assert_int_equal(c.order, 2); /* an epoch has four steps: behind the second call */
+    assert_int_equal(c.order, 2); /* an epoch has four steps: after the second call */
 }
 
-/* What monitors and the loop say goes to stderr. */
+/* The output of monitors and of the loop goes to stderr. */
 static void quiet_monitors(void **state) {
     (void)state;
     FILE *said = tmpfile();
@@ -253,7 +253,7 @@ static void settings_in_a_list(void **state) {
     tri_options o = in_vain(16);
     tri_data *other = o.eval_source;
     o.eval_source = NULL;
-    o.early_stop = 3; /* what the options say counts */
+    o.early_stop = 3; /* the options take precedence */
     o.out = folder;
     assert_int_equal(
         tri_train(
@@ -317,7 +317,7 @@ static tri_data *labels(bool files) {
     return d;
 }
 
-/* below: what the data brings is checked as it is read; else the loss finds it. */
+/* below: the data's labels are checked as they are read; otherwise the loss checks them. */
 static tri_graph *two_labels(int64_t batch, int64_t below) {
     tri_graph *g = tri_graph_new(batch);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, 2, 2));
@@ -356,14 +356,14 @@ static void labels_are_found(void **state) {
     tri_close(run);
 }
 
-/* ---- networks that bring their gradients ---- */
+/* ---- networks with their own gradients ---- */
 
 static tri_tensor *mean_error(tri_tensor *prediction, tri_tensor *y) {
     return tri_mean(tri_abs(tri_sub(prediction, y)), TRI_ALL);
 }
 
-/* Declares results before its gradients, after them, and of them. penalty: the loss is one of
- * them. */
+/* Declares results before its gradients, after them, and as functions of them. penalty: the loss is
+ * one of these. */
 static tri_graph *own_step(int64_t batch, bool penalty) {
     tri_graph *g = tri_graph_new(batch);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, 3, SIDE, SIDE));
@@ -380,7 +380,7 @@ static tri_graph *own_step(int64_t batch, bool penalty) {
     return g;
 }
 
-/* As a program built it, and as its text says. */
+/* As a program builds it, and after reading it back from its text. */
 static tri_graph *own_step_read(int64_t batch, bool penalty) {
     tri_graph *g = own_step(batch, penalty);
     char *text = tri_graph_print(g);
@@ -405,7 +405,7 @@ static void results_after_gradients(void **state) {
     }
 }
 
-/* Evaluations, the progress and a run that is forward have the same results. */
+/* Evaluations, progress lines and a forward run have the same results. */
 static void results_are_the_same_everywhere(void **state) {
     (void)state;
     tri_options o = in_vain(16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Commands for events: what they are told, how many run at once, what becomes of them. */
+ * Commands for events: the environment they get, how many run at once, and how they end. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ static void told_by_the_environment(void **state) {
     assert_false(says("log", "on-event"));
 }
 
-/* Ctrl-C is not for it; nothing is blocked; of our files it has stderr alone. */
+/* Ctrl-C does not reach it; no signal is blocked; of our files it has only stderr. */
 static void on_its_own(void **state) {
     (void)state;
     char command[600];
@@ -90,7 +90,7 @@ static void *close_with_end(void *events) {
     return NULL;
 }
 
-/* Eight at once, of which none is waited for; a ninth is refused; none is left as a zombie. */
+/* Eight at once, without waiting for any of them; a ninth is refused; none is left as a zombie. */
 static void not_too_many(void **state) {
     (void)state;
     char command[600];
@@ -110,7 +110,7 @@ static void not_too_many(void **state) {
     assert_int_equal(errno, ECHILD);
 }
 
-/* However long those before it take. */
+/* However long earlier ones take. */
 static void the_last_is_told_last(void **state) {
     (void)state;
     char command[900];

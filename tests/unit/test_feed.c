@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A program's own loop that feeds each batch (.data = "feed"), and a learning rate that it sets. */
+ * A program's own loop that feeds each batch (.data = "feed") and sets a learning rate. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static void sample(int64_t index, float x[2], int64_t *y) {
     *y = x[0] + x[1] > 0;
 }
 
-/* The batch of the step that follows `done` others. */
+/* The batch of the step after `done` steps. */
 static struct rows batch(int64_t done) {
     struct rows r;
     for (int64_t i = 0; i < BATCH; i++) sample(done * BATCH + i, r.x[i], &r.y[i]);
@@ -85,7 +85,7 @@ static void same(struct hashes a, struct hashes b) {
 
 /* ---- feeding ---- */
 
-/* The same as samples of a source, in the order of that, whatever the lanes. */
+/* The same as reading these samples in order from a source, for any number of lanes. */
 static void as_samples(void **state) {
     (void)state;
     for (int64_t lanes = 1; lanes <= 4; lanes += 3) {
@@ -145,7 +145,7 @@ static void mistakes(void **state) {
     assert_int_equal(tri_feed(run, "x", r.x, sizeof r.x - 4), TRI_USAGE);
     assert_message("60");
     assert_int_equal(tri_feed(run, "x", NULL, sizeof r.x), TRI_USAGE);
-    assert_int_equal(feed(run), TRI_OK); /* a call that has failed has changed nothing */
+    assert_int_equal(feed(run), TRI_OK); /* a call that fails has no effect */
     assert_true(tri_step(run));
 
     r.y[5] = 2;
@@ -157,7 +157,7 @@ static void mistakes(void **state) {
     assert_int_equal(tri_close(run), TRI_FAILED);
 }
 
-/* An input that no result needs is none of a forward run's either. */
+/* An input that no result needs is not part of a forward run either. */
 static void forward(void **state) {
     (void)state;
     const float x[BATCH][2] = {{0}};
@@ -264,7 +264,7 @@ static void takes_the_schedule_s_place(void **state) {
     tri_set_scalar(run, "lr", 0.125);
     same(end(run), end(open_numbers(&plain)));
 
-    run = open_numbers(&cosine); /* for a step, and back */
+    run = open_numbers(&cosine); /* for one step, then back */
     tri_set_scalar(run, "lr", 0.125);
     assert_true(tri_step(run));
     tri_set_scalar(run, "lr", NAN);
@@ -299,10 +299,9 @@ static void refused_scalars(void **state) {
     }
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
-/* Fed, with a rate of its own from step 3 on, which a run that resumes after step 6 is not told
- * again. */
+/* Fed, with its own rate from step 3 on, which a run that resumes after step 6 still has. */
 static struct hashes part(int64_t until, const char *ckpt, bool back) {
     const tri_options o = {
         .data = "feed",

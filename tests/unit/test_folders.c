@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sources of pictures and arrays: folders, lists of them, labels in files, tar archives, CIFAR,
- * NumPy; and what becomes of bad files. */
+ * NumPy; and the handling of bad files. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -106,7 +106,7 @@ static void folders(void **state) {
     refused("images", ",split=val", "/val/fox: no class of that name in the folder train");
 }
 
-/* Draws depend on seed, epoch and sample alone. */
+/* Random choices depend only on seed, epoch and sample. */
 static void same_draws(void **state) {
     float one[3 * SIZE * SIZE], other[3 * SIZE * SIZE];
     (void)state;
@@ -154,8 +154,8 @@ static void bad_files(void **state) {
     tri_data_free(a);
 }
 
-/* Of several processes that have the samples, here two sources: each bad one counts once, whoever
- * meets it. */
+/* Several processes share the samples, here as two sources: each bad sample counts once, whichever
+ * process meets it. */
 static void counted_together(void **state) {
     float one[3 * SIZE * SIZE];
     int64_t label;
@@ -210,7 +210,7 @@ static void lists(void **state) {
     char options[512];
     snprintf(options, sizeof options, ",size=8,index=%s", at("list"));
     assert_labels(open_data("images", options), "00012");
-    assert_int_equal(access(at("list"), F_OK), -1); /* what has just been made may yet change */
+    assert_int_equal(access(at("list"), F_OK), -1); /* a new file may still change */
     for (size_t i = 0; i < COUNT(places); i++) age(places[i], 2000);
     assert_labels(open_data("images", options), "00012");
     assert_int_equal(access(at("list"), F_OK), 0);
@@ -225,7 +225,7 @@ static void lists(void **state) {
     for (size_t i = 0; i < COUNT(places); i++) age(places[i], 1000);
     assert_labels(open_data("images", options), "000112");
     assert_false(folder_load(&f, at("val"), at("list")));
-    /* Any damage is seen. */
+    /* All damage is detected. */
     assert_int_equal(base_read_file(at("list"), &bytes, &n), TRI_OK);
     for (size_t i = 0; i < n; i++) {
         bytes[i] ^= 4;
@@ -320,9 +320,9 @@ static void archives(void **state) {
     put("a.tar", all, whole + 1024);
     assert_labels(open_data("tar", "/a.tar,size=8"), "210");
     tar_end = all;
-    tar_picture("c.png", 1); /* a JPEG, whatever it is called */
+    tar_picture("c.png", 1); /* a JPEG, despite its name */
     tar_add('0', "c.cls", "1", 1);
-    put("b.tar", all, (size_t)(tar_end - all)); /* without an end */
+    put("b.tar", all, (size_t)(tar_end - all)); /* without an end mark */
     assert_labels(open_data("tar", "/?.tar,size=8"), "2101");
     tar_picture("e.jpg", 1);
     tar_add('0', "f.cls", "1", 1);
@@ -357,7 +357,7 @@ static void cifar(void **state) {
     assert_int_equal(label, 8);
     for (int i = 0; i < 3072; i++) assert_true(image[i] == (float)rows[2 * 3073 + 1 + i] / 255.0f);
     tri_data_free(d);
-    d = open_data("cifar", "/cifar-10-batches-bin,mean=0,std=1"); /* moved and mirrored */
+    d = open_data("cifar", "/cifar-10-batches-bin,mean=0,std=1"); /* shifted and mirrored */
     assert_int_equal(tri_data_get(d, 0, 0, 0, (void *[]){image, &label}), TRI_OK);
     tri_data_free(d);
     refused("cifar", ",label=fine", "CIFAR-100 has fine and coarse ones");
@@ -446,10 +446,10 @@ static void arrays(void **state) {
     refused("npy", "/none.npy", "No such file");
 }
 
-/* ---- to the end ---- */
+/* ---- whole runs ---- */
 
-/* Three classes, red, green and blue squares on noise: learnt within some steps, and the weights do
- * not depend on the number of threads. */
+/* Three classes, red, green and blue squares on noise: learnt within a few steps, with weights that
+ * do not depend on the number of threads. */
 static void put_colours(void) {
     for (int i = 0; i < 48; i++) {
         char name[64];
@@ -466,7 +466,7 @@ static void put_colours(void) {
         png_set_rows(png, info, row);
         png_write_png(png, info, PNG_TRANSFORM_IDENTITY, NULL);
         png_destroy_write_struct(&png, &info);
-        snprintf(name, sizeof name, "train/%c/%d.JPEG", "rgb"[i % 3], i); /* named otherwise */
+        snprintf(name, sizeof name, "train/%c/%d.JPEG", "rgb"[i % 3], i); /* another name */
         put_made(name, m);
     }
 }
@@ -490,8 +490,8 @@ static void learns(void **state) {
     assert_string_equal(weights[0], weights[1]);
 }
 
-/* Classes or sizes that do not fit are told when the run is opened; more classes in the network do
- * no harm, nor do those of samples that are left out. */
+/* Classes or sizes that do not fit are reported when the run is opened; more classes in the network
+ * are allowed, and classes of excluded samples do not count. */
 static void fits(void **state) {
     static const struct {
         const char *model, *subset, *message; /* message null: it fits */
@@ -527,7 +527,8 @@ static int one_class(void *user, int64_t index, int64_t epoch, uint64_t seed, vo
     return 0;
 }
 
-/* Where the classes are not known beforehand, the first sample of another tells. */
+/* Where the classes are not known beforehand, the first sample of a class that does not fit is
+ * reported. */
 static void strangers(void **state) {
     static int64_t label = 5;
     const tri_field fields[] = {{"image", TRI_F32, TRI_SHAPE(3, 8, 8)},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Building graphs: what mistakes are answered, names, settings, and the textual form. */
+ * Building graphs: messages for mistakes, names, settings, and the textual form. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ struct net {
     tri_tensor *image; /* f32[16,3,8,8] */
     tri_graph *other;
     tri_tensor *stranger; /* f32[16,3] of the other graph */
-    int line;             /* where the mistake stands */
+    int line;             /* the source line of the mistake */
 };
 
 #define HERE (n->line = __LINE__)
@@ -126,7 +126,7 @@ static void wrong_split(struct net *n) {
     HERE, tri_split(n->x, 2, 1, parts);
 }
 
-/* Each is told in one line that begins with the place and holds these parts. */
+/* Each is reported in one line that begins with the place and contains these parts. */
 static const struct mistake {
     void (*make)(struct net *n);
     const char *parts[4];
@@ -226,7 +226,7 @@ static void test_mistakes(void **state) {
     }
 }
 
-/* After the first mistake builders give some tensor, and nothing else is told. */
+/* After the first mistake builders return some tensor, and nothing else is reported. */
 static void test_first_wins(void **state) {
     (void)state;
     struct net n = begin();
@@ -263,7 +263,7 @@ static void test_null_graph(void **state) {
     tri_graph_free(g);
 }
 
-/* ---- what opening tells ---- */
+/* ---- checks when a run is opened ---- */
 
 static tri_graph *regression(void) {
     tri_graph *g = tri_graph_new(4);
@@ -315,8 +315,8 @@ static tri_tensor *block(tri_tensor *x, bool more) {
     return x;
 }
 
-/* Names are the keys of random numbers: an operator added elsewhere changes none, nor does another
- * kind of operator added in the same place. */
+/* Names are the keys of random numbers: adding an operator elsewhere, or one of another kind at the
+ * same place, changes none. */
 static void test_names(void **state) {
     (void)state;
     for (int more = 0; more < 2; more++) {
@@ -455,7 +455,7 @@ static void test_zoo(void **state) {
         assert_int_equal(tri_graph_status(g), TRI_OK);
         graph_verify(g);
         assert_round_trip(g);
-        if (i < 6) { /* the deeper ones say nothing new */
+        if (i < 6) { /* the deeper ones add nothing */
             tri_minimize(g->loss, (tri_optimizer){.name = "adamw", .clip_norm = 1});
             assert_int_equal(tri_graph_status(g), TRI_OK);
             assert_round_trip(g);
@@ -464,7 +464,7 @@ static void test_zoo(void **state) {
     }
 }
 
-/* Settings, ties, conditions, odd names and numbers read back as they were. */
+/* Settings, ties, conditions, odd names and numbers survive printing and reading. */
 static void test_round_trip(void **state) {
     (void)state;
     struct net n = begin();
@@ -559,7 +559,7 @@ static void test_parse_mistakes(void **state) {
     }
 }
 
-/* What may be left out may be left out; comments and blanks count for nothing. */
+/* Optional parts may be missing; comments and blank lines do not count. */
 static void test_parse(void **state) {
     (void)state;
     tri_graph *g = parse("# a comment\n\n graph { batch = 4 , lanes = 2 } # another\r\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Hashes and safetensors files: round trips, bytes made by hand, each kind of damage. */
+ * Hashes and safetensors files: round trips, bytes written by hand, each kind of damage. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -149,7 +149,7 @@ static void nothing_in_it(void **state) {
     safetensors_close(f);
 }
 
-/* What the writer must make, to the byte; the reader takes it from memory. */
+/* The exact bytes that the writer must write; the reader reads them from memory. */
 static const char by_hand[] =
     "\x50\0\0\0\0\0\0\0"
     "{\"__metadata__\":{\"k\":\"v\"},"
@@ -247,7 +247,7 @@ static void damaged_headers(void **state) {
         assert_message("bad.st: ");
         assert_message(cases[i].message);
     }
-    /* Data need not stand in the header's order, and there may be fields that we don't know. */
+    /* Data may be in another order than the header, and there may be unknown fields. */
     assert_int_equal(parse_header("{" TENSOR("b", "\"U8\"", "[4]", "[2,6]") "," TENSOR(
                                       "a", "\"U8\"", "[2]", "[0,2],\"more\":1") "}  ",
                                   6),
@@ -284,7 +284,7 @@ static void damaged_lengths(void **state) {
     assert_message("bad.st: offset 0: header length 3, but only 2 bytes follow");
     assert_int_equal(safetensors_parse("PK\3\4PK\3\xff{}", 10, "bad.st", &f), TRI_FAILED);
     assert_message("not a safetensors file");
-    /* A header above the limit, in a sparse file. */
+    /* A header larger than the limit, in a sparse file. */
     FILE *sparse = fopen(at("sparse"), "wb");
     assert_non_null(sparse);
     assert_int_equal(fwrite("\0\0\0\x10\0\0\0\0", 1, 8, sparse), 8);
@@ -339,7 +339,7 @@ static void link_to(const char *to, const char *name) {
     assert_int_equal(symlink(to, at(name)), 0);
 }
 
-/* The target of symlinks is replaced, also if it is not there yet, and they stay. */
+/* Writing through symlinks replaces their target, even if it does not exist yet; the links stay. */
 static void links(void **state) {
     (void)state;
     assert_int_equal(safetensors_write(at("real"), all, 1, NULL, 0), TRI_OK);
@@ -364,7 +364,7 @@ static void links(void **state) {
     files(true);
 }
 
-/* What is no regular file is refused beforehand, and stays. */
+/* A file that is not regular is refused beforehand and stays. */
 static void refused_targets(void **state) {
     (void)state;
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
@@ -394,14 +394,14 @@ static void refused_targets(void **state) {
     assert_int_equal(files(false), before);
     char name[256];
     memset(name, 'x', 250);
-    name[250] = 0; /* it could be a name, but not with more at its end */
+    name[250] = 0; /* it could be a name, but not with a suffix */
     assert_int_equal(outfile_check(name), TRI_FAILED);
     assert_message("File name too long");
     assert_int_equal(outfile_check(""), TRI_USAGE);
     files(true);
 }
 
-/* A disk that gets full leaves the old file, and no part of the new one. */
+/* A full disk leaves the old file, and no part of the new one. */
 static void full_disk(void **state) {
     (void)state;
     assert_int_equal(safetensors_write(at("kept"), all, 1, NULL, 0), TRI_OK);

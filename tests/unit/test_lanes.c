@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lanes: the same training whatever the number of parts, but for rounding; exact means;
- * refusals. */
+ * Lanes: the same training for any number of them, except for rounding; exact means; refusals. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +14,7 @@
 #include "run/run.h"
 #include "plan/rebatch.h"
 
-/* Samples that depend on the index alone: x of 3 x 8 x 8, a label of 4 classes or -100, and y. */
+/* Samples that depend only on the index: x of 3 x 8 x 8, a label of 4 classes or -100, and y. */
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)user, (void)epoch, (void)seed;
     for (int64_t i = 0; i < 192; i++)
@@ -61,7 +60,7 @@ static void plain(struct net *n) {
     tri_loss(tri_cross_entropy(logits, n->label, .ignore = true, .ignore_index = -100));
 }
 
-/* Two losses with divisors of their own, a penalty on weights, dropout. */
+/* Two losses with their own divisors, a penalty on weights, dropout. */
 static void several(struct net *n) {
     tri_tensor *logits = convolutions(n, false, 0.3);
     tri_tensor *value = tri_reshape(tri_slice(logits, 1, 0, 1), TRI_SHAPE(tri_batch(n->g)));
@@ -140,7 +139,7 @@ static void same_for_any_lanes(void **state) {
     same_training(places_first, (tri_options){.optimizer = {.lr = 0.05}});
 }
 
-/* What is split over the samples is put together from the lanes. */
+/* Tensors that are split over the samples are assembled from the lanes. */
 static void outputs_are_gathered(void **state) {
     (void)state;
     float whole[44], parts[44];
@@ -161,7 +160,7 @@ static void normed_in(struct net *n, int64_t groups) {
 static void normed_whole(struct net *n) { normed_in(n, 4); }
 static void normed_by_lane(struct net *n) { normed_in(n, 1); }
 
-/* Also what has a row for each group of samples: four lanes are four groups. */
+/* So are tensors with a row for each group of samples: four lanes are four groups. */
 static void rows_of_groups_are_gathered(void **state) {
     (void)state;
     float whole[12], parts[12];
@@ -202,7 +201,7 @@ static void normed(struct net *n) {
                      tri_reshape(n->y, TRI_SHAPE(tri_batch(n->g), 1))));
 }
 
-/* Batch statistics are those of a lane: two lanes are the mean of two runs on the halves. */
+/* Batch statistics are those of a lane: two lanes give the mean of two runs on the halves. */
 static void statistics_are_per_lane(void **state) {
     (void)state;
     enum { W = 6 * 27 };
@@ -242,14 +241,14 @@ static void across(struct net *n) {
     tri_loss(tri_mean(h, TRI_ALL));
 }
 
-/* A mean over the batch that its own samples need. */
+/* A mean over the batch that the samples themselves need. */
 static void centred(struct net *n) {
     tri_tensor *h = tri_dense(tri_flatten(n->x, 1), "fc", 4);
     tri_tensor *d = tri_sub(h, tri_mean(h, TRI_SHAPE(0), .keep = true));
     tri_loss(tri_mean(tri_mul(d, d), TRI_ALL));
 }
 
-/* Random numbers of an element must not depend on where a lane has it. */
+/* An element's random numbers must not depend on its place in a lane. */
 static void dropped_aside(struct net *n) {
     tri_tensor *h = tri_transpose(tri_dense(tri_flatten(n->x, 1), "fc", 4), TRI_SHAPE(1, 0));
     tri_loss(tri_mean(tri_dropout(h, 0.5), TRI_ALL));
@@ -294,7 +293,8 @@ static void default_lanes(void **state) {
     }
 }
 
-/* Same seed, same bits; another seed, others; a graph that went through text is the same. */
+/* The same seed gives the same bits; another seed others; a graph that was printed and read back
+ * gives the same. */
 static void hashes(void **state) {
     (void)state;
     char weights[4][65], states[4][65];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How tensors lie: packs as text and as places, the pass that chooses blocks for a device that says
- * what it likes, reorders on every device. */
+ * Formats of tensors: packs as text and as offsets, the pass that chooses blocked formats for a
+ * device that prefers them, reorders on every device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void packs_are_read(void **state) {
     }
 }
 
-/* Every element has a place of its own; some are known. */
+/* Every element has its own offset; some offsets are known. */
 static void places_are_those_of_the_text(void **state) {
     static const struct {
         const char *text;
@@ -81,8 +81,8 @@ static void same_orders_are_equal(void **state) {
 
 /* ---- the pass ---- */
 
-/* A device that wants channels in blocks of 4 for convolutions, weights in an order of its own, and
- * takes additions, relu and batch norm as they come. */
+/* A device that wants channels in blocks of 4 for convolutions, weights in its own format, and
+ * takes additions, relu and batch norm in any format. */
 static void likes(const tri_node *n, struct lying *in, struct lying *out) {
     if (node_is(n, "conv2d")) {
         in[0].block = n->in[0]->spec.shape.dim[1] % 4 ? 0 : 4;
@@ -115,7 +115,8 @@ static const char network[] =
     "output \"u\" %u\n"
     "output \"v\" %v\n";
 
-/* One reorder of each weight for each user, of %t for all that want it plain, of the output. */
+/* One reorder of each weight for each user, of %t for all users that want it plain, of the
+ * output. */
 static const char laid[] =
     "graph {batch=2}\n"
     "%0 = input() {name=\"x\", type=f32, shape=[2,3,6,6]} : f32[2,3,6,6] @ \"input\"\n"
@@ -156,7 +157,7 @@ static void blocks_follow_what_the_device_likes(void **state) {
     assert_int_equal(layout_choose(g, &target), TRI_OK);
     graph_verify(g);
     assert_text(g, laid);
-    /* What lies already stays, and reads back. */
+    /* A tensor that has a format already keeps it, also after reading back. */
     assert_int_equal(layout_choose(g, &target), TRI_OK);
     assert_text(g, laid);
     tri_graph_free(g);
@@ -176,9 +177,9 @@ static void without_wishes_nothing_changes(void **state) {
     tri_graph_free(g);
 }
 
-/* ---- what devices take ---- */
+/* ---- formats that devices take ---- */
 
-/* Kernels that know plain tensors alone are not given others. */
+/* Kernels that know only plain tensors are given no others. */
 static void blocks_are_declined(void **state) {
     static const char text[] = "graph {batch=2}\n"
                                "%x = state() {name=\"x\", type=f32, shape=[2,8,3]}\n"
@@ -214,7 +215,7 @@ static void run_reorder(const struct dev *dev, tri_graph *g, const void *from, v
     if (k.release) k.release(k.state);
 }
 
-/* From one order to another, on every device: the same bytes as on the reference. */
+/* From one format to another, on every device: the same bytes as on the reference. */
 static void reorders_agree(void **state) {
     static const struct {
         const char *type, *shape, *from, *to;
@@ -251,7 +252,7 @@ static void reorders_agree(void **state) {
         for (int d = 0; dev_at(d); d++) {
             const tri_node *n = g->node[g->n_nodes - 1];
             if (*n->in[0]->pack || *n->out->pack)
-                if (dev_at(d)->declines(n)) continue; /* bf16, without instructions for it */
+                if (dev_at(d)->declines(n)) continue; /* bf16 without instructions for it */
             run_reorder(dev_at(d), g, x, y);
             if (memcmp(want, y, bytes)) fail_msg("%s: other bytes on %s", text, dev_at(d)->name);
         }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reading ahead: every sample once, in whichever thread; the same bits; failures where they
- * belong. */
+ * Reading ahead: every sample once, in any thread; the same bits; failures in the right step. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,15 +22,16 @@
 #define EPOCHS 3
 
 struct source {
-    int64_t bad;     /* fails; -1: none */
-    _Atomic int64_t waits; /* for another to be read at the same time; -1: none does */
-    int64_t hangs;   /* never comes; -1: none */
+    int64_t bad;     /* the sample that fails; -1: none */
+    /* the sample that waits until another is read at the same time; -1: none */
+    _Atomic int64_t waits;
+    int64_t hangs;   /* the sample that never arrives; -1: none */
     atomic_int hung;
     int width;       /* of x */
     pthread_t owner; /* of the test */
     atomic_int calls, inside, most_inside, elsewhere;
     atomic_int reads[EPOCHS][SIZE];
-    int64_t last;    /* of a sequential one: read */
+    int64_t last;    /* samples read from a sequential source */
 };
 
 static void hang(struct source *s) {
@@ -61,7 +61,7 @@ static void begin(struct source *s) {
     *s = (struct source){.bad = -1, .waits = -1, .hangs = -1, .width = 2, .owner = pthread_self()};
 }
 
-/* More is read of a sample than the network takes: "rest" goes nowhere. */
+/* A sample has more fields than the network takes: "rest" is discarded. */
 static tri_run *open_run(struct source *s, tri_options o, bool sequential, bool concurrent) {
     const tri_field fields[] = {{"x", TRI_F32, TRI_SHAPE(s->width)}, {"y", TRI_F32, TRI_SHAPE(1)},
                                 {"rest", TRI_U8, TRI_SHAPE(100)}};
@@ -93,7 +93,7 @@ static void each_once(const struct source *s) {
         for (int i = 0; i < SIZE; i++) assert_int_equal(atomic_load(&s->reads[e][i]), 1);
 }
 
-/* ---- what comes out ---- */
+/* ---- results ---- */
 
 static void same_bits_and_every_sample_once(void **state) {
     (void)state;
@@ -119,7 +119,7 @@ static void same_bits_and_every_sample_once(void **state) {
     }
 }
 
-/* Where an epoch's last step is smaller, too: 16, 16, 16 and 12. */
+/* Also with a smaller last step in an epoch: 16, 16, 16 and 12. */
 static void a_smaller_last_step(void **state) {
     (void)state;
     for (int sequential = 0; sequential < 2; sequential++) {
@@ -141,25 +141,25 @@ static void a_smaller_last_step(void **state) {
     }
 }
 
-/* It ends only if two samples are read at a time; those who compute, here one, read too where they
- * would wait. */
+/* It ends only if two samples are read at the same time; threads that compute, here one, read too
+ * while they would wait. */
 static void threads_read_at_the_same_time(void **state) {
     (void)state;
     struct source s;
     begin(&s);
-    s.width = 30000; /* so that each is a piece of its own */
+    s.width = 30000; /* so that each is its own piece */
     tri_run *run = open_run(
         &s,
         (tri_options){.data_threads = 2, .threads = 1, .no_shuffle = true, .optimizer.lr = 1e-9},
         false, true);
     for (int i = 0; i < 2; i++) assert_true(tri_step(run));
-    atomic_store(&s.waits, 50); /* of step 5, which cannot have been begun */
+    atomic_store(&s.waits, 50); /* of step 5, which cannot have begun */
     while (tri_step(run)) continue;
     assert_int_equal(tri_close(run), TRI_OK);
     assert_in_range(atomic_load(&s.most_inside), 2, 3);
 }
 
-/* A source that does not say that it may be is called by the thread of the loop alone. */
+/* A source that is not declared concurrent is called only by the loop's thread. */
 static void nobody_else_calls_a_simple_source(void **state) {
     (void)state;
     for (int64_t n = 0; n < 3; n += 2) {
@@ -173,9 +173,9 @@ static void nobody_else_calls_a_simple_source(void **state) {
     }
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
-/* A sample that fails, fails its own step, though it was read ahead. */
+/* A sample that fails makes its own step fail, even if it was read ahead. */
 static void a_failure_is_its_own_steps(void **state) {
     (void)state;
     for (int64_t n = -1; n < 3; n++)
@@ -187,7 +187,7 @@ static void a_failure_is_its_own_steps(void **state) {
             tri_run *run = open_run(&s, o, sequential, true);
             int steps = 0;
             while (tri_step(run))
-                if (++steps == 2 && n > 0) /* what is read ahead has failed before step 3 begins */
+                if (++steps == 2 && n > 0) /* reading ahead has failed before step 3 begins */
                     while (!atomic_load(&s.reads[0][40])) sched_yield();
             assert_int_equal(steps, 3);
             assert_int_equal(tri_run_status(run), TRI_FAILED);
@@ -196,7 +196,7 @@ static void a_failure_is_its_own_steps(void **state) {
         }
 }
 
-/* Whoever leaves early leaves no thread behind that reads what is gone. */
+/* A run that ends early leaves no thread that reads freed memory. */
 static void leaving_early(void **state) {
     (void)state;
     for (int steps = 1; steps < 8; steps++) {
@@ -212,7 +212,7 @@ static void leaving_early(void **state) {
     }
 }
 
-/* Row by row what the sampler says that a step has. */
+/* Row by row, the samples that the sampler gives for a step. */
 static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t first, int64_t n,
                         const char *room) {
     const struct machine *m = executables_at(run, step);
@@ -232,9 +232,9 @@ static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t fi
     }
 }
 
-/* Another worker is late with a lane of step 2, and still writes when that room is another step's:
- * also where that is a smaller one, whose samples lie elsewhere in a room, nothing of what it
- * writes is computed with. */
+/* Another worker is late with a lane of step 2 and still writes when another step has that buffer:
+ * none of its data is used, even if that step is smaller, so that its samples are at other offsets
+ * of the buffer. */
 static void a_late_reader_of_another_shape(void **state) {
     (void)state;
     for (int64_t late = 0; late < 4; late++) {
@@ -277,7 +277,7 @@ static void a_late_reader_of_another_shape(void **state) {
     }
 }
 
-/* A run ends though a thread that reads ahead does not come back from its source. */
+/* A run ends even if a thread that reads ahead never returns from its source. */
 static void a_source_that_hangs(void **state) {
     static struct source s; /* the thread keeps it */
     (void)state;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * math.h against libm in long double, vmath.h against libm in double, and the bits of both; vectors
- * (dev/cpu/vec.h) against single numbers. */
+ * (dev/cpu/vec.h) against scalars. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -42,8 +42,8 @@ static double any_double(void) {
 
 static float any_float(void) { return vmath_of_bits((uint32_t)next_bits()); }
 
-/* How many units in the last place lie between them, of a format with `digits` bits and the
- * smallest normal number 2^(low-1). Infinity counts as what lies beyond the largest number. */
+/* The distance in units in the last place, for a format with `digits` bits and the smallest normal
+ * number 2^(low-1). Infinity counts as the value after the largest number. */
 static double units(long double got, long double want, int digits, int low, long double max) {
     if (isnan(got) || isnan(want)) return isnan(got) && isnan(want) ? 0 : INFINITY;
     if (isinf(got) && isinf(want)) return got == want ? 0 : INFINITY;
@@ -67,7 +67,7 @@ static bool same(double a, double b) {
 }
 
 #define HASH_START 0xcbf29ce484222325u
-static uint64_t hash(uint64_t h, double x) { /* one NaN is as good as another */
+static uint64_t hash(uint64_t h, double x) { /* all NaNs are equal */
     uint64_t bits = 0x7ff8u;
     if (!isnan(x)) memcpy(&bits, &x, sizeof bits);
     h = (h ^ bits) * 0x100000001b3u;
@@ -87,7 +87,7 @@ struct double_row {
     const char *name;
     double (*f)(double);
     long double (*reference)(long double);
-    double range[4][2]; /* 0, 0: any double at all */
+    double range[4][2]; /* 0, 0: any double */
     double limit;
 };
 
@@ -178,8 +178,8 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }
 
 #define ARRAY 1024
-/* Each function three times: in a loop of fixed length, which becomes vector code, of vectors, and
- * alone. */
+/* Each function three times: in a loop of fixed length, which becomes vector code, on vectors, and
+ * on a scalar. */
 #define FLOATS(name)                                                            \
     static void name##_array(float *restrict y, const float *restrict x) {      \
         for (int i = 0; i < ARRAY; i++) y[i] = vmath_##name(x[i]);              \
@@ -219,7 +219,7 @@ static const struct float_row {
     {"log1p_exp", log1p_exp_array, log1p_exp_vector, log1p_exp_one, softplus, 1.8},
 };
 
-/* Every 3203rd float, and all floats around the places where something changes. */
+/* Every 3203rd float, and all floats around the places where the method changes. */
 static size_t float_points(const float **points) {
     static float x[ARRAY * 1500];
     static const float around[] = {
@@ -278,14 +278,15 @@ static void float_specials(void **state) {
             if (!same(got, want) && (got == 0 || !(units_float((float)got, want) <= 3)))
                 fail_msg("%s(%a) is %a, not %a", row->name, (double)x, got, want);
         }
-        for (uint32_t payload = 1; payload < 1u << 23; payload *= 2) /* any NaN becomes the one */
+        /* any NaN becomes the same one */
+        for (uint32_t payload = 1; payload < 1u << 23; payload *= 2)
             for (uint32_t sign = 0; sign < 2; sign++)
                 assert_true(vmath_bits(row->one(vmath_of_bits(
                                 sign << 31 | VMATH_INFINITY | payload))) == VMATH_NAN);
     }
 }
 
-/* Kinds up to 4 stay in reasonable range: the result's exponent is at most 64. */
+/* Kinds up to 4 stay in a reasonable range: the result's exponent is at most 64. */
 static void pow_point_float(int kind, float *x, float *y) {
     *x = (float)between(0, 10), *y = (float)between(-10, 10);
     switch (kind % 7) {
@@ -340,7 +341,7 @@ static void float_pow_specials(void **state) {
 
 /* ---- bits ---------------------------------------------------------------------------------- */
 
-/* Whoever changes these numbers changes the weights of every run. */
+/* A change of these numbers changes the weights of every run. */
 static void bits_stay(void **state) {
     (void)state;
     static const uint64_t want_double[] = {
@@ -384,7 +385,7 @@ static __attribute__((noinline)) int run(void) {
     return cmocka_run_group_tests_name("math", tests, NULL, NULL);
 }
 
-/* This file is compiled for each set of instructions, and the machine may not have it. */
+/* This file is compiled for each instruction set, which the machine may not have. */
 int main(void) {
 #if VEC == 16
     bool has = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The zoo: names, shapes and counts as torchvision's; specs, arguments and mistakes in them. */
+ * The zoo: names, shapes and counts as in torchvision; specs, arguments and mistakes in them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -51,7 +51,7 @@ static void assert_shape(const tri_graph *g, const char *name, tri_shape want) {
     for (int i = 0; i < want.rank; i++) assert_int_equal(shape.dim[i], want.dim[i]);
 }
 
-/* The counts of parameters are those that PyTorch prints. */
+/* The counts of parameters that PyTorch prints. */
 static void test_counts(void **state) {
     (void)state;
     static const struct {
@@ -96,7 +96,7 @@ static void test_table(void **state) {
         tri_graph *g = open_model(m->name, 4);
         assert_non_null(tri_find(g, "loss"));
         assert_ptr_equal(model_find(m->name), m);
-        /* every option that the row tells is known to the builder */
+        /* the builder knows every option of the row */
         char options[256], spec[300];
         assert_true(strlen(m->options) < sizeof options);
         snprintf(options, sizeof options, "%s", m->options);
@@ -105,7 +105,7 @@ static void test_table(void **state) {
             snprintf(spec, sizeof spec, "%s:%s", m->name, o);
             tri_graph_free(open_model(spec, 4));
         }
-        /* and the input is what it tells */
+        /* and the input is that of the row */
         tri_tensor *x = tri_find(g, "image"), *ids = tri_find(g, "input_ids");
         char shape[64] = "2";
         if (ids) snprintf(shape, sizeof shape, "%d tokens", (int)tri_dim(ids, 1));
@@ -232,7 +232,7 @@ static void test_unknown(void **state) {
 
 static void test_shared_object(void **state) {
     (void)state;
-    /* some library that is no model, under a name that looks like one */
+    /* a library that is not a model, under a name that looks like one */
     Dl_info info;
     assert_int_not_equal(dladdr((void *)(uintptr_t)_cmocka_run_group_tests, &info), 0);
     char path[64], real[4096];

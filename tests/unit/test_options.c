@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Options of a command line, names that are near, and what the machine gives (from made-up
- * files). */
+ * Options of a command line, similar names, and the machine's limits (from made-up files). */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -40,7 +39,7 @@ static void near_names(void **state) {
 
 #define WORDS 24
 
-/* A command line cut at spaces, as a program gets it. */
+/* A command line split at spaces, as a program receives it. */
 struct line {
     char text[256];
     char *word[WORDS];
@@ -102,7 +101,7 @@ static void all_options(void **state) {
     assert_false(o.no_shuffle);
 }
 
-/* What the command line says goes before what the program set. */
+/* The command line takes precedence over the program. */
 static void length_of_a_run(void **state) {
     (void)state;
     struct line l;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data over other data: taken, listed, repeated, mapped, drawn from a window. */
+ * Data on top of other data: subsets, lists, repetitions, maps, shuffle windows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* cmocka.h wants those before it. */
+/* cmocka.h needs these headers */
 #include <cmocka.h>
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 
 #define SIZE 20
 
-/* What a sample says of itself: where it comes from. */
+/* A sample's value: its origin. */
 static const tri_field fields[] = {{"index", TRI_I64, {0}}, {"epoch", TRI_I64, {0}}};
 static int freed;
 
@@ -128,7 +128,7 @@ static void repeats(void **state) {
     is(d, 29, 2, 14, 8);
     assert_int_equal(d->about.label(d->user, 19), 2);
     tri_data_free(d);
-    /* One after the other, the rest of the second epoch and all of the third left out. */
+    /* In order, with the rest of the second epoch and the whole third one left out. */
     d = tri_data_repeat(numbers(true), 3);
     for (int64_t i = 0; i < 25; i++) is(d, i, 0, i % SIZE, i / SIZE);
     is(d, 0, 1, 0, 3);
@@ -181,7 +181,7 @@ static void maps(void **state) {
 
 static atomic_int inside, met;
 
-/* Two at a time would meet here. */
+/* Two concurrent calls would be noticed here. */
 static int one_at_a_time(void *user, int64_t index, int64_t epoch, uint64_t seed,
                          void *const *out) {
     if (atomic_fetch_add(&inside, 1)) atomic_store(&met, 1);
@@ -200,7 +200,7 @@ static void *get_many(void *user) {
     return NULL;
 }
 
-/* That the outer one may be called by several threads says nothing of the inner one. */
+/* That several threads may call the outer one says nothing about the inner one. */
 static void threads_meet_in_no_inner(void **state) {
     (void)state;
     int code = 0;
@@ -219,7 +219,7 @@ static void threads_meet_in_no_inner(void **state) {
     tri_data_free(d);
 }
 
-/* Where each sample comes in an epoch of a window. */
+/* The position of each sample in an epoch of a window. */
 static void read_window(tri_data *d, int64_t epoch, uint64_t seed, int64_t n, int64_t place[SIZE]) {
     for (int64_t i = 0; i < SIZE; i++) place[i] = -1;
     for (int64_t i = 0; i < n; i++) {

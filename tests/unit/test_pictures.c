@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pictures: decoding, what is wrong with files, resizing, which part is taken. */
+ * Pictures: decoding, faulty files, resizing, choosing a part. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -67,7 +67,7 @@ static int difference(const struct picture *p, int (*right)(int x, int y, int c)
 
 static int plain(int x, int y, int c) { return made_pixel(x, y, c, 0); }
 static int grey(int x, int y, int c) { return (void)c, made_pixel(x, y, 0, 0); }
-/* Four channels hold light: what is left of it behind all inks. */
+/* Four channels hold light: what remains of it after all inks. */
 static int light(int x, int y, int c) {
     return (made_pixel(x, y, c, 0) * made_pixel(x, y, 3, 0) + 127) / 255;
 }
@@ -95,7 +95,7 @@ static void jpeg_colours(void **state) {
             struct picture p = read_part(&m, NULL);
             assert_int_equal(p.width, 67);
             assert_int_equal(p.height, 45);
-            /* smooth, but for the pattern's turning points; YCCK and YCbCr may be subsampled */
+            /* smooth, except at the pattern's turning points; YCCK and YCbCr may be subsampled */
             int d = difference(&p, cases[i].right);
             if (d > (cases[i].to == JCS_YCbCr || cases[i].to == JCS_YCCK ? 60 : 8))
                 fail_msg("case %zu: %d levels off", i, d);
@@ -103,7 +103,7 @@ static void jpeg_colours(void **state) {
         }
 }
 
-/* Any part has the bits that the whole has there, at any size the decoder has. */
+/* Any part has the bits that it has in the whole picture, at every size of the decoder. */
 static void jpeg_parts(void **state) {
     (void)state;
     for (int k = 0; k < 240; k++) {
@@ -142,17 +142,17 @@ static void jpeg_damaged(void **state) {
     refused(&(struct made){m.bytes, 0}, "empty: zero bytes");
     refused(&(struct made){m.bytes, 1}, "neither a JPEG nor a PNG picture: it begins with ff");
     for (size_t n = 3; n < m.n; n += n < 700 ? 1 : 37) {
-        unsigned char *cut = malloc(n); /* so that a sanitizer sees what is read behind it */
+        unsigned char *cut = malloc(n); /* so that a sanitizer sees reads beyond the end */
         memcpy(cut, m.bytes, n);
         refused(&(struct made){cut, n}, n > 1000 ? "truncated" : "");
         free(cut);
     }
-    struct made zeros = {malloc(m.n), m.n}; /* cut off, and filled up with zeros */
+    struct made zeros = {malloc(m.n), m.n}; /* cut off, and filled with zeros */
     memcpy(zeros.bytes, m.bytes, m.n);
     memset(zeros.bytes + m.n / 2, 0, m.n - m.n / 2);
     refused(&zeros, "truncated");
     memcpy(zeros.bytes, m.bytes, m.n);
-    memcpy(zeros.bytes + m.n / 2, "\xff\xd9", 2); /* an end in the middle */
+    memcpy(zeros.bytes + m.n / 2, "\xff\xd9", 2); /* an end mark in the middle */
     refused(&zeros, "premature end");
     free(zeros.bytes);
     free(m.bytes);
@@ -197,7 +197,8 @@ static void png_kinds(void **state) {
             png_type = types[t];
             struct made m = made_png(53, 31, png_type, depth, depth == 8);
             struct picture p = read_part(&m, NULL);
-            /* grey with alpha, of which made_row has two channels and colours three and one */
+            /* grey with alpha, for which made_row has two channels, and for colours three and
+             * one */
             assert_int_equal(difference(&p, png_right), 0);
             for (size_t n = 0; n < m.n; n += 13) {
                 struct made cut = {m.bytes, n};
@@ -211,7 +212,7 @@ static void png_kinds(void **state) {
 
 /* ---- resizing ---- */
 
-/* The definition in doubles, without rounding in between. */
+/* The definition in doubles, without intermediate rounding. */
 static double ideal_weight(double centre, double support, int k) {
     double d = fabs((k - centre + 0.5) / support);
     return d < 1 ? 1 - d : 0;
@@ -264,8 +265,8 @@ static void resizing(void **state) {
     }
 }
 
-/* What Pillow 9.4 makes of 7 x 5 pixels, red 36 x + 3 y, green 50 y, blue (x * y * 11) % 256, by
- * resize((4, 3), BILINEAR) */
+/* Pillow 9.4 with 7 x 5 pixels, red 36 x + 3 y, green 50 y, blue (x * y * 11) % 256, and resize((4,
+ * 3), BILINEAR) */
 static void as_pillow(void **state) {
     (void)state;
     static const unsigned char right[] = {
@@ -288,7 +289,7 @@ static void as_pillow(void **state) {
     resize_free(&r);
 }
 
-/* ---- which part ---- */
+/* ---- choosing a part ---- */
 
 static struct augment settings(const char *way) {
     struct augment_settings s = AUGMENT_DEFAULTS;
@@ -314,10 +315,10 @@ static void boxes(void **state) {
         areas += area / n;
         shapes += log(shape) / n;
     }
-    /* Means over 400000 draws of the definition in double precision and other random numbers. */
+    /* Means over 400000 parts by the definition in double precision with other random numbers. */
     assert_true(fabs(areas - 0.4322) < 0.008);
     assert_true(fabs(shapes - 0.0300) < 0.006);
-    /* Nothing fits into these: the middle. */
+    /* No part fits these: the middle. */
     struct augment_box b = augment_box(&a, (struct picture_size){1000, 10, true}, 1);
     assert_int_equal(b.width, 13);
     assert_int_equal(b.height, 10);
@@ -348,7 +349,7 @@ static void draws(void **state) {
     draw(&middle, &m, 1, one);
     draw(&middle, &m, 2, other);
     assert_memory_equal(one, other, sizeof one);
-    a.scale[0] = a.scale[1] = 1; /* all of a square, so that mirrors are all that differs */
+    a.scale[0] = a.scale[1] = 1; /* the whole square, so that only mirroring varies */
     struct made square = made_rgb_jpeg(24, 24, 3);
     a.ratio[0] = a.ratio[1] = 1;
     a.flip = 0;
@@ -359,7 +360,7 @@ static void draws(void **state) {
     a.jitter[0] = a.jitter[1] = a.jitter[2] = 0.4;
     draw(&a, &square, 1, one);
     assert_true(memcmp(one, other, sizeof one));
-    /* which leaves all as it is, but for rounding */
+    /* which changes nothing, except for rounding */
     a.jitter[0] = a.jitter[1] = a.jitter[2] = 1e-9;
     draw(&a, &square, 1, one);
     for (int i = 0; i < NUMBERS; i++) assert_true(fabsf(one[i] - other[i]) < 0.03f);
@@ -370,7 +371,7 @@ static void draws(void **state) {
 static void wrong_settings(void **state) {
     (void)state;
     static const struct {
-        const char *text[7]; /* way, scale, ratio, jitter, mean, std, shrink */
+        const char *text[7]; /* mode, scale, ratio, jitter, mean, std, shrink */
         const char *message;
     } cases[] = {
         {{"none"}, "augment=none is neither centre nor random"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The memory plan: what lives at once lies apart, and nothing is read after its life has ended. */
+ * The memory plan: tensors that are live at the same time do not overlap, and none is read after
+ * its lifetime. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -33,7 +34,7 @@ static tri_run *opened(size_t i, const char *device) {
     return run;
 }
 
-/* ---- apart ---- */
+/* ---- overlaps ---- */
 
 struct place {
     size_t offset, bytes;
@@ -85,7 +86,7 @@ static void lives_lie_apart(void **state) {
 
 /* ---- poison ---- */
 
-/* Whatever ends with this item becomes NaN. */
+/* Every tensor whose life ends with this item becomes NaN. */
 static void poison(const struct program *p, size_t item) {
     const struct memory_plan *m = &p->memory;
     for (size_t i = 0; i <= item; i++)
@@ -133,8 +134,8 @@ static void what_does_not_fit_is_refused(void **state) {
     assert_non_null(strstr(tri_message(), "the largest at the peak: f32["));
 }
 
-/* The parts of a budget are what they are called: two lanes have half of the batch's activations
- * each, and partial sums; adam has two moments for each parameter. */
+/* The parts of a budget have the right names: two lanes have half of the batch's activations each,
+ * and partial sums; adam has two moments for each parameter. */
 static void budgets(void **state) {
     (void)state;
     size_t arena = 0;

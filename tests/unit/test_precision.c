@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Mixed precision: what is trained stays close to f32, whatever the lanes; scopes; mistakes.
- * Scaling of the loss: exact, and steps that overflow are left out. */
+ * Mixed precision: trained parameters stay close to f32, for any number of lanes; scopes; mistakes.
+ * Loss scaling: exact, and steps that overflow are skipped. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 
 static const char *const levels[] = {"O1", "O2", "O3"};
 
-/* Where products of bf16 are made by instructions: there alone a run on cpu is not f32. */
+/* Whether the processor has products of bf16: only then does a run on cpu differ from f32. */
 static bool cpu_has_bf16(void) {
     const struct dev *dev = dev_find("cpu");
     return dev && !dev->open() && dev->target && !dev->target->lacks(TRI_BF16);
@@ -38,7 +38,7 @@ struct trained {
     char weights[65];
 };
 
-/* The losses of some steps. */
+/* The losses of a few steps. */
 static struct trained train(tri_graph *g, tri_options o) {
     struct trained t = {{0}, ""};
     char state[65];
@@ -64,7 +64,7 @@ static void close_to(const struct trained *a, const struct trained *b, double to
 
 /* ---- networks ---- */
 
-/* Embeddings, attention out of its parts, layer norm, a residual: what transformers are made of. */
+/* Embeddings, attention from its parts, layer norm, a residual: the parts of transformers. */
 static tri_graph *attentive(int64_t n) {
     tri_graph *g = tri_graph_new(n);
     enum { T = 6, W = 32 };
@@ -88,7 +88,7 @@ static tri_graph *small(const char *name, int64_t batch) {
     return strcmp(name, "attentive") ? tri_model_open(name, batch) : attentive(batch);
 }
 
-/* A regression whose sample `*user` is no number, by two layers. */
+/* A regression with two layers, in which sample `*user` is NaN. */
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)epoch, (void)seed;
     float *x = out[0];
@@ -146,7 +146,7 @@ static void stays_close_to_f32(void **state) {
     }
 }
 
-/* Products are of the same numbers however the batch is cut; sums of lanes are f32. */
+/* Products have the same operands however the batch is divided; sums over lanes are f32. */
 static void lanes_change_little(void **state) {
     (void)state;
     tri_options o = {.amp = "O1", .lanes = 1, .device = cpu_has_bf16() ? "cpu" : "ref",
@@ -201,7 +201,7 @@ static void scopes_have_their_own(void **state) {
     assert_string_not_equal(none.weights, one.weights);
     assert_string_not_equal(none.weights, low.weights);
     assert_string_not_equal(low.weights, part.weights);
-    /* The scope that is open. */
+    /* The open scope. */
     tri_graph *g = tri_graph_new(2);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 4));
     tri_push(g, "head");
@@ -282,7 +282,7 @@ static void mistakes(void **state) {
 
 enum { PLACES = 97 };
 
-/* The slopes of an operator in a type, at numbers that all types hold. */
+/* The slopes of an operator in a type, at numbers that all types can represent. */
 static void slopes(tri_tensor *(*op)(tri_tensor *x), tri_type type, float *out) {
     float at[PLACES];
     for (int i = 0; i < PLACES; i++) at[i] = (float)(i - PLACES / 2) / 16;
@@ -335,8 +335,8 @@ static void flat_derivatives(void **state) {
         }
 }
 
-/* A half type's derivative is that of f32, rounded once; where it is taken at a result that is
- * rounded itself, it is as far off as that. */
+/* The derivative in a half type is that of f32, rounded once; if it is computed from a result that
+ * is itself rounded, it has that error too. */
 static void derivatives_are_rounded_once(void **state) {
     (void)state;
     const struct {
@@ -357,7 +357,7 @@ static void derivatives_are_rounded_once(void **state) {
     }
 }
 
-/* ---- scaling of the loss ---- */
+/* ---- loss scaling ---- */
 
 /* Powers of two change no digit. */
 static void scaling_is_exact(void **state) {
@@ -390,7 +390,7 @@ static void scale_grows(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* Weights, moments and the number of updates: all that an update changes. */
+/* Weights, moments and the number of updates: everything that an update changes. */
 struct snapshot {
     float weight[32], mean[32], updates;
 };
@@ -403,7 +403,7 @@ static struct snapshot look(const tri_run *run) {
     return s;
 }
 
-/* The third step has a sample that is no number. */
+/* The third step has a sample that is NaN. */
 static void overflow_skips_a_step(void **state) {
     (void)state;
     int64_t bad = 19;
@@ -431,7 +431,7 @@ static void overflow_skips_a_step(void **state) {
         }
 }
 
-/* f16 overflows under the largest scale, and learns under a smaller one. */
+/* f16 overflows with the largest scale, and learns with a smaller one. */
 static void f16_finds_its_scale(void **state) {
     (void)state;
     tri_options o = {.amp = "O2", .amp_type = "f16", .device = "ref", .steps = 40, .lanes = 2,
@@ -449,7 +449,7 @@ static void f16_finds_its_scale(void **state) {
     assert_int_equal((int)(scale * exp2(skipped)), 1 << 24);
     assert_true(last < 0.9 * first);
     assert_int_equal(tri_close(run), TRI_OK);
-    /* Without a word f16 is scaled, bf16 is not. */
+    /* By default f16 is scaled and bf16 is not. */
     for (int bf16 = 0; bf16 < 2; bf16++) {
         o = (tri_options){.amp = "O1", .amp_type = bf16 ? "bf16" : "f16", .device = "ref",
                           .steps = 1, .source = points(80, NULL)};

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -18,7 +18,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Those of the Random123 distribution. */
+/* From the Random123 distribution. */
 static void known_answers(void **state) {
     (void)state;
     static const struct {
@@ -45,7 +45,7 @@ static uint64_t permuted(uint64_t key, uint64_t n, uint64_t i) {
     return place;
 }
 
-/* Whoever changes these numbers changes every run. */
+/* A change of these numbers changes every run. */
 static void draws_stay(void **state) {
     (void)state;
     uint64_t key = random_key(7, 0x123456789abcdef0);
@@ -56,7 +56,7 @@ static void draws_stay(void **state) {
     assert_true(random_truncated_normal(key, 3, 5) == -0x1.5965645e73381p-2);
     assert_true(permuted(key, 60000, 1) == 42413);
     assert_true(permuted(key, PERMUTE_MAX - 5, 12345678901) == 161697138877454);
-    uint64_t sum = 0; /* of many bits, rejected attempts included */
+    uint64_t sum = 0; /* of many bits, including rejected attempts */
     for (uint64_t i = 0; i < 10000; i++) {
         double x[] = {random_normal(key, 1, i), random_truncated_normal(key, i, 0)};
         uint64_t bits[2];
@@ -102,7 +102,7 @@ static void fill_is_the_same(void **state) {
 
 #define DRAWS 400000
 
-/* Mean, variance, skewness and kurtosis, within six standard errors of what is expected. */
+/* Mean, variance, skewness and kurtosis, within six standard errors of the expected values. */
 static void moments(const char *name, double (*draw)(uint64_t, uint64_t, uint64_t),
                     const double want[4], double low, double high) {
     double m[9] = {0}, extreme[2] = {0};
@@ -142,7 +142,8 @@ static double truncated_below(double x) {
 }
 static double uniform_below(double x) { return x; }
 
-/* Chi-square over cells of equal probability; the distribution function maps a draw to its cell. */
+/* Chi-square over cells of equal probability; the distribution function maps a number to its
+ * cell. */
 #define CELLS 1000
 static void cells(void **state) {
     (void)state;
@@ -232,7 +233,7 @@ static void permutes(void **state) {
     for (uint64_t n = 1; n <= 300; n++) bijective(n * 77, n);
     static const uint64_t more[] = {1000, 1023, 1024, 1025, 4095, 4097, 50000, 60000, 65521, 65536};
     for (size_t k = 0; k < COUNT(more); k++) bijective(k, more[k]);
-    /* As far as can be seen of the large ones: different places, spread evenly. */
+    /* As far as large ones can be checked: distinct places, evenly spread. */
     enum { N = 20000 };
     static const uint64_t large[] = {1281167, ((uint64_t)1 << 32) + 15, PERMUTE_MAX - 1,
                                      PERMUTE_MAX};
@@ -251,7 +252,7 @@ static void permutes(void **state) {
     }
 }
 
-/* Every permutation of few things is as likely as any other, over the keys. */
+/* Every permutation of few elements is equally likely, over the keys. */
 static void permutes_evenly(void **state) {
     (void)state;
     static const int factorial[] = {1, 1, 2, 6, 24, 120, 720};
@@ -274,7 +275,7 @@ static void permutes_evenly(void **state) {
     }
 }
 
-/* Where two neighbours come to lie together, over the keys, in 12 x 12 parts. */
+/* The places of two neighbours, over the keys, in 12 x 12 parts. */
 static void neighbours_part(void **state) {
     (void)state;
     static const uint64_t sizes[] = {12, 24, 120, 1020, 1032, 1200, 60000, (uint64_t)12 << 40};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the hands of a dead worker held is free again, whatever the shape of the step that is
- * open. */
+ * Everything that the threads of a dead worker had claimed becomes free again, for any shape of the
+ * open step. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* cmocka.h wants those before it. */
+/* cmocka.h needs these headers */
 #include <cmocka.h>
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "crew/layout.h"
 #include "launch/recover.h"
 
-/* Steps take turns: the odd ones count something before their lanes, the even ones do not. */
+/* Steps alternate: the odd ones count something before their lanes, the even ones do not. */
 static void a_slot_of_the_step_before(void **state) {
     (void)state;
     struct crew_head *h = calloc(1, sizeof *h);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Orders of samples that are more than a shuffle: stratified by class, drawn by weights, shares. */
+ * Orders of samples other than a shuffle: stratified by class, weighted, shares. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* cmocka.h wants those before it. */
+/* cmocka.h needs these headers */
 #include <cmocka.h>
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "plan/lanes.h"
 #include "unit/scratch.h"
 
-/* ---- data of which only the labels count ---- */
+/* ---- data of which only the labels matter ---- */
 
 static const tri_field no_field = {"x", TRI_F32, {0}};
 
@@ -100,7 +100,7 @@ static tri_status open_case(const struct strata_case *c, const tri_data *d, uint
     return sampler_open(s, d, &o);
 }
 
-/* Each lane against its share of each class. `of`: what the share has of each class. */
+/* Each lane against its share of each class. `of`: the classes' counts in the whole share. */
 static void check_lanes(const struct strata_case *c, const int64_t *label, const uint64_t *index,
                         const int64_t *of, int64_t places) {
     int64_t step[CLASSES] = {0};
@@ -204,8 +204,8 @@ static void shares_of_classes(void **state) {
     }
 }
 
-/* Another order in each epoch and for each seed; the same if asked for again, whatever was asked
- * for between. */
+/* Another order in each epoch and for each seed; the same when asked again, whatever was asked in
+ * between. */
 static void stratified_is_pure(void **state) {
     (void)state;
     static const struct strata_case c = {
@@ -254,11 +254,11 @@ static void stratified_refuses(void **state) {
     tri_data_free(d);
 }
 
-/* ---- what it is for ---- */
+/* ---- the purpose ---- */
 
 #define FEATURES 6
 
-/* Samples of a class lie close together. */
+/* Samples of a class are close together. */
 static int around_class(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)epoch;
     (void)seed;
@@ -270,7 +270,7 @@ static int around_class(void *user, int64_t index, int64_t epoch, uint64_t seed,
     return 0;
 }
 
-/* Of the losses of an epoch's lanes, of 16 samples each, by weights that do not move. */
+/* The variance of the losses of an epoch's lanes, of 16 samples each, with constant weights. */
 static double variance(const char *kind, const int64_t *count, int64_t *label) {
     const tri_field fields[] = {{"x", TRI_F32, TRI_SHAPE(FEATURES)}, {"label", TRI_I64, {0}}};
     tri_data *like = labelled(count, 10, label);
@@ -313,7 +313,7 @@ static tri_status open_kind(const char *kind, const tri_data *d, struct sampler 
         s, d, &(struct sampler_settings){.kind = kind, .batch = 100, .lanes = 1, .seed = 5});
 }
 
-/* How often each class is drawn in 100 epochs, of 800 samples each. */
+/* How often each class is drawn in 100 epochs of 800 samples each. */
 static void drawn(const char *kind, const tri_data *d, const int64_t *label, double share[3]) {
     struct sampler s;
     uint64_t index[800];
@@ -334,7 +334,7 @@ static void write_weights(const char *path, const char *each[3], const int64_t *
 }
 
 static void near(double x, double y) {
-    if (fabs(x - y) > 0.008) fail_msg("%g is not near %g", x, y); /* five deviations */
+    if (fabs(x - y) > 0.008) fail_msg("%g is not near %g", x, y); /* five standard deviations */
 }
 
 static void weighted(void **state) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sealed files and their keys: what was sealed comes back, by the same key and as the same file
- * alone; each kind of damage is told. */
+ * Sealed files and their keys: the content comes back only with the same key and as the same file;
+ * each kind of damage is reported. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 #define HEADER 96
 #define PIECE 65536
-#define AROUND 21 /* bytes of a piece that are not what was sealed */
+#define AROUND 21 /* bytes of a piece besides its content */
 
 static struct seal_key *key, *other;
 
@@ -42,7 +42,7 @@ static int drop_keys(void **state) {
     return remove_directory(state);
 }
 
-/* Of step 7, as "model"; *file is freed by the caller. */
+/* Seals a file of step 7 as "model"; the caller frees *file. */
 static size_t sealed(const char *data, size_t bytes, size_t at_a_time, char **file) {
     const struct seal seal = {key, "model", 7};
     struct outfile f;
@@ -117,7 +117,7 @@ static void twice_is_not_the_same(void **state) {
     free(b);
 }
 
-/* Any single bit of the file. What the first bytes say is told of in other words. */
+/* Any single bit of the file. Damage to the first bytes has other messages. */
 static void flipped_bits(void **state) {
     (void)state;
     char *file;
@@ -220,7 +220,7 @@ static void key_files(void **state) {
         {HEX, 64, 0600, TRI_OK, NULL},
         {HEX "\n", 65, 0400, TRI_OK, NULL},
         {HEX "\r\n", 66, 0600, TRI_OK, NULL},
-        {HEX, 32, 0600, TRI_OK, NULL}, /* any 32 bytes are one */
+        {HEX, 32, 0600, TRI_OK, NULL}, /* any 32 bytes are a key */
         {"", 0, 0600, TRI_USAGE, "holds no key: that is 32 bytes, or 64 hexadecimal digits"},
         {HEX, 63, 0600, TRI_USAGE, "holds no key"},
         {HEX "0", 65, 0600, TRI_USAGE, "holds no key"},
@@ -245,7 +245,7 @@ static void key_files(void **state) {
     assert_int_equal(seal_key_open(directory, &k), TRI_FAILED);
 }
 
-/* The digits say the same as the bytes. */
+/* The digits give the same key as the bytes. */
 static void digits_and_bytes(void **state) {
     (void)state;
     static const char bytes[] = "0123456789abcdefghijklmnopqrstuv";

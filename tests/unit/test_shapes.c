@@ -4,7 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* cmocka.h wants those before it. */
+/* cmocka.h needs these headers */
 #include <cmocka.h>
 
 #include <math.h>
@@ -17,12 +17,12 @@
 #define SIZE 75
 #define BATCH 8
 
-/* ---- samples that are 1 to 8 long ---- */
+/* ---- samples with lengths 1 to 8 ---- */
 
 struct seen {
     int n;
     int64_t index[BATCH]; /* of the step */
-    int times[SIZE];      /* in all */
+    int times[SIZE];      /* in total */
 };
 
 static int64_t length_of(const void *user, int64_t index) {
@@ -32,8 +32,7 @@ static int64_t length_of(const void *user, int64_t index) {
 
 static float x_of(int64_t index, int64_t i) { return (float)((index * 7 + i * 13) % 11) / 5 - 1; }
 static float y_of(int64_t index) { return (float)(index % 4) / 2; }
-/* Also behind a sample's length, so that it shows where a network reads more or less than it
- * should. */
+/* Also beyond a sample's length, to show whether a network reads too much or too little. */
 static float m_of(int64_t index, int64_t i, int64_t k) {
     return (float)((index + 3 * i + k) % 17) / 100;
 }
@@ -63,7 +62,7 @@ static tri_data *samples(struct seen *s, bool lengths) {
     return d;
 }
 
-/* ---- y is w x + c sum(m), of the first `length` of each ---- */
+/* ---- y is w x + c sum(m), over the first `length` elements of each ---- */
 
 static tri_tensor *error_of(tri_graph *g, int64_t length) {
     int64_t batch = tri_batch(g);
@@ -107,10 +106,10 @@ static double expected(const float *w, float c, const struct seen *s, int64_t ro
     return sum / (double)rows;
 }
 
-/* ---- what comes out ---- */
+/* ---- results ---- */
 
-/* Each step is of one network's samples alone, and computes what that network says of them; with
- * `keep` each sample comes once an epoch. */
+/* Each step has samples of one network only, and computes that network's results for them; with
+ * `keep` each sample comes once per epoch. */
 static void each_by_its_network(void **state) {
     (void)state;
     for (int shuffled = 0; shuffled < 2; shuffled++) {
@@ -139,7 +138,8 @@ static void each_by_its_network(void **state) {
     }
 }
 
-/* What fills no step is left out of each class; threads and data threads change no bit. */
+/* Of each class the samples that fill no step are left out; threads and data threads change no
+ * bit. */
 static void same_bits(void **state) {
     (void)state;
     const int64_t threads[][2] = {{1, -1}, {2, -1}, {3, 2}};
@@ -166,7 +166,7 @@ static void same_bits(void **state) {
     }
 }
 
-/* The batch that the options name is that of all networks. */
+/* The batch in the options is that of all networks. */
 static void another_batch(void **state) {
     (void)state;
     struct seen s;
@@ -179,7 +179,7 @@ static void another_batch(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* As many networks as there can be, each with its steps. */
+/* The largest number of networks, each with its steps. */
 static void as_many_as_can_be(void **state) {
     (void)state;
     for (int keep = 0; keep < 2; keep++) {
@@ -203,9 +203,9 @@ static void as_many_as_can_be(void **state) {
     }
 }
 
-/* ---- the networks' own scalars, outputs, labels ---- */
+/* ---- scalars, outputs and labels of each network ---- */
 
-/* The scalars are told by their names, in whatever order a network has them. */
+/* Scalars are matched by their names, in whatever order a network has them. */
 static tri_graph *with_scalars(int64_t length, bool turned) {
     tri_graph *g = tri_graph_new(BATCH);
     tri_tensor *b = turned ? tri_scalar(g, "b") : NULL, *a = tri_scalar(g, "a");
@@ -237,7 +237,7 @@ static tri_graph *with_outputs(int64_t length, const char *first, const char *se
     return g;
 }
 
-/* What a step tells is told in the same order by all. */
+/* All networks report a step's results in the same order. */
 static void the_same_outputs(void **state) {
     (void)state;
     static const struct {
@@ -280,7 +280,7 @@ static void learn(const char *tail, float w[LONGEST * CLASSES]) {
     tri_data *d = tri_data_new("samples", SIZE, fields, 2, fill_classes, NULL, false);
     tri_graph *g = classifier(LONGEST);
     tri_data_lengths(d, length_of);
-    /* in the last steps of its samples, and of the others, 3 and 2 are missing */
+    /* the last steps of its samples, and of the others', lack 3 and 2 */
     tri_shorter(g, 4, classifier(4));
     tri_options o = {
         .epochs = 2, .source = d, .tail = tail, .data_threads = -1, .optimizer.lr = 0.5};
@@ -291,7 +291,7 @@ static void learn(const char *tail, float w[LONGEST * CLASSES]) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* Samples that fill up a step do not count, whichever network's step it is. */
+/* Samples that pad a step do not count, whichever network's step it is. */
 static void padding_does_not_count(void **state) {
     (void)state;
     float kept[LONGEST * CLASSES], padded[LONGEST * CLASSES];
@@ -300,7 +300,7 @@ static void padding_does_not_count(void **state) {
     for (int i = 0; i < LONGEST * CLASSES; i++) assert_true(fabsf(kept[i] - padded[i]) < 1e-5F);
 }
 
-/* A run goes on with the networks that it began with: others would have other steps. */
+/* A run resumes only with the networks that it began with: others would have other steps. */
 static void goes_on_as_it_began(void **state) {
     (void)state;
     struct seen s;
@@ -323,7 +323,7 @@ static void goes_on_as_it_began(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static tri_graph *without_an_input(void) {
     tri_graph *g = tri_graph_new(BATCH);

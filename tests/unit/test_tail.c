@@ -3,7 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* cmocka.h wants those before it. */
+/* cmocka.h needs these headers */
 #include <cmocka.h>
 
 #include <math.h>
@@ -47,7 +47,7 @@ static void ignoring(tri_tensor *logits, tri_tensor *label) {
     tri_loss(tri_cross_entropy(logits, label, .ignore = true, .ignore_index = -100));
 }
 
-/* The labels moved about, and what the network's weights add to the loss. */
+/* The labels in another order, and the term of the weights in the loss. */
 static void ignoring_moved(tri_tensor *logits, tri_tensor *label) {
     tri_graph *g = tri_graph_of(label);
     tri_tensor *moved = tri_reshape(label, TRI_SHAPE(tri_batch(g)));
@@ -89,8 +89,8 @@ static void train(loss *end, tri_options o, float w[WEIGHTS], double *last) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* A step of 12 samples and some that do not count gives what a step of 12 does, however it is
- * cut. */
+/* A step of 12 samples and some that do not count gives the same as a step of 12, however it is
+ * divided. */
 static void does_not_count(void **state) {
     (void)state;
     loss *const ends[] = {ignoring, ignoring_moved};
@@ -116,8 +116,8 @@ static void does_not_count(void **state) {
     }
 }
 
-/* 20 samples by 8: three steps an epoch, each sample once; as many weighted means make the mean of
- * all. */
+/* 20 samples in steps of 8: three steps per epoch, each sample once; the weighted means of the
+ * steps give the mean of all. */
 static void every_sample_once(void **state) {
     (void)state;
     float w[WEIGHTS];
@@ -178,8 +178,8 @@ static void steps_of(tri_options o, int64_t batch, int steps, const float *from,
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* 20 samples by 8, the last step of 4: what steps of 8, 8 and 4 by themselves make, to the bit; in
- * lanes of at most as many samples. */
+/* 20 samples in steps of 8, the last one of 4: to the bit the same as single steps of 8, 8 and 4,
+ * in lanes of at most as many samples. */
 static void keeps_the_rest(void **state) {
     (void)state;
     const int64_t lanes[][2] = {{1, 1}, {2, 1}, {4, 2}, {8, 4}};
@@ -215,7 +215,7 @@ static void composed(tri_tensor *logits, tri_tensor *label) {
     tri_minimize(loss_of, (tri_optimizer){.lr = 0.1});
 }
 
-/* Five epochs of both shapes, as they come; outputs by the sample are those of the step. */
+/* Five epochs of both shapes; outputs per sample have the step's size. */
 static void keeps_on(void **state) {
     (void)state;
     tri_graph *g = network(8, with_logits);
@@ -234,7 +234,7 @@ static void keeps_on(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* Steps that a user has composed are of one size. */
+/* Steps that a user composes have one size. */
 static void refuses_to_keep(void **state) {
     (void)state;
     tri_graph *g = network(8, composed);

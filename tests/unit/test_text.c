@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Data from texts: blocks of ids, BERT's pairs of sentences, and what is told where they cannot
- * be. */
+ * Data from texts: blocks of ids, BERT's pairs of sentences, and the messages where these are
+ * impossible. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -78,7 +78,8 @@ static void blocks(void **state) {
     tri_data_free(d);
 }
 
-/* Bytes are taken as they are; others see U+FFFD, and it is told once where the first is. */
+/* Byte tokens take bytes as they are; other tokenizers get U+FFFD, and the first place is reported
+ * once. */
 static void no_utf8(void **state) {
     (void)state;
     FILE *f = fopen(at("bad.txt"), "wb");
@@ -112,7 +113,7 @@ static void no_utf8(void **state) {
     }
 }
 
-/* The ids of all blocks of one. */
+/* The ids of all blocks of a source. */
 static void check_stream(tri_data *d, const char *want) {
     assert_int_equal(tri_data_size(d), strlen(want) / 2);
     for (int64_t i = 0; i < tri_data_size(d); i++) {
@@ -130,8 +131,8 @@ static void several_files(void **state) {
     snprintf(both, sizeof both, "b2:%s/b1", directory);
     check_stream(opened(both, ",length=2", NULL), "two one ");
     check_stream(opened("b?", ",length=2", NULL), "one two ");
-    check_stream(opened("b[0-9]*", ",length=2", NULL), "one ten two "); /* in the order of bytes */
-    check_stream(opened("b[1]", ",length=2", NULL), "set "); /* there is such a file */
+    check_stream(opened("b[0-9]*", ",length=2", NULL), "one ten two "); /* in byte order */
+    check_stream(opened("b[1]", ",length=2", NULL), "set "); /* such a file exists */
 }
 
 static void end_of_text(void **state) {
@@ -146,7 +147,7 @@ static void end_of_text(void **state) {
     tri_data_free(d);
 }
 
-/* A file of several parts, by one thread and by four, and in one piece. */
+/* A file in several parts, by one thread and by four, and in one piece. */
 static void parts(void **state) {
     (void)state;
     static const char *const kinds[] = {"bytes", "bert:%s/vocab.txt", "gpt2:%s"};
@@ -242,7 +243,7 @@ static void draw(tri_data *d, int64_t index, int64_t epoch, uint64_t seed, struc
                                              s->masked, s->weights, &s->random}), TRI_OK);
 }
 
-/* Documents of which each has a digit of its own: "0 a 0 b 0 ..." */
+/* Documents that have one digit each: "0 a 0 b 0 ..." */
 static void put_documents(void) {
     FILE *f = fopen(at("docs"), "w");
     assert_non_null(f);
@@ -320,7 +321,7 @@ static void pairs(void **state) {
     tri_data_free(d);
 }
 
-/* Both halves of the pair, with what was masked put back. */
+/* Both halves of the pair, with the masked tokens restored. */
 static void halves(const struct sample *s, int64_t a[T], int *n_a, int64_t b[T], int *n_b) {
     *n_a = *n_b = 0;
     for (int i = 1; i < T && s->attended[i]; i++) {
@@ -331,7 +332,7 @@ static void halves(const struct sample *s, int64_t a[T], int *n_a, int64_t b[T],
     }
 }
 
-/* Where a run of ids stands in the corpus, from `from` on; -1: nowhere. */
+/* The place of a run of ids in the corpus, from `from` on; -1: none. */
 static int64_t found(const struct corpus *c, int64_t from, const int64_t *id, int n) {
     for (int64_t i = from; i + n <= (int64_t)c->n; i++) {
         int k = 0;
@@ -341,7 +342,7 @@ static int64_t found(const struct corpus *c, int64_t from, const int64_t *id, in
     return -1;
 }
 
-/* A next sentence follows where A ends, but for what was cut away; one that is none is of the
+/* A next sentence follows where A ends, except for what was cut off; a false one comes from the
  * text. */
 static void pairs_are_of_the_text(void **state) {
     (void)state;
@@ -376,7 +377,7 @@ static void samples_are_functions(void **state) {
     int differ[3] = {0};
     for (int64_t i = 0; i < 50; i++) {
         draw(d, i, 1, 5, &s);
-        draw(other, 49 - i, 3, 8, &t); /* another in between changes nothing */
+        draw(other, 49 - i, 3, 8, &t); /* another call in between changes nothing */
         draw(other, i, 1, 5, &t);
         assert_memory_equal(&s, &t, sizeof s);
         draw(d, i, 2, 5, &t);
@@ -391,7 +392,7 @@ static void samples_are_functions(void **state) {
     tri_data_free(other);
 }
 
-/* Fields that a network does not take are written to one place, which must not matter to the
+/* Fields that a network does not take are all written to one place, which must not affect the
  * others. */
 static void fields_in_one_place(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Threads: the same bits for any number of them; failures told alike; nothing waits for ever. */
+ * Threads: the same bits for any number of them; the same failures; no deadlocks. */
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 static const int counts[] = {1, 2, 3, 4, 16};
 
-/* The state's hash after three steps. */
+/* The hash of the state after three steps. */
 static void train(const char *model, int64_t batch, int64_t lanes, int t, char state[65]) {
     char weights[65];
     tri_options o = {.steps = 3, .lanes = lanes, .threads = t,
@@ -55,7 +55,7 @@ static void same_bits(void **state) {
     }
 }
 
-/* Outputs of every sample lie in the samples' order, whoever computed them. */
+/* Outputs per sample are in the samples' order, whichever thread computes them. */
 static void rows_in_order(void **state) {
     (void)state;
     float first[11 * 10], logits[11 * 10];
@@ -72,7 +72,7 @@ static void rows_in_order(void **state) {
     }
 }
 
-/* Samples 3, 5 and 6 have labels that there are not. */
+/* Samples 3, 5 and 6 have invalid labels. */
 static int bad_labels(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)user, (void)epoch, (void)seed;
     *(float *)out[0] = (float)index;

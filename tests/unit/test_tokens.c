@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tokenizers: the ids that tests/golden/tokens.py has worked out, and back; vocabularies that are
- * wrong. With TRI_TOKENS=DIR the cases of another directory that it has made. */
+ * Tokenizers: the ids that tests/golden/tokens.py computed, and back; faulty vocabularies.
+ * TRI_TOKENS=DIR: cases that it wrote to another directory. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -131,7 +131,7 @@ static void golden_ids(void **state) {
     assert_int_equal(differences, 0);
 }
 
-/* ---- texts that the script does not make ---- */
+/* ---- texts that the script does not write ---- */
 
 static struct ids encoded(const struct tokenizer *t, const char *text, size_t bytes) {
     struct encoder *e = encoder_new(t);
@@ -174,7 +174,7 @@ static void decoding(void **state) {
     token_close(bytes);
 }
 
-/* A megabyte that is one word takes no more time than one of many. */
+/* A megabyte that is one word takes no more time than one of many words. */
 static void long_words(void **state) {
     (void)state;
     enum { N = 1 << 20 };
@@ -189,7 +189,7 @@ static void long_words(void **state) {
             for (size_t j = 0; j < N; j++) text[j] = units[i][j % n];
             double start = base_seconds();
             struct ids ids = encoded(t, text, N / n * n);
-            assert_true(base_seconds() - start < 20); /* of a sanitized build; else below 1 */
+            assert_true(base_seconds() - start < 20); /* with a sanitizer; otherwise below 1 */
             free(ids.data);
         }
         token_close(t);
@@ -197,7 +197,7 @@ static void long_words(void **state) {
     free(text);
 }
 
-/* A text in two pieces that are cut at a blank gives the same ids as in one. */
+/* A text that is cut in two at a blank gives the same ids as the whole. */
 static void pieces(void **state) {
     (void)state;
     static const char text[] = "the quick\n brown fox 's  the end ";
@@ -232,7 +232,7 @@ static void characters(void **state) {
         int n = char_write(want, text);
         assert_int_equal(char_read(text, text + n, &c), n);
         assert_int_equal(c, want);
-        if (n > 1) { /* cut short, it is none */
+        if (n > 1) { /* cut short, it is not a character */
             assert_int_equal(char_read(text, text + n - 1, &c), 1);
             assert_int_equal(c, -1);
         }
@@ -256,7 +256,7 @@ static void characters(void **state) {
         assert_int_equal(char_read(wrong[i], wrong[i] + strlen(wrong[i]), &c), 1);
         assert_int_equal(c, -1);
     }
-    /* ASCII's own table says what the other one would. */
+    /* ASCII's own table agrees with the general one. */
     assert_int_equal(char_class('A'), CHAR_LETTER);
     assert_int_equal(char_class('$'), 0);
     assert_int_equal(char_class('_'), CHAR_PUNCTUATION);
@@ -266,7 +266,7 @@ static void characters(void **state) {
     assert_int_equal(char_class(0x378), CHAR_CONTROL); /* unassigned */
 }
 
-/* ---- wrong vocabularies ---- */
+/* ---- faulty vocabularies ---- */
 
 static void put(const char *name, const char *text) {
     FILE *f = fopen(at(name), "wb");
@@ -284,8 +284,7 @@ static void refused(const char *kind, const char *name, const char *message) {
     assert_message(message);
 }
 
-/* As Python 3 has it: len(bytes.decode("utf-8", "replace")) of each, where every character is
- * U+FFFD. */
+/* As in Python 3: len(bytes.decode("utf-8", "replace")) of each, all characters U+FFFD. */
 static void broken_characters(void **state) {
     (void)state;
     static const struct {
@@ -344,11 +343,11 @@ static void bad_bert(void **state) {
     }
     char spec[600];
     struct tokenizer *t;
-    /* lines as some editors end them */
+    /* line ends of some editors */
     put("v.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\nthe");
     snprintf(spec, sizeof spec, "bert:%s", at("v.txt"));
     assert_int_equal(token_open(spec, &t), TRI_OK);
-    check_decoded(t, "the thes", "the [UNK]"); /* there is no "##" at all */
+    check_decoded(t, "the thes", "the [UNK]"); /* no "##" at all */
     token_close(t);
 }
 

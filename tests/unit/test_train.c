@@ -1,66 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Training as a user composes it: updates, groups, schedules, initial values, evaluation, files. */
+ * Training as a user composes it: updates, groups, schedules, initial values. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include <trireme.h>
 
-#include "io/safetensors.h"
-#include "run//run.h"
-
-static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
-    (void)epoch, (void)seed;
-    if (user && index == *(int64_t *)user) return 1;
-    ((float *)out[0])[0] = (float)(index % 7) - 3;
-    ((float *)out[0])[1] = (float)(index % 5);
-    *(float *)out[1] = (float)(index % 11);
-    return 0;
-}
-
-static const tri_field fields[] = {{"x", TRI_F32, {1, {2}}}, {"y", TRI_F32, {1, {1}}}};
-
-static tri_data *numbers(int64_t n) {
-    return tri_data_new("numbers", n, fields, 2, fill, NULL, false);
-}
-
-/* prediction [n, 1] of y by a dense layer "fc". */
-static tri_tensor *line(tri_graph *g, tri_tensor **y) {
-    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(tri_batch(g), 2));
-    *y = tri_input(g, "y", TRI_F32, TRI_SHAPE(tri_batch(g), 1));
-    return tri_dense(x, "fc", 1);
-}
-
-static tri_graph *line_with_loss(int64_t batch) {
-    tri_graph *g = tri_graph_new(batch);
-    tri_tensor *y, *p = line(g, &y);
-    tri_loss(tri_mse(p, y));
-    return g;
-}
-
-static tri_run *open_line(tri_options o, int64_t batch) {
-    o.source = numbers(70);
-    tri_run *run = tri_open(line_with_loss(batch), &o);
-    if (!run) print_message("%s\n", tri_message());
-    return run;
-}
-
-static float weight(const tri_run *run, int i) {
-    float w[2];
-    assert_int_equal(tri_read(run, "fc.weight", w, sizeof w), TRI_OK);
-    return w[i];
-}
+#include "run/run.h"
+#include "unit/line.h"
 
 /* ---- the loop ---- */
 
-/* The mean's gradient divides by the batch that runs, whatever the network was first built for. */
+/* The gradient of the mean divides by the batch that runs, not by the one that the network was
+ * built for. */
 static void batch_of_the_options(void **state) {
     (void)state;
     float w[2];
@@ -79,7 +35,7 @@ static void batch_of_the_options(void **state) {
     assert_non_null(strstr(tri_message(), "for a batch of 8"));
 }
 
-/* A rate given to the update counts, unless the options name one; two rates are a mistake. */
+/* The rate of the update counts, unless the options have one; two rates are a mistake. */
 static void rate_of_an_update(void **state) {
     (void)state;
     const struct {
@@ -106,7 +62,7 @@ static void rate_of_an_update(void **state) {
 
 static void steps_and_epochs(void **state) {
     (void)state;
-    tri_run *run = open_line((tri_options){.epochs = 2}, 16); /* 70 samples: 4 steps an epoch */
+    tri_run *run = open_line((tri_options){.epochs = 2}, 16); /* 70 samples: 4 steps per epoch */
     int64_t n = 0;
     while (tri_step(run)) {
         n++;
@@ -152,7 +108,7 @@ static void sequential_data(void **state) {
 
 /* ---- composing a step ---- */
 
-/* Values are exchanged: each update sees what was before the step. */
+/* Values are exchanged: each update sees the values before the step. */
 static void updates_see_the_past(void **state) {
     (void)state;
     tri_graph *g = tri_graph_new(1);
@@ -169,8 +125,8 @@ static void updates_see_the_past(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* A loss scale that overflows at step 2: nothing changes there but the scale, which is halved. */
-/* Conditions too: the flag falls in the step that it allows. */
+/* A loss scale that overflows at step 2: that step changes only the scale, which is halved. */
+/* Conditions too: the flag is cleared in the step that it permits. */
 static void conditions_see_the_past(void **state) {
     (void)state;
     tri_graph *g = line_with_loss(8);
@@ -285,7 +241,8 @@ static void groups(void **state) {
     assert_true(fabsf(w[3][0] - (w[0][0] - 0.01f * 0.1f * w[0][1])) < 1e-6f);
 }
 
-/* What the first step adds to fc.weight (2) and fc.bias; *length: the norm of the weight before. */
+/* The change of fc.weight (2) and fc.bias in the first step; *length: the norm of the weight
+ * before. */
 static void first_step(tri_optimizer o, const char *without_decay, double added[3],
                        double *length) {
     tri_graph *g = line_with_loss(70);
@@ -304,8 +261,8 @@ static void first_step(tri_optimizer o, const char *without_decay, double added[
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* By lars a weight moves trust x rate of its norm, by lamb rate of its norm; but not where the
- * decay is taken from it by name, nor biases. */
+/* With lars a weight moves by trust x rate x its norm, with lamb by rate x its norm; but not where
+ * the decay is disabled by name, nor biases. */
 static void layerwise_rates(void **state) {
     (void)state;
     double plain[3], scaled[3], excluded[3], length;
@@ -359,7 +316,7 @@ static void names_are_of_one_thing(void **state) {
     tri_graph_free(g);
 }
 
-/* A graph of a batch of its own keeps it under options that name none. */
+/* A graph with its own batch keeps it if the options have none. */
 static void batch_is_the_graphs(void **state) {
     (void)state;
     tri_options o = tri_options_default();
@@ -373,7 +330,7 @@ static void batch_is_the_graphs(void **state) {
     tri_graph_free(g);
 }
 
-/* What an update was told of the rate survives the text. */
+/* The rate of an update survives printing and reading. */
 static void rate_in_text(void **state) {
     (void)state;
     tri_graph *g = tri_graph_new(10);
@@ -395,7 +352,7 @@ static void rate_in_text(void **state) {
     free(again);
 }
 
-/* A parameter used twice under two names is one: trained, counted, saved once. */
+/* A parameter used twice under two names is one: trained, counted and saved once. */
 static void ties(void **state) {
     (void)state;
     tri_graph *g = tri_graph_new(10);
@@ -497,207 +454,6 @@ static void order_of_construction_does_not_matter(void **state) {
     assert_memory_equal(a[0], a[1], sizeof a[0]);
 }
 
-/* ---- evaluation, forward, files ---- */
-
-/* 70 samples in batches of 16: the last 6 count as much as any. */
-static void every_sample_counts_once(void **state) {
-    (void)state;
-    tri_run *run = open_line((tri_options){.steps = 1}, 16);
-    tri_data *data = numbers(70);
-    float w[2] = {0.5f, -1}, b = 2;
-    double sum = 0;
-    assert_int_equal(tri_write(run, "fc.weight", w, sizeof w), TRI_OK);
-    assert_int_equal(tri_write(run, "fc.bias", &b, sizeof b), TRI_OK);
-    for (int i = 0; i < 70; i++) {
-        double p = 0.5 * (i % 7 - 3) - i % 5 + 2;
-        sum += (p - i % 11) * (p - i % 11);
-    }
-    for (int twice = 0; twice < 2; twice++) {
-        assert_int_equal(tri_evaluate(run, data), TRI_OK);
-        assert_true(fabs(tri_result(run, "loss") - sum / 70) < 1e-5 * sum / 70);
-    }
-    assert_true(isnan(tri_result(run, "nothing")));
-    tri_data_free(data);
-    assert_int_equal(tri_close(run), TRI_OK);
-}
-
-static void forward_only(void **state) {
-    (void)state;
-    tri_graph *g = tri_graph_new(2);
-    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 2));
-    tri_output(tri_dropout(tri_dense(x, "fc", 1), 0.9), "y");
-    tri_run *run = tri_open(g, &(tri_options){.forward = true});
-    float w[2] = {2, 3}, b = 1, in[4] = {1, 0, 0, 1}, out[2];
-    assert_int_equal(tri_write(run, "fc.weight", w, sizeof w), TRI_OK);
-    assert_int_equal(tri_write(run, "fc.bias", &b, sizeof b), TRI_OK);
-    assert_int_equal(tri_read(run, "y", out, sizeof out), TRI_USAGE); /* not run yet */
-    assert_int_equal(tri_feed(run, "x", in, sizeof in), TRI_OK);
-    assert_int_equal(tri_feed(run, "x", in, 3), TRI_USAGE);
-    assert_int_equal(tri_feed(run, "z", in, sizeof in), TRI_USAGE);
-    assert_int_equal(tri_forward(run), TRI_OK);
-    assert_int_equal(tri_read(run, "y", out, sizeof out), TRI_OK);
-    assert_true(out[0] == 3 && out[1] == 4); /* nothing is dropped in evaluation */
-    assert_int_equal(tri_feed(run, NULL, in, sizeof in), TRI_USAGE);
-    assert_int_equal(tri_feed(run, "x", NULL, sizeof in), TRI_USAGE);
-    assert_int_equal(tri_read(run, NULL, out, sizeof out), TRI_USAGE);
-    assert_int_equal(tri_write(run, NULL, w, sizeof w), TRI_USAGE);
-    assert_true(isnan(tri_value(run, NULL)));
-    assert_false(tri_step(run)); /* a mistake, which is told */
-    assert_int_equal(tri_close(run), TRI_USAGE);
-}
-
-/* Else it would train on what was fed. */
-static void forward_does_not_train(void **state) {
-    (void)state;
-    tri_run *run = open_line((tri_options){.steps = 1}, 8);
-    float before = weight(run, 0);
-    assert_int_equal(tri_forward(run), TRI_USAGE);
-    assert_true(weight(run, 0) == before);
-    assert_int_equal(tri_close(run), TRI_OK);
-}
-
-static void files(void **state) {
-    (void)state;
-    char dir[] = "/tmp/trireme-test-XXXXXX", path[64], a[2][65], s[2][65];
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/w.safetensors", dir);
-    tri_run *run = open_line((tri_options){.steps = 5, .save = path}, 10);
-    while (tri_step(run)) continue;
-    tri_hash(run, a[0], s[0]);
-    assert_int_equal(tri_close(run), TRI_OK);
-    run = open_line((tri_options){.steps = 5, .load = path, .seed = 3}, 10);
-    tri_hash(run, a[1], s[1]);
-    assert_string_equal(a[0], a[1]);
-    assert_int_equal(tri_close(run), TRI_OK);
-
-    tri_graph *g = tri_graph_new(2);
-    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 3));
-    tri_output(tri_dense(tri_dense(x, "fc", 1), "head", 4), "y");
-    tri_options o = {.forward = true, .load = path};
-    assert_null(tri_open(g, &o));
-    assert_non_null(strstr(tri_message(), "missing: head.weight f32[4,1]"));
-    assert_non_null(strstr(tri_message(), "fc.weight is f32[1,2], the network has f32[1,3]"));
-    unlink(path);
-    rmdir(dir);
-}
-
-/* A network with a norm and a head, opened with what is in a file. */
-static tri_run *open_normed(const char *path, bool partial, int64_t classes) {
-    tri_graph *g = tri_graph_new(2);
-    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 3));
-    tri_output(tri_dense(tri_ln(tri_dense(x, "fc", 3), "norm"), "head", classes), "y");
-    return tri_open(g, &(tri_options){.forward = true, .load = path, .partial = partial});
-}
-
-/* As PyTorch's users and others name them; what is counted there and not here; another head. */
-static void names_of_others(void **state) {
-    (void)state;
-    static const float value[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-    static const int64_t counted = 7;
-    const struct safetensors_entry theirs[] = {
-        {"module.fc.weight", {TRI_F32, TRI_SHAPE(3, 3)}, value},
-        {"module.fc.bias", {TRI_F32, TRI_SHAPE(3)}, value},
-        {"module.norm.gamma", {TRI_F32, TRI_SHAPE(3)}, value},
-        {"module.norm.beta", {TRI_F32, TRI_SHAPE(3)}, value},
-        {"module.head.weight", {TRI_F32, TRI_SHAPE(2, 3)}, value},
-        {"module.head.bias", {TRI_F32, TRI_SHAPE(2)}, value},
-        {"module.norm.num_batches_tracked", {TRI_I64, TRI_SCALAR}, &counted}};
-    char dir[] = "/tmp/trireme-test-XXXXXX", path[64];
-    float read[9];
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/w.safetensors", dir);
-    assert_int_equal(safetensors_write(path, theirs, COUNT(theirs), NULL, 0), TRI_OK);
-    tri_run *run = open_normed(path, false, 2);
-    assert_int_equal(tri_read(run, "norm.bias", read, 12), TRI_OK);
-    assert_memory_equal(read, value, 12);
-    assert_int_equal(tri_close(run), TRI_OK);
-    assert_null(open_normed(path, false, 4));
-    assert_non_null(
-        strstr(tri_message(), "module.head.weight is f32[2,3], the network has f32[4,3]"));
-    assert_non_null(strstr(tri_message(), "--partial takes what fits"));
-    run = open_normed(path, true, 4);
-    assert_int_equal(tri_read(run, "fc.weight", read, 36), TRI_OK);
-    assert_memory_equal(read, value, 36);
-    assert_int_equal(tri_close(run), TRI_OK);
-    unlink(path);
-    rmdir(dir);
-}
-
-static void names_are_checked(void **state) {
-    (void)state;
-    for (int i = 0; i < 6; i++) {
-        tri_graph *g = line_with_loss(8);
-        tri_tensor *x = tri_find(g, "x");
-        if (i == 0) tri_output(x, "=3");
-        if (i == 1) tri_output(x, NULL);
-        if (i == 2) tri_param(g, NULL, TRI_SHAPE(2), (tri_init){0});
-        if (i == 3) tri_input(g, NULL, TRI_F32, TRI_SHAPE(8));
-        if (i == 4) tri_freeze(g, NULL);
-        if (i == 5) tri_scalar(g, "");
-        assert_int_equal(tri_graph_status(g), TRI_USAGE);
-        assert_non_null(strstr(tri_message(), "name"));
-        tri_graph_free(g);
-    }
-}
-
-static void options_are_checked(void **state) {
-    (void)state;
-    const struct {
-        tri_options o;
-        const char *words;
-    } rows[] = {
-        {{.device = "gpu"}, "no device \"gpu\""},
-        {{.steps = 1, .epochs = 1}, "both"},
-        {{.batch = -1}, "batch is -1"},
-        {{.lanes = 99}, "99 lanes"},
-        {{.optimizer = {.name = "sdg"}}, "no optimizer \"sdg\""},
-        {{.optimizer = {.lr = -1}}, "learning rate is -1"},
-        {{.optimizer = {.schedule = "cos"}}, "schedule \"cos\""},
-        {{.optimizer = {.momentum = 0.5}}, "sgd takes no momentum"},
-        {{.optimizer = {.name = "nesterov", .eps = 1}},
-         "nesterov takes no eps; adam, adamw, lars, lamb do"},
-        {{.optimizer = {.name = "lamb", .trust = 0.1}}, "lamb takes no trust; lars do"},
-        {{.optimizer = {.name = "lars", .momentum = 1}}, "momentum is 1"},
-        {{.save = "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"},
-        {{.save = "/"}, "it is a directory"},
-        {{.load = "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"},
-        {{.data = "idx:/nowhere"}, "/nowhere"},
-    };
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        tri_options o = rows[i].o;
-        if (!o.data) o.source = numbers(70);
-        assert_null(tri_open(line_with_loss(16), &o));
-        if (!strstr(tri_message(), rows[i].words))
-            fail_msg("\"%s\" has no \"%s\"", tri_message(), rows[i].words);
-    }
-}
-
-/* What would have no effect is refused. */
-static void nothing_is_ignored(void **state) {
-    (void)state;
-    tri_run *run = tri_open(line_with_loss(16), &(tri_options){.source = numbers(70), .steps = 1});
-    tri_set_scalar(run, "momentun", 0.5);
-    assert_int_equal(tri_run_status(run), TRI_USAGE);
-    assert_non_null(strstr(tri_message(), "\"momentun\""));
-    assert_int_equal(tri_close(run), TRI_USAGE);
-
-    tri_graph *g = line_with_loss(16);
-    tri_minimize(tri_find(g, "loss"), (tri_optimizer){.lr = 0.1});
-    tri_options o = {.source = numbers(70), .steps = 1, .optimizer = {.name = "adam"}};
-    assert_null(tri_open(g, &o));
-    assert_non_null(strstr(tri_message(), "updates its parameters itself"));
-
-    g = line_with_loss(16);
-    tri_group_lr(g, "*", -1);
-    assert_null(tri_open(g, &(tri_options){.source = numbers(70), .steps = 1}));
-    assert_non_null(strstr(tri_message(), "-1 for \"*\""));
-
-    g = line_with_loss(16);
-    tri_push(g, "block%d", 1);
-    assert_null(tri_open(g, &(tri_options){.source = numbers(70), .steps = 1}));
-    assert_non_null(strstr(tri_message(), "block1"));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_and_epochs),
@@ -720,13 +476,6 @@ int main(void) {
         cmocka_unit_test(schedules),
         cmocka_unit_test(initial_values),
         cmocka_unit_test(order_of_construction_does_not_matter),
-        cmocka_unit_test(every_sample_counts_once),
-        cmocka_unit_test(forward_only),
-        cmocka_unit_test(forward_does_not_train),
-        cmocka_unit_test(files), cmocka_unit_test(names_of_others),
-        cmocka_unit_test(names_are_checked),
-        cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(nothing_is_ignored),
     };
     return cmocka_run_group_tests_name("train", tests, NULL, NULL);
 }

@@ -1,273 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Progress lines, metrics.jsonl and logs, with time given by the test. */
+ * metrics.jsonl and logs, with times given by the test. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the above and setjmp first */
+/* cmocka.h needs these headers */
 #include <setjmp.h>
 
 #include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "observe/log.h"
 #include "observe/metrics.h"
-#include "observe/progress.h"
-
-static const char *const names[] = {"loss", "top1"};
-
-static struct observed at(int64_t step, int64_t total, double now, const double *value) {
-    return (struct observed){.step = step,
-                             .total = total,
-                             .epoch = 3,
-                             .samples = 16,
-                             .lr = 0.5,
-                             .now = now,
-                             .n = 2,
-                             .name = names,
-                             .value = value};
-}
-
-static int count_lines(const char *text) {
-    int n = 0;
-    for (; *text; text++) n += *text == '\n';
-    return n;
-}
-
-/* ---- progress ---- */
-
-struct paper {
-    FILE *file;
-    char *text;
-    size_t bytes;
-};
-
-static void paper_open(struct paper *p) {
-    p->file = open_memstream(&p->text, &p->bytes);
-    assert_non_null(p->file);
-}
-
-static void paper_close(struct paper *p) {
-    assert_int_equal(fclose(p->file), 0);
-    free(p->text);
-}
-
-static void begin(struct paper *paper, struct progress *p, bool terminal) {
-    paper_open(paper);
-    assert_int_equal(progress_open(p, paper->file, terminal, 2, 0), TRI_OK);
-}
-
-static void durations(void **state) {
-    (void)state;
-    char text[DURATION_TEXT];
-    assert_string_equal(progress_duration(0, text), "0:00");
-    assert_string_equal(progress_duration(7.4, text), "0:07");
-    assert_string_equal(progress_duration(59.6, text), "1:00");
-    assert_string_equal(progress_duration(754, text), "12:34");
-    assert_string_equal(progress_duration(10921, text), "3:02:01");
-    assert_string_equal(progress_duration(183845, text), "2d 03:04:05");
-    progress_duration(1e300, text);
-}
-
-static void heads(void **state) {
-    (void)state;
-    struct paper paper;
-    struct progress p;
-    begin(&paper, &p, false);
-    struct progress_head h = {.model = "mlp", .device = "ref (plain C)", .data = "synthetic",
-                              .parameters = 1234, .lanes = 4, .batch = 10, .threads = 1};
-    progress_begin(&p, &h);
-    assert_string_equal(paper.text, "mlp: 1234 parameters, 4 lanes x 2-3 samples of synthetic, "
-                                    "device ref (plain C), 1 thread\n");
-    h.lanes = 1;
-    h.threads = 2;
-    progress_begin(&p, &h);
-    assert_non_null(strstr(paper.text, "1 lane x 10 samples"));
-    assert_non_null(strstr(paper.text, "2 threads\n"));
-    progress_close(&p);
-    paper_close(&paper);
-}
-
-/* Ten steps a second: a line for the first step, about one a second, and one for the last. */
-static void plain_lines(void **state) {
-    (void)state;
-    struct paper paper;
-    struct progress p;
-    begin(&paper, &p, false);
-    for (int i = 1; i <= 100; i++) {
-        double value[] = {(double)i, 0.5};
-        struct observed o = at(i, 100, 0.1 * i, value);
-        progress_step(&p, &o);
-    }
-    progress_close(&p);
-    fflush(paper.file);
-    assert_in_range(count_lines(paper.text), 10, 12);
-    assert_int_equal(strncmp(paper.text, "step 1/100  loss 1.000  top1 0.5000", 35), 0);
-    const char *last = strstr(paper.text, "step 100/100");
-    assert_non_null(last);
-    assert_non_null(strstr(last, "160 samples/s"));
-    assert_null(strstr(last, "ETA"));
-    /* The second line has the mean of steps 2 to 11 and what is left at ten steps a second. */
-    const char *second = strchr(paper.text, '\n') + 1;
-    assert_int_equal(strncmp(second, "step 11/100  loss 6.500  ", 25), 0);
-    assert_non_null(strstr(second, "ETA 0:09\n"));
-    paper_close(&paper);
-}
-
-/* Every other step has a quarter of the samples: they count as many, in means and in the rate. */
-static void smaller_steps(void **state) {
-    (void)state;
-    struct paper paper;
-    struct progress p;
-    begin(&paper, &p, false);
-    for (int i = 1; i <= 100; i++) {
-        double value[] = {i % 2 ? 1 : 2, 0.5};
-        struct observed o = at(i, 100, 0.1 * i, value);
-        if (i % 2) o.samples = 4;
-        progress_step(&p, &o);
-    }
-    progress_close(&p);
-    fflush(paper.file);
-    /* Steps 2 to 11: five of 16 samples and 2, five of 4 and 1; up to there 104 in 1.1 s. */
-    const char *second = strchr(paper.text, '\n') + 1;
-    assert_int_equal(strncmp(second, "step 11/100  loss 1.800  top1 0.5000  94.5 samples/s", 52),
-                     0);
-    paper_close(&paper);
-}
-
-/* Lines grow rarer: in ten hours there are not more than one a minute, and some. */
-static void rare_lines(void **state) {
-    (void)state;
-    struct paper paper;
-    struct progress p;
-    begin(&paper, &p, false);
-    double value[] = {1, 1};
-    for (int i = 1; i <= 36000; i++) {
-        struct observed o = at(i, 36000, i, value);
-        progress_step(&p, &o);
-    }
-    progress_close(&p);
-    fflush(paper.file);
-    assert_in_range(count_lines(paper.text), 500, 720);
-    paper_close(&paper);
-}
-
-static void early_end(void **state) {
-    (void)state;
-    struct paper paper;
-    struct progress p;
-    begin(&paper, &p, false);
-    double value[] = {1, 1};
-    for (int i = 1; i <= 7; i++) {
-        struct observed o = at(i, 100, 0.01 * i, value);
-        progress_step(&p, &o);
-    }
-    progress_close(&p);
-    fflush(paper.file);
-    assert_int_equal(count_lines(paper.text), 2);
-    assert_non_null(strstr(paper.text, "\nstep 7/100"));
-    paper_close(&paper);
-}
-
-/* Another has shown steps 1 to 40, and died at step 50: the next line comes a second later, and the
- * rate is of what was seen. */
-static void taken_over(void **state) {
-    (void)state;
-    struct paper paper;
-    struct progress p;
-    begin(&paper, &p, false);
-    double value[] = {1, 1};
-    struct observed now = at(50, 75, 50, value);
-    progress_resume(&p, &now, 40);
-    progress_step(&p, &now);
-    for (int i = 51; i <= 75; i++) {
-        struct observed o = at(i, 75, 50 + 0.1 * (i - 50), value);
-        progress_step(&p, &o);
-        assert_int_equal(p.shown, i < 75 ? 40 : 75);
-    }
-    progress_close(&p);
-    fflush(paper.file);
-    assert_string_equal(paper.text, "step 75/75  loss 1.000  top1 1.000  160 samples/s\n");
-    paper_close(&paper);
-}
-
-/* Ten steps a second, with an evaluation of a minute behind every tenth. */
-static void evaluations_are_no_steps(void **state) {
-    (void)state;
-    struct paper paper;
-    struct progress p;
-    begin(&paper, &p, false);
-    double value[] = {1, 1}, aside = 0;
-    for (int i = 1; i <= 200; i++) {
-        struct observed o = at(i, 300, 0.1 * i + aside, value);
-        o.aside = aside;
-        progress_step(&p, &o);
-        if (i % 10 == 0) aside += 60;
-    }
-    progress_close(&p);
-    fflush(paper.file);
-    int lines = 0;
-    for (char *line = strtok(paper.text, "\n"); line; line = strtok(NULL, "\n")) {
-        lines++;
-        assert_non_null(strstr(line, "  160 samples/s  ETA 0:"));
-    }
-    assert_true(lines > 10);
-    paper_close(&paper);
-}
-
-static void terminal_line(void **state) {
-    (void)state;
-    struct paper paper;
-    struct progress p;
-    begin(&paper, &p, true);
-    p.width = 32;
-    double value[] = {NAN, 0.25};
-    for (int i = 1; i <= 3; i++) {
-        struct observed o = at(i, 3, 0.5 * i, value);
-        progress_step(&p, &o);
-    }
-    fflush(paper.file);
-    assert_int_equal(count_lines(paper.text), 0);
-    assert_string_equal(paper.text, "\rstep 1/3  loss nan  top1 0.2500\033[K"
-                                    "\rstep 2/3  loss nan  top1 0.2500\033[K"
-                                    "\rstep 3/3  loss nan  top1 0.2500\033[K");
-    progress_close(&p);
-    fflush(paper.file);
-    assert_int_equal(count_lines(paper.text), 1);
-    paper_close(&paper);
-}
+#include "unit/observed.h"
+#include "unit/scratch.h"
 
 /* ---- metrics ---- */
-
-static char directory[64];
-
-static const char *within(const char *name) {
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return path;
-}
-
-static int make_directory(void **state) {
-    (void)state;
-    strcpy(directory, "/tmp/trireme-observe-XXXXXX");
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    static const char *const made[] = {"a/b/metrics.jsonl", "a/b/metrics.1.jsonl", "a/b", "a",
-                                       "metrics.jsonl", "metrics.1.jsonl", "metrics.2.jsonl",
-                                       "metrics.3.jsonl", "file",
-                                       "some.log", "some.log.old", ""};
-    for (size_t i = 0; i < COUNT(made); i++) remove(within(made[i]));
-    return access(directory, F_OK) ? 0 : -1;
-}
 
 /* Line `i` of the file as an object. */
 static json_t *line_of(const char *path, int i) {
@@ -296,15 +45,15 @@ static int lines_in(const char *path) {
 static void rows(void **state) {
     (void)state;
     struct metrics m;
-    assert_int_equal(metrics_open(&m, within("a/b"), 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_open(&m, at("a/b"), 2, names, NULL), TRI_OK);
     for (int i = 1; i <= 5; i++) {
         double value[] = {i == 2 ? (double)NAN : i, i == 3 ? (double)INFINITY : (double)0.1f};
-        struct observed o = at(i, 5, i, value);
+        struct observed o = at_step(i, 5, i, value);
         metrics_step(&m, &o);
     }
     assert_int_equal(metrics_close(&m), TRI_OK);
-    assert_int_equal(lines_in(within("a/b/metrics.jsonl")), 5);
-    json_t *row = line_of(within("a/b/metrics.jsonl"), 0);
+    assert_int_equal(lines_in(at("a/b/metrics.jsonl")), 5);
+    json_t *row = line_of(at("a/b/metrics.jsonl"), 0);
     assert_int_equal(json_integer_value(json_object_get(row, "step")), 1);
     assert_int_equal(json_integer_value(json_object_get(row, "epoch")), 3);
     assert_true(json_real_value(json_object_get(row, "loss")) == 1);
@@ -314,30 +63,30 @@ static void rows(void **state) {
     assert_int_equal(json_integer_value(json_object_get(row, "samples")), 16);
     assert_null(json_object_get(row, "steps"));
     json_decref(row);
-    row = line_of(within("a/b/metrics.jsonl"), 1);
+    row = line_of(at("a/b/metrics.jsonl"), 1);
     assert_true(json_is_null(json_object_get(row, "loss")));
     json_decref(row);
-    row = line_of(within("a/b/metrics.jsonl"), 2);
+    row = line_of(at("a/b/metrics.jsonl"), 2);
     assert_true(json_is_null(json_object_get(row, "top1")));
     json_decref(row);
 }
 
-/* A thousand steps a second for a second; it ends early, before its total. */
+/* A thousand steps a second for a second; the run ends early. */
 static void aggregated(void **state) {
     (void)state;
     struct metrics m;
     assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
     for (int i = 1; i <= 1005; i++) {
         double value[] = {(double)i, 1};
-        struct observed o = at(i, 5000, 0.001 * i, value);
+        struct observed o = at_step(i, 5000, 0.001 * i, value);
         metrics_step(&m, &o);
     }
     assert_int_equal(metrics_close(&m), TRI_OK);
-    int n = lines_in(within("metrics.jsonl"));
+    int n = lines_in(at("metrics.jsonl"));
     assert_in_range(n, 90, 103);
     int64_t sum = 0, before = 0;
     for (int i = 0; i < n; i++) {
-        json_t *row = line_of(within("metrics.jsonl"), i);
+        json_t *row = line_of(at("metrics.jsonl"), i);
         json_t *steps = json_object_get(row, "steps");
         int64_t here = steps ? json_integer_value(steps) : 1;
         int64_t last = json_integer_value(json_object_get(row, "step"));
@@ -361,15 +110,15 @@ static void earlier_run(void **state) {
     for (int i = 0; i < 3; i++) {
         assert_int_equal(metrics_open(&m, directory, 2, names, paper.file), TRI_OK);
         for (int k = 0; k <= i; k++) {
-            struct observed o = at(k + 1, k + 1, 1, value);
+            struct observed o = at_step(k + 1, k + 1, 1, value);
             metrics_step(&m, &o);
         }
         assert_int_equal(metrics_close(&m), TRI_OK);
     }
     fflush(paper.file);
-    assert_int_equal(lines_in(within("metrics.jsonl")), 3);
-    assert_int_equal(lines_in(within("metrics.1.jsonl")), 1);
-    assert_int_equal(lines_in(within("metrics.2.jsonl")), 2);
+    assert_int_equal(lines_in(at("metrics.jsonl")), 3);
+    assert_int_equal(lines_in(at("metrics.1.jsonl")), 1);
+    assert_int_equal(lines_in(at("metrics.2.jsonl")), 2);
     assert_non_null(strstr(paper.text, "metrics.jsonl is of an earlier run; it is now "));
     struct metrics other;
     assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
@@ -389,19 +138,19 @@ static void refused(const char *where, tri_status status, const char *message) {
 
 static void refusals(void **state) {
     (void)state;
-    FILE *f = fopen(within("file"), "w");
+    FILE *f = fopen(at("file"), "w");
     assert_non_null(f);
     assert_int_equal(fclose(f), 0);
     refused("", TRI_USAGE, "empty name");
-    refused(within("file"), TRI_FAILED, "/file");
-    refused(within("file/under"), TRI_FAILED, "--out");
+    refused(at("file"), TRI_FAILED, "/file");
+    refused(at("file/under"), TRI_FAILED, "--out");
     static const char *const taken[] = {"loss", "seconds"};
     struct metrics m;
     assert_int_equal(metrics_open(&m, directory, 2, taken, NULL), TRI_USAGE);
     assert_non_null(strstr(tri_message(), "\"seconds\""));
     assert_int_equal(metrics_open(&m, NULL, 2, names, NULL), TRI_OK);
     double value[] = {1, 1};
-    struct observed o = at(1, 1, 1, value);
+    struct observed o = at_step(1, 1, 1, value);
     metrics_step(&m, &o);
     assert_int_equal(metrics_close(&m), TRI_OK);
 }
@@ -415,7 +164,7 @@ static void full_disk(void **state) {
     assert_non_null(m.file);
     double value[] = {1, 1};
     for (int i = 1; i <= 3; i++) {
-        struct observed o = at(i, 10, 2 * i, value);
+        struct observed o = at_step(i, 10, 2 * i, value);
         metrics_step(&m, &o);
     }
     assert_int_equal(metrics_close(&m), TRI_FAILED);
@@ -423,7 +172,7 @@ static void full_disk(void **state) {
     assert_non_null(strstr(tri_message(), "metrics.jsonl"));
 }
 
-/* ---- a writer that dies, and another ---- */
+/* ---- a writer that dies, and its successor ---- */
 
 static int look(void *user, struct observed_worker *out) {
     const double *spent = user;
@@ -449,7 +198,7 @@ static int64_t whole(json_t *row, const char *name) {
     return json_integer_value(json_object_get(row, name));
 }
 
-/* Workers' shares since the line before; every line is in the file at once. */
+/* Each worker's part since the last line; every line is written at once. */
 static void shares(void **state) {
     (void)state;
     struct metrics m;
@@ -459,12 +208,12 @@ static void shares(void **state) {
                      TRI_OK);
     for (int i = 1; i <= 2; i++) {
         spent++;
-        struct observed o = at(i, 5, i * 0.02, value);
+        struct observed o = at_step(i, 5, i * 0.02, value);
         metrics_step(&m, &o);
-        assert_int_equal(lines_in(within("metrics.jsonl")), i);
+        assert_int_equal(lines_in(at("metrics.jsonl")), i);
     }
     assert_int_equal(metrics_close(&m), TRI_OK);
-    json_t *row = line_of(within("metrics.jsonl"), 0), *all = json_object_get(row, "workers");
+    json_t *row = line_of(at("metrics.jsonl"), 0), *all = json_object_get(row, "workers");
     assert_int_equal(json_array_size(all), 2);
     json_t *second = json_array_get(all, 1);
     assert_int_equal(whole(second, "worker"), 1);
@@ -473,25 +222,25 @@ static void shares(void **state) {
     assert_int_equal(whole(second, "lanes"), 4);
     assert_int_equal(whole(second, "peak"), 1000);
     json_decref(row);
-    /* One that takes part no more, and has done lanes since. */
-    row = line_of(within("metrics.jsonl"), 1);
+    /* A worker that no longer takes part, and completed lanes since. */
+    row = line_of(at("metrics.jsonl"), 1);
     assert_int_equal(json_array_size(json_object_get(row, "workers")), 3);
     json_decref(row);
 }
 
-/* The file ends in the middle of a line, or has no whole line at all. */
+/* The file ends in the middle of a line, or has no complete line. */
 static void goes_on_after(const char *end, int64_t through) {
     struct metrics m;
     double value[] = {1, 1};
     char path[512];
-    snprintf(path, sizeof path, "%s", within("metrics.jsonl"));
+    snprintf(path, sizeof path, "%s", at("metrics.jsonl"));
     write_text(path, "w", through ? "{\"step\":6}\n{\"step\":7}\n" : "");
     write_text(path, "a", end);
     assert_int_equal(metrics_resume(&m, directory, 2, names), TRI_OK);
     int before = through ? 2 : 0;
     assert_int_equal(m.through, through);
     for (int i = 6; i <= 9; i++) {
-        struct observed o = at(i, 9, i, value);
+        struct observed o = at_step(i, 9, i, value);
         metrics_step(&m, &o);
     }
     assert_int_equal(metrics_close(&m), TRI_OK);
@@ -503,24 +252,23 @@ static void goes_on_after(const char *end, int64_t through) {
         last = (int)whole(row, "step");
         json_decref(row);
     }
-    assert_true(access(within("metrics.1.jsonl"), F_OK));
+    assert_true(access(at("metrics.1.jsonl"), F_OK));
 }
 
-/* A row of its own behind that of its step; once, though another writer evaluates that step
- * again. */
+/* Its own row after the row of its step; once, even if another writer repeats that evaluation. */
 static void evaluations(void **state) {
     (void)state;
     static const int64_t evaluated[] = {3, 3, 3, 5};
     struct metrics m;
     const double value[] = {0.5, NAN};
-    const char *path = within("metrics.jsonl");
+    const char *path = at("metrics.jsonl");
     assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
-    for (int64_t step = 1; step <= 3; step++) { /* too fast for a row each */
-        struct observed o = at(step, 5, 0.001 * (double)step, value);
+    for (int64_t step = 1; step <= 3; step++) { /* too fast for one row per step */
+        struct observed o = at_step(step, 5, 0.001 * (double)step, value);
         metrics_step(&m, &o);
     }
     for (size_t i = 0; i < COUNT(evaluated); i++) {
-        struct observed o = at(evaluated[i], 5, 0.004, value);
+        struct observed o = at_step(evaluated[i], 5, 0.004, value);
         metrics_evaluation(&m, &o);
         if (i == 1) assert_int_equal(metrics_close(&m), TRI_OK);
         if (i == 1) assert_int_equal(metrics_resume(&m, directory, 2, names), TRI_OK);
@@ -565,18 +313,18 @@ static void check_log(const char *path, int64_t most) {
     }
 }
 
-/* Far more than the budget: the latest lines stay, half of the budget at least. */
+/* Far more than the limit: the latest lines stay, at least half of the limit. */
 static void rotated(void **state) {
     (void)state;
     struct log l;
     char path[512];
-    snprintf(path, sizeof path, "%s", within("some.log"));
+    snprintf(path, sizeof path, "%s", at("some.log"));
     assert_int_equal(log_open(&l, path, 4096), TRI_OK);
     for (int i = 0; i < 500; i++)
         log_event(&l, LOG_WARNING, "test", "worker=%d step=%lld seconds=%g text=%s", 3,
                   (long long)i, 0.25, "a \"b\"\n\\");
     log_close(&l);
-    check_log(within("some.log.old"), 2048);
+    check_log(at("some.log.old"), 2048);
     check_log(path, 2048);
     json_t *last = line_of(path, lines_in(path) - 1);
     assert_int_equal(whole(last, "step"), 499);
@@ -587,7 +335,7 @@ static void torn_log(void **state) {
     (void)state;
     struct log l;
     char path[512];
-    snprintf(path, sizeof path, "%s", within("some.log"));
+    snprintf(path, sizeof path, "%s", at("some.log"));
     write_text(path, "w", "{\"event\":\"a\"}\n{\"event\":\"b");
     assert_int_equal(log_open(&l, path, LOG_BUDGET), TRI_OK);
     log_event(&l, LOG_INFO, "c", "worker=%d", 1);
@@ -596,22 +344,13 @@ static void torn_log(void **state) {
     json_t *line = line_of(path, 1);
     assert_string_equal(json_string_value(json_object_get(line, "event")), "c");
     json_decref(line);
-    assert_int_equal(log_open(&l, within("no/such.log"), LOG_BUDGET), TRI_FAILED);
+    assert_int_equal(log_open(&l, at("no/such.log"), LOG_BUDGET), TRI_FAILED);
     log_event(&l, LOG_INFO, "nowhere", "worker=%d", 1);
     log_close(&l);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations),
-        cmocka_unit_test(heads),
-        cmocka_unit_test(plain_lines),
-        cmocka_unit_test(smaller_steps),
-        cmocka_unit_test(rare_lines),
-        cmocka_unit_test(early_end),
-        cmocka_unit_test(taken_over),
-        cmocka_unit_test(evaluations_are_no_steps),
-        cmocka_unit_test(terminal_line),
         cmocka_unit_test_setup_teardown(rows, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(aggregated, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(earlier_run, make_directory, remove_directory),

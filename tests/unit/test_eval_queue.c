@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Batches that several compute: each once, also where one dies, fails, or is left behind by the
- * others. */
+ * The evaluation queue: several workers compute a step's batches, each once, also if one of them
+ * dies, fails, or is overtaken by the others. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void each_once(void **state) {
     free(t.memory);
 }
 
-/* Who adds up tries it again, to know why; nobody else does. */
+/* Only the worker that adds up repeats a failed batch, to learn the reason. */
 static void failed(void **state) {
     (void)state;
     struct two t;
@@ -73,8 +73,8 @@ static void failed(void **state) {
     free(t.memory);
 }
 
-/* What is there of a step is found by whoever comes later; behind the next step all is to be done
- * again. */
+/* A worker that arrives late finds the results of a step; after the next step everything is to be
+ * done again. */
 static void steps(void **state) {
     (void)state;
     struct two t;
@@ -86,7 +86,7 @@ static void steps(void **state) {
     eval_queue_begin(&t.b, 9);
     for (int k = 0; k < BATCHES; k++) assert_null(eval_queue_find(&t.b, k));
     assert_int_equal(eval_queue_draw(&t.b, 2), 2);
-    /* Who is still at an earlier step finds nothing, and gets nothing. */
+    /* A worker that is still at an earlier step finds nothing and gets nothing. */
     assert_null(eval_queue_find(&t.a, 2));
     assert_false(eval_queue_in_flight(&t.a, 2));
     eval_queue_begin(&t.a, 7);
@@ -94,7 +94,7 @@ static void steps(void **state) {
     free(t.memory);
 }
 
-/* Who is late keeps its place: others do without. */
+/* A worker that is late keeps its place; the others continue without it. */
 static void left_behind(void **state) {
     (void)state;
     struct two t;
