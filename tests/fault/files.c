@@ -8,7 +8,9 @@
 #include <zlib.h>
 
 #include "checkpoint/checkpoint.h"
+#include "data/data.h"
 #include "fault/scenarios.h"
+#include "io/safetensors.h"
 
 void *__real_malloc(size_t bytes);
 void __real_free(void *p);

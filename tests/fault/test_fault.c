@@ -6,7 +6,11 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cmocka.h>

@@ -453,7 +453,7 @@ def mistakes():
     wrong(2, "run lacks its PROGRAM", "run", "-n", "2")
     wrong(1, "exited with 0 before it opened a run", "run", "-n", "2", "--", "/bin/true")
     wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
-    wrong(2, "give their number with -n", "train", "lenet5", "--spares", "1")
+    wrong(2, "are for several workers: add -n N", "train", "lenet5", "--spares", "1")
     wrong(2, "an audit takes another worker", "train", "lenet5", "-n", "1", "--audit", "1")
     wrong(2, "--threads-per-worker", "train", "lenet5", "-n", "2", "--threads", "2",
           "--threads-per-worker", "3")
