@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of `trireme bench allreduce` from MPI_Allreduce, measured in the same way: samples of
- * several calls, each as long as its slowest rank, and of those the median.
+ * The table of `trireme bench allreduce` for MPI_Allreduce, measured in the same way: the median of
+ * samples of several calls, where a sample takes as long as its slowest rank.
  * mpicc -O2 allreduce_mpi.c -o allreduce_mpi
  * mpirun -n 2 --bind-to core ./allreduce_mpi 1024 4096 */
 #include <mpi.h>
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
         size_t bytes = strtoul(argv[i], NULL, 10), n = bytes / sizeof(float);
         float *in = malloc(bytes), *out = malloc(bytes);
         if (!n || !in || !out) {
-            fprintf(stderr, "allreduce_mpi: no memory for %s bytes, or no such size\n", argv[i]);
+            fprintf(stderr, "allreduce_mpi: invalid size or out of memory: %s\n", argv[i]);
             MPI_Abort(MPI_COMM_WORLD, 1);
             return 1;
         }

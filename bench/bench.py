@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make bench: tables of ratios, measured in alternation (ours, theirs, ours, theirs, ...) within
-one run. Every figure is that of a process of its own: some steps to warm up, then the median of the
-steps that follow. A ratio is that of one round; the table has the median over the rounds, and the
-lowest and highest. Above 1, ours is the faster, or needs less.
-
-PyTorch stands in two columns: at the best that one process can be given (tried beforehand: number
-of threads, memory format, joined optimizer, malloc that keeps its memory), and as it is installed.
-Ours has one lane, or is tried with one, two and the default number. Of several batches, each side
-has the one that it is fastest with.
-
-Sums over processes (the row allreduce) have a table of their own, beside Open MPI's."""
+"""make bench: tables of ratios, measured in alternation (ours, theirs, ours, theirs, ...). Every
+figure is from a process of its own: some steps to warm up, then the median of the following steps.
+A ratio belongs to one round; the table has the median over the rounds, the lowest and the highest.
+Above 1, ours is faster or needs less. PyTorch has two columns: at the best that one process can
+have (number of threads, memory format, joined optimizer, a malloc that keeps its memory are tried
+before), and as installed. Ours has one lane, or is tried with one, two and the default number. Each
+side uses the batch that it is fastest with."""
 import argparse
 import dataclasses
 import itertools
@@ -26,9 +22,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "20000000000",
                "MALLOC_TOP_PAD_": "100000000"}
-TRY_STEPS, TRY_SECONDS = 2, 0.5  # of a try, and of one whose steps are short
-AGAIN = 3                        # of the fastest that are tried again
-RATE = operator.itemgetter(0)    # of what a try found
+TRY_STEPS, TRY_SECONDS = 2, 0.5  # of a try; of a try with short steps
+AGAIN = 3                        # the fastest so many are tried again
+RATE = operator.itemgetter(0)    # of a try's result
 MIN_STEPS = 3                    # of a measurement
 LONGEST = 1200                   # seconds of one process
 
@@ -40,12 +36,12 @@ class Unavailable(Exception):
 # ---- processes ----
 
 def output(command, env=None):
-    """The lines that it prints; at least one."""
+    """The lines of its output, at least one."""
     clean = {k: v for k, v in os.environ.items()
              if k not in KEEP_MEMORY and not re.match("(OMP|GOMP|OPENBLAS|MKL)_", k)}
+    clean |= env or {}
     try:
-        done = subprocess.run(command, env={**clean, **(env or {})}, capture_output=True, text=True,
-                              timeout=LONGEST)
+        done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=LONGEST)
     except subprocess.TimeoutExpired:
         raise Unavailable(f"more than {LONGEST} seconds") from None
     except OSError as why:
@@ -57,7 +53,7 @@ def output(command, env=None):
 
 
 def run(command, env=None):
-    """The fields "name=value" of the last line that it prints."""
+    """The fields "name=value" of the last line of its output."""
     fields = re.findall(r"(\w+)=(\S+)", output(command, env)[-1])
     return {name: number(value) for name, value in fields}
 
@@ -70,7 +66,7 @@ def number(text):
 
 
 def by_workers(words):
-    """The same by several processes of one thread each: the last line of their table."""
+    """The same with several processes of one thread each: the last line of their table."""
     cells = output([*words, "-n", str(WORKERS), "--threads-per-worker", "1"])[-1].split()
     return {"median_ms": 1e3 / float(cells[2])}
 
@@ -82,15 +78,15 @@ class Ours:
     options: tuple = ()
 
     def measure(self, steps):
-        words = [PROGRAM, "bench", self.model, "--batch", str(self.batch), "--steps", str(steps), *self.options]
+        words = [PROGRAM, "bench", self.model, "--batch", str(self.batch), "--steps", str(steps),
+                 *self.options]
         return by_workers(words) if WORKERS else run(words)
 
     def says(self):
-        """How it is done; the optimizer is part of what is done."""
-        words = [w.removeprefix("--") for w in self.options]
-        pairs = zip(words[::2], words[1::2])
-        return ", ".join([f"batch {self.batch}",
-                          *(f"{name} {value}" for name, value in pairs if name != "optimizer")])
+        """The configuration, without the optimizer, which is part of the row."""
+        pairs = zip(self.options[::2], self.options[1::2])
+        return ", ".join([f"batch {self.batch}", *(f"{name.removeprefix('--')} {value}"
+                          for name, value in pairs if name != "--optimizer")])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +119,7 @@ class Torch:
 
 
 def find_python():
-    """Debian's package belongs to Debian's python3, which need not be the first one found."""
+    """Debian's package belongs to Debian's python3, which may not be the first in the path."""
     for python in ("/usr/bin/python3", "python3"):
         try:
             subprocess.run([python, "-c", "import torch"], check=True, capture_output=True)
@@ -149,7 +145,7 @@ def rate(side, seen):
 
 
 def attempt(side):
-    """(rate, side, steps of a measurement); where steps are short, of more than two."""
+    """(rate, side, steps of a measurement). If steps are short, more than two are measured."""
     seen = side.measure(TRY_STEPS)
     more = steps_for(TRY_SECONDS, seen["median_ms"])
     if more > MIN_STEPS:
@@ -163,8 +159,8 @@ def fastest(sides):
 
 
 def best_torch(start, batches, images):
-    """One choice after the other, each with the best of those before. Tries are short: the best few
-    are tried again."""
+    """One choice after the other, each with the best so far. Tries are short: the best few are
+    tried again."""
     cores = len(os.sched_getaffinity(0))
     start = dataclasses.replace(start, batch=batches[0], keep_memory=True, threads=cores)
     choices = [[{"batch": b} for b in batches[1:]], [{"threads": 1}] if cores > 1 else [],
@@ -178,7 +174,7 @@ def best_torch(start, batches, images):
 
 
 def alternate(sides, rounds, steps, field="median_ms"):
-    """By side, what each round measured: one side after the other."""
+    """What each round measured, for each side: one side after the other."""
     seen = [[] for _ in sides]
     for r in range(rounds):
         for side, n, results in zip(sides, steps, seen):
@@ -189,9 +185,9 @@ def alternate(sides, rounds, steps, field="median_ms"):
 
 
 def spread(values, form="{:.2f}", unit=""):
-    """The median, and the lowest and highest."""
-    low, middle, high = (form.format(v) for v in (min(values), statistics.median(values),
-                                                  max(values)))
+    """The median, the lowest and the highest."""
+    found = min(values), statistics.median(values), max(values)
+    low, middle, high = map(form.format, found)
     return f"**{middle}{unit}** ({low} to {high})"
 
 
@@ -214,11 +210,11 @@ class Against:
     peer: Torch
     batches: tuple
     options: tuple = ()    # of ours
-    tries: tuple = ((),)   # ours is tried with each of these besides
+    tries: tuple = ((),)   # more options of ours: each is tried
     unit: str = "images/s"
-    per: float = 1         # units of a sample; 0: of a step, whatever its batch
+    per: float = 1         # units per sample; 0: one unit per step, whatever its batch
     images: bool = False
-    share: bool = False    # the share of the matmul rate is told
+    share: bool = False    # print the share of the matmul rate
 
     def measure(self, rounds):
         found = [fastest(Ours(self.model, b, options)
@@ -239,7 +235,7 @@ class Against:
         return cells
 
     def options_tried(self):
-        """Several workers have a lane each at least."""
+        """With several workers, each has one lane at least."""
         tried = [self.options + t for t in self.tries]
         if not WORKERS:
             return tried
@@ -253,7 +249,7 @@ class Against:
 
 @dataclasses.dataclass
 class Memory:
-    """Peak memory at the same batch; PyTorch with and without malloc keeping what was freed."""
+    """Peak memory at the same batch; PyTorch with the tuned malloc, and as installed."""
     key: str
     what: str
     aim: str
@@ -280,7 +276,7 @@ class Within:
     what: str
     aim: str
     ours: Ours   # what should be fast
-    other: Ours  # what it is compared with
+    other: Ours
 
     def measure(self, rounds):
         sides = self.ours, self.other
@@ -290,8 +286,8 @@ class Within:
 
 @dataclasses.dataclass
 class Start:
-    """From exec to the first finished step: all of `trireme train`, which tells its end by its last
-    line; its hashes and its metrics are counted too."""
+    """From exec to the end of the first step: all of `trireme train` with one step, including its
+    hashes and metrics."""
     key: str
     what: str
     aim: str
@@ -306,12 +302,12 @@ class Start:
                 run([PROGRAM, "train", self.model, "--batch", str(self.batch), "--steps", "1",
                      "--quiet", "--out", out])
                 times.append(1e3 * (time.monotonic() - begin))
-        return [spread(times[1:], "{:.0f}", " ms")]  # files warm
+        return [spread(times[1:], "{:.0f}", " ms")]  # without the first: files are cached then
 
 
 @dataclasses.dataclass
 class FirstStep:
-    """What the first step and all before it cost more than the second."""
+    """The first step and everything before it, minus the second step."""
     key: str
     what: str
     aim: str
@@ -324,8 +320,8 @@ class FirstStep:
 
 @dataclasses.dataclass
 class Saves:
-    """How long a checkpoint holds a step up, the best of four, in copies of as many bytes within the same process, the best
-    of three. Between two checkpoints is time to write one."""
+    """How long a checkpoint delays a step (the best of four), in copies of as many bytes in the
+    same process (the best of three). Between two checkpoints there is time to write one."""
     key: str
     what: str
     aim: str
@@ -337,9 +333,10 @@ class Saves:
 
     def ratio(self):
         with tempfile.TemporaryDirectory() as work:
-            done = subprocess.run([PROGRAM, "train", self.model, *self.options, "--ckpt", f"{work}/ck", "--out", work],
-                                  capture_output=True, text=True, timeout=LONGEST)
-        said = re.search(r"at least ([0-9.]+) ms .a copy of as many bytes: ([0-9.]+) ms", done.stderr)
+            done = subprocess.run([PROGRAM, "train", self.model, *self.options, "--ckpt",
+                                   f"{work}/ck", "--out", work], capture_output=True, text=True,
+                                  timeout=LONGEST)
+        said = re.search(r"at least (\S+) ms .a copy of as many bytes: (\S+) ms", done.stderr)
         if done.returncode or not said:
             raise Unavailable((done.stderr.strip().splitlines() or ["nothing is said"])[-1])
         held, copy = map(float, said.groups())
@@ -349,7 +346,7 @@ class Saves:
 
 @dataclasses.dataclass
 class AllReduce:
-    """Sums of f32 over two processes, ours against MPI_Allreduce: a line for each size."""
+    """Sums of f32 over two processes, ours against MPI_Allreduce: a line per size."""
     key: str
     sizes: tuple  # (bytes, aim)
 
@@ -372,12 +369,12 @@ class AllReduce:
 
     @staticmethod
     def compile(work):
-        """Whether there is a peer."""
+        """Compiles the peer; whether there is one."""
         if not (PEERS and MPI):
             return False
+        command = ["mpicc", "-O2", f"{HERE}/allreduce_mpi.c", "-o", f"{work}/allreduce_mpi"]
         try:
-            subprocess.run(["mpicc", "-O2", f"{HERE}/allreduce_mpi.c", "-o",
-                            f"{work}/allreduce_mpi"], check=True)
+            subprocess.run(command, check=True)
         except subprocess.CalledProcessError:
             raise Unavailable("mpicc cannot compile allreduce_mpi.c") from None
         return True
@@ -399,8 +396,8 @@ class AllReduce:
 
 @dataclasses.dataclass
 class Pictures:
-    """JPEGs as photographs are, to a random part of each at 224 x 224, normalised, on one core: against decoding them
-    whole, or against what PyTorch's users have."""
+    """JPEGs like photographs, to random parts of 224 x 224, normalised, on one core: against
+    decoding them whole, or against what PyTorch's users have."""
     key: str
     what: str
     aim: str
@@ -411,12 +408,15 @@ class Pictures:
             script, seen = [PICTURES, f"{HERE}/pictures.py"], []
             output([*script, "make", work, "64"])
             for r in range(rounds):
-                ours = run([PROGRAM, "data", f"images:{work}", "--bench", "--seconds", str(SECONDS)])
+                ours = run([PROGRAM, "data", f"images:{work}", "--bench", "--seconds",
+                            str(SECONDS)])
                 theirs = run([*script, "rate", work, str(SECONDS)]) if self.peer else ours
-                seen.append((ours["samples_per_s"], theirs["samples_per_s" if self.peer else "whole_per_s"]))
+                other = "samples_per_s" if self.peer else "whole_per_s"
+                seen.append((ours["samples_per_s"], theirs[other]))
                 progress(f"    round {r + 1} of {rounds}: {seen[-1]}")
         ours, other = (amount(statistics.median(s[i] for s in seen)) for i in range(2))
-        return [f"{spread([o / t for o, t in seen])}; {ours} and {other} a second by {theirs.get('by', 'libjpeg')}"]
+        return [f"{spread([o / t for o, t in seen])}; {ours} and {other} per second by "
+                f"{theirs.get('by', 'libjpeg')}"]
 
 
 def size(n):
@@ -477,16 +477,13 @@ ALONE = [
            Ours("resnet50", 32, MOMENTUM + LANES[1] + ONE)),
     Start("start", "from exec to the end of the first step (LeNet-5, batch 64)", "50 ms", "lenet5",
           64),
-    Saves("saves", "what a checkpoint holds a step up (BERT-base with AdamW, 1.3 GB)", "at most 1.20", "bert-base:seq=32",
-          ("--optimizer", "adamw", "--batch", "4", "--steps", "32", "--save-every", "8", "--keep", "1")),
-    FirstStep("first", "what the first step costs more than the second (ResNet-50, batch 16)",
-              "1000 ms", Ours("resnet50", 16, MOMENTUM)),
-]
-ALONE += [
-    Pictures("pictures", "pictures to random parts of 224², by decoding them alone (500 x 375, one core)", "0.65",
-             False),
-    Pictures("pictures-peer", "pictures to random parts of 224², by torchvision's way (500 x 375, one core)", "2.00",
-             True),
+    Saves("saves", "how long a checkpoint delays a step (BERT-base with AdamW, 1.3 GB)",
+          "at most 1.20", "bert-base:seq=32", ADAMW + ("--batch", "4", "--steps", "32",
+                                                       "--save-every", "8", "--keep", "1")),
+    FirstStep("first", "first step minus second step (ResNet-50, batch 16)", "1000 ms",
+              Ours("resnet50", 16, MOMENTUM)),
+    Pictures("pictures", "random parts of 224² of pictures against decoding alone", "0.65", False),
+    Pictures("pictures-peer", "random parts of 224² of pictures against torchvision", "2.00", True),
 ]
 SUMS = [
     AllReduce("allreduce", ((1 << 10, "< 1 us"), *((n << 10, "") for n in (4, 16, 64, 256)),
@@ -498,7 +495,7 @@ ROWS = AGAINST + ALONE + SUMS
 # ---- the tables ----
 
 def print_table(head, rows):
-    """In Markdown, its columns aligned."""
+    """In Markdown, with aligned columns."""
     if not rows:
         return
     rows = [head, *([*r, *[""] * (len(head) - len(r))] for r in rows)]
@@ -510,7 +507,7 @@ def print_table(head, rows):
 
 
 def measured(rows, rounds):
-    """Lines of a table; of those not yet done nothing, where it is interrupted."""
+    """Lines of a table, and whether it was interrupted; then only the lines that are done."""
     lines = []
     for row in rows:
         progress(row.what)
@@ -554,7 +551,7 @@ def choose(names):
     keys = [r.key for r in ROWS]
     wrong = [n for n in names if n not in keys]
     if wrong:
-        sys.exit(f"bench: there is no row {', '.join(wrong)}; there are {', '.join(keys)}")
+        sys.exit(f"bench: unknown row {', '.join(wrong)}; known: {', '.join(keys)}")
     return [[r for r in table if not names or r.key in names] for table in (AGAINST, ALONE, SUMS)]
 
 
@@ -562,16 +559,15 @@ def main():
     global PROGRAM, PYTHON, SECONDS, PEERS, MPI, WORKERS
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("build")
-    p.add_argument("--rows", default="",
-                   help="some of " + ",".join(r.key for r in ROWS))
+    p.add_argument("--rows", default="", help="some of " + ",".join(r.key for r in ROWS))
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
     p.add_argument("--workers", type=int, default=0,
-                   help="ours by so many processes of one thread each; rows of training alone")
+                   help="ours with so many processes of one thread each; training rows only")
     p.add_argument("--no-peer", action="store_true", help="without PyTorch and Open MPI")
     a = p.parse_args()
     if a.rounds < 1 or a.seconds <= 0:
-        p.error("rounds and seconds begin above 0")
+        p.error("--rounds and --seconds must be above 0")
     against, alone, sums = choose([n for n in re.split("[, ]+", a.rows) if n])
     WORKERS = a.workers
     if WORKERS:
@@ -581,7 +577,7 @@ def main():
     PYTHON = find_python() if PEERS else None
     for found, needed, name in (PYTHON, against, "PyTorch"), (MPI, sums, "Open MPI"):
         if PEERS and needed and not found:
-            print(f"{name} is not installed (make bench-deps does it): its columns are left out.\n")
+            print(f"{name} is not installed (make bench-deps): its columns are left out.\n")
     lines, interrupted = measured(against, a.rounds)
     own, interrupted = ([], True) if interrupted else measured(alone, a.rounds)
     reduced = [] if interrupted else measured_sums(sums, a.rounds)

@@ -2,11 +2,12 @@
 """Whether networks learn what they should: make bench-convergence, hours on two cores.
 
 fashion  resnet18 (small form) on Fashion-MNIST: top-1 of the test set; aim: 93 %
-text     gpt2-tiny on 1 MB of text, bytes as tokens: the validation loss beside PyTorch's with the same
-         configuration, both averaged over the seeds; aim: no worse
-bits     both, a few steps with evaluations: the same by 1, 2 and 4 workers, bit for bit
+text     gpt2-tiny on 1 MB of text, bytes as tokens: the validation loss against PyTorch's with the
+         same configuration, both averaged over the seeds; aim: no worse
+bits     both, a few steps with evaluations: the same with 1, 2 and 4 workers, bit for bit
 
-Usage: convergence.py BUILD [--rows fashion,text,bits] [--seeds N] [--epochs N] [--width N] [--steps N] [--text FILE]"""
+Usage: convergence.py BUILD [--rows fashion,text,bits] [--seeds N] [--epochs N] [--width N]
+                      [--steps N] [--text FILE]"""
 import argparse
 import glob
 import json
@@ -42,16 +43,17 @@ def line(*cells):
 # ---- pictures ----
 
 def fashion_words(a):
-    return ["train", f"resnet18:form=small,channels=1,size=28,classes=10,width={a.width}", "--data", IDX, "--batch", 128,
-            "--optimizer", "nesterov", "--lr", 0.1, "--weight-decay", 5e-4, "--eval-data", f"{IDX},split=test", "--quiet"]
+    model = f"resnet18:form=small,channels=1,size=28,classes=10,width={a.width}"
+    return ["train", model, "--data", IDX, "--batch", 128, "--optimizer", "nesterov", "--lr", 0.1,
+            "--weight-decay", 5e-4, "--eval-data", f"{IDX},split=test", "--quiet"]
 
 
 def fashion(a):
     line(f"resnet18, {a.width} channels, {a.epochs} epochs of Fashion-MNIST", "aim", "top-1")
     line("---", "---", "---")
     for seed in range(a.seeds):
-        out = trireme(*fashion_words(a), "--epochs", a.epochs, "--schedule", "cosine:end=0.001,warmup=400", "--seed", seed,
-                      "--best", "top1", "-n", "auto")
+        out = trireme(*fashion_words(a), "--epochs", a.epochs, "--schedule",
+                      "cosine:end=0.001,warmup=400", "--seed", seed, "--best", "top1", "-n", "auto")
         last = rows("run")[-1]["eval"]["top1"]
         best = float(re.search(r"best_top1=(\S+)", out).group(1))
         line(f"seed {seed}", "93 %", f"**{100 * last:.2f} %** (best {100 * best:.2f} %)")
@@ -61,8 +63,9 @@ def fashion(a):
 # ---- text ----
 
 def write_texts(path):
-    """Python's library where no text is given: it is there wherever this runs."""
-    names = [path] if path else sorted(glob.glob(os.path.join(os.path.dirname(os.__file__), "*.py")))
+    """Without a text it uses Python's own library, which exists wherever this runs."""
+    own = os.path.join(os.path.dirname(os.__file__), "*.py")
+    names = [path] if path else sorted(glob.glob(own))
     text = b"".join(open(name, "rb").read() for name in names)[:TEXT_BYTES + VALIDATION_BYTES]
     if len(text) < TEXT_BYTES // 2:
         sys.exit(f"{len(text)} bytes of text are too few")
@@ -72,9 +75,10 @@ def write_texts(path):
 
 
 def text_words(seed):
-    return ["train", f"gpt2-tiny:seq={SEQ},vocab=256", "--data", "text:train.txt", "--batch", BATCH, "--optimizer",
-            "adamw", "--lr", RATE, "--weight-decay", 0.01, "--clip-norm", 1, "--schedule", "cosine:end=0.1,warmup=100",
-            "--seed", seed, "--eval-data", "text:valid.txt", "--quiet"]
+    return ["train", f"gpt2-tiny:seq={SEQ},vocab=256", "--data", "text:train.txt", "--batch", BATCH,
+            "--optimizer", "adamw", "--lr", RATE, "--weight-decay", 0.01, "--clip-norm", 1,
+            "--schedule", "cosine:end=0.1,warmup=100", "--seed", seed, "--eval-data",
+            "text:valid.txt", "--quiet"]
 
 
 def blocks(torch, name):
@@ -90,12 +94,13 @@ def rate(step, steps, warmup=100, end=0.1):
 
 
 def find_torch():
-    """Debian's PyTorch belongs to Debian's Python: this goes on there."""
+    """Debian's PyTorch belongs to Debian's Python: this continues there."""
     try:
         __import__("torch")
     except ImportError:
         if sys.executable == DEBIANS:
-            sys.exit("there is no PyTorch to compare with: make bench-deps, or leave the row out: ROWS=fashion,bits")
+            sys.exit("PyTorch is not installed: make bench-deps, or leave the row out: "
+                     "ROWS=fashion,bits")
         os.execv(DEBIANS, [DEBIANS, *sys.argv])
 
 
@@ -112,7 +117,8 @@ def pytorch(seed, steps):
             torch.nn.init.normal_(m.weight, std=0.02 / math.sqrt(2 * len(net.blocks)))
     weights = [p for p in net.parameters() if p.dim() > 1]
     others = [p for p in net.parameters() if p.dim() < 2]
-    adamw = torch.optim.AdamW([{"params": weights, "weight_decay": 0.01}, {"params": others, "weight_decay": 0}], lr=RATE)
+    adamw = torch.optim.AdamW([{"params": weights, "weight_decay": 0.01},
+                               {"params": others, "weight_decay": 0}], lr=RATE)
     train, valid = blocks(torch, "train.txt"), blocks(torch, "valid.txt")
     step = 0
     while step < steps:
@@ -129,7 +135,8 @@ def pytorch(seed, steps):
             adamw.step()
     net.eval()
     with torch.no_grad():
-        sums = [peers.words_loss(net(ids)[:, :-1], ids[:, 1:]).item() * len(ids) for ids in valid.split(BATCH)]
+        sums = [peers.words_loss(net(ids)[:, :-1], ids[:, 1:]).item() * len(ids)
+                for ids in valid.split(BATCH)]
     return sum(sums) / len(valid)
 
 
@@ -156,7 +163,8 @@ def bits(a):
     if not os.path.exists("valid.txt"):
         write_texts(a.text)
     small = argparse.Namespace(**{**vars(a), "width": 8})
-    for name, words in (("resnet18, Fashion-MNIST", fashion_words(small)), ("gpt2-tiny, text", text_words(0))):
+    for name, words in (("resnet18, Fashion-MNIST", fashion_words(small)),
+                        ("gpt2-tiny, text", text_words(0))):
         seen = set()
         for n in (1, 2, 4):
             out = trireme(*words, *few, "--lanes", 4, "-n", n)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One measurement of PyTorch: training steps of a network of the zoo, on data made beforehand.
-Prints one line of the form that `trireme bench` prints: "peer model=... median_ms=... ...".
-The networks without attention are those of the golden tests; the two of transformers stand here."""
+Prints a line like that of `trireme bench`: "peer model=... median_ms=... ...". The networks without
+attention are those of the golden tests; the transformers are here."""
 import argparse
 import contextlib
 import math
@@ -29,7 +29,7 @@ DROPOUT = 0.1
 # ---- transformers ----
 
 class Attention(nn.Module):
-    """Softmax of q k' / sqrt(d), with dropout, times v; q, k, v of one projection or of three."""
+    """Softmax of q k' / sqrt(d), with dropout, times v; q, k, v from one projection or three."""
 
     def __init__(self, width, heads, causal, seq):
         super().__init__()
@@ -115,8 +115,8 @@ class Gpt2(nn.Module):
 
 
 def begin(net):
-    """As these networks are published. With PyTorch's own values the tied head's gradients are so
-    small that processors take a hundred times as long for them."""
+    """Initial values as published. With PyTorch's own values the gradients of the tied head are so
+    small (subnormal) that processors take a hundred times as long for them."""
     for m in net.modules():
         if isinstance(m, (nn.Linear, nn.Embedding)):
             nn.init.normal_(m.weight, std=0.02)
@@ -190,7 +190,7 @@ OPTIMIZERS = {
 
 
 def peak_mib():
-    """Of this process alone; the kernel's maxrss would count the process that started it too."""
+    """Of this process alone; maxrss would include the process that started it."""
     with open("/proc/self/status") as f:
         return next(int(line.split()[1]) for line in f if line.startswith("VmHWM")) / 1024
 
@@ -198,7 +198,7 @@ def peak_mib():
 # ---- several processes ----
 
 def join(processes):
-    """The first process starts the others; gloo brings them together."""
+    """The first process starts the others; gloo connects them."""
     if "RANK" in os.environ:
         dist.init_process_group("gloo")
         return []
@@ -215,7 +215,7 @@ def join(processes):
 
 
 def spread(net):
-    """The network is called where it stands; from here on that goes through DDP."""
+    """From here on every call of the network goes through DDP."""
     ddp = nn.parallel.DistributedDataParallel(net)
 
     class Shared(type(net)):
@@ -239,11 +239,11 @@ def main():
     p.add_argument("--batch", type=int, required=True)
     p.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd")
     p.add_argument("--steps", type=int, default=10)
-    p.add_argument("--threads", type=int, default=0, help="0: PyTorch's choice")
+    p.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
     p.add_argument("--channels-last", action="store_true")
-    p.add_argument("--foreach", action="store_true", help="the optimizer's loops joined")
+    p.add_argument("--foreach", action="store_true", help="optimizer with joined loops")
     p.add_argument("--bf16", action="store_true", help="autocast")
-    p.add_argument("--processes", type=int, default=1, help="DDP by gloo; --batch is of each")
+    p.add_argument("--processes", type=int, default=1, help="DDP with gloo; --batch is per process")
     a = p.parse_args()
     others = join(a.processes) if a.processes > 1 else []
     if a.threads:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures for `make bench`, and the pipeline of others that ours is compared with. In one thread.
+"""Pictures for `make bench`, and the peer's pipeline, in one thread.
 
-    pictures.py make DIR N      writes N JPEGs as photographs are: DIR/train/CLASS/*.jpg
-    pictures.py rate DIR S      "samples_per_s=X by=NAME": decodes, takes a random part at 224 x 224, antialiased,
-                                mirrors half of them, normalises; for S seconds or more
+    pictures.py make DIR N      writes N JPEGs like photographs: DIR/train/CLASS/*.jpg
+    pictures.py rate DIR S      prints "samples_per_s=X by=NAME": decodes, takes a random part at
+                                224 x 224, antialiased, mirrors half of them, normalises; for S
+                                seconds or more
 
-The pipeline is torchvision's where that is installed. Else it is what torchvision does, by the same library,
-Pillow, with NumPy for the rest."""
+The pipeline is torchvision's if that is installed. Otherwise it does what torchvision does, with
+the same library, Pillow, and NumPy for the rest."""
 import glob
 import io
 import math
@@ -18,28 +19,29 @@ import time
 import numpy
 from PIL import Image
 
-WIDTH, HEIGHT, BYTES = 500, 375, 100_000  # as ImageNet's are in the mean
+WIDTH, HEIGHT, BYTES = 500, 375, 100_000  # ImageNet's mean
 SIZE = 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def picture(rng):
-    """Noise at all scales, weaker where it is finer, as nature has it; colours mostly change together."""
+    """Noise at all scales, weaker where it is finer; colours mostly change together."""
     whole = numpy.zeros((HEIGHT, WIDTH, 3), numpy.float32)
     cells = 2
     while cells < WIDTH:
         shape = (max(2, cells * HEIGHT // WIDTH), cells)
         for channels, part in (1, 1.0), (3, 0.4):
             noise = rng.normal(0, 127, (*shape, channels)).clip(-400, 400)
-            layers = [Image.fromarray(noise[..., c].astype(numpy.float32)).resize((WIDTH, HEIGHT), Image.BICUBIC)
-                      for c in range(channels)]
-            whole += part * 1.6 / math.sqrt(cells) * numpy.stack([numpy.asarray(x) for x in layers], 2)
+            layers = [Image.fromarray(noise[..., c].astype(numpy.float32)).resize(
+                (WIDTH, HEIGHT), Image.BICUBIC) for c in range(channels)]
+            stack = numpy.stack([numpy.asarray(x) for x in layers], 2)
+            whole += part * 1.6 / math.sqrt(cells) * stack
         cells *= 2
     return Image.fromarray((whole + 128).clip(0, 255).astype(numpy.uint8))
 
 
 def encoded(image):
-    """At the quality at which it has about as many bytes as a photograph."""
+    """With the quality that gives it about as many bytes as a photograph."""
     low, high = 30, 97
     while low < high:
         quality = (low + high) // 2
@@ -60,7 +62,7 @@ def make(directory, n):
 
 
 def random_box(width, height):
-    """As torchvision's RandomResizedCrop draws it."""
+    """As in torchvision's RandomResizedCrop."""
     for _ in range(10):
         area = width * height * random.uniform(0.08, 1)
         ratio = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
@@ -90,8 +92,9 @@ def by_torchvision():
     import torch
     from torchvision import transforms
     torch.set_num_threads(1)
-    change = transforms.Compose([transforms.RandomResizedCrop(SIZE), transforms.RandomHorizontalFlip(),
-                                 transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
+    change = transforms.Compose([transforms.RandomResizedCrop(SIZE),
+                                 transforms.RandomHorizontalFlip(), transforms.ToTensor(),
+                                 transforms.Normalize(MEAN, STD)])
 
     def one(path):
         with open(path, "rb") as f:
@@ -117,4 +120,5 @@ def rate(directory, seconds):
 
 
 if __name__ == "__main__":
-    {"make": lambda d, n: make(d, int(n)), "rate": lambda d, s: rate(d, float(s))}[sys.argv[1]](*sys.argv[2:])
+    {"make": lambda d, n: make(d, int(n)),
+     "rate": lambda d, s: rate(d, float(s))}[sys.argv[1]](*sys.argv[2:])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make bench-workers: runs by several workers. Speed-up over one, beside DDP where PyTorch is there;
-how soon a dead worker's lanes go on; what one slow worker of two costs. Ratios are taken within a
-round, and the table has the median over the rounds, lowest and highest.
+"""make bench-workers: runs by several workers. Speed-up over one worker, and against DDP if PyTorch
+is installed; how soon a killed worker's lane is computed again; what one slow worker of two costs.
+Ratios are taken within a round; the table has the median over the rounds, lowest and highest.
 
 Usage: workers.py BUILD [--rows speed,takeover,straggler,ddp] [--rounds N]"""
 import argparse
@@ -23,10 +23,11 @@ KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "20000000000",
 
 
 def rates(words, numbers, steps, threads=1):
-    """Samples a second by so many workers."""
+    """Samples per second, by number of workers."""
     more = ["--threads-per-worker", str(threads)] if threads else []
-    out = subprocess.run([PROGRAM, "bench", *words.split(), "-n", ",".join(map(str, numbers)), "--steps",
-                          str(steps), *more], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([PROGRAM, "bench", *words.split(), "-n", ",".join(map(str, numbers)),
+                          "--steps", str(steps), *more], capture_output=True, text=True,
+                         check=True).stdout
     return {int(n): float(r) for n, r in re.findall(r"^ +(\d+) +([0-9.]+) ", out, re.M)}
 
 
@@ -49,7 +50,7 @@ SPEED = (("resnet18:size=32 --batch 128 --lanes 2", (1, 2), 8, 1.9),
 
 
 def speed(rounds):
-    line("training, one thread a worker", "workers", "aim", "times as fast")
+    line("training, one thread per worker", "workers", "aim", "times as fast")
     line("---", "---", "---", "---")
     for words, (few, many), steps, aim in SPEED:
         found = []
@@ -79,24 +80,25 @@ def events(directory):
         return [json.loads(text) for text in f if text.endswith("}\n")]
 
 
-def rowing(directory, after):
-    """When the first worker drew a lane after that; None: not yet."""
+def first_lane(directory, after):
+    """When a new worker took its first lane, the earliest after that time; None: not yet."""
     times = [e["at_ns"] for e in events(directory) if e["event"] == "rowing" and e["at_ns"] > after]
     return min(times) if times else None
 
 
 def kill_one(directory):
-    """Milliseconds from the kill of a worker that rows to a lane of the one in its place."""
+    """Milliseconds from the kill of a worker to the first lane of its replacement."""
     rank = {}
     for e in events(directory):
         if e["event"] in ("start", "takeover"):
             rank[e["worker"]] = e["rank"]
     pids = {e["worker"]: e["pid"] for e in events(directory) if e["event"] == "start"}
-    victim = random.choice([w for w, r in rank.items() if r >= 0 and os.path.exists(f"/proc/{pids[w]}")])
+    victim = random.choice([w for w, r in rank.items()
+                            if r >= 0 and os.path.exists(f"/proc/{pids[w]}")])
     before = time.monotonic_ns()
     os.kill(pids[victim], signal.SIGKILL)
     until = time.time() + 20
-    while (when := rowing(directory, before)) is None:
+    while (when := first_lane(directory, before)) is None:
         if time.time() > until:
             return None
         time.sleep(0.02)
@@ -105,14 +107,14 @@ def kill_one(directory):
 
 def takeovers(words, spares, kills):
     with tempfile.TemporaryDirectory() as directory:
-        run = subprocess.Popen([PROGRAM, "train", *words.split(), "--steps", "100000000", "--quiet", "-n",
-                                "2", "--spares", str(spares), "--out", directory],
+        run = subprocess.Popen([PROGRAM, "train", *words.split(), "--steps", "100000000", "--quiet",
+                                "-n", "2", "--spares", str(spares), "--out", directory],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         found = []
         time.sleep(4)
         for _ in range(kills):
             found.append(kill_one(directory))
-            time.sleep(random.uniform(2.5, 3.5))  # a new spare gets warm
+            time.sleep(random.uniform(2.5, 3.5))  # for the new spare to become ready
         run.kill()
         run.wait()
     return [f for f in found if f is not None]
@@ -142,16 +144,17 @@ def duty(pid, share, period, until):
 
 
 def steps_in(words, workers, seconds, slow=None):
-    """Steps a second; `slow`: the share of the time that the last worker gets."""
+    """Steps per second; `slow`: the share of time that the last worker may run."""
     with tempfile.TemporaryDirectory() as directory:
-        run = subprocess.Popen([PROGRAM, "train", *words.split(), "--steps", "100000000", "--quiet", "-n",
-                                str(workers), "--threads-per-worker", "1", "--out", directory],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        run = subprocess.Popen([PROGRAM, "train", *words.split(), "--steps", "100000000", "--quiet",
+                                "-n", str(workers), "--threads-per-worker", "1", "--out",
+                                directory], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(3)
         pids = {e["worker"]: e["pid"] for e in events(directory) if e["event"] == "start"}
 
         def done():
-            out = subprocess.run([PROGRAM, "top", directory, "--once"], capture_output=True, text=True)
+            out = subprocess.run([PROGRAM, "top", directory, "--once"], capture_output=True,
+                                 text=True)
             return int(re.search(r"step (\d+)/", out.stdout).group(1))
 
         if slow:
@@ -173,7 +176,7 @@ def straggler(rounds):
     for _ in range(rounds):
         one = steps_in(words, 1, 8)
         found.append(steps_in(words, 2, 12, slow=0.25) / (1.25 * one))
-    line("two workers, one slowed to a quarter, 16 lanes", "aim", "share of the sum of their speeds")
+    line("two workers, one slowed to a quarter, 16 lanes", "aim", "share of the sum of speeds")
     line("---", "---", "---")
     line(f"`{words}`", "0.90", spread(found))
     print()
@@ -182,20 +185,24 @@ def straggler(rounds):
 # ---- DDP ----
 
 def ddp_ms(model, batch, optimizer, steps, keep, last):
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **(KEEP_MEMORY if keep else {})}
-    out = subprocess.run(["/usr/bin/python3", f"{HERE}/peers.py", model, "--batch", str(batch), "--steps",
-                          str(steps), "--threads", "1", "--optimizer", optimizer, "--processes", "2",
-                          *(["--channels-last"] if last else [])], env=env, capture_output=True, text=True)
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+           **(KEEP_MEMORY if keep else {})}
+    out = subprocess.run(["/usr/bin/python3", f"{HERE}/peers.py", model, "--batch", str(batch),
+                          "--steps", str(steps), "--threads", "1", "--optimizer", optimizer,
+                          "--processes", "2", *(["--channels-last"] if last else [])],
+                         env=env, capture_output=True, text=True)
     found = re.search(r"median_ms=([0-9.]+)", out.stdout)
     return float(found.group(1)) if found else None
 
 
-DDP = (("mlp", "mlp:hidden=2048,layers=2 --batch 128 --lanes 2 --optimizer adamw", 64, "adamw", 30, 1.8),
+DDP = (("mlp", "mlp:hidden=2048,layers=2 --batch 128 --lanes 2 --optimizer adamw", 64, "adamw", 30,
+        1.8),
        ("resnet50", "resnet50 --batch 32 --lanes 2", 16, "sgd", 3, 1.4))
 
 
 def ddp(rounds):
-    line("against PyTorch DDP with gloo, 2 processes of one thread, malloc tuned", "aim", "times as fast")
+    line("against PyTorch DDP with gloo, 2 processes of one thread, tuned malloc", "aim",
+         "times as fast")
     line("---", "---", "---")
     for model, words, each, optimizer, steps, aim in DDP:
         found = []
@@ -221,5 +228,5 @@ PROGRAM = os.path.abspath(os.path.join(a.build, "src", "trireme"))
 random.seed(1)
 for name in a.rows.split(","):
     if name not in ROWS:
-        sys.exit(f"there is no row {name}; there are: {', '.join(ROWS)}")
+        sys.exit(f"unknown row {name}; known: {', '.join(ROWS)}")
     ROWS[name](a.rounds)

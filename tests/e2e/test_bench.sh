@@ -48,7 +48,7 @@ check 'what cannot be run is told in its row' \
     grep -q '^| linear model  *| 30.0 | not available: .*nowhere' "$work/out"
 
 run "$build" --rows lenet
-check 'an unknown row' grep -q 'there is no row lenet; there are resnet50,' "$work/err"
+check 'an unknown row' grep -q 'unknown row lenet; known: resnet50,' "$work/err"
 check 'is a mistake' test "$code" -ne 0
 
 echo "$passed passed, $failed failed"
