@@ -68,7 +68,9 @@ FNR == NR { # the table: | folder | may include | libraries | ... |
     if (!inside || $0 ~ "^[|]-") next
     split($0, cell, "|")
     for (i = 2; i <= 4; i++) gsub("^ +| +$", "", cell[i])
-    may[cell[2]] = cell[3]; libraries[cell[2]] = cell[4]; order[++n] = cell[2]
+    if (cell[2] != "") order[++n] = cell[2] # else it continues the row above
+    may[order[n]] = may[order[n]] " " cell[3]
+    libraries[order[n]] = libraries[order[n]] " " cell[4]
     next
 }
 {
