@@ -949,7 +949,8 @@ typedef void tri_kernel(const tri_call *call);
  * factor_fn   the same where it depends on the node: writes the string.
  * linear      which sums may be taken after the operator instead of before: TRI_LINEAR_JOINTLY,
  *             sums of all inputs at once (add); TRI_LINEAR_EACH, sums of any one input (mul). Lanes
- *             use the first; the second is for splits inside a lane. TRI_LINEAR_FIRST: of input 0 alone (div).
+ *             use the first; the second is for splits inside a lane. TRI_LINEAR_FIRST: of input 0
+ *             alone (div).
  * examples    inputs to test it with, at least one: "f32[2,3]@0.5:2, i64[4]@0:9 {axis=1}". Values
  *             are drawn from the range @low:high.
  * flops       arithmetic operations of a node, for planning; null: one per output element.

@@ -19,7 +19,6 @@ RUN = ["train", "cnn", "--data", DATA, "--epochs", "1", "--lanes", "4", "--metri
 KILLS = {300: 1, 600: 2}  # step: worker. A row has the mean of what its reporter, worker 0, saw
 LOOK = 450          # the step at which `trireme top` is asked
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 720, 260, 50, 40, 30
-FONT = "font-family='monospace' font-size='13'"
 
 
 def rows(directory):
@@ -65,10 +64,20 @@ def run_with_kills(directory):
 
 
 def svg(width, height, body):
+    """Lines of at most 100 columns, as in all files."""
     return (f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
-            f"viewBox='0 0 {width} {height}'>\n<!-- SPDX-License-Identifier: Apache-2.0; made by "
-            f"scripts/pictures.py -->\n<rect width='{width}' height='{height}' fill='#fff'/>\n"
+            f"viewBox='0 0 {width} {height}'\n font-family='monospace' font-size='13'>\n"
+            "<!-- SPDX-License-Identifier: Apache-2.0; made by scripts/pictures.py -->\n"
+            f"<rect width='{width}' height='{height}' fill='#fff'/>\n"
             + "\n".join(body) + "\n</svg>\n")
+
+
+def write(x, y, text, more=""):
+    return f"<text x='{x:.0f}' y='{y:.0f}'{more}\n>{html.escape(text)}</text>"
+
+
+def stroke(x1, y1, x2, y2, how):
+    return f"<line x1='{x1:.0f}' y1='{y1:.0f}' x2='{x2:.0f}' y2='{y2:.0f}' {how}/>"
 
 
 def curve(points, kills):
@@ -80,30 +89,27 @@ def curve(points, kills):
     def y(loss):
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * loss / most
 
-    body = [f"<text x='{LEFT}' y='20' {FONT}>loss of cnn on Fashion-MNIST: one process, and four "
-            "workers of which two are killed</text>"]
+    body = [write(LEFT, 20, "loss of cnn on Fashion-MNIST: one process, and four workers of which "
+                  "two are killed")]
     for tick in (i / 2 for i in range(int(most * 2) + 1)):
-        body.append(f"<line x1='{LEFT}' y1='{y(tick):.1f}' x2='{WIDTH - 20}' y2='{y(tick):.1f}' "
-                    f"stroke='#ddd'/>"
-                    f"<text x='{LEFT - 34}' y='{y(tick) + 4:.1f}' {FONT}>{tick}</text>")
-    for tick in range(0, last + 1, 200):
-        body.append(f"<text x='{x(tick) - 12:.1f}' y='{HEIGHT - 20}' {FONT}>{tick}</text>")
-    line = " ".join(f"{x(step):.1f},{y(loss):.1f}" for step, loss in points)
-    body.append(f"<polyline points='{line}' fill='none' stroke='#06c' stroke-width='2'/>")
+        body += [stroke(LEFT, y(tick), WIDTH - 20, y(tick), "stroke='#ddd'"),
+                 write(LEFT - 34, y(tick) + 4, str(tick))]
+    body += [write(x(tick) - 12, HEIGHT - 20, str(tick)) for tick in range(0, last + 1, 200)]
+    line = "\n".join(f"{x(step):.1f},{y(loss):.1f}" for step, loss in points)
+    body.append(f"<polyline fill='none' stroke='#06c' stroke-width='2' points='\n{line}'/>")
     for step in kills:
-        body.append(f"<line x1='{x(step):.1f}' y1='{TOP + 6}' x2='{x(step):.1f}' "
-                    f"y2='{HEIGHT - BOTTOM}' stroke='#c00' stroke-dasharray='4'/>"
-                    f"<text x='{x(step) + 6:.1f}' y='{TOP + 18}' {FONT} fill='#c00'>kill -9</text>")
-    body.append(f"<text x='{WIDTH - 60}' y='{HEIGHT - 6}' {FONT}>step</text>")
+        body += [stroke(x(step), TOP + 6, x(step), HEIGHT - BOTTOM,
+                        "stroke='#c00' stroke-dasharray='4'"),
+                 write(x(step) + 6, TOP + 18, "kill -9", " fill='#c00'")]
+    body.append(write(WIDTH - 60, HEIGHT - 6, "step"))
     return svg(WIDTH, HEIGHT, body)
 
 
 def terminal(text):
     lines = text.rstrip("\n").split("\n")
-    width = 20 + 8 * max(map(len, lines))
-    body = [f"<text xml:space='preserve' x='10' y='{22 + 18 * i}' {FONT}>{html.escape(line)}</text>"
+    body = [write(10, 22 + 18 * i, line, " xml:space='preserve'")
             for i, line in enumerate(lines)]
-    return svg(width, 20 + 18 * len(lines), body)
+    return svg(20 + 8 * max(map(len, lines)), 20 + 18 * len(lines), body)
 
 
 def main():
