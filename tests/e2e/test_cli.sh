@@ -2,13 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The program as a user runs it: output, exit codes, and the messages for typical mistakes. Usage:
 # test_cli.sh path/to/trireme
-set -u
 program=$(realpath "$1") && [ -x "$program" ] || exit 1
 sources=$(realpath "$(dirname "$0")/../..")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0 failed=0 skipped=0
+. "$sources/tests/e2e/cases.sh"
+skipped=0
 
 verdict() { # name, 0 if it passed, what went wrong
     if [ "$2" -eq 0 ]; then

@@ -2,21 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The manual names every command and every option of every command's help, and nothing else; and
 # mandoc finds nothing wrong with it. Usage: test_man.sh path/to/trireme path/to/trireme.1
-set -u
-program=$1 manual=$2
-passed=0 failed=0
-
-check() { # name, command: it must succeed
-    name=$1
-    shift
-    if "$@" >/dev/null; then
-        passed=$((passed + 1))
-        echo "ok $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $name"
-    fi
-}
+program=$(realpath "$1") manual=$(realpath "$2")
+. "$(dirname "$0")/cases.sh"
 
 commands=$("$program" help | sed -n 's|^  \([a-z ]*[a-z]\)   *[a-z].*|\1|p')
 check 'help lists commands' test "$(echo "$commands" | wc -l)" -ge 18
@@ -38,5 +25,4 @@ else
     echo "ok mandoc lint # skipped: mandoc is not installed"
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

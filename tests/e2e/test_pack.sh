@@ -2,24 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # trireme pack: archives of pictures; interruptions and damaged archives; archives that come through
 # a pipe. Usage: test_pack.sh PROGRAM MAKE_PICTURES
-set -u
 program=$(realpath "$1") make=$(realpath "$2")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0 failed=0
-
-check() { # name, command: it must succeed
-    name=$1
-    shift
-    if "$@" >check.out 2>&1; then
-        passed=$((passed + 1))
-        echo "ok $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $name: $(tail -c 600 check.out out err)"
-    fi
-}
+. "$(dirname "$0")/cases.sh"
 
 run() {
     "$program" "$@" >out 2>err
@@ -205,5 +189,4 @@ check 'a picture without a class is told' says '000000001 has no class' err
 check 'a class without a picture too' says '000000002 has no picture' err
 check 'and left out' says '^done steps=7 ' out
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

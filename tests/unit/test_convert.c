@@ -14,15 +14,7 @@
 #include <string.h>
 
 #include "base/convert.h"
-
-static uint64_t sequence;
-
-static uint64_t next_bits(void) {
-    uint64_t x = sequence += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
+#include "unit/bits.h"
 
 /* v rounded to a format with `digits` bits, smallest normal number 2^low, and overflow from 2^high
  * on. */

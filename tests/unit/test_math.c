@@ -17,17 +17,9 @@
 #include "base/math.h"
 #include "base/vmath.h"
 #include "dev/cpu/vec.h"
+#include "unit/bits.h"
 
 /* ---- points, distances, hashes ------------------------------------------------------------- */
-
-static uint64_t sequence;
-
-static uint64_t next_bits(void) {
-    uint64_t x = sequence += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
 
 static double between(double low, double high) {
     return low + (high - low) * ((double)(next_bits() >> 11) * 0x1p-53);
