@@ -20,23 +20,13 @@ NOT_DONE = [
 
     "src",  # meson.build and trireme.map
 
-    "src/base",
-
     "src/check",
 
-    "src/checkpoint",
-
     "src/crew",
-
-    "src/data",
 
     "src/dev",
 
     "src/graph",
-
-    "src/io",
-
-    "src/machine",
 
     "src/models",
 
