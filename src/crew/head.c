@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/host.h"
 #include "crew/head.h"
 
 #include <math.h>
 
+#include "base/host.h"
 
 const char *crew_at_name(enum crew_at at) {
-    static const char *const names[CREW_ATS] = {"start", "compile",  "data",     "lane", "sum",   "update",
-                                                "wait",  "callback", "evaluate", "save", "leave", "rest", "compute"};
+    static const char *const names[CREW_ATS] = {"start", "compile", "data", "lane", "sum",
+                                                "update", "wait", "callback", "evaluate", "save",
+                                                "leave", "rest", "compute"};
     return (unsigned)at < CREW_ATS ? names[at] : "?";
 }
 
-static int most_of(const struct crew_shape *s) { return s->most > s->workers ? s->most : s->workers; }
+static int most_of(const struct crew_shape *s) {
+    return s->most > s->workers ? s->most : s->workers;
+}
 
 tri_status crew_check(const struct crew_shape *s) {
     int most = most_of(s);
     if (s->workers < 1 || most + s->spares > CREW_MOST_WORKERS)
-        return base_fail(TRI_USAGE, "%d workers and %d spares; there can be 1 to %d in all", most,
-                         s->spares, CREW_MOST_WORKERS);
+        return base_fail(TRI_USAGE, "%d workers and %d spares: there must be at least 1 worker "
+                         "and at most %d in all", most, s->spares, CREW_MOST_WORKERS);
     if (s->audit > 0 && s->workers + s->spares < 2)
-        return base_fail(TRI_USAGE, "an audit takes another worker to compute lanes again: -n 2, or "
-                         "--spares 1");
+        return base_fail(TRI_USAGE, "an audit needs a second worker to compute lanes again: use "
+                         "-n 2 or --spares 1");
     if ((most + s->spares) * s->threads > CREW_MOST_THREADS)
-        return base_fail(TRI_USAGE, "%d workers and spares with %d threads each; there can be %d threads "
-                         "in all", most + s->spares, s->threads, CREW_MOST_THREADS);
+        return base_fail(TRI_USAGE, "%d workers and spares with %d threads each: there must be at "
+                         "most %d threads in all", most + s->spares, s->threads, CREW_MOST_THREADS);
     return TRI_OK;
 }
 
@@ -36,7 +39,9 @@ void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
     for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
 }
 
-bool crew_begun(const struct crew_head *h) { return atomic_load(&h->opened) > atomic_load(&h->base); }
+bool crew_begun(const struct crew_head *h) {
+    return atomic_load(&h->opened) > atomic_load(&h->base);
+}
 
 void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 

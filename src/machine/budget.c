@@ -19,8 +19,8 @@ static const struct program *largest_program(const struct machine *m) {
 }
 
 struct budget budget_of(const struct machine *m, const struct store *store) {
-    bool lent = machine_source(m, MEMORY_CARRIED) == SOURCE_LENT;
-    struct budget b = {.carried = lent ? 0 : m->carried_bytes};
+    struct budget b = {.carried = machine_source(m, MEMORY_CARRIED) == SOURCE_LENT
+                                      ? 0 : m->carried_bytes};
     for (size_t i = 0; i < store->n; i++) {
         const struct stored *e = &store->entry[i];
         *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=

@@ -134,7 +134,8 @@ static tri_status make_programs(struct machine *m) {
     int threads = team_threads(m->team);
     tri_status status = TRI_OK;
     bool joint = m->all_threads > m->lanes;
-    int n = joint ? 1 : m->lanes < threads ? (int)m->lanes : threads;
+    int n = m->lanes < threads ? (int)m->lanes : threads;
+    if (joint) n = 1;
     m->thread = calloc((size_t)n, sizeof *m->thread);
     if (!m->thread) return base_no_memory("threads");
     m->n_threads = n;

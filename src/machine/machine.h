@@ -105,7 +105,7 @@ enum memory_use {
 /* Memory that processes share. */
 struct machine_shared {
     void *at[MEMORY_USES]; /* null: each process has its own */
-    char *rows[2];         /* gathered outputs, of odd and even steps */
+    char *rows[2];         /* gathered outputs, of even and odd steps */
 };
 
 /* In phases count and lane each thread claims lanes and runs its own program on them. In phases pre

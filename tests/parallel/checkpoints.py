@@ -293,8 +293,7 @@ def refused():
           "both") if first.poll() is None else None
     first.send_signal(signal.SIGTERM)
     end(first)
-    need(first.returncode == 3 and "trireme: asked to end: the step is finished, then the run "
-                                   "ends" in first.err,
+    need(first.returncode == 3 and "asked to end: the run ends after the current" in first.err,
          f"exit {first.returncode}: {first.err}")
     run = trireme("train", *words, "--ckpt", "new", "--resume")
     need(run.returncode == 0 and "the run begins anew" in run.err, run.err)

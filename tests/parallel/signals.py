@@ -93,7 +93,7 @@ def own_program(number, **env):
     run.stdout = None
     end(run)
     need(run.returncode == 3, f"exit {run.returncode}: {run.err[-500:]}")
-    need("nobody reads stdout or stderr any more: the step is finished" in run.err, run.err[-500:])
+    need("the reader of stdout or stderr has gone; the run ends after" in run.err, run.err[-500:])
     need(checkpoint(name) > 0, "nothing was saved")
 
 
@@ -112,7 +112,7 @@ def hung_up(number):
     wait_for(lambda: rows(f"ck-hup{number}-out"), "no step is done")
     run.send_signal(signal.SIGHUP)
     end(run)
-    need(run.returncode == 3 and "trireme: hung up: the step is finished" in run.err,
+    need(run.returncode == 3 and "trireme: hung up: the run ends after the current" in run.err,
          f"exit {run.returncode}: {run.err}")
     last = r"\ntrireme: stopped by SIGHUP after \d+ of \d+ steps\n$"
     need(number or re.search(last, run.err), f"the last lines do not say why: {run.err}")

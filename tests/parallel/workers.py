@@ -454,7 +454,7 @@ def mistakes():
     wrong(1, "exited with 0 before it opened a run", "run", "-n", "2", "--", "/bin/true")
     wrong(127, "nosuchprogram", "run", "-n", "2", "--", "./nosuchprogram")
     wrong(2, "are for several workers: add -n N", "train", "lenet5", "--spares", "1")
-    wrong(2, "an audit takes another worker", "train", "lenet5", "-n", "1", "--audit", "1")
+    wrong(2, "an audit needs a second worker", "train", "lenet5", "-n", "1", "--audit", "1")
     wrong(2, "--threads-per-worker", "train", "lenet5", "-n", "2", "--threads", "2",
           "--threads-per-worker", "3")
     wrong(2, "memory-limit", "train", "lenet5", "-n", "2", "--memory-limit", "1M")
