@@ -9,18 +9,19 @@
 #include <unistd.h>
 
 #include "data/data.h"
-#include "run/padding.h"
 #include "run/executables.h"
 #include "run/feed.h"
+#include "run/padding.h"
 
-#define PIECE_BYTES 65536 /* less is not worth a word of its own */
-#define AT_ONCE 32        /* samples whose numbers are asked for at a time */
-#define SLOW 200e-6       /* seconds for the samples of a step, or a lane, that it pays to read ahead */
-#define SLOW_STEPS 3      /* in turn; the first ones are always slow */
+#define PIECE_BYTES 65536 /* a smaller piece is not worth a claim */
+#define AT_ONCE 32        /* samples whose indices are taken from the sampler at a time */
+#define SLOW 200e-6       /* reading ahead pays if a fetch takes so many seconds */
+#define SLOW_STEPS 3      /* consecutive slow fetches to start with; the first are always slow */
 
-/* Pieces of a lane. */
+/* How many pieces a lane has. */
 static int pieces_of(const struct machine *m) {
-    int64_t rows = lane_samples(m->batch, m->lanes, 0), bytes = rows * (int64_t)(m->buffer_bytes / (size_t)m->batch);
+    int64_t rows = lane_samples(m->batch, m->lanes, 0);
+    int64_t bytes = rows * (int64_t)(m->buffer_bytes / (size_t)m->batch);
     int64_t n = bytes / PIECE_BYTES, most = rows < LOADER_MOST_PIECES ? rows : LOADER_MOST_PIECES;
     return n < 1 ? 1 : n > most ? (int)most : (int)n;
 }
@@ -31,9 +32,16 @@ int loader_words(const struct machine *m, int shapes) {
     return n;
 }
 
-static struct machine *machine_at(const struct loader *l, int64_t step) { return executables_at(l->run, step); }
+static struct machine *executable_at(const struct loader *l, int64_t step) {
+    return executables_at(l->run, step);
+}
+
 static int pieces_at(const struct loader *l, int64_t step) {
-    return (int)machine_at(l, step)->lanes * pieces_of(machine_at(l, step));
+    return (int)executable_at(l, step)->lanes * pieces_of(executable_at(l, step));
+}
+
+static char *buffer_of(const struct loader *l, int64_t step) {
+    return machine_buffer(executable_at(l, step), loader_buffer(l, step));
 }
 
 /* ---- reading ---- */
@@ -41,7 +49,7 @@ static int pieces_at(const struct loader *l, int64_t step) {
 static bool concurrent(const struct loader *l) { return l->run->data->concurrent; }
 static bool in_order(const struct loader *l) { return l->run->data->sequential; }
 
-/* Other processes see the words, too. */
+/* Whether other processes share the claims. */
 static bool shared(const struct loader *l) { return l->place.word != l->own_word; }
 
 static uint64_t steps_done(const struct loader *l) { return atomic_load(l->place.done); }
@@ -54,12 +62,12 @@ struct rows {
     int64_t first, n;
 };
 
-/* Rows of a step, whatever the words say. held: nobody else reads meanwhile. */
-static tri_status read_rows(struct loader *l, struct loader_reader *r, char *buffer, int64_t step, struct rows rows,
-                            bool held) {
+/* Reads rows of a step without claims. held: the caller holds l->reading. */
+static tri_status read_rows(struct loader *l, struct loader_reader *r, char *buffer, int64_t step,
+                            struct rows rows, bool held) {
     uint64_t index[AT_ONCE];
     tri_status status = TRI_OK;
-    const struct machine *m = machine_at(l, step);
+    const struct machine *m = executable_at(l, step);
     struct sampler *sampler = &l->run->sampler;
     for (int64_t i = 0; i < rows.n && !status; i += AT_ONCE) {
         int64_t some = rows.n - i < AT_ONCE ? rows.n - i : AT_ONCE;
@@ -81,7 +89,7 @@ void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault)
     struct text name = {0};
     uint64_t index;
     if (!fault->sample) return;
-    if (!l->run || !l->run->data) { /* its program feeds it */
+    if (!l->run || !l->run->data) { /* the program feeds the batch */
         fault_add(fault, ", sample %lld of the batch", (long long)fault->sample - 1);
         fault->sample = 0;
         return;
@@ -96,8 +104,9 @@ void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault)
     fault->sample = 0;
 }
 
-/* A source that does not say otherwise is called by one thread at a time. */
-static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *buffer, int64_t step, struct rows rows) {
+/* A source that is not concurrent is called by one thread at a time. */
+static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *buffer,
+                               int64_t step, struct rows rows) {
     if (concurrent(l)) return read_rows(l, r, buffer, step, rows, false);
     pthread_mutex_lock(&l->reading);
     tri_status status = read_rows(l, r, buffer, step, rows, true);
@@ -107,40 +116,44 @@ static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *
 
 /* ---- pieces ---- */
 
-/* No piece is of two lanes. One may have no rows, where lanes have less than pieces. */
+/* No piece belongs to two lanes. A piece has no rows if a lane has fewer rows than pieces. */
 static struct rows rows_of(const struct loader *l, int64_t step, int piece) {
-    const struct machine *m = machine_at(l, step);
+    const struct machine *m = executable_at(l, step);
     int each = pieces_of(m), lane = piece / each, k = piece % each;
-    int64_t first = lane_first(m->batch, m->lanes, lane), n = lane_samples(m->batch, m->lanes, lane);
+    int64_t first = lane_first(m->batch, m->lanes, lane);
+    int64_t n = lane_samples(m->batch, m->lanes, lane);
     return (struct rows){first + n * k / each, n * (k + 1) / each - n * k / each};
 }
 
-/* Each shape has words and rooms of its own: who is late with samples of one writes where no other shape's lie. */
+/* Each executable has its own claims and buffers: a late reader writes only to those of its step's
+ * executable. */
 static claim_word *word_of(const struct loader *l, int64_t step, int piece) {
-    const struct machine *m = machine_at(l, step);
+    const struct machine *m = executable_at(l, step);
     int first = loader_words(l->run->executable, (int)(m - l->run->executable));
     return &l->place.word[first + loader_buffer(l, step) * (int)m->lanes * pieces_of(m) + piece];
 }
 
-/* A piece that somebody is at stays so, also if the step that it is read for is over: it went on without the late
- * one, who still writes there. */
+/* A piece stays claimed by a late reader even after its step: the step went on without it, and it
+ * may still write to the buffer. */
 static struct claim look(const struct loader *l, int64_t step, int piece) {
     return claim_look_held(word_of(l, step, piece), (uint32_t)step);
 }
 
-static bool try_claim(const struct loader *l, int64_t step, int piece, struct claim *seen) {
+static bool claim(const struct loader *l, int64_t step, int piece, struct claim *seen) {
     return claim_try(word_of(l, step, piece), seen, l->place.owner);
 }
 
 static void publish(const struct loader *l, int64_t step, int piece, tri_status status) {
     const struct claim held = {.step = (uint32_t)step, .owner = l->place.owner};
-    claim_publish(word_of(l, step, piece), &held, status ? CLAIM_FAILED : CLAIM_DONE, held.owner, 0);
+    claim_publish(word_of(l, step, piece), &held, status ? CLAIM_FAILED : CLAIM_DONE, held.owner,
+                  0);
     wait_wake(l->place.queue);
 }
 
 static void note(const struct loader *l, struct loader_reader *r, int64_t step, int piece) {
     atomic_store_explicit(&r->step, step, memory_order_relaxed);
-    atomic_store_explicit(&r->lane, piece / pieces_of(machine_at(l, step)), memory_order_relaxed);
+    atomic_store_explicit(&r->lane, piece / pieces_of(executable_at(l, step)),
+                          memory_order_relaxed);
 }
 
 static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t step, int piece) {
@@ -148,27 +161,26 @@ static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t 
     bool timed = shared(l);
     int64_t began = timed ? base_now() : 0;
     note(l, r, step, piece);
-    tri_status status = read_in_turn(l, r, machine_buffer(machine_at(l, step), loader_buffer(l, step)), step, rows);
+    tri_status status = read_in_turn(l, r, buffer_of(l, step), step, rows);
     publish(l, step, piece, status);
     int64_t took = timed ? base_now() - began : 0;
     if (took > atomic_load(&l->slowest)) atomic_store(&l->slowest, took);
     return status;
 }
 
-/* Of a source in an order of its own: whatever comes next, up to a step. *more: that is not there yet. The pieces'
- * words are not used: one thread at a time reads. */
+/* Reads the next piece of a sequential source, up to a step. *more: the piece was before its end.
+ * The claims are not used: one thread reads at a time. */
 static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t most, bool *more) {
     pthread_mutex_lock(&l->reading);
     int64_t step = l->next_step + 1;
     int piece = l->next_piece;
     tri_status status = TRI_OK;
     *more = step <= most;
-    if (*more && *l->error) { /* it stays there: only who wants that step hears of it */
+    if (*more && *l->error) { /* stays, until a thread of the run needs that step */
         status = base_fail(TRI_FAILED, "%s", l->error);
     } else if (*more) {
         note(l, r, step, piece);
-        status = read_rows(l, r, machine_buffer(machine_at(l, step), loader_buffer(l, step)), step,
-                           rows_of(l, step, piece), true);
+        status = read_rows(l, r, buffer_of(l, step), step, rows_of(l, step, piece), true);
         if (status) base_format(l->error, sizeof l->error, "%s", tri_message());
         bool last = piece + 1 == pieces_at(l, step);
         l->next_step += !status && last;
@@ -191,58 +203,65 @@ static bool over(const struct loader *l, int64_t step) {
     return (int64_t)steps_done(l) >= step || (l->place.ending && atomic_load(l->place.ending));
 }
 
-/* It is there, or free for whoever wants it, or nobody wants it any more. */
+/* The piece is ready or free, or the step is over, or the reader is late. */
 static bool is_settled(void *arg) {
     const struct wanted *w = arg;
-    return look(w->l, w->step, w->piece).state != CLAIM_TAKEN || over(w->l, w->step) || base_now() > w->until;
+    return look(w->l, w->step, w->piece).state != CLAIM_TAKEN || over(w->l, w->step) ||
+           base_now() > w->until;
 }
 
-/* Reads what nobody reads yet. What another failed to read is tried again, to know why. */
+/* Reads the pieces that nobody reads. A piece that another failed to read is read again, to learn
+ * why. */
 static tri_status take_pieces(struct loader *l, int thread, int64_t step, int from, int to) {
     tri_status status = TRI_OK;
     for (int i = from; i < to && !status; i++) {
         struct claim c = look(l, step, i);
         if (c.state != CLAIM_FREE && c.state != CLAIM_FAILED) continue;
-        if (try_claim(l, step, i, &c)) status = read_piece(l, &l->reader[thread], step, i);
+        if (claim(l, step, i, &c)) status = read_piece(l, &l->reader[thread], step, i);
     }
     return status;
 }
 
-/* Those that others read are waited for; one whose reader has died is free again. *there: not, as another takes
- * too long. */
-static tri_status fetch_pieces(struct loader *l, const struct loader_wish *wish, int from, int to, bool *there) {
+/* Reads the pieces that nobody reads, and waits for those that others read. A dead reader's pieces
+ * become free again. *ready: false if another reader takes too long. */
+static tri_status fetch_pieces(struct loader *l, const struct loader_request *r, int from, int to,
+                               bool *ready) {
     int64_t late_at = INT64_MAX;
-    *there = true;
+    *ready = true;
     for (int i = from; i < to;) {
-        tri_status status = take_pieces(l, wish->thread, wish->step, i, to);
+        tri_status status = take_pieces(l, r->thread, r->step, i, to);
         if (status) return status;
-        struct wanted w = {l, wish->step, i, late_at};
-        struct claim c = look(l, wish->step, i);
-        if (c.state == CLAIM_PASSED || over(l, wish->step)) return TRI_OK;
+        struct wanted w = {l, r->step, i, late_at};
+        struct claim c = look(l, r->step, i);
+        if (c.state == CLAIM_PASSED || over(l, r->step)) return TRI_OK;
         if (c.state == CLAIM_DONE) {
             i++;
             continue;
         }
-        if (late_at == INT64_MAX && c.owner != l->place.owner) /* in this process the same would keep it up */
+        /* No limit for a reader of this process: whatever delays it would delay this thread too. */
+        if (late_at == INT64_MAX && c.owner != l->place.owner)
             w.until = late_at = wait_late(atomic_load(&l->slowest));
-        *there = c.step == (uint32_t)wish->step && base_now() <= late_at; /* of an earlier step: it is late already */
-        if (!*there) return TRI_OK;
-        wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, wish->turns);
+        /* A reader that still reads for an earlier step is late already. */
+        *ready = c.step == (uint32_t)r->step && base_now() <= late_at;
+        if (!*ready) return TRI_OK;
+        wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, r->turns);
     }
     return TRI_OK;
 }
 
-/* Where the late one does not write. Without memory for it there is only waiting. */
-static tri_status read_own(struct loader *l, const struct loader_wish *wish, char **buffer) {
-    const struct machine *m = machine_at(l, wish->step);
-    struct loader_reader *r = &l->reader[wish->thread];
+/* Reads the lane's samples into a private buffer, to which the late reader does not write. */
+static tri_status read_own(struct loader *l, const struct loader_request *r, char **buffer) {
+    const struct machine *m = executable_at(l, r->step);
+    struct loader_reader *self = &l->reader[r->thread];
     size_t most = 0;
     for (int i = 0; i < l->run->n_executables; i++)
         if (l->run->executable[i].buffer_bytes > most) most = l->run->executable[i].buffer_bytes;
-    if (!r->own && !(r->own = malloc(most))) return base_no_memory("samples that another is late with");
-    *buffer = r->own;
-    const struct rows rows = {lane_first(m->batch, m->lanes, wish->lane), lane_samples(m->batch, m->lanes, wish->lane)};
-    return read_in_turn(l, r, r->own, wish->step, rows);
+    if (!self->own && !(self->own = malloc(most)))
+        return base_no_memory("samples that another reader is late with");
+    *buffer = self->own;
+    const struct rows rows = {lane_first(m->batch, m->lanes, r->lane),
+                              lane_samples(m->batch, m->lanes, r->lane)};
+    return read_in_turn(l, self, self->own, r->step, rows);
 }
 
 static tri_status fetch_in_order(struct loader *l, int thread, int64_t step) {
@@ -251,9 +270,9 @@ static tri_status fetch_in_order(struct loader *l, int thread, int64_t step) {
     return status;
 }
 
-/* ---- ahead ---- */
+/* ---- reading ahead ---- */
 
-/* A piece of a coming step that nobody reads. */
+/* Finds a piece of a coming step that nobody reads. */
 static bool find_piece(const struct loader *l, int64_t *step, int *piece, struct claim *seen) {
     uint64_t done = steps_done(l), last = done + (uint64_t)l->buffers;
     if (last > (uint64_t)l->run->total) last = (uint64_t)l->run->total;
@@ -270,7 +289,7 @@ static bool find_piece(const struct loader *l, int64_t *step, int *piece, struct
     return false;
 }
 
-/* False: there is nothing to be read. Who needs what could not be read tells of it. */
+/* False: nothing is left to read. A thread that needs a piece that failed reports the failure. */
 static bool read_any(struct loader *l, struct loader_reader *r) {
     int64_t step, last = (int64_t)steps_done(l) + l->buffers;
     int piece;
@@ -279,7 +298,7 @@ static bool read_any(struct loader *l, struct loader_reader *r) {
     if (in_order(l))
         return !read_next(l, r, last < l->run->total ? last : l->run->total, &more) && more;
     more = find_piece(l, &step, &piece, &seen);
-    if (more && try_claim(l, step, piece, &seen)) read_piece(l, r, step, piece);
+    if (more && claim(l, step, piece, &seen)) read_piece(l, r, step, piece);
     return more;
 }
 
@@ -288,7 +307,7 @@ struct news {
     uint64_t done;
 };
 
-/* A word that is given back, because who claimed it has died, rings without a step. */
+/* A claim may also become free because its owner has died; then no step is done. */
 static bool has_news(void *arg) {
     const struct news *n = arg;
     int64_t step;
@@ -304,7 +323,8 @@ static void *read_ahead(void *arg) {
     crash_thread_begin(&r->self);
     while (!atomic_load(&l->quit)) {
         struct news n = {l, steps_done(l)};
-        if (!read_any(l, r)) wait_until(l->place.queue, WAIT_CROWDED, has_news, &n, INT64_MAX, NULL);
+        if (!read_any(l, r))
+            wait_until(l->place.queue, WAIT_CROWDED, has_news, &n, INT64_MAX, NULL);
     }
     crash_thread_end(&r->self);
     return NULL;
@@ -313,25 +333,28 @@ static void *read_ahead(void *arg) {
 static tri_status start_thread(struct loader *l) {
     sigset_t all, old;
     struct loader_reader *r = &l->reader[l->run_threads + atomic_load(&l->n_threads)];
-    sigfillset(&all); /* the program's own threads take signals, but for those of this one's mistakes */
+    sigfillset(&all); /* signals go to the program's threads, except those of this thread's crash */
     crash_unblock(&all);
     sigdelset(&all, SIGPIPE);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int failed = pthread_create(&r->thread, NULL, read_ahead, r);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (failed) return base_fail(TRI_FAILED, "a thread that reads data cannot be started (error %d)", failed);
+    if (failed)
+        return base_fail(TRI_FAILED, "a thread that reads data cannot be started (error %d)",
+                         failed);
     atomic_fetch_add(&l->n_threads, 1);
     return TRI_OK;
 }
 
-/* Whether it is time to begin reading ahead. What is read quickly is not worth a thread's waking up. A process
- * that is alone has read to the first room until now, which is that of even steps. */
+/* Whether to start reading ahead. Data that is read quickly is not worth waking a thread. A run of
+ * one process has used buffer 0 so far, so it starts after an even step. */
 static bool is_time(struct loader *l, int64_t step, double took) {
     l->slow = took >= SLOW ? l->slow + 1 : 0;
-    return l->most_threads && step % l->buffers == 0 && (l->run->options.data_threads > 0 || l->slow >= SLOW_STEPS);
+    return l->most_threads && step % l->buffers == 0 &&
+           (l->run->options.data_threads > 0 || l->slow >= SLOW_STEPS);
 }
 
-/* If nobody has asked for threads, it goes without. */
+/* Starts the threads. If the options ask for none, it is no failure that they cannot be started. */
 static tri_status start(struct loader *l, int64_t step) {
     tri_status status = TRI_OK;
     l->first = (uint64_t)step + 1;
@@ -344,22 +367,24 @@ static tri_status start(struct loader *l, int64_t step) {
 
 /* ---- the step ---- */
 
-static tri_status fetch(struct loader *l, const struct loader_wish *w, int from, int to, bool *there) {
-    bool looks = !w->thread && concurrent(l) && !atomic_load(&l->ahead);
-    double began = looks ? base_seconds() : 0;
-    *there = true;
-    tri_status status = in_order(l) ? fetch_in_order(l, w->thread, w->step) : fetch_pieces(l, w, from, to, there);
-    if (!status && looks && is_time(l, w->step, base_seconds() - began)) status = start(l, w->step);
+static tri_status fetch(struct loader *l, const struct loader_request *r, int from, int to,
+                        bool *ready) {
+    bool timed = !r->thread && concurrent(l) && !atomic_load(&l->ahead);
+    double began = timed ? base_seconds() : 0;
+    *ready = true;
+    tri_status status = in_order(l) ? fetch_in_order(l, r->thread, r->step)
+                                    : fetch_pieces(l, r, from, to, ready);
+    if (!status && timed && is_time(l, r->step, base_seconds() - began)) status = start(l, r->step);
     return status;
 }
 
-tri_status loader_fetch(struct loader *l, const struct loader_wish *w, char **buffer) {
-    const struct machine *m = machine_at(l, w->step);
+tri_status loader_fetch(struct loader *l, const struct loader_request *r, char **buffer) {
+    const struct machine *m = executable_at(l, r->step);
     int each = pieces_of(m);
-    bool there;
-    *buffer = machine_buffer(m, loader_buffer(l, w->step));
-    tri_status status = fetch(l, w, w->lane * each, (w->lane + 1) * each, &there);
-    return status || there ? status : read_own(l, w, buffer);
+    bool ready;
+    *buffer = machine_buffer(m, loader_buffer(l, r->step));
+    tri_status status = fetch(l, r, r->lane * each, (r->lane + 1) * each, &ready);
+    return status || ready ? status : read_own(l, r, buffer);
 }
 
 static bool anything_free(const struct loader *l, int64_t step) {
@@ -371,29 +396,30 @@ static bool anything_free(const struct loader *l, int64_t step) {
 struct fetching {
     struct loader *l;
     int64_t step;
-    tri_status status; /* the first hand's, who tells of failures */
+    tri_status status; /* of thread 0, which reports failures */
 };
 
-static void take_share(void *arg, int thread) {
+static void fetch_part(void *arg, int thread) {
     struct fetching *s = arg;
-    const struct loader_wish wish = {.step = s->step};
-    bool there; /* nobody else can be late */
+    const struct loader_request all_lanes = {.step = s->step};
+    bool ready; /* always: no other process can be late */
     int all = pieces_at(s->l, s->step);
     if (thread) take_pieces(s->l, thread, s->step, 0, all);
-    else s->status = fetch(s->l, &wish, 0, all, &there);
+    else s->status = fetch(s->l, &all_lanes, 0, all, &ready);
 }
 
 tri_status loader_fetch_all(struct loader *l, int64_t step) {
     struct fetching s = {.l = l, .step = step};
-    bool together = concurrent(l) && !in_order(l) && pieces_at(l, step) > 1 && (l->ahead ? anything_free(l, step) : l->slow > 0);
-    team_run(together ? l->run->team : NULL, take_share, &s);
+    bool together = concurrent(l) && !in_order(l) && pieces_at(l, step) > 1 &&
+                    (l->ahead ? anything_free(l, step) : l->slow > 0);
+    team_run(together ? l->run->team : NULL, fetch_part, &s);
     return s.status;
 }
 
 tri_status loader_read(struct loader *l, int64_t step) {
-    const struct machine *m = machine_at(l, step);
-    const struct rows all = {0, m->batch};
-    return in_order(l) ? TRI_OK : read_in_turn(l, &l->reader[0], machine_buffer(m, loader_buffer(l, step)), step, all);
+    const struct rows all = {0, executable_at(l, step)->batch};
+    if (in_order(l)) return TRI_OK;
+    return read_in_turn(l, &l->reader[0], buffer_of(l, step), step, all);
 }
 
 void loader_done(struct loader *l, int64_t step) {
@@ -417,8 +443,10 @@ bool loader_at(const struct loader *l, pid_t number, int64_t *step, int *lane) {
 static tri_status make_readers(struct loader *l) {
     int n = l->run_threads + l->most_threads;
     size_t spare = 0;
-    for (int i = 0; i < l->run->n_executables; i++)
-        if (l->run->executable[i].feed.spare_bytes > spare) spare = l->run->executable[i].feed.spare_bytes;
+    for (int i = 0; i < l->run->n_executables; i++) {
+        size_t bytes = l->run->executable[i].feed.spare_bytes;
+        if (bytes > spare) spare = bytes;
+    }
     l->reader = calloc((size_t)n, sizeof *l->reader);
     if (!l->reader) return base_no_memory("threads that read data");
     for (int i = 0; i < n; i++) {
@@ -432,14 +460,17 @@ static tri_status make_readers(struct loader *l) {
 tri_status loader_make(struct loader *l, tri_run *run, const struct loader_place *place) {
     int words = loader_words(run->executable, run->n_executables);
     int64_t asked = run->options.data_threads;
-    *l = (struct loader){.run = run, .made = true, .run_threads = team_threads(run->team),
+    *l = (struct loader){.run = run,
+                         .made = true,
+                         .run_threads = team_threads(run->team),
                          .buffers = run->executable->n_buffers};
-    l->most_threads = asked < 0 || l->buffers < 2 || !concurrent(l) ? 0 : asked > 0 && !in_order(l) ? (int)asked : 1;
+    bool none = asked < 0 || l->buffers < 2 || !concurrent(l);
+    l->most_threads = none ? 0 : asked > 0 && !in_order(l) ? (int)asked : 1;
     pthread_mutex_init(&l->reading, NULL);
     if (place) l->place = *place;
     else l->place = (struct loader_place){.queue = &l->own_queue, .done = &l->own_done, .of = 1};
     if (!l->place.word) l->own_word = l->place.word = calloc((size_t)words, sizeof *l->own_word);
-    return l->place.word ? make_readers(l) : base_no_memory("words of samples");
+    return l->place.word ? make_readers(l) : base_no_memory("claims of samples");
 }
 
 static bool end_threads(struct loader *l) {

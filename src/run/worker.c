@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Joining: a worker finds its place, and with the others a store. */
+ * A worker joins the agent's store, and with the others lays it out. */
 #include "run/worker.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/numa.h"
+#include "crew/layout.h"
 #include "data/data.h"
 #include "data/pictures.h"
-#include "machine/budget.h"
-#include "crew/layout.h"
-#include "base/numa.h"
-#include "run/executables.h"
 #include "io/sha256.h"
+#include "machine/budget.h"
 #include "run/evaluate.h"
+#include "run/executables.h"
 #include "run/loader.h"
 #include "run/policy.h"
 #include "run/worker_inside.h"
@@ -28,15 +28,17 @@
 
 #define TAKEN "TRIREME_TAKEN_BY" /* the process whose first run has taken the place */
 
-/* The environment names it; whatever this process starts itself is no worker. */
-static tri_status take_environment(int *fd, int *place) {
-    const char *store = getenv(CREW_ENV_STORE), *number = getenv(CREW_ENV_PLACE), *taken = getenv(TAKEN);
+/* The environment names the place. Processes that this one starts must not take it too. */
+static tri_status read_environment(int *fd, int *place) {
+    const char *store = getenv(CREW_ENV_STORE), *number = getenv(CREW_ENV_PLACE);
+    const char *taken = getenv(TAKEN);
     char pid[24];
     *place = -1;
     base_format(pid, sizeof pid, "%d", (int)getpid());
     if (taken && !strcmp(taken, pid))
-        return base_fail(TRI_USAGE, "a second run that trains in one program: workers share one, the first; "
-                         "put the other into a program of its own, or start this one without workers");
+        return base_fail(TRI_USAGE, "a second run that trains in one program: workers share only "
+                         "the first; move the other to another program, or start this one without "
+                         "workers");
     if (!store || !number) return TRI_OK;
     *fd = atoi(store);
     *place = atoi(number);
@@ -53,46 +55,46 @@ static tri_status map_head(struct worker *c) {
         return base_fail(TRI_FAILED, "cannot map the agent's store: %s", strerror(errno));
     }
     if (c->head->magic != CREW_MAGIC || c->head->bytes != sizeof *c->head)
-        return base_fail(TRI_USAGE, "this program was built with another version of Trireme than the "
-                         "agent that started it; build it again");
+        return base_fail(TRI_USAGE, "this program and the agent that started it were built with "
+                         "different versions of Trireme; build it again");
     fcntl(c->fd, F_SETFD, FD_CLOEXEC);
     return TRI_OK;
 }
 
-/* From here on this thread's death is seen at once. */
-static void take_hand(struct worker *c, int thread) {
-    struct thread_context *o = &c->context[thread];
-    o->worker = c;
-    o->number = c->place * c->threads + thread;
-    o->shared = &c->head->thread[o->number];
-    int failed = pthread_mutex_lock(&o->shared->life);
-    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&o->shared->life);
+/* From now on the agent sees this thread's death at once: the robust mutex is released. */
+static void attach_thread(struct worker *c, int thread) {
+    struct thread_context *me = &c->context[thread];
+    me->worker = c;
+    me->number = c->place * c->threads + thread;
+    me->shared = &c->head->thread[me->number];
+    int failed = pthread_mutex_lock(&me->shared->life);
+    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&me->shared->life);
     CHECK(!failed);
-    atomic_store(&o->shared->failed_lane, -1);
-    atomic_store(&o->shared->tid, (int)syscall(SYS_gettid));
-    atomic_store(&o->shared->held, 1);
+    atomic_store(&me->shared->failed_lane, -1);
+    atomic_store(&me->shared->tid, (int)syscall(SYS_gettid));
+    atomic_store(&me->shared->held, 1);
 }
 
-static void take_hands(void *arg, int thread) {
+static void attach_other(void *arg, int thread) {
     struct worker *c = arg;
-    if (!thread) return; /* it has its own already */
-    take_hand(c, thread);
+    if (!thread) return; /* attached in worker_join */
+    attach_thread(c, thread);
     atomic_store(&c->context[thread].shared->at, CREW_AT_REST);
 }
 
-/* It will be gone for good reasons. */
-static void release_hand(void *arg, int thread) {
+/* The thread ends without having died. */
+static void detach_thread(void *arg, int thread) {
     struct worker *c = arg;
-    struct crew_thread *h = c->context ? c->context[thread].shared : NULL;
-    if (!h || !atomic_load(&h->held)) return;
-    atomic_store(&h->held, 0);
-    pthread_mutex_unlock(&h->life);
+    struct crew_thread *t = c->context ? c->context[thread].shared : NULL;
+    if (!t || !atomic_load(&t->held)) return;
+    atomic_store(&t->held, 0);
+    pthread_mutex_unlock(&t->life);
 }
 
-void worker_release(struct worker *c, struct team *team) { team_run(team, release_hand, c); }
+void worker_release(struct worker *c, struct team *team) { team_run(team, detach_thread, c); }
 
 #ifdef TRIREME_POINTS
-/* TRIREME_POINT="K:N": the first worker in place K is killed behind its Nth write. */
+/* TRIREME_POINT="K:N": the first worker in place K is killed after its Nth write. */
 static _Atomic long points_left;
 
 static void count_point(const char *where) {
@@ -115,18 +117,18 @@ static void arm_points(const struct worker *c) {
 tri_status worker_join(struct worker **out) {
     *out = NULL;
     int fd, place;
-    tri_status status = take_environment(&fd, &place);
+    tri_status status = read_environment(&fd, &place);
     if (status || place < 0) return status;
     struct worker *c = calloc(1, sizeof *c);
     if (!c) return base_no_memory("a worker");
     *c = (struct worker){.fd = fd, .place = place, .log.log.fd = -1, .crash_out = -1};
     status = map_head(c);
     if (!status && getppid() != (pid_t)c->head->agent)
-        status = base_fail(TRI_USAGE, "this worker was started by process %d, not by the agent (%d), which could "
-                           "not tell when it dies: let a script `exec` the program", (int)getppid(),
-                           (int)c->head->agent);
+        status = base_fail(TRI_USAGE, "this worker was started by process %d, not by the agent "
+                           "(%d), which would not notice its death: let a script `exec` the "
+                           "program", (int)getppid(), (int)c->head->agent);
     if (!status && (place < 0 || place >= c->head->places))
-        status = base_fail(TRI_FAILED, "there is no place %d among the workers", place);
+        status = base_fail(TRI_FAILED, "the workers have no place %d", place);
     if (!status) {
         c->threads = c->head->threads;
         c->context = calloc((size_t)c->threads, sizeof *c->context);
@@ -136,7 +138,7 @@ tri_status worker_join(struct worker **out) {
         worker_free(c);
         return status;
     }
-    take_hand(c, 0);
+    attach_thread(c, 0);
 #ifdef TRIREME_POINTS
     arm_points(c);
 #endif
@@ -149,12 +151,12 @@ tri_status worker_join(struct worker **out) {
 
 void worker_free(struct worker *c) {
     if (!c) return;
-    release_hand(c, 0);
+    detach_thread(c, 0);
     worker_log_close(c);
     worker_crash_close(c);
     for (int i = 0; i < CREW_MOST_SHAPES; i++) {
-        for (int k = 0; k < 2; k++) sweeps_free(&c->part[i].sweeps[k]);
-        free(c->part[i].copy);
+        for (int k = 0; k < 2; k++) sweeps_free(&c->executable[i].sweeps[k]);
+        free(c->executable[i].copy);
     }
     free(c->context);
     if (c->base) munmap(c->base, c->reserved);
@@ -165,20 +167,27 @@ void worker_free(struct worker *c) {
 
 struct worker *worker_for_plan(const struct crew_shape *shape) {
     struct worker *c = calloc(1, sizeof *c);
-    void *head = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *head = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                      -1, 0);
     if (!c || head == MAP_FAILED) {
         free(c);
         base_no_memory("a worker");
         return NULL;
     }
-    *c = (struct worker){.head = head, .fd = -1, .threads = shape->threads, .log.log.fd = -1, .crash_out = -1};
+    *c = (struct worker){.head = head,
+                         .fd = -1,
+                         .threads = shape->threads,
+                         .log.log.fd = -1,
+                         .crash_out = -1};
     crew_head_begin(c->head, shape);
     return c;
 }
 
 int worker_all_threads(const struct worker *c) { return c->head->most * c->threads; }
 static int every_thread(const struct worker *c) { return c->head->places * c->threads; }
-int worker_audit_slots(const struct worker *c) { return c->head->audit > 0 ? every_thread(c) : 0; }
+int worker_audit_slots(const struct worker *c) {
+    return c->head->audit > 0 ? every_thread(c) : 0;
+}
 int worker_processes(const struct worker *c) { return c->head->workers + c->head->spares; }
 
 /* ---- who it is ---- */
@@ -188,7 +197,7 @@ struct crew_worker *worker_self(const struct worker *c) { return &c->head->worke
 int worker_rank(const struct worker *c) { return atomic_load(&worker_self(c)->rank); }
 int worker_size(const struct worker *c) { return atomic_load(&c->head->ranks); }
 
-/* Until now it went to the worker's file. */
+/* Until now they went to the worker's file. */
 void worker_redirect_output(struct worker *c) {
     const char *fds = getenv(CREW_ENV_OUTPUT);
     int out, err;
@@ -202,14 +211,14 @@ void worker_redirect_output(struct worker *c) {
 
 void worker_select_executable(struct worker *c, tri_run *run, uint64_t step) {
     run->machine = executables_at(run, (int64_t)step);
-    c->now = &c->part[run->machine - run->executable];
+    c->current = &c->executable[run->machine - run->executable];
 }
 
 bool worker_reports(const struct worker *c) {
     return atomic_load(&c->head->reporter) == c->place;
 }
 
-/* ---- what lies where ---- */
+/* ---- the layout of the store ---- */
 
 /* Programs in the order of the table of names. */
 static const struct program *named_program(const struct machine *m, int i) {
@@ -225,28 +234,28 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
     return at;
 }
 
-/* Offsets from the store's begin. */
+/* Offsets in the store. */
 struct plan {
-    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], buffers, loads, tasks, undo, undo_bytes, names,
-        slowest, audits, evaluation, end;
-    int64_t n_batches; /* 0: no evaluation is shared */
+    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], buffers, loads, tasks, undo,
+        undo_bytes, names, slowest, audits, evaluation, end;
+    int64_t n_batches;        /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
     int n_items;
 };
 
-/* A source in an order of its own is read through by every worker. */
+/* Every worker reads a sequential source completely. */
 static bool shares_samples(const tri_run *run) { return !run->data || !run->data->sequential; }
 
-static void name_part(struct worker_part *part, const struct machine *m, struct plan *p) {
+static void number_items(struct worker_executable *e, const struct machine *m, struct plan *p) {
     for (int i = 0; named_program(m, i); i++) {
-        part->first_name[i] = p->n_items;
+        e->first_name[i] = p->n_items;
         p->n_items += (int)named_program(m, i)->n_items;
     }
     int roots = m->thread[0].lane[0].n_result;
     if (roots > p->audit_roots) p->audit_roots = roots < AUDIT_MOST ? roots : AUDIT_MOST;
 }
 
-/* What a step needs at a time, the largest of any shape's. */
+/* The memory that one step needs at a time, over all executables. */
 static struct machine_sizes largest_of(const tri_run *run) {
     struct machine_sizes most = {0};
     for (int i = 0; i < run->n_executables; i++) {
@@ -258,9 +267,9 @@ static struct machine_sizes largest_of(const tri_run *run) {
     return most;
 }
 
-/* Tasks and undo records are known only when the programs are placed, so they lie last. */
+/* Tasks and undo records come last, as their sizes are known only after the programs are placed. */
 static struct plan make_plan(struct worker *c, const tri_run *run) {
-    const struct machine *m = run->executable; /* what trees, rooms and the like take is the same of all */
+    const struct machine *m = run->executable; /* trees and buffers are sized for all executables */
     const struct machine_sizes most = largest_of(run);
     struct plan p = {0};
     p.store = place(&p.end, m->store->bytes);
@@ -277,10 +286,12 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
         p.buffers = place(&p.end, machine_buffer_bytes(m));
         p.loads = place(&p.end, (uint64_t)p.n_loads * sizeof(claim_word));
     }
-    for (int i = 0; i < run->n_executables; i++) name_part(&c->part[i], &run->executable[i], &p);
+    for (int i = 0; i < run->n_executables; i++)
+        number_items(&c->executable[i], &run->executable[i], &p);
     p.names = place(&p.end, (uint64_t)p.n_items * CREW_NAME);
     p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
-    p.audits = place(&p.end, c->head->audit > 0 ? crew_audit_bytes((int)m->lanes, every_thread(c), p.audit_roots)
+    p.audits = place(&p.end, c->head->audit > 0 ? crew_audit_bytes((int)m->lanes, every_thread(c),
+                                                                   p.audit_roots)
                                                 : 0);
     p.evaluation = place(&p.end, worker_evaluation_bytes(run, &p.n_batches));
     return p;
@@ -288,7 +299,8 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
 
 static int all_tasks(const struct worker *c) {
     int n = 0;
-    for (int i = 0; i < CREW_MOST_SHAPES; i++) n += c->part[i].sweeps[0].n_tasks + c->part[i].sweeps[1].n_tasks;
+    for (int i = 0; i < CREW_MOST_SHAPES; i++)
+        n += c->executable[i].sweeps[0].n_tasks + c->executable[i].sweeps[1].n_tasks;
     return n;
 }
 
@@ -296,14 +308,15 @@ static void plan_tasks(const struct worker *c, struct plan *p) {
     uint64_t undo = 0;
     for (int i = 0; i < CREW_MOST_SHAPES; i++)
         for (int k = 0; k < 2; k++)
-            if (c->part[i].sweeps[k].undo_bytes > undo) undo = c->part[i].sweeps[k].undo_bytes;
+            if (c->executable[i].sweeps[k].undo_bytes > undo)
+                undo = c->executable[i].sweeps[k].undo_bytes;
     p->undo_bytes = (undo + 127) / 128 * 128;
     p->tasks = place(&p->end, (uint64_t)all_tasks(c) * sizeof(claim_word));
     p->undo = place(&p->end, p->undo_bytes * (uint64_t)every_thread(c));
     p->end = (p->end + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
 }
 
-/* Everything is bound to `base`, whether there is memory yet or only room for it. */
+/* Binds everything to `base`, which may be reserved addresses without memory. */
 static void bind(struct worker *c, tri_run *run, const struct plan *p, char *base) {
     for (int k = 0; k < 2; k++) {
         c->shared.at[MEMORY_SLOTS + k] = base + p->slots[k];
@@ -316,7 +329,7 @@ static void bind(struct worker *c, tri_run *run, const struct plan *p, char *bas
     for (int i = 0; i < run->n_executables; i++) run->executable[i].shared = &c->shared;
 }
 
-/* ---- the same in all ---- */
+/* ---- the digest, which must be the same in all workers ---- */
 
 static void add_text(struct sha256 *h, const char *text) {
     sha256_add(h, text, strlen(text) + 1);
@@ -344,17 +357,18 @@ static tri_status digest(const struct worker *c, const tri_run *run, uint8_t out
     for (int i = 0; i < run->n_executables && !status; i++) {
         const struct machine *m = &run->executable[i];
         status = add_graphs(&h, m);
-        base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d %lld", (unsigned long long)run->options.seed,
-                    (long long)m->lanes, (long long)m->batch, m->compilation.levels, worker_all_threads(c),
+        base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d %lld",
+                    (unsigned long long)run->options.seed, (long long)m->lanes,
+                    (long long)m->batch, m->compilation.levels, worker_all_threads(c),
                     m->step.memory.total, all_tasks(c), (long long)batches);
         add_text(&h, line);
     }
     sha256_end_hex(&h, hex);
-    memcpy(out, hex, 32); /* half of it tells runs apart well enough */
+    memcpy(out, hex, 32); /* half of it is enough to tell runs apart */
     return status;
 }
 
-/* ---- founding ---- */
+/* ---- making and joining the store ---- */
 
 static tri_status grow(const struct worker *c, const struct plan *p) {
     off_t head = (off_t)crew_head_bytes();
@@ -373,10 +387,10 @@ static tri_status map_store(const struct worker *c, size_t bytes) {
                             : base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
 }
 
-static void name_items(const struct worker_part *part, const struct machine *m, char *names) {
+static void name_items(const struct worker_executable *e, const struct machine *m, char *names) {
     for (int i = 0; named_program(m, i); i++)
         for (size_t k = 0; k < named_program(m, i)->n_items; k++)
-            base_format(names + ((size_t)part->first_name[i] + k) * CREW_NAME, CREW_NAME, "%s",
+            base_format(names + ((size_t)e->first_name[i] + k) * CREW_NAME, CREW_NAME, "%s",
                         named_program(m, i)->item[k].unit->node[0]->name);
 }
 
@@ -425,7 +439,7 @@ static void describe(struct worker *c, const tri_run *run, const struct plan *p)
             base_format(h->value_name[h->n_values++], CREW_NAME, "%s", m->output[i].name);
 }
 
-static tri_status found(struct worker *c, tri_run *run, const struct plan *p) {
+static tri_status make_store(struct worker *c, tri_run *run, const struct plan *p) {
     struct machine *m = run->executable;
     tri_status status = map_store(c, p->end);
     if (!status) numa_spread(c->base, p->end); /* of the mapping, before there are pages */
@@ -434,31 +448,32 @@ static tri_status found(struct worker *c, tri_run *run, const struct plan *p) {
     if (!status) status = digest(c, run, c->head->digest);
     if (status) return status;
     describe(c, run, p);
-    for (int i = 0; i < run->n_executables; i++) name_items(&c->part[i], &run->executable[i], c->base + p->names);
+    for (int i = 0; i < run->n_executables; i++)
+        name_items(&c->executable[i], &run->executable[i], c->base + p->names);
     atomic_store(&c->head->founded, 1);
     crew_notify(c->head);
     return TRI_OK;
 }
 
-static tri_status compare(const struct worker *c, const tri_run *run, const struct plan *p) {
+static tri_status check_store(const struct worker *c, const tri_run *run, const struct plan *p) {
     uint8_t own[32];
     tri_status status = digest(c, run, own);
     if (status) return status;
     if (memcmp(own, c->head->digest, sizeof own) || p->end != c->head->store_bytes)
-        return base_fail(TRI_USAGE, "worker %d has another network, seed or plan than the one that "
-                         "made the store: all workers must run the same program with the same "
-                         "options", c->place);
+        return base_fail(TRI_USAGE, "worker %d has another network, seed or plan than the worker "
+                         "that made the store: all workers must run the same program with the "
+                         "same options", c->place);
     return map_store(c, p->end);
 }
 
-static bool founded_or_mine(void *arg) {
+static bool made_or_mine(void *arg) {
     const struct worker *c = arg;
     return atomic_load(&c->head->founded) || worker_reports(c);
 }
 
-static tri_status share_store(struct worker *c, tri_run *run, const struct plan *p) {
-    crew_until(c->head, founded_or_mine, c, &c->context[0].shared->turns);
-    return atomic_load(&c->head->founded) ? compare(c, run, p) : found(c, run, p);
+static tri_status join_store(struct worker *c, tri_run *run, const struct plan *p) {
+    crew_until(c->head, made_or_mine, c, &c->context[0].shared->turns);
+    return atomic_load(&c->head->founded) ? check_store(c, run, p) : make_store(c, run, p);
 }
 
 static bool checked_or_mine(void *arg) {
@@ -466,7 +481,7 @@ static bool checked_or_mine(void *arg) {
     return atomic_load(&c->head->checked) || worker_reports(c);
 }
 
-/* Before anybody has touched any of it. */
+/* The reporter checks that there is enough memory, before any worker has touched its own. */
 static tri_status check_memory(struct worker *c, const tri_run *run) {
     crew_until(c->head, checked_or_mine, c, &c->context[0].shared->turns);
     if (atomic_load(&c->head->checked)) return TRI_OK;
@@ -482,52 +497,58 @@ static tri_status check_memory(struct worker *c, const tri_run *run) {
 
 /* ---- settling ---- */
 
-/* first: tasks of the shapes before. */
-static tri_status make_tasks(struct worker *c, struct worker_part *part, struct machine *m, int first) {
-    part->copy = calloc((size_t)m->n_updates + 1, sizeof *part->copy);
-    if (!part->copy) return base_no_memory("updates");
+/* first: the number of tasks of the executables before. */
+static tri_status make_tasks(struct worker *c, struct worker_executable *e, struct machine *m,
+                             int first) {
+    e->copy = calloc((size_t)m->n_updates + 1, sizeof *e->copy);
+    if (!e->copy) return base_no_memory("updates");
     for (int i = 0; i < m->n_updates; i++) {
         const struct run_update *u = &m->update[i];
-        part->copy[i] = (struct sweep_copy){
+        e->copy[i] = (struct sweep_copy){
             .value = program_value(&m->step, u->value), .target = u->target->memory,
             .bytes = base_spec_bytes(&u->target->spec),
             .condition = u->condition < 0 ? NULL : program_value(&m->step, u->condition)};
     }
     tri_status status = TRI_OK;
     const struct sweep_guard guard = {m->finite.loss, m->store->block, m->store->bytes};
-    if (m->pre.g) status = sweeps_make(&m->pre, NULL, 0, worker_all_threads(c), first, NULL, &part->sweeps[0]);
+    if (m->pre.g)
+        status = sweeps_make(&m->pre, NULL, 0, worker_all_threads(c), first, NULL, &e->sweeps[0]);
     if (status) return status;
-    return sweeps_make(&m->step, part->copy, m->n_updates, worker_all_threads(c), first + part->sweeps[0].n_tasks,
-                       m->finite.gated ? &guard : NULL, &part->sweeps[1]);
+    return sweeps_make(&m->step, e->copy, m->n_updates, worker_all_threads(c),
+                       first + e->sweeps[0].n_tasks, m->finite.gated ? &guard : NULL,
+                       &e->sweeps[1]);
 }
 
-/* Room for all that may come is reserved first, so that everything can be bound before the store's
- * size is known to the last byte. */
-static tri_status place_machine(struct worker *c, tri_run *run, struct plan *p) {
+/* Reserves more addresses than the store can need, so that everything can be bound before the exact
+ * size is known. */
+static tri_status place_executables(struct worker *c, tri_run *run, struct plan *p) {
     struct machine *m = run->executable;
     *p = make_plan(c, run);
     c->reserved = 2 * p->end + ((size_t)4 << 30);
-    char *reserved = mmap(NULL, c->reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *reserved = mmap(NULL, c->reserved, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED)
-        return base_fail(TRI_FAILED, "cannot reserve %zu MiB of addresses for the store: %s; `ulimit -v` "
-                         "shows a limit of theirs", c->reserved >> 20, strerror(errno));
+        return base_fail(TRI_FAILED, "cannot reserve %zu MiB of addresses for the store: %s; "
+                         "`ulimit -v` shows the limit", c->reserved >> 20, strerror(errno));
     c->base = reserved;
     bind(c, run, p, reserved);
     tri_status status = store_place(m->store, reserved + p->store);
     if (!status) status = machine_allocate(m, &run->options);
     if (!status) status = executables_settle(run);
-    for (int i = 0; i < run->n_executables && !status; i++) status = make_tasks(c, &c->part[i], &run->executable[i], all_tasks(c));
+    for (int i = 0; i < run->n_executables && !status; i++)
+        status = make_tasks(c, &c->executable[i], &run->executable[i], all_tasks(c));
     if (!status) plan_tasks(c, p);
     CHECK(p->end <= c->reserved);
     m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]);
     return status;
 }
 
-static void tell_idle(const struct worker *c, const struct machine *m) {
+static void warn_idle(const struct worker *c, const struct machine *m) {
     int workers = worker_size(c);
     if (m->lanes >= workers) return;
-    fprintf(stderr, "trireme: %d workers share %lld lane%s: %lld of them %s idle; --lanes %d would use "
-            "all (lanes are part of the plan: with others the results differ in their last bits)\n",
+    fprintf(stderr, "trireme: %d workers share %lld lane%s: %lld of them %s idle; --lanes %d would "
+            "use all (lanes are part of the plan: changing them changes the last bits of the "
+            "results)\n",
             workers, (long long)m->lanes, m->lanes == 1 ? "" : "s", (long long)(workers - m->lanes),
             workers - m->lanes == 1 ? "stays" : "stay", workers);
 }
@@ -544,30 +565,30 @@ static tri_status make_loader(const struct worker *c, tri_run *run, const struct
 
 tri_status worker_measure(struct worker *c, tri_run *run) {
     struct plan p;
-    return place_machine(c, run, &p);
+    return place_executables(c, run, &p);
 }
 
 tri_status worker_settle(struct worker *c, tri_run *run) {
     struct machine *m = run->executable;
     struct plan p;
     if (m->n_scalars > CREW_MOST_SCALARS)
-        return base_fail(TRI_USAGE, "a network with %d scalars; with several workers there can be %d",
-                         m->n_scalars, CREW_MOST_SCALARS);
-    tri_status status = place_machine(c, run, &p);
+        return base_fail(TRI_USAGE, "the network has %d scalars; with several workers there can "
+                         "be %d", m->n_scalars, CREW_MOST_SCALARS);
+    tri_status status = place_executables(c, run, &p);
     if (!status) status = check_memory(c, run);
-    if (!status) status = share_store(c, run, &p);
+    if (!status) status = join_store(c, run, &p);
     if (status) return status;
     for (int i = 0; i < run->n_executables; i++) machine_touch(&run->executable[i]);
     c->run = run;
-    c->now = c->part;
+    c->current = c->executable;
     c->task = (claim_word *)(c->base + p.tasks);
     c->slowest = (_Atomic int64_t *)(c->base + p.slowest);
     worker_evaluation_bind(c, run);
     if (run->data) status = make_loader(c, run, &p);
     if (status) return status;
-    team_run(run->team, take_hands, c);
+    team_run(run->team, attach_other, c);
     if (worker_reports(c)) worker_redirect_output(c);
-    if (worker_reports(c)) tell_idle(c, m);
+    if (worker_reports(c)) warn_idle(c, m);
     atomic_store(&c->head->keeps, run->options.ckpt != NULL);
     c->writes = worker_reports(c) && !crew_begun(c->head);
     atomic_store(&worker_self(c)->state, CREW_READY);

@@ -24,7 +24,7 @@ struct thread_context {
 };
 
 /* What a worker has for each executable, besides the executable. */
-struct worker_part {
+struct worker_executable {
     struct sweeps sweeps[2]; /* before the lanes, and of the update */
     struct sweep_copy *copy;
     int first_name[6]; /* of count[2], lane[2], pre and step, in the table of names */
@@ -40,7 +40,8 @@ struct worker {
     /* Set by worker_settle. */
     tri_run *run;
     struct machine_shared shared;
-    struct worker_part part[CREW_MOST_SHAPES], *now; /* by executable; that of the step at work */
+    /* By executable of the run; current: that of the step at work. */
+    struct worker_executable executable[CREW_MOST_SHAPES], *current;
     claim_word *task;         /* the claims of all tasks */
     _Atomic int64_t *slowest; /* by item: nanoseconds */
     uint64_t step;            /* the step it works on */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Audit: a share of the lanes is computed once more by another worker, and what both yield compared, bit
- * for bit, before the step's update begins. So a core that computes wrongly is found before it has
- * changed a parameter. Before a hand publishes a lane it leaves, in a place of its own, a sum of the bytes
- * of each of the lane's results; whose lane counts, the board tells. So nobody who comes late, or computes a
- * lane that another has published, writes what an auditor reads. Which lanes are audited follows from step
- * and lane. */
+ * Audit: another worker computes some of the lanes again, and the results are compared bit for bit
+ * before the step's update begins. So a core that computes wrongly is found before it has changed a
+ * parameter. Before a thread publishes a lane, it stores a sum of the bytes of each of the lane's
+ * results, in memory of its own. The board says whose lane counts. So a thread that is late, or
+ * that computes a lane that another has published, never writes what an auditor reads. Which lanes
+ * are audited depends on the step and the lane. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "run/worker_inside.h"
 #include "crew/layout.h"
+#include "run/worker_inside.h"
 
-#define CHUNK 32768 /* bytes that are brought to the host at a time: whole words */
+#define CHUNK 32768 /* bytes that are copied to the host at a time; a multiple of a word */
 
 static void add_bytes(uint64_t h[4], const char *at, size_t bytes) {
     uint64_t w[4];
@@ -27,7 +27,7 @@ static void add_bytes(uint64_t h[4], const char *at, size_t bytes) {
     for (; bytes; bytes--) h[0] = (h[0] ^ (unsigned char)*at++) * 0x9e3779b97f4a7c15u;
 }
 
-/* Any bit that differs changes it: each word is added and the sum mixed, in four chains. */
+/* Any bit that differs changes the sum. The words are mixed into four chains. */
 static uint64_t sum_bytes(const struct dev *dev, const char *at, size_t bytes) {
     uint64_t h[4] = {1, 2, 3, 4};
     char host[CHUNK];
@@ -51,7 +51,7 @@ static uint64_t *sums_of(const struct worker *c, int thread, int lane) {
     return crew_audit_sums(c->head, c->base, thread, lane);
 }
 
-/* The hand whose lane counts in this step; -1: it is not there. */
+/* The thread whose lane counts in this step; -1: none has published it yet. */
 static int maker(const struct worker *c, int lane) {
     struct board *b = &c->run->machine->tree[1].board;
     struct claim made = claim_look(&b->node[lane], (uint32_t)c->step);
@@ -63,14 +63,14 @@ static bool wanted(const struct worker *c, int lane) {
     return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->audit;
 }
 
-/* Somebody else to look at it: that rows, or is a spare. */
+/* Whether another worker, possibly a spare, could audit. */
 static bool others(const struct worker *c) {
     for (int i = 0; i < c->head->places; i++)
         if (i != c->place && atomic_load(&c->head->worker[i].state) == CREW_READY) return true;
     return false;
 }
 
-/* How many there are. */
+/* Returns how many sums it has stored. */
 static int sum_results(const struct worker *c, const struct program *p, uint64_t *to) {
     int n = 0;
     for (int i = 0; i < p->n_result && n < c->head->audit_roots; i++) {
@@ -81,12 +81,13 @@ static int sum_results(const struct worker *c, const struct program *p, uint64_t
 }
 
 #ifdef TRIREME_POINTS
-/* TRIREME_LIE="K:S": the worker in place K turns a bit of what it computes in step S. */
+/* TRIREME_LIE="K:S": the worker in place K flips a bit of its results in step S. */
 static void lie(const struct worker *c, const struct program *p) {
     const char *text = getenv("TRIREME_LIE");
     int place;
     unsigned long long step;
-    if (!text || sscanf(text, "%d:%llu", &place, &step) != 2 || place != c->place || step != c->step)
+    if (!text || sscanf(text, "%d:%llu", &place, &step) != 2 || place != c->place ||
+        step != c->step)
         return;
     unsigned char byte, *at = program_value(p, p->g->output[0].tensor->id);
     p->dev->copy_out(&byte, at, 1);
@@ -108,8 +109,8 @@ static bool is_done(const struct worker *c, int lane) {
     return s == CLAIM_DONE || s == CLAIM_PASSED;
 }
 
-/* With nobody there to audit it, it is done without: the update begins, and whoever comes meanwhile must not compute the
- * lane with parameters that are half new. False: somebody has begun. */
+/* Ends an audit that no other worker can make, so that the update can begin. A worker that arrives
+ * later must not compute the lane from parameters that are partly new. False: another has begun. */
 static bool close_audit(const struct worker *c, int lane) {
     struct claim a = look(c, lane);
     int self = c->context->number;
@@ -119,11 +120,12 @@ static bool close_audit(const struct worker *c, int lane) {
 
 bool worker_audit_pending(const struct worker *c) {
     for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
-        if (wanted(c, lane) && !is_done(c, lane) && (others(c) || !close_audit(c, lane))) return true;
+        if (wanted(c, lane) && !is_done(c, lane) && (others(c) || !close_audit(c, lane)))
+            return true;
     return false;
 }
 
-static bool can_draw(const struct worker *c, int lane, struct claim *seen) {
+static bool can_audit(const struct worker *c, int lane, struct claim *seen) {
     if (!wanted(c, lane)) return false;
     *seen = look(c, lane);
     int made = maker(c, lane);
@@ -133,14 +135,14 @@ static bool can_draw(const struct worker *c, int lane, struct claim *seen) {
 bool worker_audit_waits(const struct worker *c) {
     struct claim seen;
     for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
-        if (can_draw(c, lane, &seen)) return true;
+        if (can_audit(c, lane, &seen)) return true;
     return false;
 }
 
-int worker_audit_draw(struct worker *c, int thread) {
+int worker_audit_claim(struct worker *c, int thread) {
     struct claim seen;
     for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
-        if (can_draw(c, lane, &seen) && claim_try(word_of(c, lane), &seen, thread)) return lane;
+        if (can_audit(c, lane, &seen) && claim_try(word_of(c, lane), &seen, thread)) return lane;
     return -1;
 }
 
@@ -148,8 +150,9 @@ static void differ(const struct worker *c, int lane, const char *tensor) {
     const struct crew_head *h = c->head;
     int other = maker(c, lane) / c->threads;
     char text[sizeof h->failure];
-    snprintf(text, sizeof text, "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane %d, and "
-             "%s is not the same: one of the two computes wrongly. No parameter has been changed by it",
+    snprintf(text, sizeof text,
+             "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane %d, "
+             "and %s differs: one of the two computes wrongly. No parameter has been changed by it",
              (unsigned long long)c->step, other, atomic_load(&h->worker[other].core), c->place,
              atomic_load(&h->worker[c->place].core), lane, tensor);
     worker_fail(c, text);
@@ -163,7 +166,7 @@ static void end_audit(const struct worker *c, int lane, int thread, enum claim_s
 void worker_audit_compare(struct worker *c, int lane, const struct program *p, int thread) {
     uint64_t sum[AUDIT_MOST];
     const uint64_t *made = sums_of(c, maker(c, lane), lane);
-    int n = sum_results(c, p, sum); /* other shapes may have more */
+    int n = sum_results(c, p, sum); /* other executables may have more */
     for (int i = 0; i < n; i++)
         if (sum[i] != made[i]) {
             differ(c, lane, p->g->output[i].tensor->node->name);

@@ -14,20 +14,20 @@ struct worker_stage {
     int left;        /* how many lanes were left when this thread left them to others */
     int64_t until;   /* when it looks again at the lanes that it left to others */
     bool alone;      /* one thread of each worker takes part */
-    int64_t leaves;  /* it leaves sums and tasks to others until then; -1: no; 0: not decided yet */
+    int64_t defers;  /* it leaves sums and tasks to others until then; -1: no; 0: not decided yet */
     struct thread_context *context;
     struct program_step step;
 };
 
 /* Notes what the thread does now, for the agent and crash reports. */
-void worker_note(struct thread_context *o, enum crew_at at, int lane, int item);
+void worker_note(struct thread_context *me, enum crew_at at, int lane, int item);
 /* The stage has no more work for this thread. Thread 0 may wait for the others of its team, which
  * are watched themselves; it notes at once what it does next. */
-void worker_rest(struct thread_context *o);
+void worker_rest(struct thread_context *me);
 /* Whether this thread leaves the sums and tasks of a stage to others. It does so if it is much
  * slower than they are, as all would wait for it. It does so only for a while, as the others may
  * have died. */
-bool worker_leaves(struct worker_stage *s);
+bool worker_defers(struct worker_stage *s);
 /* The team for work of so many pieces, shared by all workers. Null: the calling thread alone, if
  * the workers fill the cores without threads. */
 struct team *worker_team(const struct worker *c, int64_t pieces);
@@ -48,7 +48,7 @@ void worker_fail_step(const struct worker *c, const char *text); /* "step 7: TEX
 void worker_audit_note(struct worker *c, int lane, const struct program *p, int thread);
 bool worker_audit_pending(const struct worker *c);
 bool worker_audit_waits(const struct worker *c);
-int worker_audit_draw(struct worker *c, int thread);
+int worker_audit_claim(struct worker *c, int thread);
 void worker_audit_compare(struct worker *c, int lane, const struct program *p, int thread);
 void worker_audit_drop(struct worker *c, int lane, int thread);
 

@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A worker's steps: lanes and sums, drawn from the board; then the update's tasks, sweep by sweep. Every
- * stage of a step ends when its words say so, whoever has written them: a worker that comes late, or
- * anew, finds out where the step stands by reading them. */
+ * A worker's steps: first lanes and sums, claimed on the board; then the update's tasks, sweep by
+ * sweep. Each stage of a step ends when its claims say so, whoever published them. So a worker that
+ * starts or arrives late learns from the claims how far the step is. */
 #include <math.h>
 #include <sys/resource.h>
 
 #include "run/checkpointer.h"
 #include "run/diverge.h"
-#include "run/worker_inside.h"
 #include "run/executables.h"
 #include "run/executor.h"
 #include "run/feed.h"
 #include "run/loader.h"
 #include "run/policy.h"
+#include "run/worker_inside.h"
 
-/* ---- what a hand is at ---- */
+/* ---- what a thread does ---- */
 
-void worker_note(struct thread_context *o, enum crew_at at, int lane, int item) {
-    struct crew_thread *h = o->shared;
+void worker_note(struct thread_context *me, enum crew_at at, int lane, int item) {
+    struct crew_thread *t = me->shared;
     int64_t now = base_now();
-    atomic_store_explicit(&h->since, now, memory_order_relaxed);
-    atomic_store_explicit(&h->lane, lane, memory_order_relaxed);
-    atomic_store_explicit(&h->item, item, memory_order_relaxed);
-    atomic_store_explicit(&h->step, (uint32_t)o->worker->step, memory_order_relaxed);
-    atomic_store_explicit(&h->at, (int)at, memory_order_relaxed);
-    atomic_store_explicit(&h->turns, atomic_load_explicit(&h->turns, memory_order_relaxed) + 1,
+    atomic_store_explicit(&t->since, now, memory_order_relaxed);
+    atomic_store_explicit(&t->lane, lane, memory_order_relaxed);
+    atomic_store_explicit(&t->item, item, memory_order_relaxed);
+    atomic_store_explicit(&t->step, (uint32_t)me->worker->step, memory_order_relaxed);
+    atomic_store_explicit(&t->at, (int)at, memory_order_relaxed);
+    atomic_store_explicit(&t->turns, atomic_load_explicit(&t->turns, memory_order_relaxed) + 1,
                           memory_order_release);
-    o->began = now;
+    me->began = now;
 }
 
-void worker_at(struct worker *c, enum crew_at at, int part) { worker_note(&c->context[0], at, part, -1); }
+void worker_at(struct worker *c, enum crew_at at, int part) {
+    worker_note(&c->context[0], at, part, -1);
+}
 
 void worker_spend(_Atomic int64_t *sum, int64_t since) {
     atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + base_now() - since,
                           memory_order_relaxed);
 }
 
-void worker_rest(struct thread_context *o) {
-    if (o->worker->threads > 1) worker_note(o, CREW_AT_REST, -1, -1);
+void worker_rest(struct thread_context *me) {
+    if (me->worker->threads > 1) worker_note(me, CREW_AT_REST, -1, -1);
 }
 
 struct team *worker_team(const struct worker *c, int64_t pieces) {
@@ -52,7 +54,9 @@ bool worker_over(const struct worker *c) {
 void worker_fail(const struct worker *c, const char *text) {
     struct crew_head *h = c->head;
     int none = 0, runs = CREW_RUNS;
-    if (atomic_load(&h->ending) || !atomic_compare_exchange_strong(&h->failing, &none, c->place + 1)) return;
+    if (atomic_load(&h->ending) ||
+        !atomic_compare_exchange_strong(&h->failing, &none, c->place + 1))
+        return;
     base_format(h->failure, sizeof h->failure, "%s", text);
     atomic_compare_exchange_strong(&h->ending, &runs, CREW_FAILED);
     crew_notify(h);
@@ -76,20 +80,21 @@ static void commit_step(struct worker *c) {
     wait_wake(&c->head->data);
 }
 
-#define FEW_TASKS 32 /* that one thread does before others have woken up */
+#define FEW_TASKS 32 /* one thread does them before others would have woken up */
 
-/* What comes before the lanes (0), or after them (1). */
+/* Runs what comes before the lanes (0), or after them (1). */
 static void run_sweeps(const struct worker *c, struct worker_stage s, int which) {
-    int tasks = c->now->sweeps[which].n_tasks;
+    int tasks = c->current->sweeps[which].n_tasks;
     struct team *team = tasks > FEW_TASKS ? worker_team(c, tasks) : NULL;
     s.k = which;
     s.alone = !team;
-    if (c->now->sweeps[which].n) team_run(team, worker_run_sweeps, &s);
+    if (c->current->sweeps[which].n) team_run(team, worker_run_sweeps, &s);
 }
 
-/* Those that the reporter has set; also for who reports after it. */
+/* Takes the scalars that the reporter has set, so that any worker can report next. */
 static void take_scalars(const struct worker *c, tri_run *run) {
-    for (int i = 0; i < run->executable->n_scalars; i++) run->executable->scalar[i].value = c->head->scalar[i];
+    for (int i = 0; i < run->executable->n_scalars; i++)
+        run->executable->scalar[i].value = c->head->scalar[i];
     run->set_rate = c->head->set_rate;
 }
 
@@ -116,10 +121,10 @@ static void run_step(struct worker *c, tri_run *run) {
         run_sweeps(c, s, 1);
         commit_step(c);
     }
-    worker_at(c, CREW_AT_WAIT, -1); /* no thread of its team waits for it any more, and it may stall */
+    worker_at(c, CREW_AT_WAIT, -1); /* its team has left; watched again from now on */
 }
 
-/* What the step has left, also if later ones are done meanwhile. */
+/* Takes the results of the latest step. Repeats that if a later step is done meanwhile. */
 static void take_values(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
     for (uint64_t step, before;;) {
@@ -146,7 +151,8 @@ static void note_memory(struct worker *c) {
     int64_t now = base_now();
     if (now - c->memory_seen < MEMORY_INTERVAL) return;
     c->memory_seen = now;
-    if (!getrusage(RUSAGE_SELF, &u)) atomic_store(&worker_self(c)->peak, (int64_t)u.ru_maxrss * 1024);
+    if (!getrusage(RUSAGE_SELF, &u))
+        atomic_store(&worker_self(c)->peak, (int64_t)u.ru_maxrss * 1024);
 }
 
 static void open_step(struct worker *c, tri_run *run, uint64_t step) {
@@ -161,7 +167,8 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
     run_set_scalars(run, (int64_t)step);
     h->rate = run->rate;
     h->set_rate = run->set_rate;
-    for (int i = 0; i < run->executable->n_scalars; i++) h->scalar[i] = run->executable->scalar[i].value;
+    for (int i = 0; i < run->executable->n_scalars; i++)
+        h->scalar[i] = run->executable->scalar[i].value;
     h->shape_of[step % 2] = (int)(m - run->executable);
     for (int k = 0; k < 2; k++)
         if (m->tree[k].g) board_clear(&m->tree[k].board);
@@ -170,8 +177,10 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
     crew_notify(h);
 }
 
-/* Spares have a part in steps where there are audits. */
-static bool takes_part(const struct worker *c) { return worker_rank(c) >= 0 || c->head->audit > 0; }
+/* Spares take part if there are audits, which they make. */
+static bool takes_part(const struct worker *c) {
+    return worker_rank(c) >= 0 || c->head->audit > 0;
+}
 
 static bool is_open(const struct worker *c) {
     return atomic_load(&c->head->opened) > atomic_load(&c->head->committed);
@@ -180,10 +189,11 @@ static bool is_open(const struct worker *c) {
 static bool something_to_do(void *arg) {
     const struct worker *c = arg;
     const struct crew_head *h = c->head;
-    return (is_open(c) && takes_part(c) && atomic_load(&h->opened) != c->step) || atomic_load(&h->ending) ||
-           atomic_load(&worker_self(c)->leave) || worker_evaluation_waits(arg) ||
-           (worker_reports(c) &&
-            (!atomic_load(&h->paused) || atomic_load(&h->stop) || (c->run->options.ckpt && worker_save_asked(c))));
+    return (is_open(c) && takes_part(c) && atomic_load(&h->opened) != c->step) ||
+           atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave) ||
+           worker_evaluation_waits(arg) ||
+           (worker_reports(c) && (!atomic_load(&h->paused) || atomic_load(&h->stop) ||
+                                  (c->run->options.ckpt && worker_save_asked(c))));
 }
 
 static void end_run(struct worker *c, enum crew_ending how) {
@@ -193,7 +203,8 @@ static void end_run(struct worker *c, enum crew_ending how) {
     wait_wake(&c->head->data);
 }
 
-/* The reporter's duty between two steps. False: there is nothing to be opened. */
+/* Opens the next step, or ends the run. For the reporter, between two steps. False: the run
+ * ends. */
 static bool open_next(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
     uint64_t committed = atomic_load(&h->committed);
@@ -215,7 +226,7 @@ static bool fails(struct worker *c, tri_status *status) {
     return false;
 }
 
-static void take_judged(const struct worker *c, tri_run *run) {
+static void take_policy_state(const struct worker *c, tri_run *run) {
     run->policy->is = c->head->policy_state[atomic_load(&c->head->n_policy_states) % 2];
 }
 
@@ -223,7 +234,7 @@ static bool returns(struct worker *c, tri_run *run) {
     take_values(c, run);
     if (worker_reports(c)) {
         take_scalars(c, run);
-        take_judged(c, run);
+        take_policy_state(c, run);
         c->reported = run->done;
     }
     worker_at(c, CREW_AT_CALLBACK, -1);
@@ -238,20 +249,23 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
         worker_log_changes(c);
         if (worker_reports(c) && !c->reports) worker_redirect_output(c);
         uint64_t committed = atomic_load(&h->committed);
-        /* What is called back for the latest step may have died with the reporter before. */
-        if (worker_reports(c) && committed > atomic_load(&h->base) && c->reported < (int64_t)committed && !atomic_load(&h->ending) &&
+        /* The previous reporter may have died before it called back for the latest step. */
+        if (worker_reports(c) && committed > atomic_load(&h->base) &&
+            c->reported < (int64_t)committed && !atomic_load(&h->ending) &&
             atomic_load(&h->opened) == committed)
             return returns(c, run);
         if (atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave)) return fails(c, status);
         if (worker_reports(c) && run->options.ckpt) checkpointer_answer(run->checkpointer, run);
         if (worker_reports(c) && !open_next(c, run)) return fails(c, status);
-        if (is_open(c) && takes_part(c) && (worker_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {
+        if (is_open(c) && takes_part(c) &&
+            (worker_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {
             c->step = atomic_load(&h->opened);
             worker_log_step_begins(c);
             run_step(c, run);
             worker_log_step_ends(c);
             if (atomic_load(&h->ending)) return fails(c, status);
-            if (atomic_load(&h->committed) >= c->step && worker_rank(c) >= 0) return returns(c, run);
+            if (atomic_load(&h->committed) >= c->step && worker_rank(c) >= 0)
+                return returns(c, run);
             continue;
         }
         if (worker_evaluation_waits(c)) {
@@ -272,12 +286,12 @@ bool worker_reports_step(const struct worker *c, const tri_run *run) {
 
 void worker_begin_at(struct worker *c, int64_t step) {
     struct crew_head *h = c->head;
-    atomic_store(&h->base, (uint64_t)step); /* first: the run counts as begun when more is open than this */
+    atomic_store(&h->base, (uint64_t)step); /* first: a run with more open steps has begun */
     atomic_store(&h->committed, (uint64_t)step);
     atomic_store(&h->opened, (uint64_t)step);
     for (int i = 0; i < CREW_MOST_VALUES; i++) h->values[step % 2].value[i] = NAN;
     h->values[step % 2].skips = 0;
-    atomic_store(&h->values[step % 2].step, (uint64_t)step); /* nobody waits for those of a step done before */
+    atomic_store(&h->values[step % 2].step, (uint64_t)step); /* take_values waits for it */
     c->reported = step;
 }
 
@@ -285,12 +299,13 @@ int64_t worker_base(const struct worker *c) { return (int64_t)atomic_load(&c->he
 
 void worker_note_unread(struct worker *c) {
     int no = CREW_STOP_NO;
-    if (atomic_compare_exchange_strong(&c->head->stop, &no, CREW_STOP_UNREAD)) crew_notify(c->head);
+    if (atomic_compare_exchange_strong(&c->head->stop, &no, CREW_STOP_UNREAD))
+        crew_notify(c->head);
 }
 
 bool worker_asked_to_end(const struct worker *c) { return atomic_load(&c->head->stop); }
 
-/* Written beside the one before: a death leaves that. */
+/* There are two states, written in turn: a death leaves the previous one. */
 void worker_set_policy(struct worker *c, const struct policy_state *is) {
     struct crew_head *h = c->head;
     uint32_t n = atomic_load(&h->n_policy_states) + 1;
@@ -321,11 +336,12 @@ void worker_save_failed(struct worker *c, const char *text) {
 
 static bool over_or_mine(void *arg) {
     const struct worker *c = arg;
-    return atomic_load(&c->head->closed) || worker_reports(c) || atomic_load(&worker_self(c)->leave);
+    return atomic_load(&c->head->closed) || worker_reports(c) ||
+           atomic_load(&worker_self(c)->leave);
 }
 
-/* Its loop may end before all steps are done. A step that another reporter has opened before it died is
- * finished first: the store is as a step leaves it, or there is none. */
+/* The loop may end before all steps are done. If a reporter that died has opened a step, it is
+ * finished first, so that the store is as a step leaves it. */
 static void end_by_loop(struct worker *c, tri_run *run) {
     while (is_open(c) && !atomic_load(&c->head->ending)) {
         c->step = atomic_load(&c->head->opened);
@@ -341,12 +357,12 @@ bool worker_finish(struct worker *c, tri_run *run) {
     if (atomic_load(&h->closed) || !worker_reports(c)) return false;
     end_by_loop(c, run);
     if (!c->reports) worker_redirect_output(c);
-    /* It may have come after the last step, or while others did it. */
+    /* It may have joined after the last step, or while others computed it. */
     if (run->done < (int64_t)atomic_load(&h->committed)) {
         take_values(c, run);
-        if (crew_begun(h)) take_scalars(c, run); /* a worker that has computed no step saves them, too */
+        if (crew_begun(h)) take_scalars(c, run); /* they are saved */
     }
-    take_judged(c, run);
+    take_policy_state(c, run);
     worker_at(c, CREW_AT_SAVE, -1);
     return true;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A worker's part in what is done once a step, before the lanes and behind them: tasks, sweep by sweep. */
-#include "run/worker_inside.h"
+ * A worker's part in the programs that run once per step, before and after the lanes: their tasks,
+ * sweep by sweep. */
 #include "crew/layout.h"
 #include "run/executables.h"
+#include "run/worker_inside.h"
 
 static void commit(struct worker *c) {
     const struct machine *m = c->run->machine;
@@ -22,7 +23,8 @@ static void commit(struct worker *c) {
     atomic_store(&h->values[k].step, c->step);
 }
 
-/* Nothing is written to the store before this returns. */
+/* Runs before all tasks that write to the store. Returns only if these may run, or the step is
+ * over. */
 static void guard(struct worker_stage *s, int thread) {
     struct worker *c = s->c;
     struct machine *m = c->run->machine;
@@ -33,15 +35,17 @@ static void guard(struct worker_stage *s, int thread) {
     } while (!worker_over(c));
 }
 
-static void run_task(struct worker_stage *s, int task, struct claim *held, const struct tasks *h, int thread) {
+static void run_task(struct worker_stage *s, int task, struct claim *held, const struct tasks *view,
+                     int thread) {
     struct worker *c = s->c;
-    const struct sweeps *all = &c->now->sweeps[s->k];
+    const struct sweeps *all = &c->current->sweeps[s->k];
     const struct task *t = &all->task[task];
     if (t->item >= 0) {
-        worker_note(&c->context[thread], CREW_AT_UPDATE, -1, c->now->first_name[4 + s->k] + t->item);
-        sweep_run(all, task, held, h, thread, &s->step);
+        worker_note(&c->context[thread], CREW_AT_UPDATE, -1,
+                    c->current->first_name[4 + s->k] + t->item);
+        sweep_run(all, task, held, view, thread, &s->step);
     } else if (t->item == TASK_UPDATE) {
-        const struct sweep_copy *copy = &c->now->copy[t->update];
+        const struct sweep_copy *copy = &c->current->copy[t->update];
         const struct dev *dev = c->run->dev;
         bool go = true;
         if (copy->condition) dev->copy_out(&go, copy->condition, sizeof go);
@@ -52,63 +56,68 @@ static void run_task(struct worker_stage *s, int task, struct claim *held, const
     } else {
         commit(c);
     }
-    tasks_done(h, task, held);
+    tasks_done(view, task, held);
 }
 
 static bool sweep_changed(void *arg) {
     struct worker_stage *s = arg;
     const struct worker *c = s->c;
-    const struct sweeps *all = &c->now->sweeps[s->k];
+    const struct sweeps *all = &c->current->sweeps[s->k];
     claim_word *word = c->task + all->first;
     uint32_t step = (uint32_t)c->step;
     int begin = sweep_begin(all, s->sweep), end = all->end[s->sweep];
     return worker_over(c) || tasks_complete(word, begin, end, step, &s->from) ||
-           (!worker_leaves(s) && tasks_wait(word, begin, end, step));
+           (!worker_defers(s) && tasks_wait(word, begin, end, step));
 }
 
-static void run_sweep(struct worker_stage *s, const struct tasks *h, int thread) {
+static void run_sweep(struct worker_stage *s, const struct tasks *view, int thread) {
     struct worker *c = s->c;
-    struct thread_context *o = &c->context[thread];
-    const struct sweeps *all = &c->now->sweeps[s->k];
+    struct thread_context *me = &c->context[thread];
+    const struct sweeps *all = &c->current->sweeps[s->k];
     int begin = sweep_begin(all, s->sweep), end = all->end[s->sweep];
     s->from = 0;
     while (!worker_over(c)) {
         struct claim held;
         int64_t began = base_now();
-        int task = worker_leaves(s) ? -1 : tasks_draw(h, begin, end, &held);
+        int task = worker_defers(s) ? -1 : tasks_draw(view, begin, end, &held);
         if (task >= 0) {
-            run_task(s, task, &held, h, thread);
-            if (tasks_complete(h->word, begin, end, h->step, &s->from)) /* the last one rings */
-                crew_notify(c->head);
-            worker_spend(&o->shared->reduce, began);
+            run_task(s, task, &held, view, thread);
+            if (tasks_complete(view->word, begin, end, view->step, &s->from)) crew_notify(c->head);
+            worker_spend(&me->shared->reduce, began);
             continue;
         }
-        if (tasks_complete(h->word, begin, end, h->step, &s->from)) return;
-        worker_note(o, CREW_AT_WAIT, -1, -1);
-        crew_until_or(c->head, sweep_changed, s, worker_leaves(s) ? s->leaves : INT64_MAX, &o->shared->turns);
-        worker_spend(&o->shared->wait, o->began);
+        if (tasks_complete(view->word, begin, end, view->step, &s->from)) return;
+        worker_note(me, CREW_AT_WAIT, -1, -1);
+        crew_until_or(c->head, sweep_changed, s, worker_defers(s) ? s->defers : INT64_MAX,
+                      &me->shared->turns);
+        worker_spend(&me->shared->wait, me->began);
     }
 }
 
 bool worker_is_between(const struct worker *c) {
     uint64_t opened = atomic_load(&c->head->opened);
-    if (opened == atomic_load(&c->head->committed)) return true; /* there may have been no step yet */
-    const struct sweeps *update = &c->part[executables_at(c->run, (int64_t)opened) - c->run->executable].sweeps[1];
-    return tasks_untouched(c->task + update->first, update->guarded, update->n_tasks, (uint32_t)opened);
+    if (opened == atomic_load(&c->head->committed)) return true; /* or no step has been opened */
+    const struct machine *m = executables_at(c->run, (int64_t)opened);
+    const struct sweeps *update = &c->executable[m - c->run->executable].sweeps[1];
+    return tasks_untouched(c->task + update->first, update->guarded, update->n_tasks,
+                           (uint32_t)opened);
 }
 
 void worker_run_sweeps(void *arg, int thread) {
     struct worker_stage s = *(struct worker_stage *)arg;
     struct worker *c = s.c;
     struct tri_fault fault = {0};
-    const struct sweeps *all = &c->now->sweeps[s.k];
-    const struct tasks h = {
-        .step = (uint32_t)c->step, .thread = c->context[thread].number,
-        .rank = worker_rank(c) * c->threads + thread, .ranks = worker_size(c) * c->threads,
-        .word = c->task + all->first, .first = all->first,
-        .undo = crew_undo(c->head, c->base, c->context[thread].number), .base = c->base};
+    const struct sweeps *all = &c->current->sweeps[s.k];
+    const struct tasks view = {.step = (uint32_t)c->step,
+                               .thread = c->context[thread].number,
+                               .rank = worker_rank(c) * c->threads + thread,
+                               .ranks = worker_size(c) * c->threads,
+                               .word = c->task + all->first,
+                               .first = all->first,
+                               .undo = crew_undo(c->head, c->base, c->context[thread].number),
+                               .base = c->base};
     s.step.fault = &fault;
     s.context = &c->context[thread];
-    for (s.sweep = 0; s.sweep < all->n && !worker_over(c); s.sweep++) run_sweep(&s, &h, thread);
+    for (s.sweep = 0; s.sweep < all->n && !worker_over(c); s.sweep++) run_sweep(&s, &view, thread);
     worker_rest(&c->context[thread]);
 }

@@ -156,7 +156,7 @@ def audit():
         return
     run = trireme("train", *words, env={"TRIREME_LIE": "0:7"})
     need(run.returncode == 1
-         and re.search(r"step 7: audit: .*worker 0 .*lane \d, and \S+ is not the same",
+         and re.search(r"step 7: audit: .*worker 0 .*lane \d, and \S+ differs",
                                            run.err), f"exit {run.returncode}: {run.err}")
 
 

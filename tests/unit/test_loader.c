@@ -260,7 +260,7 @@ static void a_late_reader_of_another_shape(void **state) {
             atomic_store(&done, (uint64_t)step - 1);
             assert_int_equal(m->batch, step == 4 ? 12 : 16);
             for (int lane = 0; lane < m->lanes; lane++)
-                assert_int_equal(loader_fetch(&l, &(struct loader_wish){.step = step, .lane = lane},
+                assert_int_equal(loader_fetch(&l, &(struct loader_request){.step = step, .lane = lane},
                                               &room[lane]),
                                  TRI_OK);
             for (int k = 0; k < usual->n_inputs; k++) {
