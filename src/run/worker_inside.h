@@ -19,6 +19,10 @@ struct worker_stage {
     struct program_step step;
 };
 
+/* Attaches the threads of the team, except thread 0, which worker_join has attached. */
+void worker_attach(struct worker *c, struct team *team);
+int worker_place_threads(const struct worker *c); /* of all places, spares included */
+
 /* Notes what the thread does now, for the agent and crash reports. */
 void worker_note(struct thread_context *me, enum crew_at at, int lane, int item);
 /* The stage has no more work for this thread. Thread 0 may wait for the others of its team, which
