@@ -292,7 +292,7 @@ def cannot_restart():
     os.remove("moved")
     os.kill(pid, signal.SIGKILL)
     end(run)
-    need(run.returncode == 0 and "it is not started again; the others go on" in run.err, run.err)
+    need(run.returncode == 0 and "is not started again: the others continue" in run.err, run.err)
     need(len(events("own", "start")) == 5, f"{len(events('own', 'start'))} starts")
     twice = trireme("run", "-n", "2", "--", OWN_LOOP, "--steps", "20", env={"TEST_MODE": "second"})
     need(twice.returncode == 2 and "a second run that trains in one program" in twice.err,
