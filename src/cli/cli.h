@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The program `trireme`: a file and a row per command, and what the commands share. A new command
- * takes its file and its name in cli.c. */
+ * is a file here, its name in cli.c and a line in src/meson.build. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
