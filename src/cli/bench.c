@@ -271,21 +271,17 @@ static tri_status check_workers(const struct own *own) {
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
     struct cli_arguments a;
-    char **all = calloc((size_t)argc + 1, sizeof *all);
-    if (!all) {
-        base_no_memory("a command line");
-        return cli_fail();
-    }
-    memcpy(all, argv, (size_t)argc * sizeof *all); /* cli_read removes the options from argv */
-    int words = argc, code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
+    char **words = cli_command_line(argc, argv);
+    if (!words) return cli_fail();
+    int n = argc, code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     bool workers = !code && own.workers;
     if (!code) code = check_workers(&own) ? cli_fail() : 0;
     if (!code && workers)
         code = bench_workers(&(struct bench_workers){
-            .list = own.workers, .argc = words, .argv = all, .steps = a.options.steps,
+            .list = own.workers, .argc = n, .argv = words + 1, .steps = a.options.steps,
             .threads = (int)(own.threads ? own.threads : a.options.threads),
             .until_loss = own.until_loss});
-    free(all);
+    free(words);
     if (code || workers) return code;
     if (own.largest) return largest(&a) ? cli_fail() : TRI_OK;
     return bench(&a, &own);

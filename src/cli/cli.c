@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -97,6 +98,17 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
     if (!status) status = data_refuse_fed(out->options.data);
     if (!status) status = take_model(c, argc, argv, out);
     return status;
+}
+
+char **cli_command_line(int argc, char **argv) {
+    char **words = calloc((size_t)argc + 2, sizeof *words);
+    if (!words) {
+        base_no_memory("a command line");
+        return NULL;
+    }
+    words[0] = program_invocation_name;
+    memcpy(words + 1, argv, (size_t)argc * sizeof *words);
+    return words;
 }
 
 tri_status cli_read_about(const struct command *c, struct cli_arguments *a,

@@ -40,6 +40,9 @@ struct cli_arguments {
 /* Reads the options, the command's own ones into `own`, and MODEL. */
 tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
                     struct cli_arguments *out);
+/* The program's name, then argv, then a null; to be freed. cli_read removes options from argv, so
+ * what starts the same command again keeps this copy. Null with a message. */
+char **cli_command_line(int argc, char **argv);
 /* Reads from options.load which model the weights are of and how its data was prepared. If the
  * command line has no MODEL, a->model becomes that model, which belongs to *about. */
 tri_status cli_read_about(const struct command *c, struct cli_arguments *a,

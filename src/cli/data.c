@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme data: the contents of a data set, its bad samples, the speed of reading it. */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/host.h"
 #include "cli/cli.h"

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 

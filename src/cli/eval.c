@@ -91,11 +91,10 @@ static tri_status take_all(tri_run *run, tri_data *data, struct eval_queue *queu
 
 /* Shares the batches with helpers, started after this process has opened everything itself. */
 static tri_status evaluate_together(tri_run *run, tri_data *data, const struct own *own,
-                                    const tri_options *o, int argc, char **words) {
+                                    const tri_options *o, char **words) {
     struct helpers h;
     tri_status status = helpers_start(&h, own->workers - 1, o->threads,
-                                      evaluation_batches(run, data), run_output_count(run), argc,
-                                      words);
+                                      evaluation_batches(run, data), run_output_count(run), words);
     if (!status) pictures_count_together(data, helpers_bad(&h));
     if (!status) status = take_all(run, data, &h.queue);
     if (!status) helpers_wait(&h);
@@ -106,10 +105,10 @@ static tri_status evaluate_together(tri_run *run, tri_data *data, const struct o
 }
 
 static tri_status evaluate(tri_graph *g, const tri_options *o, tri_data *data,
-                           const struct own *own, int argc, char **words) {
+                           const struct own *own, char **words) {
     tri_run *run = tri_open(g, o);
     if (!run) return (tri_status)cli_fail();
-    tri_status status = own->workers > 1 ? evaluate_together(run, data, own, o, argc, words)
+    tri_status status = own->workers > 1 ? evaluate_together(run, data, own, o, words)
                                          : tri_evaluate(run, data);
     if (run_fail(run, status) == TRI_OK) print_results(run, tri_data_size(data));
     return tri_close(run);
@@ -155,7 +154,7 @@ static int help(struct helpers *h, int place, struct cli_arguments *a, const cha
     return (int)status;
 }
 
-static int evaluate_all(struct cli_arguments *a, struct own *own, const char *prepared, int argc,
+static int evaluate_all(struct cli_arguments *a, struct own *own, const char *prepared,
                         char **words) {
     struct helpers h;
     int place;
@@ -166,7 +165,7 @@ static int evaluate_all(struct cli_arguments *a, struct own *own, const char *pr
     if (!data) return cli_fail();
     data_tell(data, a->options.quiet);
     settle(own, &a->options, data);
-    int code = (int)evaluate(g, &a->options, data, own, argc, words);
+    int code = (int)evaluate(g, &a->options, data, own, words);
     tri_data_free(data);
     return code;
 }
@@ -174,19 +173,14 @@ static int evaluate_all(struct cli_arguments *a, struct own *own, const char *pr
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct own own = {0};
-    int words = argc;
-    char **all = calloc((size_t)argc + 1, sizeof *all);
-    if (!all) {
-        base_no_memory("a command line");
-        return cli_fail();
-    }
-    memcpy(all, argv, (size_t)argc * sizeof *all); /* cli_read removes the options from argv */
+    char **words = cli_command_line(argc, argv);
+    if (!words) return cli_fail();
     int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     struct weights_about about = {0};
     if (!code && cli_read_about(c, &a, &about)) code = cli_fail();
-    if (!code) code = evaluate_all(&a, &own, about.prepared, words, all);
+    if (!code) code = evaluate_all(&a, &own, about.prepared, words);
     weights_about_free(&about);
-    free(all);
+    free(words);
     return code;
 }
 

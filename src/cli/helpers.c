@@ -67,18 +67,14 @@ _Noreturn static void become(const struct helpers *h, int place, pid_t parent, c
 }
 
 tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batches, int values,
-                         int argc, char **words) {
+                         char **words) {
     *h = (struct helpers){.fd = -1};
-    char **all = calloc((size_t)argc + 2, sizeof *all);
-    if (!all) return base_no_memory("a command line");
-    all[0] = program_invocation_name;
-    memcpy(all + 1, words, (size_t)argc * sizeof *all);
     tri_status status = make_memory(h, threads, batches, values);
     pid_t self = getpid();
     fflush(NULL);
     for (; h->n < n && !status; h->n++) {
         pid_t pid = fork();
-        if (!pid) become(h, h->n, self, all);
+        if (!pid) become(h, h->n, self, words);
         if (pid < 0) {
             fprintf(stderr, "trireme: cannot start a worker: %s; continuing with fewer\n",
                     strerror(errno));
@@ -86,7 +82,6 @@ tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batc
         }
         h->pid[h->n] = pid;
     }
-    free(all);
     return status;
 }
 

@@ -22,10 +22,9 @@ struct helpers {
     pid_t pid[HELPERS_MOST];
 };
 
-/* Starts n helpers with `threads` threads each. words[argc]: the command line after the program's
- * name. */
+/* Starts n helpers with `threads` threads each. words: the whole command line. */
 tri_status helpers_start(struct helpers *h, int n, int64_t threads, int64_t batches, int values,
-                         int argc, char **words);
+                         char **words);
 /* The count of bad samples, shared by all processes. */
 struct tally *helpers_bad(const struct helpers *h);
 /* Waits until all have ended, and reports those that failed. */

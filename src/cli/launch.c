@@ -3,7 +3,6 @@
  * workers. */
 #include "cli/launch.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 
 #include "cli/cli.h"
 #include "crew/head.h"
-#include "machine/team.h"
 
 tri_status cli_check_launch(struct launch *l, const tri_options *o) {
     if (l->workers && o->threads && l->threads && o->threads != l->threads)
@@ -29,20 +27,6 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
 }
 
 bool cli_is_worker(void) { return getenv(CREW_ENV_STORE) != NULL; }
-
-int cli_launch(const struct launch *launch, int argc, char **argv) {
-    char **copy = calloc((size_t)argc + 1, sizeof *copy);
-    if (!copy) {
-        base_no_memory("a command line");
-        return cli_fail();
-    }
-    memcpy(copy, argv, (size_t)argc * sizeof *copy);
-    struct launch l = *launch;
-    l.argv = copy;
-    int code = agent_run(&l);
-    free(copy);
-    return code;
-}
 
 /* ---- run ---- */
 
@@ -76,7 +60,8 @@ static int run(const struct command *c, int argc, char **argv) {
         return cli_fail();
     }
     own.launch.out = own.out;
-    return cli_launch(&own.launch, argc - 1, argv + 1);
+    own.launch.argv = argv + 1;
+    return agent_run(&own.launch);
 }
 
 static void describe(struct text *out) {

@@ -12,8 +12,6 @@ extern const struct option_row launch_rows[];
 /* With -n, --threads sets the threads of each worker. Without -n, refuses the options that only
  * several workers use. */
 tri_status cli_check_launch(struct launch *launch, const tri_options *o);
-/* Runs argv as the workers' program. Returns the exit code. */
-int cli_launch(const struct launch *launch, int argc, char **argv);
 /* Whether this process is one of the workers. */
 bool cli_is_worker(void);
 

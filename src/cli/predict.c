@@ -36,7 +36,7 @@ struct predictor {
     struct augmenter augmenter;
     struct data_file file;
     int64_t batch, classes;
-    float *image, *logits; /* [batch]...; one batch */
+    float *image, *logits; /* [batch, channels, size, size]; [batch, classes] */
     char **name;           /* [classes], or null */
     char *names;           /* the bytes of the file that they point into */
     int failed;            /* files */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme train: the usual loop, in this process or in several workers. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/launch.h"
@@ -14,23 +11,15 @@
 #include "run/open.h"
 
 /* The workers run this same program with the same words, even if its file has been replaced. */
-static int launch(const struct launch *l, int argc, char **argv, const struct cli_arguments *a) {
-    char **words = calloc((size_t)argc + 2, sizeof *words);
-    if (!words) {
-        base_no_memory("a command line");
-        return cli_fail();
-    }
-    words[0] = program_invocation_name;
-    memcpy(words + 1, argv, (size_t)argc * sizeof *words);
+static int launch(const struct launch *l, char **words, const struct cli_arguments *a) {
     struct launch settled = *l;
+    settled.argv = words;
     settled.out = a->options.out;
     settled.on_event = a->options.on_event;
     settled.program = LAUNCH_SELF;
     settled.title = a->model;
     settled.ends_with_run = true;
-    int code = cli_launch(&settled, argc + 1, words);
-    free(words);
-    return code;
+    return agent_run(&settled);
 }
 
 /* Whether a step has a single lane. A second worker would have nothing to do then, so one process
@@ -66,18 +55,13 @@ static int train(struct cli_arguments *a) {
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch own = {0};
-    int words = argc;
-    char **all = calloc((size_t)argc + 1, sizeof *all);
-    if (!all) {
-        base_no_memory("a command line");
-        return cli_fail();
-    }
-    memcpy(all, argv, (size_t)argc * sizeof *all); /* cli_read removes the options from argv */
+    char **words = cli_command_line(argc, argv);
+    if (!words) return cli_fail();
     int code = 0;
     if (cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options)) code = cli_fail();
     if (!a.options.out) a.options.out = "run";
-    if (!code) code = wants_agent(&own, &a) ? launch(&own, words, all, &a) : train(&a);
-    free(all);
+    if (!code) code = wants_agent(&own, &a) ? launch(&own, words, &a) : train(&a);
+    free(words);
     return code;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Why a worker died, and whether the run can go on. A fault would happen again, and so would a lack
  * of memory. A kill from outside says nothing about the program. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Detecting the death of workers, and recovering from it. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
  * Starting workers, ending them, and changing their number; the files of a run's directory. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

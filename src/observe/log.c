@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
