@@ -115,8 +115,8 @@ static void end_without_samples(struct agent *a) {
         bool waits = a->process[i / h->threads].pid && atomic_load(&thread->at) == CREW_AT_DATA &&
                      now - (double)atomic_load(&thread->since) > least(DATA_WAIT, grace / 4);
         if (!waits || !atomic_compare_exchange_strong(&h->ending, &runs, CREW_STOPPED)) continue;
-        agent_print(a, "worker %d gets no samples for step %llu: the run ends without it",
-                    i / h->threads, (unsigned long long)atomic_load(&h->opened));
+        agent_print(a, "no samples arrived for step %llu, which worker %d waits for: the run ends "
+                    "without it", (unsigned long long)atomic_load(&h->opened), i / h->threads);
         crew_notify(h);
         wait_wake(&h->data);
     }

@@ -127,6 +127,7 @@ static void restore_signals(const struct sigaction old[COUNT(ends)]) {
 
 /* What stopped the run; null if something else has reported it. */
 static const char *stopped_by(const tri_run *run) {
+    if (run->status || run->done >= run->total || policy_stops(run->policy)) return NULL;
     for (size_t i = 0; i < COUNT(ends); i++)
         if (ends[i].number == asked) return ends[i].name;
     return run_is_late(run) ? "--max-time" : NULL;
@@ -214,7 +215,7 @@ static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *ca
     run->asked = NULL;
     run->stopped |= asked && tri_step_number(run) < tri_step_total(run);
     bool last = run->executor->finish(run), stopped = run->stopped;
-    const char *reason = last && stopped ? stopped_by(run) : NULL;
+    const char *reason = last ? stopped_by(run) : NULL;
     const long long steps = run->done, total = run->total;
     end_view(&v, run, last);
     if (last && !run->status) {

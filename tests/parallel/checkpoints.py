@@ -115,7 +115,7 @@ def brings_nothing():
         if how == signal.SIGKILL:
             continue
         need(run.returncode == 3
-             and re.search("trireme: no samples c[ao]me for step 4.*: the run ends without it",
+             and re.search("trireme: no samples arrived for step 4.*: the run ends without it",
                            run.err),
              f"{more}: exit {run.returncode}: {run.err}")
         need(folders()[-1] == "step-000000003" and done(run).startswith("done steps=3 "),

@@ -127,7 +127,7 @@ def best_is_kept():
         need(f"best_loss={value} " in done(run) + " ", f"{kept.out} {done(run)}")
     other = trireme("train", *LEARNS, "--steps", "90", *JUDGED, "--best", "top1", "--ckpt", "ck",
                     "--resume")
-    need("compared by loss:min before" in other.err, other.err)
+    need("compares evaluations by loss:min" in other.err, other.err)
 
 
 LONG = ("mlp:hidden=512,layers=3 --data synthetic:size=512 --batch 64 --lanes 4 --optimizer adam"
@@ -308,7 +308,7 @@ def several():
     need("was killed by signal 9" in run.err, run.err)
     few = trireme(*words, "-n", "4", "--batch", "20000")
     need(few.returncode == 0 and "2 workers, one per batch" in few.err, few.err)
-    for code, pattern, more in ((2, "a number from 1 to 128, or auto", ["-n", "0"]),
+    for code, pattern, more in ((2, "a whole number from 1 to 128, or auto", ["-n", "0"]),
                                 (1, "no.safetensors", ["-n", "2", "--load", "no.safetensors"])):
         wrong = trireme(*words, *more)
         need(wrong.returncode == code and pattern in wrong.err and wrong.err.count("trireme:") == 1,
