@@ -133,8 +133,8 @@ static tri_status allocate_arenas(struct machine *m) {
 static tri_status make_programs(struct machine *m) {
     int threads = team_threads(m->team);
     tri_status status = TRI_OK;
-    bool joint = m->all_threads > m->lanes;
     int n = m->lanes < threads ? (int)m->lanes : threads;
+    bool joint = m->all_threads > m->lanes;
     if (joint) n = 1;
     m->thread = calloc((size_t)n, sizeof *m->thread);
     if (!m->thread) return base_no_memory("threads");

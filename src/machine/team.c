@@ -2,7 +2,6 @@
 #include "machine/team.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 

@@ -61,7 +61,7 @@ def reader_leaves(which, number):
     run.stdout.close()
     if number:
         told = [e["text"] for e in events(name + "-out", "told")]
-        need(any("nobody reads" in t for t in told), f"the agent has told {told}")
+        need(any("has gone" in t for t in told), f"the agent has told {told}")
     goes_on(name)
 
 
@@ -129,7 +129,7 @@ def stays_ignored(number, sig):
     run.send_signal(sig)
     run.send_signal(signal.SIGTERM)
     end(run)
-    need(run.returncode == 3 and "trireme: asked to end: the step" in run.err,
+    need(run.returncode == 3 and "trireme: asked to end: the run ends after" in run.err,
          f"exit {run.returncode}: {run.err}")
     need("hung up" not in run.err and "interrupted" not in run.err
          and "second signal" not in run.err, run.err)
