@@ -19,7 +19,7 @@
 #define DECLARE(name) extern const struct command command_##name;
 #define ADDRESS(name) &command_##name,
 COMMANDS(DECLARE)
-const struct command *const commands[] = {COMMANDS(ADDRESS) NULL};
+static const struct command *const commands[] = {COMMANDS(ADDRESS) NULL};
 
 /* How many words the command's name has if argv begins with them, else 0. */
 static int named(const struct command *c, int argc, char **argv) {

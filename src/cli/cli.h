@@ -23,7 +23,6 @@ struct command {
     int (*run)(const struct command *c, int argc, char **argv);
 };
 
-extern const struct command *const commands[]; /* a null ends them */
 /* The command that the first words name, and how many they are; null with a message. argc > 0. */
 const struct command *command_find(int argc, char **argv, int *n);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme dump: the network as text, as written or after a pass. */
-
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "dev/dev.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme memory: how much memory a run would take, from its plan. */
-
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "machine/budget.h"

@@ -95,8 +95,8 @@ static void ask_to_stop(struct agent *a, int sig) {
     agent_begin_grace(a);
 }
 
-/* When the run was asked to end: a worker that has waited for samples for DATA_WAIT gets none, and
- * the last step is abandoned after DATA_GRACE; nanoseconds, at most 1/4 and 1/2 of --grace. */
+/* A run that was asked to end DATA_GRACE ago abandons its open step if a worker has waited for
+ * samples of it for DATA_WAIT. Nanoseconds; at most a half and a quarter of --grace. */
 #define DATA_GRACE 3e9
 #define DATA_WAIT 1e9
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * -n auto: the first steps run with different numbers of workers, and their speed decides. They are
  * steps like any others, because results do not depend on the number. */
-
 #include "launch/agent_inside.h"
 
 #define ENOUGH_STEPS 3

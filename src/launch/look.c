@@ -145,7 +145,8 @@ static void read_names(struct look *l) {
     }
 }
 
-const char *look_name(struct look *l, int item) {
+/* The name of the operator with this number; empty if unknown. */
+static const char *look_name(struct look *l, int item) {
     if (!atomic_load(&l->head->founded) || item < 0) return "";
     if (!l->names) read_names(l);
     if (item >= l->n_names) return "";

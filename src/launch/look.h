@@ -21,8 +21,6 @@ bool look_open_agent(int pid, struct look *l);
 void look_close(struct look *l);
 /* Whether the agent still has the store open. The head can be read even if not. */
 bool look_alive(const struct look *l);
-/* The name of the operator with this number; empty if unknown. */
-const char *look_name(struct look *l, int item);
 
 enum look_state {
     LOOK_STARTING, /* before the first step */

@@ -47,8 +47,10 @@ static void add_waiting(const struct agent *a, int place, struct text *out) {
     if (n) text_add(out, " wait%s for it", n == 1 ? "s" : "");
 }
 
-/* ---- time ---- A thread in state R may be waiting for a processor, so only the processor time
- * that it uses counts. In every other state all time counts. */
+/* ---- time ---- */
+
+/* A thread in state R may be waiting for a processor, so only the processor time that it uses
+ * counts. In every other state all time counts. */
 
 /* False if the thread cannot be read, as in another PID namespace. */
 static bool read_thread(pid_t pid, int thread, char *state, double *used) {
