@@ -39,7 +39,7 @@ int posix_memalign(void **p, size_t align, size_t bytes) {
     return *p ? 0 : ENOMEM;
 }
 
-__attribute__((destructor)) static void tell(void) {
+__attribute__((destructor)) static void write_count(void) {
     FILE *f = getenv("FAIL_COUNT") ? fopen(getenv("FAIL_COUNT"), "w") : NULL;
     if (!f) return;
     fprintf(f, "%ld\n", asked);

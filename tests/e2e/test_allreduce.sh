@@ -25,9 +25,9 @@ for n in 2 3 8; do
 done
 head -n 1 out | grep -q '^ *bytes *time_us *alg_GB/s *bus_GB/s$'
 check 'its head' test $? -eq 0
-check 'nothing else is said' test ! -s err
+check 'nothing on stderr' test ! -s err
 run --bytes=17M
-check 'past the caches' table 17825792
+check 'sizes larger than the caches' table 17825792
 
 # --- errors ---
 
@@ -43,15 +43,15 @@ mistake 'too many' 'a whole number from 2 to 64' -n 65
 mistake 'no size' 'a list of sizes' --bytes 1K,,2K
 mistake 'half a float' 'multiples of 4' --bytes 6
 mistake 'too large' 'ranks with buffers of .* need .* MiB' --bytes 900G
-mistake 'a word too many' "one word too many: 'mlp'" mlp
+mistake 'an extra argument' "one word too many: 'mlp'" mlp
 TRIREME_BENCH_RANK=0:0 run
-check 'what is not for users' grep -q 'trireme sets it itself: unset it' err
+check 'an internal option' grep -q 'trireme sets it itself: unset it' err
 "$program" bench --help >out
-check 'help tells of it' grep -q 'trireme bench allreduce' out
+check 'help describes it' grep -q 'trireme bench allreduce' out
 run --bytes 1K
 "$program" bench allreduce --bytes 1K 2>err >/dev/full
-check 'no room for the table' test $? -eq 1
-check 'is told' grep -q '^trireme: rank 0: cannot write to stdout: ' err
+check 'no space for the table' test $? -eq 1
+check 'is reported' grep -q '^trireme: rank 0: cannot write to stdout: ' err
 
 # --- death ---
 
@@ -86,12 +86,12 @@ if [ -r "/proc/$$/task/$$/children" ]; then
     kill -9 "$(echo "$ranks" | cut -d ' ' -f 2)"
     wait "$starter"
     check 'one dies: code' test $? -eq 1
-    check 'one dies: which' grep -q '^trireme: rank 1 was killed by signal 9' err
-    check 'one dies: none stays' gone
+    check 'one dies: its rank' grep -q '^trireme: rank 1 was killed by signal 9' err
+    check 'one dies: none is left' gone
     start
     kill -9 "$starter"
     wait "$starter" 2>/dev/null
-    check 'who started them dies: none stays' gone
+    check 'their parent dies: none is left' gone
 else
     echo 'ok death # skipped: no list of children in /proc'
 fi

@@ -11,7 +11,7 @@ run() {
 }
 
 run "$build" --no-peer --rows linear,start --rounds 2 --seconds 0.02
-check 'it ends well' test "$code" -eq 0
+check 'it exits with 0' test "$code" -eq 0
 check 'the speed of a network' \
     grep -q '^| linear model  *| 30.0 | [0-9.,]* steps/s (batch 16) |$' out
 check 'the time to the first step' \
@@ -29,11 +29,11 @@ check 'all-reduce, a line for each size' grep -q \
     out
 
 run "$build/nowhere" --no-peer --rows linear --rounds 1
-check 'what cannot be run is told in its row' \
+check 'a failure is reported in its row' \
     grep -q '^| linear model  *| 30.0 | not available: .*nowhere' out
 
 run "$build" --rows lenet
 check 'an unknown row' grep -q 'unknown row lenet; known: resnet50,' err
-check 'is a mistake' test "$code" -ne 0
+check 'exits with a failure' test "$code" -ne 0
 
 finish

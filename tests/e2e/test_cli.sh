@@ -120,7 +120,7 @@ verdict 'metrics' $? "$(cat run/metrics.jsonl)"
 expect 'train again' 0 'err:run/metrics.jsonl is of an earlier run; it is now run/metrics.1.jsonl' \
     train $small --data=idx:good --steps=3 --batch=8
 cp run/metrics.1.jsonl oldest
-expect 'and again' 0 'err:it is now run/metrics.2.jsonl' train $small --data idx:good --steps 3 \
+expect 'a third run' 0 'err:it is now run/metrics.2.jsonl' train $small --data idx:good --steps 3 \
     --batch 8
 cmp -s run/metrics.1.jsonl oldest && [ -s run/metrics.2.jsonl ]
 verdict 'no metrics are overwritten' $? "$(ls run)"
@@ -219,24 +219,25 @@ expect 'a text trains a model of the next token' 0 'out:^done steps=40' \
     train $lm --data text:text1.txt:text2.txt --steps 40 --batch 4 --lanes 2 --optimizer adamw \
     --lr 0.003
 grep -q 'samples of text:text1.txt:text2.txt (.* tokens, .* MiB)' err
-verdict 'the first line tells tokens and memory' $? "$(head -n 1 err)"
+verdict 'the first line has tokens and memory' $? "$(head -n 1 err)"
 last=$(sed -n 's/.*loss=\([0-9]*\)\..*/\1/p' out)
 [ "${last:-9}" -lt 4 ]
 verdict 'it learns: from 5.5 to below 4' $? "$(cat out)"
 grep -q 'no tokenizer is named' err
 [ $? -ne 0 ]
-verdict 'bytes for a network of bytes are not told' $? "$(head -n 3 err)"
+verdict 'no message on bytes for a network of bytes' $? "$(head -n 3 err)"
 alone=$(weights)
 expect 'by two workers' 0 'out:^done steps=40' train $lm --data 'text:text?.txt' --steps 40 \
     --batch 4 \
     --lanes 2 --optimizer adamw --lr 0.003 -n 2
 same 'the same weights by two workers' "$(weights)" "$alone"
 yes | head -c 4000000 >yes.txt
-expect 'ids of a text are planned' 0 'out:^ *7.6 MiB  of data: what its source' memory $lm \
+expect 'the plan has the ids of a text' 0 'out:^ *7.6 MiB  of data: what its source' memory $lm \
     --data text:yes.txt
-expect 'in each of two workers' 0 'out:^ *15.3 MiB  of data: what its source' memory $lm \
+expect 'the plan has them for each worker' 0 'out:^ *15.3 MiB  of data: what its source' memory \
+    $lm \
     --data text:yes.txt -n 2
-mistake 'more of them than there may be' 2 \
+mistake 'more of them than the limit' 2 \
     'err:the source of the data and the order of its samples, 7.6' \
     train $lm --data text:yes.txt --steps 1 --memory-limit 70M
 for workers in '' '-n 2'; do
@@ -247,7 +248,7 @@ for workers in '' '-n 2'; do
 done
 run train gpt2-tiny:seq=16 --data text:text1.txt --steps 1 --batch 2 --quiet
 [ ! -s err ]
-verdict 'but not where nothing is to be shown' $? "$(head -n 3 err)"
+verdict 'no message about it with --quiet' $? "$(head -n 3 err)"
 printf 'caf\351 \342\202 end ' | cat - text1.txt >latin.txt
 for workers in '' '-n 2'; do
     run train gpt2-tiny:seq=16,vocab=377 --steps 1 --batch 2 --quiet --data text:latin.txt \
@@ -277,7 +278,7 @@ mistake 'a text without a tokenizer for BERT' 2 'err:has no token \[CLS\]' \
     train bert-tiny --data text:text1.txt
 mistake 'a network too small for the vocabulary' 2 'err:vocab=168 is needed' \
     train bert-tiny:vocab=100 --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt"
-mistake 'a tokenizer for no text' 2 'err:has a meaning for text alone' \
+mistake 'a tokenizer without a text' 2 'err:has a meaning for text alone' \
     train $small --data idx:good --tokenizer bytes
 mistake 'an unknown tokenizer' 2 "err:tokenizer 'gpt3': unknown kind" \
     train $lm --data text:text1.txt --tokenizer gpt3
@@ -313,14 +314,15 @@ if command -v cc >/dev/null; then
     expect 'a shared object trains' 0 'err:  mine ' train own.so --data idx:good --steps 2 --batch 8
     expect 'with arguments' 0 'err:: 185 parameters' train own.so:classes=5 --data idx:good \
         --steps 2 --batch 8
-    mistake 'a mistake in it has its line' 2 'err:broken.c:5: .*\[64,3\].*\[64,36\]' train broken.so
-    mistake 'an argument that it does not know' 2 'err:clases' train own.so:clases=5
+    mistake 'a mistake in it is reported with its line' 2 'err:broken.c:5: .*\[64,3\].*\[64,36\]' \
+        train broken.so
+    mistake 'an unknown argument' 2 'err:clases' train own.so:clases=5
     mistake 'a shared object without a model' 1 'err:tri_model' train none.so
 else
     skipped=$((skipped + 5))
     echo 'ok a shared object # skipped: no cc'
 fi
-mistake 'a shared object that is missing' 1 'err:nowhere.so' train nowhere.so
+mistake 'a missing shared object' 1 'err:nowhere.so' train nowhere.so
 
 # --- bench and doctor ---
 
@@ -336,14 +338,14 @@ expect 'bench' 0 \
 expect 'bench --largest' 0 \
     'out:^largest model=mlp batch=>*=*[0-9]* needs_mib=[0-9]* limit_mib=200$' \
     bench mlp --largest --memory-limit 200M
-mistake 'bench --largest of what never fits' 2 'err:--memory-limit is 1.0 MiB' \
+mistake 'bench --largest without any that fits' 2 'err:--memory-limit is 1.0 MiB' \
     bench mlp --largest --memory-limit 1M
 batch=$("$program" bench mlp --largest --memory-limit 200M --lanes 4 |
     sed 's/.* batch=\([0-9]*\) .*/\1/')
 expect 'the largest batch fits' 0 'out:^ *[0-9.]* MiB  in all' memory mlp --batch "$batch" --lanes 4
 needs=$(sed -n 's/^ *\([0-9]*\)[0-9.]* MiB  in all/\1/p' out)
 [ "$needs" -le 136 ]
-verdict 'and needs no more than the limit but for the program' $? "$needs MiB"
+verdict 'it needs at most the limit and the program'\''s memory' $? "$needs MiB"
 mistake 'one more does not' 2 'err:the run needs' \
     train mlp --batch "$((batch + 1))" --lanes 4 --memory-limit 200M
 expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small \
@@ -353,12 +355,12 @@ expect 'bench --nodes' 0 'out:  matmul fc1.matmul: f32\[4,36\] f32\[8,36\] -> f3
 expect 'doctor' 0 'out:^ok    ref ' doctor
 grep -q '^BAD' out
 [ $? -eq 1 ]
-verdict 'doctor finds nothing broken' $? "$(cat out)"
+verdict 'doctor finds no fault' $? "$(cat out)"
 
 # --- mistakes ---
 
 mistake 'no model' 2 'err:train lacks its MODEL' train
-mistake 'a word too many' 2 "err:one word too many: 'mlp'" train linear mlp
+mistake 'an extra argument' 2 "err:one word too many: 'mlp'" train linear mlp
 mistake 'a model misspelled' 2 'err:do you mean lenet5?' train lenet
 mistake 'an unknown model' 2 'err:there are: linear, mlp' train transformer9000
 mistake "a model's option misspelled" 2 'err:mlp.*clases' train mlp:clases=3
@@ -374,12 +376,13 @@ mistake 'an option without its value' 2 'err:--lr lacks its value' train linear 
 mistake '--batch 0' 2 'err:--batch 0: expected a whole number of at least 1' train linear --batch 0
 mistake '--batch ten' 2 'err:--batch ten' train linear --batch ten
 mistake '--lr -1' 2 'err:--lr -1: expected a number above 0' train linear --lr -1
-mistake 'a loss that is no number' 1 \
+mistake 'a loss that is infinite' 1 \
     'err:step 2: lane 0: the loss is infinite; the first infinity is a' \
     train linear --lr 1e30 --steps 9 --quiet
-expect 'a loss that is no number, told' 0 'err:step 2: the loss is infinite; the run continues' \
+expect 'a loss that is infinite, with a warning' 0 \
+    'err:step 2: the loss is infinite; the run continues' \
     train linear --lr 1e30 --steps 9 --quiet --on-nan warn
-mistake 'weights without a place' 1 'err:cannot write nowhere/x: directory' \
+mistake 'weights to a missing directory' 1 'err:cannot write nowhere/x: directory' \
     train linear --steps 1 --save nowhere/x
 ln -s /dev/full device
 for n in '' '-n 2'; do
@@ -388,7 +391,7 @@ for n in '' '-n 2'; do
         train linear --steps 1 --quiet --save device $n
 done
 test -L device
-verdict 'the device is left alone' $? "$(ls -l device 2>&1)"
+verdict 'the device is unchanged' $? "$(ls -l device 2>&1)"
 ln -s weights.target weights.link
 expect 'weights through a symlink' 0 'out:done steps=1' train linear --steps 1 --quiet \
     --save weights.link
@@ -423,7 +426,7 @@ mistake 'a batch larger than the data' 2 'err:40 samples.*batch of 64' \
 expect 'momentum' 0 'out:^done' train linear --steps 3
 plain=$(weights) before=
 expect 'no momentum' 0 'out:^done' train linear --steps 3 --optimizer momentum --momentum 0
-same 'momentum of 0 is plain descent' "$(weights)" "$plain"
+same 'momentum of 0 is plain SGD' "$(weights)" "$plain"
 for o in '--beta1 0' '--beta2 0' '--eps 0' '--beta1 0.5 --beta2 0.9 --eps 1e-4'; do
     expect "adam $o" 0 'out:^done steps=3 loss=[0-9.]* ' train linear --steps 3 --optimizer adam $o
     [ "$(weights)" != "$before" ]
@@ -444,11 +447,11 @@ mistake 'threads given twice' 2 'err:both set the threads of each worker' \
 mistake 'an unknown optimizer' 2 'err:sgd, momentum' train linear --optimizer rmsprop
 mistake 'an unknown precision' 2 'err:"O7" is not O0, O1' train linear --amp O7
 mistake 'an unknown half type' 2 'err:neither bf16 nor f16' train linear --amp O1 --amp-type f32
-mistake 'a scale that is no power of two' 2 'err:power of two' train linear --loss-scale 10
+mistake 'a scale that is not a power of two' 2 'err:power of two' train linear --loss-scale 10
 mistake 'an unknown schedule' 2 'err:cosine' train linear --schedule linear
-mistake 'a schedule that lacks a number' 2 'err:every=N' train linear --schedule step
+mistake 'a schedule without a number' 2 'err:every=N' train linear --schedule step
 mistake 'an unknown device' 2 'err:there is no device "cuda".*ref' train linear --device cuda
-mistake 'data that a program would feed' 2 'err:tri_feed in its own loop' train linear --data feed \
+mistake 'fed data without a program' 2 'err:tri_feed in its own loop' train linear --data feed \
     --steps 2 -n 2
 mistake 'an unknown kind of data' 2 'err:known: idx:DIR' train linear --data sifar:x
 mistake 'a class of pictures without folders' 1 'err:no such directory' data images:nowhere
@@ -458,15 +461,15 @@ mistake 'a folder without its kind' 2 \
     folder
 printf 'one two three four five six seven eight nine ten' >words
 expect 'a text by a tokenizer' 0 'out:input_ids' data text:words,length=4 --tokenizer bytes
-mistake 'a tokenizer of what is no text' 2 \
+mistake 'a tokenizer of data without text' 2 \
     'err:a tokenizer (--tokenizer bytes) has a meaning for text alone' \
     data idx:good --tokenizer bytes
 mistake 'data without a spec' 2 'err:takes one SPEC' data
-expect 'what is in a set of data' 0 'out:samples of idx:good' data idx:good
+expect 'the content of data' 0 'out:samples of idx:good' data idx:good
 expect 'all of it is checked' 0 'out:^checked samples=[0-9]* bad=0' data idx:good --check \
     --threads 2
-expect 'how fast it comes' 0 'out:^bench threads=1 samples_per_s=' data idx:good --bench
-mistake 'a directory that is missing' 1 'err:nowhere' train $small --data idx:nowhere
+expect 'its reading speed' 0 'out:^bench threads=1 samples_per_s=' data idx:good --bench
+mistake 'a missing directory' 1 'err:nowhere' train $small --data idx:nowhere
 mistake 'a directory without the files' 1 'err:empty' train $small --data idx:empty
 mistake 'data cut short' 1 'err:cut/train-images-idx3-ubyte.*offset' \
     train $small --data idx:cut --batch 8
@@ -484,16 +487,16 @@ mistake 'too few classes' 2 'err:has 4 classes, the network takes 3: classes=4' 
 touch file
 mistake 'an out directory that is a file' 1 'err:file.*--out' train linear --out file
 mistake 'an out directory under a file' 1 'err:file/.*--out' train linear --out file/d
-mistake 'a place to save that is missing' 1 'err:nowhere/w' \
+mistake 'a missing directory to save to' 1 'err:nowhere/w' \
     train linear --steps 2 --save nowhere/w.safetensors
-mistake 'weights that are missing' 1 'err:nowhere.safetensors' \
+mistake 'missing weights' 1 'err:nowhere.safetensors' \
     train linear --load nowhere.safetensors
 head -c 100 w.safetensors >torn.safetensors
 mistake 'weights cut short' 1 'err:torn.safetensors' \
     eval $small --load torn.safetensors --data idx:good
 mistake 'weights of another model' 1 'err:w.safetensors' eval linear --load w.safetensors
 grep -q 'fc.weight' err
-verdict 'lists what is missing' $? "$(cat err)"
+verdict 'missing weights are listed' $? "$(cat err)"
 mistake 'eval without weights' 2 'err:eval lacks --load FILE' eval linear
 mistake 'eval without data' 2 'err:eval lacks --data SPEC' eval $small --load w.safetensors
 mistake 'eval of a label out of range' 2 'err:of class 12' \
@@ -502,11 +505,11 @@ if [ -c /dev/full ]; then
     "$program" train linear --steps 2 >/dev/full 2>err
     code=$?
     grep -q '^trireme: .*stdout' err && [ $code -eq 1 ]
-    verdict 'a result that cannot be written' $? "exit code $code: $(cat err)"
+    verdict 'the result cannot be written' $? "exit code $code: $(cat err)"
     "$program" models >/dev/full 2>err
     code=$?
     grep -q '^trireme: .*stdout' err && [ $code -eq 1 ]
-    verdict 'a list that cannot be written' $? "exit code $code: $(cat err)"
+    verdict 'the list cannot be written' $? "exit code $code: $(cat err)"
 else
     skipped=$((skipped + 2))
 fi

@@ -60,7 +60,7 @@ check 'top shows the run' says "^mlp:hidden=8  paused .* 2 workers\$" \
     env LC_ALL=C COLUMNS=80 "$program" top a --once
 cp said.out page
 check 'its directory' grep -qx "$work/a" page
-check 'its step, where it was' grep -q "^step $paused/20000 " page
+check 'its step' grep -q "^step $paused/20000 " page
 check 'its rate' grep -q '^0.0 samples/s  0.00 steps/s  batch 16 in 4 lanes$' page
 check 'its loss' grep -q '^loss [0-9.]* ' page
 check 'who reports' grep -q '^  0     0\* ' page
@@ -69,11 +69,11 @@ check 'in 80 columns' env LC_ALL=C awk "length > 80 { exit 1 }" page
 check 'no step is done while it is paused' test "$(step a)" = "$paused"
 check 'pause again' says "^already paused after step $paused\$" ctl a pause
 check 'scale 1, paused' says "^scaled to 1 worker at step $paused\$" ctl a scale 1
-check 'one is left' says '^mlp:hidden=8  paused .* 1 worker$' env NO_COLOR=1 "$program" top a
+check 'one worker is left' says '^mlp:hidden=8  paused .* 1 worker$' env NO_COLOR=1 "$program" top a
 check 'too many' fails 1 '^trireme: scale 128: this run can have 1 to [0-9]* workers; --most' ctl \
     a scale 128
 check 'resume' says "^resumed with step $((paused + 1))\$" ctl a resume
-check 'it goes on' goes_on a
+check 'it resumes' goes_on a
 check 'resume again' says '^not paused; running' ctl a resume
 for n in 2 1 2; do # and rests in between, so as not to end before
     check "scale $n" says "^scaled to $n worker.* at step [0-9]*\$" ctl a scale $n
@@ -85,9 +85,9 @@ done
 "$program" train mlp:hidden=8 --batch 16 --lanes 4 --threads 1 --steps 20000 --quiet --out plain \
     >plain.out
 wait "$first"
-check 'it ends well' test $? -eq 0
+check 'it exits with 0' test $? -eq 0
 check 'the weights are those of one worker' test "$(hash_of a.out)" = "$(hash_of plain.out)"
-check 'and there are some' test -n "$(hash_of a.out)"
+check 'the weights are not empty' test -n "$(hash_of a.out)"
 
 # --- a stopped run ---
 
@@ -100,42 +100,42 @@ if command -v script >/dev/null; then
     (TERM=xterm script -qec "'$program' top b" /dev/null </dev/null >screen 2>&1; echo "code=$?" \
         >>screen) &
     viewer=$!
-    check 'a terminal is drawn on' until_it grep -q 'mlp:hidden=8' screen
+    check 'the viewer on a terminal' until_it grep -q 'mlp:hidden=8' screen
 fi
 worker=$("$program" top b --once | awk '$1 == 0 { print $3 }')
 kill -STOP "$worker"
-check 'a worker that hangs is told' \
+check 'a worker that hangs is shown' \
     fails 1 "^trireme: pause is requested, but not done after 0.2 s: .*worker 0 (pid $worker)" \
     ctl b pause --timeout 0.2
 kill -CONT "$worker"
-check 'it is paused later' until_it is b paused
+check 'it pauses later' until_it is b paused
 check 'stop, paused' says '^stopped after step [0-9]*$' ctl b stop
 wait "$second"
 check 'its code' test $? -eq 3
 if command -v script >/dev/null; then
     wait "$viewer"
     check 'the viewer ends' grep -q '^code=0' screen
-    check 'and says how' grep -q 'mlp:hidden=8 stopped after step' screen
-    check 'the terminal is as before' grep -q '\[?25h.*\[?1049l' screen
+    check 'and reports how' grep -q 'mlp:hidden=8 stopped after step' screen
+    check 'the terminal is restored' grep -q '\[?25h.*\[?1049l' screen
 fi
-check 'ps lists it no more' test -z "$(row b)"
+check 'ps no longer lists it' test -z "$(row b)"
 
 # --- mistakes ---
 
 check 'it has ended' fails 1 '^trireme: the run in b has ended$' ctl b pause
-check 'top of what has ended' fails 1 '^trireme: the run in b has ended$' "$program" top b
+check 'top of a run that has ended' fails 1 '^trireme: the run in b has ended$' "$program" top b
 check 'no run' fails 1 '^trireme: there is no run in nowhere; `trireme ps`' "$program" top nowhere
-check 'a wrong word' \
+check 'an unknown request' \
     fails 2 'unknown request paus; do you mean pause? There are pause, resume, stop, scale N' ctl \
     b paus
-check 'no word' fails 2 'ctl lacks its request' ctl b
+check 'no request' fails 2 'ctl lacks its request' ctl b
 check 'no number' fails 2 'scale lacks its number' ctl b scale
 check 'a wrong number' fails 2 'scale 0: expected a whole number from 1 to' ctl b scale 0
-check 'a word too many' fails 2 "one word too many: '2'" ctl b stop 2
+check 'an extra argument' fails 2 "one word too many: '2'" ctl b stop 2
 echo '{"pid":' >b/agent.json
-check 'a damaged card' fails 1 'b/agent.json is damaged' ctl b stop
+check 'a damaged entry' fails 1 'b/agent.json is damaged' ctl b stop
 : >b/agent.json
-check 'an empty card' fails 1 'b/agent.json is empty: the run is just starting' ctl b stop
+check 'an empty entry' fails 1 'b/agent.json is empty: the run is just starting' ctl b stop
 echo '{"pid":1,"fd":3}' >b/agent.json
 check "somebody else's" fails 1 'the run in b ' "$program" top b
 

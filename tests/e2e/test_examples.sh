@@ -28,9 +28,9 @@ metric() { # name: every line of metrics.jsonl has a number for it
 check 'quickstart' says '^loss [0-9.]*, top1 [0-9.]*$' "$quickstart" --steps 100 --data synthetic
 check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 16 --lr 0.1 \
     --data synthetic
-check 'quickstart refuses what it does not know' refuses 2 'batch' "$quickstart" --bacth 3
-check 'nor what is nobody'\''s' refuses 2 'unknown: --zeppelin' "$quickstart" --zeppelin
-check 'nor how many workers there are' refuses 2 \
+check 'quickstart refuses an unknown option' refuses 2 'batch' "$quickstart" --bacth 3
+check 'and one of no program' refuses 2 'unknown: --zeppelin' "$quickstart" --zeppelin
+check 'and the number of workers' refuses 2 \
     '^.*: -n is an option of `trireme run`.*trireme run -n 2' "$quickstart" -n 2
 
 check 'a step composed by hand' says '^done steps=30 ' "$custom_step" --steps 30 --out step
@@ -42,15 +42,15 @@ check 'its loss scale rises' grep -Eq '"step":30,.*"scale":(2048|1[1-9]..|20..)[
     step/metrics.jsonl
 check 'its callback' says 'images again to' "$custom_step" --epochs 1 --batch 128
 
-check 'an operator of one'\''s own' says '^done steps=20 ' "$own_operator" --steps 20
+check 'a user'\''s operator' says '^done steps=20 ' "$own_operator" --steps 20
 check 'on the reference device' says '^done steps=3 ' "$own_operator" --steps 3 --device ref
 check 'with lanes' says '4 lanes x 16 samples' "$own_operator" --steps 3 --lanes 4
 
-check 'data of one'\''s own, learned' says '^done steps=450 loss=0\.00' "$own_data" --out moons
+check 'a user'\''s data, learned' says '^done steps=450 loss=0\.00' "$own_data" --out moons
 check 'asked about points' says '(0, 1): moon 0' "$own_data"
 check 'of both moons' grep -q '(1, -0.5): moon 1' out
 
-check 'a network of one'\''s own' says '^done steps=3 ' "$program" train "$network" --steps 3 \
+check 'a user'\''s network' says '^done steps=3 ' "$program" train "$network" --steps 3 \
     --batch 8 --save own.safetensors
 check 'it takes arguments' says '^done steps=2 ' "$program" train "$network:width=4" --steps 2 \
     --batch 8
@@ -83,7 +83,7 @@ check 'its epochs are timed' grep -q '^epoch 0: [0-9.]* s, [0-9.]* ms a step' ou
 check 'its checkpoint' test -f ckpt/resnet50/step-000000050/model.safetensors
 check 'it is evaluated' grep -q '"eval":{"loss":[0-9.]*,"top1":[01]' resnet/metrics.jsonl
 check 'the best is known' says 'best top1:max [01]' "$program" ckpt ls ckpt/resnet50
-check 'it goes on' says 'goes on from ckpt/resnet50/step-000000102' "$resnet" folder 3 32 \
+check 'it resumes' says 'goes on from ckpt/resnet50/step-000000102' "$resnet" folder 3 32 \
     --batch 4 --steps 103 \
     --eval-every 51 --resume
 
@@ -112,7 +112,7 @@ check 'has learned' python3 -c \
 alone=$(weights)
 check 'also with two workers' says '^weights=.* after 2000 steps$' "$program" run -n 2 --out fed \
     -- "$fed"
-check 'with the same bits, too' equal "$alone" "$(weights)"
+check 'with the same bits' equal "$alone" "$(weights)"
 
 accumulation=$programs/gradient_accumulation
 check 'four parts of 64' says '4 lanes x 64 samples' "$accumulation" --steps 3 --threads 1
@@ -124,7 +124,7 @@ check 'with the same bits' equal "$alone" "$(weights)"
 check 'fine-tuning with a new head' says 'eval at step 6: loss' "$programs/fine_tuning" folder 3 \
     --load theirs.safetensors \
     --batch 4 --epochs 1 --save ours.safetensors
-check 'the head begins anew' grep -q 'fc.weight' out
+check 'the head starts from new weights' grep -q 'fc.weight' out
 check 'the rest is frozen' python3 -c '
 import json, struct, sys
 def tensors(path):

@@ -32,15 +32,15 @@ doc=$prefix/share/doc/trireme
 check 'the documents' test -f "$doc/README.md" -a -f "$doc/docs/guide.md"
 check 'the examples' sh -c \
     "cd '$sources' && for f in examples/*.c; do cmp \$f '$doc'/\$f || exit 1; done"
-check 'and their build file is not' test ! -e "$doc/examples/meson.build"
+check 'without their build file' test ! -e "$doc/examples/meson.build"
 check 'a soname' sh -c "readelf -d '$library/libtrireme.so' | grep -q 'soname: \[libtrireme.so.0\]'"
 of_header() { [ "$(pkg-config --modversion trireme)" = "$1" ]; }
-check 'one version' of_header "$(sed -n 's/^#define TRI_VERSION "\(.*\)"$/\1/p' "$header")"
+check 'its version' of_header "$(sed -n 's/^#define TRI_VERSION "\(.*\)"$/\1/p' "$header")"
 tri_alone() {
     nm -D --defined-only "$library/libtrireme.so" | awk \
         '$3 !~ /^tri_/ { print; n++ } END { exit n }'
 }
-check 'the library exports names of tri_ alone' tri_alone
+check 'the library exports only tri_ names' tri_alone
 
 # The program in the header's first comment is one of the examples.
 sed -n '/^ \*     #include <stdio.h>/,/^ \* Build it with/{/Build it with/d;s/^ \* \{0,5\}//;p;}' \
@@ -54,7 +54,7 @@ check 'the header'\''s line builds it' sh -c "$CC -Wall -Wextra -Werror prog.c $
 if [ -d /usr/share/datasets/fashion-mnist ]; then
     ./prog --lr 0.1 >learned # lines of the steps 100 to 900; the last five count
     learns() { awk 'NR > 4 { top1 += $4 } END { exit !(NR == 9 && top1 / 5 > 0.75) }' learned; }
-    check 'it learns its pictures' learns
+    check 'it learns the pictures' learns
 else
     echo 'ok it learns its pictures # skipped: dataset-fashion-mnist is not installed'
 fi
@@ -108,7 +108,7 @@ check 'a shared object' sh -c \
 check 'it trains from a shared object' trains ./model.so
 check 'a shared object linked with the library' \
     sh -c "$CC -shared -fPIC -fvisibility=hidden '$model' $line -o linked.so"
-check 'it trains as well' trains ./linked.so
+check 'it trains too' trains ./linked.so
 check 'dump' sh -c "'$program' dump ./model.so --batch 8 >model.tri"
 check 'a textual graph trains' trains model.tri
 finish

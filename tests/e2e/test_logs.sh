@@ -46,7 +46,7 @@ check 'they are one file' test ! -e twice/metrics.1.jsonl
 for event in join compiled first-step leave; do
     check "worker 1 tells: $event" has "\"event\":\"$event\",\"worker\":1," twice/worker-1.log
 done
-check 'the takeover is told' has '"event":"takeover".*"reporter":1' twice/worker-1.log
+check 'the takeover is reported' has '"event":"takeover".*"reporter":1' twice/worker-1.log
 
 # After the last step: in its callback, and between there and the end.
 dies_last() {
@@ -57,7 +57,7 @@ dies_last() {
 }
 unset TEST_SLOW
 check 'a reporter that dies of the last callback' dies_last 2
-check 'a single worker that does' dies_last 1
+check 'a single worker that dies of it' dies_last 1
 # A program's actions after tri_close are lost with its reporter; so this program has none.
 killed_at_end() {
     python3 "$here/kill_reporter.py" end 0 "$program" train mlp:hidden=8 \
@@ -79,10 +79,10 @@ if [ "$crashes" = yes ]; then
     check 'a crash costs nothing' once 1 '^done steps=40 ' crash.said
     check 'its message names the trace' has 'signal 11.*crash/worker-[01]\.out' crash.said
     file=$(sed -n 's/.*signal 11.*see \(crash\/worker-[01]\).out.*/\1/p' crash.said)
-    check 'step, lane, what it was at' has \
+    check 'step, lane and activity' has \
         '"event":"crash","worker":[01],"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' \
         "$file.log"
-    check 'a line of it in its output' has \
+    check 'a line about it in its output' has \
         '^trireme: worker [01], step 13, data 2: SIGSEGV at address 0x0; the calls' "$file.out"
     check 'a trace with the function' has 'follow_null' "$file.out"
     check 'no trace in the log' none 'follow_null' "$file.log"
@@ -92,7 +92,7 @@ if [ "$crashes" = yes ]; then
         --steps 40 \
         --data-threads 3 >ahead.said 2>&1
     check 'a crash of a thread that reads ahead' once 1 '^done steps=40 ' ahead.said
-    check 'step and lane that it reads for' has \
+    check 'step and lane of its reading' has \
         '"event":"crash","worker":0,"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' \
         ahead/worker-0.log
 
@@ -106,16 +106,18 @@ if [ "$crashes" = yes ]; then
     }
     place='step 5, callback 2: SIGSEGV at address 0x0; the calls'
     check 'a callback crashes' calls null 139
-    check 'what it was at' once 1 "^trireme: $place" null.said
+    check 'step and callback' once 1 "^trireme: $place" null.said
     check 'a trace' has 'follow_null' null.said
     check 'a callback aborts' calls abort 134
-    check 'what it was at, aborted' once 1 '^trireme: step 5, callback 2: SIGABRT; the calls' \
+    check 'step and callback of the abort' once 1 \
+        '^trireme: step 5, callback 2: SIGABRT; the calls' \
         abort.said
     check 'a stack that overflows' calls overflow 139
-    check 'what it was at, overflowed' once 1 '^trireme: step 5, callback 2: SIGSEGV at address' \
+    check 'step and callback of the overflow' once 1 \
+        '^trireme: step 5, callback 2: SIGSEGV at address' \
         overflow.said
-    check 'a handler of its own' calls own 7
-    check 'is left alone' none 'callback 2' own.said
+    check 'the program'\''s own handler' calls own 7
+    check 'is kept' none 'callback 2' own.said
     TEST_LEFT=1 "$data" --steps 5 >left.said 2>&1
     check 'no handler after the run' none 'SIGSEGV at' left.said
     check 'a callback of several workers crashes' calls null 1 -n 2
@@ -123,6 +125,6 @@ if [ "$crashes" = yes ]; then
     check 'one trace' once 1 'follow_null' null.said
     check 'in the log' has '"event":"crash".*"step":5,"callback":2,"at":"callback","signal"' \
         calls/worker-0.log
-    check 'no core is blamed' none 'retired\|the machine' null.said
+    check 'no core dump is mentioned' none 'retired\|the machine' null.said
 fi
 finish

@@ -239,7 +239,7 @@ static bool check_operator(uint64_t *result) {
 
 /* ---- each call of a scenario ---- */
 
-static bool told(void) { return tri_message()[0] && !strchr(tri_message(), '\n'); }
+static bool one_line_message(void) { return tri_message()[0] && !strchr(tri_message(), '\n'); }
 
 /* The output of a scenario is discarded. */
 static bool run_silently(scenario *s, long k, long *calls, uint64_t *result) {
@@ -284,7 +284,8 @@ static void each_call_fails(void **state) {
         if (left.memory || left.files || left.objects)
             fail_msg("call %ld of %ld, %s: %ld allocations, %ld files, %ld objects are left", k,
                      calls, name, left.memory, left.files, left.objects);
-        if (!ok && !told()) fail_msg("call %ld of %ld, %s: it does not say why", k, calls, name);
+        if (!ok && !one_line_message())
+            fail_msg("call %ld of %ld, %s: it does not say why", k, calls, name);
         if (!ok && base_last() != TRI_FAILED) /* not a user's mistake */
             fail_msg("call %ld of %ld, %s: exit code %d: %s", k, calls, name, (int)base_last(),
                      tri_message());
@@ -405,7 +406,7 @@ static struct {
 };
 
 /* After the first step no step allocates; the reference device, which is for comparisons, may. */
-static void steps_ask_for_nothing(void **state) {
+static void steps_do_not_allocate(void **state) {
     (void)state;
     if (!strcmp(dev_at(0)->name, "ref")) skip();
     static const char *const models[] = {"lenet5", "cnn:width=2",
@@ -427,7 +428,7 @@ static void steps_ask_for_nothing(void **state) {
 
 int main(int argc, char **argv) {
     struct CMUnitTest tests[COUNT(scenarios) + 1] = {
-        cmocka_unit_test(steps_ask_for_nothing)};
+        cmocka_unit_test(steps_do_not_allocate)};
     size_t n = 1;
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     for (size_t i = 0; i < COUNT(scenarios); i++)

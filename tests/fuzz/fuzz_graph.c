@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most); /* libFuzzer's own */
 
-static void told(void) {
+static void one_line_message(void) {
     const char *m = tri_message();
     CHECK(m[0] && !strchr(m, '\n'));
 }
@@ -52,7 +52,7 @@ static tri_options options_of(const uint8_t *data, size_t size) {
 static void compile(tri_graph *g, const tri_options *o) {
     struct compilation c = {.options = o, .model = g};
     if (passes_run(&c, NULL)) {
-        told();
+        one_line_message();
     } else {
         tri_graph *phases[] = {c.pre,     c.step,    c.count[0], c.count[1],
                                c.lane[0], c.lane[1], c.merge[0], c.merge[1]};
@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tri_graph *g = tri_graph_parse((const char *)data, size, "fuzz");
     CHECK(g);
     if (tri_graph_status(g)) {
-        told();
+        one_line_message();
     } else {
         tri_options o = options_of(data, size);
         graph_verify(g);

@@ -36,7 +36,7 @@ static char *seal(const struct seal *s, const uint8_t *data, size_t size, size_t
     return file;
 }
 
-static void told(void) { CHECK(tri_message()[0] && !strchr(tri_message(), '\n')); }
+static void one_line_message(void) { CHECK(tri_message()[0] && !strchr(tri_message(), '\n')); }
 
 /* data: the content to seal; its first bytes: the changes. */
 static void change(const struct seal *s, const uint8_t *data, size_t size) {
@@ -47,7 +47,7 @@ static void change(const struct seal *s, const uint8_t *data, size_t size) {
     bool same = n == bytes && !data[3];
     if (seal_open("fuzz", s, file, &n)) {
         CHECK(!same);
-        told();
+        one_line_message();
     } else {
         CHECK(same && n == size && !memcmp(file, data, n));
     }
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(copy);
     memcpy(copy, data, size);
     CHECK(seal_open("fuzz", &s, copy, &n));
-    told();
+    one_line_message();
     free(copy);
     if (size >= 4) change(&s, data, size);
     return 0;

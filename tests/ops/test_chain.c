@@ -208,13 +208,13 @@ static void same_bits(void **unused) {
     assert_true(compare(0, 400, "-all", "-all,+fuse") > 400);
 }
 
-static void same_bits_behind(void **unused) {
+static void same_bits_after_an_operator(void **unused) {
     (void)unused;
     assert_true(compare(HEADED, HEADED + 120, "-all,+layout", "-all,+layout,+fuse") > 60);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
-                                       cmocka_unit_test(same_bits_behind)};
+                                       cmocka_unit_test(same_bits_after_an_operator)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

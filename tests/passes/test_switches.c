@@ -153,7 +153,7 @@ static void recomputation_saves_memory(void **state) {
 }
 
 /* A parameter's new value takes the place of the old one, and results that of operands that end. */
-static void places_are_taken_over(void **state) {
+static void memory_is_reused(void **state) {
     (void)state;
     const char *const models[] = {"mlp:hidden=64", "lenet5"};
     for (size_t i = 0; i < COUNT(models); i++) {
@@ -264,7 +264,7 @@ static void assert_refused(tri_options o, const char *words) {
     if (!strstr(tri_message(), words)) fail_msg("the message is: %s", tri_message());
 }
 
-static void what_is_no_pass_is_told(void **state) {
+static void unknown_passes_are_reported(void **state) {
     (void)state;
     assert_refused((tri_options){.passes = "-ces"}, "do you mean cse?");
     assert_refused((tri_options){.passes = "-train"}, "that can be left out");
@@ -279,12 +279,12 @@ int main(void) {
         cmocka_unit_test(switches_keep_the_bits),
         cmocka_unit_test(switches_keep_the_bits_of_the_reference),
         cmocka_unit_test(recomputation_saves_memory),
-        cmocka_unit_test(places_are_taken_over),
+        cmocka_unit_test(memory_is_reused),
         cmocka_unit_test(order_saves_memory),
         cmocka_unit_test(a_scope_can_be_computed_again),
         cmocka_unit_test(folded_norms_are_close),
         cmocka_unit_test(all_norms_of_resnets_are_folded),
-        cmocka_unit_test(what_is_no_pass_is_told),
+        cmocka_unit_test(unknown_passes_are_reported),
     };
     return cmocka_run_group_tests_name("switches", tests, NULL, NULL);
 }

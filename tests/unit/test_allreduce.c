@@ -125,7 +125,7 @@ static void the_same_bits(void **state) {
                                 .rounds = COUNT(sizes), .crowded = crowded || rank_counts[k] > 2});
 }
 
-static void past_the_caches(void **state) {
+static void larger_than_the_caches(void **state) {
     (void)state;
     static const size_t large[] = {STREAMED - 1, STREAMED, STREAMED + 17};
     for (int ranks = 2; ranks <= 3; ranks++)
@@ -133,7 +133,7 @@ static void past_the_caches(void **state) {
                             .rounds = COUNT(large), .crowded = true});
 }
 
-static void many_small_ones(void **state) {
+static void many_small_sums(void **state) {
     (void)state;
     static size_t small[3000];
     for (size_t i = 0; i < COUNT(small); i++) small[i] = 1 + i % 40;
@@ -172,7 +172,7 @@ static void counts_overflow(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_order_is_seen), cmocka_unit_test(the_same_bits),
-        cmocka_unit_test(past_the_caches),   cmocka_unit_test(many_small_ones),
+        cmocka_unit_test(larger_than_the_caches),   cmocka_unit_test(many_small_sums),
         cmocka_unit_test(sleepers_are_woken), cmocka_unit_test(counts_overflow),
     };
     return cmocka_run_group_tests_name("allreduce", tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void cores_before_their_second_threads(void **state) {
 }
 
 /* With more cores than needed, only nodes are divided. */
-static void nodes_in_turn(void **state) {
+static void alternating_nodes(void **state) {
     (void)state;
     struct cores *c = machine(8, 8, 4, 2);
     cores_order(c, 3, 2);
@@ -106,7 +106,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_keep_to_a_node),
         cmocka_unit_test(cores_before_their_second_threads),
-        cmocka_unit_test(nodes_in_turn),
+        cmocka_unit_test(alternating_nodes),
         cmocka_unit_test(lists_of_the_system),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

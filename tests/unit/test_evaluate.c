@@ -78,7 +78,7 @@ static void read_maps(const tri_run *run, float maps[2][16 * 6 * SIDE * SIDE]) {
 }
 
 /* The results of a step stay valid until the next one, whatever memory an evaluation takes. */
-static void a_steps_outputs_stay(void **state) {
+static void outputs_of_a_step_stay(void **state) {
     (void)state;
     for (int64_t lanes = 1; lanes <= 2; lanes++) {
         tri_run *run = train(net(16, 1, 1), (tri_options){.lanes = lanes, .steps = 5,
@@ -143,7 +143,7 @@ static void texts_are_kept(void **state) {
 
 /* Training needs little memory, because it takes a lane at a time; an evaluation takes the whole
  * batch at once, and reports if that is too much. */
-static void memory_is_asked_for(void **state) {
+static void memory_is_planned(void **state) {
     (void)state;
     const size_t program = 64 << 20, spare = 64 << 10;
     tri_options o = {.lanes = 64, .threads = 1, .steps = 5};
@@ -275,7 +275,7 @@ static void settings_in_a_list(void **state) {
     assert_int_equal(system(command), 0);
 }
 
-static void what_cannot_be_judged(void **state) {
+static void refused_policies(void **state) {
     (void)state;
     const tri_options wrong[] = {
         {.best = "loss"},
@@ -480,17 +480,17 @@ int main(void) {
         cmocka_unit_test(results_are_the_same_everywhere),
         cmocka_unit_test(results_that_evaluation_lacks),
         cmocka_unit_test(no_result_without_gradients),
-        cmocka_unit_test(a_steps_outputs_stay),
+        cmocka_unit_test(outputs_of_a_step_stay),
         cmocka_unit_test(any_number_of_samples),
         cmocka_unit_test(two_norms),
         cmocka_unit_test(texts_are_kept),
-        cmocka_unit_test(memory_is_asked_for),
+        cmocka_unit_test(memory_is_planned),
         cmocka_unit_test(an_own_loop_stops_early),
         cmocka_unit_test(callbacks_are_a_list),
         cmocka_unit_test(labels_are_found),
         cmocka_unit_test(quiet_monitors),
         cmocka_unit_test(settings_in_a_list),
-        cmocka_unit_test(what_cannot_be_judged),
+        cmocka_unit_test(refused_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

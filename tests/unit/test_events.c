@@ -30,7 +30,7 @@ static void run(const char *command, const struct event *what) {
     events_close(e, NULL);
 }
 
-static void told_by_the_environment(void **state) {
+static void environment_of_commands(void **state) {
     (void)state;
     char command[600];
     setenv("TRIREME_WORKER", "stale", 1);
@@ -55,7 +55,7 @@ static void told_by_the_environment(void **state) {
 }
 
 /* Ctrl-C does not reach it; no signal is blocked; of our files it has only stderr. */
-static void on_its_own(void **state) {
+static void isolated_from_the_program(void **state) {
     (void)state;
     char command[600];
     sigset_t set;
@@ -91,7 +91,7 @@ static void *close_with_end(void *events) {
 }
 
 /* Eight at once, without waiting for any of them; a ninth is refused; none is left as a zombie. */
-static void not_too_many(void **state) {
+static void at_most_eight(void **state) {
     (void)state;
     char command[600];
     struct events *e;
@@ -111,7 +111,7 @@ static void not_too_many(void **state) {
 }
 
 /* However long earlier ones take. */
-static void the_last_is_told_last(void **state) {
+static void the_end_comes_last(void **state) {
     (void)state;
     char command[900];
     struct events *e;
@@ -144,11 +144,11 @@ static void no_command(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(told_by_the_environment, empty_directory),
-        cmocka_unit_test_teardown(on_its_own, empty_directory),
+        cmocka_unit_test_teardown(environment_of_commands, empty_directory),
+        cmocka_unit_test_teardown(isolated_from_the_program, empty_directory),
         cmocka_unit_test_teardown(failures_are_told, empty_directory),
-        cmocka_unit_test_teardown(not_too_many, empty_directory),
-        cmocka_unit_test_teardown(the_last_is_told_last, empty_directory),
+        cmocka_unit_test_teardown(at_most_eight, empty_directory),
+        cmocka_unit_test_teardown(the_end_comes_last, empty_directory),
         cmocka_unit_test(no_command),
     };
     return cmocka_run_group_tests_name("events", tests, make_directory, remove_directory);

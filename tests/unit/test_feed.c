@@ -86,7 +86,7 @@ static void same(struct hashes a, struct hashes b) {
 /* ---- feeding ---- */
 
 /* The same as reading these samples in order from a source, for any number of lanes. */
-static void as_samples(void **state) {
+static void same_as_a_source(void **state) {
     (void)state;
     for (int64_t lanes = 1; lanes <= 4; lanes += 3) {
         tri_options o = {.source = numbers(), .no_shuffle = true, .epochs = 1, .lanes = lanes,
@@ -254,7 +254,7 @@ static struct hashes end(tri_run *run) {
     return h;
 }
 
-static void takes_the_schedule_s_place(void **state) {
+static void replaces_the_schedule(void **state) {
     (void)state;
     const tri_options plain = {.steps = STEPS, .optimizer = {.name = "adam", .lr = 0.125}};
     tri_options cosine = plain;
@@ -324,7 +324,7 @@ static struct hashes part(int64_t until, const char *ckpt, bool back) {
     return h;
 }
 
-static void goes_on(void **state) {
+static void resumes(void **state) {
     (void)state;
     struct hashes all[2];
     for (int back = 0; back < 2; back++) {
@@ -338,15 +338,15 @@ static void goes_on(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_samples),
+        cmocka_unit_test(same_as_a_source),
         cmocka_unit_test(each_input_each_step),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(forward),
         cmocka_unit_test(other_data),
         cmocka_unit_test(refused),
-        cmocka_unit_test(takes_the_schedule_s_place),
+        cmocka_unit_test(replaces_the_schedule),
         cmocka_unit_test(refused_scalars),
-        cmocka_unit_test(goes_on),
+        cmocka_unit_test(resumes),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

@@ -139,7 +139,7 @@ static void round_trip(void **state) {
     safetensors_close(NULL);
 }
 
-static void nothing_in_it(void **state) {
+static void empty_file(void **state) {
     (void)state;
     struct safetensors *f;
     assert_int_equal(safetensors_write(at("empty"), NULL, 0, NULL, 0), TRI_OK);
@@ -427,7 +427,7 @@ static void full_disk(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_vectors),  cmocka_unit_test(sha256_in_pieces),
-        cmocka_unit_test(round_trip),      cmocka_unit_test(nothing_in_it),
+        cmocka_unit_test(round_trip),      cmocka_unit_test(empty_file),
         cmocka_unit_test(bytes_by_hand),   cmocka_unit_test(damaged_headers),
         cmocka_unit_test(doubles),
         cmocka_unit_test(damaged_lengths), cmocka_unit_test(unreadable),

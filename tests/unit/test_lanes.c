@@ -254,7 +254,7 @@ static void dropped_aside(struct net *n) {
     tri_loss(tri_mean(tri_dropout(h, 0.5), TRI_ALL));
 }
 
-static void what_cannot_be_cut_is_refused(void **state) {
+static void what_cannot_be_split_is_refused(void **state) {
     (void)state;
     void (*const nets[])(struct net *) = {across, centred, dropped_aside};
     const char *const words[] = {"works across the samples", "uses a result of the whole batch",
@@ -347,7 +347,7 @@ int main(void) {
         cmocka_unit_test(rows_of_groups_are_gathered),
         cmocka_unit_test(dropout_ignores_lanes),
         cmocka_unit_test(statistics_are_per_lane),
-        cmocka_unit_test(what_cannot_be_cut_is_refused),
+        cmocka_unit_test(what_cannot_be_split_is_refused),
         cmocka_unit_test(default_lanes),
         cmocka_unit_test(hashes),
     };

@@ -43,7 +43,7 @@ static void packs_are_read(void **state) {
 }
 
 /* Every element has its own offset; some offsets are known. */
-static void places_are_those_of_the_text(void **state) {
+static void offsets_match_the_text(void **state) {
     static const struct {
         const char *text;
         int64_t of[4], place;
@@ -68,7 +68,7 @@ static void places_are_those_of_the_text(void **state) {
     }
 }
 
-static void same_orders_are_equal(void **state) {
+static void equal_formats(void **state) {
     tri_shape s = TRI_SHAPE(4, 8, 3, 5), flat = TRI_SHAPE(4, 8, 1, 1);
     struct pack last = pack("acdb", s), block = pack("aBcd8b", s), four = pack("aBcd4b", s);
     (void)state;
@@ -151,7 +151,7 @@ static void assert_text(const tri_graph *g, const char *want) {
     free(text);
 }
 
-static void blocks_follow_what_the_device_likes(void **state) {
+static void blocks_follow_preferences(void **state) {
     tri_graph *g = parse(network);
     (void)state;
     assert_int_equal(layout_choose(g, &target), TRI_OK);
@@ -166,7 +166,7 @@ static void blocks_follow_what_the_device_likes(void **state) {
     tri_graph_free(g);
 }
 
-static void without_wishes_nothing_changes(void **state) {
+static void no_preferences_no_change(void **state) {
     tri_graph *g = parse(network);
     char *before = tri_graph_print(g);
     (void)state;
@@ -266,10 +266,10 @@ static void reorders_agree(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packs_are_read),
-        cmocka_unit_test(places_are_those_of_the_text),
-        cmocka_unit_test(same_orders_are_equal),
-        cmocka_unit_test(blocks_follow_what_the_device_likes),
-        cmocka_unit_test(without_wishes_nothing_changes),
+        cmocka_unit_test(offsets_match_the_text),
+        cmocka_unit_test(equal_formats),
+        cmocka_unit_test(blocks_follow_preferences),
+        cmocka_unit_test(no_preferences_no_change),
         cmocka_unit_test(blocks_are_declined),
         cmocka_unit_test(reorders_agree),
     };

@@ -160,7 +160,7 @@ static void threads_read_at_the_same_time(void **state) {
 }
 
 /* A source that is not declared concurrent is called only by the loop's thread. */
-static void nobody_else_calls_a_simple_source(void **state) {
+static void simple_source_in_one_thread(void **state) {
     (void)state;
     for (int64_t n = 0; n < 3; n += 2) {
         struct source s;
@@ -176,7 +176,7 @@ static void nobody_else_calls_a_simple_source(void **state) {
 /* ---- failures ---- */
 
 /* A sample that fails makes its own step fail, even if it was read ahead. */
-static void a_failure_is_its_own_steps(void **state) {
+static void a_failure_belongs_to_its_step(void **state) {
     (void)state;
     for (int64_t n = -1; n < 3; n++)
         for (int sequential = 0; sequential < 2; sequential++) {
@@ -308,8 +308,8 @@ int main(void) {
         cmocka_unit_test(same_bits_and_every_sample_once),
         cmocka_unit_test(a_smaller_last_step),
         cmocka_unit_test(threads_read_at_the_same_time),
-        cmocka_unit_test(nobody_else_calls_a_simple_source),
-        cmocka_unit_test(a_failure_is_its_own_steps),
+        cmocka_unit_test(simple_source_in_one_thread),
+        cmocka_unit_test(a_failure_belongs_to_its_step),
         cmocka_unit_test(leaving_early),
         cmocka_unit_test(a_late_reader_of_another_shape),
         cmocka_unit_test(a_source_that_hangs),

@@ -287,7 +287,7 @@ static void evaluations(void **state) {
     json_decref(last);
 }
 
-static void gone_on(void **state) {
+static void continued(void **state) {
     (void)state;
     goes_on_after("", 7);
     goes_on_after("{\"step\":8,\"epo", 7);
@@ -357,7 +357,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(refusals, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(full_disk, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(shares, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(gone_on, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(continued, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(evaluations, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(rotated, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(torn_log, make_directory, remove_directory),

@@ -201,7 +201,7 @@ static void *get_many(void *user) {
 }
 
 /* That several threads may call the outer one says nothing about the inner one. */
-static void threads_meet_in_no_inner(void **state) {
+static void inner_data_is_called_by_one_thread(void **state) {
     (void)state;
     int code = 0;
     pthread_t thread[4];
@@ -269,7 +269,7 @@ int main(void) {
         cmocka_unit_test_teardown(takes_by_text, empty_directory),
         cmocka_unit_test(repeats),
         cmocka_unit_test(maps),
-        cmocka_unit_test(threads_meet_in_no_inner),
+        cmocka_unit_test(inner_data_is_called_by_one_thread),
         cmocka_unit_test(windows),
     };
     return cmocka_run_group_tests_name("over", tests, make_directory, remove_directory);

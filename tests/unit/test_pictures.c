@@ -267,7 +267,7 @@ static void resizing(void **state) {
 
 /* Pillow 9.4 with 7 x 5 pixels, red 36 x + 3 y, green 50 y, blue (x * y * 11) % 256, and resize((4,
  * 3), BILINEAR) */
-static void as_pillow(void **state) {
+static void same_as_pillow(void **state) {
     (void)state;
     static const unsigned char right[] = {
         20, 21, 3, 76, 21, 10, 142, 21, 18, 198, 21, 26,
@@ -405,7 +405,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(png_kinds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_large, set_up, tear_down),
         cmocka_unit_test(resizing),
-        cmocka_unit_test(as_pillow),
+        cmocka_unit_test(same_as_pillow),
         cmocka_unit_test(boxes),
         cmocka_unit_test(draws),
         cmocka_unit_test(wrong_settings),

@@ -74,7 +74,7 @@ static void check_apart(const struct program *p) {
     free(at);
 }
 
-static void lives_lie_apart(void **state) {
+static void live_tensors_do_not_overlap(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         tri_run *run = opened(i, NULL);
@@ -109,7 +109,7 @@ static void train(size_t i, const char *device, bool poisoned, char state[65]) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-static void the_dead_are_not_read(void **state) {
+static void nothing_dead_is_read(void **state) {
     (void)state;
     static const char *const devices[] = {"ref", NULL};
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -160,8 +160,8 @@ static void budgets(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lives_lie_apart),
-        cmocka_unit_test(the_dead_are_not_read),
+        cmocka_unit_test(live_tensors_do_not_overlap),
+        cmocka_unit_test(nothing_dead_is_read),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(budgets),
     };

@@ -185,7 +185,7 @@ static struct trained train_scoped(const char *amp, const char *pattern, tri_typ
     return train(g, (tri_options){.amp = amp, .device = "ref", .source = points(80, NULL)});
 }
 
-static void scopes_have_their_own(void **state) {
+static void scopes_have_their_own_precision(void **state) {
     (void)state;
     struct trained none = train_scoped(NULL, NULL, TRI_F32);
     struct trained zero = train_scoped("O0", NULL, TRI_F32);
@@ -484,7 +484,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flat_derivatives),
         cmocka_unit_test(stays_close_to_f32),    cmocka_unit_test(lanes_change_little),
-        cmocka_unit_test(devices_agree),         cmocka_unit_test(scopes_have_their_own),
+        cmocka_unit_test(devices_agree),         cmocka_unit_test(scopes_have_their_own_precision),
         cmocka_unit_test(evaluation_follows),    cmocka_unit_test(mistakes),
         cmocka_unit_test(derivatives_are_rounded_once),
         cmocka_unit_test(scaling_is_exact),      cmocka_unit_test(scale_grows),

@@ -46,7 +46,7 @@ static uint64_t permuted(uint64_t key, uint64_t n, uint64_t i) {
 }
 
 /* A change of these numbers changes every run. */
-static void draws_stay(void **state) {
+static void numbers_stay(void **state) {
     (void)state;
     uint64_t key = random_key(7, 0x123456789abcdef0);
     assert_true(key == 0x05e2f56763d0ff5c);
@@ -276,7 +276,7 @@ static void permutes_evenly(void **state) {
 }
 
 /* The places of two neighbours, over the keys, in 12 x 12 parts. */
-static void neighbours_part(void **state) {
+static void neighbours_separate(void **state) {
     (void)state;
     static const uint64_t sizes[] = {12, 24, 120, 1020, 1032, 1200, 60000, (uint64_t)12 << 40};
     enum { KEYS = 144 * 200 };
@@ -304,12 +304,12 @@ static void neighbours_part(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_answers),    cmocka_unit_test(draws_stay),
+        cmocka_unit_test(known_answers),    cmocka_unit_test(numbers_stay),
         cmocka_unit_test(fill_is_the_same),
         cmocka_unit_test(normals_are_the_same), cmocka_unit_test(distributions),
         cmocka_unit_test(cells),            cmocka_unit_test(independence),
         cmocka_unit_test(keys_differ),      cmocka_unit_test(permutes),
-        cmocka_unit_test(permutes_evenly),  cmocka_unit_test(neighbours_part),
+        cmocka_unit_test(permutes_evenly),  cmocka_unit_test(neighbours_separate),
     };
     return cmocka_run_group_tests_name("random", tests, NULL, NULL);
 }

@@ -186,7 +186,7 @@ static void another_key(void **state) {
     free(file);
 }
 
-static void in_anothers_place(void **state) {
+static void under_anothers_name(void **state) {
     (void)state;
     char *file;
     size_t bytes = sealed("some weights", 12, 12, &file);
@@ -293,7 +293,7 @@ int main(void) {
         cmocka_unit_test(comes_back),        cmocka_unit_test(twice_is_not_the_same),
         cmocka_unit_test(flipped_bits),      cmocka_unit_test(cut_short),
         cmocka_unit_test(pieces_in_another_order), cmocka_unit_test(another_key),
-        cmocka_unit_test(in_anothers_place), cmocka_unit_test(key_files),
+        cmocka_unit_test(under_anothers_name), cmocka_unit_test(key_files),
         cmocka_unit_test(digits_and_bytes),  cmocka_unit_test(new_keys),
     };
     return cmocka_run_group_tests_name("seal", tests, make_keys, drop_keys);

@@ -180,7 +180,7 @@ static void another_batch(void **state) {
 }
 
 /* The largest number of networks, each with its steps. */
-static void as_many_as_can_be(void **state) {
+static void most_networks(void **state) {
     (void)state;
     for (int keep = 0; keep < 2; keep++) {
         struct seen s;
@@ -301,7 +301,7 @@ static void padding_does_not_count(void **state) {
 }
 
 /* A run resumes only with the networks that it began with: others would have other steps. */
-static void goes_on_as_it_began(void **state) {
+static void resumes_as_it_began(void **state) {
     (void)state;
     struct seen s;
     tri_options o = {.epochs = 1,
@@ -414,11 +414,11 @@ int main(void) {
         cmocka_unit_test(each_by_its_network),
         cmocka_unit_test(same_bits),
         cmocka_unit_test(another_batch),
-        cmocka_unit_test(as_many_as_can_be),
+        cmocka_unit_test(most_networks),
         cmocka_unit_test(scalars_by_name),
         cmocka_unit_test(the_same_outputs),
         cmocka_unit_test(padding_does_not_count),
-        cmocka_unit_test(goes_on_as_it_began),
+        cmocka_unit_test(resumes_as_it_began),
         cmocka_unit_test(refuses),
         cmocka_unit_test(lists_of_lengths),
     };

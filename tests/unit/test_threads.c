@@ -110,7 +110,7 @@ static void count(void *arg, int thread) {
     atomic_fetch_add(&calls[thread], 1);
 }
 
-static void a_team_works(void **state) {
+static void several_threads(void **state) {
     (void)state;
     for (size_t k = 0; k < COUNT(counts); k++) {
         struct team *team;
@@ -131,8 +131,9 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_team_works), cmocka_unit_test(refusals),     cmocka_unit_test(same_bits),
-        cmocka_unit_test(rows_in_order),    cmocka_unit_test(the_same_failure),
+        cmocka_unit_test(several_threads),  cmocka_unit_test(refusals),
+        cmocka_unit_test(same_bits),        cmocka_unit_test(rows_in_order),
+        cmocka_unit_test(the_same_failure),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }

@@ -308,7 +308,7 @@ static void nothing_to_learn(void **state) {
     assert_non_null(strstr(tri_message(), "depends on no trainable parameter"));
 }
 
-static void names_are_of_one_thing(void **state) {
+static void names_are_unique(void **state) {
     (void)state;
     tri_graph *g = line_with_loss(10);
     tri_output(tri_find(g, "y"), "fc.bias");
@@ -471,7 +471,7 @@ int main(void) {
         cmocka_unit_test(ties),
         cmocka_unit_test(patterns_must_match),
         cmocka_unit_test(nothing_to_learn),
-        cmocka_unit_test(names_are_of_one_thing),
+        cmocka_unit_test(names_are_unique),
         cmocka_unit_test(batch_is_the_graphs),
         cmocka_unit_test(rate_in_text),
         cmocka_unit_test(schedules),
