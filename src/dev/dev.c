@@ -11,7 +11,7 @@ extern const struct dev dev_ref;
 extern const struct dev dev_cpu;
 #endif
 
-/* In the order of preference. */
+/* In order of preference. */
 static const struct dev *const devices[] = {
 #ifdef HAVE_DNNL
     &dev_cpu,
@@ -59,14 +59,14 @@ const char *dev_row_refuses(const struct dev_row *r, const tri_node *n) {
     return fit ? NULL : why;
 }
 
-/* Large blocks lie in huge pages of their own, where the system has such: their first touch costs
- * a fraction, and so does every miss of the translation buffer. */
+/* Large blocks get their own huge pages, if the system has them: page faults and misses of the
+ * address translation cost a fraction. */
 #define HUGE ((size_t)2 << 20)
 #define LARGE (2 * HUGE)
 
 static size_t huge_pages(size_t bytes) { return (bytes + HUGE - 1) / HUGE * HUGE; }
 
-/* Mapped with one huge page more than needed, cut to its boundary. */
+/* Maps one huge page more than needed and cuts it to the boundary. */
 static void *map_large(size_t bytes) {
     size_t wanted = huge_pages(bytes);
     char *all = mmap(NULL, wanted + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,

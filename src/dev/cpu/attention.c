@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention by tiles of ATTENTION_QUERIES x ATTENTION_KEYS scores, which stay in the second-level
- * cache; so memory grows with the rows of q and k, not with their product. A part of the kernel is
- * one head of one sample.
+ * Attention in tiles of ATTENTION_QUERIES x ATTENTION_KEYS scores, which stay in the second-level
+ * cache, so that memory grows with the rows of q and k, not with their product. A part of the
+ * kernel is one head of one sample.
  *
- * The products of a tile are gemm_tile's; k and, backward, v are packed once a head. What stands
- * between the products is in attention_rows.c. A query's sums over several tiles of keys are put
- * together as they come: with each larger score the earlier ones shrink. bf16 and f16 are widened
- * before and rounded after, a tile or a head at a time. Masked keys weigh 0 where a few of a group of
- * queries see them: a value there that is no number reaches the others of the group. */
+ * gemm_tile computes the products of a tile; k and, backward, v are packed once per head.
+ * attention_rows.c does the steps between the products. A query's sums over several tiles of keys
+ * are accumulated online: when a larger score appears, the earlier sums are scaled down. bf16 and
+ * f16 are widened before and rounded after, a tile or a head at a time. Masked keys have weight 0
+ * where others of a group of queries see them: a NaN there reaches the whole group. */
 #include <math.h> /* INFINITY */
 
 #include "base/random.h"
@@ -24,7 +24,7 @@ struct state {
     tri_type type; /* of q, k, v, y */
 };
 
-/* One head at work. Scratch is given out in order. */
+/* One head in progress. Scratch is allocated in order. */
 struct head {
     const tri_call *c;
     const struct attention *a;
@@ -56,7 +56,7 @@ static void store_as(tri_type from_type, const void *from, tri_type to_type, voi
     ROW(n, STORE(to_type, to, LOAD(from_type, from, 0)));
 }
 
-/* n rows of an input from `first` on: where they lie, or widened, in the buffer. */
+/* n rows of an input from `first`: in place, or widened into the buffer. */
 static struct rows read(const struct head *w, const struct attention_view *v, int input,
                         int64_t width, int64_t first, int64_t n, float *buffer) {
     const void *from = w->c->in[input];
@@ -68,7 +68,7 @@ static struct rows read(const struct head *w, const struct attention_view *v, in
     return (struct rows){buffer, width};
 }
 
-/* Where rows of an output are to be computed: in place, or in the buffer, to be written after. */
+/* Where rows of an output are computed: in place, or in the buffer, to be stored afterwards. */
 static struct rows begin(const struct head *w, const struct attention_view *v, int output,
                          int64_t width, int64_t first, float *buffer) {
     if (w->type != TRI_F32) return (struct rows){buffer, width};
@@ -82,11 +82,11 @@ static void end(const struct head *w, const struct attention_view *v, int output
                 (uint16_t *)w->c->out[output] + place(w, v, first + i), width);
 }
 
-/* ---- what all kernels begin with ---- */
+/* ---- common to all kernels ---- */
 
 static int64_t shorter(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Floats that only bf16 and f16 need, and where they lie. */
+/* Scratch floats that only bf16 and f16 need. */
 static int64_t halves(const struct state *s, int64_t floats) {
     return s->type == TRI_F32 ? 0 : (floats + 15) / 16 * 16;
 }
@@ -101,10 +101,11 @@ static void want(const struct head *next, struct gemm_ahead *x, const void *tens
                                          v->row * size, width * size};
 }
 
-#define FETCHED 2048 /* rows of q and k that are worth it: of longer heads a part is enough to do */
+/* rows of q and k worth prefetching; a part of a longer head takes long enough without */
+#define FETCHED 2048
 
-/* The next head's rows, which lie apart where heads lie side by side, so that no processor would
- * see them coming: what the kernel reads, and what it writes. */
+/* Prefetches the next head's rows, those that the kernel reads and writes. If heads lie side by
+ * side these rows are apart, and hardware does not prefetch them. */
 static void look_ahead(const struct head *w, struct gemm_ahead *x) {
     const struct attention *a = w->a;
     struct head next = *w;
@@ -147,7 +148,7 @@ static struct head open(const tri_call *c, int64_t part, struct gemm_ahead *ahea
     return w;
 }
 
-/* The tile of n keys from k on, for the queries from i on. */
+/* Selects the tile of n keys from k for the queries from i. */
 static void aim(struct head *w, int64_t i, int64_t rows, int64_t k, int64_t n) {
     const struct attention *a = w->a;
     struct attention_tile *t = &w->tile;
@@ -162,7 +163,7 @@ static void aim(struct head *w, int64_t i, int64_t rows, int64_t k, int64_t n) {
                   (int64_t)tri_type_size(t->mask_type);
 }
 
-/* [queries, keys] of the tile = rows of x times packed rows, of `width`; k: the first key. */
+/* [queries, keys] of the tile = rows of x times packed rows of `width`; k: the first key. */
 static void score(const struct head *w, struct rows x, const float *packed, int64_t width,
                   int64_t k, float *to) {
     const struct attention_tile *t = &w->tile;
@@ -173,7 +174,7 @@ static void score(const struct head *w, struct rows x, const float *packed, int6
                           .shape = GEMM_C_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
 }
 
-/* [queries, width] = or += the tile times rows of x, one for each key. */
+/* [queries, width] = or += the tile times rows of x, one per key. */
 static void gather(const struct head *w, const float *tile, struct rows x, int64_t width,
                    struct rows to, bool add) {
     const struct attention_tile *t = &w->tile;
@@ -184,7 +185,7 @@ static void gather(const struct head *w, const float *tile, struct rows x, int64
                           .shape = GEMM_A_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
 }
 
-/* [keys, width] += the tile's transpose times rows of x, one for each query. */
+/* [keys, width] += the tile's transpose times rows of x, one per query. */
 static void scatter(const struct head *w, const float *tile, struct rows x, int64_t width,
                     struct rows to) {
     const struct attention_tile *t = &w->tile;
@@ -202,7 +203,7 @@ static struct rows from(struct rows x, int64_t row) {
 
 /* ---- forward ---- */
 
-/* Row i of x times by[i]. */
+/* Multiplies row i of x by by[i]. */
 static void scale_rows(struct rows x, int64_t rows, int64_t width, const float *by) {
     for (int64_t i = 0; i < rows; i++) {
         float *a = x.at + i * x.row;
@@ -210,7 +211,7 @@ static void scale_rows(struct rows x, int64_t rows, int64_t width, const float *
     }
 }
 
-/* The logsumexp, and what turns sums of weighted rows into means. */
+/* Stores the logsumexp, and the factors that turn sums of weighted rows into means. */
 static void conclude(const struct attention_sums *sums, int64_t rows, float kept, float *lse,
                      float *by) {
     INDEPENDENT for (int64_t i = 0; i < rows; i++) {
@@ -273,7 +274,7 @@ static size_t backward_floats(const struct state *s) {
                     2 * halves(s, ATTENTION_QUERIES * a->value_size));
 }
 
-/* What is the same for all queries of a head. */
+/* Common to all queries of a head. */
 struct keys {
     float *packed_k, *packed_v;
     struct rows k, v;
@@ -307,7 +308,7 @@ static void dot_rows(const struct rows x, const struct rows y, int64_t rows, int
                             float *to) {
     for (int64_t i = 0; i < rows; i++) {
         const float *a = x.at + i * x.row, *b = y.at + i * y.row;
-        vec sum[PARTS] = {{0}};
+        vec sum[SUM_VECS] = {{0}};
         ROW(width, sum[k] = vec_fma(LOAD(TRI_F32, a, 0), LOAD(TRI_F32, b, 0), sum[k]));
         to[i] = vec_total(sum);
     }
@@ -325,7 +326,7 @@ static void open_queries(const struct head *w, const struct keys *x, int64_t i, 
              q->delta);
 }
 
-/* p and ds of the queries and the keys from t on. */
+/* p and ds of the queries for the keys from t. */
 static void derive(struct head *w, const struct keys *x, const struct queries *q, int64_t t,
                    float factor) {
     aim(w, q->first, q->n, t, shorter(ATTENTION_KEYS, q->reach - t));
@@ -367,7 +368,7 @@ static void backward(const tri_call *c) {
     end(&w, &a->v, out[2], e, 0, a->keys, room_v);
 }
 
-/* ---- by the mask ---- */
+/* ---- with a mask ---- */
 
 /* A part is a sample. */
 static void mask(const tri_call *c) {

@@ -6,11 +6,11 @@
 #include "dev/cpu/draw.h"
 #include "dev/cpu/gemm_tile.h"
 
-/* Zeros behind a row, for the keys that another row of its group has more. */
+/* Zeros after a row, for keys that another row of its group has in addition. */
 #define GROUP_ZEROS (2 * GEMM_GROUP)
 
-/* One row of a tile: its keys, also as a multiple of LANES; the mask as numbers to be added; what
- * the dropout draws. */
+/* One row of a tile: its keys, also rounded up to a multiple of SUM_WIDTH; the mask as numbers to
+ * add; the random numbers of the dropout. */
 struct row {
     int64_t n, end;
     _Alignas(64) float mask[ATTENTION_KEYS];
@@ -19,7 +19,7 @@ struct row {
 
 static const float numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* What is added to the scores of row i. */
+/* Reads what is added to the scores of row i. */
 static void read_mask(const struct attention_tile *t, int64_t i, int64_t n, float *to) {
     const char *from = t->mask + i * t->mask_row * (int64_t)tri_type_size(t->mask_type);
     int64_t different = t->mask_key ? n : 1;
@@ -30,14 +30,14 @@ static void read_mask(const struct attention_tile *t, int64_t i, int64_t n, floa
     for (int64_t k = different; k < n; k++) to[k] = to[0];
 }
 
-/* Row i of the scores, with what belongs to it; a mask that is the same for all rows is read once.
- * The zeros that a group of rows needs behind it are there afterwards. */
+/* Prepares row i of the scores; a mask that is the same for all rows is read once. Also writes the
+ * zeros that a group of rows needs after it. */
 static float *row_begin(const struct attention_tile *t, int64_t i, struct row *r) {
     float *x = t->s + i * ATTENTION_PITCH;
     int64_t n = i + t->diagonal + 1;
     bool first = r->n < 0;
     r->n = n < 0 ? 0 : n < t->keys ? n : t->keys;
-    r->end = (r->n + LANES - 1) / LANES * LANES;
+    r->end = (r->n + SUM_WIDTH - 1) / SUM_WIDTH * SUM_WIDTH;
     if (r->end < ATTENTION_KEYS) memset(x + r->end, 0, GROUP_ZEROS * sizeof *x);
     if (t->mask && (first || t->mask_row))
         read_mask(t, i, t->mask_row ? r->n : t->keys, r->mask);
@@ -54,47 +54,47 @@ void attention_begin(struct attention_sums *sums) {
     }
 }
 
-/* x where the element's number, from k on, is below n; else `otherwise`. */
+/* x where the element's index, from k, is below n; else `otherwise`. */
 INLINE vec until(int64_t n, int64_t k, vec x, float otherwise) {
     vec left = vec_set((float)(n - k)), number = *(const vec_at *)numbers;
     return vec_select(vec_less(number, left), x, vec_set(otherwise));
 }
 
-/* x where what was drawn keeps it, else 0. */
+/* x where the random number keeps it, else 0. */
 INLINE vec keep(const uint32_t *drawn, uint32_t limit, vec x) {
     return (vec)((vec_u32)x & (vec_u32)(*(const vec_u32_at *)drawn >= limit));
 }
 
-/* exp(x) for x <= 0, or NaN; 0 where it is below 2^-126, for processors take long over subnormals
- * and masked scores would be that. */
+/* exp(x) for x <= 0, or NaN; 0 below 2^-126, as processors are slow with subnormals and masked
+ * scores would be subnormal. */
 INLINE vec weight(vec x) {
     const vec least = vec_set(-87.3f);
     return vec_select(vec_less(x, least), vec_set(0), vec_exp_negative(vec_at_least(x, least)));
 }
 
-/* The scores of a row from k on, scaled and masked. */
+/* The scores of a row from k, scaled and masked. */
 INLINE vec score(const struct attention_tile *t, const struct row *r, const float *x, int64_t k) {
     vec s = *(const vec_at *)(x + k) * t->scale;
     return t->mask ? s + *(const vec_at *)(r->mask + k) : s;
 }
 
-/* Something for the vectors of a row, LANES elements at a time; p is the vector's number among
- * these, and `last` tells, when the code is compiled, that the row may end among them. */
-#define BLOCKS(r, ...)                                                                      \
-    do {                                                                                    \
-        int64_t k = 0;                                                                      \
-        for (const bool last = false; k + LANES <= (r).n;)                                  \
-            UNROLL for (int p = 0; p < PARTS; p++, k += VEC) __VA_ARGS__;                   \
-        for (const bool last = true; k < (r).end;)                                          \
-            UNROLL for (int p = 0; p < PARTS; p++, k += VEC) __VA_ARGS__;                   \
+/* Runs code for the vectors of a row, SUM_WIDTH elements at a time. p is the vector's number among
+ * these; `last` says, at compile time, that the row may end among them. */
+#define BLOCKS(r, ...)                                                                     \
+    do {                                                                                   \
+        int64_t k = 0;                                                                     \
+        for (const bool last = false; k + SUM_WIDTH <= (r).n;)                             \
+            UNROLL for (int p = 0; p < SUM_VECS; p++, k += VEC) __VA_ARGS__;               \
+        for (const bool last = true; k < (r).end;)                                         \
+            UNROLL for (int p = 0; p < SUM_VECS; p++, k += VEC) __VA_ARGS__;               \
     } while (0)
 
 void attention_weigh(const struct attention_tile *t, struct attention_sums *sums) {
     struct row r = {.n = -1};
     for (int64_t i = 0; i < t->rows; i++) {
         float *x = row_begin(t, i, &r);
-        vec top[PARTS], sum[PARTS] = {{0}};
-        for (int p = 0; p < PARTS; p++) top[p] = vec_set(-INFINITY);
+        vec top[SUM_VECS], sum[SUM_VECS] = {{0}};
+        for (int p = 0; p < SUM_VECS; p++) top[p] = vec_set(-INFINITY);
         BLOCKS(r, {
             vec s = score(t, &r, x, k);
             if (last) s = until(r.n, k, s, -INFINITY);

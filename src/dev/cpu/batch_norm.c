@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Batch norm and its derivative, over the loops of batch_norm_loops.h. */
+ * Batch norm and its derivative, using the loops of batch_norm_loops.h. */
 #include "dev/cpu/batch_norm_loops.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "dev/cpu/tail.h"
 
 struct state {
-    const struct tail *tail; /* what comes behind; null: nothing */
+    const struct tail *tail; /* operators after it; null: none */
 };
 
 struct job {
@@ -27,12 +27,12 @@ static struct job job_of(const tri_call *c, bool backward) {
     return j;
 }
 
-static int64_t lane(const struct job *j, const struct part *p, int64_t i) {
-    return vec_lane(j->z.type, i, p->width);
+static int64_t place(const struct job *j, const struct part *p, int64_t i) {
+    return vec_place(j->z.type, i, p->width);
 }
 
-/* Sums begin; the centers of the differences are found: of x the group's first elements, of dy the
- * means. */
+/* Clears the sums and finds the centers of the differences: of x the group's first elements, of dy
+ * the means. */
 static void begin_group(const struct job *j, const struct part *p, int64_t unit,
                         struct numbers *n) {
     const struct part first = part_of(&j->z, unit, p->begin);
@@ -42,7 +42,7 @@ static void begin_group(const struct job *j, const struct part *p, int64_t unit,
         n->center[i] = n->scale[i] = n->a[i] = n->b[i] = 0;
     }
     for (int64_t i = 0; i < p->width; i++)
-        n->center[lane(j, p, i)] =
+        n->center[place(j, p, i)] =
             j->backward ? mean[i]
                         : (float)convert_load(j->z.type, j->c->in[0], (size_t)(first.first + i));
 }
@@ -64,12 +64,12 @@ static void add_slice(const struct part *p, const double *sum, const double *dot
     }
 }
 
-/* Where a slice's sums lie between the rounds: [slice, channels], then the dots. */
+/* Where a slice's sums are kept between the rounds: [slice, channels], then the dots. */
 static double *kept_of(const struct job *j, const struct part *p, int64_t slice, int dots) {
     return (double *)j->c->shared + (slice + dots * j->z.slices) * j->z.channels + p->channel;
 }
 
-/* The sums of all slices of the group. */
+/* Adds the sums of all slices of the group. */
 static void sum_group(const struct job *j, const struct part *p, int64_t unit, struct numbers *n) {
     begin_group(j, p, unit, n);
     for (int64_t s = p->begin; s < p->end; s++) {
@@ -83,14 +83,14 @@ static void sum_group(const struct job *j, const struct part *p, int64_t unit, s
     }
 }
 
-/* From the group's sums to what its elements are computed with; whether the statistics are told too. */
+/* Converts the group's sums to the factors of its elements; `tells`: also stores the statistics. */
 static void settle_forward(const struct job *j, const struct part *p, bool tells,
                            struct numbers *n) {
     const tri_call *c = j->c;
     const int64_t row = p->group * j->z.channels + p->channel;
     const double unbias = j->training ? p->count / (p->count - 1) : 1;
     for (int64_t i = 0; i < p->width; i++) {
-        const int64_t k = lane(j, p, i);
+        const int64_t k = place(j, p, i);
         double mean = (double)((const float *)c->in[3])[p->channel + i];
         double var = (double)((const float *)c->in[4])[p->channel + i];
         if (j->training) {
@@ -114,7 +114,7 @@ static void settle_backward(const struct job *j, const struct part *p, struct nu
     const float *gamma = (const float *)j->c->in[2] + p->channel;
     const float *var = (const float *)j->c->in[4] + p->group * j->z.channels + p->channel;
     for (int64_t i = 0; i < p->width; i++) {
-        const int64_t k = lane(j, p, i);
+        const int64_t k = place(j, p, i);
         double rstd = 1 / sqrt((double)var[i] + j->eps);
         n->dgamma[i] += n->all_dot[k] * rstd;
         n->dbeta[i] += n->all_sum[k];
@@ -124,9 +124,9 @@ static void settle_backward(const struct job *j, const struct part *p, struct nu
     }
 }
 
-#define AT_ONCE 4096 /* elements that are handed on together: they stay in the first-level cache */
+#define AT_ONCE 4096 /* elements passed to the tail at once: they stay in the first-level cache */
 
-/* y, as a whole or, where there is a tail, piece by piece. */
+/* Computes y, as a whole or, if there is a tail, piece by piece. */
 static void hand_on(const struct job *j, const struct part *p, const struct numbers *n) {
     const struct tail *tail = ((const struct state *)j->c->state)->tail;
     const tri_call *c = j->c;
@@ -147,7 +147,7 @@ static void hand_on(const struct job *j, const struct part *p, const struct numb
     }
 }
 
-/* Slice s of the unit, once its group is settled. */
+/* Computes slice s of the unit; its group's sums are complete. */
 static void apply(const struct job *j, int64_t unit, int64_t s, const struct numbers *n) {
     const struct part p = part_of(&j->z, unit, s);
     if (j->backward)
@@ -156,9 +156,9 @@ static void apply(const struct job *j, int64_t unit, int64_t s, const struct num
         hand_on(j, &p, n);
 }
 
-/* A unit's slices begin to end, after what is known of their groups. A group's statistics are told by who
- * has its first slice; the unit's derivatives of gamma and beta by who has the unit's first slice, and so
- * goes through all groups. */
+/* Slices begin to end of a unit, after the sums of their groups. The part with a group's first
+ * slice stores its statistics; the part with the unit's first slice goes through all groups and
+ * stores the derivatives of gamma and beta. */
 static void run_slices(const struct job *j, int64_t unit, int64_t begin, int64_t end) {
     struct numbers *n = j->c->scratch;
     const bool tells = j->backward && begin == 0;
@@ -180,7 +180,7 @@ static void run_slices(const struct job *j, int64_t unit, int64_t begin, int64_t
     }
 }
 
-/* Items of parts: units; or their slices, one unit's after the other's. */
+/* The items that parts divide: units; or their slices, unit after unit. */
 static int64_t items_of(const struct sizes *z) { return z->cut ? z->units * z->slices : z->units; }
 
 static int64_t parts_of(const struct sizes *z) {
@@ -221,7 +221,7 @@ static void run(const tri_call *c, bool backward) {
 static void batch_norm(const tri_call *c) { run(c, false); }
 static void batch_norm_dx(const tri_call *c) { run(c, true); }
 
-/* dx may take dy's place: by then all sums that an element is in have been made. */
+/* dx may replace dy: by then all sums that use an element are complete. */
 static bool shares(const void *state, int out, int in) {
     (void)state;
     return out == 0 && in == 0;
@@ -246,7 +246,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     return cpu_state(n, sizeof(struct state), state);
 }
 
-/* Its pieces are rows that lie side by side. */
+/* Its pieces are contiguous rows. */
 static bool leads(const tri_node *n) {
     struct sizes z = sizes_of(n->in[0], cpu_out(n, 1));
     return z.places > 1 && z.width == z.block && z.places * z.width >= 64;

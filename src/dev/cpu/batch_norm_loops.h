@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What batch norm does to elements: x lies as [n, c / block, places, block]; the samples
- * [k n / G, (k+1) n / G) of one channel share group k's statistics. Sums are of differences to the
- * group's first element, so that a large mean costs no accuracy: of PIECE elements of a slice in f32,
- * where element i goes to sum i % SUMS; of these in double, and of the slices in double. A slice is a
- * sample, or a group, where samples have but one place. So the bits do not depend on how x lies, nor
- * on the parts.
+ * The loops of batch norm. x has the format [n, c / block, places, block]; samples [k n / G, (k+1)
+ * n / G) of a channel share the statistics of group k. Sums are of differences to the group's first
+ * element, so that a large mean costs no accuracy: PIECE elements of a slice are added in f32,
+ * where element i goes to sum i % SUMS; these are added in double, and so are slices. A slice is a
+ * sample, or a group if samples have only one place. So the bits depend neither on the format of x
+ * nor on the parts.
  *
- * Where many channels lie side by side there are few units of neighbours: then the slices of a unit
- * are parts of their own, and a second round goes on with their sums. */
+ * With many adjacent channels there are few units. Then the slices of a unit are separate parts,
+ * and a second round continues with their sums. */
 #ifndef DEV_CPU_BATCH_NORM_LOOPS_H
 #define DEV_CPU_BATCH_NORM_LOOPS_H
 
 #include "dev/cpu/rows.h"
 
-/* A block of 1 is plain; without places all channels are one block. */
+/* A block of 1 is the plain format; without places all channels are one block. */
 struct sizes {
     int64_t samples, channels, places, block, groups;
     tri_type type;
-    int64_t width, units; /* channels that are done together, of one block; how many such there are */
+    int64_t width, units; /* channels computed together, of one block; the number of such units */
     int64_t slices;       /* of a unit */
     bool cut;
 };
 
-#define WIDTH 2048 /* at most; where there are FEW_SLICES, no more than a STRIP */
-#define STRIP 256  /* channels whose sums stay in the first-level cache together */
+#define WIDTH 2048 /* the maximum; with FEW_SLICES or more, at most a STRIP */
+#define STRIP 256  /* channels whose sums fit the first-level cache together */
 #define FEW_SLICES 4
-#define MANY 16    /* units that need not be cut */
+#define MANY 16    /* units that are enough without cutting */
 #define SUMS 8
 #define PIECE 256
 
@@ -43,7 +43,7 @@ static struct sizes sizes_of(const tri_tensor *x, const tri_spec *stats) {
     return z;
 }
 
-/* Some channels in one slice: rows of `width` neighbours. */
+/* Some channels of one slice: rows of `width` adjacent elements. */
 struct part {
     int64_t channel, first; /* the first, and its first element */
     int64_t group, begin, end; /* its slices */
@@ -53,7 +53,7 @@ struct part {
 };
 
 static struct part part_of(const struct sizes *z, int64_t unit, int64_t slice) {
-    const bool whole = z->places == 1; /* the samples are the rows */
+    const bool whole = z->places == 1; /* samples are the rows */
     int64_t group = whole ? slice : ((slice + 1) * z->groups - 1) / z->samples;
     int64_t begin = group * z->samples / z->groups, end = (group + 1) * z->samples / z->groups;
     int64_t in_block = (z->block + z->width - 1) / z->width, step = z->channels * z->places;
@@ -71,22 +71,22 @@ static struct part part_of(const struct sizes *z, int64_t unit, int64_t slice) {
     };
 }
 
-/* Numbers of the channels of a part, in the order of lanes (vec_lane). The center is the mean,
- * rounded. Beyond the last channel they are zero. */
+/* Numbers per channel of a part, in the order of vec_place. The center is the rounded mean. They
+ * are zero after the last channel. */
 struct numbers {
     double sum[WIDTH], dot[WIDTH];         /* of a slice */
     double all_sum[WIDTH], all_dot[WIDTH]; /* of the group */
-    double dgamma[WIDTH], dbeta[WIDTH];    /* of the unit, in the channels' order */
+    double dgamma[WIDTH], dbeta[WIDTH];    /* of the unit, in the order of channels */
     float center[WIDTH], scale[WIDTH], a[WIDTH], b[WIDTH];
 };
 
 /* ---- loops ---- */
 
-/* What is done over a part, for a type known to the compiler. A run is one channel, its elements
- * side by side; columns are several.
- * sums       sum of u, dot of u v: u = x - center, v = u; or, of dy, u = dy, v = x - center
- * normalise  y = (x - center) scale + a
- * derive     dx = scale (dy - a - (x - center) b) */
+/* The loops over a part, for a type known at compile time. A run is one channel with contiguous
+ * elements; columns are several channels.
+ *     sums       sum of u, dot of u v: u = x - center, v = u; or, for dy, u = dy, v = x - center
+ *     normalise  y = (x - center) scale + a
+ *     derive     dx = scale (dy - a - (x - center) b) */
 
 #define TOTAL(v) \
     ((((v)[0] + (v)[4]) + ((v)[2] + (v)[6])) + (((v)[1] + (v)[5]) + ((v)[3] + (v)[7])))
@@ -97,22 +97,22 @@ struct numbers {
     for (int64_t r = 0, end; end = r + PIECE < (p)->rows ? r + PIECE : (p)->rows,           \
                              r < (p)->rows; r = end)
 
-/* Columns of a few rows k to stop, then of the next: rows are read as they lie. `body` sees `column`,
- * `both`, whether two vectors are done at once, and `some`, the elements of a single one. */
+/* Columns of a few rows k to stop, then of the next few: rows are read in memory order. `body` sees
+ * `column`, `both` (two vectors at once), and `some`, the elements of a single vector. */
 #define FEW(p) ((p)->width > 2 * VEC ? SUMS : PIECE)
-#define EACH_COLUMN(t, p, body)                                                             \
+#define EACH_COLUMN(t, p, body)                                                              \
     for (int64_t k = r, stop; stop = k + FEW(p) < end ? k + FEW(p) : end, k < end; k = stop) \
-        for (int64_t column = 0; column < (p)->width;)                                      \
-            if ((t) == TRI_BF16 && (p)->width - column >= 2 * VEC) {                        \
-                const int64_t some = VEC;                                                   \
-                const int both = 2;                                                         \
-                body;                                                                       \
-                column += 2 * VEC;                                                          \
-            } else {                                                                        \
-                const int64_t some = (p)->width - column < VEC ? (p)->width - column : VEC; \
-                const int both = 1;                                                         \
-                body;                                                                       \
-                column += VEC;                                                              \
+        for (int64_t column = 0; column < (p)->width;)                                       \
+            if ((t) == TRI_BF16 && (p)->width - column >= 2 * VEC) {                         \
+                const int64_t some = VEC;                                                    \
+                const int both = 2;                                                          \
+                body;                                                                        \
+                column += 2 * VEC;                                                           \
+            } else {                                                                         \
+                const int64_t some = (p)->width - column < VEC ? (p)->width - column : VEC;  \
+                const int both = 1;                                                          \
+                body;                                                                        \
+                column += VEC;                                                               \
             }
 
 #define OF(array, i) (*(const vec_at *)((array) + column + (i) * VEC))
@@ -133,15 +133,14 @@ INLINE void put(tri_type t, int both, void *y, int64_t at, int64_t some, const v
         vec_store_some(t, y, at, some, v[0]);
 }
 
-/* Columns of a few rows, then of the next, are an order that processors do not foresee: elements so
- * many rows ahead are asked for. */
+/* Hardware does not prefetch this order; so elements are prefetched this many rows ahead. */
 #define AHEAD 32
 INLINE void fetch(tri_type t, const void *x, int64_t at) {
     __builtin_prefetch((const char *)x + at * (t == TRI_F32 ? 4 : 2));
 }
 
-/* Lanes of SUMS sums and of as many dots. */
-struct lanes {
+/* SUMS partial sums and as many dots. */
+struct partials {
     float sum[SUMS][STRIP], dot[SUMS][STRIP];
 };
 
@@ -149,7 +148,7 @@ struct lanes {
  * x. */
 INLINE void add_rows(tri_type t, int both, const struct part *p, const void *dy, const void *x,
                      const float *center, int64_t column, int64_t some, int64_t k, int64_t stop,
-                     int first, int n, struct lanes *to) {
+                     int first, int n, struct partials *to) {
     vec sum[SUMS][2], dot[SUMS][2], c[2];
     for (int j = 0; j < both; j++) c[j] = OF(center, j);
     UNROLL for (int i = 0; i < n; i++) for (int j = 0; j < both; j++) {
@@ -179,14 +178,14 @@ INLINE void add_rows(tri_type t, int both, const struct part *p, const void *dy,
 
 INLINE void sum_strip(tri_type t, const struct part *p, const void *dy, const void *x,
                       const float *center, double *sum, double *dot) {
-    struct lanes to;
+    struct partials to;
     const int64_t room = (p->width + VEC - 1) / VEC * VEC;
     EACH_PIECE(p) {
         for (int i = 0; i < SUMS; i++) {
             memset(to.sum[i], 0, (size_t)room * sizeof(float));
             memset(to.dot[i], 0, (size_t)room * sizeof(float));
         }
-        /* Of two vectors half of the sums at once: registers are few. */
+        /* With two vectors only half of the sums at once: registers are few. */
         EACH_COLUMN(t, p, for (int first = 0; first < SUMS; first += SUMS / both)
                               add_rows(t, both, p, dy, x, center, column, some, k, stop, first,
                                        SUMS / both, &to));
@@ -345,7 +344,7 @@ INLINE void derive_run(tri_type t, const struct part *p, const void *dy, const v
     EACH(p->rows, PUT_RUN(t, dx, scale * (GET_RUN(t, dy) - a - (GET_RUN(t, x) - center) * b)));
 }
 
-/* ---- by type and order ---- */
+/* ---- by type and format ---- */
 
 struct loops {
     void (*moments)(const struct part *p, const void *x, struct numbers *n);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running chains: brings each operand's tile into a run of its own (in place where it lies so
- * already), calls the tile functions one after the other, stores what is used outside. */
+ * Runs chains: copies each operand's tile into a contiguous run (or uses it in place if it is one),
+ * calls the tile functions one after the other, and stores what is used outside. */
 #include "dev/cpu/chain_plan.h"
 
 struct slot {
     _Alignas(64) char bytes[CHAIN_SLOT];
 };
 
-/* One call: what is to be done, and what lies where. */
+/* One call: its range and its tensors. */
 struct work {
     const struct chain *c;
     const struct chain_io *io;
     struct place row;     /* of the current row, or the first of several */
-    int64_t first, begin; /* the tile's first element: of the output, within its row */
+    int64_t first, begin; /* the tile's first element: in the output, in its row */
     int64_t n, rows;
-    int64_t pattern[CHAIN_OPERANDS]; /* which pattern lies in the operand's slot; -1: none yet */
+    int64_t pattern[CHAIN_OPERANDS]; /* the pattern in the operand's slot; -1: none yet */
     float single[CHAIN_OPERANDS];    /* of bf16 and f16 */
     const void *at[CHAIN_VALUES];
     struct slot *slot;
@@ -33,7 +33,7 @@ FILL(uint16_t)
 FILL(uint32_t)
 FILL(uint64_t)
 
-/* n elements that lie `step` apart; 0: one for all. */
+/* Copies n elements with stride `step`; 0: repeats one. */
 static void spread(void *to, const void *from, int64_t n, int64_t step, size_t size) {
     if (step == 1)
         memcpy(to, from, (size_t)n * size);
@@ -53,7 +53,7 @@ void cpu_fill(const tri_spec *spec, void *to, double value) {
     spread(to, &one, tri_shape_count(&spec->shape), 0, tri_type_size(spec->type));
 }
 
-/* As the tile functions want it: 16-bit floats become f32, in the operand's slot. */
+/* The form that tile functions need: 16-bit floats become f32, in the operand's slot. */
 static const void *widened(const struct operand *o, const struct work *w, const void *raw,
                            int64_t n) {
     if (!o->widen) return raw;
@@ -77,7 +77,7 @@ static const void *gathered(const struct operand *o, int k, const struct work *w
     return widened(o, w, to, w->n);
 }
 
-/* A row that repeats itself is written out once, as often as a tile that begins anywhere needs. */
+/* A repeating row is written once, as often as a tile that starts anywhere needs. */
 static const void *pattern(const struct operand *o, int k, struct work *w, const char *from) {
     size_t size = tri_type_size(o->type), width = tile_size(tile_type(o->type));
     char *to = w->slot[o->slot].bytes;
@@ -101,8 +101,8 @@ static const void *single(const struct operand *o, int k, struct work *w, const 
     return &w->single[k];
 }
 
-/* The tile behind this one is asked for: of several operands that lie apart tiles are short runs, which
- * processors do not foresee. */
+/* Prefetches the next tile: tiles of several separate operands are short runs, which hardware does
+ * not prefetch. */
 static void ask_ahead(const char *next, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(next + i);
 }
@@ -128,7 +128,7 @@ static const void *load(const struct operand *o, int k, struct work *w) {
 
 /* ---- steps ---- */
 
-/* One value for the whole tile: `to` has it once, the output as often as there are elements. */
+/* A single value for the whole tile: `to` stores it once, the output once per element. */
 static void store_single(const struct step *s, void *to, char *out, int64_t n) {
     uint16_t half;
     if (s->narrow) s->narrow(&half, to, 1);
@@ -166,7 +166,7 @@ static void run_tile(struct work *w) {
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* What is left of the range, cut into a piece of the row, or into several whole rows. */
+/* The rest of the range, cut into a piece of the row or into several whole rows. */
 static void next_tile(struct work *w, int64_t end) {
     const struct chain *c = w->c;
     w->rows = 1;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Making chains. */
+ * Plans chains. */
 #include "dev/cpu/chain_plan.h"
 
 #include "ops/op.h"
 
 #define MAX_MEMBERS 32
 
-/* A member's inputs: operands as their numbers, other members as ~ of theirs. */
+/* A member's inputs: operands by their numbers, other members as ~ of theirs. */
 struct member {
     const tri_node *node;
     int n_in, in[3];
-    int value; /* of the step that it became */
+    int value; /* the value it produces */
 };
 
 struct plan {
     struct chain *c;
     struct member member[MAX_MEMBERS];
     int n;
-    int last[CHAIN_VALUES]; /* by value: the step that needs it last; -1: none */
+    int last[CHAIN_VALUES]; /* per value: the last step that uses it; -1: none */
     bool used[CHAIN_SLOTS];
 };
 
-/* ---- what can be a member ---- */
+/* ---- possible members ---- */
 
 static bool is_copy(const tri_node *n) {
     return node_is(n, "expand") || node_is(n, "stop_gradient") ||
@@ -42,7 +42,7 @@ static tile_fn *function_of(const tri_node *n, enum tile_form form) {
 
 /* ---- operands ---- */
 
-/* Strides of an input over the output; false if it cannot stand beside it. */
+/* Strides of an input over the output; false if its format does not fit. */
 static bool lay_operand(struct walk *w, int k, const tri_node *n, const tri_tensor *in) {
     const tri_tensor *out = n->out;
     if (node_is(n, "spread")) {
@@ -56,7 +56,7 @@ static bool lay_operand(struct walk *w, int k, const tri_node *n, const tri_tens
     return true;
 }
 
-/* The number of an operand; -1: there is no room for it. */
+/* The number of an operand; -1: there are too many. */
 static int operand_of(struct chain *c, const tri_node *n, const tri_tensor *t) {
     int k = c->n_operands;
     if (k == CHAIN_OPERANDS || !lay_operand(&c->walk, k, n, t)) return -1;
@@ -99,8 +99,8 @@ static bool add_members(struct plan *p, const tri_node *const *node, int n) {
 
 /* ---- rows ---- */
 
-/* Whether the last two dimensions are a row for this operand: it lies in one piece, is one element,
- * or repeats itself. */
+/* Whether the last two dimensions are one row for this operand: contiguous, a single element, or
+ * repeated. */
 static bool joins(const struct walk *w, int k) {
     int last = w->rank - 1;
     int64_t inner = w->stride[k][last], outer = w->stride[k][last - 1];
@@ -171,14 +171,14 @@ static size_t width_of(const struct chain *c, int value) {
                                   : c->step[value - CHAIN_OPERANDS].width;
 }
 
-/* A run of what `value` has once; the new value's number. */
+/* Fills a run with the single element of `value`; returns the new value's number. */
 static int add_fill(struct chain *c, int value) {
     c->step[c->n_steps] =
         (struct step){.n_in = 1, .in = {value}, .out = -1, .width = width_of(c, value)};
     return CHAIN_OPERANDS + c->n_steps++;
 }
 
-/* In the form of the function that takes one single element as it is; others are filled. */
+/* Uses the function's form for one single element; other single elements are filled. */
 static void choose_form(struct chain *c, const tri_node *n, struct step *s) {
     int last = s->n_in - 1, kept = -1;
     s->single = true;
@@ -251,12 +251,12 @@ static int slot_of(const struct chain *c, int value) {
     return value < CHAIN_OPERANDS ? c->operand[value].slot : c->step[value - CHAIN_OPERANDS].slot;
 }
 
-/* Patterns stay from tile to tile. */
+/* Patterns are reused from tile to tile. */
 static bool stays(const struct chain *c, int value) {
     return value < CHAIN_OPERANDS && c->operand[value].mode == OPERAND_PATTERN;
 }
 
-/* Slots of what step i was the last to need. */
+/* Frees the slots of values that step i was the last to use. */
 static void drop_ended(struct plan *p, int i) {
     const struct chain *c = p->c;
     for (int v = 0; v < CHAIN_OPERANDS + c->n_steps; v++)
@@ -264,7 +264,7 @@ static void drop_ended(struct plan *p, int i) {
             p->used[slot_of(c, v)] = false;
 }
 
-/* The slot of an input that ends here, for the value of step i. */
+/* Reuses the slot of an input that ends at step i for its value. */
 static bool take_over(struct plan *p, int i) {
     const struct chain *c = p->c;
     struct step *s = &p->c->step[i];
@@ -274,7 +274,7 @@ static bool take_over(struct plan *p, int i) {
             width_of(c, v) != s->width)
             continue;
         s->slot = slot_of(c, v);
-        p->last[v] = -1; /* it is not its own any more */
+        p->last[v] = -1; /* no longer its own */
         return true;
     }
     return false;
@@ -309,9 +309,9 @@ static bool place_slots(struct plan *p) {
     return ok;
 }
 
-/* ---- from outside ---- */
+/* ---- public functions ---- */
 
-/* The chain's whole plan; without a unit nothing counts as used outside. */
+/* Plans the whole chain; without a unit no value counts as used outside. */
 static bool make(struct chain *c, const tri_node *const *node, int n, const struct unit *u) {
     struct plan p = {.c = c};
     if (!add_members(&p, node, n)) return false;
@@ -354,7 +354,7 @@ tri_status chain_make(const struct unit *u, const tri_node *head, const tri_tens
 
 int64_t chain_count(const struct chain *c) { return c->count; }
 
-/* Every member that needs the input's tile has read it when the output's is written. */
+/* Every member that reads the input's tile has done so when the output's tile is written. */
 bool chain_shares(const struct chain *c, int out, int in) {
     int written = 0, found = 0;
     while (c->step[written].out != out) written++;

@@ -6,7 +6,7 @@
 
 #include "ops/op.h"
 
-/* Without places there is nothing to put in blocks. */
+/* A tensor without places has no blocks. */
 static bool alike(const tri_shape *s, const tri_shape *main) {
     return s->rank >= 3 && s->rank == main->rank && s->dim[1] == main->dim[1] &&
            cpu_span(s, 2, s->rank) > 1;
@@ -38,7 +38,7 @@ struct cpu_axis_view cpu_axis_view(const tri_shape *s, int axis) {
 }
 
 #define LEAST_PART 8192 /* elements: some microseconds */
-#define MOST_PARTS 48   /* even shares for 1, 2, 3, 4, 6, 8, 12, 16 threads */
+#define MOST_PARTS 48   /* divides evenly among 1, 2, 3, 4, 6, 8, 12, 16 threads */
 
 int64_t cpu_parts(int64_t units, int64_t elements) {
     int64_t most = units < MOST_PARTS ? units : MOST_PARTS;

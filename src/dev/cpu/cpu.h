@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cpu backend: oneDNN for matmul and convolution, vector loops of our own for the rest (isa.h).
- * One thread runs a part of a kernel; bits depend on shapes and inputs alone, never on addresses or
- * on which instructions the machine has (but for oneDNN's kernels, and those of conv_dw.c and
- * conv_wino.c, which stand in for some): sums are taken over lanes whose number is fixed (vec.h),
- * there is no contraction and no libm transcendental. */
+ * The cpu backend: oneDNN for matmul and convolution, our own vector loops for the rest (isa.h).
+ * One thread runs a part of a kernel. Bits depend only on shapes and inputs, never on addresses or
+ * the instruction set (except for oneDNN's kernels and their replacements conv_dw.c and
+ * conv_wino.c): sums have a fixed number of partial sums (vec.h), and there is no contraction and
+ * no libm. */
 #ifndef DEV_CPU_CPU_H
 #define DEV_CPU_CPU_H
 
@@ -15,7 +15,7 @@
 
 extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[];
 
-/* A loop over elements that don't touch one another: input and output may be one buffer. */
+/* A loop over independent elements: input and output may be one buffer. */
 #ifdef __clang__
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -23,7 +23,7 @@ extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[];
 #endif
 
 #ifdef CLONED
-#define VMATH_CLONES /* what they can do is not known to macros */
+#define VMATH_CLONES /* the capabilities are not known to the preprocessor */
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
@@ -38,21 +38,21 @@ static inline int64_t cpu_out_count(const tri_node *n, int i) {
 static inline bool cpu_is_half(tri_type t) { return t == TRI_BF16 || t == TRI_F16; }
 /* Product of the dimensions [from, to). */
 int64_t cpu_span(const tri_shape *s, int from, int to);
-/* The attribute "axis" of the node, counted from the start. */
+/* The node's attribute "axis", as a non-negative number. */
 int cpu_axis(const tri_node *n);
-/* A shape seen around one axis: [outer, length, inner]. */
+/* A shape split at one axis: [outer, length, inner]. */
 struct cpu_axis_view {
     int64_t outer, length, inner;
 };
 struct cpu_axis_view cpu_axis_view(const tri_shape *s, int axis);
 
-/* Element i of an input of i32 or i64. */
+/* Element i of an i32 or i64 input. */
 static inline int64_t cpu_index(const tri_call *c, int input, int64_t i) {
     return cpu_in(c->node, input)->type == TRI_I64 ? ((const int64_t *)c->in[input])[i]
                                                    : ((const int32_t *)c->in[input])[i];
 }
-/* Into how many parts a node is cut that has `units` independent units (rows, say) of so many
- * elements each: each worth a thread's while, enough for many threads, from the shapes alone. */
+/* The number of parts of a node with `units` independent units (such as rows) of `elements` each:
+ * from the shapes alone, large enough to be worth a thread, and enough for many threads. */
 int64_t cpu_parts(int64_t units, int64_t elements);
 /* The units of one part. */
 struct cpu_range {
@@ -61,25 +61,25 @@ struct cpu_range {
 static inline struct cpu_range cpu_part(const tri_call *c, int64_t parts, int64_t units) {
     return (struct cpu_range){units * c->part / parts, units * (c->part + 1) / parts};
 }
-/* A whole tensor of one value. */
+/* Fills a tensor with one value. */
 void cpu_fill(const tri_spec *spec, void *to, double value);
-/* Zeroed state for a kernel; tells that memory is out. */
+/* Allocates zeroed state for a kernel; fails with a message if memory is out. */
 tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
 
-/* struct target.lays for operators whose tensors of one rank and as many channels as output 0 lie
- * alike. */
+/* struct target.lays for operators whose tensors with the rank and channels of output 0 share its
+ * format. */
 void cpu_lays_alike(const tri_node *n, struct lying *in, struct lying *out);
 
 /* struct target.winograd */
 bool cpu_winograd(const tri_node *n);
 
-/* For matmul and convolution: the types that oneDNN does not compute with. */
+/* For matmul and convolution: refuses types that oneDNN does not support. */
 const char *cpu_dnnl_supports(const tri_node *n);
-/* tail.c: whether it can head a unit; its kernel as one. */
+/* device.c: whether a node can head a unit; prepares its kernel as a head. */
 bool cpu_leads(const tri_node *n);
 tri_status cpu_prepare_head(const tri_node *n, const struct tail *tail, struct kernel *out);
 
-/* elementwise.c: units of several operators that chain_fits. */
+/* elementwise.c: units of several operators for which chain_fits holds. */
 tri_status elementwise_unit(const struct unit *u, struct kernel *out);
 
 #endif

@@ -35,7 +35,7 @@ static const struct dev_row *row_of(const tri_node *n) {
     const char *op = n->entry->op->name;
     enum isa isa = isa_best();
     const struct dev_row *own = conv_wino_takes(n) ? dev_row_find(wino[isa], op) : NULL;
-    if (own && !dev_row_refuses(own, n)) return own; /* the library takes whatever order there is */
+    if (own && !dev_row_refuses(own, n)) return own; /* oneDNN takes any format */
     const struct dev_row *const *of = conv_across_takes(n) ? across[isa]
                                       : conv_few_takes(n)  ? few[isa]
                                       : conv_dw_takes(n)   ? weights
@@ -97,7 +97,7 @@ static tri_status open_device(void) {
     return status ? status : dnnl_glue_open();
 }
 
-/* What oneDNN does without the instructions is slower than f32. */
+/* Without native instructions oneDNN is slower than f32. */
 static const char *lacks(tri_type type) {
     if (type == TRI_F16) return "cpu has no products of f16";
     if (type != TRI_BF16 || dnnl_glue_native_bf16()) return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * random_u32_fill (base/random.h) in vectors: Philox4x32-10, VEC / 2 blocks in a vector and
- * DRAW_CHAINS of them at a time, for a multiplication takes longer than its neighbours. */
+ * random_u32_fill (base/random.h) in vectors: Philox4x32-10 with VEC / 2 blocks per vector and
+ * DRAW_CHAINS vectors at a time, to hide the latency of multiplications. */
 #ifndef DEV_CPU_DRAW_H
 #define DEV_CPU_DRAW_H
 
@@ -12,7 +12,7 @@
 
 typedef uint64_t draw_words __attribute__((vector_size(4 * VEC)));
 
-/* Products of the low halves; elements 0, 2, … and 1, 3, … of a and b in turn. */
+/* Products of the low halves: elements 0, 2, … and 1, 3, … of a and b. */
 #if VEC == 16
 #define DRAW_PRODUCT(a, b) ((draw_words)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
 #define DRAW_EVENS(a, b) ((draw_words)_mm512_unpacklo_epi64((__m512i)(a), (__m512i)(b)))
@@ -27,14 +27,15 @@ typedef uint64_t draw_words __attribute__((vector_size(4 * VEC)));
 #define DRAW_ODDS(a, b) ((draw_words){(a)[1], (b)[1]})
 #endif
 
-/* Numbers of DRAW_BLOCKS blocks. The low halves of a, b, c, d are the four words of a block. */
+/* The numbers of DRAW_BLOCKS blocks. The low halves of a, b, c, d are the four words of a block. */
 static void draw_blocks(uint64_t key, uint64_t stream, uint64_t block, uint32_t *out) {
     draw_words a[DRAW_CHAINS], b[DRAW_CHAINS], c[DRAW_CHAINS], d[DRAW_CHAINS], none = {0};
-    const unsigned lanes = VEC / 2;
+    const unsigned width = VEC / 2;
     for (unsigned i = 0; i < DRAW_CHAINS; i++) {
-        /* In this order the even lanes are the first half of the blocks and the odd the second. */
-        for (unsigned j = 0; j < lanes; j++)
-            a[i][j] = block + i * lanes + j / 2 + j % 2 * (lanes / 2);
+        /* In this order the even elements are the first half of the blocks and the odd ones the
+         * second. */
+        for (unsigned j = 0; j < width; j++)
+            a[i][j] = block + i * width + j / 2 + j % 2 * (width / 2);
         b[i] = a[i] >> 32;
         c[i] = none + stream;
         d[i] = none + (stream >> 32);
@@ -52,8 +53,8 @@ static void draw_blocks(uint64_t key, uint64_t stream, uint64_t block, uint32_t 
     for (unsigned i = 0; i < DRAW_CHAINS; i++) {
         draw_words x = (a[i] & 0xffffffffu) | b[i] << 32, y = (c[i] & 0xffffffffu) | d[i] << 32;
         draw_words first = DRAW_EVENS(x, y), second = DRAW_ODDS(x, y);
-        memcpy(out + i * 4 * lanes, &first, sizeof first);
-        memcpy(out + i * 4 * lanes + 2 * lanes, &second, sizeof second);
+        memcpy(out + i * 4 * width, &first, sizeof first);
+        memcpy(out + i * 4 * width + 2 * width, &second, sizeof second);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Elementwise operators, alone or several in one unit: chains, cut into parts by elements. */
+ * Elementwise operators, alone or several in one unit: chains, divided into parts by elements. */
 #include "dev/cpu/chain.h"
 #include "dev/cpu/tile.h"
 
@@ -56,7 +56,7 @@ static void fill_like(const tri_call *c) {
     cpu_fill(cpu_out(c->node, 0), c->out[0], tri_attr_float(c->node, "value"));
 }
 
-/* stop_gradient, reshape: the same elements in the same order. */
+/* stop_gradient, reshape: copies the elements in order. */
 static void same(const tri_call *c) {
     if (c->out[0] != c->in[0]) memcpy(c->out[0], c->in[0], base_spec_bytes(cpu_out(c->node, 0)));
 }

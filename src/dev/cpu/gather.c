@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operators that look up by index: gather, its gradient, one_hot. Cut into parts by ids, the gradient
- * by rows of the table. */
+ * Operators that look up by index: gather, its gradient, one_hot. Divided into parts by ids; the
+ * gradient by rows of the table. */
 #include "dev/cpu/rows.h"
 
-/* Row `ids[i]` of a table of so many rows; below 0 after telling the mistake. */
+/* Row `ids[i]` of a table with `rows` rows; below 0 after reporting a bad id. */
 static int64_t row_at(const tri_call *c, int64_t i, int64_t rows) {
     int64_t id = cpu_index(c, 1, i);
     if (id >= 0 && id < rows) return id;
@@ -13,7 +13,7 @@ static int64_t row_at(const tri_call *c, int64_t i, int64_t rows) {
 
 /* ---- gather ---- */
 
-/* Bytes of a row of the table, at least 1. */
+/* Bytes of a table row, at least 1. */
 static size_t row_bytes(const tri_spec *table) {
     return base_spec_bytes(table) / (size_t)table->shape.dim[0];
 }
@@ -38,7 +38,7 @@ static void plan_gather(const tri_node *n, struct kernel *k) { k->parts = gather
 /* ---- gather_grad ---- */
 
 struct table {
-    int64_t rows, width, ids, parts, most; /* rows of a part at most */
+    int64_t rows, width, ids, parts, most; /* the most rows of a part */
     tri_type type;
 };
 
@@ -51,8 +51,8 @@ static struct table table_of(const tri_node *n) {
     return t;
 }
 
-/* The ids of every row from `begin` on, as lists in their order: the first of row k is first[k], the
- * next after i is next[i]; -1 ends. False after telling of an id that is no row. */
+/* Lists the ids of every row from `begin`, in order: the first of row k is first[k], the next after
+ * i is next[i]; -1 ends a list. False after reporting an id that is not a row. */
 static bool list_ids(const tri_call *c, const struct table *t, struct cpu_range r, int32_t *first,
                      int32_t *next) {
     for (int64_t k = 0; k < r.end - r.begin; k++) first[k] = -1;
@@ -68,7 +68,7 @@ static bool list_ids(const tri_call *c, const struct table *t, struct cpu_range 
     return true;
 }
 
-/* The sum of the rows of dy in a list, in f32, begun at zero: -0 alone becomes 0. */
+/* The sum of the rows of dy in a list, in f32, starting at zero: only -0 becomes 0. */
 INLINE void add_rows(tri_type type, const void *dy, int64_t width, const int32_t *next, int32_t i,
                      float *sum, void *y) {
     const void *a = rows_in(type, dy, i * width), *b;
@@ -86,8 +86,7 @@ INLINE void add_rows(tri_type type, const void *dy, int64_t width, const int32_t
     if (type != TRI_F32) EACH(width, STORE(type, y, LOAD(TRI_F32, sum, 0)));
 }
 
-/* Every row of the table is written once; rows without ids are zeroed as many together as there
- * are. */
+/* Writes every row of the table once; adjacent rows without ids are zeroed together. */
 INLINE void scatter(tri_type type, const tri_call *c, const struct table *t) {
     struct cpu_range r = cpu_part(c, t->parts, t->rows);
     int32_t *first = c->scratch, *next = first + t->most;
@@ -130,7 +129,7 @@ static int64_t one_hot_parts(const tri_node *n) {
     return cpu_parts(cpu_in_count(n, 0), tri_attr_int(n, "depth"));
 }
 
-/* Indices outside give a row of zeros. */
+/* An index outside the range gives a row of zeros. */
 static void one_hot(const tri_call *c) {
     int64_t depth = tri_attr_int(c->node, "depth");
     struct cpu_range r = cpu_part(c, one_hot_parts(c->node), cpu_in_count(c->node, 0));

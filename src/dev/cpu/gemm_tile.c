@@ -4,8 +4,8 @@
 #include "dev/cpu/turn.h"
 #include "dev/cpu/vec.h"
 
-/* c is made in pieces of up to ROWS rows of VECS vectors, which are registers: 16 of them, or 8
- * for AVX2, which has but 16 in all. */
+/* c is computed in pieces of up to ROWS rows of VECS vectors, held in registers: 16, or 8 with
+ * AVX2, which has only 16 in all. */
 #define VECS 2
 #if VEC == 8
 #define ROWS 4
@@ -20,7 +20,7 @@ INLINE vec load(const float *from, bool part, int some) {
     return *(const vec_at *)from;
 }
 
-/* rows x vecs vectors of c. Of the last vector of each row only `some` floats exist, if `part`. */
+/* rows x vecs vectors of c. If `part`, only `some` floats of each row's last vector exist. */
 INLINE void piece(const int rows, const int vecs, const bool part, const struct gemm *g,
                   const float *a, const float *b, float *c, int64_t k, int some) {
     vec acc[ROWS][VECS];
@@ -65,12 +65,12 @@ typedef void piece_fn(const struct gemm *g, const float *a, const float *b, floa
 
 EVERY_SIZE(PIECES)
 
-/* By the logarithm of rows, vecs - 1, part. */
+/* By log2(rows), vecs - 1, part. */
 static piece_fn *const pieces[][VECS][2] = {EVERY_SIZE(POINTERS)};
 
-/* ---- what is wanted next ---- */
+/* ---- prefetching ---- */
 
-#define ROWS_AHEAD 6 /* for each piece: of products of 64 x 64 and more, all in time */
+#define ROWS_AHEAD 6 /* per piece: enough for products of 64 x 64 and larger */
 #define LINE 64
 
 static void fetch(struct gemm_ahead *x) {
@@ -84,7 +84,7 @@ static void fetch(struct gemm_ahead *x) {
 
 /* ---- all of c ---- */
 
-/* What a group of rows of c, from m on, needs for columns from n on. */
+/* What a group of rows of c, from m, needs for the columns from n. */
 struct range {
     int64_t rows, begin, end; /* rows 0: nothing */
 };

@@ -17,7 +17,7 @@ static bool machine_has(int isa) {
     return isa == ISA_PLAIN;
 }
 
-/* ISAS: nothing that there could be. */
+/* ISAS: unknown. */
 static int find(const char *name) {
     int isa = 0;
     while (isa < ISAS && strcmp(name, names[isa])) isa++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sets of instructions. Files of vector kernels (`vector` in meson.build) are compiled once for
- * each, CPU_ISA being its name; all in them is static but for tables, whose names FOR_ISA makes.
- * Whichever is taken, the bits are the same. What there is for AVX-512 alone (conv_dw_tile.c) or taken
- * with it alone (conv_wino.c) stands in for oneDNN, where that may use these instructions. */
+ * Instruction sets. Files of vector kernels (`vector` in meson.build) are compiled once per set,
+ * with its name as CPU_ISA. Everything in them is static except tables, which FOR_ISA names. All
+ * sets give the same bits. Kernels that exist only for AVX-512 (conv_dw_tile.c) or are used only
+ * with it (conv_wino.c) replace oneDNN's, where oneDNN may use AVX-512. */
 #ifndef DEV_CPU_ISA_H
 #define DEV_CPU_ISA_H
 
@@ -10,7 +10,7 @@
 
 enum isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512, ISAS };
 
-/* The sets that this processor's family has, in the enum's order, which is from slow to fast. */
+/* The sets of this processor family, in the enum's order, slow to fast. */
 #ifdef __x86_64__
 #define EVERY_ISA(X) X(plain) X(avx2) X(avx512)
 #else
@@ -23,9 +23,9 @@ enum isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512, ISAS };
 #define FOR_ISA(name) ISA_NAME(name, CPU_ISA)
 #endif
 
-/* The machine's best, or what the environment's TRIREME_ISA asks for. */
+/* The machine's best, or the one in the environment's TRIREME_ISA. */
 enum isa isa_best(void);
-/* Whether there is what it asks for. */
+/* Checks that the machine has the set in TRIREME_ISA. */
 tri_status isa_open(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Cross-entropy of logits [places, classes] with labels [places], and its derivative. The target is
- * 1 - s for the label, and s / classes for every class. A row of logits is fetched from memory once:
- * it stays in the second-level cache, and the derivative needs it but once more. */
+ * 1 - s for the label plus s / classes for every class. A row of logits is loaded from memory once
+ * and stays in the second-level cache; the derivative loads it once more. */
 #include "dev/cpu/softmax.h"
 
 /* The logits are input `logits` of the node, the labels the next one. */
@@ -22,7 +22,7 @@ static struct view view_of(const tri_node *n) {
 
 static int64_t parts_of(const struct view *v) { return cpu_parts(v->places, v->classes); }
 
-/* -1 for a place to ignore, and after failing the step. */
+/* -1 for an ignored place, and after failing the step. */
 static int64_t label_of(const tri_call *c, const struct view *v, int64_t place) {
     int64_t label = cpu_index(c, v->logits + 1, place);
     if (tri_attr_int(c->node, "ignore") && label == tri_attr_int(c->node, "ignore_index"))
@@ -92,7 +92,7 @@ static void plan(const tri_node *n, struct kernel *k) {
     k->parts = parts_of(&v);
 }
 
-/* dx may lie where the logits do: an element is read before it is written. */
+/* dx may replace the logits: an element is read before it is written. */
 static bool shares(const void *state, int out, int in) {
     (void)state;
     return out == 0 && in == 1;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Layer and group norm. Both normalise runs of contiguous elements, each with its own mean and
- * rstd; the variance is that of differences to the mean, so that a large mean costs no accuracy.
- * Backward, a part of the kernel sums its own runs' derivatives by gamma and beta; a second round
- * adds these up. */
+ * rstd. The variance uses differences to the mean, so that a large mean costs no accuracy.
+ * Backward, a part sums the derivatives of gamma and beta over its runs; a second round adds these
+ * up. */
 #include <math.h>
 
 #include "dev/cpu/rows.h"
 
-/* A run is `channels` channels of `inner` elements each; every channel has its gamma and beta. Run
- * r has those from r % cycle * channels on. In layer norm a channel is one element. */
+/* A run has `channels` channels of `inner` elements; every channel has its gamma and beta. Run r
+ * has the channels from r % cycle * channels. In layer norm a channel is one element. */
 struct shape {
     tri_type type;
     int64_t runs, length, channels, inner, cycle, affines;
-    int64_t parts, then; /* of the kernel, backward */
+    int64_t parts, then; /* of the backward kernel */
 };
 
-/* x, gamma and the mean. */
+/* From x, gamma and the mean. */
 static struct shape shape_of(const tri_node *n, const tri_spec *x, const tri_spec *gamma,
                              const tri_spec *mean) {
     struct shape s = {.type = x->type, .affines = tri_shape_count(&gamma->shape),
@@ -38,7 +38,7 @@ static struct shape shape_backward(const tri_node *n) {
 
 /* ---- forward ---- */
 
-/* Of differences to the first element, which keeps the digits of a large mean. */
+/* Adds differences to the first element, which keeps the digits of a large mean. */
 INLINE float mean_of(tri_type t, const void *x, int64_t n) {
     float first = rows_get(t, x, 0);
     double sum;
@@ -94,15 +94,16 @@ struct run {
     float mean, rstd, p, q;
 };
 
-/* Derivatives by gamma and beta, added up over the runs of a part: over AT_ONCE_SUMMED of them, then
- * in `total`, so that many runs cost few digits. Each holds those by gamma, then those by beta. */
+/* Derivatives by gamma and beta, summed over the runs of a part: over AT_ONCE_SUMMED runs first,
+ * then in `total`, so that many runs lose few digits. Each array holds those of gamma, then those
+ * of beta. */
 struct affine_sums {
     float *part, *total;
     int64_t affines, runs;
 };
 
 #define AT_ONCE_SUMMED 64
-#define TOGETHER 4 /* runs that are done together, so that the sums are fetched once for them */
+#define TOGETHER 4 /* runs processed together, so that the sums are loaded once */
 
 static struct affine_sums sums_begin(const tri_call *c, const struct shape *s) {
     size_t bytes = (size_t)s->affines * 2 * sizeof(float);
@@ -128,11 +129,11 @@ static void set_means(struct run *r, double sum, double dot, int64_t length) {
     r->q = (float)(dot * (double)r->rstd * (double)r->rstd / (double)length);
 }
 
-/* For n runs of at most BLOCK elements, all of one gamma. */
+/* For n runs of at most BLOCK elements with the same gamma. */
 INLINE void sum_each(tri_type t, struct run *run, int n, int64_t begin, int64_t length,
                      const float *gamma, float *dgamma, float *dbeta, double sum[TOGETHER],
                      double dot[TOGETHER]) {
-    vec s[TOGETHER][PARTS] = {{{0}}}, d[TOGETHER][PARTS] = {{{0}}};
+    vec s[TOGETHER][SUM_VECS] = {{{0}}}, d[TOGETHER][SUM_VECS] = {{{0}}};
     ROW(length, {
         vec w = LOAD(TRI_F32, gamma, 0), by_gamma = LOAD(TRI_F32, dgamma, 0);
         vec by_beta = LOAD(TRI_F32, dbeta, 0);
@@ -219,7 +220,7 @@ INLINE void backward_typed(tri_type t, const tri_call *c, const struct shape *s)
     }
 }
 
-/* The second round: what the parts have left, for some of gamma and beta. */
+/* The second round: adds the sums of the parts, for some of gamma and beta. */
 static void add_up(const tri_call *c, const struct shape *s) {
     int64_t begin = s->affines * (c->part - s->parts) / s->then;
     int64_t end = s->affines * (c->part - s->parts + 1) / s->then;
@@ -245,7 +246,7 @@ static void backward(const tri_call *c) {
 
 /* ---- plan ---- */
 
-/* A run's result is written when it has been read, element by element. */
+/* A run's result is written after the run was read, element by element. */
 static bool shares(const void *state, int out, int in) {
     (void)state;
     return out == 0 && in == 0;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operators that rank elements: argmax, top_k, in_top_k. Of equals the first comes first; a NaN
- * counts as larger than any number. They are cut into parts by rows. */
+ * Operators that rank elements: argmax, top_k, in_top_k. Of equal elements the first one ranks
+ * first; NaN ranks above all numbers. Divided into parts by rows. */
 #include "dev/cpu/rows.h"
 #include "dev/cpu/tile.h"
 #include "ops/op.h"
 
 #define CHUNK 256
 
-/* a comes before b: it is larger, or the first NaN. */
+/* a ranks before b: it is larger, or the first NaN. */
 #define BEFORE(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
 
-/* The largest of `length` places, `inner` elements apart, for each of n neighbours. GET makes a
- * number of type V of an element of type T. */
+/* The largest of `length` elements, `inner` apart, for each of n neighbours. GET converts an
+ * element of type T to a number of type V. */
 #define ARGMAX(s, T, V, GET)                                                                \
     static void argmax_##s(const void *from, int64_t *to, int64_t length, int64_t inner,    \
                            int64_t n) {                                                     \
@@ -71,7 +71,7 @@ static const struct ranking {
 
 /* ---- argmax ---- */
 
-/* Of a row the largest, then where it stands: faster than both at once. */
+/* First the maximum of a row, then its place: faster than both at once. */
 INLINE void argmax_row(tri_type t, const void *x, int64_t n, int64_t *to) {
     float max = rows_max_or_nan(t, x, n);
     int64_t i = 0;
@@ -136,14 +136,14 @@ INLINE vec below(vec x, float v, bool or_equal) {
     return vec_select(m, vec_set(1), vec_set(0));
 }
 
-/* How many elements are not below v, or not even equal. */
+/* The number of elements that are not below v, or not even equal. */
 INLINE double count_not(tri_type t, const void *x, int64_t n, float v, bool or_equal) {
     double sum;
     ROW_SUM(n, sum, below(LOAD(t, rows_in(t, x, block), __builtin_nanf("")), v, or_equal));
     return (double)n - sum;
 }
 
-/* Whether x[at] is among the k first; what is not a number, or no class, is never among them. */
+/* Whether x[at] is among the k first; never if it is NaN or not a class. */
 INLINE void among(tri_type t, const void *x, int64_t n, int64_t at, int64_t k, float *y) {
     *y = 0;
     if (at < 0 || at >= n) return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pooling and its derivatives, plane by plane: a plane is [h, w, block] of a tensor that lies as
- * [n, c / block, h, w, block]. Blocks are done place by place, in vectors of channels; plain planes,
- * whose block is 1, in vectors of places: for every place of the window the output places that see
- * it inside the input are a range, over which the loops run. */
+ * Pooling and its derivatives, plane by plane: a plane is [h, w, block] of a tensor in the format
+ * [n, c / block, h, w, block]. Blocks are processed place by place, in vectors of channels. Plain
+ * planes, whose block is 1, are processed in vectors of places: for each place of the window, the
+ * output places that see it inside the input are a range, over which the loops run. */
 #include "dev/cpu/rows.h"
 #include "ops/window.h"
 
-/* Output places q of one row for which column q * stride - pad + k lies inside the input. */
+/* The output places q of a row for which column q * stride - pad + k is inside the input. */
 struct range {
     int64_t begin, end;
 };
@@ -15,11 +15,11 @@ struct state {
     struct window w;
     tri_type type;
     int64_t block, planes, parts;
-    struct range *seen; /* by the place k of the window, [kw] */
+    struct range *seen; /* per place k of the window, [kw] */
     float *divisor;     /* of the average, [oh, ow] */
     double *row;        /* sums of one output row */
-    /* Of the maximum: one output row, rounded up, and where its windows begin; those phases
-     * of an input row with its padding that windows see, each `phase` long. */
+    /* For the maximum: one output row, rounded up, and where its windows start; the phases of a
+     * padded input row that windows see, each of length `phase`. */
     int64_t rounded, phases, phase;
     float *best, *padded;
     int32_t *index, *column;
@@ -41,7 +41,7 @@ INLINE void store_row(tri_type t, void *to, int64_t first, const float *from, in
     ROW(n, STORE(t, row_to, LOAD(TRI_F32, from, 0)));
 }
 
-/* Calls the loop with a constant stride where it is 1 or 2, so that it is vectorised. */
+/* Calls the loop with a constant stride if it is 1 or 2, so that it vectorises. */
 #define BY_STRIDE(stride, loop, ...)                                                        \
     do {                                                                                    \
         if ((stride) == 1)                                                                  \
@@ -60,7 +60,7 @@ INLINE void store_row(tri_type t, void *to, int64_t first, const float *from, in
 #define PUT(t, y, place, v) \
     (some == VEC ? vec_store(t, y, place, v) : vec_store_some(t, y, place, some, v))
 
-/* The part of an axis of the input that output place q sees. */
+/* The part of an input axis that output place q sees. */
 static struct window_span rows_of(const struct window *w, int64_t r) {
     return window_span(r, w->kh, w->sh, w->ph, w->h);
 }
@@ -70,7 +70,7 @@ static struct window_span columns_of(const struct window *w, int64_t q) {
 
 /* ---- the maximum of vectors ---- */
 
-/* Against the best so far: what is larger, or the first that is no number. */
+/* Keeps what is larger than the best so far, or the first NaN. */
 INLINE void keep_larger(vec *best, vec_u32 *index, vec x, vec_u32 place) {
     vec b = *best;
     vec_u32 take = (vec_u32)(x > b) | ((vec_u32)(x != x) & (vec_u32)(b == b));
@@ -78,7 +78,7 @@ INLINE void keep_larger(vec *best, vec_u32 *index, vec x, vec_u32 place) {
     *index = (place & take) | (*index & ~take);
 }
 
-/* ---- maximum, plain, of windows two wide and side by side ---- */
+/* ---- maximum, plain, adjacent windows of width two ---- */
 
 #if VEC == 16
 #define EVERY_SECOND(a, b, first)                                                           \
@@ -109,7 +109,7 @@ static bool in_pairs(const struct window *w) {
     return w->kw == 2 && w->sw == 2 && w->pw == 0 && 2 * w->ow <= w->w;
 }
 
-/* n elements of a vector: all if there are more, none if there are less than one. */
+/* n elements of a vector: all if n is larger, none if it is below one. */
 INLINE vec part_of(tri_type t, const void *x, int64_t from, int64_t n) {
     return n >= VEC ? vec_load(t, x, from) : n > 0 ? vec_load_some(t, x, from, n, 0) : (vec){0};
 }
@@ -148,11 +148,11 @@ INLINE void max_pairs(tri_type t, const struct state *s, const tri_call *c, int6
     }
 }
 
-/* ---- maximum, plain, of any windows ---- */
+/* ---- maximum, plain, any windows ---- */
 
-#define WIDTH 16 /* rows are rounded up to it, so that no vector loop has a remainder */
+#define WIDTH 16 /* rows are rounded up to this, so that vector loops have no remainder */
 
-/* Against best the places x, whose indices are first + index. */
+/* Compares best with the places x, whose indices are first + index. */
 INLINE void larger(float *best, int32_t *best_index, const float *x, const int32_t *index,
                    int32_t first, int64_t n) {
     INDEPENDENT for (int64_t i = 0; i < n; i++) {
@@ -163,7 +163,7 @@ INLINE void larger(float *best, int32_t *best_index, const float *x, const int32
     }
 }
 
-/* Every stride-th element of an input row, from `phase` of the padded row on. */
+/* Every stride-th element of an input row, from `phase` of the padded row. */
 INLINE void take_phase(tri_type t, float *to, const void *x, int64_t row, const struct window *w,
                        int64_t phase, int64_t stride) {
     int64_t skip = phase < w->pw ? (w->pw - phase + stride - 1) / stride : 0;
@@ -172,8 +172,8 @@ INLINE void take_phase(tri_type t, float *to, const void *x, int64_t row, const 
     INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = rows_get(t, x, row + first + i * stride);
 }
 
-/* One output row. Every window begins as empty, at its first place; -infinity pads the input. The
- * padded input row is kept as one row for each phase of the stride, so that what a place k of the
+/* One output row. Every window starts empty, at its first place; -infinity pads the input. The
+ * padded input row is stored as one row per phase of the stride, so that what place k of the
  * windows sees is contiguous. */
 INLINE void max_row(tri_type t, const struct state *s, const void *x, int64_t plane, int64_t r) {
     const struct window *w = &s->w;
@@ -205,7 +205,7 @@ INLINE void max_plain(tri_type t, const struct state *s, const tri_call *c, int6
 
 /* ---- maximum, blocks ---- */
 
-/* One output place: the window [top, bottom) x [left, right) of the plane that begins at `from`. */
+/* One output place: the window [top, bottom) x [left, right) of the plane that starts at `from`. */
 INLINE void max_place(tri_type t, const struct state *s, const void *x, int64_t from,
                       struct window_span v, struct window_span h, int64_t at, int64_t some,
                       vec *best, vec_u32 *index) {
@@ -248,7 +248,7 @@ static void max_plane(const struct state *s, const tri_call *c, int64_t plane) {
 
 /* ---- the maximum's derivative ---- */
 
-/* dx is f32: the output's plane, or the scratch. */
+/* dx is f32: the output's plane, or scratch. */
 INLINE bool add_at_index(tri_type t, const struct state *s, const tri_call *c, int64_t plane,
                          float *dx) {
     const struct window *w = &s->w;
@@ -267,8 +267,8 @@ INLINE bool add_at_index(tri_type t, const struct state *s, const tri_call *c, i
     return true;
 }
 
-/* Windows in pairs of columns that have no element in common, and that cover the plane: where each
- * index lies in its own window, every element of dx is known at once. */
+/* Adjacent pairs of columns: windows do not overlap and cover the plane. If each index is in its
+ * own window, every element of dx is known at once. */
 INLINE void give_pairs(tri_type t, const struct state *s, const tri_call *c, int64_t plane,
                        float *dx, bool *all_own) {
     const struct window *w = &s->w;
@@ -391,8 +391,8 @@ INLINE void avg_dx_plain(tri_type t, const struct state *s, const tri_call *c, i
     }
 }
 
-/* In the order of the plain one: for each row of the window its places, for each of these the
- * output's. */
+/* In the order of the plain format: for each row of the window its places, for each of these the
+ * output's places. */
 INLINE void avg_dx_blocks(tri_type t, const struct state *s, const tri_call *c, int64_t plane,
                           float *dx) {
     const struct window *w = &s->w;
@@ -433,7 +433,7 @@ static void run_planes(const tri_call *c,
 static void max_pool(const tri_call *c) { run_planes(c, max_plane); }
 static void avg_pool(const tri_call *c) { run_planes(c, avg_plane); }
 
-/* Sums for a plane of dx are in f32, and stored when they are done. */
+/* Sums for a plane of dx are in f32, and stored at the end. */
 static void run_dx(const tri_call *c, void (*plane)(const struct state *s, const tri_call *c,
                                                     int64_t plane, float *dx)) {
     const struct state *s = c->state;
@@ -464,7 +464,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *s = *state;
     CHECK(window_of(n, &s->w));
     const struct window *w = &s->w;
-    /* Of two tensors, the one without places may lie plainly where the other does not. */
+    /* Of two tensors, the one without places may be plain while the other has blocks. */
     int block = n->out->block ? n->out->block : n->in[0]->block;
     s->block = block ? block : 1;
     s->type = n->out->spec.type;

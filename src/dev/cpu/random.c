@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dropout. Every element draws the number of its place in the whole batch. */
+ * dropout. Every element uses the random number of its place in the whole batch. */
 #include "dev/cpu/draw.h"
 #include "dev/cpu/rows.h"
 
@@ -7,11 +7,11 @@
 
 struct dropout {
     uint64_t key, step;
-    uint32_t limit; /* what draws less is dropped */
+    uint32_t limit; /* smaller random numbers drop an element */
     float scale;
 };
 
-/* Of elements `first` to `first` + n of this lane's tensor, n <= CHUNK. */
+/* For elements `first` to `first` + n of this lane's tensor, n <= CHUNK. */
 INLINE void drop(tri_type t, const tri_call *c, const struct dropout *d, int64_t first, int64_t n) {
     uint32_t drawn[CHUNK];
     const void *x = rows_in(t, c->in[0], first);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reductions over axes: sum, mean and max. A unit of work is one result, where the innermost
- * dimension is reduced, else a run of WIDE results beside each other. Where there are few units,
- * each is cut into pieces, and a second round puts these together. */
+ * Reductions over axes: sum, mean and max. A unit of work is one result if the innermost dimension
+ * is reduced, else a run of WIDE adjacent results. If there are few units, each is cut into pieces,
+ * and a second round combines them. */
 #include "dev/cpu/rows.h"
 #include "dev/cpu/walk.h"
 #include "ops/op.h"
 
 #define WIDE 2048
-#define TOGETHER 8 /* places that are added before their sum is added to the others' */
-#define FLUSH 64   /* so many such sums are added in f32, those in double */
-#define MANY 16    /* units that need not be cut */
+#define TOGETHER 8 /* places that are added before their sum is added to the others */
+#define FLUSH 64   /* the number of such sums added in f32; these are added in double */
+#define MANY 16    /* units that are enough without cutting */
 
-/* The arithmetic for one type. Accumulators are doubles or int64_t. */
+/* The arithmetic of one type. Accumulators are doubles or int64_t. */
 struct reducer {
     void (*begin)(void *acc, int64_t n);
-    /* At most BLOCK elements into one accumulator. */
+    /* Adds at most BLOCK elements to one accumulator. */
     void (*row)(void *acc, const void *x, int64_t n);
-    /* Of m <= TOGETHER places n neighbours each, into accumulators of their own, or into `part`, n
-     * floats that begin as zeros and that `flush` adds to these. */
+    /* Adds n neighbours at each of m <= TOGETHER places to separate accumulators, or to `part`, n
+     * floats that start as zeros and that `flush` adds to the accumulators. */
     void (*columns)(void *acc, const void *const *x, int m, int64_t n, float *part);
-    void (*flush)(void *acc, float *part, int64_t n); /* null: nothing to do */
+    void (*flush)(void *acc, float *part, int64_t n); /* nullable */
     void (*merge)(void *acc, const void *from, int64_t n);
     void (*finish)(void *y, int64_t at, const void *acc, int64_t n, double divisor);
 };
@@ -28,26 +28,26 @@ struct state {
     const struct reducer *reducer;
     bool row;                  /* the innermost dimension is reduced, else kept */
     int64_t inner;             /* its length */
-    struct walk kept, reduced; /* the others; tensor 0 is x */
+    struct walk kept, reduced; /* the other dimensions; tensor 0 is x */
     double divisor;
     int64_t size;     /* of an element */
-    int64_t across;   /* units at one kept place */
+    int64_t across;   /* units per kept place */
     int64_t units;
     int64_t blocks;   /* of a row */
-    int64_t steps;    /* blocks, or places, that one unit goes through */
-    int64_t pieces;   /* into which those are cut */
+    int64_t steps;    /* blocks, or places, of one unit */
+    int64_t pieces;   /* of a unit's steps */
     int64_t parts, then;
 };
 
 /* ---- floating point ---- */
 
-/* x if it is larger than m, or no number. */
+/* x if it is larger than m, or NaN. */
 INLINE double larger(double m, double x) { return x > m || x != x ? x : m; }
 
 INLINE void sum_row(tri_type t, double *acc, const void *x, int64_t n) {
-    vec lanes[PARTS] = {{0}};
-    ROW(n, lanes[k] += LOAD(t, x, 0));
-    *acc += (double)vec_total(lanes);
+    vec partial[SUM_VECS] = {{0}};
+    ROW(n, partial[k] += LOAD(t, x, 0));
+    *acc += (double)vec_total(partial);
 }
 INLINE void max_row(tri_type t, double *acc, const void *x, int64_t n) {
     *acc = larger(*acc, (double)rows_max_or_nan(t, x, n));
@@ -177,10 +177,10 @@ static const struct reducer reducers[2][TRI_BOOL + 1] = {
 
 struct unit_at {
     const char *x;
-    int64_t y, width; /* its results: the first of them, and how many */
+    int64_t y, width; /* the first of its results, and their number */
 };
 
-/* The unit of this number, at this place of the kept dimensions. */
+/* The unit with this number, at this place of the kept dimensions. */
 static struct unit_at unit_at(const struct state *s, const tri_call *c, const struct place *at,
                               int64_t unit) {
     int64_t place = unit / s->across, column = unit % s->across * WIDE;
@@ -280,7 +280,7 @@ static void run(const tri_call *c) {
     }
 }
 
-/* Splits the dimensions of x into kept and reduced ones, the innermost apart. */
+/* Splits the dimensions of x into kept and reduced ones; the innermost is separate. */
 static void split_dimensions(const tri_node *n, struct state *s) {
     struct walk w = walk_over(&cpu_in(n, 0)->shape, 2);
     walk_dense(&w, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of floating-point elements, of any storage type: what kernels of vectors have in common.
- * Sums are taken in f32 lanes (vec.h) over blocks of BLOCK elements, and of the blocks in double. */
+ * Rows of floating-point elements of any storage type: code common to vector kernels. Sums use f32
+ * partial sums (vec.h) over blocks of BLOCK elements; blocks are added in double. */
 #ifndef DEV_CPU_ROWS_H
 #define DEV_CPU_ROWS_H
 
@@ -9,7 +9,7 @@
 
 #define BLOCK 2048
 
-/* Calls function(t, ...), which is inlined, once with every type as a constant. */
+/* Calls function(t, ...), which is inlined, with the type as a constant. */
 #define BY_TYPE(type, function, ...)                                                        \
     do {                                                                                    \
         if ((type) == TRI_F32)                                                              \
@@ -38,17 +38,17 @@ INLINE void rows_put(tri_type t, void *to, int64_t i, float x) {
         ((uint16_t *)to)[i] = t == TRI_BF16 ? convert_f32_to_bf16(x) : convert_f32_to_f16(x);
 }
 
-/* The sum of what an expression gives for the elements of a row, in blocks; it sees what ROW gives,
- * and `block`, the first element of the block, which `at` counts from. */
-#define ROW_SUM(n, sum, ...)                                                                \
-    do {                                                                                    \
-        sum = 0;                                                                            \
-        for (int64_t block = 0; block < (n); block += BLOCK) {                              \
-            vec lanes[PARTS] = {{0}};                                                       \
-            const int64_t length = (n) - block < BLOCK ? (n) - block : BLOCK;               \
-            ROW(length, lanes[k] += __VA_ARGS__);                                           \
-            sum += (double)vec_total(lanes);                                                \
-        }                                                                                   \
+/* The sum of an expression over the elements of a row, in blocks. The expression sees what ROW
+ * defines, and `block`, the first element of the block; `at` counts from there. */
+#define ROW_SUM(n, sum, ...)                                                               \
+    do {                                                                                   \
+        sum = 0;                                                                           \
+        for (int64_t block = 0; block < (n); block += BLOCK) {                             \
+            vec partial[SUM_VECS] = {{0}};                                                 \
+            const int64_t length = (n) - block < BLOCK ? (n) - block : BLOCK;              \
+            ROW(length, partial[k] += __VA_ARGS__);                                        \
+            sum += (double)vec_total(partial);                                             \
+        }                                                                                  \
     } while (0)
 
 INLINE double rows_sum(tri_type t, const void *x, int64_t n) {
@@ -57,7 +57,7 @@ INLINE double rows_sum(tri_type t, const void *x, int64_t n) {
     return sum;
 }
 
-/* x if it is larger than m, or no number. */
+/* x if it is larger than m, or NaN. */
 INLINE vec rows_larger_or_nan(vec m, vec x) {
     return vec_select(vec_either(vec_less(m, x), vec_not(vec_equal(x, x))), x, m);
 }
@@ -65,23 +65,23 @@ INLINE vec rows_larger_or_nan(vec m, vec x) {
 /* The largest; NaN if there is one. */
 INLINE float rows_max_or_nan(tri_type t, const void *x, int64_t n) {
     const float least = -__builtin_inff();
-    vec lanes[PARTS];
-    for (int k = 0; k < PARTS; k++) lanes[k] = vec_set(least);
-    ROW(n, lanes[k] = rows_larger_or_nan(lanes[k], LOAD(t, x, least)));
-    for (int k = 1; k < PARTS; k++) lanes[0] = rows_larger_or_nan(lanes[0], lanes[k]);
-    float max = lanes[0][0];
+    vec partial[SUM_VECS];
+    for (int k = 0; k < SUM_VECS; k++) partial[k] = vec_set(least);
+    ROW(n, partial[k] = rows_larger_or_nan(partial[k], LOAD(t, x, least)));
+    for (int k = 1; k < SUM_VECS; k++) partial[0] = rows_larger_or_nan(partial[0], partial[k]);
+    float max = partial[0][0];
     for (int i = 1; i < VEC; i++)
-        max = lanes[0][i] > max || lanes[0][i] != lanes[0][i] ? lanes[0][i] : max;
+        max = partial[0][i] > max || partial[0][i] != partial[0][i] ? partial[0][i] : max;
     return max;
 }
 
-/* NaN only if there is nothing else. */
+/* The largest number; NaN only if there is none. */
 INLINE float rows_max(tri_type t, const void *x, int64_t n) {
     const float least = -__builtin_inff();
-    vec lanes[PARTS];
-    for (int k = 0; k < PARTS; k++) lanes[k] = vec_set(least);
-    ROW(n, lanes[k] = vec_max(LOAD(t, x, least), lanes[k]));
-    return vec_largest(lanes);
+    vec partial[SUM_VECS];
+    for (int k = 0; k < SUM_VECS; k++) partial[k] = vec_set(least);
+    ROW(n, partial[k] = vec_max(LOAD(t, x, least), partial[k]));
+    return vec_largest(partial);
 }
 
 #endif

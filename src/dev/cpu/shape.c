@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operators that move elements without changing them: transpose, slice, concat, split, pad. All are
- * strided copies of elements of 1, 2, 4 or 8 bytes. */
+ * Operators that move elements: transpose, slice, concat, split, pad. All are strided copies of
+ * elements of 1, 2, 4 or 8 bytes. */
 #include "base/convert.h"
 #include "dev/cpu/cpu.h"
 #include "dev/cpu/dnnl_glue.h"
@@ -8,21 +8,22 @@
 #include "dev/cpu/walk.h"
 #include "ops/op.h"
 
-/* Tensor 0 of the walk is written, tensor 1 read; either begins some elements into its buffer. */
+/* Tensor 0 of the walk is written, tensor 1 read; both may start inside their buffers. */
 struct copy {
     struct walk walk;
     int64_t to, from;
-    /* The two innermost loops, which the walk has lost: the row, along which the output is
-     * contiguous or nearly so, and across, along which the input is. */
+    /* The two innermost loops, which are not in the walk: `row`, along which the output is (nearly)
+     * contiguous, and `across`, along which the input is. */
     int64_t row, row_to, row_from, across, across_to, across_from;
     size_t size;
 };
 
 /* ---- running ---- */
 
-#define BLOCK 16 /* elements each way: both sides of a block stay in the first-level cache */
+/* elements in each direction: both sides of a block stay in the first-level cache */
+#define BLOCK 16
 
-/* The input's contiguous direction runs across the output's: in blocks. */
+/* The input's contiguous direction crosses the output's: copies in blocks. */
 #define TURN(T)                                                                             \
     static void turn_##T(const struct copy *c, T *to, const T *from) {               \
         for (int64_t a0 = 0; a0 < c->across; a0 += BLOCK) {                                 \
@@ -78,7 +79,7 @@ static void take(struct walk *w, int d, int64_t *length, int64_t *to, int64_t *f
     walk_remove(w, d);
 }
 
-/* Which dimension goes across: where the input is contiguous, else the innermost left. */
+/* The dimension for `across`: where the input is contiguous, else the innermost that is left. */
 static int crossing(const struct walk *w) {
     for (int d = 0; d < w->rank; d++)
         if (w->stride[1][d] == 1) return d;
@@ -93,7 +94,7 @@ static void copy_finish(struct copy *c) {
                            &c->across_from);
 }
 
-/* A block of `shape` within contiguous tensors that are longer along `axis`. */
+/* A block of `shape` in contiguous tensors that are longer along `axis`. */
 static struct copy copy_block(const tri_spec *shape, int axis, int64_t to_length, int64_t to_begin,
                               int64_t from_length, int64_t from_begin) {
     struct copy c = {.walk = walk_over(&shape->shape, 2), .size = tri_type_size(shape->type)};
@@ -135,7 +136,7 @@ static tri_status prepare_slice(const tri_node *n, void **state) {
     return TRI_OK;
 }
 
-/* One copy for each input. */
+/* One copy per input. */
 static tri_status prepare_concat(const tri_node *n, void **state) {
     tri_status status = cpu_state(n, (size_t)n->n_in * sizeof(struct copy), state);
     if (status) return status;
@@ -150,7 +151,7 @@ static tri_status prepare_concat(const tri_node *n, void **state) {
     return TRI_OK;
 }
 
-/* One copy for each output. */
+/* One copy per output. */
 static tri_status prepare_split(const tri_node *n, void **state) {
     tri_status status = cpu_state(n, (size_t)n->n_out * sizeof(struct copy), state);
     if (status) return status;
@@ -165,7 +166,7 @@ static tri_status prepare_split(const tri_node *n, void **state) {
     return TRI_OK;
 }
 
-/* Packs are oneDNN's affair; blocks are copied as others are. */
+/* oneDNN handles packed formats; blocks are ordinary copies. */
 struct reorder {
     struct copy copy;
     struct dnnl_job *job;
@@ -189,7 +190,7 @@ static tri_status prepare_packs(const tri_node *n, struct reorder *r) {
                              cpu_out(n, 0)->type, &to, &r->job);
 }
 
-/* Where one block divides the other, the channels are [c / larger, larger / smaller, smaller]; plain
+/* If one block divides the other, the channels are [c / larger, larger / smaller, smaller]; plain
  * is a block of 1. The walk is in the output's order. */
 static void prepare_blocks(const tri_node *n, struct copy *c) {
     const tri_shape *s = &cpu_out(n, 0)->shape;
@@ -250,7 +251,7 @@ static void run_reorder(const tri_call *c) {
         copy_run(&r->copy, c->out[0], c->in[0]);
 }
 
-/* Where both lie within the output, what pad writes is the input; around it the value. */
+/* Inside the bounds pad copies the input; elsewhere it writes the value. */
 static tri_status prepare_pad(const tri_node *n, void **state) {
     tri_status status = cpu_state(n, sizeof(struct copy), state);
     if (status) return status;

@@ -4,7 +4,7 @@
 
 /* ---- the axis is the innermost: rows ---- */
 
-/* The exponentials wait for their sum: f32 in the result itself, others in scratch. */
+/* The exponentials wait for their sum: in the result if that is f32, else in scratch. */
 INLINE void softmax_row(tri_type t, const void *x, void *y, int64_t n, float *scratch) {
     float *e = t == TRI_F32 ? y : scratch;
     double sum = softmax_sum(t, x, e, n, rows_max(t, x, n));
@@ -18,26 +18,26 @@ INLINE void log_softmax_row(tri_type t, const void *x, void *y, int64_t n) {
     EACH(n, STORE(t, y, LOAD(t, x, 0) - max - log));
 }
 
-/* ---- else: neighbours beside each other ---- */
+/* ---- any other axis: adjacent columns ---- */
 
-#define RUN 64 /* places added up one after the other */
+#define RUN 64 /* consecutive places that are added */
 
-/* LANES columns of n places, `step` elements apart. */
+/* SUM_WIDTH columns of n places, `step` elements apart. */
 INLINE void columns(tri_type t, const void *x, void *y, int64_t n, int64_t step, int64_t width,
                     bool log) {
-    vec max[PARTS], part[PARTS] = {{0}}, sum[PARTS] = {{0}};
-    for (int k = 0; k < PARTS; k++) max[k] = vec_set(-__builtin_inff());
+    vec max[SUM_VECS], part[SUM_VECS] = {{0}}, sum[SUM_VECS] = {{0}};
+    for (int k = 0; k < SUM_VECS; k++) max[k] = vec_set(-__builtin_inff());
     for (int64_t i = 0; i < n; i++)
         ROW(width, max[k] = vec_max(LOAD(t, rows_in(t, x, i * step), 0), max[k]));
     for (int64_t i = 0; i < n; i++) {
         ROW(width, part[k] += vec_exp_negative(LOAD(t, rows_in(t, x, i * step), 0) - max[k]));
         if (i % RUN != RUN - 1 && i != n - 1) continue;
-        for (int k = 0; k < PARTS; k++) {
+        for (int k = 0; k < SUM_VECS; k++) {
             sum[k] += part[k];
             part[k] = vec_set(0);
         }
     }
-    for (int k = 0; k < PARTS; k++) sum[k] = log ? vec_log(sum[k]) : 1.0f / sum[k];
+    for (int k = 0; k < SUM_VECS; k++) sum[k] = log ? vec_log(sum[k]) : 1.0f / sum[k];
     for (int64_t i = 0; i < n; i++)
         ROW(width, {
             vec z = LOAD(t, rows_in(t, x, i * step), 0) - max[k];
@@ -51,19 +51,19 @@ static struct cpu_axis_view view_of(const tri_node *n) {
     return cpu_axis_view(&cpu_in(n, 0)->shape, cpu_axis(n));
 }
 
-/* How many independent pieces: rows, or LANES columns. */
+/* The number of independent pieces: rows, or SUM_WIDTH columns. */
 static int64_t pieces(const struct cpu_axis_view *v) {
-    return v->inner == 1 ? v->outer : v->outer * ((v->inner + LANES - 1) / LANES);
+    return v->inner == 1 ? v->outer : v->outer * ((v->inner + SUM_WIDTH - 1) / SUM_WIDTH);
 }
 
 static int64_t parts_of(const struct cpu_axis_view *v) {
-    return cpu_parts(pieces(v), v->length * (v->inner == 1 ? 1 : LANES));
+    return cpu_parts(pieces(v), v->length * (v->inner == 1 ? 1 : SUM_WIDTH));
 }
 
 INLINE void piece(tri_type t, const tri_call *c, const struct cpu_axis_view *v, int64_t i,
                   bool log) {
-    int64_t wide = (v->inner + LANES - 1) / LANES, column = i % wide * LANES;
-    int64_t left = v->inner - column, width = left < LANES ? left : LANES;
+    int64_t wide = (v->inner + SUM_WIDTH - 1) / SUM_WIDTH, column = i % wide * SUM_WIDTH;
+    int64_t left = v->inner - column, width = left < SUM_WIDTH ? left : SUM_WIDTH;
     int64_t first = v->inner == 1 ? i * v->length : i / wide * v->length * v->inner + column;
     const void *x = rows_in(t, c->in[0], first);
     void *y = rows_out(t, c->out[0], first);

@@ -8,15 +8,15 @@ struct tail {
     const tri_node *node; /* the head */
     struct kernel head;
     struct chain *chain;
-    struct chain_io io;   /* of the part at work */
+    struct chain_io io;   /* of the current part */
     bool stores;
-    size_t spare;         /* bytes of the scratch for outputs of the head that nobody needs */
-    int *in, *out;        /* by the head's inputs, outputs: the unit's; -1: none */
+    size_t spare;         /* bytes of scratch for outputs of the head that nobody uses */
+    int *in, *out;        /* per input and output of the head: that of the unit; -1: none */
     const void **inputs;
     void **outputs;
 };
 
-/* The one that cannot be a member of a chain; null if there is none, or more. */
+/* The only node that cannot be a member of a chain; null if there is none or more than one. */
 static const tri_node *head_of(const tri_node *const *node, int n) {
     const tri_node *head = NULL;
     for (int i = 0; i < n; i++) {
@@ -27,7 +27,7 @@ static const tri_node *head_of(const tri_node *const *node, int n) {
     return head;
 }
 
-/* All that a member has from the head is output 0; the head has nothing from a member. */
+/* A member uses only output 0 of the head; the head uses nothing of a member. */
 static bool joined(const tri_node *head, const tri_node *member) {
     for (int i = 0; i < member->n_in; i++)
         if (member->in[i]->node == head && member->in[i]->index) return false;
@@ -83,7 +83,7 @@ static void run(const tri_call *c) {
 
 /* ---- preparation ---- */
 
-/* What the head reads it may still need for other parts. */
+/* Other parts of the head may still need its inputs. */
 static bool shares(const void *state, int out, int in) {
     const struct tail *t = state;
     for (int i = 0; i < t->node->n_in; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tile functions: the arithmetic itself, compiled for each set of instructions. */
+ * Tile functions: the arithmetic itself, compiled for each instruction set. */
 #include "dev/cpu/tile.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 #include "dev/cpu/vec.h"
 
 /* A function of one, two or three runs of T to a run of R. The expression sees x (a, b; c, a, b)
- * and the attributes p and q. Of a and b either may be a single element: the forms _last, where it
- * is b, and _before. */
+ * and the attributes p and q. Either of a and b may be a single element: b in the form _last, a in
+ * the form _before. */
 #define MAP1(name, R, T, expr)                                                              \
     static void name(void *to, const void *const *in, const float *par, size_t n) {         \
         R *out = to;                                                                        \
@@ -55,8 +55,8 @@
 /* ---- float ---- */
 
 #define F1(name, expr) MAP1(name##_f32, float, float, expr)
-/* The same for what takes long: x is a vector, for which there are better instructions than
- * compilers find for a loop. */
+/* The same for slow functions: x is a vector, with better instructions than compilers find for a
+ * loop. */
 #define V1(name, expr)                                                                      \
     static void name##_f32(void *to, const void *const *in, const float *par, size_t n) {   \
         (void)par;                                                                          \
@@ -92,7 +92,7 @@ F2(sub, a - b)
 F2(mul, a *b)
 F2(div, a / b)
 F2(pow, vmath_pow(a, b))
-/* Either being NaN gives NaN. */
+/* NaN if either is NaN. */
 F2(maximum, a >= b || a != a ? a : b)
 F2(minimum, a <= b || a != a ? a : b)
 
@@ -182,8 +182,8 @@ MAP1(divide, float, float, x / p)
 
 /* ---- cast ---- */
 
-/* As base/convert.h has it: towards integers the fraction is cut off, what does not fit becomes the
- * nearest that does, NaN becomes 0. */
+/* As in base/convert.h: towards integers the fraction is cut off, values out of range saturate, NaN
+ * becomes 0. */
 #define SATURATE_FLOAT(T, low, high)                                                        \
     (x >= (float)(high) ? (high) : x > (float)(low) ? (T)x : x == x ? (low) : (T)0)
 #define SATURATE(T, low, high) (x < (low) ? (low) : x > (high) ? (high) : (T)x)

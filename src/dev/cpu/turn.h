@@ -10,7 +10,7 @@
 typedef float floats4 __attribute__((vector_size(16)));
 typedef float floats8 __attribute__((vector_size(32)));
 
-/* Each half of four rows is a matrix of 4 x 4. */
+/* Each half of four rows is a 4 x 4 matrix. */
 INLINE void turn_halves(floats8 v[4]) {
     floats8 a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13);
     floats8 b = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13);
@@ -22,7 +22,7 @@ INLINE void turn_halves(floats8 v[4]) {
     v[3] = __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
-/* 8 rows of 4 floats, `row` apart, to 4 rows of 8, `to_row` apart. */
+/* 8 rows of 4 floats with stride `row` to 4 rows of 8 with stride `to_row`. */
 INLINE void turn_8_4(const float *x, int64_t row, float *to, int64_t to_row) {
     floats8 v[4];
     for (int i = 0; i < 4; i++) {
@@ -35,7 +35,7 @@ INLINE void turn_8_4(const float *x, int64_t row, float *to, int64_t to_row) {
     for (int i = 0; i < 4; i++) memcpy(to + i * to_row, &v[i], sizeof v[i]);
 }
 
-/* And back. */
+/* The inverse. */
 INLINE void turn_4_8(const float *x, int64_t row, float *to, int64_t to_row) {
     floats8 v[4];
     for (int i = 0; i < 4; i++) memcpy(&v[i], x + i * row, sizeof v[i]);

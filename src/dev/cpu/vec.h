@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Vectors of VEC floats: what the instructions of this compilation (isa.h) take at once. Kernels are
- * written over rows of elements of any floating-point type, which are floats while they are
- * computed with. Sums over a row have LANES lanes, whatever VEC is: element i goes to lane
- * i % LANES, elements that are not there are zeros, and the lanes are added by halves. */
+ * Vectors of VEC floats, the width of this compilation's instruction set (isa.h). Kernels process
+ * rows of elements of any floating-point type, as floats. A sum over a row has SUM_WIDTH partial
+ * sums, whatever VEC is: element i goes to partial sum i % SUM_WIDTH, missing elements are zeros,
+ * and the partial sums are added by halves. */
 #ifndef DEV_CPU_VEC_H
 #define DEV_CPU_VEC_H
 
@@ -21,29 +21,29 @@
 #else
 #define VEC 4
 #endif
-#define LANES 32
-#define PARTS (LANES / VEC) /* vectors that hold a sum's lanes */
+#define SUM_WIDTH 32
+#define SUM_VECS (SUM_WIDTH / VEC) /* vectors that hold the partial sums */
 
 typedef float vec __attribute__((vector_size(4 * VEC)));
 typedef uint32_t vec_u32 __attribute__((vector_size(4 * VEC)));
 typedef int32_t vec_i32 __attribute__((vector_size(4 * VEC)));
 typedef uint16_t vec_u16 __attribute__((vector_size(2 * VEC)));
-/* The same anywhere in memory. */
+/* The same at any alignment. */
 typedef float vec_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
 typedef uint32_t vec_u32_at __attribute__((vector_size(4 * VEC), aligned(4), may_alias));
 typedef uint16_t vec_u16_at __attribute__((vector_size(2 * VEC), aligned(2), may_alias));
 
-/* What stands at many places and is seldom done, or slow anyway. */
+/* For code that is used in many places and seldom run, or slow anyway. */
 #define APART static __attribute__((noinline, unused))
 
-/* Before a loop whose turns are to be written out, so that arrays indexed by it are registers. */
+/* Before a loop that must be unrolled, so that arrays indexed by it are registers. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* ---- what vmath_body.h stands on ---- */
+/* ---- primitives for vmath_body.h ---- */
 
 INLINE vec vec_set(float x) { return x - (vec){0}; }
 INLINE vec_u32 vec_bits(vec x) { return (vec_u32)x; }
@@ -147,8 +147,8 @@ APART vec_u16 vec_to_f16(vec x) {
 
 INLINE vec vec_of_bf16(vec_u16 x) { return (vec)(vec_widen(x) << 16); }
 
-/* Rounded to bf16 as convert_f32_to_bf16 does, in the upper half of each; the lower half is not
- * defined. */
+/* Rounds to bf16 as convert_f32_to_bf16 does, into the upper half of each element; the lower half
+ * is undefined. */
 INLINE vec_u32 vec_round_bf16(vec v) {
     vec_u32 x = (vec_u32)v, rounded = x + 0x7fffu + (x >> 16 & 1u);
     return (vec_u32)vec_select(vec_equal(v, v), (vec)rounded, (vec)(x | 0x400000u));
@@ -168,9 +168,9 @@ INLINE void vec_store(tri_type t, void *to, int64_t i, vec v) {
         *(vec_u16_at *)((uint16_t *)to + i) = t == TRI_BF16 ? vec_to_bf16(v) : vec_to_f16(v);
 }
 
-/* 2 VEC elements of bf16 at once, without moving halves across the vector: an element at an even
- * place goes to v[0] and one at an odd place to v[1] (or the other way round). Other types: the
- * first VEC and the last. */
+/* Loads 2 VEC elements of bf16 without moving halves across the vector: elements at even places go
+ * to v[0] and those at odd places to v[1] (or vice versa). Other types: the first VEC and the last
+ * VEC. */
 INLINE void vec_load_two(tri_type t, const void *from, int64_t i, vec v[2]) {
     if (t == TRI_BF16) {
         vec_u32 x = *(const vec_u32_at *)(const void *)((const uint16_t *)from + i);
@@ -192,16 +192,16 @@ INLINE void vec_store_two(tri_type t, void *to, int64_t i, const vec v[2]) {
     }
 }
 
-/* Where element i of n lies in an array of floats whose vectors are to meet those of vec_load_two,
- * and what is left single. */
-INLINE int64_t vec_lane(tri_type t, int64_t i, int64_t n) {
+/* The place of element i of n in an array of floats that matches the vectors of vec_load_two and a
+ * single rest. */
+INLINE int64_t vec_place(tri_type t, int64_t i, int64_t n) {
     int64_t in = i % (2 * VEC);
     if (t != TRI_BF16 || i >= n / (2 * VEC) * (2 * VEC)) return i;
     bool odd = in % 2 != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
     return i - in + (odd ? VEC : 0) + in / 2;
 }
 
-/* Of elements of 2 or 4 bytes the first n, below VEC. */
+/* The first n elements, n < VEC, of 2 or 4 bytes. */
 #if VEC == 16
 INLINE vec vec_take(const float *from, int64_t n) {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
@@ -241,7 +241,7 @@ APART void vec_put_u16(uint16_t *to, int64_t n, vec_u16 v) {
 }
 #endif
 
-/* Elements i to i + n, n < VEC; what is behind them is `rest`. */
+/* Elements i to i + n, n < VEC; the missing ones are `rest`. */
 INLINE vec vec_load_some(tri_type t, const void *from, int64_t i, int64_t n, float rest) {
     static const float place[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     vec x = t == TRI_F32    ? vec_take((const float *)from + i, n)
@@ -260,23 +260,23 @@ INLINE void vec_store_some(tri_type t, void *to, int64_t i, int64_t n, vec v) {
 
 /* ---- rows ---- */
 
-/* Does something for a row of n elements, VEC at a time. It sees `at`, the first of them; `some`, how
- * many there are, which is VEC but at the end; and `k`, the part of a sum that they go to. */
-#define ROW(n, ...)                                                                         \
-    do {                                                                                    \
-        int64_t row = 0;                                                                    \
-        for (const int64_t whole = (n) / LANES * LANES; row < whole; row += LANES)          \
-            for (int k = 0; k < PARTS; k++) {                                               \
-                const int64_t at = row + k * VEC, some = VEC;                               \
-                __VA_ARGS__;                                                                \
-            }                                                                               \
-        for (int k = 0; k < PARTS && row + k * VEC < (n); k++) {                            \
-            const int64_t at = row + k * VEC, some = (n) - at < VEC ? (n) - at : VEC;       \
-            __VA_ARGS__;                                                                    \
-        }                                                                                   \
+/* Runs code for a row of n elements, VEC at a time. It sees `at`, the first of them; `some`, their
+ * number, which is VEC except at the end; and `k`, the vector of partial sums that they go to. */
+#define ROW(n, ...)                                                                            \
+    do {                                                                                       \
+        int64_t row = 0;                                                                       \
+        for (const int64_t whole = (n) / SUM_WIDTH * SUM_WIDTH; row < whole; row += SUM_WIDTH) \
+            for (int k = 0; k < SUM_VECS; k++) {                                               \
+                const int64_t at = row + k * VEC, some = VEC;                                  \
+                __VA_ARGS__;                                                                   \
+            }                                                                                  \
+        for (int k = 0; k < SUM_VECS && row + k * VEC < (n); k++) {                            \
+            const int64_t at = row + k * VEC, some = (n) - at < VEC ? (n) - at : VEC;          \
+            __VA_ARGS__;                                                                       \
+        }                                                                                      \
     } while (0)
 
-/* The same where nothing is summed: without k, and so with less code. */
+/* The same without sums: no k, and so less code. */
 #define EACH(n, ...)                                                                        \
     do {                                                                                    \
         int64_t at = 0;                                                                     \
@@ -290,26 +290,26 @@ INLINE void vec_store_some(tri_type t, void *to, int64_t i, int64_t n, vec v) {
         }                                                                                   \
     } while (0)
 
-/* Within them: elements of a row, `rest` for those that are not there. */
+/* Inside them: elements of a row, `rest` for missing ones. */
 #define LOAD(t, p, rest) \
     (some == VEC ? vec_load(t, p, at) : vec_load_some(t, p, at, some, rest))
 #define STORE(t, p, v) \
     (some == VEC ? vec_store(t, p, at, v) : vec_store_some(t, p, at, some, v))
 
-/* ---- over the lanes of a sum ---- */
+/* ---- combining partial sums ---- */
 
-/* Lane i beside lane i + h: what is left of a sum when all halves are added. */
+/* Brings element i next to element i + h: the rest of a sum after all halves are added. */
 #if VEC == 16
-#define SWAP_8(v) \
+#define SWAP_8(v)                                                                              \
     ((vec){v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15], v[0], v[1], v[2], v[3], v[4], \
            v[5], v[6], v[7]})
-#define SWAP_4(v) \
+#define SWAP_4(v)                                                                            \
     ((vec){v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[12], v[13], v[14], v[15], v[8], \
            v[9], v[10], v[11]})
-#define SWAP_2(v) \
+#define SWAP_2(v)                                                                           \
     ((vec){v[2], v[3], v[0], v[1], v[6], v[7], v[4], v[5], v[10], v[11], v[8], v[9], v[14], \
            v[15], v[12], v[13]})
-#define SWAP_1(v) \
+#define SWAP_1(v)                                                                           \
     ((vec){v[1], v[0], v[3], v[2], v[5], v[4], v[7], v[6], v[9], v[8], v[11], v[10], v[13], \
            v[12], v[15], v[14]})
 #define FOLD(join, v) \
@@ -330,19 +330,19 @@ INLINE vec vec_square(vec x) { return x * x; }
 /* b where a is NaN. */
 INLINE vec vec_max(vec a, vec b) { return vec_at_least(b, a); }
 
-/* The lanes become one number. */
-INLINE float vec_total(const vec part[PARTS]) {
-    vec v[PARTS];
-    for (int k = 0; k < PARTS; k++) v[k] = part[k];
-    for (int h = PARTS / 2; h; h /= 2)
+/* Adds the partial sums. */
+INLINE float vec_total(const vec part[SUM_VECS]) {
+    vec v[SUM_VECS];
+    for (int k = 0; k < SUM_VECS; k++) v[k] = part[k];
+    for (int h = SUM_VECS / 2; h; h /= 2)
         for (int k = 0; k < h; k++) v[k] += v[k + h];
     v[0] = FOLD(vec_add, v[0]);
     return v[0][0];
 }
-INLINE float vec_largest(const vec part[PARTS]) {
-    vec v[PARTS];
-    for (int k = 0; k < PARTS; k++) v[k] = part[k];
-    for (int h = PARTS / 2; h; h /= 2)
+INLINE float vec_largest(const vec part[SUM_VECS]) {
+    vec v[SUM_VECS];
+    for (int k = 0; k < SUM_VECS; k++) v[k] = part[k];
+    for (int h = SUM_VECS / 2; h; h /= 2)
         for (int k = 0; k < h; k++) v[k] = vec_max(v[k], v[k + h]);
     v[0] = FOLD(vec_max, v[0]);
     return v[0][0];

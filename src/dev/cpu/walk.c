@@ -9,7 +9,7 @@ struct walk walk_over(const tri_shape *shape, int n) {
     return w;
 }
 
-/* Dimension 1 as two: the blocks in its place, and behind all others the channels of a block. */
+/* Splits dimension 1: the blocks in its place, and after all others the channels of a block. */
 static void split_channels(int64_t *of_dim, int rank, int64_t outer, int64_t inner) {
     of_dim[1] = outer;
     of_dim[rank] = inner;
@@ -68,7 +68,7 @@ static void move(struct walk *w, int to, int from) {
     for (int k = 0; k < w->n; k++) w->stride[k][to] = w->stride[k][from];
 }
 
-/* Dimension `outer` continues where `inner` ends, in every tensor. */
+/* In every tensor, dimension `outer` continues where `inner` ends. */
 static bool joins(const struct walk *w, int outer, int inner) {
     for (int k = 0; k < w->n; k++)
         if (w->stride[k][outer] != w->stride[k][inner] * w->dim[inner]) return false;

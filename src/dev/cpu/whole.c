@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reductions over all elements of several tensors: sum_squares, all_finite. The blocks of all
- * inputs, one after the other, are cut into parts; a second round joins their results. */
+ * inputs are divided into parts, as one sequence; a second round combines their results. */
 #include "dev/cpu/rows.h"
 
 static int64_t blocks_of(const tri_node *n, int i) {
@@ -14,19 +14,19 @@ static int64_t parts_of(const tri_node *n, int64_t *blocks) {
 }
 
 INLINE void squares(tri_type t, const void *x, int64_t n, double *sum) {
-    vec lanes[PARTS] = {{0}};
+    vec partial[SUM_VECS] = {{0}};
     ROW(n, {
         vec v = LOAD(t, x, 0);
-        lanes[k] = vec_fma(v, v, lanes[k]);
+        partial[k] = vec_fma(v, v, partial[k]);
     });
-    *sum += (double)vec_total(lanes);
+    *sum += (double)vec_total(partial);
 }
 
-/* Adds what is no number if some element is infinite or none. */
+/* Makes the sum NaN if an element is infinite or NaN. */
 INLINE void excess(tri_type t, const void *x, int64_t n, double *sum) {
-    vec lanes[PARTS] = {{0}};
-    ROW(n, lanes[k] = vec_fma(LOAD(t, x, 0), vec_set(0), lanes[k]));
-    *sum += (double)vec_total(lanes);
+    vec partial[SUM_VECS] = {{0}};
+    ROW(n, partial[k] = vec_fma(LOAD(t, x, 0), vec_set(0), partial[k]));
+    *sum += (double)vec_total(partial);
 }
 
 /* The blocks of this part. */

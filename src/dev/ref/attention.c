@@ -12,8 +12,8 @@ struct query {
     const tri_call *c;
     struct attention a;
     int64_t b, h, i;
-    double *score; /* of every key: scale q k' + mask; -infinity where it may not attend */
-    double *kept;  /* what the dropout multiplies with: 0 or 1 / (1 - p) */
+    double *score; /* of every key: scale q k' + mask; -infinity if masked out */
+    double *kept;  /* the dropout's factors: 0 or 1 / (1 - p) */
 };
 
 static int64_t element(const struct query *q, const struct attention_view *v, int64_t row,
@@ -53,7 +53,7 @@ static void find_scores(struct query *q) {
     }
 }
 
-/* Calls f for every query, with its scores. extra: doubles that it needs besides. */
+/* Calls f for every query, with its scores. extra: doubles that f needs in addition. */
 static void each_query(const tri_call *c, int64_t extra,
                        void (*f)(struct query *q, double *extra)) {
     struct query q = {.c = c};
@@ -94,7 +94,7 @@ static void forward(const tri_call *c) { each_query(c, 0, attend); }
 
 /* ---- backward ---- */
 
-/* What y would change by, of a row of dy: sum(dy y). */
+/* The derivative of y by a row of dy: sum(dy y). */
 static double row_sum(const struct query *q) {
     double sum = 0;
     for (int64_t e = 0; e < q->a.value_size; e++) {
@@ -113,7 +113,7 @@ static void derive(const struct query *q, int64_t k, double sum, double *p, doub
     *ds = *p * (q->kept[k] * dp - sum);
 }
 
-/* dq, dk, dv as tensors of the outputs, one behind the other. */
+/* dq, dk, dv as consecutive output tensors. */
 static void derive_all(struct query *q, double *sums) {
     const struct attention *a = &q->a;
     double *out[3], sum = row_sum(q);

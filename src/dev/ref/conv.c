@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolution and its derivatives. All three are one sum over the same products: place y of the
- * output, place x of the input and place w of the weight belong together, and each of the operators
- * gives one of the three from the other two. */
+ * Convolution and its derivatives. All three sum the same products: place y of the output, place x
+ * of the input and place w of the weight belong together, and each operator computes one of the
+ * three from the other two. */
 #include "dev/ref/sums.h"
 #include "ops/window.h"
 
@@ -11,7 +11,7 @@ struct sum {
     const tri_call *c;
     struct window w;
     int out;      /* Y, X or W: what is computed */
-    int input[3]; /* which inputs the other two are */
+    int input[3]; /* the inputs that the other two are */
     double *sums;
 };
 
@@ -22,7 +22,7 @@ static void add(const struct sum *s, const int64_t at[3]) {
     s->sums[at[s->out]] += product;
 }
 
-/* All products that place (n, o, r, q) of the output takes part in. */
+/* All products with place (n, o, r, q) of the output. */
 static void add_place(const struct sum *s, int64_t n, int64_t o, int64_t r, int64_t q) {
     const struct window *w = &s->w;
     int64_t in = w->c / w->groups, first = o / (w->o / w->groups) * in;

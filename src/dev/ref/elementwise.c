@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reference kernels of elementwise operators. Floating-point types are computed in double; integers
- * and bool exactly, wrapping around as two's complement does. */
+ * and bool exactly, wrapping around in two's complement. */
 #include <math.h>
 #include <string.h>
 

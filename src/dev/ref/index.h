@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Walking an index space in row-major order, with the places of several tensors in step. */
+ * Walks an index space in row-major order, with the offsets of several tensors. */
 #ifndef DEV_REF_INDEX_H
 #define DEV_REF_INDEX_H
 
@@ -7,8 +7,8 @@
 
 #define WALK_OPERANDS 3
 
-/* offset[k] is the element of operand k at the current index; an operand moves by its stride when
- * the index does. A walk that has ended stands at its beginning again. */
+/* offset[k] is the element of operand k at the current index; it changes by the operand's stride.
+ * After its end a walk is back at its start. */
 struct walk {
     int rank;
     int64_t dim[TRI_MAX_RANK], at[TRI_MAX_RANK];
@@ -21,8 +21,9 @@ static inline struct walk walk_over(const tri_shape *space) {
     return w;
 }
 
-/* Operand k has shape s, aligned with the space at the last dimension: where it has length 1 or no
- * dimension at all it stands still. Elsewhere its dimension may be longer than the space's. */
+/* Operand k has shape s, aligned with the space at the last dimension. It does not move along
+ * dimensions that it lacks or that have length 1; other dimensions may be longer than the
+ * space's. */
 static inline void walk_operand(struct walk *w, int k, const tri_shape *s) {
     int64_t stride = 1;
     for (int i = 1; i <= s->rank; i++) {
@@ -32,7 +33,7 @@ static inline void walk_operand(struct walk *w, int k, const tri_shape *s) {
     }
 }
 
-/* False behind the last index. */
+/* False after the last index. */
 static inline bool walk_next(struct walk *w) {
     for (int d = w->rank - 1; d >= 0; d--) {
         for (int k = 0; k < WALK_OPERANDS; k++) w->offset[k] += w->stride[k][d];

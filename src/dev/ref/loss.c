@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Softmax, cross-entropy and what is among the largest. */
+ * Softmax, cross-entropy and in_top_k. */
 #include "base/math.h"
 #include "dev/ref/ref.h"
 
@@ -13,7 +13,7 @@ static double line_load(const tri_call *c, const struct line *l, int64_t i) {
     return ref_load(c, l->input, l->first + i * l->stride);
 }
 
-/* The largest, the sum of exp(x - max), and the logarithm of the sum of exp. */
+/* The maximum, the sum of exp(x - max), and the logarithm of the sum of exp. */
 static double line_max(const tri_call *c, const struct line *l) {
     double max = line_load(c, l, 0);
     for (int64_t i = 1; i < l->length; i++) {
@@ -64,7 +64,7 @@ static struct line place_line(const tri_call *c, int logits, int64_t k) {
     return (struct line){logits, k * classes, classes, 1};
 }
 
-/* The label, or -1 for a place to ignore, or after failing the step. */
+/* The label; -1 for an ignored place, or after failing the step. */
 static int64_t label_of(const tri_call *c, const struct line *l, int64_t k) {
     int64_t label = (int64_t)ref_load(c, l->input + 1, k);
     if (tri_attr_int(c->node, "ignore") && label == tri_attr_int(c->node, "ignore_index"))
@@ -114,8 +114,8 @@ static void cross_entropy_dx(const tri_call *c) {
 
 /* ---- accuracy ---- */
 
-/* Those that rank before the label: all that are not smaller, of equal ones the earlier, and what is
- * not a number. */
+/* Counts what ranks before the label: everything that is not smaller, of equal elements the earlier
+ * ones, and NaN. */
 static void in_top_k(const tri_call *c) {
     int64_t places = tri_shape_count(&ref_out(c, 0)->shape), k = tri_attr_int(c->node, "k");
     for (int64_t p = 0; p < places; p++) {

@@ -3,7 +3,7 @@
 #include "dev/ref/index.h"
 #include "dev/ref/ref.h"
 
-/* The last two dimensions as rows and columns of the product, whatever is transposed. */
+/* The last two dimensions as rows and columns of the product, after transposition. */
 struct matrix {
     int64_t rows, columns, row_stride, column_stride;
 };
@@ -21,7 +21,7 @@ static double dot(const tri_call *c, int64_t a, int64_t a_step, int64_t b, int64
     return sum;
 }
 
-/* The leading dimensions alone. */
+/* The leading dimensions only. */
 static tri_shape leading(const tri_shape *s) {
     tri_shape lead = *s;
     lead.rank -= 2;

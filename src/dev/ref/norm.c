@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The three normalisations are one: every element belongs to a statistic (mean and variance of all
- * elements that belong to it) and to an element of gamma and beta. They differ in which. */
+ * The three normalisations as one: every element belongs to a statistic (mean and variance over its
+ * elements) and to an element of gamma and beta. They differ in which. */
 #include <math.h>
 
 #include "dev/ref/sums.h"
 
 struct norm {
     const tri_call *c;
-    int x;                            /* which input x is */
-    int64_t elements, stats, affines; /* how many there are */
+    int x;                            /* the index of input x */
+    int64_t elements, stats, affines; /* their numbers */
     int64_t samples, channels, inner; /* of batch and group norm */
     int64_t (*stat)(const struct norm *m, int64_t i);
     int64_t (*affine)(const struct norm *m, int64_t i);
@@ -32,7 +32,7 @@ static int64_t group_stat(const struct norm *m, int64_t i) {
 static int64_t layer_stat(const struct norm *m, int64_t i) { return i / m->affines; }
 static int64_t layer_affine(const struct norm *m, int64_t i) { return i % m->affines; }
 
-/* gamma stands behind x, the statistics in the outputs from 1 or, `backward`, in the inputs. */
+/* gamma is the input after x; the statistics are the outputs from 1 or, `backward`, inputs. */
 static bool norm_open(struct norm *m, const tri_call *c, bool backward) {
     *m = (struct norm){.c = c, .x = backward ? 1 : 0, .inner = 1, .affine = channel};
     const tri_shape *x = &ref_in(c, m->x)->shape;
@@ -60,7 +60,7 @@ static bool norm_open(struct norm *m, const tri_call *c, bool backward) {
 
 static void norm_close(struct norm *m) { free(m->count); }
 
-/* mean, and the biased variance in m->a. */
+/* The mean, and the biased variance in m->a. */
 static void moments(struct norm *m) {
     for (int64_t i = 0; i < m->elements; i++)
         m->mean[m->stat(m, i)] += ref_load(m->c, m->x, i);
@@ -72,7 +72,7 @@ static void moments(struct norm *m) {
     for (int64_t s = 0; s < m->stats; s++) m->a[s] /= m->count[s];
 }
 
-/* y from mean and the variance in m->a; leaves rstd. */
+/* y from the mean and the variance in m->a; sets rstd. */
 static void normalise(struct norm *m) {
     double eps = tri_attr_float(m->c->node, "eps");
     for (int64_t s = 0; s < m->stats; s++) m->rstd[s] = 1 / sqrt(m->a[s] + eps);
@@ -139,7 +139,7 @@ static void norm_dx(const tri_call *c) {
     for (int64_t s = 0; s < m.stats; s++) {
         double v = ref_load(c, 4, s);
         m.mean[s] = ref_load(c, 3, s);
-        m.rstd[s] = eps ? 1 / sqrt(v + eps->f) : v; /* batch norm has the variance */
+        m.rstd[s] = eps ? 1 / sqrt(v + eps->f) : v; /* batch norm passes the variance */
     }
     backward(&m, !training || training->i);
     norm_close(&m);

@@ -3,7 +3,7 @@
 #include "dev/ref/sums.h"
 #include "ops/window.h"
 
-/* One window: its output place and what it sees of its input plane. */
+/* One window: its output place and the part of the input plane that it sees. */
 struct view {
     int64_t y, plane; /* index of the output element; of the plane's first input element */
     struct window_span v, h;
@@ -27,7 +27,7 @@ static void visit_all(const tri_call *c, visitor *visit, double *sums) {
             }
 }
 
-/* What is not a number wins, as in PyTorch: it must not vanish. */
+/* NaN wins, as in PyTorch: it must not vanish. */
 static void max_visit(const tri_call *c, const struct window *w, const struct view *view,
                       double *sums) {
     double best = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random operators: numbers are keyed by the place in the whole batch, so any cut of it draws the
- * same ones. */
+ * Random operators. Numbers are keyed by the place in the whole batch, so every cut of the batch
+ * draws the same ones. */
 #include "base/random.h"
 
 #include "dev/ref/ref.h"

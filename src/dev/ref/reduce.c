@@ -8,7 +8,7 @@
 #include "dev/ref/ref.h"
 #include "ops/op.h"
 
-/* For every output the elements of x that make it: `outer` walks the outputs, `inner` the axes of
+/* The elements of x that contribute to each output: `outer` walks the outputs, `inner` the axes of
  * the mask; both move operand 0, which is x. */
 struct reduction {
     struct walk outer, inner;
@@ -78,14 +78,14 @@ static void spread(const tri_call *c) {
 
 /* ---- orders ---- */
 
-/* Whether element a of x is larger than element b; NaN is larger than all others. */
+/* Whether element a of x is larger than element b; NaN is larger than all numbers. */
 static bool above(const tri_call *c, int64_t a, int64_t b) {
     return type_is_float(ref_in(c, 0)->type)
                ? ref_above(ref_load(c, 0, a), ref_load(c, 0, b))
                : ref_load_i64(c, 0, a) > ref_load_i64(c, 0, b);
 }
 
-/* The first of the largest elements: where it stands in x, and its number in the walk. */
+/* The first of the largest elements: its place in x, and its number in the walk. */
 static int64_t largest(const tri_call *c, int64_t base, struct walk w, int64_t *place) {
     int64_t best = base, i = 0;
     *place = 0;
@@ -126,7 +126,7 @@ static bool before(const tri_call *c, int64_t a, int64_t b) {
     return above(c, a, b) || (a < b && !above(c, b, a));
 }
 
-/* Each place takes the first of those that come after the one before it. */
+/* Each place takes the first of those after the previous one. */
 static void top_k(const tri_call *c) {
     const tri_shape *x = &ref_in(c, 0)->shape;
     int64_t k = tri_attr_int(c->node, "k"), length = x->dim[x->rank - 1];

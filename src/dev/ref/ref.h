@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The reference backend: plain loops in double precision for every operator and type, written to be
- * obviously right. It is the oracle of the tests, and never fast. */
+ * obviously correct. It is the oracle of the tests and not meant to be fast. */
 #ifndef DEV_REF_REF_H
 #define DEV_REF_REF_H
 

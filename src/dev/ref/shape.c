@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reference kernels that move elements: every type, byte for byte; and the sums of moved rows. */
+ * Reference kernels that move elements: every type, byte for byte; and sums of moved rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static void expand(const tri_call *c) {
     move(c->out[0], c->in[0], size_of(c), w);
 }
 
-/* Elements that one step along the axis passes over. */
+/* The number of elements per step along the axis. */
 static int64_t stride_of(const tri_shape *s, int axis) {
     int64_t stride = 1;
     for (int i = axis + 1; i < s->rank; i++) stride *= s->dim[i];
@@ -68,7 +68,7 @@ static int axis_of(const tri_call *c) {
     return axis;
 }
 
-/* The walk over `part` of `whole`, which begins at place `begin` of the axis; the whole is read or
+/* The walk over `part` of `whole`, which starts at place `begin` of the axis; the whole is read or
  * written. */
 static struct walk walk_part(const tri_shape *part, const tri_shape *whole, int axis,
                              int64_t begin, int whole_operand) {
@@ -119,7 +119,7 @@ static void pad(const tri_call *c) {
 
 /* ---- rows of a table ---- */
 
-/* The id at element i of input 1; -1 after telling that it names no row. */
+/* The id at element i of input 1; -1 after reporting that it is not a row. */
 static int64_t row_of(const tri_call *c, int64_t i, int64_t rows) {
     int64_t id = ref_load_i64(c, 1, i);
     if (id >= 0 && id < rows) return id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sums in double precision that become an output once all is added. */
+ * Sums in double precision, converted to an output at the end. */
 #ifndef DEV_REF_SUMS_H
 #define DEV_REF_SUMS_H
 
