@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "board_seen.h"
+#include "accesses.h"
+
+#include "crew/board.c"
 
 _Noreturn static void broken(const char *what) {
     fprintf(stderr, "broken: %s\n", what);
