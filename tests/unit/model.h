@@ -87,6 +87,13 @@ __attribute__((unused)) static bool seen_effect(void) {
     return now;
 }
 
+/* An access that only reads. */
+__attribute__((unused)) static uint64_t seen_value(uint64_t value) {
+    if (!call.watched) return value;
+    if (is_new()) call.log[call.accesses] = value;
+    return call.log[call.accesses++];
+}
+
 static enum ending make_call(struct world *w, const struct act *a, int *result) {
     call = (struct call){.watched = true, .log = w->log[a->who], .logged = w->logged[a->who],
                          .pause = a->what == PAUSE ? a->n : 0, .die = a->what == DIE_IN ? a->n : 0};
