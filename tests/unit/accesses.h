@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The real code of claims for their tests: claim.c is compiled in here, in place of the library's, with
- * its accesses to words going through seen_load and seen_swap, and its CLAIM_POINTs to
- * point_reached. A test that also includes the code of a user of claims sees that code's points.
+ * The real code of claims for their tests: claim.c is compiled in here, in place of the
+ * library's, with its accesses to words going through seen_load and seen_swap, and its
+ * CLAIM_POINTs to point_reached. A test that also includes the code of a user of claims sees
+ * that code's points.
  *
- * The test defines broken(), which a failed CHECK calls, and shake(), which runs before accesses that no
- * model checker schedules. */
+ * The test defines broken(), which a failed CHECK calls, and shake(), which runs before accesses
+ * that no model checker schedules. */
 #ifndef ACCESSES_H
 #define ACCESSES_H
 
@@ -92,7 +93,8 @@ static uint64_t mix(uint64_t h, uint64_t v) {
 #undef atomic_load
 #undef atomic_compare_exchange_strong
 #define atomic_load(at) atomic_load_explicit(at, memory_order_seq_cst)
-#define atomic_compare_exchange_strong(at, from, to) \
-    atomic_compare_exchange_strong_explicit(at, from, to, memory_order_seq_cst, memory_order_seq_cst)
+#define atomic_compare_exchange_strong(at, from, to)                            \
+    atomic_compare_exchange_strong_explicit(at, from, to, memory_order_seq_cst, \
+                                            memory_order_seq_cst)
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A model checker for protocols of claims. Actors call the real code; every order of their calls is
- * tried depth first over the states of the world, with actors paused before any access of a call and
- * killed after any write of one. A paused call is kept as the log of what its accesses gave: to go on,
- * the call is made again and given these first. So a call must change nothing but words and what it
- * changes by seen_effect, before it returns.
+ * A model checker for protocols of claims. Actors call the real code; every order of their calls
+ * is tried depth first over the states of the world, with actors paused before any access of a
+ * call and killed after any write of one. A paused call is kept as the log of what its accesses
+ * gave: to go on, the call is made again and given these first. So a call must change nothing
+ * but words and what it changes by seen_effect, before it returns.
  *
- * A test describes its protocol by struct protocol. BOARD_ALL=1 tries larger sizes, for some minutes;
- * BOARD_SAY=1 prints how many states there are. */
+ * A test describes its protocol by struct protocol. BOARD_ALL=1 tries larger sizes, for some
+ * minutes; BOARD_SAY=1 prints how many states there are. */
 #ifndef MODEL_H
 #define MODEL_H
 
@@ -21,8 +21,8 @@ struct world {
     uint64_t log[MOST_ACTORS][MOST_LOG];
 };
 
-/* A step of one actor: a call, to its end, to a pause or to its death; or (OTHER and more) a change of
- * the world that is the protocol's own. */
+/* A step of one actor: a call, to its end, to a pause or to its death; or (OTHER and more) a
+ * change of the world that is the protocol's own. */
 enum what { GO, PAUSE, DIE_IN, OTHER };
 struct act {
     int who, does; /* does: which call, or which change */
@@ -251,7 +251,8 @@ static bool search(const struct protocol *is, const struct world *begin, int lim
     return false;
 }
 
-/* Tries everything; fails with the shortest path to what is broken. Returns the number of states. */
+/* Tries everything; fails with the shortest path to what is broken. Returns the number of
+ * states. */
 static size_t model_check(const struct protocol *is, const struct world *begin) {
     if (!search(is, begin, INT32_MAX)) {
         bool found = false;

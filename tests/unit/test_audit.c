@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Audits under the model checker (model.h): processes compute and publish lanes, audit each other's, begin the
- * update once no audit is pending, come late, die and join. An auditor finds the checksums of the
- * lane that counts, and no audit computes while the update changes parameters. */
+ * Audits under the model checker (model.h): processes compute and publish lanes, audit each
+ * other's, begin the update once no audit is pending, come late, die and join. An auditor finds
+ * the checksums of the lane that counts, and no audit computes while the update changes
+ * parameters. */
 #include "model.h"
 
 #include "crew/layout.h"
@@ -23,8 +24,9 @@ _Noreturn static void differs(void);
 
 enum doing { IDLE, CLAIM, AUDIT, PENDING, PUBLISH, COMPARE, DROP, FORGET, COMPUTE, COMPUTE_AUDIT,
              REST, ABSENT, DEAD };
-static const char *const doing_name[] = {"", "claims", "claims an audit", "looks for audits", "publishes",
-                                         "compares", "drops", "forgets", "", "", "", "", ""};
+static const char *const doing_name[] = {
+    "", "claims", "claims an audit", "looks for audits", "publishes", "compares", "drops",
+    "forgets", "", "", "", "", ""};
 enum { DIE, JOIN, COMPUTED, CANNOT, UPDATED, BURY };
 
 struct process {
@@ -207,7 +209,8 @@ static void offer_process(const struct state *w, int who) {
         model_other(given.processes, BURY, who);
 }
 
-/* While the update runs any living process may end it; a task of it that is lost is done by another. */
+/* While the update runs any living process may end it; a task of it that is lost is done by
+ * another. */
 static void offer(const void *world) {
     const struct state *w = world;
     int recoverer = given.processes;
@@ -217,7 +220,8 @@ static void offer(const void *world) {
     if (w->w.logged[recoverer] && w->w.deaths) model_other(recoverer, DIE, 0);
 }
 
-/* Checksums of published lanes are right. Idle processes find a lane, an audit, or that nothing is pending. */
+/* Checksums of published lanes are right. Idle processes find a lane, an audit, or that nothing
+ * is pending. */
 static void check(const void *world) {
     struct state copy = *(const struct state *)world, *w = &copy;
     bool quiet = !w->updating && w->step <= given.steps, any = false, all_done = true;
@@ -239,15 +243,16 @@ static void check(const void *world) {
     if (!quiet || !any || !all_done) return;
     for (int i = 0; i < given.processes; i++) {
         struct worker *c = worker_of(w, i);
-        if (w->process[i].doing == IDLE && (worker_audit_waits(c) || !worker_audit_pending(c))) return;
+        if (w->process[i].doing == IDLE && (worker_audit_waits(c) || !worker_audit_pending(c)))
+            return;
     }
     broken("idle processes find what is to be done");
 }
 
 static uint64_t hash(const void *world) {
     const struct state *w = world;
-    uint64_t h = mix(1, (uint64_t)(w->step << 16 | w->compared << 12 | w->ready << 4 | w->died << 1 |
-                                   w->updating));
+    uint64_t h = mix(1, (uint64_t)(w->step << 16 | w->compared << 12 | w->ready << 4 |
+                                   w->died << 1 | w->updating));
     for (int i = 0; i < given.lanes; i++) h = mix(mix(h, w->node[i]), w->audits[i]);
     for (int i = 0; i < given.processes * MOST_LANES; i++) h = mix(h, w->sums[i]);
     for (int i = 0; i <= given.processes; i++) {
@@ -263,8 +268,8 @@ static void print(FILE *to, const void *world, const struct act *a) {
                                        "recovers from"};
     const struct state *w = world;
     const struct process *p = &w->process[a->who];
-    fprintf(to, "%s (step %d, open %d, lane %d)", a->what == OTHER ? what[a->does] : doing_name[a->does],
-            p->step, w->step, p->lane);
+    fprintf(to, "%s (step %d, open %d, lane %d)",
+            a->what == OTHER ? what[a->does] : doing_name[a->does], p->step, w->step, p->lane);
 }
 
 /* ---- what is tried ---- */
@@ -278,8 +283,8 @@ static void audited(void **unused) {
                 {2, 2, 2, 0, 1, false}, {3, 1, 1, 1, 0, true},
                 {2, 1, 2, 2, 1, false}, {2, 2, 2, 1, 1, false}, {3, 1, 2, 1, 1, true}};
     for (size_t i = 0; i < (all() ? COUNT(rows) : 5); i++) {
-        const struct protocol p = {sizeof(struct state), rows[i].processes + 1, offer, make, after, die,
-                                   other, check, hash, print, 0, 0};
+        const struct protocol p = {sizeof(struct state), rows[i].processes + 1, offer, make, after,
+                                   die, other, check, hash, print, 0, 0};
         struct state begin = {.w = {.deaths = rows[i].deaths, .pauses = rows[i].pauses}, .step = 1};
         given.processes = rows[i].processes;
         given.lanes = rows[i].lanes;
@@ -287,7 +292,8 @@ static void audited(void **unused) {
         given.spare = rows[i].spare;
         begin.ready = (1 << given.processes) - 1;
         for (int k = 0; k <= given.processes; k++)
-            begin.process[k] = (struct process){.doing = k < given.processes ? IDLE : ABSENT, .step = 1};
+            begin.process[k] =
+                (struct process){.doing = k < given.processes ? IDLE : ABSENT, .step = 1};
         model_check(&p, &begin.w);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lane board under the model checker (model.h). Threads claim, compute, sum and publish in any order, are
- * paused and die; one actor recovers from deaths, another clears the board for the next step. Steps may be
- * of two shapes that take turns. */
+ * The lane board under the model checker (model.h). Threads claim, compute, sum and publish in
+ * any order, are paused and die; one actor recovers from deaths, another clears the board for
+ * the next step. Steps may be of two shapes that take turns. */
 #include "model.h"
 
 #include "crew/board.c"
@@ -42,7 +42,8 @@ struct thread {
     int left, right; /* slots of a sum's operands */
 };
 
-/* What a slot contains: 1 + the index of a node, for its right value; WRITING + thread; or RUBBISH. */
+/* What a slot contains: 1 + the index of a node, for its right value; WRITING + thread; or
+ * RUBBISH. */
 #define WRITING 0x100
 #define RUBBISH 0x200
 
@@ -68,7 +69,7 @@ struct setup {
 /* How threads proceed. */
 struct manner {
     enum { ANY_ORDER, DRAWS_FIRST, ORPHANS_FIRST } policy;
-    bool ample;   /* lanes + threads + 1 slots, which suffice in any order at all; else board_slots */
+    bool ample;   /* lanes + threads + 1 slots, enough in any order; else board_slots */
     int pause_in; /* see struct protocol */
     int pause_at;
 };
@@ -85,9 +86,13 @@ static struct given {
 } given;
 
 static int shape_of(const struct given *m, int step) { return (step + 1) % m->shapes; }
-static const struct lane_tree *tree_of(const struct given *m, int step) { return &m->tree[shape_of(m, step)]; }
+static const struct lane_tree *tree_of(const struct given *m, int step) {
+    return &m->tree[shape_of(m, step)];
+}
 /* The index of a step's node among those of all shapes. */
-static int place_in_all(const struct given *m, int step, int node) { return m->first[shape_of(m, step)] + node; }
+static int place_in_all(const struct given *m, int step, int node) {
+    return m->first[shape_of(m, step)] + node;
+}
 
 static struct board board_of(struct given *m, struct state *w, int step) {
     struct board b;
@@ -146,9 +151,10 @@ static void check_threads(const struct given *m, const struct state *w) {
 static bool has_reason(const struct given *m, const struct state *w, int slot) {
     struct claim s = slot_at(m, w, slot);
     const struct thread *h = &w->thread[s.owner];
-    if (s.owner < m->is.threads && is_alive(h) && h->slot == slot && place_in_all(m, h->step, h->node) == s.value)
+    if (s.owner < m->is.threads && is_alive(h) && h->slot == slot &&
+        place_in_all(m, h->step, h->node) == s.value)
         return true;
-    int own = s.value - place_in_all(m, w->step, 0); /* else it is another shape's, of a step that is over */
+    int own = s.value - place_in_all(m, w->step, 0); /* else of another shape, whose step is over */
     if (own < 0 || own >= tree_of(m, w->step)->n_nodes) return false;
     struct claim node = node_at(m, w, w->step, own);
     return node.state == CLAIM_DONE && node.value == slot && node.owner == s.owner &&
@@ -160,7 +166,8 @@ static void check_slots(struct given *m, const struct state *w) {
     int used = 0;
     bool quiet = !w->clearing;
     for (int i = 0; i < m->is.threads + 2; i++)
-        quiet = quiet && !w->w.logged[i] && w->thread[i].doing != DEAD && w->thread[i].doing != RECOVER;
+        quiet = quiet && !w->w.logged[i] && w->thread[i].doing != DEAD &&
+                w->thread[i].doing != RECOVER;
     for (int i = 0; i < m->slots; i++) {
         if (slot_at(m, w, i).state != CLAIM_TAKEN) continue;
         used++;
@@ -204,14 +211,16 @@ static void check_complete(const struct given *m, const struct state *w, const s
     for (int i = 0; i < t->n_tops && result == 0; i++)
         if (!is_done_in(m, w, w->step, t->top[i])) broken("a complete step's tops are there");
     for (int i = 0; i < result; i++)
-        if ((m->is.failing >> i & 1) != (i == result - 1)) broken("the first failed lane is reported");
+        if ((m->is.failing >> i & 1) != (i == result - 1))
+            broken("the first failed lane is reported");
 }
 
 /* ---- what threads do ---- */
 
 static int call_board(struct given *m, struct state *w, int who) {
     struct thread *h = &w->thread[who];
-    struct board b = board_of(m, w, h->doing == CLEAR ? h->step + 1 : h->step); /* who opens a step clears for it */
+    /* The board is cleared for the step that is opened next. */
+    struct board b = board_of(m, w, h->doing == CLEAR ? h->step + 1 : h->step);
     uint32_t step = (uint32_t)h->step;
     int failed, rank = who < m->is.strangers ? -1 : who - m->is.strangers;
     switch (h->doing) {
@@ -383,8 +392,8 @@ static void check(const void *world) {
 
 /* ---- states ---- */
 
-/* Which slots are taken matters only to a thread that is paused in a call: `as` numbers them by what they
- * hold, so that states that differ only in the slots' numbers are one. */
+/* Which slots are taken matters only to a thread that is paused in a call: `as` numbers them by
+ * what they hold, so that states that differ only in the slots' numbers are one. */
 static bool number_slots(const struct given *m, const struct state *w, int as[MOST_SLOTS]) {
     bool paused = false;
     for (int i = 0; i < m->is.threads + 2; i++) paused = paused || w->w.logged[i];
@@ -416,7 +425,8 @@ static uint64_t hash(const void *world) {
     for (int i = 0; i < m->nodes; i++) {
         struct claim n = unpack(w->cell[i]);
         struct claim s = slot_at(m, w, n.value);
-        bool there = s.state == CLAIM_TAKEN && s.step == n.step && s.owner == n.owner && s.value == i;
+        bool there =
+            s.state == CLAIM_TAKEN && s.step == n.step && s.owner == n.owner && s.value == i;
         if (n.state == CLAIM_DONE && !paused) n.value = there ? as[n.value] : MOST_SLOTS;
         h = mix(h, pack(n.step, n.state, n.owner, n.value));
     }
@@ -445,19 +455,19 @@ static void make_trees(struct given *m) {
 }
 
 static void print(FILE *to, const void *world, const struct act *a) {
-    static const char *const what[] = {"dies", "joins", "wakes", "computes again lane", "recovers from",
-                                       "clears"};
+    static const char *const what[] = {"dies",          "joins", "wakes", "computes again lane",
+                                       "recovers from", "clears"};
     const struct thread *h = &((const struct state *)world)->thread[a->who];
-    fprintf(to, "%s (node %d, slot %d, step %d)", a->what == OTHER ? what[a->does] : doing_name[a->does],
-            h->node, h->slot, h->step);
+    fprintf(to, "%s (node %d, slot %d, step %d)",
+            a->what == OTHER ? what[a->does] : doing_name[a->does], h->node, h->slot, h->step);
 }
 
 /* ---- what is tried ---- */
 
 static void search_all(const struct setup *is, size_t n, const struct manner *how) {
     for (; n; n--, is++) {
-        struct protocol p = {sizeof(struct state), is->threads + 2, offer, make, after, die, other, check,
-                             hash, print, how->pause_in, how->pause_at};
+        struct protocol p = {sizeof(struct state), is->threads + 2, offer, make, after, die, other,
+                             check, hash, print, how->pause_in, how->pause_at};
         struct state begin = {.w = {.deaths = is->deaths, .pauses = is->pauses}, .step = 1};
         given = (struct given){.is = *is, .how = *how};
         make_trees(&given);
@@ -465,8 +475,10 @@ static void search_all(const struct setup *is, size_t n, const struct manner *ho
         for (int i = 0; i < is->threads + 2; i++)
             begin.thread[i] = (struct thread){i < is->threads ? IDLE : ABSENT, 1, 0, -1, 0, 0};
         if (getenv("BOARD_SAY"))
-            fprintf(stderr, "%d lanes (%d in even steps), %d threads, %d levels, %d deaths, %d pauses, "
-                    "%d steps: ", is->lanes, is->other ? is->other : is->lanes, is->threads, is->levels,
+            fprintf(stderr,
+                    "%d lanes (%d in even steps), %d threads, %d levels, %d deaths, %d pauses, "
+                    "%d steps: ",
+                    is->lanes, is->other ? is->other : is->lanes, is->threads, is->levels,
                     is->deaths, is->pauses, is->steps);
         model_check(&p, &begin.w);
         if (given.most_used > given.slots)
@@ -501,28 +513,32 @@ static void any_order(void **state) {
     if (all()) search_all(more, COUNT(more), &how);
 }
 
-/* Threads are late for a step that is over: one with a lane that another had computed too, one with the
- * operands of the last sum to release, while a third has begun the next step. */
+/* Threads are late for a step that is over: one with a lane that another had computed too, one
+ * with the operands of the last sum to release, while a third has begun the next step. */
 static void late(void **state) {
     (void)state;
-    static const struct manner how = {DRAWS_FIRST, true, PUBLISH, 1}, any = {DRAWS_FIRST, true, 0, 0};
+    static const struct manner how = {DRAWS_FIRST, true, PUBLISH, 1},
+                               any = {DRAWS_FIRST, true, 0, 0};
     static const struct setup is = {2, 3, 0, 0, 1, 2, true, 0, 0, 0};
     search_all(&is, 1, all() ? &any : &how);
 }
 
-/* Steps of two shapes take turns: threads are late for a step of the other shape, or of their own when another
- * was between; recovery from a death uses the board of the step that is open. */
+/* Steps of two shapes take turns: threads are late for a step of the other shape, or of their
+ * own when another was between; recovery from a death uses the board of the step that is open. */
 static void shapes(void **state) {
     (void)state;
-    static const struct manner any = {ANY_ORDER, true, 0, 0}, late = {DRAWS_FIRST, true, PUBLISH, 1};
+    static const struct manner any = {ANY_ORDER, true, 0, 0},
+                               late = {DRAWS_FIRST, true, PUBLISH, 1};
     static const struct setup few[] = {
-        {1, 2, 0, 1, 1, 3, false, 0, 0, 2}, {1, 2, 0, 1, 0, 3, true, 0, 0, 2}, {2, 1, 0, -1, 1, 3, false, 0, 0, 3},
-        {2, 2, 0, 1, 1, 2, false, 0, 0, 1}, {2, 2, 0, 1, 0, 3, false, 0, 0, 2}, {3, 2, 1, 1, 0, 2, false, 0, 0, 2},
+        {1, 2, 0, 1, 1, 3, false, 0, 0, 2},  {1, 2, 0, 1, 0, 3, true, 0, 0, 2},
+        {2, 1, 0, -1, 1, 3, false, 0, 0, 3}, {2, 2, 0, 1, 1, 2, false, 0, 0, 1},
+        {2, 2, 0, 1, 0, 3, false, 0, 0, 2},  {3, 2, 1, 1, 0, 2, false, 0, 0, 2},
         {1, 2, 0, 1, 0, 2, true, 0, 1, 3}};
     static const struct setup last[] = {{2, 3, 0, 0, 1, 2, true, 0, 0, 1}};
     static const struct setup more[] = {
-        {1, 2, 0, 1, 1, 3, true, 0, 0, 2},  {1, 2, 0, 2, 2, 3, true, 0, 0, 1},  {2, 2, 0, 1, 1, 3, false, 0, 0, 2},
-        {1, 2, 0, 2, 1, 4, false, 0, 0, 2}, {3, 2, 0, 1, 1, 2, false, 0, 0, 2}, {2, 3, 0, 1, 0, 2, false, 0, 0, 3},
+        {1, 2, 0, 1, 1, 3, true, 0, 0, 2},  {1, 2, 0, 2, 2, 3, true, 0, 0, 1},
+        {2, 2, 0, 1, 1, 3, false, 0, 0, 2}, {1, 2, 0, 2, 1, 4, false, 0, 0, 2},
+        {3, 2, 0, 1, 1, 2, false, 0, 0, 2}, {2, 3, 0, 1, 0, 2, false, 0, 0, 3},
         {4, 2, 1, 1, 0, 2, false, 0, 0, 3}, {1, 2, 0, 1, 0, 2, true, 0, 1, 5}};
     static const struct setup more_late[] = {{1, 3, 0, 0, 1, 3, true, 0, 0, 2}};
     search_all(few, COUNT(few), &any);
@@ -549,7 +565,8 @@ static void enough_slots(void **state) {
     for (int threads = 1; threads <= MOST_THREADS; threads++)
         for (int lanes = 1; lanes <= most[all()][threads - 1]; lanes++)
             for (int levels = 0; levels <= 2; levels++) {
-                struct setup is = {.lanes = lanes, .threads = threads, .levels = levels, .steps = 1};
+                struct setup is = {
+                    .lanes = lanes, .threads = threads, .levels = levels, .steps = 1};
                 is.deaths = threads == 1 ? -1 : lanes < 6 || all();
                 is.pauses = threads == 1 ? 2 : threads == 2 && lanes < (all() ? 5 : 4);
                 search_all(&is, 1, &how);

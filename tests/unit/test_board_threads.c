@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The lane board under real threads: they row, die behind writes and are recovered from, at random; the
- * model checker of test_board.c goes through all orders of less. Steps are of one shape, or of two, which
- * take turns. BOARD_ALL=1 takes longer. */
+ * The lane board under real threads: they compute, die after writes and are recovered from, at
+ * random; the model checker of test_board.c tries all orders of smaller sizes. Steps are of one
+ * shape, or of two that take turns. BOARD_ALL=1 takes longer. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -28,16 +28,18 @@ struct crew {
     atomic_bool over;
     atomic_int dead[CREW]; /* waits to be recovered from */
     atomic_long deaths, twice, not_first;
-    int hands;
+    int threads;
 };
 
-struct rower {
+struct member {
     struct crew *crew;
-    int hand;
+    int thread;
     uint64_t seed;
 };
 
-static struct board *board_of(struct crew *c, uint32_t step) { return &c->board[(step + 1) % (uint32_t)c->shapes]; }
+static struct board *board_of(struct crew *c, uint32_t step) {
+    return &c->board[(step + 1) % (uint32_t)c->shapes];
+}
 
 static _Thread_local uint64_t dice; /* 0: a thread that does not roll */
 
@@ -46,7 +48,7 @@ static unsigned roll(unsigned sides) {
     return (unsigned)(dice >> 33) % sides;
 }
 
-/* At every access of a thread to a word. */
+/* Before every access of a thread to a word. */
 static void shake(void) {
     if (dice && !roll(64)) sched_yield();
 }
@@ -64,7 +66,7 @@ static uint64_t right_value(const struct lane_tree *t, uint32_t step, int node, 
     return sum_value(right_value(t, step, n->left, word), right_value(t, step, n->right, word));
 }
 
-/* A hand may die while it computes, too. */
+/* A thread may die while it computes, too. */
 static void fill(struct crew *c, uint32_t step, int node, int slot, int left, int right) {
     bool sum = board_of(c, step)->tree->node[node].left >= 0;
     for (int i = 0; i < WORDS; i++) {
@@ -75,91 +77,92 @@ static void fill(struct crew *c, uint32_t step, int node, int slot, int left, in
     if (!roll(100)) longjmp(call.out, DIED);
 }
 
-/* Makes a node, and the sums above whose other operand is there. */
-static void make_node(struct rower *r, uint32_t step, int node, bool twice) {
+/* Computes a node, and then the sums above it whose other operand is done. */
+static void make_node(struct member *r, uint32_t step, int node, bool twice) {
     struct crew *c = r->crew;
     struct board *b = board_of(c, step);
     while (node >= 0) {
         const struct lane_node *n = &b->tree->node[node];
         int left = n->left < 0 ? 0 : board_slot_of(b, n->left);
         int right = n->left < 0 ? 0 : board_slot_of(b, n->right);
-        int slot = twice ? board_spare(b, step, r->hand, node) : board_take(b, step, r->hand, node);
+        int slot = twice ? board_spare(b, step, r->thread, node)
+                         : board_take(b, step, r->thread, node);
         if (slot < 0) return;
         fill(c, step, node, slot, left, right);
-        bool first = twice ? board_publish_for(b, step, r->hand, node, slot)
-                           : board_publish(b, step, r->hand, node, slot);
+        bool first = twice ? board_publish_for(b, step, r->thread, node, slot)
+                           : board_publish(b, step, r->thread, node, slot);
         c->not_first += !first;
         if (!first) return;
         twice = false;
-        node = board_meet(b, step, r->hand, node);
+        node = board_meet(b, step, r->thread, node);
     }
 }
 
-static void make_twice(struct rower *r, uint32_t step) {
+static void make_twice(struct member *r, uint32_t step) {
     const struct board *b = board_of(r->crew, step);
     int lane = (int)roll((unsigned)b->tree->lanes);
     struct claim c = claim_read(&b->node[lane]);
-    if (c.step != step || c.state != CLAIM_TAKEN || c.owner == r->hand) return;
+    if (c.step != step || c.state != CLAIM_TAKEN || c.owner == r->thread) return;
     r->crew->twice++;
     make_node(r, step, lane, true);
 }
 
-static void row(struct rower *r) {
+static void take_part(struct member *r) {
     struct crew *c = r->crew;
     while (!c->over) {
         uint32_t step = c->step;
         struct board *b = board_of(c, step);
-        int node = roll(2) ? board_orphan(b, step, r->hand) : -1;
-        if (node < 0) node = board_draw(b, step, r->hand, r->hand, c->hands);
-        if (node < 0) node = board_orphan(b, step, r->hand);
+        int node = roll(2) ? board_orphan(b, step, r->thread) : -1;
+        if (node < 0) node = board_draw(b, step, r->thread, r->thread, c->threads);
+        if (node < 0) node = board_orphan(b, step, r->thread);
         if (node >= 0) make_node(r, step, node, false);
         else if (!roll(8)) make_twice(r, step);
         else sched_yield();
     }
 }
 
-static void *rower_main(void *arg) {
-    struct rower *r = arg;
+static void *member_main(void *arg) {
+    struct member *r = arg;
     dice = r->seed;
     while (!r->crew->over) {
         call = (struct call){.die = 1 + (int)roll(200)};
         if (!setjmp(call.out)) {
-            row(r);
+            take_part(r);
             continue;
         }
         r->crew->deaths++;
-        r->crew->dead[r->hand] = 1;
-        while (r->crew->dead[r->hand] && !r->crew->over) sched_yield();
+        r->crew->dead[r->thread] = 1;
+        while (r->crew->dead[r->thread] && !r->crew->over) sched_yield();
     }
     return NULL;
 }
 
-/* Does something that may be broken off, as often as it is. */
-static void insist(void (*what)(struct crew *, int), struct crew *c, int hand) {
+/* Repeats something that may be interrupted until it is done. */
+static void insist(void (*what)(struct crew *, int), struct crew *c, int thread) {
     for (;;) {
         call = (struct call){.die = roll(3) ? 0 : 1 + (int)roll(6)};
         if (setjmp(call.out)) continue;
-        what(c, hand);
+        what(c, thread);
         return;
     }
 }
 
-static void recover(struct crew *c, int hand) {
+static void recover(struct crew *c, int thread) {
     uint32_t open = c->step;
-    board_recover(board_of(c, open), open, hand);
+    board_recover(board_of(c, open), open, thread);
 }
-/* For the step that comes. */
-static void clear(struct crew *c, int hand) {
-    (void)hand;
+/* For the next step. */
+static void clear(struct crew *c, int thread) {
+    (void)thread;
     board_clear(board_of(c, c->step + 1));
 }
 
 static void *recoverer_main(void *arg) {
-    struct rower *r = arg;
+    struct member *r = arg;
     struct crew *c = r->crew;
     dice = r->seed;
     while (!c->over) {
-        for (int i = 0; i < c->hands; i++) {
+        for (int i = 0; i < c->threads; i++) {
             if (!c->dead[i]) continue;
             insist(recover, c, i);
             c->dead[i] = 0;
@@ -169,7 +172,7 @@ static void *recoverer_main(void *arg) {
     return NULL;
 }
 
-/* What steps come to; how many words are wrong. */
+/* Opens and checks steps; returns how many words are wrong. */
 static int lead(struct crew *c, uint32_t steps) {
     int wrong = 0, failed;
     for (uint32_t step = 1; step <= steps; step++) {
@@ -178,7 +181,8 @@ static int lead(struct crew *c, uint32_t steps) {
         while (!board_complete(b, step, &failed)) sched_yield();
         for (int i = 0; i < t->n_tops; i++)
             for (int k = 0; k < WORDS; k++)
-                wrong += c->value[board_slot_of(b, t->top[i])][k] != right_value(t, step, t->top[i], k);
+                wrong += c->value[board_slot_of(b, t->top[i])][k] !=
+                         right_value(t, step, t->top[i], k);
         insist(clear, c, 0);
         c->step++;
     }
@@ -193,13 +197,14 @@ static int slots_held(struct crew *c) {
     return held;
 }
 
-/* lanes: of odd steps, of even ones; 0: these are no different. The words of all boards and the slots' values. */
+/* lanes: of odd steps, of even ones; 0: these are no different. The words of all boards and the
+ * slots' values. */
 static void *make_boards(struct crew *c, const int lanes[SHAPES], int levels) {
     int nodes = 0, slots = 0, first = 0;
     for (; c->shapes < SHAPES && lanes[c->shapes]; c->shapes++) {
         assert_int_equal(lane_tree_make(lanes[c->shapes], levels, &c->tree[c->shapes]), TRI_OK);
         nodes += c->tree[c->shapes].n_nodes;
-        if (slots < lanes[c->shapes] + c->hands + 1) slots = lanes[c->shapes] + c->hands + 1;
+        if (slots < lanes[c->shapes] + c->threads + 1) slots = lanes[c->shapes] + c->threads + 1;
     }
     void *memory = calloc(1, board_bytes(nodes, slots));
     c->value = calloc((size_t)slots, sizeof *c->value);
@@ -209,24 +214,26 @@ static void *make_boards(struct crew *c, const int lanes[SHAPES], int levels) {
     return memory;
 }
 
-static void run_crew(int lanes, int other, int hands, int levels, uint32_t steps) {
-    struct crew c = {.hands = hands, .step = 1};
-    struct rower rower[CREW + 1];
-    pthread_t thread[CREW + 1];
+static void run_crew(int lanes, int other, int threads, int levels, uint32_t steps) {
+    struct crew c = {.threads = threads, .step = 1};
+    struct member member[CREW + 1];
+    pthread_t started[CREW + 1];
     void *memory = make_boards(&c, (const int[SHAPES]){lanes, other}, levels);
     dice = 1;
-    for (int i = 0; i <= hands; i++) {
-        rower[i] = (struct rower){&c, i, 77 + (uint64_t)(steps + (uint32_t)i)};
-        void *(*what)(void *) = i < hands ? rower_main : recoverer_main;
-        assert_int_equal(pthread_create(&thread[i], NULL, what, &rower[i]), 0);
+    for (int i = 0; i <= threads; i++) {
+        member[i] = (struct member){&c, i, 77 + (uint64_t)(steps + (uint32_t)i)};
+        void *(*what)(void *) = i < threads ? member_main : recoverer_main;
+        assert_int_equal(pthread_create(&started[i], NULL, what, &member[i]), 0);
     }
     int wrong = lead(&c, steps);
-    for (int i = 0; i <= hands; i++) pthread_join(thread[i], NULL);
-    for (int i = 0; i < hands; i++) insist(recover, &c, i);
+    for (int i = 0; i <= threads; i++) pthread_join(started[i], NULL);
+    for (int i = 0; i < threads; i++) insist(recover, &c, i);
     insist(clear, &c, 0);
     if (getenv("BOARD_SAY"))
-        fprintf(stderr, "threads: %d lanes (%d in even steps), %d hands, %u steps: %ld deaths, %ld lanes twice, "
-                "%ld not first\n", lanes, other ? other : lanes, hands, steps, c.deaths, c.twice, c.not_first);
+        fprintf(stderr,
+                "%d lanes (%d in even steps), %d threads, %u steps: %ld deaths, %ld lanes twice, "
+                "%ld not first\n",
+                lanes, other ? other : lanes, threads, steps, c.deaths, c.twice, c.not_first);
     assert_int_equal(wrong, 0);
     assert_int_equal(slots_held(&c), 0);
     dice = 0;

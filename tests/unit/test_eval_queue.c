@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The queue of an evaluation under the model checker (model.h): processes claim batches, compute and publish
- * them in any order, are late across steps, paused and die. */
+ * The queue of an evaluation under the model checker (model.h): processes claim batches, compute
+ * and publish them in any order, are late across steps, paused and die. */
 #include "model.h"
 
 #include <pthread.h>
@@ -131,7 +131,8 @@ static void check(const void *world) {
         for (int k = 0; k < batches && copy.process[i].step == copy.step; k++) {
             const double *sum = eval_queue_find(&q, k);
             if (sum && *sum != right_value(copy.step, k)) broken("published sums are right");
-            if (quiet && eval_queue_in_flight(&q, k)) broken("what a dead process computed is free");
+            if (quiet && eval_queue_in_flight(&q, k))
+                broken("what a dead process computed is free");
         }
     }
 }
@@ -164,8 +165,8 @@ static void any_order(void **unused) {
     } rows[] = {{2, 2, 2, 1, 1, 0}, {2, 2, 2, 0, 2, 0}, {2, 2, 1, 1, 2, 1}, {3, 1, 3, 1, 1, 0},
                 {2, 2, 3, 2, 1, 0}, {2, 2, 3, 1, 2, 2}, {3, 2, 2, 1, 1, 0}, {3, 2, 2, 0, 2, 0}};
     for (size_t i = 0; i < (all() ? COUNT(rows) : 4); i++) {
-        const struct protocol p = {sizeof(struct state), rows[i].processes + 1, offer, make, after, die,
-                                   other, check, hash, print, 0, 0};
+        const struct protocol p = {sizeof(struct state), rows[i].processes + 1, offer, make, after,
+                                   die, other, check, hash, print, 0, 0};
         struct state begin = {.w = {.deaths = rows[i].deaths, .pauses = rows[i].pauses}, .step = 1};
         processes = rows[i].processes;
         batches = rows[i].batches;

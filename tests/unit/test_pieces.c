@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The loader's pieces of samples under the model checker (model.h): threads of two processes fetch lanes and
- * read ahead, are late across steps, paused and die. A lane is computed only with its own samples: no
- * late reader writes to them. */
+ * The loader's pieces of samples under the model checker (model.h): threads of two processes
+ * fetch lanes and read ahead, are late across steps, paused and die. A lane is computed only
+ * with its own samples: no late reader writes to them. */
 #include "model.h"
 
 #include "base/wait.h"
@@ -11,8 +11,8 @@
 #include "run/loader.h"
 #include "run/padding.h"
 
-/* The loader's surroundings. A wait ends the call; a thread that is out of patience calls it again at a time at
- * which every other reader is late. */
+/* The loader's surroundings. A wait ends the call; a thread that is out of patience calls it
+ * again at a time at which every other reader is late. */
 static void seek(struct sampler *s, int64_t step);
 static void take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index);
 static tri_status read_row(const struct feed_place *to, int64_t index);
@@ -129,7 +129,8 @@ static int make(void *world, int who, int does) {
     }
     if (does == READ) return read_any(&l, &r);
     if (!w->w.logged[who])
-        *t = (struct thread){.doing = does, .step = (int)open_step(w), .lane = (does - FETCH) % LANES};
+        *t = (struct thread){
+            .doing = does, .step = (int)open_step(w), .lane = (does - FETCH) % LANES};
     struct loader_wish wish = {.step = t->step, .lane = t->lane};
     if (loader_fetch(&l, &wish, &buffer)) return 0;
     return buffer == r.own ? 2 : 1;
@@ -230,8 +231,9 @@ static uint64_t hash(const void *world) {
 
 static void print(FILE *to, const void *world, const struct act *a) {
     static const char *const what[] = {"dies", "joins", "computes", "recovers from"};
-    static const char *const calls[] = {"", "reads ahead", "", "forgets", "", "", "fetches lane 0",
-                                        "fetches lane 1", "fetches late lane 0", "fetches late lane 1"};
+    static const char *const calls[] = {
+        "", "reads ahead", "", "forgets", "", "", "fetches lane 0", "fetches lane 1",
+        "fetches late lane 0", "fetches late lane 1"};
     const struct state *w = world;
     fprintf(to, "%s (step %d, open %d)", a->what == OTHER ? what[a->does] : calls[a->does],
             w->thread[a->who].step, (int)open_step(w));
@@ -242,9 +244,10 @@ static void print(FILE *to, const void *world, const struct act *a) {
 static void own_samples(void **unused) {
     (void)unused;
     static const struct {
-        int buffers, steps, reader, deaths, pauses, failing; /* reader: the process that reads ahead */
-    } rows[] = {{1, 2, 1, 0, 1, 0}, {2, 3, 0, 0, 1, 0}, {1, 2, 1, 1, 0, 1}, {1, 1, 0, 1, 1, 2},
-                {1, 3, 1, 0, 2, 0}, {2, 3, 1, 1, 1, 0}, {2, 3, 0, 1, 1, 3}, {2, 4, 1, 0, 2, 0}};
+        int buffers, steps, deaths, pauses, failing;
+        int reader; /* the process that reads ahead */
+    } rows[] = {{1, 2, 0, 1, 0, 1}, {2, 3, 0, 1, 0, 0}, {1, 2, 1, 0, 1, 1}, {1, 1, 1, 1, 2, 0},
+                {1, 3, 0, 2, 0, 1}, {2, 3, 1, 1, 0, 1}, {2, 3, 1, 1, 3, 0}, {2, 4, 0, 2, 0, 1}};
     for (size_t i = 0; i < (all() ? COUNT(rows) : 4); i++) {
         const struct protocol p = {sizeof(struct state), ACTORS + 1, offer, make, after, die, other,
                                    check, hash, print, 0, 0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The update's tasks under the model checker (model.h): threads claim and run the tasks of two sweeps, are
- * paused and die anywhere, also within a part that is computed in place; an actor recovers from deaths.
- * Whatever happens, each part is applied exactly once. */
+ * The update's tasks under the model checker (model.h): threads claim and run the tasks of two
+ * sweeps, are paused and die anywhere, also within a part that is computed in place; an actor
+ * recovers from deaths. Whatever happens, each part is applied exactly once. */
 #include "model.h"
 
 #include "machine/program.h"
@@ -113,7 +113,8 @@ static struct sweeps make_sweeps(void) {
     static struct program_kernel kernel[TASKS];
     static struct program_item item[TASKS];
     static struct program p = {.dev = &dev, .item = item, .n_items = TASKS};
-    static struct task task[] = {{X, 0, 0, PARTS, true}, {Z, 0, 0, 1, true}, {Y, 0, 0, PARTS, false}};
+    static struct task task[] = {
+        {X, 0, 0, PARTS, true}, {Z, 0, 0, 1, true}, {Y, 0, 0, PARTS, false}};
     static int ends[SWEEPS] = {1, TASKS};
     in[X][0] = in[Z][1] = in[Y][0] = now->x;
     out[X][0] = now->x;
@@ -243,8 +244,8 @@ static uint64_t hash(const void *world) {
 static void print(FILE *to, const void *world, const struct act *a) {
     static const char *const what[] = {"dies", "joins", "wakes", "recovers from"};
     const struct thread *t = &((const struct state *)world)->thread[a->who];
-    fprintf(to, "%s (step %d, sweep %d, task %d)", a->what == OTHER ? what[a->does] : doing_name[a->does],
-            t->step, t->sweep, t->task);
+    fprintf(to, "%s (step %d, sweep %d, task %d)",
+            a->what == OTHER ? what[a->does] : doing_name[a->does], t->step, t->sweep, t->task);
 }
 
 /* ---- what is tried ---- */
@@ -256,8 +257,8 @@ static void each_part_once(void **unused) {
     } rows[] = {{1, 2, -1, 1}, {2, 1, 2, 1}, {2, 2, 1, 1}, {2, 1, 1, 2}, {3, 1, 1, 0},
                 {2, 2, 2, 2}, {3, 2, 1, 1}, {3, 1, 2, 1}};
     for (size_t i = 0; i < (all() ? COUNT(rows) : 5); i++) {
-        const struct protocol p = {sizeof(struct state), rows[i].threads + 1, offer, make, after, die,
-                                   other, check, hash, print, 0, 0};
+        const struct protocol p = {sizeof(struct state), rows[i].threads + 1, offer, make, after,
+                                   die, other, check, hash, print, 0, 0};
         struct state begin_at = {.w = {.deaths = rows[i].deaths, .pauses = rows[i].pauses},
                                  .x = {1, 2}, .z = 5, .step = 1};
         now = &begin_at;
