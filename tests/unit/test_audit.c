@@ -116,7 +116,7 @@ static int make(void *world, int who, int does) {
     value = p->value;
     switch (does) {
     case CLAIM: return claim_lane(w, (uint32_t)p->step, who);
-    case AUDIT: return worker_audit_draw(c, who);
+    case AUDIT: return worker_audit_claim(c, who);
     case PENDING: return is_over(w, c);
     case PUBLISH:
         worker_audit_note(c, p->lane, &program, who);

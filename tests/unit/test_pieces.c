@@ -13,24 +13,24 @@
 
 /* The loader's surroundings. A wait ends the call; a thread that is out of patience calls it
  * again at a time at which every other reader is late. */
-static void seek(struct sampler *s, int64_t step);
-static void take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index);
-static tri_status read_row(const struct feed_place *to, int64_t index);
-static char *buffer_of(int buffer);
-static void wait_here(bool (*holds)(void *arg), void *arg);
+static void model_seek(struct sampler *s, int64_t step);
+static void model_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index);
+static tri_status model_row(const struct feed_place *to, int64_t index);
+static char *model_buffer(int buffer);
+static void model_wait(bool (*holds)(void *arg), void *arg);
 static struct machine machine;
 static int64_t clock_now;
 #define executables_at(run, step) ((void)(run), (void)(step), &machine)
-#define machine_buffer(m, k) ((void)(m), buffer_of(k))
-#define sampler_seek seek
-#define sampler_take take
+#define machine_buffer(m, k) ((void)(m), model_buffer(k))
+#define sampler_seek model_seek
+#define sampler_take model_take
 #define sampler_padding(s) INT64_MAX
-#define feed_row(m, data, to, index, epoch, seed) ((void)(m), (void)(epoch), read_row(to, index))
+#define feed_row(m, data, to, index, epoch, seed) ((void)(m), (void)(epoch), model_row(to, index))
 #define base_now() clock_now
 #define wait_late(slowest) ((void)(slowest), (int64_t)1)
 #define wait_wake(queue) ((void)(queue))
 #define wait_until(queue, kind, holds, arg, until, turns) \
-    ((void)(queue), (void)(until), (void)(turns), wait_here(holds, arg))
+    ((void)(queue), (void)(until), (void)(turns), model_wait(holds, arg))
 /* How many steps are done is shared, too. */
 #undef atomic_load
 #define atomic_load(at)                                                         \
@@ -81,18 +81,18 @@ static bool is_alive(const struct thread *t) { return t->doing != ABSENT && t->d
 
 /* ---- the code under test ---- */
 
-static void seek(struct sampler *s, int64_t step) {
+static void model_seek(struct sampler *s, int64_t step) {
     (void)s;
     sought = step + 1;
 }
 
-static void take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index) {
+static void model_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *index) {
     (void)s;
     for (int64_t i = 0; i < n; i++) index[i] = (uint64_t)right_value(sought, place + i);
 }
 
 /* A sample is written in two halves. */
-static tri_status read_row(const struct feed_place *to, int64_t index) {
+static tri_status model_row(const struct feed_place *to, int64_t index) {
     int32_t *at = (int32_t *)(void *)to->buffer + to->row;
     if (seen_effect()) *at = HALF;
     CLAIM_POINT("half a sample");
@@ -101,9 +101,9 @@ static tri_status read_row(const struct feed_place *to, int64_t index) {
     return TRI_OK;
 }
 
-static char *buffer_of(int buffer) { return (char *)now->buffer[buffer]; }
+static char *model_buffer(int buffer) { return (char *)now->buffer[buffer]; }
 
-static void wait_here(bool (*holds)(void *arg), void *arg) {
+static void model_wait(bool (*holds)(void *arg), void *arg) {
     if (!holds(arg)) seen_leave(WAITS);
 }
 
@@ -131,8 +131,8 @@ static int make(void *world, int who, int does) {
     if (!w->w.logged[who])
         *t = (struct thread){
             .doing = does, .step = (int)open_step(w), .lane = (does - FETCH) % LANES};
-    struct loader_wish wish = {.step = t->step, .lane = t->lane};
-    if (loader_fetch(&l, &wish, &buffer)) return 0;
+    struct loader_request request = {.step = t->step, .lane = t->lane};
+    if (loader_fetch(&l, &request, &buffer)) return 0;
     return buffer == r.own ? 2 : 1;
 }
 
