@@ -58,7 +58,8 @@ tri_status trial_plain(const struct example *e, const struct dev *dev, int64_t l
 /* Whether b equals a in every bit. */
 tri_status values_same(const struct example *e, const char *what, const struct values *a,
                        const struct values *b);
-/* Whether b equals a, but for `tolerance` of the largest of a; coarse types get more, others none. */
+/* Whether b equals a, but for `tolerance` of the largest of a; coarse types get more, others
+ * none. */
 tri_status values_compare(const struct example *e, const char *what, const struct values *a,
                           const struct values *b, double tolerance);
 

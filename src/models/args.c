@@ -21,7 +21,8 @@ struct tri_args {
     struct arg *arg;
     size_t n, capacity;
     struct text known; /* "classes, hidden" */
-    struct text spec;  /* "width=8,classes=10": those that differ from their defaults, as they were asked for */
+    /* "width=8,classes=10": those that differ from their defaults, as they were asked for */
+    struct text spec;
 };
 
 static struct arg *find(const tri_args *a, const char *name) {

@@ -13,7 +13,8 @@ struct classifier classifier_begin(tri_graph *g, tri_args *a, int64_t classes, i
     return c;
 }
 
-static tri_tensor *accuracy(const struct classifier *c, tri_tensor *logits, int64_t k, bool ignore) {
+static tri_tensor *accuracy(const struct classifier *c, tri_tensor *logits, int64_t k,
+                            bool ignore) {
     if (!ignore) return tri_accuracy(logits, c->label, k);
     struct places places = places_labelled(c->label);
     return places_accuracy(&places, logits, c->label, k);
@@ -21,9 +22,11 @@ static tri_tensor *accuracy(const struct classifier *c, tri_tensor *logits, int6
 
 void classifier_end(const struct classifier *c, tri_tensor *logits) {
     double smoothing = tri_args_float(c->args, "smoothing", 0);
-    bool ignore = model_int(c->args, "ignore", 0, 0, 1); /* of what is labelled -100 nothing counts */
+    /* of what is labelled -100 nothing counts */
+    bool ignore = model_int(c->args, "ignore", 0, 0, 1);
     tri_output(logits, "logits");
     tri_metric(accuracy(c, logits, 1, ignore), "top1");
     if (c->classes > 5) tri_metric(accuracy(c, logits, 5, ignore), "top5");
-    tri_loss(tri_cross_entropy(logits, c->label, .smoothing = smoothing, .ignore = ignore, .ignore_index = -100));
+    tri_loss(tri_cross_entropy(logits, c->label, .smoothing = smoothing, .ignore = ignore,
+                               .ignore_index = -100));
 }

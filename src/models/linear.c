@@ -27,7 +27,8 @@ static uint64_t draw(uint64_t *state) {
 /* In [-1, 1). */
 static double point(uint64_t *state) { return (double)(draw(state) >> 11) * 0x1p-52 - 1; }
 
-/* The sum of twelve uniform numbers of 16 bits: variance 1, and no function whose bits could differ. */
+/* The sum of twelve uniform numbers of 16 bits: variance 1, and no function whose bits could
+ * differ. */
 static double normal(uint64_t *state) {
     uint64_t sum = 0;
     for (int i = 0; i < 3; i++)

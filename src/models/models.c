@@ -152,7 +152,8 @@ static tri_builder *load_builder(tri_graph *g, const char *path) {
 bool model_is_named(const char *spec) {
     const size_t name = strcspn(spec, ":");
     const struct model *zoo = model_find(spec);
-    return zoo || (name > 4 && !memcmp(spec + name - 4, ".tri", 4)) || (name > 3 && !memcmp(spec + name - 3, ".so", 3));
+    return zoo || (name > 4 && !memcmp(spec + name - 4, ".tri", 4)) ||
+           (name > 3 && !memcmp(spec + name - 3, ".so", 3));
 }
 
 static void build(tri_graph *g, const char *name, const char *arguments) {
@@ -208,8 +209,10 @@ static bool find_list(const char *arguments, size_t *at, size_t *n) {
     return false;
 }
 
-static const char *with_number(struct arena *scratch, const char *arguments, size_t at, size_t n, int64_t number) {
-    return arena_text(scratch, "%.*s%lld%s", (int)at, arguments, (long long)number, arguments + at + n);
+static const char *with_number(struct arena *scratch, const char *arguments, size_t at, size_t n,
+                               int64_t number) {
+    return arena_text(scratch, "%.*s%lld%s", (int)at, arguments, (long long)number,
+                      arguments + at + n);
 }
 
 #define MOST_LENGTHS (GRAPH_MOST_SHORTER + 1)
@@ -233,16 +236,19 @@ static int read_lengths(const char *text, size_t n, int64_t length[MOST_LENGTHS]
 }
 
 /* The spec of the network with the longest samples gets the lengths of all. */
-static void note_lengths(tri_graph *g, const char *arguments, size_t at, const int64_t *length, int n) {
+static void note_lengths(tri_graph *g, const char *arguments, size_t at, const int64_t *length,
+                         int n) {
     struct text spec = {0};
     size_t key = at;
     while (key && arguments[key - 1] != ',') key--;
     const size_t name = strcspn(g->spec, ":");
-    text_add(&spec, "%.*s:%.*s%lld", (int)name, g->spec, (int)(at - key), arguments + key, (long long)length[0]);
+    text_add(&spec, "%.*s:%.*s%lld", (int)name, g->spec, (int)(at - key), arguments + key,
+             (long long)length[0]);
     for (int i = 1; i < n; i++) text_add(&spec, "/%lld", (long long)length[i]);
     for (const char *item = g->spec + name; *item;) { /* at ':' or ',' */
         const size_t end = 1 + strcspn(item + 1, ",");
-        if (strncmp(item + 1, arguments + key, at - key)) text_add(&spec, ",%.*s", (int)end - 1, item + 1);
+        if (strncmp(item + 1, arguments + key, at - key))
+            text_add(&spec, ",%.*s", (int)end - 1, item + 1);
         item += end;
     }
     g->spec = spec.failed ? NULL : arena_copy(&g->arena, spec.data);
@@ -250,7 +256,8 @@ static void note_lengths(tri_graph *g, const char *arguments, size_t at, const i
     text_free(&spec);
 }
 
-static tri_graph *open_all(struct arena *scratch, const char *name, const char *arguments, int64_t batch) {
+static tri_graph *open_all(struct arena *scratch, const char *name, const char *arguments,
+                           int64_t batch) {
     size_t at, n;
     int64_t length[MOST_LENGTHS];
     if (!find_list(arguments, &at, &n)) return open_one(name, arguments, batch);
@@ -259,8 +266,9 @@ static tri_graph *open_all(struct arena *scratch, const char *name, const char *
     tri_graph *g = text ? count ? open_one(name, text, batch) : tri_graph_new(batch) : NULL;
     if (!text) base_no_memory("the arguments of a model");
     if (g && !count)
-        graph_fail(g, TRI_USAGE, "%s: \"%.*s\" is no list of lengths; 2 to %d numbers are, as in 128/64/32", name, (int)n,
-                   arguments + at, MOST_LENGTHS);
+        graph_fail(g, TRI_USAGE,
+                   "%s: \"%.*s\" is no list of lengths; 2 to %d numbers are, as in 128/64/32", name,
+                   (int)n, arguments + at, MOST_LENGTHS);
     for (int i = 1; g && !tri_graph_status(g) && i < count; i++) {
         text = with_number(scratch, arguments, at, n, length[i]);
         tri_graph *shorter = text ? open_one(name, text, tri_batch(g)) : NULL;

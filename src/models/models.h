@@ -20,7 +20,8 @@ const struct model *model_at(int i);
 /* The row that a spec ("resnet50:classes=100") names; null if it names none. */
 const struct model *model_find(const char *spec);
 
-/* Whether a word names a model, rather than a file to be worked on: one of the zoo, FILE.tri or FILE.so. */
+/* Whether a word names a model, rather than a file to be worked on: one of the zoo, FILE.tri or
+ * FILE.so. */
 bool model_is_named(const char *spec);
 
 /* Arguments within bounds, or of a few words ("imagenet small"; the first is the default, and the
@@ -51,7 +52,8 @@ struct transformer {
 };
 /* `t` has the defaults; a default sequence that is too long for the positions is cut to them. */
 struct transformer transformer_begin(tri_graph *g, tri_args *a, struct transformer t);
-/* The parameter `name` [rows, hidden]; that of all positions, of which [seq, hidden] is returned. */
+/* The parameter `name` [rows, hidden]; that of all positions, of which [seq, hidden] is
+ * returned. */
 tri_tensor *transformer_table(const struct transformer *t, const char *name, int64_t rows);
 tri_tensor *transformer_places(const struct transformer *t, const char *name);
 /* x itself where the network has none. */
@@ -67,10 +69,11 @@ struct places {
 struct places places_labelled(tri_tensor *label);
 /* Those of the weights given, and 1e-5, as BERT was published. */
 struct places places_weighted(tri_tensor *weight);
-/* Of logits [..., classes] and labels [...] the mean cross-entropy, and the share of places whose label is among
- * the k largest logits. */
+/* Of logits [..., classes] and labels [...] the mean cross-entropy, and the share of places whose
+ * label is among the k largest logits. */
 tri_tensor *places_loss(const struct places *p, tri_tensor *logits, tri_tensor *label);
-tri_tensor *places_accuracy(const struct places *p, tri_tensor *logits, tri_tensor *label, int64_t k);
+tri_tensor *places_accuracy(const struct places *p, tri_tensor *logits, tri_tensor *label,
+                            int64_t k);
 
 tri_builder linear_build, mlp_build, lenet5_build, cnn_build;
 tri_builder resnet18_build, resnet34_build, resnet50_build, resnet101_build, resnet152_build;

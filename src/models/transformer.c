@@ -53,7 +53,8 @@ tri_tensor *places_loss(const struct places *p, tri_tensor *logits, tri_tensor *
                                      .ignore_index = -100));
 }
 
-tri_tensor *places_accuracy(const struct places *p, tri_tensor *logits, tri_tensor *label, int64_t k) {
+tri_tensor *places_accuracy(const struct places *p, tri_tensor *logits, tri_tensor *label,
+                            int64_t k) {
     const tri_attr first = {.name = "k", .i = k};
     return mean(p, tri_apply(tri_graph_of(logits), "in_top_k", (tri_tensor *[]){logits, label}, 2,
                              &first, 1));

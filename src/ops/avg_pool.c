@@ -25,13 +25,14 @@ const tri_op op_avg_pool = {
     .linear = TRI_LINEAR_JOINTLY,
     .flops = window_flops,
     .precision = TRI_PRECISION_FOLLOW,
-    .examples = EXAMPLES("f32[2,3,6,4] {size=[2,2], stride=[2,2]}",
-                         "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1]}",
-                         "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1], exclude_pad=1}",
-                         "f32[1,2,7,6] {size=[3,2], stride=[2,3], pad=[1,1], ceil=1}",
-                         "f32[1,2,6,6] {size=[3,3], stride=[2,2], pad=[1,1], ceil=1, exclude_pad=1}",
-                         "f32[2,1,5,6] {size=[2,3], stride=[1,2], pad=[0,1]}",
-                         "bf16[1,2,4,4] {size=[2,2], stride=[2,2]}"),
+    .examples =
+        EXAMPLES("f32[2,3,6,4] {size=[2,2], stride=[2,2]}",
+                 "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1]}",
+                 "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1], exclude_pad=1}",
+                 "f32[1,2,7,6] {size=[3,2], stride=[2,3], pad=[1,1], ceil=1}",
+                 "f32[1,2,6,6] {size=[3,3], stride=[2,2], pad=[1,1], ceil=1, exclude_pad=1}",
+                 "f32[2,1,5,6] {size=[2,3], stride=[1,2], pad=[0,1]}",
+                 "bf16[1,2,4,4] {size=[2,2], stride=[2,2]}"),
 };
 
 tri_tensor *tri_avg_pool_(tri_tensor *x, tri_pool_options o) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * batch_norm_dx: from dy, x, gamma and the statistics [G, c] (mean, biased variance) the derivatives
- * by x, gamma [c] and beta [c]; G groups of samples as in batch_norm. With h = (x - mean) rsqrt(var +
- * eps): dgamma = sum(dy h), dbeta = sum(dy), dx = gamma rsqrt(var + eps) (dy - mean(dy) -
- * h mean(dy h)), the means over the group; with training=0 dx is without them. */
+ * batch_norm_dx: from dy, x, gamma and the statistics [G, c] (mean, biased variance) the
+ * derivatives by x, gamma [c] and beta [c]; G groups of samples as in batch_norm. With h = (x -
+ * mean) rsqrt(var + eps): dgamma = sum(dy h), dbeta = sum(dy), dx = gamma rsqrt(var + eps) (dy -
+ * mean(dy) - h mean(dy h)), the means over the group; with training=0 dx is without them. */
 #include "ops/norm.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * conv2d_dw: the derivative of conv2d by the weight, given dy [n, o, oh, ow], x and the shape of the
- * weight; summed over the samples. */
+ * conv2d_dw: the derivative of conv2d by the weight, given dy [n, o, oh, ow], x and the shape of
+ * the weight; summed over the samples. */
 #include "ops/op.h"
 #include "ops/window.h"
 

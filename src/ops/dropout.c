@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dropout: in training y is 0 with probability p and x / (1 - p) otherwise; the mask is true where x
- * was kept. Else y is x. Element i of the whole batch's x is kept if and only if its random number,
- * keyed by the seed, the operator's name (or `key`, if there is one), the step and i, is at least
- * p 2^32. */
+ * dropout: in training y is 0 with probability p and x / (1 - p) otherwise; the mask is true where
+ * x was kept. Else y is x. Element i of the whole batch's x is kept if and only if its random
+ * number, keyed by the seed, the operator's name (or `key`, if there is one), the step and i, is at
+ * least p 2^32. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

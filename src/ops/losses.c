@@ -46,7 +46,8 @@ tri_tensor *tri_l1_(tri_tensor *prediction, tri_tensor *target, tri_loss_options
     return bad ? bad : reduce(tri_abs(tri_sub(prediction, target)), o.reduction);
 }
 
-/* With c = d cut to +-delta: c (d - c / 2) is d^2 / 2 inside and delta (|d| - delta / 2) outside. */
+/* With c = d cut to +-delta: c (d - c / 2) is d^2 / 2 inside and delta (|d| - delta / 2)
+ * outside. */
 tri_tensor *tri_huber_(tri_tensor *prediction, tri_tensor *target, tri_loss_options o) {
     tri_tensor *bad = unequal("tri_huber", prediction, target);
     if (bad) return bad;
@@ -63,7 +64,8 @@ tri_tensor *tri_bce_(tri_tensor *logits, tri_tensor *target, tri_loss_options o)
     return reduce(tri_sub(tri_softplus(logits), tri_mul(logits, target)), o.reduction);
 }
 
-/* The labels are probabilities: -sum(target log_softmax), the target smoothed towards 1 / classes. */
+/* The labels are probabilities: -sum(target log_softmax), the target smoothed towards 1 /
+ * classes. */
 static tri_tensor *soft_cross_entropy(tri_tensor *logits, tri_tensor *labels, tri_loss_options o) {
     int last = tri_ndim(logits) - 1;
     double s = o.smoothing;

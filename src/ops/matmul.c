@@ -56,8 +56,8 @@ static tri_tensor *rows(tri_tensor *x) {
     return tri_reshape(x, TRI_SHAPE(-1, s->dim[s->rank - 1]));
 }
 
-/* One weight for all rows of [..., m, k], as dense layers have it: its derivative is one product over
- * all of the rows, not a product for each matrix and a sum. */
+/* One weight for all rows of [..., m, k], as dense layers have it: its derivative is one product
+ * over all of the rows, not a product for each matrix and a sum. */
 static bool one_weight(const tri_node *n) {
     const tri_shape *a = in_shape(n, 0), *b = in_shape(n, 1);
     return a->rank > 2 && b->rank == 2 && !tri_attr_int(n, "trans_a") && samples_lead(n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the rows of batch, layer and group normalisation share. x has any floating-point type; gamma,
- * beta and all statistics are f32. */
+ * What the rows of batch, layer and group normalisation share. x has any floating-point type;
+ * gamma, beta and all statistics are f32. */
 #ifndef OPS_NORM_H
 #define OPS_NORM_H
 

@@ -170,8 +170,11 @@ tri_tensor *op_unary(const char *op, tri_tensor *x) {
 const char *op_new_name(tri_graph *g, const char *name) {
     const char *full = graph_scoped(g, name);
     if (full && tri_find(g, full))
-        graph_mistake(g, "there are two parameters or states named \"%s\": each layer needs a name, or "
-                      "a scope (tri_push), of its own", full);
+        graph_mistake(
+            g,
+            "there are two parameters or states named \"%s\": each layer needs a name, or "
+            "a scope (tri_push), of its own",
+            full);
     return full;
 }
 

@@ -43,7 +43,8 @@ bool op_need_index(const tri_node *n, int i); /* i32 or i64 */
 bool op_need_type(const tri_node *n, int i, tri_type type);
 bool op_need_rank(const tri_node *n, int i, int rank);
 bool op_need_same_shape(const tri_node *n, int i, int k);
-/* Whether a tensor of this type holds the value: integer types and bool exactly; float types round. */
+/* Whether a tensor of this type holds the value: integer types and bool exactly; float types
+ * round. */
 bool op_need_exact(const tri_node *n, double value, tri_type type);
 /* The attribute as an axis of input i, counted from the start. */
 bool op_axis(const tri_node *n, const char *attr, int i, int *axis);

@@ -22,8 +22,9 @@ tri_status scaling_parse(const char *text, struct scaling *out);
 /* The loss times the scale: what to differentiate. */
 tri_tensor *scaling_begin(struct scaling *s, tri_tensor *loss);
 
-/* Divides the n gradients again; there must be room for one more. Gives whether they and the loss are finite,
- * and the update is to be done; null where nothing is scaled. Adds what the next scale is, and metrics. */
+/* Divides the n gradients again; there must be room for one more. Gives whether they and the loss
+ * are finite, and the update is to be done; null where nothing is scaled. Adds what the next scale
+ * is, and metrics. */
 tri_tensor *scaling_end(struct scaling *s, tri_tensor **grads, int n);
 
 #endif

@@ -29,8 +29,8 @@ double schedule_rate(const struct schedule *s, double base, int64_t step, int64_
 bool schedule_ends(const struct schedule *s);
 const char *schedule_help(void);
 
-/* Elements [begin, end) of what the initialiser gives for this name and shape; `out` holds the first
- * of them. */
+/* Elements [begin, end) of what the initialiser gives for this name and shape; `out` holds the
+ * first of them. */
 void init_draw(const tri_init *init, uint64_t seed, const char *name, const tri_spec *spec,
                int64_t begin, int64_t end, void *out);
 
