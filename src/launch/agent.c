@@ -134,7 +134,7 @@ static void read_signals(struct agent *a) {
     if (atomic_load(&h->stop) == CREW_STOP_UNREAD)
         agent_print(a, RUN_IS_UNREAD);
     else if (!a->timed)
-        agent_print(a, "asked to stop: the step is finished, then the run ends");
+        agent_print(a, "asked to stop: the run ends after the current step");
 }
 
 static void wait_for_events(struct agent *a) {

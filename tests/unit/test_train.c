@@ -126,8 +126,7 @@ static void updates_see_the_past(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-/* A loss scale that overflows at step 2: that step changes only the scale, which is halved. */
-/* Conditions too: the flag is cleared in the step that it permits. */
+/* Conditions see the values before the step: the flag is cleared in the step that it permits. */
 static void conditions_see_the_past(void **state) {
     (void)state;
     tri_graph *g = line_with_loss(8);
@@ -185,6 +184,7 @@ static void bad_loss_ends_the_run(void **state) {
     assert_non_null(strstr(tri_message(), "it must be stop or warn"));
 }
 
+/* A loss scale that overflows at step 2: that step changes only the scale, which is halved. */
 static void overflow_is_skipped(void **state) {
     (void)state;
     tri_graph *g = tri_graph_new(10);
