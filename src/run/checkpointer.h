@@ -42,20 +42,20 @@ struct checkpointer {
 };
 
 /* Checks the options, makes the directory and reads the key. */
-tri_status checkpointer_check(struct checkpointer *k, const tri_options *o);
+tri_status checkpointer_check(struct checkpointer *c, const tri_options *o);
 /* If the options ask for it, restores the run from the newest complete checkpoint, if there is one.
  * If they do not, the directory must have none. */
-tri_status checkpointer_resume(struct checkpointer *k, tri_run *run);
+tri_status checkpointer_resume(struct checkpointer *c, tri_run *run);
 
 /* After a step that this process reports: saves if that is due. */
-void checkpointer_step(struct checkpointer *k, tri_run *run);
+void checkpointer_step(struct checkpointer *c, tri_run *run);
 /* If `trireme ctl` asks for a checkpoint: saves, and waits until it is written. */
-void checkpointer_answer(struct checkpointer *k, tri_run *run);
+void checkpointer_answer(struct checkpointer *c, tri_run *run);
 /* Saves the latest step, due or not. */
-void checkpointer_save(struct checkpointer *k, tri_run *run);
+void checkpointer_save(struct checkpointer *c, tri_run *run);
 /* At the end of the run, in the reporter, even if the run has failed: saves the latest step unless
  * that is done. Waits for the writer; fails if it failed. */
-tri_status checkpointer_end(struct checkpointer *k, tri_run *run);
-void checkpointer_free(struct checkpointer *k);
+tri_status checkpointer_end(struct checkpointer *c, tri_run *run);
+void checkpointer_free(struct checkpointer *c);
 
 #endif

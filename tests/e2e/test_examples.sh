@@ -83,7 +83,7 @@ check 'its epochs are timed' grep -q '^epoch 0: [0-9.]* s, [0-9.]* ms a step' ou
 check 'its checkpoint' test -f ckpt/resnet50/step-000000050/model.safetensors
 check 'it is evaluated' grep -q '"eval":{"loss":[0-9.]*,"top1":[01]' resnet/metrics.jsonl
 check 'the best is known' says 'best top1:max [01]' "$program" ckpt ls ckpt/resnet50
-check 'it resumes' says 'goes on from ckpt/resnet50/step-000000102' "$resnet" folder 3 32 \
+check 'it resumes' says 'resumes from ckpt/resnet50/step-000000102' "$resnet" folder 3 32 \
     --batch 4 --steps 103 \
     --eval-every 51 --resume
 

@@ -47,7 +47,7 @@ def goes_on(words):
         need(len(folders()) == 2, f"{folders()}")
         shutil.rmtree(f"ck/{folders()[-1]}")
         again = trireme("train", *words, *after, "--ckpt", "ck", "--resume")
-        need("goes on from ck/step-" in again.err, again.err)
+        need("resumes from ck/step-" in again.err, again.err)
         need(done(again) == plain, f"{before}, {after}:\n{done(again)}\nin one go:\n{plain}")
         need(trireme("ckpt", "verify", "ck").returncode == 0, "verify")
 
@@ -186,7 +186,7 @@ def storm():
                 except ProcessLookupError:
                     pass
         end(run)
-        went_on += "goes on from" in run.err
+        went_on += "resumes from" in run.err
         killed += run.returncode == -signal.SIGKILL
         if run.returncode == 0:
             break
@@ -258,7 +258,7 @@ def sealed():
             "it does not belong here|is the checkpoint of step 10": exchange}.items():
         harm()
         again = trireme("train", *words, *keyed, "--ckpt", "ck", "--resume")
-        need(re.search(text, again.err) and "goes on from ck/step-000000010" in again.err,
+        need(re.search(text, again.err) and "resumes from ck/step-000000010" in again.err,
              f"{text}: {again.err}")
         need(done(again) == plain, f"{text}: another result")
         fresh()
@@ -285,7 +285,7 @@ def refused():
     wrong(1, "cannot make the directory", "--ckpt", "no/such/place")
     plain = done(trireme("train", *words))
     need(done(trireme("train", *words, "--ckpt", "ck", "--resume")) == plain,
-         "nothing is left to be done")
+         "nothing is left to do")
     first = start("train", *"lenet5 --quiet --steps 100000000 --ckpt both --save-every 20 --keep "
                             "1".split())
     wait_for(lambda: os.path.isdir("both") and folders("both"), "it does not start")
@@ -296,7 +296,7 @@ def refused():
     need(first.returncode == 3 and "asked to end: the run ends after the current" in first.err,
          f"exit {first.returncode}: {first.err}")
     run = trireme("train", *words, "--ckpt", "new", "--resume")
-    need(run.returncode == 0 and "the run begins anew" in run.err, run.err)
+    need(run.returncode == 0 and "the run starts from the beginning" in run.err, run.err)
     wrong(2, "made with another --optimizer, .* --load ck/step-000000020/model.safetensors, and",
           "--ckpt", "ck",
           "--resume", "--optimizer", "adam")
@@ -305,9 +305,8 @@ def refused():
     fresh()
     trireme("train", *words, "--ckpt", "ck")
     past = trireme("train", *words, "--ckpt", "ck", "--resume", "--steps", "10")
-    need(past.returncode == 0 and "nothing is left to be done: ck/step-000000020 is of step 20, "
-                                  "and the run "
-         "ends behind step 10" in past.err, past.err)
+    need(past.returncode == 0 and "nothing is left to do: ck/step-000000020 is of step 20, and "
+         "the run ends after step 10" in past.err, past.err)
     listed = trireme("ckpt", "ls", "ck/step-000000020")
     need(listed.returncode == 2 and "is one checkpoint" in listed.err, listed.out + listed.err)
 
@@ -382,9 +381,8 @@ def other_options():
     shutil.copytree("ck", "before")
     for more in ([], ["-n", "2"]):
         need(told(more, "--lr", "0.05", "--schedule", "constant") ==
-             ["trireme: --schedule constant now, cosine when ck/step-000000004 was written: what "
-              "is given now counts from "
-              "step 5 on"], "the schedule")
+             ["trireme: --schedule constant now, cosine when ck/step-000000004 was written: the "
+              "new values apply from step 5 on"], "the schedule")
         lines = told(more, "--lr", "0.1", "--schedule", "cosine", "--momentum", "0.8",
                      "--optimizer", "nesterov")
         need(len(lines) == 1 and lines[0].startswith(
@@ -406,7 +404,7 @@ def left_behind():
     for more in ([], ["-n", "2"]):
         anew = trireme("train", *words, "14", *more)
         need(anew.returncode == 2
-             and "has checkpoints of a run already, up to step 15: --resume" in anew.err,
+             and "already has checkpoints of a run, up to step 15: continue it" in anew.err,
              f"{more}: exit {anew.returncode}: {anew.err}")
         need(folders() == [f"step-{step:09d}" for step in (5, 10, 15)], f"{folders()}")
     for aside in (["step-000000015.damaged"],

@@ -43,7 +43,7 @@ def damaged():
         verified = trireme("ckpt", "verify", "ck")
         need(verified.returncode == 1 and text in verified.out, f"{text}: {verified.out}")
         again = trireme("train", *words, "--optimizer", "adam", "--ckpt", "ck", "--resume")
-        need(text in again.err and "goes on from ck/step-000000020" in again.err, again.err)
+        need(text in again.err and "resumes from ck/step-000000020" in again.err, again.err)
         need(done(again) == done(trireme("train", *words, "--optimizer", "adam")),
              f"{text}: another result")
     fresh()
@@ -70,7 +70,7 @@ def rejected(folder, older, plain, words, text):
     need(run.returncode == 0 and f"takes the weights of {older}/" in run.err
          and re.search(text, run.err), run.err)
     run = trireme("train", *words, "--ckpt", "ck", "--resume")
-    need(f"goes on from {older}," in run.err and re.search(text, run.err), run.err)
+    need(f"resumes from {older}," in run.err and re.search(text, run.err), run.err)
     need(done(run) == plain, "another result")
 
 
@@ -130,11 +130,12 @@ def without_checksum():
              f"{line}: {run.out}{run.err}")
     run = trireme("train", *words, "--ckpt", "ck", "--resume", "--steps", "30")
     need(run.returncode == 0 and re.search(unchecked, run.err)
-         and f"goes on from {newest}" in run.err, run.err)
+         and f"resumes from {newest}" in run.err, run.err)
     fresh("ck/step-000000030")
     rewrite(weights="0" * 64)
     run = trireme("train", *words, "--ckpt", "ck", "--resume")
-    need("not the hash" in run.err and f"goes on from {older}," in run.err and done(run) == plain,
+    need("does not have the hash" in run.err and f"resumes from {older}," in run.err
+         and done(run) == plain,
          run.err)
 
 

@@ -49,7 +49,7 @@ def same(order):
     need(done(first) == plain, "with checkpoints another result")
     shutil.rmtree("ck/step-000000050")
     again = trireme("train", *words, "--ckpt", "ck", "--resume")
-    need("goes on from ck/step-000000027" in again.err, again.err)
+    need("resumes from ck/step-000000027" in again.err, again.err)
     need(done(again) == plain, f"{done(again)}\nin one go:\n{plain}")
 
 

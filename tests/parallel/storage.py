@@ -41,7 +41,7 @@ def cut_off():
         again = trireme("train", *words, "--ckpt", "ck", "--keep", "1", "--resume")
         need(done(again) == plain,
              f"killed at call {n}: {done(again)}, in one go {plain}; {again.err}")
-        need(n < 25 or re.search("goes on from|nothing is left", again.err),
+        need(n < 25 or re.search("resumes from|nothing is left", again.err),
              f"killed at call {n}: what was saved before is lost: {again.err}")
         need(not [f for f in os.listdir("ck") if f.startswith(".")]
              and folders()[-1] == "step-000000004",
@@ -97,9 +97,9 @@ def full():
     one = run(int(1.5 * bytes_of_one), "1")
     need(one.returncode == 1 and left() == ([2], []),
          f"exit {one.returncode}: {one.err} {os.listdir('ck')}")
-    told = re.search("checkpoint of step 4 failed: .*No space left on device; there is room for "
-                     "([0-9.]+) MiB, and it takes "
-                     "([0-9.]+) MiB: ([0-9.]+) MiB are to be freed .the one before stays until",
+    told = re.search("checkpoint of step 4 failed: .*No space left on device; ([0-9.]+) MiB "
+                     "are free, and it needs ([0-9.]+) MiB: free another ([0-9.]+) MiB .the "
+                     "previous one stays until",
                      one.err)
     need(told, one.err)
     room, takes, missing = map(float, told.groups())
