@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Values by name: outputs, parameters, states, inputs; hashes; files. */
+ * Access to values by name (outputs, parameters, states, inputs), hashes of them, and files. */
+#include "run/access.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,20 +11,16 @@
 #include "base/convert.h"
 #include "checkpoint/checkpoint.h"
 #include "data/data.h"
-#include "run/access.h"
-#include "run/import.h"
-#include "run/run.h"
-#include "run/weights.h"
-#include "io/safetensors.h"
-#include "io/sha256.h"
 #include "run/checkpointer.h"
 #include "run/executor.h"
+#include "run/import.h"
+#include "run/weights.h"
 
 double tri_value(const tri_run *run, const char *name) {
     return run ? machine_value(run->machine, machine_output(run->machine, name)) : NAN;
 }
 
-/* A tied parameter has other names. */
+/* A tied parameter has several names. */
 static const struct stored *stored(const tri_run *run, const char *name) {
     const struct stored *e = name ? store_find(&run->store, name) : NULL;
     for (size_t i = 0; name && !e && i < run->model->n_settings; i++) {
@@ -67,20 +65,20 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
     return status;
 }
 
-/* A network in evaluation mode has lost the inputs that it does not use. */
+/* In evaluation mode a network has no inputs that it does not use. */
 static tri_status no_input(const tri_run *run, const char *name) {
     const tri_tensor *t = name ? tri_find(run->model, name) : NULL;
     if (!t || !node_is(t->node, "input"))
         return base_fail(TRI_USAGE, "the network has no input \"%s\"", name ? name : "");
-    return base_fail(TRI_USAGE, "input \"%s\" is unused: nothing that this run computes depends on it",
-                     name);
+    return base_fail(TRI_USAGE, "input \"%s\" is unused: nothing that this run computes depends on "
+                     "it", name);
 }
 
 tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes) {
     if (!run) return TRI_FAILED;
     if (run->data && !run->options.forward)
-        return base_fail(TRI_USAGE, "tri_feed: this run takes its samples from data %s; the program "
-                         "feeds them where tri_options.data is \"feed\"", run->data->name);
+        return base_fail(TRI_USAGE, "tri_feed: this run takes its samples from data %s; to feed "
+                         "them, set tri_options.data to \"feed\"", run->data->name);
     struct run_input *in = machine_input(run->machine, input);
     if (!in || !in->used) return no_input(run, input);
     tri_status status = check_bytes(input, &in->spec, data, bytes);
@@ -97,7 +95,8 @@ void hashing_begin(struct hashing *h) {
     sha256_begin(&h->state);
 }
 
-/* Entries are sorted by name. Parameters are f32 in the store, row-major: hashed as they lie. */
+/* Entries are sorted by name. Parameters are f32 and row-major in the store, and hashed like
+ * that. */
 void hashing_add(struct hashing *h, const struct stored *e, const void *host) {
     size_t bytes = base_spec_bytes(&e->spec);
     if (e->param) sha256_add(&h->weights, host, bytes);
@@ -152,13 +151,15 @@ tri_status tri_save(const tri_run *run, const char *path) {
         entries[n++] = (struct safetensors_entry){.name = e->name, .spec = e->spec, .data = host};
     }
     struct safetensors_pair metadata[WEIGHTS_PAIRS];
-    if (!status) status = safetensors_write(path, entries, n, metadata, weights_metadata(run, metadata));
+    if (!status)
+        status = safetensors_write(path, entries, n, metadata, weights_metadata(run, metadata));
     for (size_t i = 0; i < n; i++) free((void *)entries[i].data);
     free(entries);
     return status;
 }
 
-static tri_status load_entry(tri_run *run, const struct stored *e, const struct safetensors_entry *t) {
+static tri_status load_entry(tri_run *run, const struct stored *e,
+                             const struct safetensors_entry *t) {
     void *host = malloc(base_spec_bytes(&e->spec));
     if (!host) return base_no_memory(t->name);
     convert(e->spec.type, host, t->spec.type, t->data, (size_t)tri_shape_count(&e->spec.shape));
@@ -167,8 +168,8 @@ static tri_status load_entry(tri_run *run, const struct stored *e, const struct 
     return TRI_OK;
 }
 
-/* What does not fit is an error, or if a part is enough, told. */
-static tri_status policy(const char *path, const struct import *in, bool partial) {
+/* Differences are an error; with --partial only a message. */
+static tri_status check_differences(const char *path, const struct import *in, bool partial) {
     const char *reason = in->reason.data ? in->reason.data : "";
     if (!in->n_wrong) return TRI_OK;
     if (!partial)
@@ -178,12 +179,14 @@ static tri_status policy(const char *path, const struct import *in, bool partial
     if (!in->taken)
         return base_fail(TRI_FAILED, "%s has nothing that fits the network: %s%zu difference%s%s",
                          path, reason, in->n_wrong, in->n_wrong == 1 ? "" : "s", in->wrong.data);
-    fprintf(stderr, "trireme: %s: %zu tensors fit and are taken%s\n", path, in->taken, in->wrong.data);
+    fprintf(stderr, "trireme: %s: %zu tensors fit and are taken%s\n", path, in->taken,
+            in->wrong.data);
     return TRI_OK;
 }
 
-/* A file that fits and was made as another model: one of other dropout, for example. */
-static void warn_of_another(const struct safetensors *file, const char *path, const tri_graph *model) {
+/* The file fits, but was made with another model: with other dropout, for example. */
+static void warn_other_model(const struct safetensors *file, const char *path,
+                             const tri_graph *model) {
     struct text how = {0};
     weights_differ(file, model, &how);
     if (how.size) fprintf(stderr, "trireme: %s fits the network, but %s\n", path, how.data);
@@ -193,8 +196,8 @@ static void warn_of_another(const struct safetensors *file, const char *path, co
 tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer) {
     struct import in;
     tri_status status = import_match(file, run, optimizer, &in);
-    if (!status) status = policy(path, &in, run->options.partial && !optimizer);
-    if (!status && !in.n_wrong && run->options.forward) warn_of_another(file, path, run->model);
+    if (!status) status = check_differences(path, &in, run->options.partial && !optimizer);
+    if (!status && !in.n_wrong && run->options.forward) warn_other_model(file, path, run->model);
     for (size_t i = 0; run->executor->writes(run) && i < run->store.n && !status; i++)
         if (in.of[i]) status = load_entry(run, &run->store.entry[i], in.of[i]);
     import_free(&in);
@@ -202,7 +205,8 @@ tri_status access_take(tri_run *run, struct safetensors *file, const char *path,
     return status;
 }
 
-tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer, bool *fits) {
+tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer,
+                       bool *fits) {
     struct import in;
     tri_status status = import_match(file, run, optimizer, &in);
     *fits = !in.n_wrong;
@@ -210,13 +214,13 @@ tri_status access_fits(const tri_run *run, const struct safetensors *file, bool 
     return status;
 }
 
-/* Of a directory, the newest weights in it, which are named. */
+/* Finds the newest weights in a directory, and prints their path. */
 static tri_status find_weights(const tri_run *run, const char *directory, char path[4096]) {
     struct text wrong = {0};
     tri_status status = checkpoint_model(directory, run->checkpointer->key, path, &wrong);
-    bool tells = !status && run->executor->writes(run);
-    if (tells && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
-    if (tells && !run->options.quiet) fprintf(stderr, "trireme: takes the weights of %s\n", path);
+    bool prints = !status && run->executor->writes(run);
+    if (prints && wrong.size) fprintf(stderr, "trireme: %s\n", wrong.data);
+    if (prints && !run->options.quiet) fprintf(stderr, "trireme: takes the weights of %s\n", path);
     text_free(&wrong);
     return status;
 }

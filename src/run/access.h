@@ -3,6 +3,7 @@
 #ifndef RUN_ACCESS_H
 #define RUN_ACCESS_H
 
+#include "io/safetensors.h"
 #include "io/sha256.h"
 #include "run/run.h"
 

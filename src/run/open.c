@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Opening a run: its parts put together; and closing it. */
+ * Opens and closes runs. */
 #include "run/open.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@
 
 #define MAX_THREADS 1024
 
-/* A run with its parts, in one piece of memory. */
+/* A run with its parts, in one allocation. */
 struct whole {
     tri_run run;
     struct loader loader;
@@ -53,11 +53,11 @@ static tri_status check_options(const tri_options *o) {
         return base_fail(TRI_USAGE, "threads is %lld; it must be from 1 to %d (0: one for each "
                          "core)", (long long)o->threads, MAX_THREADS);
     if (o->data_threads < -1 || o->data_threads > LOADER_MOST_THREADS)
-        return base_fail(TRI_USAGE, "data_threads is %lld; it must be from 1 to %d (0: as many as pay; -1: none)",
-                         (long long)o->data_threads, LOADER_MOST_THREADS);
+        return base_fail(TRI_USAGE, "data_threads is %lld; it must be from 1 to %d (0: as needed; "
+                         "-1: none)", (long long)o->data_threads, LOADER_MOST_THREADS);
     if (o->parallel && strcmp(o->parallel, "data"))
-        return base_fail(TRI_USAGE, "--parallel (tri_options.parallel) is \"%s\"; this version splits "
-                         "data only: data", o->parallel);
+        return base_fail(TRI_USAGE, "--parallel (tri_options.parallel) is \"%s\"; this version "
+                         "splits data only: data", o->parallel);
     if (o->steps && o->epochs)
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
@@ -78,13 +78,13 @@ static tri_status find_device(tri_run *run) {
     return !status && run->dev->open ? run->dev->open() : status;
 }
 
-/* For the data: whether no thread waits for samples any more. */
+/* For the data: whether threads stop waiting for samples. */
 static bool gives_up(void *arg) {
     tri_run *run = arg;
     return atomic_load(&run->loader->quit) || run->executor->gives_up(run);
 }
 
-/* Data is needed to train, if there are inputs; a forward run may be fed by hand. */
+/* A run that trains needs data if the network has inputs. The program may feed a forward run. */
 static tri_status open_data(tri_run *run) {
     tri_options *o = &run->options;
     struct machine *m = run->machine;
@@ -94,25 +94,33 @@ static tri_status open_data(tri_run *run) {
     run->total = o->steps ? o->steps : 1;
     if (!run->data && (o->forward || (!m->n_inputs && !o->data))) return TRI_OK;
     if (!run->data) {
-        run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer, NULL);
+        run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer,
+                              NULL);
         if (run->data && !o->data)
-            run->data->about.note = "no data is named, so the samples are made up at random; --data "
-                                    "(tri_options.data) names some, or synthetic";
+            run->data->about.note = "no data is given, so the samples are random numbers; give "
+                                    "--data (tri_options.data), or --data synthetic for these";
     }
     if (o->subset) run->data = data_subset(run->data, o->subset);
     if (!run->data) return base_last();
     data_give_up(run->data, gives_up, run);
     if (run->data->alone && run->worker)
-        return base_fail(TRI_USAGE, "data %s comes once and to one process; several workers (-n) need data that each "
-                         "can read, as from tar:pipe:COMMAND, which each runs for itself", run->data->name);
+        return base_fail(TRI_USAGE, "data %s can be read only once, by one process; with several "
+                         "workers (-n) each must be able to read it, as with tar:pipe:COMMAND, "
+                         "where each runs the command", run->data->name);
     tri_status status = feed_match(m, run->data);
     if (!run->data->concurrent) m->n_buffers = 1; /* nothing of it is read ahead */
     int64_t limit[LENGTHS_MOST];
     int limits;
     executables_limits(run, limit, &limits);
-    const struct sampler_settings order = {.kind = o->sampler, .share = o->share, .no_shuffle = o->no_shuffle,
-                                           .tail = o->tail, .batch = m->batch, .lanes = m->lanes, .seed = o->seed,
-                                           .limit = limit, .limits = limits};
+    const struct sampler_settings order = {.kind = o->sampler,
+                                           .share = o->share,
+                                           .no_shuffle = o->no_shuffle,
+                                           .tail = o->tail,
+                                           .batch = m->batch,
+                                           .lanes = m->lanes,
+                                           .seed = o->seed,
+                                           .limit = limit,
+                                           .limits = limits};
     if (!status) status = sampler_open(&run->sampler, run->data, &order);
     if (!status && run->sampler.pad) status = padding_plan(run->model, m);
     if (status) return status;
@@ -127,7 +135,7 @@ static tri_status open_data(tri_run *run) {
     return status;
 }
 
-/* The usual step is built for the batch that it runs with. */
+/* Changes the network's batch size to the one of the options. */
 static tri_status settle_batch(tri_run *run) {
     const tri_options *o = &run->options;
     if (o->forward || !o->batch || o->batch == run->model->batch) return TRI_OK;
@@ -141,25 +149,26 @@ static tri_status settle_batch(tri_run *run) {
     return TRI_OK;
 }
 
-/* What an update composed by the user says of the rate counts where the options say nothing; the
- * rest of an optimizer would be ignored. */
+/* If the network has its own update, its learning rate and schedule are defaults for the options.
+ * The other settings of an optimizer would have no effect, so they are refused. */
 static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, bool forward) {
-    bool given = o->name || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 || o->trust != 0 ||
-                 o->weight_decay != 0 || o->gradients_sum || o->clip_norm != 0 || o->loss_scale;
+    bool given = o->name || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 ||
+                 o->trust != 0 || o->weight_decay != 0 || o->gradients_sum || o->clip_norm != 0 ||
+                 o->loss_scale;
     if (graph_trains(model) && !forward && given)
         return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
-                         "only the learning rate and its schedule can be given");
+                         "only the learning rate and its schedule can be set");
     if (o->lr == 0) o->lr = model->lr;
     if (!o->schedule) o->schedule = model->schedule;
     return TRI_OK;
 }
 
-/* Texts of the options that are needed later, by an evaluation or at the end. */
+/* Copies the texts of options that are needed later, by an evaluation or at the end. */
 static tri_status keep_texts(tri_run *run) {
     tri_options *o = &run->options;
-    const char **text[COUNT(run->kept)] = {&o->save, &o->passes, &o->conv, &o->amp_type, &o->recompute,
-                                            &o->out, &o->ckpt, &o->sampler, &o->subset, &o->share, &o->tail,
-                                            &o->on_nan};
+    const char **text[COUNT(run->kept)] = {&o->save,      &o->passes, &o->conv, &o->amp_type,
+                                           &o->recompute, &o->out,    &o->ckpt, &o->sampler,
+                                           &o->subset,    &o->share,  &o->tail, &o->on_nan};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];
@@ -240,9 +249,9 @@ void run_free(tri_run *run) {
     run->executor->release(run);
     crash_end(run);
     if (run->holds_pipes) pipes_release();
-    if (hangs) { /* and has its hands on all the rest */
-        fprintf(stderr, "trireme: data %s does not come back to a thread that reads ahead, which is left behind\n",
-                run->data->name);
+    if (hangs) { /* the thread may still use all the rest */
+        fprintf(stderr, "trireme: data %s does not return to a thread that reads ahead; the "
+                "thread is abandoned\n", run->data->name);
         return;
     }
     for (int i = 0; i < run->n_executables; i++) machine_free(&run->executable[i]);
@@ -269,7 +278,7 @@ static tri_status plan_workers(tri_run *run) {
     return status ? status : worker_measure(run->worker, run);
 }
 
-/* Takes the graph, and the sources in the options. workers: see run_plan. */
+/* Takes the graph and the sources in the options. workers: see run_plan. */
 static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(tri_run *run),
                          const struct crew_shape *workers) {
     struct whole *w = g ? calloc(1, sizeof *w) : NULL;
@@ -282,11 +291,17 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
         return NULL;
     }
     tri_run *run = &w->run;
-    *run = (tri_run){
-        .model = g, .options = o ? *o : tri_options_default(), .machine = run->executable,
-        .n_executables = 1, .set_rate = NAN, .executor = &executor_alone, .loader = &w->loader,
-        .record = &w->record, .checkpointer = &w->checkpointer, .policy = &w->policy,
-        .crash = &w->crash};
+    *run = (tri_run){.model = g,
+                     .options = o ? *o : tri_options_default(),
+                     .machine = run->executable,
+                     .n_executables = 1,
+                     .set_rate = NAN,
+                     .executor = &executor_alone,
+                     .loader = &w->loader,
+                     .record = &w->record,
+                     .checkpointer = &w->checkpointer,
+                     .policy = &w->policy,
+                     .crash = &w->crash};
     run->policy->data = run->options.eval_source;
     if (workers && (run->worker = worker_for_plan(workers))) run->executor = &executor_worker;
     if (!how(run)) return run;
@@ -305,14 +320,17 @@ tri_status run_plan_data(tri_run *run) { return run->options.data ? open_data(ru
 
 /* ---- closing ---- */
 
-static void tell_end(const tri_run *run) {
+static void report_end(const tri_run *run) {
     char text[128];
     if (!run->events) return;
-    base_format(text, sizeof text, "%s after %lld of %lld steps", run->stopped ? "stopped" : "ended",
-                (long long)run->done, (long long)run->total);
-    const struct event end = {.name = "end", .worker = -1, .step = run->done,
-                              .message = run->status && run->message ? run->message : text,
-                              .code = (int)(run->status ? run->status : run->stopped ? TRI_STOPPED : TRI_OK)};
+    base_format(text, sizeof text, "%s after %lld of %lld steps",
+                run->stopped ? "stopped" : "ended", (long long)run->done, (long long)run->total);
+    const struct event end = {
+        .name = "end",
+        .worker = -1,
+        .step = run->done,
+        .message = run->status && run->message ? run->message : text,
+        .code = (int)(run->status ? run->status : run->stopped ? TRI_STOPPED : TRI_OK)};
     events_close(run->events, &end);
 }
 
@@ -320,7 +338,7 @@ static tri_status leave(tri_run *run) {
     tri_status status = run->status;
     const char *message = run->message ? run->message : "out of memory";
     if (status) fprintf(stderr, "trireme: %s\n", message);
-    tell_end(run);
+    report_end(run);
     if (status) run->executor->failed(run, message);
     run->executor->leave(run, status);
     if (!status && run->unread) status = base_fail(TRI_STOPPED, RUN_IS_UNREAD);
@@ -338,6 +356,6 @@ tri_status tri_close(tri_run *run) {
     if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
     run_fail(run, checkpointer_end(run->checkpointer, run));
     run_fail(run, policy_end(run->policy));
-    run_fail(run, record_close(run->record)); /* last: a broken file of metrics stops nothing else */
+    run_fail(run, record_close(run->record)); /* last: its failure must not stop the others */
     return leave(run);
 }

@@ -157,7 +157,7 @@ check 'every sample is there once' says '^checked samples=62 bad=0' out
 cat a-*.tar | "$program" train $net --data tar:-,samples=62,size=16 --epochs 2 >out 2>err
 check 'the end is reported' says 'the stream ended behind 62 samples' err
 cat a-*.tar | "$program" train $net --data tar:-,samples=62,size=16 -n 2 >out 2>err
-check 'several workers cannot share it' says 'comes once and to one process' err
+check 'several workers cannot share it' says 'can be read only once, by one process' err
 cat a-*.tar | "$program" train $net --data tar:-,size=16 >out 2>err
 check 'the number of samples is required' says 'samples=N says how many' err
 head -c 700 a-0000.tar | "$program" train $net --data tar:-,samples=62,size=16 >out 2>err
