@@ -47,7 +47,7 @@ void worker_fail_step(const struct worker *c, const char *text); /* "step 7: TEX
 /* Audit. note: stores the sums of a lane's results before the lane is published, if it is to be
  * audited. pending: whether the step waits for audits, asked once all lanes are done; it ends
  * audits that no other worker could make. waits: whether there is an audit that this worker may
- * make. draw: claims one, returns its lane; -1: none. compare: compares the auditor's results with
+ * make. claim: claims one, returns its lane; -1: none. compare: compares the auditor's results with
  * the sums. drop: releases the claim. */
 void worker_audit_note(struct worker *c, int lane, const struct program *p, int thread);
 bool worker_audit_pending(const struct worker *c);
