@@ -112,11 +112,11 @@ struct machine_shared {
  * and step all threads run one program together, each its share of the parts of each unit. */
 struct machine {
     const struct dev *dev;
-    struct team *team;                          /* not owned */
-    struct store *store;                        /* not owned */
-    const struct machine *lender, *previous;    /* see struct machine_place */
-    bool other_shape;                           /* see struct machine_place */
-    const struct machine_shared *shared;        /* null: only this process takes part. Not owned */
+    struct team *team;                       /* not owned */
+    struct store *store;                     /* not owned */
+    const struct machine *lender, *previous; /* see struct machine_place */
+    bool other_shape;                        /* see struct machine_place */
+    const struct machine_shared *shared;     /* null: only this process takes part. Not owned */
     void *memory[MEMORY_USES];
     int more_slots;      /* see struct machine_place */
     int all_threads;     /* see struct machine_place */

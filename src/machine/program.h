@@ -81,7 +81,7 @@ struct program {
     int n_given, n_result, n_input;
 };
 
-/* What the kernels of one run are told. */
+/* The arguments of one run. */
 struct program_step {
     uint64_t seed;
     int64_t step;
