@@ -227,7 +227,7 @@ static void count_held(struct checkpointer *c, double seconds) {
     c->held_seconds += seconds;
 }
 
-void checkpointer_save(struct checkpointer *c, tri_run *run) {
+static void save(struct checkpointer *c, tri_run *run) {
     double asked = base_seconds();
     wait_for_writer(c, run);
     double began = c->last = base_seconds();
@@ -261,7 +261,7 @@ void checkpointer_step(struct checkpointer *c, tri_run *run) {
     bool steps = o->save_every && run->done % o->save_every == 0;
     bool time = o->save_minutes > 0 && base_seconds() - c->last >= 60 * o->save_minutes;
     bool best = run->policy->better && run->policy->keeps;
-    if (steps || time || best) checkpointer_save(c, run);
+    if (steps || time || best) save(c, run);
     if (best) wait_for_writer(c, run); /* the evaluation is published only after this */
     checkpointer_answer(c, run);
 }
@@ -269,7 +269,7 @@ void checkpointer_step(struct checkpointer *c, tri_run *run) {
 void checkpointer_answer(struct checkpointer *c, tri_run *run) {
     uint32_t asked = run->executor->save_asked(run);
     if (!asked) return;
-    if (c->tried != run->done) checkpointer_save(c, run);
+    if (c->tried != run->done) save(c, run);
     wait_for_writer(c, run);
     run->executor->save_answer(run, asked, c->status ? c->error : NULL);
 }
@@ -302,7 +302,7 @@ static void print_summary(const struct checkpointer *c, const tri_run *run) {
 
 tri_status checkpointer_end(struct checkpointer *c, tri_run *run) {
     if (!run->options.ckpt) return TRI_OK;
-    if (run->done > c->resumed && c->tried != run->done) checkpointer_save(c, run);
+    if (run->done > c->resumed && c->tried != run->done) save(c, run);
     wait_for_writer(c, run);
     if (c->tried < 0) return TRI_OK;
     if (c->status)

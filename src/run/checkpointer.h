@@ -51,8 +51,6 @@ tri_status checkpointer_resume(struct checkpointer *c, tri_run *run);
 void checkpointer_step(struct checkpointer *c, tri_run *run);
 /* If `trireme ctl` asks for a checkpoint: saves, and waits until it is written. */
 void checkpointer_answer(struct checkpointer *c, tri_run *run);
-/* Saves the latest step, due or not. */
-void checkpointer_save(struct checkpointer *c, tri_run *run);
 /* At the end of the run, in the reporter, even if the run has failed: saves the latest step unless
  * that is done. Waits for the writer; fails if it failed. */
 tri_status checkpointer_end(struct checkpointer *c, tri_run *run);

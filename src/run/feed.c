@@ -206,7 +206,8 @@ tri_status feed_row(const struct machine *m, tri_data *data, const struct feed_p
     take_fronts(m, data, to);
     for (int i = 0; i < m->n_inputs && !status; i++)
         if (m->input[i].below > 0)
-            status = check_row(&m->input[i], in_buffer(f, to, m->input[i].field), data->name, index);
+            status = check_row(&m->input[i], in_buffer(f, to, m->input[i].field), data->name,
+                               index);
     return status ? name_file(status, data, index) : TRI_OK;
 }
 

@@ -168,7 +168,7 @@ static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t 
     return status;
 }
 
-/* Reads the next piece of a sequential source, up to a step. *more: the piece was before its end.
+/* Reads the next piece of a sequential source. *more: false if it belongs to a step after `most`.
  * The claims are not used: one thread reads at a time. */
 static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t most, bool *more) {
     pthread_mutex_lock(&l->reading);
@@ -354,7 +354,7 @@ static bool is_time(struct loader *l, int64_t step, double took) {
            (l->run->options.data_threads > 0 || l->slow >= SLOW_STEPS);
 }
 
-/* Starts the threads. If the options ask for none, it is no failure that they cannot be started. */
+/* Starts the threads. It is no error if they cannot be started, unless the options ask for them. */
 static tri_status start(struct loader *l, int64_t step) {
     tri_status status = TRI_OK;
     l->first = (uint64_t)step + 1;

@@ -286,7 +286,7 @@ bool worker_reports_step(const struct worker *c, const tri_run *run) {
 
 void worker_begin_at(struct worker *c, int64_t step) {
     struct crew_head *h = c->head;
-    atomic_store(&h->base, (uint64_t)step); /* first: a run with more open steps has begun */
+    atomic_store(&h->base, (uint64_t)step); /* first: see crew_begun */
     atomic_store(&h->committed, (uint64_t)step);
     atomic_store(&h->opened, (uint64_t)step);
     for (int i = 0; i < CREW_MOST_VALUES; i++) h->values[step % 2].value[i] = NAN;

@@ -14,8 +14,8 @@
 
 #include <trireme.h>
 
-#include "run/executables.h"
 #include "plan/lanes.h"
+#include "run/executables.h"
 #include "run/loader.h"
 
 #define SIZE 60 /* of 12 a step */
@@ -214,7 +214,7 @@ static void leaving_early(void **state) {
 
 /* Row by row, the samples that the sampler gives for a step. */
 static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t first, int64_t n,
-                        const char *room) {
+                        const char *buffer) {
     const struct machine *m = executables_at(run, step);
     uint64_t index[16];
     sampler_seek(&run->sampler, step - 1);
@@ -226,7 +226,7 @@ static void has_samples(tri_run *run, struct source *s, int64_t step, int64_t fi
         for (int k = 0; k < m->n_inputs; k++) {
             const struct run_input *in = &m->input[k];
             const void *right = strcmp(in->name, "x") ? (void *)&y : (void *)x;
-            assert_memory_equal(room + in->offset + (size_t)(first + i) * in->sample_bytes, right,
+            assert_memory_equal(buffer + in->offset + (size_t)(first + i) * in->sample_bytes, right,
                                 in->sample_bytes);
         }
     }
@@ -246,30 +246,31 @@ static void a_late_reader_of_another_shape(void **state) {
         assert_int_equal(run->n_executables, 2);
         claim_word *word =
             calloc((size_t)loader_words(run->executable, run->n_executables), sizeof *word);
-        wait_queue rings = 0;
+        wait_queue queue = 0;
         _Atomic uint64_t done = 3;
         const struct loader_place place = {
-            .word = word, .queue = &rings, .done = &done, .owner = 1, .of = 1};
+            .word = word, .queue = &queue, .done = &done, .owner = 1, .of = 1};
         struct loader l;
         assert_int_equal(loader_make(&l, run, &place), TRI_OK);
         struct claim c = claim_look(&word[late], 2);
         assert_true(claim_try(&word[late], &c, 9));
         for (int64_t step = 4; step <= 6; step += 2) { /* 12 samples, 16 */
             const struct machine *m = executables_at(run, step), *usual = run->executable;
-            char *room[4];
+            char *buffer[4];
             atomic_store(&done, (uint64_t)step - 1);
             assert_int_equal(m->batch, step == 4 ? 12 : 16);
             for (int lane = 0; lane < m->lanes; lane++)
-                assert_int_equal(loader_fetch(&l, &(struct loader_request){.step = step, .lane = lane},
-                                              &room[lane]),
-                                 TRI_OK);
+                assert_int_equal(
+                    loader_fetch(&l, &(struct loader_request){.step = step, .lane = lane},
+                                 &buffer[lane]),
+                    TRI_OK);
             for (int k = 0; k < usual->n_inputs; k++) {
                 const struct run_input *in = &usual->input[k];
                 memset(machine_buffer(usual, 0) + in->offset + (size_t)late * 4 * in->sample_bytes,
                        0x7f, 4 * in->sample_bytes);
             }
             for (int lane = 0; lane < m->lanes; lane++)
-                has_samples(run, &s, step, lane_first(m->batch, m->lanes, lane), 4, room[lane]);
+                has_samples(run, &s, step, lane_first(m->batch, m->lanes, lane), 4, buffer[lane]);
         }
         loader_free(&l);
         free(word);
