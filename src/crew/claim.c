@@ -5,19 +5,9 @@
 void (*claim_point)(const char *where);
 #endif
 
-/* A word: 32 bits of step, 3 of state, 13 of owner, 16 of value. */
-#define STATE_SHIFT 29
-#define OWNER_SHIFT 16
-
 static uint64_t pack(uint32_t step, enum claim_state state, int owner, int value) {
-    return (uint64_t)step << 32 | (uint64_t)state << STATE_SHIFT |
-           (uint64_t)(unsigned)owner << OWNER_SHIFT | (uint64_t)(unsigned)value;
-}
-
-static struct claim unpack(uint64_t word) {
-    return (struct claim){(uint32_t)(word >> 32), (enum claim_state)(word >> STATE_SHIFT & 7),
-                          (int)(word >> OWNER_SHIFT & (CLAIM_MOST_OWNERS - 1)),
-                          (int)(word & CLAIM_MOST_VALUE), word};
+    return (uint64_t)step << 32 | (uint64_t)state << CLAIM_STATE_SHIFT |
+           (uint64_t)(unsigned)owner << CLAIM_OWNER_SHIFT | (uint64_t)(unsigned)value;
 }
 
 static bool swap(claim_word *word, uint64_t from, uint64_t to, const char *where) {
@@ -27,27 +17,10 @@ static bool swap(claim_word *word, uint64_t from, uint64_t to, const char *where
     return done;
 }
 
-struct claim claim_read(claim_word *word) { return unpack(atomic_load(word)); }
-
-static struct claim look_from(claim_word *word, uint32_t step, bool held) {
-    struct claim c = claim_read(word);
-    int32_t ahead = (int32_t)(c.step - step);
-    if (ahead > 0) c.state = CLAIM_PASSED;
-    if (ahead < 0 && !(held && c.state == CLAIM_TAKEN))
-        c = (struct claim){.step = step, .seen = c.seen};
-    return c;
-}
-
-struct claim claim_look(claim_word *word, uint32_t step) { return look_from(word, step, false); }
-
-struct claim claim_look_held(claim_word *word, uint32_t step) {
-    return look_from(word, step, true);
-}
-
 bool claim_try(claim_word *word, struct claim *c, int owner) {
     uint64_t taken = pack(c->step, CLAIM_TAKEN, owner, c->value);
     if (!swap(word, c->seen, taken, "claim")) return false;
-    *c = unpack(taken);
+    *c = claim_unpack(taken);
     return true;
 }
 

@@ -5,7 +5,7 @@
  *
  * A word carries the number of the step that it speaks of. A word of an earlier step is free, so
  * nothing is cleared when a step begins, and a thread that is late for a step changes nothing.
- * Only this file's functions access the words. */
+ * Only these functions access the words. */
 #ifndef CREW_CLAIM_H
 #define CREW_CLAIM_H
 
@@ -35,13 +35,34 @@ struct claim {
     uint64_t seen; /* the word itself */
 };
 
+/* A word: 32 bits of step, 3 of state, 13 of owner, 16 of value. */
+#define CLAIM_STATE_SHIFT 29
+#define CLAIM_OWNER_SHIFT 16
+
+static inline struct claim claim_unpack(uint64_t word) {
+    return (struct claim){(uint32_t)(word >> 32), (enum claim_state)(word >> CLAIM_STATE_SHIFT & 7),
+                          (int)(word >> CLAIM_OWNER_SHIFT & (CLAIM_MOST_OWNERS - 1)),
+                          (int)(word & CLAIM_MOST_VALUE), word};
+}
+
 /* The word as it is, whatever step it speaks of. */
-struct claim claim_read(claim_word *word);
+static inline struct claim claim_read(claim_word *word) { return claim_unpack(atomic_load(word)); }
+
 /* The word as seen from `step`: free if it speaks of an earlier step. */
-struct claim claim_look(claim_word *word, uint32_t step);
+static inline struct claim claim_look(claim_word *word, uint32_t step) {
+    struct claim c = claim_read(word);
+    int32_t ahead = (int32_t)(c.step - step);
+    if (ahead > 0) c.state = CLAIM_PASSED;
+    if (ahead < 0) c = (struct claim){.step = step, .seen = c.seen};
+    return c;
+}
+
 /* The same, but a word that was taken in an earlier step stays taken (and keeps that step): its
  * owner is late, and may still write to what the word stands for. */
-struct claim claim_look_held(claim_word *word, uint32_t step);
+static inline struct claim claim_look_held(claim_word *word, uint32_t step) {
+    struct claim c = claim_look(word, step), is = claim_unpack(c.seen);
+    return is.state == CLAIM_TAKEN && c.state == CLAIM_FREE ? is : c;
+}
 
 /* Takes a word that has not changed since it was seen as *c. The value stays: what an owner that
  * died had done counts. On success *c is what the owner holds. */

@@ -101,11 +101,11 @@ static struct board board_of(struct given *m, struct state *w, int step) {
 }
 
 static struct claim node_at(const struct given *m, const struct state *w, int step, int node) {
-    return unpack(w->cell[place_in_all(m, step, node)]);
+    return claim_unpack(w->cell[place_in_all(m, step, node)]);
 }
 
 static struct claim slot_at(const struct given *m, const struct state *w, int slot) {
-    return unpack(w->cell[m->nodes + slot]);
+    return claim_unpack(w->cell[m->nodes + slot]);
 }
 
 static bool is_done_in(const struct given *m, const struct state *w, int step, int node) {
@@ -423,7 +423,7 @@ static uint64_t hash(const void *world) {
         content[as[i]] = used ? w->content[i] : 0;
     }
     for (int i = 0; i < m->nodes; i++) {
-        struct claim n = unpack(w->cell[i]);
+        struct claim n = claim_unpack(w->cell[i]);
         struct claim s = slot_at(m, w, n.value);
         bool there =
             s.state == CLAIM_TAKEN && s.step == n.step && s.owner == n.owner && s.value == i;
