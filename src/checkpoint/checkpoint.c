@@ -80,11 +80,10 @@ static tri_status write_state(const char *folder, const struct checkpoint_conten
 static tri_status check_form(const char *folder, const struct seal_key *key) {
     if (!checkpoint_is(folder, !key)) return TRI_OK;
     if (key)
-        return base_fail(
-            TRI_USAGE,
-            "%s is not sealed, and so may be anybody's: what is given a key (--ckpt-key) takes "
-            "none like it",
-            folder);
+        return base_fail(TRI_USAGE,
+                         "%s is not sealed, so anybody may have written it; with a key "
+                         "(--ckpt-key) only sealed checkpoints are read",
+                         folder);
     return base_fail(TRI_USAGE, "%s is sealed: its key is needed (--ckpt-key FILE)", folder);
 }
 
@@ -302,7 +301,7 @@ static tri_status set_aside(const char *path) {
     free_name(name, aside);
     if (rename(path, aside))
         return base_fail(TRI_FAILED, "can't rename %s to %s: %s", path, aside, strerror(errno));
-    fprintf(stderr, "trireme: %s is %s now, and counts no more\n", path, aside);
+    fprintf(stderr, "trireme: renamed %s to %s; it is no longer used\n", path, aside);
     return TRI_OK;
 }
 
@@ -424,7 +423,7 @@ tri_status checkpoint_newest(const char *directory, const struct seal_key *key, 
     }
     free(steps);
     if (status == TRI_USAGE || state->step >= 0 || !n) return status;
-    return base_fail(TRI_FAILED, "%s: no checkpoint in it is whole: %s", directory,
+    return base_fail(TRI_FAILED, "%s: it has no intact checkpoint: %s", directory,
                      wrong->data ? wrong->data : "out of memory");
 }
 

@@ -133,8 +133,8 @@ static tri_status take_scalars(const char *path, json_t *scalars, struct checkpo
     json_t *value;
     json_object_foreach(scalars, name, value) {
         if (s->n_scalars == (int)COUNT(s->scalar) || !json_is_number(value))
-            return base_fail(TRI_FAILED, "%s: scalar %.60s is no number, or one too many", path,
-                             name);
+            return base_fail(TRI_FAILED, "%s: scalar %.60s is not a number, or there are too many",
+                             path, name);
         struct checkpoint_scalar *to = &s->scalar[s->n_scalars++];
         copy_text(to->name, sizeof to->name, name);
         to->value = (float)json_number_value(value);
@@ -150,7 +150,7 @@ static tri_status take_judged(const char *path, json_t *object, struct checkpoin
     if (!object || json_is_null(object)) return TRI_OK;
     if (json_unpack(object, "{s:s,s:I,s:I,s:I,s:F}", "metric", &metric, "step", &step, "best_step",
                     &best_step, "no_better", &no_better, "best", &best))
-        return base_fail(TRI_FAILED, "%s: \"judged\" is not what it should be", path);
+        return base_fail(TRI_FAILED, "%s: \"judged\" is not valid", path);
     copy_text(s->metric, sizeof s->metric, metric);
     s->policy_state = (struct policy_state){
         .step = step, .best_step = best_step, .no_better = no_better, .best = best};

@@ -52,8 +52,8 @@ static tri_status leave_out(struct pack *p) {
     if (bad > p->max_bad)
         return base_fail(TRI_FAILED, "more than --max-bad %lld bad files; the last: %s",
                          (long long)p->max_bad, tri_message());
-    fprintf(stderr, "trireme: left out, %lld of at most %lld: %s\n", bad, (long long)p->max_bad,
-            tri_message());
+    fprintf(stderr, "trireme: skipped bad file %lld of at most %lld: %s\n", bad,
+            (long long)p->max_bad, tri_message());
     return TRI_OK;
 }
 

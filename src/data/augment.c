@@ -44,7 +44,7 @@ tri_status augment_numbers(const char *spec, const char *key, const char *text, 
         if (!i || i == n - 1) return TRI_OK;
         break;
     }
-    return base_fail(TRI_USAGE, "data '%s': %s=%s is not %d numbers with / between them", spec, key,
+    return base_fail(TRI_USAGE, "data '%s': %s=%s is not %d numbers separated by /", spec, key,
                      text, n);
 }
 
@@ -69,22 +69,24 @@ static tri_status check_numbers(const char *spec, const struct augment_settings 
                          (long long)s->size);
     if (s->resize && (s->resize < s->size || s->resize > 16384))
         return base_fail(TRI_USAGE,
-                         "data '%s': resize=%lld: the shorter side before the middle is cut "
-                         "out; it is %lld to 16384 for size=%lld",
+                         "data '%s': resize=%lld: the length of the shorter side must be %lld to "
+                         "16384 for size=%lld",
                          spec, (long long)s->resize, (long long)s->size, (long long)s->size);
     if (s->max_pixels < 1 || s->max_pixels > INT64_C(1) << 30)
         return base_fail(TRI_USAGE, "data '%s': max-pixels=%lld; 1 to 2^30 are possible", spec,
                          (long long)s->max_pixels);
     if (!(a->scale[0] > 0 && a->scale[0] <= a->scale[1] && a->scale[1] <= 1))
-        return base_fail(TRI_USAGE, "data '%s': scale=%s: shares of the area, above 0 to 1, the "
-                         "smaller one first", spec, s->scale);
+        return base_fail(
+            TRI_USAGE,
+            "data '%s': scale=%s: fractions of the area, above 0 up to 1, the smaller one first",
+            spec, s->scale);
     if (!(a->ratio[0] > 0 && a->ratio[0] <= a->ratio[1]))
         return base_fail(TRI_USAGE,
                          "data '%s': ratio=%s: width by height, above 0, the smaller one "
                          "first",
                          spec, s->ratio);
     if (!(a->flip >= 0 && a->flip <= 1))
-        return base_fail(TRI_USAGE, "data '%s': flip=%g is no probability", spec, a->flip);
+        return base_fail(TRI_USAGE, "data '%s': flip=%g is not a probability", spec, a->flip);
     for (int i = 0; i < 3; i++)
         if (!(a->jitter[i] >= 0 && a->jitter[i] <= 16))
             return base_fail(TRI_USAGE, "data '%s': jitter=%s: each of brightness, contrast, "

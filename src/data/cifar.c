@@ -85,7 +85,7 @@ static tri_status load_file(struct cifar *x, const char *path, int64_t *end) {
     tri_status status = base_read_file(path, file, &bytes);
     if (status) return status;
     if (!bytes || bytes % row)
-        return base_fail(TRI_FAILED, "%s: truncated: %zu bytes are no whole number of rows of %zu",
+        return base_fail(TRI_FAILED, "%s: truncated: %zu bytes are not a multiple of rows of %zu",
                          path, bytes, row);
     for (size_t i = 0; i < bytes; i += row)
         if ((unsigned char)(*file)[i + (size_t)x->label] >= x->classes)

@@ -280,7 +280,7 @@ static tri_status read_list(struct corpus *c, struct wave *w, int threads, char 
     for (char *next, *path = list; !status && path; path = next) {
         if ((next = strchr(path, ':'))) *next++ = 0;
         if (!*path)
-            status = base_fail(TRI_USAGE, "text: the name of a file is missing beside a colon");
+            status = base_fail(TRI_USAGE, "text: a file name is missing before or after a colon");
         else if (strpbrk(path, "*?[") && access(path, F_OK))
             status = read_pattern(c, w, threads, path);
         else

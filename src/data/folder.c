@@ -159,7 +159,7 @@ static tri_status scan(struct folder *f, const char *path, int depth) {
         text_add(&below, "%s%s%s", path, *path ? "/" : "", l.entry[i].name);
         if (below.failed) status = base_no_memory(f->root);
         else if (depth == FOLDER_DEPTH)
-            status = base_fail(TRI_FAILED, "%s/%s: more than %d folders below one another", f->root,
+            status = base_fail(TRI_FAILED, "%s/%s: more than %d levels of folders", f->root,
                                below.data, FOLDER_DEPTH);
         else status = scan(f, below.data, depth + 1);
         text_free(&below);

@@ -64,7 +64,7 @@ static tri_status parse_object(const char *path, json_t **out) {
     if (json_is_object(*out) && json_object_size(*out)) return TRI_OK;
     json_decref(*out);
     *out = NULL;
-    return base_fail(TRI_FAILED, "%s: it is not an object of tokens and their ids", path);
+    return base_fail(TRI_FAILED, "%s: not an object of tokens and ids", path);
 }
 
 static tri_status read_ids(struct tokenizer *t, const struct alphabet *a, const char *path,

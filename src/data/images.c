@@ -106,7 +106,8 @@ static tri_status find_label(struct images *x, const char *path, int32_t *label)
     char **found = bsearch(&first.data, x->classes, x->n_classes, sizeof *x->classes, by_text);
     text_free(&first);
     if (!found)
-        return base_fail(TRI_USAGE, "%s/%.*s: no class of that name in the folder train beside it",
+        return base_fail(TRI_USAGE,
+                         "%s/%.*s: the folder train next to it has no class of that name",
                          x->folder.root, (int)length, path);
     *label = (int32_t)(found - x->classes);
     return TRI_OK;
@@ -177,7 +178,7 @@ static tri_status check_classes(struct images *x, const char *spec) {
     free(seen);
     if (status || !x->first) return status;
     base_fail(PICTURE_BAD,
-              "%s: %lld pictures lie beside the folders of the classes, the first is %s",
+              "%s: %lld pictures are in no folder of a class; the first is %s",
               x->folder.root, (long long)x->first, folder_text(&x->folder, x->folder.picture[0]));
     return pictures_other_bad(&x->pictures);
 }
@@ -218,8 +219,8 @@ static tri_status label_all(struct images *x, const struct data_spec *s,
                          s->spec, f->root);
     if (!x->n_classes || (f->n_places == 1 && !o->labels))
         return base_fail(TRI_USAGE,
-                         "data '%s': %s has no folders; each class has one of its own, or "
-                         "labels=FILE tells each picture's class, by name",
+                         "data '%s': %s has no folders; each class needs a folder, or labels=FILE "
+                         "gives the class of each picture by name",
                          s->spec, x->n_classes ? f->root : classes);
     tri_status status = o->labels ? label_pictures(x, o->labels, o->ids) : label_places(x);
     if (!status && x->first == (int64_t)f->n_pictures)

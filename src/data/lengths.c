@@ -16,13 +16,12 @@ tri_status lengths_make(const tri_data *d, const int64_t *limit, int n, struct l
     if (!d->about.length)
         return base_fail(
             TRI_USAGE,
-            "data %s does not tell the lengths of its samples, by which they would go to the "
-            "networks for shorter ones; text:FILE for BERT does, and a source of your own by "
-            "tri_data_lengths",
+            "data %s does not know the lengths of its samples, which networks for shorter samples "
+            "need; text:FILE for BERT does, and your own source with tri_data_lengths",
             d->name);
     if (d->size > UINT32_MAX)
         return base_fail(TRI_USAGE,
-                         "data %s has %lld samples; by their lengths there can be 2^32 - 1",
+                         "data %s has %lld samples; at most 2^32 - 1 can be grouped by length",
                          d->name, (long long)d->size);
     struct lengths *l = *out = calloc(1, sizeof *l);
     if (l) l->sample = calloc((size_t)d->size, sizeof *l->sample);
@@ -40,11 +39,10 @@ tri_status lengths_make(const tri_data *d, const int64_t *limit, int n, struct l
         if (l->first[k] + next[k] == l->first[k + 1]) {
             lengths_free(l);
             *out = NULL;
-            return base_fail(
-                TRI_USAGE,
-                "data %s does not tell the same lengths of its samples twice (of sample %lld, if "
-                "not before); they must follow from the sample's number alone",
-                d->name, (long long)i);
+            return base_fail(TRI_USAGE,
+                             "data %s gives different lengths for the same sample (sample %lld or "
+                             "an earlier one); they must depend only on the sample's index",
+                             d->name, (long long)i);
         }
         l->sample[l->first[k] + next[k]++] = (uint32_t)i;
     }

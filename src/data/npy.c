@@ -33,7 +33,7 @@ struct header {
 };
 
 static tri_status malformed(const struct header *h, const char *what) {
-    return base_fail(TRI_FAILED, "%s: its header is not as NumPy writes it: %s", h->name, what);
+    return base_fail(TRI_FAILED, "%s: not a header as NumPy writes it: %s", h->name, what);
 }
 
 static void blanks(struct header *h) {
@@ -112,7 +112,8 @@ static tri_status read_entry(struct header *h, struct npy_header *out, size_t *b
     if (strcmp(key, "fortran_order")) return malformed(h, "an unknown key");
     *seen |= 4;
     if (skip(h, "False")) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: columns come first; save numpy.ascontiguousarray of it",
+    return base_fail(TRI_FAILED,
+                     "%s: the array is in Fortran order; save numpy.ascontiguousarray of it",
                      h->name);
 }
 
@@ -159,7 +160,7 @@ tri_status npy_parse(const unsigned char *bytes, size_t n, const char *name,
         length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
         begin = 12;
     }
-    if (length > n - begin) return base_fail(TRI_FAILED, "%s: truncated within its header", name);
+    if (length > n - begin) return base_fail(TRI_FAILED, "%s: truncated in its header", name);
     out->offset = begin + length;
     struct header h = {(const char *)bytes + begin, (const char *)bytes + out->offset, name};
     tri_status status = read_header(&h, out, &each);

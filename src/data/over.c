@@ -214,11 +214,10 @@ tri_data *tri_data_take(tri_data *d, int64_t first, int64_t n) {
                       base_fail(TRI_USAGE, "data '%s': %lld samples from %lld on; there are %lld",
                                 d->name, (long long)n, (long long)first, (long long)d->size));
     if (d->sequential && first)
-        return refuse(
-            x, base_fail(TRI_USAGE,
-                         "data '%s' is sequential: of it the first samples alone can be taken, "
-                         "not those from %lld on",
-                         d->name, (long long)first));
+        return refuse(x, base_fail(TRI_USAGE,
+                                   "data '%s' is sequential: only its first samples can be taken, "
+                                   "not those from %lld on",
+                                   d->name, (long long)first));
     x->first = first;
     base_format(name, sizeof name, "%s, samples %lld to %lld", d->name, (long long)first,
                 (long long)(first + n - 1));
@@ -231,10 +230,11 @@ tri_data *tri_data_subset(tri_data *d, const int64_t *index, int64_t n) {
     if (!x) return NULL;
     if (d->sequential)
         return refuse(
-            x, base_fail(TRI_USAGE,
-                         "data '%s' is sequential: of it the first samples alone can be taken, by "
-                         "tri_data_take",
-                         d->name));
+            x,
+            base_fail(
+                TRI_USAGE,
+                "data '%s' is sequential: only its first samples can be taken, with tri_data_take",
+                d->name));
     if (n < 1 || n > DATA_MAX_SIZE || !(x->index = malloc((size_t)n * sizeof *index)))
         return refuse(x, n < 1 ? base_fail(TRI_USAGE, "data '%s': a subset of %lld samples",
                                            d->name, (long long)n)
@@ -283,11 +283,10 @@ tri_data *tri_data_shuffle(tri_data *d, int64_t window) {
     struct over *x = begin(d);
     if (!x) return NULL;
     if (!d->sequential)
-        return refuse(
-            x, base_fail(TRI_USAGE,
-                         "data '%s' can be asked for any sample: --shuffle on shuffles all of "
-                         "it; a window is for what is sequential",
-                         d->name));
+        return refuse(x, base_fail(TRI_USAGE,
+                                   "data '%s' is not sequential: --shuffle on shuffles all of it; "
+                                   "a window is only for sequential data",
+                                   d->name));
     if (window < 1 || window > DATA_MAX_SIZE)
         return refuse(x, base_fail(TRI_USAGE, "data '%s': a window of %lld samples", d->name,
                                    (long long)window));
@@ -353,8 +352,7 @@ tri_data *data_subset(tri_data *d, const char *text) {
     if (first < end && end <= d->size) return tri_data_take(d, first, end - first);
     base_fail(
         TRI_USAGE,
-        "--subset %s: data %s has the samples 0 to %lld; FIRST:END is from the first to the one "
-        "before END",
+        "--subset %s: data %s has the samples 0 to %lld; FIRST:END selects FIRST to END - 1",
         text, d->name, (long long)d->size - 1);
     tri_data_free(d);
     return NULL;

@@ -47,10 +47,10 @@ unsigned char *picture_take(struct picture_memory *m, size_t bytes, const char *
 tri_status picture_check_size(const struct picture_source *s, uint64_t width, uint64_t height) {
     const uint64_t most = PICTURE_MAX_SIDE;
     if (!width || !height)
-        return base_fail(PICTURE_BAD, "%s: %llu x %llu pixels: there is nothing in it", s->name,
+        return base_fail(PICTURE_BAD, "%s: %llu x %llu pixels: the picture is empty", s->name,
                          (unsigned long long)width, (unsigned long long)height);
     if (width > most || height > most)
-        return base_fail(PICTURE_BAD, "%s: %llu x %llu pixels: a side has %llu at most", s->name,
+        return base_fail(PICTURE_BAD, "%s: %llu x %llu pixels: at most %llu per side", s->name,
                          (unsigned long long)width, (unsigned long long)height,
                          (unsigned long long)most);
     if (width * height > (uint64_t)s->max_pixels)

@@ -126,7 +126,7 @@ static tri_status count_bad(struct pictures *p, bool more) {
     int64_t n = (p->together ? tally_count(p->together) : (int64_t)p->n_bad) + p->n_other;
     if (n > p->max_bad) return too_many(p);
     if (more)
-        fprintf(stderr, "trireme: left out, %lld of at most %lld: %s\n", (long long)n,
+        fprintf(stderr, "trireme: skipped bad file %lld of at most %lld: %s\n", (long long)n,
                 (long long)p->max_bad, tri_message());
     return TRI_OK;
 }
@@ -249,7 +249,7 @@ void pictures_describe(struct pictures *p, struct text *out) {
         size_t n = (size_t)s->n;
         qsort(s->width, n, sizeof *s->width, by_value);
         qsort(s->height, n, sizeof *s->height, by_value);
-        text_add(out, "of %d pictures looked at %d are JPEG, %d PNG; %zu bytes in the mean\n"
+        text_add(out, "of %d pictures inspected %d are JPEG, %d PNG; %zu bytes on average\n"
                  "  width  %d to %d, median %d\n  height %d to %d, median %d\n", s->n,
                  s->n - s->others, s->others, s->bytes / n, s->width[0], s->width[n - 1],
                  s->width[n / 2], s->height[0], s->height[n - 1], s->height[n / 2]);

@@ -58,8 +58,8 @@ tri_status pretrain_begin(struct pretrain *p, const char *name) {
                          c->n_documents);
     if (c->n_documents < 2)
         return base_fail(TRI_FAILED,
-                         "data '%s': it is one document; sentences that do not follow come "
-                         "from others (a blank line stands between documents)",
+                         "data '%s': it is a single document; random second sentences come from "
+                         "other documents (blank lines separate documents)",
                          name);
     return TRI_OK;
 }

@@ -65,7 +65,7 @@ static tri_status find_kind(const char *text, const struct kind **kind) {
         if (right && strlen(kinds[i].name) == n && !strncmp(kinds[i].name, text, n)) return TRI_OK;
     }
     return base_fail(TRI_USAGE,
-                     "--sampler (tri_options.sampler) is \"%s\"; there are: shuffled, sequential, "
+                     "--sampler (tri_options.sampler) is \"%s\"; known: shuffled, sequential, "
                      "stratified, weighted:balanced, weighted:classes=X/X..., weighted:FILE",
                      text);
 }
@@ -78,20 +78,18 @@ static tri_status choose_kind(struct sampler *s, const tri_data *d,
     if (status) return status;
     if (o->kind && o->no_shuffle && strcmp(kind->name, "sequential"))
         return base_fail(TRI_USAGE,
-                         "--shuffle off and --sampler %s are both given; one order is possible",
+                         "--shuffle off and --sampler %s are both given; give one of them",
                          text);
     s->shuffle = kind->shuffle;
     if (o->limits > 1 && (kind->make || s->shares > 1 || d->sequential))
-        return base_fail(
-            TRI_USAGE,
-            "a network with others for shorter samples (tri_shorter) takes them shuffled or "
-            "sequential, from data that has no order of its own and is not drawn in shares");
+        return base_fail(TRI_USAGE,
+                         "a network with shorter forms (tri_shorter) needs samples in shuffled or "
+                         "sequential order, from data that is not sequential, without --share");
     if (d->sequential && (s->shuffle || kind->make || s->shares > 1))
-        return base_fail(
-            TRI_USAGE,
-            "data %s comes in an order of its own and cannot be shuffled, nor drawn in another "
-            "order or in shares; --shuffle off (tri_options.no_shuffle)",
-            d->name);
+        return base_fail(TRI_USAGE,
+                         "data %s is sequential and cannot be shuffled, reordered or divided into "
+                         "shares; use --shuffle off (tri_options.no_shuffle)",
+                         d->name);
     return kind->make ? kind->make(s, d, o, text + strlen(kind->name) + kind->rest) : TRI_OK;
 }
 
@@ -101,18 +99,16 @@ tri_status sampler_open(struct sampler *s, const tri_data *d, const struct sampl
     tri_status status = read_share(s, o->share);
     if (!status && o->tail && strcmp(o->tail, "drop") && strcmp(o->tail, "pad") &&
         strcmp(o->tail, "keep"))
-        status =
-            base_fail(TRI_USAGE,
-                      "--tail (tri_options.tail) is \"%s\"; there are drop, pad, which fills the "
-                      "last step up with samples that do not count, and keep, a smaller last step",
-                      o->tail);
+        status = base_fail(TRI_USAGE,
+                           "--tail (tri_options.tail) is \"%s\"; known: drop, pad (fills the last "
+                           "step with samples that do not count), keep (a smaller last step)",
+                           o->tail);
     s->keep = o->tail && !strcmp(o->tail, "keep");
     s->pad = o->tail && !strcmp(o->tail, "pad");
     if (!status && s->pad && d->sequential)
         status = base_fail(
             TRI_USAGE,
-            "--tail pad: data %s comes in an order of its own, and its first samples not a "
-            "second time",
+            "--tail pad: data %s is sequential, so its first samples cannot be read again",
             d->name);
     if (!status) status = sampler_steps(s, &steps);
     if (!status) status = choose_kind(s, d, o);
@@ -161,7 +157,7 @@ tri_status sampler_steps(const struct sampler *s, int64_t *steps) {
     int64_t places = 0;
     *steps = 0;
     if (s->batch < 1)
-        return base_fail(TRI_USAGE, "a batch of %lld samples; it takes at least 1",
+        return base_fail(TRI_USAGE, "a batch of %lld samples; at least 1 is needed",
                          (long long)s->batch);
     *steps = steps_of(s);
     if (*steps) return TRI_OK;

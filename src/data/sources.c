@@ -80,7 +80,7 @@ tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const c
         if (strlen(source->name) != length || memcmp(source->name, spec, length)) continue;
         if (tokenizer && !source->takes_tokenizer) {
             base_fail(TRI_USAGE,
-                      "data '%s': a tokenizer (--tokenizer %s) has a meaning for text alone", spec,
+                      "data '%s': a tokenizer (--tokenizer %s) applies only to text", spec,
                       tokenizer);
             return NULL;
         }

@@ -87,14 +87,13 @@ tri_status strata_make(const tri_data *d, const struct sampler *p, int64_t lanes
     if (!d->about.label || d->about.classes < 1)
         return base_fail(
             TRI_USAGE,
-            "data %s does not tell the classes of its samples beforehand, which a stratified "
-            "order needs; images, tar, cifar and idx do, and a source of your own by "
-            "tri_data_labels",
+            "data %s does not know the classes of its samples in advance, which a stratified order "
+            "needs; images, tar, cifar and idx do, and your own source with tri_data_labels",
             d->name);
     if (p->size > UINT32_MAX)
         return base_fail(TRI_USAGE,
-                         "data %s has %lld samples; a stratified order can have 2^32 - 1", d->name,
-                         (long long)p->size);
+                         "data %s has %lld samples; a stratified order can have at most 2^32 - 1",
+                         d->name, (long long)p->size);
     struct strata *s = *out = calloc(1, sizeof *s);
     if (!s) return base_no_memory(d->name);
     s->size = p->size;

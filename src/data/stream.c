@@ -71,7 +71,7 @@ tri_status stream_open(struct stream *s, const char *from) {
 }
 
 static tri_status nobody_waits(const struct stream *s) {
-    return base_fail(TRI_FAILED, "%s: nothing came, and nobody waits for it any more", s->name);
+    return base_fail(TRI_FAILED, "%s: no data arrived, and nobody waits for it any more", s->name);
 }
 
 /* Reads as soon as there are any bytes; *got 0: the end. */

@@ -165,7 +165,8 @@ static tri_data *synthetic_open(const struct data_spec *s) {
         return NULL;
     }
     if (!s->graph) {
-        base_fail(TRI_USAGE, "data '%s': it is made for the inputs of a graph; give the graph",
+        base_fail(TRI_USAGE,
+                  "data '%s': synthetic data needs a graph, whose inputs it fills; give the graph",
                   s->spec);
         return NULL;
     }

@@ -69,7 +69,7 @@ static tri_status load(void *source, int64_t index, struct data_file *out) {
     close(fd);
     if (got < 0) return PICTURE_BAD;
     if (got == (int64_t)s->size) return TRI_OK;
-    return base_fail(PICTURE_BAD, "%s: truncated since it was opened", out->name.data);
+    return base_fail(PICTURE_BAD, "%s: truncated after it was opened", out->name.data);
 }
 
 static int64_t file_bytes(void *user, int64_t index) {
@@ -215,7 +215,7 @@ static tri_status find_shards(struct tar *x, const char *spec, const char *patte
     int code = glob(pattern, flags, NULL, &x->shards);
     if (code == GLOB_NOSPACE) return base_no_memory(spec);
     if (!code && x->shards.gl_pathc) return TRI_OK;
-    return base_fail(TRI_FAILED, "data '%s': no file fits the pattern %s", spec, pattern);
+    return base_fail(TRI_FAILED, "data '%s': no file matches the pattern %s", spec, pattern);
 }
 
 /* Expands braces to one pattern after the other. */

@@ -99,9 +99,9 @@ static tri_status read_picture(struct tar_pipe *x, struct data_file *to) {
     tri_status status = pictures_room(to, (size_t)e->size);
     int64_t got = status ? 0 : read_stream(x, e->offset, to->bytes, to->n);
     if (status || got == (int64_t)e->size) return status;
-    return got < 0
-               ? TRI_FAILED
-               : base_fail(TRI_FAILED, "%s: truncated: the stream ended within it", to->name.data);
+    return got < 0 ? TRI_FAILED
+                   : base_fail(TRI_FAILED, "%s: truncated: the stream ended in the middle of it",
+                               to->name.data);
 }
 
 /* Whether the entries so far are a whole sample; reports it if not. */
@@ -147,7 +147,7 @@ static tri_status fill_window(struct tar_pipe *x) {
     }
     if (status) base_format(x->failure, sizeof x->failure, "%s", tri_message());
     if (status || x->ready) return status;
-    return base_fail(TRI_FAILED, "data '%s': the stream ended behind %lld samples",
+    return base_fail(TRI_FAILED, "data '%s': the stream ended after %lld samples",
                      x->pictures.spec, (long long)x->taken);
 }
 
@@ -201,11 +201,10 @@ static tri_status make(struct tar_pipe *x, const struct data_spec *s,
                        const struct pipe_settings *o) {
     struct augment augment;
     if (o->samples < 1 || o->samples > DATA_MAX_SIZE)
-        return base_fail(
-            TRI_USAGE,
-            "data '%s': how many samples come through a pipe cannot be seen: samples=N says "
-            "how many are an epoch",
-            s->spec);
+        return base_fail(TRI_USAGE,
+                         "data '%s': a pipe does not show its number of samples: samples=N gives "
+                         "the size of an epoch",
+                         s->spec);
     if (o->window < 1 || o->window > 1 << 24)
         return base_fail(TRI_USAGE, "data '%s': window=%lld; 1 to 2^24 are possible", s->spec,
                          (long long)o->window);

@@ -60,5 +60,6 @@ tri_status tar_read_class(struct tar_scan *scan, const struct tar_entry *e, enum
     if (kind == TAR_JSON && !*found) return TRI_OK; /* it may be about something else */
     if (*found && *label >= 0 && *label < INT32_MAX) return TRI_OK;
     *found = false;
-    return base_fail(PICTURE_BAD, "%s: %s has no class: a number from 0 up", scan->name, e->name);
+    return base_fail(PICTURE_BAD, "%s: %s has no class: a number of at least 0", scan->name,
+                     e->name);
 }

@@ -79,19 +79,18 @@ static void tell(tri_data *d, const struct data_spec *s, const struct text_optio
     const tri_node *ids = input(s->graph, "input_ids");
     int64_t below = ids ? tri_attr_int(ids, "below") : 0;
     if (b->places)
-        d->about.warning =
-            arena_text(&d->arena,
-                       "data '%s': no UTF-8 at %zu place%s of %zu file%s, first in %s at "
-                       "offset %zu: U+FFFD stands for each",
-                       s->spec, b->places, b->places == 1 ? "" : "s", b->files,
-                       b->files == 1 ? "" : "s", b->file, b->offset);
+        d->about.warning = arena_text(&d->arena,
+                                      "data '%s': invalid UTF-8 at %zu place%s in %zu file%s, "
+                                      "first in %s at offset %zu: replaced by U+FFFD",
+                                      s->spec, b->places, b->places == 1 ? "" : "s", b->files,
+                                      b->files == 1 ? "" : "s", b->file, b->offset);
     if (o->nothing_said && below > BYTES)
-        d->about.note = arena_text(
-            &d->arena,
-            "data '%s': no tokenizer is named, so tokens are bytes, %d of the %lld "
-            "that the network knows; GPT-2's are taken by --tokenizer gpt2:DIR, with its "
-            "vocab.json and merges.txt in DIR",
-            s->spec, BYTES, (long long)below);
+        d->about.note =
+            arena_text(&d->arena,
+                       "data '%s': no tokenizer is given, so tokens are bytes: %d of the %lld "
+                       "tokens that the network has; for GPT-2's use --tokenizer gpt2:DIR, with "
+                       "its vocab.json and merges.txt in DIR",
+                       s->spec, BYTES, (long long)below);
 }
 
 /* Creates the data: named by the spec, with the size of the corpus. */
@@ -123,7 +122,7 @@ static tri_data *open_blocks(const struct data_spec *s, const struct text_option
     b->length = (size_t)o->length;
     tri_status status = corpus_read(s->rest, t, false, 0, &b->corpus);
     if (!status && b->corpus.n < b->length)
-        status = base_fail(TRI_FAILED, "data '%s': %zu tokens are fewer than one sample of %lld",
+        status = base_fail(TRI_FAILED, "data '%s': %zu tokens, fewer than one sample of %lld",
                            s->spec, b->corpus.n, (long long)o->length);
     if (status) {
         free_blocks(b);

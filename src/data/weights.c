@@ -18,8 +18,8 @@ void weights_free(struct weights *w) {
 static tri_status need_labels(const tri_data *d, const char *how) {
     if (d->about.label && d->about.classes > 0) return data_check_labels(d);
     return base_fail(TRI_USAGE,
-                     "data %s does not tell the classes of its samples beforehand, which --sampler "
-                     "weighted:%s needs; weighted:FILE has a weight for each sample",
+                     "data %s does not know the classes of its samples in advance, which --sampler "
+                     "weighted:%s needs; weighted:FILE gives a weight for each sample",
                      d->name, how);
 }
 
@@ -43,11 +43,10 @@ static tri_status read_classes(const tri_data *d, const char *text, double *of_c
         if (!right || !*end) break;
         p = end;
     }
-    return base_fail(
-        TRI_USAGE,
-        "--sampler weighted:classes=%s: %lld numbers from 0 up with / between them are needed, "
-        "one for each class",
-        text, (long long)d->about.classes);
+    return base_fail(TRI_USAGE,
+                     "--sampler weighted:classes=%s: %lld numbers of at least 0, separated by /, "
+                     "are needed, one per class",
+                     text, (long long)d->about.classes);
 }
 
 static tri_status weigh_classes(const tri_data *d, const char *how, const char *numbers,
@@ -71,7 +70,7 @@ static tri_status read_file(const tri_data *d, const char *path, double *out) {
     for (double x; !status && numbers_next(&file, &x, &status); n++) {
         if (n < d->size) out[n] = x;
         if (x < 0)
-            status = base_fail(TRI_FAILED, "%s: line %ld: a weight is a number from 0 up", path,
+            status = base_fail(TRI_FAILED, "%s: line %ld: a weight is a number of at least 0", path,
                                file.line);
     }
     numbers_close(&file);

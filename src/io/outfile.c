@@ -31,7 +31,7 @@ static tri_status follow(char path[4096]) {
 
 tri_status outfile_target(const char *path, char target[4096]) {
     struct stat st;
-    if (!*path) return base_fail(TRI_USAGE, "a file to be written has an empty name");
+    if (!*path) return base_fail(TRI_USAGE, "the name of a file to write is empty");
     if (base_format(target, 4096, "%s", path) >= 4096)
         return base_fail(TRI_FAILED, "cannot write %.200s...: %s", path, strerror(ENAMETOOLONG));
     for (int i = 0; i < MOST_LINKS; i++) {

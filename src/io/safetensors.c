@@ -149,7 +149,7 @@ static tri_status make_header(const char *path, const struct safetensors_entry *
     free(json);
     if (out->failed) return base_no_memory(path);
     if (size > HEADER_LIMIT)
-        return base_fail(TRI_USAGE, "%s: the header would take %zu bytes; readers take %zu", path,
+        return base_fail(TRI_USAGE, "%s: the header would take %zu bytes; readers accept %zu", path,
                          size, HEADER_LIMIT);
     return TRI_OK;
 }
@@ -216,8 +216,10 @@ static tri_status take(struct reader *r, void *to, size_t n) {
 
 static tri_status header_length(struct reader *r, size_t *length) {
     if (r->size < LENGTH_BYTES)
-        return base_fail(TRI_FAILED, "%s: %zu bytes are too few for a safetensors file, which "
-                         "begins with 8 bytes of header length", r->name, r->size);
+        return base_fail(TRI_FAILED,
+                         "%s: %zu bytes are too few for a safetensors file, which starts with 8 "
+                         "bytes of header length",
+                         r->name, r->size);
     unsigned char raw[LENGTH_BYTES];
     tri_status status = take(r, raw, sizeof raw);
     if (status) return status;

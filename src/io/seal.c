@@ -42,7 +42,7 @@ struct seal_key {
 };
 
 static tri_status begin_library(void) {
-    return sodium_init() < 0 ? base_fail(TRI_FAILED, "libsodium cannot begin") : TRI_OK;
+    return sodium_init() < 0 ? base_fail(TRI_FAILED, "libsodium cannot be initialised") : TRI_OK;
 }
 
 void seal_key_free(struct seal_key *key) { sodium_free(key); }
@@ -62,7 +62,7 @@ static tri_status read_some(const char *path, int fd, char *to, size_t most, siz
 static tri_status check_mode(const char *path, const struct stat *st) {
     if (st->st_mode & (S_IRWXG | S_IRWXO))
         return base_fail(TRI_USAGE,
-                         "%s is open to others (mode %03o), which a key must not be: chmod 600 %s",
+                         "%s holds a key, but other users may access it (mode %03o): chmod 600 %s",
                          path, (unsigned)st->st_mode & 0777, path);
     return TRI_OK;
 }
@@ -77,11 +77,10 @@ static tri_status take_key(const char *path, const char *text, size_t n, struct 
     if (n == DIGITS && !sodium_hex2bin(key->byte, sizeof key->byte, text, n, NULL, &length, NULL) &&
         length == sizeof key->byte)
         return TRI_OK;
-    return base_fail(
-        TRI_USAGE,
-        "%s holds no key: that is 32 bytes, or %d hexadecimal digits (`trireme ckpt key FILE` "
-        "makes one)",
-        path, (int)DIGITS);
+    return base_fail(TRI_USAGE,
+                     "%s is not a key: a key is 32 bytes or %d hexadecimal digits (`trireme ckpt "
+                     "key FILE` makes one)",
+                     path, (int)DIGITS);
 }
 
 tri_status seal_key_open(const char *path, struct seal_key **out) {
@@ -115,11 +114,10 @@ tri_status seal_key_make(const char *path) {
     struct outfile f = {.path = path,
                         .fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
     if (f.fd < 0 && errno == EEXIST)
-        return base_fail(
-            TRI_USAGE,
-            "%s is there already; without the key in it, what it has sealed could never be "
-            "read again: name another file",
-            path);
+        return base_fail(TRI_USAGE,
+                         "%s exists; without the key in it, files sealed with that key could never "
+                         "be read again: name another file",
+                         path);
     if (f.fd < 0) return base_fail(TRI_FAILED, "%s: can't create: %s", path, strerror(errno));
     sha256_begin(&f.hash);
     randombytes_buf(bytes, sizeof bytes);
@@ -229,12 +227,12 @@ struct opening {
 
 static tri_status cut_short(const struct opening *o) {
     return base_fail(TRI_FAILED,
-                     "%s is cut short: it ends at offset %zu, before its last piece does", o->path,
-                     o->bytes);
+                     "%s is truncated: it ends at offset %zu, before the end of its last piece",
+                     o->path, o->bytes);
 }
 
 static tri_status damaged(const struct opening *o, size_t at) {
-    return base_fail(TRI_FAILED, "%s is damaged: what stands at offset %zu is not what was sealed",
+    return base_fail(TRI_FAILED, "%s is damaged: the data at offset %zu is not what was sealed",
                      o->path, at);
 }
 
@@ -250,7 +248,7 @@ static tri_status open_piece(struct opening *o, bool *last) {
             &o->stream, o->plain, NULL, &tag, (const uint8_t *)o->data + o->at + LENGTH, n + MORE,
             (const uint8_t *)&o->header.label, sizeof o->header.label)) {
         if (!o->done && o->other_key)
-            return base_fail(TRI_USAGE, "%s was sealed with another key than the one that is given",
+            return base_fail(TRI_USAGE, "%s was sealed with another key",
                              o->path);
         return damaged(o, o->at);
     }

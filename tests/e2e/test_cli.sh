@@ -223,7 +223,7 @@ verdict 'the first line has tokens and memory' $? "$(head -n 1 err)"
 last=$(sed -n 's/.*loss=\([0-9]*\)\..*/\1/p' out)
 [ "${last:-9}" -lt 4 ]
 verdict 'it learns: from 5.5 to below 4' $? "$(cat out)"
-grep -q 'no tokenizer is named' err
+grep -q 'no tokenizer is given' err
 [ $? -ne 0 ]
 verdict 'no message on bytes for a network of bytes' $? "$(head -n 3 err)"
 alone=$(weights)
@@ -242,7 +242,7 @@ mistake 'more of them than the limit' 2 \
     train $lm --data text:yes.txt --steps 1 --memory-limit 70M
 for workers in '' '-n 2'; do
     run train gpt2-tiny:seq=16 --data text:text1.txt --steps 1 --batch 2 $workers
-    pattern="^trireme: data 'text:text1.txt': no tokenizer is named, so tokens are bytes, 256 of"
+    pattern="^trireme: data 'text:text1.txt': no tokenizer is given, so tokens are bytes: 256 of"
     [ "$(grep -c "$pattern the 50257" err)" -eq 1 ]
     verdict "bytes for a network of more are told once $workers" $? "$(head -n 3 err)"
 done
@@ -253,7 +253,7 @@ printf 'caf\351 \342\202 end ' | cat - text1.txt >latin.txt
 for workers in '' '-n 2'; do
     run train gpt2-tiny:seq=16,vocab=377 --steps 1 --batch 2 --quiet --data text:latin.txt \
         --tokenizer "gpt2:$vocabularies" $workers
-    pattern='no UTF-8 at 2 places of 1 file, first in latin.txt at offset 3: U+FFFD stands for each'
+    pattern='invalid UTF-8 at 2 places in 1 file, first in latin.txt at offset 3: replaced by'
     [ "$(grep -c "$pattern" err)" -eq 1 ]
     verdict "texts that are no UTF-8 are told once $workers" $? "$(head -n 3 err)"
 done
@@ -278,7 +278,7 @@ mistake 'a text without a tokenizer for BERT' 2 'err:has no token \[CLS\]' \
     train bert-tiny --data text:text1.txt
 mistake 'a network too small for the vocabulary' 2 'err:vocab=168 is needed' \
     train bert-tiny:vocab=100 --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt"
-mistake 'a tokenizer without a text' 2 'err:has a meaning for text alone' \
+mistake 'a tokenizer without a text' 2 'err:applies only to text' \
     train $small --data idx:good --tokenizer bytes
 mistake 'an unknown tokenizer' 2 "err:tokenizer 'gpt3': unknown kind" \
     train $lm --data text:text1.txt --tokenizer gpt3
@@ -462,7 +462,7 @@ mistake 'a folder without its kind' 2 \
 printf 'one two three four five six seven eight nine ten' >words
 expect 'a text by a tokenizer' 0 'out:input_ids' data text:words,length=4 --tokenizer bytes
 mistake 'a tokenizer of data without text' 2 \
-    'err:a tokenizer (--tokenizer bytes) has a meaning for text alone' \
+    'err:a tokenizer (--tokenizer bytes) applies only to text' \
     data idx:good --tokenizer bytes
 mistake 'data without a spec' 2 'err:takes one SPEC' data
 expect 'the content of data' 0 'out:samples of idx:good' data idx:good

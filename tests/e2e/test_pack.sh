@@ -117,7 +117,7 @@ check 'a missing folder' says 'cannot make the directory no/where: No such file'
 run pack synthetic:size=3 -o 'f-%d.tar'
 check 'data without files' test "$code" -ne 0
 run data 'tar:a-{0000..0008}.tar'
-check 'an archive of a range is missing' says 'no file fits the pattern a-0008.tar' err
+check 'an archive of a range is missing' says 'no file matches the pattern a-0008.tar' err
 run data 'tar:a-{5..2}.tar'
 check 'a reversed range' says 'the range from 5 to 2' err
 
@@ -155,13 +155,13 @@ cat a-*.tar | "$program" data tar:-,samples=62,size=16 --check >out 2>err
 check 'every sample is there once' says '^checked samples=62 bad=0' out
 
 cat a-*.tar | "$program" train $net --data tar:-,samples=62,size=16 --epochs 2 >out 2>err
-check 'the end is reported' says 'the stream ended behind 62 samples' err
+check 'the end is reported' says 'the stream ended after 62 samples' err
 cat a-*.tar | "$program" train $net --data tar:-,samples=62,size=16 -n 2 >out 2>err
 check 'several workers cannot share it' says 'can be read only once, by one process' err
 cat a-*.tar | "$program" train $net --data tar:-,size=16 >out 2>err
-check 'the number of samples is required' says 'samples=N says how many' err
+check 'the number of samples is required' says 'samples=N gives the size' err
 head -c 700 a-0000.tar | "$program" train $net --data tar:-,samples=62,size=16 >out 2>err
-check 'a stream that is cut off' says 'standard input, .*truncated: the stream ended within it' err
+check 'a stream that is cut off' says 'input, .*truncated: the stream ended in the middle' err
 train --data 'tar:pipe:cat a-*.tar; exit 3,samples=62,size=16' --epochs 2
 check 'a command that fails' says 'the command ended with exit code 3' err
 train --data 'tar:pipe:cat a-0000.tar pets/train/ant/000.jpg,samples=8,size=16'

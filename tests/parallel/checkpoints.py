@@ -238,10 +238,10 @@ def sealed():
     trireme("train", *words, "--ckpt", "open")
     for more in ([], ["--resume"]):
         said(2, "is not sealed", "train", *words, "--ckpt", "open", *keyed, *more)
-    said(2, "is there already", "ckpt", "key", "key")
+    said(2, " exists", "ckpt", "key", "key")
     said(2, "for checkpoints|of checkpoints", "train", *words, *keyed)
     os.chmod("wrong", 0o644)
-    said(2, "is open to others", "train", *words, "--ckpt", "ck", "--ckpt-key", "wrong")
+    said(2, "other users may access it", "train", *words, "--ckpt", "ck", "--ckpt-key", "wrong")
 
     def exchange():
         shutil.rmtree(whole)
@@ -249,8 +249,8 @@ def sealed():
 
     shutil.copytree("ck", "other")
     for text, harm in {
-            "is damaged: what stands at offset": lambda: flip(f"{whole}/state.json.sealed", 200),
-            "is cut short": lambda: os.truncate(f"{whole}/state.json.sealed", 300),
+            "is damaged: the data at offset": lambda: flip(f"{whole}/state.json.sealed", 200),
+            "is truncated": lambda: os.truncate(f"{whole}/state.json.sealed", 300),
             "is not what was written": lambda: flip(f"{whole}/model.safetensors.sealed", -9),
             "bytes; state.json says": lambda: os.truncate(f"{whole}/optimizer.safetensors.sealed",
                                                           100000),
@@ -264,7 +264,7 @@ def sealed():
         fresh()
         shutil.copytree("other", "ck")
     flip(f"{half}/model.safetensors.sealed", 5000)
-    said(1, "is damaged: what stands at offset", *load, *keyed)
+    said(1, "is damaged: the data at offset", *load, *keyed)
 
 
 def refused():
@@ -413,7 +413,7 @@ def left_behind():
                                                               "ck/step-000000015")
         os.truncate("ck/step-000000015/model.safetensors", 10)
         run = trireme("train", *words, "14", "--resume")
-        need(done(run) == plain and f"is ck/{aside[-1]} now" in run.err, run.err)
+        need(done(run) == plain and f"to ck/{aside[-1]}; it is no longer used" in run.err, run.err)
         need(folders() == (["step-000000014"] + aside), f"{folders()}")
     need(trireme("ckpt", "verify", "ck").returncode == 0,
          "what was set aside is taken for a checkpoint")

@@ -50,7 +50,7 @@ def damaged():
     trireme("train", *words, "--ckpt", "ck", "--steps", "30")
     cut(folders()[0])
     none = trireme("train", *words, "--ckpt", "ck", "--resume")
-    need(none.returncode == 1 and "no checkpoint in it is whole" in none.err, none.err)
+    need(none.returncode == 1 and "it has no intact checkpoint" in none.err, none.err)
     need(plain, "")
 
 

@@ -73,13 +73,13 @@ def mistakes():
         need(run.returncode in (1, 2) and pattern in run.err and run.err.count("\n") == 1,
              f"{words}: {run.err}")
 
-    wrong("there are: shuffled, sequential", "--sampler", "strat")
-    wrong("are both given; one order is possible", "--sampler", "stratified", "--shuffle", "off")
+    wrong("known: shuffled, sequential", "--sampler", "strat")
+    wrong("are both given; give one of them", "--sampler", "stratified", "--shuffle", "off")
     wrong("has the samples 0 to 609", "--subset", "600:620")
     wrong("No such file", "--subset", "nothing.txt")
     wrong("fewer than the batch of 30", "--subset", ":20")
     wrong("K/N or K/N,drop is needed", "--share", "3/3")
-    wrong("does not tell the classes", "--sampler", "stratified", "--data", "synthetic")
+    wrong("does not know the classes", "--sampler", "stratified", "--data", "synthetic")
 
 
 CASES = {f"same: {name}": (lambda order=order: same(order)) for name, order in ORDERS.items()}

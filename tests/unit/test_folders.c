@@ -95,15 +95,15 @@ static void folders(void **state) {
     refused("images", "/none", "there is no such directory");
     refused("images", ",sise=8", "unknown option 'sise'; known: split, labels, ids, index, size");
     refused("images", ",size=0", "size=0; 1 to 8192");
-    refused("images", ",resize=100", "resize=100: the shorter side");
-    refused("images", "/train/elk", "has no folders; each class has one of its own");
+    refused("images", ",resize=100", "resize=100: the length of the shorter side");
+    refused("images", "/train/elk", "has no folders; each class needs a folder");
     refused("images", ",max-bad=-1", "max-bad=-1");
     /* The classes are those of train; two of them have no pictures in val. */
     assert_labels(open_data("images", ",size=8,split=val"), "1");
     refused("images", ",split=val,max-bad=1", "more than max-bad=1 bad files; the last: ");
     assert_message("/val: the class elk has no pictures");
     put_jpeg("val/fox/1.jpg", 1);
-    refused("images", ",split=val", "/val/fox: no class of that name in the folder train");
+    refused("images", ",split=val", "/val/fox: the folder train next to it has no class");
 }
 
 /* Random choices depend only on seed, epoch and sample. */
@@ -269,7 +269,7 @@ static void labels(void **state) {
         if (cases[i].labels) assert_labels(open_data("images", options), cases[i].labels);
         else refused("images", options, cases[i].message);
     }
-    refused("images", ",split=flat", "labels=FILE tells each picture's class");
+    refused("images", ",split=flat", "labels=FILE gives the class of each picture");
 }
 
 /* ---- tar ---- */
@@ -331,7 +331,7 @@ static void archives(void **state) {
     /* e, f, and the end within g */
     assert_labels(open_data("tar", "/c.tar,size=8,max-bad=3"), "1");
     refused("tar", "/c.tar,size=8,max-bad=2", "more than max-bad=2");
-    refused("tar", "/d.tar", "no file fits the pattern");
+    refused("tar", "/d.tar", "no file matches the pattern");
     put_text("e.tar", "no archive at all");
     refused("tar", "/e.tar", "no samples in 1 archives");
     free(all);
@@ -363,7 +363,7 @@ static void cifar(void **state) {
     refused("cifar", ",label=fine", "CIFAR-100 has fine and coarse ones");
     refused("cifar", ",split=test", "found neither test_batch.bin of CIFAR-10 nor test.bin");
     put("cifar-10-batches-bin/data_batch_4.bin", rows, 3000);
-    refused("cifar", "", "data_batch_4.bin: truncated: 3000 bytes are no whole number of rows");
+    refused("cifar", "", "data_batch_4.bin: truncated: 3000 bytes are not a multiple of rows");
     rows[0] = 10;
     put("cifar-10-batches-bin/test_batch.bin", rows, 3073);
     refused("cifar", ",split=test", "test_batch.bin: offset 0: class 10; there are 10");
@@ -418,7 +418,8 @@ static void arrays(void **state) {
     static const struct {
         const char *header, *message;
     } cases[] = {
-        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1), }", "columns come first"},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1), }",
+         "the array is in Fortran order"},
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 1), }",
          "type '>f4' are not supported"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "a single number has no rows"},

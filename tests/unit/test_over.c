@@ -74,11 +74,11 @@ static void takes(void **state) {
     assert_int_equal(freed, 1);
     fails(tri_data_take(numbers(false), 15, 6), "6 samples from 15 on; there are 20");
     fails(tri_data_take(numbers(false), -1, 6), "6 samples from -1 on");
-    fails(tri_data_take(numbers(true), 1, 6), "of it the first samples alone can be taken");
+    fails(tri_data_take(numbers(true), 1, 6), "only its first samples can be taken");
     fails(tri_data_subset(numbers(false), (const int64_t[]){3, 20}, 2),
           "a subset with sample 20; there are 20");
     fails(tri_data_subset(numbers(false), NULL, 0), "a subset of 0 samples");
-    fails(tri_data_subset(numbers(true), (const int64_t[]){3}, 1), "by tri_data_take");
+    fails(tri_data_subset(numbers(true), (const int64_t[]){3}, 1), "with tri_data_take");
     assert_int_equal(freed, 7);
     assert_null(tri_data_take(NULL, 0, 1));
 }

@@ -165,7 +165,7 @@ static void too_large(void **state) {
     refused(&m, "4000 x 1100 pixels: more than the limit of 4194304");
     free(m.bytes);
     m = made_png(70000, 1, PNG_COLOR_TYPE_GRAY, 1, false);
-    refused(&m, "a side has 65536 at most");
+    refused(&m, "at most 65536 per side");
     free(m.bytes);
     m = made_rgb_jpeg(3000, 1500, 0);
     refused(&m, "3000 x 1500 pixels: more than the limit");
@@ -378,7 +378,7 @@ static void wrong_settings(void **state) {
         {{0, "0.5"}, NULL},
         {{0, "0.5/0.2"}, "scale=0.5/0.2"},
         {{0, "0/1"}, "scale=0/1"},
-        {{0, "1/2/3"}, "is not 2 numbers with / between them"},
+        {{0, "1/2/3"}, "is not 2 numbers separated by /"},
         {{0, "a/b"}, "is not 2 numbers"},
         {{0, 0, "2/1"}, "ratio=2/1"},
         {{0, 0, 0, "-1"}, "jitter=-1"},

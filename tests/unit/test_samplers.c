@@ -241,7 +241,7 @@ static void stratified_refuses(void **state) {
     tri_data *d = tri_data_new("plain", 4, &no_field, 1, nothing, label, false);
     const struct sampler_settings o = {.kind = "stratified", .batch = 2, .lanes = 1};
     assert_int_equal(sampler_open(&s, d, &o), TRI_USAGE);
-    assert_message("data plain does not tell the classes of its samples");
+    assert_message("data plain does not know the classes of its samples");
     sampler_close(&s);
     tri_data_labels(d, 3, label_in);
     assert_int_equal(sampler_open(&s, d, &o), TRI_FAILED);
@@ -358,16 +358,16 @@ static void weighted(void **state) {
     struct sampler s;
     const struct {
         const char *kind, *message;
-    } wrong[] = {{"weighted:classes=1/2", "3 numbers from 0 up with / between them"},
-                 {"weighted:classes=1/2/x", "3 numbers from 0 up"},
-                 {"weighted:classes=1/2/3/4", "3 numbers from 0 up"},
-                 {"weighted:classes=1/-2/3", "3 numbers from 0 up"},
+    } wrong[] = {{"weighted:classes=1/2", "3 numbers of at least 0, separated by /"},
+                 {"weighted:classes=1/2/x", "3 numbers of at least 0"},
+                 {"weighted:classes=1/2/3/4", "3 numbers of at least 0"},
+                 {"weighted:classes=1/-2/3", "3 numbers of at least 0"},
                  {"weighted:classes=0/0/0", "the sum of all weights is 0"},
                  {"weighted:/nowhere", "/nowhere: No such file"},
                  {"weighted", "weighted:FILE"},
                  {"weighted:", "weighted:FILE"},
-                 {"stratified:3", "there are: shuffled, sequential"},
-                 {"strat", "there are: shuffled, sequential"}};
+                 {"stratified:3", "known: shuffled, sequential"},
+                 {"strat", "known: shuffled, sequential"}};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_not_equal(open_kind(wrong[i].kind, d, &s), TRI_OK);
         assert_message(wrong[i].message);
@@ -375,7 +375,7 @@ static void weighted(void **state) {
     }
     write_weights(at("weights"), (const char *[]){"0", "2.5", "-1"}, label, 800);
     assert_int_equal(open_kind(kind, d, &s), TRI_FAILED);
-    assert_message("line 701: a weight is a number from 0 up");
+    assert_message("line 701: a weight is a number of at least 0");
     sampler_close(&s);
     write_weights(at("weights"), (const char *[]){"0", "two", "1"}, label, 800);
     assert_int_equal(open_kind(kind, d, &s), TRI_FAILED);

@@ -131,7 +131,7 @@ static void flipped_bits(void **state) {
         else if (i / 8 < 12)
             assert_message("in version");
         else if (i / 8 < HEADER || i / 8 >= HEADER + 4) /* a length may point beyond the end */
-            assert_message("it is damaged: what stands at offset");
+            assert_message("it is damaged: the data at offset");
     }
     assert_int_equal(fails(right(), file, bytes), TRI_OK);
     free(file);
@@ -144,11 +144,11 @@ static void cut_short(void **state) {
     size_t bytes = sealed(plain, sizeof plain, sizeof plain, &file);
     for (size_t n = 0; n < bytes; n += n > 200 && n < bytes - 200 ? 997 : 1) {
         assert_int_equal(fails(right(), file, n), TRI_FAILED);
-        assert_message(n < 8 ? "is not a sealed file" : "is cut short");
+        assert_message(n < 8 ? "is not a sealed file" : "is truncated");
     }
     for (int i = 1; i < 3; i++) { /* whole pieces */
         assert_int_equal(fails(right(), file, HEADER + (size_t)i * (PIECE + AROUND)), TRI_FAILED);
-        assert_message("is cut short");
+        assert_message("is truncated");
     }
     file = realloc(file, bytes + 3);
     assert_non_null(file);
@@ -171,7 +171,7 @@ static void pieces_in_another_order(void **state) {
     assert_int_equal(fails(right(), file, bytes), TRI_FAILED);
     memcpy(first, piece, sizeof piece);
     assert_int_equal(fails(right(), file, bytes), TRI_FAILED);
-    assert_message("damaged: what stands at offset 65653");
+    assert_message("damaged: the data at offset 65653");
     free(file);
 }
 
@@ -182,7 +182,7 @@ static void another_key(void **state) {
     struct seal wrong = *right();
     wrong.key = other;
     assert_int_equal(fails(&wrong, file, bytes), TRI_USAGE);
-    assert_message("it was sealed with another key than the one that is given");
+    assert_message("it was sealed with another key");
     free(file);
 }
 
@@ -221,14 +221,14 @@ static void key_files(void **state) {
         {HEX "\n", 65, 0400, TRI_OK, NULL},
         {HEX "\r\n", 66, 0600, TRI_OK, NULL},
         {HEX, 32, 0600, TRI_OK, NULL}, /* any 32 bytes are a key */
-        {"", 0, 0600, TRI_USAGE, "holds no key: that is 32 bytes, or 64 hexadecimal digits"},
-        {HEX, 63, 0600, TRI_USAGE, "holds no key"},
-        {HEX "0", 65, 0600, TRI_USAGE, "holds no key"},
-        {HEX HEX, 128, 0600, TRI_USAGE, "holds no key"},
-        {"x" HEX, 64, 0600, TRI_USAGE, "holds no key"},
+        {"", 0, 0600, TRI_USAGE, "is not a key: a key is 32 bytes or 64 hexadecimal digits"},
+        {HEX, 63, 0600, TRI_USAGE, "is not a key"},
+        {HEX "0", 65, 0600, TRI_USAGE, "is not a key"},
+        {HEX HEX, 128, 0600, TRI_USAGE, "is not a key"},
+        {"x" HEX, 64, 0600, TRI_USAGE, "is not a key"},
         {HEX, 64, 0640, TRI_USAGE,
-         "is open to others (mode 640), which a key must not be: chmod 600"},
-        {HEX, 64, 0602, TRI_USAGE, "is open to others"},
+         "holds a key, but other users may access it (mode 640): chmod 600"},
+        {HEX, 64, 0602, TRI_USAGE, "other users may access it"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct seal_key *k;
@@ -279,7 +279,7 @@ static void new_keys(void **state) {
     seal_key_free(k);
     assert_int_equal(base_read_file(at("new"), &first, &n), TRI_OK);
     assert_int_equal(seal_key_make(at("new")), TRI_USAGE);
-    assert_message("is there already");
+    assert_message(" exists; without the key");
     assert_int_equal(base_read_file(at("new"), &again, &n), TRI_OK);
     assert_string_equal(first, again);
     free(first);

@@ -381,17 +381,17 @@ static void refuses(void **state) {
     struct seen s;
     tri_options o = {.source = samples(&s, false)};
     assert_null(tri_open(networks(), &o));
-    assert_message("does not tell the lengths of its samples");
+    assert_message("does not know the lengths of its samples");
     o = (tri_options){.source = samples(&s, true), .share = "0/2"};
     assert_null(tri_open(networks(), &o));
-    assert_message("not drawn in shares");
+    assert_message("without --share");
     o = (tri_options){.source = samples(&s, true), .batch = 60};
     assert_null(tri_open(networks(), &o));
     assert_message("at most for any of the networks");
     o = (tri_options){.source = samples(&s, true)};
     tri_data_lengths(o.source, any_length);
     assert_null(tri_open(networks(), &o));
-    assert_message("does not tell the same lengths of its samples twice (of sample 0");
+    assert_message("gives different lengths for the same sample (sample 0");
 }
 
 static void lists_of_lengths(void **state) {

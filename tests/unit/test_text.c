@@ -103,12 +103,13 @@ static void no_utf8(void **state) {
             assert_memory_equal(a, b, sizeof a);
         }
         assert_null(good->about.warning);
-        assert_non_null(strstr(bad->about.warning, "no UTF-8 at 3 places of 1 file, first in "));
-        assert_non_null(strstr(bad->about.warning, "/bad.txt at offset 4: U+FFFD stands for each"));
+        assert_non_null(
+            strstr(bad->about.warning, "invalid UTF-8 at 3 places in 1 file, first in "));
+        assert_non_null(strstr(bad->about.warning, "/bad.txt at offset 4: replaced by U+FFFD"));
         tri_data_free(bad);
         tri_data_free(good);
         d = opened("*.txt", how, NULL);
-        assert_non_null(strstr(d->about.warning, "no UTF-8 at 3 places of 1 file, first in "));
+        assert_non_null(strstr(d->about.warning, "invalid UTF-8 at 3 places in 1 file, first in "));
         tri_data_free(d);
     }
 }
@@ -461,7 +462,7 @@ static void tokenizer_from_outside(void **state) {
     assert_null(data_open(spec("a", ",length=2,tokenizer=bytes"), NULL, 1, "bytes", NULL));
     assert_message("the tokenizer is given twice, here and by --tokenizer");
     assert_null(data_open("synthetic", NULL, 1, "bytes", NULL));
-    assert_message("a tokenizer (--tokenizer bytes) has a meaning for text alone");
+    assert_message("a tokenizer (--tokenizer bytes) applies only to text");
     assert_null(data_open(spec("a", ",length=2"), NULL, 1, "byte", NULL));
     assert_message("tokenizer 'byte': unknown kind");
     tri_data *d = data_open(spec("a", ",length=2"), NULL, 1, "bytes", NULL);
@@ -476,7 +477,7 @@ static void mistakes(void **state) {
     put("a", "abcd"), put("empty", ""), put("nothing", "\x01 \n\n"),
         put("line", "the fox. The dog.");
     put("short", "the\n\nfox\n\ndog\n"), put("vocab.txt", "[PAD]\n[UNK]\n");
-    refused("a", ",length=8", "4 tokens are fewer than one sample of 8");
+    refused("a", ",length=8", "4 tokens, fewer than one sample of 8");
     refused("a", ",length=1", "length is 1; 2 to 2^24 tokens are possible");
     refused("a", ",length=x", "length=x is not a whole number");
     refused("a", ",for=gpt", "for=gpt is neither lm nor bert");
@@ -486,11 +487,11 @@ static void mistakes(void **state) {
     refused("a", ",for=bert,predictions=129" BERT, "predictions is 129; 1 to 128, the length");
     refused("none", "", "none: No such file or directory");
     refused("none*", "", "none*: no file matches");
-    refused("a:", "", "the name of a file is missing beside a colon");
+    refused("a:", "", "a file name is missing before or after a colon");
     refused("", "", "not a regular file");
     refused("empty", "", "empty: the file is empty");
     refused("nothing", BERT, "nothing: there is no text in it");
-    refused("line", ",for=bert" BERT, "it is one document");
+    refused("line", ",for=bert" BERT, "it is a single document");
     refused("short", ",for=bert" BERT, "none of its 3 documents has two sentences");
     char own[600];
     snprintf(own, sizeof own, ",tokenizer=bert:%s/vocab.txt", directory);

@@ -371,8 +371,8 @@ static void bad_gpt2(void **state) {
     static const char *const jsons[][2] = {
         {"{\"a\": 0,\n \"b\": }", "vocab.json: line 2: "},
         {"{\"a\": 0,\n \"a\": 1}", "vocab.json: line 2: duplicate object key"},
-        {"[1, 2]", "vocab.json: it is not an object"},
-        {"{}", "vocab.json: it is not an object"},
+        {"[1, 2]", "vocab.json: not an object"},
+        {"{}", "vocab.json: not an object"},
         {"{\"a\": 0, \"b\": 2}", "the id of \"b\" is not one of 0 to 1"},
         {"{\"a\": 0, \"b\": -1}", "the id of \"b\" is not one of 0 to 1"},
         {"{\"a\": 0, \"b\": \"1\"}", "the id of \"b\" is not one of 0 to 1"},
