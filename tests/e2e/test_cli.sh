@@ -401,7 +401,7 @@ announced() { # number of occurrences, options
     want=$1
     shift
     run train mlp --steps 1 --batch 8 "$@"
-    same "made-up samples are announced: $*" "$want" "$(grep -c 'so the samples are random numbers' err)"
+    same "made-up samples are announced: $*" "$want" "$(grep -c 'samples are random' err)"
 }
 announced 1
 announced 1 -n 2

@@ -279,8 +279,8 @@ def refused():
 
     wrong(2, "--lanes 4 .this run has 2", "--ckpt", "ck", "--resume", "--lanes", "2")
     wrong(2, "--seed 0 .this run has 1", "--ckpt", "ck", "--resume", "--seed", "1")
-    wrong(2, "name their directory with --ckpt", "--resume")
-    wrong(2, "name their directory with --ckpt", "--save-every", "5")
+    wrong(2, "which need a directory: --ckpt", "--resume")
+    wrong(2, "which need a directory: --ckpt", "--save-every", "5")
     wrong(2, "--resume and --load", "--ckpt", "ck", "--resume", "--load", "x")
     wrong(1, "cannot make the directory", "--ckpt", "no/such/place")
     plain = done(trireme("train", *words))
