@@ -20,7 +20,6 @@
 
 #define CHECKPOINT_FORMAT 2 /* of state.json; all earlier ones can be read */
 #define CHECKPOINT_UNCHECKED "format 1: state.json has no checksum and is unchecked"
-#define CHECKPOINT_NAME 32
 #define CHECKPOINT_TEXT 128
 
 /* Options that may change when a run is resumed, as texts by name. */

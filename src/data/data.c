@@ -2,13 +2,9 @@
  * Data sets and their samples. */
 #include "data/data.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
 
 /* ---- creation and queries ---- */
 

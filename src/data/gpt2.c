@@ -2,7 +2,6 @@
  * GPT-2's tokenizer. A text is cut into words and a word into bytes. Then neighbours are merged
  * while there is a merge for any two of them: the one of lowest rank first, everywhere in the word
  * from left to right. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/token_inside.h"

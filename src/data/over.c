@@ -4,7 +4,6 @@
  * still hold are passed on. */
 #include "data/over.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * BERT's pre-training: "[CLS] A [SEP] B [SEP]", where B follows A in its document or comes from
  * anywhere, and some places are masked. A sample is a function of (seed, epoch, index); all random
  * choices follow from these. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"

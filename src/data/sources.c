@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of sources, and opening data by name. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -8,8 +8,6 @@
  * are accumulated online: when a larger score appears, the earlier sums are scaled down. bf16 and
  * f16 are widened before and rounded after, a tile or a head at a time. Masked keys have weight 0
  * where others of a group of queries see them: a NaN there reaches the whole group. */
-#include <math.h> /* INFINITY */
-
 #include "base/random.h"
 #include "base/vmath.h"
 #include "dev/cpu/attention_rows.h"
@@ -199,7 +197,6 @@ static void scatter(const struct head *w, const float *tile, struct rows x, int6
 static struct rows from(struct rows x, int64_t row) {
     return (struct rows){x.at + row * x.row, x.row};
 }
-
 
 /* ---- forward ---- */
 
