@@ -25,8 +25,7 @@ check 'rows of training alone' sh -c "! grep -q 'from exec' '$work/out'"
 
 run "$build" --no-peer --rows allreduce --rounds 1
 check 'all-reduce, a line for each size' grep -q \
-    '^| 100 MiB  *| 4.00 *| [0-9.,]* us, [0-9.]* GB/s *|$' \
-    out
+    '^| 100 MiB  *| 4.00 *| [0-9.,]* us, [0-9.]* GB/s *|$' out
 
 run "$build/nowhere" --no-peer --rows linear --rounds 1
 check 'a failure is reported in its row' \

@@ -136,8 +136,7 @@ expect 'quiet' 0 'out:^done steps=5' train $small --data idx:good --batch 8 --qu
 verdict 'quiet says nothing, and makes directories' $? "$(cat err)"
 for n in 1 2; do
     expect "a row for every $n steps" 0 'out:^done steps=5' train $small --data idx:good --batch 8 \
-        --quiet \
-        --out rows --metrics-every $n
+        --quiet --out rows --metrics-every $n
     same "rows of $n steps" \
         "$(sed -n 's/.*"step":\([0-9]*\),.*/\1/p' rows/metrics.jsonl | tr '\n' ' ')" \
         "$(seq -s ' ' $n $n 4) 5 "
@@ -228,15 +227,13 @@ grep -q 'no tokenizer is given' err
 verdict 'no message on bytes for a network of bytes' $? "$(head -n 3 err)"
 alone=$(weights)
 expect 'by two workers' 0 'out:^done steps=40' train $lm --data 'text:text?.txt' --steps 40 \
-    --batch 4 \
-    --lanes 2 --optimizer adamw --lr 0.003 -n 2
+    --batch 4 --lanes 2 --optimizer adamw --lr 0.003 -n 2
 same 'the same weights by two workers' "$(weights)" "$alone"
 yes | head -c 4000000 >yes.txt
 expect 'the plan has the ids of a text' 0 'out:^ *7.6 MiB  of data: what its source' memory $lm \
     --data text:yes.txt
 expect 'the plan has them for each worker' 0 'out:^ *15.3 MiB  of data: what its source' memory \
-    $lm \
-    --data text:yes.txt -n 2
+    $lm --data text:yes.txt -n 2
 mistake 'more of them than the limit' 2 \
     'err:the source of the data and the order of its samples, 7.6' \
     train $lm --data text:yes.txt --steps 1 --memory-limit 70M
@@ -258,19 +255,16 @@ for workers in '' '-n 2'; do
     verdict "texts that are no UTF-8 are told once $workers" $? "$(head -n 3 err)"
 done
 expect 'byte pairs of GPT-2' 0 'out:^done steps=2' train gpt2-tiny:seq=16,vocab=377 --steps 2 \
-    --batch 4 \
-    --data text:text1.txt --tokenizer "gpt2:$vocabularies"
+    --batch 4 --data text:text1.txt --tokenizer "gpt2:$vocabularies"
 pretrain=bert-tiny:seq=32,vocab=168
 expect 'pairs of sentences for BERT' 0 'out:^done steps=6' train $pretrain --steps 6 --batch 4 \
-    --lanes 2 \
-    --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt" --save b.safetensors
+    --lanes 2 --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt" --save b.safetensors
 alone=$(weights)
 expect 'pairs by two workers' 0 'out:^done steps=6' train $pretrain --steps 6 --batch 4 --lanes 2 \
     --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt" -n 2
 same 'the same weights of BERT by two workers' "$(weights)" "$alone"
 expect 'labels at every place' 0 'out:^done steps=2' train $pretrain,head=every --steps 2 \
-    --batch 4 \
-    --data "text:text1.txt,tokenizer=bert-cased:$vocabularies/vocab.txt"
+    --batch 4 --data "text:text1.txt,tokenizer=bert-cased:$vocabularies/vocab.txt"
 expect 'eval on a text' 0 'out:^eval samples=[0-9]* .*loss=' eval $pretrain --load b.safetensors \
     --data text:text2.txt --tokenizer "bert:$vocabularies/vocab.txt"
 mistake 'no such text' 1 'err:none.txt: No such file' train $lm --data text:none.txt
@@ -482,8 +476,7 @@ mistake 'a label out of range' 2 \
     'err:has 13 classes, the network takes 10: classes=13 (sample .* is of class 12)' \
     train $small --data idx:wrong --batch 8
 mistake 'too few classes' 2 'err:has 4 classes, the network takes 3: classes=4' train \
-    $small,classes=3 --data idx:good --batch 8 \
-    --epochs 1
+    $small,classes=3 --data idx:good --batch 8 --epochs 1
 touch file
 mistake 'an out directory that is a file' 1 'err:file.*--out' train linear --out file
 mistake 'an out directory under a file' 1 'err:file/.*--out' train linear --out file/d

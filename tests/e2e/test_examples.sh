@@ -76,8 +76,7 @@ check 'its loss monitor' grep -q '^epoch 4999, step 500000/500000: loss 0.00[01]
 python3 "$pictures" folder 3 8 40
 resnet=$programs/resnet50
 check 'ResNet-50 on a folder' says '^done steps=102 ' "$resnet" folder 3 32 --batch 4 --steps 102 \
-    --save-every 50 \
-    --eval-every 51 --out resnet
+    --save-every 50 --eval-every 51 --out resnet
 check 'its lines of the loss' grep -q '^epoch [0-9]*, step 100/102: loss [0-9.]*  top1 [01]' out
 check 'its epochs are timed' grep -q '^epoch 0: [0-9.]* s, [0-9.]* ms a step' out
 check 'its checkpoint' test -f ckpt/resnet50/step-000000050/model.safetensors

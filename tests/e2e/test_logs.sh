@@ -89,8 +89,7 @@ if [ "$crashes" = yes ]; then
     check 'JSON after a crash' json crash
     : >mark
     TEST_CRASH=$work/mark TEST_SLOW=300 "$program" run -n 1 --out ahead -- "$data" --lanes 4 \
-        --steps 40 \
-        --data-threads 3 >ahead.said 2>&1
+        --steps 40 --data-threads 3 >ahead.said 2>&1
     check 'a crash of a thread that reads ahead' once 1 '^done steps=40 ' ahead.said
     check 'step and lane of its reading' has \
         '"event":"crash","worker":0,"step":13,"lane":2,"at":"data","signal":"SIGSEGV",' \
@@ -110,12 +109,10 @@ if [ "$crashes" = yes ]; then
     check 'a trace' has 'follow_null' null.said
     check 'a callback aborts' calls abort 134
     check 'step and callback of the abort' once 1 \
-        '^trireme: step 5, callback 2: SIGABRT; the calls' \
-        abort.said
+        '^trireme: step 5, callback 2: SIGABRT; the calls' abort.said
     check 'a stack that overflows' calls overflow 139
     check 'step and callback of the overflow' once 1 \
-        '^trireme: step 5, callback 2: SIGSEGV at address' \
-        overflow.said
+        '^trireme: step 5, callback 2: SIGSEGV at address' overflow.said
     check 'the program'\''s own handler' calls own 7
     check 'is kept' none 'callback 2' own.said
     TEST_LEFT=1 "$data" --steps 5 >left.said 2>&1

@@ -174,8 +174,7 @@ def storm():
     for _ in range(200):
         n = random.choice(("1", "2"))
         run = start("train", *words, "-n", n, "--ckpt", "ck", "--save-every", "10", "--keep", "3",
-                    "--resume",
-                    "--out", "storm")
+                    "--resume", "--out", "storm")
         if killed < KILLS:
             if killed + 1 == KILLS: # the last kill leaves something to go on from
                 wait_for(lambda: folders() or run.poll() is not None, "no checkpoint")
@@ -286,11 +285,11 @@ def refused():
     plain = done(trireme("train", *words))
     need(done(trireme("train", *words, "--ckpt", "ck", "--resume")) == plain,
          "nothing is left to do")
-    first = start("train", *"lenet5 --quiet --steps 100000000 --ckpt both --save-every 20 --keep "
-                            "1".split())
+    first = start("train", *"lenet5 --quiet --steps 100000000 --ckpt both".split(), "--save-every",
+                  "20", "--keep", "1")
     wait_for(lambda: os.path.isdir("both") and folders("both"), "it does not start")
-    wrong(2, "another run writes its checkpoints to both", "--ckpt",
-          "both") if first.poll() is None else None
+    if first.poll() is None:
+        wrong(2, "another run writes its checkpoints to both", "--ckpt", "both")
     first.send_signal(signal.SIGTERM)
     end(first)
     need(first.returncode == 3 and "asked to end: the run ends after the current" in first.err,

@@ -45,12 +45,11 @@ def pictures(directory, n, seed):
 
 def no_bit():
     """With and without evaluations; full batches and a smaller last one; one to three workers."""
-    for words in ("mlp:hidden=32 --batch 32 --lanes 4 --optimizer adam --quiet".split(),
-                  "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer momentum "
-                  "--quiet".split(),
-                  "bert-tiny --batch 8 --lanes 4 --optimizer adamw --amp O2 --loss-scale dynamic "
-                  "--quiet".split()):
-        words = words + ["--steps", "14" if words[0][0] == "m" else "4"]
+    for words in ("mlp:hidden=32 --batch 32 --lanes 4 --optimizer adam --steps 14",
+                  "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer momentum --steps 4",
+                  "bert-tiny --batch 8 --lanes 4 --optimizer adamw --amp O2 --loss-scale dynamic"
+                  " --steps 4"):
+        words = [*words.split(), "--quiet"]
         plain = done(trireme("train", *words))
         results = set()
         for more in ([], ["--threads", "2"], ["-n", "2"], ["-n", "3"]):
@@ -108,8 +107,7 @@ def best_is_kept():
     for more in ([], ["-n", "2"]):
         fresh()
         run = trireme("train", *LEARNS, "--steps", "80", *JUDGED, "--best", "loss", "--ckpt", "ck",
-                      "--save-every", "5",
-                      "--keep", "2", *more)
+                      "--save-every", "5", "--keep", "2", *more)
         best = int(re.search(r"best_step=(\d+)", done(run)).group(1))
         need(best < 70, f"the best is at step {best}: no such case")
         folders = sorted(os.listdir("ck"))

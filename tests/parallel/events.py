@@ -36,8 +36,7 @@ def death(place):
     lines = told(f"{name}.said")
     need(run.returncode == 3 and len(lines) == 2, f"exit {run.returncode}: {lines}")
     need(re.fullmatch(rf"death worker={place} step=\d+ code= worker {place} .pid {pid}., .*killed "
-                      rf"by signal 9 .Killed.",
-                      lines[0]), lines[0])
+                      rf"by signal 9 .Killed.", lines[0]), lines[0])
     steps = re.search(r"steps=(\d+)", done(run)).group(1)
     need(lines[1] == f"end worker= step={steps} code=3 stopped after {steps} of 100000000 steps",
          lines[1])
@@ -79,8 +78,7 @@ def save_failure():
                  f"{more}: exit {run.returncode}: {run.err} {lines}")
             need(re.match(f"end worker= step=4 code={code} ", lines[0]), lines[0])
             need(re.fullmatch(rf"save-failure worker= step=\d code= the checkpoint of step {step} "
-                              rf"failed: .*Input/output "
-                              "error", lines[1]), lines[1])
+                              "failed: .*Input/output error", lines[1]), lines[1])
             need(f"the checkpoint of step {step} failed" in run.err, run.err)
 
 

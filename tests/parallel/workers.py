@@ -31,14 +31,14 @@ NUMBERS = (1, 2, 3, 8) if KILLS > 2 else (2, 3)
 RUNS = {
     "lenet5": "lenet5 --steps 30 --optimizer adam",
     "uneven lanes": "lenet5 --steps 10 --batch 30 --lanes 7 --optimizer momentum",
-    "dropout and clipping": "bert-tiny --steps 3 --batch 8 --lanes 4 --optimizer adamw --clip-norm "
-                            "1",
+    "dropout and clipping": "bert-tiny --steps 3 --batch 8 --lanes 4 --optimizer adamw"
+                            " --clip-norm 1",
     "one lane": "bert-tiny --steps 3 --batch 4 --lanes 1 --optimizer lamb",
     "batch norm": "resnet18:size=32 --steps 2 --batch 16 --lanes 4 --optimizer lars",
     "half": "mlp --steps 5 --lanes 4 --amp O2 --loss-scale dynamic --optimizer adam",
     "the reference": "cnn --steps 2 --batch 8 --lanes 4 --device ref",
-    "a smaller last step": "lenet5 --steps 12 --lanes 7 --tail keep --subset 0:150 --optimizer "
-                           "adam",
+    "a smaller last step": "lenet5 --steps 12 --lanes 7 --tail keep --subset 0:150"
+                           " --optimizer adam",
     "lengths": "bert-tiny:seq=32/16/8,vocab=32,layers=1 --epochs 2 --batch 8 --lanes 4 --tail keep "
                "--optimizer adamw"
                " --clip-norm 1 --data text:docs.txt --tokenizer bert:vocab.txt",
@@ -321,8 +321,7 @@ def all_wait():
     """A lane that no worker computes: all workers wait, and no step is completed. Reported; the
     run ends."""
     run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1",
-                "--stall-timeout", "1", "--quiet",
-                "--out", "wait")
+                "--stall-timeout", "1", "--quiet", "--out", "wait")
     wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker takes part")
     tampered = subprocess.run([TAMPER, "wait"], capture_output=True, text=True, timeout=60)
     need(tampered.returncode == 0, f"nothing was tampered with: {tampered.stderr}")
@@ -413,8 +412,7 @@ def closed_files():
 
 def interrupted():
     run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--out", "stop", "--quiet",
-                "--save",
-                "stop.safetensors")
+                "--save", "stop.safetensors")
     wait_for_steps("stop")
     run.send_signal(signal.SIGINT)
     end(run, 60)
@@ -482,12 +480,10 @@ CASES.update({
     "storm: lenet5": lambda: storm(f"lenet5 --optimizer adam --lanes 4 {SMALLER}", 3, 1, KILLS),
     "storm: no spares, clipping": lambda: storm("lenet5 --optimizer adam --clip-norm 0.5", 2, 0,
                                                 KILLS),
-    "storm: bert-tiny": lambda: storm("bert-tiny --batch 8 --lanes 4 --optimizer adamw --clip-norm "
-                                      "1",
-                                      2, 1, KILLS),
+    "storm: bert-tiny": lambda: storm("bert-tiny --batch 8 --lanes 4 --optimizer adamw"
+                                      " --clip-norm 1", 2, 1, KILLS),
     "storm: resnet18": lambda: storm("resnet18:size=32 --batch 16 --lanes 4 --optimizer momentum",
-                                     2, 1,
-                                     KILLS),
+                                     2, 1, KILLS),
     "a kill after every write": lambda: points(0, ""),
     "a kill after every write of the other": lambda: points(1, SMALLER, "--spares", "1", "--audit",
                                                              "0.5", "--data-threads", "1"),
