@@ -232,7 +232,7 @@ static int newest_first(const void *a, const void *b) {
 }
 
 tri_status checkpoint_list(const char *directory, int64_t **steps, size_t *n) {
-    size_t room = 0;
+    size_t capacity = 0;
     DIR *d = opendir(directory);
     *steps = NULL;
     *n = 0;
@@ -242,9 +242,9 @@ tri_status checkpoint_list(const char *directory, int64_t **steps, size_t *n) {
     for (struct dirent *e; (e = readdir(d));) {
         int64_t step;
         if (!step_of(e->d_name, &step)) continue;
-        if (*n == room) {
-            room = 2 * room + 16;
-            int64_t *more = realloc(*steps, room * sizeof **steps);
+        if (*n == capacity) {
+            capacity = 2 * capacity + 16;
+            int64_t *more = realloc(*steps, capacity * sizeof **steps);
             if (!more) {
                 closedir(d);
                 free(*steps);

@@ -91,7 +91,7 @@ static tri_status check_sample(tri_data *d, int64_t index, void *const *out) {
 
 static void *check_some(void *user) {
     struct checking *c = user;
-    void *out[TRI_MAX_FIELDS], *memory = data_room(c->d, out);
+    void *out[TRI_MAX_FIELDS], *memory = data_sample_new(c->d, out);
     for (int64_t i; (i = atomic_fetch_add(&c->next, 1)) < c->d->size;) {
         if (memory && !check_sample(c->d, i, out)) continue;
         if (!memory) base_no_memory("a sample");
@@ -152,7 +152,7 @@ static tri_status rate_of(tri_data *d, reading *read, void *const *out, double l
 
 static tri_status bench(tri_data *d, double seconds) {
     double got, whole = 0;
-    void *out[TRI_MAX_FIELDS], *memory = data_room(d, out);
+    void *out[TRI_MAX_FIELDS], *memory = data_sample_new(d, out);
     if (d->sequential)
         return base_fail(TRI_USAGE, "--bench: data '%s' is sequential and cannot be read twice",
                          d->name);

@@ -138,7 +138,7 @@ size_t data_field_at(const tri_data *d, int field) {
 
 size_t data_sample_bytes(const tri_data *d) { return data_field_at(d, d->n_fields); }
 
-void *data_room(const tri_data *d, void **out) {
+void *data_sample_new(const tri_data *d, void **out) {
     char *memory = malloc(data_sample_bytes(d) + 1);
     for (int i = 0; i < d->n_fields && memory; i++) out[i] = memory + data_field_at(d, i);
     return memory;

@@ -90,7 +90,7 @@ void data_tell(const tri_data *d, bool quiet);
 size_t data_sample_bytes(const tri_data *d);
 size_t data_field_at(const tri_data *d, int field);
 /* Allocates a sample, for free(); sets out[i] to field i. Null if memory is out. */
-void *data_room(const tri_data *d, void **out);
+void *data_sample_new(const tri_data *d, void **out);
 
 /* ---- data by name: sources.c ---- */
 

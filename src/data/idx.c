@@ -100,14 +100,14 @@ static int inflate_some(z_stream *z, struct unpacked *u, const unsigned char *by
                         size_t *at) {
     const size_t most = 1u << 30;
     size_t in = n - *at < most ? n - *at : most;
-    size_t room = u->capacity - u->size < most ? u->capacity - u->size : most;
+    size_t space = u->capacity - u->size < most ? u->capacity - u->size : most;
     z->next_in = (Bytef *)(uintptr_t)(bytes + *at);
     z->avail_in = (uInt)in;
     z->next_out = u->data + u->size;
-    z->avail_out = (uInt)room;
+    z->avail_out = (uInt)space;
     int code = inflate(z, Z_NO_FLUSH);
     *at += in - z->avail_in;
-    u->size += room - z->avail_out;
+    u->size += space - z->avail_out;
     return code;
 }
 

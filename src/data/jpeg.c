@@ -25,7 +25,7 @@ struct jpeg {
 
 /* ---- errors ---- */
 
-static tri_status tell(struct jpeg *j) {
+static tri_status report(struct jpeg *j) {
     char text[JMSG_LENGTH_MAX];
     j->error.format_message((j_common_ptr)&j->lib, text);
     if (j->error.msg_code == JERR_OUT_OF_MEMORY) return base_no_memory(j->source.name);
@@ -34,7 +34,7 @@ static tri_status tell(struct jpeg *j) {
 
 static void on_error(j_common_ptr lib) {
     struct jpeg *j = lib->client_data;
-    j->status = tell(j);
+    j->status = report(j);
     longjmp(j->back, 1);
 }
 

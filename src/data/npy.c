@@ -49,13 +49,13 @@ static bool skip(struct header *h, const char *text) {
 }
 
 /* 'text' */
-static bool quoted(struct header *h, char *out, size_t room) {
+static bool quoted(struct header *h, char *out, size_t capacity) {
     blanks(h);
     if (h->at == h->end || (*h->at != '\'' && *h->at != '"')) return false;
     char quote = *h->at++;
     size_t n = 0;
     while (h->at + n < h->end && h->at[n] != quote) n++;
-    if (h->at + n == h->end || n >= room) return false;
+    if (h->at + n == h->end || n >= capacity) return false;
     memcpy(out, h->at, n);
     out[n] = 0;
     h->at += n + 1;

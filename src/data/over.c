@@ -111,7 +111,7 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
 static int mapped(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     struct over *x = user;
     void *in[TRI_MAX_FIELDS], *memory = NULL, *const *from = out;
-    if (!x->in_place && !(memory = data_room(x->inner, in))) {
+    if (!x->in_place && !(memory = data_sample_new(x->inner, in))) {
         base_no_memory(x->inner->name);
         return DATA_TOLD;
     }

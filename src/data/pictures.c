@@ -71,7 +71,7 @@ static void put_worker(struct pictures *p, struct pictures_worker *w) {
     pthread_mutex_unlock(&p->lock);
 }
 
-tri_status pictures_room(struct data_file *f, size_t n) {
+tri_status pictures_reserve(struct data_file *f, size_t n) {
     if (f->capacity < n + 1) {
         free(f->bytes);
         f->bytes = malloc(n + 1);
@@ -89,7 +89,7 @@ tri_status pictures_unreadable(int error) {
 
 static tri_status read_all(int fd, struct data_file *out, size_t bytes) {
     const char *path = out->name.data;
-    tri_status status = pictures_room(out, bytes);
+    tri_status status = pictures_reserve(out, bytes);
     for (size_t at = 0; at < out->n && !status;) {
         ssize_t n = read(fd, out->bytes + at, out->n - at);
         if (n < 0 && errno != EINTR) {

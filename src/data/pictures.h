@@ -51,7 +51,7 @@ tri_status pictures_check(struct pictures *p, int64_t index);
 void pictures_describe(struct pictures *p, struct text *out);
 
 /* Makes room for n bytes and a final zero byte. */
-tri_status pictures_room(struct data_file *f, size_t n);
+tri_status pictures_reserve(struct data_file *f, size_t n);
 /* Reads the whole file named f->name. */
 tri_status pictures_read_file(struct data_file *f);
 /* The status after a failure with that errno; keeps the message. TRI_FAILED if memory or

@@ -36,10 +36,10 @@ static bool add_span(struct pretrain *p, size_t first) {
  * the end of a document joins the span before it, and a document of one sentence has no span. */
 static bool cut_document(struct pretrain *p, size_t first, size_t end) {
     const size_t *at = p->corpus.sentence;
-    size_t room = (size_t)p->length - AROUND;
+    size_t limit = (size_t)p->length - AROUND;
     for (size_t i = first; end - i >= 2;) {
         size_t n = 2;
-        while (i + n < end && at[i + n] - at[i] < room) n++;
+        while (i + n < end && at[i + n] - at[i] < limit) n++;
         if (end - (i + n) == 1) n++;
         if (!add_span(p, i) || !add_span(p, i + n)) return false;
         i += n;
@@ -79,23 +79,25 @@ static size_t document_of(const struct corpus *c, size_t sentence) {
     return low;
 }
 
-/* A run from a random sentence of another document until it has `room` ids or the document ends. */
-static struct run elsewhere(const struct corpus *c, struct draws *d, size_t sentence, size_t room) {
+/* A run from a random sentence of another document until it has `limit` ids or the document
+ * ends. */
+static struct run elsewhere(const struct corpus *c, struct draws *d, size_t sentence,
+                            size_t limit) {
     size_t own = document_of(c, sentence);
     size_t begin = c->document[own], skip = c->document[own + 1] - begin;
     size_t other = draw(d, c->n_sentences - skip);
     if (other >= begin) other += skip;
     size_t end = c->document[document_of(c, other) + 1], last = other + 1;
-    while (last < end && c->sentence[last] - c->sentence[other] < room) last++;
+    while (last < end && c->sentence[last] - c->sentence[other] < limit) last++;
     return (struct run){c->sentence[other], c->sentence[last] - c->sentence[other]};
 }
 
-/* Removes ids from the longer run, at a random end, until both together have `room`. A run longer
- * than `room` first loses its end. */
-static void shorten(struct run *a, struct run *b, size_t room, struct draws *d) {
-    if (a->n > room) a->n = room;
-    if (b->n > room) b->n = room;
-    while (a->n + b->n > room) {
+/* Removes ids from the longer run, at a random end, until both together have `limit`. A run longer
+ * than `limit` first loses its end. */
+static void shorten(struct run *a, struct run *b, size_t limit, struct draws *d) {
+    if (a->n > limit) a->n = limit;
+    if (b->n > limit) b->n = limit;
+    while (a->n + b->n > limit) {
         struct run *longer = a->n > b->n ? a : b;
         longer->n--;
         longer->first += draw(d, 2);
@@ -106,9 +108,9 @@ static void shorten(struct run *a, struct run *b, size_t room, struct draws *d) 
  * does not reveal which it is. */
 static size_t words_of(const struct pretrain *p, size_t index) {
     const size_t *at = p->corpus.sentence;
-    size_t room = (size_t)p->length - AROUND,
+    size_t limit = (size_t)p->length - AROUND,
            words = at[p->span[2 * index + 1]] - at[p->span[2 * index]];
-    return words < 2 ? 2 : words < room ? words : room;
+    return words < 2 ? 2 : words < limit ? words : limit;
 }
 
 int64_t pretrain_length(const void *user, int64_t index) {
@@ -120,14 +122,14 @@ static bool make_pair(const struct pretrain *p, size_t index, struct draws *d, s
                       struct run *b) {
     const size_t *at = p->corpus.sentence;
     size_t first = p->span[2 * index], end = p->span[2 * index + 1];
-    size_t room = words_of(p, index);
-    if (draw(d, 100) < SHORT_PERCENT) room = 2 + draw(d, room - 1);
+    size_t limit = words_of(p, index);
+    if (draw(d, 100) < SHORT_PERCENT) limit = 2 + draw(d, limit - 1);
     size_t middle = first + 1 + draw(d, end - first - 1);
     bool follows = draw(d, 2);
     *a = (struct run){at[first], at[middle] - at[first]};
     if (follows) *b = (struct run){at[middle], at[end] - at[middle]};
-    else *b = elsewhere(&p->corpus, d, first, a->n < room ? room - a->n : 1);
-    shorten(a, b, room, d);
+    else *b = elsewhere(&p->corpus, d, first, a->n < limit ? limit - a->n : 1);
+    shorten(a, b, limit, d);
     return follows;
 }
 

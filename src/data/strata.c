@@ -24,7 +24,7 @@ struct strata {
     uint32_t *begin;        /* [classes + 1]: the start of each class in `member` */
     uint32_t *class_order;  /* [classes]: their order in the current epoch */
     uint32_t *sorted;       /* [places]: the epoch's samples, sorted by class */
-    uint32_t *room;         /* [size] */
+    uint32_t *scratch;         /* [size] */
     uint32_t *count, *part; /* [classes]; [classes][STRATA_GROUPS] */
     uint32_t *next;         /* [classes]: the number dealt so far */
     uint32_t *steps_order;  /* [steps] */
@@ -37,7 +37,7 @@ struct strata {
 void strata_free(struct strata *s) {
     if (!s) return;
     uint32_t *all[] = {s->member,      s->begin,          s->class_order,   s->sorted,
-                       s->room,        s->count,          s->part,          s->next,
+                       s->scratch,        s->count,          s->part,          s->next,
                        s->steps_order, s->order[0].index, s->order[1].index};
     for (size_t i = 0; i < COUNT(all); i++) free(all[i]);
     free(s);
@@ -58,7 +58,7 @@ static bool make_room(struct strata *s) {
     s->part = numbers(s->classes * STRATA_GROUPS, &failed);
     s->member = numbers(s->size, &failed);
     s->sorted = numbers(s->places, &failed);
-    s->room = numbers(s->size, &failed);
+    s->scratch = numbers(s->size, &failed);
     s->steps_order = numbers(s->steps, &failed);
     for (int i = 0; i < 2; i++) {
         s->order[i].index = numbers(s->places, &failed);
@@ -140,12 +140,12 @@ static void sort_epoch(struct strata *s, uint64_t key) {
     memset(s->count, 0, (size_t)s->classes * sizeof *s->count);
     for (int64_t i = 0; i < s->classes; i++) {
         uint32_t c = s->class_order[i], n = s->begin[c + 1] - s->begin[c];
-        shuffle(random_key(key, 1 + (uint64_t)c), s->room, s->member + s->begin[c], n);
+        shuffle(random_key(key, 1 + (uint64_t)c), s->scratch, s->member + s->begin[c], n);
         for (int64_t k = 0; k < n; k++, at++) {
             if (at != again && at != next) continue;
             if (at == next) next += s->shares;
             if (to == s->places) continue;
-            s->sorted[to++] = s->room[k];
+            s->sorted[to++] = s->scratch[k];
             s->count[c]++;
         }
     }
@@ -166,7 +166,7 @@ static void deal(struct strata *s, int group, const uint64_t size[STRATA_GROUPS]
         uint32_t c = s->class_order[i], n = s->part[c * STRATA_GROUPS + (uint32_t)group];
         const uint32_t *from = s->sorted + begin + s->next[c];
         for (uint32_t k = 0; k < n; k++, card++) {
-            if (group == REST) s->room[card] = from[k];
+            if (group == REST) s->scratch[card] = from[k];
             else to[place_of(s, &s->group[group], card)] = from[k];
         }
         s->next[c] += n;
@@ -187,7 +187,7 @@ static void make_epoch(struct strata *s, int64_t epoch, uint32_t *to) {
     shuffle(random_key(key, UINT64_MAX), s->steps_order, NULL, (uint32_t)s->steps);
     memset(s->next, 0, (size_t)s->classes * sizeof *s->next);
     for (int g = 0; g < STRATA_GROUPS; g++) deal(s, g, size, to);
-    shuffle(random_key(key, UINT64_MAX - 1), to + s->steps * s->batch, s->room,
+    shuffle(random_key(key, UINT64_MAX - 1), to + s->steps * s->batch, s->scratch,
             (uint32_t)size[REST]);
 }
 

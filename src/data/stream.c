@@ -12,7 +12,7 @@
 
 #include "base/spawn.h"
 
-#define ROOM ((size_t)1 << 16)
+#define BUFFER_BYTES ((size_t)1 << 16)
 #define TICK 50 /* milliseconds between checks whether anybody still waits */
 
 extern char **environ;
@@ -63,7 +63,7 @@ tri_status stream_open(struct stream *s, const char *from) {
     size_t n = strlen(STREAM_COMMAND);
     stream_close(s);
     s->at = s->n = 0;
-    if (!s->room && !(s->room = malloc(ROOM))) return base_no_memory(s->name);
+    if (!s->buffer && !(s->buffer = malloc(BUFFER_BYTES))) return base_no_memory(s->name);
     if (!strncmp(from, STREAM_COMMAND, n)) return start(s, from + n);
     /* Does not wait for a writer. */
     s->fd = strcmp(from, "-") ? open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : STDIN_FILENO;
@@ -94,15 +94,15 @@ int64_t stream_take(struct stream *s, void *to, size_t n) {
     char *p = to;
     for (size_t left = n, some; left; left -= some, p += some) {
         tri_status status = TRI_OK;
-        if (s->at == s->n && left >= ROOM) {
+        if (s->at == s->n && left >= BUFFER_BYTES) {
             status = read_some(s, p, left, &some);
         } else {
             if (s->at == s->n) {
                 s->at = s->n = 0;
-                status = read_some(s, s->room, ROOM, &s->n);
+                status = read_some(s, s->buffer, BUFFER_BYTES, &s->n);
             }
             some = s->n - s->at < left ? s->n - s->at : left;
-            if (!status) memcpy(p, s->room + s->at, some);
+            if (!status) memcpy(p, s->buffer + s->at, some);
             s->at += some;
         }
         if (status) return -1;

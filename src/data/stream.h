@@ -14,7 +14,7 @@ struct stream {
     int fd;           /* -1: not open */
     pid_t command;    /* 0: none */
     int life;         /* the command is killed when this is closed */
-    char *room;       /* bytes that have been read but not taken: [at, n) */
+    char *buffer;       /* bytes that have been read but not taken: [at, n) */
     size_t at, n;
 };
 

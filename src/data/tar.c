@@ -61,7 +61,7 @@ static tri_status load(void *source, int64_t index, struct data_file *out) {
     text_add(&out->name, "%s, offset %llu", path, (unsigned long long)s->offset);
     if (out->name.failed) return base_no_memory(path);
     out->label = s->label;
-    tri_status status = pictures_room(out, s->size);
+    tri_status status = pictures_reserve(out, s->size);
     if (status) return status;
     int fd = base_open(path, O_RDONLY, NULL);
     if (fd < 0) return pictures_unreadable(errno);
@@ -197,14 +197,14 @@ static tri_status scan_shard(struct tar *x, uint32_t number) {
 
 /* Parses "{000..127}" at p: both ends, the number of digits, what follows. */
 static bool range_at(const char *p, long long *from, long long *to, int *digits,
-                     const char **behind) {
+                     const char **after) {
     char *end;
     if (*p != '{' || !isdigit((unsigned char)p[1])) return false;
     *from = strtoll(p + 1, &end, 10);
     *digits = (int)(end - p - 1);
     if (strncmp(end, "..", 2) || !isdigit((unsigned char)end[2])) return false;
     *to = strtoll(end + 2, &end, 10);
-    *behind = end + 1;
+    *after = end + 1;
     return *end == '}';
 }
 
@@ -222,8 +222,8 @@ static tri_status find_shards(struct tar *x, const char *spec, const char *patte
 static tri_status expand(struct tar *x, const char *spec, const char *pattern) {
     long long from, to;
     int digits;
-    const char *at = pattern, *behind;
-    while (*at && !range_at(at, &from, &to, &digits, &behind)) at++;
+    const char *at = pattern, *after;
+    while (*at && !range_at(at, &from, &to, &digits, &after)) at++;
     if (!*at) return find_shards(x, spec, pattern);
     if (from > to || to - from >= MOST_SHARDS)
         return base_fail(TRI_USAGE, "data '%s': the range from %lld to %lld", spec, from, to);
@@ -231,7 +231,7 @@ static tri_status expand(struct tar *x, const char *spec, const char *pattern) {
     tri_status status = TRI_OK;
     for (; from <= to && !status; from++) {
         one.size = 0;
-        text_add(&one, "%.*s%0*lld%s", (int)(at - pattern), pattern, digits, from, behind);
+        text_add(&one, "%.*s%0*lld%s", (int)(at - pattern), pattern, digits, from, after);
         status = one.failed ? base_no_memory(spec) : expand(x, spec, one.data);
     }
     text_free(&one);

@@ -95,7 +95,7 @@ static tri_status read_picture(struct tar_pipe *x, struct data_file *to) {
     if (e->size > UINT32_MAX)
         return base_fail(TRI_FAILED, "%s: %llu bytes are too many", to->name.data,
                          (unsigned long long)e->size);
-    tri_status status = pictures_room(to, (size_t)e->size);
+    tri_status status = pictures_reserve(to, (size_t)e->size);
     int64_t got = status ? 0 : read_stream(x, e->offset, to->bytes, to->n);
     if (status || got == (int64_t)e->size) return status;
     return got < 0 ? TRI_FAILED
@@ -180,7 +180,7 @@ static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *c
 static void free_pipe(void *user) {
     struct tar_pipe *x = user;
     stream_close(&x->stream);
-    free(x->stream.room);
+    free(x->stream.buffer);
     for (int64_t i = 0; x->window && i < x->size; i++) {
         free(x->window[i].bytes);
         text_free(&x->window[i].name);

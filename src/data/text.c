@@ -73,7 +73,7 @@ static void free_blocks(void *user) {
 }
 
 /* Warns of invalid UTF-8; notes that ids are bytes if the network takes more ids. */
-static void tell(tri_data *d, const struct data_spec *s, const struct text_options *o,
+static void warn(tri_data *d, const struct data_spec *s, const struct text_options *o,
                  const struct corpus *c) {
     const struct corpus_broken *b = &c->broken;
     const tri_node *ids = input(s->graph, "input_ids");
@@ -107,7 +107,7 @@ static tri_data *make(const struct data_spec *s, const struct text_options *o,
     }
     tri_data *d = data_make(name.data, size, fields, n, fill, user, false, free_user);
     text_free(&name);
-    if (d) tell(d, s, o, c);
+    if (d) warn(d, s, o, c);
     if (d) d->about.held = corpus_bytes(c);
     return d;
 }

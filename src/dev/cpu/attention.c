@@ -232,10 +232,10 @@ static void forward(const tri_call *c) {
     const struct attention *a = w.a;
     int64_t d = a->size, e = a->value_size;
     float *packed = take(&w, gemm_packed(a->keys, d)), *s = take(&w, TILE_FLOATS);
-    float *room[] = {half(&w, a->keys * d), half(&w, a->keys * e),
+    float *buffer[] = {half(&w, a->keys * d), half(&w, a->keys * e),
                      half(&w, ATTENTION_QUERIES * d), half(&w, ATTENTION_QUERIES * e)};
-    struct rows k = read(&w, &a->k, a->k.tensor, d, 0, a->keys, room[0]);
-    struct rows v = read(&w, &a->v, a->v.tensor, e, 0, a->keys, room[1]);
+    struct rows k = read(&w, &a->k, a->k.tensor, d, 0, a->keys, buffer[0]);
+    struct rows v = read(&w, &a->v, a->v.tensor, e, 0, a->keys, buffer[1]);
     gemm_pack(k.at, k.row, a->keys, d, packed);
     w.tile.s = s;
     for (int64_t i = 0; i < a->queries; i += ATTENTION_QUERIES) {
@@ -243,8 +243,8 @@ static void forward(const tri_call *c) {
         float by[ATTENTION_QUERIES];
         int64_t n = shorter(ATTENTION_QUERIES, a->queries - i);
         int64_t reach = attention_reach(a, i + n - 1);
-        struct rows q = read(&w, &a->q, a->q.tensor, d, i, n, room[2]);
-        struct rows y = begin(&w, &a->y, 0, e, i, room[3]);
+        struct rows q = read(&w, &a->q, a->q.tensor, d, i, n, buffer[2]);
+        struct rows y = begin(&w, &a->y, 0, e, i, buffer[3]);
         attention_begin(&sums);
         for (int64_t t = 0; t < reach; t += ATTENTION_KEYS) {
             aim(&w, i, n, t, shorter(ATTENTION_KEYS, reach - t));
@@ -256,7 +256,7 @@ static void forward(const tri_call *c) {
         conclude(&sums, n, w.tile.kept,
                  (float *)c->out[1] + (w.b * a->heads + w.h) * a->queries + i, by);
         scale_rows(y, n, e, by);
-        end(&w, &a->y, 0, e, i, n, room[3]);
+        end(&w, &a->y, 0, e, i, n, buffer[3]);
     }
 }
 
@@ -276,7 +276,7 @@ struct keys {
     float *packed_k, *packed_v;
     struct rows k, v;
     float *ds;
-    float *room[4]; /* q, dq, dy, y of a tile, as floats */
+    float *buffer[4]; /* q, dq, dy, y of a tile, as floats */
 };
 
 static void open_keys(struct head *w, struct keys *x) {
@@ -290,7 +290,7 @@ static void open_keys(struct head *w, struct keys *x) {
     x->v = read(w, &a->v, a->v.tensor, e, 0, a->keys, half(w, a->keys * e));
     gemm_pack(x->k.at, x->k.row, a->keys, d, x->packed_k);
     gemm_pack(x->v.at, x->v.row, a->keys, e, x->packed_v);
-    for (int i = 0; i < 4; i++) x->room[i] = half(w, ATTENTION_QUERIES * (i < 2 ? d : e));
+    for (int i = 0; i < 4; i++) x->buffer[i] = half(w, ATTENTION_QUERIES * (i < 2 ? d : e));
 }
 
 /* The queries of a tile. */
@@ -316,10 +316,10 @@ static void open_queries(const struct head *w, const struct keys *x, int64_t i, 
     q->first = i;
     q->n = shorter(ATTENTION_QUERIES, a->queries - i);
     q->reach = attention_reach(a, i + q->n - 1);
-    q->q = read(w, &a->q, a->q.tensor, a->size, i, q->n, x->room[0]);
-    q->dy = read(w, &a->y, 0, a->value_size, i, q->n, x->room[2]);
+    q->q = read(w, &a->q, a->q.tensor, a->size, i, q->n, x->buffer[0]);
+    q->dy = read(w, &a->y, 0, a->value_size, i, q->n, x->buffer[2]);
     q->lse = (const float *)w->c->in[2] + (w->b * a->heads + w->h) * a->queries + i;
-    dot_rows(q->dy, read(w, &a->y, 1, a->value_size, i, q->n, x->room[3]), q->n, a->value_size,
+    dot_rows(q->dy, read(w, &a->y, 1, a->value_size, i, q->n, x->buffer[3]), q->n, a->value_size,
              q->delta);
 }
 
@@ -352,14 +352,14 @@ static void backward(const tri_call *c) {
     clear(dv, a->keys, e);
     for (int64_t i = 0; i < a->queries; i += ATTENTION_QUERIES) {
         open_queries(&w, &x, i, &q);
-        struct rows dq = begin(&w, &a->q, out[0], d, i, x.room[1]);
+        struct rows dq = begin(&w, &a->q, out[0], d, i, x.buffer[1]);
         for (int64_t t = 0; t < q.reach; t += ATTENTION_KEYS) {
             derive(&w, &x, &q, t, (float)a->scale);
             scatter(&w, w.tile.s, q.dy, e, from(dv, t));
             scatter(&w, x.ds, q.q, d, from(dk, t));
             gather(&w, x.ds, from(x.k, t), d, dq, t);
         }
-        end(&w, &a->q, out[0], d, i, q.n, x.room[1]);
+        end(&w, &a->q, out[0], d, i, q.n, x.buffer[1]);
     }
     end(&w, &a->k, out[1], d, 0, a->keys, room_k);
     end(&w, &a->v, out[2], e, 0, a->keys, room_v);

@@ -83,8 +83,9 @@ static void sum_group(const struct job *j, const struct part *p, int64_t unit, s
     }
 }
 
-/* Converts the group's sums to the factors of its elements; `tells`: also stores the statistics. */
-static void settle_forward(const struct job *j, const struct part *p, bool tells,
+/* Converts the group's sums to the factors of its elements; `stores`: also stores the
+ * statistics. */
+static void settle_forward(const struct job *j, const struct part *p, bool stores,
                            struct numbers *n) {
     const tri_call *c = j->c;
     const int64_t row = p->group * j->z.channels + p->channel;
@@ -103,7 +104,7 @@ static void settle_forward(const struct job *j, const struct part *p, bool tells
         double beta = (double)((const float *)c->in[2])[p->channel + i];
         n->scale[k] = (float)scale;
         n->a[k] = (float)(beta + ((double)n->center[k] - mean) * scale);
-        if (!tells) continue;
+        if (!stores) continue;
         ((float *)c->out[1])[row + i] = n->center[k];
         ((float *)c->out[2])[row + i] = (float)var;
         ((float *)c->out[3])[row + i] = (float)(var * unbias);
@@ -161,10 +162,10 @@ static void apply(const struct job *j, int64_t unit, int64_t s, const struct num
  * stores the derivatives of gamma and beta. */
 static void run_slices(const struct job *j, int64_t unit, int64_t begin, int64_t end) {
     struct numbers *n = j->c->scratch;
-    const bool tells = j->backward && begin == 0;
+    const bool stores = j->backward && begin == 0;
     const struct part first = part_of(&j->z, unit, 0);
     for (int64_t i = 0; i < first.width; i++) n->dgamma[i] = n->dbeta[i] = 0;
-    for (int64_t s = begin, at = begin; at < (tells ? j->z.slices : end);) {
+    for (int64_t s = begin, at = begin; at < (stores ? j->z.slices : end);) {
         const struct part p = part_of(&j->z, unit, at);
         sum_group(j, &p, unit, n);
         if (j->backward)
@@ -174,7 +175,7 @@ static void run_slices(const struct job *j, int64_t unit, int64_t begin, int64_t
         for (; s < p.end && s < end; s++) apply(j, unit, s, n);
         at = p.end;
     }
-    for (int64_t i = 0; tells && i < first.width; i++) {
+    for (int64_t i = 0; stores && i < first.width; i++) {
         ((float *)j->c->out[1])[first.channel + i] = (float)n->dgamma[i];
         ((float *)j->c->out[2])[first.channel + i] = (float)n->dbeta[i];
     }
