@@ -255,7 +255,7 @@ static void each_part_once(void **unused) {
     static const struct {
         int threads, steps, deaths, pauses;
     } rows[] = {{1, 2, -1, 1}, {2, 1, 2, 1}, {2, 2, 1, 1}, {2, 1, 1, 2}, {3, 1, 1, 0},
-                {2, 2, 2, 2}, {3, 2, 1, 1}, {3, 1, 2, 1}};
+                {2, 2, 2, 2}, {3, 1, 1, 1}, {3, 2, 1, 1}};
     for (size_t i = 0; i < (all() ? COUNT(rows) : 5); i++) {
         const struct protocol p = {sizeof(struct state), rows[i].threads + 1, offer, make, after,
                                    die, other, check, hash, print, 0, 0};
