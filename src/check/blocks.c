@@ -4,19 +4,19 @@
 #include "plan/rewrite.h"
 
 struct wishes {
-    struct lying in[MAX_INPUTS], out[TRI_MAX_OUTPUTS];
+    struct format in[MAX_INPUTS], out[TRI_MAX_OUTPUTS];
 };
 
 /* Channels of the tensors that may lie in blocks; 0: there are none. */
 static int64_t channels(const tri_node *n, const struct dev *dev, struct wishes *w) {
     int64_t c = 0;
     *w = (struct wishes){0};
-    if (!dev->target || !dev->target->lays) return 0;
-    dev->target->lays(n, w->in, w->out);
+    if (!dev->target || !dev->target->formats) return 0;
+    dev->target->formats(n, w->in, w->out);
     for (int i = 0; i < n->n_in; i++)
-        if (w->in[i].block == LYING_ANY) c = n->in[i]->spec.shape.dim[1];
+        if (w->in[i].block == FORMAT_ANY) c = n->in[i]->spec.shape.dim[1];
     for (int i = 0; i < n->n_out; i++)
-        if (w->out[i].block == LYING_ANY) c = n->out[i].spec.shape.dim[1];
+        if (w->out[i].block == FORMAT_ANY) c = n->out[i].spec.shape.dim[1];
     return c;
 }
 
@@ -34,13 +34,13 @@ static tri_status put_blocks(struct trial *t, const struct wishes *w, int block)
     rewrite_begin(&r, t->g);
     for (size_t i = 0; (n = rewrite_next(&r, i)); i++) {
         for (int k = 0; n == t->node && k < n->n_in; k++)
-            if (w->in[k].block == LYING_ANY) n->in[k] = reordered(n->in[k], block);
+            if (w->in[k].block == FORMAT_ANY) n->in[k] = reordered(n->in[k], block);
         rewrite_keep(&r, n);
     }
     tri_status status = rewrite_end(&r);
     for (int k = 0; k < t->node->n_out && !status; k++) {
         outs[k] = &t->node->out[k];
-        if (w->out[k].block != LYING_ANY) continue;
+        if (w->out[k].block != FORMAT_ANY) continue;
         outs[k]->block = block;
         outs[k] = reordered(outs[k], 0);
         status = tri_graph_status(t->g);

@@ -42,7 +42,7 @@ static void move_part(const tri_shape *whole, int dim, int64_t begin, int64_t le
         }
 }
 
-struct split {
+struct halves {
     const struct example *e;
     const struct factors *f;
     const tri_node *node; /* the whole */
@@ -51,7 +51,7 @@ struct split {
 };
 
 /* A part's attributes: shapes cut, divisors frozen. */
-static bool part_attrs(const struct split *s, int64_t share, struct text *out) {
+static bool part_attrs(const struct halves *s, int64_t share, struct text *out) {
     const struct op_entry *entry = s->node->entry;
     int dim = leads(&s->f->out[0], s->factor, s->f->extent), shown = 0;
     for (int i = 0; i < entry->n_attrs; i++) {
@@ -76,7 +76,7 @@ static bool part_attrs(const struct split *s, int64_t share, struct text *out) {
     return !out->failed;
 }
 
-static tri_status run_part(const struct split *s, const struct values *in, int64_t begin,
+static tri_status run_part(const struct halves *s, const struct values *in, int64_t begin,
                            int64_t share, struct values *sum) {
     struct example e = *s->e;
     struct values part = {0}, out = {0};
@@ -127,7 +127,7 @@ static bool fits_two_lanes(const struct example *e) {
     return fits;
 }
 
-static tri_status check_split(const struct split *s, const struct values *in) {
+static tri_status check_split(const struct halves *s, const struct values *in) {
     struct values whole = {0}, sum = {0};
     char what[64];
     /* Along the samples the parts are lanes, which have batch statistics of their own. */
@@ -182,7 +182,7 @@ tri_status opcheck_splits(const struct example *e, const struct values *in, int 
                 inside |= leads(&f.out[i], (uint8_t)c, f.extent) == -2;
             if (inside) continue;
             ++*splits;
-            status = check_split(&(struct split){e, &f, t.node, (uint8_t)c, f.extent[c]}, in);
+            status = check_split(&(struct halves){e, &f, t.node, (uint8_t)c, f.extent[c]}, in);
         }
         factors_free(&f);
     }

@@ -34,10 +34,10 @@ const struct dev_row *dev_row_find(const struct dev_row *const *tables, const ch
     return NULL;
 }
 
-static bool fits(const tri_tensor *t, const struct lying *l, int *common) {
-    if (*t->pack || (l->block != LYING_ANY && t->block != l->block)) return false;
-    if (l->block != LYING_ANY) return true;
-    if (*common == LYING_ANY) *common = t->block;
+static bool fits(const tri_tensor *t, const struct format *l, int *common) {
+    if (*t->pack || (l->block != FORMAT_ANY && t->block != l->block)) return false;
+    if (l->block != FORMAT_ANY) return true;
+    if (*common == FORMAT_ANY) *common = t->block;
     return t->block == *common;
 }
 
@@ -45,14 +45,14 @@ static bool lies_plainly(const tri_tensor *t) { return !t->block && !*t->pack; }
 
 const char *dev_row_refuses(const struct dev_row *r, const tri_node *n) {
     static const char why[] = "it has no kernel for tensors that lie so";
-    struct lying in[TRI_MAX_OUTPUTS] = {0}, out[TRI_MAX_OUTPUTS] = {0};
+    struct format in[TRI_MAX_OUTPUTS] = {0}, out[TRI_MAX_OUTPUTS] = {0};
     bool plain = true, fit = true;
     for (int i = 0; i < n->n_in; i++) plain &= !node_reads(n, i) || lies_plainly(n->in[i]);
     for (int i = 0; i < n->n_out; i++) plain &= lies_plainly(&n->out[i]);
     if (plain || (r && r->any_order)) return NULL;
-    if (!r || !r->lays || n->n_in > (int)COUNT(in)) return why;
-    r->lays(n, in, out);
-    int common = LYING_ANY;
+    if (!r || !r->formats || n->n_in > (int)COUNT(in)) return why;
+    r->formats(n, in, out);
+    int common = FORMAT_ANY;
     for (int i = 0; i < n->n_in; i++)
         if (node_reads(n, i)) fit = fit && fits(n->in[i], &in[i], &common);
     for (int i = 0; i < n->n_out; i++) fit = fit && fits(&n->out[i], &out[i], &common);

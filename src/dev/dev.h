@@ -70,7 +70,7 @@ struct dev_row {
     tri_status (*prepare)(const tri_node *n, void **state);
     void (*release)(void *state);
     /* As in struct target; null: all plain. any_order: takes tensors in any format. */
-    void (*lays)(const tri_node *n, struct lying *in, struct lying *out);
+    void (*formats)(const tri_node *n, struct format *in, struct format *out);
     bool any_order;
     /* Null: no scratch, one part, nothing shared. Else fills in the kernel from the state of
      * `prepare`. */

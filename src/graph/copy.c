@@ -10,13 +10,13 @@ tri_graph *graph_like(const tri_graph *g) {
     return like;
 }
 
-void graph_lie_like(tri_tensor *t, const tri_tensor *like) {
+void graph_format_like(tri_tensor *t, const tri_tensor *like) {
     t->block = like->block;
     memcpy(t->pack, like->pack, sizeof t->pack);
 }
 
 void graph_annotate(tri_node *copy, const tri_node *n) {
-    for (int i = 0; i < n->n_out && i < copy->n_out; i++) graph_lie_like(&copy->out[i], &n->out[i]);
+    for (int i = 0; i < n->n_out && i < copy->n_out; i++) graph_format_like(&copy->out[i], &n->out[i]);
     copy->backward = n->backward;
 }
 

@@ -162,7 +162,7 @@ void graph_annotate(tri_node *copy, const tri_node *n);
  * have noted are n's. */
 tri_node *graph_copy(tri_graph *g, const tri_node *n, tri_tensor *const *in, const tri_attr *attrs,
                      const char *name);
-void graph_lie_like(tri_tensor *t, const tri_tensor *like);
+void graph_format_like(tri_tensor *t, const tri_tensor *like);
 
 /* What builders end with: an operator by name, with the attributes given by name. */
 tri_tensor *graph_apply(tri_graph *g, const char *op, int n, tri_tensor *const *in, int n_attrs,

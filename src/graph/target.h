@@ -6,9 +6,9 @@
 #include "graph/graph.h"
 
 /* How a tensor is to lie: as tri_tensor's block and pack say. */
-#define LYING_ANY -1
-struct lying {
-    int block; /* or LYING_ANY */
+#define FORMAT_ANY -1
+struct format {
+    int block; /* or FORMAT_ANY */
     char pack[PACK_TEXT];
 };
 
@@ -22,8 +22,8 @@ struct target {
      * for one lane. Null: never. */
     bool (*winograd)(const tri_node *n);
     /* How it would have a node's tensors lie, in and out being plain before. Those that may have any
-     * block, all of them the same one, become LYING_ANY. Null: all plain. */
-    void (*lays)(const tri_node *n, struct lying *in, struct lying *out);
+     * block, all of them the same one, become FORMAT_ANY. Null: all plain. */
+    void (*formats)(const tri_node *n, struct format *in, struct format *out);
     /* Null if it has instructions for products of this type, else what it lacks: a static text. */
     const char *(*lacks)(tri_type type);
 };

@@ -140,7 +140,7 @@ static bool contains(const struct factor_dim *d, uint8_t factor) {
 }
 
 /* The factor along which the inputs are split, or null and why. */
-static const char *split_factor(const tri_node *n, const struct factors *f, const struct layout *in,
+static const char *split_factor(const tri_node *n, const struct factors *f, const struct split *in,
                                 uint8_t *factor) {
     *factor = 0;
     for (int i = 0; i < n->n_in; i++) {
@@ -159,18 +159,18 @@ static const char *split_factor(const tri_node *n, const struct factors *f, cons
     return f->fixed[*factor] ? "it works across the samples of the batch" : NULL;
 }
 
-static const char *carry(const tri_node *n, const struct factors *f, const struct layout *in,
-                         struct layout *out, bool lenient) {
+static const char *carry(const tri_node *n, const struct factors *f, const struct split *in,
+                         struct split *out, bool lenient) {
     uint8_t factor;
     const char *why = split_factor(n, f, in, &factor);
     if (why && !lenient) return why;
     for (int i = 0; i < n->n_out; i++) {
-        out[i] = (struct layout){PARTIAL, 0};
+        out[i] = (struct split){PARTIAL, 0};
         for (int d = 0; d < f->out[i].rank; d++) {
             if (!contains(&f->out[i].dim[d], factor)) continue;
             if (major(f, &f->out[i].dim[d]) != factor && !lenient)
                 return "it moves the batch inside another dimension";
-            out[i] = (struct layout){SPLIT, d};
+            out[i] = (struct split){SPLIT, d};
             break;
         }
     }
@@ -179,11 +179,11 @@ static const char *carry(const tri_node *n, const struct factors *f, const struc
 
 const char FACTORS_NO_MEMORY[] = "memory is out";
 
-const char *factors_carry(const tri_node *n, const struct layout *in, struct layout *out,
+const char *factors_carry(const tri_node *n, const struct split *in, struct split *out,
                           bool lenient) {
     struct factors f;
     if (!factors_of(n, &f)) {
-        for (int i = 0; i < n->n_out; i++) out[i] = (struct layout){WHOLE, 0};
+        for (int i = 0; i < n->n_out; i++) out[i] = (struct split){WHOLE, 0};
         if (base_last() == TRI_FAILED) return FACTORS_NO_MEMORY;
         return lenient ? NULL : "it says nothing of how it may be split";
     }
@@ -206,7 +206,7 @@ int64_t factors_rows(const tri_node *n) {
     return rows;
 }
 
-bool factors_rebatch(const tri_node *n, struct layout out, int64_t batch, tri_graph *to,
+bool factors_rebatch(const tri_node *n, struct split out, int64_t batch, tri_graph *to,
                      tri_attr *attrs) {
     const struct op_entry *e = n->entry;
     int64_t from = n->graph->batch;

@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 
 /* How a tensor lies on one axis (the lanes): whole, cut along a dimension, or as a partial sum. */
-struct layout {
+struct split {
     enum { WHOLE, SPLIT, PARTIAL } kind;
     int dim; /* of SPLIT */
 };
@@ -42,12 +42,12 @@ void factors_free(struct factors *f);
  * PARTIAL. Null if it can be, else the reason why not, a static text. With `lenient` it always
  * can: what may not be split is carried over all the same. FACTORS_NO_MEMORY whatever is asked. */
 extern const char FACTORS_NO_MEMORY[];
-const char *factors_carry(const tri_node *n, const struct layout *in, struct layout *out,
+const char *factors_carry(const tri_node *n, const struct split *in, struct split *out,
                           bool lenient);
 
 /* Copies the node's attributes; a shape whose output is split over the samples is made for `batch` of
  * them instead of its graph's. False: it cannot be, which sticks to `to`. */
-bool factors_rebatch(const tri_node *n, struct layout out, int64_t batch, tri_graph *to,
+bool factors_rebatch(const tri_node *n, struct split out, int64_t batch, tri_graph *to,
                      tri_attr *attrs);
 
 /* Length of the output without the dimensions that input 1 has: the rows of a matmul. */

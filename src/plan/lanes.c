@@ -16,8 +16,8 @@ int64_t lane_samples(int64_t batch, int64_t lanes, int64_t i) {
 
 /* ---- what each tensor is to the lanes ---- */
 
-static struct layout layout_of(const struct cut *c, const tri_tensor *t) {
-    return c->layout[t->id];
+static struct split split_of(const struct cut *c, const tri_tensor *t) {
+    return c->split[t->id];
 }
 
 static tri_status refuse(const struct cut *c, const tri_node *n, const char *why) {
@@ -33,7 +33,7 @@ static tri_status refuse(const struct cut *c, const tri_node *n, const char *why
 /* Values that a lane uses must be there before the lanes run: a partial sum that follows from the
  * data alone is summed by the count graph; any other would need the lanes' own results. */
 static bool make_early(struct cut *c, const tri_tensor *t) {
-    if (c->layout[t->id].kind == PARTIAL) {
+    if (c->split[t->id].kind == PARTIAL) {
         if (!c->data_only[t->id]) return false;
         c->root[0][t->id] = true;
         return true;
@@ -46,21 +46,21 @@ static bool make_early(struct cut *c, const tri_tensor *t) {
 }
 
 /* Random numbers are counted by the elements of the whole batch, one sample after the other. */
-static bool samples_lead(const tri_node *n, struct layout l) {
+static bool samples_lead(const tri_node *n, struct split l) {
     const tri_shape *s = &n->out->spec.shape;
     for (int i = 0; i < l.dim; i++)
         if (s->dim[i] != 1) return false;
     return l.kind == SPLIT && s->dim[l.dim] % n->graph->batch == 0;
 }
 
-static tri_status lay_split_node(struct cut *c, const tri_node *n, struct layout *in,
-                                 struct layout *out) {
+static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in,
+                              struct split *out) {
     for (int i = 0; i < n->n_in; i++) {
         const tri_tensor *t = n->in[i];
         if (in[i].kind == SPLIT) continue;
         if (!make_early(c, t))
             return refuse(c, n, "it uses a result of the whole batch for each sample");
-        in[i] = (struct layout){WHOLE, 0};
+        in[i] = (struct split){WHOLE, 0};
     }
     const char *why = factors_carry(n, in, out, false);
     if (!why && n->entry->op->random && !samples_lead(n, out[0]))
@@ -76,37 +76,37 @@ static bool keeps_digits(const tri_node *n) {
 
 /* A node with partial sums but nothing split stays with the lanes if it is linear in all of them
  * together (so that adding up afterwards gives the same); else the tree comes first. */
-static void lay_partial_node(struct cut *c, const tri_node *n, const struct layout *in,
-                             struct layout *out, bool *late) {
+static void carry_partial(struct cut *c, const tri_node *n, const struct split *in,
+                          struct split *out, bool *late) {
     bool stays = n->entry->op->linear == TRI_LINEAR_JOINTLY && keeps_digits(n);
     for (int i = 0; i < n->n_in; i++) stays = stays && in[i].kind == PARTIAL;
-    for (int i = 0; i < n->n_out; i++) out[i] = (struct layout){stays ? PARTIAL : WHOLE, 0};
+    for (int i = 0; i < n->n_out; i++) out[i] = (struct split){stays ? PARTIAL : WHOLE, 0};
     if (stays) return;
     for (int i = 0; i < n->n_in; i++)
         if (in[i].kind == PARTIAL && !c->data_only[n->in[i]->id]) *late = true;
 }
 
-static tri_status lay_node(struct cut *c, const tri_node *n, struct layout *in) {
-    struct layout out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
+static tri_status split_node(struct cut *c, const tri_node *n, struct split *in) {
+    struct split out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
     bool split = false, partial = false, late = false, data_only = true;
     for (int i = 0; i < n->n_in; i++) {
-        in[i] = layout_of(c, n->in[i]);
+        in[i] = split_of(c, n->in[i]);
         split |= in[i].kind == SPLIT;
         partial |= in[i].kind == PARTIAL;
         late |= c->late[n->in[i]->id];
         data_only &= c->data_only[n->in[i]->id];
     }
     if (node_is_stored(n)) data_only = false;
-    if (node_is(n, "input") && c->apart) out[0] = (struct layout){SPLIT, 0};
+    if (node_is(n, "input") && c->apart) out[0] = (struct split){SPLIT, 0};
     if (split) {
         if (late) return refuse(c, n, "it uses a result of the whole batch for each sample");
-        tri_status status = lay_split_node(c, n, in, out);
+        tri_status status = carry_split(c, n, in, out);
         if (status) return status;
     } else if (partial) {
-        lay_partial_node(c, n, in, out, &late);
+        carry_partial(c, n, in, out, &late);
     }
     for (int i = 0; i < n->n_out; i++) {
-        c->layout[n->out[i].id] = out[i];
+        c->split[n->out[i].id] = out[i];
         c->late[n->out[i].id] = late;
         c->data_only[n->out[i].id] = data_only;
     }
@@ -119,8 +119,8 @@ static bool node_live(const struct cut *c, const tri_node *n) { return node_any(
 
 static bool in_lane(const struct cut *c, const tri_node *n) {
     for (int i = 0; i < n->n_in; i++)
-        if (layout_of(c, n->in[i]).kind == SPLIT) return true;
-    return layout_of(c, &n->out[0]).kind != WHOLE;
+        if (split_of(c, n->in[i]).kind == SPLIT) return true;
+    return split_of(c, &n->out[0]).kind != WHOLE;
 }
 
 /* Partial sums that are used as a whole, by a node outside the lanes or as an output, go through
@@ -131,17 +131,17 @@ static void find_roots(struct cut *c) {
         const tri_node *n = g->node[i];
         if (!node_live(c, n) || in_lane(c, n)) continue;
         for (int k = 0; k < n->n_in; k++)
-            if (layout_of(c, n->in[k]).kind == PARTIAL && !c->root[0][n->in[k]->id])
+            if (split_of(c, n->in[k]).kind == PARTIAL && !c->root[0][n->in[k]->id])
                 c->root[1][n->in[k]->id] = true;
     }
     for (size_t i = 0; i < g->n_outputs; i++) {
         const tri_tensor *t = g->output[i].tensor;
-        if (layout_of(c, t).kind == PARTIAL && !c->root[0][t->id]) c->root[1][t->id] = true;
+        if (split_of(c, t).kind == PARTIAL && !c->root[0][t->id]) c->root[1][t->id] = true;
     }
     for (size_t i = 0; i < g->n_updates; i++) {
         const struct graph_update *u = &g->update[i];
-        if (layout_of(c, u->value).kind == PARTIAL) c->root[1][u->value->id] = true;
-        if (u->condition && layout_of(c, u->condition).kind == PARTIAL)
+        if (split_of(c, u->value).kind == PARTIAL) c->root[1][u->value->id] = true;
+        if (u->condition && split_of(c, u->condition).kind == PARTIAL)
             c->root[1][u->condition->id] = true;
     }
 }
@@ -157,7 +157,7 @@ static void find_live(struct cut *c) {
 static tri_status check_updates(const struct cut *c) {
     for (size_t i = 0; i < c->whole->n_updates; i++) {
         const struct graph_update *u = &c->whole->update[i];
-        if (layout_of(c, u->value).kind == SPLIT)
+        if (split_of(c, u->value).kind == SPLIT)
             return refuse(c, u->value->node, "an update cannot take a tensor of the samples");
     }
     return TRI_OK;
@@ -166,22 +166,22 @@ static tri_status check_updates(const struct cut *c) {
 static bool allocate(struct cut *c) {
     size_t n = (size_t)c->whole->n_tensors + 1;
     bool **flags[] = {&c->late, &c->data_only, &c->live, &c->early, &c->root[0], &c->root[1]};
-    c->layout = calloc(n, sizeof *c->layout);
-    bool ok = c->layout;
+    c->split = calloc(n, sizeof *c->split);
+    bool ok = c->split;
     for (size_t i = 0; i < COUNT(flags); i++) ok &= (*flags[i] = calloc(n, 1)) != NULL;
     return ok;
 }
 
-static tri_status lay_all(struct cut *c) {
+static tri_status split_all(struct cut *c) {
     const tri_graph *g = c->whole;
     int widest = 1;
     for (size_t i = 0; i < g->n_nodes; i++)
         if (g->node[i]->n_in > widest) widest = g->node[i]->n_in;
-    struct layout *in = calloc((size_t)widest, sizeof *in);
+    struct split *in = calloc((size_t)widest, sizeof *in);
     if (!in) return base_no_memory("cutting lanes");
     tri_status status = TRI_OK;
     for (size_t i = 0; i < g->n_nodes && !status; i++)
-        if (node_live(c, g->node[i])) status = lay_node(c, g->node[i], in);
+        if (node_live(c, g->node[i])) status = split_node(c, g->node[i], in);
     free(in);
     return status;
 }
@@ -191,7 +191,7 @@ tri_status cut_make(tri_graph *whole, int64_t lanes, bool apart, struct cut *c) 
     tri_status status = allocate(c) ? TRI_OK : base_no_memory("cutting lanes");
     if (!status) {
         find_live(c);
-        status = lay_all(c);
+        status = split_all(c);
     }
     if (!status) status = check_updates(c);
     if (status)
@@ -204,7 +204,7 @@ tri_status cut_make(tri_graph *whole, int64_t lanes, bool apart, struct cut *c) 
 void cut_free(struct cut *c) {
     bool *flags[] = {c->late, c->data_only, c->live, c->early, c->root[0], c->root[1]};
     for (size_t i = 0; i < COUNT(flags); i++) free(flags[i]);
-    free(c->layout);
+    free(c->split);
     *c = (struct cut){0};
 }
 
@@ -242,7 +242,7 @@ static bool source_fits(const struct builder *b, const tri_node *n) {
 /* The row's divisor, frozen, and shapes that carry the batch, cut down to the lane's samples. */
 static bool lane_attrs(const struct builder *b, const tri_node *n, tri_attr *attrs) {
     const struct op_entry *e = n->entry;
-    if (!factors_rebatch(n, layout_of(b->c, &n->out[0]), b->samples, b->g, attrs)) return false;
+    if (!factors_rebatch(n, split_of(b->c, &n->out[0]), b->samples, b->g, attrs)) return false;
     for (int i = 0; i < e->n_attrs; i++)
         if (e->op->count && !strcmp(e->attr[i].name, "count")) attrs[i].i = e->op->count(n);
     return true;
@@ -255,7 +255,7 @@ static tri_tensor *given(tri_graph *g, const tri_tensor *t, int of, int top) {
         g, "given", 0, NULL, 4,
         (const tri_attr[]){{.name = "of", .i = of}, {.name = "type", .i = t->spec.type},
                            {.name = "shape", .list = t->spec.shape}, {.name = "top", .i = top}});
-    graph_lie_like(y, t);
+    graph_format_like(y, t);
     return y;
 }
 
@@ -265,7 +265,7 @@ static tri_tensor *sum_of_tops(struct builder *b, const tri_tensor *t, int node)
     if (n->top >= 0) return given(b->g, t, t->id, n->top);
     tri_tensor *in[2] = {sum_of_tops(b, t, n->left), sum_of_tops(b, t, n->right)};
     tri_tensor *sum = (tri_add)(in[0], in[1]);
-    graph_lie_like(sum, t);
+    graph_format_like(sum, t);
     return sum;
 }
 
@@ -296,7 +296,7 @@ static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
         return &copy->out[copy == b->g->poison_node ? 0 : t->index];
     }
     /* From the lanes only sums of the whole batch come. */
-    CHECK(layout_of(b->c, t).kind != SPLIT);
+    CHECK(split_of(b->c, t).kind != SPLIT);
     const struct lane_tree *tree = b->c->tree;
     bool tops = b->phase == PHASE_STEP && b->c->root[1][t->id] && tree && tree->n_tops > 1;
     b->here[t->id] = tops ? sum_of_tops(b, t, tree->n_nodes - 1) : given(b->g, t, t->id, 0);
@@ -322,7 +322,7 @@ static void put_results(struct builder *b) {
     const tri_graph *w = b->c->whole;
     for (size_t i = 0; i < w->n_outputs; i++) {
         const struct graph_output *o = &w->output[i];
-        bool split = layout_of(b->c, o->tensor).kind == SPLIT;
+        bool split = split_of(b->c, o->tensor).kind == SPLIT;
         if (split ? b->phase == PHASE_LANE : b->phase == PHASE_STEP)
             graph_put_output(b->g, o->name, bring(b, o->tensor), o->metric);
     }
@@ -341,7 +341,7 @@ static bool *needed_nodes(const struct builder *b) {
     bool *need = calloc(w->n_nodes + 1, sizeof *need);
     if (!need) return NULL;
     for (size_t i = 0; b->phase == PHASE_LANE && i < w->n_outputs; i++)
-        if (layout_of(b->c, w->output[i].tensor).kind == SPLIT)
+        if (split_of(b->c, w->output[i].tensor).kind == SPLIT)
             need[w->output[i].tensor->node->id] = true;
     for (size_t i = w->n_nodes; i-- > 0;) {
         const tri_node *n = w->node[i];

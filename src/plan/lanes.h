@@ -25,7 +25,7 @@ struct cut {
     int64_t lanes;
     bool apart;              /* lanes are a phase of their own, also if there is one */
     const struct lane_tree *tree; /* of the lanes' sums, for cut_graph; not owned. Null: one given */
-    struct layout *layout;   /* by tensor number of the whole graph, from here on */
+    struct split *split;   /* by tensor number of the whole graph, from here on */
     bool *late;              /* known only after the lanes */
     bool *data_only;         /* follows from the data and the step's scalars alone */
     bool *live;              /* something that is wanted depends on it */

@@ -8,8 +8,8 @@
 
 #include "base/nearest.h"
 #include "plan/fold_norm.h"
+#include "plan/format.h"
 #include "plan/fuse.h"
-#include "plan/layout.h"
 #include "plan/order.h"
 #include "plan/precision.h"
 #include "plan/rebatch.h"
@@ -139,9 +139,8 @@ static tri_status pass_conv(struct compilation *c) {
     return TRI_OK;
 }
 
-/* In what order tensors lie. */
-static tri_status pass_layout(struct compilation *c) {
-    return layout_choose(c->whole, c->target);
+static tri_status pass_format(struct compilation *c) {
+    return format_choose(c->whole, c->target);
 }
 
 /* Each tensor's place in the lanes, from the factor strings. */
@@ -229,7 +228,7 @@ static const struct {
     {"recompute", true, pass_recompute,
      "what is to be computed again is made anew in the backward pass"},
     {"conv", false, pass_conv, "which convolutions go Winograd's way"},
-    {"layout", true, pass_layout, "tensors lie in the blocks that the device likes"},
+    {"format", true, pass_format, "tensors get the formats (memory orders) that the device prefers"},
     {"lanes", false, pass_lanes,
      "where each tensor lies: whole, split over the samples, or a partial sum"},
     {"phases", false, pass_phases, "the graphs that run: count, pre, lane, step"},
@@ -245,6 +244,11 @@ bool passes_may(int i) { return passes[i].may; }
 
 /* ---- which of them run ---- */
 
+/* For messages: what a pass of an earlier version is called now. */
+static const char *renamed(const char *name) {
+    return strcmp(name, "layout") ? "" : "; it is now called format";
+}
+
 static tri_status unknown_pass(const char *word) {
     struct nearest near = {.wanted = word};
     struct text names = {0};
@@ -255,8 +259,9 @@ static tri_status unknown_pass(const char *word) {
         }
     const char *meant = nearest_name(&near);
     base_fail(TRI_USAGE, "--passes (tri_options.passes): there is no pass \"%s\" that can be left "
-              "out%s%s%s; these can: %s, all", word, meant ? "; do you mean " : "",
-              meant ? meant : "", meant ? "?" : "", names.data ? names.data : "");
+              "out%s%s%s%s; these can: %s, all", word, renamed(word),
+              meant ? "; do you mean " : "", meant ? meant : "", meant ? "?" : "",
+              names.data ? names.data : "");
     text_free(&names);
     return TRI_USAGE;
 }
@@ -326,7 +331,7 @@ static void add_graph(struct text *t, const char *title, const tri_graph *g) {
     free(text);
 }
 
-static void add_layouts(struct text *t, const struct compilation *c) {
+static void add_splits(struct text *t, const struct compilation *c) {
     static const char *const kinds[] = {[WHOLE] = "whole", [SPLIT] = "split",
                                         [PARTIAL] = "partial"};
     for (size_t i = 0; i < c->whole->n_nodes; i++) {
@@ -334,9 +339,9 @@ static void add_layouts(struct text *t, const struct compilation *c) {
         for (int k = 0; k < n->n_out; k++) {
             int id = n->out[k].id;
             char spec[SPEC_TEXT];
-            struct layout l = c->cut.layout[id];
-            text_add(t, "%%%d %s %s", id, base_spec_text(&n->out[k].spec, spec), kinds[l.kind]);
-            if (l.kind == SPLIT) text_add(t, " %d", l.dim);
+            struct split s = c->cut.split[id];
+            text_add(t, "%%%d %s %s", id, base_spec_text(&n->out[k].spec, spec), kinds[s.kind]);
+            if (s.kind == SPLIT) text_add(t, " %d", s.dim);
             text_add(t, "%s%s%s%s  # %s\n", c->cut.live[id] ? "" : " unused",
                      c->cut.late[id] ? " late" : "", c->cut.early[id] ? " early" : "",
                      c->cut.root[0][id]   ? " root of count"
@@ -352,7 +357,8 @@ char *passes_dump(tri_graph *g, const tri_options *o, const struct target *targe
     int last = 0;
     while (after && last < passes_count() && strcmp(passes[last].name, after)) last++;
     if (last == passes_count()) {
-        base_fail(TRI_USAGE, "there is no pass \"%s\"; `trireme dump --help` lists them", after);
+        base_fail(TRI_USAGE, "there is no pass \"%s\"%s; `trireme dump --help` lists them", after,
+                  renamed(after));
         return NULL;
     }
     if (passes_run(&c, passes[last].name)) {
@@ -364,8 +370,8 @@ char *passes_dump(tri_graph *g, const tri_options *o, const struct target *targe
         add_graph(&t, "pre: once a step, before the lanes", c.pre);
         add_graph(&t, "lane: forward and backward", c.lane[0]);
         add_graph(&t, "step: once, after the tree", c.step);
-    } else if (c.cut.layout) {
-        add_layouts(&t, &c);
+    } else if (c.cut.split) {
+        add_splits(&t, &c);
     } else {
         add_graph(&t, NULL, c.whole ? c.whole : c.model);
     }

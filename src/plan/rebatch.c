@@ -9,16 +9,16 @@
 
 /* ---- where the samples lie, as far as can be told ---- */
 
-static struct layout *sample_layouts(const tri_graph *g) {
+static struct split *sample_splits(const tri_graph *g) {
     int widest = 1;
     for (size_t i = 0; i < g->n_nodes; i++)
         if (g->node[i]->n_in > widest) widest = g->node[i]->n_in;
-    struct layout *l = calloc((size_t)g->n_tensors + 1, sizeof *l);
-    struct layout *in = calloc((size_t)widest, sizeof *in);
+    struct split *l = calloc((size_t)g->n_tensors + 1, sizeof *l);
+    struct split *in = calloc((size_t)widest, sizeof *in);
     bool ok = l && in;
     for (size_t i = 0; ok && i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];
-        struct layout out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
+        struct split out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
         bool split = false;
         for (int k = 0; k < n->n_in; k++) {
             in[k] = l[n->in[k]->id];
@@ -28,19 +28,19 @@ static struct layout *sample_layouts(const tri_graph *g) {
         if (split) ok = !factors_carry(n, in, out, true);
         for (int k = 0; k < n->n_out; k++)
             l[n->out[k].id] =
-                out[k].kind == SPLIT ? out[k] : (struct layout){WHOLE, 0};
+                out[k].kind == SPLIT ? out[k] : (struct split){WHOLE, 0};
     }
     free(in);
     if (ok) return l;
     free(l);
-    base_no_memory("the layout of the samples");
+    base_no_memory("the split of the samples");
     return NULL;
 }
 
 int64_t rebatch_sample(const tri_tensor *t, int64_t element) {
     const tri_graph *g = t->node->graph;
     const tri_shape *shape = &t->spec.shape;
-    struct layout *all = sample_layouts(g), here = all ? all[t->id] : (struct layout){WHOLE, 0};
+    struct split *all = sample_splits(g), here = all ? all[t->id] : (struct split){WHOLE, 0};
     int64_t inner = 1;
     free(all);
     if (here.kind != SPLIT || t->block || *t->pack) return -1;
@@ -52,7 +52,7 @@ int64_t rebatch_sample(const tri_tensor *t, int64_t element) {
 struct copier {
     const tri_graph *from;
     tri_graph *to;
-    const struct layout *layout;
+    const struct split *split;
     tri_tensor **here;
     bool *wanted;   /* by node */
     bool *backward; /* by node: it depends on gradients */
@@ -61,7 +61,7 @@ struct copier {
 
 static bool copy_attrs(const struct copier *c, const tri_node *n, tri_attr *attrs) {
     const struct op_entry *e = n->entry;
-    if (!factors_rebatch(n, c->layout[n->out[0].id], c->to->batch, c->to, attrs)) return false;
+    if (!factors_rebatch(n, c->split[n->out[0].id], c->to->batch, c->to, attrs)) return false;
     for (int i = 0; c->evaluation && i < e->n_attrs; i++) {
         if (!strcmp(e->attr[i].name, "training")) attrs[i].i = 0;
         /* Without statistics there are no groups, which a smaller last batch may not fill. */
@@ -144,21 +144,21 @@ static tri_status check_gradients(const tri_graph *g, int64_t batch) {
 tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool evaluation) {
     if (tri_graph_status(g)) return NULL;
     if (batch != g->batch && !evaluation && check_gradients(g, batch)) return NULL;
-    struct layout *layout = sample_layouts(g);
-    struct copier c = {.from = g, .to = tri_graph_new(batch), .layout = layout,
+    struct split *split = sample_splits(g);
+    struct copier c = {.from = g, .to = tri_graph_new(batch), .split = split,
                        .here = calloc((size_t)g->n_tensors + 1, sizeof(tri_tensor *)),
                        .wanted = calloc(g->n_nodes + 1, sizeof *c.wanted),
                        .backward = calloc(g->n_nodes + 1, sizeof *c.backward),
                        .evaluation = evaluation};
     tri_status status = TRI_OK;
-    if (c.to && c.here && c.wanted && c.backward && layout) {
+    if (c.to && c.here && c.wanted && c.backward && split) {
         c.to->lanes = lanes;
         copy_all(&c);
         status = tri_graph_status(c.to);
     } else {
         status = base_no_memory("a graph");
     }
-    free(layout);
+    free(split);
     free(c.here);
     free(c.wanted);
     free(c.backward);
@@ -208,12 +208,12 @@ static double parameters(const tri_graph *g) {
 /* When the batch is cut into `lanes`, most of the matmuls' arithmetic keeps 64 rows; and where the
  * parameters are larger than a cache, so much is done with them that it does not count that each
  * lane reads and packs them and adds up their gradients. */
-static bool work_suffices(const tri_graph *g, const struct layout *layout, int64_t lanes) {
+static bool work_suffices(const tri_graph *g, const struct split *split, int64_t lanes) {
     double all = 0, good = 0, p = parameters(g);
     size_t forward = graph_forward(g);
     for (size_t i = 0; i < forward; i++) {
         const tri_node *n = g->node[i];
-        if (!n->entry->op->flops || layout[n->out[0].id].kind != SPLIT) continue;
+        if (!n->entry->op->flops || split[n->out[0].id].kind != SPLIT) continue;
         double flops = n->entry->op->flops(n);
         all += flops;
         if (factors_rows(n) / lanes >= 64) good += flops;
@@ -234,13 +234,13 @@ static tri_status try_cut(const tri_graph *g, int64_t lanes) {
 int64_t lanes_default(const tri_graph *g) {
     int64_t least = has_sequences(g) ? 1 : 16, v = 8;
     tri_status status = TRI_OK;
-    struct layout *layout = sample_layouts(g);
-    if (!layout) return 0;
+    struct split *split = sample_splits(g);
+    if (!split) return 0;
     for (; v > 1; v /= 2) {
-        if (g->batch / v < least || !work_suffices(g, layout, v)) continue;
+        if (g->batch / v < least || !work_suffices(g, split, v)) continue;
         status = try_cut(g, v);
         if (status != TRI_USAGE) break;
     }
-    free(layout);
+    free(split);
     return status == TRI_FAILED ? 0 : v;
 }

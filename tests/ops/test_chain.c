@@ -210,7 +210,7 @@ static void same_bits(void **unused) {
 
 static void same_bits_after_an_operator(void **unused) {
     (void)unused;
-    assert_true(compare(HEADED, HEADED + 120, "-all,+layout", "-all,+layout,+fuse") > 60);
+    assert_true(compare(HEADED, HEADED + 120, "-all,+format", "-all,+format,+fuse") > 60);
 }
 
 int main(void) {

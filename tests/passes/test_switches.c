@@ -267,6 +267,7 @@ static void assert_refused(tri_options o, const char *words) {
 static void unknown_passes_are_reported(void **state) {
     (void)state;
     assert_refused((tri_options){.passes = "-ces"}, "do you mean cse?");
+    assert_refused((tri_options){.passes = "-layout"}, "it is now called format;");
     assert_refused((tri_options){.passes = "-train"}, "that can be left out");
     assert_refused((tri_options){.passes = "cse"}, "must begin with -");
     assert_refused((tri_options){.passes = "-cse,"}, "must begin with -");

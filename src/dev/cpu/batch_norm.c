@@ -265,7 +265,7 @@ static void plan_dx(const tri_node *n, struct kernel *k) {
 
 const struct dev_row FOR_ISA(cpu_batch_norm)[] = {
     {.op = "batch_norm", .run = batch_norm, .prepare = prepare, .release = free, .plan = plan,
-     .leads = leads, .follow = follow, .lays = cpu_lays_alike},
-    {.op = "batch_norm_dx", .run = batch_norm_dx, .plan = plan_dx, .lays = cpu_lays_alike},
+     .leads = leads, .follow = follow, .formats = cpu_same_format},
+    {.op = "batch_norm_dx", .run = batch_norm_dx, .plan = plan_dx, .formats = cpu_same_format},
     {0},
 };

@@ -141,11 +141,11 @@ static struct window lane_of(const tri_node *n) {
     return w;
 }
 
-static void lays(const tri_node *n, enum dnnl_convolution kind, struct lying *in,
-                 struct lying *out) {
+static void formats(const tri_node *n, enum dnnl_convolution kind, struct format *in,
+                    struct format *out) {
     struct window w = lane_of(n);
     w.n /= parts_of(n, kind, &w);
-    if (!cpu_dnnl_supports(n)) dnnl_glue_lays(n, kind, &w, in, out);
+    if (!cpu_dnnl_supports(n)) dnnl_glue_formats(n, kind, &w, in, out);
 }
 
 /* Of outputs: for fewer, transforming the weights costs what is saved, by our own kernels and by
@@ -166,19 +166,19 @@ bool cpu_winograd(const tri_node *n) {
                 : w.n * w.oh * w.ow >= LEAST_PLACES_DNNL && dnnl_glue_winograd(n, kind, &w));
 }
 
-static void lays_y(const tri_node *n, struct lying *in, struct lying *out) {
-    lays(n, CONVOLUTION, in, out);
+static void formats_y(const tri_node *n, struct format *in, struct format *out) {
+    formats(n, CONVOLUTION, in, out);
 }
-static void lays_dx(const tri_node *n, struct lying *in, struct lying *out) {
-    lays(n, CONVOLUTION_DX, in, out);
+static void formats_dx(const tri_node *n, struct format *in, struct format *out) {
+    formats(n, CONVOLUTION_DX, in, out);
 }
-static void lays_dw(const tri_node *n, struct lying *in, struct lying *out) {
-    lays(n, CONVOLUTION_DW, in, out);
+static void formats_dw(const tri_node *n, struct format *in, struct format *out) {
+    formats(n, CONVOLUTION_DW, in, out);
 }
 
 #define ROW(name, how)                                                                      \
     {.op = name, .run = run, .supports = cpu_dnnl_supports, .prepare = prepare_##how,       \
-     .release = release, .plan = plan, .lays = lays_##how, .any_order = true},
+     .release = release, .plan = plan, .formats = formats_##how, .any_order = true},
 
 const struct dev_row cpu_conv[] = {
     ROW("conv2d", y) ROW("conv2d_dx", dx) ROW("conv2d_dw", dw)

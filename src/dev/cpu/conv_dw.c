@@ -229,7 +229,7 @@ static void run(const tri_call *c) {
     }
 }
 
-static void lays(const tri_node *n, struct lying *in, struct lying *out) {
+static void formats(const tri_node *n, struct format *in, struct format *out) {
     (void)n, (void)out;
     in[DY].block = in[X].block = DW_BLOCK;
 }
@@ -240,7 +240,7 @@ const struct dev_row cpu_conv_dw[] = {
      .prepare = prepare,
      .release = release,
      .plan = plan,
-     .lays = lays,
+     .formats = formats,
      .any_order = true},
     {0},
 };

@@ -192,12 +192,12 @@ static void plan(const tri_node *n, struct kernel *k) {
     k->shared = (size_t)(SLICES * s->u) * sizeof(float);
 }
 
-static void lays(const tri_node *n, struct lying *in, struct lying *out) {
+static void formats(const tri_node *n, struct format *in, struct format *out) {
     (void)n;
     in[0].block = out[0].block = BLOCK;
 }
 
 #define ENTRY(name) \
-    { .op = name, .run = run, .prepare = prepare, .release = free, .plan = plan, .lays = lays }
+    { .op = name, .run = run, .prepare = prepare, .release = free, .plan = plan, .formats = formats }
 
 const struct dev_row FOR_ISA(cpu_conv_wino)[] = {ENTRY("conv2d"), ENTRY("conv2d_dx"), {0}};

@@ -12,12 +12,12 @@ static bool alike(const tri_shape *s, const tri_shape *main) {
            cpu_span(s, 2, s->rank) > 1;
 }
 
-void cpu_lays_alike(const tri_node *n, struct lying *in, struct lying *out) {
+void cpu_same_format(const tri_node *n, struct format *in, struct format *out) {
     const tri_shape *main = &cpu_out(n, 0)->shape;
     for (int i = 0; i < n->n_in; i++)
-        if (alike(&cpu_in(n, i)->shape, main)) in[i].block = LYING_ANY;
+        if (alike(&cpu_in(n, i)->shape, main)) in[i].block = FORMAT_ANY;
     for (int i = 0; i < n->n_out; i++)
-        if (alike(&cpu_out(n, i)->shape, main)) out[i].block = LYING_ANY;
+        if (alike(&cpu_out(n, i)->shape, main)) out[i].block = FORMAT_ANY;
 }
 
 int64_t cpu_span(const tri_shape *s, int from, int to) {

@@ -66,9 +66,9 @@ void cpu_fill(const tri_spec *spec, void *to, double value);
 /* Allocates zeroed state for a kernel; fails with a message if memory is out. */
 tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
 
-/* struct target.lays for operators whose tensors with the rank and channels of output 0 share its
+/* struct target.formats for operators whose tensors with the rank and channels of output 0 share its
  * format. */
-void cpu_lays_alike(const tri_node *n, struct lying *in, struct lying *out);
+void cpu_same_format(const tri_node *n, struct format *in, struct format *out);
 
 /* struct target.winograd */
 bool cpu_winograd(const tri_node *n);

@@ -53,9 +53,9 @@ static const char *declines(const tri_node *n) {
     return r->supports ? r->supports(n) : NULL;
 }
 
-static void lays(const tri_node *n, struct lying *in, struct lying *out) {
+static void formats(const tri_node *n, struct format *in, struct format *out) {
     const struct dev_row *r = row_of(n);
-    if (r && r->lays) r->lays(n, in, out);
+    if (r && r->formats) r->formats(n, in, out);
 }
 
 static tri_status prepare_row(const tri_node *n, const struct dev_row *r, const struct tail *tail,
@@ -110,7 +110,7 @@ static const char *lacks(tri_type type) {
 }
 
 static const struct target target = {.winograd = cpu_winograd, .fuses = fuses, .heads = cpu_leads,
-                                     .lays = lays, .lacks = lacks};
+                                     .formats = formats, .lacks = lacks};
 
 const struct dev dev_cpu = {
     .name = "cpu",

@@ -159,7 +159,7 @@ static int block_of(const dnnl_memory_desc_t *md, const tri_shape *shape) {
     return 0;
 }
 
-static void lays(struct convolution *c, struct lying *x, struct lying *w, struct lying *y) {
+static void find_formats(struct convolution *c, struct format *x, struct format *w, struct format *y) {
     dnnl_primitive_desc_t pd;
     struct pack p;
     if (make_pd(c, &pd)) return;
@@ -170,14 +170,14 @@ static void lays(struct convolution *c, struct lying *x, struct lying *w, struct
     dnnl_primitive_desc_destroy(pd);
 }
 
-void dnnl_glue_lays(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
-                    struct lying *in, struct lying *out) {
+void dnnl_glue_formats(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
+                       struct format *in, struct format *out) {
     struct convolution c;
     int threads;
     if (job_begin(&threads)) return;
     if (!describe(n, kind, w, &c)) {
         const struct role *r = c.role;
-        lays(&c, r->x < 0 ? out : &in[r->x], r->weight < 0 ? NULL : &in[r->weight],
+        find_formats(&c, r->x < 0 ? out : &in[r->x], r->weight < 0 ? NULL : &in[r->weight],
              r->y < 0 ? out : &in[r->y]);
     }
     job_end(threads);

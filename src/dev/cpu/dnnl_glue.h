@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * oneDNN behind a narrow door: matmul and convolution as jobs that are made once and run for every
  * lane, on one thread, whatever OpenMP was told. What a job needs besides its tensors (oneDNN's
- * scratchpad, the layouts it prefers) lies in the call's scratch. One thread at a time may run a
+ * scratchpad, the formats it prefers) lies in the call's scratch. One thread at a time may run a
  * job. */
 #ifndef DEV_CPU_DNNL_GLUE_H
 #define DEV_CPU_DNNL_GLUE_H
@@ -58,8 +58,8 @@ tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struc
 /* Whether the library has Winograd's way for it. */
 bool dnnl_glue_winograd(const tri_node *n, enum dnnl_convolution kind, const struct window *w);
 /* How the library would have a convolution's tensors lie. */
-void dnnl_glue_lays(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
-                    struct lying *in, struct lying *out);
+void dnnl_glue_formats(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
+                       struct format *in, struct format *out);
 
 /* in[0] to out[0], in f32 or bf16. */
 tri_status dnnl_glue_reorder(const tri_node *n, const tri_shape *shape, tri_type from_type,

@@ -73,7 +73,7 @@ static const char *supports(const tri_node *n) {
 
 #define ROW(name)                                                                           \
     {.op = #name, .run = run, .supports = supports, .prepare = prepare, .release = free,    \
-     .plan = plan, .lays = cpu_lays_alike},
+     .plan = plan, .formats = cpu_same_format},
 
 const struct dev_row cpu_elementwise[] = {
     ROW(neg) ROW(exp) ROW(log) ROW(sqrt) ROW(rsqrt) ROW(abs) ROW(sign) ROW(erf) ROW(clip)
@@ -84,8 +84,8 @@ const struct dev_row cpu_elementwise[] = {
     {.op = "expand", .run = run, .prepare = prepare, .release = free, .plan = plan},
     {.op = "spread", .run = run, .supports = supports_spread, .prepare = prepare,
      .release = free, .plan = plan},
-    {.op = "fill_like", .run = fill_like, .lays = cpu_lays_alike},
-    {.op = "stop_gradient", .run = same, .plan = plan_same, .lays = cpu_lays_alike},
+    {.op = "fill_like", .run = fill_like, .formats = cpu_same_format},
+    {.op = "stop_gradient", .run = same, .plan = plan_same, .formats = cpu_same_format},
     {.op = "reshape", .run = same, .plan = plan_same},
     {0},
 };

@@ -435,7 +435,7 @@ static void avg_pool(const tri_call *c) { run_planes(c, avg_plane); }
 
 /* Sums for a plane of dx are in f32, and stored at the end. */
 static void run_dx(const tri_call *c, void (*plane)(const struct state *s, const tri_call *c,
-                                                    int64_t plane, float *dx)) {
+                   int64_t plane, float *dx)) {
     const struct state *s = c->state;
     const int64_t size = s->w.h * s->w.w * s->block;
     struct cpu_range r = cpu_part(c, s->parts, s->planes);
@@ -507,12 +507,12 @@ static void plan_dx(const tri_node *n, struct kernel *k) {
 
 const struct dev_row FOR_ISA(cpu_pool)[] = {
     {.op = "max_pool", .run = max_pool, .prepare = prepare, .release = release, .plan = plan,
-     .lays = cpu_lays_alike},
+     .formats = cpu_same_format},
     {.op = "max_pool_dx", .run = max_pool_dx, .prepare = prepare, .release = release,
-     .plan = plan_dx, .lays = cpu_lays_alike},
+     .plan = plan_dx, .formats = cpu_same_format},
     {.op = "avg_pool", .run = avg_pool, .prepare = prepare, .release = release, .plan = plan,
-     .lays = cpu_lays_alike},
+     .formats = cpu_same_format},
     {.op = "avg_pool_dx", .run = avg_pool_dx, .prepare = prepare, .release = release,
-     .plan = plan_dx, .lays = cpu_lays_alike},
+     .plan = plan_dx, .formats = cpu_same_format},
     {0},
 };

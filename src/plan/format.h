@@ -8,6 +8,6 @@
 /* Nodes that the device leaves the choice follow their neighbours; where two disagree, a reorder
  * stands between them, one for each tensor and order. What the graph is given, and what it gives,
  * lies plainly. A graph in which something lies otherwise stays as it is. */
-tri_status layout_choose(tri_graph *g, const struct target *target);
+tri_status format_choose(tri_graph *g, const struct target *target);
 
 #endif

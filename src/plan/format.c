@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Nodes that take any block make groups: those that hand tensors to one another lie alike. Each
  * group takes the block that its neighbours outside have for most bytes. */
-#include "plan/layout.h"
+#include "plan/format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct vote {
 struct chooser {
     tri_graph *g;
     const struct target *target;
-    struct lying *wish; /* of all inputs, then outputs, of all nodes */
+    struct format *wish; /* of all inputs, then outputs, of all nodes */
     size_t *first;      /* by node: where its wishes begin */
     int *group;         /* by node: another of its group, itself for one of them; -1: it is in none */
     int *block;         /* by node that stands for its group */
@@ -32,10 +32,10 @@ struct chooser {
     int *last; /* by tensor: its latest reorder, plus one */
 };
 
-static struct lying *wishes_in(const struct chooser *c, const tri_node *n) {
+static struct format *wishes_in(const struct chooser *c, const tri_node *n) {
     return c->wish + c->first[n->id];
 }
-static struct lying *wishes_out(const struct chooser *c, const tri_node *n) {
+static struct format *wishes_out(const struct chooser *c, const tri_node *n) {
     return wishes_in(c, n) + n->n_in;
 }
 
@@ -48,18 +48,18 @@ static int group_of(const struct chooser *c, int node) {
 }
 
 static void ask(struct chooser *c, const tri_node *n) {
-    struct lying *in = wishes_in(c, n), *out = wishes_out(c, n);
+    struct format *in = wishes_in(c, n), *out = wishes_out(c, n);
     bool any = false;
-    if (n->n_in) c->target->lays(n, in, out);
-    for (int i = 0; i < n->n_in + n->n_out; i++) any |= in[i].block == LYING_ANY;
+    if (n->n_in) c->target->formats(n, in, out);
+    for (int i = 0; i < n->n_in + n->n_out; i++) any |= in[i].block == FORMAT_ANY;
     c->group[n->id] = any ? n->id : -1;
 }
 
 static void join(struct chooser *c, const tri_node *n) {
     for (int i = 0; i < n->n_in; i++) {
         const tri_tensor *t = n->in[i];
-        if (wishes_in(c, n)[i].block != LYING_ANY || !node_reads(n, i) ||
-            wishes_out(c, t->node)[t->index].block != LYING_ANY)
+        if (wishes_in(c, n)[i].block != FORMAT_ANY || !node_reads(n, i) ||
+            wishes_out(c, t->node)[t->index].block != FORMAT_ANY)
             continue;
         c->group[group_of(c, n->id)] = group_of(c, t->node->id);
     }
@@ -67,7 +67,7 @@ static void join(struct chooser *c, const tri_node *n) {
 
 /* ---- votes ---- */
 
-static bool add_vote(struct chooser *c, int node, const struct lying *wish, const tri_tensor *t) {
+static bool add_vote(struct chooser *c, int node, const struct format *wish, const tri_tensor *t) {
     int group = group_of(c, node);
     size_t i = 0;
     while (i < c->n_votes && (c->vote[i].group != group || c->vote[i].block != wish->block)) i++;
@@ -84,9 +84,9 @@ static bool vote(struct chooser *c, const tri_node *n) {
     bool ok = true;
     for (int i = 0; i < n->n_in && ok; i++) {
         const tri_tensor *t = n->in[i];
-        const struct lying *mine = &wishes_in(c, n)[i], *its = &wishes_out(c, t->node)[t->index];
-        if (!node_reads(n, i) || (mine->block == LYING_ANY) == (its->block == LYING_ANY)) continue;
-        ok = mine->block == LYING_ANY ? add_vote(c, n->id, its, t)
+        const struct format *mine = &wishes_in(c, n)[i], *its = &wishes_out(c, t->node)[t->index];
+        if (!node_reads(n, i) || (mine->block == FORMAT_ANY) == (its->block == FORMAT_ANY)) continue;
+        ok = mine->block == FORMAT_ANY ? add_vote(c, n->id, its, t)
                                       : add_vote(c, t->node->id, mine, t);
     }
     return ok;
@@ -94,10 +94,10 @@ static bool vote(struct chooser *c, const tri_node *n) {
 
 /* Whether the node's tensors can have the block that its group would take. */
 static bool can(const struct chooser *c, const tri_node *n, int block) {
-    const struct lying *wish = wishes_in(c, n);
+    const struct format *wish = wishes_in(c, n);
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const tri_tensor *t = i < n->n_in ? n->in[i] : &n->out[i - n->n_in];
-        if (wish[i].block == LYING_ANY && t->spec.shape.dim[1] % block) return false;
+        if (wish[i].block == FORMAT_ANY && t->spec.shape.dim[1] % block) return false;
     }
     return true;
 }
@@ -117,32 +117,32 @@ static int most_bytes(const void *a, const void *b) {
 /* The first vote of a group that can be followed decides. */
 static void decide(struct chooser *c) {
     if (c->n_votes) qsort(c->vote, c->n_votes, sizeof *c->vote, most_bytes);
-    for (size_t i = 0; i < c->g->n_nodes; i++) c->block[i] = LYING_ANY;
+    for (size_t i = 0; i < c->g->n_nodes; i++) c->block[i] = FORMAT_ANY;
     for (size_t i = 0; i < c->n_votes; i++) {
         int *block = &c->block[c->vote[i].group];
-        if (*block == LYING_ANY && group_can(c, c->vote[i].group, c->vote[i].block))
+        if (*block == FORMAT_ANY && group_can(c, c->vote[i].group, c->vote[i].block))
             *block = c->vote[i].block;
     }
     for (size_t i = 0; i < c->g->n_nodes; i++) {
-        struct lying *wish = wishes_in(c, c->g->node[i]);
+        struct format *wish = wishes_in(c, c->g->node[i]);
         int group = group_of(c, (int)i), all = c->g->node[i]->n_in + c->g->node[i]->n_out;
         for (int k = 0; group >= 0 && k < all; k++)
-            if (wish[k].block == LYING_ANY)
-                wish[k].block = c->block[group] == LYING_ANY ? 0 : c->block[group];
+            if (wish[k].block == FORMAT_ANY)
+                wish[k].block = c->block[group] == FORMAT_ANY ? 0 : c->block[group];
     }
 }
 
 /* ---- reorders ---- */
 
-static bool lies(const tri_tensor *t, const struct lying *l) {
+static bool has_format(const tri_tensor *t, const struct format *l) {
     return t->block == l->block && !strcmp(t->pack, l->pack);
 }
 
 /* The tensor in this order: itself, a reorder that there is, or a new one. */
-static tri_tensor *reordered(struct chooser *c, tri_tensor *t, const struct lying *l) {
-    if (lies(t, l)) return t;
+static tri_tensor *reordered(struct chooser *c, tri_tensor *t, const struct format *l) {
+    if (has_format(t, l)) return t;
     for (int i = c->last[t->id]; i; i = c->made[i - 1].next)
-        if (lies(c->made[i - 1].tensor, l)) return c->made[i - 1].tensor;
+        if (has_format(c->made[i - 1].tensor, l)) return c->made[i - 1].tensor;
     tri_tensor *new = graph_apply(c->g, "reorder", 1, &t, 0, NULL);
     if (c->g->status || !ARRAY_GROW(c->made, c->n_made, c->made_capacity)) return NULL;
     new->block = l->block;
@@ -152,9 +152,9 @@ static tri_tensor *reordered(struct chooser *c, tri_tensor *t, const struct lyin
     return new;
 }
 
-static bool lay_node(struct chooser *c, struct rewrite *r, tri_node *n, const struct lying *wish) {
+static bool format_node(struct chooser *c, struct rewrite *r, tri_node *n, const struct format *wish) {
     bool ok = true;
-    rewrite_enter(r, n, "layout");
+    rewrite_enter(r, n, "format");
     for (int i = 0; i < n->n_in && ok; i++) {
         if (!node_reads(n, i)) continue;
         tri_tensor *t = reordered(c, n->in[i], &wish[i]);
@@ -172,13 +172,13 @@ static bool lay_node(struct chooser *c, struct rewrite *r, tri_node *n, const st
 /* Named outputs and the values of updates are read by others. */
 static tri_tensor *plain(struct chooser *c, struct rewrite *r, tri_tensor *t) {
     if (!t->block && !*t->pack) return t;
-    rewrite_enter(r, t->node, "layout");
-    t = reordered(c, t, &(struct lying){0});
+    rewrite_enter(r, t->node, "format");
+    t = reordered(c, t, &(struct format){0});
     rewrite_leave(r);
     return t;
 }
 
-static bool lay_results(struct chooser *c, struct rewrite *r) {
+static bool format_results(struct chooser *c, struct rewrite *r) {
     tri_graph *g = c->g;
     bool ok = true;
     for (size_t i = 0; i < g->n_outputs; i++)
@@ -188,16 +188,16 @@ static bool lay_results(struct chooser *c, struct rewrite *r) {
     return ok;
 }
 
-static tri_status lay_all(struct chooser *c) {
+static tri_status format_all(struct chooser *c) {
     struct rewrite r;
     tri_node *n;
     bool ok = true;
     rewrite_begin(&r, c->g);
     for (size_t i = 0; ok && (n = rewrite_next(&r, i)); i++) {
-        ok = lay_node(c, &r, n, wishes_in(c, n));
+        ok = format_node(c, &r, n, wishes_in(c, n));
         if (ok) rewrite_keep(&r, n);
     }
-    ok = ok && lay_results(c, &r);
+    ok = ok && format_results(c, &r);
     r.failed |= !ok;
     return rewrite_end(&r);
 }
@@ -226,15 +226,15 @@ static bool pinned(const tri_graph *g) {
     return false;
 }
 
-tri_status layout_choose(tri_graph *g, const struct target *target) {
+tri_status format_choose(tri_graph *g, const struct target *target) {
     struct chooser c = {.g = g, .target = target};
-    if (!target || !target->lays || pinned(g)) return TRI_OK;
+    if (!target || !target->formats || pinned(g)) return TRI_OK;
     bool ok = begin(&c);
     for (size_t i = 0; ok && i < g->n_nodes; i++) ask(&c, g->node[i]);
     for (size_t i = 0; ok && i < g->n_nodes; i++) join(&c, g->node[i]);
     for (size_t i = 0; ok && i < g->n_nodes; i++) ok = vote(&c, g->node[i]);
     if (ok) decide(&c);
-    tri_status status = ok ? lay_all(&c) : base_no_memory("a pass over the graph");
+    tri_status status = ok ? format_all(&c) : base_no_memory("a pass over the graph");
     free(c.first);
     free(c.wish);
     free(c.group);

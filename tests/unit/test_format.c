@@ -12,7 +12,7 @@
 
 #include "dev/dev.h"
 #include "graph/pack.h"
-#include "plan/layout.h"
+#include "plan/format.h"
 
 /* ---- packs ---- */
 
@@ -83,19 +83,19 @@ static void equal_formats(void **state) {
 
 /* A device that wants channels in blocks of 4 for convolutions, weights in its own format, and
  * takes additions, relu and batch norm in any format. */
-static void likes(const tri_node *n, struct lying *in, struct lying *out) {
+static void likes(const tri_node *n, struct format *in, struct format *out) {
     if (node_is(n, "conv2d")) {
         in[0].block = n->in[0]->spec.shape.dim[1] % 4 ? 0 : 4;
         snprintf(in[1].pack, PACK_TEXT, "bacd");
         out->block = n->out->spec.shape.dim[1] % 4 ? 0 : 4;
     } else if (node_is(n, "add") || node_is(n, "relu")) {
         for (int i = 0; i < n->n_in; i++)
-            if (n->in[i]->spec.shape.rank == 4) in[i].block = LYING_ANY;
-        out->block = LYING_ANY;
+            if (n->in[i]->spec.shape.rank == 4) in[i].block = FORMAT_ANY;
+        out->block = FORMAT_ANY;
     }
 }
 
-static const struct target target = {.lays = likes};
+static const struct target target = {.formats = likes};
 
 static const char network[] =
     "graph {batch=2}\n"
@@ -123,18 +123,18 @@ static const char laid[] =
     "%1 = param() {name=\"w1\", shape=[8,3,3,3]} : f32[8,3,3,3] @ \"param\"\n"
     "%2 = param() {name=\"w2\", shape=[8,8,1,1]} : f32[8,8,1,1] @ \"param_1\"\n"
     "%3 = param() {name=\"b\", shape=[8,1,1]} : f32[8,1,1] @ \"param_2\"\n"
-    "%4 = reorder(%1) : f32[8,3,3,3]/\"bacd\" @ \"first.layout.reorder\"\n"
+    "%4 = reorder(%1) : f32[8,3,3,3]/\"bacd\" @ \"first.format.reorder\"\n"
     "%5 = conv2d(%0, %4) : f32[2,8,4,4]/4 @ \"first\"\n"
     "%6 = relu(%5) : f32[2,8,4,4]/4 @ \"r\"\n"
-    "%7 = reorder(%2) : f32[8,8,1,1]/\"bacd\" @ \"second.layout.reorder\"\n"
+    "%7 = reorder(%2) : f32[8,8,1,1]/\"bacd\" @ \"second.format.reorder\"\n"
     "%8 = conv2d(%6, %7) : f32[2,8,4,4]/4 @ \"second\"\n"
     "%9 = add(%8, %6) : f32[2,8,4,4]/4 @ \"s\"\n"
     "%10 = add(%9, %3) : f32[2,8,4,4]/4 @ \"t\"\n"
-    "%11 = reorder(%10) : f32[2,8,4,4] @ \"m.layout.reorder\"\n"
+    "%11 = reorder(%10) : f32[2,8,4,4] @ \"m.format.reorder\"\n"
     "%12 = mean(%11) {axes=[2,3]} : f32[2,8] @ \"m\"\n"
     "%13 = neg(%11) : f32[2,8,4,4] @ \"u\"\n"
     "%14 = conv2d(%0, %4) {stride=[2,2]} : f32[2,8,2,2]/4 @ \"third\"\n"
-    "%15 = reorder(%14) : f32[2,8,2,2] @ \"third.layout.reorder\"\n"
+    "%15 = reorder(%14) : f32[2,8,2,2] @ \"third.format.reorder\"\n"
     "output \"m\" %12\n"
     "output \"u\" %13\n"
     "output \"v\" %15\n";
@@ -154,11 +154,11 @@ static void assert_text(const tri_graph *g, const char *want) {
 static void blocks_follow_preferences(void **state) {
     tri_graph *g = parse(network);
     (void)state;
-    assert_int_equal(layout_choose(g, &target), TRI_OK);
+    assert_int_equal(format_choose(g, &target), TRI_OK);
     graph_verify(g);
     assert_text(g, laid);
     /* A tensor that has a format already keeps it, also after reading back. */
-    assert_int_equal(layout_choose(g, &target), TRI_OK);
+    assert_int_equal(format_choose(g, &target), TRI_OK);
     assert_text(g, laid);
     tri_graph_free(g);
     g = parse(laid);
@@ -170,8 +170,8 @@ static void no_preferences_no_change(void **state) {
     tri_graph *g = parse(network);
     char *before = tri_graph_print(g);
     (void)state;
-    assert_int_equal(layout_choose(g, NULL), TRI_OK);
-    assert_int_equal(layout_choose(g, &(struct target){0}), TRI_OK);
+    assert_int_equal(format_choose(g, NULL), TRI_OK);
+    assert_int_equal(format_choose(g, &(struct target){0}), TRI_OK);
     assert_text(g, before);
     free(before);
     tri_graph_free(g);
@@ -273,5 +273,5 @@ int main(void) {
         cmocka_unit_test(blocks_are_declined),
         cmocka_unit_test(reorders_agree),
     };
-    return cmocka_run_group_tests_name("layout", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("format", tests, NULL, NULL);
 }
