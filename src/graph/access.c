@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Looking at a graph: tensors, nodes, attributes, parameters; and the check of its invariants. */
+ * Queries on tensors, nodes, attributes and parameters; the check of a graph's invariants. */
 #include <fnmatch.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ tri_type tri_type_of(const tri_tensor *t) { return t ? t->spec.type : TRI_F32; }
 tri_shape tri_shape_of(const tri_tensor *t) { return t ? t->spec.shape : TRI_SCALAR; }
 int tri_ndim(const tri_tensor *t) { return t ? t->spec.shape.rank : 0; }
 
-/* Parameters, states and inputs have the name that files and messages use. */
+/* Parameters, states and inputs go by their own names, as in files and messages. */
 const char *tri_name_of(const tri_tensor *t) {
     const tri_attr *name = t && !t->node->n_in ? node_attr(t->node, "name") : NULL;
     return name ? name->text : t ? t->node->name : "";
@@ -43,7 +43,7 @@ const tri_attr *node_attr(const tri_node *n, const char *name) {
     return NULL;
 }
 
-/* Asking for an attribute that the row does not have is a bug in the row. */
+/* A row that asks for an attribute it does not declare has a bug. */
 static const tri_attr *attr_of(const tri_node *n, const char *name) {
     const tri_attr *a = node_attr(n, name);
     CHECK(a);
@@ -60,7 +60,7 @@ const char *node_key(const tri_node *n) {
     return key && *key->text ? key->text : n->name;
 }
 
-bool node_is(const tri_node *n, const char *op) { return !strcmp(n->entry->op->name, op); }
+bool node_is(const tri_node *n, const char *kind) { return !strcmp(n->entry->op->name, kind); }
 bool node_is_param(const tri_node *n) { return node_is(n, "param"); }
 bool node_is_stored(const tri_node *n) { return node_is_param(n) || node_is(n, "state"); }
 const char *source_name(const tri_node *n) { return tri_attr_text(n, "name"); }
@@ -73,7 +73,7 @@ bool node_reads(const tri_node *n, int i) {
 }
 
 bool graph_trains(const tri_graph *g) {
-    bool any = false; /* running statistics alone do not train */
+    bool any = false; /* updates of running statistics alone are no training */
     for (size_t i = 0; i < g->n_updates; i++) any |= node_is_param(g->update[i].target->node);
     return any;
 }
@@ -120,9 +120,9 @@ tri_spec graph_sample_spec(const tri_spec *batch) {
     return one;
 }
 
-int graph_count(const tri_graph *g, const char *op) {
+int graph_count(const tri_graph *g, const char *kind) {
     int n = 0;
-    for (size_t i = 0; i < g->n_nodes; i++) n += node_is(g->node[i], op);
+    for (size_t i = 0; i < g->n_nodes; i++) n += node_is(g->node[i], kind);
     return n;
 }
 

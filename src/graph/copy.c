@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What passes make new graphs of others with. */
+ * Copying nodes into other graphs, for passes. */
 #include <string.h>
 
 #include "graph/graph.h"
@@ -16,12 +16,13 @@ void graph_format_like(tri_tensor *t, const tri_tensor *like) {
 }
 
 void graph_annotate(tri_node *copy, const tri_node *n) {
-    for (int i = 0; i < n->n_out && i < copy->n_out; i++) graph_format_like(&copy->out[i], &n->out[i]);
+    for (int i = 0; i < n->n_out && i < copy->n_out; i++)
+        graph_format_like(&copy->out[i], &n->out[i]);
     copy->backward = n->backward;
 }
 
-/* The text of the file that the node before has, if it is the same; else one of the graph's own: it
- * may outlive the graph that it was copied from. */
+/* The file's name in the graph's own arena, as the copy may outlive the original. Consecutive nodes
+ * of one file share it. */
 static const char *own_file(tri_graph *g, const char *file) {
     const char *last = g->n_nodes ? g->node[g->n_nodes - 1]->file : NULL;
     if (!file) return "";
@@ -43,7 +44,7 @@ tri_node *graph_copy(tri_graph *g, const tri_node *n, tri_tensor *const *in, con
     return copy;
 }
 
-/* A list of some of the graph's nodes fits where all of them were. */
+/* The new list is no longer than the old one, so it fits in the same array. */
 void graph_arrange(tri_graph *g, tri_node *const *order, size_t n) {
     CHECK(n <= g->n_nodes);
     g->n_tensors = 0;

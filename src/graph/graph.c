@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Building: nodes, names, the sticky first mistake, outputs and updates. */
+ * Building a graph: nodes, the first mistake, which it keeps, outputs, updates and settings. */
 #include "graph/graph.h"
 
 #include <fnmatch.h>
@@ -17,7 +17,7 @@ void tri_here(const char *file, int line) {
     here.line = line;
 }
 
-/* ---- life ---- */
+/* ---- creating and freeing ---- */
 
 #define DEFAULT_BATCH 64
 
@@ -36,7 +36,7 @@ tri_graph *tri_graph_new(int64_t batch) {
         base_no_memory("a graph");
         return NULL;
     }
-    /* One float of rank 0 whose node is of no use but to lead back to the graph. */
+    /* One float of rank 0. Its node only leads back to the graph. */
     *g->poison = (tri_tensor){.node = g->poison_node, .id = -1};
     *g->poison_node = (tri_node){.graph = g, .out = g->poison, .n_out = 1, .id = -1,
                                  .entry = registry_find("constant"), .name = "nothing"};
@@ -64,7 +64,7 @@ void tri_graph_free(tri_graph *g) {
 int64_t tri_batch(const tri_graph *g) { return g ? g->batch : 1; }
 
 tri_status tri_graph_status(const tri_graph *g) {
-    if (!g) return TRI_FAILED; /* the message is that of tri_graph_new */
+    if (!g) return TRI_FAILED; /* tri_graph_new has set the message */
     if (g->status) return base_fail(g->status, "%s", g->error ? g->error : "out of memory");
     if (g->arena.failed) return base_no_memory("the graph");
     return TRI_OK;
@@ -77,12 +77,12 @@ void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(buffer, sizeof buffer, fmt, args);
     va_end(args);
-    /* A text that could not be kept reads as a mistake of the user's. */
+    /* Once the arena has failed, a missing text could look like a mistake of the user. */
     g->status = g->arena.failed ? TRI_FAILED : code;
     g->error = arena_copy(&g->arena, g->arena.failed ? "out of memory for a graph" : buffer);
 }
 
-/* The file of what is being built; null: not known. */
+/* The file and line that new nodes record; null: not known. */
 static const char *place(const tri_graph *g, int *line) {
     *line = g->file ? g->line : here.line;
     return !g->file ? here.file : *g->file ? g->file : NULL;
@@ -108,7 +108,7 @@ void graph_mistake(tri_graph *g, const char *fmt, ...) {
 
 static void no_memory(tri_graph *g) { graph_fail(g, TRI_FAILED, "out of memory for the graph"); }
 
-/* ---- describing ---- */
+/* ---- messages about nodes ---- */
 
 void node_describe(const tri_node *n, struct text *out) {
     char spec[SPEC_TEXT];
@@ -134,7 +134,7 @@ int tri_op_error(const tri_node *n, const char *fmt, ...) {
 
 /* ---- adding nodes ---- */
 
-/* What a user's code may get wrong, but the parser does not let through. */
+/* Mistakes that are possible in a program; the parser rejects them in a text. */
 static bool check_attr(tri_graph *g, const tri_op *op, const struct attr_schema *s,
                        const tri_attr *a) {
     bool list = s->kind == ATTR_INTS || s->kind == ATTR_SHAPE;
@@ -166,7 +166,7 @@ static bool check_specs(const tri_node *n, const tri_spec *spec, int count) {
         const tri_shape *s = &spec[i].shape;
         double elements = 1;
         if (s->rank < 0 || s->rank > TRI_MAX_RANK)
-            return tri_op_error(n, "a result would have %d dimensions; at most %d can be", s->rank,
+            return tri_op_error(n, "a result would have %d dimensions; the most is %d", s->rank,
                                 TRI_MAX_RANK);
         for (int d = 0; d < s->rank; d++) {
             if (s->dim[d] < 1)
@@ -184,7 +184,7 @@ static bool fill_outputs(tri_graph *g, tri_node *n) {
     tri_spec spec[TRI_MAX_OUTPUTS] = {{0}};
     int count = n->entry->op->infer(n, spec);
     if (count < 1) {
-        if (!g->status) tri_op_error(n, "its infer function gave no result and no reason");
+        if (!g->status) tri_op_error(n, "its infer function returned 0 without an error");
         return false;
     }
     if (!check_specs(n, spec, count)) return false;
@@ -249,11 +249,11 @@ tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *cons
             if (graph_know_source(g, node)) return node;
         }
     }
-    no_memory(g); /* unless a mistake sticks already */
+    no_memory(g); /* unless the graph has failed already */
     return g->poison_node;
 }
 
-/* The attributes in the schema's order, from those given by name. */
+/* Puts attributes given by name into the schema's order, with defaults for the others. */
 static bool order_attrs(tri_graph *g, const struct op_entry *e, int n, const tri_attr *given,
                         tri_attr *ordered) {
     bool set[MAX_ATTRS] = {false};
@@ -343,7 +343,7 @@ const struct graph_output *graph_output_find(const tri_graph *g, const char *nam
 static void put_named(tri_tensor *t, const char *name, bool metric) {
     tri_graph *g = tri_graph_of(t);
     if (!g || g->status) return;
-    if (!name || !*name || *name == '=') /* "=7" is what passes hand on to each other */
+    if (!name || !*name || *name == '=') /* "=7" names tensors that pass between phases */
         graph_mistake(g, "an output's name is \"%s\"; it must not be empty, nor "
                       "begin with =", name ? name : "");
     else if (graph_output_find(g, name))
@@ -381,7 +381,7 @@ void tri_loss(tri_tensor *t) {
     put_named(t, "loss", false);
 }
 
-/* A source as it is would be overwritten under the eyes of other updates: a copy of it. */
+/* Another update may overwrite a source before it is read: an update takes a copy of it. */
 static tri_tensor *kept(tri_tensor *t) {
     return !t || t->node->n_in ? t : APPLY("stop_gradient", INPUTS(t));
 }
@@ -424,7 +424,7 @@ void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay) {
     put_pattern(g, SETTING_DECAY, pattern, weight_decay);
 }
 
-/* The open scope as a pattern of itself: what a pattern would read otherwise is escaped. */
+/* The open scope as a pattern that matches it alone: special characters are escaped. */
 static bool open_scope(tri_graph *g, const char *call, struct text *out) {
     if (!g->scope.size)
         graph_mistake(g, "%s: no scope is open (tri_push); or name what is meant by a pattern",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names: scopes that prefix them, numbers that keep them apart, sources that are found by them. */
+ * Names: scopes as prefixes, numbers that keep them unique, finding sources by name. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ void tri_push(tri_graph *g, const char *fmt, ...) {
     vsnprintf(buffer, sizeof buffer, fmt, args);
     va_end(args);
     text_add(&g->scope, "%s%s", g->scope.size ? "." : "", buffer);
-    /* Scopes nest by segments: the separator of a pushed segment is a zero-width mark. */
+    /* One tri_push may add several segments ("a.b"): a mark shows where each push ends. */
     text_add_bytes(&g->scope, "\001", 1);
     if (g->scope.failed) graph_fail(g, TRI_FAILED, "out of memory for the graph");
 }
@@ -68,7 +68,7 @@ static bool grow(struct names *t) {
     return true;
 }
 
-/* The slot of the name, which may be new (its name is then null). Null: out of memory. */
+/* The name's slot; a new one has a null name. Null: out of memory. */
 static struct name_slot *slot_of(struct names *t, const char *name) {
     return t->n * 2 >= t->capacity && !grow(t) ? NULL : find(t, name);
 }
@@ -83,12 +83,12 @@ const char *graph_unique(tri_graph *g, const char *name) {
         g->names.n++;
         return name;
     }
-    /* The slot may move when the recursive call grows the table: take the number first. */
+    /* The recursive call may grow the table and move the slot: take the number first. */
     char *numbered = arena_text(&g->arena, "%s_%d", name, s->asked++);
     return numbered ? graph_unique(g, numbered) : NULL;
 }
 
-/* The first of a name counts. */
+/* Of several sources with one name the first is kept. */
 bool graph_know_source(tri_graph *g, tri_node *n) {
     if (n->n_in || !node_attr(n, "name")) return true;
     struct name_slot *s = slot_of(&g->sources, source_name(n));

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What all blocks of a dimension make together. */
+/* The product of all blocks of a dimension. */
 static int64_t cut(const struct pack *p, int dim) {
     int64_t all = 1;
     for (int i = 0; i < p->blocks; i++)
@@ -67,7 +67,7 @@ int64_t pack_place(const struct pack *p, const tri_shape *shape, const int64_t *
         place = place * (shape->dim[d] / all) + at[d] / all;
     }
     for (int i = 0; i < p->blocks; i++) {
-        int64_t inner = 1; /* what the blocks behind this one make of the dimension */
+        int64_t inner = 1; /* the product of the dimension's blocks after this one */
         for (int k = i + 1; k < p->blocks; k++)
             if (p->dim[k] == p->dim[i]) inner *= p->size[k];
         place = place * p->size[i] + at[p->dim[i]] / inner % p->size[i];
@@ -86,7 +86,8 @@ bool pack_print(const struct pack *p, char text[PACK_TEXT]) {
     return at < PACK_TEXT;
 }
 
-/* The loops over all elements, outer first, without those of length 1. */
+/* The loops over all elements, outer first, as (length, dimension). Loops of length 1 are left
+ * out. */
 static int loops(const struct pack *p, const tri_shape *shape, int64_t *loop) {
     int n = 0;
     for (int i = 0; i < p->rank + p->blocks; i++) {

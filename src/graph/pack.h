@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The order in which a tensor's elements lie, as text: a letter for each dimension from the slowest
- * to the fastest, capital where it is cut into blocks; then the blocks, outer first. "abcd" is
- * plain, "acdb" channels-last, "aBcd16b" has channels in blocks of 16, "ABcd4b16a4b" is
- * [a / 16, b / 16, c, d, 4, 16, 4]. Blocks divide their dimension. */
+ * A tensor's format as text: one letter per dimension from the slowest to the fastest, capital if
+ * the dimension is cut into blocks; then the blocks, outer first. "abcd" is plain, "acdb"
+ * channels-last, "aBcd16b" has channels in blocks of 16, "ABcd4b16a4b" is [a / 16, b / 16, c, d, 4,
+ * 16, 4]. Blocks divide their dimension. */
 #ifndef GRAPH_PACK_H
 #define GRAPH_PACK_H
 
@@ -13,19 +13,19 @@
 struct pack {
     int rank, blocks;
     int order[TRI_MAX_RANK];  /* dimensions, the slowest first */
-    int dim[PACK_BLOCKS];     /* what each block cuts */
+    int dim[PACK_BLOCKS];     /* the dimension that each block cuts */
     int64_t size[PACK_BLOCKS];
 };
 
-/* Null if the text describes an order for this shape; else why not, a static text. */
+/* Null if the text describes a format of this shape; else the reason, a static text. */
 const char *pack_parse(const char *text, const tri_shape *shape, struct pack *out);
-/* How t lies, by its block, its pack, or plainly. */
+/* The format of t, from its block or its pack; else plain. */
 void pack_of(const tri_tensor *t, struct pack *out);
-/* False: it is too long to be told. */
+/* False: the text would be too long. */
 bool pack_print(const struct pack *p, char text[PACK_TEXT]);
-/* Whether all elements stand in the same order. */
+/* Whether both order all elements of this shape alike. */
 bool pack_equal(const struct pack *a, const struct pack *b, const tri_shape *shape);
-/* Where the element at this index lies. */
+/* The offset of the element at this index. */
 int64_t pack_place(const struct pack *p, const tri_shape *shape, const int64_t *at);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The textual form of a graph, read. Statements, one a line; # begins a comment:
+ * Reads the textual form of a graph. One statement per line; # begins a comment:
  *
  *     graph {batch=64}
  *     %x = input() {name="x", type=f32, shape=[64,2]}
@@ -10,7 +10,7 @@
  *     decay "*.bias" 0       tie "other.weight" %w  rate 0.1 "cosine"
  *     recompute "layer1.*"   precision "fc" f32        backward
  *
- * Types after the colon and the name after @ may be left out; types that are there are checked. */
+ * Types after the colon and the name after @ are optional; types that are given are checked. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static bool word(struct parser *s, const char *what) {
     return n || FAIL(s, "expected %s", what);
 }
 
-/* A string between quotes, into the arena. */
+/* A string in double quotes, copied to the arena. */
 static const char *quoted(struct parser *s, const char *what) {
     blanks(s);
     if (!take(s, '"')) {
@@ -227,8 +227,8 @@ static bool inputs(struct parser *s, struct node_text *t) {
     return need(s, ')');
 }
 
-/* "/16": channels in blocks of 16; or a pack as text. */
-static bool lying(struct parser *s, const tri_spec *spec, struct node_text *t) {
+/* A format: "/16", channels in blocks of 16, or a pack as text. */
+static bool format(struct parser *s, const tri_spec *spec, struct node_text *t) {
     int i = t->n_specs - 1;
     struct pack p;
     blanks(s);
@@ -242,7 +242,7 @@ static bool lying(struct parser *s, const tri_spec *spec, struct node_text *t) {
     if (!integer(s, &t->block[i])) return false;
     if (spec->shape.rank > 2 && t->block[i] > 0 && spec->shape.dim[1] % t->block[i] == 0)
         return true;
-    return FAIL(s, "/%lld: blocks must divide dimension 1 of at least three",
+    return FAIL(s, "/%lld: a block must divide dimension 1, and there must be 3 dimensions or more",
                 (long long)t->block[i]);
 }
 
@@ -254,7 +254,7 @@ static bool specs(struct parser *s, struct node_text *t) {
         tri_spec *spec = &t->spec[t->n_specs++];
         if (!type(s, &number_of_type) || !list(s, &spec->shape)) return false;
         spec->type = (tri_type)number_of_type;
-        if (take(s, '/') && !lying(s, spec, t)) return false;
+        if (take(s, '/') && !format(s, spec, t)) return false;
     } while (take(s, ','));
     return true;
 }
@@ -271,7 +271,7 @@ static bool results(struct parser *s, struct node_text *t) {
 
 static bool check_specs(struct parser *s, const struct node_text *t, const tri_node *n) {
     char a[SPEC_TEXT], b[SPEC_TEXT];
-    if (t->n_results > n->n_out) /* the last ones may be left without a name */
+    if (t->n_results > n->n_out) /* the last results may be left out */
         return FAIL(s, "operator %s gives %d results, not %d", t->entry->op->name, n->n_out,
                     t->n_results);
     if (t->n_specs && t->n_specs != n->n_out)
@@ -279,12 +279,12 @@ static bool check_specs(struct parser *s, const struct node_text *t, const tri_n
     for (int i = 0; i < t->n_specs && i < t->n_results; i++)
         if (t->spec[i].type != n->out[i].spec.type ||
             !base_shape_equal(&t->spec[i].shape, &n->out[i].spec.shape))
-            return FAIL(s, "%%%s is said to be %s, but is %s", t->result[i],
+            return FAIL(s, "%%%s is declared as %s, but is %s", t->result[i],
                         base_spec_text(&t->spec[i], a), base_spec_text(&n->out[i].spec, b));
     return true;
 }
 
-/* Inputs, parameters, states and scalars are told by their names. */
+/* Inputs, parameters, states and scalars need names, each its own. */
 static bool check_source(struct parser *s, const struct node_text *t) {
     for (int i = 0; i < t->entry->n_attrs && !t->n_in; i++) {
         if (strcmp(t->entry->attr[i].name, "name")) continue;
@@ -391,7 +391,7 @@ static bool setting(struct parser *s, enum setting_kind kind) {
     return graph_put_setting(s->g, set);
 }
 
-/* What an update was told of the learning rate; 0 and "" for nothing. */
+/* The learning rate and schedule given to tri_update; 0 and "": none. */
 static bool read_rate(struct parser *s) {
     const char *schedule;
     if (!number(s, &s->g->lr)) return false;
@@ -403,12 +403,12 @@ static bool read_rate(struct parser *s) {
 
 /* tri_grad made the nodes between "backward" and "forward", or the end. */
 static bool read_backward(struct parser *s) {
-    if (s->g->backward) return FAIL(s, "\"backward\" is there twice");
+    if (s->g->backward) return FAIL(s, "\"backward\" within \"backward\"");
     return s->g->backward = true;
 }
 
 static bool read_forward(struct parser *s) {
-    if (!s->g->backward) return FAIL(s, "\"forward\" ends no \"backward\"");
+    if (!s->g->backward) return FAIL(s, "\"forward\" without \"backward\" before it");
     s->g->backward = false;
     return true;
 }
@@ -455,7 +455,7 @@ static bool lines(struct parser *s) {
             } else if (!statement(s)) {
                 return false;
             }
-            if (!at_end_of_line(s)) return FAIL(s, "something is left over on the line");
+            if (!at_end_of_line(s)) return FAIL(s, "unexpected text at the end of the line");
         }
         if (s->p < s->end) s->p++;
     }

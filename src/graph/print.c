@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The textual form of a graph, written. One statement a line; parse.c reads it back. */
+ * Writes the textual form of a graph, one statement per line. parse.c reads it. */
 #include <string.h>
 
 #include "graph/graph.h"
@@ -94,7 +94,8 @@ char *tri_graph_print(const tri_graph *g) {
     for (size_t i = 0; i < g->n_settings; i++) print_setting(&t, &g->setting[i]);
     for (size_t i = 0; i < g->n_outputs; i++) {
         const struct graph_output *o = &g->output[i];
-        bool loss = o->tensor == g->loss && !strcmp(o->name, "loss"); /* it may have others */
+        /* The loss may have further names. */
+        bool loss = o->tensor == g->loss && !strcmp(o->name, "loss");
         text_add(&t, "%s ", loss ? "loss" : o->metric ? "metric" : "output");
         print_text(&t, o->name);
         text_add(&t, " %%%d\n", o->tensor->id);

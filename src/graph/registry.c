@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of operators: built-in rows and those that users register, with their attribute
- * schemas taken apart once. */
+ * The table of operators: built-in rows and those that users register. Their attribute schemas are
+ * parsed once. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 static struct {
     pthread_mutex_t lock;
     pthread_once_t once;
-    struct op_entry entry[MAX_OPS]; /* never move: nodes point to them */
+    struct op_entry entry[MAX_OPS]; /* not reallocated: nodes point to entries */
     int n;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
@@ -45,7 +45,7 @@ static bool parse_default(struct attr_schema *s, const char *text, size_t length
     return !*end;
 }
 
-/* One "name:kind=default" between spaces. */
+/* One "name:kind=default"; returns the place after it, or null. */
 static const char *parse_one(struct attr_schema *s, const char *p) {
     size_t name = strcspn(p, ": ");
     if (p[name] != ':' || name >= sizeof s->name) return NULL;
@@ -96,7 +96,7 @@ static tri_status register_locked(const tri_op *op) {
     if (find_locked(op->name) >= 0)
         return base_fail(TRI_USAGE, "operator %s is registered already", op->name);
     if (registry.n == MAX_OPS)
-        return base_fail(TRI_FAILED, "no room for operator %s: %d are registered", op->name,
+        return base_fail(TRI_FAILED, "operator %s: the table is full, %d are registered", op->name,
                          MAX_OPS);
     struct op_entry *e = &registry.entry[registry.n];
     memset(e, 0, sizeof *e);

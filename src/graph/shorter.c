@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A network beside one that is for longer samples: the same parameters, inputs that have less of each sample. */
+ * Networks for shorter samples: the same parameters, inputs with smaller dimensions. */
 #include <string.h>
 
 #include "graph/graph.h"
@@ -17,7 +17,7 @@ static bool fits(const tri_spec *small, const tri_spec *large) {
     return true;
 }
 
-/* What the one stores, or is given, the other has as well. */
+/* Each source of `a` must exist in `b`, with the same shape or, of inputs, one that fits. */
 static void compare(tri_graph *g, const tri_graph *a, const tri_graph *b, const char *which) {
     static const struct {
         const char *op;
@@ -32,35 +32,42 @@ static void compare(tri_graph *g, const tri_graph *a, const tri_graph *b, const 
             const tri_spec *small = a == g ? other ? &other->out->spec : NULL : &n->out->spec;
             const tri_spec *large = a == g ? &n->out->spec : other ? &other->out->spec : NULL;
             if (!other)
-                graph_fail(g, TRI_USAGE, "tri_shorter: the network for %s samples has no %s \"%s\"", which, kinds[k].op,
-                           source_name(n));
-            else if (!fits(small, large) || (kinds[k].same && !base_shape_equal(&small->shape, &large->shape)))
-                graph_fail(g, TRI_USAGE, "tri_shorter: %s \"%s\" is %s in the network for shorter samples, %s in the other",
-                           kinds[k].op, source_name(n), base_spec_text(small, x), base_spec_text(large, y));
+                graph_fail(g, TRI_USAGE, "tri_shorter: the network for %s samples has no %s \"%s\"",
+                           which, kinds[k].op, source_name(n));
+            else if (!fits(small, large) ||
+                     (kinds[k].same && !base_shape_equal(&small->shape, &large->shape)))
+                graph_fail(g, TRI_USAGE, "tri_shorter: %s \"%s\" is %s in the network for shorter "
+                           "samples, %s in the other", kinds[k].op, source_name(n),
+                           base_spec_text(small, x), base_spec_text(large, y));
         }
 }
 
-/* Who owns it already must not lose it. */
+/* Whether g owns `other` already, so that it must not be freed. */
 static bool is_owned(tri_graph *g, const tri_graph *other) {
     bool taken = false;
     for (int i = 0; i < g->n_shorter; i++) taken = taken || g->shorter[i].g == other;
-    if (other == g) graph_fail(g, TRI_USAGE, "tri_shorter: the network for shorter samples is the network itself");
-    if (taken) graph_fail(g, TRI_USAGE, "tri_shorter: this network for shorter samples it has taken already");
+    if (other == g)
+        graph_fail(g, TRI_USAGE, "tri_shorter: the network for shorter samples is the network "
+                   "itself");
+    if (taken)
+        graph_fail(g, TRI_USAGE, "tri_shorter: the network for shorter samples was added before");
     return other == g || taken;
 }
 
 static void check(tri_graph *g, int64_t length, tri_graph *other) {
     if (length < 1 || g->n_shorter == GRAPH_MOST_SHORTER)
-        graph_fail(g, TRI_USAGE, "tri_shorter: a network for samples of at most %lld; there can be %d, of at least 1",
-                   (long long)length, GRAPH_MOST_SHORTER);
+        graph_fail(g, TRI_USAGE, "tri_shorter: a network for samples of at most %lld; there can be "
+                   "%d such networks, each for a length of at least 1", (long long)length,
+                   GRAPH_MOST_SHORTER);
     for (int i = 0; i < g->n_shorter; i++)
         if (g->shorter[i].length == length)
-            graph_fail(g, TRI_USAGE, "tri_shorter: there is a network for samples of at most %lld already",
-                       (long long)length);
-    if (tri_graph_status(other)) graph_fail(g, other->status ? other->status : TRI_FAILED, "%s", tri_message());
+            graph_fail(g, TRI_USAGE, "tri_shorter: there already is a network for samples of at "
+                       "most %lld", (long long)length);
+    if (tri_graph_status(other))
+        graph_fail(g, other->status ? other->status : TRI_FAILED, "%s", tri_message());
     if (other->batch != g->batch)
-        graph_fail(g, TRI_USAGE, "tri_shorter: a batch of %lld, and %lld in the other network", (long long)other->batch,
-                   (long long)g->batch);
+        graph_fail(g, TRI_USAGE, "tri_shorter: a batch of %lld, and %lld in the other network",
+                   (long long)other->batch, (long long)g->batch);
     if (g->status) return;
     compare(g, g, other, "shorter");
     compare(g, other, g, "longer");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What passes ask of the device that a graph is made for. All may be null. */
+ * What passes ask the device for which a graph is compiled. Each function may be null. */
 #ifndef GRAPH_TARGET_H
 #define GRAPH_TARGET_H
 
 #include "graph/graph.h"
 
-/* How a tensor is to lie: as tri_tensor's block and pack say. */
+/* A tensor's memory order, as tri_tensor's block and pack. */
 #define FORMAT_ANY -1
 struct format {
     int block; /* or FORMAT_ANY */
@@ -13,18 +13,18 @@ struct format {
 };
 
 struct target {
-    /* Whether it runs these nodes, in the graph's order, as one unit. Asked as a unit grows: without
-     * the last node it does, or they are a joint of units that it does. */
+    /* Whether it runs these nodes, in the graph's order, as one unit. Asked while a unit grows: it
+     * runs them without the last node, or they are a union of units that it runs. */
     bool (*fuses)(const tri_node *const *node, int n);
-    /* Whether this one may head a unit: others that fuse with it are brought to stand behind it. */
+    /* Whether the node may head a unit: nodes that fuse with it are moved to directly after it. */
     bool (*heads)(const tri_node *n);
-    /* Whether Winograd's way pays for a node that has the choice: asked of a graph of the whole batch,
-     * for one lane. Null: never. */
+    /* Whether Winograd's algorithm is faster for a node that can use it. The graph is that of the
+     * whole batch, the answer is for one lane. Null: never. */
     bool (*winograd)(const tri_node *n);
-    /* How it would have a node's tensors lie, in and out being plain before. Those that may have any
-     * block, all of them the same one, become FORMAT_ANY. Null: all plain. */
+    /* Sets the formats that it prefers for a node's tensors; `in` and `out` are plain before.
+     * Tensors that may have any block, but all the same one, become FORMAT_ANY. Null: all plain. */
     void (*formats)(const tri_node *n, struct format *in, struct format *out);
-    /* Null if it has instructions for products of this type, else what it lacks: a static text. */
+    /* Null if it has instructions for products of this type, else what it lacks (a static text). */
     const char *(*lacks)(tri_type type);
 };
 

@@ -8,7 +8,7 @@ static bool together(const tri_node *a, const tri_node *b) {
     return a == b || (a->unit && a->unit == b->unit);
 }
 
-/* What is used behind its own unit. */
+/* Marks tensors that are used outside of their unit. */
 static void mark_used(const tri_graph *g, bool *used) {
     for (size_t i = 0; i < g->n_nodes; i++)
         for (int k = 0; k < g->node[i]->n_in; k++)
@@ -32,7 +32,7 @@ static bool member(const struct unit *u, const tri_node *n) {
     return n->unit ? n->unit == u->node[0]->unit : n == u->node[0];
 }
 
-/* Inputs and outputs of the unit, whose nodes are known. */
+/* Finds the inputs and outputs of a unit whose nodes are known. */
 static bool connect(struct unit *u, const bool *used, struct arena *a) {
     int in = 0, out = 0;
     for (int i = 0; i < u->n; i++) {
@@ -55,7 +55,7 @@ static bool connect(struct unit *u, const bool *used, struct arena *a) {
     return true;
 }
 
-/* sorted: all nodes that run, members of a unit side by side, in order. */
+/* sorted: all nodes that run; the nodes of a unit are adjacent, in order. */
 static bool collect(const tri_graph *g, tri_node **sorted, size_t n, const bool *used,
                     struct units *out) {
     out->unit = arena_alloc(&out->arena, (n + 1) * sizeof *out->unit);
@@ -74,7 +74,7 @@ static bool collect(const tri_graph *g, tri_node **sorted, size_t n, const bool 
     return true;
 }
 
-/* Everything a unit reads was made by a unit before it. */
+/* Whether each unit reads only what earlier units have computed. */
 static tri_status check_order(const tri_graph *g, const struct units *u) {
     size_t *at = calloc(g->n_nodes + 1, sizeof *at); /* of nodes that run, counted from 1 */
     if (!at) return base_no_memory("units");
@@ -84,8 +84,8 @@ static tri_status check_order(const tri_graph *g, const struct units *u) {
     for (size_t i = 0; i < u->n && !status; i++)
         for (int k = 0; k < u->unit[i].n_in && !status; k++)
             if (at[u->unit[i].in[k]->node->id] > i)
-                status = base_fail(TRI_USAGE, "%s runs before %s, which it needs: the unit ~%d "
-                                   "holds nodes that cannot run as one",
+                status = base_fail(TRI_USAGE, "%s runs before %s, which it needs: the nodes of "
+                                   "unit ~%d cannot run as one",
                                    u->unit[i].node[0]->name, u->unit[i].in[k]->node->name,
                                    u->unit[i].in[k]->node->unit);
     free(at);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Units: what runs as one kernel. Most are single nodes; passes put several into one by giving them
- * the same number (tri_node.unit). A unit runs where the last of its nodes stands. */
+ * Units: nodes that run as one kernel. Most units are single nodes; passes combine several by
+ * giving them the same number (tri_node.unit). A unit runs in the place of its last node. */
 #ifndef GRAPH_UNIT_H
 #define GRAPH_UNIT_H
 
 #include "graph/graph.h"
 
-#define UNIT_MOST 64 /* nodes of one */
+#define UNIT_MOST 64 /* nodes per unit */
 
 struct unit {
     tri_node **node; /* in the graph's order */
     int n;
-    /* A single node: its inputs and outputs as they are. Several: what comes from outside, each
-     * tensor once, and what is used outside, in the order of their first appearance. */
+    /* Of a single node its inputs and outputs. Of several nodes the tensors from outside, each
+     * once, and those used outside, in the order of their first appearance. */
     tri_tensor **in, **out;
     int n_in, n_out;
 };
@@ -23,15 +23,15 @@ struct units {
     struct arena arena;
 };
 
-/* The units of a graph; nodes that only name what comes from outside (no inputs, no kernel) are in
- * none. Fails where nodes are put together that something between them depends on. */
+/* The units of a graph. Sources, which do not run, are in none. Fails if a unit cannot run as one:
+ * a node between its nodes depends on one of them and is needed by another. */
 tri_status units_of(const tri_graph *g, struct units *out);
 void units_free(struct units *u);
 
 /* Whether only the shape of input i of the unit is used. */
 bool unit_shape_only(const struct unit *u, int i);
 
-/* The tensor's place among the inputs, or outputs; -1: it is none. */
+/* The tensor's index among the inputs or outputs; -1: it is none of them. */
 int unit_in(const struct unit *u, const tri_tensor *t);
 int unit_out(const struct unit *u, const tri_tensor *t);
 

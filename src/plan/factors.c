@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Factors are their letters; those of an ellipsis are counted from the last dimension of the
- * ellipsis, which is how broadcasting aligns. */
+/* A factor's number is its letter. Factors of an ellipsis are counted from its last dimension, as
+ * broadcasting aligns dimensions. */
 #define ELLIPSIS_FACTOR 128
 
 struct reader {
@@ -20,7 +20,7 @@ static bool bad_rule(const tri_node *n, const char *text) {
     return false;
 }
 
-/* Letters of one operand up to ',' or '-' or the end: first those before "...", then behind. */
+/* Reads the letters of one operand, up to ',' or '-' or the end. */
 static bool read_operand(struct reader *r, const tri_shape *shape, struct factor_operand *o) {
     struct factor_dim dim[TRI_MAX_RANK];
     int n = 0, ellipsis = -1;
@@ -86,7 +86,7 @@ static bool samplewise_rule(const tri_node *n, struct factors *f) {
         struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
         o->rank = i < f->n_in ? n->in[i]->spec.shape.rank : n->out[i - f->n_in].spec.shape.rank;
         if (o->rank) o->dim[0] = (struct factor_dim){1, {'n'}};
-        if (!o->rank && i >= f->n_in) f->fixed['n'] = true; /* a result of all samples, no sum */
+        if (!o->rank && i >= f->n_in) f->fixed['n'] = true; /* depends on all samples, not a sum */
     }
     return true;
 }
@@ -126,7 +126,7 @@ void factors_free(struct factors *f) {
     f->in = f->out = NULL;
 }
 
-/* The outermost factor of a dimension that is longer than 1, or 0. */
+/* The outermost factor of a dimension whose extent is not 1; 0: none. */
 static uint8_t major(const struct factors *f, const struct factor_dim *d) {
     for (int i = 0; i + 1 < d->n; i++)
         if (f->extent[d->f[i]] != 1) return d->f[i];
@@ -139,24 +139,25 @@ static bool contains(const struct factor_dim *d, uint8_t factor) {
     return false;
 }
 
-/* The factor along which the inputs are split, or null and why. */
+/* Finds the factor along which the inputs are split. Returns why there is none, or null. */
 static const char *split_factor(const tri_node *n, const struct factors *f, const struct split *in,
                                 uint8_t *factor) {
     *factor = 0;
     for (int i = 0; i < n->n_in; i++) {
         if (in[i].kind != SPLIT) continue;
         uint8_t this = major(f, &f->in[i].dim[in[i].dim]);
-        if (*factor && this != *factor) return "its inputs carry the batch in different dimensions";
+        if (*factor && this != *factor)
+            return "its inputs have the samples in different dimensions";
         *factor = this;
     }
     for (int i = 0; i < n->n_in; i++) {
         if (in[i].kind != WHOLE) continue;
         for (int d = 0; d < f->in[i].rank; d++)
             if (contains(&f->in[i].dim[d], *factor) && n->in[i]->spec.shape.dim[d] != 1)
-                return "one of its inputs has the length of the batch but does not come from the "
+                return "one of its inputs has the length of the batch, but does not depend on the "
                        "data";
     }
-    return f->fixed[*factor] ? "it works across the samples of the batch" : NULL;
+    return f->fixed[*factor] ? "it computes across the samples of the batch" : NULL;
 }
 
 static const char *carry(const tri_node *n, const struct factors *f, const struct split *in,
@@ -169,7 +170,7 @@ static const char *carry(const tri_node *n, const struct factors *f, const struc
         for (int d = 0; d < f->out[i].rank; d++) {
             if (!contains(&f->out[i].dim[d], factor)) continue;
             if (major(f, &f->out[i].dim[d]) != factor && !lenient)
-                return "it moves the batch inside another dimension";
+                return "it moves the samples inside another dimension";
             out[i] = (struct split){SPLIT, d};
             break;
         }
@@ -185,7 +186,7 @@ const char *factors_carry(const tri_node *n, const struct split *in, struct spli
     if (!factors_of(n, &f)) {
         for (int i = 0; i < n->n_out; i++) out[i] = (struct split){WHOLE, 0};
         if (base_last() == TRI_FAILED) return FACTORS_NO_MEMORY;
-        return lenient ? NULL : "it says nothing of how it may be split";
+        return lenient ? NULL : "its row does not say how it may be split";
     }
     const char *why = carry(n, &f, in, out, lenient);
     factors_free(&f);

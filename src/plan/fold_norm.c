@@ -5,8 +5,8 @@
 
 #include "plan/rewrite.h"
 
-/* uses (by tensor): how often it is read, or wanted in the end; not known of those that were made on the
- * way, as of the second of two norms in succession. */
+/* uses: by tensor, how often it is read or is a result. It is unknown for tensors that this pass
+ * has made, numbers `known` and up: a norm of a norm is not folded. */
 static bool foldable(const tri_node *n, const int *uses, int known) {
     const tri_node *conv = n->n_in ? n->in[0]->node : n;
     if (!node_is(n, "batch_norm") || !node_is(conv, "conv2d") || tri_attr_int(n, "training"))
@@ -46,7 +46,7 @@ static int *count_uses(const tri_graph *g) {
     return NULL;
 }
 
-/* The convolution without its norm stays behind, unused; what is not used is not run. */
+/* The original convolution stays in the graph, unused: the pass `dead` removes it. */
 tri_status fold_norm(tri_graph *g) {
     struct rewrite r;
     tri_node *n;

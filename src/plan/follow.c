@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The nodes of a unit stand side by side: a head is heavy, so nothing of it is put off until what
- * follows is ready; what is not ready when the head has run stays alone. */
+ * The nodes of a unit are adjacent. The head, which is heavy, is never delayed: a node whose inputs
+ * are not ready when the head has run stays outside of the unit. */
 #include "plan/follow.h"
 
 #include <stdlib.h>
@@ -15,12 +15,12 @@ struct set {
 struct follow {
     tri_graph *g;
     const struct target *target;
-    tri_node **order; /* the new one */
+    tri_node **order; /* the new order */
     size_t n;
     bool *placed;     /* by node */
     int *first, *use; /* readers of node i: use[first[i]] up to use[first[i + 1]], in order */
-    bool *result;       /* by tensor: wanted when all is done */
-    tri_node **changed; /* by tensor: the source that takes it as its new value; null: none */
+    bool *result;       /* by tensor: a result of the graph */
+    tri_node **changed; /* by tensor: the source of which it is the new value; null: none */
 };
 
 static bool holds(const struct set *s, const tri_node *n) {
@@ -31,13 +31,13 @@ static bool holds(const struct set *s, const tri_node *n) {
 
 static void place(struct follow *f, tri_node *n) {
     if (f->placed[n->id]) return;
-    for (int i = 0; i < n->n_in; i++) /* sources, where anything is missing */
+    for (int i = 0; i < n->n_in; i++) /* at most sources are missing */
         place(f, n->in[i]->node);
     f->placed[n->id] = true;
     f->order[f->n++] = n;
 }
 
-/* Adds the node and what it still needs, in order. False: that is too much. */
+/* Adds the node and those that it still needs, in order. False: more than a unit can hold. */
 static bool add_needed(const struct follow *f, struct set *s, tri_node *n) {
     if (f->placed[n->id] || holds(s, n) || !node_runs(n)) return true;
     for (int i = 0; i < n->n_in; i++)
@@ -47,7 +47,7 @@ static bool add_needed(const struct follow *f, struct set *s, tri_node *n) {
     return true;
 }
 
-/* What is updated in place has been read by all others before. */
+/* Whether all readers of a source run before a node of the set updates it in place. */
 static bool in_time(const struct follow *f, const struct set *s) {
     for (int i = 0; i < s->n; i++)
         for (int k = 0; k < s->node[i]->n_out; k++) {
@@ -71,7 +71,7 @@ static bool kept(const struct follow *f, const struct set *s, const tri_tensor *
     return used;
 }
 
-/* Bytes that are there when the unit has run. */
+/* Bytes of results that are still needed after the unit has run. */
 static size_t bytes_kept(const struct follow *f, const struct set *s) {
     size_t bytes = 0;
     for (int i = 0; i < s->n; i++)
@@ -80,7 +80,7 @@ static size_t bytes_kept(const struct follow *f, const struct set *s) {
     return bytes;
 }
 
-/* Whether these are the nodes that would have run next. */
+/* Whether these nodes would have run next in any case. */
 static bool next_anyway(const struct follow *f, const struct set *s) {
     int last = 0;
     for (int i = 0; i < s->n; i++) last = s->node[i]->id > last ? s->node[i]->id : last;
@@ -89,12 +89,12 @@ static bool next_anyway(const struct follow *f, const struct set *s) {
     return true;
 }
 
-/* What runs earlier than it would have must not lie about until then. */
+/* A node that runs earlier than before must not keep more memory in use until then. */
 static bool worth_it(const struct follow *f, const struct set *more, const struct set *s) {
     return bytes_kept(f, more) <= bytes_kept(f, s) || next_anyway(f, more);
 }
 
-/* One reader of the unit's results, with what it needs. */
+/* Adds one reader of the unit's results, with the nodes that it needs; false: there is none. */
 static bool grow(const struct follow *f, struct set *s) {
     for (int i = 0; i < s->n; i++) {
         int id = s->node[i]->id;

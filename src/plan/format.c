@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Nodes that take any block make groups: those that hand tensors to one another lie alike. Each
- * group takes the block that its neighbours outside have for most bytes. */
+ * Nodes that take any block form groups: adjacent ones have the same format. Neighbours outside
+ * vote for their blocks with the bytes of the tensors between them, and the group takes the block
+ * with the most bytes. */
 #include "plan/format.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 #include "plan/rewrite.h"
 
-/* A neighbour's wish for a block, in bytes of the tensor between them. */
+/* Votes for a block, in bytes of the tensors between the group and its neighbours. */
 struct vote {
     int group, block;
     size_t bytes;
@@ -17,19 +18,19 @@ struct vote {
 struct chooser {
     tri_graph *g;
     const struct target *target;
-    struct format *wish; /* of all inputs, then outputs, of all nodes */
-    size_t *first;      /* by node: where its wishes begin */
-    int *group;         /* by node: another of its group, itself for one of them; -1: it is in none */
-    int *block;         /* by node that stands for its group */
+    struct format *wish; /* node after node: of its inputs, then of its outputs */
+    size_t *first;       /* by node: the index of its first wish */
+    int *group;          /* by node: a node of its group, the root itself; -1: none (union-find) */
+    int *block;          /* by root of a group */
     struct vote *vote;
     size_t n_votes, capacity;
-    /* Reorders that there are, by the tensor's number: a list. */
+    /* The reorders made so far: for each tensor a list. */
     struct made {
         tri_tensor *tensor;
         int next;
     } *made;
     size_t n_made, made_capacity;
-    int *last; /* by tensor: its latest reorder, plus one */
+    int *last; /* by tensor: the index of its latest reorder, plus one; 0: none */
 };
 
 static struct format *wishes_in(const struct chooser *c, const tri_node *n) {
@@ -79,20 +80,21 @@ static bool add_vote(struct chooser *c, int node, const struct format *wish, con
     return true;
 }
 
-/* Between a node that has the choice and one that has not. */
+/* A node with a choice gets the vote of a neighbour without one. */
 static bool vote(struct chooser *c, const tri_node *n) {
     bool ok = true;
     for (int i = 0; i < n->n_in && ok; i++) {
         const tri_tensor *t = n->in[i];
         const struct format *mine = &wishes_in(c, n)[i], *its = &wishes_out(c, t->node)[t->index];
-        if (!node_reads(n, i) || (mine->block == FORMAT_ANY) == (its->block == FORMAT_ANY)) continue;
+        if (!node_reads(n, i)) continue;
+        if ((mine->block == FORMAT_ANY) == (its->block == FORMAT_ANY)) continue;
         ok = mine->block == FORMAT_ANY ? add_vote(c, n->id, its, t)
                                       : add_vote(c, t->node->id, mine, t);
     }
     return ok;
 }
 
-/* Whether the node's tensors can have the block that its group would take. */
+/* Whether the block divides the channels of the node's tensors. */
 static bool can(const struct chooser *c, const tri_node *n, int block) {
     const struct format *wish = wishes_in(c, n);
     for (int i = 0; i < n->n_in + n->n_out; i++) {
@@ -114,7 +116,7 @@ static int most_bytes(const void *a, const void *b) {
     return x->block < y->block ? -1 : x->block > y->block;
 }
 
-/* The first vote of a group that can be followed decides. */
+/* Each group takes the block with the most bytes that divides all its tensors' channels. */
 static void decide(struct chooser *c) {
     if (c->n_votes) qsort(c->vote, c->n_votes, sizeof *c->vote, most_bytes);
     for (size_t i = 0; i < c->g->n_nodes; i++) c->block[i] = FORMAT_ANY;
@@ -134,25 +136,26 @@ static void decide(struct chooser *c) {
 
 /* ---- reorders ---- */
 
-static bool has_format(const tri_tensor *t, const struct format *l) {
-    return t->block == l->block && !strcmp(t->pack, l->pack);
+static bool has_format(const tri_tensor *t, const struct format *f) {
+    return t->block == f->block && !strcmp(t->pack, f->pack);
 }
 
-/* The tensor in this order: itself, a reorder that there is, or a new one. */
-static tri_tensor *reordered(struct chooser *c, tri_tensor *t, const struct format *l) {
-    if (has_format(t, l)) return t;
+/* The tensor in this format: itself, an existing reorder, or a new one. */
+static tri_tensor *reordered(struct chooser *c, tri_tensor *t, const struct format *f) {
+    if (has_format(t, f)) return t;
     for (int i = c->last[t->id]; i; i = c->made[i - 1].next)
-        if (has_format(c->made[i - 1].tensor, l)) return c->made[i - 1].tensor;
+        if (has_format(c->made[i - 1].tensor, f)) return c->made[i - 1].tensor;
     tri_tensor *new = graph_apply(c->g, "reorder", 1, &t, 0, NULL);
     if (c->g->status || !ARRAY_GROW(c->made, c->n_made, c->made_capacity)) return NULL;
-    new->block = l->block;
-    memcpy(new->pack, l->pack, sizeof new->pack);
+    new->block = f->block;
+    memcpy(new->pack, f->pack, sizeof new->pack);
     c->made[c->n_made++] = (struct made){new, c->last[t->id]};
     c->last[t->id] = (int)c->n_made;
     return new;
 }
 
-static bool format_node(struct chooser *c, struct rewrite *r, tri_node *n, const struct format *wish) {
+static bool format_node(struct chooser *c, struct rewrite *r, tri_node *n,
+                        const struct format *wish) {
     bool ok = true;
     rewrite_enter(r, n, "format");
     for (int i = 0; i < n->n_in && ok; i++) {
@@ -169,7 +172,7 @@ static bool format_node(struct chooser *c, struct rewrite *r, tri_node *n, const
     return ok;
 }
 
-/* Named outputs and the values of updates are read by others. */
+/* Named outputs and the values of updates are plain, as readers outside expect. */
 static tri_tensor *plain(struct chooser *c, struct rewrite *r, tri_tensor *t) {
     if (!t->block && !*t->pack) return t;
     rewrite_enter(r, t->node, "format");
@@ -214,7 +217,7 @@ static bool begin(struct chooser *c) {
     c->wish = calloc(wishes + 1, sizeof *c->wish);
     c->group = calloc(n + 1, sizeof *c->group);
     c->block = calloc(n + 1, sizeof *c->block);
-    /* Reorders are not reordered: tensors of now are enough. */
+    /* Reorders are not reordered themselves: the number of tensors before the pass is enough. */
     c->last = calloc((size_t)c->g->n_tensors + 1, sizeof *c->last);
     return c->first && c->wish && c->group && c->block && c->last;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How tensors lie in memory: as the device would have them, with as few reorders as can be. */
+ * Chooses the format (memory order) of each tensor: the device's preference, with few reorders. */
 #ifndef PLAN_LAYOUT_H
 #define PLAN_LAYOUT_H
 
 #include "graph/target.h"
 
-/* Nodes that the device leaves the choice follow their neighbours; where two disagree, a reorder
- * stands between them, one for each tensor and order. What the graph is given, and what it gives,
- * lies plainly. A graph in which something lies otherwise stays as it is. */
+/* Nodes for which the device takes any block follow their neighbours. Where two formats meet, a
+ * `reorder` is inserted, one per tensor and format. Inputs and outputs of the graph are plain. A
+ * graph in which a tensor is not plain is left as it is. */
 tri_status format_choose(tri_graph *g, const struct target *target);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * First the units that have a head (follow.c). The others are greedy, in the order of the nodes: each
- * joins the units of its producers, as many of them as the target fuses with it. A unit runs where its
- * last node stands; so it takes no more nodes once something outside of it has used one of its
+ * Units with a head come first (follow.c). The others are formed greedily in the order of the
+ * nodes: a node joins the units of its producers, as many as the target fuses with it. A unit runs
+ * in the place of its last node, so it is closed as soon as a node outside uses one of its
  * results. */
 #include "plan/fuse.h"
 
@@ -15,7 +15,7 @@ struct groups {
     const tri_graph *g;
     const struct target *target;
     int *group;  /* by node: its unit */
-    int *next;   /* by node: the next of its unit, in order; -1: none */
+    int *next;   /* by node: the next node of its unit, in order; -1: none */
     int *size;   /* by unit */
     bool *closed;
 };
@@ -43,8 +43,8 @@ static bool holds(const struct groups *s, const struct set *a, int group) {
     return false;
 }
 
-/* The open unit among the node's producers that was last added to, behind those of number `before`;
- * -1: no more. */
+/* The latest of the node's producers that is in an open unit and has a number below `before`; -1:
+ * there is none. */
 static int last_open(const struct groups *s, const tri_node *n, int before) {
     int found = -1;
     for (int i = 0; i < n->n_in; i++) {
@@ -64,7 +64,7 @@ static void unite(struct groups *s, const struct set *a) {
     s->size[first] = a->n;
 }
 
-/* Those that stand together already: the node joins the one before it, which ran last. */
+/* The node has a unit number from follow.c: it joins the node that runs directly before it. */
 static void keep(struct groups *s, const tri_node *n, int before) {
     if (before < 0 || s->g->node[before]->unit != n->unit) return;
     s->group[n->id] = s->group[before];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Units: what the device can run as one kernel. */
+ * Combines nodes that the device can run as one kernel into units. */
 #ifndef PLAN_FUSE_H
 #define PLAN_FUSE_H
 
 #include "graph/target.h"
 
-/* Puts nodes together, as far as the target (nullable) fuses them. */
+/* Forms units as far as the target (nullable) fuses nodes. */
 tri_status fuse(tri_graph *g, const struct target *target);
 
 #endif

@@ -11,7 +11,7 @@ static void join(struct lane_tree *t, int left, int right, int sum) {
     t->node[right].sibling = left;
 }
 
-/* Lanes are pushed on a stack; as long as the two topmost have equal sizes, they become one. */
+/* Pushes the lanes on a stack; while the two topmost entries are of equal size, joins them. */
 static void grow(struct lane_tree *t) {
     struct {
         int node, lanes;
@@ -45,7 +45,7 @@ static void mark_tops(struct lane_tree *t, int node, int levels) {
 tri_status lane_tree_make(int64_t lanes, int levels, struct lane_tree *t) {
     *t = (struct lane_tree){0};
     if (lanes > LANE_TREE_MOST)
-        return base_fail(TRI_USAGE, "%lld lanes; there can be %d at most", (long long)lanes,
+        return base_fail(TRI_USAGE, "%lld lanes; the most is %d", (long long)lanes,
                          LANE_TREE_MOST);
     t->lanes = (int)lanes;
     t->node = calloc(2 * (size_t)lanes, sizeof *t->node);

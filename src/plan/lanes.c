@@ -14,7 +14,7 @@ int64_t lane_samples(int64_t batch, int64_t lanes, int64_t i) {
     return lane_first(batch, lanes, i + 1) - lane_first(batch, lanes, i);
 }
 
-/* ---- what each tensor is to the lanes ---- */
+/* ---- the split of each tensor ---- */
 
 static struct split split_of(const struct cut *c, const tri_tensor *t) {
     return c->split[t->id];
@@ -24,14 +24,14 @@ static tri_status refuse(const struct cut *c, const tri_node *n, const char *why
     if (why == FACTORS_NO_MEMORY) return base_no_memory("cutting lanes");
     struct text t = {0};
     node_describe(n, &t);
-    base_fail(TRI_USAGE, "%lld lanes: %s cannot be cut: %s; --lanes 1 (tri_options.lanes) keeps "
+    base_fail(TRI_USAGE, "%lld lanes: %s cannot be split: %s; --lanes 1 (tri_options.lanes) keeps "
               "the batch whole", (long long)c->lanes, t.data ? t.data : n->name, why);
     text_free(&t);
     return TRI_USAGE;
 }
 
-/* Values that a lane uses must be there before the lanes run: a partial sum that follows from the
- * data alone is summed by the count graph; any other would need the lanes' own results. */
+/* Values that a lane uses must be known before the lanes run. A partial sum that depends on the
+ * data alone is summed by the count graph; any other would need results of the lanes: false. */
 static bool make_early(struct cut *c, const tri_tensor *t) {
     if (c->split[t->id].kind == PARTIAL) {
         if (!c->data_only[t->id]) return false;
@@ -45,7 +45,7 @@ static bool make_early(struct cut *c, const tri_tensor *t) {
     return true;
 }
 
-/* Random numbers are counted by the elements of the whole batch, one sample after the other. */
+/* Random numbers are counted by the elements of the whole batch, sample after sample. */
 static bool samples_lead(const tri_node *n, struct split l) {
     const tri_shape *s = &n->out->spec.shape;
     for (int i = 0; i < l.dim; i++)
@@ -64,18 +64,18 @@ static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in
     }
     const char *why = factors_carry(n, in, out, false);
     if (!why && n->entry->op->random && !samples_lead(n, out[0]))
-        why = "it is random, so that the samples must be its dimension 0";
+        why = "it is random, so the samples must be its dimension 0";
     return why ? refuse(c, n, why) : TRI_OK;
 }
 
-/* A sum is not taken behind a cast that loses digits of it. */
+/* A sum is not taken after a cast that loses digits. */
 static bool keeps_digits(const tri_node *n) {
     tri_type from = n->in[0]->spec.type, to = n->out->spec.type;
     return from == to || (type_is_float(from) && to == TRI_F32);
 }
 
-/* A node with partial sums but nothing split stays with the lanes if it is linear in all of them
- * together (so that adding up afterwards gives the same); else the tree comes first. */
+/* A node whose inputs are partial sums, none of them split, runs in the lanes if it is linear in
+ * all inputs jointly: summing afterwards gives the same. Otherwise the sum comes first. */
 static void carry_partial(struct cut *c, const tri_node *n, const struct split *in,
                           struct split *out, bool *late) {
     bool stays = n->entry->op->linear == TRI_LINEAR_JOINTLY && keeps_digits(n);
@@ -113,7 +113,7 @@ static tri_status split_node(struct cut *c, const tri_node *n, struct split *in)
     return TRI_OK;
 }
 
-/* ---- what is wanted, and where it is made ---- */
+/* ---- which nodes are needed, and in which phase ---- */
 
 static bool node_live(const struct cut *c, const tri_node *n) { return node_any(n, c->live); }
 
@@ -123,8 +123,8 @@ static bool in_lane(const struct cut *c, const tri_node *n) {
     return split_of(c, &n->out[0]).kind != WHOLE;
 }
 
-/* Partial sums that are used as a whole, by a node outside the lanes or as an output, go through
- * the tree after the lanes, unless they were counted before. */
+/* Partial sums that a node outside the lanes or an output uses are summed after the lanes, unless
+ * the count graph has summed them before. */
 static void find_roots(struct cut *c) {
     const tri_graph *g = c->whole;
     for (size_t i = 0; i < g->n_nodes; i++) {
@@ -158,7 +158,7 @@ static tri_status check_updates(const struct cut *c) {
     for (size_t i = 0; i < c->whole->n_updates; i++) {
         const struct graph_update *u = &c->whole->update[i];
         if (split_of(c, u->value).kind == SPLIT)
-            return refuse(c, u->value->node, "an update cannot take a tensor of the samples");
+            return refuse(c, u->value->node, "an update cannot use a value of each sample");
     }
     return TRI_OK;
 }
@@ -210,7 +210,8 @@ void cut_free(struct cut *c) {
 
 /* ---- one phase as a graph ---- */
 
-/* Builds one phase: `here` says which tensors of the whole graph already stand in it. */
+/* Builds one phase. `here`: by tensor of the whole graph, the tensor of this phase, if it
+ * exists. */
 struct builder {
     const struct cut *c;
     enum phase phase;
@@ -232,14 +233,14 @@ static bool node_in_phase(const struct cut *c, const tri_node *n, enum phase pha
 
 static bool is_source(const tri_node *n) { return n->n_in == 0; }
 
-/* Sources but inputs stand in every phase that uses them: constants are cheap, and parameters and
- * states lie in the store. Inputs belong to the lanes. */
+/* All sources but inputs are copied to every phase that uses them: constants are cheap, parameters
+ * and states are in the store. Inputs belong to the lanes. */
 static bool source_fits(const struct builder *b, const tri_node *n) {
     bool lane_phase = b->phase == PHASE_COUNT || b->phase == PHASE_LANE;
     return !node_is(n, "input") || lane_phase || !b->c->apart;
 }
 
-/* The row's divisor, frozen, and shapes that carry the batch, cut down to the lane's samples. */
+/* Stores the divisor of a mean, and reduces shapes that contain the batch to the lane's samples. */
 static bool lane_attrs(const struct builder *b, const tri_node *n, tri_attr *attrs) {
     const struct op_entry *e = n->entry;
     if (!factors_rebatch(n, split_of(b->c, &n->out[0]), b->samples, b->g, attrs)) return false;
@@ -259,7 +260,7 @@ static tri_tensor *given(tri_graph *g, const tri_tensor *t, int of, int top) {
     return y;
 }
 
-/* What the tree left to this phase, in the tree's order. */
+/* The sums that are left to this phase, in the tree's order. */
 static tri_tensor *sum_of_tops(struct builder *b, const tri_tensor *t, int node) {
     const struct lane_node *n = &b->c->tree->node[node];
     if (n->top >= 0) return given(b->g, t, t->id, n->top);
@@ -287,7 +288,7 @@ static tri_node *copy_node(struct builder *b, const tri_node *n) {
     return copy;
 }
 
-/* The tensor in this phase: made here, a source, or given by an earlier phase. */
+/* The tensor in this phase: computed here, a source, or given by an earlier phase. */
 static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
     if (b->here[t->id]) return b->here[t->id];
     if (b->g->status) return b->g->poison;
@@ -295,7 +296,7 @@ static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
         tri_node *copy = copy_node(b, t->node);
         return &copy->out[copy == b->g->poison_node ? 0 : t->index];
     }
-    /* From the lanes only sums of the whole batch come. */
+    /* Lanes give other phases nothing but sums over the whole batch. */
     CHECK(split_of(b->c, t).kind != SPLIT);
     const struct lane_tree *tree = b->c->tree;
     bool tops = b->phase == PHASE_STEP && b->c->root[1][t->id] && tree && tree->n_tops > 1;
@@ -309,15 +310,15 @@ static void put_numbered(tri_graph *g, int id, tri_tensor *t) {
     if (!graph_output_find(g, name)) graph_put_output(g, name, t, false);
 }
 
-/* Who uses tensor t in another phase than it is made in? */
+/* Whether another phase uses tensor t, which is computed in this one. */
 static bool leaves(const struct builder *b, const tri_tensor *t) {
     if (b->phase == PHASE_COUNT) return b->c->root[0][t->id];
     if (b->phase == PHASE_LANE) return b->c->root[1][t->id];
     return b->phase == PHASE_PRE;
 }
 
-/* The named outputs and the updates: in step, but what is split stays with the lanes, to be put
- * together from their parts. */
+/* Named outputs and updates are in `step`. Outputs that are split are in `lane`: they are assembled
+ * from the lanes' parts. */
 static void put_results(struct builder *b) {
     const tri_graph *w = b->c->whole;
     for (size_t i = 0; i < w->n_outputs; i++) {
@@ -335,7 +336,7 @@ static void put_results(struct builder *b) {
     }
 }
 
-/* What the phase must make, backwards from what leaves it. */
+/* Marks the nodes that the phase must compute, backwards from its results. */
 static bool *needed_nodes(const struct builder *b) {
     const tri_graph *w = b->c->whole;
     bool *need = calloc(w->n_nodes + 1, sizeof *need);

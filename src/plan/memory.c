@@ -22,11 +22,11 @@ struct planner {
     size_t n;
     const bool *outside;
     struct memory_plan *p;
-    int *last;           /* by tensor: the last item that needs it; n: after all of them */
-    const tri_tensor **target; /* by tensor: what it is to update in place, if it can */
+    int *last;           /* by tensor: the last item that needs it; n: needed after all items */
+    const tri_tensor **target; /* by tensor: what it updates, in place if possible */
 };
 
-/* A later use of a tensor is one of its place. */
+/* A use of a tensor extends the life of its place. */
 static void extend(struct planner *a, const tri_tensor *t, int item) {
     int *end = &a->p->end[a->p->root[t->id]];
     if (item > *end) *end = item;
@@ -55,18 +55,18 @@ static void last_uses(struct planner *a) {
         else
             a->target[u->value->id] = u->target;
     }
-    /* What comes from outside is there from the start. */
+    /* Tensors from outside are there from the start. */
     for (int t = 0; t < g->n_tensors; t++)
         if (a->outside[t]) a->p->end[t] = a->last[t];
 }
 
-/* The place of `in` ends with this item, and has the size of `out`. */
+/* Whether the place of `in` is not needed after this item and has the size of `out`. */
 static bool ends_here(const struct planner *a, int i, const tri_tensor *in, const tri_tensor *out) {
     return a->p->end[a->p->root[in->id]] == i && memory_bytes(in) == memory_bytes(out);
 }
 
-/* Not where several nodes run as one and another input lies at the same place, under another name:
- * the kernel cannot know that its contents end as well. */
+/* Whether the kernel can write the output over the input. Not if several nodes run as one and
+ * another input has the same place: the kernel cannot know that this one is overwritten as well. */
 static bool shares(const struct planner *a, const struct memory_item *m, int out, int in) {
     const struct unit *u = m->unit;
     const int *root = a->p->root;
@@ -75,8 +75,8 @@ static bool shares(const struct planner *a, const struct memory_item *m, int out
     return m->shares && m->shares(m->state, out, in);
 }
 
-/* Updated in place, if nothing else needs the old value later. Several tensors that come from
- * outside may be one in memory only if they are the same tensor, so no other reads it. */
+/* Updates in place, if nothing needs the old value later. Different tensors from outside never
+ * share memory, so no other tensor's readers have to be considered. */
 static bool update_in_place(struct planner *a, int i, int k) {
     const struct memory_item *m = &a->item[i];
     const tri_tensor *out = m->unit->out[k], *target = a->target[out->id];
@@ -100,8 +100,9 @@ static bool take_over(struct planner *a, int i, int k) {
     return false;
 }
 
-/* What is read after the step must not be what the step's updates change. Within the step, an
- * alias's readers count as readers of the target, which is then not updated before them. */
+/* Gives an alias the place of its input. Not if the place is outside and the alias is read after
+ * the step: the step's updates could change it. Within the step, readers of the alias count as
+ * readers of the place, which is not updated before they have run. */
 static bool alias(struct planner *a, const struct memory_item *m) {
     const struct unit *u = m->unit;
     int out = u->out[0]->id, root = m->alias ? a->p->root[u->in[0]->id] : out;
@@ -127,12 +128,12 @@ static void lifetimes(struct planner *a) {
 
 /* ---- places ---- */
 
-/* What needs a place: the root of a class of tensors, or the scratch of an item. */
+/* Something that needs a place: the root of several tensors, or an item's scratch. */
 struct block {
     size_t bytes, offset;
     int begin, end;
-    size_t number; /* for an order without ties */
-    size_t *where; /* of the result */
+    size_t number; /* makes the order of sorting unique */
+    size_t *where; /* the offset's place in the plan */
 };
 
 static size_t collect(const struct planner *a, struct block *b) {
@@ -144,11 +145,12 @@ static size_t collect(const struct planner *a, struct block *b) {
             int t = u->out[k]->id;
             if (p->root[t] != t || a->outside[t]) continue;
             b[n] = (struct block){memory_bytes(u->out[k]), 0, p->begin[t], p->end[t], n,
-                                   &p->offset[t]};
+                                  &p->offset[t]};
             n++;
         }
         if (!a->item[i].scratch) continue;
-        b[n] = (struct block){memory_round(a->item[i].scratch), 0, (int)i, (int)i, n, &p->scratch[i]};
+        b[n] = (struct block){memory_round(a->item[i].scratch), 0, (int)i, (int)i, n,
+                              &p->scratch[i]};
         n++;
     }
     return n;
@@ -165,7 +167,7 @@ static int by_size(const void *a, const void *b) {
     return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : by_begin(a, b);
 }
 
-/* Drops those that have ended before the others begin. */
+/* Drops blocks that end before item `begin`. */
 static size_t forget(const struct block **placed, size_t n, int begin) {
     size_t kept = 0;
     for (size_t k = 0; k < n; k++)
@@ -173,9 +175,9 @@ static size_t forget(const struct block **placed, size_t n, int begin) {
     return kept;
 }
 
-/* Each in its turn takes the lowest gap among those that live at the same time. Returns the total.
- * placed: room for n, kept in the order of offsets. in_time: they come in the order in which they
- * begin. */
+/* Places the blocks one after the other, each in the lowest gap between blocks that live at the
+ * same time. Returns the total. placed: space for n pointers, kept in the order of offsets.
+ * in_time: the blocks are sorted by their begin. */
 static size_t place(struct block *b, size_t n, const struct block **placed, bool in_time) {
     enum { OFTEN = 64 };
     size_t total = 0, there = 0;
@@ -197,7 +199,7 @@ static size_t place(struct block *b, size_t n, const struct block **placed, bool
 }
 
 static void find_peak(const struct planner *a, const struct block *b, size_t n, size_t *change) {
-    size_t live = 0; /* modulo 2^64, as the changes are */
+    size_t live = 0; /* unsigned arithmetic wraps around, so `change` may hold negative numbers */
     for (size_t i = 0; i < n; i++) {
         change[b[i].begin] += b[i].bytes;
         change[b[i].end + 1] -= b[i].bytes;
@@ -211,7 +213,7 @@ static void find_peak(const struct planner *a, const struct block *b, size_t n, 
     }
 }
 
-/* Two orders of placing; the better one counts. */
+/* Tries two orders of placing and takes the better one. */
 static void place_all(struct planner *a, struct block *b, const struct block **placed,
                       size_t *change) {
     size_t n = collect(a, b);

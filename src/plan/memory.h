@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where the tensors of one program lie in its arena: by lifetime, in the order of its units. A place
- * may be had by several tensors: an alias is its input under another shape; an output that is
- * written as its input is read takes over the place of one that nobody needs any more. */
+ * Assigns the tensors of one program to offsets in its arena, by lifetime in the order of its
+ * units. Several tensors may have one place: an alias is its input in another shape; an output may
+ * take over the place of an input that is not needed later. */
 #ifndef PLAN_MEMORY_H
 #define PLAN_MEMORY_H
 
@@ -10,40 +10,44 @@
 #define MEMORY_ALIGN 64
 #define MEMORY_OUTSIDE SIZE_MAX
 
-static inline size_t memory_round(size_t bytes) { return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN; }
+static inline size_t memory_round(size_t bytes) {
+    return (bytes + MEMORY_ALIGN - 1) / MEMORY_ALIGN * MEMORY_ALIGN;
+}
 
-/* One unit, as far as its memory is concerned. */
+/* What the memory plan needs to know of one unit. */
 struct memory_item {
     const struct unit *unit;
-    size_t scratch; /* for the time of this unit */
+    size_t scratch; /* bytes needed while it runs */
     bool alias;     /* output 0 is input 0 */
     bool (*shares)(const void *state, int out, int in); /* see struct kernel */
     const void *state;
-    bool early; /* it updates nothing in place */
+    bool early; /* it must not update in place */
 };
 
 struct memory_plan {
-    size_t *offset;  /* by tensor; MEMORY_OUTSIDE: it is bound */
-    int *root;       /* by tensor: the one whose place it has, itself for most */
+    size_t *offset;  /* by tensor; MEMORY_OUTSIDE: it is not in the arena */
+    int *root;       /* by tensor: the one whose place it has, for most the tensor itself */
     size_t *scratch; /* by item: offset */
     size_t total;    /* bytes of the arena */
-    /* The most bytes that live at once, and the item at which they do: no plan needs less. */
+    /* The most bytes in use at once, and during which item: no plan can need less. */
     size_t peak;
     int peak_item;
-    /* By tensor: the items between which the place of a root lives; the end is n where it lives on. */
+    /* By tensor: the first and last item that need the place of a root. The last is n if it is
+     * needed after the program. */
     int *begin, *end;
 };
 
-/* outside (by tensor): it is bound from outside. Results (named outputs, values and conditions of
- * updates) live to the end. The value of an update without condition may take the place of its
- * target: then root[value] is root[target]. False: out of memory. */
+/* outside: by tensor, whether its memory is outside of the arena. Results (named outputs, values
+ * and conditions of updates) live to the end. The value of an update without condition may take the
+ * place of its target: then root[value] is root[target]. False: out of memory. */
 bool memory_plan(const tri_graph *g, const struct memory_item *item, size_t n, const bool *outside,
                  struct memory_plan *out);
 void memory_plan_free(struct memory_plan *p);
 
-/* Marks the tensors that are bound from outside: sources, and with `outputs` those named "=N". */
+/* Marks the tensors whose memory is outside of the arena: sources, and with `outputs` those that
+ * are outputs named "=N". */
 void memory_mark_outside(const tri_graph *g, bool outputs, bool *outside);
 
-size_t memory_bytes(const tri_tensor *t); /* with its alignment */
+size_t memory_bytes(const tri_tensor *t); /* including alignment */
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "plan/memory.h"
 
-/* ---- a heap of units: first by what they add to memory, then by their old places ---- */
+/* ---- a heap of units, by the memory that they add, then by their old positions ---- */
 
 struct entry {
     int64_t adds;
@@ -44,20 +44,20 @@ static int pop(struct heap *h) {
     return top;
 }
 
-/* ---- who reads what ---- */
+/* ---- which units read which tensors ---- */
 
-/* That a unit has a tensor among its inputs; once, if several times. */
+/* A unit has the tensor as an input. One entry, even if it is an input several times. */
 struct use {
     int unit, tensor;
     bool reads; /* its contents, not just its shape */
 };
 
-/* The place of a tensor, and of those that are the same under another shape. */
+/* The memory of a tensor and of its aliases (the same elements in other shapes). */
 struct place {
-    size_t bytes;           /* 0: it lies outside */
-    bool forever;           /* something is a result */
-    bool target;            /* something is updated */
-    int left;               /* reads yet to come */
+    size_t bytes;           /* 0: outside of the arena */
+    bool forever;           /* a result: needed after the program */
+    bool target;            /* an update changes it */
+    int left;               /* reads that are still to come */
     size_t first_use, uses; /* in `use` */
 };
 
@@ -66,15 +66,15 @@ struct order {
     struct units units;
     struct memory_item *item;
     bool *outside;       /* by tensor */
-    int *root;           /* by tensor: the one that its place is named after */
-    int *target;         /* by tensor: what takes it as its new value; -1: nothing */
+    int *root;           /* by tensor: the tensor that stands for its place */
+    int *target;         /* by tensor: the source of which it is the new value; -1: none */
     struct place *place; /* by root */
     struct use *use;
-    int *waits;          /* by unit: inputs that are not made yet */
+    int *waits;          /* by unit: inputs that are not computed yet */
     bool *done;          /* by unit */
-    bool *made;          /* by tensor */
-    struct heap natural, freeing; /* units that can run; all, and those that add nothing */
-    int *sequence;       /* of units: the result */
+    bool *made;          /* by tensor: a unit computes it */
+    struct heap natural, freeing; /* units that can run: all, and those that add no memory */
+    int *sequence;       /* the result: the units in their new order */
     size_t n_sequence;
 };
 
@@ -90,8 +90,8 @@ static bool is_alias(const struct unit *u) {
     return u->n == 1 && u->node[0]->entry->op->values == TRI_VALUES_SAME;
 }
 
-/* As far as can be told without a device: what goes element by element can be written where it is
- * read. */
+/* Whether the unit can write an output over an input. Without asking a device this is known of
+ * elementwise operators only. */
 static bool shares(const void *state, int out, int in) {
     const struct unit *u = state;
     (void)out, (void)in;
@@ -104,7 +104,7 @@ static bool shares(const void *state, int out, int in) {
 
 static void find_places(struct order *o) {
     const tri_graph *g = o->g;
-    bool *result = o->made; /* not needed yet */
+    bool *result = o->made; /* not in use yet */
     graph_mark_results(g, result);
     for (int t = 0; t < g->n_tensors; t++) o->root[t] = t, o->target[t] = -1;
     for (size_t i = 0; i < g->n_updates; i++)
@@ -124,7 +124,7 @@ static void find_places(struct order *o) {
     memset(result, 0, (size_t)g->n_tensors * sizeof *result);
 }
 
-/* Counts the uses of each place, then lists them. */
+/* Lists the uses of each place: the first pass counts them, the second fills the list. */
 static void find_uses(struct order *o) {
     size_t n = 0;
     for (int pass = 0; pass < 2; pass++) {
@@ -149,9 +149,9 @@ static void find_uses(struct order *o) {
     }
 }
 
-/* ---- what a unit adds to memory ---- */
+/* ---- how much memory a unit adds ---- */
 
-/* Whether nobody but this unit has yet to read the place. */
+/* Whether all reads of the place that are still to come are this unit's. */
 static bool last_reader(const struct order *o, const struct unit *u, int root) {
     int own = 0;
     for (int k = 0; k < u->n_in; k++)
@@ -159,7 +159,7 @@ static bool last_reader(const struct order *o, const struct unit *u, int root) {
     return own == o->place[root].left;
 }
 
-/* The new value of what only this unit still reads is written there. */
+/* Whether the unit writes a new value in place, as no other unit has to read the old one. */
 static bool in_place(const struct order *o, const struct unit *u, const tri_tensor *out) {
     int target = o->target[out->id];
     for (int k = 0; target >= 0 && k < u->n_in; k++)
@@ -175,7 +175,7 @@ static int64_t adds(const struct order *o, const struct unit *u) {
     for (int k = 0; k < u->n_in; k++) {
         int root = o->root[u->in[k]->id];
         const struct place *p = &o->place[root];
-        bool again = false; /* the place was counted with an earlier input */
+        bool again = false; /* an earlier input has this place, too */
         for (int i = 0; i < k; i++) again |= o->root[u->in[i]->id] == root;
         bool goes_on = u->n_out && o->root[u->out[0]->id] == root;
         if (!again && !goes_on && p->bytes && !p->forever && last_reader(o, u, root))
@@ -191,7 +191,7 @@ static bool offer(struct order *o, int i) {
     return more > 0 || push(&o->freeing, (struct entry){more, i});
 }
 
-/* The few units that still read a place may free it now. */
+/* When only a few units still read a place, one of them may now be able to free it. */
 static bool reconsider(struct order *o, const struct place *p) {
     enum { FEW = 4 };
     if (p->left > FEW || !(p->bytes || p->target)) return true;
@@ -234,7 +234,8 @@ static bool run(struct order *o, int i) {
     return true;
 }
 
-/* Those that add nothing first, most freeing ones before; else the first of the old order. */
+/* Runs units that add no memory first, beginning with the one that frees most; else the first unit
+ * of the old order that can run. */
 static bool sequence(struct order *o) {
     bool ok = start(o);
     while (ok && (o->freeing.n || o->natural.n)) {
@@ -245,9 +246,9 @@ static bool sequence(struct order *o) {
     return ok;
 }
 
-/* ---- putting it to use ---- */
+/* ---- the graph in the new order ---- */
 
-/* Bytes of the arena in the old order or the new one; 0: out of memory. */
+/* One more than the bytes of the arena, in the old order or the new one; 0: out of memory. */
 static size_t needed(const struct order *o, bool anew) {
     struct memory_plan plan;
     for (size_t i = 0; i < o->units.n; i++) {
@@ -272,7 +273,7 @@ static void put(struct list *l, tri_node *n) {
     l->there[n->id] = true;
 }
 
-/* Sources stand before their first use; those that nobody uses behind all. */
+/* Sources are put before their first use; unused sources are last. */
 static bool arrange(tri_graph *g, const struct order *o) {
     struct list l = {.node = malloc((g->n_nodes + 1) * sizeof(tri_node *)),
                      .there = calloc(g->n_nodes + 1, sizeof *l.there)};

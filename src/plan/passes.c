@@ -16,7 +16,7 @@
 #include "plan/recompute.h"
 #include "plan/simplify.h"
 
-/* A pattern that names no parameter would be obeyed in silence. */
+/* A pattern that matches no parameter is an error: it would have no effect. */
 static tri_status check_pattern(const tri_graph *g, const struct graph_setting *s) {
     struct nearest near = {.wanted = s->pattern};
     for (int i = 0; tri_param_at(g, i); i++) {
@@ -41,12 +41,12 @@ static tri_status check_patterns(const tri_graph *g) {
     return status;
 }
 
-/* The network as it was written: only whether it can run. */
+/* The network as it was written: checks that it can run. */
 static tri_status pass_model(struct compilation *c) {
     for (size_t i = 0; i < c->model->n_nodes; i++)
         if (node_is(c->model->node[i], "given"))
-            return base_fail(TRI_USAGE, "%s: the network is one phase of a step, which needs what "
-                             "the others give; it does not run alone", c->model->node[i]->name);
+            return base_fail(TRI_USAGE, "%s: the network is one phase of a step; it needs results "
+                             "of other phases and cannot run alone", c->model->node[i]->name);
     if (c->model->scope.size)
         return base_fail(TRI_USAGE, "tri_push without tri_pop: the scope %.*s is still open",
                          (int)strcspn(c->model->scope.data, "\001"), c->model->scope.data);
@@ -58,13 +58,13 @@ static tri_status pass_model(struct compilation *c) {
                                 "tri_output");
 }
 
-/* Mixed precision, on the network alone: gradients follow through the casts' own. */
+/* Mixed precision, before gradients exist: they follow from those of the casts. */
 static tri_status pass_precision(struct compilation *c) {
     return precision_lower(c->model, c->options, c->target, &c->half, &c->note);
 }
 
-/* The usual step, if the network is to be trained and does not bring updates of its own: gradients,
- * clipping, optimizer. */
+/* Adds gradients, clipping and the optimizer, unless the network has its own updates or only runs
+ * forward. */
 static tri_status pass_train(struct compilation *c) {
     tri_graph *g = c->model;
     if (c->options->forward || graph_trains(g)) return TRI_OK;
@@ -84,10 +84,10 @@ static tri_status settle_lanes(struct compilation *c) {
         return base_fail(TRI_USAGE, "%lld lanes for a batch of %lld: there can be 1 to %lld",
                          (long long)o->lanes, (long long)batch, (long long)batch);
     c->lanes = o->forward ? 1 : o->lanes;
-    /* A graph read from a dump may say for itself how many groups of statistics there are. */
+    /* A graph that was read from a dump may state its number of groups of statistics. */
     int64_t groups = o->forward ? 1 : c->lanes > 1 ? c->lanes : c->model->lanes;
     if (groups > batch)
-        return base_fail(TRI_USAGE, "the graph says of itself that it has %lld lanes; a batch of "
+        return base_fail(TRI_USAGE, "the graph's text says that it has %lld lanes; a batch of "
                          "%lld has too few samples", (long long)groups, (long long)batch);
     c->whole = graph_rebatch(c->model, batch, groups, o->forward);
     if (!c->whole || c->lanes) return c->whole ? TRI_OK : base_last();
@@ -102,13 +102,13 @@ static tri_status settle_lanes(struct compilation *c) {
 
 static tri_status check_forward(const struct compilation *c) {
     if (!c->options->forward || c->whole->n_outputs) return TRI_OK;
-    return base_fail(TRI_USAGE, "every result of the network depends on gradients (tri_grad), which "
-                     "an evaluation or forward run lacks: declare a loss, metric or output that "
-                     "does not");
+    return base_fail(TRI_USAGE, "every result of the network depends on gradients (tri_grad), "
+                     "which an evaluation or forward run lacks: declare a loss, metric or output "
+                     "that does not");
 }
 
-/* The number of lanes is settled, and with it the shapes of batch statistics; or the network is put
- * into evaluation mode. */
+/* Fixes the number of lanes, which decides the shapes of batch statistics, or puts the network into
+ * evaluation mode. */
 static tri_status pass_batch(struct compilation *c) {
     tri_status status = settle_lanes(c);
     if (!status) status = check_forward(c);
@@ -125,7 +125,7 @@ static tri_status pass_recompute(struct compilation *c) {
     return recompute(c->whole, c->options->recompute);
 }
 
-/* Which convolutions go Winograd's way: a choice that stands in the graph from here on. */
+/* Chooses convolutions that use Winograd's algorithm and records the choice in the graph. */
 static tri_status pass_conv(struct compilation *c) {
     const char *way = c->options->conv ? c->options->conv : "auto";
     if (strcmp(way, "auto") && strcmp(way, "direct"))
@@ -143,7 +143,7 @@ static tri_status pass_format(struct compilation *c) {
     return format_choose(c->whole, c->target);
 }
 
-/* Each tensor's place in the lanes, from the factor strings. */
+/* Each tensor's split over the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
     c->levels = 1;
     while (1 << c->levels < c->all_threads) c->levels++;
@@ -179,12 +179,12 @@ static tri_status pass_phases(struct compilation *c) {
     return status;
 }
 
-/* What runs: the phases, and last the sums of two partials. Any may be null. */
+/* All graphs that run: the phases, and last the merges. Any may be null. */
 #define GRAPHS(all, c)                                                                      \
     tri_graph *all[] = {(c)->pre, (c)->step, (c)->count[0], (c)->count[1],                  \
                         (c)->lane[0], (c)->lane[1], (c)->merge[0], (c)->merge[1]}
 
-/* The memory plan does it. */
+/* Only sets a mark: the memory plan does the work. */
 static tri_status pass_in_place(struct compilation *c) {
     GRAPHS(all, c);
     for (size_t i = 0; i < COUNT(all); i++)
@@ -192,7 +192,7 @@ static tri_status pass_in_place(struct compilation *c) {
     return TRI_OK;
 }
 
-/* Of each phase by itself; sums have nothing to be put in order. */
+/* Each phase on its own; merges need no order. */
 static tri_status pass_order(struct compilation *c) {
     GRAPHS(all, c);
     tri_status status = TRI_OK;
@@ -201,7 +201,7 @@ static tri_status pass_order(struct compilation *c) {
     return status;
 }
 
-/* Sums over lanes as well. */
+/* Phases and merges. */
 static tri_status pass_fuse(struct compilation *c) {
     GRAPHS(all, c);
     tri_status status = TRI_OK;
@@ -209,7 +209,7 @@ static tri_status pass_fuse(struct compilation *c) {
     return status;
 }
 
-/* may: it can be left out; training stays the same, bit for bit. */
+/* may: it can be left out; training keeps its bits. */
 static const struct {
     const char *name;
     bool may;
@@ -217,24 +217,24 @@ static const struct {
     const char *help;
 } passes[] = {
     {"model", false, pass_model, "the network as it was written"},
-    {"precision", false, pass_precision, "half types where --amp and scopes want them"},
-    {"train", false, pass_train, "gradients, clipping and the optimizer's update added"},
-    {"batch", false, pass_batch, "lanes chosen, shapes settled; evaluation mode if asked for"},
+    {"precision", false, pass_precision, "16-bit types where --amp and scopes ask for them"},
+    {"train", false, pass_train, "add gradients, clipping and the optimizer's update"},
+    {"batch", false, pass_batch, "choose the number of lanes, or evaluation mode"},
     {"fold-norm", true, pass_fold_norm,
-     "in evaluation, batch norm is taken into the convolution before it"},
-    {"fold", true, pass_fold, "what is an input unchanged, or a number known beforehand"},
-    {"cse", true, pass_cse, "what is computed twice is computed once"},
-    {"dead", true, pass_dead, "what no result needs is left out"},
+     "in an evaluation, fold batch norm into the convolution before it"},
+    {"fold", true, pass_fold, "replace nodes by an input that they equal, or by a known number"},
+    {"cse", true, pass_cse, "merge nodes that compute the same"},
+    {"dead", true, pass_dead, "remove nodes that no result needs"},
     {"recompute", true, pass_recompute,
-     "what is to be computed again is made anew in the backward pass"},
-    {"conv", false, pass_conv, "which convolutions go Winograd's way"},
-    {"format", true, pass_format, "tensors get the formats (memory orders) that the device prefers"},
+     "repeat nodes in the backward pass, as --recompute and scopes ask for"},
+    {"conv", false, pass_conv, "choose convolutions that use Winograd's algorithm"},
+    {"format", true, pass_format, "choose the formats (memory orders) that the device prefers"},
     {"lanes", false, pass_lanes,
-     "where each tensor lies: whole, split over the samples, or a partial sum"},
-    {"phases", false, pass_phases, "the graphs that run: count, pre, lane, step"},
-    {"in-place", true, pass_in_place, "results take the place of what nobody needs any more"},
-    {"order", true, pass_order, "what frees memory runs early, where less is needed for it"},
-    {"fuse", true, pass_fuse, "what the device can run as one is put into one kernel"},
+     "find each tensor's split over the lanes: whole, split, or a partial sum"},
+    {"phases", false, pass_phases, "divide the graph into the phases count, pre, lane, step"},
+    {"in-place", true, pass_in_place, "let results overwrite inputs that are not needed later"},
+    {"order", true, pass_order, "run units early that free memory"},
+    {"fuse", true, pass_fuse, "combine nodes that the device can run as one kernel"},
 };
 
 int passes_count(void) { return (int)COUNT(passes); }
@@ -242,7 +242,7 @@ const char *passes_name(int i) { return passes[i].name; }
 const char *passes_help(int i) { return passes[i].help; }
 bool passes_may(int i) { return passes[i].may; }
 
-/* ---- which of them run ---- */
+/* ---- tri_options.passes ---- */
 
 /* For messages: what a pass of an earlier version is called now. */
 static const char *renamed(const char *name) {
@@ -266,12 +266,13 @@ static tri_status unknown_pass(const char *word) {
     return TRI_USAGE;
 }
 
-/* One word: "-cse" leaves it out, "+cse" puts it in again; "-all" and "+all" mean all that may. */
+/* Reads one word: "-cse" leaves the pass out, "+cse" puts it back; "all" stands for all optional
+ * passes. */
 static tri_status read_word(const char *word, bool *off) {
     bool found = false;
     if (*word != '-' && *word != '+')
         return base_fail(TRI_USAGE, "--passes (tri_options.passes): \"%s\" must begin with - to "
-                         "leave a pass out, or with + to put it in again", word);
+                         "leave a pass out, or with + to put it back", word);
     for (size_t i = 0; i < COUNT(passes); i++) {
         if (!passes[i].may || (strcmp(word + 1, "all") && strcmp(word + 1, passes[i].name)))
             continue;
@@ -366,10 +367,10 @@ char *passes_dump(tri_graph *g, const tri_options *o, const struct target *targe
         return NULL;
     }
     if (c.step) {
-        add_graph(&t, "count: once a lane, before", c.count[0]);
-        add_graph(&t, "pre: once a step, before the lanes", c.pre);
+        add_graph(&t, "count: once per lane, in advance", c.count[0]);
+        add_graph(&t, "pre: once per step, before the lanes", c.pre);
         add_graph(&t, "lane: forward and backward", c.lane[0]);
-        add_graph(&t, "step: once, after the tree", c.step);
+        add_graph(&t, "step: once per step, after the sums over the lanes", c.step);
     } else if (c.cut.split) {
         add_splits(&t, &c);
     } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The way from a network to what runs, as one list of passes. Each is data in, data out; the graphs
- * are verified between them, and any can be printed. */
+ * Compiles a network by a list of passes. Each is a function from data to data. The graphs are
+ * verified after each pass and can be printed. */
 #ifndef PLAN_PASSES_H
 #define PLAN_PASSES_H
 
@@ -9,34 +9,34 @@
 
 struct compilation {
     const tri_options *options;
-    const struct target *target; /* of the device; null: it has all and wishes nothing */
+    const struct target *target; /* of the device; null: it lacks nothing and prefers nothing */
     tri_graph *model;    /* as the user wrote it; "train" adds to it. Not owned */
-    tri_type half;       /* what "precision" has lowered to; TRI_F32: nothing */
-    const char *note;    /* something that the user should know; null: nothing */
+    tri_type half;       /* the type that "precision" has lowered to; TRI_F32: none */
+    const char *note;    /* a message for the user; null: none */
     tri_graph *whole;    /* for this batch and these lanes */
     int64_t lanes;
-    int all_threads;          /* that will share the steps with other processes; 0: there are none */
-    int levels;          /* of sums that are left to the step */
-    struct lane_tree tree; /* of the lanes' sums */
+    int all_threads;     /* of all processes that share the steps; 0: one process */
+    int levels;          /* levels of the lane tree that "step" sums */
+    struct lane_tree tree;
     struct cut cut;
-    /* The graphs of the phases; for count and lane one for each size that a lane has. */
+    /* The graphs of the phases; for count and lane one per size of a lane. */
     tri_graph *pre, *step;
     int n_sizes;
     int64_t samples[2];
     tri_graph *count[2], *lane[2];
-    tri_graph *merge[2]; /* sums of two partials: of count, of lane */
+    tri_graph *merge[2]; /* the sums of two lanes' results: of count, of lane */
 };
 
-/* Runs all passes, or up to and with the one named (null: all). */
+/* Runs the passes up to and including `last` (null: all). */
 tri_status passes_run(struct compilation *c, const char *last);
 void passes_free(struct compilation *c);
 
 int passes_count(void);
 const char *passes_name(int i);
 const char *passes_help(int i);
-bool passes_may(int i); /* be left out, by tri_options.passes */
+bool passes_may(int i); /* tri_options.passes may leave it out */
 
-/* What there is after a pass, as text to be freed; null with a message. */
+/* The graphs after a pass (null: after all) as text, to be freed; null with a message. */
 char *passes_dump(tri_graph *g, const tri_options *o, const struct target *target,
                   const char *after);
 

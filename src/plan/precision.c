@@ -6,13 +6,13 @@
 
 #include "plan/rewrite.h"
 
-/* What a node's floating-point inputs become. */
+/* The type of a node's floating-point inputs. */
 enum want {
     AS_THEY_COME,
-    ORIGINAL, /* the types that they had */
+    ORIGINAL, /* the type before lowering */
     F32,
-    FOLLOW, /* half, if all that come from the data are */
-    HALF,   /* half, but where numbers are made a loss of, and where there is one alone */
+    FOLLOW, /* half, if all inputs that depend on the data are */
+    HALF,   /* half, except in the loss and of single numbers */
     PRODUCT /* half */
 };
 
@@ -27,11 +27,11 @@ static const enum want wants[][LEVELS] = {
     [TRI_PRECISION_LOW]    = {ORIGINAL, PRODUCT,      PRODUCT,      PRODUCT},
 };
 
-/* Of a node, by its number. */
+/* About one node. */
 struct fact {
     bool data;    /* it depends on an input */
-    bool weight;  /* it depends on a parameter, but on no input: numbers of the network itself */
-    bool network; /* weights or products come behind it, or in it: it is no part of the loss */
+    bool weight;  /* it depends on a parameter, but on no input */
+    bool network; /* it is a layer or comes before one, so it is no part of the loss */
     bool result;  /* an output depends on it */
 };
 
@@ -39,9 +39,9 @@ struct lowering {
     struct precision p;
     struct rewrite r;
     tri_graph *g;
-    struct fact *fact;
+    struct fact *fact; /* by node number */
     tri_type *was;       /* by tensor number: the type before */
-    tri_tensor **copy[3]; /* by type and tensor number: the tensor in this type */
+    tri_tensor **copy[3]; /* by type and tensor number: the tensor cast to this type */
 };
 
 /* ---- options ---- */
@@ -58,7 +58,7 @@ tri_status precision_read(const tri_options *o, struct precision *p) {
                      type);
 }
 
-/* The scope's own precision, if it has one; the last that was said counts. */
+/* The precision set for the node's scope, if any; the last setting counts. */
 static struct precision precision_of(const struct lowering *l, const tri_node *n) {
     const tri_graph *g = l->g;
     for (size_t i = g->n_settings; i-- > 0;) {
@@ -81,8 +81,8 @@ static bool is_number(const tri_node *n) {
     return true;
 }
 
-/* Whether weights enter here, or a product is taken. A lone number is no layer: it is a loss to
- * which a penalty on weights is added. */
+/* Whether the node uses weights or is a product. A single number is no layer: it is a loss to which
+ * a penalty of weights is added. */
 static bool is_layer(const struct lowering *l, const tri_node *n) {
     bool enters = n->entry->op->precision == TRI_PRECISION_LOW;
     for (int i = 0; i < n->n_in; i++) enters |= l->fact[n->in[i]->node->id].weight;
@@ -117,7 +117,7 @@ static void find_facts(struct lowering *l) {
 
 /* ---- lowering ---- */
 
-/* A tensor in another type, made once. A constant is made anew, as the builders would. */
+/* The tensor in another type, cast once. A constant is built again, as the builders would. */
 static tri_tensor *converted(struct lowering *l, tri_tensor *t, tri_type type) {
     if (t->spec.type == type) return t;
     tri_tensor **copy = &l->copy[type][t->id];
@@ -130,12 +130,12 @@ static tri_tensor *converted(struct lowering *l, tri_tensor *t, tri_type type) {
     return *copy;
 }
 
-/* Input i may be in a half type; its contents count. */
+/* Whether input i may have a half type. */
 static bool may_be_half(const tri_node *n, int i) {
     return is_float(n->in[i]) && !(i < 32 && n->entry->op->in_f32 >> i & 1);
 }
 
-/* The half type that all inputs which come from the data have; f32 if there is none. */
+/* The half type that all inputs depending on the data have; f32 if there is none. */
 static tri_type common_half(const struct lowering *l, const tri_node *n) {
     int common = -1;
     for (int i = 0; i < n->n_in; i++) {
@@ -158,7 +158,7 @@ static tri_type type_for(const struct lowering *l, const tri_node *n, enum want 
 
 static void lower(struct lowering *l, tri_node *n) {
     struct precision p = precision_of(l, n);
-    /* f32 by the scope, whatever the level; else O0 stands for what was written. */
+    /* A scope may ask for f32 at every level; O0 keeps the types that were written. */
     bool full = p.half == TRI_F32;
     enum want want = full ? F32 : wants[n->entry->op->precision][p.level];
     if (full && n->entry->op->precision == TRI_PRECISION_ANY) want = AS_THEY_COME;
@@ -171,7 +171,7 @@ static void lower(struct lowering *l, tri_node *n) {
     if (n->n_in) graph_retype(n);
 }
 
-/* What others than nodes use keeps its type. */
+/* Outputs and updates keep their types. */
 static void restore_results(struct lowering *l) {
     tri_graph *g = l->g;
     for (size_t i = 0; i < g->n_outputs; i++) {
@@ -209,7 +209,7 @@ static tri_status lower_all(struct lowering *l) {
     return rewrite_end(&l->r);
 }
 
-/* ---- whether, and to what ---- */
+/* ---- the pass ---- */
 
 static tri_status check_scopes(const tri_graph *g) {
     for (size_t i = 0; i < g->n_settings; i++) {
@@ -224,7 +224,7 @@ static tri_status check_scopes(const tri_graph *g) {
     return TRI_OK;
 }
 
-/* The half types that are asked for, as a set of bits. */
+/* The half types that options and settings ask for, as a set of bits. */
 static unsigned types_wanted(const tri_graph *g, const struct precision *p) {
     unsigned types = p->level ? 1u << p->half : 0;
     for (size_t i = 0; i < g->n_settings; i++)
@@ -232,7 +232,7 @@ static unsigned types_wanted(const tri_graph *g, const struct precision *p) {
     return types & (1u << TRI_BF16 | 1u << TRI_F16);
 }
 
-/* They have been obeyed, and would be again when the model is made ready for an evaluation. */
+/* The settings have been applied; an evaluation of the same model would apply them again. */
 static void drop_settings(tri_graph *g) {
     size_t kept = 0;
     for (size_t i = 0; i < g->n_settings; i++)
@@ -251,8 +251,8 @@ tri_status precision_lower(tri_graph *g, const tri_options *o, const struct targ
         return status;
     }
     if (graph_has_gradients(g))
-        return base_fail(TRI_USAGE, "the network was built with its gradients, so that it cannot "
-                         "be given another precision (--amp, tri_precision): leave them to the "
+        return base_fail(TRI_USAGE, "the network was built with its gradients, so its precision "
+                         "cannot be changed (--amp, tri_precision): leave gradients to the "
                          "options, or tri_cast before tri_grad");
     if ((status = check_scopes(g))) return status;
     for (tri_type t = TRI_BF16; t <= TRI_F16; t++) {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Mixed precision: which values of the network are f32, and which of a half type. What an operator
- * wants stands in its row (tri_op.precision); the level says what is made of it. */
+ * Mixed precision: which values of the network are f32, and which have a 16-bit type ("half"). It
+ * follows from the operator's row (tri_op.precision) and the level. */
 #ifndef PLAN_PRECISION_H
 #define PLAN_PRECISION_H
 
 #include "graph/target.h"
 
-/* tri_options.amp and amp_type read; level 0 for null, bf16 for null. */
+/* Reads tri_options.amp (null: level 0) and amp_type (null: bf16). */
 struct precision {
     int level;
     tri_type half;
 };
 tri_status precision_read(const tri_options *o, struct precision *out);
 
-/* Lowers the network, which has no gradients yet, in place: every tensor that is used in another
- * type than its own is cast once for each type. Parameters, states, outputs and values of updates
- * keep their types. *half becomes the type that something was lowered to (else TRI_F32), *note what the
- * target lacks for it: then nothing is lowered. */
+/* Lowers the network, which has no gradients yet, in place: inserts one cast per tensor and type.
+ * Parameters, states, outputs and values of updates keep their types. Sets *half to the type that
+ * tensors were lowered to (else TRI_F32). If the target lacks instructions for it, nothing is
+ * lowered and *note says what it lacks. */
 tri_status precision_lower(tri_graph *g, const tri_options *o, const struct target *target,
                            tri_type *half, const char **note);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A graph from a file, for any batch. */
+ * Reads a graph from a file and adapts it to a batch. */
 #include <stdlib.h>
 
 #include "plan/rebatch.h"

@@ -7,7 +7,7 @@
 #include "plan/factors.h"
 #include "plan/lanes.h"
 
-/* ---- where the samples lie, as far as can be told ---- */
+/* ---- which dimension of each tensor holds the samples ---- */
 
 static struct split *sample_splits(const tri_graph *g) {
     int widest = 1;
@@ -86,12 +86,12 @@ static void copy_node(struct copier *c, const tri_node *n) {
     free(in);
 }
 
-/* Evaluation has no gradients, and nothing that depends on them. */
+/* An evaluation has no gradients and nothing that depends on them. */
 static bool keeps_output(const struct copier *c, const struct graph_output *o) {
     return !c->evaluation || !c->backward[o->tensor->node->id];
 }
 
-/* For evaluation only what the outputs need; stored values stay, for files name them all. */
+/* An evaluation needs only the nodes that outputs need. Stored values stay: files list them all. */
 static void mark(struct copier *c) {
     const tri_graph *g = c->from;
     graph_mark_backward(g, c->backward);
@@ -132,7 +132,7 @@ static void copy_all(struct copier *c) {
     }
 }
 
-/* Gradients have numbers of the batch in them: what a mean divided by. */
+/* Gradients contain numbers that depend on the batch: the divisors of means. */
 static tri_status check_gradients(const tri_graph *g, int64_t batch) {
     if (!graph_has_gradients(g)) return TRI_OK;
     return base_fail(TRI_USAGE, "the network was built with its gradients for a batch of %lld; it "
@@ -184,7 +184,7 @@ tri_status rebatch_check_groups(const tri_graph *g) {
 
 /* ---- the default number of lanes ---- */
 
-/* A sample is a row of indices, as of words. */
+/* Whether a sample is a sequence of indices, for example of words. */
 static bool has_sequences(const tri_graph *g) {
     for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_spec *s = &g->node[i]->out->spec;
@@ -196,7 +196,7 @@ static bool has_sequences(const tri_graph *g) {
 }
 
 #define CACHED 262144    /* elements of parameters that stay in a core's cache */
-#define LANE_WORK 4000.0 /* flops of a lane's forward pass for each element of them */
+#define LANE_WORK 4000.0 /* flops of a lane's forward pass per element of the parameters */
 
 static double parameters(const tri_graph *g) {
     double n = 0;
@@ -205,9 +205,9 @@ static double parameters(const tri_graph *g) {
     return n;
 }
 
-/* When the batch is cut into `lanes`, most of the matmuls' arithmetic keeps 64 rows; and where the
- * parameters are larger than a cache, so much is done with them that it does not count that each
- * lane reads and packs them and adds up their gradients. */
+/* Whether half of the matmuls' arithmetic or more keeps 64 rows with so many lanes, and, if the
+ * parameters are larger than a cache, the work done with them outweighs its cost per lane: reading
+ * and packing the parameters, summing their gradients. */
 static bool work_suffices(const tri_graph *g, const struct split *split, int64_t lanes) {
     double all = 0, good = 0, p = parameters(g);
     size_t forward = graph_forward(g);
@@ -221,7 +221,7 @@ static bool work_suffices(const tri_graph *g, const struct split *split, int64_t
     return good >= 0.5 * all && (p <= CACHED || all / (double)lanes >= LANE_WORK * p);
 }
 
-/* TRI_USAGE: it cannot be. */
+/* TRI_USAGE: the graph cannot be divided into so many lanes. */
 static tri_status try_cut(const tri_graph *g, int64_t lanes) {
     struct cut c;
     tri_graph *whole = graph_rebatch(g, g->batch, lanes, false);

@@ -11,7 +11,7 @@
 /* ---- patterns ---- */
 
 struct patterns {
-    struct arena arena; /* of those from the options */
+    struct arena arena; /* of patterns from the options */
     const char **pattern;
     size_t n, capacity;
 };
@@ -38,10 +38,11 @@ static tri_status collect(const tri_graph *g, const char *list, struct patterns 
     }
     if (ok) return TRI_OK;
     forget(p);
-    return base_no_memory("patterns of what is computed again");
+    return base_no_memory("patterns for --recompute");
 }
 
-/* The next scope of the name, beginning with the shortest, or the whole name; false behind it. */
+/* The length of the next scope of the name, beginning with the shortest; the last is the whole
+ * name. False after that. */
 static bool next_scope(const char *name, size_t *length) {
     if (*length && !name[*length]) return false;
     *length += *length > 0;
@@ -49,8 +50,7 @@ static bool next_scope(const char *name, size_t *length) {
     return true;
 }
 
-/* How much of the name the shortest scope has that matches; 0: none does. `scope` is room for the
- * name. */
+/* The length of the shortest scope that matches; 0: none does. `scope` is a buffer for the name. */
 static size_t part_of(const struct patterns *p, const char *name, char *scope) {
     size_t length = 0;
     while (next_scope(name, &length)) {
@@ -71,7 +71,7 @@ static size_t longest_name(const tri_graph *g) {
     return longest;
 }
 
-/* Sources are there anyway; the backward pass is what there is to repeat for. */
+/* Whether the node can be computed again: not sources, which are stored, nor the backward pass. */
 static bool can_repeat(const bool *backward, const tri_node *n) {
     return n->n_in && !backward[n->id];
 }
@@ -85,7 +85,7 @@ static tri_status no_match(const tri_graph *g, const bool *backward, const char 
             if ((scope = arena_text(&names, "%.*s", (int)n, name))) nearest_offer(&near, scope);
     }
     const char *meant = nearest_name(&near);
-    base_fail(TRI_USAGE, "no scope or operator matches \"%s\", which is to be computed again%s%s%s",
+    base_fail(TRI_USAGE, "no scope or operator to recompute matches \"%s\"%s%s%s",
               pattern, meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
     arena_free(&names);
     return TRI_USAGE;
@@ -106,7 +106,7 @@ tri_status recompute_check(const tri_graph *g, const char *list) {
     if (status) return status;
     char *scope = malloc(longest_name(g) + 1);
     bool *backward = calloc(g->n_nodes + 1, sizeof *backward);
-    if (!scope || !backward) status = base_no_memory("patterns of what is computed again");
+    if (!scope || !backward) status = base_no_memory("patterns for --recompute");
     if (!status) graph_mark_backward(g, backward);
     for (size_t i = 0; i < p.n && !status; i++)
         status = check_one(g, backward, p.pattern[i], scope);
@@ -121,12 +121,12 @@ tri_status recompute_check(const tri_graph *g, const char *list) {
 struct again {
     struct rewrite r;
     const tri_graph *g;
-    bool *backward;     /* by node: it needs gradients */
-    size_t *part;       /* by node: the length of the name of its part; 0: none */
-    bool *data;         /* by node: it comes from the data, not from weights alone */
-    bool *kept;         /* by tensor: it stays until the backward pass */
-    tri_tensor **copy;  /* by tensor: computed again */
-    tri_node **stack;   /* nodes to be repeated, for one node that needs them */
+    bool *backward;     /* by node: it depends on gradients */
+    size_t *part;       /* by node: the length of its part's name; 0: none */
+    bool *data;         /* by node: it depends on the data, not on weights alone */
+    bool *kept;         /* by tensor: it is kept until the backward pass */
+    tri_tensor **copy;  /* by tensor: its recomputed value */
+    tri_node **stack;   /* nodes to repeat for one node that needs them */
     bool *asked;        /* by node: it is or was in the stack */
     size_t n_stack;
 };
@@ -140,13 +140,14 @@ static bool is_scope(const struct again *a, const tri_node *n) {
     return n->name[a->part[n->id]] != 0;
 }
 
-/* Random numbers are drawn again only by an operator that can be told by which name. */
+/* A random operator can draw the same numbers again only if its row has an attribute "key". */
 static bool can_draw(const tri_node *n) {
     return !n->entry->op->random || node_attr(n, "key");
 }
 
-/* Parts, and what is kept: what is in no part, what a scope hands on to other nodes of the forward
- * pass, results of the step. What comes from weights alone is made once for all lanes, and kept. */
+/* Finds parts and what is kept: tensors in no part, outputs of a scope that other nodes of the
+ * forward pass use, results of the step. Tensors that depend on weights alone are computed once for
+ * all lanes, and kept. */
 static void find_parts(struct again *a, const struct patterns *p, char *scope) {
     const tri_graph *g = a->g;
     graph_mark_results(g, a->kept);
@@ -182,7 +183,7 @@ static int by_id(const void *x, const void *y) {
     return (*(tri_node *const *)x)->id - (*(tri_node *const *)y)->id;
 }
 
-/* Input k of n as it is at this place: made again, or kept. */
+/* Input k of n: recomputed, or kept. */
 static tri_tensor *input(const struct again *a, const tri_node *n, int k) {
     tri_tensor *copy = node_reads(n, k) ? a->copy[n->in[k]->id] : NULL;
     return copy ? copy : n->in[k];
@@ -210,8 +211,8 @@ static void repeat(struct again *a, const tri_node *n) {
     free(in);
 }
 
-/* Before a node of the backward pass, what it needs and nobody has made again yet; in the order of
- * the forward pass. */
+/* Repeats the nodes that a node of the backward pass needs and that have not been repeated yet, in
+ * the order of the forward pass. */
 static void repeat_for(struct again *a, tri_node *n) {
     a->n_stack = 0;
     ask(a, n);

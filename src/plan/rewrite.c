@@ -11,13 +11,13 @@ void rewrite_begin(struct rewrite *r, tri_graph *g) {
     r->failed = !r->now;
 }
 
-/* What a builder gives when it fails has a number that no tensor has. */
+/* The poison tensor, which builders return when they fail, has number -1. */
 tri_tensor *rewrite_now(const struct rewrite *r, tri_tensor *t) {
     bool known = t && t->id >= 0 && t->id < r->n_tensors;
     return known && r->now[t->id] ? r->now[t->id] : t;
 }
 
-/* What stands for a tensor is never itself replaced later: its node comes before. */
+/* The replacement itself is never replaced later, as its node comes earlier. */
 void rewrite_replace(struct rewrite *r, const tri_tensor *t, tri_tensor *by) {
     r->now[t->id] = rewrite_now(r, by);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Passes that leave out what need not be computed: constants, what is computed twice, what nobody
- * uses. Every result keeps its bits: only what is exact in floating point is done. */
+ * Passes that remove computations: folding of constants, common subexpressions, dead code. All
+ * results keep their bits: only rewrites that are exact in floating point are made. */
 #include "plan/simplify.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "plan/rewrite.h"
 
-/* Sources are told by their names, and stay; but those of literals do not matter. */
+/* Sources are found by their names and stay; the names of literals do not matter. */
 static bool is_named(const tri_node *n) { return !n->n_in && !node_is_literal(n); }
 
 /* ---- fold ---- */
@@ -22,7 +22,7 @@ static bool constant_is(const tri_tensor *t, double value) {
     return node_is(t->node, "constant") && tri_attr_float(t->node, "value") == value;
 }
 
-/* Input i, if input k is this number and does not make the result any larger. */
+/* Input i, if input k is this number and broadcasting it does not enlarge the result. */
 static tri_tensor *neutral(const tri_node *n, int i, int k, double number) {
     return constant_is(n->in[k], number) && same_spec(n->in[i], n->out) ? n->in[i] : NULL;
 }
@@ -34,7 +34,7 @@ static tri_tensor *times(const tri_node *n) {
 
 static tri_tensor *divided(const tri_node *n) { return neutral(n, 0, 1, 1); }
 
-/* x - 0 is x; but x + 0 is not where x is -0, and x - -0 neither. */
+/* x - 0 is x. For x = -0 this holds neither of x + 0 nor of x - -0. */
 static tri_tensor *minus(const tri_node *n) {
     tri_tensor *zero = n->in[1];
     return constant_is(zero, 0) && !signbit(tri_attr_float(zero->node, "value"))
@@ -42,7 +42,7 @@ static tri_tensor *minus(const tri_node *n) {
                : NULL;
 }
 
-/* There and back again, by the same operator. */
+/* An operator applied twice that is its own inverse. */
 static tri_tensor *back(const tri_node *n) {
     const tri_node *there = n->in[0]->node;
     return there->entry == n->entry && same_spec(there->in[0], n->out) ? there->in[0] : NULL;
@@ -57,7 +57,7 @@ static tri_tensor *reshaped(const tri_node *n) {
     return t ? t : back(n);
 }
 
-/* Only a type that holds all values of the other one gives them back. */
+/* Casting to a type and back is the identity only if that type holds all values: f32. */
 static tri_tensor *converted(const tri_node *n) {
     const tri_node *there = n->in[0]->node;
     tri_tensor *t = as_it_is(n);
@@ -90,7 +90,7 @@ static tri_tensor *not_dropped(const tri_node *n) {
     return tri_attr_int(n, "training") ? NULL : n->in[0];
 }
 
-/* What output 0 is, bit for bit, without the operator; null: something else. */
+/* Operators whose output 0 may equal a tensor bit for bit; the function returns it, or null. */
 static const struct {
     const char *op;
     tri_tensor *(*is)(const tri_node *n);
@@ -101,7 +101,7 @@ static const struct {
     {"transpose", transposed}, {"stop_gradient", passed},
 };
 
-/* Operators on f32 numbers that every device rounds alike: correctly. */
+/* Operators on f32 numbers that every device rounds correctly, so alike. */
 static float add(float a, float b) { return a + b; }
 static float sub(float a, float b) { return a - b; }
 static float mul(float a, float b) { return a * b; }
@@ -144,7 +144,7 @@ static tri_tensor *identity(const tri_node *n) {
     return NULL;
 }
 
-/* A result of the step must not become a source, whose value changes under the reader's eyes. */
+/* A result must not be replaced by a source: its value may change before the result is read. */
 tri_status simplify_fold(tri_graph *g) {
     struct rewrite r;
     tri_node *n;
@@ -197,14 +197,14 @@ static bool equal(const tri_node *a, const tri_node *b) {
     return true;
 }
 
-/* The slot of an equal node, or the free one where n belongs. */
+/* The slot of an equal node, or the free slot for n. */
 static tri_node **slot_of(tri_node **table, size_t capacity, const tri_node *n) {
     size_t i = (size_t)hash_of(n) & (capacity - 1);
     while (table[i] && !equal(table[i], n)) i = (i + 1) & (capacity - 1);
     return &table[i];
 }
 
-/* What is drawn at random is never the same, for its name is what it is drawn by. */
+/* Random nodes differ: their names key their random numbers. */
 static bool may_merge(const tri_node *n) { return !n->entry->op->random && !is_named(n); }
 
 tri_status simplify_cse(tri_graph *g) {
@@ -213,7 +213,7 @@ tri_status simplify_cse(tri_graph *g) {
     size_t capacity = 64;
     while (capacity < 2 * g->n_nodes) capacity *= 2;
     tri_node **table = calloc(capacity, sizeof *table);
-    if (!table) return base_no_memory("finding what is computed twice");
+    if (!table) return base_no_memory("finding common subexpressions");
     rewrite_begin(&r, g);
     for (size_t i = 0; (n = rewrite_next(&r, i)); i++) {
         tri_node **slot = may_merge(n) ? slot_of(table, capacity, n) : NULL;
@@ -233,7 +233,7 @@ tri_status simplify_dead(tri_graph *g) {
     struct rewrite r;
     tri_node *n;
     bool *live = calloc((size_t)g->n_tensors + 1, sizeof *live);
-    if (!live) return base_no_memory("finding what nobody uses");
+    if (!live) return base_no_memory("finding unused nodes");
     graph_mark_results(g, live);
     for (size_t i = g->n_nodes; i-- > 0;)
         if (node_any(g->node[i], live))

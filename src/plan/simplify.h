@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Passes that leave out what need not be computed; every result keeps its bits. */
+ * Passes that remove computations; all results keep their bits. */
 #ifndef PLAN_SIMPLIFY_H
 #define PLAN_SIMPLIFY_H
 
 #include "graph/graph.h"
 
-/* Operators whose result is an input, or a number that is known. */
+/* Replaces nodes whose result equals an input or is a known number. */
 tri_status simplify_fold(tri_graph *g);
-/* What is computed twice is computed once; what is random never. */
+/* Merges nodes that compute the same. Random nodes are never merged. */
 tri_status simplify_cse(tri_graph *g);
-/* What no result needs; sources that are told by their names stay. */
+/* Removes nodes that no result needs. Sources with a name stay. */
 tri_status simplify_dead(tri_graph *g);
 
 #endif

@@ -515,7 +515,7 @@ static void test_parse_mistakes(void **state) {
         {TOP "%x = inputt()", "net.tri:2: there is no operator inputt"},
         {X "%y = relu(%z)", "net.tri:3: %z is not defined above"},
         {X "%y = relu(%x", "net.tri:3: expected ')'"},
-        {X "%y = relu(%x) extra", "net.tri:3: something is left over"},
+        {X "%y = relu(%x) extra", "net.tri:3: unexpected text at the end of the line"},
         {X "%x = relu(%x)", "net.tri:3: %x is defined twice"},
         {X "%y, %z = relu(%x)", "net.tri:3: operator relu gives 1 results, not 2"},
         {X "%y = relu(%x, %x)", "net.tri:3: operator relu takes 1 inputs, not 2"},
@@ -526,7 +526,7 @@ static void test_parse_mistakes(void **state) {
         {X "%y = softmax(%x) {axis=one}", "net.tri:3: \"one\" is not a whole number"},
         {X "%y = sum(%x) {axes=[2]}", "net.tri:3: sum (sum f32[4,3]): axes: 2"},
         {X "%y = cast(%x) {to=f31}", "net.tri:3: \"f31\" is not a type"},
-        {X "%y = relu(%x) : f32[4,4]", "net.tri:3: %y is said to be f32[4,4], but is f32[4,3]"},
+        {X "%y = relu(%x) : f32[4,4]", "net.tri:3: %y is declared as f32[4,4], but is f32[4,3]"},
         {X "%y = relu(%x) : f32[4,3], f32[1]", "net.tri:3: there are 2 types for 1 results"},
         {X "%y = reshape(%x) {shape=[1,1,1,1,1,1,1,1,12]}", "net.tri:3: a list has at most 8"},
         {X "%y = reshape(%x) {shape=[4611686018427387904,4]}", "net.tri:3: reshape"},
@@ -546,8 +546,8 @@ static void test_parse_mistakes(void **state) {
         {X "tie \"y\" %x", "net.tri:3: only parameters can be tied"},
         {X "lr \"*\" fast", "net.tri:3: \"fast\" is not a number"},
         {X "recompute *", "net.tri:3: expected a pattern between double quotes"},
-        {X "forward", "net.tri:3: \"forward\" ends no \"backward\""},
-        {X "backward\n%y = relu(%x)\nbackward", "net.tri:5: \"backward\" is there twice"},
+        {X "forward", "net.tri:3: \"forward\" without \"backward\" before it"},
+        {X "backward\n%y = relu(%x)\nbackward", "net.tri:5: \"backward\" within \"backward\""},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         tri_graph *g = parse(rows[i].text);

@@ -257,7 +257,7 @@ static void dropped_aside(struct net *n) {
 static void what_cannot_be_split_is_refused(void **state) {
     (void)state;
     void (*const nets[])(struct net *) = {across, centred, dropped_aside};
-    const char *const words[] = {"works across the samples", "uses a result of the whole batch",
+    const char *const words[] = {"computes across the samples", "uses a result of the whole batch",
                                  "it is random"};
     for (size_t i = 0; i < COUNT(nets); i++) {
         struct net n = begin(8);

@@ -371,7 +371,7 @@ static void refuses(void **state) {
     assert_int_equal(tri_graph_status(own), TRI_OK);
     tri_shorter(own, 2, other);
     assert_int_equal(tri_graph_status(own), TRI_USAGE);
-    assert_message("it has taken already");
+    assert_message("was added before");
     tri_graph_free(own);
     own = network(BATCH, LONGEST);
     tri_shorter(own, 5, own);
