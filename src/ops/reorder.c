@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * reorder: the same tensor, lying otherwise: how is told by the blocks of its input and output
- * (tri_tensor.block). The layout pass makes this node. */
+ * (tri_tensor.block). The pass `format` makes this node. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -364,7 +364,7 @@ static void refuses(void **state) {
     tri_graph *twice = networks();
     tri_shorter(twice, 5, network(BATCH, 5));
     assert_int_equal(tri_graph_status(twice), TRI_USAGE);
-    assert_message("at most 5 already");
+    assert_message("a network for samples of at most 5");
     tri_graph_free(twice);
     tri_graph *own = network(BATCH, LONGEST), *other = network(BATCH, 5);
     tri_shorter(own, 5, other);

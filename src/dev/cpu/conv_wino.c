@@ -198,6 +198,7 @@ static void formats(const tri_node *n, struct format *in, struct format *out) {
 }
 
 #define ENTRY(name) \
-    { .op = name, .run = run, .prepare = prepare, .release = free, .plan = plan, .formats = formats }
+    { .op = name, .run = run, .prepare = prepare, .release = free, .plan = plan, \
+      .formats = formats }
 
 const struct dev_row FOR_ISA(cpu_conv_wino)[] = {ENTRY("conv2d"), ENTRY("conv2d_dx"), {0}};

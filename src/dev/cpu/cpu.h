@@ -66,8 +66,8 @@ void cpu_fill(const tri_spec *spec, void *to, double value);
 /* Allocates zeroed state for a kernel; fails with a message if memory is out. */
 tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
 
-/* struct target.formats for operators whose tensors with the rank and channels of output 0 share its
- * format. */
+/* struct target.formats for operators whose tensors with the rank and channels of output 0 share
+ * its format. */
 void cpu_same_format(const tri_node *n, struct format *in, struct format *out);
 
 /* struct target.winograd */

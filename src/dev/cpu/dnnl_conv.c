@@ -159,7 +159,8 @@ static int block_of(const dnnl_memory_desc_t *md, const tri_shape *shape) {
     return 0;
 }
 
-static void find_formats(struct convolution *c, struct format *x, struct format *w, struct format *y) {
+static void find_formats(struct convolution *c, struct format *x, struct format *w,
+                         struct format *y) {
     dnnl_primitive_desc_t pd;
     struct pack p;
     if (make_pd(c, &pd)) return;
