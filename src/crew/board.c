@@ -149,13 +149,12 @@ static bool try_slot(struct board *b, int slot, struct claim held, bool *free) {
 
 int board_take(struct board *b, uint32_t step, int thread, int node) {
     const struct claim held = held_for(b, step, thread, node);
-    for (bool raced = true, free; raced;) {
+    for (bool raced = true, free;;) {
+        CHECK(raced); /* board_slots suffice */
         raced = false;
         for (int i = 0; i < b->n_slots - 1; i++, raced |= free)
             if (try_slot(b, i, held, &free)) return i;
     }
-    CHECK(!"board_slots suffice");
-    return -1;
 }
 
 int board_spare(struct board *b, uint32_t step, int thread, int node) {
