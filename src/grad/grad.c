@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reverse mode on the logical graph: the backward pass is more graph, nothing special. What each
- * operator's gradient is stands in its row. */
+ * Reverse-mode differentiation of the logical graph. The backward pass consists of ordinary nodes;
+ * each operator's gradient is in its row. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +20,12 @@ void tri_grad_refused(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx)
 
 struct reverse {
     tri_graph *g;
-    size_t n_nodes;    /* when the pass began; later nodes are its own */
-    bool *needed;      /* by node: its outputs depend on wrt, and y on them */
-    tri_tensor **dy;   /* by tensor id: the derivative gathered so far */
+    size_t n_nodes;    /* before the backward pass, which adds more */
+    bool *needed;      /* per node: it depends on wrt, and y depends on it */
+    tri_tensor **dy;   /* per tensor id: the gradient summed so far */
 };
 
-/* Marks what lies between wrt and y: forward from wrt, then backward from y. */
+/* Marks the nodes between wrt and y: forward from wrt, then backward from y. */
 static void mark(struct reverse *r, const tri_tensor *y, tri_tensor *const *wrt, int n) {
     bool *leads_to_y = r->needed + r->n_nodes;
     for (int i = 0; i < n; i++) r->needed[wrt[i]->node->id] = true;
@@ -41,14 +41,14 @@ static void mark(struct reverse *r, const tri_tensor *y, tri_tensor *const *wrt,
     for (size_t i = 0; i < r->n_nodes; i++) r->needed[i] = r->needed[i] && leads_to_y[i];
 }
 
-/* Contributions are added in the order in which the reverse walk meets them: a fixed one. */
+/* Adds contributions in the order of the reverse walk: a fixed order makes sums reproducible. */
 static void contribute(struct reverse *r, const tri_tensor *t, tri_tensor *d) {
     tri_tensor **sum = &r->dy[t->id];
     CHECK(r->g->status || base_shape_equal(&d->spec.shape, &t->spec.shape));
     *sum = *sum ? tri_add(*sum, d) : d;
 }
 
-/* New nodes are named after the forward node, "grad.fc1.matmul.mul", and stand at its line. */
+/* New nodes take the forward node's name ("grad.fc1.matmul.mul") and its source line. */
 static void enter(tri_graph *g, const tri_node *n) {
     g->scope.size = 0;
     g->file = n->file ? n->file : "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * add: elementwise with broadcasting. */
+ * add: a + b, elementwise with broadcasting. */
 #include "ops/op.h"
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {

@@ -9,7 +9,7 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 1;
 }
 
-/* The parts of a split would have to be joined by `and`, not by a sum. */
+/* Nothing is split: parts would have to be joined by `and`, not by a sum. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
     op_letter_factors(n, ~0u, text, bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * argmax: where along the axis the maximum stands, the first of equals; i64, the axis is gone. */
+ * argmax: the index, i64, of the maximum along an axis, the first of equals. Removes the axis. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

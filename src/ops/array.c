@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * array: literal values, kept as decimal text: "1,2,3". */
+ * array: literal values, stored as decimal text: "1,2,3". */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -15,8 +15,8 @@ static bool holds(tri_type type, int64_t i) {
     return i >= range[type].low && i <= range[type].high;
 }
 
-/* The next number, behind a comma if it is not the first. False: there is none, or the type does
- * not hold it. */
+/* Parses the next number, after a comma unless it is the first. False if there is none or the type
+ * cannot hold it. */
 static bool next(const char **p, tri_type type, bool first, double *f, int64_t *i) {
     char *end;
     if (!first && *(*p)++ != ',') return false;
@@ -29,7 +29,7 @@ static bool next(const char **p, tri_type type, bool first, double *f, int64_t *
     return any && (type_is_float(type) || holds(type, *i));
 }
 
-/* Reads the whole text; out may be null. False: not as many numbers as the shape wants. */
+/* Parses the text; out may be null. False unless it has exactly the numbers for the shape. */
 static bool read_values(const char *text, const tri_spec *spec, void *out) {
     int64_t n = tri_shape_count(&spec->shape);
     for (int64_t k = 0; k < n; k++) {
@@ -66,12 +66,12 @@ const tri_op op_array = {
                          "{data=\"0.5,-2\", type=bf16, shape=[1,2]}"),
 };
 
-/* Nine digits bring back every f32, and every 16-bit value. */
+/* Nine digits are enough to restore every f32 and every 16-bit value. */
 tri_tensor *tri_array(tri_graph *g, tri_type type, tri_shape shape, const void *data) {
     struct text text = {0};
     if (!g) return NULL;
     bool shaped = shape.rank >= 0 && shape.rank <= TRI_MAX_RANK, typed = type <= TRI_BOOL;
-    int64_t n = shaped && typed ? tri_shape_count(&shape) : 0; /* graph_add tells of the others */
+    int64_t n = shaped && typed ? tri_shape_count(&shape) : 0; /* graph_add reports the others */
     if (n > 0 && !data) graph_mistake(g, "tri_array: the data are a null pointer");
     if (g->status) return g->poison;
     for (int64_t k = 0; k < n && !text.failed; k++) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * attention: y = dropout(softmax(scale q k' + mask)) v, for every head of every sample, and lse,
- * the logarithm of the sum that the softmax divides by. q [b, h, s, d], k [b, h, t, d],
- * v [b, h, t, e], y [b, h, s, e]; or with the heads side by side in the last dimension: q
- * [b, s, h d] and so on, where the attribute head is d; or all three in one [b, s, 3 h d]. lse is
- * [b, h, s] in any case.
+ * attention: y = dropout(softmax(scale q k' + mask)) v for every head of every sample, and lse, the
+ * logarithm of the softmax's divisor.
  *
- * mask: added, or, of bool, true where a query may attend; of a shape that broadcasts to
- * [b, h, s, t]. causal: query i attends to the keys up to i. A query that attends to nothing gives
- * 0, and its lse is -infinity. dropout is that of tri_dropout, of the softmax's result.
+ * Shapes: q [b, h, s, d], k [b, h, t, d], v [b, h, t, e], y [b, h, s, e]; or with the heads in the
+ * last dimension, q [b, s, h d] and so on, and the attribute head = d; or q, k and v packed into
+ * one input [b, s, 3 h d]. lse is always [b, h, s].
+ *
+ * mask: floating-point, added to the scores; or bool, true where a query may attend. It broadcasts
+ * to [b, h, s, t]. causal: query i attends to keys 0 to i. A query that attends to no key gives 0,
+ * and its lse is -infinity. dropout is applied to the result of the softmax, as by tri_dropout.
  */
 #include "ops/attention.h"
 
@@ -24,7 +25,7 @@ static struct attention_view view(int tensor, int64_t offset, int64_t heads, int
     return (struct attention_view){tensor, offset, rows * row, width, row};
 }
 
-/* Three inputs with heads of their own dimension, or side by side in the last one. */
+/* Three inputs, with the heads in dimension 1 or within the last dimension. */
 static void views(const tri_node *n, int f, struct attention *a) {
     const tri_shape *q = in_shape(n, f), *k = in_shape(n, f + 1), *v = in_shape(n, f + 2);
     bool apart = q->rank == 4;
@@ -182,14 +183,14 @@ bool attention_check_dx(const tri_node *n) {
 
 /* ---- the row ---- */
 
-/* The inputs that the derivatives take, and the forward node's attributes and name. */
+/* Applies a gradient operator to its inputs, with the forward node's attributes and name. */
 static tri_tensor *derivative(const char *op, const tri_node *n, tri_tensor *dy) {
     tri_tensor *in[ATTENTION_BEFORE + 4] = {dy, &n->out[0], &n->out[1]};
     tri_attr attr[MAX_ATTRS];
     int n_attrs = n->entry->n_attrs;
     memcpy(in + ATTENTION_BEFORE, n->in, sizeof *in * (size_t)n->n_in);
     memcpy(attr, n->attr, sizeof *attr * (size_t)n_attrs);
-    attr[n_attrs - 1] = (tri_attr)AT("key", node_key(n)); /* the last of ATTENTION */
+    attr[n_attrs - 1] = (tri_attr)AT("key", node_key(n)); /* the last in ATTENTION */
     return graph_apply(n->graph, op, ATTENTION_BEFORE + n->n_in, in, n_attrs, attr);
 }
 
@@ -274,7 +275,7 @@ const tri_op op_attention = {
 
 /* ---- the builder ---- */
 
-/* The size of a head, or 0 where the last dimension says it. */
+/* The size of a head, or 0 if the last dimension of q is that size. */
 static int64_t head_size(tri_tensor *q, bool packed, int64_t heads) {
     tri_graph *g = tri_graph_of(q);
     int64_t in_row = (packed ? 3 : 1) * (heads ? heads : 1);

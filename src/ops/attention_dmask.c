@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * attention_dmask: the derivative of attention by an added mask, from the inputs of attention_dx:
- * ds summed over the dimensions in which the mask is broadcast, but for the samples, which stay
- * apart. So of a mask [t] it makes [b, 1, 1, t]. */
+ * attention_dmask: the gradient of attention with respect to an added mask. It has the inputs of
+ * attention_dx. The result is ds summed over the dimensions in which the mask is broadcast, except
+ * the batch: for a mask [t] it is [b, 1, 1, t]. */
 #include "ops/attention.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

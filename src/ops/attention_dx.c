@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * attention_dx: the derivatives of attention by q, k and v (or by the three in one), from dy, y,
- * lse and attention's inputs. With p = exp(scale q k' + mask - lse), which is computed anew, z what
- * the dropout multiplies it by, and ds = p (z dy v' - sum(dy y)): dq = scale ds k,
- * dk = scale ds' q, dv = (p z)' dy. */
+ * attention_dx: the gradients of attention with respect to q, k and v (or the packed input), from
+ * dy, y, lse and attention's inputs. p = exp(scale q k' + mask - lse) is recomputed; z is dropout's
+ * factor. With ds = p (z dy v' - sum(dy y)): dq = scale ds k, dk = scale ds' q, dv = (p z)' dy. */
 #include "ops/attention.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

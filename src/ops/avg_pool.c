@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * avg_pool: the mean of each window of x [n, c, h, w]. Zeros of the padding count unless
- * exclude_pad; what a ceiling window has beyond the padding never does. */
+ * avg_pool: the mean of each window of x [n, c, h, w]. Padding counts as zeros unless exclude_pad
+ * is set. The part of a ceil-mode window beyond the padding never counts. */
 #include "ops/op.h"
 #include "ops/window.h"
 

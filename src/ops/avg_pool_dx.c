@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * avg_pool_dx: the derivative of avg_pool, given dy [n, c, oh, ow] and the shape of x. */
+ * avg_pool_dx: the gradient of avg_pool from dy [n, c, oh, ow] and the shape of x. */
 #include "ops/op.h"
 #include "ops/window.h"
 

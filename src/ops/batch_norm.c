@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * batch_norm: x [n, c, ...] normalised per channel over groups of samples: each lane has `groups`
- * of its own, G in all, and group k covers samples [k n / G, (k+1) n / G). Gives y, and [G, c] the
- * mean, the biased and the unbiased variance of each group. training=0: y by the mean and variance
- * given, of which the statistics are copies in every row. */
+ * batch_norm: normalises x [n, c, ...] per channel over groups of samples. Each lane has `groups`
+ * groups, G in total; group k covers samples [k n / G, (k+1) n / G). Outputs: y, and as [G, c] the
+ * mean, biased variance and unbiased variance of each group. With training=0, y uses the given mean
+ * and variance, and the statistics repeat these in every row. */
 #include "ops/norm.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -20,7 +20,7 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 4;
 }
 
-/* In evaluation y depends on mean and var too: y = gamma (x - mean) rsqrt(var + eps) + beta, so
+/* In evaluation y also depends on mean and var: y = gamma (x - mean) rsqrt(var + eps) + beta, so
  * dmean = -dbeta gamma rsqrt(var + eps) and dvar = -dgamma gamma / (2 (var + eps)). */
 static void evaluation_gradient(const tri_node *n, tri_tensor **dx) {
     tri_tensor *gamma = n->in[1], *v = tri_add_number(n->in[4], tri_attr_float(n, "eps"));
@@ -37,7 +37,7 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     if (!tri_attr_int(n, "training") && dx[1]) evaluation_gradient(n, dx);
 }
 
-/* Splitting n gives each part groups of its own. */
+/* Splitting n splits the groups too: no group spans two parts. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
     char x[TRI_MAX_RANK + 1];
     op_letters(x, in_shape(n, 0)->rank, ~3u);
@@ -46,7 +46,7 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
 
 static double flops(const tri_node *n) { return 8.0 * (double)tri_shape_count(in_shape(n, 0)); }
 
-/* Of one channel. */
+/* Values per channel in one group. */
 static int64_t group_values(const tri_node *n) {
     const tri_shape *x = in_shape(n, 0);
     int64_t groups = tri_attr_int(n, "groups") * n->graph->lanes;
@@ -75,7 +75,7 @@ const tri_op op_batch_norm = {
         "bf16[4,3,2,2], f32[3]@0.5:2, f32[3], f32[3], f32[3]@0.5:2"),
 };
 
-/* old * (1 - momentum) + momentum * the mean of the groups' statistics. */
+/* running = (1 - momentum) running + momentum * (mean of the statistics over the groups) */
 static void move(tri_tensor *running, tri_tensor *stats, double momentum) {
     tri_tensor *now = tri_mean_(stats, TRI_SHAPE(0), (tri_reduce_options){0});
     tri_assign(running, tri_add(tri_scale(running, 1 - momentum), tri_scale(now, momentum)));

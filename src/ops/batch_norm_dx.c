@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * batch_norm_dx: from dy, x, gamma and the statistics [G, c] (mean, biased variance) the
- * derivatives by x, gamma [c] and beta [c]; G groups of samples as in batch_norm. With h = (x -
- * mean) rsqrt(var + eps): dgamma = sum(dy h), dbeta = sum(dy), dx = gamma rsqrt(var + eps) (dy -
- * mean(dy) - h mean(dy h)), the means over the group; with training=0 dx is without them. */
+ * batch_norm_dx: the gradients with respect to x, gamma [c] and beta [c], from dy, x, gamma and the
+ * statistics [G, c] (mean, biased variance), for G groups of samples as in batch_norm. With
+ * h = (x - mean) rsqrt(var + eps): dgamma = sum(dy h), dbeta = sum(dy),
+ * dx = gamma rsqrt(var + eps) (dy - mean(dy) - h mean(dy h)). The two means are over a group; with
+ * training=0 dx omits their terms. */
 #include "ops/norm.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cast: to another type. Towards integers the fraction is cut off; bool is x != 0. */
+ * cast: conversion to another type. Integer types truncate the fraction; bool is x != 0. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

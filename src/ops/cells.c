@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cells: operators with parameters of their own, named and initialised as PyTorch's modules. */
+ * Cells: operators with their parameters, named and initialised as in PyTorch's modules. */
 #include <math.h>
 
 #include "ops/op.h"
 
 static const tri_init zeros = {TRI_CONSTANT, 0, 0}, ones = {TRI_CONSTANT, 1, 0};
 
-/* Linear and Conv2d draw weight and bias alike from +-1 / sqrt(fan-in). */
+/* PyTorch's Linear and Conv2d draw both weight and bias from +-1 / sqrt(fan-in). */
 static tri_init fan_in_uniform(double fan_in) {
     double bound = 1 / sqrt(fan_in < 1 ? 1 : fan_in);
     return (tri_init){TRI_UNIFORM, -bound, bound};
@@ -52,7 +52,7 @@ tri_tensor *tri_conv_(tri_tensor *x, const char *name, int64_t out, int64_t size
     return y;
 }
 
-/* The weight of ones and the bias of zeros that norms have; null and null for no_affine. */
+/* A norm's weight (ones) and bias (zeros); both null with no_affine. */
 static struct affine norm_params(tri_graph *g, tri_shape shape, const tri_norm_options *o) {
     if (o->no_affine) return (struct affine){NULL, NULL};
     tri_tensor *weight = tri_param(g, "weight", shape, ones);
@@ -81,7 +81,7 @@ tri_tensor *tri_bn_(tri_tensor *x, const char *name, tri_norm_options o) {
 tri_tensor *tri_ln_(tri_tensor *x, const char *name, tri_norm_options o) {
     tri_graph *g = tri_graph_of(x);
     tri_shape from = tri_shape_of(x), tail = {.rank = o.axes ? o.axes : 1};
-    if (tail.rank < 1 || tail.rank > from.rank) tail.rank = 0; /* the operator tells the mistake */
+    if (tail.rank < 1 || tail.rank > from.rank) tail.rank = 0; /* the operator reports the error */
     for (int i = 0; i < tail.rank; i++) tail.dim[i] = from.dim[from.rank - tail.rank + i];
     tri_push(g, "%s", name);
     struct affine p = norm_params(g, tail, &o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * clip: x cut to [low, high]. The derivative is 1 at both ends, as PyTorch has it. */
+ * clip: x limited to [low, high]. The derivative is 1 at both ends, as in PyTorch. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * concat: tensors one after the other along an axis; their other dimensions are equal. */
+ * concat: joins tensors along an axis; their other dimensions must be equal. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * constant: one number. */
+ * constant: a scalar constant. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * conv2d: x [n, i, h, w], weight [o, i / groups, kh, kw], bias [o] if given, to [n, o, oh, ow].
- * Convolution and its two derivatives are bilinear: each one's gradient is made of the others. */
+ * conv2d: x [n, i, h, w], weight [o, i / groups, kh, kw], optional bias [o] to [n, o, oh, ow].
+ * Convolution and its two gradients are bilinear: the gradient of each consists of the others. */
 #include "ops/op.h"
 #include "ops/window.h"
 
@@ -25,8 +25,8 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     if (n->n_in > 2) dx[2] = tri_sum_(dy[0], TRI_SHAPE(0, 2, 3), (tri_reduce_options){0});
 }
 
-/* With several groups, channels of x, y and weight belong together in blocks and are not split. A
- * sum over input channels must not be split either where each part would add the bias. */
+/* With several groups, channels of x, y and weight form blocks and are not split. With a bias,
+ * input channels are not split either: each part would add the bias. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
     bool grouped = tri_attr_int(n, "groups") > 1, biased = n->n_in > 2;
     snprintf(text, bytes, "%s%s->%s",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * conv2d_dw: the derivative of conv2d by the weight, given dy [n, o, oh, ow], x and the shape of
- * the weight; summed over the samples. */
+ * conv2d_dw: the gradient of conv2d with respect to the weight, summed over the samples. Inputs:
+ * dy [n, o, oh, ow], x, and the weight for its shape only. */
 #include "ops/op.h"
 #include "ops/window.h"
 

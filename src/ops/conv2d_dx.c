@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * conv2d_dx: the derivative of conv2d by x, given dy [n, o, oh, ow], the weight and the shape of x.
- * Alone it is the transposed convolution. */
+ * conv2d_dx: the gradient of conv2d with respect to x, also known as transposed convolution.
+ * Inputs: dy [n, o, oh, ow], the weight, and x for its shape only. */
 #include "ops/op.h"
 #include "ops/window.h"
 

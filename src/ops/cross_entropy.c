@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cross_entropy: from logits [..., classes] and labels [...] the loss of each place, f32. With
- * smoothing s the target is (1 - s) for the label and s / classes for every class. ignore=1: places
- * labelled ignore_index give 0. A label that is neither that nor a class fails the step. */
+ * cross_entropy: the loss [...], f32, of logits [..., classes] and labels [...]. Outputs 1 and 2,
+ * for the gradient, are the largest logit and sum(exp(logit - largest)) per label. With smoothing s
+ * the target is 1 - s for the label, plus s / classes for every class. With ignore=1, labels equal
+ * to ignore_index give 0. Any other label that is not a class fails the step. */
 #include "ops/cross_entropy.h"
 
 bool cross_entropy_check(const tri_node *n, int logits) {

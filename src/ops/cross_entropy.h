@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the rows of cross_entropy and its derivative share. */
+ * Declarations for the rows of cross_entropy and its gradient. */
 #ifndef OPS_CROSS_ENTROPY_H
 #define OPS_CROSS_ENTROPY_H
 
@@ -7,7 +7,7 @@
 
 #define CROSS_ENTROPY "smoothing:float=0 ignore:int=0 ignore_index:int=-100"
 
-/* Checks the logits (that input), the labels (the next one) and the attributes. */
+/* Checks the logits (input number `logits`), the labels (the next input) and the attributes. */
 bool cross_entropy_check(const tri_node *n, int logits);
 double cross_entropy_flops(const tri_node *n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * cross_entropy_dx: dy [...] times (softmax(logits) - target), as cross_entropy defines the target;
- * 0 in ignored places. softmax(logits) is exp(logits - largest) / sum, with what cross_entropy has
- * found of each place, inputs 3 and 4. */
+ * cross_entropy_dx: dy [...] times (softmax(logits) - target), with the target of cross_entropy; 0
+ * for ignored labels. softmax(logits) is exp(logits - largest) / sum, where largest and sum are
+ * inputs 3 and 4, from cross_entropy. */
 #include "ops/cross_entropy.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * dropout: in training y is 0 with probability p and x / (1 - p) otherwise; the mask is true where
- * x was kept. Else y is x. Element i of the whole batch's x is kept if and only if its random
- * number, keyed by the seed, the operator's name (or `key`, if there is one), the step and i, is at
- * least p 2^32. */
+ * dropout: in training, y is 0 with probability p and x / (1 - p) otherwise; the mask is true where
+ * x was kept. In evaluation y is x. Element i of x, counted over the whole batch, is kept if its
+ * random number is at least p 2^32. The number depends on the seed, the node's name (or the
+ * attribute `key`, if set), the step and i. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -14,7 +14,7 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 2;
 }
 
-/* The kernel multiplies in f32 by a scale rounded to f32; so does the derivative. */
+/* Like the kernel, the gradient multiplies in f32 by a scale rounded to f32. */
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     tri_tensor *d = dy[0];
     if (tri_attr_int(n, "training")) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * expand: broadcast to a shape; dimensions of x that are 1 or missing in front are repeated. */
+ * expand: broadcasts x to a shape, repeating dimensions of length 1 and missing leading ones. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fill_like: one number in the shape and type of another tensor, whose contents are not read. */
+ * fill_like: a tensor of one number, with the shape and type of another, whose data is not read. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gather: rows of a table [v, ...] by their numbers: ids.shape + table.shape[1:]. */
+ * gather: the rows of a table [v, ...] that ids select. Shape: ids.shape + table.shape[1:]. */
 #include "ops/gather.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The factor letters of gather and its gradient: rows of a table [v, ...] that ids name. */
+ * Factor letters of gather and its gradient: rows of a table [v, ...] that ids select. */
 #ifndef OPS_GATHER_H
 #define OPS_GATHER_H
 
@@ -16,7 +16,7 @@ static inline struct gather_letters gather_letters(const tri_shape *table, const
     op_letters(l.ids, ids->rank, 0);
     for (char *p = l.ids; *p; p++) *p = (char)(*p + TRI_MAX_RANK);
     memcpy(l.rows, l.ids, (size_t)ids->rank);
-    memcpy(l.rows + ids->rank, l.table + 1, (size_t)table->rank); /* and its end */
+    memcpy(l.rows + ids->rank, l.table + 1, (size_t)table->rank); /* with the terminator */
     return l;
 }
 

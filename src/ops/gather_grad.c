@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gather_grad: the gradient of gather: zeros in the shape of the table (whose contents are not
- * read), to which the rows of dy are added in the order of ids. */
+ * gather_grad: the gradient of gather. Starts with zeros in the shape of the table, whose data is
+ * not read, and adds the rows of dy in the order of ids. */
 #include "ops/gather.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

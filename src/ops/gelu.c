@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gelu: x * Phi(x), where Phi is the distribution function of the normal distribution. */
+ * gelu: x * Phi(x), where Phi is the standard normal distribution function. */
 #include "ops/op.h"
 
 static tri_tensor *slope(tri_tensor *x) {

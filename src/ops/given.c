@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * given: a tensor that another phase of the step has made; `of` is its number in the graph of the
- * whole batch; of a sum over the lanes `top` says which part of it (plan/lane_tree.h). Passes alone
- * make this node. */
+ * given: a tensor that another phase of the step computed. `of` is its number in the graph of the
+ * whole batch. For a sum over the lanes, `top` says which part of it (plan/lane_tree.h). Only
+ * passes create this node. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

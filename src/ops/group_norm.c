@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * group_norm: x [n, c, ...] normalised over each of `groups` equal runs of the channels of a
- * sample. Gives y, and [n, groups] the mean and rsqrt(variance + eps). */
+ * group_norm: normalises x [n, c, ...] over each of `groups` equal runs of a sample's channels.
+ * Outputs: y, and as [n, groups] the mean and rsqrt(variance + eps). */
 #include "ops/norm.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

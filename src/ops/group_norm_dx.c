@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * group_norm_dx: from dy, x, gamma and the statistics [n, groups] (mean, rstd) the derivatives
- * by x, gamma [c] and beta [c]; the formulas are layer_norm_dx's, with means over a group of a
- * sample. */
+ * group_norm_dx: the gradients with respect to x, gamma [c] and beta [c], from dy, x, gamma and the
+ * statistics [n, groups] (mean, rstd). The formulas are those of layer_norm_dx, with means over a
+ * group of a sample's channels. */
 #include "ops/norm.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

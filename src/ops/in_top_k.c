@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * in_top_k: from logits [..., classes] and labels [...] 1 where the label is among the k largest
- * logits, else 0, f32. Of equal logits the lower index ranks first; a label that is no class (a
- * place to ignore) is never among them, nor are logits that are not numbers. */
+ * in_top_k: for logits [..., classes] and labels [...], 1 where the label's logit is among the k
+ * largest, else 0; f32. Among equal logits the lower index ranks first. A label that is not a class
+ * (ignored by the loss) gives 0, and so does a label whose logit is NaN. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

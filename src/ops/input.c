@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * input: one field of the data; dimension 0 is the sample. */
+ * input: one field of the data; dimension 0 is the batch. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * layer_norm: x normalised over its last `axes` dimensions, whose shape gamma and beta have. Gives
- * y, and of the shape that is left the mean and rsqrt(variance + eps). */
+ * layer_norm: normalises x over its last `axes` dimensions, which are also the shape of gamma and
+ * beta. Outputs: y, and in the shape of the other dimensions the mean and rsqrt(variance + eps). */
 #include "ops/norm.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * layer_norm_dx: from dy, x, gamma and the statistics (mean, rstd) the derivatives by x, gamma and
- * beta. With h = (x - mean) rstd and g = dy gamma: dgamma = sum(dy h), dbeta = sum(dy), dx =
- * rstd (g - mean(g) - h mean(g h)), the means over the last `axes` dimensions. */
+ * layer_norm_dx: the gradients with respect to x, gamma and beta, from dy, x, gamma and the
+ * statistics (mean, rstd). With h = (x - mean) rstd and g = dy gamma: dgamma = sum(dy h),
+ * dbeta = sum(dy), dx = rstd (g - mean(g) - h mean(g h)), with means over the last `axes`
+ * dimensions. */
 #include "ops/norm.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

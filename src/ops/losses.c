@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Losses and metrics, composed of operators. A loss never broadcasts: the shapes of its two sides
- * are equal, or the mistake is told. */
+ * Losses and metrics, composed of operators. A loss never broadcasts: its two sides must have equal
+ * shapes. */
 #include "ops/op.h"
 
 static tri_tensor *reduce(tri_tensor *each, tri_reduction how) {
@@ -22,10 +22,10 @@ static tri_tensor *mistake(const char *loss, const tri_tensor *a, const tri_tens
     return g->poison;
 }
 
-/* Checks the two sides of an elementwise loss and gives what the builder returns if they do
- * not fit; null if they do. */
+/* Checks the two sides of an elementwise loss. Null if they fit, otherwise the tensor that the
+ * builder has to return. */
 static tri_tensor *unequal(const char *loss, tri_tensor *a, tri_tensor *b) {
-    if (!a || !b) return tri_sub(a, b); /* tells of the null */
+    if (!a || !b) return tri_sub(a, b); /* reports the null pointer */
     if (!ready(a, b)) return a->node->graph->poison;
     if (!type_is_float(a->spec.type) || a->spec.type != b->spec.type)
         return mistake(loss, a, b, "both must be of one floating-point type; tri_cast one of them");
@@ -46,7 +46,7 @@ tri_tensor *tri_l1_(tri_tensor *prediction, tri_tensor *target, tri_loss_options
     return bad ? bad : reduce(tri_abs(tri_sub(prediction, target)), o.reduction);
 }
 
-/* With c = d cut to +-delta: c (d - c / 2) is d^2 / 2 inside and delta (|d| - delta / 2)
+/* With c = d clipped to +-delta, c (d - c / 2) is d^2 / 2 inside and delta (|d| - delta / 2)
  * outside. */
 tri_tensor *tri_huber_(tri_tensor *prediction, tri_tensor *target, tri_loss_options o) {
     tri_tensor *bad = unequal("tri_huber", prediction, target);
@@ -57,15 +57,15 @@ tri_tensor *tri_huber_(tri_tensor *prediction, tri_tensor *target, tri_loss_opti
     return reduce(tri_mul(c, tri_sub(d, tri_scale(c, 0.5))), o.reduction);
 }
 
-/* -z log s(x) - (1 - z) log(1 - s(x)) with s the sigmoid is softplus(x) - x z. */
+/* With s the sigmoid, -z log s(x) - (1 - z) log(1 - s(x)) = softplus(x) - x z. */
 tri_tensor *tri_bce_(tri_tensor *logits, tri_tensor *target, tri_loss_options o) {
     tri_tensor *bad = unequal("tri_bce", logits, target);
     if (bad) return bad;
     return reduce(tri_sub(tri_softplus(logits), tri_mul(logits, target)), o.reduction);
 }
 
-/* The labels are probabilities: -sum(target log_softmax), the target smoothed towards 1 /
- * classes. */
+/* For labels that are probabilities: -sum(target log_softmax), with the target smoothed towards
+ * 1 / classes. */
 static tri_tensor *soft_cross_entropy(tri_tensor *logits, tri_tensor *labels, tri_loss_options o) {
     int last = tri_ndim(logits) - 1;
     double s = o.smoothing;
@@ -93,7 +93,7 @@ tri_tensor *tri_cross_entropy_(tri_tensor *logits, tri_tensor *labels, tri_loss_
                              AI("ignore_index", o.ignore ? o.ignore_index : -100));
     if (!o.ignore || o.reduction != TRI_MEAN || !ready(each, labels))
         return reduce(each, o.reduction);
-    /* The divisor is what counts in the whole batch; where nothing does, the sum is 0 already. */
+    /* Divides by the number of labels that count in the whole batch. If it is 0, so is the sum. */
     tri_tensor *counts = tri_cast(
         tri_not_equal(labels, op_constant_like((double)o.ignore_index, labels)), TRI_F32);
     tri_tensor *one = op_constant_like(1, each);

@@ -40,8 +40,8 @@ static tri_tensor *mm(tri_tensor *a, tri_tensor *b, bool ta, bool tb) {
     return tri_matmul_(a, b, (tri_matmul_options){.trans_a = ta, .trans_b = tb});
 }
 
-/* Whether the rows of all of a's matrices may be put below each other without taking the samples
- * apart: as far as shapes tell, they lie in dimension 0. */
+/* Whether flattening a [..., m, k] to [... m, k] keeps each sample's rows contiguous. That holds if
+ * dimension 0 is the batch, as far as the shapes show. */
 static bool samples_lead(const tri_node *n) {
     const tri_shape *a = in_shape(n, 0);
     int64_t batch = n->graph->batch;
@@ -50,20 +50,20 @@ static bool samples_lead(const tri_node *n) {
     return a->dim[0] == batch || (a->dim[0] % batch == 0 && !elsewhere);
 }
 
-/* [..., r, c] as [... r, c] */
+/* [..., r, c] reshaped to [... r, c] */
 static tri_tensor *rows(tri_tensor *x) {
     const tri_shape *s = &x->spec.shape;
     return tri_reshape(x, TRI_SHAPE(-1, s->dim[s->rank - 1]));
 }
 
-/* One weight for all rows of [..., m, k], as dense layers have it: its derivative is one product
- * over all of the rows, not a product for each matrix and a sum. */
+/* One weight for all rows of [..., m, k], as in dense layers. Its gradient is then one product over
+ * all rows instead of a product per matrix and a sum. */
 static bool one_weight(const tri_node *n) {
     const tri_shape *a = in_shape(n, 0), *b = in_shape(n, 1);
     return a->rank > 2 && b->rank == 2 && !tri_attr_int(n, "trans_a") && samples_lead(n);
 }
 
-/* For y = A B with A = a or its transpose: dA = dy B', dB = A' dy, transposed back where needed. */
+/* For y = A B, where A is a or its transpose: dA = dy B', dB = A' dy; transposed if a or b was. */
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     tri_tensor *a = n->in[0], *b = n->in[1], *d = dy[0];
     bool ta = tri_attr_int(n, "trans_a"), tb = tri_attr_int(n, "trans_b");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * max: over the axes given (empty: all); keep=1 leaves them with length 1. Equal maxima share the
- * derivative. */
+ * max: the maximum over `axes` (empty: all); keep=1 keeps them with length 1. Equal maxima share
+ * the gradient. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

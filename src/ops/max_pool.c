@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * max_pool: x [n, c, h, w] to y [n, c, oh, ow] and, for the derivative, where in its input plane
- * each maximum stands (row * w + column, i32; the first of equals). Padding never wins. */
+ * max_pool: x [n, c, h, w] to y [n, c, oh, ow] and, for the gradient, the index of each maximum in
+ * its input plane (row * w + column, i32; the first of equals). Padding is never the maximum. */
 #include "ops/op.h"
 #include "ops/window.h"
 
@@ -25,8 +25,8 @@ const tri_op op_max_pool = {
     .gradient = gradient,
     .factors = "ncHW->ncPQ,ncPQ",
     .flops = window_flops,
-    /* Values lie so far apart that finite differences do not move a maximum. */
     .precision = TRI_PRECISION_FOLLOW,
+    /* The wide range keeps values so far apart that finite differences change no maximum. */
     .examples = EXAMPLES("f32[2,3,6,4]@-50:50 {size=[2,2], stride=[2,2]}",
                          "f32[2,2,7,6]@-50:50 {size=[3,3], stride=[2,2], pad=[1,1]}",
                          "f32[1,2,7,6]@-50:50 {size=[3,2], stride=[2,2], pad=[1,1], ceil=1}",

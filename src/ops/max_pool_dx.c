@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * max_pool_dx: dy [n, c, oh, ow] added up in a tensor of x's shape at the places that max_pool's
- * index names. */
+ * max_pool_dx: the gradient of max_pool: adds dy [n, c, oh, ow] to zeros in the shape of x, at the
+ * indices from max_pool. */
 #include "ops/op.h"
 #include "ops/window.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * mean: the sum over the axes divided by how many there were. When the batch is cut into lanes the
- * divisor is frozen into `count`, so that each lane yields its part of the whole batch's mean. */
+ * mean: the sum over the axes divided by the number of elements. When the batch is divided into
+ * lanes, the divisor is stored in the attribute `count`, so that each lane computes its part of the
+ * mean of the whole batch. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

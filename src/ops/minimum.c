@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * minimum: the smaller of two, elementwise with broadcasting. Equals share the derivative. */
+ * minimum: the smaller of a and b, elementwise with broadcasting. Equals share the gradient. */
 #include "ops/op.h"
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {

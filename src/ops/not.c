@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * not: of a bool. */
+ * not: !x for bools, elementwise. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

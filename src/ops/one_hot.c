@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * one_hot: 1 at the place that the id names, 0 elsewhere; a new last dimension of length depth. Ids
- * outside [0, depth) give zeros alone. */
+ * one_hot: adds a last dimension of length depth, with 1 at index id and 0 elsewhere. Ids outside
+ * [0, depth) give only zeros. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

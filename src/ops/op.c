@@ -25,7 +25,7 @@ bool op_broadcast_shape(const tri_shape *a, const tri_shape *b, tri_shape *out) 
     return true;
 }
 
-/* Operands of one type, whatever it is. */
+/* Operands of the same type, of any kind. */
 static int broadcast_any(const tri_node *n, tri_spec *out) {
     out[0] = *in_spec(n, 0);
     for (int i = 1; i < n->n_in; i++) {
@@ -129,7 +129,7 @@ tri_tensor *op_sum_to(tri_tensor *dy, const tri_tensor *like) {
         int k = i - (from->rank - to->rank);
         if (k < 0 || (to->dim[k] == 1 && from->dim[i] != 1)) axes.dim[axes.rank++] = i;
     }
-    /* Kept dimensions first, then the leading ones that `like` does not have are dropped. */
+    /* The sum keeps all dimensions; the reshape drops leading ones that `like` lacks. */
     tri_tensor *sum = tri_sum_(dy, axes, (tri_reduce_options){.keep = true});
     return from->rank == to->rank ? sum : tri_reshape(sum, *to);
 }
@@ -186,7 +186,7 @@ char *op_letters(char *to, int rank, unsigned capitals) {
     return to;
 }
 
-/* A text cut short by the buffer fits no node, and whoever reads it says so. */
+/* A string that the buffer truncates matches no node; its parser reports that. */
 void op_letter_factors(const tri_node *n, unsigned capitals, char *text, size_t bytes) {
     for (int i = 0; i < n->n_in + n->n_out && bytes; i++) {
         char letters[TRI_MAX_RANK + 1];

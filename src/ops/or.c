@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * or: of bools, elementwise with broadcasting. */
+ * or: a || b for bools, elementwise with broadcasting. */
 #include "ops/op.h"
 
 const tri_op op_or = {

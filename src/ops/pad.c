@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * pad: before[i] and after[i] places of `value` around dimension i of x. */
+ * pad: adds before[i] and after[i] elements of `value` around dimension i of x. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

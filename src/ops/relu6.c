@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * relu6: x cut to [0, 6]. The derivative at both ends is 0, as PyTorch has it. */
+ * relu6: x limited to [0, 6]. The derivative at both ends is 0, as in PyTorch. */
 #include "ops/op.h"
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * reorder: the same tensor, lying otherwise: how is told by the blocks of its input and output
- * (tri_tensor.block). The pass `format` makes this node. */
+ * reorder: the same tensor in another format, given by the blocks of its input and output
+ * (tri_tensor.block). Only the pass `format` creates this node. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -16,7 +16,7 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     dx[0] = dy[0];
 }
 
-/* A cut through the channels would have to respect the blocks. */
+/* Channels are not split: parts would have to consist of whole blocks. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
     char x[TRI_MAX_RANK + 1];
     op_letters(x, in_shape(n, 0)->rank, 2);

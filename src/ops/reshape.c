@@ -15,10 +15,10 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     dx[0] = tri_reshape(dy[0], *in_shape(n, 0));
 }
 
-/* Walks both shapes from the left, taking the smallest runs of dimensions with equal products.
- * A run of one dimension each is one factor; a run that joins or splits gets a factor for each
- * dimension of its finer side: [n, s, d] -> [n*s, d] is "abc->(ab)c". Runs that do neither may not
- * be split. */
+/* Walks both shapes from the left and takes the shortest runs of dimensions with equal products. A
+ * run of one dimension on each side is one factor. A run of one dimension on one side has a factor
+ * per dimension of the other side: [n, s, d] -> [n*s, d] is "abc->(ab)c". Other runs are not
+ * split. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
     const tri_shape *x = in_shape(n, 0), *y = out_shape(n, 0);
     char side[2][4 * TRI_MAX_RANK + 4], *p[2] = {side[0], side[1]}, letter = 'a';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * scalar: one f32 that the run sets before every step ("lr", "step"). */
+ * scalar: an f32 that the run sets before every step ("lr", "step"). */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -16,7 +16,7 @@ const tri_op op_scalar = {
     .examples = EXAMPLES("{name=\"lr\"}"),
 };
 
-/* Asked for again, it is the same tensor. */
+/* Returns the same tensor each time for the same name. */
 tri_tensor *tri_scalar(tri_graph *g, const char *name) {
     if (g && (!name || !*name))
         graph_mistake(g, "a scalar's name is missing (null or empty)");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sign: -1, 0 or 1. Its derivative is 0 wherever it has one. */
+ * sign: -1, 0 or 1. No gradient flows through it. */
 #include "ops/op.h"
 
 const tri_op op_sign = {

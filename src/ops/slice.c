@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * slice: the places [begin, end) along one axis. */
+ * slice: the elements [begin, end) along one axis. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -15,7 +15,7 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 1;
 }
 
-/* Puts dy back in its place, with zeros around it. */
+/* Pads dy with zeros to the shape of x. */
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     int axis;
     CHECK(op_axis(n, "axis", 0, &axis));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * softmax: exp(x) over its sum along one axis, without overflow. */
+ * softmax: exp(x) / sum(exp(x)) along one axis, without overflow. */
 #include "ops/softmax.h"
 
 int softmax_infer(const tri_node *n, tri_spec *out) {

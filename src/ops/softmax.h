@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the rows of softmax and log_softmax share: everything but the gradient. */
+ * Declarations for the rows of softmax and log_softmax, which differ only in the gradient. */
 #ifndef OPS_SOFTMAX_H
 #define OPS_SOFTMAX_H
 

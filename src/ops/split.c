@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * split: n equal parts along an axis, each a result of its own. */
+ * split: n equal parts along an axis, one per output. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * spread: the gradient of sum and mean: y repeated along the reduced axes of `like` (whose
- * contents are not read), divided by count. y may have kept those axes with length 1 or not. */
+ * spread: the gradient of sum and mean: y repeated along the reduced axes of `like`, whose data is
+ * not read, and divided by count. y has these axes with length 1 or not at all. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sqrt: the square root; NaN below 0. Its derivative at 0 is infinite; that of a norm is 0. */
+ * sqrt: the square root; NaN below 0. The derivative at 0 is infinite, or 0 with norm=1. */
 #include "ops/op.h"
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
@@ -8,7 +8,7 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
         dx[0] = tri_div(half, y);
         return;
     }
-    /* The divisor is replaced too, so that derivatives of this one do not divide by 0. */
+    /* Replace the divisor too, so that second derivatives do not divide by 0. */
     tri_tensor *zero = op_constant_like(0, y), *flat = tri_equal(y, zero);
     dx[0] = tri_where(flat, zero, tri_div(half, tri_where(flat, op_constant_like(1, y), y)));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * state: a value that lives from step to step and is changed by updates alone. */
+ * state: a value that persists across steps; only updates change it. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

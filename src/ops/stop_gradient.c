@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * stop_gradient: x itself, through which no derivative flows. */
+ * stop_gradient: x, but no gradient flows through it. */
 #include "ops/op.h"
 
 const tri_op op_stop_gradient = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sum: over the axes given (empty: all); keep=1 leaves them with length 1. */
+ * sum: the sum over `axes` (empty: all); keep=1 keeps them with length 1. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

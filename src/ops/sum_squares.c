@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * sum_squares: the sum of the squares of all elements of all inputs, one f32. */
+ * sum_squares: the sum of the squares of all elements of all inputs, an f32 scalar. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -15,7 +15,7 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
         dx[i] = tri_mul(n->in[i], tri_cast(twice, in_spec(n, i)->type));
 }
 
-/* One input may be split. Of several none: the parts would count the other inputs each time. */
+/* Only a single input may be split: with several, each part would count the other inputs again. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
     op_letter_factors(n, n->n_in == 1 ? 0 : ~0u, text, bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The list of all built-in operators; each one's row stands in the file of its name. */
+ * The list of all built-in operators. Each row is in the file with the operator's name. */
 #include "ops/op.h"
 
 #define SOURCES(X) X(input) X(param) X(state) X(constant) X(scalar) X(array) X(fill_like) X(given)

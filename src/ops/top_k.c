@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * top_k: the k largest along the last axis and where they stood (i64), in descending order; of
- * equals the first comes first. */
+ * top_k: the k largest elements along the last axis and their indices (i64), in descending order.
+ * Equal elements keep their order. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -17,7 +17,7 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 2;
 }
 
-/* With p [..., k, n] the one-hot rows of the indices: dx[..., n] = sum over k of dv[..., k] * p. */
+/* With p [..., k, n], the indices one-hot: dx[..., n] = sum over k of dv[..., k] * p. */
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     tri_tensor *x = n->in[0], *dv = dy[0];
     if (!dv) return;
@@ -46,7 +46,7 @@ const tri_op op_top_k = {
 
 void tri_top_k(tri_tensor *x, int64_t k, tri_tensor **values, tri_tensor **indices) {
     tri_tensor *y = APPLY("top_k", INPUTS(x), AI("k", k));
-    bool both = y && y->node->n_out == 2; /* else a mistake sticks to the graph */
+    bool both = y && y->node->n_out == 2; /* otherwise the graph has failed */
     if (values) *values = y;
     if (indices) *indices = both ? &y->node->out[1] : y;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * where: a where the condition is true, else b; elementwise with broadcasting of all three. */
+ * where: a if the condition is true, else b; elementwise, with all three broadcast. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

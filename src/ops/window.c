@@ -3,7 +3,7 @@
 
 #include "ops/op.h"
 
-/* Which inputs carry the shapes; -1: none. */
+/* The inputs that have the shapes of x, weight and dy; -1: none. */
 static const struct role {
     const char *op;
     int x, weight, dy;
@@ -20,10 +20,10 @@ static const struct role *role_of(const tri_node *n) {
     return &roles[i];
 }
 
-/* So large that no sum or product of sizes overflows. */
+/* Up to this limit no sum or product of sizes overflows. */
 #define LARGEST (1 << 20)
 
-/* An attribute of two numbers, the second for the width; where the row has none, 1 and 1. */
+/* Reads an attribute [height, width]; 1 and 1 if the row does not have it. */
 static bool pair(const tri_node *n, const char *name, int64_t least, int64_t *v, int64_t *h) {
     const tri_attr *a = node_attr(n, name);
     *v = a ? a->list.dim[0] : 1;
@@ -34,8 +34,8 @@ static bool pair(const tri_node *n, const char *name, int64_t least, int64_t *v,
                         (long long)least, LARGEST);
 }
 
-/* Output length along one axis; `ceil` adds a last window that begins inside input or padding
- * before it, as PyTorch does. */
+/* Output length along one axis. As in PyTorch, `ceil` adds a last window if that begins within the
+ * input or the padding before it. */
 static int64_t output_length(int64_t length, int64_t size, int64_t stride, int64_t pad,
                              int64_t dilation, bool ceil) {
     int64_t room = length + 2 * pad - dilation * (size - 1) - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Initial values: each element is drawn from (seed, name, its index) alone. */
+ * Initial values. Each element depends only on the seed, the name and the element's index. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "train/train.h"
 
-/* Fans as PyTorch counts them: [out, in, window...]. */
+/* Fan-in and fan-out as in PyTorch, for a shape [out, in, window...]. */
 static void fans(const tri_shape *s, double *in, double *out) {
     double window = 1;
     for (int i = 2; i < s->rank; i++) window *= (double)s->dim[i];
@@ -55,7 +55,7 @@ static double draw(const struct distribution *d, uint64_t key, uint64_t i) {
 
 #define CHUNK 256
 
-/* Elements first to first + n. */
+/* Elements [first, first + n). */
 static void draw_some(const struct distribution *d, uint64_t key, uint64_t first, size_t n,
                       double *x) {
     if (d->shape == NORMAL) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Optimizers: each builds the new value of a parameter from its gradient, as graph. */
+ * Optimizers. Each builds the nodes that compute a parameter's new value from its gradient. */
 #include <math.h>
 #include <string.h>
 
@@ -9,19 +9,19 @@
 #include "train/scaling.h"
 #include "train/train.h"
 
-/* What the updates of all parameters share. */
+/* Shared by the updates of all parameters. */
 struct common {
     const tri_optimizer *o;
     tri_graph *g;
     tri_tensor *lr;        /* the scalar "lr" */
-    tri_tensor *condition; /* may be null */
-    tri_tensor *scale1, *scale2; /* Adam: 1 / (1 - beta1^t), 1 / sqrt(1 - beta2^t) of this step */
+    tri_tensor *condition; /* null: always update */
+    tri_tensor *scale1, *scale2; /* Adam, step t: 1 / (1 - beta1^t), 1 / sqrt(1 - beta2^t) */
 };
 
 struct one {
     tri_tensor *param, *grad, *lr;
     double decay;
-    bool trusted; /* lars, lamb: its step follows its own norm */
+    bool trusted; /* lars, lamb: scale the step by the parameter's norm */
 };
 
 static tri_tensor *moment(const struct common *c, const tri_tensor *param, const char *kind) {
@@ -69,7 +69,7 @@ static void nesterov(const struct common *c, struct one *p) {
     move(c, p, p->param, tri_add(p->grad, tri_scale(m, c->o->momentum)));
 }
 
-/* m' = b m + (1 - b) g, the average that a state of the parameter keeps. */
+/* Moving average in a state of the parameter: m' = beta m + (1 - beta) value. */
 static tri_tensor *average(const struct common *c, const struct one *p, const char *kind,
                            double beta, tri_tensor *value) {
     tri_tensor *m = moment(c, p->param, kind);
@@ -101,7 +101,7 @@ static void adamw(const struct common *c, struct one *p) {
 
 static tri_tensor *norm(tri_tensor *x) { return tri_global_norm(&x, 1); }
 
-/* x weights / divisor, or x itself where the norm of the weights or that of the step is 0. */
+/* x weights / divisor, or x if the norm `weights` or the norm `step` is 0. */
 static tri_tensor *trust(tri_tensor *x, tri_tensor *weights, tri_tensor *step,
                          tri_tensor *divisor) {
     tri_tensor *zero = op_constant_like(0, weights);
@@ -132,12 +132,12 @@ static void lamb(const struct common *c, struct one *p) {
     move(c, p, p->param, u);
 }
 
-/* ---- which there are ---- */
+/* ---- names and settings ---- */
 
 static const struct row {
     const char *name;
     void (*update)(const struct common *c, struct one *p);
-    tri_optimizer customary; /* what is 0 here, it does not take */
+    tri_optimizer customary; /* defaults; it does not take settings that are 0 here */
 } rows[] = {
     {"sgd", sgd, {.lr = 0.01}},
     {"momentum", momentum, {.lr = 0.01, .momentum = 0.9}},
@@ -169,7 +169,7 @@ static const struct {
     const char *name;
     size_t at; /* a double of tri_optimizer */
     double below;
-    bool zero; /* TRI_ZERO is legal */
+    bool zero; /* TRI_ZERO is valid */
 } settings[] = {
     {"learning rate", offsetof(tri_optimizer, lr), INFINITY, false},
     {"momentum", offsetof(tri_optimizer, momentum), 1, true},
@@ -180,7 +180,7 @@ static const struct {
     {"weight decay", offsetof(tri_optimizer, weight_decay), INFINITY, false},
     {"norm limit", offsetof(tri_optimizer, clip_norm), INFINITY, false},
 };
-#define FOR_ALL 2 /* so many at the end are no optimizer's own */
+#define FOR_ALL 2 /* the last settings, which apply to every optimizer */
 
 static double setting_of(const tri_optimizer *o, size_t i) {
     return *(const double *)((const char *)o + settings[i].at);
@@ -213,7 +213,7 @@ static tri_status check_setting(const struct row *row, tri_optimizer *o, size_t 
 
 bool optimizer_is_zero(double value) { return value == 0 || value == TRI_ZERO; }
 
-/* The numbers that updates compute with. */
+/* Replaces TRI_ZERO by 0, the number that updates compute with. */
 static void resolve_zeros(tri_optimizer *o) {
     for (size_t i = 0; i < COUNT(settings); i++) {
         double *value = (double *)((char *)o + settings[i].at);
@@ -244,13 +244,13 @@ static void count_updates(struct common *c) {
                                  (tri_init){.kind = TRI_CONSTANT});
     tri_tensor *t = tri_add_number(done, 1);
     set(c, done, t);
-    /* Divisions here, once, and not for every element. */
+    /* Divide here once, not per element. */
     tri_tensor *one = op_constant_like(1, t);
     c->scale1 = tri_div(one, correction(t, c->o->beta1));
     c->scale2 = tri_div(one, tri_sqrt(correction(t, c->o->beta2)));
 }
 
-/* All updates of a step follow one scalar "lr", and its schedule. */
+/* All updates of a graph share the scalar "lr" and its schedule. */
 static bool settle_rate(tri_graph *g, const tri_optimizer *o) {
     if (o->lr != 0 && g->lr != 0 && o->lr != g->lr) {
         graph_fail(g, TRI_USAGE, "tri_update: a learning rate of %g, but another update has %g; "
@@ -271,7 +271,7 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
         return;
     }
     resolve_zeros(&o);
-    if (g->lr == 0) g->lr = o.lr; /* the optimizer's customary one */
+    if (g->lr == 0) g->lr = o.lr; /* the optimizer's default */
     const struct row *row = find_row(o.name);
     struct common c = {.o = &o, .g = g, .lr = tri_scalar(g, "lr"), .condition = condition};
     if (row->customary.beta1 > 0) count_updates(&c);
@@ -305,7 +305,7 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
     if (!g || g->status) return;
     int count = tri_param_count(g), n = 0;
     tri_tensor **params = arena_alloc(&g->arena, 2 * sizeof *params * (size_t)(count + 1));
-    if (!params) return; /* the arena remembers */
+    if (!params) return; /* the arena has recorded the failure */
     for (int i = 0; i < count; i++) {
         tri_tensor *p = tri_param_at(g, i);
         if (!param_frozen(p->node)) params[n++] = p;
@@ -323,7 +323,7 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
         return;
     }
     tri_grad(scaling_begin(&scaling, loss), params, n, grads);
-    int flows = 0; /* a gradient that only reads the parameter's shape is zeros */
+    int flows = 0; /* a gradient that reads only its input's shape is zero */
     for (int i = 0; i < n && !g->status; i++) flows += node_reads(grads[i]->node, 0);
     if (!flows) {
         graph_fail(g, TRI_USAGE, "the loss (%s) depends on no trainable parameter: nothing can be "

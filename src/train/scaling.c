@@ -55,7 +55,7 @@ tri_tensor *scaling_begin(struct scaling *s, tri_tensor *loss) {
     return tri_mul(tri_cast(loss, TRI_F32), s->scale);
 }
 
-/* Half of it after an overflow, twice as much after `every` good steps in succession. */
+/* Halves the scale after an overflow and doubles it after `every` consecutive good steps. */
 static void move_scale(const struct scaling *s, tri_tensor *finite) {
     tri_tensor *good = state(s->scale->node->graph, OPTIMIZER_PREFIX "good_steps", 0);
     tri_tensor *now = tri_where(finite, tri_add_number(good, 1), number(s, 0));

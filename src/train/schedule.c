@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Learning-rate schedules: factors of the base rate as a function of the step. */
+ * Learning-rate schedules: the factor of the base rate as a function of the step. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "train/settings.h"
 #include "train/train.h"
 
-/* `at` in [0, 1) is the share of the steps after warm-up that are done. */
+/* done: steps done after warm-up; at: their fraction, 0 to 1, of all steps after warm-up. */
 static double constant(const struct schedule *s, double at, int64_t done) {
     (void)s, (void)at, (void)done;
     return 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stands behind the colon of "cosine:end=0.01,warmup=500". */
+ * Parser for the part after the colon in "cosine:end=0.01,warmup=500". */
 #ifndef TRAIN_SETTINGS_H
 #define TRAIN_SETTINGS_H
 
@@ -7,12 +7,12 @@
 
 struct setting_key {
     const char *name;
-    int64_t *whole; /* one of these is set */
+    int64_t *whole; /* whole or real is set, the other is null */
     double *real;
-    double low; /* the least that is allowed */
+    double low; /* smallest valid value */
 };
 
-/* False if the text is not a list of keys with numbers that are allowed. */
+/* False if the text is not a list of known keys with valid numbers. */
 bool settings_parse(const char *text, const struct setting_key *keys, size_t n);
 
 #endif
