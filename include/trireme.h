@@ -30,7 +30,7 @@
  *         return tri_close(run);
  *     }
  *
- * Build it with: cc prog.c $(pkg-config --cflags --libs trireme)
+ * Build it with: cc prog.c -o prog $(pkg-config --cflags --libs trireme)
  *
  * Write the network once, for a single device and the whole batch. Shapes, names and defaults are
  * those of PyTorch: dense weights are [out, in], convolution weights [out, in, height, width],
@@ -70,14 +70,15 @@ void tri_here(const char *file, int line);
 
 /* Every call that can fail returns one of these values, or a null pointer. They are also the exit
  * codes of programs. tri_message() returns the text of the last failure on the calling thread: what
- * failed, where, and what to do. A mistake of the user never aborts the program. */
+ * failed, where, and what to do. User errors never abort the program. */
 typedef enum tri_status {
     TRI_OK = 0,
     TRI_FAILED = 1, /* a file, the memory, the machine, or invalid data */
     TRI_USAGE = 2,  /* the call, the network or an option is wrong */
-    TRI_STOPPED = 3 /* tri_train: a signal (SIGINT, SIGTERM, SIGHUP) asked the run to end before all
-                       steps were done. tri_close: also if its output was closed. Everything that
-                       can be saved has been saved */
+    TRI_STOPPED = 3 /* tri_train: a signal (SIGINT, SIGTERM, SIGHUP), `trireme ctl` or max_time
+                       ended the run before its last step, or its output was closed. tri_close:
+                       only if its output was closed. Everything that can be saved has been saved.
+                       tri_evaluate: the evaluation was cut short */
 } tri_status;
 
 const char *tri_message(void);
@@ -120,8 +121,8 @@ int64_t tri_shape_count(const tri_shape *shape); /* elements; INT64_MAX if there
  * operator, scope, shapes and source line.
  *
  * The library rebuilds a graph for other batch sizes, such as a smaller last batch of an
- * evaluation. Shapes may therefore contain tri_batch, but a constant must not depend on it.
- * tri_mean knows its divisor. */
+ * evaluation. Shapes may therefore contain tri_batch, but a constant must not depend on it. Use
+ * tri_mean, which adjusts its divisor, instead of dividing by a constant. */
 typedef struct tri_graph tri_graph;
 typedef struct tri_tensor tri_tensor;
 typedef struct tri_node tri_node;
@@ -159,8 +160,8 @@ const char *tri_name_of(const tri_tensor *t);
 /* ---- 4 Sources ----------------------------------------------------------------------------- */
 
 /* One field of the data. Dimension 0 is the sample. Give the size of the whole batch here; the
- * library divides it later. below: values must lie in [0, below), and the library checks the data
- * for that; integers may also be -100, which marks a place to ignore. 0: any value. */
+ * library divides it later. below: the library checks that values lie in [0, below); integers may
+ * also be -100, a label to ignore. 0: values are not checked. */
 typedef struct tri_input_options {
     int64_t below;
     char none_; /* for TRI_WITH */
@@ -350,7 +351,7 @@ tri_tensor *tri_max_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
     (TRI_HERE, tri_max_(x, TRI_WITH(tri_reduce_options, __VA_ARGS__)))
 tri_tensor *tri_argmax(tri_tensor *x, int axis); /* i64; the first of equal values */
 void tri_top_k(tri_tensor *x, int64_t k, tri_tensor **values, tri_tensor **indices); /* last axis */
-tri_tensor *tri_all_finite(tri_tensor *const *xs, int n);  /* bool scalar */
+tri_tensor *tri_all_finite(tri_tensor *const *xs, int n);  /* bool: all elements are finite */
 tri_tensor *tri_global_norm(tri_tensor *const *xs, int n); /* sqrt of the sum of all squares */
 
 /* In training, sets each element to zero with probability p and scales the others by 1 / (1 - p).
@@ -484,9 +485,9 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
  *     lars       r = trust |w| / (|g| + d |w| + eps), m = momentum m + r (g + d w), w - lr m
  *     lamb       u = a + d w, r = |w| / |u|, w - lr r u
  *
- * In lars and lamb r is 1 where |w|, or |g| or |u|, is 0. It is also 1 for parameters that have no
- * decay, or would have none if weight_decay were above 0: those of rank below 2 unless decay_all is
- * set, and those that tri_group_decay sets to 0.
+ * r is 1 where a norm in it is 0, and for parameters exempt from decay, whatever weight_decay is:
+ * those that tri_group_decay sets to 0 and, where it sets nothing, those of rank below 2 unless
+ * decay_all is set.
  *
  * A field of 0 means the default; where 0 itself is a legal value, write TRI_ZERO. */
 #define TRI_ZERO (-1e-300)
@@ -501,21 +502,21 @@ typedef struct tri_optimizer {
     double weight_decay; /* d */
     bool decay_all;      /* otherwise norms and biases (rank below 2) do not decay */
     double clip_norm;    /* 0: none */
-    bool gradients_sum;  /* true: gradients are the batch's mean times the number of lanes. false:
-                            the batch's mean, which does not depend on the number of lanes */
+    bool gradients_sum;  /* true: gradients are multiplied by the number of lanes. false: they are
+                            those of the loss, usually a mean over the batch */
     const char *schedule; /* see tri_options */
-    /* Null or "off", a number, or "dynamic:start=X,every=N" (65536, 2000). The loss is multiplied
-     * by a power of two and its gradients are divided by the same number, so that small gradients
-     * survive in 16-bit types. "dynamic" halves the scale after an overflow and doubles it after N
-     * good steps. An update whose loss or gradients are not finite is skipped, also at scale 1. */
+    /* The loss scale: null or "off" (none), a power of two, or "dynamic:start=X,every=N" (65536,
+     * 2000). The loss is multiplied by the scale and its gradients are divided by it, so that small
+     * gradients survive in 16-bit types. "dynamic" halves the scale after an overflow and doubles
+     * it after N consecutive steps without one. With any scale, even 1, an update whose loss or
+     * gradients are not finite is skipped. */
     const char *loss_scale;
 } tri_optimizer;
 
 /* tri_minimize adds the gradients of `loss` by all trainable parameters, clipping if clip_norm is
  * set, and the parameters' update. tri_update adds the update of n parameters from the given
- * gradients; it takes effect if `condition` (null: always) holds. Updates read tri_scalar "lr".
- * That follows lr and schedule of the options; where the options do not set these, those given
- * here. */
+ * gradients; it takes effect if `condition` (null: always) holds. Updates read tri_scalar "lr",
+ * which follows lr and schedule of the options. What the options leave unset is taken from `o`. */
 void tri_minimize(tri_tensor *loss, tri_optimizer o);
 void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_optimizer o,
                 tri_tensor *condition);
@@ -578,15 +579,16 @@ typedef struct tri_field {
 tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed);
 
 /* Your own data. `fill` writes sample `index` of `epoch`, through one pointer per field. The
- * library calls it in any order; it must write the same values for the same arguments. A sequential
- * source has no such duty: `fill` is called exactly once per sample, in order, and the samples can
- * be neither shuffled nor shared out by index. A return value other than 0 fails the step, with a
- * message that names the sample. */
+ * library calls it in any order; it must write the same values for the same arguments. For a
+ * sequential source this need not hold: `fill` is called exactly once per sample, in order, and the
+ * samples can be neither shuffled nor divided by index. A return value other than 0 fails the step,
+ * with a message that names the sample. */
 typedef int tri_fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out);
 tri_data *tri_data_new(const char *name, int64_t size, const tri_field *fields, int n,
                        tri_fill *fill, void *user, bool sequential);
-/* Declares that several threads may call `fill` at a time (one thread if the source is sequential),
- * also while your own code runs between two steps. Only then are samples read ahead. */
+/* Declares that any thread may call `fill`, also while your own code runs between two steps, and,
+ * unless the source is sequential, that several may do so at once. Only then are samples read
+ * ahead. */
 void tri_data_concurrent(tri_data *d);
 int64_t tri_data_size(const tri_data *d);
 int tri_data_fields(const tri_data *d, const tri_field **fields);
@@ -625,12 +627,13 @@ tri_data *tri_data_shuffle(tri_data *d, int64_t window);
 /* The options of `trireme train`, for your own program. Zero means the default everywhere. */
 typedef struct tri_options {
     int64_t batch;  /* samples per step, over all workers; 0: the batch of the graph */
-    int64_t lanes;  /* parts of a step, the unit of scheduling; 0: chosen from model and batch */
+    int64_t lanes;  /* slices of the batch, which workers and threads share; their number changes
+                       rounding. 0: chosen from model and batch */
     int64_t memory_limit; /* bytes; a run that needs more is refused before it begins. 0: what the
                              machine and the control group provide */
     int64_t threads; /* threads that compute a step; they change no bit. 0: one per core */
-    int64_t steps;  /* length of the run: steps, */
-    int64_t epochs; /* or epochs (1) */
+    int64_t steps;  /* steps to run; 0: use epochs */
+    int64_t epochs; /* epochs to run, if steps is 0; 0: 1 */
     uint64_t seed;
     const char *device; /* "cpu" or "ref" */
     const char *data;   /* see tri_data_open; or "feed" (tri_feed). The default, "synthetic", is
@@ -692,10 +695,10 @@ typedef struct tri_options {
     bool partial;     /* take from `load` what fits and report the rest; else everything must fit */
     const char *save;
     /* The directory of checkpoints. The newest `keep` of them stay (0: all), and those of the steps
-     * that keep_every divides. A step waits only for the copy in memory. At its end, also at the
-     * end of a run that is asked to stop, a run saves its last step. resume: continue from the
-     * newest undamaged checkpoint, if there is one, as if the run had never ended. Without it the
-     * directory must have no checkpoints. */
+     * that keep_every divides. A step waits only for the copy in memory. At its end, even when
+     * asked to stop, a run saves its last step. resume: continue from the newest undamaged
+     * checkpoint, if there is one, as if the run had never ended. Without it the directory must
+     * have no checkpoints. */
     const char *ckpt;
     /* A file with a key of 32 bytes, raw or as hexadecimal digits (`trireme ckpt key FILE` makes
      * one). Checkpoints are encrypted and authenticated with it, and `load` can read such files. */
@@ -717,7 +720,8 @@ typedef struct tri_options {
     const char *best;
     int64_t early_stop; /* 0: never */
     double early_stop_change;
-    double max_time; /* seconds, after which the run ends as if asked to, after a step; 0: none */
+    double max_time; /* after this many seconds the run ends at the next step boundary, as if asked
+                        to stop; 0: no limit */
     /* A shell command, started at the events save-failure and end and, with several workers, stall
      * and death. TRIREME_EVENT, TRIREME_MESSAGE, TRIREME_STEP and other environment variables
      * describe the event (man trireme, --on-event). With several workers the agent starts it. */
@@ -765,8 +769,9 @@ bool tri_step(tri_run *run);
 tri_status tri_close(tri_run *run);
 
 /* The rank of this worker and the number of workers: 0 and 1 without `trireme run`, rank -1 in a
- * spare. No program needs them to divide the work: workers share every step by themselves. One of
- * them is the reporter: it calls back, prints and saves. If it dies, another one takes over. */
+ * spare (a worker that waits to replace another). No program needs them to divide the work: workers
+ * share every step by themselves. One worker is the *reporter*: it calls the callbacks, prints and
+ * saves. If it dies, another worker becomes the reporter. */
 int tri_rank(const tri_run *run);
 int tri_size(const tri_run *run);
 
@@ -775,16 +780,16 @@ int64_t tri_step_total(const tri_run *run);
 int64_t tri_epoch(const tri_run *run);
 double tri_value(const tri_run *run, const char *name); /* a scalar output; NaN if unknown */
 /* Sets a tri_scalar for all later steps. "lr" replaces the schedule until it is set to NaN; the
- * next reporter and a resumed run keep it. It fails the run to set a name that the network does not
- * have, or "step" or "lanes", which the run sets itself. */
+ * next reporter and a resumed run keep it. Setting an unknown name, or "step" or "lanes", fails the
+ * run. */
 void tri_set_scalar(tri_run *run, const char *name, double value);
 tri_status tri_run_status(const tri_run *run);
 
 /* Whole tensors by name: outputs can be read, parameters and states read and written. `bytes` must
  * be the exact size. With several workers every worker calls tri_write, before the first step or
- * between two steps. The reporter's values count; calls that come later have no effect. If the
- * reporter dies, the next reporter makes the same call again. So write values that do not depend on
- * the old ones (not "half of it"). The same holds for tri_load and tri_set_scalar. */
+ * between two steps. Only the reporter's call takes effect. If the reporter dies, the next reporter
+ * makes the same call again. So write values that do not depend on the old ones (not "half of it").
+ * The same holds for tri_load and tri_set_scalar. */
 tri_status tri_read(const tri_run *run, const char *name, void *data, size_t bytes);
 tri_status tri_write(tri_run *run, const char *name, const void *data, size_t bytes);
 
@@ -802,10 +807,10 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
  *     } while (tri_step(run));
  * The contract: the batch is a function of tri_step_number(run), and not of anything that the loop
  * counts or stores itself. Then any number of workers, deaths and a resume give the same weights.
- * Every worker feeds its rows, and those of the reporter count. If the reporter dies, the next one
- * returns from the latest step once more and feeds again. A resumed run starts with the number of
- * its checkpoint. What tri_set_scalar and tri_write set should be a function of the number too, and
- * be set before the step, because checkpoints are written inside tri_step.
+ * Every worker feeds the whole batch; only the reporter's values are used. If the reporter dies,
+ * the next one returns from the latest step once more and feeds again. A resumed run starts with
+ * the number of its checkpoint. What tri_set_scalar and tri_write set should be a function of the
+ * number too, and be set before the step, because checkpoints are written inside tri_step.
  *
  * tri_step fails and names the input if an input that the network uses has not been fed since the
  * step before, or if a value is out of range (tri_input). tri_feed refuses an unused input, and a
@@ -943,9 +948,8 @@ typedef void tri_kernel(const tri_call *call);
  * factors     how the operator may be split, like einsum: "mk,kn->mn". One letter per dimension;
  *             capitals may not be split; "1" is a dimension of length 1; "..." stands for leading
  *             dimensions, with broadcasting; "(ns)" is one dimension made of two factors, the outer
- *             one first. A letter missing from an output is summed over. Without factors and
- *             factor_fn the operator is never split, except along dimension 0 of all tensors if
- *             `samplewise`.
+ *             one first. A letter missing from an output is summed over. Without factors,
+ *             factor_fn and samplewise the operator is never split.
  * factor_fn   the same where it depends on the node: writes the string.
  * linear      which sums may be taken after the operator instead of before: TRI_LINEAR_JOINTLY,
  *             sums of all inputs at once (add); TRI_LINEAR_EACH, sums of any one input (mul). Lanes
@@ -964,8 +968,9 @@ typedef void tri_kernel(const tri_call *call);
  *             TRI_VALUES_MOVED      from other places of input 0; the rest is the attribute
  *                                   "value", if there is one (transpose, slice, pad)
  *             TRI_VALUES_SAME       input 0, in the same order (reshape): both may share memory
- * leaves_out  the input (labels) whose elements of this value make output 0 zero or false in their
- *             places, by its number; -1: none. --tail pad fills batches with such labels.
+ * leaves_out  the number of the input (labels) in which elements equal to `value` make output 0
+ *             zero or false at the same places; -1: none. --tail pad gives its extra samples such
+ *             labels, and refuses a network in whose loss they would still count.
  * precision   the types that mixed precision (tri_options.amp) gives a node whose inputs are f32 or
  *             a 16-bit type:
  *             TRI_PRECISION_FULL    f32; the default
@@ -974,7 +979,7 @@ typedef void tri_kernel(const tri_call *call);
  *             TRI_PRECISION_FOLLOW  16 bits where its inputs are, and from O2 on
  *             TRI_PRECISION_LOW     16 bits: matrix products, convolution
  * in_f32      bit i: input i is always f32 (the weights of a norm)
- * kernel      used where the device has no kernel for the operator and shares the host's memory. */
+ * kernel      used where the device lacks a kernel, if the device works in host memory. */
 typedef struct tri_op {
     const char *name;
     int inputs, inputs_max; /* inputs_max 0: exactly `inputs`; -1: any number from `inputs` up */
@@ -996,13 +1001,15 @@ typedef struct tri_op {
     } precision;
     unsigned in_f32;
     tri_kernel *kernel;
-    bool samplewise;
+    bool samplewise;     /* without factors and factor_fn: dimension 0 of every tensor is the
+                            sample, and the operator may be split along it alone */
     unsigned shape_only; /* bit i: only the shape of input i is used, never its contents */
     bool random;         /* the result also depends on seed and step. tri_recompute may compute it
                             again only if the row has an attribute "key:text=": the name that keys
                             its random numbers where it is not empty */
-    bool tests_finite;   /* the result is true only if all inputs are finite. An update with this
-                            condition skips other steps, and --on-nan stop does not end the run */
+    bool tests_finite;   /* the result is true only if all inputs are finite. A parameter's update
+                            with this condition is skipped in steps where it is false, and --on-nan
+                            stop then ignores a loss that is not finite */
     int64_t (*group_values)(const tri_node *n);
     enum { TRI_VALUES_COMPUTED, TRI_VALUES_MOVED, TRI_VALUES_SAME } values;
     int (*leaves_out)(const tri_node *n, double value);
