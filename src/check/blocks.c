@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Operators that take tensors in blocks give the same bits with them as without. */
+ * Checks that operators compute the same bits on tensors in a blocked format as on plain ones. */
 #include "check/opcheck.h"
 #include "plan/rewrite.h"
 
+/* The formats that the device asks for. FORMAT_ANY: it takes every block size. */
 struct wishes {
     struct format in[MAX_INPUTS], out[TRI_MAX_OUTPUTS];
 };
 
-/* Channels of the tensors that may lie in blocks; 0: there are none. */
+/* The number of channels of the tensors that may be in a blocked format; 0: none may. */
 static int64_t channels(const tri_node *n, const struct dev *dev, struct wishes *w) {
     int64_t c = 0;
     *w = (struct wishes){0};
@@ -20,13 +21,14 @@ static int64_t channels(const tri_node *n, const struct dev *dev, struct wishes 
     return c;
 }
 
+/* block 0: the plain format. */
 static tri_tensor *reordered(tri_tensor *t, int block) {
     tri_tensor *r = graph_apply(t->node->graph, "reorder", 1, &t, 0, NULL);
     if (!t->node->graph->status) r->block = block;
     return r;
 }
 
-/* Puts reorders before the example's node, and behind it to what it gives. */
+/* Reorders the inputs of the example's node into blocks, and its outputs back. */
 static tri_status put_blocks(struct trial *t, const struct wishes *w, int block) {
     tri_tensor *outs[TRI_MAX_OUTPUTS];
     struct rewrite r;

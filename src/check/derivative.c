@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * First and second derivatives of an example against finite differences. */
+ * Compares first and second derivatives of an example with finite differences. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "check/opcheck.h"
 
 #define STEP 1e-2 /* of finite differences */
-#define TRIED 128 /* elements of a large input that are moved, from the first to the last */
+#define TRIED 128 /* at most this many elements of an input are varied, evenly spaced */
 
-/* The tensors whose weighted sum is differentiated, and what it is differentiated by. */
+/* of: the tensors whose weighted sum is differentiated; by: what it is differentiated by. */
 struct derivative {
     struct trial t;
     int order;
@@ -59,8 +59,8 @@ static void choose(struct derivative *d, bool all_outputs) {
         }
 }
 
-/* The graph whose outputs are the projected tensors, then the derivatives. A refusal sticks to the
- * graph. */
+/* Builds the graph whose outputs are the projected tensors, then the derivatives. If an
+ * operator has no derivative, that is the status of the graph. */
 static tri_status differentiate(const struct example *e, int order, bool all_outputs,
                                 struct derivative *d) {
     tri_status status = trial_begin(e, 1, &d->t);
@@ -133,7 +133,7 @@ tri_status opcheck_derivative(const struct example *e, struct values *in, int or
     struct derivative d = {0};
     tri_status status = differentiate(e, order, true, &d);
     if (status && order == 1 && e->op->gradient != tri_grad_refused) {
-        trial_free(&d.t); /* outputs such as statistics may give none */
+        trial_free(&d.t); /* outputs after the first, such as statistics, may have none */
         d = (struct derivative){0};
         status = differentiate(e, order, false, &d);
     } else if (status && order == 2) {

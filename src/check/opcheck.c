@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The checks that every operator passes, from nothing but its row. */
+ * The checks of an operator. They need only its row. */
 #include "check/opcheck.h"
 
-#define THREADS 3 /* that share an operator; its parts are seldom a multiple of it */
+#define THREADS 3 /* threads per operator; the number of its parts is seldom a multiple */
 
 static tri_status check_device(const struct example *e, const struct dev *dev,
                                const struct values *in, struct opcheck_report *report) {
@@ -50,7 +50,7 @@ static tri_status check_example(const tri_op *op, const char *text, const struct
     struct example e;
     struct values in = {0};
     tri_status status = example_read(op, text, &e);
-    if (status || !e.n) return status; /* sources have no inputs to try */
+    if (status || !e.n) return status; /* sources have no inputs to vary */
     if (!values_draw(&e, &in))
         status = base_no_memory("an example");
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What tri_op_check does, with an account of it. */
+ * tri_op_check with a report of what it has checked. */
 #ifndef CHECK_OPCHECK_H
 #define CHECK_OPCHECK_H
 
@@ -7,18 +7,21 @@
 
 struct opcheck_report {
     int examples;
-    int derivatives[2]; /* examples whose first, second derivatives were compared */
+    int derivatives[2]; /* examples whose first and second derivatives were compared */
     int splits;         /* factors along which an example was split */
-    int blocks;         /* blocks in which an example was tried */
+    int blocks;         /* block sizes with which an example was run */
 };
 
 tri_status opcheck_run(const tri_op *op, const char *device, struct opcheck_report *report);
 
-/* One example on the reference device. given: whether the row provides this derivative at all. */
+/* Checks the first or second derivative of one example on the reference device. *given: whether the
+ * operator has it. */
 tri_status opcheck_derivative(const struct example *e, struct values *in, int order, bool *given);
-/* Every factor that may be split and leads all its dimensions; *splits counts them. */
+/* Splits the example along each factor that may be split and is the outermost of its dimensions.
+ * Adds the number of these factors to *splits. */
 tri_status opcheck_splits(const struct example *e, const struct values *in, int *splits);
-/* The device's results with every block that its channels can have, against those without. */
+/* Compares the device's results for each block size that divides the channels with `plain`, its
+ * results in the plain format. Adds the number of block sizes to *tried. */
 tri_status opcheck_blocks(const struct example *e, const struct dev *dev, const struct values *in,
                           const struct values *plain, int *tried);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An example split along each of its factors against the same unsplit. */
+ * Compares an example split along each of its factors with the unsplit example. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "check/opcheck.h"
 #include "plan/factors.h"
 
-/* The dimension of an operand that the factor leads, or -1; -2: it is inside a dimension. */
+/* The dimension of which the factor is the outermost, apart from factors of extent 1. -1: the
+ * operand does not have the factor; -2: another factor of the dimension is further out. */
 static int leads(const struct factor_operand *o, uint8_t f, const int64_t *extent) {
     for (int d = 0; d < o->rank; d++)
         for (int i = 0; i < o->dim[d].n; i++) {
@@ -21,8 +22,8 @@ static int leads(const struct factor_operand *o, uint8_t f, const int64_t *exten
     return -1;
 }
 
-/* Copies the share [begin, end) of `parts` equal ones of dimension dim between a whole tensor and
- * its part; to the whole if `back`, adding if dim < 0. */
+/* Copies [begin, begin + length) of dimension dim from a whole tensor to its part or, if `back`,
+ * from the part to the whole. If dim < 0, adds the part to the whole. */
 static void move_part(const tri_shape *whole, int dim, int64_t begin, int64_t length, double *all,
                       double *part, bool back) {
     int64_t outer = 1, inner = 1;
@@ -45,12 +46,12 @@ static void move_part(const tri_shape *whole, int dim, int64_t begin, int64_t le
 struct halves {
     const struct example *e;
     const struct factors *f;
-    const tri_node *node; /* the whole */
+    const tri_node *node; /* unsplit */
     uint8_t factor;
     int64_t extent;
 };
 
-/* A part's attributes: shapes cut, divisors frozen. */
+/* A part's attributes: shapes are those of the part, divisors those of the whole. */
 static bool part_attrs(const struct halves *s, int64_t share, struct text *out) {
     const struct op_entry *entry = s->node->entry;
     int dim = leads(&s->f->out[0], s->factor, s->f->extent), shown = 0;
@@ -90,7 +91,7 @@ static tri_status run_part(const struct halves *s, const struct values *in, int6
         if (dim >= 0 && e.spec[i].shape.dim[dim] == 1) {
             dim = -1; /* broadcast */
         } else if (dim >= 0 && e.spec[i].shape.dim[dim] % s->extent) {
-            length = e.spec[i].shape.dim[dim] / 2; /* statistics: a half of the rows for each */
+            length = e.spec[i].shape.dim[dim] / 2; /* statistics: half of the rows for each part */
             at[i] = begin ? length : 0;
         }
         if (dim >= 0) e.spec[i].shape.dim[dim] = length;
@@ -119,7 +120,7 @@ static tri_status run_part(const struct halves *s, const struct values *in, int6
     return status;
 }
 
-/* An example that is given the statistics of one group says nothing of two lanes. */
+/* An example that takes the statistics of a single group cannot be used with two lanes. */
 static bool fits_two_lanes(const struct example *e) {
     struct trial t;
     bool fits = trial_begin(e, 2, &t) == TRI_OK;
@@ -130,7 +131,7 @@ static bool fits_two_lanes(const struct example *e) {
 static tri_status check_split(const struct halves *s, const struct values *in) {
     struct values whole = {0}, sum = {0};
     char what[64];
-    /* Along the samples the parts are lanes, which have batch statistics of their own. */
+    /* Parts along the samples are lanes, and each lane has its own batch statistics. */
     bool samples = s->node->n_in && leads(&s->f->in[0], s->factor, s->f->extent) == 0;
     int64_t first = samples ? s->extent / 2 : (s->extent + 1) / 2;
     if (samples && s->extent % 2) return TRI_OK;
@@ -147,8 +148,8 @@ static tri_status check_split(const struct halves *s, const struct values *in) {
     return status;
 }
 
-/* Parts would draw other numbers than the whole; not so an example that draws none: what it gives
- * does not depend on the seed. */
+/* Whether the example uses random numbers: its results depend on the seed. Its parts would then use
+ * other numbers than the whole. */
 static tri_status draws(const struct example *e, const struct values *in, bool *draws) {
     struct values a = {0}, b = {0};
     struct example other = *e;

@@ -20,7 +20,7 @@ tri_status example_differs(const struct example *e, const char *fmt, ...) {
 
 /* ---- examples ---- */
 
-/* "f32[2,3]@0.5:2"; null if it is not one. */
+/* Parses "f32[2,3]@0.5:2". Returns its end, or null if it has another form. */
 static const char *read_spec(const char *p, tri_spec *spec, double *low, double *high) {
     int t = TRI_F32;
     char *end;
@@ -64,7 +64,7 @@ tri_status example_read(const tri_op *op, const char *text, struct example *e) {
     return TRI_OK;
 }
 
-/* ---- values: every tensor as doubles, named by its place ---- */
+/* ---- values: tensors as doubles, identified by position ---- */
 
 void values_free(struct values *v) {
     for (int i = 0; i < v->n; i++) free(v->at[i]);
@@ -77,7 +77,6 @@ double *values_add(struct values *v, const tri_spec *spec) {
     return v->at[v->n++] = calloc((size_t)tri_shape_count(&spec->shape) + 1, sizeof(double));
 }
 
-/* Draws what the type can hold, so that what is compared saw the same numbers. */
 bool values_draw(const struct example *e, struct values *v) {
     for (int i = 0; i < e->n; i++) {
         double *x = values_add(v, &e->spec[i]);
@@ -95,7 +94,7 @@ bool values_draw(const struct example *e, struct values *v) {
     return true;
 }
 
-/* ---- a graph of the example, run ---- */
+/* ---- building and running the graph of an example ---- */
 
 void trial_free(struct trial *t) {
     machine_free(&t->machine);
@@ -104,8 +103,7 @@ void trial_free(struct trial *t) {
     *t = (struct trial){0};
 }
 
-/* The inputs are states, so that they can be written; a parameter is there to be updated, so that
- * the compiler takes the graph as it is, in training mode. */
+/* The graph updates a parameter, so that the compiler adds no update and uses training mode. */
 tri_status trial_begin(const struct example *e, int64_t lanes, struct trial *t) {
     struct text s = {0};
     char spec[SPEC_TEXT];
@@ -147,13 +145,12 @@ static tri_status write_input(struct trial *t, int i, const double *from) {
     return TRI_OK;
 }
 
-/* What a kernel has not written must not matter. */
+/* Fills the arenas with NaNs, so that results computed from unwritten memory are wrong. */
 static void poison(struct machine *m) {
     for (int i = 0; i < m->n_threads && m->dev->space == SPACE_HOST; i++)
         memset(m->thread[i].arena, 0xff, m->thread[i].arena_bytes);
 }
 
-/* Runs on these inputs; adds every output of the graph to `out`. */
 tri_status trial_run(struct trial *t, const struct values *in, struct values *out) {
     struct tri_fault fault = {0};
     tri_status status = TRI_OK;
@@ -186,7 +183,6 @@ void trial_outputs(tri_tensor *const *outs, int n) {
     }
 }
 
-/* The example's outputs on a device. */
 tri_status trial_plain(const struct example *e, const struct dev *dev, int64_t lanes, int threads,
                        const struct values *in, struct values *out) {
     struct trial t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Arguments of a model: "key=value,key=value", typed when they are asked for. */
+ * Arguments of a model: "key=value,key=value". The model's call determines the type of a value. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 struct arg {
     const char *key, *value;
-    bool asked, noted; /* by the model; in its spec */
+    bool asked, noted; /* the model asked for it; it is in the spec */
 };
 
 struct tri_args {
@@ -21,7 +21,7 @@ struct tri_args {
     struct arg *arg;
     size_t n, capacity;
     struct text known; /* "classes, hidden" */
-    /* "width=8,classes=10": those that differ from their defaults, as they were asked for */
+    /* "width=8,classes=10": those that differ from their defaults, in the order of the calls */
     struct text spec;
 };
 
@@ -31,7 +31,7 @@ static struct arg *find(const tri_args *a, const char *name) {
     return NULL;
 }
 
-/* Another value than the default: part of the model's spec. */
+/* Adds a value that is not the default to the model's spec. */
 static void note(tri_args *a, const char *name, const char *value) {
     struct arg *found = find(a, name);
     if (!found || found->noted) return;
@@ -95,7 +95,7 @@ void args_close(tri_args *a) {
     free(a);
 }
 
-/* The value's text, or null if it is not given; notes that the model knows the name. */
+/* The value as text, or null if it is not given. Records that the model knows the name. */
 static const char *ask(tri_args *a, const char *name) {
     size_t n = strlen(name);
     const char *at = a->known.data;
@@ -149,7 +149,7 @@ const char *tri_args_text(tri_args *a, const char *name, const char *otherwise) 
     return value ? value : otherwise;
 }
 
-/* The number may be the default: another argument has made it wrong. */
+/* The number may be a default that another argument makes invalid. */
 static void wrong_number(tri_args *a, const char *name, int64_t number, const char *expected) {
     char value[24];
     snprintf(value, sizeof value, "%lld", (long long)number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * BERT with the heads of its pre-training, named, shaped and initialised as Hugging Face's
- * BertForPreTraining. head=masked computes vocabulary scores at masked positions alone, as BERT was
- * published; head=every at every position, of which labels of -100 do not count. */
+ * BERT with its pre-training heads. Names, shapes and initial values are those of Hugging Face's
+ * BertForPreTraining. head=masked computes vocabulary scores only at masked positions, as the
+ * original BERT does; head=every at every position, but those labelled -100 do not count. */
 #include "models/models.h"
 
 #define EPS 1e-12
@@ -24,7 +24,7 @@ static tri_tensor *embeddings(const struct transformer *t, tri_tensor *ids, tri_
     return transformer_dropout(t, x);
 }
 
-/* How attention and the feed-forward part end: x + dense(y), normalised. */
+/* The end of attention and of the feed-forward part: layer norm of x + dropout(dense(y)). */
 static tri_tensor *output(const struct transformer *t, tri_tensor *x, tri_tensor *y) {
     tri_push(t->graph, "output");
     y = transformer_dropout(t, dense(y, "dense", t->hidden));
@@ -48,7 +48,7 @@ static tri_tensor *layer(const struct transformer *t, tri_tensor *x, tri_tensor 
     return output(t, x, y);
 }
 
-/* The vocabulary's scores for x [n, places, hidden]. */
+/* Scores over the vocabulary: x [n, places, hidden] to [n, places, vocab]. */
 static tri_tensor *predictions(const struct transformer *t, tri_tensor *x, tri_tensor *words) {
     tri_push(t->graph, "predictions");
     tri_push(t->graph, "transform");
@@ -61,15 +61,15 @@ static tri_tensor *predictions(const struct transformer *t, tri_tensor *x, tri_t
     return tri_add(tri_matmul(x, words, .trans_b = true), bias);
 }
 
-/* Rows of x [n, s, hidden] at positions [n, places]: a product with ones and zeros, which is exact,
- * and goes with the samples wherever they go. */
+/* Rows of x [n, s, hidden] at positions [n, places]. The product with a one-hot matrix is exact and
+ * can be split along the samples. */
 static tri_tensor *rows_at(const struct transformer *t, tri_tensor *x, tri_tensor *positions) {
     return tri_matmul(tri_one_hot(positions, t->seq), x);
 }
 
 struct inputs {
     tri_tensor *ids, *types, *mask;
-    tri_tensor *positions; /* of head=masked */
+    tri_tensor *positions; /* head=masked only, else null */
     tri_tensor *label, *next;
     struct places places;
 };
@@ -97,7 +97,7 @@ static struct inputs inputs(const struct transformer *t) {
     return in;
 }
 
-/* [n, s, hidden]; *pooled [n, hidden], from the first position. */
+/* Returns [n, s, hidden]; *pooled [n, hidden] is computed from the first position. */
 static tri_tensor *encoder(const struct transformer *t, const struct inputs *in,
                            tri_tensor **words, tri_tensor **pooled) {
     tri_graph *g = t->graph;

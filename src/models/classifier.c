@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What classifiers of images have in common: their inputs, their loss, their metrics. */
+ * Shared by image classifiers: inputs, loss and metrics. */
 #include "models/models.h"
 
 struct classifier classifier_begin(tri_graph *g, tri_args *a, int64_t classes, int64_t channels,
@@ -22,7 +22,7 @@ static tri_tensor *accuracy(const struct classifier *c, tri_tensor *logits, int6
 
 void classifier_end(const struct classifier *c, tri_tensor *logits) {
     double smoothing = tri_args_float(c->args, "smoothing", 0);
-    /* of what is labelled -100 nothing counts */
+    /* samples labelled -100 do not count */
     bool ignore = model_int(c->args, "ignore", 0, 0, 1);
     tri_output(logits, "logits");
     tri_metric(accuracy(c, logits, 1, ignore), "top1");

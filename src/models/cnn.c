@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A small convolutional network: three convolutions with batch norm and relu, each with twice the
- * channels of the last, pooling between them, then two dense layers. */
+ * channels of the one before, pooling between them, then two dense layers. */
 #include "models/models.h"
 
 static tri_tensor *stage(tri_tensor *x, const char *conv, const char *norm, int64_t channels) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * GPT-2 with its language-model head, named, shaped and initialised as Hugging Face's
- * GPT2LMHeadModel: weights of dense layers are [in, out] there. */
+ * GPT-2 with its language-model head. Names, shapes and initial values are those of Hugging Face's
+ * GPT2LMHeadModel, where weights of dense layers are [in, out]. */
 #include <math.h>
 
 #include "models/models.h"
 
-/* x [n, s, in] by a weight of its own [in, out], and a bias. */
+/* x [n, s, in] times a new weight [in, out], plus a new bias. */
 static tri_tensor *conv1d(tri_tensor *x, const char *name, int64_t out, double deviation) {
     tri_graph *g = tri_graph_of(x);
     tri_push(g, "%s", name);
@@ -17,7 +17,7 @@ static tri_tensor *conv1d(tri_tensor *x, const char *name, int64_t out, double d
     return y;
 }
 
-/* What ends a residual branch; its weight begins the smaller the more branches there are. */
+/* The end of a residual branch. The more branches there are, the smaller its initial weights. */
 static tri_tensor *project(const struct transformer *t, tri_tensor *x) {
     double deviation = 0.02 / sqrt(2 * (double)t->layers);
     return transformer_dropout(t, conv1d(x, "c_proj", t->hidden, deviation));
@@ -56,8 +56,8 @@ static tri_tensor *transformer(const struct transformer *t, tri_tensor *ids, tri
     return x;
 }
 
-/* Position i is asked for the label of position i + 1; the last one for none. So labels move, and
- * not the scores, of which there are far more. */
+/* Position i predicts the label of position i + 1; the last position predicts none. Shifting the
+ * labels is cheaper than shifting the scores, which are far larger. */
 static tri_tensor *next_labels(const struct transformer *t, tri_tensor *labels) {
     return tri_pad(tri_slice(labels, 1, 1, t->seq), TRI_SHAPE(0, 0), TRI_SHAPE(0, 1), -100);
 }

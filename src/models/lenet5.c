@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * LeNet-5 as taught today: relu, maximum pooling; the first layer pads 28x28 to 32x32. */
+ * LeNet-5 as taught today, with relu and maximum pooling. The first layer pads 28x28 to 32x32. */
 #include "models/models.h"
 
 void lenet5_build(tri_graph *g, tri_args *args) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The smallest network, with data of its own: z = 2 x^2 + 3 y^3 + 5 and a little noise, from the
+ * The smallest network, with its own data: z = 2 x^2 + 3 y^3 + 5 and a little noise, from the
  * features x^2 and y^3, so that training finds weights 2 and 3 and bias 5. */
 #include "models/models.h"
 
@@ -16,7 +16,7 @@ void linear_build(tri_graph *g, tri_args *args) {
     tri_loss(tri_mse(prediction, target));
 }
 
-/* The next of a sequence of 64 bits: splitmix64. */
+/* The next 64 bits of splitmix64. */
 static uint64_t draw(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -27,8 +27,8 @@ static uint64_t draw(uint64_t *state) {
 /* In [-1, 1). */
 static double point(uint64_t *state) { return (double)(draw(state) >> 11) * 0x1p-52 - 1; }
 
-/* The sum of twelve uniform numbers of 16 bits: variance 1, and no function whose bits could
- * differ. */
+/* The sum of twelve uniform 16-bit numbers has variance 1. It needs no function of the math
+ * library, whose results could differ between machines. */
 static double normal(uint64_t *state) {
     uint64_t sum = 0;
     for (int i = 0; i < 3; i++)
@@ -36,7 +36,7 @@ static double normal(uint64_t *state) {
     return ((double)sum + 6) * 0x1p-16 - 6;
 }
 
-/* The same samples in every epoch: a set of SAMPLES points. */
+/* Every epoch has the same SAMPLES points. */
 static int fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out) {
     (void)user, (void)epoch;
     uint64_t state = seed * 0xd1342543de82ef95u + (uint64_t)index * 0x2545f4914f6cdd1du;

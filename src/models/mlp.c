@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A multi-layer perceptron over flattened images: fc1, fc2, ... of PyTorch's shapes. */
+ * A multi-layer perceptron over flattened images: fc1, fc2, ... with PyTorch's shapes. */
 #include <stdio.h>
 
 #include "models/models.h"

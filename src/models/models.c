@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of the zoo, and how a model's spec becomes a graph: by name, from a textual graph, or
- * from a shared object. */
+ * The table of the zoo, and tri_model_open, which makes a graph from a name in the table, a textual
+ * graph or a shared object. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
         .build = resnet##layers##_build,                                                \
     }
 
-/* Hidden and inner width are given as texts too: the options tell the defaults. */
+/* The sizes are texts, because `options` shows the defaults; the builders have them as numbers. */
 #define TRANSFORMER(family, size, symbol, about_it, layers, hidden, heads, inner, more, tokens)    \
     {                                                                                       \
         .name = family "-" size, .about = about_it, .input = tokens " tokens",             \
@@ -103,7 +103,7 @@ static bool ends_with(const char *text, const char *end) {
     return n > m && !strcmp(text + n - m, end);
 }
 
-/* The nearest name, or all of them where none is near. */
+/* Fails with the nearest name, or with all names if none is near. */
 static void unknown_model(tri_graph *g, const char *name) {
     struct nearest near = {.wanted = name};
     struct text names = {0};
@@ -122,10 +122,10 @@ static void unknown_model(tri_graph *g, const char *name) {
     text_free(&names);
 }
 
-/* The builder that a shared object exports. It stays loaded: rows of operators may live in it. */
+/* The builder that a shared object exports. The object stays loaded, as it may register rows. */
 static tri_builder *load_builder(tri_graph *g, const char *path) {
     const char *at = strchr(path, '/') ? path : arena_text(&g->arena, "./%s", path);
-    int fd = at ? base_open(at, O_RDONLY, NULL) : -1; /* dlopen would wait at a pipe */
+    int fd = at ? base_open(at, O_RDONLY, NULL) : -1; /* dlopen would block on a pipe */
     if (at && fd < 0) {
         graph_fail(g, TRI_FAILED, "cannot load the model %s", tri_message());
         return NULL;
@@ -198,7 +198,7 @@ static tri_graph *open_one(const char *name, const char *arguments, int64_t batc
 
 /* ---- several lengths: "seq=128/64/32" ---- */
 
-/* A value of several numbers: where it is, and how long. */
+/* Finds a value with a '/', such as 128/64/32: its offset and its length. */
 static bool find_list(const char *arguments, size_t *at, size_t *n) {
     for (const char *value = arguments; (value = strchr(value, '=')) != NULL;) {
         *n = strspn(++value, "0123456789/");
@@ -217,7 +217,7 @@ static const char *with_number(struct arena *scratch, const char *arguments, siz
 
 #define MOST_LENGTHS (GRAPH_MOST_SHORTER + 1)
 
-/* The number of them, the longest first; 0: something else stands there. */
+/* Reads the lengths, the longest first, and returns their number; 0: the text is no valid list. */
 static int read_lengths(const char *text, size_t n, int64_t length[MOST_LENGTHS]) {
     int count = 0;
     for (const char *end = text + n; text < end; text++) {
@@ -235,7 +235,7 @@ static int read_lengths(const char *text, size_t n, int64_t length[MOST_LENGTHS]
     return count;
 }
 
-/* The spec of the network with the longest samples gets the lengths of all. */
+/* Writes all lengths into the spec of g, the network for the longest samples. */
 static void note_lengths(tri_graph *g, const char *arguments, size_t at, const int64_t *length,
                          int n) {
     struct text spec = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The zoo: its table, and what its models share. Models are written against the public header, as a
- * user's own would be. */
+ * The zoo: its table, and what its models share. Models use only the public header, as
+ * users' models do. */
 #ifndef MODELS_MODELS_H
 #define MODELS_MODELS_H
 
@@ -9,30 +9,30 @@
 struct model {
     const char *name;
     const char *about;   /* one line */
-    const char *options; /* what may stand behind the colon: "classes=10 hidden=512" */
-    const char *input;   /* shape of one sample by default: "1x28x28" */
+    const char *options; /* after the colon, with defaults: "classes=10 hidden=512" */
+    const char *input;   /* default shape of one sample: "1x28x28" */
     tri_builder *build;
-    tri_data *(*data)(void); /* a source of its own where none is named; null: synthetic */
+    tri_data *(*data)(void); /* the default data; null: synthetic */
 };
 
-/* The i-th model of the zoo; null behind the last. */
+/* The i-th model of the zoo; null after the last. */
 const struct model *model_at(int i);
 /* The row that a spec ("resnet50:classes=100") names; null if it names none. */
 const struct model *model_find(const char *spec);
 
-/* Whether a word names a model, rather than a file to be worked on: one of the zoo, FILE.tri or
- * FILE.so. */
+/* Whether a word names a model: one of the zoo, FILE.tri or FILE.so. */
 bool model_is_named(const char *spec);
 
-/* Arguments within bounds, or of a few words ("imagenet small"; the first is the default, and the
- * position is returned). Anything else is told through the graph, and the default returned. */
+/* Arguments: a number from low to high, a divisor of `of`, or one of several words ("imagenet
+ * small"; the first is the default; returns the word's position). For any other value they report a
+ * mistake through the graph and return the default; model_divisor returns 1. */
 int64_t model_int(tri_args *a, const char *name, int64_t otherwise, int64_t low, int64_t high);
 int64_t model_divisor(tri_args *a, const char *name, int64_t otherwise, int64_t of);
 int model_choice(tri_args *a, const char *name, const char *words);
 
-/* What classifiers of images have in common: inputs "image" f32 [n,c,h,h] and "label" i64 [n],
- * options classes, channels, size, smoothing; output "logits", cross-entropy, metrics top1 and,
- * where there are more than five classes, top5. */
+/* Shared by image classifiers: inputs "image" f32 [n,c,h,h] and "label" i64 [n]; options classes,
+ * channels, size, smoothing and ignore; output "logits"; cross-entropy loss; metrics top1 and, with
+ * more than five classes, top5. */
 struct classifier {
     tri_args *args;
     tri_tensor *image, *label;
@@ -42,34 +42,34 @@ struct classifier classifier_begin(tri_graph *g, tri_args *a, int64_t classes, i
                                    int64_t size);
 void classifier_end(const struct classifier *c, tri_tensor *logits);
 
-/* What transformers have in common, and the arguments that set it. */
+/* Shared by transformers. The arguments of the model set all sizes. */
 struct transformer {
     tri_graph *graph;
     tri_args *args;
     int64_t layers, hidden, heads, inner, vocab, positions, seq;
     double dropout;
-    bool logits; /* are to be an output, which takes memory for the whole batch's */
+    bool logits; /* make them an output, which needs memory for the whole batch */
 };
-/* `t` has the defaults; a default sequence that is too long for the positions is cut to them. */
+/* `t` has the defaults. A default of seq above the number of positions is reduced to it. */
 struct transformer transformer_begin(tri_graph *g, tri_args *a, struct transformer t);
-/* The parameter `name` [rows, hidden]; that of all positions, of which [seq, hidden] is
- * returned. */
+/* A new parameter [rows, hidden]. */
 tri_tensor *transformer_table(const struct transformer *t, const char *name, int64_t rows);
+/* A new parameter [positions, hidden]; returns its first seq rows. */
 tri_tensor *transformer_places(const struct transformer *t, const char *name);
-/* x itself where the network has none. */
+/* x itself if dropout is 0. */
 tri_tensor *transformer_dropout(const struct transformer *t, tri_tensor *x);
 
-/* A mean over places of which some do not count: sum(weight x each) / total. The total follows from
- * the data alone, so that with lanes it is that of the whole batch. */
+/* A mean over places of which some do not count: sum(weight * each) / total. The total depends only
+ * on the data, so that lanes divide by the total of the whole batch. */
 struct places {
     tri_tensor *weight; /* f32, of the shape of the labels */
     tri_tensor *total;
 };
-/* Those whose label is not -100, at least one. */
+/* Counts the places whose label is not -100; the total is at least 1. */
 struct places places_labelled(tri_tensor *label);
-/* Those of the weights given, and 1e-5, as BERT was published. */
+/* The total is the sum of the given weights plus 1e-5, as in the original BERT. */
 struct places places_weighted(tri_tensor *weight);
-/* Of logits [..., classes] and labels [...] the mean cross-entropy, and the share of places whose
+/* For logits [..., classes] and labels [...]: the mean cross-entropy, and the share of places whose
  * label is among the k largest logits. */
 tri_tensor *places_loss(const struct places *p, tri_tensor *logits, tri_tensor *label);
 tri_tensor *places_accuracy(const struct places *p, tri_tensor *logits, tri_tensor *label,

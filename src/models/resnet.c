@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Residual networks, named, shaped and initialised as torchvision's (v1.5: in a bottleneck the 3x3
- * convolution has the stride), so that weights travel. form=small is for images of 32x32: its stem
- * is a 3x3 convolution without stride, and no pooling follows. */
+ * Residual networks. Names, shapes and initial values are those of torchvision (v1.5: in a
+ * bottleneck the 3x3 convolution has the stride), so that weights can be exchanged. form=small is
+ * for images of 32x32: its stem is a 3x3 convolution of stride 1 without pooling. */
 #include "models/models.h"
 
 static tri_tensor *conv_bn(tri_tensor *x, const char *conv, const char *norm, int64_t out,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What transformers have in common: their arguments, means over places that count. */
+ * Shared by transformers: their arguments, and means over places that count. */
 #include "models/models.h"
 
 struct transformer transformer_begin(tri_graph *g, tri_args *a, struct transformer t) {
