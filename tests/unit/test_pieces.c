@@ -18,9 +18,8 @@ static void model_take(const struct sampler *s, int64_t place, int64_t n, uint64
 static tri_status model_row(const struct feed_place *to, int64_t index);
 static char *model_buffer(int buffer);
 static void model_wait(bool (*holds)(void *arg), void *arg);
-static struct machine machine;
 static int64_t clock_now;
-#define executables_at(run, step) ((void)(run), (void)(step), &machine)
+#define executables_at(run, step) ((void)(step), (struct machine *)(run)->executable)
 #define machine_buffer(m, k) ((void)(m), model_buffer(k))
 #define sampler_seek model_seek
 #define sampler_take model_take
@@ -119,7 +118,8 @@ static int make(void *world, int who, int does) {
     struct loader l = {.run = &run, .place = place, .buffers = given.buffers, .run_threads = 1,
                        .reader = &r, .first = 1, .ahead = true};
     char *buffer = NULL;
-    machine = (struct machine){.batch = LANES, .lanes = LANES, .buffer_bytes = sizeof w->buffer[0]};
+    run.executable[0] = (struct machine){
+        .batch = LANES, .lanes = LANES, .buffer_bytes = sizeof w->buffer[0]};
     run.total = given.steps;
     reads = place.owner;
     clock_now = does >= FETCH + LANES ? 2 : 0;

@@ -43,7 +43,7 @@ struct state {
     struct {
         struct undo undo;
         int32_t values[PARTS];
-    } undo[MOST_THREADS];
+    } undo[MOST_THREADS + 1]; /* the last: of the thread that recovers, unused */
     struct thread thread[MOST_THREADS + 1];
     int step;
 };
