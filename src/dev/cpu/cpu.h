@@ -14,6 +14,8 @@
 #include "dev/dev.h"
 
 extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[];
+/* For every operator that has tile functions and no row of its own. */
+extern const struct dev_row cpu_tile_row;
 
 /* A loop over independent elements: input and output may be one buffer. */
 #ifdef __clang__

@@ -9,6 +9,7 @@
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
 #include "dev/cpu/tail.h"
+#include "dev/cpu/tile.h"
 
 #define VECTOR_TABLES(X, isa)                                                               \
     X(attention, isa) X(batch_norm, isa) X(gather, isa) X(loss, isa) X(norm, isa)           \
@@ -40,7 +41,8 @@ static const struct dev_row *row_of(const tri_node *n) {
                                       : conv_few_takes(n)  ? few[isa]
                                       : conv_dw_takes(n)   ? weights
                                                            : tables[isa];
-    return dev_row_find(of, op);
+    const struct dev_row *listed = dev_row_find(of, op);
+    return listed ? listed : tile_has(n) ? &cpu_tile_row : NULL;
 }
 
 /* ---- the device ---- */

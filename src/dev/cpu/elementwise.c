@@ -71,16 +71,10 @@ static const char *supports(const tri_node *n) {
     return "it has no arithmetic of this type on cpu; tri_cast to f32";
 }
 
-#define ROW(name)                                                                           \
-    {.op = #name, .run = run, .supports = supports, .prepare = prepare, .release = free,    \
-     .plan = plan, .formats = cpu_same_format},
+const struct dev_row cpu_tile_row = {.run = run, .supports = supports, .prepare = prepare,
+                                      .release = free, .plan = plan, .formats = cpu_same_format};
 
 const struct dev_row cpu_elementwise[] = {
-    ROW(neg) ROW(exp) ROW(log) ROW(sqrt) ROW(rsqrt) ROW(abs) ROW(sign) ROW(erf) ROW(clip)
-    ROW(relu) ROW(relu6) ROW(leaky_relu) ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(sigmoid)
-    ROW(tanh) ROW(softplus) ROW(not) ROW(cast) ROW(add) ROW(sub) ROW(mul) ROW(div) ROW(pow)
-    ROW(maximum) ROW(minimum) ROW(equal) ROW(not_equal) ROW(less) ROW(less_equal) ROW(greater)
-    ROW(greater_equal) ROW(and) ROW(or) ROW(where)
     {.op = "expand", .run = run, .prepare = prepare, .release = free, .plan = plan},
     {.op = "spread", .run = run, .supports = supports_spread, .prepare = prepare,
      .release = free, .plan = plan},

@@ -27,6 +27,8 @@ static const struct tile_row *row_of(const tri_node *n) {
     return NULL;
 }
 
+bool tile_has(const tri_node *n) { return node_is(n, "cast") || row_of(n); }
+
 tile_fn *tile_find(const tri_node *n, enum tile_form form) {
     if (node_is(n, "cast")) {
         tri_type to = cpu_out(n, 0)->type;

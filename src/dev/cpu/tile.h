@@ -44,6 +44,8 @@ struct tile_set {
     } storage[2]; /* of bf16 and f16 */
 };
 
+/* The node's operator has tile functions, if perhaps not for these types. */
+bool tile_has(const tri_node *n);
 /* The function for a node's operator and types; null if it does not exist in this form. */
 tile_fn *tile_find(const tri_node *n, enum tile_form form);
 /* The node's attributes in the form that the function needs. */
