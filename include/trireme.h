@@ -38,7 +38,7 @@
  *
  * Contents: 1 status  2 types  3 graph  4 sources  5 operators  6 cells (operators with
  * parameters)  7 losses and metrics  8 gradients and updates  9 data  10 options  11 running
- * 12 files  13 operators of your own  14 the zoo  15 source lines for messages
+ * 12 files  13 user-defined operators  14 the zoo  15 source lines for messages
  */
 #ifndef TRIREME_H
 #define TRIREME_H
@@ -377,7 +377,7 @@ tri_tensor *tri_attention_(tri_tensor *q, tri_tensor *k, tri_tensor *v, tri_atte
 #define tri_attention(q, k, ...) \
     (TRI_HERE, tri_attention_(q, k, TRI_WITH(tri_attention_options, __VA_ARGS__)))
 
-/* ---- 6 Cells: operators with parameters of their own ---------------------------------------- */
+/* ---- 6 Cells: operators with parameters ----------------------------------------------------- */
 
 /* Parameters are named `name`.weight and `name`.bias in the current scope, and initialised like
  * those of PyTorch's modules. `init` replaces the weight's initial value, `bias_init` the
@@ -897,7 +897,7 @@ tri_callback tri_evaluator_(const tri_evaluator_options *o);
 tri_status tri_save(const tri_run *run, const char *path);
 tri_status tri_load(tri_run *run, const char *path);
 
-/* ---- 13 Operators of your own -------------------------------------------------------------- */
+/* ---- 13 User-defined operators ------------------------------------------------------------- */
 
 typedef struct tri_spec {
     tri_type type;

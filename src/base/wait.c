@@ -57,13 +57,13 @@ static bool watch(enum wait_kind kind, bool (*holds)(void *arg), void *arg) {
 }
 
 void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
-                int64_t when, _Atomic uint64_t *turns) {
+                int64_t when, _Atomic uint64_t *heartbeat) {
     if (watch(kind, holds, arg)) return;
     for (;;) {
         uint32_t seen = atomic_fetch_or(b, 1) | 1;
         if (holds(arg)) return;
         struct timespec most = at_most(when);
         base_futex_sleep(b, seen, &most);
-        if (turns) atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);
+        if (heartbeat) atomic_fetch_add_explicit(heartbeat, 1, memory_order_relaxed);
     }
 }

@@ -20,10 +20,10 @@ struct control {
     int64_t asked;       /* time of the request, nanoseconds */
     uint64_t from;       /* steps done at that time */
     uint32_t save_asked; /* number of the request for a checkpoint */
-    struct text *said;   /* what the user is told */
+    struct text *report; /* for the user */
 };
 
-/* In each case `said` explains: the result, the failure, or what is missing. */
+/* In each case `report` explains: the result, the failure, or what is missing. */
 enum outcome { WAITS, DONE, FAILED };
 
 struct word {
@@ -36,9 +36,9 @@ struct word {
 static void after_step(struct control *c, const char *what) {
     unsigned long long n = c->now.committed;
     if (n)
-        text_add(c->said, "%s after step %llu", what, n);
+        text_add(c->report, "%s after step %llu", what, n);
     else
-        text_add(c->said, "%s before the first step", what);
+        text_add(c->report, "%s before the first step", what);
 }
 
 static enum outcome ended(struct control *c) {
@@ -55,8 +55,8 @@ static void add_workers(struct control *c) {
     for (int i = 0; i < v->places; i++) {
         const struct look_worker *w = &v->worker[i];
         if (!look_worker_shown(w) || w->at == CREW_AT_WAIT || (!open && i != v->reporter)) continue;
-        text_add(c->said, "; worker %d (pid %d): ", i, w->pid);
-        look_describe(&c->look, w, c->said);
+        text_add(c->report, "; worker %d (pid %d): ", i, w->pid);
+        look_describe(&c->look, w, c->report);
     }
 }
 
@@ -65,7 +65,7 @@ static void add_workers(struct control *c) {
 static enum outcome ask_pause(struct control *c) {
     struct crew_head *h = c->look.head;
     if (c->now.state == LOOK_STOPPING) {
-        text_add(c->said, "the run is stopping and cannot be paused");
+        text_add(c->report, "the run is stopping and cannot be paused");
         return FAILED;
     }
     if (c->now.state == LOOK_PAUSED) {
@@ -88,7 +88,7 @@ static enum outcome look_pause(struct control *c) {
     if (over(c)) return ended(c);
     const struct crew_head *h = c->look.head;
     if (!atomic_load(&h->paused)) {
-        text_add(c->said, "the run has been resumed before it paused");
+        text_add(c->report, "the run has been resumed before it paused");
         return FAILED;
     }
     uint64_t committed = atomic_load(&h->committed), opened = atomic_load(&h->opened);
@@ -99,9 +99,9 @@ static enum outcome look_pause(struct control *c) {
         return DONE;
     }
     if (opened > committed)
-        text_add(c->said, "step %llu is not done", (unsigned long long)opened);
+        text_add(c->report, "step %llu is not done", (unsigned long long)opened);
     else
-        text_add(c->said, "no step is open");
+        text_add(c->report, "no step is open");
     add_workers(c);
     return WAITS;
 }
@@ -122,11 +122,11 @@ static enum outcome ask_resume(struct control *c) {
 static enum outcome look_resume(struct control *c) {
     const struct look_view *v = &c->now;
     if (v->opened > c->from) {
-        text_add(c->said, "resumed with step %llu", (unsigned long long)c->from + 1);
+        text_add(c->report, "resumed with step %llu", (unsigned long long)c->from + 1);
         return DONE;
     }
     if (over(c)) return ended(c);
-    text_add(c->said, "step %llu is not open yet", (unsigned long long)c->from + 1);
+    text_add(c->report, "step %llu is not open yet", (unsigned long long)c->from + 1);
     add_workers(c);
     return WAITS;
 }
@@ -143,14 +143,14 @@ static enum outcome look_stop(struct control *c) {
     const struct look_view *v = &c->now;
     if (look_alive(&c->look)) {
         if (over(c))
-            text_add(c->said, "the workers have not ended");
+            text_add(c->report, "the workers have not ended");
         else
-            text_add(c->said, "step %llu is not done", (unsigned long long)v->opened);
+            text_add(c->report, "step %llu is not done", (unsigned long long)v->opened);
         add_workers(c);
         return WAITS;
     }
     if (v->state == LOOK_FINISHED) {
-        text_add(c->said, "the run has finished all of its %llu steps",
+        text_add(c->report, "the run has finished all of its %llu steps",
                  (unsigned long long)v->committed);
         return DONE;
     }
@@ -163,12 +163,13 @@ static enum outcome look_stop(struct control *c) {
 static enum outcome ask_scale(struct control *c) {
     struct crew_head *h = c->look.head;
     if (c->number < 1 || c->number > c->now.most) {
-        text_add(c->said, "scale %d: this run can have 1 to %d workers; --most sets the limit when "
+        text_add(c->report,
+                 "scale %d: this run can have 1 to %d workers; --most sets the limit when "
                  "it is started", c->number, c->now.most);
         return FAILED;
     }
     if (c->now.state == LOOK_STOPPING) {
-        text_add(c->said, "the run is stopping and cannot be scaled");
+        text_add(c->report, "the run is stopping and cannot be scaled");
         return FAILED;
     }
     atomic_store(&h->wanted, c->number);
@@ -186,11 +187,11 @@ static int add_movers(struct control *c) {
         bool ready = w->rank >= 0 && w->state == CREW_READY;
         ranks += ready;
         if (!leaves && (w->rank < 0 || ready)) continue;
-        text_add(c->said, "%sworker %d (pid %d) has not %s yet", movers++ ? ", " : "", i, w->pid,
+        text_add(c->report, "%sworker %d (pid %d) has not %s yet", movers++ ? ", " : "", i, w->pid,
                  leaves ? "left" : "reached its first step");
     }
     if (!movers && ranks < v->ranks)
-        text_add(c->said, "%d of %d workers are ready", ranks, v->ranks);
+        text_add(c->report, "%d of %d workers are ready", ranks, v->ranks);
     return movers + (ranks < v->ranks);
 }
 
@@ -198,16 +199,17 @@ static enum outcome look_scale(struct control *c) {
     const struct look_view *v = &c->now;
     if (over(c)) return ended(c);
     if (v->wanted == c->number) {
-        text_add(c->said, "%s", v->opened ? "the agent has not acted yet"
+        text_add(c->report, "%s", v->opened ? "the agent has not acted yet"
                                           : "the first step is not open yet");
         return WAITS;
     }
     if (v->ranks != c->number) {
-        text_add(c->said, "a later request asks for %d workers", v->wanted ? v->wanted : v->ranks);
+        text_add(c->report, "a later request asks for %d workers",
+                 v->wanted ? v->wanted : v->ranks);
         return FAILED;
     }
     if (add_movers(c)) return WAITS;
-    text_add(c->said, "scaled to %d worker%s at step %llu", c->number, c->number == 1 ? "" : "s",
+    text_add(c->report, "scaled to %d worker%s at step %llu", c->number, c->number == 1 ? "" : "s",
              (unsigned long long)v->committed);
     return DONE;
 }
@@ -217,7 +219,7 @@ static enum outcome look_scale(struct control *c) {
 static enum outcome ask_checkpoint(struct control *c) {
     struct crew_head *h = c->look.head;
     if (!atomic_load(&h->keeps)) {
-        text_add(c->said, "this run writes no checkpoints: start it with --ckpt DIR");
+        text_add(c->report, "this run writes no checkpoints: start it with --ckpt DIR");
         return FAILED;
     }
     c->save_asked = atomic_fetch_add(&h->save_asked, 1) + 1;
@@ -229,16 +231,16 @@ static enum outcome look_checkpoint(struct control *c) {
     const struct crew_head *h = c->look.head;
     if ((int32_t)(atomic_load(&h->save_answered) - c->save_asked) < 0) {
         if (over(c)) return ended(c);
-        text_add(c->said, "step %llu is not saved yet", (unsigned long long)c->now.opened);
+        text_add(c->report, "step %llu is not saved yet", (unsigned long long)c->now.opened);
         add_workers(c);
         return WAITS;
     }
     if (*h->save_error) {
-        text_add(c->said, "step %llu could not be saved: %s",
+        text_add(c->report, "step %llu could not be saved: %s",
                  (unsigned long long)atomic_load(&h->saved), h->save_error);
         return FAILED;
     }
-    text_add(c->said, "step %llu is saved", (unsigned long long)atomic_load(&h->saved));
+    text_add(c->report, "step %llu is saved", (unsigned long long)atomic_load(&h->saved));
     return DONE;
 }
 
@@ -291,7 +293,7 @@ static tri_status read_number(const struct word *w, int argc, char **argv, int *
 static enum outcome await(struct control *c, const struct word *w, double timeout) {
     for (;;) {
         look_at(&c->look, &c->now);
-        text_free(c->said);
+        text_free(c->report);
         enum outcome o = w->look(c);
         if (o != WAITS || (double)(base_now() - c->asked) > timeout * 1e9) return o;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN * 1000000L}, NULL);
@@ -304,16 +306,16 @@ static int control(struct control *c, const struct word *w, double timeout) {
     c->asked = base_now();
     enum outcome o = over(c) ? ended(c) : w->ask(c);
     if (o == WAITS) o = await(c, w, timeout);
-    const char *said = c->said->data ? c->said->data : "";
+    const char *report = c->report->data ? c->report->data : "";
     if (o == DONE) {
-        printf("%s\n", said);
+        printf("%s\n", report);
         return TRI_OK;
     }
     if (o == WAITS)
         base_fail(TRI_FAILED, "%s is requested, but not done after %g s: %s", w->name, timeout,
-                  said);
+                  report);
     else
-        base_fail(TRI_FAILED, "%s", said);
+        base_fail(TRI_FAILED, "%s", report);
     return cli_fail();
 }
 
@@ -337,13 +339,13 @@ static int run(const struct command *c, int argc, char **argv) {
         return cli_fail();
     }
     const struct word *w = find_word(argv[2]);
-    struct text said = {0};
-    struct control control_of = {.said = &said};
+    struct text report = {0};
+    struct control control_of = {.report = &report};
     if (!w || read_number(w, argc, argv, &control_of.number)) return cli_fail();
     if (look_open(argv[1], true, &control_of.look)) return cli_fail();
     int code = control(&control_of, w, own.timeout);
     look_close(&control_of.look);
-    text_free(&said);
+    text_free(&report);
     return code;
 }
 

@@ -209,7 +209,7 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     tri_data *d = data_open(argv[1], NULL, 1, own.tokenizer, NULL);
     if (!d) return cli_fail();
-    data_tell(d, false);
+    data_print_notes(d, false);
     int code = work(d, &own);
     tri_data_free(d);
     return code;

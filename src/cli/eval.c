@@ -163,7 +163,7 @@ static int evaluate_all(struct cli_arguments *a, struct own *own, const char *pr
     tri_graph *g = cli_graph(a);
     tri_data *data = open_data(a, g, prepared);
     if (!data) return cli_fail();
-    data_tell(data, a->options.quiet);
+    data_print_notes(data, a->options.quiet);
     settle(own, &a->options, data);
     int code = (int)evaluate(g, &a->options, data, own, words);
     tri_data_free(data);

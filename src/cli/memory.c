@@ -15,14 +15,14 @@ static void line(struct text *t, const char *what, size_t bytes) {
 }
 
 /* The processes that share the memory listed below. */
-static void tell_workers(struct text *t, const struct crew_shape *s) {
+static void tell_workers(struct text *t, const struct crew_size *s) {
     text_add(t, "%d worker%s", s->workers, s->workers == 1 ? "" : "s");
     if (s->spares) text_add(t, " and %d spare%s", s->spares, s->spares == 1 ? "" : "s");
     text_add(t, " of %d thread%s, which share parameters, states, partial sums and what is "
              "computed before the lanes\n", s->threads, s->threads == 1 ? "" : "s");
 }
 
-static void report(struct text *t, const tri_run *run, const struct crew_shape *shape,
+static void report(struct text *t, const tri_run *run, const struct crew_size *size,
                    int64_t asked) {
     const struct machine *m = run->machine;
     struct budget b = budget_of(m, &run->store);
@@ -32,7 +32,7 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
     size_t all = budget_with_others(evaluation_machine(run), &run->store);
     text_add(t, "batch %lld, lanes %lld, threads %d\n", (long long)m->batch, (long long)m->lanes,
              run_threads(run));
-    if (shape) tell_workers(t, shape);
+    if (size) tell_workers(t, size);
     text_add(t, "\n");
     line(t, "parameters", b.parameters);
     line(t, "states of the network", b.states);
@@ -40,13 +40,13 @@ static void report(struct text *t, const tri_run *run, const struct crew_shape *
     line(t, "arena: activations, gradients, scratch", b.arena);
     line(t, "partial sums of lanes", b.partials);
     line(t, "computed before the lanes: casts, packed weights", b.carried);
-    line(t, shape ? "outputs" : "data: inputs of two steps, and outputs", b.data);
+    line(t, size ? "outputs" : "data: inputs of two steps, and outputs", b.data);
     if (b.copy) line(t, "the copy that checkpoints are written from", b.copy);
-    if (shape) line(t, "shared: boards, samples, undo records, the step's arena", b.shared);
+    if (size) line(t, "shared: boards, samples, undo records, the step's arena", b.shared);
     if (all > b.total)
         line(t, "evaluations: inputs, outputs, more activations", all - b.total);
     line(t, "in all", all);
-    line(t, shape ? "for all processes' programs, at most" : "for the program itself, at most",
+    line(t, size ? "for all processes' programs, at most" : "for the program itself, at most",
          b.program);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
@@ -70,12 +70,12 @@ static int run(const struct command *c, int argc, char **argv) {
     if (cli_read(c, argc, argv, &l, &a) || cli_check_launch(&l, &a.options)) return cli_fail();
     const bool alone = !l.workers;
     launch_settle(&l);
-    const struct crew_shape several = launch_shape(&l);
+    const struct crew_size several = launch_size(&l);
     if (crew_check(&several)) return cli_fail();
-    const struct crew_shape *shape = alone ? NULL : &several;
+    const struct crew_size *size = alone ? NULL : &several;
     tri_graph *g = cli_graph(&a);
     tri_run *run = NULL;
-    if (g) run = run_plan(g, &a.options, shape);
+    if (g) run = run_plan(g, &a.options, size);
     if (!run) return cli_fail();
     if (run_plan_data(run)) {
         run_free(run);
@@ -83,7 +83,7 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     struct text t = {0};
     if (run->machine->compilation.note) text_add(&t, "%s\n\n", run->machine->compilation.note);
-    report(&t, run, shape, a.options.memory_limit);
+    report(&t, run, size, a.options.memory_limit);
     run_free(run);
     return cli_print(&t) ? cli_fail() : TRI_OK;
 }

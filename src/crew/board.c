@@ -80,7 +80,7 @@ static int busiest(struct board *b, uint32_t step, int ranks) {
     return best;
 }
 
-int board_draw(struct board *b, uint32_t step, int thread, int rank, int ranks) {
+int board_claim_lane(struct board *b, uint32_t step, int thread, int rank, int ranks) {
     if (rank >= 0 && rank < ranks)
         for (int i = block_begin(b, rank, ranks); i < block_begin(b, rank + 1, ranks); i++)
             if (try_claim(b, step, thread, i)) return i;

@@ -40,7 +40,7 @@ int board_slots(const struct lane_tree *tree, int threads);
 
 /* Claims a lane for the thread, which is number `rank` of `ranks`: the next of its own block of
  * lanes, else the last of the block that has most left. -1: no lane is free. */
-int board_draw(struct board *b, uint32_t step, int thread, int rank, int ranks);
+int board_claim_lane(struct board *b, uint32_t step, int thread, int rank, int ranks);
 /* How many lanes are free. */
 int board_left(struct board *b, uint32_t step);
 /* Claims a sum whose operands are done and which nobody computes, as a thread that died left it. */
@@ -62,7 +62,7 @@ void board_fail(struct board *b, uint32_t step, int thread, int node);
 /* As board_publish, of a lane that another thread has claimed and not published. */
 bool board_publish_for(struct board *b, uint32_t step, int thread, int node, int slot);
 
-/* Another thread has published the lane: what this one computes of it is in vain. */
+/* Another thread has published the lane: this one need not finish it. */
 bool board_lost(struct board *b, uint32_t step, int thread, int node);
 /* Another thread (*owner) computes the lane. */
 bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *owner);

@@ -37,7 +37,7 @@ bool eval_queue_left(struct eval_queue *s) {
     return s->next < s->batches;
 }
 
-int64_t eval_queue_draw(struct eval_queue *s, int64_t first) {
+int64_t eval_queue_claim(struct eval_queue *s, int64_t first) {
     if (try_claim(s, first)) return first;
     while (eval_queue_left(s))
         if (try_claim(s, s->next)) return s->next++;

@@ -17,7 +17,7 @@ struct eval_queue {
     claim_word *word;  /* by batch */
     double *sum;       /* by batch, then value */
     wait_queue *queue; /* where processes wait for others' batches; null: nobody waits */
-    _Atomic uint64_t *turns; /* grows while this process waits; nullable */
+    _Atomic uint64_t *heartbeat; /* grows while this process waits; nullable */
     int owner;         /* this process, in the words */
     uint32_t step;     /* whose parameters are evaluated, from 1 */
     int64_t next;      /* all batches before it are taken */
@@ -32,7 +32,7 @@ void eval_queue_begin(struct eval_queue *s, uint64_t step);
 /* Whether a batch may be free. */
 bool eval_queue_left(struct eval_queue *s);
 /* Claims `first`, else any. -1: none is free. */
-int64_t eval_queue_draw(struct eval_queue *s, int64_t first);
+int64_t eval_queue_claim(struct eval_queue *s, int64_t first);
 /* Publishes the sums of a batch that this process has claimed. Null: it could not be computed. */
 void eval_queue_put(const struct eval_queue *s, int64_t batch, const double *sums);
 /* Null: they are not published. */

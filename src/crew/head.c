@@ -12,11 +12,11 @@ const char *crew_at_name(enum crew_at at) {
     return (unsigned)at < CREW_ATS ? names[at] : "?";
 }
 
-static int most_of(const struct crew_shape *s) {
+static int most_of(const struct crew_size *s) {
     return s->most > s->workers ? s->most : s->workers;
 }
 
-tri_status crew_check(const struct crew_shape *s) {
+tri_status crew_check(const struct crew_size *s) {
     int most = most_of(s);
     if (s->workers < 1 || most + s->spares > CREW_MOST_WORKERS)
         return base_fail(TRI_USAGE, "%d workers and %d spares: there must be at least 1 worker "
@@ -30,7 +30,7 @@ tri_status crew_check(const struct crew_shape *s) {
     return TRI_OK;
 }
 
-void crew_head_begin(struct crew_head *h, const struct crew_shape *s) {
+void crew_head_begin(struct crew_head *h, const struct crew_size *s) {
     *h = (struct crew_head){.magic = CREW_MAGIC, .bytes = sizeof *h, .workers = s->workers,
                             .spares = s->spares, .most = most_of(s), .threads = s->threads,
                             .cores = host_cores(), .audit = s->audit, .set_rate = NAN};
@@ -49,11 +49,12 @@ bool crew_crowded(const struct crew_head *h) {
     return atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
 }
 
-void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns) {
-    crew_until_or(h, holds, arg, INT64_MAX, turns);
+void crew_wait(struct crew_head *h, bool (*holds)(void *arg), void *arg,
+               _Atomic uint64_t *heartbeat) {
+    crew_wait_until(h, holds, arg, INT64_MAX, heartbeat);
 }
 
-void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
-                   _Atomic uint64_t *turns) {
-    wait_until(&h->event, crew_crowded(h) ? WAIT_CROWDED : WAIT_APART, holds, arg, when, turns);
+void crew_wait_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
+                   _Atomic uint64_t *heartbeat) {
+    wait_until(&h->event, crew_crowded(h) ? WAIT_CROWDED : WAIT_APART, holds, arg, when, heartbeat);
 }

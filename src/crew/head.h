@@ -55,7 +55,7 @@ struct crew_thread {
     _Alignas(128) pthread_mutex_t life;          /* robust, locked for the thread's life */
     atomic_int held;                             /* life is locked: losing it means death */
     atomic_int tid;                              /* the kernel's number; 0: not known yet */
-    _Atomic uint64_t turns;                      /* grows while the thread makes progress */
+    _Atomic uint64_t heartbeat;                  /* grows while the thread makes progress */
     _Atomic int64_t since;                       /* when it began what it is doing */
     atomic_int at;                               /* enum crew_at */
     atomic_int lane;                             /* or a batch, or a callback; -1: none */
@@ -87,8 +87,8 @@ struct crew_worker {
     atomic_int leave;    /* it is asked to leave after the step */
     atomic_int restarts; /* counted by the agent */
     _Atomic int64_t peak; /* bytes of memory */
-    _Atomic int64_t drew_lane; /* when it first claimed a lane with its present rank, nanoseconds;
-                                * 0: not yet; -1: the agent has seen it */
+    _Atomic int64_t first_claimed; /* when it first claimed a lane with its present rank, in
+                                    * nanoseconds; 0: not yet; -1: the agent has seen it */
     atomic_int core;
     char failure[CREW_LINE]; /* its last message before it ended by itself */
     /* Written by the handler of a signal that its own code caused, such as SIGSEGV: */
@@ -151,7 +151,7 @@ struct crew_head {
     /* The layout of the store. The reporter writes it; other workers compare it with theirs.
      * Offsets count from the end of the head (crew/layout.h). */
     _Alignas(64) atomic_int checked; /* the memory of all workers fits the limit */
-    atomic_int founded;              /* the layout is published */
+    atomic_int layout_published;              /* the layout is published */
     _Atomic int64_t planned;         /* bytes of all workers together; 0: not known yet */
     uint8_t digest[32];              /* of everything that must be the same in all workers */
     uint64_t store_bytes;
@@ -232,28 +232,29 @@ struct crew_head {
 };
 
 /* The size of a run; see struct crew_head. */
-struct crew_shape {
+struct crew_size {
     int workers, spares, threads; /* threads: per worker */
     int most;                     /* 0: `workers` */
     double audit;
 };
 /* Fails if a size is out of range. */
-tri_status crew_check(const struct crew_shape *shape);
+tri_status crew_check(const struct crew_size *size);
 /* Writes the head of a store without a layout. */
-void crew_head_begin(struct crew_head *h, const struct crew_shape *shape);
+void crew_head_begin(struct crew_head *h, const struct crew_size *size);
 
 /* Whether a step has been opened since the run began. */
 bool crew_begun(const struct crew_head *h);
 
 /* Wakes all threads that wait for a change of the head. */
 void crew_notify(struct crew_head *h);
-/* As crew_until, but also checks the condition at the time `when` of base_now. */
-void crew_until_or(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
-                   _Atomic uint64_t *turns);
 /* Whether the threads of all workers exceed the cores. If so, waiting threads do not spin. */
 bool crew_crowded(const struct crew_head *h);
-/* Waits until the condition holds; see wait_until. Meanwhile *turns (nullable) grows, so that the
- * agent does not take it for a stall. */
-void crew_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, _Atomic uint64_t *turns);
+/* Waits until the condition holds; see wait_until. Meanwhile *heartbeat (nullable) grows, so that
+ * the agent does not take it for a stall. */
+void crew_wait(struct crew_head *h, bool (*holds)(void *arg), void *arg,
+               _Atomic uint64_t *heartbeat);
+/* The same, but also checks the condition at the time `when` of base_now. */
+void crew_wait_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
+                     _Atomic uint64_t *heartbeat);
 
 #endif

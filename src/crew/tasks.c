@@ -12,7 +12,7 @@ static bool try_claim(const struct tasks *t, int task, struct claim *held) {
     return held->state == CLAIM_FREE && claim_try(&t->word[task], held, t->thread);
 }
 
-int tasks_draw(const struct tasks *t, int begin, int end, struct claim *held) {
+int tasks_claim(const struct tasks *t, int begin, int end, struct claim *held) {
     bool ranked = t->rank >= 0 && t->rank < t->ranks;
     int64_t n = end - begin;
     int own = ranked ? begin + (int)(n * t->rank / t->ranks) : begin;

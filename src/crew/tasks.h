@@ -35,7 +35,7 @@ struct tasks {
 
 /* Claims one of the tasks from `begin` up to `end`: the next of the thread's own block, else
  * another's last. -1: none is free. held->value: how many of its parts are done. */
-int tasks_draw(const struct tasks *t, int begin, int end, struct claim *held);
+int tasks_claim(const struct tasks *t, int begin, int end, struct claim *held);
 /* Before a part is computed in place: saves the values it will write, range by range. */
 void tasks_save_begin(const struct tasks *t);
 char *tasks_save(const struct tasks *t, const void *at, size_t bytes); /* where to copy them */

@@ -118,7 +118,7 @@ void data_give_up(tri_data *d, bool (*over)(void *arg), void *arg) {
 
 bool data_unwanted(const tri_data *d) { return d->over && d->over(d->over_arg); }
 
-void data_tell(const tri_data *d, bool quiet) {
+void data_print_notes(const tri_data *d, bool quiet) {
     if (d && d->about.warning) fprintf(stderr, "trireme: %s\n", d->about.warning);
     if (d && d->about.note && !quiet) fprintf(stderr, "trireme: %s\n", d->about.note);
 }

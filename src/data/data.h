@@ -84,7 +84,7 @@ void data_name_file(const tri_data *d, int64_t index, struct text *out);
 void data_name_sample(const tri_data *d, int64_t index, struct text *out);
 
 /* Prints the warning and the note (see data_about); d is nullable. */
-void data_tell(const tri_data *d, bool quiet);
+void data_print_notes(const tri_data *d, bool quiet);
 
 /* The size of a sample in memory, and the offset of a field. */
 size_t data_sample_bytes(const tri_data *d);

@@ -41,14 +41,14 @@ static bool fits(const tri_tensor *t, const struct format *l, int *common) {
     return t->block == *common;
 }
 
-static bool lies_plainly(const tri_tensor *t) { return !t->block && !*t->pack; }
+static bool is_plain(const tri_tensor *t) { return !t->block && !*t->pack; }
 
 const char *dev_row_refuses(const struct dev_row *r, const tri_node *n) {
-    static const char why[] = "it has no kernel for tensors that lie so";
+    static const char why[] = "it has no kernel for these memory formats";
     struct format in[TRI_MAX_OUTPUTS] = {0}, out[TRI_MAX_OUTPUTS] = {0};
     bool plain = true, fit = true;
-    for (int i = 0; i < n->n_in; i++) plain &= !node_reads(n, i) || lies_plainly(n->in[i]);
-    for (int i = 0; i < n->n_out; i++) plain &= lies_plainly(&n->out[i]);
+    for (int i = 0; i < n->n_in; i++) plain &= !node_reads(n, i) || is_plain(n->in[i]);
+    for (int i = 0; i < n->n_out; i++) plain &= is_plain(&n->out[i]);
     if (plain || (r && r->any_order)) return NULL;
     if (!r || !r->formats || n->n_in > (int)COUNT(in)) return why;
     r->formats(n, in, out);

@@ -25,8 +25,8 @@
 
 static tri_status make_head(struct agent *a) {
     const struct launch *l = a->launch;
-    const struct crew_shape shape = launch_shape(l);
-    tri_status status = crew_check(&shape);
+    const struct crew_size size = launch_size(l);
+    tri_status status = crew_check(&size);
     if (status) return status;
     int fd = memfd_create("trireme store", 0);
     if (fd < 0 || ftruncate(fd, (off_t)crew_head_bytes()))
@@ -35,7 +35,7 @@ static tri_status make_head(struct agent *a) {
     struct crew_head *h = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (h == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
     a->head = h;
-    crew_head_begin(h, &shape);
+    crew_head_begin(h, &size);
     h->agent = getpid();
     h->until_loss = l->timing ? l->timing->until_loss : 0;
     pthread_mutexattr_t kind;
@@ -258,8 +258,8 @@ void launch_settle(struct launch *l) {
     if (l->grace <= 0) l->grace = 30;
 }
 
-struct crew_shape launch_shape(const struct launch *l) {
-    return (struct crew_shape){l->workers, l->spares, l->threads, l->most, l->audit};
+struct crew_size launch_size(const struct launch *l) {
+    return (struct crew_size){l->workers, l->spares, l->threads, l->most, l->audit};
 }
 
 int agent_run(const struct launch *l) {

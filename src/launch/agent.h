@@ -43,7 +43,7 @@ struct launch {
 
 /* Sets the fields that are 0 to their defaults; if `automatic`, also workers. */
 void launch_settle(struct launch *l);
-struct crew_shape launch_shape(const struct launch *l); /* after launch_settle */
+struct crew_size launch_size(const struct launch *l); /* after launch_settle */
 /* Runs it to the end and returns the exit code. Failures have been reported. */
 int agent_run(const struct launch *l);
 

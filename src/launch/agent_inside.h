@@ -36,7 +36,7 @@ struct process {
     char identity[AT_TEXT + 32]; /* for messages: worker, pid, and its activity at its death */
     /* Progress of its threads: the last count seen, and the time since it changed. */
     struct seen {
-        uint64_t turns;
+        uint64_t heartbeat;
         double still;
         bool warned, stopped;
         char state;    /* as in /proc; 0: not watched */

@@ -88,7 +88,7 @@ static void replace(struct agent *a, int place) {
         atomic_store(&w->core, -1);
         atomic_store(&s->core, core);
         cores_pin(&a->cores, core, h->threads, a->process[spare].pid);
-        atomic_store(&s->drew_lane, 0);
+        atomic_store(&s->first_claimed, 0);
         atomic_store(&s->rank, rank);
         log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
     }
@@ -137,7 +137,7 @@ static void restart_run(struct agent *a) {
     }
     agent_join_watchers(a);
     atomic_store(&h->checked, 0);
-    atomic_store(&h->founded, 0);
+    atomic_store(&h->layout_published, 0);
     atomic_store(&h->opened, 0);
     atomic_store(&h->committed, 0);
     atomic_store(&h->base, 0);

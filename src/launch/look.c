@@ -147,7 +147,7 @@ static void read_names(struct look *l) {
 
 /* The name of the operator with this number; empty if unknown. */
 static const char *look_name(struct look *l, int item) {
-    if (!atomic_load(&l->head->founded) || item < 0) return "";
+    if (!atomic_load(&l->head->layout_published) || item < 0) return "";
     if (!l->names) read_names(l);
     if (item >= l->n_names) return "";
     char *name = l->names + (size_t)item * CREW_NAME;

@@ -23,7 +23,7 @@ static tri_status bind_boards(struct recovery *r, int shape, char *at) {
 
 tri_status recovery_map(struct recovery *r) {
     struct crew_head *h = r->head;
-    if (r->base || !atomic_load(&h->founded)) return TRI_OK;
+    if (r->base || !atomic_load(&h->layout_published)) return TRI_OK;
     r->bytes = h->store_bytes;
     char *at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
                     (off_t)crew_head_bytes());

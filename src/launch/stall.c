@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Workers that make no progress: stopped, in an endless loop, in a deadlock. Every thread publishes
- * its activity and counts its turns. If the count stays the same for longer than the activity's
+ * its activity and a heartbeat. If the heartbeat stays the same for longer than the activity's
  * time limit, the worker is reported and killed. */
 #include <stdio.h>
 #include <string.h>
@@ -117,10 +117,10 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
 static void check_thread(struct agent *a, int place, int thread) {
     struct crew_thread *t = &a->head->thread[place * a->head->threads + thread];
     struct seen *s = &a->process[place].seen[thread];
-    uint64_t turns = atomic_load(&t->turns);
+    uint64_t heartbeat = atomic_load(&t->heartbeat);
     bool kills;
-    if (turns != s->turns) {
-        s->turns = turns;
+    if (heartbeat != s->heartbeat) {
+        s->heartbeat = heartbeat;
         s->still = 0;
         s->warned = s->stopped = false;
         return;
@@ -169,7 +169,7 @@ static bool all_wait(const struct agent *a, double *passed) {
     return any_worker;
 }
 
-/* A thread that waits counts turns and is not stalled; but if all wait at once, the run is. */
+/* A thread that waits has a heartbeat and is not stalled; but if all wait at once, the run is. */
 static void check_all(struct agent *a, double passed) {
     uint64_t done = work_done(a);
     if (!all_wait(a, &passed) || done != a->done_seen) {

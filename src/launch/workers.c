@@ -33,7 +33,7 @@ void agent_print(struct agent *a, const char *fmt, ...) {
 void agent_event(struct agent *a, const char *name, int worker, int code, const char *message) {
     const struct event e = {name, message, worker,
                             a->head ? (int64_t)atomic_load(&a->head->committed) : 0, code};
-    events_tell(a->events, &e);
+    events_start(a->events, &e);
 }
 
 static void path_of(const struct agent *a, char path[4096], const char *name) {
@@ -150,7 +150,7 @@ static void reset_place(struct agent *a, int place) {
     }
     *w->failure = 0;
     atomic_store(&w->leave, 0);
-    atomic_store(&w->drew_lane, 0);
+    atomic_store(&w->first_claimed, 0);
     atomic_store(&w->peak, 0);
     atomic_store(&w->traced, 0);
     atomic_store(&w->crashed, 0);
@@ -290,10 +290,10 @@ static void scale(struct agent *a, int now, int wanted) {
 /* For measurements of how long a replacement takes. */
 void agent_log_first_lanes(struct agent *a) {
     for (int i = 0; i < a->head->places; i++) {
-        int64_t when = atomic_load(&a->head->worker[i].drew_lane);
+        int64_t when = atomic_load(&a->head->worker[i].first_claimed);
         if (when <= 0) continue;
         log_event(&a->log, LOG_INFO, "rowing", "worker=%d at_ns=%lld", i, (long long)when);
-        atomic_store(&a->head->worker[i].drew_lane, -1);
+        atomic_store(&a->head->worker[i].first_claimed, -1);
     }
 }
 

@@ -82,7 +82,7 @@ static void claim_lanes(void *arg, int thread) {
     struct board *b = &s->m->tree[s->k].board;
     if (thread >= s->m->n_threads) return;
     step.fault = &fault;
-    for (int lane; (lane = board_draw(b, h.step, thread, thread, s->m->n_threads)) >= 0;) {
+    for (int lane; (lane = board_claim_lane(b, h.step, thread, thread, s->m->n_threads)) >= 0;) {
         fault.failed = false;
         if (!run_lane(s, &h, lane, &step)) keep_fault(s, lane, &fault);
     }

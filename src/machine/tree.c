@@ -152,7 +152,7 @@ void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char
     board_fail(&t->board, h->step, h->thread, lane);
 }
 
-void tree_leave(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
+void tree_publish(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
     board_publish(&t->board, h->step, h->thread, lane, number_of(t, slot));
 }
 

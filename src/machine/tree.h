@@ -61,7 +61,7 @@ void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char
 bool tree_put(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
               const struct program_step *step);
 /* Publishes the lane, and leaves the sums to other threads. */
-void tree_leave(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
+void tree_publish(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
 /* Makes the sum of a node that the thread has claimed, and the sums above it that are possible
  * then. */
 bool tree_sum(struct tree *t, const struct tree_thread *h, int node,

@@ -171,7 +171,7 @@ static bool one_more(struct events *e) {
     return may;
 }
 
-void events_tell(struct events *e, const struct event *what) {
+void events_start(struct events *e, const struct event *what) {
     if (!e) return;
     if (!one_more(e)) {
         report(e, what->name, "is not started: %d are running", MOST);
@@ -210,7 +210,7 @@ static int wait_for_all(struct events *e, bool last) {
 void events_close(struct events *e, const struct event *end) {
     if (!e) return;
     int left = wait_for_all(e, !end);
-    if (end) events_tell(e, end);
+    if (end) events_start(e, end);
     if (end) left = wait_for_all(e, true);
     if (left)
         fprintf(stderr, "trireme: --on-event: %d command%s still running after %d s; not waiting "

@@ -29,7 +29,7 @@ struct events; /* null if there is no command; the functions below then do nothi
 /* A null command makes *e null. out: the run's directory; log: its log file. Both may be null. */
 tri_status events_open(const char *command, const char *out, const char *log, struct events **e);
 /* Starts the command, unless too many are running. Failures are reported. */
-void events_tell(struct events *e, const struct event *what);
+void events_start(struct events *e, const struct event *what);
 /* Waits for the running commands, for a limited time, then the same for the event `end`, if not
  * null. */
 void events_close(struct events *e, const struct event *end);

@@ -201,7 +201,7 @@ static void report_failure(const struct checkpointer *c, tri_run *run, int64_t s
     base_format(text, sizeof text, "the checkpoint of step %lld failed: %s", (long long)step,
                 c->error);
     fprintf(stderr, "trireme: %s\n", text);
-    events_tell(run->events, &failure);
+    events_start(run->events, &failure);
     run->executor->save_failed(run, text);
 }
 

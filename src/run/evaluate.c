@@ -205,13 +205,13 @@ static tri_status obtain(tri_run *run, tri_data *data, struct eval_queue *queue,
     *sums = NULL;
     for (int64_t b; queue && !run_is_asked_to_end(run);) {
         *sums = eval_queue_find(queue, k);
-        if (*sums || (b = eval_queue_draw(queue, k)) < 0) break;
+        if (*sums || (b = eval_queue_claim(queue, k)) < 0) break;
         tri_status status = compute_claimed(run, data, queue, b);
         if (status) return status;
     }
     if (queue && queue->queue && !*sums) {
         struct wanted w = {run, queue, k, wait_late(e->slowest)};
-        wait_until(queue->queue, WAIT_CROWDED, is_settled, &w, w.until, queue->turns);
+        wait_until(queue->queue, WAIT_CROWDED, is_settled, &w, w.until, queue->heartbeat);
         *sums = eval_queue_find(queue, k);
     }
     if (run_is_asked_to_end(run))
@@ -247,7 +247,7 @@ tri_status evaluation_compute_next(tri_run *run, tri_data *data, struct eval_que
     if (!status) status = start(run, data);
     if (status) return status;
     CHECK(queue->values == run->evaluation->whole.n_outputs);
-    int64_t k = eval_queue_draw(queue, 0);
+    int64_t k = eval_queue_claim(queue, 0);
     *found = k >= 0;
     return *found ? compute_claimed(run, data, queue, k) : TRI_OK;
 }

@@ -244,7 +244,7 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_request *r,
         /* A reader that still reads for an earlier step is late already. */
         *ready = c.step == (uint32_t)r->step && base_now() <= late_at;
         if (!*ready) return TRI_OK;
-        wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, r->turns);
+        wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, r->heartbeat);
     }
     return TRI_OK;
 }

@@ -79,7 +79,7 @@ struct loader_request {
     int thread; /* of the run's threads */
     int64_t step;
     int lane;
-    _Atomic uint64_t *turns; /* grows while it waits; nullable */
+    _Atomic uint64_t *heartbeat; /* grows while it waits; nullable */
 };
 /* Waits until the samples are in *buffer: the step's, or one of the thread's own if another reader
  * is late. Returns early if the step or the run is over. */

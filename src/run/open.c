@@ -206,8 +206,8 @@ static tri_status join(tri_run *run) {
 static void print_notes(tri_run *run) {
     struct crew_shown *shown = run->executor->shown(run);
     if (!run->executor->reports(run) || (shown && atomic_exchange(&shown->notes, 1))) return;
-    data_tell(run->data, run->options.quiet);
-    data_tell(run->policy->data, run->options.quiet);
+    data_print_notes(run->data, run->options.quiet);
+    data_print_notes(run->policy->data, run->options.quiet);
 }
 
 static tri_status open_run(tri_run *run) {
@@ -280,7 +280,7 @@ static tri_status plan_workers(tri_run *run) {
 
 /* Takes the graph and the sources in the options. workers: see run_plan. */
 static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(tri_run *run),
-                         const struct crew_shape *workers) {
+                         const struct crew_size *workers) {
     struct whole *w = g ? calloc(1, sizeof *w) : NULL;
     if (!w) {
         if (g) base_no_memory("a run");
@@ -312,7 +312,7 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
 
 tri_run *tri_open(tri_graph *g, const tri_options *o) { return make_run(g, o, open_run, NULL); }
 
-tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_shape *workers) {
+tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers) {
     return make_run(g, o, workers ? plan_workers : plan_all, workers);
 }
 

@@ -7,7 +7,7 @@
 
 /* As tri_open, but only plans the run: nothing is allocated, and it cannot step. Null with a
  * message. workers: the run is planned as one of several workers; or null. */
-tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_shape *workers);
+tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers);
 /* Opens the data of a run that is only planned, to count its memory. Does nothing if the options
  * name no data. */
 tri_status run_plan_data(tri_run *run);

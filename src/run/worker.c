@@ -158,7 +158,7 @@ void worker_free(struct worker *c) {
     free(c);
 }
 
-struct worker *worker_for_plan(const struct crew_shape *shape) {
+struct worker *worker_for_plan(const struct crew_size *size) {
     struct worker *c = calloc(1, sizeof *c);
     void *head = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                       -1, 0);
@@ -169,10 +169,10 @@ struct worker *worker_for_plan(const struct crew_shape *shape) {
     }
     *c = (struct worker){.head = head,
                          .fd = -1,
-                         .threads = shape->threads,
+                         .threads = size->threads,
                          .log.log.fd = -1,
                          .crash_out = -1};
-    crew_head_begin(c->head, shape);
+    crew_head_begin(c->head, size);
     return c;
 }
 

@@ -24,7 +24,7 @@ void worker_evaluation_bind(struct worker *c, const tri_run *run) {
                     evaluation_machine(run)->n_outputs);
     c->evaluation.queue = &h->event;
     c->evaluation.owner = c->place;
-    c->evaluation.turns = &c->context[0].shared->turns;
+    c->evaluation.heartbeat = &c->context[0].shared->heartbeat;
 }
 
 tri_status worker_evaluate(struct worker *c, tri_run *run, tri_data *data) {

@@ -15,7 +15,7 @@ static bool fetch_lane(struct worker *c, struct thread_context *me, struct progr
                        struct tri_fault *fault) {
     struct machine *m = c->run->machine;
     const struct loader_request r = {me->number - c->place * c->threads, (int64_t)c->step, lane,
-                                     &me->shared->turns};
+                                     &me->shared->heartbeat};
     char *buffer = NULL;
     worker_note(me, CREW_AT_DATA, lane, -1);
     tri_status status = c->run->data ? loader_fetch(c->run->loader, &r, &buffer) : TRI_OK;
@@ -143,7 +143,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         if (s->k == 1) learn(&me->shared->pure_time, base_now() - began - me->fetched);
         worker_note(me, CREW_AT_SUM, lane, -1);
         if (!again && !board_left(&t->board, who->step) && worker_defers(s))
-            tree_leave(t, who, lane, slot);
+            tree_publish(t, who, lane, slot);
         else
             first = again ? tree_put_for(t, who, lane, slot, &s->step)
                           : tree_put(t, who, lane, slot, &s->step);
@@ -299,7 +299,7 @@ static bool wait_for_others(struct worker_stage *s) {
     bool left = board_left(b, (uint32_t)s->c->step) > 0;
     int64_t soon = base_now() + atomic_load(&me->shared->lane_time);
     if (!left && worker_defers(s) && s->defers < soon) soon = s->defers;
-    crew_until_or(s->c->head, changed, s, left ? s->until : soon, &me->shared->turns);
+    crew_wait_until(s->c->head, changed, s, left ? s->until : soon, &me->shared->heartbeat);
     worker_spend(&me->shared->wait, me->began);
     return true;
 }
@@ -311,7 +311,7 @@ static int claim_lane(struct worker_stage *s, struct board *b, const struct tree
     s->until = 0;
     if (rank < 0) return -1; /* a spare: it audits */
     if (s->k == 1 && leaves_lanes(s, b)) return -1;
-    return board_draw(b, who->step, who->thread, rank, ranks);
+    return board_claim_lane(b, who->step, who->thread, rank, ranks);
 }
 
 void worker_run_lanes(void *arg, int thread) {
@@ -335,8 +335,8 @@ void worker_run_lanes(void *arg, int thread) {
             tree_sum(t, &who, node, &s.step);
             crew_notify(c->head);
         } else if (!defers && (lane = claim_lane(&s, &t->board, &who)) >= 0) {
-            if (!atomic_load(&worker_self(c)->drew_lane))
-                atomic_store(&worker_self(c)->drew_lane, base_now());
+            if (!atomic_load(&worker_self(c)->first_claimed))
+                atomic_store(&worker_self(c)->first_claimed, base_now());
             run_lane(&s, &who, lane, tree_slot(t, &who, lane), false);
         } else if (s.k == 1 && (lane = worker_audit_claim(c, who.thread)) >= 0) {
             audit(&s, &who, lane);

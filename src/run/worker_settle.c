@@ -251,7 +251,7 @@ static tri_status make_store(struct worker *c, tri_run *run, const struct plan *
     describe(c, run, p);
     for (int i = 0; i < run->n_executables; i++)
         name_items(&c->executable[i], &run->executable[i], c->base + p->names);
-    atomic_store(&c->head->founded, 1);
+    atomic_store(&c->head->layout_published, 1);
     crew_notify(c->head);
     return TRI_OK;
 }
@@ -269,12 +269,12 @@ static tri_status check_store(const struct worker *c, const tri_run *run, const 
 
 static bool made_or_mine(void *arg) {
     const struct worker *c = arg;
-    return atomic_load(&c->head->founded) || worker_reports(c);
+    return atomic_load(&c->head->layout_published) || worker_reports(c);
 }
 
 static tri_status join_store(struct worker *c, tri_run *run, const struct plan *p) {
-    crew_until(c->head, made_or_mine, c, &c->context[0].shared->turns);
-    return atomic_load(&c->head->founded) ? check_store(c, run, p) : make_store(c, run, p);
+    crew_wait(c->head, made_or_mine, c, &c->context[0].shared->heartbeat);
+    return atomic_load(&c->head->layout_published) ? check_store(c, run, p) : make_store(c, run, p);
 }
 
 static bool checked_or_mine(void *arg) {
@@ -284,7 +284,7 @@ static bool checked_or_mine(void *arg) {
 
 /* The reporter checks that there is enough memory, before any worker has touched its own. */
 static tri_status check_memory(struct worker *c, const tri_run *run) {
-    crew_until(c->head, checked_or_mine, c, &c->context[0].shared->turns);
+    crew_wait(c->head, checked_or_mine, c, &c->context[0].shared->heartbeat);
     if (atomic_load(&c->head->checked)) return TRI_OK;
     const struct machine *m = evaluation_machine(run);
     tri_status status = budget_check(m, &run->store, run->options.memory_limit);

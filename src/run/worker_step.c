@@ -24,7 +24,8 @@ void worker_note(struct thread_context *me, enum crew_at at, int lane, int item)
     atomic_store_explicit(&t->item, item, memory_order_relaxed);
     atomic_store_explicit(&t->step, (uint32_t)me->worker->step, memory_order_relaxed);
     atomic_store_explicit(&t->at, (int)at, memory_order_relaxed);
-    atomic_store_explicit(&t->turns, atomic_load_explicit(&t->turns, memory_order_relaxed) + 1,
+    atomic_store_explicit(&t->heartbeat,
+                          atomic_load_explicit(&t->heartbeat, memory_order_relaxed) + 1,
                           memory_order_release);
     me->began = now;
 }
@@ -162,7 +163,7 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
         worker_fail(c, tri_message());
         return;
     }
-    crew_until(h, worker_rows_are_free, c, &c->context[0].shared->turns);
+    crew_wait(h, worker_rows_are_free, c, &c->context[0].shared->heartbeat);
     run->done = (int64_t)step - 1;
     run_set_scalars(run, (int64_t)step);
     h->rate = run->rate;
@@ -273,7 +274,7 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
             continue;
         }
         worker_note(&c->context[0], CREW_AT_WAIT, -1, -1);
-        crew_until(h, something_to_do, c, &c->context[0].shared->turns);
+        crew_wait(h, something_to_do, c, &c->context[0].shared->heartbeat);
         worker_spend(&c->context[0].shared->wait, c->context[0].began);
     }
 }
@@ -352,7 +353,7 @@ static void end_by_loop(struct worker *c, tri_run *run) {
 
 bool worker_finish(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
-    if (!worker_reports(c)) crew_until(h, over_or_mine, c, &c->context[0].shared->turns);
+    if (!worker_reports(c)) crew_wait(h, over_or_mine, c, &c->context[0].shared->heartbeat);
     worker_log_changes(c);
     if (atomic_load(&h->closed) || !worker_reports(c)) return false;
     end_by_loop(c, run);

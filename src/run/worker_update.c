@@ -79,7 +79,7 @@ static void run_sweep(struct worker_stage *s, const struct tasks *view, int thre
     while (!worker_over(c)) {
         struct claim held;
         int64_t began = base_now();
-        int task = worker_defers(s) ? -1 : tasks_draw(view, begin, end, &held);
+        int task = worker_defers(s) ? -1 : tasks_claim(view, begin, end, &held);
         if (task >= 0) {
             run_task(s, task, &held, view, thread);
             if (tasks_complete(view->word, begin, end, view->step, &s->from)) crew_notify(c->head);
@@ -88,8 +88,8 @@ static void run_sweep(struct worker_stage *s, const struct tasks *view, int thre
         }
         if (tasks_complete(view->word, begin, end, view->step, &s->from)) return;
         worker_note(me, CREW_AT_WAIT, -1, -1);
-        crew_until_or(c->head, sweep_changed, s, worker_defers(s) ? s->defers : INT64_MAX,
-                      &me->shared->turns);
+        crew_wait_until(c->head, sweep_changed, s, worker_defers(s) ? s->defers : INT64_MAX,
+                      &me->shared->heartbeat);
         worker_spend(&me->shared->wait, me->began);
     }
 }

@@ -224,7 +224,7 @@ static int call_board(struct given *m, struct state *w, int who) {
     uint32_t step = (uint32_t)h->step;
     int failed, rank = who < m->is.strangers ? -1 : who - m->is.strangers;
     switch (h->doing) {
-    case DRAW: return board_draw(&b, step, who, rank, m->is.threads - m->is.strangers);
+    case DRAW: return board_claim_lane(&b, step, who, rank, m->is.threads - m->is.strangers);
     case ORPHAN: return board_orphan(&b, step, who);
     case LOOK: return board_complete(&b, step, &failed) ? 0 : failed >= 0 ? failed + 1 : -1;
     case TAKE: return board_take(&b, step, who, h->node);

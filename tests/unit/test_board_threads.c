@@ -113,7 +113,7 @@ static void take_part(struct member *r) {
         uint32_t step = c->step;
         struct board *b = board_of(c, step);
         int node = roll(2) ? board_orphan(b, step, r->thread) : -1;
-        if (node < 0) node = board_draw(b, step, r->thread, r->thread, c->threads);
+        if (node < 0) node = board_claim_lane(b, step, r->thread, r->thread, c->threads);
         if (node < 0) node = board_orphan(b, step, r->thread);
         if (node >= 0) make_node(r, step, node, false);
         else if (!roll(8)) make_twice(r, step);

@@ -60,7 +60,7 @@ static int make(void *world, int who, int does) {
     double sum = right_value(p->step, p->batch);
     int result = 0;
     p->doing = does;
-    if (does >= DRAW) result = (int)eval_queue_draw(&q, does - DRAW);
+    if (does >= DRAW) result = (int)eval_queue_claim(&q, does - DRAW);
     if (does == PUT) eval_queue_put(&q, p->batch, failing >> p->batch & 1 ? NULL : &sum);
     if (does == RECOVER) claim_forget(q.word, batches, p->batch);
     p->next = (int)q.next;
@@ -191,7 +191,7 @@ struct crowd {
 
 static void *draw_all(void *arg) {
     struct crowd *c = arg;
-    for (int64_t k; (k = eval_queue_draw(&c->queue, 0)) >= 0;) {
+    for (int64_t k; (k = eval_queue_claim(&c->queue, 0)) >= 0;) {
         const double sum = (double)k;
         atomic_fetch_add(&c->drawn[k], 1);
         eval_queue_put(&c->queue, k, &sum);

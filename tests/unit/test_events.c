@@ -26,7 +26,7 @@ static bool says(const char *file, const char *text) {
 static void run(const char *command, const struct event *what) {
     struct events *e;
     assert_int_equal(events_open(command, directory, at("log"), &e), TRI_OK);
-    events_tell(e, what);
+    events_start(e, what);
     events_close(e, NULL);
 }
 
@@ -99,7 +99,7 @@ static void at_most_eight(void **state) {
              at("began"), at("go"));
     assert_int_equal(events_open(command, NULL, at("log"), &e), TRI_OK);
     double begin = base_seconds();
-    for (int i = 0; i < 9; i++) events_tell(e, &(struct event){"death", "", i, 0, -1});
+    for (int i = 0; i < 9; i++) events_start(e, &(struct event){"death", "", i, 0, -1});
     assert_true(base_seconds() - begin < 5);
     assert_true(says("log", "\"about\":\"death\",\"text\":\"is not started: 8 are running\""));
     while (!says("began", "x\nx\nx\nx\nx\nx\nx\nx\n")) usleep(1000);
@@ -120,7 +120,7 @@ static void the_end_comes_last(void **state) {
              "}; echo $TRIREME_EVENT >>%s",
              at("slow"), at("go-on"), at("order"));
     assert_int_equal(events_open(command, NULL, NULL, &e), TRI_OK);
-    events_tell(e, &(struct event){"death", "", 1, 0, -1});
+    events_start(e, &(struct event){"death", "", 1, 0, -1});
     while (access(at("slow"), F_OK)) usleep(1000);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, close_with_end, e), 0);
@@ -138,7 +138,7 @@ static void no_command(void **state) {
     struct events *e;
     assert_int_equal(events_open(NULL, directory, NULL, &e), TRI_OK);
     assert_null(e);
-    events_tell(e, &(struct event){"end", "", -1, 0, 0});
+    events_start(e, &(struct event){"end", "", -1, 0, 0});
     events_close(e, NULL);
 }
 

@@ -28,8 +28,8 @@ static int64_t clock_now;
 #define base_now() clock_now
 #define wait_late(slowest) ((void)(slowest), (int64_t)1)
 #define wait_wake(queue) ((void)(queue))
-#define wait_until(queue, kind, holds, arg, until, turns) \
-    ((void)(queue), (void)(until), (void)(turns), model_wait(holds, arg))
+#define wait_until(queue, kind, holds, arg, until, heartbeat) \
+    ((void)(queue), (void)(until), (void)(heartbeat), model_wait(holds, arg))
 /* How many steps are done is shared, too. */
 #undef atomic_load
 #define atomic_load(at)                                                         \

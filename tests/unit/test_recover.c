@@ -30,7 +30,7 @@ static void a_slot_of_the_step_before(void **state) {
     board_bind_shape(b, &tree, 0, tree.n_nodes, slots, r.base);
     int slot[2];
     for (int hand = 0; hand < 2; hand++)
-        slot[hand] = board_take(b, 1, hand, board_draw(b, 1, hand, hand, 2));
+        slot[hand] = board_take(b, 1, hand, board_claim_lane(b, 1, hand, hand, 2));
     atomic_store(&h->opened, 2);
     recovery_of(&r, 0);
     assert_int_equal(claim_read(&b->slot[slot[0]]).state, CLAIM_FREE);

@@ -138,7 +138,7 @@ static int make(void *world, int who, int does) {
     struct claim held = t->held;
     t->doing = does;
     if (does == DRAW) {
-        int task = tasks_draw(&view, begin_at, end_at, &held);
+        int task = tasks_claim(&view, begin_at, end_at, &held);
         t->held = held;
         return task;
     }

@@ -307,10 +307,10 @@ INLINE void sum_run(tri_type t, const struct part *p, const void *dy, const void
     EACH_PIECE(p) {
         eight sum = {0}, dot = {0};
         int64_t at = AT(p, r);
-        const int64_t behind = AT(p, end);
-        for (; at + SUMS <= behind; at += SUMS)
+        const int64_t stop = AT(p, end);
+        for (; at + SUMS <= stop; at += SUMS)
             add_eight(t, dy, x, at, SUMS, center, &sum, &dot);
-        if (at < behind) add_eight(t, dy, x, at, behind - at, center, &sum, &dot);
+        if (at < stop) add_eight(t, dy, x, at, stop - at, center, &sum, &dot);
         n->sum[0] += (double)TOTAL(sum);
         n->dot[0] += (double)TOTAL(dot);
     }
