@@ -131,9 +131,9 @@ tri_graph *tri_graph_new(int64_t batch); /* samples of a step; 0 means 64 */
 void tri_graph_free(tri_graph *g);
 /* Samples of several lengths. `g` is for the longest samples. `other` is the same network for
  * samples of at most `length`: its parameters and outputs have the same names, its outputs the same
- * order, and each of its inputs may take a shorter prefix of a sample. `g` takes `other`; up to 7
- * networks may be added. A step runs one network, and each sample goes to the shortest network that
- * holds it, so that little computation is spent on padding. The data has to report lengths
+ * order, and each of its inputs may be a shorter prefix of a sample. `g` owns `other` from then on.
+ * Up to 7 networks may be added. A step runs one network; each sample goes to the shortest network
+ * that holds it, which saves computation on padding. The data has to report lengths
  * (tri_data_lengths). Evaluations run `g`. In the zoo: "bert-base:seq=128/64/32". */
 void tri_shorter(tri_graph *g, int64_t length, tri_graph *other);
 int64_t tri_batch(const tri_graph *g);
@@ -485,9 +485,9 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
  *     lars       r = trust |w| / (|g| + d |w| + eps), m = momentum m + r (g + d w), w - lr m
  *     lamb       u = a + d w, r = |w| / |u|, w - lr r u
  *
- * r is 1 where a norm in it is 0, and for parameters exempt from decay, whatever weight_decay is:
- * those that tri_group_decay sets to 0 and, where it sets nothing, those of rank below 2 unless
- * decay_all is set.
+ * r is 1 if one of its norms is 0. It is also 1 for parameters exempt from decay, whatever
+ * weight_decay is: those that tri_group_decay sets to 0. Parameters for which it sets nothing are
+ * exempt if their rank is below 2, unless decay_all is set.
  *
  * A field of 0 means the default; where 0 itself is a legal value, write TRI_ZERO. */
 #define TRI_ZERO (-1e-300)
@@ -526,13 +526,13 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
 void tri_freeze(tri_graph *g, const char *pattern);
 void tri_group_lr(tri_graph *g, const char *pattern, double factor);
 void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay);
-/* Saves memory and costs time: what lies in the matching scopes is computed again in the backward
- * pass, bit for bit the same, instead of being kept. Patterns: "layer1.?", "*.relu*"; null: the
- * scope that is open. Each matching scope (of nested ones the outermost) is one part, of which only
- * the results that other parts use are kept. A pattern that matches an operator's own name means
- * that operator alone. */
+/* Saves memory and costs time: the backward pass recomputes what the matching scopes compute, bit
+ * for bit the same, instead of keeping it. Patterns: "layer1.?", "*.relu*"; null: the current
+ * scope. Each matching scope (of nested ones, the outermost) is one part; only results that
+ * other parts use are kept. A pattern that matches an operator's own name selects that
+ * operator alone. */
 void tri_recompute(tri_graph *g, const char *pattern);
-/* Computes what lies in the matching scopes (patterns as in tri_recompute) in this type, whatever
+/* Computes the matching scopes (patterns as in tri_recompute) in this type, whatever
  * tri_options.amp says: TRI_F32; or TRI_BF16 or TRI_F16 for all but norms and losses. */
 void tri_precision(tri_graph *g, const char *pattern, tri_type type);
 /* A second name for a parameter, for files from other programs. The parameter is counted, hashed
@@ -579,16 +579,16 @@ typedef struct tri_field {
 tri_data *tri_data_open(const char *spec, const tri_graph *g, uint64_t seed);
 
 /* Your own data. `fill` writes sample `index` of `epoch`, through one pointer per field. The
- * library calls it in any order; it must write the same values for the same arguments. For a
- * sequential source this need not hold: `fill` is called exactly once per sample, in order, and the
- * samples can be neither shuffled nor divided by index. A return value other than 0 fails the step,
- * with a message that names the sample. */
+ * library calls it in any order; it must write the same values for the same arguments. A sequential
+ * source is exempt: `fill` is called exactly once per sample, in order, and the samples can be
+ * neither shuffled nor divided by index. A return value other than 0 fails the step, with a message
+ * that names the sample. */
 typedef int tri_fill(void *user, int64_t index, int64_t epoch, uint64_t seed, void *const *out);
 tri_data *tri_data_new(const char *name, int64_t size, const tri_field *fields, int n,
                        tri_fill *fill, void *user, bool sequential);
-/* Declares that any thread may call `fill`, also while your own code runs between two steps, and,
- * unless the source is sequential, that several may do so at once. Only then are samples read
- * ahead. */
+/* Declares that any thread may call `fill`, even while your own code runs between two steps, and
+ * that several threads may call it at once (never for a sequential source). Only then are samples
+ * read ahead. */
 void tri_data_concurrent(tri_data *d);
 int64_t tri_data_size(const tri_data *d);
 int tri_data_fields(const tri_data *d, const tri_field **fields);
@@ -695,8 +695,8 @@ typedef struct tri_options {
     bool partial;     /* take from `load` what fits and report the rest; else everything must fit */
     const char *save;
     /* The directory of checkpoints. The newest `keep` of them stay (0: all), and those of the steps
-     * that keep_every divides. A step waits only for the copy in memory. At its end, even when
-     * asked to stop, a run saves its last step. resume: continue from the newest undamaged
+     * that keep_every divides. A step waits only for the copy in memory. A run saves its last step
+     * when it ends, even if it was asked to stop. resume: continue from the newest undamaged
      * checkpoint, if there is one, as if the run had never ended. Without it the directory must
      * have no checkpoints. */
     const char *ckpt;
@@ -712,8 +712,8 @@ typedef struct tri_options {
      * metrics.jsonl and in tri_result. best: the result that evaluations are compared by,
      * "top1:max" or "loss:min" (the default is the loss; without ":", a loss is minimised and any
      * other result maximised). If it is set, the checkpoint of the best evaluation is kept whatever
-     * `keep` says. early_stop: end the run, successfully, after so many consecutive evaluations
-     * that were not better than the best before them by more than early_stop_change. */
+     * `keep` says. early_stop: end the run, successfully, if none of so many consecutive
+     * evaluations beat the best before them by more than early_stop_change. */
     const char *eval_data;
     tri_data *eval_source; /* instead: your own source, which the run then owns */
     int64_t eval_every;    /* 0: every epoch */
@@ -764,8 +764,8 @@ tri_run *tri_open(tri_graph *g, const tri_options *o);
  * signal itself; writing to a closed pipe fails. If that happens to stdout or stderr, tri_step
  * returns false, and tri_close saves what it saves and returns TRI_STOPPED. */
 bool tri_step(tri_run *run);
-/* Ends the run and frees it and its graph. Returns the first failure, or that of tri_open if run is
- * null, after printing its message, so that `return tri_close(run)` can end main. */
+/* Ends the run and frees it and its graph. Prints the message of the first failure (of tri_open, if
+ * run is null) and returns its status, so that `return tri_close(run)` can end main. */
 tri_status tri_close(tri_run *run);
 
 /* The rank of this worker and the number of workers: 0 and 1 without `trireme run`, rank -1 in a
@@ -813,8 +813,8 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
  * number too, and be set before the step, because checkpoints are written inside tri_step.
  *
  * tri_step fails and names the input if an input that the network uses has not been fed since the
- * step before, or if a value is out of range (tri_input). tri_feed refuses an unused input, and a
- * run with other data. Data "feed" has neither epochs nor an order of samples; with it tri_train,
+ * previous step, or if a value is out of range (tri_input). tri_feed refuses an unused input, and
+ * a run with other data. Data "feed" has neither epochs nor an order of samples; with it tri_train,
  * epochs, sampler, subset, share, tail, data_threads, tokenizer and tri_shorter are refused. */
 tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes);
 tri_status tri_forward(tri_run *run);
@@ -833,9 +833,9 @@ double tri_result(const tri_run *run, const char *name);
 void tri_hash(const tri_run *run, char weights[65], char state[65]);
 
 /* A callback of the usual loop; either function may be null. If one returns a value other than 0,
- * the run ends. With several workers only one of them calls back, at least once for each step: if
- * it dies meanwhile, another calls back again. A checkpoint or evaluation that is due after a step
- * has been made when the callback runs. */
+ * the run ends. With several workers only the reporter calls callbacks, at least once per step: if
+ * it dies meanwhile, the next reporter calls again. The callback runs after the checkpoint and the
+ * evaluation that are due after the step. */
 typedef struct tri_callback {
     int (*step)(tri_run *run, void *user);
     int (*epoch)(tri_run *run, void *user);
@@ -888,12 +888,12 @@ tri_callback tri_evaluator_(const tri_evaluator_options *o);
 
 /* safetensors files with the parameters and running statistics under PyTorch's names. Loading is
  * strict unless tri_options.partial is set: it reports missing, unexpected and mis-shaped tensors.
- * A prefix that the file or the network lacks ("module.", "model.", "bert.", "transformer.") is
- * ignored, gamma, beta, moving_mean and moving_variance are recognised, and num_batches_tracked and
- * the like are skipped. f64 is rounded to f32. From a directory of checkpoints the newest undamaged
- * one is loaded and named. If tri_model_open made the network from a name of the zoo, its
- * specification is stored in the file's metadata as "trireme.model", and the options that prepared
- * its data as "trireme.data". */
+ * A prefix that only the file or only the network has ("module.", "_orig_mod.", "model.", "bert.",
+ * "transformer.") is ignored. gamma, beta, moving_mean and moving_variance are recognised;
+ * num_batches_tracked and the like are skipped. f64 is rounded to f32. From a directory of
+ * checkpoints the newest undamaged one is loaded and named. If tri_model_open made the network from
+ * a name of the zoo, the file's metadata stores its specification as "trireme.model", and the
+ * options that prepared its data as "trireme.data". */
 tri_status tri_save(const tri_run *run, const char *path);
 tri_status tri_load(tri_run *run, const char *path);
 
@@ -969,8 +969,8 @@ typedef void tri_kernel(const tri_call *call);
  *                                   "value", if there is one (transpose, slice, pad)
  *             TRI_VALUES_SAME       input 0, in the same order (reshape): both may share memory
  * leaves_out  the number of the input (labels) in which elements equal to `value` make output 0
- *             zero or false at the same places; -1: none. --tail pad gives its extra samples such
- *             labels, and refuses a network in whose loss they would still count.
+ *             zero or false at the same places; -1: none. --tail pad gives such labels to its extra
+ *             samples, and refuses a network whose loss would still count them.
  * precision   the types that mixed precision (tri_options.amp) gives a node whose inputs are f32 or
  *             a 16-bit type:
  *             TRI_PRECISION_FULL    f32; the default
@@ -1005,11 +1005,11 @@ typedef struct tri_op {
                             sample, and the operator may be split along it alone */
     unsigned shape_only; /* bit i: only the shape of input i is used, never its contents */
     bool random;         /* the result also depends on seed and step. tri_recompute may compute it
-                            again only if the row has an attribute "key:text=": the name that keys
-                            its random numbers where it is not empty */
-    bool tests_finite;   /* the result is true only if all inputs are finite. A parameter's update
-                            with this condition is skipped in steps where it is false, and --on-nan
-                            stop then ignores a loss that is not finite */
+                            again only if the row has an attribute "key:text=", which, if not empty,
+                            is the name that keys its random numbers */
+    bool tests_finite;   /* the result is true only if all inputs are finite. If it is the condition
+                            of a parameter's update, a step in which it is false skips the update,
+                            and --on-nan stop ignores a loss that is not finite */
     int64_t (*group_values)(const tri_node *n);
     enum { TRI_VALUES_COMPUTED, TRI_VALUES_MOVED, TRI_VALUES_SAME } values;
     int (*leaves_out)(const tri_node *n, double value);
