@@ -3,7 +3,7 @@
  * cache, so that memory grows with the rows of q and k, not with their product. A part of the
  * kernel is one head of one sample.
  *
- * gemm_tile computes the products of a tile; k and, backward, v are packed once per head.
+ * gemm_direct computes the products of a tile; k and, backward, v are packed once per head.
  * attention_rows.c does the steps between the products. A query's sums over several tiles of keys
  * are accumulated online: when a larger score appears, the earlier sums are scaled down. bf16 and
  * f16 are widened before and rounded after, a tile or a head at a time. Masked keys have weight 0
@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "base/vmath.h"
 #include "dev/cpu/attention_rows.h"
-#include "dev/cpu/gemm_tile.h"
+#include "dev/cpu/gemm.h"
 #include "dev/cpu/vec.h"
 #include "ops/attention.h"
 
@@ -165,8 +165,8 @@ static void aim(struct head *w, int64_t i, int64_t rows, int64_t k, int64_t n) {
 static void score(const struct head *w, struct rows x, const float *packed, int64_t width,
                   int64_t k, float *to) {
     const struct attention_tile *t = &w->tile;
-    gemm_tile(&(struct gemm){
-                          .m = t->rows, .n = t->keys, .k = width, .a = x.at, .a_row = x.row,
+    gemm_direct(&(struct gemm){
+        .m = t->rows, .n = t->keys, .k = width, .a = x.at, .a_row = x.row,
                           .a_k = 1, .b = packed + k * width, .b_k = GEMM_PANEL,
                           .b_panel = GEMM_PANEL * width, .c = to, .c_row = ATTENTION_PITCH,
                           .shape = GEMM_C_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
@@ -176,8 +176,8 @@ static void score(const struct head *w, struct rows x, const float *packed, int6
 static void gather(const struct head *w, const float *tile, struct rows x, int64_t width,
                    struct rows to, bool add) {
     const struct attention_tile *t = &w->tile;
-    gemm_tile(&(struct gemm){
-                          .m = t->rows, .n = width, .k = t->keys, .a = tile,
+    gemm_direct(&(struct gemm){
+        .m = t->rows, .n = width, .k = t->keys, .a = tile,
                           .a_row = ATTENTION_PITCH, .a_k = 1, .b = x.at, .b_k = x.row,
                           .b_panel = GEMM_PANEL, .c = to.at, .c_row = to.row, .add = add,
                           .shape = GEMM_A_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
@@ -187,8 +187,8 @@ static void gather(const struct head *w, const float *tile, struct rows x, int64
 static void scatter(const struct head *w, const float *tile, struct rows x, int64_t width,
                     struct rows to) {
     const struct attention_tile *t = &w->tile;
-    gemm_tile(&(struct gemm){
-                          .m = t->keys, .n = width, .k = t->rows, .a = tile, .a_row = 1,
+    gemm_direct(&(struct gemm){
+        .m = t->keys, .n = width, .k = t->rows, .a = tile, .a_row = 1,
                           .a_k = ATTENTION_PITCH, .b = x.at, .b_k = x.row, .b_panel = GEMM_PANEL,
                           .c = to.at, .c_row = to.row, .add = true, .shape = GEMM_A_UPPER,
                           .diagonal = t->diagonal, .ahead = w->ahead});
@@ -236,7 +236,7 @@ static void forward(const tri_call *c) {
                      half(&w, ATTENTION_QUERIES * d), half(&w, ATTENTION_QUERIES * e)};
     struct rows k = read(&w, &a->k, a->k.tensor, d, 0, a->keys, buffer[0]);
     struct rows v = read(&w, &a->v, a->v.tensor, e, 0, a->keys, buffer[1]);
-    gemm_pack(k.at, k.row, a->keys, d, packed);
+    gemm_pack(k.at, 1, k.row, d, a->keys, packed);
     w.tile.s = s;
     for (int64_t i = 0; i < a->queries; i += ATTENTION_QUERIES) {
         struct attention_sums sums;
@@ -288,8 +288,8 @@ static void open_keys(struct head *w, struct keys *x) {
     x->ds = take(w, TILE_FLOATS);
     x->k = read(w, &a->k, a->k.tensor, d, 0, a->keys, half(w, a->keys * d));
     x->v = read(w, &a->v, a->v.tensor, e, 0, a->keys, half(w, a->keys * e));
-    gemm_pack(x->k.at, x->k.row, a->keys, d, x->packed_k);
-    gemm_pack(x->v.at, x->v.row, a->keys, e, x->packed_v);
+    gemm_pack(x->k.at, 1, x->k.row, d, a->keys, x->packed_k);
+    gemm_pack(x->v.at, 1, x->v.row, e, a->keys, x->packed_v);
     for (int i = 0; i < 4; i++) x->buffer[i] = half(w, ATTENTION_QUERIES * (i < 2 ? d : e));
 }
 

@@ -4,7 +4,7 @@
 #include <math.h> /* INFINITY */
 
 #include "dev/cpu/draw.h"
-#include "dev/cpu/gemm_tile.h"
+#include "dev/cpu/gemm.h"
 
 /* Zeros after a row, for keys that another row of its group has in addition. */
 #define GROUP_ZEROS (2 * GEMM_GROUP)

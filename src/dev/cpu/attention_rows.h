@@ -47,7 +47,7 @@ struct attention_sums {
 void attention_begin(struct attention_sums *sums);
 
 /* Scores become exp(score - max), or 0 if dropped. Zeros follow a row's last key, so that the
- * products can take whole groups of rows (gemm_tile.h). */
+ * products can take whole groups of rows (gemm.h). */
 void attention_weigh(const struct attention_tile *t, struct attention_sums *sums);
 
 /* Scores become p = exp(score - lse), times the dropout's factor (z); and ds, initially dy v',

@@ -84,7 +84,7 @@ static void multiply(const struct state *s, const float *u, const float *v, int6
         g.a = v + i * s->v;
         g.b = u + i * s->u;
         g.c = m + i * s->m;
-        gemm_tile(&g);
+        gemm_direct(&g);
     }
 }
 

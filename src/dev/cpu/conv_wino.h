@@ -5,7 +5,7 @@
 #ifndef DEV_CPU_CONV_WINO_H
 #define DEV_CPU_CONV_WINO_H
 
-#include "dev/cpu/gemm_tile.h"
+#include "dev/cpu/gemm.h"
 #include "dev/cpu/vec.h"
 
 #define BLOCK 16 /* channels that lie together */

@@ -88,7 +88,7 @@ static void add_products(const struct job *j, const float *v, const float *z, in
         g.a = z + i * j->z;
         g.b = v + i * j->v;
         g.c = sums + i * j->sum;
-        gemm_tile(&g);
+        gemm_direct(&g);
     }
 }
 

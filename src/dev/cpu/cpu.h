@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cpu backend: oneDNN for matmul and convolution, our own vector loops for the rest (isa.h).
- * One thread runs a part of a kernel. Bits depend only on shapes and inputs, never on addresses or
- * the instruction set (except for oneDNN's kernels and their replacements conv_dw.c and
- * conv_wino.c): sums have a fixed number of partial sums (vec.h), and there is no contraction and
- * no libm. */
+ * The cpu backend: oneDNN for most convolutions and for products of bf16, our own vector loops for
+ * the rest (isa.h). One thread runs a part of a kernel. Bits depend only on shapes and inputs,
+ * never on addresses or the instruction set (except for oneDNN's kernels and conv_dw.c): sums have
+ * a fixed number of partial sums (vec.h), and there is no contraction and no libm. */
 #ifndef DEV_CPU_CPU_H
 #define DEV_CPU_CPU_H
 
@@ -13,7 +12,7 @@
 #include "base/clones.h"
 #include "dev/dev.h"
 
-extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_conv[];
+extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_matmul_dnnl[], cpu_conv[];
 /* For every operator that has tile functions and no row of its own. */
 extern const struct dev_row cpu_tile_row;
 
@@ -65,6 +64,9 @@ static inline struct cpu_range cpu_part(const tri_call *c, int64_t parts, int64_
 }
 /* Fills a tensor with one value. */
 void cpu_fill(const tri_spec *spec, void *to, double value);
+/* The order of operations of every kernel in f32 (docs/arithmetic.md); any change of bits raises
+ * it. */
+#define CPU_ARITHMETIC 1
 /* Allocates zeroed state for a kernel; fails with a message if memory is out. */
 tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
 

@@ -2,12 +2,14 @@
  * The cpu device: its table of kernels, and which of them runs a node. */
 #include "dev/cpu/chain.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "dev/cpu/conv_dw.h"
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/dnnl_glue.h"
 #include "dev/cpu/isa.h"
+#include "dev/cpu/matmul.h"
 #include "dev/cpu/tail.h"
 #include "dev/cpu/tile.h"
 
@@ -22,7 +24,7 @@
 EVERY_ISA(DECLARE)
 
 #define TABLE(name, isa) cpu_##name##_##isa,
-#define TABLES(isa) {cpu_elementwise, cpu_matmul, cpu_conv, VECTOR_TABLES(TABLE, isa) NULL},
+#define TABLES(isa) {cpu_elementwise, cpu_matmul_dnnl, cpu_conv, VECTOR_TABLES(TABLE, isa) NULL},
 #define FEW(isa) {cpu_conv_few_##isa, NULL},
 #define ACROSS(isa) {cpu_conv_across_##isa, NULL},
 #define WINO(isa) {cpu_conv_wino_##isa, NULL},
@@ -31,6 +33,7 @@ static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 static const struct dev_row *const across[][2] = {EVERY_ISA(ACROSS)};
 static const struct dev_row *const wino[][2] = {EVERY_ISA(WINO)};
 static const struct dev_row *const weights[] = {cpu_conv_dw, NULL};
+static const struct dev_row *const product[] = {cpu_matmul, NULL};
 
 static const struct dev_row *row_of(const tri_node *n) {
     const char *op = n->entry->op->name;
@@ -40,6 +43,7 @@ static const struct dev_row *row_of(const tri_node *n) {
     const struct dev_row *const *of = conv_across_takes(n) ? across[isa]
                                       : conv_few_takes(n)  ? few[isa]
                                       : conv_dw_takes(n)   ? weights
+                                      : matmul_takes(n)    ? product
                                                            : tables[isa];
     const struct dev_row *listed = dev_row_find(of, op);
     return listed ? listed : tile_has(n) ? &cpu_tile_row : NULL;
@@ -94,6 +98,11 @@ static bool fuses(const tri_node *const *node, int n) {
     return chain_fits(node, n, NULL) || tail_fits(node, n);
 }
 
+static void describe(char *text, size_t bytes) {
+    const int n = snprintf(text, bytes, "arithmetic %d, ", CPU_ARITHMETIC);
+    dnnl_glue_describe(text + n, bytes - (size_t)n);
+}
+
 static tri_status open_device(void) {
     tri_status status = isa_open();
     return status ? status : dnnl_glue_open();
@@ -117,7 +126,7 @@ static const struct target target = {.winograd = cpu_winograd, .fuses = fuses, .
 const struct dev dev_cpu = {
     .name = "cpu",
     .space = SPACE_HOST,
-    .describe = dnnl_glue_describe,
+    .describe = describe,
     .open = open_device,
     .allocate = dev_host_allocate,
     .release = dev_host_release,

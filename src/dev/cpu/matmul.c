@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * matmul: by oneDNN, which sees transposes as strides; tiny ones by a loop of our own, for which a
- * call into oneDNN would cost more than the work. Large ones are cut into parts, each a product of
- * its own: panels of rows; where there are few rows, panels of columns, whose results are brought
- * between those of the others; or some of many matrices. For panels of rows the right factor is
- * brought into the library's order first, in a round of its own. */
-#include "dev/cpu/cpu.h"
-#include "dev/cpu/dnnl_glue.h"
-#include "dev/cpu/gemm_tile.h"
-#include "dev/cpu/matmul_small.h"
+ * matmul of f32, by gemm.h. A large product is cut into rectangles of y, its parts; several small
+ * matrices make a part. How it is cut and computed changes no bit, and follows from the shapes
+ * alone. */
+#include "dev/cpu/matmul.h"
+
+#include "dev/cpu/gemm.h"
 #include "dev/cpu/tail.h"
-#include "dev/cpu/walk.h"
 
-#define TINY 4096            /* multiplications */
-#define SHORT 8              /* elements of a row */
-#define FEW 32               /* samples */
-#define FEW_FLOATS (1 << 18) /* of a matrix that the second-level cache holds */
+#define DECLARE(isa) extern const struct gemm_set gemm_set_##isa;
+EVERY_ISA(DECLARE)
 
-/* Matrices over leading dimensions: tensors 0, 1, 2 of the walk are a, b and y. */
-struct sizes {
-    struct walk lead;
-    int64_t m, k, n;
-    int64_t row_a, column_a, row_b, column_b; /* strides */
-};
+static const struct gemm_set *best(void) {
+#define SET(isa) &gemm_set_##isa,
+    static const struct gemm_set *const sets[] = {EVERY_ISA(SET)};
+    return sets[isa_best()];
+}
+
+/* ---- sizes ---- */
 
 static tri_shape leading(const tri_spec *s) {
     tri_shape lead = s->shape;
@@ -36,14 +31,15 @@ static void lead_strides(struct walk *w, int k, const tri_spec *s, int64_t size)
     for (int d = 0; d < w->rank; d++) w->stride[k][d] *= size;
 }
 
-static struct sizes sizes_of(const tri_node *node) {
+struct matmul_sizes matmul_sizes_of(const tri_node *node) {
     const tri_spec *a = cpu_in(node, 0), *b = cpu_in(node, 1), *y = cpu_out(node, 0);
     const int64_t *da = a->shape.dim + a->shape.rank - 2, *db = b->shape.dim + b->shape.rank - 2;
     bool ta = tri_attr_int(node, "trans_a"), tb = tri_attr_int(node, "trans_b");
     tri_shape lead = leading(y);
-    struct sizes s = {.lead = walk_over(&lead, 3), .m = da[ta], .k = da[!ta], .n = db[!tb],
-                      .row_a = ta ? 1 : da[1], .column_a = ta ? da[1] : 1,
-                      .row_b = tb ? 1 : db[1], .column_b = tb ? db[1] : 1};
+    struct matmul_sizes s = {.lead = walk_over(&lead, 3), .m = da[ta], .k = da[!ta], .n = db[!tb],
+                             .row_a = ta ? 1 : da[1], .column_a = ta ? da[1] : 1,
+                             .row_b = tb ? 1 : db[1], .column_b = tb ? db[1] : 1};
+    if (s.n == 1) s.column_b = 1;
     lead_strides(&s.lead, 0, a, s.m * s.k);
     lead_strides(&s.lead, 1, b, s.k * s.n);
     lead_strides(&s.lead, 2, y, s.m * s.n);
@@ -57,349 +53,217 @@ static struct sizes sizes_of(const tri_node *node) {
     return s;
 }
 
-/* ---- tiny ---- */
-
-/* Every element of y is summed over k in order, here one after the other: rows of y are too short
- * for vectors. */
-static void tiny_dots(const struct sizes *s, const float *a, const float *b, float *y) {
-    for (int64_t i = 0; i < s->m; i++, a += s->row_a)
-        for (int64_t j = 0; j < s->n; j++) {
-            const float *x = a, *z = b + j * s->column_b;
-            float sum = *x * *z;
-            for (int64_t k = 1; k < s->k; k++) sum += *(x += s->column_a) * *(z += s->row_b);
-            *y++ = sum;
-        }
-}
-
-CLONES static void tiny_matrix(const struct sizes *s, const float *a, const float *b, float *y) {
-    for (int64_t i = 0; i < s->m; i++, y += s->n) {
-        for (int64_t j = 0; j < s->n; j++) y[j] = a[i * s->row_a] * b[j * s->column_b];
-        for (int64_t k = 1; k < s->k; k++) {
-            float v = a[i * s->row_a + k * s->column_a];
-            const float *row = b + k * s->row_b;
-            for (int64_t j = 0; j < s->n; j++) y[j] += v * row[j * s->column_b];
-        }
-    }
-}
-
-static void tiny(const struct sizes *s, const float *a, const float *b, float *y) {
-    struct place at = {0};
-    for (int64_t left = walk_count(&s->lead); left; left--) {
-        (s->n < SHORT ? tiny_dots : tiny_matrix)(s, a + at.offset[0], b + at.offset[1],
-                                                 y + at.offset[2]);
-        walk_next(&s->lead, s->lead.rank, &at);
-    }
-}
-
-/* Tensor k of the leading walk, with its matrices of rows x columns behind. */
-static struct dnnl_view view_of(const struct sizes *s, int k, int64_t rows, int64_t columns,
-                                int64_t row, int64_t column) {
-    struct dnnl_view v = {.rank = s->lead.rank + 2};
-    for (int d = 0; d < s->lead.rank; d++) {
-        bool repeated = s->lead.stride[k][d] == 0;
-        v.dim[d] = repeated ? 1 : s->lead.dim[d];
-        v.stride[d] = repeated ? rows * columns : s->lead.stride[k][d];
-    }
-    v.dim[v.rank - 2] = rows;
-    v.dim[v.rank - 1] = columns;
-    v.stride[v.rank - 2] = row;
-    v.stride[v.rank - 1] = column;
-    return v;
-}
-
-/* ---- of few samples ---- */
-
-#define DECLARE(isa) extern matmul_small_fn matmul_small_##isa;
-EVERY_ISA(DECLARE)
-
-#define POINTER(isa) matmul_small_##isa,
-static matmul_small_fn *const small[] = {EVERY_ISA(POINTER)};
-
-/* A layer of few samples, forward, or one of its derivatives. */
-static bool is_small(const tri_node *n, const struct sizes *s) {
-    int64_t samples = s->m < s->k ? s->m : s->k;
-    return cpu_out(n, 0)->type == TRI_F32 && !s->lead.rank && samples <= FEW &&
-           s->m * s->k <= FEW_FLOATS && s->k * s->n <= FEW_FLOATS && s->m * s->n <= FEW_FLOATS;
-}
-
-static size_t small_scratch(const struct sizes *s) {
-    size_t floats = (size_t)(s->n * s->m + gemm_packed(s->m, s->k));
-    return s->column_b == 1 ? 0 : floats * sizeof(float);
+bool matmul_takes(const tri_node *n) {
+    return node_is(n, "matmul") && cpu_out(n, 0)->type == TRI_F32;
 }
 
 /* ---- parts ---- */
 
-#define PART_WORK 16e6   /* flops: a tenth of a millisecond and more */
-#define PANEL_ROWS 128   /* twice that where the right factor is large, for it is read for each */
-#define PANEL_COLUMNS 256
-#define LARGE_FACTOR (1 << 20)
-#define MOST_PACKS 16
+#define FEW 32             /* rows, columns or k, for which packing a factor costs too much */
+#define PART_WORK 16e6     /* operations: a tenth of a millisecond and more */
+#define PARTS 8            /* of a large product, at least */
+#define ROWS 256           /* of a part: a block of their k fits the second-level cache */
+#define COLUMNS 2048       /* of a part, so that it is still in a cache after the next block */
+#define ALIGN 32           /* columns of a part begin at a multiple of it */
 
-enum cut { CUT_NOT, CUT_ROWS, CUT_COLUMNS, CUT_MATRICES };
+/* A direct product reads its factors in place, unless the right one is transposed: then that is
+ * packed as a whole, or, of few rows, y' = b' a' is computed. */
+enum way { DIRECT, TURNED, BLOCKED };
 
 struct state {
-    struct sizes sizes;
-    matmul_small_fn *small;
-    enum cut cut;
-    int64_t parts, each; /* rows, columns, or matrices of the first leading dimension, of a part;
-                            the last has the rest as well */
-    size_t step[3];          /* bytes from one part of a, b, y to the next */
-    struct dnnl_job *job[2]; /* for `each`, and for the last part if it has more; null: small or
-                                tiny */
-    const struct tail *tail; /* what comes behind; null: nothing */
-    size_t panel; /* bytes of the scratch before the job's: the part's y, if not in place */
-    /* The right factor in the library's order; null: as it is. */
-    struct dnnl_order *order;
-    int64_t packs, columns;  /* its parts: so many columns each, the last with the rest */
-    struct dnnl_job *pack[2];
+    struct matmul_sizes sizes;
+    const struct gemm_set *gemm;
+    enum way way;
+    int64_t matrices, each;  /* in all; of a part, if a part is no piece of one */
+    int64_t down, across;    /* parts of a matrix */
+    int64_t parts;
+    const struct tail *tail; /* null: none */
+    size_t made;             /* bytes of the scratch that hold a part's y; 0: it is in place */
 };
 
-/* How many of `all` make a part, if each of them is `work` flops and `least` are wanted together.
- */
-static int64_t panel_of(double work, int64_t least) {
-    while ((double)least * work < PART_WORK) least *= 2;
-    return least;
+struct rectangle {
+    int64_t top, rows, left, columns;
+};
+
+static int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+static enum way way_of(const struct matmul_sizes *s) {
+    if (s->m <= FEW && s->n > s->m && s->column_b != 1) return TURNED;
+    return s->m <= FEW || s->n <= FEW || s->k <= FEW ? DIRECT : BLOCKED;
 }
 
-/* Columns of a right factor that is not transposed do not lie in one piece: that costs the library
- * more than it is worth for few rows, and for bf16. */
-static void choose_cut(const tri_node *n, struct state *st) {
-    const struct sizes *s = &st->sizes;
-    double matrix = 2.0 * (double)s->m * (double)s->k * (double)s->n;
-    int64_t all, least = 1;
-    bool large = s->k * s->n > LARGE_FACTOR;
-    if (s->lead.rank) {
-        st->cut = CUT_MATRICES;
-        all = s->lead.dim[0];
-        matrix *= (double)(walk_count(&s->lead) / all);
-        st->each = panel_of(matrix, 1);
-    } else if (s->m >= 2 * PANEL_ROWS) {
-        st->cut = CUT_ROWS;
-        all = s->m;
-        least = large && all >= 4 * PANEL_ROWS ? 2 * PANEL_ROWS : PANEL_ROWS;
-        st->each = panel_of(matrix / (double)all, least);
-    } else if (s->column_b != 1 || (s->m >= PANEL_ROWS && cpu_out(n, 0)->type == TRI_F32)) {
-        st->cut = CUT_COLUMNS;
-        all = s->n;
-        least = all >= 4 * PANEL_COLUMNS ? PANEL_COLUMNS : PANEL_COLUMNS / 2;
-        st->each = panel_of(matrix / (double)all, least);
-    } else {
-        all = st->each = 1;
+/* Cuts the longer side, until there are enough parts of enough work. */
+static void cut(const struct matmul_sizes *s, double work, struct state *st) {
+    if (st->way == BLOCKED) {
+        st->down = ceil_of(s->m, ROWS);
+        st->across = ceil_of(s->n, COLUMNS);
     }
-    st->parts = all / st->each;
-    if (st->parts > 1) return;
-    st->parts = st->each = 1;
-    st->cut = CUT_NOT;
-}
-
-/* The sizes of a part with `more` beyond `each`. */
-static struct sizes part_of(const struct state *st, int64_t more) {
-    struct sizes s = st->sizes;
-    if (st->cut == CUT_ROWS) s.m = st->each + more;
-    if (st->cut == CUT_COLUMNS) s.n = st->each + more;
-    if (st->cut == CUT_MATRICES) s.lead.dim[0] = st->each + more;
-    return s;
-}
-
-static int64_t rest_of(const struct state *st) {
-    switch (st->cut) {
-    case CUT_ROWS:
-        return st->sizes.m % st->each;
-    case CUT_COLUMNS:
-        return st->sizes.n % st->each;
-    case CUT_MATRICES:
-        return st->sizes.lead.dim[0] % st->each;
-    default:
-        return 0;
+    const double most = work / PART_WORK;
+    while (st->down * st->across < PARTS && (double)(st->down * st->across) < most / 2) {
+        const int64_t rows = s->m / st->down, columns = s->n / st->across;
+        if (columns >= rows && columns >= 4 * ALIGN)
+            st->across++;
+        else if (rows >= 2 * FEW)
+            st->down++;
+        else
+            break;
     }
 }
 
-/* Elements of y for each row, column or matrix that is cut. */
-static int64_t width_of(const tri_node *n, const struct state *st) {
-    return cpu_out_count(n, 0) / (st->parts * st->each + rest_of(st));
+static void divide(struct state *st) {
+    const struct matmul_sizes *s = &st->sizes;
+    const double work = 2.0 * (double)s->m * (double)s->n * (double)s->k;
+    st->way = way_of(s);
+    st->matrices = walk_count(&s->lead);
+    st->each = st->down = st->across = 1;
+    if (st->matrices > 1 && work < PART_WORK) {
+        st->each = work > 1 ? (int64_t)(PART_WORK / work) : st->matrices;
+        if (st->each > st->matrices) st->each = st->matrices;
+        st->parts = ceil_of(st->matrices, st->each);
+        return;
+    }
+    cut(s, work, st);
+    st->parts = st->matrices * st->down * st->across;
 }
 
-/* Those of the largest part. */
-static size_t panel_bytes(const tri_node *n, const struct state *st) {
-    size_t count = (size_t)(width_of(n, st) * (st->each + rest_of(st)));
-    return (count * tri_type_size(cpu_out(n, 0)->type) + 63) / 64 * 64;
+static struct rectangle rectangle_of(const struct state *st, int64_t part) {
+    const struct matmul_sizes *s = &st->sizes;
+    const int64_t i = part / st->across, j = part % st->across;
+    const int64_t top = s->m * i / st->down, left = s->n * j / st->across / ALIGN * ALIGN;
+    const int64_t right = j + 1 < st->across ? s->n * (j + 1) / st->across / ALIGN * ALIGN : s->n;
+    return (struct rectangle){top, s->m * (i + 1) / st->down - top, left, right - left};
 }
 
-static void find_steps(const tri_node *n, struct state *st) {
-    const struct sizes *s = &st->sizes;
-    size_t size = tri_type_size(cpu_out(n, 0)->type);
-    int64_t step[3] = {0};
-    if (st->cut == CUT_ROWS) {
-        step[0] = s->row_a;
-        step[2] = s->n;
-    } else if (st->cut == CUT_COLUMNS) {
-        step[1] = s->column_b;
-        step[2] = 1;
-    }
-    for (int i = 0; i < 3; i++) {
-        if (st->cut == CUT_MATRICES) step[i] = s->lead.stride[i][0];
-        st->step[i] = (size_t)(step[i] * st->each) * size;
-    }
+/* Elements of y in a part, at most. */
+static int64_t largest(const struct state *st) {
+    const struct matmul_sizes *s = &st->sizes;
+    if (st->each > 1) return st->each * s->m * s->n;
+    return ceil_of(s->m, st->down) * (ceil_of(s->n, st->across) + ALIGN);
 }
 
 /* ---- preparation ---- */
-
-static void release(void *state) {
-    struct state *st = state;
-    for (int i = 0; i < 2; i++) {
-        dnnl_glue_release(st->job[i]);
-        dnnl_glue_release(st->pack[i]);
-    }
-    free(st->order);
-    free(st);
-}
-
-struct views {
-    struct dnnl_view a, b, y;
-};
-
-static struct views views_of(const struct sizes *s) {
-    return (struct views){view_of(s, 0, s->m, s->k, s->row_a, s->column_a),
-                          view_of(s, 1, s->k, s->n, s->row_b, s->column_b),
-                          view_of(s, 2, s->m, s->n, s->n, 1)};
-}
-
-/* Round one: the right factor's columns. */
-static tri_status make_packs(const tri_node *n, const struct dnnl_view *b, struct state *st) {
-    int64_t together = dnnl_glue_order_columns(st->order), blocks = st->sizes.n / together;
-    st->packs = blocks < 1 ? 1 : blocks < MOST_PACKS ? blocks : MOST_PACKS;
-    st->columns = blocks < 1 ? st->sizes.n : blocks / st->packs * together;
-    int64_t last = (st->packs - 1) * st->columns, rest = st->sizes.n - last;
-    tri_status status = TRI_OK;
-    if (st->packs > 1) status = dnnl_glue_pack(n, st->order, b, 0, st->columns, &st->pack[0]);
-    if (!status) status = dnnl_glue_pack(n, st->order, b, last, rest, &st->pack[1]);
-    return status;
-}
-
-static tri_status make_jobs(const tri_node *n, struct state *st) {
-    tri_status status = TRI_OK;
-    int64_t rest = rest_of(st);
-    for (int i = 0; i < (rest ? 2 : 1) && !status; i++) {
-        struct sizes part = part_of(st, i ? rest : 0);
-        struct views v = views_of(&part);
-        if (i == 0 && st->cut != CUT_COLUMNS) {
-            status = dnnl_glue_order(n, &v.a, &v.b, &v.y, st->sizes.m, &st->order);
-            if (!status && st->order) status = make_packs(n, &v.b, st);
-        }
-        if (!status) status = dnnl_glue_matmul(n, &v.a, &v.b, &v.y, st->order, &st->job[i]);
-    }
-    if (st->cut == CUT_COLUMNS) st->panel = panel_bytes(n, st);
-    return status;
-}
 
 static tri_status prepare(const tri_node *n, void **state) {
     tri_status status = cpu_state(n, sizeof(struct state), state);
     if (status) return status;
     struct state *st = *state;
-    struct sizes s = st->sizes = sizes_of(n);
-    st->parts = st->each = 1;
-    if (cpu_out(n, 0)->type == TRI_F32 && walk_count(&s.lead) * s.m * s.k * s.n <= TINY)
-        return TRI_OK;
-    if (is_small(n, &s)) {
-        st->small = small[isa_best()];
-        return TRI_OK;
+    st->sizes = matmul_sizes_of(n);
+    st->gemm = best();
+    divide(st);
+    return TRI_OK;
+}
+
+static int64_t scratch_floats(const struct state *st) {
+    const struct matmul_sizes *s = &st->sizes;
+    const int64_t rows = ceil_of(s->m, st->down);
+    const int64_t columns = st->across > 1 ? ceil_of(s->n, st->across) + ALIGN : s->n;
+    switch (st->way) {
+    case BLOCKED:
+        return gemm_scratch(rows, s->k);
+    case TURNED:
+        return gemm_packed(s->m, s->k) + columns * s->m;
+    default:
+        return s->column_b != 1 ? gemm_packed(columns, s->k) : 0;
     }
-    choose_cut(n, st);
-    find_steps(n, st);
-    status = make_jobs(n, st);
-    if (status) release(st);
-    return status;
 }
 
 static void plan(const tri_node *n, struct kernel *k) {
+    (void)n;
     struct state *st = k->state;
-    if (st->tail && !tail_stores(st->tail)) st->panel = panel_bytes(n, st);
-    k->scratch = st->panel + (st->small ? small_scratch(&st->sizes) : 0);
-    if (!st->job[0]) return;
-    for (int i = 0; i < 2; i++) {
-        size_t job = st->job[i] ? st->panel + dnnl_glue_scratch(st->job[i]) : 0;
-        size_t pack = st->pack[i] ? dnnl_glue_scratch(st->pack[i]) : 0;
-        if (job > k->scratch) k->scratch = job;
-        if (pack > k->scratch) k->scratch = pack;
-    }
-    k->parts = st->order ? st->packs : st->parts;
-    k->then = st->order ? st->parts : 0;
-    if (st->order) k->shared = dnnl_glue_order_bytes(st->order);
+    if (st->tail && !tail_stores(st->tail))
+        st->made = (size_t)ceil_of(largest(st), 16) * 16 * sizeof(float);
+    k->scratch = st->made + (size_t)scratch_floats(st) * sizeof(float);
+    k->parts = st->parts;
 }
 
 /* ---- running ---- */
 
-static void run_job(const struct dnnl_job *job, const tri_call *c, const void *const *in, void *out,
-                    size_t scratch) {
-    tri_call inner = *c;
-    inner.in = in;
-    inner.out = &out;
-    if (scratch) inner.scratch = (char *)c->scratch + scratch;
-    dnnl_glue_run(job, &inner);
+/* The rectangle of y [.., row] = a b. */
+static void multiply(const struct state *st, const struct rectangle *r, const float *a,
+                     const float *b, float *y, int64_t row, float *scratch) {
+    const struct matmul_sizes *s = &st->sizes;
+    const float *rows = a + r->top * s->row_a, *columns = b + r->left * s->column_b;
+    if (st->way == BLOCKED) {
+        st->gemm->blocked(&(struct product){
+            .m = r->rows, .n = r->columns, .k = s->k, .a = rows, .a_row = s->row_a,
+            .a_k = s->column_a, .b = columns, .b_k = s->row_b, .b_column = s->column_b, .c = y,
+            .c_row = row}, scratch);
+        return;
+    }
+    if (st->way == DIRECT) {
+        struct gemm g = {.m = r->rows, .n = r->columns, .k = s->k, .a = rows, .a_row = s->row_a,
+                         .a_k = s->column_a, .b = columns, .b_k = s->row_b,
+                         .b_panel = GEMM_PANEL, .c = y, .c_row = row};
+        if (s->column_b != 1) {
+            st->gemm->pack(columns, s->row_b, s->column_b, s->k, r->columns, scratch);
+            g.b = scratch;
+            g.b_k = GEMM_PANEL;
+            g.b_panel = s->k * GEMM_PANEL;
+        }
+        st->gemm->direct(&g);
+        return;
+    }
+    float *turned = scratch + gemm_packed(r->rows, s->k); /* [columns, rows] */
+    struct gemm g = {.m = r->columns, .n = r->rows, .k = s->k, .a = columns,
+                     .a_row = s->column_b, .a_k = s->row_b, .b = rows, .b_k = s->column_a,
+                     .b_panel = GEMM_PANEL, .c = turned, .c_row = r->rows};
+    if (s->row_a != 1) {
+        st->gemm->pack(rows, s->column_a, s->row_a, s->k, r->rows, scratch);
+        g.b = scratch;
+        g.b_k = GEMM_PANEL;
+        g.b_panel = s->k * GEMM_PANEL;
+    }
+    st->gemm->direct(&g);
+    for (int64_t i = 0; i < r->rows; i++, y += row)
+        for (int64_t j = 0; j < r->columns; j++) y[j] = turned[j * r->rows + i];
 }
 
-static void run_pack(const struct state *st, const tri_call *c) {
-    int64_t first = c->part * st->columns;
-    size_t size = tri_type_size(cpu_out(c->node, 0)->type);
-    const void *in[] = {(const char *)c->in[1] + (size_t)(first * st->sizes.column_b) * size};
-    void *out = (char *)c->shared + dnnl_glue_order_at(st->order, first);
-    run_job(st->pack[c->part == st->packs - 1], c, in, out, 0);
-}
-
-/* A panel of columns, which lies in the scratch, between the others. */
-static void put_columns(const struct state *st, const char *from, char *to, size_t row,
-                        size_t columns) {
-    for (int64_t i = 0; i < st->sizes.m; i++, from += columns, to += row) memcpy(to, from, columns);
-}
-
-static void run_part(const struct state *st, const tri_call *c, int64_t part) {
-    bool more = part == st->parts - 1 && st->job[1];
-    size_t at = (size_t)part, size = tri_type_size(cpu_out(c->node, 0)->type);
-    const void *in[] = {(const char *)c->in[0] + at * st->step[0],
-                        st->order ? c->shared : (const char *)c->in[1] + at * st->step[1]};
-    char *y = st->panel ? c->scratch : (char *)c->out[0] + at * st->step[2];
-    int64_t each = st->each + (more ? rest_of(st) : 0);
-    run_job(st->job[more], c, in, y, st->panel);
-    if (st->cut == CUT_COLUMNS)
-        put_columns(st, y, (char *)c->out[0] + at * st->step[2], (size_t)st->sizes.n * size,
-                    (size_t)each * size);
-    else if (st->tail)
-        tail_run(st->tail, y, (int64_t)(at * st->step[2] / size), each * width_of(c->node, st));
-}
-
-static void run_whole(const struct state *st, const tri_call *c) {
-    const struct sizes *s = &st->sizes;
-    const struct small_product product = {.m = s->m, .k = s->k, .n = s->n, .row_a = s->row_a,
-                                          .column_a = s->column_a, .row_b = s->row_b,
-                                          .column_b = s->column_b};
-    float *y = st->panel ? c->scratch : c->out[0], *scratch = c->scratch;
-    if (scratch) scratch += st->panel / sizeof *scratch;
-    if (st->small)
-        st->small(&product, c->in[0], c->in[1], y, scratch);
+/* Elements of y from `first` on are made, and lie at `made`, or a rectangle of them, whose rows are
+ * `row` apart. */
+static void finish(const struct state *st, const struct rectangle *r, int64_t first,
+                   const float *made, int64_t row) {
+    const int64_t n = st->sizes.n;
+    first += r->top * n + r->left;
+    if (r->columns == n)
+        tail_run(st->tail, made, first, r->rows * n);
     else
-        tiny(s, c->in[0], c->in[1], y);
-    if (st->tail) tail_run(st->tail, y, 0, cpu_out_count(c->node, 0));
+        for (int64_t i = 0; i < r->rows; i++, made += row, first += n)
+            tail_run(st->tail, made, first, r->columns);
 }
 
 static void run(const tri_call *c) {
     const struct state *st = c->state;
-    if (!st->job[0])
-        run_whole(st, c);
-    else if (st->order && c->part < st->packs)
-        run_pack(st, c);
+    const struct matmul_sizes *s = &st->sizes;
+    struct rectangle r = {0, s->m, 0, s->n};
+    struct place at = {0};
+    int64_t first = 0, matrices = st->matrices;
+    if (st->parts > 1) {
+        const int64_t pieces = st->down * st->across;
+        first = c->part / pieces * st->each;
+        matrices = matrices - first < st->each ? matrices - first : st->each;
+        r = rectangle_of(st, c->part % pieces);
+        walk_seek(&s->lead, first, &at);
+    }
+    const int64_t row = st->made ? r.columns : s->n;
+    float *scratch = c->scratch, *y = c->scratch;
+    if (st->made)
+        scratch += st->made / sizeof *scratch;
     else
-        run_part(st, c, st->order ? c->part - st->packs : c->part);
+        y = (float *)c->out[0] + at.offset[2] + r.top * s->n + r.left;
+    for (int64_t i = 0; i < matrices; i++) {
+        multiply(st, &r, (const float *)c->in[0] + at.offset[0],
+                 (const float *)c->in[1] + at.offset[1], y + i * s->m * s->n, row, scratch);
+        walk_next(&s->lead, s->lead.rank, &at);
+    }
+    r.rows *= matrices; /* several lie one after the other */
+    if (st->tail) finish(st, &r, first * s->m * s->n, y, row);
 }
 
 /* ---- as the head of a unit ---- */
 
-#define SMALL 65536 /* elements that stay in the cache until all are there */
-
-/* Panels of columns are no pieces of y. */
 static bool leads(const tri_node *n) {
-    struct state st = {.sizes = sizes_of(n)};
-    if (!is_small(n, &st.sizes)) choose_cut(n, &st);
-    return st.cut == CUT_NOT ? cpu_out_count(n, 0) <= SMALL : st.cut != CUT_COLUMNS;
+    (void)n;
+    return true;
 }
 
 static void follow(void *state, const struct tail *tail) {
@@ -407,23 +271,7 @@ static void follow(void *state, const struct tail *tail) {
 }
 
 const struct dev_row cpu_matmul[] = {
-    {.op = "matmul", .run = run, .supports = cpu_dnnl_supports, .prepare = prepare,
-     .release = release, .plan = plan, .leads = leads, .follow = follow},
+    {.op = "matmul", .run = run, .prepare = prepare, .release = free, .plan = plan,
+     .leads = leads, .follow = follow},
     {0},
 };
-
-const char *cpu_dnnl_supports(const tri_node *n) {
-    static const struct {
-        const char *op, *f16, *bf16;
-    } texts[] = {
-#define TEXTS(op)                                                                           \
-    {op, "f16 " op " is not supported on cpu; cast to f32 or bf16",                          \
-     "bf16 " op " needs AVX-512, which this machine lacks; cast to f32"}
-        TEXTS("matmul"), TEXTS("conv2d"), TEXTS("conv2d_dx"), TEXTS("conv2d_dw"),
-    };
-    size_t i = 0;
-    while (!node_is(n, texts[i].op)) CHECK(++i < COUNT(texts));
-    tri_type type = cpu_out(n, 0)->type;
-    if (type == TRI_F16) return texts[i].f16;
-    return type == TRI_BF16 && !dnnl_glue_takes_bf16() ? texts[i].bf16 : NULL;
-}

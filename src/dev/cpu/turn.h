@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Transpositions of 8 x 4 floats in registers. */
+ * Transpositions of 4 x 4 and 8 x 4 floats in registers. */
 #ifndef DEV_CPU_TURN_H
 #define DEV_CPU_TURN_H
 
@@ -20,6 +20,21 @@ INLINE void turn_halves(floats8 v[4]) {
     v[1] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
     v[2] = __builtin_shufflevector(c, d, 0, 1, 8, 9, 4, 5, 12, 13);
     v[3] = __builtin_shufflevector(c, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+/* 4 rows of 4 floats with stride `row` to 4 with stride `to_row`. */
+INLINE void turn_4_4(const float *x, int64_t row, float *to, int64_t to_row) {
+    floats4 v[4];
+    for (int i = 0; i < 4; i++) memcpy(&v[i], x + i * row, sizeof v[i]);
+    const floats4 a = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5);
+    const floats4 b = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5);
+    const floats4 c = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7);
+    const floats4 d = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
+    v[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+    v[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    v[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+    v[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+    for (int i = 0; i < 4; i++) memcpy(to + i * to_row, &v[i], sizeof v[i]);
 }
 
 /* 8 rows of 4 floats with stride `row` to 4 rows of 8 with stride `to_row`. */

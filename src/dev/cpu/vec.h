@@ -40,7 +40,7 @@ typedef uint16_t vec_u16_at __attribute__((vector_size(2 * VEC), aligned(2), may
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
 #endif
 
 /* ---- primitives for vmath_body.h ---- */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Products of f32 matrices, the same bits with every instruction set and however they are cut. An
+ * element of c is a sum over blocks of GEMM_BLOCK of k, added in order; each block is one chain of
+ * fused multiply-adds over k in order, which starts with 0. */
+#ifndef DEV_CPU_GEMM_H
+#define DEV_CPU_GEMM_H
+
+#include "dev/cpu/isa.h"
+
+#define GEMM_BLOCK 256 /* of k */
+#define GEMM_PANEL 16  /* columns of b that are stored together */
+#define GEMM_GROUP 8   /* rows of c with a common range of k, unless GEMM_FULL */
+
+/* An element (i, x) is "below" if x <= i + diagonal: */
+enum gemm_shape {
+    GEMM_FULL,
+    GEMM_C_LOWER, /* elements of c that are not below need not be computed */
+    /* elements of a that are not below need not be used; they are 0 where another row of the group
+     * is below */
+    GEMM_A_LOWER,
+    GEMM_A_UPPER  /* the same for the transpose of a */
+};
+
+/* What will be used next: matrices whose rows lie apart, which hardware does not prefetch. Each
+ * tile of a product prefetches some rows. */
+#define GEMM_AHEAD 8
+struct gemm_ahead {
+    struct gemm_rows {
+        const char *at;
+        int64_t rows, row, width; /* row, width in bytes */
+    } left[GEMM_AHEAD];
+    int n, now; /* the number of matrices, and the first that is not fetched yet */
+};
+
+/* c [m, n] = a [m, k] b [k, n], or added to c. Strides are in elements. Element (k, n) of b is at n
+ * / GEMM_PANEL * b_panel + k * b_k + n % GEMM_PANEL; for a row-major b, b_panel is GEMM_PANEL. */
+struct gemm {
+    int64_t m, n, k;
+    const float *a;
+    int64_t a_row, a_k;
+    const float *b;
+    int64_t b_k, b_panel;
+    float *c;
+    int64_t c_row;
+    bool add;
+    enum gemm_shape shape;
+    int64_t diagonal;
+    struct gemm_ahead *ahead; /* nullable */
+};
+
+/* A product whose factors have any strides, and are packed block by block: for large ones. */
+struct product {
+    int64_t m, n, k;
+    const float *a;
+    int64_t a_row, a_k;
+    const float *b;
+    int64_t b_k, b_column;
+    float *c;
+    int64_t c_row;
+};
+
+/* Reads the factors in place: for small products. */
+typedef void gemm_direct_fn(const struct gemm *g);
+/* scratch: gemm_scratch floats. */
+typedef void gemm_blocked_fn(const struct product *p, float *scratch);
+/* Packs columns of b [k, n] into consecutive panels: for struct gemm, b_k is GEMM_PANEL and b_panel
+ * k * GEMM_PANEL. Columns after the last are 0. */
+typedef void gemm_pack_fn(const float *b, int64_t b_k, int64_t b_column, int64_t k, int64_t n,
+                          float *to);
+
+#ifdef CPU_ISA
+#define gemm_direct FOR_ISA(gemm_direct)
+#define gemm_blocked FOR_ISA(gemm_blocked)
+#define gemm_pack FOR_ISA(gemm_pack)
+gemm_direct_fn gemm_direct;
+gemm_blocked_fn gemm_blocked;
+gemm_pack_fn gemm_pack;
+#endif
+
+/* The functions of an instruction set. */
+struct gemm_set {
+    gemm_direct_fn *direct;
+    gemm_blocked_fn *blocked;
+    gemm_pack_fn *pack;
+};
+
+/* For c of m rows. */
+static inline int64_t gemm_scratch(int64_t m, int64_t k) {
+    return (m + 2 * GEMM_PANEL) * (k < GEMM_BLOCK ? k : GEMM_BLOCK) + 16;
+}
+
+/* Floats of packed b [k, n]. */
+static inline int64_t gemm_packed(int64_t n, int64_t k) {
+    return (n + GEMM_PANEL - 1) / GEMM_PANEL * GEMM_PANEL * k;
+}
+
+#endif
