@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products of f32, bit for bit: random sizes, transposes, leading dimensions, tails, threads and
- * instruction sets against plain loops in the documented order: blocks of 256 of k, added in order,
- * each one chain of fused multiply-adds from 0. */
+ * Products and convolutions of f32, bit for bit: random sizes, transposes, leading dimensions,
+ * tails, strides, dilation, padding, formats, threads and instruction sets against plain loops in
+ * the documented order: blocks of 256 of k, added in order, each one chain of fused multiply-adds
+ * from 0. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 
 #include "base/base.h"
 #include "dev/dev.h"
+#include "ops/op.h"
 
 #define BLOCK 256
 #define MOST 700          /* of a size */
@@ -58,9 +60,14 @@ __attribute__((target_clones("fma", "default")))
 #endif
 static void chain(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t k,
                   float *sum) {
-    float s = 0;
+    float s = *sum;
     for (int64_t i = 0; i < k; i++) s = __builtin_fmaf(a[i * a_step], b[i * b_step], s);
     *sum = s;
+}
+
+static float fma_f32(float a, float b, float sum) {
+    chain(&a, 1, &b, 1, 1, &sum);
+    return sum;
 }
 
 static float element(const struct product *p, const float *a, const float *b, int64_t i,
@@ -70,7 +77,7 @@ static float element(const struct product *p, const float *a, const float *b, in
     a += i * (p->trans_a ? 1 : p->k);
     b += j * (p->trans_b ? p->k : 1);
     for (int64_t k = 0; k < p->k; k += BLOCK) {
-        float sum;
+        float sum = 0;
         chain(a + k * a_step, a_step, b + k * b_step, b_step, p->k - k < BLOCK ? p->k - k : BLOCK,
               &sum);
         y = k ? y + sum : sum;
@@ -130,24 +137,187 @@ static void compare(const struct product *p) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
-static void random_products(void **state) {
+/* ---- convolutions ---- */
+
+struct conv {
+    int64_t n, c, o, h, w, kh, kw, stride, dilation, pad, oh, ow;
+    bool bias;
+    int threads;
+    const char *isa, *passes;
+};
+
+static struct conv draw_conv(const char *const *isa, int isas) {
+    struct conv v = {.n = 1 + random_below(3), .kh = 1 + random_below(4), .kw = 1 + random_below(4)};
+    v.c = 16 * (1 + random_below(4)), v.o = 16 * (1 + random_below(4));
+    v.stride = 1 + random_below(3), v.dilation = 1 + random_below(2), v.pad = random_below(3);
+    v.h = (v.kh - 1) * v.dilation + 1 + random_below(9);
+    v.w = (v.kw - 1) * v.dilation + 1 + random_below(9);
+    v.oh = (v.h + 2 * v.pad - (v.kh - 1) * v.dilation - 1) / v.stride + 1;
+    v.ow = (v.w + 2 * v.pad - (v.kw - 1) * v.dilation - 1) / v.stride + 1;
+    v.bias = random_below(3) == 0;
+    v.threads = 1 + (int)random_below(3);
+    v.isa = isa[random_below(isas)];
+    v.passes = random_below(4) ? NULL : "-format";
+    return v;
+}
+
+/* A sum in blocks, element by element. */
+struct sum {
+    float all, block;
+    int64_t k;
+};
+
+static void add(struct sum *s, float a, float b) {
+    if (s->k && s->k % BLOCK == 0) {
+        s->all = s->k == BLOCK ? s->block : s->all + s->block;
+        s->block = 0;
+    }
+    s->block = fma_f32(a, b, s->block);
+    s->k++;
+}
+static float total(const struct sum *s) { return s->k > BLOCK ? s->all + s->block : s->block; }
+
+static float conv_element(const struct conv *v, const float *x, const float *w, int64_t n,
+                          int64_t o, int64_t r, int64_t q) {
+    struct sum s = {0};
+    for (int64_t i = 0; i < v->kh; i++)
+        for (int64_t j = 0; j < v->kw; j++)
+            for (int64_t c = 0; c < v->c; c++) {
+                const int64_t h = r * v->stride - v->pad + i * v->dilation;
+                const int64_t l = q * v->stride - v->pad + j * v->dilation;
+                const bool inside = h >= 0 && h < v->h && l >= 0 && l < v->w;
+                add(&s, inside ? x[((n * v->c + c) * v->h + h) * v->w + l] : 0,
+                    w[((o * v->c + c) * v->kh + i) * v->kw + j]);
+            }
+    return total(&s);
+}
+
+/* Taps that fall between strides are not counted; those beside dy are zeros. */
+static float dx_element(const struct conv *v, const float *dy, const float *w, int64_t n,
+                        int64_t c, int64_t h, int64_t l) {
+    struct sum s = {0};
+    for (int64_t i = 0; i < v->kh; i++)
+        for (int64_t j = 0; j < v->kw; j++) {
+            const int64_t down = h + v->pad - i * v->dilation;
+            const int64_t across = l + v->pad - j * v->dilation;
+            if (down % v->stride || across % v->stride) continue;
+            const int64_t r = down / v->stride, q = across / v->stride;
+            const bool inside = down >= 0 && r < v->oh && across >= 0 && q < v->ow;
+            for (int64_t o = 0; o < v->o; o++)
+                add(&s, inside ? dy[((n * v->o + o) * v->oh + r) * v->ow + q] : 0,
+                    w[((o * v->c + c) * v->kh + i) * v->kw + j]);
+        }
+    return total(&s);
+}
+
+/* Blocks of 256 places of all samples; padding is left out. Small enough to be one part. */
+static float dw_element(const struct conv *v, const float *dy, const float *x, int64_t o,
+                        int64_t c, int64_t i, int64_t j) {
+    float all = 0, block = 0;
+    const int64_t places = v->n * v->oh * v->ow;
+    for (int64_t k = 0; k < places; k++) {
+        const int64_t q = k % v->ow, r = k / v->ow % v->oh, n = k / v->ow / v->oh;
+        const int64_t h = r * v->stride - v->pad + i * v->dilation;
+        const int64_t l = q * v->stride - v->pad + j * v->dilation;
+        if (h >= 0 && h < v->h && l >= 0 && l < v->w)
+            block = fma_f32(dy[((n * v->o + o) * v->oh + r) * v->ow + q],
+                            x[((n * v->c + c) * v->h + h) * v->w + l], block);
+        if ((k + 1) % BLOCK && k + 1 < places) continue;
+        all += block;
+        block = 0;
+    }
+    return all;
+}
+
+static void expect(const struct conv *v, const char *what, int64_t at, float got, float want) {
+    if (got == want) return; /* zeros may differ in their sign */
+    fail_msg("%s of [%lld, %lld, %lld, %lld] by [%lld, %lld, %lld], stride %lld, dilation %lld, "
+             "pad %lld, %s, %d threads, passes %s: element %lld is %a, not %a", what,
+             (long long)v->n, (long long)v->c, (long long)v->h, (long long)v->w, (long long)v->o,
+             (long long)v->kh, (long long)v->kw, (long long)v->stride, (long long)v->dilation,
+             (long long)v->pad, v->isa, v->threads, v->passes ? v->passes : "all", (long long)at,
+             (double)got, (double)want);
+}
+
+static void compare_conv(const struct conv *v) {
+    const tri_init normal = {.kind = TRI_NORMAL, .b = 1};
+    tri_graph *g = tri_graph_new(1);
+    tri_tensor *x = tri_state(g, "x", TRI_F32, TRI_SHAPE(v->n, v->c, v->h, v->w), normal);
+    tri_tensor *w = tri_state(g, "w", TRI_F32, TRI_SHAPE(v->o, v->c, v->kh, v->kw), normal);
+    tri_tensor *dy = tri_state(g, "dy", TRI_F32, TRI_SHAPE(v->n, v->o, v->oh, v->ow), normal);
+    tri_tensor *bias = v->bias ? tri_state(g, "bias", TRI_F32, TRI_SHAPE(v->o), normal) : NULL;
+    tri_tensor *y = tri_conv2d(x, w, .bias = bias, .stride = v->stride, .pad = v->pad,
+                               .dilation = v->dilation);
+    tri_tensor *backward[] = {dy, w, x}, *weight[] = {dy, x, w};
+    tri_output(y, "y");
+    tri_output(APPLY_LIKE(y->node, "conv2d_dx", backward), "dx");
+    tri_output(APPLY_LIKE(y->node, "conv2d_dw", weight), "dw");
+    setenv("TRIREME_ISA", v->isa, 1);
+    tri_run *run = tri_open(g, &(tri_options){.forward = true, .device = "cpu", .seed = 7,
+                                              .threads = v->threads, .conv = "direct",
+                                              .passes = v->passes});
+    unsetenv("TRIREME_ISA");
+    if (!run || tri_forward(run)) fail_msg("%s", tri_message());
+    const int64_t xs = v->n * v->c * v->h * v->w, ys = v->n * v->o * v->oh * v->ow;
+    const int64_t ws = v->o * v->c * v->kh * v->kw;
+    float *a = read_all(run, "x", xs), *b = read_all(run, "w", ws);
+    float *got_dw = read_all(run, "dw", ws);
+    float *d = read_all(run, "dy", ys), *add_to = v->bias ? read_all(run, "bias", v->o) : NULL;
+    float *got_y = read_all(run, "y", ys), *got_dx = read_all(run, "dx", xs);
+    for (int64_t k = 0; k < ys; k++) {
+        const int64_t q = k % v->ow, r = k / v->ow % v->oh, o = k / v->ow / v->oh % v->o;
+        float want = conv_element(v, a, b, k / v->ow / v->oh / v->o, o, r, q);
+        if (add_to) want += add_to[o];
+        expect(v, "conv2d", k, got_y[k], want);
+    }
+    for (int64_t k = 0; k < xs; k++) {
+        const int64_t l = k % v->w, h = k / v->w % v->h, c = k / v->w / v->h % v->c;
+        expect(v, "conv2d_dx", k, got_dx[k],
+               dx_element(v, d, b, k / v->w / v->h / v->c, c, h, l));
+    }
+    for (int64_t k = 0; k < ws; k++) {
+        const int64_t j = k % v->kw, i = k / v->kw % v->kh, c = k / v->kw / v->kh % v->c;
+        expect(v, "conv2d_dw", k, got_dw[k],
+               dw_element(v, d, a, k / v->kw / v->kh / v->c, c, i, j));
+    }
+    free(a), free(b), free(d), free(add_to), free(got_y), free(got_dx), free(got_dw);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
+/* ---- tests ---- */
+
+static const char *isa[3];
+static int isas;
+
+static int find_instructions(void **state) {
     static const char *const every[] = {"plain", "avx2", "avx512"};
-    const char *isa[COUNT(every)];
-    int isas = 0;
     (void)state;
     for (size_t i = 0; i < COUNT(every); i++) {
         setenv("TRIREME_ISA", every[i], 1);
         if (!dev_find("cpu")->open()) isa[isas++] = every[i];
     }
     unsetenv("TRIREME_ISA");
-    assert_true(isas > 0);
+    return isas ? 0 : -1;
+}
+
+static void random_products(void **state) {
+    (void)state;
     for (int i = 0; i < 1000; i++) {
         const struct product p = draw(isa, isas);
         compare(&p);
     }
 }
 
+static void random_convolutions(void **state) {
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        const struct conv v = draw_conv(isa, isas);
+        if (v.oh > 0 && v.ow > 0) compare_conv(&v);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_products)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_products),
+                                       cmocka_unit_test(random_convolutions)};
+    return cmocka_run_group_tests(tests, find_instructions, NULL);
 }

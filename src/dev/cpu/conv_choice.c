@@ -45,3 +45,15 @@ bool conv_across_takes(const tri_node *n) {
            w.kh * w.kw * (node_is(n, "conv2d_dx") ? w.o : w.c) >= TAPS &&
            SUMS * (w.c * w.h * (w.w + 2 * w.pw) + w.o * w.oh * w.ow) <= CACHED;
 }
+
+static bool in_blocks(const tri_tensor *t) { return !*t->pack && (!t->block || t->block == 16); }
+
+bool conv_direct_takes(const tri_node *n) {
+    struct window w;
+    if (!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) return false;
+    CHECK(window_of(n, &w));
+    const char *pack = n->in[1]->pack;
+    return cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.c % 16 == 0 && w.o % 16 == 0 &&
+           w.kh <= CONV_DIRECT_TAPS && w.kw <= CONV_DIRECT_TAPS && in_blocks(n->in[0]) &&
+           in_blocks(n->out) && !n->in[1]->block && (!*pack || !strcmp(pack, CONV_DIRECT_PACK(n)));
+}

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The derivative of a convolution's weight by our own tiles (conv_dw_tile.h) or Winograd's way
- * (conv_wino_dw.h). A part is either a range of outputs, for which it reads all samples, or a range
- * of samples, whose sums a second round adds up. The larger operand is read once: the weight, or
- * what a tap sees of x. */
+ * The derivative of a convolution's weight, cut into parts. A part is either a range of outputs,
+ * for which it reads all samples, or a range of samples, whose sums a second round adds up. The
+ * larger operand is read once: the weight, or what a tap reads of x. */
 #include "dev/cpu/conv_dw.h"
 
-#include "dev/cpu/conv_dw_tile.h"
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/conv_sums.h"
-#include "dev/cpu/conv_wino_dw.h"
 
 enum { DY, X, BROUGHT };
 
@@ -16,7 +13,8 @@ struct state {
     struct window w;
     tri_type type;
     bool by_outputs;
-    const struct conv_wino_dw *winograd; /* null: the direct way */
+    bool winograd;
+    const struct conv_dw_way *way;
     int64_t parts;
     struct conv_sums sums;
     struct dnnl_job *bring[BROUGHT]; /* a sample into blocks, where it lies otherwise */
@@ -27,62 +25,32 @@ struct state {
 
 /* ---- which convolutions ---- */
 
-#ifdef __x86_64__
 static bool by_winograd(const tri_node *n, const struct window *w) {
     return tri_attr_int(n, "winograd") && conv_wino_fits(n, w);
 }
 
-/* Where oneDNN has AMX, that is faster; and of a single sample in bf16 there are no pairs. */
+/* In bf16 only where oneDNN has no AMX, which is faster; a single sample has no pairs. */
 bool conv_dw_takes(const tri_node *n) {
     struct window w;
     if (!node_is(n, "conv2d_dw")) return false;
     CHECK(window_of(n, &w));
-    if (by_winograd(n, &w)) return true;
     const tri_type type = cpu_in(n, 0)->type;
     return w.groups == 1 && w.c % DW_BLOCK == 0 && w.o % DW_BLOCK == 0 &&
-           (type == TRI_F32 ? dnnl_glue_has(DNNL_AVX512)
-            : type == TRI_BF16
-                ? w.n > 1 && dnnl_glue_has(DNNL_AVX512_BF16) && !dnnl_glue_has(DNNL_AMX)
-                : false);
+           (type == TRI_F32 || (type == TRI_BF16 && w.n > 1 && dnnl_glue_has(DNNL_AVX512_BF16) &&
+                                !dnnl_glue_has(DNNL_AMX)));
 }
-#else
-static bool by_winograd(const tri_node *n, const struct window *w) {
-    (void)n, (void)w;
-    return false;
-}
-bool conv_dw_takes(const tri_node *n) {
-    (void)n;
-    return false;
-}
-size_t conv_dw_scratch(const struct window *w, tri_type type) {
-    (void)w, (void)type;
-    return 0;
-}
-void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, const void *dy,
-                 const void *x, float *sum, void *scratch) {
-    (void)w, (void)type, (void)r, (void)dy, (void)x, (void)sum, (void)scratch;
-    CHECK(false);
-}
-#endif
 
 /* ---- preparation ---- */
 
-static const struct conv_wino_dw *winograd(void) {
+static const struct conv_dw_way *way_of(const tri_node *n, const struct window *w) {
 #define WINOGRAD(isa) &conv_wino_dw_##isa,
-    static const struct conv_wino_dw *const of[] = {EVERY_ISA(WINOGRAD)};
-    return of[isa_best()];
-}
-
-static size_t tile_scratch(const struct state *s, const struct window *part, int64_t outputs) {
-    return s->winograd ? s->winograd->scratch(part, outputs) : conv_dw_scratch(part, s->type);
-}
-
-static void sum_part(const struct state *s, const struct window *part, struct cpu_range r,
-                     const void *dy, const void *x, float *sum, void *scratch) {
-    if (s->winograd)
-        s->winograd->sum(part, r, dy, x, sum, scratch);
-    else
-        conv_dw_sum(part, s->type, r, dy, x, sum, scratch);
+#define DIRECT(isa) &conv_direct_dw_##isa,
+    static const struct conv_dw_way *const direct[] = {EVERY_ISA(DIRECT)};
+    static const struct conv_dw_way *const winograd[] = {EVERY_ISA(WINOGRAD)};
+#ifdef __x86_64__
+    if (cpu_in(n, 0)->type == TRI_BF16) return &conv_dw_bf16;
+#endif
+    return (by_winograd(n, w) ? winograd : direct)[isa_best()];
 }
 
 static void release(void *state) {
@@ -139,7 +107,7 @@ static void lay_scratch(struct state *s) {
         const struct cpu_range r = samples_of(s, p);
         struct window part = s->w;
         part.n = r.end - r.begin;
-        const size_t bytes = tile_scratch(s, &part, channels);
+        const size_t bytes = s->way->scratch(&part, channels);
         if (part.n > most) most = part.n;
         if (bytes > tile) tile = bytes;
     }
@@ -163,7 +131,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *s = *state;
     CHECK(window_of(n, &s->w));
     s->type = cpu_in(n, 0)->type;
-    if (by_winograd(n, &s->w)) s->winograd = winograd();
+    s->winograd = by_winograd(n, &s->w);
+    s->way = way_of(n, &s->w);
     divide(n, s);
     status = s->by_outputs ? conv_sums_make(n, &order, DW_BLOCK, s->parts, &s->sums)
                            : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
@@ -221,11 +190,11 @@ static void run(const tri_call *c) {
     void *tile = scratch_at(c, s->tile);
     if (s->by_outputs) {
         float *sum = scratch_at(c, s->sum);
-        sum_part(s, &part, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
+        s->way->sum(&part, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
         conv_sums_put(&s->sums, c, c->part, sum);
     } else {
         float *sum = (float *)c->shared + (size_t)(c->part * s->sums.rows) * s->sums.row;
-        sum_part(s, &part, all, dy, x, sum, tile);
+        s->way->sum(&part, all, dy, x, sum, tile);
     }
 }
 

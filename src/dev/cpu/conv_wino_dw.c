@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dev/cpu/conv_wino_dw.h"
+#include "dev/cpu/conv_dw.h"
 
 #include "dev/cpu/conv_wino.h"
 
@@ -121,4 +121,4 @@ static void sum_up(const struct window *w, struct cpu_range r, const void *dy, c
     weights_back(&j, sums, sum);
 }
 
-const struct conv_wino_dw FOR_ISA(conv_wino_dw) = {scratch_of, sum_up};
+const struct conv_dw_way FOR_ISA(conv_wino_dw) = {scratch_of, sum_up};

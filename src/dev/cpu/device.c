@@ -17,7 +17,8 @@
     X(attention, isa) X(batch_norm, isa) X(gather, isa) X(loss, isa) X(norm, isa)           \
     X(order, isa) X(pool, isa) X(random, isa) X(reduce, isa) X(shape, isa) X(softmax, isa)  \
     X(whole, isa)
-#define CONV_TABLES(X, isa) X(conv_few, isa) X(conv_across, isa) X(conv_wino, isa)
+#define CONV_TABLES(X, isa) \
+    X(conv_few, isa) X(conv_across, isa) X(conv_wino, isa) X(conv_direct, isa)
 
 #define DECLARE_ONE(name, isa) extern const struct dev_row cpu_##name##_##isa[];
 #define DECLARE(isa) VECTOR_TABLES(DECLARE_ONE, isa) CONV_TABLES(DECLARE_ONE, isa)
@@ -28,10 +29,12 @@ EVERY_ISA(DECLARE)
 #define FEW(isa) {cpu_conv_few_##isa, NULL},
 #define ACROSS(isa) {cpu_conv_across_##isa, NULL},
 #define WINO(isa) {cpu_conv_wino_##isa, NULL},
+#define DIRECT(isa) {cpu_conv_direct_##isa, NULL},
 static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
 static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 static const struct dev_row *const across[][2] = {EVERY_ISA(ACROSS)};
 static const struct dev_row *const wino[][2] = {EVERY_ISA(WINO)};
+static const struct dev_row *const direct[][2] = {EVERY_ISA(DIRECT)};
 static const struct dev_row *const weights[] = {cpu_conv_dw, NULL};
 static const struct dev_row *const product[] = {cpu_matmul, NULL};
 
@@ -40,11 +43,12 @@ static const struct dev_row *row_of(const tri_node *n) {
     enum isa isa = isa_best();
     const struct dev_row *own = conv_wino_takes(n) ? dev_row_find(wino[isa], op) : NULL;
     if (own && !dev_row_refuses(own, n)) return own; /* oneDNN takes any format */
-    const struct dev_row *const *of = conv_across_takes(n) ? across[isa]
-                                      : conv_few_takes(n)  ? few[isa]
-                                      : conv_dw_takes(n)   ? weights
-                                      : matmul_takes(n)    ? product
-                                                           : tables[isa];
+    const struct dev_row *const *of = conv_across_takes(n)   ? across[isa]
+                                      : conv_few_takes(n)    ? few[isa]
+                                      : conv_direct_takes(n) ? direct[isa]
+                                      : conv_dw_takes(n)     ? weights
+                                      : matmul_takes(n)      ? product
+                                                             : tables[isa];
     const struct dev_row *listed = dev_row_find(of, op);
     return listed ? listed : tile_has(n) ? &cpu_tile_row : NULL;
 }

@@ -48,6 +48,15 @@ INLINE vec load(const float *from, bool part, int some) {
     return *(const vec_at *)from;
 }
 
+/* Stores a vector of c, of which `some` floats exist if `part`, or adds to it. */
+INLINE void put(vec x, float *c, bool add, bool part, int some) {
+    if (add) x += load(c, part, some);
+    if (part)
+        vec_put(c, some, x);
+    else
+        *(vec_at *)c = x;
+}
+
 /* rows x vecs vectors of c over k. Of each row's last vector only `some` floats exist, if not 0; of
  * b's too, unless it is packed. */
 INLINE void tile(const int rows, const int vecs, const bool part, const struct factors *f,
@@ -73,15 +82,68 @@ INLINE void tile(const int rows, const int vecs, const bool part, const struct f
             UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_fma(x, row[v], acc[r][v]);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++, c += c_row)
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < vecs; v++)
+            put(acc[r][v], c + r * c_row + v * VEC, add, some && v == vecs - 1, some);
+}
+
+/* The same of a product in slices, for the rows from `top` and the panels from `panel`. */
+INLINE void sliced_tile(const int rows, const int vecs, const struct gemm_sliced *g, int64_t top,
+                        int64_t panel) {
+    vec acc[ROWS][VECS];
+    float *const *c = g->c + top;
+    const float *from = g->a + top * GEMM_SLICE, *panels = g->b + panel * g->b_panel;
+    const int64_t b_panel = g->b_panel, c_at = panel * g->c_panel;
+    UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int v = 0; v < vecs; v++) {
-            const bool last = some && v == vecs - 1;
-            if (add) acc[r][v] += load(c + v * VEC, last, some);
-            if (last)
-                vec_put(c + v * VEC, some, acc[r][v]);
-            else
-                *(vec_at *)(c + v * VEC) = acc[r][v];
+            acc[r][v] = (vec){0};
+            __builtin_prefetch(c[r] + c_at + v * VEC / GEMM_PANEL * g->c_panel, 1);
         }
+    for (int64_t s = 0; s < g->slices; s++, from += g->a_slice) {
+        const float *a = from, *b = panels + g->b_slice[s];
+        UNROLL for (int r = 0; r < rows; r++) /* of the next slice: too short for hardware */
+            __builtin_prefetch(from + g->a_slice + r * GEMM_SLICE);
+        for (int k = 0; k < GEMM_SLICE; k++, a++, b += GEMM_PANEL) {
+            vec row[VECS];
+            UNROLL for (int v = 0; v < vecs; v++)
+                row[v] = *(const vec_at *)(b + v * VEC / GEMM_PANEL * b_panel +
+                                           v * VEC % GEMM_PANEL);
+            UNROLL for (int r = 0; r < rows; r++) {
+                vec x = vec_set(a[r * GEMM_SLICE]);
+                UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_fma(x, row[v], acc[r][v]);
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < vecs; v++)
+            put(acc[r][v], c[r] + c_at + v * VEC / GEMM_PANEL * g->c_panel + v * VEC % GEMM_PANEL,
+                g->add, false, 0);
+}
+
+/* The same of a product in segments, for the rows from `top`. */
+INLINE void segments_tile(const int rows, const int vecs, const struct gemm_segments *g,
+                          int64_t top) {
+    vec acc[ROWS][VECS];
+    float *c = g->c + top * g->c_row;
+    const int64_t b_k = g->b_k, b_panel = g->b_panel, c_row = g->c_row;
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = (vec){0};
+    for (int64_t s = 0; s < g->n; s++) {
+        const float *a = g->a + g->segment[s].a + top, *b = g->b + g->segment[s].b;
+        for (int64_t k = g->segment[s].n; k > 0; k--, a += GEMM_PANEL, b += b_k) {
+            vec row[VECS];
+            UNROLL for (int v = 0; v < vecs; v++)
+                row[v] = *(const vec_at *)(b + v * VEC / GEMM_PANEL * b_panel +
+                                           v * VEC % GEMM_PANEL);
+            UNROLL for (int r = 0; r < rows; r++) {
+                vec x = vec_set(a[r]);
+                UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_fma(x, row[v], acc[r][v]);
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+        UNROLL for (int v = 0; v < vecs; v++)
+            put(acc[r][v], c + r * c_row + v * VEC, true, false, 0);
 }
 
 typedef void tile_fn(const struct factors *f, float *c, int64_t c_row, int64_t k, bool add,
@@ -112,6 +174,29 @@ typedef void tile_fn(const struct factors *f, float *c, int64_t c_row, int64_t k
 EVERY_PLACED(PLACED_TILES)
 EVERY_PACKED(PACKED_TILES)
 
+/* Of one panel, or two if a tile is that wide. */
+typedef void sliced_fn(const struct gemm_sliced *g, int64_t top, int64_t panel);
+#define PANEL_VECS (GEMM_PANEL / VEC)
+#define SLICED(rows, panels)                                                                \
+    static void sliced_##rows##panels(const struct gemm_sliced *g, int64_t top,             \
+                                      int64_t panel) {                                      \
+        sliced_tile(rows, panels * PANEL_VECS, g, top, panel);                              \
+    }
+#if COLUMNS > GEMM_PANEL
+#define EVERY_PANELS(X, rows) X(rows, 1) X(rows, 2)
+#else
+#define EVERY_PANELS(X, rows) X(rows, 1)
+#endif
+typedef void segments_fn(const struct gemm_segments *g, int64_t top);
+#define SEGMENTS(rows, panels)                                                              \
+    static void segments_##rows##panels(const struct gemm_segments *g, int64_t top) {       \
+        segments_tile(rows, panels * PANEL_VECS, g, top);                                   \
+    }
+#define SLICED_TILES(rows) EVERY_PANELS(SLICED, rows)
+#define SEGMENTS_TILES(rows) EVERY_PANELS(SEGMENTS, rows)
+EVERY_PLACED(SEGMENTS_TILES)
+EVERY_PACKED(SLICED_TILES)
+
 /* By rows - 1, vecs - 1, and part. */
 #define PLACED_ROW(rows) {EVERY_VECS(PLACED_AT, rows)},
 #define PLACED_AT(rows, vecs) {placed_##rows##vecs##0, placed_##rows##vecs##1},
@@ -119,6 +204,12 @@ EVERY_PACKED(PACKED_TILES)
 #define PACKED_AT(rows, vecs) packed_##rows##vecs,
 static tile_fn *const placed[][VECS][2] = {EVERY_PLACED(PLACED_ROW)};
 static tile_fn *const packed[][VECS] = {EVERY_PACKED(PACKED_ROW)};
+#define SLICED_ROW(rows) {EVERY_PANELS(SLICED_AT, rows)},
+#define SLICED_AT(rows, panels) sliced_##rows##panels,
+static sliced_fn *const sliced[][COLUMNS / GEMM_PANEL] = {EVERY_PACKED(SLICED_ROW)};
+#define SEGMENTS_ROW(rows) {EVERY_PANELS(SEGMENTS_AT, rows)},
+#define SEGMENTS_AT(rows, panels) segments_##rows##panels,
+static segments_fn *const segments[][COLUMNS / GEMM_PANEL] = {EVERY_PLACED(SEGMENTS_ROW)};
 
 /* ---- prefetching ---- */
 
@@ -233,13 +324,11 @@ static void pack_rows(const float *a, int64_t a_row, int64_t a_k, int64_t k, int
         for (int64_t r = 0; r < rows; r++) to[i * rows + r] = a[r * a_row + i * a_k];
 }
 
-/* Prefetches part i of n of a matrix whose rows lie apart. */
-static void fetch_part(const float *x, int64_t rows, int64_t row, int64_t width, int64_t i,
-                       int64_t n) {
-    const int64_t lines = (width + LINE / 4 - 1) / (LINE / 4), end = rows * lines * (i + 1) / n;
-    int64_t at = rows * lines * i / n, r = at / lines, l = at % lines;
-    for (; at < end; at++) {
-        __builtin_prefetch(x + r * row + l * (LINE / 4), 0, 2);
+void gemm_fetch(const struct gemm_next *x, int64_t i, int64_t n) {
+    const int64_t lines = (x->width + LINE / 4 - 1) / (LINE / 4), all = x->rows * lines;
+    int64_t at = all * i / n, r = lines ? at / lines : 0, l = at - r * lines;
+    for (const int64_t end = all * (i + 1) / n; at < end; at++) {
+        __builtin_prefetch(x->at + r * x->row + l * (LINE / 4), 0, 2);
         if (++l == lines) l = 0, r++;
     }
 }
@@ -263,21 +352,48 @@ void gemm_blocked(const struct product *g, float *scratch) {
             const int vecs = (int)((columns + VEC - 1) / VEC), some = (int)(columns % VEC);
             const float *b = g->b + first * g->b_k + n * g->b_column;
             gemm_pack(b, g->b_k, g->b_column, k, columns, panels);
-            /* The columns after these. */
-            const int64_t next = within(g->n - n - COLUMNS, COLUMNS);
-            const float *ahead = b + COLUMNS * g->b_column;
+            const int64_t left = within(g->n - n - COLUMNS, COLUMNS);
+            struct gemm_next next = {b + COLUMNS * g->b_column, left, g->b_column, k};
+            if (g->b_column == 1) next = (struct gemm_next){next.at, left ? k : 0, g->b_k, left};
             for (int64_t i = 0; i < groups; i++) {
                 const int64_t top = row_at(g->m, groups, i);
                 const int64_t rows = row_at(g->m, groups, i + 1) - top;
                 const struct factors f = {.a = a + top * k, .b = panels,
                                           .b_panel = k * GEMM_PANEL};
-                if (g->b_column == 1)
-                    fetch_part(ahead, next ? k : 0, g->b_k, next, i, groups);
-                else
-                    fetch_part(ahead, next, g->b_column, k, i, groups);
+                gemm_fetch(&next, i, groups);
                 packed[rows - 1][vecs - 1](&f, g->c + top * g->c_row + n, g->c_row, k, first > 0,
                                            some);
             }
+        }
+    }
+}
+
+/* ---- products in slices ---- */
+
+void gemm_sliced_run(const struct gemm_sliced *g) {
+    const int64_t groups = (g->m + ROWS - 1) / ROWS, wide = COLUMNS / GEMM_PANEL;
+    const int64_t tiles = (g->panels + wide - 1) / wide * groups;
+    for (int64_t t = 0; t < tiles; t++) {
+        const int64_t i = t % groups, p = t / groups * wide, panels = least(g->panels - p, wide);
+        const int64_t top = row_at(g->m, groups, i), end = row_at(g->m, groups, i + 1);
+        gemm_fetch(&g->next, t, tiles);
+        sliced[end - top - 1][panels - 1](g, top, p);
+    }
+}
+
+/* ---- products in segments ---- */
+
+void gemm_segments_run(const struct gemm_segments *g) {
+    const int64_t groups = (GEMM_PANEL + PLACED_ROWS - 1) / PLACED_ROWS;
+    const int64_t wide = COLUMNS / GEMM_PANEL;
+    for (int64_t p = 0, panels; p < g->panels; p += panels) {
+        struct gemm_segments part = *g;
+        panels = least(g->panels - p, wide);
+        part.b += p * g->b_panel;
+        part.c += p * GEMM_PANEL;
+        for (int64_t i = 0; i < groups; i++) {
+            const int64_t top = row_at(GEMM_PANEL, groups, i);
+            segments[row_at(GEMM_PANEL, groups, i + 1) - top - 1][panels - 1](&part, top);
         }
     }
 }

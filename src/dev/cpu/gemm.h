@@ -59,6 +59,46 @@ struct product {
     int64_t c_row;
 };
 
+/* A matrix to prefetch while a product is computed: rows that lie `row` floats apart. */
+struct gemm_next {
+    const float *at;
+    int64_t rows, row, width;
+};
+
+/* One block of k of a product whose factors are in slices of GEMM_SLICE of k: element (r, k) of a
+ * is at k / GEMM_SLICE * a_slice + r * GEMM_SLICE + k % GEMM_SLICE. Columns of b and c are in
+ * panels: element (k, n) of b is at n / GEMM_PANEL * b_panel + b_slice[k / GEMM_SLICE] + k %
+ * GEMM_SLICE * GEMM_PANEL + n % GEMM_PANEL, and (r, n) of c at c[r] + n / GEMM_PANEL * c_panel + n
+ * % GEMM_PANEL. */
+#define GEMM_SLICE 16
+#define GEMM_SLICES (GEMM_BLOCK / GEMM_SLICE)
+struct gemm_sliced {
+    int64_t m, panels, slices;
+    const float *a;
+    int64_t a_slice;
+    const float *b;
+    int64_t b_slice[GEMM_SLICES], b_panel;
+    float *const *c;
+    int64_t c_panel;
+    bool add;
+    struct gemm_next next;
+};
+
+/* A block of k of a product whose columns of k lie in segments: for k of a segment, elements of a
+ * panel of a' are at a + k * GEMM_PANEL, of a panel of b at b + k * b_k. c [GEMM_PANEL, panels *
+ * GEMM_PANEL] += a b. */
+struct gemm_segment {
+    int64_t a, b, n;
+};
+struct gemm_segments {
+    int64_t n, panels;
+    const struct gemm_segment *segment;
+    const float *a, *b;
+    int64_t b_k, b_panel;
+    float *c;
+    int64_t c_row;
+};
+
 /* Reads the factors in place: for small products. */
 typedef void gemm_direct_fn(const struct gemm *g);
 /* scratch: gemm_scratch floats. */
@@ -75,6 +115,13 @@ typedef void gemm_pack_fn(const float *b, int64_t b_k, int64_t b_column, int64_t
 gemm_direct_fn gemm_direct;
 gemm_blocked_fn gemm_blocked;
 gemm_pack_fn gemm_pack;
+#define gemm_sliced_run FOR_ISA(gemm_sliced_run)
+void gemm_sliced_run(const struct gemm_sliced *g);
+#define gemm_segments_run FOR_ISA(gemm_segments_run)
+void gemm_segments_run(const struct gemm_segments *g);
+#define gemm_fetch FOR_ISA(gemm_fetch)
+/* Prefetches part i of n. */
+void gemm_fetch(const struct gemm_next *x, int64_t i, int64_t n);
 #endif
 
 /* The functions of an instruction set. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Instruction sets. Files of vector kernels (`vector` in meson.build) are compiled once per set,
  * with its name as CPU_ISA. Everything in them is static except tables, which FOR_ISA names. All
- * sets give the same bits. conv_dw_tile.c exists only for AVX-512 and replaces oneDNN's kernel
- * where oneDNN may use AVX-512. */
+ * sets give the same bits. conv_dw_bf16.c exists only for AVX-512. */
 #ifndef DEV_CPU_ISA_H
 #define DEV_CPU_ISA_H
 

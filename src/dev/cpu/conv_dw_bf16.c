@@ -1,7 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "dev/cpu/conv_dw_tile.h"
-
-#include "dev/cpu/isa.h"
+/* SPDX-License-Identifier: Apache-2.0
+ * The derivative of a convolution's weight in bf16 with AVX-512. Eight output channels by up to
+ * three vectors of input channels are summed in registers over the places that a tap of the weight
+ * reads; padding is left out, not multiplied by zero.
+ *
+ * An element of a vector is a pair, the same place of two samples: so strides, padding and odd
+ * widths need no care, and the instruction that multiplies pairs adds up over the samples. The
+ * partner of an odd number's last sample is zero. */
+#include "dev/cpu/conv_dw.h"
 #include "dev/cpu/vec.h"
 
 #if VEC == DW_BLOCK
@@ -30,7 +35,6 @@ struct loops {
 
 struct job {
     const struct window *w;
-    int64_t pair;            /* samples of an element */
     int64_t samples;         /* elements */
     struct piece first;      /* no other is larger */
     int64_t group;           /* blocks of x that are gone through together */
@@ -42,57 +46,51 @@ struct job {
 
 /* ---- tiles ---- */
 
-/* One of 32 bits, a float or a pair, in all lanes. */
+/* A pair, in all elements. */
 INLINE vec same(const float *at) {
     int bits;
     memcpy(&bits, at, sizeof bits);
     return (vec)_mm512_set1_epi32(bits);
 }
 
-/* The tile of ROWS output channels by `cols` vectors that lie `next` apart. What dy has `ahead` of
- * here is asked for, if not 0: blocks of it are short runs, and too far apart to be foreseen. */
-#define TILE(name, target, multiply)                                                        \
-    target INLINE void name##_any(const int cols, const struct loops *l, const float *dy,   \
-                                  int64_t ahead, const float *x, int64_t next, float *to,   \
-                                  int64_t row, bool add) {                                  \
-        vec sum[ROWS][COLS], v[COLS];                                                       \
-        UNROLL for (int i = 0; i < ROWS; i++)                                               \
-            UNROLL for (int j = 0; j < cols; j++) sum[i][j] = (vec){0};                     \
-        for (int64_t p = 0; p < l->count[2]; p++)                                           \
-            for (int64_t q = 0; q < l->count[1]; q++) {                                     \
-                const float *a = dy + p * l->dy[2] + q * l->dy[1];                          \
-                const float *b = x + p * l->x[2] + q * l->x[1];                             \
-                for (int64_t k = 0; k < l->count[0]; k++, a += l->dy[0], b += l->x[0]) {    \
-                    if (ahead) __builtin_prefetch(a + ahead);                               \
-                    UNROLL for (int j = 0; j < cols; j++) v[j] = *(const vec_at *)(b + j * next); \
-                    UNROLL for (int i = 0; i < ROWS; i++) {                                 \
-                        const vec y = same(a + i);                                          \
-                        UNROLL for (int j = 0; j < cols; j++)                               \
-                            sum[i][j] = multiply(sum[i][j], y, v[j]);                       \
-                    }                                                                       \
-                }                                                                           \
-            }                                                                               \
-        UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < cols; j++) {       \
-            vec_at *at = (vec_at *)(to + i * row + j * DW_BLOCK);                           \
-            if (add) sum[i][j] += *at;                                                      \
-            *at = sum[i][j];                                                                \
-        }                                                                                   \
-    }                                                                                       \
-    target static void name(int cols, const struct loops *l, const float *dy, int64_t ahead, \
-                            const float *x, int64_t next, float *to, int64_t row, bool add) { \
-        if (cols == 3)                                                                      \
-            name##_any(3, l, dy, ahead, x, next, to, row, add);                             \
-        else if (cols == 2)                                                                 \
-            name##_any(2, l, dy, ahead, x, next, to, row, add);                             \
-        else                                                                                \
-            name##_any(1, l, dy, ahead, x, next, to, row, add);                             \
-    }
-
-#define MULTIPLY_F32(sum, y, v) vec_fma(y, v, sum)
-#define MULTIPLY_BF16(sum, y, v) (vec)_mm512_dpbf16_ps((__m512)(sum), (__m512bh)(y), (__m512bh)(v))
 #define WITH_BF16 __attribute__((target("avx512bf16")))
-TILE(tile_f32, , MULTIPLY_F32)
-TILE(tile_bf16, WITH_BF16, MULTIPLY_BF16)
+
+/* The tile of ROWS output channels by `cols` vectors that lie `next` apart. */
+WITH_BF16 INLINE void tile_any(const int cols, const struct loops *l, const float *dy,
+                               const float *x, int64_t next, float *to, int64_t row, bool add) {
+    vec sum[ROWS][COLS], v[COLS];
+    UNROLL for (int i = 0; i < ROWS; i++)
+        UNROLL for (int j = 0; j < cols; j++) sum[i][j] = (vec){0};
+    for (int64_t p = 0; p < l->count[2]; p++)
+        for (int64_t q = 0; q < l->count[1]; q++) {
+            const float *a = dy + p * l->dy[2] + q * l->dy[1];
+            const float *b = x + p * l->x[2] + q * l->x[1];
+            for (int64_t k = 0; k < l->count[0]; k++, a += l->dy[0], b += l->x[0]) {
+                UNROLL for (int j = 0; j < cols; j++) v[j] = *(const vec_at *)(b + j * next);
+                UNROLL for (int i = 0; i < ROWS; i++) {
+                    const vec y = same(a + i);
+                    UNROLL for (int j = 0; j < cols; j++)
+                        sum[i][j] = (vec)_mm512_dpbf16_ps((__m512)sum[i][j], (__m512bh)y,
+                                                          (__m512bh)v[j]);
+                }
+            }
+        }
+    UNROLL for (int i = 0; i < ROWS; i++) UNROLL for (int j = 0; j < cols; j++) {
+        vec_at *at = (vec_at *)(to + i * row + j * DW_BLOCK);
+        if (add) sum[i][j] += *at;
+        *at = sum[i][j];
+    }
+}
+
+WITH_BF16 static void tile(int cols, const struct loops *l, const float *dy, const float *x,
+                           int64_t next, float *to, int64_t row, bool add) {
+    if (cols == 3)
+        tile_any(3, l, dy, x, next, to, row, add);
+    else if (cols == 2)
+        tile_any(2, l, dy, x, next, to, row, add);
+    else
+        tile_any(1, l, dy, x, next, to, row, add);
+}
 
 /* ---- pairs ---- */
 
@@ -190,28 +188,14 @@ static void run_block(const struct job *j, const struct piece *p, const struct s
         struct loops l = {{0}, {0}, {0}};
         int64_t at_dy = 0, at_x = 0;
         if (!tap_loops(j, p, dy, x, tap / w->kw, tap % w->kw, &l, &at_dy, &at_x) && add) continue;
-        const int64_t ahead =
-            j->pair == 1 && tap == 0 ? dy->block : 0; /* packed, it was asked for */
         float *to = j->sum + (block - j->begin) * DW_BLOCK * row + tap * w->c + first * DW_BLOCK;
         for (int64_t k = 0, cols; k < n; k += cols) {
             cols = cols_of(n - k);
             for (int half = 0; half < DW_BLOCK; half += ROWS)
-                (j->pair == 2 ? tile_bf16 : tile_f32)((int)cols, &l, dy->at + at_dy + half,
-                                                      k || half ? 0 : ahead,
-                                                      x->at + k * x->block + at_x, x->block,
-                                                      to + half * row + k * DW_BLOCK, row, add);
+                tile((int)cols, &l, dy->at + at_dy + half, x->at + k * x->block + at_x, x->block,
+                     to + half * row + k * DW_BLOCK, row, add);
         }
     }
-}
-
-/* As the tensor lies, or packed. */
-static struct side side_of(const struct piece *p, const void *from, int64_t channels,
-                           int64_t height, int64_t width, int64_t block, int64_t top) {
-    return (struct side){.at = (const float *)from + p->sample * channels * height * width +
-                               block * height * width * DW_BLOCK + top * width * DW_BLOCK,
-                         .block = height * width * DW_BLOCK,
-                         .sample = channels * height * width,
-                         .row = width * DW_BLOCK};
 }
 
 static struct side packed_side(const struct piece *p, const float *at, int64_t width,
@@ -233,29 +217,22 @@ static void run_piece(const struct job *j, const struct piece *p) {
     for (int64_t first = 0; first < blocks; first += j->group) {
         const int64_t n = least(j->group, blocks - first);
         struct side x = packed_side(p, j->packed_x, w->w, p->deep);
-        if (j->pair == 1)
-            x = side_of(p, j->x, w->c, w->h, w->w, first, p->top);
-        else
-            for (int64_t k = 0; k < n; k++)
-                pack(j, p, j->x, blocks, first + k, w->h, w->w, p->top, p->deep,
-                     j->packed_x + k * x.block);
+        for (int64_t k = 0; k < n; k++)
+            pack(j, p, j->x, blocks, first + k, w->h, w->w, p->top, p->deep,
+                 j->packed_x + k * x.block);
         for (int64_t block = j->begin; block < j->end; block++) {
             struct side dy = packed_side(p, j->packed_dy, w->ow, p->rows);
-            if (j->pair == 1)
-                dy = side_of(p, j->dy, w->o, w->oh, w->ow, block, p->row);
-            else
-                pack(j, p, j->dy, w->o / DW_BLOCK, block, w->oh, w->ow, p->row, p->rows,
-                     j->packed_dy);
+            pack(j, p, j->dy, w->o / DW_BLOCK, block, w->oh, w->ow, p->row, p->rows, j->packed_dy);
             run_block(j, p, &dy, &x, block, first, n);
         }
     }
 }
 
-static struct job job_of(const struct window *w, tri_type type) {
-    struct job j = {.w = w, .pair = type == TRI_BF16 ? 2 : 1};
+static struct job job_of(const struct window *w) {
+    struct job j = {.w = w};
     struct piece *p = &j.first;
     const int64_t places = PLACES / w->sh; /* x is the larger by strides */
-    j.samples = (w->n + j.pair - 1) / j.pair;
+    j.samples = (w->n + 1) / 2;
     p->samples = least(j.samples, most(places / (w->oh * w->ow), 1));
     p->rows = least(w->oh, most(places / w->ow, 1));
     p->deep = least(w->h, (p->rows - 1) * w->sh + (w->kh - 1) * w->dh + 1);
@@ -263,16 +240,16 @@ static struct job job_of(const struct window *w, tri_type type) {
     return j;
 }
 
-size_t conv_dw_scratch(const struct window *w, tri_type type) {
-    const struct job j = job_of(w, type);
+static size_t scratch_of(const struct window *w, int64_t outputs) {
+    const struct job j = job_of(w);
     const struct piece *p = &j.first;
-    if (j.pair == 1) return 0;
+    (void)outputs;
     return (size_t)(packed_bytes(p, p->rows, w->ow) + j.group * packed_bytes(p, p->deep, w->w));
 }
 
-void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, const void *dy,
-                 const void *x, float *sum, void *scratch) {
-    struct job j = job_of(w, type);
+static void sum_up(const struct window *w, struct cpu_range r, const void *dy, const void *x,
+                   float *sum, void *scratch) {
+    struct job j = job_of(w);
     struct piece p = j.first;
     j.dy = dy;
     j.x = x;
@@ -280,8 +257,7 @@ void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, cons
     j.begin = r.begin / DW_BLOCK;
     j.end = r.end / DW_BLOCK;
     j.packed_dy = scratch;
-    if (scratch)
-        j.packed_x = j.packed_dy + packed_bytes(&p, p.rows, w->ow) / (int64_t)sizeof(float);
+    j.packed_x = j.packed_dy + packed_bytes(&p, p.rows, w->ow) / (int64_t)sizeof(float);
     for (p.sample = 0; p.sample < j.samples; p.sample += j.first.samples)
         for (p.row = 0; p.row < w->oh; p.row += j.first.rows) {
             p.samples = least(j.first.samples, j.samples - p.sample);
@@ -292,5 +268,7 @@ void conv_dw_sum(const struct window *w, tri_type type, struct cpu_range r, cons
             run_piece(&j, &p);
         }
 }
+
+const struct conv_dw_way conv_dw_bf16 = {scratch_of, sum_up};
 
 #endif
