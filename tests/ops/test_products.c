@@ -147,7 +147,8 @@ struct conv {
 };
 
 static struct conv draw_conv(const char *const *isa, int isas) {
-    struct conv v = {.n = 1 + random_below(3), .kh = 1 + random_below(4), .kw = 1 + random_below(4)};
+    struct conv v = {.n = 1 + random_below(3)};
+    v.kh = 1 + random_below(4), v.kw = 1 + random_below(4);
     v.c = 16 * (1 + random_below(4)), v.o = 16 * (1 + random_below(4));
     v.stride = 1 + random_below(3), v.dilation = 1 + random_below(2), v.pad = random_below(3);
     v.h = (v.kh - 1) * v.dilation + 1 + random_below(9);
