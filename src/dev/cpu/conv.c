@@ -23,7 +23,6 @@ static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 /* ---- how many parts ---- */
 
 #define PART_TILES 128 /* of 4x4 outputs, so that transforming the weights costs little */
-#define PART_SAMPLES 4 /* where the weight is most of what is read: it is read for each part */
 
 static int64_t tiles(const struct window *w) {
     return w->n * ((w->oh + 3) / 4) * ((w->ow + 3) / 4);
@@ -32,11 +31,8 @@ static int64_t tiles(const struct window *w) {
 static int64_t parts_of(const tri_node *n, enum dnnl_convolution kind, const struct window *w) {
     int64_t parts = conv_parts(w);
     if (tri_attr_int(n, "winograd")) parts = at_most(parts, at_least(tiles(w) / PART_TILES, 2));
-    if (kind == CONVOLUTION_DW)
-        parts = conv_sum_parts(w, parts);
-    else if (conv_weight(w) > conv_data(w))
-        parts = at_most(parts, at_least(w->n / PART_SAMPLES, 2));
-    return at_most(parts, w->n);
+    if (kind == CONVOLUTION_DW) return at_most(conv_sum_parts(w, parts), w->n);
+    return conv_sample_parts(w, parts);
 }
 
 /* ---- preparation ---- */

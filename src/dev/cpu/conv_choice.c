@@ -16,8 +16,7 @@ bool conv_few_takes(const tri_node *n) {
 }
 
 bool conv_wino_fits(const tri_node *n, const struct window *w) {
-    const bool biased = node_is(n, "conv2d") && n->n_in > 2;
-    return !biased && cpu_in(n, 0)->type == TRI_F32 && w->kh == 3 && w->kw == 3 && w->sh == 1 &&
+    return cpu_in(n, 0)->type == TRI_F32 && w->kh == 3 && w->kw == 3 && w->sh == 1 &&
            w->sw == 1 && w->dh == 1 && w->dw == 1 && w->groups == 1 && w->ph <= 2 && w->pw <= 2 &&
            w->c % 16 == 0 && w->o % 16 == 0;
 }

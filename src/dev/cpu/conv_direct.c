@@ -5,7 +5,8 @@
  * of some places are gathered, with zeros for padding, which are multiplied.
  *
  * The derivative by x with strides is computed for each remainder of a place by the stride, which
- * has taps of its own; taps that fall between strides are not counted. */
+ * has taps of its own; taps that fall between strides are not counted. As zeros are multiplied, an
+ * infinite or NaN weight reaches outputs beside which there is padding. */
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/conv_sums.h"
 #include "dev/cpu/gemm.h"
@@ -13,6 +14,8 @@
 #define BLOCK 16  /* channels that lie together */
 #define CHUNK 192 /* places that are computed together: their slices fit the second-level cache */
 #define UNEVEN 16 /* floats between slices, which spreads them over the sets of a cache */
+
+_Static_assert(BLOCK == GEMM_SLICE && BLOCK == GEMM_PANEL, "a block is a slice and a panel");
 
 struct plane {
     int64_t channels, h, w;
@@ -34,7 +37,6 @@ struct state {
     int64_t packers, parts; /* parts of the rounds */
 };
 
-static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Forward there is one remainder, with all places. */
@@ -95,6 +97,7 @@ struct chunk {
     int64_t line[CHUNK], column[CHUNK]; /* where tap 0 would read, in the input's plane */
     const float *sample[CHUNK];         /* of the input */
     const float *read[CHUNK];           /* by the present tap; null: padding */
+    bool together;                      /* what is read lies together, and there is no padding */
     float *place[CHUNK], *c[CHUNK];     /* of the output; what is computed */
     float slice[GEMM_SLICES * (CHUNK * GEMM_SLICE + UNEVEN)];
     float plain[]; /* [to's channels / 16, CHUNK, 16], if the output is not in blocks */
@@ -118,10 +121,12 @@ static void find_places(const struct state *s, const struct axis *down, const st
 /* What the places read by a tap, of the first channel. */
 static void find_reads(const struct state *s, int64_t down, int64_t across, struct chunk *k) {
     const int64_t place = s->from.plain ? 1 : BLOCK;
+    k->together = !s->from.plain;
     for (int64_t r = 0; r < k->n; r++) {
         const int64_t i = k->line[r] + down, j = k->column[r] + across;
         const bool inside = i >= 0 && i < s->from.h && j >= 0 && j < s->from.w;
         k->read[r] = inside ? k->sample[r] + (i * s->from.w + j) * place : NULL;
+        k->together &= inside && k->read[r] == k->read[0] + r * BLOCK;
     }
 }
 
@@ -165,9 +170,10 @@ static void look_ahead(const struct state *s, const struct chunk *k, int64_t cha
     int64_t first = 0, last = k->n - 1;
     while (first < last && !k->read[first]) first++;
     while (first < last && !k->read[last]) last--;
-    const int64_t span = k->read[last] - k->read[first] + BLOCK;
     g->next.rows = 0;
-    if (s->from.plain || !k->read[first] || span < BLOCK || span > 4 * CHUNK * BLOCK) return;
+    if (s->from.plain || !k->read[first] || !k->read[last]) return;
+    const int64_t span = k->read[last] - k->read[first] + BLOCK;
+    if (span < BLOCK || span > 4 * CHUNK * BLOCK) return;
     g->next = (struct gemm_next){k->read[first] + (channels_done ? channels_done * plane : span),
                                  least(GEMM_SLICES, (s->from.channels - channels_done) / BLOCK),
                                  plane * BLOCK, span};
@@ -176,18 +182,24 @@ static void look_ahead(const struct state *s, const struct chunk *k, int64_t cha
 /* All taps and channels, block by block. */
 static void multiply(const struct state *s, const tri_call *c, const struct axis *down,
                      const struct axis *across, struct chunk *k) {
-    const int64_t channels = s->from.channels, a_slice = CHUNK * GEMM_SLICE + UNEVEN;
+    const int64_t channels = s->from.channels, plane = s->from.h * s->from.w;
     struct gemm_sliced g = {.m = k->n, .panels = s->to.channels / BLOCK, .a = k->slice,
-                            .a_slice = a_slice, .b = s->packs ? c->shared : c->in[1],
-                            .b_panel = panel_floats(s), .c = k->c,
+                            .a_slice = CHUNK * GEMM_SLICE + UNEVEN,
+                            .b = s->packs ? c->shared : c->in[1], .b_panel = panel_floats(s),
+                            .c = k->c,
                             .c_panel = (s->to.plain ? CHUNK : s->to.h * s->to.w) * BLOCK};
     const int64_t taps = down->taps * across->taps;
     for (int64_t t = 0; t < taps; t++) {
         const int64_t i = t / across->taps, j = t % across->taps;
         const int64_t tap = down->tap[i] * s->w.kw + across->tap[j];
         find_reads(s, down->reads[i], across->reads[j], k);
+        const bool in_place = taps == 1 && k->together; /* they are slices already */
+        if (in_place) g.a_slice = plane * BLOCK;
         for (int64_t b = 0; b < channels; b += BLOCK) {
-            gather(s, b, k, k->slice + g.slices * a_slice);
+            if (!in_place)
+                gather(s, b, k, k->slice + g.slices * g.a_slice);
+            else if (!g.slices)
+                g.a = k->read[0] + b * plane;
             g.b_slice[g.slices++] = (tap * channels + b) * BLOCK;
             if (g.slices < GEMM_SLICES && (t + 1 < taps || b + BLOCK < channels)) continue;
             if (b + BLOCK < channels)
@@ -219,12 +231,14 @@ static void run(const tri_call *c) {
     for (int64_t i = 0; i < remainders(s, s->w.sh); i++)
         for (int64_t j = 0; j < remainders(s, s->w.sw); j++) {
             const struct axis down = down_of(s, i), across = across_of(s, j);
-            const int64_t all = samples * down.count * across.count;
+            const int64_t plane = down.count * across.count;
+            /* Small planes of several samples are computed together. */
+            const int64_t together = plane < CHUNK / 2 ? samples : 1, all = together * plane;
             const int64_t chunks = (all + CHUNK - 1) / CHUNK;
-            for (int64_t at = 0; at < chunks; at++) {
-                const int64_t first = all * at / chunks;
-                k->n = all * (at + 1) / chunks - first;
-                find_places(s, &down, &across, first, x, y, k);
+            for (int64_t at = 0; at < chunks * samples / together; at++) {
+                const int64_t from = at / chunks * all, first = all * (at % chunks) / chunks;
+                k->n = all * (at % chunks + 1) / chunks - first;
+                find_places(s, &down, &across, from + first, x, y, k);
                 multiply(s, c, &down, &across, k);
             }
         }
@@ -237,8 +251,6 @@ static struct plane plane_of(const tri_tensor *t) {
     return (struct plane){d[1], d[2], d[3], !t->block};
 }
 
-#define PART_SAMPLES 4 /* where the weight is most of what is read: it is read for each part */
-
 static tri_status prepare(const tri_node *n, void **state) {
     tri_status status = cpu_state(n, sizeof(struct state), state);
     if (status) return status;
@@ -247,10 +259,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->back = node_is(n, "conv2d_dx");
     s->from = plane_of(n->in[0]);
     s->to = plane_of(n->out);
-    s->parts = least(conv_parts(&s->w), s->w.n);
-    if (conv_weight(&s->w) > conv_data(&s->w))
-        s->parts = least(s->parts, at_least(s->w.n / PART_SAMPLES, 2));
-    s->parts = least(s->parts, s->w.n);
+    s->parts = conv_sample_parts(&s->w, conv_parts(&s->w));
     s->packs = !*n->in[1]->pack;
     s->packers = s->packs ? least(CONV_MOST_PARTS, s->to.channels / BLOCK) : 0;
     return TRI_OK;

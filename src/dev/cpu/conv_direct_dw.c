@@ -28,8 +28,8 @@ static int64_t find_segments(const struct window *w, int64_t down, int64_t acros
         const struct gemm_segment s = {
             (sample * w->o * w->oh * w->ow) + (i * w->ow + j) * BLOCK,
             (sample * w->c * w->h * w->w) + (row * w->w + j * w->sw + left) * BLOCK, stop - j};
-        struct gemm_segment *before = to + n - 1;
-        if (n && before->a + before->n * BLOCK == s.a &&
+        struct gemm_segment *before = n ? to + n - 1 : NULL;
+        if (before && before->a + before->n * BLOCK == s.a &&
             before->b + before->n * w->sw * BLOCK == s.b)
             before->n += s.n;
         else
@@ -45,7 +45,7 @@ static void look_ahead(const struct window *w, struct cpu_range r, const float *
     const int64_t row = i * w->sh > w->ph ? i * w->sh - w->ph : 0;
     const int64_t rows = least((GEMM_BLOCK / w->ow + 1) * w->sh, w->h - row);
     next[0] = next[1] = (struct gemm_next){.rows = 0};
-    if (sample >= w->n) return;
+    if (sample >= w->n || rows <= 0) return;
     next[0] = (struct gemm_next){x + sample * w->c * w->h * w->w + row * w->w * BLOCK,
                                  w->c / BLOCK, w->h * w->w * BLOCK, rows * w->w * BLOCK};
     next[1] = (struct gemm_next){

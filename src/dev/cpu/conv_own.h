@@ -18,7 +18,7 @@
  * alike; false for any other. */
 bool conv_few_takes(const tri_node *n);
 
-/* Whether Winograd's way of our own can do it: any of the three, but conv2d with a bias. */
+/* Whether our own Winograd can compute it: any of the three. */
 bool conv_wino_fits(const tri_node *n, const struct window *w);
 /* conv2d and conv2d_dx for which it was chosen. The weight's derivative: conv_dw.h. */
 bool conv_wino_takes(const tri_node *n);

@@ -15,6 +15,14 @@ int64_t conv_parts(const struct window *w) {
     return parts < 1 ? 1 : parts < CONV_MOST_PARTS ? parts : CONV_MOST_PARTS;
 }
 
+#define PART_SAMPLES 4
+
+int64_t conv_sample_parts(const struct window *w, int64_t parts) {
+    const int64_t few = w->n / PART_SAMPLES > 2 ? w->n / PART_SAMPLES : 2;
+    if (conv_weight(w) > conv_data(w) && parts > few) parts = few;
+    return parts < w->n ? parts : w->n;
+}
+
 int64_t conv_sum_parts(const struct window *w, int64_t parts) {
     const int64_t worth = conv_data(w) / conv_weight(w), most = worth > 2 ? worth : 2;
     return parts < most ? parts : most;

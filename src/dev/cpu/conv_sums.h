@@ -16,6 +16,9 @@ int64_t conv_data(const struct window *w);
 #define CONV_MOST_PARTS 16
 /* Parts of a convolution that are each worth a thread's while. */
 int64_t conv_parts(const struct window *w);
+/* At most so many along the samples: where the weight is most of what is read, which is read for
+ * each part, of at least 4 samples. */
+int64_t conv_sample_parts(const struct window *w, int64_t parts);
 /* At most so many of the weight's derivative: partial sums should not cost more than what they are
  * made of; but two parts are worth it. */
 int64_t conv_sum_parts(const struct window *w, int64_t parts);

@@ -54,15 +54,14 @@ INLINE void put_weight(const float g[9][BLOCK], int64_t lane, float *to, int64_t
               *(vec_at *)(to + (i * PATCH + j) * slice + lane) = v);
 }
 
-/* Blocks of 16 x 16 channels, into the panels that products want: [slice, to / 32, from, 32]. */
+/* Blocks of 16 x 16 channels, into the panels of a product: [slice, to / 16, from, 16]. */
 static void run_weights(const struct state *s, const tri_call *c, int64_t part) {
     float block[BLOCK][9][BLOCK];
     const int64_t columns = s->to.channels / BLOCK, all = s->from.channels / BLOCK * columns;
     for (int64_t k = all * part / s->weights; k < all * (part + 1) / s->weights; k++) {
         const int64_t from = k / columns * BLOCK, to = k % columns * BLOCK;
         take_weight(s, c->in[1], from, to, block);
-        float *u =
-            (float *)c->shared + to / GEMM_PANEL * GEMM_PANEL * s->from.channels + to % GEMM_PANEL;
+        float *u = (float *)c->shared + to * s->from.channels;
         for (int64_t i = 0; i < BLOCK; i++)
             for (int64_t lane = 0; lane < BLOCK; lane += VEC)
                 put_weight(block[i], lane, u + (from + i) * GEMM_PANEL, s->u);
@@ -107,25 +106,29 @@ INLINE void put(const struct plane *p, float *plane, int64_t row, int64_t column
         for (int i = 0; i < VEC; i++) to[(lane + i) * p->channel] = v[i];
 }
 
-INLINE void tile_any(const struct state *s, const float *m, float *plane, int64_t row,
-                     int64_t column, const bool blocks) {
+/* bias: of the block's channels; nullable. */
+INLINE void tile_any(const struct state *s, const float *m, const float *bias, float *plane,
+                     int64_t row, int64_t column, const bool blocks) {
     const struct plane *p = &s->to;
     for (int64_t lane = 0; lane < BLOCK; lane += VEC)
         BOTH_WAYS(tile_line, PATCH, TILE, *(const vec_at *)(m + (i * PATCH + j) * s->m + lane),
                   if (row + i < p->h && column + j < p->w)
-                      put(p, plane, row + i, column + j, lane, blocks, v));
+                      put(p, plane, row + i, column + j, lane, blocks,
+                          bias ? v + *(const vec_at *)(bias + lane) : v));
 }
 
-static void tiles(const struct state *s, const float *m, int64_t first, int64_t n, float *all) {
+static void tiles(const struct state *s, const float *m, const float *bias, int64_t first,
+                  int64_t n, float *all) {
     for (int64_t k = 0; k < n; k++) {
         const struct at at = tile_at(&s->tiles, first + k);
         for (int64_t c = 0; c < s->to.channels; c += BLOCK) {
             float *plane = all + (at.sample * s->to.channels + c) * s->to.h * s->to.w;
             const float *from = m + k * s->to.channels + c;
+            const float *add = bias ? bias + c : NULL;
             if (s->to.place == 1)
-                tile_any(s, from, plane, at.row, at.column, false);
+                tile_any(s, from, add, plane, at.row, at.column, false);
             else
-                tile_any(s, from, plane, at.row, at.column, true);
+                tile_any(s, from, add, plane, at.row, at.column, true);
         }
     }
 }
@@ -138,12 +141,13 @@ static void run(const tri_call *c) {
     }
     const int64_t part = c->part - s->weights;
     float *v = c->scratch, *m = v + SLICES * s->v;
+    const float *bias = !s->back && c->node->n_in > 2 ? c->in[2] : NULL;
     const int64_t end = s->tiles.all * (part + 1) / s->parts;
     for (int64_t at = s->tiles.all * part / s->parts, n; at < end; at += n) {
         n = end - at < s->chunk ? end - at : s->chunk;
         patches(&s->from, &s->tiles, s->up, s->left, c->in[0], at, n, v, s->v);
         multiply(s, c->shared, v, n, m);
-        tiles(s, m, at, n, c->out[0]);
+        tiles(s, m, bias, at, n, c->out[0]);
     }
 }
 

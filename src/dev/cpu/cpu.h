@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cpu backend: oneDNN for products and convolutions of bf16 and for convolutions whose channels
- * do not fill blocks of 16, our own vector loops for the rest (isa.h). One thread runs a part of a
- * kernel. Bits depend only on shapes and inputs, never on addresses or the instruction set (except
- * for oneDNN's kernels and conv_dw_bf16.c): sums have a fixed number of partial sums (vec.h), and
- * there is no contraction and no libm. */
+ * The cpu backend: oneDNN for products and convolutions of bf16 and for convolutions in groups or
+ * whose channels do not fill blocks of 16, our own vector loops for the rest (isa.h). One thread
+ * runs a part of a kernel. Bits depend only on shapes and inputs, never on addresses or the
+ * instruction set (except for oneDNN's kernels and conv_dw_bf16.c): sums have a fixed number of
+ * partial sums (vec.h), and there is no contraction and no libm. */
 #ifndef DEV_CPU_CPU_H
 #define DEV_CPU_CPU_H
 
@@ -65,8 +65,8 @@ static inline struct cpu_range cpu_part(const tri_call *c, int64_t parts, int64_
 }
 /* Fills a tensor with one value. */
 void cpu_fill(const tri_spec *spec, void *to, double value);
-/* The order of operations of every kernel in f32 (docs/arithmetic.md); any change of bits raises
- * it. */
+/* The order of operations of every kernel in f32 (docs/arithmetic.md). After the first release any
+ * change of bits raises it. */
 #define CPU_ARITHMETIC 1
 /* Allocates zeroed state for a kernel; fails with a message if memory is out. */
 tri_status cpu_state(const tri_node *n, size_t bytes, void **state);

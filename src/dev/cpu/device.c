@@ -42,7 +42,7 @@ static const struct dev_row *row_of(const tri_node *n) {
     const char *op = n->entry->op->name;
     enum isa isa = isa_best();
     const struct dev_row *own = conv_wino_takes(n) ? dev_row_find(wino[isa], op) : NULL;
-    if (own && !dev_row_refuses(own, n)) return own; /* oneDNN takes any format */
+    if (own && !dev_row_refuses(own, n)) return own;
     const struct dev_row *const *of = conv_across_takes(n)   ? across[isa]
                                       : conv_few_takes(n)    ? few[isa]
                                       : conv_direct_takes(n) ? direct[isa]

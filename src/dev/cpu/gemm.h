@@ -84,11 +84,11 @@ struct gemm_sliced {
     struct gemm_next next;
 };
 
-/* A block of k of a product whose columns of k lie in segments: for k of a segment, elements of a
- * panel of a' are at a + k * GEMM_PANEL, of a panel of b at b + k * b_k. c [GEMM_PANEL, panels *
+/* A block of k of a product whose k lie in segments: for the k-th of a segment, elements of a panel
+ * of a' are at a + k * GEMM_PANEL, of a panel of b at b + k * b_k. c [GEMM_PANEL, panels *
  * GEMM_PANEL] += a b. */
 struct gemm_segment {
-    int64_t a, b, n;
+    int64_t a, b, n; /* where it begins in a and b; its k */
 };
 struct gemm_segments {
     int64_t n, panels;

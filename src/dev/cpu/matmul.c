@@ -61,7 +61,7 @@ bool matmul_takes(const tri_node *n) {
 
 #define FEW 32             /* rows, columns or k, for which packing a factor costs too much */
 #define PART_WORK 16e6     /* operations: a tenth of a millisecond and more */
-#define PARTS 8            /* of a large product, at least */
+#define PARTS 8            /* of a product of at least 16 PART_WORK */
 #define ROWS 256           /* of a part: a block of their k fits the second-level cache */
 #define COLUMNS 2048       /* of a part, so that it is still in a cache after the next block */
 #define ALIGN 32           /* columns of a part begin at a multiple of it */
@@ -117,7 +117,7 @@ static void divide(struct state *st) {
     st->matrices = walk_count(&s->lead);
     st->each = st->down = st->across = 1;
     if (st->matrices > 1 && work < PART_WORK) {
-        st->each = work > 1 ? (int64_t)(PART_WORK / work) : st->matrices;
+        st->each = (int64_t)(PART_WORK / work);
         if (st->each > st->matrices) st->each = st->matrices;
         st->parts = ceil_of(st->matrices, st->each);
         return;
