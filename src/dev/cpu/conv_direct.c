@@ -126,7 +126,7 @@ static void find_reads(const struct state *s, int64_t down, int64_t across, stru
         const int64_t i = k->line[r] + down, j = k->column[r] + across;
         const bool inside = i >= 0 && i < s->from.h && j >= 0 && j < s->from.w;
         k->read[r] = inside ? k->sample[r] + (i * s->from.w + j) * place : NULL;
-        k->together &= inside && k->read[r] == k->read[0] + r * BLOCK;
+        k->together &= inside && k->read[0] && k->read[r] == k->read[0] + r * BLOCK;
     }
 }
 
