@@ -95,8 +95,8 @@ static float *half(struct head *w, int64_t floats) {
 static void want(const struct head *next, struct gemm_ahead *x, const void *tensor,
                  const struct attention_view *v, int64_t rows, int64_t width) {
     int64_t size = (int64_t)tri_type_size(next->type);
-    x->left[x->n++] = (struct gemm_rows){(const char *)tensor + place(next, v, 0) * size, rows,
-                                         v->row * size, width * size};
+    x->matrix[x->n++] = (struct gemm_next){(const char *)tensor + place(next, v, 0) * size, rows,
+                                           v->row * size, width * size};
 }
 
 /* rows of q and k worth prefetching; a part of a longer head takes long enough without */

@@ -18,19 +18,11 @@ struct state {
 };
 
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- how many parts ---- */
 
-#define PART_TILES 128 /* of 4x4 outputs, so that transforming the weights costs little */
-
-static int64_t tiles(const struct window *w) {
-    return w->n * ((w->oh + 3) / 4) * ((w->ow + 3) / 4);
-}
-
-static int64_t parts_of(const tri_node *n, enum dnnl_convolution kind, const struct window *w) {
-    int64_t parts = conv_parts(w);
-    if (tri_attr_int(n, "winograd")) parts = at_most(parts, at_least(tiles(w) / PART_TILES, 2));
+static int64_t parts_of(enum dnnl_convolution kind, const struct window *w) {
+    const int64_t parts = conv_parts(w);
     if (kind == CONVOLUTION_DW) return at_most(conv_sum_parts(w, parts), w->n);
     return conv_sample_parts(w, parts);
 }
@@ -60,7 +52,7 @@ static tri_status make_jobs(const tri_node *n, const struct window *w, struct st
 
 static tri_status make(const tri_node *n, const struct window *w, struct state *s) {
     struct pack order;
-    s->parts = parts_of(n, s->kind, w);
+    s->parts = parts_of(s->kind, w);
     if (s->kind != CONVOLUTION_DW || s->parts == 1) return make_jobs(n, w, s, NULL);
     tri_status status = make_jobs(n, w, s, &order);
     return status ? status : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
@@ -127,39 +119,13 @@ static void run(const tri_call *c) {
     dnnl_glue_run(s->job[end - begin > s->samples / s->parts], &inner);
 }
 
-/* ---- how tensors lie, and which way is gone ---- */
-
-/* Of a graph of the whole batch: one lane. */
-static struct window lane_of(const tri_node *n) {
-    struct window w;
-    CHECK(window_of(n, &w));
-    w.n = at_least(w.n / n->graph->lanes, 1);
-    return w;
-}
+/* ---- how tensors lie ---- */
 
 static void formats(const tri_node *n, enum dnnl_convolution kind, struct format *in,
                     struct format *out) {
-    struct window w = lane_of(n);
-    w.n /= parts_of(n, kind, &w);
+    struct window w = conv_lane(n);
+    w.n /= parts_of(kind, &w);
     if (!cpu_dnnl_supports(n)) dnnl_glue_formats(n, kind, &w, in, out);
-}
-
-/* Of outputs: for fewer, transforming the weights costs what is saved, by our own kernels and by
- * the library's. */
-#define LEAST_PLACES 512
-#define LEAST_PLACES_DNNL 1024
-
-/* Transforms are of 3x3 weights; they cost as much for few channels as they save. */
-bool cpu_winograd(const tri_node *n) {
-    struct window w = lane_of(n);
-    enum dnnl_convolution kind = node_is(n, "conv2d")      ? CONVOLUTION
-                                 : node_is(n, "conv2d_dx") ? CONVOLUTION_DX
-                                                           : CONVOLUTION_DW;
-    return cpu_in(n, 0)->type == TRI_F32 && w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 &&
-           w.dh == 1 && w.dw == 1 && w.groups == 1 && at_most(w.c, w.o) >= 32 &&
-           (conv_wino_fits(n, &w)
-                ? w.n * w.oh * w.ow >= LEAST_PLACES
-                : w.n * w.oh * w.ow >= LEAST_PLACES_DNNL && dnnl_glue_winograd(n, kind, &w));
 }
 
 static void formats_y(const tri_node *n, struct format *in, struct format *out) {

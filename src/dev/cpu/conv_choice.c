@@ -21,6 +21,23 @@ bool conv_wino_fits(const tri_node *n, const struct window *w) {
            w->c % 16 == 0 && w->o % 16 == 0;
 }
 
+struct window conv_lane(const tri_node *n) {
+    struct window w;
+    CHECK(window_of(n, &w));
+    w.n /= n->graph->lanes;
+    if (w.n < 1) w.n = 1;
+    return w;
+}
+
+#define LEAST_PLACES 512 /* of outputs: for fewer, transforming the weights costs what is saved */
+#define LEAST_CHANNELS 32
+
+bool cpu_winograd(const tri_node *n) {
+    const struct window w = conv_lane(n);
+    return conv_wino_fits(n, &w) && w.c >= LEAST_CHANNELS && w.o >= LEAST_CHANNELS &&
+           w.n * w.oh * w.ow >= LEAST_PLACES;
+}
+
 bool conv_wino_takes(const tri_node *n) {
     struct window w;
     if ((!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) || !tri_attr_int(n, "winograd"))
@@ -45,14 +62,6 @@ bool conv_across_takes(const tri_node *n) {
            SUMS * (w.c * w.h * (w.w + 2 * w.pw) + w.o * w.oh * w.ow) <= CACHED;
 }
 
-static bool in_blocks(const tri_tensor *t) { return !*t->pack && (!t->block || t->block == 16); }
-
 bool conv_direct_takes(const tri_node *n) {
-    struct window w;
-    if (!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) return false;
-    CHECK(window_of(n, &w));
-    const char *pack = n->in[1]->pack;
-    return cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.c % 16 == 0 && w.o % 16 == 0 &&
-           w.kh <= CONV_DIRECT_TAPS && w.kw <= CONV_DIRECT_TAPS && in_blocks(n->in[0]) &&
-           in_blocks(n->out) && !n->in[1]->block && (!*pack || !strcmp(pack, CONV_DIRECT_PACK(n)));
+    return (node_is(n, "conv2d") || node_is(n, "conv2d_dx")) && cpu_in(n, 0)->type == TRI_F32;
 }

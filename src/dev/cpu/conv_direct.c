@@ -1,64 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions and their derivatives by x in f32, whose channels fill blocks of 16, as products in
- * slices (gemm.h): a row is a place of the output, a column an output channel, and k goes over the
- * taps of the weight in order, and for each over the input channels. For each block of k the inputs
- * of some places are gathered, with zeros for padding, which are multiplied.
+ * Convolutions and their derivatives by x in f32, of any shape, as products (gemm.h): a row is a
+ * place of the output, a column an output channel, and k goes over the taps of the weight in order,
+ * and for each over the input channels. For each block of k, what some places read is gathered: of
+ * blocks of 16 channels a slice for each, of planes a row for each channel, which has all places.
+ * Padding is zeros, which are multiplied: an infinite or NaN weight reaches outputs beside which
+ * there is padding.
  *
  * The derivative by x with strides is computed for each remainder of a place by the stride, which
- * has taps of its own; taps that fall between strides are not counted. As zeros are multiplied, an
- * infinite or NaN weight reaches outputs beside which there is padding. */
+ * has taps of its own; taps that fall between strides are not counted. */
 #include "dev/cpu/conv_own.h"
+#include "dev/cpu/conv_rows.h"
 #include "dev/cpu/conv_sums.h"
 #include "dev/cpu/gemm.h"
 
 #define BLOCK 16  /* channels that lie together */
-#define CHUNK 192 /* places that are computed together: their slices fit the second-level cache */
-#define UNEVEN 16 /* floats between slices, which spreads them over the sets of a cache */
+/* Places that are computed together: what they read fits the second-level cache. */
+#define CHUNK 192
+#define UNEVEN 16 /* floats between slices or rows, which spreads them over the sets of a cache */
 
 _Static_assert(BLOCK == GEMM_SLICE && BLOCK == GEMM_PANEL, "a block is a slice and a panel");
-
-struct plane {
-    int64_t channels, h, w;
-    bool plain; /* not in blocks */
-};
-
-/* Places of one remainder by the stride: first, first + step, ... Tap tap[i] of the first place
- * reads line reads[i], and of the next place `move` lines further. */
-struct axis {
-    int64_t first, step, count, move;
-    int64_t taps, tap[CONV_DIRECT_TAPS], reads[CONV_DIRECT_TAPS];
-};
+_Static_assert(CHUNK <= CONV_PLACES, "they are looked at together");
 
 struct state {
     struct window w;
     bool back; /* dx */
-    struct plane from, to;
-    bool packs;             /* a first round packs the weight */
-    int64_t packers, parts; /* parts of the rounds */
+    struct conv_plane from, to; /* of all groups */
+    int64_t reads, makes;       /* channels of a group of them */
+    bool packs;                 /* a first round packs the weight */
+    int64_t packers, parts;     /* parts of the rounds */
 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
+
 /* Forward there is one remainder, with all places. */
-static struct axis axis_of(bool back, int64_t remainder, int64_t places, int64_t kernel,
-                           int64_t stride, int64_t pad, int64_t dilation) {
-    struct axis a = {.first = remainder, .step = back ? stride : 1, .move = back ? 1 : stride};
-    a.count = remainder < places ? (places - remainder + a.step - 1) / a.step : 0;
-    for (int64_t k = 0; k < kernel; k++) {
-        const int64_t at = back ? remainder + pad - k * dilation : k * dilation - pad;
-        if (back && at % stride) continue;
-        a.tap[a.taps] = k;
-        a.reads[a.taps++] = back ? at / stride : at;
-    }
+static struct conv_axis axis_of(bool back, int64_t remainder, int64_t places, int64_t kernel,
+                                int64_t stride, int64_t pad, int64_t dilation) {
+    if (!back) return (struct conv_axis){0, 1, places, stride, kernel, 0, 1, -pad, dilation};
+    struct conv_axis a = {.first = remainder, .step = stride, .move = 1};
+    const int64_t shared = common(stride, dilation);
+    a.count = remainder < places ? (places - remainder + stride - 1) / stride : 0;
+    a.next_tap = stride / shared;
+    a.next_read = -dilation / shared;
+    while (a.tap < kernel && (remainder + pad - a.tap * dilation) % stride) a.tap++;
+    a.taps = (kernel - a.tap + a.next_tap - 1) / a.next_tap;
+    a.read = (remainder + pad - a.tap * dilation) / stride;
     return a;
 }
 
-static struct axis down_of(const struct state *s, int64_t remainder) {
+static struct conv_axis down_of(const struct state *s, int64_t remainder) {
     const struct window *w = &s->w;
     return axis_of(s->back, remainder, s->to.h, w->kh, w->sh, w->ph, w->dh);
 }
 
-static struct axis across_of(const struct state *s, int64_t remainder) {
+static struct conv_axis across_of(const struct state *s, int64_t remainder) {
     const struct window *w = &s->w;
     return axis_of(s->back, remainder, s->to.w, w->kw, w->sw, w->pw, w->dw);
 }
@@ -67,96 +63,83 @@ static int64_t remainders(const struct state *s, int64_t stride) { return s->bac
 
 /* ---- the weight ---- */
 
-static int64_t panel_floats(const struct state *s) {
-    return s->w.kh * s->w.kw * s->from.channels * BLOCK;
-}
+static int64_t panels_of(const struct state *s) { return (s->makes + BLOCK - 1) / BLOCK; }
+static int64_t panel_floats(const struct state *s) { return s->w.kh * s->w.kw * s->reads * BLOCK; }
 
-/* [to's channels / 16, tap, from's channels, 16] */
+/* [group, panel, tap, channel of a group that is read, 16]; channels after the last are zeros. */
 static void pack_weight(const struct state *s, const tri_call *c) {
-    const int64_t taps = s->w.kh * s->w.kw, from = s->from.channels;
-    const struct cpu_range r = cpu_part(c, s->packers, s->to.channels / BLOCK);
+    const int64_t taps = s->w.kh * s->w.kw, panels = panels_of(s);
+    const struct cpu_range r = cpu_part(c, s->packers, s->w.groups * panels);
     const float *weight = c->in[1];
     float *to = (float *)c->shared + r.begin * panel_floats(s);
-    for (int64_t p = r.begin; p < r.end; p++)
+    for (int64_t p = r.begin; p < r.end; p++) {
+        const int64_t group = p / panels, first = p % panels * BLOCK;
         for (int64_t t = 0; t < taps; t++)
-            for (int64_t k = 0; k < from; k++)
-                for (int64_t i = 0; i < BLOCK; i++) {
-                    const int64_t channel = p * BLOCK + i;
-                    const int64_t at = s->back ? k * s->to.channels + channel : channel * from + k;
-                    *to++ = weight[at * taps + t];
+            for (int64_t k = 0; k < s->reads; k++)
+                for (int64_t i = first; i < first + BLOCK; i++) {
+                    const int64_t at = s->back ? (group * s->reads + k) * s->makes + i
+                                               : (group * s->makes + i) * s->reads + k;
+                    *to++ = i < s->makes ? weight[at * taps + t] : 0;
                 }
+    }
 }
 
 /* ---- one chunk ---- */
 
-static int64_t floats(const struct plane *p) { return p->channels * p->h * p->w; }
-
 /* The places of a chunk and what they read, in the scratch. */
 struct chunk {
-    int64_t n;
-    int64_t line[CHUNK], column[CHUNK]; /* where tap 0 would read, in the input's plane */
-    const float *sample[CHUNK];         /* of the input */
-    const float *read[CHUNK];           /* by the present tap; null: padding */
-    bool together;                      /* what is read lies together, and there is no padding */
-    float *place[CHUNK], *c[CHUNK];     /* of the output; what is computed */
-    float slice[GEMM_SLICES * (CHUNK * GEMM_SLICE + UNEVEN)];
-    float plain[]; /* [to's channels / 16, CHUNK, 16], if the output is not in blocks */
+    struct conv_places at;
+    float *place[CHUNK], *c[CHUNK]; /* of the output, in the group; what is computed */
+    struct gemm_run run[GEMM_BLOCK];
+    int64_t runs, k;                /* of the block of k so far */
+    float read[GEMM_BLOCK * (CHUNK + UNEVEN)];
+    float made[];                   /* [panel, CHUNK, 16], if the output is not in blocks */
 };
+#define SLICE_FLOATS (CHUNK * GEMM_SLICE + UNEVEN) /* floats from slice to slice */
+#define ROW_FLOATS (CHUNK + UNEVEN)                /* and from row to row */
 
-/* Places from `first` on of all samples, line by line. */
-static void find_places(const struct state *s, const struct axis *down, const struct axis *across,
-                        int64_t first, const float *x, float *y, struct chunk *k) {
-    for (int64_t r = 0; r < k->n; r++) {
+_Static_assert(GEMM_BLOCK / GEMM_SLICE * SLICE_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "slices fit");
+
+static bool plain(const struct conv_plane *p) { return p->place == 1; }
+
+static void find_outputs(const struct state *s, const struct conv_axis *down,
+                         const struct conv_axis *across, int64_t first, float *y,
+                         struct chunk *k) {
+    for (int64_t r = 0; r < k->at.n; r++) {
         const int64_t j = (first + r) % across->count, line = (first + r) / across->count;
         const int64_t i = line % down->count, sample = line / down->count;
         const int64_t h = down->first + i * down->step, w = across->first + j * across->step;
-        k->line[r] = i * down->move;
-        k->column[r] = j * across->move;
-        k->sample[r] = x + sample * floats(&s->from);
-        k->place[r] = y + sample * floats(&s->to) + (h * s->to.w + w) * (s->to.plain ? 1 : BLOCK);
-        k->c[r] = s->to.plain ? k->plain + r * BLOCK : k->place[r];
+        k->place[r] = y + sample * conv_plane_floats(&s->to) + (h * s->to.w + w) * s->to.place;
+        k->c[r] = plain(&s->to) ? k->made + r * BLOCK : k->place[r];
     }
 }
 
-/* What the places read by a tap, of the first channel. */
-static void find_reads(const struct state *s, int64_t down, int64_t across, struct chunk *k) {
-    const int64_t place = s->from.plain ? 1 : BLOCK;
-    k->together = !s->from.plain;
-    for (int64_t r = 0; r < k->n; r++) {
-        const int64_t i = k->line[r] + down, j = k->column[r] + across;
-        const bool inside = i >= 0 && i < s->from.h && j >= 0 && j < s->from.w;
-        k->read[r] = inside ? k->sample[r] + (i * s->from.w + j) * place : NULL;
-        k->together &= inside && k->read[0] && k->read[r] == k->read[0] + r * BLOCK;
+/* 16 channels of what they read, from `channel` floats after the first: a slice. */
+static void gather_slice(int64_t channel, const struct conv_places *p, float *to) {
+    for (int64_t k = 0; k < p->pieces; k++) {
+        const struct conv_piece *piece = &p->piece[k];
+        for (int64_t r = 0; r < piece->n; r++, to += GEMM_SLICE)
+            if (piece->from)
+                memcpy(to, piece->from + channel + r * p->move, BLOCK * sizeof *to);
+            else
+                memset(to, 0, BLOCK * sizeof *to);
     }
 }
 
-/* 16 channels from `channel` on of what they read: a slice. */
-static void gather(const struct state *s, int64_t channel, const struct chunk *k, float *to) {
-    static const float zeros[BLOCK];
-    const int64_t plane = s->from.h * s->from.w;
-    for (int64_t r = 0; r < k->n; r++, to += GEMM_SLICE) {
-        const float *from = k->read[r] ? k->read[r] + channel * plane : zeros;
-        if (!s->from.plain || from == zeros)
-            memcpy(to, from, BLOCK * sizeof *to);
-        else
-            for (int64_t i = 0; i < BLOCK; i++) to[i] = from[i * plane];
-    }
-}
-
-static void add_bias(const float *bias, const struct gemm_sliced *g) {
+static void add_bias(const struct state *s, const float *bias, const struct gemm_block *g) {
     for (int64_t r = 0; r < g->m; r++)
-        for (int64_t p = 0; p < g->panels; p++)
-            for (int64_t i = 0; i < BLOCK; i++) g->c[r][p * g->c_panel + i] += bias[p * BLOCK + i];
+        for (int64_t i = 0; i < s->makes; i++)
+            g->c[r][i / BLOCK * g->c_panel + i % BLOCK] += bias[i];
 }
 
 static void store_plain(const struct state *s, const struct chunk *k) {
     const int64_t plane = s->to.h * s->to.w;
-    for (int64_t i = 0; i < s->to.channels; i++)
-        for (int64_t r = 0; r < k->n; r++)
-            k->place[r][i * plane] = k->plain[(i / BLOCK * CHUNK + r) * BLOCK + i % BLOCK];
+    for (int64_t i = 0; i < s->makes; i++)
+        for (int64_t r = 0; r < k->at.n; r++)
+            k->place[r][i * plane] = k->made[(i / BLOCK * CHUNK + r) * BLOCK + i % BLOCK];
 }
 
-static void clear(const struct gemm_sliced *g) {
+static void clear(const struct gemm_block *g) {
     for (int64_t r = 0; r < g->m; r++)
         for (int64_t p = 0; p < g->panels; p++)
             memset(g->c[r] + p * g->c_panel, 0, BLOCK * sizeof(float));
@@ -165,56 +148,111 @@ static void clear(const struct gemm_sliced *g) {
 /* What the next block of k will read, or the next chunk: the same places of the next channels, or
  * the places after them. Nothing where the places do not lie close together. */
 static void look_ahead(const struct state *s, const struct chunk *k, int64_t channels_done,
-                       struct gemm_sliced *g) {
+                       struct gemm_block *g) {
     const int64_t plane = s->from.h * s->from.w;
-    int64_t first = 0, last = k->n - 1;
-    while (first < last && !k->read[first]) first++;
-    while (first < last && !k->read[last]) last--;
-    g->next.rows = 0;
-    if (s->from.plain || !k->read[first] || !k->read[last]) return;
-    const int64_t span = k->read[last] - k->read[first] + BLOCK;
-    if (span < BLOCK || span > 4 * CHUNK * BLOCK) return;
-    g->next = (struct gemm_next){k->read[first] + (channels_done ? channels_done * plane : span),
-                                 least(GEMM_SLICES, (s->from.channels - channels_done) / BLOCK),
-                                 plane * BLOCK, span};
+    const struct conv_piece *first = k->at.piece, *last = first + k->at.pieces - 1;
+    while (first < last && !first->from) first++;
+    while (first < last && !last->from) last--;
+    if (!last->from) return;
+    const int64_t span = last->from + last->n * k->at.move - first->from;
+    if (span <= 0 || span > 4 * CHUNK * BLOCK) return;
+    g->next = gemm_floats(first->from + (channels_done ? channels_done * plane : span),
+                          least(GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK,
+                          span);
 }
 
-/* All taps and channels, block by block. */
-static void multiply(const struct state *s, const tri_call *c, const struct axis *down,
-                     const struct axis *across, struct chunk *k) {
-    const int64_t channels = s->from.channels, plane = s->from.h * s->from.w;
-    struct gemm_sliced g = {.m = k->n, .panels = s->to.channels / BLOCK, .a = k->slice,
-                            .a_slice = CHUNK * GEMM_SLICE + UNEVEN,
-                            .b = s->packs ? c->shared : c->in[1], .b_panel = panel_floats(s),
-                            .c = k->c,
-                            .c_panel = (s->to.plain ? CHUNK : s->to.h * s->to.w) * BLOCK};
-    const int64_t taps = down->taps * across->taps;
+/* The product of the block of k so far. */
+static void flush(struct chunk *k, struct gemm_block *g) {
+    g->runs = k->runs;
+    gemm_runs(g);
+    k->runs = k->k = 0;
+    g->next.rows = 0;
+    g->add = true;
+}
+
+/* A tap: all channels of the group, block by block. */
+static void read_slices(const struct state *s, int64_t tap, bool last, bool in_place,
+                        struct chunk *k, struct gemm_block *g) {
+    const int64_t plane = s->from.h * s->from.w;
+    for (int64_t c = 0; c < s->reads; c += BLOCK) {
+        const int64_t slice = k->runs * SLICE_FLOATS;
+        if (!in_place) gather_slice(c * plane, &k->at, k->read + slice);
+        k->run[k->runs++] = (struct gemm_run){in_place ? c * plane : slice,
+                                              (tap * s->reads + c) * BLOCK, GEMM_SLICE};
+        if (k->runs < GEMM_BLOCK / GEMM_SLICE && !(last && c + BLOCK == s->reads)) continue;
+        if (c + BLOCK < s->reads)
+            look_ahead(s, k, c + BLOCK, g);
+        else if (last)
+            look_ahead(s, k, 0, g);
+        flush(k, g);
+    }
+}
+
+static void read_rows(const struct state *s, int64_t tap, bool last, bool in_place,
+                      struct chunk *k, struct gemm_block *g) {
+    const int64_t plane = s->from.h * s->from.w;
+    for (int64_t c = 0, n; c < s->reads; c += n) {
+        n = least(s->reads - c, GEMM_BLOCK - k->k);
+        for (int64_t i = 0; !in_place && i < n; i++)
+            conv_places_row(&k->at, (c + i) * plane, k->read + (k->k + i) * ROW_FLOATS);
+        k->run[k->runs++] = (struct gemm_run){in_place ? c * plane : k->k * ROW_FLOATS,
+                                              (tap * s->reads + c) * BLOCK, n};
+        k->k += n;
+        if (k->k == GEMM_BLOCK || (last && c + n == s->reads)) flush(k, g);
+    }
+}
+
+/* All taps and channels of a group. */
+static void multiply(const struct state *s, const tri_call *c, int64_t group, const float *x,
+                     const struct conv_axis *down, const struct conv_axis *across,
+                     struct chunk *k) {
+    const int64_t panels = panels_of(s), taps = down->taps * across->taps;
+    const float *weight = s->packs ? c->shared : c->in[1];
+    struct gemm_block g = {.m = k->at.n, .panels = panels, .run = k->run, .a = k->read,
+                           .a_k = plain(&s->from) ? ROW_FLOATS : 1,
+                           .b = weight + group * panels * panel_floats(s), .b_k = BLOCK,
+                           .b_panel = panel_floats(s), .c = k->c,
+                           .c_panel = (plain(&s->to) ? CHUNK : s->to.h * s->to.w) * BLOCK};
+    k->runs = k->k = 0;
     for (int64_t t = 0; t < taps; t++) {
         const int64_t i = t / across->taps, j = t % across->taps;
-        const int64_t tap = down->tap[i] * s->w.kw + across->tap[j];
-        find_reads(s, down->reads[i], across->reads[j], k);
-        const bool in_place = taps == 1 && k->together; /* they are slices already */
-        if (in_place) g.a_slice = plane * BLOCK;
-        for (int64_t b = 0; b < channels; b += BLOCK) {
-            if (!in_place)
-                gather(s, b, k, k->slice + g.slices * g.a_slice);
-            else if (!g.slices)
-                g.a = k->read[0] + b * plane;
-            g.b_slice[g.slices++] = (tap * channels + b) * BLOCK;
-            if (g.slices < GEMM_SLICES && (t + 1 < taps || b + BLOCK < channels)) continue;
-            if (b + BLOCK < channels)
-                look_ahead(s, k, b + BLOCK, &g);
-            else if (t + 1 == taps)
-                look_ahead(s, k, 0, &g);
-            gemm_sliced_run(&g);
-            g.slices = 0;
-            g.next.rows = 0;
-            g.add = true;
-        }
+        const int64_t tap = (down->tap + i * down->next_tap) * s->w.kw + across->tap +
+                            j * across->next_tap;
+        conv_places_read(down, across, x, i, j, &k->at);
+        /* They read places that lie together. */
+        const bool in_place = taps == 1 && k->at.pieces == 1 && k->at.piece[0].from &&
+                              k->at.move == s->from.place;
+        if (in_place) g.a = k->at.piece[0].from;
+        if (in_place && plain(&s->from)) g.a_k = s->from.h * s->from.w;
+        (plain(&s->from) ? read_rows : read_slices)(s, tap, t + 1 == taps, in_place, k, &g);
     }
     if (!taps) clear(&g);
-    if (c->node->n_in > 2 && !s->back) add_bias(c->in[2], &g);
-    if (s->to.plain) store_plain(s, k);
+    if (c->node->n_in > 2 && !s->back) add_bias(s, (const float *)c->in[2] + group * s->makes, &g);
+    if (plain(&s->to)) store_plain(s, k);
+}
+
+/* The places of one remainder, of some samples; all groups. */
+static void run_places(const struct state *s, const tri_call *c, const struct conv_axis *down,
+                       const struct conv_axis *across, struct cpu_range samples) {
+    struct chunk *k = c->scratch;
+    const int64_t n = samples.end - samples.begin, plane = down->count * across->count;
+    /* Small planes of several samples are computed together. */
+    const int64_t all = (plane < CHUNK / 2 ? n : 1) * plane;
+    const int64_t chunks = (all + CHUNK - 1) / CHUNK;
+    for (int64_t group = 0; group < s->w.groups; group++) {
+        const float *x = (const float *)c->in[0] + samples.begin * conv_plane_floats(&s->from) +
+                         group * s->reads * s->from.h * s->from.w;
+        float *y = (float *)c->out[0] + samples.begin * conv_plane_floats(&s->to) +
+                   group * s->makes * s->to.h * s->to.w;
+        for (int64_t from = 0; from < n * plane; from += all)
+            for (int64_t i = 0; i < chunks; i++) {
+                const int64_t first = from + all * i / chunks;
+                conv_places_find(down, across, &s->from, first,
+                                 from + all * (i + 1) / chunks - first, &k->at);
+                find_outputs(s, down, across, first, y, k);
+                multiply(s, c, group, x, down, across, k);
+            }
+    }
 }
 
 static void run(const tri_call *c) {
@@ -223,32 +261,20 @@ static void run(const tri_call *c) {
         pack_weight(s, c);
         return;
     }
-    struct chunk *k = c->scratch;
-    const int64_t part = c->part - s->packers, begin = s->w.n * part / s->parts;
-    const int64_t samples = s->w.n * (part + 1) / s->parts - begin;
-    const float *x = (const float *)c->in[0] + begin * floats(&s->from);
-    float *y = (float *)c->out[0] + begin * floats(&s->to);
+    const int64_t part = c->part - s->packers;
+    const struct cpu_range samples = {s->w.n * part / s->parts, s->w.n * (part + 1) / s->parts};
     for (int64_t i = 0; i < remainders(s, s->w.sh); i++)
         for (int64_t j = 0; j < remainders(s, s->w.sw); j++) {
-            const struct axis down = down_of(s, i), across = across_of(s, j);
-            const int64_t plane = down.count * across.count;
-            /* Small planes of several samples are computed together. */
-            const int64_t together = plane < CHUNK / 2 ? samples : 1, all = together * plane;
-            const int64_t chunks = (all + CHUNK - 1) / CHUNK;
-            for (int64_t at = 0; at < chunks * samples / together; at++) {
-                const int64_t from = at / chunks * all, first = all * (at % chunks) / chunks;
-                k->n = all * (at % chunks + 1) / chunks - first;
-                find_places(s, &down, &across, from + first, x, y, k);
-                multiply(s, c, &down, &across, k);
-            }
+            const struct conv_axis down = down_of(s, i), across = across_of(s, j);
+            run_places(s, c, &down, &across, samples);
         }
 }
 
 /* ---- preparation ---- */
 
-static struct plane plane_of(const tri_tensor *t) {
+static struct conv_plane plane_of(const tri_tensor *t) {
     const int64_t *d = t->spec.shape.dim;
-    return (struct plane){d[1], d[2], d[3], !t->block};
+    return (struct conv_plane){d[1], d[2], d[3], t->block ? BLOCK : 1};
 }
 
 static tri_status prepare(const tri_node *n, void **state) {
@@ -259,30 +285,63 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->back = node_is(n, "conv2d_dx");
     s->from = plane_of(n->in[0]);
     s->to = plane_of(n->out);
+    s->reads = s->from.channels / s->w.groups;
+    s->makes = s->to.channels / s->w.groups;
     s->parts = conv_sample_parts(&s->w, conv_parts(&s->w));
     s->packs = !*n->in[1]->pack;
-    s->packers = s->packs ? least(CONV_MOST_PARTS, s->to.channels / BLOCK) : 0;
+    s->packers = s->packs ? least(CONV_MOST_PARTS, s->w.groups * panels_of(s)) : 0;
     return TRI_OK;
 }
 
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *s = k->state;
-    const int64_t plain = s->to.plain ? CHUNK * s->to.channels : 0;
+    const int64_t made = plain(&s->to) ? CHUNK * panels_of(s) * BLOCK : 0;
     (void)n;
-    k->scratch = sizeof(struct chunk) + (size_t)plain * sizeof(float);
+    k->scratch = sizeof(struct chunk) + (size_t)made * sizeof(float);
     k->parts = s->packs ? s->packers : s->parts;
     k->then = s->packs ? s->parts : 0;
     if (s->packs)
-        k->shared = (size_t)(s->to.channels / BLOCK * panel_floats(s)) * sizeof(float);
+        k->shared = (size_t)(s->w.groups * panels_of(s) * panel_floats(s)) * sizeof(float);
+}
+
+/* Channels of a group that fill blocks. */
+static bool fills(int64_t channels, const struct window *w) {
+    return channels / w->groups % BLOCK == 0;
+}
+
+static const char *pack_wanted(const tri_node *n, const struct window *w) {
+    const bool back = node_is(n, "conv2d_dx");
+    if (w->groups > 1 || !fills(back ? w->c : w->o, w)) return "";
+    return back ? "Bcda16b" : "Acdb16a"; /* what pack_weight makes */
 }
 
 static void formats(const tri_node *n, struct format *in, struct format *out) {
-    in[0].block = out[0].block = BLOCK;
-    strcpy(in[1].pack, CONV_DIRECT_PACK(n));
+    struct window w;
+    CHECK(window_of(n, &w));
+    const int x_block = fills(w.c, &w) ? BLOCK : 0, y_block = fills(w.o, &w) ? BLOCK : 0;
+    const bool back = node_is(n, "conv2d_dx");
+    in[0].block = back ? y_block : x_block;
+    out[0].block = back ? x_block : y_block;
+    strcpy(in[1].pack, pack_wanted(n, &w));
+}
+
+static bool takes(const tri_tensor *t, const struct window *w) {
+    return !*t->pack && (!t->block || (t->block == BLOCK && fills(t->spec.shape.dim[1], w)));
+}
+
+static const char *supports(const tri_node *n) {
+    struct window w;
+    CHECK(window_of(n, &w));
+    const tri_tensor *weight = n->in[1];
+    if (takes(n->in[0], &w) && takes(n->out, &w) && !weight->block &&
+        (!*weight->pack || !strcmp(weight->pack, pack_wanted(n, &w))))
+        return NULL;
+    return "it takes planes or blocks of 16 channels, and a weight that is plain or in its own "
+           "format";
 }
 
 #define ENTRY(name) \
-    {.op = name, .run = run, .prepare = prepare, .release = free, .plan = plan, \
-     .formats = formats, .any_order = true}
+    {.op = name, .run = run, .supports = supports, .prepare = prepare, .release = free, \
+     .plan = plan, .formats = formats, .any_order = true}
 
 const struct dev_row FOR_ISA(cpu_conv_direct)[] = {ENTRY("conv2d"), ENTRY("conv2d_dx"), {0}};

@@ -1,90 +1,205 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The derivative of a convolution's weight in f32, of tensors in blocks of 16 channels, as products
- * in segments (gemm.h): k goes over the places of all samples, line by line, in blocks of 256. A
- * tap leaves out the places where it reads padding. */
+ * The derivative of a convolution's weight in f32, as products (gemm.h): k goes over the places of
+ * all samples, line by line, in blocks of 256; a row is an output channel, a column a tap and an
+ * input channel. Blocks of 16 channels are read in place, where a tap leaves out the places at
+ * which it reads padding; planes are gathered, with zeros for padding. */
 #include "dev/cpu/conv_dw.h"
+#include "dev/cpu/conv_rows.h"
 #include "dev/cpu/gemm.h"
 
 #define BLOCK GEMM_PANEL
-#define PANELS 2 /* of x that are multiplied together with all output channels */
+#define PANELS 2 /* of columns that are multiplied together with all output channels */
+#define ROW_FLOATS (GEMM_BLOCK + 16) /* floats of a gathered row, uneven for the sets of a cache */
+
+_Static_assert(GEMM_BLOCK <= CONV_PLACES, "they are looked at together");
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t rounded(int64_t n) { return (n + BLOCK - 1) / BLOCK * BLOCK; }
 
-/* The segments of places [first, end) that a tap reads. */
-static int64_t find_segments(const struct window *w, int64_t down, int64_t across, int64_t first,
-                             int64_t end, struct gemm_segment *to) {
-    const int64_t top = down * w->dh - w->ph, left = across * w->dw - w->pw;
-    int64_t n = 0;
-    for (int64_t at = first, next; at < end; at = next) {
-        const int64_t line = at / w->ow, i = line % w->oh, sample = line / w->oh;
-        int64_t j = at % w->ow;
-        const int64_t last = least(w->ow, j + end - at), row = i * w->sh + top;
-        next = at + last - j;
-        if (row < 0 || row >= w->h) continue;
-        while (j < last && j * w->sw + left < 0) j++;
-        int64_t stop = last;
-        while (stop > j && (stop - 1) * w->sw + left >= w->w) stop--;
-        if (j == stop) continue;
-        const struct gemm_segment s = {
-            (sample * w->o * w->oh * w->ow) + (i * w->ow + j) * BLOCK,
-            (sample * w->c * w->h * w->w) + (row * w->w + j * w->sw + left) * BLOCK, stop - j};
-        struct gemm_segment *before = n ? to + n - 1 : NULL;
-        if (before && before->a + before->n * BLOCK == s.a &&
-            before->b + before->n * w->sw * BLOCK == s.b)
-            before->n += s.n;
-        else
-            to[n++] = s;
-    }
-    return n;
+/* One call's work. */
+struct sums {
+    const struct window *w;
+    struct cpu_range r;        /* of the output channels */
+    int64_t makes, reads;      /* channels of a group */
+    struct conv_plane dy, x;
+    struct conv_axis down, across, own_down, own_across; /* of x; of dy */
+    const float *from_dy, *from_x;
+    float *sum;
+    int64_t sum_row;           /* taps * reads, or more */
+    struct scratch *scratch;
+    float *panels;             /* of dy, where that is in planes; then r is all channels */
+    struct gemm_next next[2];
+    int64_t done, all;         /* products of this block of k, for which `next` is fetched */
+};
+
+struct scratch {
+    struct conv_places at;
+    struct gemm_run run[GEMM_BLOCK];
+    float row[PANELS * BLOCK * ROW_FLOATS], panel[PANELS * BLOCK * GEMM_BLOCK];
+    float more[]; /* panels of dy, then sums whose rows are wider than the weight's */
+};
+
+static int64_t panels_floats(const struct window *w, int64_t outputs) {
+    const int64_t makes = w->o / w->groups;
+    return makes % BLOCK ? outputs / makes * rounded(makes) * GEMM_BLOCK : 0;
 }
 
-/* What the block after [first, end) reads of x and dy. */
-static void look_ahead(const struct window *w, struct cpu_range r, const float *dy, const float *x,
-                       int64_t end, struct gemm_next next[2]) {
+static int64_t columns_of(const struct window *w) { return w->kh * w->kw * (w->c / w->groups); }
+
+static size_t scratch_of(const struct window *w, int64_t outputs) {
+    const int64_t columns = columns_of(w);
+    const int64_t sums = columns % BLOCK ? outputs * rounded(columns) : 0;
+    return sizeof(struct scratch) + (size_t)(panels_floats(w, outputs) + sums) * sizeof(float);
+}
+
+/* ---- gathering ---- */
+
+/* Packs rows [0, n) of a block of k: [panel, k, 16], zeros after the last row. */
+static void pack_rows(const struct scratch *s, int64_t rows, int64_t k, float *to) {
+    gemm_pack(s->row, 1, ROW_FLOATS, k, rows, to);
+}
+
+static void gather_dy(struct sums *s, int64_t first, int64_t k) {
+    struct conv_places *at = &s->scratch->at;
+    float *to = s->panels;
+    conv_places_find(&s->own_down, &s->own_across, &s->dy, first, k, at);
+    conv_places_read(&s->own_down, &s->own_across, s->from_dy, 0, 0, at);
+    for (int64_t o = s->r.begin, rows; o < s->r.end; o += rows, to += BLOCK * GEMM_BLOCK) {
+        rows = least(BLOCK, s->makes - o % s->makes);
+        for (int64_t i = 0; i < rows; i++)
+            conv_places_row(at, (o + i) * s->dy.h * s->dy.w, s->scratch->row + i * ROW_FLOATS);
+        pack_rows(s->scratch, rows, k, to);
+    }
+}
+
+/* ---- products ---- */
+
+/* Columns from `column` on with all output channels of a group, or with those in r. The runs begin
+ * at places; b: the columns' factor. */
+static void multiply(struct sums *s, int64_t group, int64_t column, int64_t panels, int64_t runs,
+                     const float *b, int64_t b_k, int64_t b_panel) {
+    const int64_t begin = s->r.begin > group * s->makes ? s->r.begin : group * s->makes;
+    const int64_t end = least(s->r.end, (group + 1) * s->makes);
+    const int64_t each = rounded(s->makes) / BLOCK; /* panels of dy for a group */
+    for (int64_t o = begin; o < end; o += BLOCK) {
+        const int64_t in_group = o - group * s->makes;
+        float *row[BLOCK];
+        struct gemm_block g = {.m = least(BLOCK, s->makes - in_group), .panels = panels,
+                               .runs = runs, .run = s->scratch->run, .a_k = BLOCK, .b = b,
+                               .b_k = b_k, .b_panel = b_panel, .c = row, .c_panel = BLOCK,
+                               .add = true};
+        g.a = s->panels ? s->panels + (group * each + in_group / BLOCK) * BLOCK * GEMM_BLOCK
+                        : s->from_dy + o * s->dy.h * s->dy.w;
+        for (int64_t i = 0; i < g.m; i++)
+            row[i] = s->sum + (o - s->r.begin + i) * s->sum_row + column;
+        for (int i = 0; i < 2; i++) gemm_fetch(&s->next[i], s->done, s->all);
+        gemm_runs(&g);
+        s->done++;
+    }
+}
+
+/* Where a run of dy begins. */
+static int64_t dy_at(const struct sums *s, int64_t sample, int64_t first, int64_t at) {
+    const int64_t plane = s->dy.h * s->dy.w;
+    return s->panels ? at * BLOCK
+                     : sample * conv_plane_floats(&s->dy) + (first + at) % plane * BLOCK;
+}
+
+/* x in blocks: taps leave out padding. */
+static void add_blocks(struct sums *s, int64_t group, int64_t first) {
+    const struct window *w = s->w;
+    const int64_t plane = s->x.h * s->x.w;
+    const float *x = s->from_x + group * s->reads * plane;
+    struct conv_places *at = &s->scratch->at;
+    for (int64_t t = 0; t < w->kh * w->kw; t++) {
+        int64_t runs = 0;
+        conv_places_read(&s->down, &s->across, x, t / w->kw, t % w->kw, at);
+        for (const struct conv_piece *p = at->piece; p < at->piece + at->pieces; p++)
+            if (p->from)
+                s->scratch->run[runs++] = (struct gemm_run){dy_at(s, p->sample, first, p->at),
+                                                            p->from - x, p->n};
+        for (int64_t c = 0; c < s->reads; c += PANELS * BLOCK)
+            multiply(s, group, t * s->reads + c, least(PANELS, (s->reads - c) / BLOCK), runs,
+                     x + c * plane, at->move, plane * BLOCK);
+    }
+}
+
+/* x in planes: columns are gathered. */
+static void add_planes(struct sums *s, int64_t group, int64_t first) {
+    const struct window *w = s->w;
+    const int64_t plane = s->x.h * s->x.w, columns = columns_of(w);
+    const float *x = s->from_x + group * s->reads * plane;
+    struct conv_places *at = &s->scratch->at;
+    struct gemm_run *run = s->scratch->run;
+    int64_t runs = 0, places = s->dy.h * s->dy.w, most;
+    for (int64_t i = 0; i < at->n; i += most, runs++) { /* pieces of samples */
+        most = least(at->n - i, places - (first + i) % places);
+        run[runs] = (struct gemm_run){dy_at(s, (first + i) / places, first, i), i * BLOCK, most};
+    }
+    int64_t tap = -1;
+    for (int64_t n, from = 0; from < columns; from += n) {
+        n = least(PANELS * BLOCK, columns - from);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t t = (from + i) / s->reads;
+            if (t != tap) conv_places_read(&s->down, &s->across, x, t / w->kw, t % w->kw, at);
+            tap = t;
+            conv_places_row(at, (from + i) % s->reads * plane, s->scratch->row + i * ROW_FLOATS);
+        }
+        pack_rows(s->scratch, n, at->n, s->scratch->panel);
+        multiply(s, group, from, rounded(n) / BLOCK, runs, s->scratch->panel, BLOCK,
+                 at->n * BLOCK);
+    }
+}
+
+/* ---- all of it ---- */
+
+/* What the block of k after `end` reads of x and dy, if both are in blocks. */
+static void look_ahead(struct sums *s, int64_t end) {
+    const struct window *w = s->w;
     const int64_t line = end / w->ow, i = line % w->oh, sample = line / w->oh;
     const int64_t row = i * w->sh > w->ph ? i * w->sh - w->ph : 0;
     const int64_t rows = least((GEMM_BLOCK / w->ow + 1) * w->sh, w->h - row);
-    next[0] = next[1] = (struct gemm_next){.rows = 0};
-    if (sample >= w->n || rows <= 0) return;
-    next[0] = (struct gemm_next){x + sample * w->c * w->h * w->w + row * w->w * BLOCK,
-                                 w->c / BLOCK, w->h * w->w * BLOCK, rows * w->w * BLOCK};
-    next[1] = (struct gemm_next){
-        dy + (sample * w->o + r.begin) * w->oh * w->ow + end % (w->oh * w->ow) * BLOCK,
-        (r.end - r.begin) / BLOCK, w->oh * w->ow * BLOCK, GEMM_BLOCK * BLOCK};
+    s->next[0].rows = s->next[1].rows = s->done = 0;
+    if (sample >= w->n || rows <= 0 || s->x.place == 1 || s->panels) return;
+    s->next[0] = gemm_floats(
+        s->from_x + sample * conv_plane_floats(&s->x) + row * w->w * BLOCK,
+        w->c / BLOCK, w->h * w->w * BLOCK, rows * w->w * BLOCK);
+    s->next[1] = gemm_floats(
+        s->from_dy + (sample * w->o + s->r.begin) * w->oh * w->ow + end % (w->oh * w->ow) * BLOCK,
+        (s->r.end - s->r.begin) / BLOCK, w->oh * w->ow * BLOCK, GEMM_BLOCK * BLOCK);
 }
 
-static size_t scratch_of(const struct window *w, int64_t outputs) {
-    (void)w, (void)outputs;
-    return GEMM_BLOCK * sizeof(struct gemm_segment);
-}
-
-/* sum [outputs, kh, kw, c] */
+/* sum [outputs, kh, kw, channels of a group] */
 static void sum_up(const struct window *w, struct cpu_range r, const void *dy, const void *x,
                    float *sum, void *scratch) {
-    const int64_t places = w->n * w->oh * w->ow, taps = w->kh * w->kw, row = taps * w->c;
-    const int64_t blocks = (r.end - r.begin) / BLOCK, all = taps * ((w->c / BLOCK + 1) / PANELS);
-    memset(sum, 0, (size_t)((r.end - r.begin) * row) * sizeof *sum);
-    for (int64_t first = 0; first < places; first += GEMM_BLOCK) {
-        const int64_t end = least(places, first + GEMM_BLOCK);
-        struct gemm_next next[2];
-        int64_t done = 0;
-        look_ahead(w, r, dy, x, end, next);
-        for (int64_t t = 0; t < taps; t++) {
-            const int64_t n = find_segments(w, t / w->kw, t % w->kw, first, end, scratch);
-            for (int64_t c = 0; c < w->c; c += PANELS * BLOCK, done++)
-                for (int64_t o = 0; o < blocks; o++) {
-                    const struct gemm_segments g = {
-                        .n = n, .panels = least(PANELS, (w->c - c) / BLOCK), .segment = scratch,
-                        .a = (const float *)dy + (r.begin / BLOCK + o) * w->oh * w->ow * BLOCK,
-                        .b = (const float *)x + c * w->h * w->w, .b_k = w->sw * BLOCK,
-                        .b_panel = w->h * w->w * BLOCK, .c = sum + o * BLOCK * row + t * w->c + c,
-                        .c_row = row};
-                    for (int k = 0; k < 2; k++)
-                        gemm_fetch(&next[k], done * blocks + o, all * blocks);
-                    gemm_segments_run(&g);
-                }
-        }
+    const int64_t places = w->n * w->oh * w->ow, outputs = r.end - r.begin;
+    const int64_t columns = columns_of(w), makes = w->o / w->groups, reads = w->c / w->groups;
+    struct scratch *work = scratch;
+    struct sums s = {.w = w, .r = r, .makes = makes, .reads = reads,
+                     .dy = {w->o, w->oh, w->ow, makes % BLOCK ? 1 : BLOCK},
+                     .x = {w->c, w->h, w->w, reads % BLOCK ? 1 : BLOCK},
+                     .down = {0, 1, w->oh, w->sh, w->kh, 0, 1, -w->ph, w->dh},
+                     .across = {0, 1, w->ow, w->sw, w->kw, 0, 1, -w->pw, w->dw},
+                     .own_down = {0, 1, w->oh, 1, 1, 0, 1, 0, 1},
+                     .own_across = {0, 1, w->ow, 1, 1, 0, 1, 0, 1},
+                     .from_dy = dy, .from_x = x, .sum = sum, .sum_row = columns, .scratch = work};
+    s.all = w->kh * w->kw * ((reads / BLOCK + 1) / PANELS) * (outputs / BLOCK);
+    if (makes % BLOCK) s.panels = work->more;
+    if (columns % BLOCK) {
+        s.sum = work->more + panels_floats(w, outputs);
+        s.sum_row = rounded(columns);
     }
+    memset(s.sum, 0, (size_t)(outputs * s.sum_row) * sizeof *sum);
+    for (int64_t first = 0; first < places; first += GEMM_BLOCK) {
+        const int64_t k = least(GEMM_BLOCK, places - first);
+        look_ahead(&s, first + k);
+        if (s.panels) gather_dy(&s, first, k);
+        conv_places_find(&s.down, &s.across, &s.x, first, k, &work->at);
+        for (int64_t g = r.begin / makes; g * makes < r.end; g++)
+            (reads % BLOCK ? add_planes : add_blocks)(&s, g, first);
+    }
+    for (int64_t i = 0; s.sum != sum && i < outputs; i++)
+        memcpy(sum + i * columns, s.sum + i * s.sum_row, (size_t)columns * sizeof *sum);
 }
 
 const struct conv_dw_way FOR_ISA(conv_direct_dw) = {scratch_of, sum_up};

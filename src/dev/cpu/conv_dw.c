@@ -35,9 +35,14 @@ bool conv_dw_takes(const tri_node *n) {
     if (!node_is(n, "conv2d_dw")) return false;
     CHECK(window_of(n, &w));
     const tri_type type = cpu_in(n, 0)->type;
-    return w.groups == 1 && w.c % DW_BLOCK == 0 && w.o % DW_BLOCK == 0 &&
-           (type == TRI_F32 || (type == TRI_BF16 && w.n > 1 && dnnl_glue_has(DNNL_AVX512_BF16) &&
-                                !dnnl_glue_has(DNNL_AMX)));
+    return type == TRI_F32 ||
+           (type == TRI_BF16 && w.n > 1 && w.groups == 1 && w.c % DW_BLOCK == 0 &&
+            w.o % DW_BLOCK == 0 && dnnl_glue_has(DNNL_AVX512_BF16) && !dnnl_glue_has(DNNL_AMX));
+}
+
+/* Of channels, or 0 where those of a group do not fill blocks. */
+static int block_of(const struct window *w, int which) {
+    return (which == DY ? w->o : w->c) / w->groups % DW_BLOCK ? 0 : DW_BLOCK;
 }
 
 /* ---- preparation ---- */
@@ -75,7 +80,7 @@ static struct cpu_range samples_of(const struct state *s, int64_t part) {
 static void divide(const tri_node *n, struct state *s) {
     const struct window *w = &s->w;
     const int64_t read = w->n * w->c * w->oh * w->ow; /* of x, by a tap */
-    s->by_outputs = cpu_out_count(n, 0) >= read;
+    s->by_outputs = cpu_out_count(n, 0) >= read && block_of(w, DY);
     s->parts = s->by_outputs ? conv_parts(w) : conv_sum_parts(w, conv_parts(w));
     if (!s->by_outputs && s->parts > units(s)) s->parts = units(s);
     const int64_t wide = w->o / OUTPUTS > 2 ? w->o / OUTPUTS : 2;
@@ -84,15 +89,15 @@ static void divide(const tri_node *n, struct state *s) {
 
 static tri_status make_bring(const tri_node *n, int which, struct state *s) {
     const tri_tensor *t = n->in[which];
-    const struct pack blocks = {
-        .rank = 4, .blocks = 1, .order = {0, 1, 2, 3}, .dim = {1}, .size = {DW_BLOCK}};
+    const struct pack wanted = {.rank = 4, .blocks = block_of(&s->w, which) > 0,
+                                .order = {0, 1, 2, 3}, .dim = {1}, .size = {DW_BLOCK}};
     tri_shape sample = t->spec.shape;
     struct pack lies;
     s->bytes[which] = base_spec_bytes(&t->spec) / (size_t)s->w.n;
     pack_of(t, &lies);
     sample.dim[0] = 1;
-    if (pack_equal(&lies, &blocks, &sample)) return TRI_OK;
-    return dnnl_glue_reorder(n, &sample, s->type, &lies, s->type, &blocks, &s->bring[which]);
+    if (pack_equal(&lies, &wanted, &sample)) return TRI_OK;
+    return dnnl_glue_reorder(n, &sample, s->type, &lies, s->type, &wanted, &s->bring[which]);
 }
 
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -199,8 +204,11 @@ static void run(const tri_call *c) {
 }
 
 static void formats(const tri_node *n, struct format *in, struct format *out) {
-    (void)n, (void)out;
-    in[DY].block = in[X].block = DW_BLOCK;
+    struct window w;
+    (void)out;
+    CHECK(window_of(n, &w));
+    in[DY].block = block_of(&w, DY);
+    in[X].block = block_of(&w, X);
 }
 
 const struct dev_row cpu_conv_dw[] = {

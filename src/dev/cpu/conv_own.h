@@ -18,16 +18,16 @@
  * alike; false for any other. */
 bool conv_few_takes(const tri_node *n);
 
+/* Of a graph of the whole batch: one lane. */
+struct window conv_lane(const tri_node *n);
+
 /* Whether our own Winograd can compute it: any of the three. */
 bool conv_wino_fits(const tri_node *n, const struct window *w);
 /* conv2d and conv2d_dx for which it was chosen. The weight's derivative: conv_dw.h. */
 bool conv_wino_takes(const tri_node *n);
 
-/* conv2d and conv2d_dx in f32 by conv_direct.c, whose tensors are plain or as it wants them. */
+/* conv2d and conv2d_dx in f32, which conv_direct.c computes if no other file does. */
 bool conv_direct_takes(const tri_node *n);
-#define CONV_DIRECT_TAPS 32 /* of an axis, at most */
-/* How the weight lies: [o / 16, height, width, c, 16], and for dx with o and c exchanged. */
-#define CONV_DIRECT_PACK(n) (node_is(n, "conv2d") ? "Acdb16a" : "Bcda16b")
 
 /* Those among them that are better done across samples. */
 bool conv_across_takes(const tri_node *n);

@@ -51,17 +51,17 @@ static dnnl_status_t describe(const tri_node *n, enum dnnl_convolution kind,
 
 /* ---- primitives ---- */
 
-static dnnl_status_t forward_pd(const struct convolution *c, dnnl_alg_kind_t how,
-                                dnnl_primitive_desc_t *pd) {
+static const dnnl_alg_kind_t direct = dnnl_convolution_direct;
+
+static dnnl_status_t forward_pd(const struct convolution *c, dnnl_primitive_desc_t *pd) {
     dnnl_convolution_desc_t d;
     dnnl_status_t s = dnnl_dilated_convolution_forward_desc_init(
-        &d, dnnl_forward_training, how, &c->x, &c->w, c->bias ? &c->bias_md : NULL, &c->y,
+        &d, dnnl_forward_training, direct, &c->x, &c->w, c->bias ? &c->bias_md : NULL, &c->y,
         c->stride, c->dilation, c->pad, c->pad);
     return s ? s : dnnl_primitive_desc_create(pd, &d, job_attributes(), job_engine(), NULL);
 }
 
-static dnnl_status_t backward_pd(const struct convolution *c, dnnl_alg_kind_t how,
-                                 dnnl_primitive_desc_t *pd) {
+static dnnl_status_t backward_pd(const struct convolution *c, dnnl_primitive_desc_t *pd) {
     dnnl_convolution_desc_t d;
     dnnl_primitive_desc_t hint = NULL;
     struct convolution forward = *c; /* its weight has the type of the data, whatever dw has */
@@ -69,40 +69,17 @@ static dnnl_status_t backward_pd(const struct convolution *c, dnnl_alg_kind_t ho
     dnnl_status_t s =
         c->kind == CONVOLUTION_DX
             ? dnnl_dilated_convolution_backward_data_desc_init(
-                  &d, how, &c->x, &c->w, &c->y, c->stride, c->dilation, c->pad, c->pad)
+                  &d, direct, &c->x, &c->w, &c->y, c->stride, c->dilation, c->pad, c->pad)
             : dnnl_dilated_convolution_backward_weights_desc_init(
-                  &d, how, &c->x, &c->w, NULL, &c->y, c->stride, c->dilation, c->pad, c->pad);
-    if (!s) s = forward_pd(&forward, dnnl_convolution_direct, &hint);
+                  &d, direct, &c->x, &c->w, NULL, &c->y, c->stride, c->dilation, c->pad, c->pad);
+    if (!s) s = forward_pd(&forward, &hint);
     if (!s) s = dnnl_primitive_desc_create(pd, &d, job_attributes(), job_engine(), hint);
     if (hint) dnnl_primitive_desc_destroy(hint);
     return s;
 }
 
-typedef dnnl_status_t make_pd_fn(const struct convolution *, dnnl_alg_kind_t,
-                                 dnnl_primitive_desc_t *);
-
-static make_pd_fn *pd_maker(enum dnnl_convolution kind) {
-    return kind == CONVOLUTION ? forward_pd : backward_pd;
-}
-
-/* Winograd's way if the node says so and there is one. */
 static dnnl_status_t make_pd(const struct convolution *c, dnnl_primitive_desc_t *pd) {
-    make_pd_fn *make = pd_maker(c->kind);
-    if (tri_attr_int(c->n, "winograd") && !make(c, dnnl_convolution_winograd, pd))
-        return dnnl_success;
-    return make(c, dnnl_convolution_direct, pd);
-}
-
-bool dnnl_glue_winograd(const tri_node *n, enum dnnl_convolution kind, const struct window *w) {
-    struct convolution c;
-    dnnl_primitive_desc_t pd = NULL;
-    int threads;
-    if (job_begin(&threads)) return false;
-    dnnl_status_t s = describe(n, kind, w, &c);
-    if (!s) s = pd_maker(kind)(&c, dnnl_convolution_winograd, &pd);
-    if (!s) dnnl_primitive_desc_destroy(pd);
-    job_end(threads);
-    return !s;
+    return (c->kind == CONVOLUTION ? forward_pd : backward_pd)(c, pd);
 }
 
 static const dnnl_memory_desc_t *md_in(const_dnnl_primitive_desc_t pd, int arg) {

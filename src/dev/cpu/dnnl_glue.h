@@ -55,8 +55,6 @@ tri_status dnnl_glue_convolution(const tri_node *n, enum dnnl_convolution kind,
  * outermost are the output channels. */
 tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struct pack *order,
                                 struct dnnl_job **job);
-/* Whether the library has Winograd's way for it. */
-bool dnnl_glue_winograd(const tri_node *n, enum dnnl_convolution kind, const struct window *w);
 /* How the library would have a convolution's tensors lie. */
 void dnnl_glue_formats(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
                        struct format *in, struct format *out);

@@ -41,6 +41,17 @@ static int64_t within(int64_t x, int64_t most) { return x < 0 ? 0 : least(x, mos
 struct factors {
     const float *a, *b;
     int64_t a_row, a_k, b_k, b_panel;
+    const struct gemm_run *run;
+    int64_t runs;
+};
+
+/* Row r begins at row[r] + at, if the rows are listed, or at c + r * c_row. */
+struct sums {
+    float *c;
+    int64_t c_row;
+    float *const *row;
+    int64_t at, c_panel;
+    bool add;
 };
 
 INLINE vec load(const float *from, bool part, int some) {
@@ -57,110 +68,78 @@ INLINE void put(vec x, float *c, bool add, bool part, int some) {
         *(vec_at *)c = x;
 }
 
-/* rows x vecs vectors of c over k. Of each row's last vector only `some` floats exist, if not 0; of
- * b's too, unless it is packed. */
-INLINE void tile(const int rows, const int vecs, const bool part, const struct factors *f,
-                 float *c, int64_t c_row, int64_t k, bool add, int some) {
-    vec acc[ROWS][VECS];
-    const float *a = f->a, *b[VECS];
-    const int64_t a_row = f->a_row, a_k = f->a_k, b_k = f->b_k;
-    UNROLL for (int v = 0; v < vecs; v++)
-        b[v] = f->b + v * VEC / GEMM_PANEL * f->b_panel + v * VEC % GEMM_PANEL;
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = (vec){0};
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < vecs; v += LINE / 4 / VEC)
-            __builtin_prefetch(c + r * c_row + v * VEC, 1);
-    for (; k > 0; k--, a += a_k) {
-        vec row[VECS];
-        UNROLL for (int v = 0; v < vecs; v++) {
-            row[v] = load(b[v], part && v == vecs - 1, some);
-            b[v] += b_k;
-        }
-        UNROLL for (int r = 0; r < rows; r++) {
-            vec x = vec_set(a[r * a_row]);
-            UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_fma(x, row[v], acc[r][v]);
-        }
-    }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < vecs; v++)
-            put(acc[r][v], c + r * c_row + v * VEC, add, some && v == vecs - 1, some);
+/* Where vector v begins in panels. */
+INLINE int64_t vec_at_panel(int v, int64_t panel) {
+    return v * VEC / GEMM_PANEL * panel + v * VEC % GEMM_PANEL;
 }
 
-/* The same of a product in slices, for the rows from `top` and the panels from `panel`. */
-INLINE void sliced_tile(const int rows, const int vecs, const struct gemm_sliced *g, int64_t top,
-                        int64_t panel) {
+INLINE float *row_of(const bool listed, const struct sums *y, int r, int v) {
+    return (listed ? y->row[r] + y->at : y->c + r * y->c_row) + vec_at_panel(v, y->c_panel);
+}
+
+/* rows x vecs vectors of c over k. Of each row's last vector only `some` floats exist, if not 0; of
+ * b's too, if `part`. */
+INLINE void tile(const int rows, const int vecs, const bool part, const bool listed,
+                 const struct factors *f, const struct sums *y, int some) {
     vec acc[ROWS][VECS];
-    float *const *c = g->c + top;
-    const float *from = g->a + top * GEMM_SLICE, *panels = g->b + panel * g->b_panel;
-    const int64_t b_panel = g->b_panel, c_at = panel * g->c_panel;
+    const int64_t a_row = f->a_row, a_k = f->a_k, b_k = f->b_k;
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int v = 0; v < vecs; v++) {
             acc[r][v] = (vec){0};
-            __builtin_prefetch(c[r] + c_at + v * VEC / GEMM_PANEL * g->c_panel, 1);
+            if (v * VEC % GEMM_PANEL == 0)
+                __builtin_prefetch(row_of(listed, y, r, v), 1);
         }
-    for (int64_t s = 0; s < g->slices; s++, from += g->a_slice) {
-        const float *a = from, *b = panels + g->b_slice[s];
-        UNROLL for (int r = 0; r < rows; r++) /* of the next slice: too short for hardware */
-            __builtin_prefetch(from + g->a_slice + r * GEMM_SLICE);
-        for (int k = 0; k < GEMM_SLICE; k++, a++, b += GEMM_PANEL) {
-            vec row[VECS];
-            UNROLL for (int v = 0; v < vecs; v++)
-                row[v] = *(const vec_at *)(b + v * VEC / GEMM_PANEL * b_panel +
-                                           v * VEC % GEMM_PANEL);
+    for (int64_t i = 0; i < f->runs; i++) {
+        const float *a = f->a + f->run[i].a, *b[VECS];
+        UNROLL for (int v = 0; v < vecs; v++)
+            b[v] = f->b + f->run[i].b + vec_at_panel(v, f->b_panel);
+        if (a_row == GEMM_SLICE) { /* too short for hardware to prefetch the next one */
+            const float *next = f->a + f->run[i + (i + 1 < f->runs)].a;
+            UNROLL for (int r = 0; r < rows; r++) __builtin_prefetch(next + r * GEMM_SLICE);
+        }
+        for (int64_t k = f->run[i].n; k > 0; k--, a += a_k) {
+            vec line[VECS];
+            UNROLL for (int v = 0; v < vecs; v++) {
+                line[v] = load(b[v], part && v == vecs - 1, some);
+                b[v] += b_k;
+            }
             UNROLL for (int r = 0; r < rows; r++) {
-                vec x = vec_set(a[r * GEMM_SLICE]);
-                UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_fma(x, row[v], acc[r][v]);
+                vec x = vec_set(a[r * a_row]);
+                UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_fma(x, line[v], acc[r][v]);
             }
         }
     }
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int v = 0; v < vecs; v++)
-            put(acc[r][v], c[r] + c_at + v * VEC / GEMM_PANEL * g->c_panel + v * VEC % GEMM_PANEL,
-                g->add, false, 0);
+            put(acc[r][v], row_of(listed, y, r, v), y->add, some && v == vecs - 1, some);
 }
-
-/* The same of a product in segments, for the rows from `top`. */
-INLINE void segments_tile(const int rows, const int vecs, const struct gemm_segments *g,
-                          int64_t top) {
-    vec acc[ROWS][VECS];
-    float *c = g->c + top * g->c_row;
-    const int64_t b_k = g->b_k, b_panel = g->b_panel, c_row = g->c_row;
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = (vec){0};
-    for (int64_t s = 0; s < g->n; s++) {
-        const float *a = g->a + g->segment[s].a + top, *b = g->b + g->segment[s].b;
-        for (int64_t k = g->segment[s].n; k > 0; k--, a += GEMM_PANEL, b += b_k) {
-            vec row[VECS];
-            UNROLL for (int v = 0; v < vecs; v++)
-                row[v] = *(const vec_at *)(b + v * VEC / GEMM_PANEL * b_panel +
-                                           v * VEC % GEMM_PANEL);
-            UNROLL for (int r = 0; r < rows; r++) {
-                vec x = vec_set(a[r]);
-                UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_fma(x, row[v], acc[r][v]);
-            }
-        }
-    }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int v = 0; v < vecs; v++)
-            put(acc[r][v], c + r * c_row + v * VEC, true, false, 0);
-}
-
-typedef void tile_fn(const struct factors *f, float *c, int64_t c_row, int64_t k, bool add,
-                     int some);
 
 /* Factors in place, where a vector of b may be part of one. */
+typedef void placed_fn(const struct factors *f, int64_t k, const struct sums *y, int some);
 #define PLACED(rows, vecs, part)                                                            \
-    static void placed_##rows##vecs##part(const struct factors *f, float *c, int64_t c_row, \
-                                          int64_t k, bool add, int some) {                  \
-        tile(rows, vecs, part, f, c, c_row, k, add, some);                                  \
+    static void placed_##rows##vecs##part(const struct factors *f, int64_t k,               \
+                                          const struct sums *y, int some) {                 \
+        const struct gemm_run one = {0, 0, k};                                              \
+        tile(rows, vecs, part, false,                                                       \
+             &(struct factors){f->a, f->b, f->a_row, f->a_k, f->b_k, f->b_panel, &one, 1},  \
+             &(struct sums){y->c, y->c_row, NULL, 0, GEMM_PANEL, y->add}, some);            \
     }
-/* Packed factors: the rows of a lie beside each other, those of b in panels. */
+/* Rows of a that lie beside each other, or in slices; b in panels. */
+typedef void packed_fn(const struct factors *f, const struct sums *y, int some);
 #define PACKED(rows, vecs)                                                                  \
-    static void packed_##rows##vecs(const struct factors *f, float *c, int64_t c_row,       \
-                                    int64_t k, bool add, int some) {                        \
-        const struct factors p = {f->a, f->b, 1, rows, GEMM_PANEL, f->b_panel};             \
-        tile(rows, vecs, false, &p, c, c_row, k, add, some);                                \
+    static void packed_##rows##vecs(const struct factors *f, const struct sums *y,          \
+                                    int some) {                                             \
+        tile(rows, vecs, false, true,                                                       \
+             &(struct factors){f->a, f->b, 1, f->a_k, f->b_k, f->b_panel, f->run, f->runs}, \
+             &(struct sums){NULL, 0, y->row, y->at, y->c_panel, y->add}, some);             \
+    }                                                                                       \
+    static void sliced_##rows##vecs(const struct factors *f, const struct sums *y,          \
+                                    int some) {                                             \
+        tile(rows, vecs, false, true,                                                       \
+             &(struct factors){f->a, f->b, GEMM_SLICE, 1, GEMM_PANEL, f->b_panel, f->run,   \
+                               f->runs},                                                    \
+             &(struct sums){NULL, 0, y->row, y->at, y->c_panel, y->add}, 0);                \
+        (void)some;                                                                         \
     }
 #if VECS == 2
 #define EVERY_VECS(X, rows) X(rows, 1) X(rows, 2)
@@ -174,42 +153,13 @@ typedef void tile_fn(const struct factors *f, float *c, int64_t c_row, int64_t k
 EVERY_PLACED(PLACED_TILES)
 EVERY_PACKED(PACKED_TILES)
 
-/* Of one panel, or two if a tile is that wide. */
-typedef void sliced_fn(const struct gemm_sliced *g, int64_t top, int64_t panel);
-#define PANEL_VECS (GEMM_PANEL / VEC)
-#define SLICED(rows, panels)                                                                \
-    static void sliced_##rows##panels(const struct gemm_sliced *g, int64_t top,             \
-                                      int64_t panel) {                                      \
-        sliced_tile(rows, panels * PANEL_VECS, g, top, panel);                              \
-    }
-#if COLUMNS > GEMM_PANEL
-#define EVERY_PANELS(X, rows) X(rows, 1) X(rows, 2)
-#else
-#define EVERY_PANELS(X, rows) X(rows, 1)
-#endif
-typedef void segments_fn(const struct gemm_segments *g, int64_t top);
-#define SEGMENTS(rows, panels)                                                              \
-    static void segments_##rows##panels(const struct gemm_segments *g, int64_t top) {       \
-        segments_tile(rows, panels * PANEL_VECS, g, top);                                   \
-    }
-#define SLICED_TILES(rows) EVERY_PANELS(SLICED, rows)
-#define SEGMENTS_TILES(rows) EVERY_PANELS(SEGMENTS, rows)
-EVERY_PLACED(SEGMENTS_TILES)
-EVERY_PACKED(SLICED_TILES)
-
-/* By rows - 1, vecs - 1, and part. */
+/* By rows - 1, vecs - 1, and part or sliced. */
 #define PLACED_ROW(rows) {EVERY_VECS(PLACED_AT, rows)},
 #define PLACED_AT(rows, vecs) {placed_##rows##vecs##0, placed_##rows##vecs##1},
 #define PACKED_ROW(rows) {EVERY_VECS(PACKED_AT, rows)},
-#define PACKED_AT(rows, vecs) packed_##rows##vecs,
-static tile_fn *const placed[][VECS][2] = {EVERY_PLACED(PLACED_ROW)};
-static tile_fn *const packed[][VECS] = {EVERY_PACKED(PACKED_ROW)};
-#define SLICED_ROW(rows) {EVERY_PANELS(SLICED_AT, rows)},
-#define SLICED_AT(rows, panels) sliced_##rows##panels,
-static sliced_fn *const sliced[][COLUMNS / GEMM_PANEL] = {EVERY_PACKED(SLICED_ROW)};
-#define SEGMENTS_ROW(rows) {EVERY_PANELS(SEGMENTS_AT, rows)},
-#define SEGMENTS_AT(rows, panels) segments_##rows##panels,
-static segments_fn *const segments[][COLUMNS / GEMM_PANEL] = {EVERY_PLACED(SEGMENTS_ROW)};
+#define PACKED_AT(rows, vecs) {packed_##rows##vecs, sliced_##rows##vecs},
+static placed_fn *const placed[][VECS][2] = {EVERY_PLACED(PLACED_ROW)};
+static packed_fn *const packed[][VECS][2] = {EVERY_PACKED(PACKED_ROW)};
 
 /* ---- prefetching ---- */
 
@@ -217,12 +167,28 @@ static segments_fn *const segments[][COLUMNS / GEMM_PANEL] = {EVERY_PLACED(SEGME
 
 static void fetch(struct gemm_ahead *x) {
     for (int i = 0; i < ROWS_AHEAD && x->now < x->n; i++) {
-        struct gemm_rows *r = &x->left[x->now];
-        for (int64_t k = 0; k < r->width; k += LINE) __builtin_prefetch(r->at + k, 0, 2);
-        r->at += r->row;
-        if (!--r->rows) x->now++;
+        struct gemm_next *m = &x->matrix[x->now];
+        for (int64_t k = 0; k < m->width; k += LINE) __builtin_prefetch(m->at + k, 0, 2);
+        m->at += m->row;
+        if (!--m->rows) x->now++;
     }
 }
+
+void gemm_fetch(const struct gemm_next *x, int64_t i, int64_t n) {
+    const int64_t lines = (x->width + LINE - 1) / LINE, all = x->rows * lines;
+    if (!all) return;
+    int64_t at = all * i / n, r = at / lines, l = at - r * lines;
+    for (const int64_t end = all * (i + 1) / n; at < end; at++) {
+        __builtin_prefetch(x->at + r * x->row + l * LINE, 0, 2);
+        if (++l == lines) l = 0, r++;
+    }
+}
+
+/* ---- rows of c ---- */
+
+/* m rows are cut evenly into groups of at most `most`. */
+static int64_t groups_of(int64_t m, int64_t most) { return (m + most - 1) / most; }
+static int64_t row_at(int64_t m, int64_t groups, int64_t i) { return m * i / groups; }
 
 /* ---- small products ---- */
 
@@ -254,14 +220,16 @@ static void block(const struct gemm *g, int64_t first, int64_t end) {
             const int64_t from = r.begin > first ? r.begin : first, to = least(r.end, end);
             const bool add = g->add || from > r.begin;
             if (to <= from && (add || first)) continue;
-            const int64_t groups = (rows + PLACED_ROWS - 1) / PLACED_ROWS;
+            const int64_t groups = groups_of(rows, PLACED_ROWS);
             for (int64_t i = 0; i < groups; i++) {
-                const int64_t top = m + rows * i / groups, next = m + rows * (i + 1) / groups;
+                const int64_t top = m + row_at(rows, groups, i);
+                const int64_t next = m + row_at(rows, groups, i + 1);
                 const struct factors f = {g->a + top * g->a_row + from * g->a_k,
                                           b + from * g->b_k, g->a_row, g->a_k, g->b_k,
-                                          g->b_panel};
-                placed[next - top - 1][vecs - 1][some != 0](&f, g->c + top * g->c_row + n,
-                                                            g->c_row, to - from, add, some);
+                                          g->b_panel, NULL, 0};
+                const struct sums y = {.c = g->c + top * g->c_row + n, .c_row = g->c_row,
+                                       .add = add};
+                placed[next - top - 1][vecs - 1][some != 0](&f, to - from, &y, some);
                 if (g->ahead) fetch(g->ahead);
             }
         }
@@ -324,23 +292,13 @@ static void pack_rows(const float *a, int64_t a_row, int64_t a_k, int64_t k, int
         for (int64_t r = 0; r < rows; r++) to[i * rows + r] = a[r * a_row + i * a_k];
 }
 
-void gemm_fetch(const struct gemm_next *x, int64_t i, int64_t n) {
-    const int64_t lines = (x->width + LINE / 4 - 1) / (LINE / 4), all = x->rows * lines;
-    int64_t at = all * i / n, r = lines ? at / lines : 0, l = at - r * lines;
-    for (const int64_t end = all * (i + 1) / n; at < end; at++) {
-        __builtin_prefetch(x->at + r * x->row + l * (LINE / 4), 0, 2);
-        if (++l == lines) l = 0, r++;
-    }
-}
-
 /* ---- large products ---- */
 
-static int64_t row_at(int64_t m, int64_t groups, int64_t i) { return m * i / groups; }
-
 void gemm_blocked(const struct product *g, float *scratch) {
-    const int64_t groups = (g->m + ROWS - 1) / ROWS;
+    const int64_t groups = groups_of(g->m, ROWS);
     for (int64_t first = 0; first < g->k; first += GEMM_BLOCK) {
         const int64_t k = least(g->k - first, GEMM_BLOCK);
+        const struct gemm_run all = {0, 0, k};
         float *a = scratch, *panels = scratch + (g->m * k + 15) / 16 * 16;
         for (int64_t i = 0; i < groups; i++) {
             const int64_t top = row_at(g->m, groups, i);
@@ -353,48 +311,40 @@ void gemm_blocked(const struct product *g, float *scratch) {
             const float *b = g->b + first * g->b_k + n * g->b_column;
             gemm_pack(b, g->b_k, g->b_column, k, columns, panels);
             const int64_t left = within(g->n - n - COLUMNS, COLUMNS);
-            struct gemm_next next = {b + COLUMNS * g->b_column, left, g->b_column, k};
-            if (g->b_column == 1) next = (struct gemm_next){next.at, left ? k : 0, g->b_k, left};
+            const float *to_come = b + COLUMNS * g->b_column;
+            const struct gemm_next next =
+                g->b_column == 1 ? gemm_floats(to_come, left ? k : 0, g->b_k, left)
+                                 : gemm_floats(to_come, left, g->b_column, k);
             for (int64_t i = 0; i < groups; i++) {
                 const int64_t top = row_at(g->m, groups, i);
                 const int64_t rows = row_at(g->m, groups, i + 1) - top;
-                const struct factors f = {.a = a + top * k, .b = panels,
-                                          .b_panel = k * GEMM_PANEL};
+                const struct factors f = {a + top * k, panels, 1, rows, GEMM_PANEL,
+                                          k * GEMM_PANEL, &all, 1};
+                float *row[ROWS];
+                for (int64_t r = 0; r < rows; r++) row[r] = g->c + (top + r) * g->c_row + n;
                 gemm_fetch(&next, i, groups);
-                packed[rows - 1][vecs - 1](&f, g->c + top * g->c_row + n, g->c_row, k, first > 0,
-                                           some);
+                packed[rows - 1][vecs - 1][0](
+                    &f, &(struct sums){.row = row, .c_panel = GEMM_PANEL, .add = first > 0}, some);
             }
         }
     }
 }
 
-/* ---- products in slices ---- */
+/* ---- products in runs ---- */
 
-void gemm_sliced_run(const struct gemm_sliced *g) {
-    const int64_t groups = (g->m + ROWS - 1) / ROWS, wide = COLUMNS / GEMM_PANEL;
-    const int64_t tiles = (g->panels + wide - 1) / wide * groups;
+void gemm_runs(const struct gemm_block *g) {
+    const int64_t groups = groups_of(g->m, ROWS), wide = COLUMNS / GEMM_PANEL;
+    const int64_t tiles = groups_of(g->panels, wide) * groups;
+    const bool sliced = g->a_k == 1;
     for (int64_t t = 0; t < tiles; t++) {
         const int64_t i = t % groups, p = t / groups * wide, panels = least(g->panels - p, wide);
         const int64_t top = row_at(g->m, groups, i), end = row_at(g->m, groups, i + 1);
+        const struct factors f = {g->a + top * (sliced ? GEMM_SLICE : 1), g->b + p * g->b_panel, 0,
+                                  g->a_k, g->b_k, g->b_panel, g->run, g->runs};
+        const struct sums y = {.row = g->c + top, .at = p * g->c_panel, .c_panel = g->c_panel,
+                               .add = g->add};
         gemm_fetch(&g->next, t, tiles);
-        sliced[end - top - 1][panels - 1](g, top, p);
-    }
-}
-
-/* ---- products in segments ---- */
-
-void gemm_segments_run(const struct gemm_segments *g) {
-    const int64_t groups = (GEMM_PANEL + PLACED_ROWS - 1) / PLACED_ROWS;
-    const int64_t wide = COLUMNS / GEMM_PANEL;
-    for (int64_t p = 0, panels; p < g->panels; p += panels) {
-        struct gemm_segments part = *g;
-        panels = least(g->panels - p, wide);
-        part.b += p * g->b_panel;
-        part.c += p * GEMM_PANEL;
-        for (int64_t i = 0; i < groups; i++) {
-            const int64_t top = row_at(GEMM_PANEL, groups, i);
-            segments[row_at(GEMM_PANEL, groups, i + 1) - top - 1][panels - 1](&part, top);
-        }
+        packed[end - top - 1][panels * GEMM_PANEL / VEC - 1][sliced](&f, &y, 0);
     }
 }
 

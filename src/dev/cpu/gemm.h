@@ -21,14 +21,21 @@ enum gemm_shape {
     GEMM_A_UPPER  /* the same for the transpose of a */
 };
 
-/* What will be used next: matrices whose rows lie apart, which hardware does not prefetch. Each
- * tile of a product prefetches some rows. */
+/* A matrix to prefetch while a product is computed: `rows` rows of `width` bytes that lie `row`
+ * bytes apart, which hardware does not prefetch. */
+struct gemm_next {
+    const char *at;
+    int64_t rows, row, width;
+};
+static inline struct gemm_next gemm_floats(const float *at, int64_t rows, int64_t row,
+                                           int64_t width) {
+    return (struct gemm_next){(const char *)at, rows, row * 4, width * 4};
+}
+
+/* Several of them; each tile of a product prefetches some rows. */
 #define GEMM_AHEAD 8
 struct gemm_ahead {
-    struct gemm_rows {
-        const char *at;
-        int64_t rows, row, width; /* row, width in bytes */
-    } left[GEMM_AHEAD];
+    struct gemm_next matrix[GEMM_AHEAD];
     int n, now; /* the number of matrices, and the first that is not fetched yet */
 };
 
@@ -59,44 +66,25 @@ struct product {
     int64_t c_row;
 };
 
-/* A matrix to prefetch while a product is computed: rows that lie `row` floats apart. */
-struct gemm_next {
-    const float *at;
-    int64_t rows, row, width;
+/* k that lie together: n of them, which begin at `a` and `b` in the factors. */
+struct gemm_run {
+    int64_t a, b, n;
 };
 
-/* One block of k of a product whose factors are in slices of GEMM_SLICE of k: element (r, k) of a
- * is at k / GEMM_SLICE * a_slice + r * GEMM_SLICE + k % GEMM_SLICE. Columns of b and c are in
- * panels: element (k, n) of b is at n / GEMM_PANEL * b_panel + b_slice[k / GEMM_SLICE] + k %
- * GEMM_SLICE * GEMM_PANEL + n % GEMM_PANEL, and (r, n) of c at c[r] + n / GEMM_PANEL * c_panel + n
+/* One block of k of a product, which is a list of runs. Element (r, k) of a run is in a at r + k *
+ * a_k, or, if a_k is 1, at r * GEMM_SLICE + k: a slice. Element (k, n) is in b at n / GEMM_PANEL *
+ * b_panel + k * b_k + n % GEMM_PANEL. Element (r, n) of c is at c[r] + n / GEMM_PANEL * c_panel + n
  * % GEMM_PANEL. */
 #define GEMM_SLICE 16
-#define GEMM_SLICES (GEMM_BLOCK / GEMM_SLICE)
-struct gemm_sliced {
-    int64_t m, panels, slices;
-    const float *a;
-    int64_t a_slice;
-    const float *b;
-    int64_t b_slice[GEMM_SLICES], b_panel;
+struct gemm_block {
+    int64_t m, panels, runs;
+    const struct gemm_run *run;
+    const float *a, *b;
+    int64_t a_k, b_k, b_panel;
     float *const *c;
     int64_t c_panel;
     bool add;
     struct gemm_next next;
-};
-
-/* A block of k of a product whose k lie in segments: for the k-th of a segment, elements of a panel
- * of a' are at a + k * GEMM_PANEL, of a panel of b at b + k * b_k. c [GEMM_PANEL, panels *
- * GEMM_PANEL] += a b. */
-struct gemm_segment {
-    int64_t a, b, n; /* where it begins in a and b; its k */
-};
-struct gemm_segments {
-    int64_t n, panels;
-    const struct gemm_segment *segment;
-    const float *a, *b;
-    int64_t b_k, b_panel;
-    float *c;
-    int64_t c_row;
 };
 
 /* Reads the factors in place: for small products. */
@@ -115,12 +103,10 @@ typedef void gemm_pack_fn(const float *b, int64_t b_k, int64_t b_column, int64_t
 gemm_direct_fn gemm_direct;
 gemm_blocked_fn gemm_blocked;
 gemm_pack_fn gemm_pack;
-#define gemm_sliced_run FOR_ISA(gemm_sliced_run)
-void gemm_sliced_run(const struct gemm_sliced *g);
-#define gemm_segments_run FOR_ISA(gemm_segments_run)
-void gemm_segments_run(const struct gemm_segments *g);
-#define gemm_fetch FOR_ISA(gemm_fetch)
+#define gemm_runs FOR_ISA(gemm_runs)
+void gemm_runs(const struct gemm_block *g);
 /* Prefetches part i of n. */
+#define gemm_fetch FOR_ISA(gemm_fetch)
 void gemm_fetch(const struct gemm_next *x, int64_t i, int64_t n);
 #endif
 
