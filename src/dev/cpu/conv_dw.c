@@ -50,12 +50,12 @@ static int block_of(const struct window *w, int which) {
 static const struct conv_dw_way *way_of(const tri_node *n, const struct window *w) {
 #define WINOGRAD(isa) &conv_wino_dw_##isa,
 #define DIRECT(isa) &conv_direct_dw_##isa,
-    static const struct conv_dw_way *const direct[] = {EVERY_ISA(DIRECT)};
+    static const struct conv_dw_way *const direct[] = {EVERY_PRODUCT_ISA(DIRECT)};
     static const struct conv_dw_way *const winograd[] = {EVERY_ISA(WINOGRAD)};
 #ifdef __x86_64__
     if (cpu_in(n, 0)->type == TRI_BF16) return &conv_dw_bf16;
 #endif
-    return (by_winograd(n, w) ? winograd : direct)[isa_best()];
+    return by_winograd(n, w) ? winograd[isa_best()] : direct[isa_products()];
 }
 
 static void release(void *state) {

@@ -26,8 +26,10 @@ struct conv_dw_way {
  * of x and tiles of dy are transformed, 36 products of matrices add up over the tiles, and their
  * sums are transformed back once. conv_direct_dw.c: any other of f32. */
 #define CONV_DW_DECLARE(isa) \
-    extern const struct conv_dw_way conv_wino_dw_##isa, conv_direct_dw_##isa;
-EVERY_ISA(CONV_DW_DECLARE)
+    extern const struct conv_dw_way conv_direct_dw_##isa;
+EVERY_PRODUCT_ISA(CONV_DW_DECLARE)
+#define CONV_WINO_DW_DECLARE(isa) extern const struct conv_dw_way conv_wino_dw_##isa;
+EVERY_ISA(CONV_WINO_DW_DECLARE)
 
 /* conv_dw_bf16.c, only for AVX-512 with bf16. */
 extern const struct conv_dw_way conv_dw_bf16;

@@ -18,11 +18,14 @@
     X(order, isa) X(pool, isa) X(random, isa) X(reduce, isa) X(shape, isa) X(softmax, isa)  \
     X(whole, isa)
 #define CONV_TABLES(X, isa) \
-    X(conv_few, isa) X(conv_across, isa) X(conv_wino, isa) X(conv_direct, isa)
+    X(conv_few, isa) X(conv_across, isa) X(conv_wino, isa)
+#define PRODUCT_TABLES(X, isa) X(conv_direct, isa)
 
 #define DECLARE_ONE(name, isa) extern const struct dev_row cpu_##name##_##isa[];
 #define DECLARE(isa) VECTOR_TABLES(DECLARE_ONE, isa) CONV_TABLES(DECLARE_ONE, isa)
 EVERY_ISA(DECLARE)
+#define DECLARE_PRODUCTS(isa) PRODUCT_TABLES(DECLARE_ONE, isa)
+EVERY_PRODUCT_ISA(DECLARE_PRODUCTS)
 
 #define TABLE(name, isa) cpu_##name##_##isa,
 #define TABLES(isa) {cpu_elementwise, cpu_matmul_dnnl, cpu_conv, VECTOR_TABLES(TABLE, isa) NULL},
@@ -34,7 +37,7 @@ static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
 static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 static const struct dev_row *const across[][2] = {EVERY_ISA(ACROSS)};
 static const struct dev_row *const wino[][2] = {EVERY_ISA(WINO)};
-static const struct dev_row *const direct[][2] = {EVERY_ISA(DIRECT)};
+static const struct dev_row *const direct[][2] = {EVERY_PRODUCT_ISA(DIRECT)};
 static const struct dev_row *const weights[] = {cpu_conv_dw, NULL};
 static const struct dev_row *const product[] = {cpu_matmul, NULL};
 
@@ -45,7 +48,7 @@ static const struct dev_row *row_of(const tri_node *n) {
     if (own && !dev_row_refuses(own, n)) return own;
     const struct dev_row *const *of = conv_across_takes(n)   ? across[isa]
                                       : conv_few_takes(n)    ? few[isa]
-                                      : conv_direct_takes(n) ? direct[isa]
+                                      : conv_direct_takes(n) ? direct[isa_products()]
                                       : conv_dw_takes(n)     ? weights
                                       : matmul_takes(n)      ? product
                                                              : tables[isa];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/gemm.h"
 
+#include "dev/cpu/half.h"
 #include "dev/cpu/turn.h"
 #include "dev/cpu/vec.h"
 
@@ -77,10 +78,22 @@ INLINE float *row_of(const bool listed, const struct sums *y, int r, int v) {
     return (listed ? y->row[r] + y->at : y->c + r * y->c_row) + vec_at_panel(v, y->c_panel);
 }
 
+#if HALF_STEP == 2
+INLINE vec add_step(const bool half, vec a, vec b, vec sum) {
+    return half ? (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b)
+                : vec_fma(a, b, sum);
+}
+#else
+INLINE vec add_step(const bool half, vec a, vec b, vec sum) {
+    (void)half;
+    return vec_fma(a, b, sum);
+}
+#endif
+
 /* rows x vecs vectors of c over k. Of each row's last vector only `some` floats exist, if not 0; of
  * b's too, if `part`. */
 INLINE void tile(const int rows, const int vecs, const bool part, const bool listed,
-                 const struct factors *f, const struct sums *y, int some) {
+                 const bool half, const struct factors *f, const struct sums *y, int some) {
     vec acc[ROWS][VECS];
     const int64_t a_row = f->a_row, a_k = f->a_k, b_k = f->b_k;
     UNROLL for (int r = 0; r < rows; r++)
@@ -93,9 +106,9 @@ INLINE void tile(const int rows, const int vecs, const bool part, const bool lis
         const float *a = f->a + f->run[i].a, *b[VECS];
         UNROLL for (int v = 0; v < vecs; v++)
             b[v] = f->b + f->run[i].b + vec_at_panel(v, f->b_panel);
-        if (a_row == GEMM_SLICE) { /* too short for hardware to prefetch the next one */
+        if (listed && a_row > 1) { /* a slice: too short for hardware to prefetch the next one */
             const float *next = f->a + f->run[i + (i + 1 < f->runs)].a;
-            UNROLL for (int r = 0; r < rows; r++) __builtin_prefetch(next + r * GEMM_SLICE);
+            UNROLL for (int r = 0; r < rows; r++) __builtin_prefetch(next + r * a_row);
         }
         for (int64_t k = f->run[i].n; k > 0; k--, a += a_k) {
             vec line[VECS];
@@ -105,7 +118,7 @@ INLINE void tile(const int rows, const int vecs, const bool part, const bool lis
             }
             UNROLL for (int r = 0; r < rows; r++) {
                 vec x = vec_set(a[r * a_row]);
-                UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = vec_fma(x, line[v], acc[r][v]);
+                UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = add_step(half, x, line[v], acc[r][v]);
             }
         }
     }
@@ -120,27 +133,36 @@ typedef void placed_fn(const struct factors *f, int64_t k, const struct sums *y,
     static void placed_##rows##vecs##part(const struct factors *f, int64_t k,               \
                                           const struct sums *y, int some) {                 \
         const struct gemm_run one = {0, 0, k};                                              \
-        tile(rows, vecs, part, false,                                                       \
+        tile(rows, vecs, part, false, false,                                                \
              &(struct factors){f->a, f->b, f->a_row, f->a_k, f->b_k, f->b_panel, &one, 1},  \
              &(struct sums){y->c, y->c_row, NULL, 0, GEMM_PANEL, y->add}, some);            \
     }
 /* Rows of a that lie beside each other, or in slices; b in panels. */
 typedef void packed_fn(const struct factors *f, const struct sums *y, int some);
-#define PACKED(rows, vecs)                                                                  \
-    static void packed_##rows##vecs(const struct factors *f, const struct sums *y,          \
+#define PACKED_AS(name, rows, vecs, a_row, a_k, half)                                       \
+    static void name##_##rows##vecs(const struct factors *f, const struct sums *y,          \
                                     int some) {                                             \
-        tile(rows, vecs, false, true,                                                       \
-             &(struct factors){f->a, f->b, 1, f->a_k, f->b_k, f->b_panel, f->run, f->runs}, \
-             &(struct sums){NULL, 0, y->row, y->at, y->c_panel, y->add}, some);             \
-    }                                                                                       \
-    static void sliced_##rows##vecs(const struct factors *f, const struct sums *y,          \
-                                    int some) {                                             \
-        tile(rows, vecs, false, true,                                                       \
-             &(struct factors){f->a, f->b, GEMM_SLICE, 1, GEMM_PANEL, f->b_panel, f->run,   \
+        tile(rows, vecs, false, true, half,                                                 \
+             &(struct factors){f->a, f->b, a_row, a_k, f->b_k, f->b_panel, f->run,          \
                                f->runs},                                                    \
-             &(struct sums){NULL, 0, y->row, y->at, y->c_panel, y->add}, 0);                \
-        (void)some;                                                                         \
+             &(struct sums){NULL, 0, y->row, y->at, y->c_panel, y->add}, some);             \
     }
+#if HALF_STEP == 2
+#define PACKED(rows, vecs)                                                                  \
+    PACKED_AS(packed, rows, vecs, 1, f->a_k, false)                                         \
+    PACKED_AS(sliced, rows, vecs, GEMM_SLICE, 1, false)                                     \
+    PACKED_AS(half_packed, rows, vecs, 1, f->a_k, true)                                     \
+    PACKED_AS(half_sliced, rows, vecs, GEMM_SLICE / HALF_STEP, 1, true)
+#define PACKED_AT(rows, vecs) \
+    {{packed_##rows##vecs, sliced_##rows##vecs}, \
+     {half_packed_##rows##vecs, half_sliced_##rows##vecs}},
+#else
+#define PACKED(rows, vecs)                                                                  \
+    PACKED_AS(packed, rows, vecs, 1, f->a_k, false)                                         \
+    PACKED_AS(sliced, rows, vecs, GEMM_SLICE, 1, false)
+#define PACKED_AT(rows, vecs) {{packed_##rows##vecs, sliced_##rows##vecs}},
+#endif
+#define KINDS HALF_STEP /* kinds of steps: floats, and pairs of bf16 */
 #if VECS == 2
 #define EVERY_VECS(X, rows) X(rows, 1) X(rows, 2)
 #else
@@ -153,13 +175,12 @@ typedef void packed_fn(const struct factors *f, const struct sums *y, int some);
 EVERY_PLACED(PLACED_TILES)
 EVERY_PACKED(PACKED_TILES)
 
-/* By rows - 1, vecs - 1, and part or sliced. */
+/* By rows - 1, vecs - 1, and part, or kind and sliced. */
 #define PLACED_ROW(rows) {EVERY_VECS(PLACED_AT, rows)},
 #define PLACED_AT(rows, vecs) {placed_##rows##vecs##0, placed_##rows##vecs##1},
 #define PACKED_ROW(rows) {EVERY_VECS(PACKED_AT, rows)},
-#define PACKED_AT(rows, vecs) {packed_##rows##vecs, sliced_##rows##vecs},
 static placed_fn *const placed[][VECS][2] = {EVERY_PLACED(PLACED_ROW)};
-static packed_fn *const packed[][VECS][2] = {EVERY_PACKED(PACKED_ROW)};
+static packed_fn *const packed[][VECS][KINDS][2] = {EVERY_PACKED(PACKED_ROW)};
 
 /* ---- prefetching ---- */
 
@@ -292,42 +313,105 @@ static void pack_rows(const float *a, int64_t a_row, int64_t a_k, int64_t k, int
         for (int64_t r = 0; r < rows; r++) to[i * rows + r] = a[r * a_row + i * a_k];
 }
 
+/* ---- packing bf16 ---- */
+
+/* The same for bf16; a block of k at most. spare: GEMM_HALF_SCRATCH floats. */
+static void pack_half_rows(const uint16_t *a, int64_t a_row, int64_t a_k, int64_t k, int64_t rows,
+                           float *spare, float *to) {
+    if (a_k == 1) {
+        for (int64_t r = 0; r < rows; r++) half_along(a + r * a_row, k, spare + r * GEMM_BLOCK);
+        pack_rows(spare, GEMM_BLOCK, 1, half_steps(k), rows, to);
+        return;
+    }
+    for (int64_t i = 0; i < k; i += 2, to += 2 / HALF_STEP * rows)
+        half_across(a + i * a_k, i + 1 < k ? a + (i + 1) * a_k : NULL, rows, to, rows);
+}
+
+static void pack_half_panel(const uint16_t *b, int64_t b_k, int64_t b_column, int64_t k,
+                            int64_t some, float *spare, float *to) {
+    if (b_column != 1) {
+        for (int64_t c = 0; c < some; c++) half_along(b + c * b_column, k, spare + c * GEMM_BLOCK);
+        gemm_pack(spare, 1, GEMM_BLOCK, half_steps(k), some, to);
+        return;
+    }
+    if (some < GEMM_PANEL) memset(to, 0, (size_t)(half_steps(k) * GEMM_PANEL) * sizeof *to);
+    for (int64_t i = 0; i < k; i += 2, to += 2 / HALF_STEP * GEMM_PANEL) {
+        const uint16_t *first = b + i * b_k, *second = i + 1 < k ? first + b_k : NULL;
+        if (some == GEMM_PANEL)
+            half_across(first, second, GEMM_PANEL, to, GEMM_PANEL);
+        else
+            half_across(first, second, some, to, GEMM_PANEL);
+    }
+}
+
 /* ---- large products ---- */
 
-void gemm_blocked(const struct product *g, float *scratch) {
-    const int64_t groups = groups_of(g->m, ROWS);
+/* A factor's element. */
+static const void *at(const struct product *g, const void *factor, int64_t i) {
+    return (const char *)factor + i * (g->half ? 2 : 4);
+}
+
+static void pack_a(const struct product *g, int64_t top, int64_t rows, int64_t first, int64_t k,
+                   float *spare, float *to) {
+    const void *a = at(g, g->a, top * g->a_row + first * g->a_k);
+    if (g->half)
+        pack_half_rows(a, g->a_row, g->a_k, k, rows, spare, to);
+    else
+        pack_rows(a, g->a_row, g->a_k, k, rows, to);
+}
+
+static void pack_b(const struct product *g, const void *b, int64_t k, int64_t columns,
+                   float *spare, float *to) {
+    if (!g->half) {
+        gemm_pack(b, g->b_k, g->b_column, k, columns, to);
+        return;
+    }
+    for (int64_t c = 0; c < columns; c += GEMM_PANEL, to += half_steps(k) * GEMM_PANEL)
+        pack_half_panel(at(g, b, c * g->b_column), g->b_k, g->b_column, k,
+                        least(columns - c, GEMM_PANEL), spare, to);
+}
+
+static void run_blocked(const struct product *g, float *scratch) {
+    const int64_t groups = groups_of(g->m, ROWS), size = g->half ? 2 : 4;
+    float *spare = scratch + gemm_scratch(g->m, g->k);
     for (int64_t first = 0; first < g->k; first += GEMM_BLOCK) {
-        const int64_t k = least(g->k - first, GEMM_BLOCK);
-        const struct gemm_run all = {0, 0, k};
-        float *a = scratch, *panels = scratch + (g->m * k + 15) / 16 * 16;
+        const int64_t k = least(g->k - first, GEMM_BLOCK), steps = g->half ? half_steps(k) : k;
+        const struct gemm_run all = {0, 0, steps};
+        float *a = scratch, *panels = scratch + (g->m * steps + 15) / 16 * 16;
         for (int64_t i = 0; i < groups; i++) {
             const int64_t top = row_at(g->m, groups, i);
-            pack_rows(g->a + top * g->a_row + first * g->a_k, g->a_row, g->a_k, k,
-                      row_at(g->m, groups, i + 1) - top, a + top * k);
+            pack_a(g, top, row_at(g->m, groups, i + 1) - top, first, k, spare, a + top * steps);
         }
         for (int64_t n = 0; n < g->n; n += COLUMNS) {
             const int64_t columns = least(g->n - n, COLUMNS);
             const int vecs = (int)((columns + VEC - 1) / VEC), some = (int)(columns % VEC);
-            const float *b = g->b + first * g->b_k + n * g->b_column;
-            gemm_pack(b, g->b_k, g->b_column, k, columns, panels);
+            const void *b = at(g, g->b, first * g->b_k + n * g->b_column);
+            pack_b(g, b, k, columns, spare, panels);
             const int64_t left = within(g->n - n - COLUMNS, COLUMNS);
-            const float *to_come = b + COLUMNS * g->b_column;
+            const char *to_come = at(g, b, COLUMNS * g->b_column);
             const struct gemm_next next =
-                g->b_column == 1 ? gemm_floats(to_come, left ? k : 0, g->b_k, left)
-                                 : gemm_floats(to_come, left, g->b_column, k);
+                g->b_column == 1
+                    ? (struct gemm_next){to_come, left ? k : 0, g->b_k * size, left * size}
+                    : (struct gemm_next){to_come, left, g->b_column * size, k * size};
             for (int64_t i = 0; i < groups; i++) {
                 const int64_t top = row_at(g->m, groups, i);
                 const int64_t rows = row_at(g->m, groups, i + 1) - top;
-                const struct factors f = {a + top * k, panels, 1, rows, GEMM_PANEL,
-                                          k * GEMM_PANEL, &all, 1};
+                const struct factors f = {a + top * steps, panels, 1, rows, GEMM_PANEL,
+                                          steps * GEMM_PANEL, &all, 1};
                 float *row[ROWS];
                 for (int64_t r = 0; r < rows; r++) row[r] = g->c + (top + r) * g->c_row + n;
                 gemm_fetch(&next, i, groups);
-                packed[rows - 1][vecs - 1][0](
+                packed[rows - 1][vecs - 1][g->half ? KINDS - 1 : 0][0](
                     &f, &(struct sums){.row = row, .c_panel = GEMM_PANEL, .add = first > 0}, some);
             }
         }
     }
+}
+
+void gemm_blocked(const struct product *g, float *scratch) {
+    const uint64_t mode = g->half ? half_flush() : 0;
+    run_blocked(g, scratch);
+    if (g->half) half_restore(mode);
 }
 
 /* ---- products in runs ---- */
@@ -336,16 +420,48 @@ void gemm_runs(const struct gemm_block *g) {
     const int64_t groups = groups_of(g->m, ROWS), wide = COLUMNS / GEMM_PANEL;
     const int64_t tiles = groups_of(g->panels, wide) * groups;
     const bool sliced = g->a_k == 1;
+    const int64_t a_row = !sliced ? 1 : g->half ? GEMM_SLICE / HALF_STEP : GEMM_SLICE;
+    const uint64_t mode = g->half ? half_flush() : 0;
     for (int64_t t = 0; t < tiles; t++) {
         const int64_t i = t % groups, p = t / groups * wide, panels = least(g->panels - p, wide);
         const int64_t top = row_at(g->m, groups, i), end = row_at(g->m, groups, i + 1);
-        const struct factors f = {g->a + top * (sliced ? GEMM_SLICE : 1), g->b + p * g->b_panel, 0,
+        const struct factors f = {g->a + top * a_row, g->b + p * g->b_panel, 0,
                                   g->a_k, g->b_k, g->b_panel, g->run, g->runs};
         const struct sums y = {.row = g->c + top, .at = p * g->c_panel, .c_panel = g->c_panel,
                                .add = g->add};
         gemm_fetch(&g->next, t, tiles);
-        packed[end - top - 1][panels * GEMM_PANEL / VEC - 1][sliced](&f, &y, 0);
+        packed[end - top - 1][panels * GEMM_PANEL / VEC - 1][g->half ? KINDS - 1 : 0][sliced](
+            &f, &y, 0);
     }
+    if (g->half) half_restore(mode);
 }
+
+#if HALF_STEP == 2
+static float pair_sum(const float a[2], const float b[2], float sum) {
+    uint32_t x = (uint32_t)convert_f32_to_bf16(a[0]) | (uint32_t)convert_f32_to_bf16(a[1]) << 16;
+    uint32_t y = (uint32_t)convert_f32_to_bf16(b[0]) | (uint32_t)convert_f32_to_bf16(b[1]) << 16;
+    return add_step(true, (vec)(vec_u32){x}, (vec)(vec_u32){y}, (vec){sum})[0];
+}
+
+bool FOR_ISA(gemm_pairs_as_documented)(void) {
+    static const struct {
+        float a[2], b[2], sum, expected;
+    } cases[] = {
+        {{1, 0x1p24f}, {1, 1}, -0x1p24f, 1},              /* the second first */
+        {{0x1p24f, 1}, {1, 1}, -0x1p24f, 1},
+        {{1, 0x1p24f}, {1, 1}, 1, 0x1p24f},               /* rounded after each */
+        {{0, 0x1.02p0f}, {0, 0x1.02p0f}, 0x1p-23f, 0x1.040402p0f},
+        {{0, 0x1.02p0f}, {0, 0x1.02p0f}, -0x1.04p0f, 0x1p-14f}, /* the product is not */
+        {{0, 0x1p-126f}, {0, 0.5f}, 0, 0},                /* results below the normal range */
+        {{0, 0x1p-127f}, {0, 0x1p10f}, 1, 1},             /* operands likewise */
+        {{0, 0x1p-127f}, {0, 0x1p127f}, 0, 0},
+        {{0, 0}, {0, 0}, 0x1p-127f, 0},
+        {{0x1p-126f, -0x1p-126f}, {1, 0.5f}, 0x1p-126f, 0x1p-126f},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (pair_sum(cases[i].a, cases[i].b, cases[i].sum) != cases[i].expected) return false;
+    return true;
+}
+#endif
 
 const struct gemm_set FOR_ISA(gemm_set) = {gemm_direct, gemm_blocked, gemm_pack};

@@ -55,24 +55,27 @@ struct gemm {
     struct gemm_ahead *ahead; /* nullable */
 };
 
-/* A product whose factors have any strides, and are packed block by block: for large ones. */
+/* A product whose factors are packed block by block: for large ones. One stride of each factor is
+ * 1. half: they are bf16 (half.h). */
 struct product {
     int64_t m, n, k;
-    const float *a;
+    const void *a;
     int64_t a_row, a_k;
-    const float *b;
+    const void *b;
     int64_t b_k, b_column;
     float *c;
     int64_t c_row;
+    bool half;
 };
 
-/* k that lie together: n of them, which begin at `a` and `b` in the factors. */
+/* k that lie together: n of them, which begin at `a` and `b` in the factors. Of bf16, k counts
+ * steps here and below (half.h). */
 struct gemm_run {
     int64_t a, b, n;
 };
 
 /* One block of k of a product, which is a list of runs. Element (r, k) of a run is in a at r + k *
- * a_k, or, if a_k is 1, at r * GEMM_SLICE + k: a slice. Element (k, n) is in b at n / GEMM_PANEL *
+ * a_k, or, if a_k is 1, at r * S + k, a slice of S = GEMM_SLICE k, or the steps of so many. Element (k, n) is in b at n / GEMM_PANEL *
  * b_panel + k * b_k + n % GEMM_PANEL. Element (r, n) of c is at c[r] + n / GEMM_PANEL * c_panel + n
  * % GEMM_PANEL. */
 #define GEMM_SLICE 16
@@ -83,13 +86,13 @@ struct gemm_block {
     int64_t a_k, b_k, b_panel;
     float *const *c;
     int64_t c_panel;
-    bool add;
+    bool add, half;
     struct gemm_next next;
 };
 
 /* Reads the factors in place: for small products. */
 typedef void gemm_direct_fn(const struct gemm *g);
-/* scratch: gemm_scratch floats. */
+/* scratch: gemm_scratch floats, and of bf16 GEMM_HALF_SCRATCH after them. */
 typedef void gemm_blocked_fn(const struct product *p, float *scratch);
 /* Packs columns of b [k, n] into consecutive panels: for struct gemm, b_k is GEMM_PANEL and b_panel
  * k * GEMM_PANEL. Columns after the last are 0. */
@@ -110,6 +113,10 @@ void gemm_runs(const struct gemm_block *g);
 void gemm_fetch(const struct gemm_next *x, int64_t i, int64_t n);
 #endif
 
+/* Whether the instruction for bf16 adds a pair as half.h says: the second product first, each
+ * rounded once, with subnormals as zeros. */
+bool gemm_pairs_as_documented_avx512bf16(void);
+
 /* The functions of an instruction set. */
 struct gemm_set {
     gemm_direct_fn *direct;
@@ -117,6 +124,7 @@ struct gemm_set {
     gemm_pack_fn *pack;
 };
 
+#define GEMM_HALF_SCRATCH (GEMM_PANEL * GEMM_BLOCK)
 /* For c of m rows. */
 static inline int64_t gemm_scratch(int64_t m, int64_t k) {
     return (m + 2 * GEMM_PANEL) * (k < GEMM_BLOCK ? k : GEMM_BLOCK) + 16;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/isa.h"
 
+#include "dev/cpu/gemm.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[ISAS] = {"plain", "avx2", "avx512"};
+static const char *const names[ISAS] = {"plain", "avx2", "avx512", "avx512bf16"};
 
 static bool machine_has(int isa) {
 #ifdef __x86_64__
@@ -13,6 +15,9 @@ static bool machine_has(int isa) {
         return machine_has(ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl");
+    if (isa == ISA_AVX512BF16)
+        return machine_has(ISA_AVX512) && __builtin_cpu_supports("avx512bf16") &&
+               gemm_pairs_as_documented_avx512bf16();
 #endif
     return isa == ISA_PLAIN;
 }
@@ -24,17 +29,23 @@ static int find(const char *name) {
     return isa;
 }
 
-enum isa isa_best(void) {
+enum isa isa_products(void) {
     const char *name = getenv("TRIREME_ISA");
     int isa = name ? find(name) : ISAS;
     while (!machine_has(isa)) isa = isa == ISAS ? ISAS - 1 : isa - 1;
     return (enum isa)isa;
 }
 
+enum isa isa_best(void) {
+    const enum isa isa = isa_products();
+    return isa == ISA_AVX512BF16 ? ISA_AVX512 : isa;
+}
+
 tri_status isa_open(void) {
     const char *name = getenv("TRIREME_ISA");
     if (!name || machine_has(find(name))) return TRI_OK;
-    return base_fail(TRI_USAGE, "TRIREME_ISA=%s: this machine has plain%s%s", name,
+    return base_fail(TRI_USAGE, "TRIREME_ISA=%s: this machine has plain%s%s%s", name,
                      machine_has(ISA_AVX2) ? ", avx2" : "",
-                     machine_has(ISA_AVX512) ? ", avx512" : "");
+                     machine_has(ISA_AVX512) ? ", avx512" : "",
+                     machine_has(ISA_AVX512BF16) ? ", avx512bf16" : "");
 }

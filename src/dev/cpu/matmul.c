@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * matmul of f32, by gemm.h. A large product is cut into rectangles of y, its parts; several small
+ * matmul of f32 and bf16, by gemm.h. A large product is cut into rectangles of y, its parts; several small
  * matrices make a part. How it is cut and computed changes no bit, and follows from the shapes
  * alone. */
 #include "dev/cpu/matmul.h"
 
+#include "base/convert.h"
 #include "dev/cpu/gemm.h"
 #include "dev/cpu/tail.h"
 
 #define DECLARE(isa) extern const struct gemm_set gemm_set_##isa;
-EVERY_ISA(DECLARE)
+EVERY_PRODUCT_ISA(DECLARE)
 
 static const struct gemm_set *best(void) {
 #define SET(isa) &gemm_set_##isa,
-    static const struct gemm_set *const sets[] = {EVERY_ISA(SET)};
-    return sets[isa_best()];
+    static const struct gemm_set *const sets[] = {EVERY_PRODUCT_ISA(SET)};
+    return sets[isa_products()];
 }
 
 /* ---- sizes ---- */
@@ -54,7 +55,8 @@ struct matmul_sizes matmul_sizes_of(const tri_node *node) {
 }
 
 bool matmul_takes(const tri_node *n) {
-    return node_is(n, "matmul") && cpu_out(n, 0)->type == TRI_F32;
+    const tri_type type = cpu_out(n, 0)->type;
+    return node_is(n, "matmul") && (type == TRI_F32 || type == TRI_BF16);
 }
 
 /* ---- parts ---- */
@@ -73,12 +75,13 @@ enum way { DIRECT, TURNED, BLOCKED };
 struct state {
     struct matmul_sizes sizes;
     const struct gemm_set *gemm;
+    tri_type type;           /* bf16: a part's y is made in f32, then rounded */
     enum way way;
     int64_t matrices, each;  /* in all; of a part, if a part is no piece of one */
     int64_t down, across;    /* parts of a matrix */
     int64_t parts;
     const struct tail *tail; /* null: none */
-    size_t made;             /* bytes of the scratch that hold a part's y; 0: it is in place */
+    size_t made, rounded;    /* bytes of the scratch that hold a part's y; 0: it is in place */
 };
 
 struct rectangle {
@@ -87,7 +90,8 @@ struct rectangle {
 
 static int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
-static enum way way_of(const struct matmul_sizes *s) {
+static enum way way_of(const struct matmul_sizes *s, tri_type type) {
+    if (type == TRI_BF16) return BLOCKED;
     if (s->m <= FEW && s->n > s->m && s->column_b != 1) return TURNED;
     return s->m <= FEW || s->n <= FEW || s->k <= FEW ? DIRECT : BLOCKED;
 }
@@ -113,7 +117,7 @@ static void cut(const struct matmul_sizes *s, double work, struct state *st) {
 static void divide(struct state *st) {
     const struct matmul_sizes *s = &st->sizes;
     const double work = 2.0 * (double)s->m * (double)s->n * (double)s->k;
-    st->way = way_of(s);
+    st->way = way_of(s, st->type);
     st->matrices = walk_count(&s->lead);
     st->each = st->down = st->across = 1;
     if (st->matrices > 1 && work < PART_WORK) {
@@ -149,6 +153,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *st = *state;
     st->sizes = matmul_sizes_of(n);
     st->gemm = best();
+    st->type = cpu_out(n, 0)->type;
     divide(st);
     return TRI_OK;
 }
@@ -159,7 +164,7 @@ static int64_t scratch_floats(const struct state *st) {
     const int64_t columns = st->across > 1 ? ceil_of(s->n, st->across) + ALIGN : s->n;
     switch (st->way) {
     case BLOCKED:
-        return gemm_scratch(rows, s->k);
+        return gemm_scratch(rows, s->k) + (st->type == TRI_BF16 ? GEMM_HALF_SCRATCH : 0);
     case TURNED:
         return gemm_packed(s->m, s->k) + columns * s->m;
     default:
@@ -170,65 +175,78 @@ static int64_t scratch_floats(const struct state *st) {
 static void plan(const tri_node *n, struct kernel *k) {
     (void)n;
     struct state *st = k->state;
-    if (st->tail && !tail_stores(st->tail))
-        st->made = (size_t)ceil_of(largest(st), 16) * 16 * sizeof(float);
-    k->scratch = st->made + (size_t)scratch_floats(st) * sizeof(float);
+    const size_t most = (size_t)ceil_of(largest(st), 16) * 16;
+    const bool stores = !st->tail || tail_stores(st->tail);
+    if (st->type == TRI_BF16 || !stores) st->made = most * sizeof(float);
+    if (st->type == TRI_BF16 && !stores) st->rounded = most * sizeof(uint16_t);
+    k->scratch = st->made + st->rounded + (size_t)scratch_floats(st) * sizeof(float);
     k->parts = st->parts;
 }
 
 /* ---- running ---- */
 
-/* The rectangle of y [.., row] = a b. */
-static void multiply(const struct state *st, const struct rectangle *r, const float *a,
-                     const float *b, float *y, int64_t row, float *scratch) {
+/* Reads b in place if its columns lie together, else packs it. */
+static void set_b(const struct state *st, const float *b, int64_t b_k, int64_t b_column,
+                  float *scratch, struct gemm *g) {
+    g->b = b;
+    g->b_k = b_k;
+    g->b_panel = GEMM_PANEL;
+    if (b_column == 1) return;
+    st->gemm->pack(b, b_k, b_column, g->k, g->n, scratch);
+    g->b = scratch;
+    g->b_k = GEMM_PANEL;
+    g->b_panel = g->k * GEMM_PANEL;
+}
+
+/* The rectangle of y [.., row] = a b, of matrices whose element 0 is number a_at and b_at. */
+static void multiply(const struct state *st, const struct rectangle *r, const void *a, int64_t a_at,
+                     const void *b, int64_t b_at, float *y, int64_t row, float *scratch) {
     const struct matmul_sizes *s = &st->sizes;
-    const float *rows = a + r->top * s->row_a, *columns = b + r->left * s->column_b;
+    a_at += r->top * s->row_a;
+    b_at += r->left * s->column_b;
     if (st->way == BLOCKED) {
+        const int64_t size = (int64_t)tri_type_size(st->type);
         st->gemm->blocked(&(struct product){
-            .m = r->rows, .n = r->columns, .k = s->k, .a = rows, .a_row = s->row_a,
-            .a_k = s->column_a, .b = columns, .b_k = s->row_b, .b_column = s->column_b, .c = y,
-            .c_row = row}, scratch);
+            .m = r->rows, .n = r->columns, .k = s->k, .a = (const char *)a + a_at * size,
+            .a_row = s->row_a, .a_k = s->column_a, .b = (const char *)b + b_at * size,
+            .b_k = s->row_b, .b_column = s->column_b, .c = y, .c_row = row,
+            .half = st->type == TRI_BF16}, scratch);
         return;
     }
+    const float *rows = (const float *)a + a_at, *columns = (const float *)b + b_at;
     if (st->way == DIRECT) {
         struct gemm g = {.m = r->rows, .n = r->columns, .k = s->k, .a = rows, .a_row = s->row_a,
-                         .a_k = s->column_a, .b = columns, .b_k = s->row_b,
-                         .b_panel = GEMM_PANEL, .c = y, .c_row = row};
-        if (s->column_b != 1) {
-            st->gemm->pack(columns, s->row_b, s->column_b, s->k, r->columns, scratch);
-            g.b = scratch;
-            g.b_k = GEMM_PANEL;
-            g.b_panel = s->k * GEMM_PANEL;
-        }
+                         .a_k = s->column_a, .c = y, .c_row = row};
+        set_b(st, columns, s->row_b, s->column_b, scratch, &g);
         st->gemm->direct(&g);
         return;
     }
     float *turned = scratch + gemm_packed(r->rows, s->k); /* [columns, rows] */
     struct gemm g = {.m = r->columns, .n = r->rows, .k = s->k, .a = columns,
-                     .a_row = s->column_b, .a_k = s->row_b, .b = rows, .b_k = s->column_a,
-                     .b_panel = GEMM_PANEL, .c = turned, .c_row = r->rows};
-    if (s->row_a != 1) {
-        st->gemm->pack(rows, s->column_a, s->row_a, s->k, r->rows, scratch);
-        g.b = scratch;
-        g.b_k = GEMM_PANEL;
-        g.b_panel = s->k * GEMM_PANEL;
-    }
+                     .a_row = s->column_b, .a_k = s->row_b, .c = turned, .c_row = r->rows};
+    set_b(st, rows, s->column_a, s->row_a, scratch, &g);
     st->gemm->direct(&g);
     for (int64_t i = 0; i < r->rows; i++, y += row)
         for (int64_t j = 0; j < r->columns; j++) y[j] = turned[j * r->rows + i];
 }
 
+/* Rounds a rectangle of y to bf16. */
+static void store_half(const struct rectangle *r, const float *made, uint16_t *y, int64_t row) {
+    for (int64_t i = 0; i < r->rows; i++, made += r->columns, y += row)
+        for (int64_t j = 0; j < r->columns; j++) y[j] = convert_f32_to_bf16(made[j]);
+}
+
 /* Elements of y from `first` on are made, and lie at `made`, or a rectangle of them, whose rows are
  * `row` apart. */
 static void finish(const struct state *st, const struct rectangle *r, int64_t first,
-                   const float *made, int64_t row) {
-    const int64_t n = st->sizes.n;
+                   const void *made, int64_t row) {
+    const int64_t n = st->sizes.n, size = (int64_t)tri_type_size(st->type);
     first += r->top * n + r->left;
     if (r->columns == n)
         tail_run(st->tail, made, first, r->rows * n);
     else
-        for (int64_t i = 0; i < r->rows; i++, made += row, first += n)
-            tail_run(st->tail, made, first, r->columns);
+        for (int64_t i = 0; i < r->rows; i++, first += n)
+            tail_run(st->tail, (const char *)made + i * row * size, first, r->columns);
 }
 
 static void run(const tri_call *c) {
@@ -244,19 +262,22 @@ static void run(const tri_call *c) {
         r = rectangle_of(st, c->part % pieces);
         walk_seek(&s->lead, first, &at);
     }
-    const int64_t row = st->made ? r.columns : s->n;
-    float *scratch = c->scratch, *y = c->scratch;
-    if (st->made)
-        scratch += st->made / sizeof *scratch;
-    else
-        y = (float *)c->out[0] + at.offset[2] + r.top * s->n + r.left;
+    const bool half = st->type == TRI_BF16, stores = !st->rounded && (half || !st->made);
+    const int64_t at_y = at.offset[2] + r.top * s->n + r.left;
+    char *scratch = c->scratch;
+    void *y = stores ? (char *)c->out[0] + at_y * (int64_t)tri_type_size(st->type)
+                     : scratch + (half ? st->made : 0);
+    const int64_t y_row = stores ? s->n : r.columns, row = half ? r.columns : y_row;
+    float *made = half ? c->scratch : y;
+    if (st->made) scratch += st->made + st->rounded;
     for (int64_t i = 0; i < matrices; i++) {
-        multiply(st, &r, (const float *)c->in[0] + at.offset[0],
-                 (const float *)c->in[1] + at.offset[1], y + i * s->m * s->n, row, scratch);
+        multiply(st, &r, c->in[0], at.offset[0], c->in[1], at.offset[1], made + i * s->m * s->n,
+                 row, (float *)(void *)scratch);
         walk_next(&s->lead, s->lead.rank, &at);
     }
     r.rows *= matrices; /* several lie one after the other */
-    if (st->tail) finish(st, &r, first * s->m * s->n, y, row);
+    if (half) store_half(&r, made, y, y_row);
+    if (st->tail) finish(st, &r, first * s->m * s->n, y, y_row);
 }
 
 /* ---- as the head of a unit ---- */
