@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products and convolutions of f32, bit for bit: random sizes, transposes, leading dimensions,
- * tails, strides, dilation, padding, formats, threads and instruction sets against plain loops in
- * the documented order: blocks of 256 of k, added in order, each one chain of fused multiply-adds
- * from 0. */
+ * Products and convolutions of f32 and bf16, bit for bit: random sizes, transposes, leading
+ * dimensions, tails, strides, dilation, padding, formats, threads and instruction sets against
+ * plain loops in the documented order: blocks of 256 of k, added in order, each one chain of fused
+ * multiply-adds from 0. Of bf16 the second of each pair of k comes first, and subnormals are zeros.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/convert.h"
 #include "dev/dev.h"
 #include "ops/op.h"
 
@@ -37,6 +39,7 @@ struct product {
     int64_t batch, m, n, k;
     bool trans_a, trans_b, shared_b; /* shared_b: one b for the whole batch */
     bool tail;                       /* relu(y + bias) */
+    bool half, tiny;                 /* bf16; of numbers whose products are subnormal */
     int threads;
     const char *isa;
 };
@@ -48,6 +51,7 @@ static struct product draw(const char *const *isa, int isas) {
     } while (p.batch * p.m * p.n * p.k > MOST_WORK);
     p.trans_a = random_below(2), p.trans_b = random_below(2), p.shared_b = random_below(2);
     p.tail = random_below(2);
+    p.half = random_below(3) == 0, p.tiny = p.half && random_below(4) == 0;
     p.threads = 1 + (int)random_below(3);
     p.isa = isa[random_below(isas)];
     return p;
@@ -70,12 +74,66 @@ static float fma_f32(float a, float b, float sum) {
     return sum;
 }
 
+/* A sum in blocks, element by element. half: pairs of k, of which the second comes first. */
+struct sum {
+    float all, block;
+    int64_t k;
+    bool half;
+    float first[2]; /* the first of a pair */
+};
+
+static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+
+static void add_term(struct sum *s, float a, float b) {
+    if (s->half)
+        s->block = flushed(fma_f32(flushed(a), flushed(b), s->block));
+    else
+        s->block = fma_f32(a, b, s->block);
+}
+
+static void end_pair(struct sum *s) {
+    if (s->half && s->k % 2) add_term(s, s->first[0], s->first[1]), s->k++;
+}
+
+static void add(struct sum *s, float a, float b) {
+    if (s->k && s->k % BLOCK == 0 && !(s->half && s->k % 2)) {
+        s->all = s->k == BLOCK ? s->block : s->all + s->block;
+        if (s->half) s->all = flushed(s->all);
+        s->block = 0;
+    }
+    s->k++;
+    if (s->half && s->k % 2) {
+        s->first[0] = a, s->first[1] = b;
+        return;
+    }
+    add_term(s, a, b);
+    if (s->half) add_term(s, s->first[0], s->first[1]);
+}
+
+static float total(struct sum *s) {
+    end_pair(s);
+    const float sum = s->k > BLOCK ? s->all + s->block : s->block;
+    return s->half ? flushed(sum) : sum;
+}
+
+static float rounded(bool half, float x) {
+    return half ? convert_bf16_to_f32(convert_f32_to_bf16(x)) : x;
+}
+
+static float half_element(const struct product *p, const float *a, int64_t a_step, const float *b,
+                          int64_t b_step) {
+    struct sum s = {.half = true};
+    for (int64_t k = 0; k < p->k; k++) add(&s, a[k * a_step], b[k * b_step]);
+    return rounded(true, total(&s));
+}
+
 static float element(const struct product *p, const float *a, const float *b, int64_t i,
                      int64_t j) {
     const int64_t a_step = p->trans_a ? p->m : 1, b_step = p->trans_b ? 1 : p->n;
     float y = 0;
     a += i * (p->trans_a ? 1 : p->k);
     b += j * (p->trans_b ? p->k : 1);
+    if (p->half) return half_element(p, a, a_step, b, b_step);
     for (int64_t k = 0; k < p->k; k += BLOCK) {
         float sum = 0;
         chain(a + k * a_step, a_step, b + k * b_step, b_step, p->k - k < BLOCK ? p->k - k : BLOCK,
@@ -88,15 +146,16 @@ static float element(const struct product *p, const float *a, const float *b, in
 /* ---- the device ---- */
 
 static tri_run *open_product(const struct product *p) {
-    const tri_init normal = {.kind = TRI_NORMAL, .b = 1};
+    const tri_init normal = {.kind = TRI_NORMAL, .b = p->tiny ? 1e-19 : 1};
+    const tri_type type = p->half ? TRI_BF16 : TRI_F32;
     tri_graph *g = tri_graph_new(1);
     tri_shape a = p->trans_a ? TRI_SHAPE(p->batch, p->k, p->m) : TRI_SHAPE(p->batch, p->m, p->k);
     tri_shape b = p->trans_b ? TRI_SHAPE(p->batch, p->n, p->k) : TRI_SHAPE(p->batch, p->k, p->n);
     if (p->shared_b) b.dim[0] = 1;
-    tri_tensor *x = tri_state(g, "a", TRI_F32, a, normal);
-    tri_tensor *w = tri_state(g, "b", TRI_F32, b, normal);
+    tri_tensor *x = tri_state(g, "a", type, a, normal);
+    tri_tensor *w = tri_state(g, "b", type, b, normal);
     tri_tensor *y = tri_matmul(x, w, .trans_a = p->trans_a, .trans_b = p->trans_b);
-    if (p->tail) y = tri_relu(tri_add(y, tri_state(g, "bias", TRI_F32, TRI_SHAPE(p->n), normal)));
+    if (p->tail) y = tri_relu(tri_add(y, tri_state(g, "bias", type, TRI_SHAPE(p->n), normal)));
     tri_output(y, "y");
     setenv("TRIREME_ISA", p->isa, 1);
     tri_run *run = tri_open(g, &(tri_options){.forward = true, .device = "cpu", .seed = 5,
@@ -106,31 +165,35 @@ static tri_run *open_product(const struct product *p) {
     return run;
 }
 
-static float *read_all(tri_run *run, const char *name, int64_t count) {
+static float *read_all(tri_run *run, const char *name, bool half, int64_t count) {
     float *x = malloc((size_t)count * sizeof *x);
+    uint16_t *bits = (uint16_t *)x;
     assert_non_null(x);
-    if (tri_read(run, name, x, (size_t)count * sizeof *x)) fail_msg("%s", tri_message());
+    if (tri_read(run, name, x, (size_t)count * (half ? sizeof *bits : sizeof *x)))
+        fail_msg("%s", tri_message());
+    for (int64_t i = count - 1; half && i >= 0; i--) x[i] = convert_bf16_to_f32(bits[i]);
     return x;
 }
 
 static void compare(const struct product *p) {
     tri_run *run = open_product(p);
     const int64_t matrix = p->m * p->n;
-    float *a = read_all(run, "a", p->batch * p->m * p->k);
-    float *b = read_all(run, "b", (p->shared_b ? 1 : p->batch) * p->k * p->n);
-    float *bias = p->tail ? read_all(run, "bias", p->n) : NULL;
-    float *y = read_all(run, "y", p->batch * matrix);
+    float *a = read_all(run, "a", p->half, p->batch * p->m * p->k);
+    float *b = read_all(run, "b", p->half, (p->shared_b ? 1 : p->batch) * p->k * p->n);
+    float *bias = p->tail ? read_all(run, "bias", p->half, p->n) : NULL;
+    float *y = read_all(run, "y", p->half, p->batch * matrix);
     for (int64_t i = 0; i < p->batch * matrix; i++) {
         const int64_t s = i / matrix;
         float want = element(p, a + s * p->m * p->k, b + (p->shared_b ? 0 : s * p->k * p->n),
                              i % matrix / p->n, i % p->n);
-        if (bias) want += bias[i % p->n];
+        if (bias) want = rounded(p->half, want + bias[i % p->n]);
         if (bias && want < 0) want = 0;
         if (memcmp(&want, &y[i], sizeof want))
-            fail_msg("[%lld, %lld, %lld] k %lld%s%s%s%s, %s, %d threads: element %lld is %a, not "
-                     "%a", (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
+            fail_msg("[%lld, %lld, %lld] k %lld%s%s%s%s%s%s, %s, %d threads: element %lld is %a, "
+                     "not %a", (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
                      p->trans_a ? " trans_a" : "", p->trans_b ? " trans_b" : "",
-                     p->shared_b ? " shared b" : "", p->tail ? " tail" : "", p->isa, p->threads,
+                     p->shared_b ? " shared b" : "", p->tail ? " tail" : "",
+                     p->half ? " bf16" : "", p->tiny ? " tiny" : "", p->isa, p->threads,
                      (long long)i, (double)y[i], (double)want);
     }
     free(a), free(b), free(bias), free(y);
@@ -141,15 +204,15 @@ static void compare(const struct product *p) {
 
 struct conv {
     int64_t n, c, o, h, w, kh, kw, stride, stride_w, dilation, pad, groups, oh, ow;
-    bool bias;
+    bool bias, half;
     int threads;
     const char *isa, *passes;
 };
 
 /* Few channels have an order of their own (docs/arithmetic.md), which this test does not know. */
 static bool has_own_order(const struct conv *v) {
-    return v->groups == 1 && v->stride == 1 && v->stride_w == 1 && v->c < 16 && v->o <= 16 &&
-           v->pad <= (v->kh - 1) * v->dilation && v->pad <= (v->kw - 1) * v->dilation;
+    return !v->half && v->groups == 1 && v->stride == 1 && v->stride_w == 1 && v->c < 16 &&
+           v->o <= 16 && v->pad <= (v->kh - 1) * v->dilation && v->pad <= (v->kw - 1) * v->dilation;
 }
 
 static int64_t places(int64_t length, int64_t kernel, int64_t stride, const struct conv *v) {
@@ -171,27 +234,12 @@ static struct conv draw_conv(const char *const *isa, int isas) {
     v.oh = places(v.h, v.kh, v.stride, &v);
     v.ow = places(v.w, v.kw, v.stride_w, &v);
     v.bias = random_below(3) == 0;
+    v.half = random_below(3) == 0;
     v.threads = 1 + (int)random_below(3);
     v.isa = isa[random_below(isas)];
     v.passes = random_below(4) ? NULL : "-format";
     return has_own_order(&v) ? draw_conv(isa, isas) : v;
 }
-
-/* A sum in blocks, element by element. */
-struct sum {
-    float all, block;
-    int64_t k;
-};
-
-static void add(struct sum *s, float a, float b) {
-    if (s->k && s->k % BLOCK == 0) {
-        s->all = s->k == BLOCK ? s->block : s->all + s->block;
-        s->block = 0;
-    }
-    s->block = fma_f32(a, b, s->block);
-    s->k++;
-}
-static float total(const struct sum *s) { return s->k > BLOCK ? s->all + s->block : s->block; }
 
 static int64_t group_of(const struct conv *v, int64_t o) { return o / (v->o / v->groups); }
 
@@ -211,15 +259,17 @@ static float weight_at(const struct conv *v, const float *w, int64_t o, int64_t 
 static float conv_element(const struct conv *v, const float *x, const float *w, int64_t n,
                           int64_t o, int64_t r, int64_t q) {
     const int64_t channels = v->c / v->groups;
-    struct sum s = {0};
+    struct sum s = {.half = v->half};
     for (int64_t i = 0; i < v->kh; i++)
-        for (int64_t j = 0; j < v->kw; j++)
+        for (int64_t j = 0; j < v->kw; j++) {
             for (int64_t c = 0; c < channels; c++)
                 add(&s,
                     input_at(v, x, n, group_of(v, o) * channels + c,
                              r * v->stride - v->pad + i * v->dilation,
                              q * v->stride_w - v->pad + j * v->dilation),
                     weight_at(v, w, o, c, i, j));
+            end_pair(&s);
+        }
     return total(&s);
 }
 
@@ -227,7 +277,7 @@ static float conv_element(const struct conv *v, const float *x, const float *w, 
 static float dx_element(const struct conv *v, const float *dy, const float *w, int64_t n,
                         int64_t c, int64_t h, int64_t l) {
     const int64_t outputs = v->o / v->groups, group = c / (v->c / v->groups);
-    struct sum s = {0};
+    struct sum s = {.half = v->half};
     for (int64_t i = 0; i < v->kh; i++)
         for (int64_t j = 0; j < v->kw; j++) {
             const int64_t down = h + v->pad - i * v->dilation;
@@ -238,6 +288,7 @@ static float dx_element(const struct conv *v, const float *dy, const float *w, i
             for (int64_t o = group * outputs; o < (group + 1) * outputs; o++)
                 add(&s, inside ? dy[((n * v->o + o) * v->oh + r) * v->ow + q] : 0,
                     weight_at(v, w, o, c % (v->c / v->groups), i, j));
+            end_pair(&s);
         }
     return total(&s);
 }
@@ -258,20 +309,15 @@ static int64_t dw_parts(const struct conv *v) {
 /* Blocks of 256 places of the samples of a part; zeros for padding change nothing. */
 static float dw_of_samples(const struct conv *v, const float *dy, const float *x, int64_t o,
                            int64_t c, int64_t i, int64_t j, int64_t samples) {
-    float all = 0, block = 0;
-    const int64_t places = samples * v->oh * v->ow;
-    for (int64_t k = 0; k < places; k++) {
+    struct sum s = {.half = v->half};
+    for (int64_t k = 0; k < samples * v->oh * v->ow; k++) {
         const int64_t q = k % v->ow, r = k / v->ow % v->oh, n = k / v->ow / v->oh;
-        block = fma_f32(dy[((n * v->o + o) * v->oh + r) * v->ow + q],
-                        input_at(v, x, n, group_of(v, o) * (v->c / v->groups) + c,
-                                 r * v->stride - v->pad + i * v->dilation,
-                                 q * v->stride_w - v->pad + j * v->dilation),
-                        block);
-        if ((k + 1) % BLOCK && k + 1 < places) continue;
-        all += block;
-        block = 0;
+        add(&s, dy[((n * v->o + o) * v->oh + r) * v->ow + q],
+            input_at(v, x, n, group_of(v, o) * (v->c / v->groups) + c,
+                     r * v->stride - v->pad + i * v->dilation,
+                     q * v->stride_w - v->pad + j * v->dilation));
     }
-    return all;
+    return 0 + total(&s);
 }
 
 static float dw_element(const struct conv *v, const float *dy, const float *x, int64_t o,
@@ -290,22 +336,23 @@ static float dw_element(const struct conv *v, const float *dy, const float *x, i
 static void expect(const struct conv *v, const char *what, int64_t at, float got, float want) {
     if (!memcmp(&got, &want, sizeof got)) return;
     fail_msg("%s of [%lld, %lld, %lld, %lld] by [%lld, %lld, %lld], strides %lld and %lld, "
-             "dilation %lld, pad %lld, %lld groups, %s, %d threads, passes %s: element %lld is %a, "
-             "not %a", what,
+             "dilation %lld, pad %lld, %lld groups%s, %s, %d threads, passes %s: element %lld is "
+             "%a, not %a", what,
              (long long)v->n, (long long)v->c, (long long)v->h, (long long)v->w, (long long)v->o,
              (long long)v->kh, (long long)v->kw, (long long)v->stride, (long long)v->stride_w,
-             (long long)v->dilation, (long long)v->pad, (long long)v->groups, v->isa, v->threads,
-             v->passes ? v->passes : "all", (long long)at, (double)got, (double)want);
+             (long long)v->dilation, (long long)v->pad, (long long)v->groups,
+             v->half ? ", bf16" : "", v->isa, v->threads, v->passes ? v->passes : "all", (long long)at, (double)got, (double)want);
 }
 
 static void compare_conv(const struct conv *v) {
     const tri_init normal = {.kind = TRI_NORMAL, .b = 1};
+    const tri_type type = v->half ? TRI_BF16 : TRI_F32;
     tri_graph *g = tri_graph_new(1);
-    tri_tensor *x = tri_state(g, "x", TRI_F32, TRI_SHAPE(v->n, v->c, v->h, v->w), normal);
+    tri_tensor *x = tri_state(g, "x", type, TRI_SHAPE(v->n, v->c, v->h, v->w), normal);
     const int64_t channels = v->c / v->groups;
-    tri_tensor *w = tri_state(g, "w", TRI_F32, TRI_SHAPE(v->o, channels, v->kh, v->kw), normal);
-    tri_tensor *dy = tri_state(g, "dy", TRI_F32, TRI_SHAPE(v->n, v->o, v->oh, v->ow), normal);
-    tri_tensor *bias = v->bias ? tri_state(g, "bias", TRI_F32, TRI_SHAPE(v->o), normal) : NULL;
+    tri_tensor *w = tri_state(g, "w", type, TRI_SHAPE(v->o, channels, v->kh, v->kw), normal);
+    tri_tensor *dy = tri_state(g, "dy", type, TRI_SHAPE(v->n, v->o, v->oh, v->ow), normal);
+    tri_tensor *bias = v->bias ? tri_state(g, "bias", type, TRI_SHAPE(v->o), normal) : NULL;
     tri_tensor *y = tri_conv2d(x, w, .bias = bias, .stride = v->stride,
                                .stride_w = v->stride_w, .pad = v->pad,
                                .dilation = v->dilation, .groups = v->groups);
@@ -321,25 +368,26 @@ static void compare_conv(const struct conv *v) {
     if (!run || tri_forward(run)) fail_msg("%s", tri_message());
     const int64_t xs = v->n * v->c * v->h * v->w, ys = v->n * v->o * v->oh * v->ow;
     const int64_t ws = v->o * channels * v->kh * v->kw;
-    float *a = read_all(run, "x", xs), *b = read_all(run, "w", ws);
-    float *got_dw = read_all(run, "dw", ws);
-    float *d = read_all(run, "dy", ys), *add_to = v->bias ? read_all(run, "bias", v->o) : NULL;
-    float *got_y = read_all(run, "y", ys), *got_dx = read_all(run, "dx", xs);
+    float *a = read_all(run, "x", v->half, xs), *b = read_all(run, "w", v->half, ws);
+    float *got_dw = read_all(run, "dw", v->half, ws);
+    float *d = read_all(run, "dy", v->half, ys);
+    float *add_to = v->bias ? read_all(run, "bias", v->half, v->o) : NULL;
+    float *got_y = read_all(run, "y", v->half, ys), *got_dx = read_all(run, "dx", v->half, xs);
     for (int64_t k = 0; k < ys; k++) {
         const int64_t q = k % v->ow, r = k / v->ow % v->oh, o = k / v->ow / v->oh % v->o;
         float want = conv_element(v, a, b, k / v->ow / v->oh / v->o, o, r, q);
         if (add_to) want += add_to[o];
-        expect(v, "conv2d", k, got_y[k], want);
+        expect(v, "conv2d", k, got_y[k], rounded(v->half, want));
     }
     for (int64_t k = 0; k < xs; k++) {
         const int64_t l = k % v->w, h = k / v->w % v->h, c = k / v->w / v->h % v->c;
         expect(v, "conv2d_dx", k, got_dx[k],
-               dx_element(v, d, b, k / v->w / v->h / v->c, c, h, l));
+               rounded(v->half, dx_element(v, d, b, k / v->w / v->h / v->c, c, h, l)));
     }
     for (int64_t k = 0; k < ws; k++) {
         const int64_t j = k % v->kw, i = k / v->kw % v->kh, c = k / v->kw / v->kh % channels;
         expect(v, "conv2d_dw", k, got_dw[k],
-               dw_element(v, d, a, k / v->kw / v->kh / channels, c, i, j));
+               rounded(v->half, dw_element(v, d, a, k / v->kw / v->kh / channels, c, i, j)));
     }
     free(a), free(b), free(d), free(add_to), free(got_y), free(got_dx), free(got_dw);
     assert_int_equal(tri_close(run), TRI_OK);
@@ -347,11 +395,11 @@ static void compare_conv(const struct conv *v) {
 
 /* ---- tests ---- */
 
-static const char *isa[3];
+static const char *isa[4];
 static int isas;
 
 static int find_instructions(void **state) {
-    static const char *const every[] = {"plain", "avx2", "avx512"};
+    static const char *const every[] = {"plain", "avx2", "avx512", "avx512bf16"};
     (void)state;
     for (size_t i = 0; i < COUNT(every); i++) {
         setenv("TRIREME_ISA", every[i], 1);
@@ -378,6 +426,8 @@ static void products_in_parts(void **state) {
         {1, 520, 300, 300, .trans_a = true},
         {7, 100, 200, 300, .tail = true},
         {40, 30, 70, 90, .shared_b = true, .trans_a = true},
+        {1, 300, 1100, 301, .tail = true, .half = true},
+        {30, 70, 90, 60, .half = true},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)

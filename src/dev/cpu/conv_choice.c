@@ -63,5 +63,7 @@ bool conv_across_takes(const tri_node *n) {
 }
 
 bool conv_direct_takes(const tri_node *n) {
-    return (node_is(n, "conv2d") || node_is(n, "conv2d_dx")) && cpu_in(n, 0)->type == TRI_F32;
+    const tri_type type = cpu_in(n, 0)->type;
+    return (node_is(n, "conv2d") || node_is(n, "conv2d_dx")) &&
+           (type == TRI_F32 || type == TRI_BF16);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolutions and their derivatives by x in f32, of any shape, as products (gemm.h): a row is a
- * place of the output, a column an output channel, and k goes over the taps of the weight in order,
- * and for each over the input channels. For each block of k, what some places read is gathered: of
- * blocks of 16 channels a slice for each, of planes a row for each channel, which has all places.
- * Padding is zeros, which are multiplied: an infinite or NaN weight reaches outputs beside which
- * there is padding.
+ * Convolutions and their derivatives by x, in f32 and bf16, of any shape, as products (gemm.h): a
+ * row is a place of the output, a column an output channel, and k goes over the taps of the weight
+ * in order, and for each over the input channels; of bf16 a zero makes their number even. For each
+ * block of k, what some places read is gathered: of blocks of 16 channels a slice for each, of
+ * planes a row for each channel, which has all places. Padding is zeros, which are multiplied: an
+ * infinite or NaN weight reaches outputs beside which there is padding.
  *
  * The derivative by x with strides is computed for each remainder of a place by the stride, which
  * has taps of its own; taps that fall between strides are not counted. */
@@ -12,6 +12,7 @@
 #include "dev/cpu/conv_rows.h"
 #include "dev/cpu/conv_sums.h"
 #include "dev/cpu/gemm.h"
+#include "dev/cpu/half.h"
 
 #define BLOCK 16  /* channels that lie together */
 /* Places that are computed together: what they read fits the second-level cache. */
@@ -24,8 +25,10 @@ _Static_assert(CHUNK <= CONV_PLACES, "they are looked at together");
 struct state {
     struct window w;
     bool back; /* dx */
+    bool half; /* of bf16 */
     struct conv_plane from, to; /* of all groups */
     int64_t reads, makes;       /* channels of a group of them */
+    int64_t terms;              /* k of a tap: reads, of bf16 rounded up to pairs */
     bool packs;                 /* a first round packs the weight */
     int64_t packers, parts;     /* parts of the rounds */
 };
@@ -64,23 +67,51 @@ static int64_t remainders(const struct state *s, int64_t stride) { return s->bac
 /* ---- the weight ---- */
 
 static int64_t panels_of(const struct state *s) { return (s->makes + BLOCK - 1) / BLOCK; }
-static int64_t panel_floats(const struct state *s) { return s->w.kh * s->w.kw * s->reads * BLOCK; }
 
-/* [group, panel, tap, channel of a group that is read, 16]; channels after the last are zeros. */
+/* Steps of a product: k, or of bf16 half_steps. */
+static int64_t steps(const struct state *s, int64_t k) { return s->half ? half_steps(k) : k; }
+static int64_t panel_floats(const struct state *s) {
+    return s->w.kh * s->w.kw * steps(s, s->terms) * BLOCK;
+}
+
+/* One line of a packed weight: output channels [first, first + 16) of a group by one tap and
+ * channel; channels after the last are zeros. */
+#define WEIGHT_LINE(name, type)                                                             \
+    static void name(const struct state *s, const type *weight, int64_t group,              \
+                     int64_t first, int64_t tap, int64_t k, type to[BLOCK]) {               \
+        const int64_t taps = s->w.kh * s->w.kw;                                             \
+        for (int64_t i = 0; i < BLOCK; i++) {                                               \
+            const int64_t made = first + i;                                                 \
+            const int64_t at = s->back ? (group * s->reads + k) * s->makes + made           \
+                                       : (group * s->makes + made) * s->reads + k;          \
+            to[i] = made < s->makes ? weight[at * taps + tap] : 0;                          \
+        }                                                                                   \
+    }
+WEIGHT_LINE(weight_line, float)
+WEIGHT_LINE(weight_half_line, uint16_t)
+
+/* [group, panel, tap, step, 16] */
 static void pack_weight(const struct state *s, const tri_call *c) {
     const int64_t taps = s->w.kh * s->w.kw, panels = panels_of(s);
     const struct cpu_range r = cpu_part(c, s->packers, s->w.groups * panels);
-    const float *weight = c->in[1];
+    const void *weight = c->in[1];
     float *to = (float *)c->shared + r.begin * panel_floats(s);
+    uint16_t pair[2][BLOCK];
     for (int64_t p = r.begin; p < r.end; p++) {
         const int64_t group = p / panels, first = p % panels * BLOCK;
         for (int64_t t = 0; t < taps; t++)
-            for (int64_t k = 0; k < s->reads; k++)
-                for (int64_t i = first; i < first + BLOCK; i++) {
-                    const int64_t at = s->back ? (group * s->reads + k) * s->makes + i
-                                               : (group * s->makes + i) * s->reads + k;
-                    *to++ = i < s->makes ? weight[at * taps + t] : 0;
+            for (int64_t k = 0; k < s->reads; k++) {
+                if (!s->half) {
+                    weight_line(s, weight, group, first, t, k, to);
+                    to += BLOCK;
+                    continue;
                 }
+                weight_half_line(s, weight, group, first, t, k, pair[k % 2]);
+                if (k % 2 == 0 && k + 1 < s->reads) continue;
+                if (k % 2 == 0) memset(pair[1], 0, sizeof pair[1]);
+                half_across(pair[0], pair[1], BLOCK, to, BLOCK);
+                to += 2 / HALF_STEP * BLOCK;
+            }
     }
 }
 
@@ -89,11 +120,13 @@ static void pack_weight(const struct state *s, const tri_call *c) {
 /* The places of a chunk and what they read, in the scratch. */
 struct chunk {
     struct conv_places at;
-    float *place[CHUNK], *c[CHUNK]; /* of the output, in the group; what is computed */
+    int64_t place[CHUNK];           /* of the output: elements */
+    float *c[CHUNK];                /* what is computed */
     struct gemm_run run[GEMM_BLOCK];
     int64_t runs, k;                /* of the block of k so far */
+    uint16_t pair[2][CHUNK];
     float read[GEMM_BLOCK * (CHUNK + UNEVEN)];
-    float made[];                   /* [panel, CHUNK, 16], if the output is not in blocks */
+    float made[];                   /* [panel, CHUNK, 16], unless the output takes it as it is */
 };
 #define SLICE_FLOATS (CHUNK * GEMM_SLICE + UNEVEN) /* floats from slice to slice */
 #define ROW_FLOATS (CHUNK + UNEVEN)                /* and from row to row */
@@ -101,42 +134,61 @@ struct chunk {
 _Static_assert(GEMM_BLOCK / GEMM_SLICE * SLICE_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "slices fit");
 
 static bool plain(const struct conv_plane *p) { return p->place == 1; }
+static bool stores(const struct state *s) { return plain(&s->to) || s->half; }
 
 static void find_outputs(const struct state *s, const struct conv_axis *down,
-                         const struct conv_axis *across, int64_t first, float *y,
+                         const struct conv_axis *across, int64_t first, void *y,
                          struct chunk *k) {
     for (int64_t r = 0; r < k->at.n; r++) {
         const int64_t j = (first + r) % across->count, line = (first + r) / across->count;
         const int64_t i = line % down->count, sample = line / down->count;
         const int64_t h = down->first + i * down->step, w = across->first + j * across->step;
-        k->place[r] = y + sample * conv_plane_floats(&s->to) + (h * s->to.w + w) * s->to.place;
-        k->c[r] = plain(&s->to) ? k->made + r * BLOCK : k->place[r];
+        k->place[r] = sample * conv_plane_size(&s->to) + (h * s->to.w + w) * s->to.place;
+        k->c[r] = stores(s) ? k->made + r * BLOCK : (float *)y + k->place[r];
     }
 }
 
-/* 16 channels of what they read, from `channel` floats after the first: a slice. */
-static void gather_slice(int64_t channel, const struct conv_places *p, float *to) {
+/* 16 channels of what they read, in blocks that begin at x: a slice. */
+static void gather_slice(const struct state *s, const void *x, const struct conv_places *p,
+                         float *to) {
+    const int64_t each = steps(s, BLOCK);
     for (int64_t k = 0; k < p->pieces; k++) {
         const struct conv_piece *piece = &p->piece[k];
-        for (int64_t r = 0; r < piece->n; r++, to += GEMM_SLICE)
-            if (piece->from)
-                memcpy(to, piece->from + channel + r * p->move, BLOCK * sizeof *to);
+        for (int64_t r = 0, at = piece->from; r < piece->n; r++, at += p->move, to += each)
+            if (piece->from < 0)
+                memset(to, 0, (size_t)each * sizeof *to);
+            else if (s->half)
+                half_along((const uint16_t *)x + at, BLOCK, to);
             else
-                memset(to, 0, BLOCK * sizeof *to);
+                memcpy(to, (const float *)x + at, BLOCK * sizeof *to);
     }
 }
 
-static void add_bias(const struct state *s, const float *bias, const struct gemm_block *g) {
-    for (int64_t r = 0; r < g->m; r++)
-        for (int64_t i = 0; i < s->makes; i++)
-            g->c[r][i / BLOCK * g->c_panel + i % BLOCK] += bias[i];
+static const void *element(const struct state *s, const void *tensor, int64_t i) {
+    return (const char *)tensor + i * (s->half ? 2 : 4);
 }
 
-static void store_plain(const struct state *s, const struct chunk *k) {
-    const int64_t plane = s->to.h * s->to.w;
-    for (int64_t i = 0; i < s->makes; i++)
-        for (int64_t r = 0; r < k->at.n; r++)
-            k->place[r][i * plane] = k->made[(i / BLOCK * CHUNK + r) * BLOCK + i % BLOCK];
+static void add_bias(const struct state *s, const void *bias, const struct gemm_block *g) {
+    for (int64_t i = 0; i < s->makes; i++) {
+        const float b = s->half ? convert_bf16_to_f32(((const uint16_t *)bias)[i])
+                                : ((const float *)bias)[i];
+        for (int64_t r = 0; r < g->m; r++) g->c[r][i / BLOCK * g->c_panel + i % BLOCK] += b;
+    }
+}
+
+/* To the group's output. */
+static void store(const struct state *s, const struct chunk *k, void *y) {
+    const int64_t plane = s->to.h * s->to.w, each = plain(&s->to) ? 1 : BLOCK;
+    for (int64_t i = 0; i < s->makes; i += each)
+        for (int64_t r = 0; r < k->at.n; r++) {
+            const float *made = k->made + (i / BLOCK * CHUNK + r) * BLOCK + i % BLOCK;
+            const int64_t to = k->place[r] + i * plane;
+            for (int64_t j = 0; j < each; j++)
+                if (s->half)
+                    ((uint16_t *)y)[to + j] = convert_f32_to_bf16(made[j]);
+                else
+                    ((float *)y)[to + j] = made[j];
+        }
 }
 
 static void clear(const struct gemm_block *g) {
@@ -147,18 +199,18 @@ static void clear(const struct gemm_block *g) {
 
 /* What the next block of k will read, or the next chunk: the same places of the next channels, or
  * the places after them. Nothing where the places do not lie close together. */
-static void look_ahead(const struct state *s, const struct chunk *k, int64_t channels_done,
-                       struct gemm_block *g) {
+static void look_ahead(const struct state *s, const void *x, const struct chunk *k,
+                       int64_t channels_done, struct gemm_block *g) {
     const int64_t plane = s->from.h * s->from.w;
     const struct conv_piece *first = k->at.piece, *last = first + k->at.pieces - 1;
-    while (first < last && !first->from) first++;
-    while (first < last && !last->from) last--;
-    if (!last->from) return;
-    const int64_t span = last->from + last->n * k->at.move - first->from;
+    while (first < last && first->from < 0) first++;
+    while (first < last && last->from < 0) last--;
+    if (last->from < 0) return;
+    const int64_t span = last->from + last->n * k->at.move - first->from, size = s->half ? 2 : 4;
     if (span <= 0 || span > 4 * CHUNK * BLOCK) return;
-    g->next = gemm_floats(first->from + (channels_done ? channels_done * plane : span),
-                          least(GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK,
-                          span);
+    g->next = (struct gemm_next){
+        element(s, x, first->from + (channels_done ? channels_done * plane : span)),
+        least(GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK * size, span * size};
 }
 
 /* The product of the block of k so far. */
@@ -171,40 +223,58 @@ static void flush(struct chunk *k, struct gemm_block *g) {
 }
 
 /* A tap: all channels of the group, block by block. */
-static void read_slices(const struct state *s, int64_t tap, bool last, bool in_place,
+static void read_slices(const struct state *s, const void *x, int64_t tap, bool last, bool in_place,
                         struct chunk *k, struct gemm_block *g) {
     const int64_t plane = s->from.h * s->from.w;
     for (int64_t c = 0; c < s->reads; c += BLOCK) {
         const int64_t slice = k->runs * SLICE_FLOATS;
-        if (!in_place) gather_slice(c * plane, &k->at, k->read + slice);
-        k->run[k->runs++] = (struct gemm_run){in_place ? c * plane : slice,
-                                              (tap * s->reads + c) * BLOCK, GEMM_SLICE};
+        if (!in_place) gather_slice(s, element(s, x, c * plane), &k->at, k->read + slice);
+        k->run[k->runs++] = (struct gemm_run){in_place ? steps(s, c * plane) : slice,
+                                              steps(s, tap * s->reads + c) * BLOCK,
+                                              steps(s, GEMM_SLICE)};
         if (k->runs < GEMM_BLOCK / GEMM_SLICE && !(last && c + BLOCK == s->reads)) continue;
         if (c + BLOCK < s->reads)
-            look_ahead(s, k, c + BLOCK, g);
+            look_ahead(s, x, k, c + BLOCK, g);
         else if (last)
-            look_ahead(s, k, 0, g);
+            look_ahead(s, x, k, 0, g);
         flush(k, g);
     }
 }
 
-static void read_rows(const struct state *s, int64_t tap, bool last, bool in_place,
+/* Channels [c, c + n) of a tap, to rows from `to` on. */
+static void gather_rows(const struct state *s, const void *x, int64_t c, int64_t n,
+                        struct chunk *k, float *to) {
+    const int64_t plane = s->from.h * s->from.w;
+    if (!s->half)
+        for (int64_t i = c; i < c + n; i++, to += ROW_FLOATS)
+            conv_places_row(&k->at, (const float *)x + i * plane, to);
+    for (int64_t i = c; s->half && i < c + n; i += 2, to += 2 / HALF_STEP * ROW_FLOATS) {
+        conv_places_half_row(&k->at, (const uint16_t *)x + i * plane, k->pair[0]);
+        if (i + 1 < s->reads)
+            conv_places_half_row(&k->at, (const uint16_t *)x + (i + 1) * plane, k->pair[1]);
+        else
+            memset(k->pair[1], 0, sizeof k->pair[1]);
+        half_across(k->pair[0], k->pair[1], k->at.n, to, ROW_FLOATS);
+    }
+}
+
+static void read_rows(const struct state *s, const void *x, int64_t tap, bool last, bool in_place,
                       struct chunk *k, struct gemm_block *g) {
     const int64_t plane = s->from.h * s->from.w;
-    for (int64_t c = 0, n; c < s->reads; c += n) {
-        n = least(s->reads - c, GEMM_BLOCK - k->k);
-        for (int64_t i = 0; !in_place && i < n; i++)
-            conv_places_row(&k->at, (c + i) * plane, k->read + (k->k + i) * ROW_FLOATS);
-        k->run[k->runs++] = (struct gemm_run){in_place ? c * plane : k->k * ROW_FLOATS,
-                                              (tap * s->reads + c) * BLOCK, n};
+    for (int64_t c = 0, n; c < s->terms; c += n) {
+        const int64_t row = steps(s, k->k) * ROW_FLOATS;
+        n = least(s->terms - c, GEMM_BLOCK - k->k);
+        if (!in_place) gather_rows(s, x, c, n, k, k->read + row);
+        k->run[k->runs++] = (struct gemm_run){in_place ? c * plane : row,
+                                              steps(s, tap * s->terms + c) * BLOCK, steps(s, n)};
         k->k += n;
-        if (k->k == GEMM_BLOCK || (last && c + n == s->reads)) flush(k, g);
+        if (k->k == GEMM_BLOCK || (last && c + n == s->terms)) flush(k, g);
     }
 }
 
 /* All taps and channels of a group. */
-static void multiply(const struct state *s, const tri_call *c, int64_t group, const float *x,
-                     const struct conv_axis *down, const struct conv_axis *across,
+static void multiply(const struct state *s, const tri_call *c, int64_t group, const void *x,
+                     const struct conv_axis *down, const struct conv_axis *across, void *y,
                      struct chunk *k) {
     const int64_t panels = panels_of(s), taps = down->taps * across->taps;
     const float *weight = s->packs ? c->shared : c->in[1];
@@ -212,23 +282,25 @@ static void multiply(const struct state *s, const tri_call *c, int64_t group, co
                            .a_k = plain(&s->from) ? ROW_FLOATS : 1,
                            .b = weight + group * panels * panel_floats(s), .b_k = BLOCK,
                            .b_panel = panel_floats(s), .c = k->c,
-                           .c_panel = (plain(&s->to) ? CHUNK : s->to.h * s->to.w) * BLOCK};
+                           .c_panel = (stores(s) ? CHUNK : s->to.h * s->to.w) * BLOCK,
+                           .half = s->half};
     k->runs = k->k = 0;
     for (int64_t t = 0; t < taps; t++) {
         const int64_t i = t / across->taps, j = t % across->taps;
         const int64_t tap = (down->tap + i * down->next_tap) * s->w.kw + across->tap +
                             j * across->next_tap;
-        conv_places_read(down, across, x, i, j, &k->at);
-        /* They read places that lie together. */
-        const bool in_place = taps == 1 && k->at.pieces == 1 && k->at.piece[0].from &&
-                              k->at.move == s->from.place;
-        if (in_place) g.a = k->at.piece[0].from;
+        conv_places_read(down, across, i, j, &k->at);
+        /* They read places that lie together, as a product takes them. */
+        const bool in_place = taps == 1 && k->at.pieces == 1 && k->at.piece[0].from >= 0 &&
+                              k->at.move == s->from.place &&
+                              (!s->half || (HALF_STEP == 2 && !plain(&s->from)));
+        if (in_place) g.a = element(s, x, k->at.piece[0].from);
         if (in_place && plain(&s->from)) g.a_k = s->from.h * s->from.w;
-        (plain(&s->from) ? read_rows : read_slices)(s, tap, t + 1 == taps, in_place, k, &g);
+        (plain(&s->from) ? read_rows : read_slices)(s, x, tap, t + 1 == taps, in_place, k, &g);
     }
     if (!taps) clear(&g);
-    if (c->node->n_in > 2 && !s->back) add_bias(s, (const float *)c->in[2] + group * s->makes, &g);
-    if (plain(&s->to)) store_plain(s, k);
+    if (c->node->n_in > 2 && !s->back) add_bias(s, element(s, c->in[2], group * s->makes), &g);
+    if (stores(s)) store(s, k, y);
 }
 
 /* The places of one remainder, of some samples; all groups. */
@@ -240,17 +312,17 @@ static void run_places(const struct state *s, const tri_call *c, const struct co
     const int64_t all = (plane < CHUNK / 2 ? n : 1) * plane;
     const int64_t chunks = (all + CHUNK - 1) / CHUNK;
     for (int64_t group = 0; group < s->w.groups; group++) {
-        const float *x = (const float *)c->in[0] + samples.begin * conv_plane_floats(&s->from) +
-                         group * s->reads * s->from.h * s->from.w;
-        float *y = (float *)c->out[0] + samples.begin * conv_plane_floats(&s->to) +
-                   group * s->makes * s->to.h * s->to.w;
+        const void *x = element(s, c->in[0], samples.begin * conv_plane_size(&s->from) +
+                                                 group * s->reads * s->from.h * s->from.w);
+        char *y = (char *)c->out[0] + (samples.begin * conv_plane_size(&s->to) +
+                                       group * s->makes * s->to.h * s->to.w) * (s->half ? 2 : 4);
         for (int64_t from = 0; from < n * plane; from += all)
             for (int64_t i = 0; i < chunks; i++) {
                 const int64_t first = from + all * i / chunks;
                 conv_places_find(down, across, &s->from, first,
                                  from + all * (i + 1) / chunks - first, &k->at);
                 find_outputs(s, down, across, first, y, k);
-                multiply(s, c, group, x, down, across, k);
+                multiply(s, c, group, x, down, across, y, k);
             }
     }
 }
@@ -287,6 +359,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->to = plane_of(n->out);
     s->reads = s->from.channels / s->w.groups;
     s->makes = s->to.channels / s->w.groups;
+    s->half = cpu_in(n, 0)->type == TRI_BF16;
+    s->terms = s->half ? (s->reads + 1) / 2 * 2 : s->reads;
     s->parts = conv_sample_parts(&s->w, conv_parts(&s->w));
     s->packs = !*n->in[1]->pack;
     s->packers = s->packs ? least(CONV_MOST_PARTS, s->w.groups * panels_of(s)) : 0;
@@ -295,7 +369,7 @@ static tri_status prepare(const tri_node *n, void **state) {
 
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *s = k->state;
-    const int64_t made = plain(&s->to) ? CHUNK * panels_of(s) * BLOCK : 0;
+    const int64_t made = stores(s) ? CHUNK * panels_of(s) * BLOCK : 0;
     (void)n;
     k->scratch = sizeof(struct chunk) + (size_t)made * sizeof(float);
     k->parts = s->packs ? s->packers : s->parts;
@@ -311,7 +385,7 @@ static bool fills(int64_t channels, const struct window *w) {
 
 static const char *pack_wanted(const tri_node *n, const struct window *w) {
     const bool back = node_is(n, "conv2d_dx");
-    if (w->groups > 1 || !fills(back ? w->c : w->o, w)) return "";
+    if (cpu_in(n, 0)->type != TRI_F32 || w->groups > 1 || !fills(back ? w->c : w->o, w)) return "";
     return back ? "Bcda16b" : "Acdb16a"; /* what pack_weight makes */
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The derivative of a convolution's weight in f32, as products (gemm.h): k goes over the places of
- * all samples, line by line, in blocks of 256; a row is an output channel, a column a tap and an
- * input channel. Blocks of 16 channels are read in place, where a tap leaves out the places at
- * which it reads padding; planes are gathered, with zeros for padding. */
+ * The derivative of a convolution's weight, as products (gemm.h): k goes over the places of all
+ * samples, line by line, in blocks of 256; a row is an output channel, a column a tap and an input
+ * channel. Of f32, blocks of 16 channels are read in place, where a tap leaves out the places at
+ * which it reads padding. Planes, and bf16, are gathered, with zeros for padding. */
 #include "dev/cpu/conv_dw.h"
 #include "dev/cpu/conv_rows.h"
 #include "dev/cpu/gemm.h"
+#include "dev/cpu/half.h"
 
 #define BLOCK GEMM_PANEL
 #define PANELS 2 /* of columns that are multiplied together with all output channels */
@@ -19,15 +20,16 @@ static int64_t rounded(int64_t n) { return (n + BLOCK - 1) / BLOCK * BLOCK; }
 /* One call's work. */
 struct sums {
     const struct window *w;
+    bool half;                 /* of bf16 */
     struct cpu_range r;        /* of the output channels */
     int64_t makes, reads;      /* channels of a group */
     struct conv_plane dy, x;
     struct conv_axis down, across, own_down, own_across; /* of x; of dy */
-    const float *from_dy, *from_x;
+    const void *from_dy, *from_x;
     float *sum;
     int64_t sum_row;           /* taps * reads, or more */
     struct scratch *scratch;
-    float *panels;             /* of dy, where that is in planes; then r is all channels */
+    float *panels;             /* of dy, where it is gathered; of planes r is all channels */
     struct gemm_next next[2];
     int64_t done, all;         /* products of this block of k, for which `next` is fetched */
 };
@@ -35,40 +37,87 @@ struct sums {
 struct scratch {
     struct conv_places at;
     struct gemm_run run[GEMM_BLOCK];
+    int64_t read[CONV_PLACES]; /* by each place; -1: padding */
+    uint16_t half_row[CONV_PLACES];
     float row[PANELS * BLOCK * ROW_FLOATS], panel[PANELS * BLOCK * GEMM_BLOCK];
     float more[]; /* panels of dy, then sums whose rows are wider than the weight's */
 };
 
-static int64_t panels_floats(const struct window *w, int64_t outputs) {
+static int64_t panels_floats(const struct window *w, bool half, int64_t outputs) {
     const int64_t makes = w->o / w->groups;
-    return makes % BLOCK ? outputs / makes * rounded(makes) * GEMM_BLOCK : 0;
+    if (makes % BLOCK) return outputs / makes * rounded(makes) * GEMM_BLOCK;
+    return half ? outputs * GEMM_BLOCK : 0;
 }
 
 static int64_t columns_of(const struct window *w) { return w->kh * w->kw * (w->c / w->groups); }
 
-static size_t scratch_of(const struct window *w, int64_t outputs) {
+static size_t scratch_of(const struct window *w, bool half, int64_t outputs) {
     const int64_t columns = columns_of(w);
     const int64_t sums = columns % BLOCK ? outputs * rounded(columns) : 0;
-    return sizeof(struct scratch) + (size_t)(panels_floats(w, outputs) + sums) * sizeof(float);
+    const int64_t floats = panels_floats(w, half, outputs) + sums;
+    return sizeof(struct scratch) + (size_t)floats * sizeof(float);
 }
 
 /* ---- gathering ---- */
 
-/* Packs rows [0, n) of a block of k: [panel, k, 16], zeros after the last row. */
-static void pack_rows(const struct scratch *s, int64_t rows, int64_t k, float *to) {
-    gemm_pack(s->row, 1, ROW_FLOATS, k, rows, to);
+/* Steps of a product: k, or of bf16 half_steps. */
+static int64_t steps(const struct sums *s, int64_t k) { return s->half ? half_steps(k) : k; }
+
+static const void *element(const struct sums *s, const void *tensor, int64_t i) {
+    return (const char *)tensor + i * (s->half ? 2 : 4);
+}
+
+/* What the places read of a plane: row i of those that pack_rows packs. */
+static void gather_row(const struct sums *s, const void *plane, int64_t i) {
+    struct scratch *work = s->scratch;
+    float *to = work->row + i * ROW_FLOATS;
+    if (!s->half) {
+        conv_places_row(&work->at, plane, to);
+        return;
+    }
+    conv_places_half_row(&work->at, plane, work->half_row);
+    half_along(work->half_row, work->at.n, to);
+}
+
+/* [panel, step, 16], zeros after the last row. */
+static void pack_rows(const struct sums *s, int64_t rows, float *to) {
+    gemm_pack(s->scratch->row, 1, ROW_FLOATS, steps(s, s->scratch->at.n), rows, to);
+}
+
+static void list_places(struct scratch *work) {
+    const struct conv_places *at = &work->at;
+    for (const struct conv_piece *p = at->piece; p < at->piece + at->pieces; p++)
+        for (int64_t i = 0; i < p->n; i++)
+            work->read[p->at + i] = p->from < 0 ? -1 : p->from + i * at->move;
+}
+
+/* bf16 in blocks that begin at x: [step, 16]. */
+static void pack_block(const struct scratch *work, const uint16_t *x, float *to) {
+    static const uint16_t zeros[BLOCK];
+    const int64_t *read = work->read;
+    for (int64_t i = 0; i < work->at.n; i += 2, to += 2 / HALF_STEP * BLOCK) {
+        const uint16_t *first = read[i] < 0 ? zeros : x + read[i], *second = NULL;
+        if (i + 1 < work->at.n) second = read[i + 1] < 0 ? zeros : x + read[i + 1];
+        half_across(first, second, BLOCK, to, BLOCK);
+    }
 }
 
 static void gather_dy(struct sums *s, int64_t first, int64_t k) {
-    struct conv_places *at = &s->scratch->at;
+    struct scratch *work = s->scratch;
+    const int64_t plane = s->dy.h * s->dy.w;
     float *to = s->panels;
-    conv_places_find(&s->own_down, &s->own_across, &s->dy, first, k, at);
-    conv_places_read(&s->own_down, &s->own_across, s->from_dy, 0, 0, at);
+    conv_places_find(&s->own_down, &s->own_across, &s->dy, first, k, &work->at);
+    conv_places_read(&s->own_down, &s->own_across, 0, 0, &work->at);
+    list_places(work);
     for (int64_t o = s->r.begin, rows; o < s->r.end; o += rows, to += BLOCK * GEMM_BLOCK) {
         rows = least(BLOCK, s->makes - o % s->makes);
+        if (s->dy.place == BLOCK) {
+            pack_block(work, element(s, s->from_dy, o * plane), to);
+            continue;
+        }
         for (int64_t i = 0; i < rows; i++)
-            conv_places_row(at, (o + i) * s->dy.h * s->dy.w, s->scratch->row + i * ROW_FLOATS);
-        pack_rows(s->scratch, rows, k, to);
+            gather_row(s, element(s, s->from_dy, (o + i) * plane), i);
+        pack_rows(s, rows, to);
     }
 }
 
@@ -80,16 +129,17 @@ static void multiply(struct sums *s, int64_t group, int64_t column, int64_t pane
                      const float *b, int64_t b_k, int64_t b_panel) {
     const int64_t begin = s->r.begin > group * s->makes ? s->r.begin : group * s->makes;
     const int64_t end = least(s->r.end, (group + 1) * s->makes);
-    const int64_t each = rounded(s->makes) / BLOCK; /* panels of dy for a group */
+    /* The group's first panel of dy. */
+    const int64_t panel = group * rounded(s->makes) / BLOCK - s->r.begin / BLOCK;
     for (int64_t o = begin; o < end; o += BLOCK) {
         const int64_t in_group = o - group * s->makes;
         float *row[BLOCK];
         struct gemm_block g = {.m = least(BLOCK, s->makes - in_group), .panels = panels,
                                .runs = runs, .run = s->scratch->run, .a_k = BLOCK, .b = b,
                                .b_k = b_k, .b_panel = b_panel, .c = row, .c_panel = BLOCK,
-                               .add = true};
-        g.a = s->panels ? s->panels + (group * each + in_group / BLOCK) * BLOCK * GEMM_BLOCK
-                        : s->from_dy + o * s->dy.h * s->dy.w;
+                               .add = true, .half = s->half};
+        g.a = s->panels ? s->panels + (panel + in_group / BLOCK) * BLOCK * GEMM_BLOCK
+                        : (const float *)s->from_dy + o * s->dy.h * s->dy.w;
         for (int64_t i = 0; i < g.m; i++)
             row[i] = s->sum + (o - s->r.begin + i) * s->sum_row + column;
         for (int i = 0; i < 2; i++) gemm_fetch(&s->next[i], s->done, s->all);
@@ -102,52 +152,73 @@ static void multiply(struct sums *s, int64_t group, int64_t column, int64_t pane
 static int64_t dy_at(const struct sums *s, int64_t sample, int64_t first, int64_t at) {
     const int64_t plane = s->dy.h * s->dy.w;
     return s->panels ? at * BLOCK
-                     : sample * conv_plane_floats(&s->dy) + (first + at) % plane * BLOCK;
+                     : sample * conv_plane_size(&s->dy) + (first + at) % plane * BLOCK;
 }
 
-/* x in blocks: taps leave out padding. */
+/* x in blocks of f32: taps leave out padding. */
 static void add_blocks(struct sums *s, int64_t group, int64_t first) {
     const struct window *w = s->w;
     const int64_t plane = s->x.h * s->x.w;
-    const float *x = s->from_x + group * s->reads * plane;
+    const float *x = (const float *)s->from_x + group * s->reads * plane;
     struct conv_places *at = &s->scratch->at;
     for (int64_t t = 0; t < w->kh * w->kw; t++) {
         int64_t runs = 0;
-        conv_places_read(&s->down, &s->across, x, t / w->kw, t % w->kw, at);
+        conv_places_read(&s->down, &s->across, t / w->kw, t % w->kw, at);
         for (const struct conv_piece *p = at->piece; p < at->piece + at->pieces; p++)
-            if (p->from)
+            if (p->from >= 0)
                 s->scratch->run[runs++] = (struct gemm_run){dy_at(s, p->sample, first, p->at),
-                                                            p->from - x, p->n};
+                                                            p->from, p->n};
         for (int64_t c = 0; c < s->reads; c += PANELS * BLOCK)
             multiply(s, group, t * s->reads + c, least(PANELS, (s->reads - c) / BLOCK), runs,
                      x + c * plane, at->move, plane * BLOCK);
     }
 }
 
+/* x in blocks of bf16. */
+static void add_half_blocks(struct sums *s, int64_t group, int64_t first) {
+    const struct window *w = s->w;
+    const int64_t plane = s->x.h * s->x.w;
+    const uint16_t *x = (const uint16_t *)s->from_x + group * s->reads * plane;
+    struct scratch *work = s->scratch;
+    const int64_t each = steps(s, work->at.n) * BLOCK;
+    (void)first;
+    work->run[0] = (struct gemm_run){0, 0, steps(s, work->at.n)};
+    for (int64_t t = 0; t < w->kh * w->kw; t++) {
+        conv_places_read(&s->down, &s->across, t / w->kw, t % w->kw, &work->at);
+        list_places(work);
+        for (int64_t c = 0, n; c < s->reads; c += n * BLOCK) {
+            n = least(PANELS, (s->reads - c) / BLOCK);
+            for (int64_t i = 0; i < n; i++)
+                pack_block(work, x + (c + i * BLOCK) * plane, work->panel + i * each);
+            multiply(s, group, t * s->reads + c, n, 1, work->panel, BLOCK, each);
+        }
+    }
+}
+
 /* x in planes: columns are gathered. */
 static void add_planes(struct sums *s, int64_t group, int64_t first) {
     const struct window *w = s->w;
-    const int64_t plane = s->x.h * s->x.w, columns = columns_of(w);
-    const float *x = s->from_x + group * s->reads * plane;
-    struct conv_places *at = &s->scratch->at;
-    struct gemm_run *run = s->scratch->run;
-    int64_t runs = 0, places = s->dy.h * s->dy.w, most;
-    for (int64_t i = 0; i < at->n; i += most, runs++) { /* pieces of samples */
-        most = least(at->n - i, places - (first + i) % places);
-        run[runs] = (struct gemm_run){dy_at(s, (first + i) / places, first, i), i * BLOCK, most};
+    const int64_t plane = s->x.h * s->x.w, columns = columns_of(w), places = s->dy.h * s->dy.w;
+    struct scratch *work = s->scratch;
+    struct conv_places *at = &work->at;
+    int64_t runs = 0, tap = -1;
+    if (s->panels) work->run[runs++] = (struct gemm_run){0, 0, steps(s, at->n)};
+    for (int64_t i = 0, n; !s->panels && i < at->n; i += n) { /* of each sample */
+        n = least(at->n - i, places - (first + i) % places);
+        work->run[runs++] =
+            (struct gemm_run){dy_at(s, (first + i) / places, first, i), i * BLOCK, n};
     }
-    int64_t tap = -1;
     for (int64_t n, from = 0; from < columns; from += n) {
         n = least(PANELS * BLOCK, columns - from);
         for (int64_t i = 0; i < n; i++) {
-            const int64_t t = (from + i) / s->reads;
-            if (t != tap) conv_places_read(&s->down, &s->across, x, t / w->kw, t % w->kw, at);
+            const int64_t t = (from + i) / s->reads, c = (from + i) % s->reads;
+            if (t != tap) conv_places_read(&s->down, &s->across, t / w->kw, t % w->kw, at);
             tap = t;
-            conv_places_row(at, (from + i) % s->reads * plane, s->scratch->row + i * ROW_FLOATS);
+            gather_row(s, element(s, s->from_x, (group * s->reads + c) * plane), i);
         }
-        pack_rows(s->scratch, n, at->n, s->scratch->panel);
-        multiply(s, group, from, rounded(n) / BLOCK, runs, s->scratch->panel, BLOCK,
-                 at->n * BLOCK);
+        pack_rows(s, n, work->panel);
+        multiply(s, group, from, rounded(n) / BLOCK, runs, work->panel, BLOCK,
+                 steps(s, at->n) * BLOCK);
     }
 }
 
@@ -162,20 +233,21 @@ static void look_ahead(struct sums *s, int64_t end) {
     s->next[0].rows = s->next[1].rows = s->done = 0;
     if (sample >= w->n || rows <= 0 || s->x.place == 1 || s->panels) return;
     s->next[0] = gemm_floats(
-        s->from_x + sample * conv_plane_floats(&s->x) + row * w->w * BLOCK,
+        (const float *)s->from_x + sample * conv_plane_size(&s->x) + row * w->w * BLOCK,
         w->c / BLOCK, w->h * w->w * BLOCK, rows * w->w * BLOCK);
     s->next[1] = gemm_floats(
-        s->from_dy + (sample * w->o + s->r.begin) * w->oh * w->ow + end % (w->oh * w->ow) * BLOCK,
+        (const float *)s->from_dy + (sample * w->o + s->r.begin) * w->oh * w->ow +
+            end % (w->oh * w->ow) * BLOCK,
         (s->r.end - s->r.begin) / BLOCK, w->oh * w->ow * BLOCK, GEMM_BLOCK * BLOCK);
 }
 
 /* sum [outputs, kh, kw, channels of a group] */
-static void sum_up(const struct window *w, struct cpu_range r, const void *dy, const void *x,
-                   float *sum, void *scratch) {
+static void sum_up(const struct window *w, bool half, struct cpu_range r, const void *dy,
+                   const void *x, float *sum, void *scratch) {
     const int64_t places = w->n * w->oh * w->ow, outputs = r.end - r.begin;
     const int64_t columns = columns_of(w), makes = w->o / w->groups, reads = w->c / w->groups;
     struct scratch *work = scratch;
-    struct sums s = {.w = w, .r = r, .makes = makes, .reads = reads,
+    struct sums s = {.w = w, .half = half, .r = r, .makes = makes, .reads = reads,
                      .dy = {w->o, w->oh, w->ow, makes % BLOCK ? 1 : BLOCK},
                      .x = {w->c, w->h, w->w, reads % BLOCK ? 1 : BLOCK},
                      .down = {0, 1, w->oh, w->sh, w->kh, 0, 1, -w->ph, w->dh},
@@ -184,9 +256,9 @@ static void sum_up(const struct window *w, struct cpu_range r, const void *dy, c
                      .own_across = {0, 1, w->ow, 1, 1, 0, 1, 0, 1},
                      .from_dy = dy, .from_x = x, .sum = sum, .sum_row = columns, .scratch = work};
     s.all = w->kh * w->kw * ((reads / BLOCK + 1) / PANELS) * (outputs / BLOCK);
-    if (makes % BLOCK) s.panels = work->more;
+    if (makes % BLOCK || half) s.panels = work->more;
     if (columns % BLOCK) {
-        s.sum = work->more + panels_floats(w, outputs);
+        s.sum = work->more + panels_floats(w, half, outputs);
         s.sum_row = rounded(columns);
     }
     memset(s.sum, 0, (size_t)(outputs * s.sum_row) * sizeof *sum);
@@ -196,7 +268,7 @@ static void sum_up(const struct window *w, struct cpu_range r, const void *dy, c
         if (s.panels) gather_dy(&s, first, k);
         conv_places_find(&s.down, &s.across, &s.x, first, k, &work->at);
         for (int64_t g = r.begin / makes; g * makes < r.end; g++)
-            (reads % BLOCK ? add_planes : add_blocks)(&s, g, first);
+            (reads % BLOCK ? add_planes : half ? add_half_blocks : add_blocks)(&s, g, first);
     }
     for (int64_t i = 0; s.sum != sum && i < outputs; i++)
         memcpy(sum + i * columns, s.sum + i * s.sum_row, (size_t)columns * sizeof *sum);

@@ -25,19 +25,9 @@ struct state {
 
 /* ---- which convolutions ---- */
 
-static bool by_winograd(const tri_node *n, const struct window *w) {
-    return tri_attr_int(n, "winograd") && conv_wino_fits(n, w);
-}
-
-/* In bf16 only where oneDNN has no AMX, which is faster; a single sample has no pairs. */
 bool conv_dw_takes(const tri_node *n) {
-    struct window w;
-    if (!node_is(n, "conv2d_dw")) return false;
-    CHECK(window_of(n, &w));
     const tri_type type = cpu_in(n, 0)->type;
-    return type == TRI_F32 ||
-           (type == TRI_BF16 && w.n > 1 && w.groups == 1 && w.c % DW_BLOCK == 0 &&
-            w.o % DW_BLOCK == 0 && dnnl_glue_has(DNNL_AVX512_BF16) && !dnnl_glue_has(DNNL_AMX));
+    return node_is(n, "conv2d_dw") && (type == TRI_F32 || type == TRI_BF16);
 }
 
 /* Of channels, or 0 where those of a group do not fill blocks. */
@@ -47,15 +37,12 @@ static int block_of(const struct window *w, int which) {
 
 /* ---- preparation ---- */
 
-static const struct conv_dw_way *way_of(const tri_node *n, const struct window *w) {
+static const struct conv_dw_way *way_of(bool by_winograd) {
 #define WINOGRAD(isa) &conv_wino_dw_##isa,
 #define DIRECT(isa) &conv_direct_dw_##isa,
     static const struct conv_dw_way *const direct[] = {EVERY_PRODUCT_ISA(DIRECT)};
     static const struct conv_dw_way *const winograd[] = {EVERY_ISA(WINOGRAD)};
-#ifdef __x86_64__
-    if (cpu_in(n, 0)->type == TRI_BF16) return &conv_dw_bf16;
-#endif
-    return by_winograd(n, w) ? winograd[isa_best()] : direct[isa_products()];
+    return by_winograd ? winograd[isa_best()] : direct[isa_products()];
 }
 
 static void release(void *state) {
@@ -65,14 +52,9 @@ static void release(void *state) {
     free(s);
 }
 
-/* Samples that stay together. */
-static int64_t unit(const struct state *s) { return s->type == TRI_BF16 ? 2 : 1; }
-static int64_t units(const struct state *s) { return (s->w.n + unit(s) - 1) / unit(s); }
-
 static struct cpu_range samples_of(const struct state *s, int64_t part) {
     if (s->by_outputs) return (struct cpu_range){0, s->w.n};
-    const int64_t end = units(s) * (part + 1) / s->parts * unit(s);
-    return (struct cpu_range){units(s) * part / s->parts * unit(s), end < s->w.n ? end : s->w.n};
+    return (struct cpu_range){s->w.n * part / s->parts, s->w.n * (part + 1) / s->parts};
 }
 
 #define OUTPUTS 128 /* of a part by Winograd's way: each transforms all of x */
@@ -82,7 +64,7 @@ static void divide(const tri_node *n, struct state *s) {
     const int64_t read = w->n * w->c * w->oh * w->ow; /* of x, by a tap */
     s->by_outputs = cpu_out_count(n, 0) >= read && block_of(w, DY);
     s->parts = s->by_outputs ? conv_parts(w) : conv_sum_parts(w, conv_parts(w));
-    if (!s->by_outputs && s->parts > units(s)) s->parts = units(s);
+    if (!s->by_outputs && s->parts > w->n) s->parts = w->n;
     const int64_t wide = w->o / OUTPUTS > 2 ? w->o / OUTPUTS : 2;
     if (s->by_outputs && s->winograd && s->parts > wide) s->parts = wide;
 }
@@ -112,7 +94,7 @@ static void lay_scratch(struct state *s) {
         const struct cpu_range r = samples_of(s, p);
         struct window part = s->w;
         part.n = r.end - r.begin;
-        const size_t bytes = s->way->scratch(&part, channels);
+        const size_t bytes = s->way->scratch(&part, s->type == TRI_BF16, channels);
         if (part.n > most) most = part.n;
         if (bytes > tile) tile = bytes;
     }
@@ -136,8 +118,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *s = *state;
     CHECK(window_of(n, &s->w));
     s->type = cpu_in(n, 0)->type;
-    s->winograd = by_winograd(n, &s->w);
-    s->way = way_of(n, &s->w);
+    s->winograd = tri_attr_int(n, "winograd") && conv_wino_fits(n, &s->w);
+    s->way = way_of(s->winograd);
     divide(n, s);
     status = s->by_outputs ? conv_sums_make(n, &order, DW_BLOCK, s->parts, &s->sums)
                            : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
@@ -192,14 +174,15 @@ static void run(const tri_call *c) {
     struct window part = s->w;
     part.n = samples.end - samples.begin;
     const void *dy = blocks_of(s, c, DY, samples), *x = blocks_of(s, c, X, samples);
+    const bool half = s->type == TRI_BF16;
     void *tile = scratch_at(c, s->tile);
     if (s->by_outputs) {
         float *sum = scratch_at(c, s->sum);
-        s->way->sum(&part, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
+        s->way->sum(&part, half, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
         conv_sums_put(&s->sums, c, c->part, sum);
     } else {
         float *sum = (float *)c->shared + (size_t)(c->part * s->sums.rows) * s->sums.row;
-        s->way->sum(&part, all, dy, x, sum, tile);
+        s->way->sum(&part, half, all, dy, x, sum, tile);
     }
 }
 

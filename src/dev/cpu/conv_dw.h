@@ -15,23 +15,20 @@ extern const struct dev_row cpu_conv_dw[];
 bool conv_dw_takes(const tri_node *n);
 
 struct conv_dw_way {
-    /* Bytes of scratch for w->n samples and so many output channels. */
-    size_t (*scratch)(const struct window *w, int64_t outputs);
+    /* Bytes of scratch for w->n samples and so many output channels; half: of bf16. */
+    size_t (*scratch)(const struct window *w, bool half, int64_t outputs);
     /* sum [r.end - r.begin, kh, kw, c] of w->n samples: r are output channels, in whole blocks. */
-    void (*sum)(const struct window *w, struct cpu_range r, const void *dy, const void *x,
-                float *sum, void *scratch);
+    void (*sum)(const struct window *w, bool half, struct cpu_range r, const void *dy,
+                const void *x, float *sum, void *scratch);
 };
 
 /* conv_wino_dw.c: of a 3x3 weight by Winograd's way (conv_wino.h), of what conv_wino_fits: patches
  * of x and tiles of dy are transformed, 36 products of matrices add up over the tiles, and their
- * sums are transformed back once. conv_direct_dw.c: any other of f32. */
+ * sums are transformed back once. conv_direct_dw.c: any other. */
 #define CONV_DW_DECLARE(isa) \
     extern const struct conv_dw_way conv_direct_dw_##isa;
 EVERY_PRODUCT_ISA(CONV_DW_DECLARE)
 #define CONV_WINO_DW_DECLARE(isa) extern const struct conv_dw_way conv_wino_dw_##isa;
 EVERY_ISA(CONV_WINO_DW_DECLARE)
-
-/* conv_dw_bf16.c, only for AVX-512 with bf16. */
-extern const struct conv_dw_way conv_dw_bf16;
 
 #endif

@@ -7,8 +7,8 @@
 
 #define CONV_PLACES 256 /* at most, that are looked at together */
 
-/* Places of an axis: first, first + step, ... Tap tap + i * next_tap reads line read + i * next_read
- * for the first place, and `move` lines further for each place after it. */
+/* Places of an axis: first, first + step, ... For the first of them, tap tap + i * next_tap reads
+ * line read + i * next_read, and `move` lines further for each place after it. */
 struct conv_axis {
     int64_t first, step, count, move;
     int64_t taps, tap, next_tap, read, next_read;
@@ -16,10 +16,11 @@ struct conv_axis {
 
 struct conv_plane {
     int64_t channels, h, w;
-    int64_t place; /* floats from one place to the next: 16 in blocks of channels, or 1 */
+    int64_t place; /* elements from one place to the next: 16 in blocks of channels, or 1 */
 };
 
-static inline int64_t conv_plane_floats(const struct conv_plane *p) {
+/* Elements of a sample. */
+static inline int64_t conv_plane_size(const struct conv_plane *p) {
     return p->channels * p->h * p->w;
 }
 
@@ -29,10 +30,10 @@ struct conv_span {
     int64_t sample, line, column;
 };
 
-/* Places that read evenly: `from` and what lies `move` places further, for each after it. */
+/* Places that read evenly: element `from`, and one `move` further for each after it. */
 struct conv_piece {
     int64_t at, n, sample;
-    const float *from; /* in the first channel; null: padding */
+    int64_t from; /* in the first channel; -1: padding */
 };
 
 struct conv_places {
@@ -60,20 +61,20 @@ INLINE void conv_places_find(const struct conv_axis *down, const struct conv_axi
     }
 }
 
-INLINE void conv_places_add(int64_t at, int64_t n, int64_t sample, const float *from,
+INLINE void conv_places_add(int64_t at, int64_t n, int64_t sample, int64_t from,
                             struct conv_places *p) {
     struct conv_piece *last = p->pieces ? &p->piece[p->pieces - 1] : NULL;
     if (n <= 0) return;
     if (last && last->sample == sample &&
-        (from && last->from ? last->from + last->n * p->move == from : from == last->from))
+        (last->from < 0 ? from < 0 : last->from + last->n * p->move == from))
         last->n += n;
     else
         p->piece[p->pieces++] = (struct conv_piece){at, n, sample, from};
 }
 
-/* Looks up what a tap reads of x: number `i` and `j` of those of the axes. */
+/* Looks up what a tap reads: number `i` and `j` of those of the axes. */
 INLINE void conv_places_read(const struct conv_axis *down, const struct conv_axis *across,
-                             const float *x, int64_t i, int64_t j, struct conv_places *p) {
+                             int64_t i, int64_t j, struct conv_places *p) {
     const struct conv_plane *from = &p->from;
     const int64_t top = down->read + i * down->next_read, move = across->move;
     const int64_t left = across->read + j * across->next_read, right = from->w - left;
@@ -86,32 +87,34 @@ INLINE void conv_places_read(const struct conv_axis *down, const struct conv_axi
         const int64_t row = s->line * down->move + top, stop = s->column + s->n;
         int64_t first = s->column > begin ? s->column : begin, last = stop < end ? stop : end;
         if (row < 0 || row >= from->h || last <= first) first = last = stop;
-        conv_places_add(s->at, first - s->column, s->sample, NULL, p);
-        if (last > first)
-            conv_places_add(s->at + first - s->column, last - first, s->sample,
-                            x + s->sample * conv_plane_floats(from) +
-                                (row * from->w + first * move + left) * from->place,
-                            p);
-        conv_places_add(s->at + last - s->column, stop - last, s->sample, NULL, p);
+        conv_places_add(s->at, first - s->column, s->sample, -1, p);
+        conv_places_add(s->at + first - s->column, last - first, s->sample,
+                        s->sample * conv_plane_size(from) +
+                            (row * from->w + first * move + left) * from->place,
+                        p);
+        conv_places_add(s->at + last - s->column, stop - last, s->sample, -1, p);
     }
 }
 
-/* What they read of the plane that is `channel` floats after the first, to to[0, n). */
-INLINE void conv_places_row(const struct conv_places *p, int64_t channel, float *restrict to) {
-    const int64_t move = p->move;
-    for (int64_t k = 0; k < p->pieces; k++) {
-        const int64_t n = p->piece[k].n;
-        const float *from = p->piece[k].from ? p->piece[k].from + channel : NULL;
-        float *row = to + p->piece[k].at;
-        if (!from)
-            for (int64_t i = 0; i < n; i++) row[i] = 0;
-        else if (move == 1)
-            for (int64_t i = 0; i < n; i++) row[i] = from[i];
-        else if (move == 2)
-            for (int64_t i = 0; i < n; i++) row[i] = from[2 * i];
-        else
-            for (int64_t i = 0; i < n; i++) row[i] = from[i * move];
+/* What they read of a plane, to to[0, n). */
+#define CONV_PLACES_ROW(name, type)                                                         \
+    INLINE void name(const struct conv_places *p, const type *plane, type *restrict to) {   \
+        const int64_t move = p->move;                                                       \
+        for (int64_t k = 0; k < p->pieces; k++) {                                           \
+            const int64_t n = p->piece[k].n;                                                \
+            type *row = to + p->piece[k].at;                                                \
+            const type *from = plane + p->piece[k].from;                                    \
+            if (p->piece[k].from < 0)                                                       \
+                for (int64_t i = 0; i < n; i++) row[i] = 0;                                 \
+            else if (move == 1)                                                             \
+                for (int64_t i = 0; i < n; i++) row[i] = from[i];                           \
+            else if (move == 2)                                                             \
+                for (int64_t i = 0; i < n; i++) row[i] = from[2 * i];                       \
+            else                                                                            \
+                for (int64_t i = 0; i < n; i++) row[i] = from[i * move];                    \
+        }                                                                                   \
     }
-}
+CONV_PLACES_ROW(conv_places_row, float)
+CONV_PLACES_ROW(conv_places_half_row, uint16_t)
 
 #endif

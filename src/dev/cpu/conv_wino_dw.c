@@ -102,13 +102,15 @@ static struct job job_of(const struct window *w, int64_t outputs) {
     return j;
 }
 
-static size_t scratch_of(const struct window *w, int64_t outputs) {
+static size_t scratch_of(const struct window *w, bool half, int64_t outputs) {
+    (void)half;
     const struct job j = job_of(w, outputs);
     return (size_t)(SLICES * (j.v + j.z + j.sum)) * sizeof(float);
 }
 
-static void sum_up(const struct window *w, struct cpu_range r, const void *dy, const void *x,
-                   float *sum, void *scratch) {
+static void sum_up(const struct window *w, bool half, struct cpu_range r, const void *dy,
+                   const void *x, float *sum, void *scratch) {
+    (void)half;
     struct job j = job_of(w, r.end - r.begin);
     j.r = r;
     float *v = scratch, *z = v + SLICES * j.v, *sums = z + SLICES * j.z;

@@ -118,7 +118,8 @@ INLINE void tile(const int rows, const int vecs, const bool part, const bool lis
             }
             UNROLL for (int r = 0; r < rows; r++) {
                 vec x = vec_set(a[r * a_row]);
-                UNROLL for (int v = 0; v < vecs; v++) acc[r][v] = add_step(half, x, line[v], acc[r][v]);
+                UNROLL for (int v = 0; v < vecs; v++)
+                    acc[r][v] = add_step(half, x, line[v], acc[r][v]);
             }
         }
     }

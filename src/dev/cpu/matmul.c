@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * matmul of f32 and bf16, by gemm.h. A large product is cut into rectangles of y, its parts; several small
- * matrices make a part. How it is cut and computed changes no bit, and follows from the shapes
- * alone. */
+ * matmul of f32 and bf16, by gemm.h. A large product is cut into rectangles of y, its parts;
+ * several small matrices make a part. How it is cut and computed changes no bit, and follows from
+ * the shapes alone. */
 #include "dev/cpu/matmul.h"
 
 #include "base/convert.h"
