@@ -687,6 +687,9 @@ typedef struct tri_options {
     /* "auto" (the default): Winograd convolution, which rounds differently, where the device has it
      * and it is faster; "direct": never. */
     const char *conv;
+    /* Who computes 16-bit products and convolutions. "portable" (the default): our own kernels,
+     * with the same bits on every processor; "native": the library oneDNN, in a build with it. */
+    const char *math;
     const char *out;  /* directory of metrics.jsonl; null: none (the program: "run"; with several
                          workers: the agent's directory) */
     int64_t metrics_every; /* steps per row of metrics.jsonl, which holds their means; 0: a row per

@@ -135,7 +135,7 @@ static void check_device(const struct dev *d, struct finding *f, double loss[STE
         text_add(&f->fix, "it cannot train: choose another with --device");
         return;
     }
-    d->describe(text, sizeof text);
+    d->describe(false, text, sizeof text);
     text_add(&f->what, "%s: %d steps in %.3f s, loss", text, STEPS, base_seconds() - begin);
     for (int i = 0; i < STEPS; i++) {
         text_add(&f->what, " %.4f", loss[i]);

@@ -329,6 +329,11 @@ const struct option_row options_rows[] = {
      "auto: by Winograd's transform where that is faster\n"
      "direct: never by Winograd's transform",
      option_text, FIELD(conv), USE_ALL, GROUP_ADVANCED},
+    {"--math", "WAY",
+     "how products and convolutions of 16-bit numbers are computed (default: portable):\n"
+     "portable: the same bits on every processor\n"
+     "native: by the library oneDNN, whose bits follow the processor; for builds with it",
+     option_text, FIELD(math), USE_ALL, GROUP_ADVANCED},
     {"--passes", "LIST",
      "leave out graph passes: -cse,-fold, or all but one: -all,+cse (`trireme dump --help` lists "
      "them)",

@@ -36,7 +36,8 @@ struct dev {
     const char *name;
     enum memory_space space;
     /* For the first line of a run and `trireme doctor`: "oneDNN 2.6.3, AVX-512". */
-    void (*describe)(char *text, size_t bytes);
+    /* What its bits depend on. native: with --math native. */
+    void (*describe)(bool native, char *text, size_t bytes);
     tri_status (*open)(void); /* nullable; called before anything else, any number of times */
     void *(*allocate)(size_t bytes); /* aligned to 64 bytes; contents undefined */
     void (*release)(void *memory, size_t bytes);

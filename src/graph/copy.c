@@ -6,7 +6,7 @@
 
 tri_graph *graph_like(const tri_graph *g) {
     tri_graph *like = tri_graph_new(g->batch);
-    if (like) like->lanes = g->lanes;
+    if (like) like->lanes = g->lanes, like->native = g->native;
     return like;
 }
 

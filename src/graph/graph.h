@@ -115,6 +115,7 @@ struct tri_graph {
     struct arena arena;
     int64_t batch;
     int64_t lanes; /* groups of batch statistics are counted per lane; 1 until lanes are chosen */
+    bool native;   /* 16-bit products are computed by the device's library (--math native) */
     tri_node **node;
     size_t n_nodes, node_capacity;
     int n_tensors;
@@ -184,7 +185,7 @@ const char *graph_unique(tri_graph *g, const char *name);
 tri_node *graph_source(const tri_graph *g, const char *name);
 bool graph_know_source(tri_graph *g, tri_node *n); /* for graph_add; false: memory is out */
 
-/* An empty graph with the same batch, and lanes. Null: out of memory. */
+/* An empty graph with the same batch, lanes and math. Null: out of memory. */
 tri_graph *graph_like(const tri_graph *g);
 
 static inline bool setting_has_value(enum setting_kind kind) {

@@ -24,8 +24,12 @@ struct target {
     /* Sets the formats that it prefers for a node's tensors; `in` and `out` are plain before.
      * Tensors that may have any block, but all the same one, become FORMAT_ANY. Null: all plain. */
     void (*formats)(const tri_node *n, struct format *in, struct format *out);
-    /* Null if it has instructions for products of this type, else what it lacks (a static text). */
+    /* Null if it has products of this type, else what it lacks (a static text). */
     const char *(*lacks)(tri_type type);
+    /* Null if it has a library for products of 16-bit numbers (--math native), else what it lacks.
+     * advises: a line for the user if that would be faster, else null. */
+    const char *(*native)(void);
+    const char *(*advises)(void);
 };
 
 #endif

@@ -384,6 +384,7 @@ tri_graph *cut_graph(const struct cut *c, enum phase phase, int64_t samples) {
     b.here = calloc((size_t)c->whole->n_tensors + 1, sizeof(tri_tensor *));
     if (b.g && b.here) {
         b.g->lanes = lane_phase ? 1 : c->whole->lanes;
+        b.g->native = c->whole->native;
         build(&b);
     }
     free(b.here);

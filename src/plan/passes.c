@@ -125,12 +125,33 @@ static tri_status pass_recompute(struct compilation *c) {
     return recompute(c->whole, c->options->recompute);
 }
 
+bool math_is_native(const tri_options *o) { return o->math && !strcmp(o->math, "native"); }
+
+/* Who computes 16-bit products: our own kernels, or the device's library. */
+static tri_status settle_math(struct compilation *c) {
+    const char *math = c->options->math;
+    if (math && strcmp(math, "portable") && strcmp(math, "native"))
+        return base_fail(TRI_USAGE, "--math (tri_options.math) is \"%s\"; it can be portable or "
+                         "native", math);
+    c->whole->native = math_is_native(c->options);
+    if (!c->whole->native) {
+        if (c->half == TRI_BF16 && !c->note && c->target && c->target->advises)
+            c->note = c->target->advises();
+        return TRI_OK;
+    }
+    const char *lacks = c->target && c->target->native ? c->target->native()
+                                                       : "this device has no library for products";
+    return lacks ? base_fail(TRI_USAGE, "--math native: %s", lacks) : TRI_OK;
+}
+
 /* Chooses convolutions that use Winograd's algorithm and records the choice in the graph. */
 static tri_status pass_conv(struct compilation *c) {
     const char *way = c->options->conv ? c->options->conv : "auto";
     if (strcmp(way, "auto") && strcmp(way, "direct"))
         return base_fail(TRI_USAGE, "--conv (tri_options.conv) is \"%s\"; it can be auto or direct",
                          way);
+    tri_status status = settle_math(c);
+    if (status) return status;
     bool ask = *way == 'a' && c->target && c->target->winograd;
     for (size_t i = 0; ask && i < c->whole->n_nodes; i++) {
         tri_attr *choice = (tri_attr *)node_attr(c->whole->node[i], "winograd");

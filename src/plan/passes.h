@@ -7,6 +7,9 @@
 #include "graph/target.h"
 #include "plan/lanes.h"
 
+/* Whether the options ask for the device's library (--math native). */
+bool math_is_native(const tri_options *o);
+
 struct compilation {
     const tri_options *options;
     const struct target *target; /* of the device; null: it lacks nothing and prefers nothing */

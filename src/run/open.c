@@ -168,7 +168,8 @@ static tri_status keep_texts(tri_run *run) {
     tri_options *o = &run->options;
     const char **text[COUNT(run->kept)] = {&o->save,      &o->passes, &o->conv, &o->amp_type,
                                            &o->recompute, &o->out,    &o->ckpt, &o->sampler,
-                                           &o->subset,    &o->share,  &o->tail, &o->on_nan};
+                                           &o->subset,    &o->share,  &o->tail, &o->on_nan,
+                                           &o->math};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];

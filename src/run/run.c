@@ -85,6 +85,6 @@ int64_t run_parameter_elements(const tri_run *run) {
 
 void run_device_text(const tri_run *run, char *text, size_t bytes) {
     char what[128];
-    run->dev->describe(what, sizeof what);
+    run->dev->describe(math_is_native(&run->options), what, sizeof what);
     snprintf(text, bytes, "%s (%s)", run->dev->name, what);
 }

@@ -71,6 +71,7 @@ void state_options(struct checkpoint_options *out, const tri_run *run) {
                 {"--amp", o->amp, "O0"},
                 {"--amp-type", o->amp_type, "bf16"},
                 {"--conv", o->conv, "auto"},
+                {"--math", o->math, "portable"},
                 {"--passes", o->passes, "all"}};
     *out = (struct checkpoint_options){0};
     for (size_t i = 0; i < COUNT(number) - !schedule_ends(&run->schedule); i++) {

@@ -164,15 +164,14 @@ expect 'the reference device' 0 'err:device ref' train linear --steps 2 --device
 
 expect 'mixed precision of f16, scaled' 0 'err:loss_scale 6.554e+04  skipped 0' \
     train $small --data idx:good --batch 8 --amp O1 --amp-type f16 --device ref
-if "$program" doctor 2>&1 | grep -q 'ok .*oneDNN'; then
-    export DNNL_MAX_CPU_ISA=AVX2
-    expect 'f32 without instructions for bf16' 0 'out:^done' train $small --data idx:good --batch 8
-    f32=$(weights)
-    expect 'no instructions for bf16' 0 'err:no instructions for bf16.*goes on in f32' \
-        train $small --data idx:good --batch 8 --amp O2
-    same 'it goes on in f32' "$f32" "$(weights)"
-    unset DNNL_MAX_CPU_ISA
-fi
+expect 'mixed precision of bf16' 0 'out:^done' train $small --data idx:good --batch 8 --amp O2
+expect 'no products of f16' 2 'err:no products of f16; bf16 is the other' \
+    train $small --data idx:good --batch 8 --amp O2 --amp-type f16
+expect 'math' 2 'err:"fast"; it can be portable or native' \
+    train $small --data idx:good --batch 8 --math fast
+# The library's products: where they are not built in, or lack instructions, the reason is given.
+"$program" train $small --data idx:good --batch 8 --amp O2 --math native >log 2>&1
+same 'native math, or why not' 1 "$(grep -c '^done\|--math native: \|leave out --math native' log)"
 
 # --- weights in files ---
 

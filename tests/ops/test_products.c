@@ -190,7 +190,8 @@ static void compare(const struct product *p) {
         if (bias && want < 0) want = 0;
         if (memcmp(&want, &y[i], sizeof want))
             fail_msg("[%lld, %lld, %lld] k %lld%s%s%s%s%s%s, %s, %d threads: element %lld is %a, "
-                     "not %a", (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
+                     "not %a", (long long)p->batch, (long long)p->m, (long long)p->n,
+                     (long long)p->k,
                      p->trans_a ? " trans_a" : "", p->trans_b ? " trans_b" : "",
                      p->shared_b ? " shared b" : "", p->tail ? " tail" : "",
                      p->half ? " bf16" : "", p->tiny ? " tiny" : "", p->isa, p->threads,
@@ -341,7 +342,8 @@ static void expect(const struct conv *v, const char *what, int64_t at, float got
              (long long)v->n, (long long)v->c, (long long)v->h, (long long)v->w, (long long)v->o,
              (long long)v->kh, (long long)v->kw, (long long)v->stride, (long long)v->stride_w,
              (long long)v->dilation, (long long)v->pad, (long long)v->groups,
-             v->half ? ", bf16" : "", v->isa, v->threads, v->passes ? v->passes : "all", (long long)at, (double)got, (double)want);
+             v->half ? ", bf16" : "", v->isa, v->threads,
+             v->passes ? v->passes : "all", (long long)at, (double)got, (double)want);
 }
 
 static void compare_conv(const struct conv *v) {

@@ -28,7 +28,7 @@ EVERY_ISA(DECLARE)
 EVERY_PRODUCT_ISA(DECLARE_PRODUCTS)
 
 #define TABLE(name, isa) cpu_##name##_##isa,
-#define TABLES(isa) {cpu_elementwise, cpu_matmul_dnnl, cpu_conv, VECTOR_TABLES(TABLE, isa) NULL},
+#define TABLES(isa) {cpu_elementwise, VECTOR_TABLES(TABLE, isa) NULL},
 #define FEW(isa) {cpu_conv_few_##isa, NULL},
 #define ACROSS(isa) {cpu_conv_across_##isa, NULL},
 #define WINO(isa) {cpu_conv_wino_##isa, NULL},
@@ -41,9 +41,22 @@ static const struct dev_row *const direct[][2] = {EVERY_PRODUCT_ISA(DIRECT)};
 static const struct dev_row *const weights[] = {cpu_conv_dw, NULL};
 static const struct dev_row *const product[] = {cpu_matmul, NULL};
 
+#ifdef HAVE_DNNL
+static const struct dev_row *const native[] = {cpu_matmul_dnnl, cpu_conv_dnnl, NULL};
+#else
+static const struct dev_row *const native[] = {NULL};
+#endif
+
+static bool is_product(const tri_node *n) {
+    return node_is(n, "matmul") || node_is(n, "conv2d") || node_is(n, "conv2d_dx") ||
+           node_is(n, "conv2d_dw");
+}
+
 static const struct dev_row *row_of(const tri_node *n) {
     const char *op = n->entry->op->name;
     enum isa isa = isa_best();
+    if (n->graph->native && is_product(n) && cpu_in(n, 0)->type == TRI_BF16)
+        return dev_row_find(native, op);
     const struct dev_row *own = conv_wino_takes(n) ? dev_row_find(wino[isa], op) : NULL;
     if (own && !dev_row_refuses(own, n)) return own;
     const struct dev_row *const *of = conv_across_takes(n)   ? across[isa]
@@ -60,6 +73,8 @@ static const struct dev_row *row_of(const tri_node *n) {
 
 static const char *declines(const tri_node *n) {
     const struct dev_row *r = row_of(n);
+    if (is_product(n) && cpu_in(n, 0)->type == TRI_F16)
+        return "it has no products of f16; cast to f32 or bf16";
     if (!r && !n->entry->op->kernel) return "it has no kernel for it";
     const char *why = dev_row_refuses(r, n);
     if (why || !r) return why;
@@ -105,9 +120,10 @@ static bool fuses(const tri_node *const *node, int n) {
     return chain_fits(node, n, NULL) || tail_fits(node, n);
 }
 
-static void describe(char *text, size_t bytes) {
-    const int n = snprintf(text, bytes, "arithmetic %d, ", CPU_ARITHMETIC);
-    dnnl_glue_describe(text + n, bytes - (size_t)n);
+#ifdef HAVE_DNNL
+static void describe(bool math_native, char *text, size_t bytes) {
+    const int n = snprintf(text, bytes, "arithmetic %d%s", CPU_ARITHMETIC, math_native ? ", " : "");
+    if (math_native) dnnl_glue_describe(text + n, bytes - (size_t)n);
 }
 
 static tri_status open_device(void) {
@@ -115,20 +131,41 @@ static tri_status open_device(void) {
     return status ? status : dnnl_glue_open();
 }
 
-/* Without native instructions oneDNN is slower than f32. */
+static const char *lacks_native(void) {
+    return dnnl_glue_takes_bf16() ? NULL
+                                  : "oneDNN computes bf16 with AVX-512 alone, which it may not use "
+                                    "here: leave out --math native";
+}
+
+#define NATIVE "--math native computes bf16"
+#else
+static void describe(bool math_native, char *text, size_t bytes) {
+    (void)math_native;
+    snprintf(text, bytes, "arithmetic %d", CPU_ARITHMETIC);
+}
+
+static tri_status open_device(void) { return isa_open(); }
+
+static const char *lacks_native(void) {
+    return "this build has no oneDNN: configure one with -Ddnnl=enabled";
+}
+
+#define NATIVE "a build with -Ddnnl=enabled and --math native compute bf16"
+#endif
+
+static const char *advises(void) {
+    return isa_has_amx() ? "this processor has AMX: " NATIVE
+                           " faster, with bits that follow the processor"
+                         : NULL;
+}
+
 static const char *lacks(tri_type type) {
-    if (type == TRI_F16) return "cpu has no products of f16";
-    if (type != TRI_BF16 || dnnl_glue_native_bf16()) return NULL;
-    if (getenv("DNNL_MAX_CPU_ISA"))
-        return "DNNL_MAX_CPU_ISA leaves no instructions for bf16 (AVX-512 with bf16, or AMX), or "
-               "this "
-               "CPU has none: the run goes on in f32";
-    return "this CPU has no instructions for bf16 (AVX-512 with bf16, or AMX): the run goes on in "
-           "f32";
+    return type == TRI_F16 ? "cpu has no products of f16" : NULL;
 }
 
 static const struct target target = {.winograd = cpu_winograd, .fuses = fuses, .heads = cpu_leads,
-                                     .formats = formats, .lacks = lacks};
+                                     .formats = formats, .lacks = lacks, .native = lacks_native,
+                                     .advises = advises};
 
 const struct dev dev_cpu = {
     .name = "cpu",

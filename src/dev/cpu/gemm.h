@@ -75,9 +75,9 @@ struct gemm_run {
 };
 
 /* One block of k of a product, which is a list of runs. Element (r, k) of a run is in a at r + k *
- * a_k. If a_k is 1, the run is a slice of GEMM_SLICE k, and the element is at r * GEMM_SLICE + k, of
- * bf16 at r * half_steps(GEMM_SLICE) + k. Element (k, n) is in b at n / GEMM_PANEL * b_panel + k *
- * b_k + n % GEMM_PANEL, and (r, n) of c at c[r] + n / GEMM_PANEL * c_panel + n % GEMM_PANEL. */
+ * a_k. If a_k is 1, the run is a slice of GEMM_SLICE k, and the element is at r * GEMM_SLICE + k,
+ * of bf16 at r * half_steps(GEMM_SLICE) + k. Element (k, n) is in b at n / GEMM_PANEL * b_panel +
+ * k * b_k + n % GEMM_PANEL, and (r, n) of c at c[r] + n / GEMM_PANEL * c_panel + n % GEMM_PANEL. */
 #define GEMM_SLICE 16
 struct gemm_block {
     int64_t m, panels, runs;

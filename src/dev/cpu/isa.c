@@ -5,6 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 static const char *const names[ISAS] = {"plain", "avx2", "avx512", "avx512bf16"};
 
@@ -39,6 +42,15 @@ enum isa isa_products(void) {
 enum isa isa_best(void) {
     const enum isa isa = isa_products();
     return isa == ISA_AVX512BF16 ? ISA_AVX512 : isa;
+}
+
+bool isa_has_amx(void) {
+#ifdef __x86_64__
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 22 & 1;
+#else
+    return false;
+#endif
 }
 
 tri_status isa_open(void) {

@@ -28,6 +28,8 @@ enum isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512, ISA_AVX512BF16, ISAS };
 /* The machine's best, or the one in the environment's TRIREME_ISA; for files of products. */
 enum isa isa_best(void);
 enum isa isa_products(void);
+/* Instructions for products of bf16 tiles, which our kernels do not use. */
+bool isa_has_amx(void);
 /* Checks that the machine has the set in TRIREME_ISA. */
 tri_status isa_open(void);
 

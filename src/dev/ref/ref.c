@@ -8,7 +8,10 @@ static const struct dev_row *const tables[] = {
     ref_pool,        ref_norm,  ref_loss,   ref_random, ref_attention, NULL,
 };
 
-static void describe(char *text, size_t bytes) { snprintf(text, bytes, "plain loops in C"); }
+static void describe(bool native, char *text, size_t bytes) {
+    (void)native;
+    snprintf(text, bytes, "plain loops in C");
+}
 
 static const char *declines(const tri_node *n) {
     const struct dev_row *r = dev_row_find(tables, n->entry->op->name);

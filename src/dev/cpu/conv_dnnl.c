@@ -142,7 +142,7 @@ static void formats_dw(const tri_node *n, struct format *in, struct format *out)
     {.op = name, .run = run, .supports = cpu_dnnl_supports, .prepare = prepare_##how,       \
      .release = release, .plan = plan, .formats = formats_##how, .any_order = true},
 
-const struct dev_row cpu_conv[] = {
+const struct dev_row cpu_conv_dnnl[] = {
     ROW("conv2d", y) ROW("conv2d_dx", dx) ROW("conv2d_dw", dw)
     {0},
 };
