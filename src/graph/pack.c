@@ -3,10 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* The product of all blocks of a dimension. */
-static int64_t cut(const struct pack *p, int dim) {
+int64_t pack_cut(const struct pack *p, int dim) {
     int64_t all = 1;
     for (int i = 0; i < p->blocks; i++)
         if (p->dim[i] == dim) all *= p->size[i];
@@ -29,7 +27,7 @@ static const char *parse_blocks(const char *text, const tri_shape *shape, unsign
         text = end + 1;
     }
     for (int d = 0; d < shape->rank; d++)
-        if (shape->dim[d] % cut(p, d)) return "a block does not divide its dimension";
+        if (shape->dim[d] % pack_cut(p, d)) return "a block does not divide its dimension";
     return seen == cuts ? NULL : "capitals are the dimensions that have blocks";
 }
 
@@ -63,7 +61,7 @@ int64_t pack_place(const struct pack *p, const tri_shape *shape, const int64_t *
     int64_t place = 0;
     for (int i = 0; i < p->rank; i++) {
         int d = p->order[i];
-        int64_t all = cut(p, d);
+        int64_t all = pack_cut(p, d);
         place = place * (shape->dim[d] / all) + at[d] / all;
     }
     for (int i = 0; i < p->blocks; i++) {
@@ -78,7 +76,7 @@ int64_t pack_place(const struct pack *p, const tri_shape *shape, const int64_t *
 bool pack_print(const struct pack *p, char text[PACK_TEXT]) {
     int at = 0;
     for (int i = 0; i < p->rank; i++)
-        text[at++] = (char)((cut(p, p->order[i]) > 1 ? 'A' : 'a') + p->order[i]);
+        text[at++] = (char)((pack_cut(p, p->order[i]) > 1 ? 'A' : 'a') + p->order[i]);
     text[at] = 0;
     for (int i = 0; i < p->blocks && at < PACK_TEXT; i++)
         at += snprintf(text + at, (size_t)(PACK_TEXT - at), "%lld%c", (long long)p->size[i],
@@ -86,20 +84,25 @@ bool pack_print(const struct pack *p, char text[PACK_TEXT]) {
     return at < PACK_TEXT;
 }
 
-/* The loops over all elements, outer first, as (length, dimension). Loops of length 1 are left
- * out. */
-static int loops(const struct pack *p, const tri_shape *shape, int64_t *loop) {
+int pack_loops(const struct pack *p, const tri_shape *shape, struct pack_loop loop[PACK_LOOPS]) {
+    struct pack_loop l = {.stride = 1};
+    int64_t inside[TRI_MAX_RANK]; /* elements of a dimension in the loops further in */
     int n = 0;
-    for (int i = 0; i < p->rank + p->blocks; i++) {
-        int d = i < p->rank ? p->order[i] : p->dim[i - p->rank];
-        int64_t length = i < p->rank ? shape->dim[d] / cut(p, d) : p->size[i - p->rank];
-        if (length > 1) loop[n++] = length * TRI_MAX_RANK + d;
+    for (int d = 0; d < p->rank; d++) inside[d] = 1;
+    for (int i = p->rank + p->blocks - 1; i >= 0; i--, l.stride *= l.length) {
+        l.dim = i < p->rank ? p->order[i] : p->dim[i - p->rank];
+        l.step = inside[l.dim];
+        l.length = i < p->rank ? shape->dim[l.dim] / l.step : p->size[i - p->rank];
+        inside[l.dim] *= l.length;
+        if (l.length > 1) loop[n++] = l;
     }
     return n;
 }
 
 bool pack_equal(const struct pack *a, const struct pack *b, const tri_shape *shape) {
-    int64_t in_a[TRI_MAX_RANK + PACK_BLOCKS], in_b[TRI_MAX_RANK + PACK_BLOCKS];
-    int n = loops(a, shape, in_a);
-    return n == loops(b, shape, in_b) && !memcmp(in_a, in_b, (size_t)n * sizeof *in_a);
+    struct pack_loop in_a[PACK_LOOPS], in_b[PACK_LOOPS];
+    int n = pack_loops(a, shape, in_a);
+    if (n != pack_loops(b, shape, in_b)) return false;
+    while (n && in_a[n - 1].dim == in_b[n - 1].dim && in_a[n - 1].length == in_b[n - 1].length) n--;
+    return n == 0;
 }
