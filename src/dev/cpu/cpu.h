@@ -12,7 +12,8 @@
 #include "base/clones.h"
 #include "dev/dev.h"
 
-extern const struct dev_row cpu_elementwise[], cpu_matmul[], cpu_matmul_dnnl[], cpu_conv_dnnl[];
+extern const struct dev_row cpu_elementwise[], cpu_shape[], cpu_matmul[], cpu_matmul_dnnl[],
+    cpu_conv_dnnl[];
 /* For every operator that has tile functions and no row of its own. */
 extern const struct dev_row cpu_tile_row;
 

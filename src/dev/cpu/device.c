@@ -15,8 +15,7 @@
 
 #define VECTOR_TABLES(X, isa)                                                               \
     X(attention, isa) X(batch_norm, isa) X(gather, isa) X(loss, isa) X(norm, isa)           \
-    X(order, isa) X(pool, isa) X(random, isa) X(reduce, isa) X(shape, isa) X(softmax, isa)  \
-    X(whole, isa)
+    X(order, isa) X(pool, isa) X(random, isa) X(reduce, isa) X(softmax, isa) X(whole, isa)
 #define CONV_TABLES(X, isa) \
     X(conv_few, isa) X(conv_across, isa) X(conv_wino, isa)
 #define PRODUCT_TABLES(X, isa) X(conv_direct, isa)
@@ -28,7 +27,7 @@ EVERY_ISA(DECLARE)
 EVERY_PRODUCT_ISA(DECLARE_PRODUCTS)
 
 #define TABLE(name, isa) cpu_##name##_##isa,
-#define TABLES(isa) {cpu_elementwise, VECTOR_TABLES(TABLE, isa) NULL},
+#define TABLES(isa) {cpu_elementwise, cpu_shape, VECTOR_TABLES(TABLE, isa) NULL},
 #define FEW(isa) {cpu_conv_few_##isa, NULL},
 #define ACROSS(isa) {cpu_conv_across_##isa, NULL},
 #define WINO(isa) {cpu_conv_wino_##isa, NULL},

@@ -5,10 +5,10 @@
 #ifndef DEV_CPU_WALK_H
 #define DEV_CPU_WALK_H
 
-#include "graph/graph.h"
+#include "graph/pack.h"
 
 #define WALK_MAX 16
-#define WALK_RANK (TRI_MAX_RANK + 1) /* a block is a dimension */
+#define WALK_RANK (TRI_MAX_RANK + 2 * PACK_BLOCKS) /* blocks are dimensions */
 
 /* Strides are in elements; 0 repeats. rank 0: one place. */
 struct walk {
