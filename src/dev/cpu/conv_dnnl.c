@@ -7,6 +7,7 @@
 
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/conv_sums.h"
+#include "dev/cpu/dnnl_glue.h"
 #include "graph/pack.h"
 
 struct state {
@@ -32,7 +33,6 @@ static int64_t parts_of(enum dnnl_convolution kind, const struct window *w) {
 static void release(void *state) {
     struct state *s = state;
     for (int i = 0; i < 2; i++) dnnl_glue_release(s->job[i]);
-    conv_sums_release(&s->sums);
     free(s);
 }
 
@@ -88,7 +88,6 @@ static tri_status prepare_dw(const tri_node *n, void **state) {
 
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *s = k->state;
-    k->scratch = conv_sums_scratch(&s->sums);
     for (int i = 0; i < 2; i++)
         if (s->job[i] && dnnl_glue_scratch(s->job[i]) > k->scratch)
             k->scratch = dnnl_glue_scratch(s->job[i]);

@@ -6,6 +6,7 @@
 
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/conv_sums.h"
+#include "dev/cpu/dnnl_glue.h"
 
 enum { DY, X, BROUGHT };
 
@@ -17,10 +18,10 @@ struct state {
     const struct conv_dw_way *way;
     int64_t parts;
     struct conv_sums sums;
-    struct dnnl_job *bring[BROUGHT]; /* a sample into blocks, where it lies otherwise */
-    size_t bytes[BROUGHT];           /* of a sample */
-    size_t at[BROUGHT], tile, sum,
-        scratch; /* where they begin in the scratch, behind that of jobs */
+    struct copy bring[BROUGHT]; /* a sample into blocks, */
+    bool brings[BROUGHT];       /* where it lies otherwise */
+    size_t bytes[BROUGHT];      /* of a sample */
+    size_t at[BROUGHT], tile, sum, scratch; /* where they begin in the scratch */
 };
 
 /* ---- which convolutions ---- */
@@ -45,12 +46,6 @@ static const struct conv_dw_way *way_of(bool by_winograd) {
     return by_winograd ? winograd[isa_best()] : direct[isa_products()];
 }
 
-static void release(void *state) {
-    struct state *s = state;
-    for (int i = 0; i < BROUGHT; i++) dnnl_glue_release(s->bring[i]);
-    conv_sums_release(&s->sums);
-    free(s);
-}
 
 static struct cpu_range samples_of(const struct state *s, int64_t part) {
     if (s->by_outputs) return (struct cpu_range){0, s->w.n};
@@ -73,19 +68,20 @@ static tri_status make_bring(const tri_node *n, int which, struct state *s) {
     const tri_tensor *t = n->in[which];
     const struct pack wanted = {.rank = 4, .blocks = block_of(&s->w, which) > 0,
                                 .order = {0, 1, 2, 3}, .dim = {1}, .size = {DW_BLOCK}};
-    tri_shape sample = t->spec.shape;
+    const tri_shape *shape = &t->spec.shape;
     struct pack lies;
     s->bytes[which] = base_spec_bytes(&t->spec) / (size_t)s->w.n;
     pack_of(t, &lies);
-    sample.dim[0] = 1;
-    if (pack_equal(&lies, &wanted, &sample)) return TRI_OK;
-    return dnnl_glue_reorder(n, &sample, s->type, &lies, s->type, &wanted, &s->bring[which]);
+    s->brings[which] = !pack_equal(&lies, &wanted, shape);
+    const char *why =
+        copy_formats(shape, 1, s->type, &wanted, s->type, &lies, &s->bring[which]);
+    return why ? base_fail(TRI_USAGE, "%s (conv2d_dw): %s", n->name, why) : TRI_OK;
 }
 
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static void lay_scratch(struct state *s) {
-    size_t at = conv_sums_scratch(&s->sums), all = 0, tile = 0;
+    size_t all = 0, tile = 0;
     const int64_t blocks = s->sums.rows / s->sums.block;
     const int64_t channels =
         s->by_outputs ? (blocks + s->parts - 1) / s->parts * s->sums.block : s->sums.rows;
@@ -98,12 +94,9 @@ static void lay_scratch(struct state *s) {
         if (part.n > most) most = part.n;
         if (bytes > tile) tile = bytes;
     }
-    for (int i = 0; i < BROUGHT; i++)
-        if (s->bring[i] && dnnl_glue_scratch(s->bring[i]) > at) at = dnnl_glue_scratch(s->bring[i]);
-    all = rounded(at);
     for (int i = 0; i < BROUGHT; i++) {
         s->at[i] = all;
-        if (s->bring[i]) all += rounded(s->bytes[i] * (size_t)most);
+        if (s->brings[i]) all += rounded(s->bytes[i] * (size_t)most);
     }
     s->tile = all;
     s->sum = all += rounded(tile);
@@ -126,7 +119,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     if (s->by_outputs) s->parts = s->sums.parts;
     for (int i = 0; i < BROUGHT && !status; i++) status = make_bring(n, i, s);
     if (status)
-        release(s);
+        free(s);
     else
         lay_scratch(s);
     return status;
@@ -150,17 +143,11 @@ static void *scratch_at(const tri_call *c, size_t at) {
 
 static const void *blocks_of(const struct state *s, const tri_call *c, int which,
                              struct cpu_range r) {
-    const char *from = (const char *)c->in[which] + (size_t)r.begin * s->bytes[which];
+    const struct copy *bring = &s->bring[which];
+    const char *from = (const char *)c->in[which] + r.begin * bring->next_from;
     char *to = scratch_at(c, s->at[which]);
-    if (!s->bring[which]) return from;
-    for (int64_t i = 0; i < r.end - r.begin; i++) {
-        const void *in[] = {from + (size_t)i * s->bytes[which]};
-        void *out[] = {to + (size_t)i * s->bytes[which]};
-        tri_call inner = *c;
-        inner.in = in;
-        inner.out = out;
-        dnnl_glue_run(s->bring[which], &inner);
-    }
+    if (!s->brings[which]) return from;
+    copy_several(bring, to, from, r.end - r.begin);
     return to;
 }
 
@@ -198,7 +185,7 @@ const struct dev_row cpu_conv_dw[] = {
     {.op = "conv2d_dw",
      .run = run,
      .prepare = prepare,
-     .release = release,
+     .release = free,
      .plan = plan,
      .formats = formats,
      .any_order = true},

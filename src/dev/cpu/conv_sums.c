@@ -30,37 +30,24 @@ int64_t conv_sum_parts(const struct window *w, int64_t parts) {
 
 static int64_t blocks_of(const struct conv_sums *s) { return s->rows / s->block; }
 
+/* The least common multiple. */
+static int64_t common(int64_t a, int64_t b) {
+    int64_t m = a;
+    while (m % b) m += a;
+    return m;
+}
+
 tri_status conv_sums_make(const tri_node *n, const struct pack *order, int64_t block, int64_t most,
                           struct conv_sums *s) {
     const tri_spec *w = cpu_out(n, 0);
     struct pack to;
-    int64_t together = 1;
     pack_of(n->out, &to);
-    for (int i = 0; i < order->blocks; i++)
-        if (order->dim[i] == 0) together *= order->size[i];
-    s->block = together > block ? together : block;
+    s->block = common(common(block, pack_cut(order, 0)), pack_cut(&to, 0));
     s->rows = w->shape.dim[0];
     s->row = (size_t)(cpu_out_count(n, 0) / s->rows);
     s->parts = blocks_of(s) < most ? blocks_of(s) : most;
-    tri_status status = TRI_OK;
-    for (int i = 0; i < 2 && !status; i++) {
-        tri_shape part = w->shape;
-        part.dim[0] = (blocks_of(s) / s->parts + i) * s->block;
-        if (i && blocks_of(s) % s->parts == 0) break;
-        status = dnnl_glue_reorder(n, &part, TRI_F32, order, w->type, &to, &s->job[i]);
-    }
-    return status;
-}
-
-void conv_sums_release(struct conv_sums *s) {
-    for (int i = 0; i < 2; i++) dnnl_glue_release(s->job[i]);
-}
-
-size_t conv_sums_scratch(const struct conv_sums *s) {
-    size_t most = 0;
-    for (int i = 0; i < 2; i++)
-        if (s->job[i] && dnnl_glue_scratch(s->job[i]) > most) most = dnnl_glue_scratch(s->job[i]);
-    return most;
+    const char *why = copy_formats(&w->shape, s->block, w->type, &to, TRI_F32, order, &s->copy);
+    return why ? base_fail(TRI_USAGE, "%s (%s): %s", n->name, n->entry->op->name, why) : TRI_OK;
 }
 
 struct cpu_range conv_sums_channels(const struct conv_sums *s, int64_t part) {
@@ -70,13 +57,9 @@ struct cpu_range conv_sums_channels(const struct conv_sums *s, int64_t part) {
 
 void conv_sums_put(const struct conv_sums *s, const tri_call *c, int64_t part, const float *sums) {
     const struct cpu_range r = conv_sums_channels(s, part);
-    const size_t size = tri_type_size(cpu_out(c->node, 0)->type);
-    const void *in[] = {sums};
-    void *out[] = {(char *)c->out[0] + (size_t)r.begin * s->row * size};
-    tri_call inner = *c;
-    inner.in = in;
-    inner.out = out;
-    dnnl_glue_run(s->job[(r.end - r.begin) / s->block > blocks_of(s) / s->parts], &inner);
+    const int64_t first = r.begin / s->block;
+    copy_several(&s->copy, (char *)c->out[0] + first * s->copy.next_to, sums,
+                 r.end / s->block - first);
 }
 
 /* Sums of the elements [begin, end) over all parts, in place of the first's. */

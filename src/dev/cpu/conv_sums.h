@@ -6,8 +6,9 @@
 #ifndef DEV_CPU_CONV_SUMS_H
 #define DEV_CPU_CONV_SUMS_H
 
+#include "dev/cpu/copy.h"
 #include "dev/cpu/cpu.h"
-#include "dev/cpu/dnnl_glue.h"
+#include "ops/window.h"
 
 /* Elements: of the weight; of x and y. */
 int64_t conv_weight(const struct window *w);
@@ -26,16 +27,13 @@ int64_t conv_sum_parts(const struct window *w, int64_t parts);
 /* Output channels are shared among `parts`, in blocks. */
 struct conv_sums {
     int64_t rows, block, parts;
-    size_t row;              /* elements of an output channel */
-    struct dnnl_job *job[2]; /* for the channels of a part, and for one block more */
+    size_t row;       /* elements of an output channel */
+    struct copy copy; /* of a block */
 };
 
 /* At most so many parts; `block`: as many channels stay together, at least. */
 tri_status conv_sums_make(const tri_node *n, const struct pack *order, int64_t block, int64_t most,
                           struct conv_sums *s);
-void conv_sums_release(struct conv_sums *s);
-/* Bytes of the call's scratch. */
-size_t conv_sums_scratch(const struct conv_sums *s);
 /* The output channels of a part. */
 struct cpu_range conv_sums_channels(const struct conv_sums *s, int64_t part);
 /* To the node's output, from the part's sums, of its own channels. */

@@ -221,19 +221,3 @@ tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struc
     job_end(threads);
     return status;
 }
-
-tri_status dnnl_glue_reorder(const tri_node *n, const tri_shape *shape, tri_type from_type,
-                             const struct pack *from, tri_type to_type, const struct pack *to,
-                             struct dnnl_job **job) {
-    dnnl_memory_desc_t md[2];
-    dnnl_dims_t dims = {0};
-    int threads;
-    tri_status status = job_begin(&threads);
-    if (status) return status;
-    memcpy(dims, shape->dim, (size_t)shape->rank * sizeof *dims);
-    job_md(from, shape->rank, dims, job_type(&(tri_spec){.type = from_type}), &md[0]);
-    job_md(to, shape->rank, dims, job_type(&(tri_spec){.type = to_type}), &md[1]);
-    status = job_make_reorder(n, &md[0], &md[1], job);
-    job_end(threads);
-    return status;
-}

@@ -59,11 +59,6 @@ tri_status dnnl_glue_partial_dw(const tri_node *n, const struct window *w, struc
 void dnnl_glue_formats(const tri_node *n, enum dnnl_convolution kind, const struct window *w,
                        struct format *in, struct format *out);
 
-/* in[0] to out[0], in f32 or bf16. */
-tri_status dnnl_glue_reorder(const tri_node *n, const tri_shape *shape, tri_type from_type,
-                             const struct pack *from, tri_type to_type, const struct pack *to,
-                             struct dnnl_job **job);
-
 size_t dnnl_glue_scratch(const struct dnnl_job *job);
 /* With the tensors and the scratch of the call; its state is not used. */
 void dnnl_glue_run(const struct dnnl_job *job, const tri_call *c);
