@@ -6,14 +6,14 @@
 set -u
 
 # What each goal needs, beyond a C compiler and make.
-build='meson ninja-build pkg-config libdnnl-dev libsodium-dev libjansson-dev zlib1g-dev'
-build="$build libutf8proc-dev libjpeg62-turbo-dev libpng-dev"
+build='meson ninja-build pkg-config libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev'
+build="$build libjpeg62-turbo-dev libpng-dev"
 test='libcmocka-dev'
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. Open MPI, for the comparison
 # of all-reduces.
 bench='python3-torch python3-pil python3-numpy libopenblas0-pthread openmpi-bin libopenmpi-dev'
-ci='clang g++ libclang-rt-14-dev'
+ci='clang g++ libclang-rt-14-dev libdnnl-dev'
 
 needed=
 for goal in "$@"; do

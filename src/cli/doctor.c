@@ -165,12 +165,6 @@ static void check_devices(struct checkup *v) {
         }
         print(v, dev_at(i)->name, &f);
     }
-    if (dev_find("cpu")) return;
-    struct finding f = {.health = WARNING};
-    text_add(&f.what, "not built in");
-    text_add(&f.fix, "training is slow without oneDNN: apt-get install libdnnl-dev, and build "
-                     "again");
-    print(v, "cpu", &f);
 }
 
 static int run(const struct command *c, int argc, char **argv) {

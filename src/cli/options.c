@@ -322,7 +322,7 @@ const struct option_row options_rows[] = {
     {"--quiet", NULL, "print no progress", option_given, FIELD(quiet), USE_TRAIN, GROUP_OUTPUT},
 
     {"--device", "NAME",
-     "the device: cpu, or ref, the slow reference (default: cpu where it is built in)", option_text,
+     "the device: cpu, or ref, the slow reference (default: cpu)", option_text,
      FIELD(device), USE_ALL, GROUP_ADVANCED},
     {"--conv", "WAY",
      "how convolutions are computed (default: auto):\n"

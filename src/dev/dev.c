@@ -7,15 +7,11 @@
 #include <sys/mman.h>
 
 extern const struct dev dev_ref;
-#ifdef HAVE_DNNL
 extern const struct dev dev_cpu;
-#endif
 
 /* In order of preference. */
 static const struct dev *const devices[] = {
-#ifdef HAVE_DNNL
     &dev_cpu,
-#endif
     &dev_ref,
 };
 

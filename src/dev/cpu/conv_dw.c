@@ -6,7 +6,6 @@
 
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/conv_sums.h"
-#include "dev/cpu/dnnl_glue.h"
 
 enum { DY, X, BROUGHT };
 

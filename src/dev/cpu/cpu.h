@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cpu backend: oneDNN for products and convolutions of bf16, our own vector loops for the rest
- * (isa.h). One thread runs a part of a kernel. Bits depend only on shapes and inputs, never on
- * addresses or the instruction set (except for oneDNN's kernels and conv_dw_bf16.c): sums have a
- * fixed number of partial sums (vec.h), and there is no contraction and no libm. */
+ * The cpu backend: our own vector loops (isa.h). One thread runs a part of a kernel. Bits depend
+ * only on shapes and inputs, never on addresses or the instruction set: sums have a fixed number of
+ * partial sums (vec.h), and there is no contraction and no libm. With --math native oneDNN computes
+ * products and convolutions of bf16 (*dnnl*.c). */
 #ifndef DEV_CPU_CPU_H
 #define DEV_CPU_CPU_H
 

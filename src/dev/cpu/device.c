@@ -7,7 +7,9 @@
 
 #include "dev/cpu/conv_dw.h"
 #include "dev/cpu/conv_own.h"
+#ifdef HAVE_DNNL
 #include "dev/cpu/dnnl_glue.h"
+#endif
 #include "dev/cpu/isa.h"
 #include "dev/cpu/matmul.h"
 #include "dev/cpu/tail.h"
