@@ -3,30 +3,36 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/base.h"
+
+/* Threads of the library call too. */
 static struct {
-    bool armed;
-    long calls, fail_at;
+    atomic_bool armed;
+    atomic_long calls;
+    long fail_at;
     const char *failed;
-    struct wrap_held held;
-    long taken; /* blocks of memory */
+    atomic_long memory, files, objects; /* as in struct wrap_held */
+    atomic_long taken;                  /* blocks of memory */
 } now;
 
 void wrap_arm(long k) {
-    now.armed = true;
-    now.calls = 0;
+    now.calls = now.memory = now.files = now.objects = now.taken = 0;
     now.fail_at = k;
     now.failed = NULL;
-    now.held = (struct wrap_held){0};
-    now.taken = 0;
+    now.armed = true;
 }
 
 long wrap_disarm(void) {
@@ -36,10 +42,40 @@ long wrap_disarm(void) {
 
 const char *wrap_failed(void) { return now.failed; }
 long wrap_taken(void) { return now.taken; }
-struct wrap_held wrap_held(void) { return now.held; }
+struct wrap_held wrap_held(void) {
+    return (struct wrap_held){now.memory, now.files, now.objects};
+}
+
+/* ---- places ---- */
+
+#define MOST_CALLS 65536
+#define MOST_FRAMES 64
+
+static uint64_t place[MOST_CALLS], seen[MOST_CALLS]; /* hashes of stacks: of each call; distinct */
+
+static void note_place(long k) {
+    void *frame[MOST_FRAMES];
+    if (k > MOST_CALLS) return;
+    int n = backtrace(frame, MOST_FRAMES);
+    place[k - 1] = base_hash(frame, (size_t)n * sizeof *frame, 0);
+}
+
+bool wrap_is_first(long k) {
+    static long n;
+    long i = 0;
+    if (k == 1) n = 0;
+    if (k > MOST_CALLS) return true;
+    while (i < n && seen[i] != place[k - 1]) i++;
+    if (i < n) return false;
+    seen[n++] = place[k - 1];
+    return true;
+}
 
 static bool fails(const char *name, int error) {
-    if (!now.armed || ++now.calls != now.fail_at) return false;
+    if (!now.armed) return false;
+    long k = ++now.calls;
+    if (!now.fail_at) note_place(k);
+    if (k != now.fail_at) return false;
     now.failed = name;
     errno = error;
     return true;
@@ -55,7 +91,7 @@ static bool fails(const char *name, int error) {
 /* ---- memory ---- */
 
 static void *held(void *p) {
-    now.held.memory += now.armed && p;
+    now.memory += now.armed && p;
     now.taken += now.armed && p;
     return p;
 }
@@ -81,8 +117,28 @@ WRAP(char *, strdup, const char *text) {
     return fails("strdup", ENOMEM) ? NULL : held(__real_strdup(text));
 }
 
+WRAP(char *, strndup, const char *text, size_t most) {
+    return fails("strndup", ENOMEM) ? NULL : held(__real_strndup(text, most));
+}
+
+WRAP(char *, realpath, const char *path, char *out) {
+    if (fails("realpath", ENOMEM)) return NULL;
+    return out ? __real_realpath(path, out) : held(__real_realpath(path, out));
+}
+
+/* Not counted as held, because a mapping is unmapped in parts. */
+WRAP(void *, mmap64, void *at, size_t bytes, int access, int flags, int fd, off_t from) {
+    return fails("mmap", ENOMEM) ? MAP_FAILED : __real_mmap64(at, bytes, access, flags, fd, from);
+}
+
+WRAP(int, pthread_create, pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *),
+     void *arg) {
+    return fails("pthread_create", EAGAIN) ? EAGAIN
+                                           : __real_pthread_create(out, attributes, run, arg);
+}
+
 WRAP(void, free, void *p) {
-    now.held.memory -= now.armed && p;
+    now.memory -= now.armed && p;
     __real_free(p);
 }
 
@@ -92,13 +148,13 @@ static size_t some(size_t n) { return now.armed && n > 1 && now.calls % 3 == 0 ?
 
 WRAP(FILE *, fopen64, const char *path, const char *mode) {
     FILE *f = fails("fopen", EMFILE) ? NULL : __real_fopen64(path, mode);
-    now.held.files += now.armed && f;
+    now.files += now.armed && f;
     return f;
 }
 
 WRAP(int, fclose, FILE *f) {
     bool bad = fails("fclose", EIO);
-    now.held.files -= now.armed;
+    now.files -= now.armed;
     int result = __real_fclose(f);
     if (bad) errno = EIO;
     return bad ? EOF : result;
@@ -125,13 +181,13 @@ WRAP(int, json_dumpf, const json_t *json, FILE *f, size_t flags) {
 
 WRAP(int, open64, const char *path, int flags, mode_t mode) {
     int fd = fails("open", EMFILE) ? -1 : __real_open64(path, flags, mode);
-    now.held.files += now.armed && fd >= 0;
+    now.files += now.armed && fd >= 0;
     return fd;
 }
 
 WRAP(int, close, int fd) {
     bool bad = fails("close", EIO);
-    now.held.files -= now.armed;
+    now.files -= now.armed;
     int result = __real_close(fd);
     if (bad) errno = EIO;
     return bad ? -1 : result;
@@ -203,13 +259,13 @@ WRAP(int, inflate, z_stream *z, int flush) {
     dnnl_status_t __wrap_##name parameters {                      \
         if (fails(#name, ENOMEM)) return dnnl_out_of_memory;      \
         dnnl_status_t status = __real_##name arguments;           \
-        now.held.objects += now.armed && !status;               \
+        now.objects += now.armed && !status;               \
         return status;                                            \
     }
 
 #define ENDS(name, type)                     \
     WRAP(dnnl_status_t, name, type object) { \
-        now.held.objects -= now.armed && object; \
+        now.objects -= now.armed && object; \
         return __real_##name(object);        \
     }
 

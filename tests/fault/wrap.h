@@ -11,6 +11,9 @@
 void wrap_arm(long k);
 /* Ends that and returns the number of calls. */
 long wrap_disarm(void);
+/* Whether the k-th call since wrap_arm(0) was the first with its stack. Ask for every k from 1
+ * on. */
+bool wrap_is_first(long k);
 /* The function whose call failed since the last wrap_arm; null: none. */
 const char *wrap_failed(void);
 
