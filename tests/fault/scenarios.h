@@ -35,4 +35,8 @@ void count_jansson(void);
 scenario replace_file, checkpoints, sealed_checkpoints, open_idx, open_idx_gz, open_byte_pairs,
     open_pairs, open_images, open_png, open_arrays, open_archive, own_data;
 
+/* training.c */
+
+scenario train_fused, train_unfused;
+
 #endif

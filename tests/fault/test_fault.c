@@ -389,6 +389,8 @@ static struct {
     {"open resnet18 with lanes", open_resnet},
     {"train on ref, evaluate, save, load", train_ref},
     {"train on the default device", train_default},
+    {"train in f32 with threads and checkpoints", train_fused},
+    {"training without fused kernels", train_unfused},
     {"run forward", forward},
     {"the whole loop", loop},
     {"check an operator", check_operator},
