@@ -133,16 +133,20 @@ void random_u32_fill(uint64_t key, uint64_t stream, uint64_t first, size_t n, ui
     for (; i < n; i++) out[i] = random_u32(key, stream, first + i);
 }
 
+/* out[j] = random_normal(key, stream, first + j) for BLOCKS numbers. */
+CLONES static void fill_normals(uint64_t key, uint64_t stream, uint64_t first,
+                                double *restrict out) {
+    uint32_t r[4 * BLOCKS];
+    double u[BLOCKS], angle[BLOCKS];
+    fill_blocks(key, stream, KIND(KIND_NORMAL, first), r);
+    for (int j = 0; j < BLOCKS; j++) uniforms(r + 4 * j, &u[j], &angle[j]);
+    math_log_each(u, u);
+    math_cos_each(angle, angle);
+    for (int j = 0; j < BLOCKS; j++) out[j] = sqrt(-2 * u[j]) * angle[j];
+}
+
 void random_normal_fill(uint64_t key, uint64_t stream, uint64_t first, size_t n, double *out) {
     size_t i = 0;
-    for (; n - i >= BLOCKS; i += BLOCKS) {
-        uint32_t r[4 * BLOCKS];
-        double u[BLOCKS], angle[BLOCKS];
-        fill_blocks(key, stream, KIND(KIND_NORMAL, first + i), r);
-        for (int j = 0; j < BLOCKS; j++) uniforms(r + 4 * j, &u[j], &angle[j]);
-        math_log_each(u, u);
-        math_cos_each(angle, angle);
-        for (int j = 0; j < BLOCKS; j++) out[i + (size_t)j] = sqrt(-2 * u[j]) * angle[j];
-    }
+    for (; n - i >= BLOCKS; i += BLOCKS) fill_normals(key, stream, first + i, out + i);
     for (; i < n; i++) out[i] = random_normal(key, stream, first + i);
 }

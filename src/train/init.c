@@ -76,7 +76,10 @@ void init_draw(const tri_init *init, uint64_t seed, const char *name, const tri_
         double x[CHUNK];
         n = end - i < CHUNK ? end - i : CHUNK;
         draw_some(&d, key, (uint64_t)i, (size_t)n, x);
-        for (int64_t k = 0; k < n; k++)
-            convert_store(spec->type, out, (size_t)(i - begin + k), x[k]);
+        if (spec->type == TRI_F32)
+            for (int64_t k = 0; k < n; k++) ((float *)out)[i - begin + k] = (float)x[k];
+        else
+            for (int64_t k = 0; k < n; k++)
+                convert_store(spec->type, out, (size_t)(i - begin + k), x[k]);
     }
 }
