@@ -15,7 +15,7 @@
 #include "checkpoint/policy_state.h"
 #include "data/tally.h"
 
-#define CREW_MAGIC 0x3f574552434952ull /* must change when anything below does */
+#define CREW_MAGIC 0x40574552434952ull /* must change when anything below does */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SHAPES 8 /* of a run's steps */
@@ -169,6 +169,8 @@ struct crew_head {
         int nodes, slots; /* of all shapes */
         uint64_t board;   /* offset */
     } tree[2];
+    uint64_t fills; /* claims of the pieces of initial values, see machine/store.h */
+    int64_t n_fills;
     uint64_t tasks; /* claims of the update's tasks */
     int n_tasks;
     uint64_t undo, undo_bytes; /* undo records; bytes of one */

@@ -152,7 +152,7 @@ static void restart_run(struct agent *a) {
 }
 
 /* Before the first step nothing is lost by restarting the run; this is necessary if the reporter
- * died, because it may have been writing the initial values. */
+ * died, because it may have been laying out the store or loading weights. */
 static void restart_before_first_step(struct agent *a, int place) {
     if (atomic_load(&a->head->reporter) == place)
         restart_run(a);

@@ -68,7 +68,9 @@ void recovery_of(struct recovery *r, int place) {
         tasks_recover((claim_word *)(r->base + h->tasks), h->n_tasks, thread,
                       crew_undo(h, r->base, thread), r->base);
     }
-    if (r->base) claim_forget((claim_word *)(r->base + h->evaluation), h->n_batches, place);
+    if (!r->base) return;
+    claim_forget((claim_word *)(r->base + h->fills), h->n_fills, place);
+    claim_forget((claim_word *)(r->base + h->evaluation), h->n_batches, place);
 }
 
 void recovery_of_samples(struct recovery *r, int place) {

@@ -439,7 +439,7 @@ tri_status machine_allocate(struct machine *m, const tri_options *o) {
     tri_status status = m->shared ? TRI_OK : budget_check(m, m->store, o->memory_limit);
     if (!status && !m->store->block) {
         status = store_place(m->store, NULL);
-        if (!status) status = store_fill(m->store, o->seed, m->team);
+        if (!status) status = store_fill(m->store, o->seed, m->team, NULL, 0);
     }
     if (!status) status = allocate_arenas(m);
     for (int k = 0; k < 2 && !status; k++) status = allocate_tree(m, k);

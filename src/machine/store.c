@@ -40,6 +40,8 @@ static void list(const tri_graph *g, struct store *s) {
 struct filling {
     struct store *s;
     uint64_t seed;
+    claim_word *word; /* by piece; null: only this process fills */
+    int owner;
     atomic_size_t next; /* piece, counted over all entries */
     atomic_bool failed;
 };
@@ -60,6 +62,15 @@ static void fill_piece(const struct filling *d, const struct stored *e, size_t p
                        (size_t)(end - begin) * size);
 }
 
+/* Fills a piece unless another process does. */
+static void fill_claimed(const struct filling *d, const struct stored *e, size_t piece,
+                         claim_word *word, void *buffer) {
+    struct claim held = claim_look(word, 1);
+    if (held.state != CLAIM_FREE || !claim_try(word, &held, d->owner)) return;
+    fill_piece(d, e, piece, buffer);
+    claim_publish(word, &held, CLAIM_DONE, d->owner, 0);
+}
+
 static void fill_pieces(void *arg, int thread) {
     struct filling *d = arg;
     (void)thread;
@@ -72,7 +83,10 @@ static void fill_pieces(void *arg, int thread) {
     for (size_t i = 0; i < d->s->n; i++) {
         const struct stored *e = &d->s->entry[i];
         for (; wanted < before + pieces(e); wanted = atomic_fetch_add(&d->next, 1))
-            fill_piece(d, e, wanted - before, buffer);
+            if (d->word)
+                fill_claimed(d, e, wanted - before, &d->word[wanted], buffer);
+            else
+                fill_piece(d, e, wanted - before, buffer);
         before += pieces(e);
     }
     free(buffer);
@@ -97,8 +111,15 @@ tri_status store_place(struct store *s, void *block) {
     return TRI_OK;
 }
 
-tri_status store_fill(struct store *s, uint64_t seed, struct team *team) {
-    struct filling d = {.s = s, .seed = seed};
+size_t store_pieces(const struct store *s) {
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) n += pieces(&s->entry[i]);
+    return n;
+}
+
+tri_status store_fill(struct store *s, uint64_t seed, struct team *team, claim_word *word,
+                      int owner) {
+    struct filling d = {.s = s, .seed = seed, .word = word, .owner = owner};
     team_run(team, fill_pieces, &d);
     return atomic_load(&d.failed) ? base_no_memory("initial values") : TRI_OK;
 }

@@ -4,6 +4,7 @@
 #ifndef MACHINE_STORE_H
 #define MACHINE_STORE_H
 
+#include "crew/claim.h"
 #include "dev/dev.h"
 #include "machine/team.h"
 
@@ -29,8 +30,11 @@ struct store {
 tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *out);
 /* Uses `block` as memory; null: allocates a block. */
 tri_status store_place(struct store *s, void *block);
-/* Writes initial values, which follow from the seed. */
-tri_status store_fill(struct store *s, uint64_t seed, struct team *team);
+/* Writes initial values, which follow from the seed. word: if several processes do that together, a
+ * claim for each of store_pieces, else null. owner: this process. Returns when no piece is free. */
+tri_status store_fill(struct store *s, uint64_t seed, struct team *team, claim_word *word,
+                      int owner);
+size_t store_pieces(const struct store *s);
 size_t stored_bytes(const struct stored *e); /* rounded up to the alignment */
 struct stored *store_find(const struct store *s, const char *name);
 void store_free(struct store *s);

@@ -38,8 +38,8 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 
 /* Offsets in the store. */
 struct plan {
-    uint64_t store, slots[2], board[2], arena[2], carried, rows[2], buffers, loads, tasks, undo,
-        undo_bytes, names, slowest, audits, evaluation, end;
+    uint64_t store, fills, slots[2], board[2], arena[2], carried, rows[2], buffers, loads, tasks,
+        undo, undo_bytes, names, slowest, audits, evaluation, end;
     int64_t n_batches;        /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
     int n_items;
@@ -75,6 +75,7 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
     const struct machine_sizes most = largest_of(run);
     struct plan p = {0};
     p.store = place(&p.end, m->store->bytes);
+    p.fills = place(&p.end, store_pieces(m->store) * sizeof(claim_word));
     for (int k = 0; k < 2; k++) {
         if (!tree_board_bytes(&m->tree[k])) continue;
         p.slots[k] = place(&p.end, tree_bytes(&m->tree[k]));
@@ -221,6 +222,8 @@ static void describe(struct worker *c, const tri_run *run, const struct plan *p)
     h->batch = m->batch;
     h->n_items = p->n_items;
     describe_trees(h, run, p);
+    h->fills = p->fills;
+    h->n_fills = (int64_t)store_pieces(m->store);
     h->tasks = p->tasks;
     h->n_tasks = all_tasks(c);
     h->undo = p->undo;
@@ -241,11 +244,9 @@ static void describe(struct worker *c, const tri_run *run, const struct plan *p)
 }
 
 static tri_status make_store(struct worker *c, tri_run *run, const struct plan *p) {
-    struct machine *m = run->executable;
     tri_status status = map_store(c, p->end);
     if (!status) numa_spread(c->base, p->end); /* of the mapping, before there are pages */
     if (!status) status = grow(c, p);
-    if (!status) status = store_fill(m->store, run->options.seed, run->team);
     if (!status) status = digest(c, run, c->head->digest);
     if (status) return status;
     describe(c, run, p);
@@ -275,6 +276,29 @@ static bool made_or_mine(void *arg) {
 static tri_status join_store(struct worker *c, tri_run *run, const struct plan *p) {
     crew_wait(c->head, made_or_mine, c, &c->context[0].shared->heartbeat);
     return atomic_load(&c->head->layout_published) ? check_store(c, run, p) : make_store(c, run, p);
+}
+
+struct filled {
+    claim_word *word;
+    int n, until; /* pieces; the first `until` are complete */
+};
+
+static bool filled_or_free(void *arg) {
+    struct filled *f = arg;
+    return tasks_complete(f->word, 0, f->n, 1, &f->until) || tasks_wait(f->word, 0, f->n, 1);
+}
+
+/* All workers write the initial values together, and those of a worker that died meanwhile. */
+static tri_status fill_store(struct worker *c, tri_run *run, const struct plan *p) {
+    struct store *s = run->executable->store;
+    struct filled f = {(claim_word *)(c->base + p->fills), (int)store_pieces(s), 0};
+    while (!tasks_complete(f.word, 0, f.n, 1, &f.until)) {
+        tri_status status = store_fill(s, run->options.seed, run->team, f.word, c->place);
+        if (status) return status;
+        crew_notify(c->head);
+        crew_wait(c->head, filled_or_free, &f, &c->context[0].shared->heartbeat);
+    }
+    return TRI_OK;
 }
 
 static bool checked_or_mine(void *arg) {
@@ -377,7 +401,9 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
                          "be %d", m->n_scalars, CREW_MOST_SCALARS);
     tri_status status = place_executables(c, run, &p);
     if (!status) status = check_memory(c, run);
+    if (!status) worker_attach(c, run->team); /* before any thread claims anything */
     if (!status) status = join_store(c, run, &p);
+    if (!status) status = fill_store(c, run, &p);
     if (status) return status;
     for (int i = 0; i < run->n_executables; i++) machine_touch(&run->executable[i]);
     c->run = run;
@@ -387,7 +413,6 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     worker_evaluation_bind(c, run);
     if (run->data) status = make_loader(c, run, &p);
     if (status) return status;
-    worker_attach(c, run->team);
     if (worker_reports(c)) worker_redirect_output(c);
     if (worker_reports(c)) warn_idle(c, m);
     atomic_store(&c->head->keeps, run->options.ckpt != NULL);

@@ -14,7 +14,8 @@ import signal
 import sys
 import time
 
-from runs import PROGRAM, SLOW, done, end, events, fresh, need, run_cases, start, trireme, wait_for
+from runs import (PROGRAM, SLOW, done, end, events, fresh, need, run_cases, start, text_of, trireme,
+                  wait_for)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 
@@ -82,6 +83,31 @@ def start_up():
     if SLOW:
         run, _, _ = own_loop("early", 2500)
         ended(run, 1, "1000 workers were killed in step 0; the run ends\n")
+
+
+def shared_memory(pid):
+    """KiB that the process has touched."""
+    size = re.search("RssShmem:\\s+([0-9]+)", text_of(f"/proc/{pid}/status"))
+    return int(size.group(1)) if size else 0
+
+
+def killed_as_it_draws():
+    """The workers draw the initial values together and wait for each other. If one dies meanwhile,
+    the others draw its share; if the reporter dies, all begin again."""
+    words = "mlp:hidden=4096,layers=2 --batch 2 --lanes 2 --steps 1 --quiet".split()
+    plain = done(trireme("train", *words))
+    for place in (1, 0):
+        fresh("draws")
+        run = start("train", *words, "-n", "2", "--out", "draws")
+
+        wait_for(lambda: len(events("draws", "start")) == 2, "no workers")
+        pid = [e["pid"] for e in events("draws", "start") if e["worker"] == place][0]
+        wait_for(lambda: shared_memory(pid) > 10000, f"worker {place} draws nothing")
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1)  # the other one draws all but what this one has begun
+        os.kill(pid, signal.SIGKILL)
+        need(done(end(run)) == plain, f"{done(run)}\nnobody killed: {plain}\n{run.err}")
+        need(len(events("draws", "death")) == 1, run.err)
 
 
 def killed_as_it_starts():
@@ -274,6 +300,7 @@ CASES = {
     "kills of whoever computes lane 0": lambda: kills_of_own("lane", KILLS),
     "kills as checkpoints are written": kills_in_saves,
     "deaths at start-up": start_up,
+    "deaths as initial values are drawn": killed_as_it_draws,
     "kills of one that comes later": killed_as_it_starts,
     "a hang that recurs": hang,
     "stops that recur": stops,
