@@ -111,7 +111,7 @@ def flipped_bits():
 
 def without_checksum():
     """Checkpoints of format 1: read, and reported as unchecked; skipped if their tensors
-    contradict them."""
+    contradict them; resumed with a warning if they are of another arithmetic."""
     words = "linear --optimizer momentum --quiet --steps 20".split()
     fresh()
     plain = done(trireme("train", *words, "--ckpt", "ck", "--save-every", "10"))
@@ -130,7 +130,15 @@ def without_checksum():
              f"{line}: {run.out}{run.err}")
     run = trireme("train", *words, "--ckpt", "ck", "--resume", "--steps", "30")
     need(run.returncode == 0 and re.search(unchecked, run.err)
-         and f"resumes from {newest}" in run.err, run.err)
+         and f"resumes from {newest}" in run.err and "was made on" not in run.err, run.err)
+    fresh("ck/step-000000030")
+    device = json.load(open(f"{newest}/state.json"))["device"]
+    other = re.sub(r"\(arithmetic [0-9]+,", "(arithmetic 0,", device)  # docs/arithmetic.md
+    need(other != device, f"no arithmetic in {device}")
+    rewrite(device=other)
+    run = trireme("train", *words, "--ckpt", "ck", "--resume", "--steps", "30")
+    need(run.returncode == 0 and f"trireme: {newest} was made on {other}; this is {device}, and "
+         "the last bits may differ" in run.err, run.err)
     fresh("ck/step-000000030")
     rewrite(weights="0" * 64)
     run = trireme("train", *words, "--ckpt", "ck", "--resume")
