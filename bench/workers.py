@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """make bench-workers: runs by several workers. Speed-up over one worker, and against DDP if PyTorch
-is installed; how soon a killed worker's lane is computed again; what one slow worker of two costs.
-Ratios are taken within a round; the table has the median over the rounds, lowest and highest.
+is installed; how soon a killed worker's lane is computed again; what one slow worker of two costs;
+how long a large network takes to start. Ratios are taken within a round; the table has the median
+over the rounds, lowest and highest.
 
-Usage: workers.py BUILD [--rows speed,takeover,straggler,ddp] [--rounds N]"""
+Usage: workers.py BUILD [--rows speed,takeover,straggler,start,ddp] [--rounds N]"""
 import argparse
 import glob
 import json
@@ -182,6 +183,24 @@ def straggler(rounds):
     print()
 
 
+# ---- start ----
+
+def start(rounds):
+    words = "bert-base:seq=128 --batch 2 --lanes 2 --steps 1 --quiet"
+    line("from exec to the end of the first step", "one worker", "two workers")
+    line("---", "---", "---")
+    times = {1: [], 2: []}
+    with tempfile.TemporaryDirectory() as out:
+        for _ in range(rounds):
+            for n, seen in times.items():
+                began = time.monotonic()
+                subprocess.run([PROGRAM, "train", *words.split(), "-n", str(n), "--out", out],
+                               capture_output=True, check=True)
+                seen.append(time.monotonic() - began)
+    line(f"`{words}`", *(spread(seen, "{:.1f} s") for seen in times.values()))
+    print()
+
+
 # ---- DDP ----
 
 def ddp_ms(model, batch, optimizer, steps, keep, last):
@@ -217,7 +236,8 @@ def ddp(rounds):
     print()
 
 
-ROWS = {"speed": speed, "takeover": takeover, "straggler": straggler, "ddp": ddp}
+ROWS = {"speed": speed, "takeover": takeover, "straggler": straggler, "start": start,
+        "ddp": ddp}
 
 p = argparse.ArgumentParser(description=__doc__)
 p.add_argument("build")
