@@ -5,6 +5,10 @@ BUILD ?= build
 PREFIX ?= /usr/local
 # Missing packages are installed with apt-get; SETUP=off turns that off.
 SETUP ?= on
+# Benchmarks compare with the PyTorch that it imports.
+PYTHON ?= python3
+rows = $(if $(ROWS),--rows $(ROWS))
+rounds = $(if $(ROUNDS),--rounds $(ROUNDS))
 
 # Debian's directory for libraries, which Meson finds only if dpkg-dev is installed.
 multiarch = $(shell $(CC) -print-multiarch 2>/dev/null)
@@ -38,14 +42,14 @@ test-slow:
 
 # A quick run: make bench ROWS=lenet5,linear ROUNDS=3
 bench: all
-	@python3 bench/bench.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	@$(PYTHON) bench/bench.py $(BUILD) $(rows) $(rounds) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS))
 
 bench-workers: all
-	@python3 bench/workers.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	@$(PYTHON) bench/workers.py $(BUILD) $(rows) $(rounds)
 
 bench-convergence: all
-	@python3 bench/convergence.py $(BUILD) $(if $(ROWS),--rows $(ROWS)) $(if $(SEEDS),--seeds $(SEEDS))
+	@$(PYTHON) bench/convergence.py $(BUILD) $(rows) $(if $(SEEDS),--seeds $(SEEDS))
 
 bench-deps:
 	@sh scripts/setup.sh bench
@@ -63,8 +67,9 @@ help:
 	@echo 'make demo                      trains a network on Fashion-MNIST and reports its accuracy'
 	@echo 'make test                      runs all tests; the last line is "N passed, N failed"'
 	@echo 'make test-slow                 runs the long forms of the fault tests'
-	@echo 'make bench                     measures the included networks and compares them with'
-	@echo '                               PyTorch, all-reduces with Open MPI; takes about an hour;'
+	@echo 'make bench                     measures the included networks and compares them with the'
+	@echo '                               PyTorch that python3 imports (PYTHON=FILE: another one),'
+	@echo '                               all-reduces with Open MPI; takes hours;'
 	@echo '                               ROWS=lenet5,linear,allreduce ROUNDS=3 SECONDS=1 is quick'
 	@echo 'make bench-workers             measures runs with several workers; takes ROWS and ROUNDS'
 	@echo 'make bench-convergence         trains networks to the end and compares their quality with'

@@ -2,10 +2,11 @@
 """make bench: tables of ratios, measured in alternation (ours, theirs, ours, theirs, ...). Every
 figure is from a process of its own: some steps to warm up, then the median of the following steps.
 A ratio belongs to one round; the table has the median over the rounds, the lowest and the highest.
-Above 1, ours is faster or needs less. PyTorch has two columns: at the best that one process can
-have (number of threads, memory format, joined optimizer, a malloc that keeps its memory are tried
-before), and as installed. Ours has one lane, or is tried with one, two and the default number. Each
-side uses the batch that it is fastest with."""
+Above 1, ours is faster or needs less. PyTorch is the one that this Python imports. It has two
+columns: at the best that one process can have (number of threads, memory format, joined or fused
+optimizer, fused attention, torch.compile, a malloc that keeps its memory are tried before), and as
+installed. Ours has one lane, or is tried with one, two and the default number. Each side uses the
+batch that it is fastest with. TRIREME_ISA=avx2 limits PyTorch, too."""
 import argparse
 import dataclasses
 import itertools
@@ -19,114 +20,12 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "20000000000",
-               "MALLOC_TOP_PAD_": "100000000"}
+from sides import HERE, Ours, Torch, Unavailable, cores, limits, output, run, torch_able
+
 TRY_STEPS, TRY_SECONDS = 2, 0.5  # of a try; of a try with short steps
 AGAIN = 3                        # the fastest so many are tried again
 RATE = operator.itemgetter(0)    # of a try's result
 MIN_STEPS = 3                    # of a measurement
-LONGEST = 1200                   # seconds of one process
-
-
-class Unavailable(Exception):
-    pass
-
-
-# ---- processes ----
-
-def output(command, env=None):
-    """The lines of its output, at least one."""
-    clean = {k: v for k, v in os.environ.items()
-             if k not in KEEP_MEMORY and not re.match("(OMP|GOMP|OPENBLAS|MKL)_", k)}
-    clean |= env or {}
-    try:
-        done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=LONGEST)
-    except subprocess.TimeoutExpired:
-        raise Unavailable(f"more than {LONGEST} seconds") from None
-    except OSError as why:
-        raise Unavailable(str(why)) from None
-    if done.returncode or not done.stdout.strip():
-        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        raise Unavailable(said.removeprefix("trireme: "))
-    return done.stdout.strip().splitlines()
-
-
-def run(command, env=None):
-    """The fields "name=value" of the last line of its output."""
-    fields = re.findall(r"(\w+)=(\S+)", output(command, env)[-1])
-    return {name: number(value) for name, value in fields}
-
-
-def number(text):
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def by_workers(words):
-    """The same with several processes of one thread each: the last line of their table."""
-    cells = output([*words, "-n", str(WORKERS), "--threads-per-worker", "1"])[-1].split()
-    return {"median_ms": 1e3 / float(cells[2])}
-
-
-@dataclasses.dataclass(frozen=True)
-class Ours:
-    model: str
-    batch: int
-    options: tuple = ()
-
-    def measure(self, steps):
-        words = [PROGRAM, "bench", self.model, "--batch", str(self.batch), "--steps", str(steps),
-                 *self.options]
-        return by_workers(words) if WORKERS else run(words)
-
-    def says(self):
-        """The configuration, without the optimizer, which is part of the row."""
-        pairs = zip(self.options[::2], self.options[1::2])
-        return ", ".join([f"batch {self.batch}", *(f"{name.removeprefix('--')} {value}"
-                          for name, value in pairs if name != "--optimizer")])
-
-
-@dataclasses.dataclass(frozen=True)
-class Torch:
-    model: str
-    batch: int
-    optimizer: str = "sgd"
-    bf16: bool = False
-    threads: int = 0
-    channels_last: bool = False
-    foreach: bool = False
-    keep_memory: bool = False
-
-    def measure(self, steps):
-        flags = [f"--{name.replace('_', '-')}" for name in ("bf16", "channels_last", "foreach")
-                 if getattr(self, name)]
-        env = dict(KEEP_MEMORY) if self.keep_memory else {}
-        if self.threads:
-            env |= {"OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": str(self.threads)}
-        return run([PYTHON, f"{HERE}/peers.py", self.model, "--batch", str(self.batch), "--steps",
-                    str(steps), "--threads", str(self.threads), "--optimizer", self.optimizer,
-                    *flags], env)
-
-    def says(self):
-        return ", ".join(filter(None, (
-            f"batch {self.batch}",
-            f"{self.threads} thread{'s' * (self.threads > 1)}" if self.threads else "",
-            "channels last" * self.channels_last, "joined optimizer" * self.foreach,
-            "malloc keeps memory" * self.keep_memory)))
-
-
-def find_python():
-    """Debian's package belongs to Debian's python3, which may not be the first in the path."""
-    for python in ("/usr/bin/python3", "python3"):
-        try:
-            subprocess.run([python, "-c", "import torch"], check=True, capture_output=True)
-            return python
-        except (OSError, subprocess.CalledProcessError):
-            continue
-    return None
 
 
 # ---- what is measured ----
@@ -158,18 +57,26 @@ def fastest(sides):
     return max((attempt(side) for side in sides), key=RATE)
 
 
-def best_torch(start, batches, images):
+def attempt_compiled(side):
+    """[attempt(side)]; empty, with a note, if PyTorch cannot compile the network."""
+    try:
+        return [attempt(side)]
+    except Unavailable as why:
+        NOTES.append(f"PyTorch cannot compile {side.model} ({side.says()}): {why}")
+        progress(f"    {NOTES[-1]}")
+        return []
+
+
+def best_torch(start, batches, images, transformer):
     """One choice after the other, each with the best so far. Tries are short: the best few are
     tried again."""
-    cores = len(os.sched_getaffinity(0))
-    start = dataclasses.replace(start, batch=batches[0], keep_memory=True, threads=cores)
-    choices = [[{"batch": b} for b in batches[1:]], [{"threads": 1}] if cores > 1 else [],
-               [{"channels_last": True}] if images else [], [{"foreach": True}],
-               [{"keep_memory": False}]]
+    start = dataclasses.replace(start, batch=batches[0], keep_memory=True, threads=cores())
     tried = [attempt(start)]
-    for choice in choices:
+    for choice in [{"batch": b} for b in batches[1:]], *start.choices(TORCH, images, transformer):
         best = max(tried, key=RATE)[1]
-        tried += [attempt(dataclasses.replace(best, **change)) for change in choice]
+        for change in choice:
+            side = dataclasses.replace(best, **change)
+            tried += attempt_compiled(side) if side.compiled else [attempt(side)]
     return fastest(side for _, side, _ in sorted(tried, key=RATE)[-AGAIN:])
 
 
@@ -214,20 +121,20 @@ class Against:
     unit: str = "images/s"
     per: float = 1         # units per sample; 0: one unit per step, whatever its batch
     images: bool = False
-    share: bool = False    # print the share of the matmul rate
+    transformer: bool = False  # print the share of the matmul rate
 
     def measure(self, rounds):
         found = [fastest(Ours(self.model, b, options)
                          for b, options in itertools.product(self.batches, self.options_tried()))]
-        if PYTHON:
-            best = best_torch(self.peer, self.batches, self.images)
+        if TORCH:
+            best = best_torch(self.peer, self.batches, self.images, self.transformer)
             installed = fastest(dataclasses.replace(self.peer, batch=b) for b in self.batches)
             found += [max(best, installed, key=RATE), installed]
         sides = [side for _, side, _ in found]
         seen = alternate(sides, rounds, [steps for _, _, steps in found])
         rates = [[rate(side, s) for s in results] for side, results in zip(sides, seen)]
         cells = [self.cell(*pair) for pair in zip(sides, rates)]
-        if self.share and not WORKERS:
+        if self.transformer and not Ours.workers:
             share = statistics.median(s["matmul_share"] for s in seen[0])
             cells[0] += f", {100 * share:.0f} % of the matmul rate"
         for i in range(1, len(sides)):
@@ -237,10 +144,10 @@ class Against:
     def options_tried(self):
         """With several workers, each has one lane at least."""
         tried = [self.options + t for t in self.tries]
-        if not WORKERS:
+        if not Ours.workers:
             return tried
         other = dict.fromkeys(without_lanes(t) for t in tried)
-        return [t + ("--lanes", str(WORKERS * k)) for t in other for k in (1, 2)]
+        return [t + ("--lanes", str(Ours.workers * k)) for t in other for k in (1, 2)]
 
     def cell(self, side, rates):
         speed = statistics.median(rates) * (self.per or 1 / side.batch)
@@ -249,7 +156,8 @@ class Against:
 
 @dataclasses.dataclass
 class Memory:
-    """Peak memory at the same batch; PyTorch with the tuned malloc, and as installed."""
+    """Peak memory at the same batch; PyTorch with the tuned malloc, eager or compiled, and as
+    installed."""
     key: str
     what: str
     aim: str
@@ -257,9 +165,7 @@ class Memory:
     peer: Torch
 
     def measure(self, rounds):
-        cores = len(os.sched_getaffinity(0))
-        best = dataclasses.replace(self.peer, keep_memory=True, channels_last=True, threads=cores)
-        sides = [self.ours] + [best, self.peer] * bool(PYTHON)
+        sides = [self.ours] + ([self.best_torch(), self.peer] if TORCH else [])
         seen = alternate(sides, min(rounds, 3), [TRY_STEPS] * 3, "peak_rss_mib")
         peaks = [[s["peak_rss_mib"] for s in results] for results in seen]
         cells = [f"{amount(statistics.median(p))} MiB ({side.says()})"
@@ -267,6 +173,14 @@ class Memory:
         for i in range(1, len(sides)):
             cells.insert(2 * i, spread([t / o for o, t in zip(peaks[0], peaks[i])]))
         return cells
+
+    def best_torch(self):
+        best = dataclasses.replace(self.peer, keep_memory=True, channels_last=True, threads=cores())
+        other = dataclasses.replace(best, compiled=True)
+        if not TORCH.compiler or not attempt_compiled(other):
+            return best
+        peaks = alternate([best, other], 1, [TRY_STEPS] * 2, "peak_rss_mib")
+        return min(zip((best, other), peaks), key=lambda pair: pair[1][0]["peak_rss_mib"])[0]
 
 
 @dataclasses.dataclass
@@ -299,7 +213,7 @@ class Start:
         with tempfile.TemporaryDirectory() as out:
             for _ in range(4 * rounds + 1):
                 begin = time.monotonic()
-                run([PROGRAM, "train", self.model, "--batch", str(self.batch), "--steps", "1",
+                run([Ours.program, "train", self.model, "--batch", str(self.batch), "--steps", "1",
                      "--quiet", "--out", out])
                 times.append(1e3 * (time.monotonic() - begin))
         return [spread(times[1:], "{:.0f}", " ms")]  # without the first: files are cached then
@@ -333,7 +247,7 @@ class Saves:
 
     def ratio(self):
         with tempfile.TemporaryDirectory() as work:
-            done = subprocess.run([PROGRAM, "train", self.model, *self.options, "--ckpt",
+            done = subprocess.run([Ours.program, "train", self.model, *self.options, "--ckpt",
                                    f"{work}/ck", "--out", work], capture_output=True, text=True,
                                   timeout=LONGEST)
         said = re.search(r"at least (\S+) ms .a copy of as many bytes: (\S+) ms", done.stderr)
@@ -362,7 +276,8 @@ class AllReduce:
                 for n, aim in self.sizes]
 
     def ours(self, _):
-        return [PROGRAM, "bench", "allreduce", "--bytes", ",".join(str(n) for n, _ in self.sizes)]
+        sizes = ",".join(str(n) for n, _ in self.sizes)
+        return [Ours.program, "bench", "allreduce", "--bytes", sizes]
 
     def mpi(self, work):
         return [*MPIRUN, f"{work}/allreduce_mpi", *(str(n) for n, _ in self.sizes)]
@@ -408,7 +323,7 @@ class Pictures:
             script, seen = [PICTURES, f"{HERE}/pictures.py"], []
             output([*script, "make", work, "64"])
             for r in range(rounds):
-                ours = run([PROGRAM, "data", f"images:{work}", "--bench", "--seconds",
+                ours = run([Ours.program, "data", f"images:{work}", "--bench", "--seconds",
                             str(SECONDS)])
                 theirs = run([*script, "rate", work, str(SECONDS)]) if self.peer else ours
                 other = "samples_per_s" if self.peer else "whole_per_s"
@@ -447,7 +362,7 @@ def memory(key, kind, half):
 def transformer(key, what, aim, model, batch, tokens, half=False):
     tries = tuple(a + b for a in (HALF if half else FULL) for b in LANES)
     return Against(key, what, aim, model, Torch(key.removesuffix("-bf16"), 0, "adamw", half),
-                   (batch,), ADAMW, tries, "tokens/s", tokens, share=True)
+                   (batch,), ADAMW, tries, "tokens/s", tokens, transformer=True)
 
 
 BERT, GPT2 = "bert-base:seq=128,head=every", "gpt2-small:seq=256"
@@ -538,13 +453,11 @@ def about():
     with open("/proc/cpuinfo") as f:
         names = [line.split(":")[1].strip() for line in f if line.startswith("model name")]
     name = names[0] if names else os.uname().machine
-    cores = len(os.sched_getaffinity(0))
-    version = ""
-    if PYTHON:
-        version = "; PyTorch " + subprocess.run(
-            [PYTHON, "-c", "import torch; print(torch.__version__)"], capture_output=True,
-            text=True).stdout.strip()
-    return f"{name}, {cores} core{'s' * (cores > 1)}{version}"
+    isa = os.environ.get("TRIREME_ISA")
+    words = [name, f"{cores()} core{'s' * (cores() > 1)}"]
+    if isa:
+        words.append(f"TRIREME_ISA={isa}" + ", which does not limit PyTorch" * (not limits()))
+    return "; ".join([", ".join(words)] + ([TORCH.says()] if TORCH else []))
 
 
 def choose(names):
@@ -556,7 +469,7 @@ def choose(names):
 
 
 def main():
-    global PROGRAM, PYTHON, SECONDS, PEERS, MPI, WORKERS
+    global TORCH, SECONDS, PEERS, MPI
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("build")
     p.add_argument("--rows", default="", help="some of " + ",".join(r.key for r in ROWS))
@@ -569,21 +482,26 @@ def main():
     if a.rounds < 1 or a.seconds <= 0:
         p.error("--rounds and --seconds must be above 0")
     against, alone, sums = choose([n for n in re.split("[, ]+", a.rows) if n])
-    WORKERS = a.workers
-    if WORKERS:
+    Ours.program, Ours.workers = os.path.join(a.build, "src", "trireme"), a.workers
+    if Ours.workers:
         against, alone, sums = [r for r in against if isinstance(r, Against)], [], []
-    PROGRAM, SECONDS = os.path.join(a.build, "src", "trireme"), a.seconds
-    PEERS, MPI = not a.no_peer, all(shutil.which(tool) for tool in ("mpicc", "mpirun"))
-    PYTHON = find_python() if PEERS else None
-    for found, needed, name in (PYTHON, against, "PyTorch"), (MPI, sums, "Open MPI"):
+    SECONDS, PEERS = a.seconds, not a.no_peer
+    MPI = all(shutil.which(tool) for tool in ("mpicc", "mpirun"))
+    TORCH = torch_able() if PEERS and against else None
+    for found, needed, what in (
+            (TORCH, against, f"{sys.executable} imports no PyTorch (make bench-deps, then "
+             "make bench PYTHON=/usr/bin/python3)"),
+            (MPI, sums, "Open MPI is not installed (make bench-deps)")):
         if PEERS and needed and not found:
-            print(f"{name} is not installed (make bench-deps): its columns are left out.\n")
+            print(f"{what}: its columns are left out.\n")
     lines, interrupted = measured(against, a.rounds)
     own, interrupted = ([], True) if interrupted else measured(alone, a.rounds)
     reduced = [] if interrupted else measured_sums(sums, a.rounds)
     print(f"{about()}. Median (lowest to highest) of {a.rounds} rounds.\n")
-    head = ["", "aim", f"Trireme, {WORKERS} workers" if WORKERS else "Trireme"]
-    if PYTHON:
+    for note in NOTES:
+        print(f"{note}.\n")
+    head = ["", "aim", f"Trireme, {a.workers} workers" if a.workers else "Trireme"]
+    if TORCH:
         head += ["PyTorch at its best", "ratio", "PyTorch as installed", "ratio"]
     print_table(head, lines)
     print_table(["Trireme against itself", "aim", "measured"], own)
@@ -591,9 +509,9 @@ def main():
     print_table(head + ["Open MPI", "ratio"] * (PEERS and MPI), reduced)
 
 
-PROGRAM = PYTHON = None
+TORCH = None
 PEERS = MPI = False
 SECONDS = 0.0
-WORKERS = 0
+NOTES = []
 if __name__ == "__main__":
     main()

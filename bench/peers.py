@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One measurement of PyTorch: training steps of a network of the zoo, on data made beforehand.
-Prints a line like that of `trireme bench`: "peer model=... median_ms=... ...". The networks without
-attention are those of the golden tests; the transformers are here."""
+Prints a line like that of `trireme bench`: "peer model=... median_ms=... ...". `peers.py able`
+measures nothing and prints what this PyTorch can do. The networks without attention are those of
+the golden tests; the transformers are here."""
 import argparse
 import contextlib
 import math
@@ -29,7 +30,10 @@ DROPOUT = 0.1
 # ---- transformers ----
 
 class Attention(nn.Module):
-    """Softmax of q k' / sqrt(d), with dropout, times v; q, k, v from one projection or three."""
+    """Softmax of q k' / sqrt(d), with dropout, times v; q, k, v from one projection or three.
+    fused: by one operator, which PyTorch has from 2.0 on."""
+
+    fused = False
 
     def __init__(self, width, heads, causal, seq):
         super().__init__()
@@ -46,9 +50,13 @@ class Attention(nn.Module):
         n, s, w = x.shape
         parts = self.qkv(x).split(w, 2) if self.causal else (self.q(x), self.k(x), self.v(x))
         q, k, v = (p.view(n, s, self.heads, -1).transpose(1, 2) for p in parts)
-        scores = q @ k.transpose(2, 3) / math.sqrt(w // self.heads)
-        scores = scores + (self.mask if self.causal else padding)
-        mixed = self.drop(scores.softmax(-1)) @ v
+        if Attention.fused:
+            mixed = F.scaled_dot_product_attention(
+                q, k, v, attn_mask=padding, dropout_p=DROPOUT, is_causal=self.causal)
+        else:
+            scores = q @ k.transpose(2, 3) / math.sqrt(w // self.heads)
+            scores = scores + (self.mask if self.causal else padding)
+            mixed = self.drop(scores.softmax(-1)) @ v
         return self.out(mixed.transpose(1, 2).reshape(n, s, w))
 
 
@@ -183,10 +191,24 @@ NETWORKS = {
 }
 
 OPTIMIZERS = {
-    "sgd": lambda p, each: torch.optim.SGD(p, 0.001, foreach=each),
-    "momentum": lambda p, each: torch.optim.SGD(p, 0.001, momentum=0.9, foreach=each),
-    "adamw": lambda p, each: torch.optim.AdamW(p, 0.0001, weight_decay=0.0, foreach=each),
+    "sgd": lambda p, **how: torch.optim.SGD(p, 0.001, **how),
+    "momentum": lambda p, **how: torch.optim.SGD(p, 0.001, momentum=0.9, **how),
+    "adamw": lambda p, **how: torch.optim.AdamW(p, 0.0001, weight_decay=0.0, **how),
 }
+
+
+def able():
+    """A line of what this PyTorch can do: compile networks; fused optimizers and attention."""
+    try:
+        weight = torch.zeros(1, requires_grad=True)
+        weight.grad = torch.zeros(1)
+        for make in OPTIMIZERS.values():
+            make([weight], fused=True).step()
+        fused = 1
+    except (RuntimeError, TypeError):
+        fused = 0
+    print(f"able torch={torch.__version__} compile={int(hasattr(torch, 'compile'))} fused={fused} "
+          f"attention={int(hasattr(F, 'scaled_dot_product_attention'))}")
 
 
 def peak_mib():
@@ -242,6 +264,9 @@ def main():
     p.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
     p.add_argument("--channels-last", action="store_true")
     p.add_argument("--foreach", action="store_true", help="optimizer with joined loops")
+    p.add_argument("--fused", action="store_true", help="optimizer of one kernel")
+    p.add_argument("--attention", action="store_true", help="in one operator")
+    p.add_argument("--compiled", action="store_true", help="by torch.compile")
     p.add_argument("--bf16", action="store_true", help="autocast")
     p.add_argument("--processes", type=int, default=1, help="DDP with gloo; --batch is per process")
     a = p.parse_args()
@@ -249,10 +274,14 @@ def main():
     if a.threads:
         torch.set_num_threads(a.threads)
     torch.manual_seed(0)
+    Attention.fused = a.attention
     net, loss = NETWORKS[a.model]()(a.batch, a.channels_last)
     if a.processes > 1:
         spread(net)
-    optimizer = OPTIMIZERS[a.optimizer](net.parameters(), a.foreach)
+    if a.compiled:
+        loss = torch.compile(loss, dynamic=False)
+    how = {"fused": True} if a.fused else {"foreach": a.foreach}
+    optimizer = OPTIMIZERS[a.optimizer](net.parameters(), **how)
     times = []
     for _ in range(WARM_STEPS + a.steps):
         begin = time.perf_counter()
@@ -272,4 +301,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    able() if sys.argv[1:] == ["able"] else main()

@@ -18,9 +18,7 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "20000000000",
-               "MALLOC_TOP_PAD_": "100000000"}
+from sides import HERE, KEEP_MEMORY
 
 
 def rates(words, numbers, steps, threads=1):
@@ -206,7 +204,7 @@ def start(rounds):
 def ddp_ms(model, batch, optimizer, steps, keep, last):
     env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
            **(KEEP_MEMORY if keep else {})}
-    out = subprocess.run(["/usr/bin/python3", f"{HERE}/peers.py", model, "--batch", str(batch),
+    out = subprocess.run([sys.executable, f"{HERE}/peers.py", model, "--batch", str(batch),
                           "--steps", str(steps), "--threads", "1", "--optimizer", optimizer,
                           "--processes", "2", *(["--channels-last"] if last else [])],
                          env=env, capture_output=True, text=True)
