@@ -121,7 +121,7 @@ class Against:
     unit: str = "images/s"
     per: float = 1         # units per sample; 0: one unit per step, whatever its batch
     images: bool = False
-    transformer: bool = False  # print the share of the matmul rate
+    transformer: bool = False  # print the share of the multiply-add rate
 
     def measure(self, rounds):
         found = [fastest(Ours(self.model, b, options)
@@ -135,8 +135,8 @@ class Against:
         rates = [[rate(side, s) for s in results] for side, results in zip(sides, seen)]
         cells = [self.cell(*pair) for pair in zip(sides, rates)]
         if self.transformer and not Ours.workers:
-            share = statistics.median(s["matmul_share"] for s in seen[0])
-            cells[0] += f", {100 * share:.0f} % of the matmul rate"
+            share = statistics.median(s["fma_share"] for s in seen[0])
+            cells[0] += f", {100 * share:.0f} % of the multiply-add rate"
         for i in range(1, len(sides)):
             cells.insert(2 * i, spread([o / t for o, t in zip(rates[0], rates[i])]))
         return cells

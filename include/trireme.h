@@ -960,7 +960,7 @@ typedef void tri_kernel(const tri_call *call);
  *             alone (div).
  * examples    inputs to test it with, at least one: "f32[2,3]@0.5:2, i64[4]@0:9 {axis=1}". Values
  *             are drawn from the range @low:high.
- * flops       arithmetic operations of a node, for planning; null: one per output element.
+ * flops       arithmetic operations of a node, for planning and benchmarks; null: not counted.
  * count       the divisor of a mean. It is stored in the attribute "count" when the batch is
  *             divided.
  * group_values  for a row with attributes "training" and "groups", sets of samples that share

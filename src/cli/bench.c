@@ -106,15 +106,14 @@ static void measure(tri_run *run, size_t steps, bool profile, struct timing *t) 
         if (!one_step(run, t)) break;
 }
 
-/* How long the arithmetic of a step would take at the rate of large matrix products in the same
- * types, and that rate. */
+/* How long the arithmetic of a step would take at the highest rate of its types, and that rate. */
 static tri_status ideal(const tri_run *run, const struct work *w, double *seconds, double *rate) {
     double part[] = {w->flops - w->narrow, w->narrow}, flops;
     tri_status status = TRI_OK;
     *seconds = 0;
     for (int i = 0; i < 2 && !status; i++) {
         if (!(part[i] > 0)) continue;
-        status = rate_matmul(run->dev, i ? TRI_BF16 : TRI_F32, run_threads(run), &flops);
+        status = rate_highest(run->dev, i ? TRI_BF16 : TRI_F32, run_threads(run), &flops);
         if (!status) *seconds += part[i] / flops;
     }
     *rate = *seconds > 0 ? w->flops / *seconds : 0;
@@ -131,7 +130,7 @@ static tri_status report(tri_run *run, const char *model, struct timing *t) {
     printf("bench model=%s batch=%lld lanes=%lld threads=%d device=%s steps=%zu steps_per_s=%.2f "
            "samples_per_s=%.1f median_ms=%.4f p10_ms=%.4f p90_ms=%.4f first_step_ms=%.1f "
            "second_step_ms=%.1f start_ms=%.0f peak_rss_mib=%.1f plan_mib=%.1f gflops=%.2f "
-           "matmul_gflops=%.1f matmul_share=%.3f gbytes_per_s=%.2f\n", model,
+           "fma_gflops=%.1f fma_share=%.3f gbytes_per_s=%.2f\n", model,
            (long long)run_batch(run), (long long)run_lanes(run), run_threads(run), run->dev->name,
            t->n, steps, steps * (double)run_batch(run), 1e3 * median, 1e3 * quantile(t, 0.1),
            1e3 * quantile(t, 0.9), 1e3 * t->step[0], 1e3 * t->step[1], 1e3 * t->start, peak,
@@ -293,9 +292,10 @@ static void more(struct text *out) {
                       "per second; the median, 10th and 90th percentile of a step's milliseconds; "
                       "the first two steps; the time from the start of the process to the end of "
                       "the first step; peak and planned memory; arithmetic per second (of "
-                      "products, convolutions, norms and the like); the rate of a large matrix "
-                      "product with as many threads, and the share of a step that its arithmetic "
-                      "would take at that rate; and what kernels read and write per second.", out);
+                      "products, convolutions, norms and the like); the rate of fused "
+                      "multiply-adds in registers with as many threads, and the share of a step "
+                      "that its arithmetic would take at that rate; and what kernels read and "
+                      "write per second.", out);
     options_paragraph("`trireme bench allreduce` measures sums over processes.", out);
     cli_describe_model(out);
 }

@@ -54,6 +54,9 @@ struct dev {
     /* Nullable: kernels and copies only enqueue what they do, and this waits until everything that
      * the calling thread has enqueued is done. copy_out waits by itself. */
     void (*wait)(void);
+    /* Nullable. Runs fused multiply-adds of f32 in registers for some microseconds; returns the
+     * number of operations, two for each. */
+    double (*multiply)(void);
 };
 
 /* By name; null if it is unknown or not built in. */

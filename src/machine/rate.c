@@ -8,7 +8,7 @@
 
 #define SMALLEST 128
 #define LARGEST 2048
-#define ENOUGH 0.02 /* seconds for one product: no larger one is tried */
+#define ENOUGH 0.02 /* seconds: no larger product is tried, and no more rounds in registers */
 #define TRIES 3     /* the fastest counts */
 
 /* y [n, n] = a [n, n] b [n, n]', once per thread. */
@@ -56,7 +56,7 @@ static tri_status make(struct product *p, int thread) {
     return TRI_OK;
 }
 
-static void run(void *arg, int thread) {
+static void run_product(void *arg, int thread) {
     struct product *p = arg;
     const struct program_step step = {.fault = &p->fault[thread]};
     program_run(&p->program[thread], NULL, &step);
@@ -74,8 +74,19 @@ static void free_product(struct product *p) {
     tri_graph_free(p->g);
 }
 
-/* *seconds: of the fastest run. */
-static tri_status measure(struct product *p, tri_type type, int64_t n, double *seconds) {
+/* Seconds. */
+static double fastest(struct team *team, void (*work)(void *arg, int thread), void *arg) {
+    double least = 0;
+    for (int i = 0; i < TRIES; i++) {
+        double begin = base_seconds();
+        team_run(team, work, arg);
+        double took = base_seconds() - begin;
+        if (!i || took < least) least = took;
+    }
+    return least;
+}
+
+static tri_status measure_product(struct product *p, tri_type type, int64_t n, double *seconds) {
     size_t threads = (size_t)p->threads;
     p->program = calloc(threads, sizeof *p->program);
     p->memory = calloc(threads, sizeof *p->memory);
@@ -83,28 +94,59 @@ static tri_status measure(struct product *p, tri_type type, int64_t n, double *s
     tri_status status = p->program && p->memory && p->fault ? build(p, type, n)
                                                             : base_no_memory("a product");
     for (int i = 0; i < p->threads && !status; i++) status = make(p, i);
-    for (int i = 0; i < TRIES && !status; i++) {
-        double begin = base_seconds();
-        team_run(p->team, run, p);
-        double took = base_seconds() - begin;
-        if (!i || took < *seconds) *seconds = took;
-    }
+    if (!status) *seconds = fastest(p->team, run_product, p);
     for (int i = 0; i < p->threads && !status; i++)
         if (p->fault[i].failed) status = base_fail(TRI_FAILED, "%s", p->fault[i].text);
     return status;
 }
 
-tri_status rate_matmul(const struct dev *dev, tri_type type, int threads, double *flops) {
-    struct team *team;
+static tri_status rate_products(const struct dev *dev, tri_type type, struct team *team,
+                                double *flops) {
+    int threads = team_threads(team);
     double seconds = 0;
-    *flops = 0;
-    tri_status status = team_make(threads, &team);
+    tri_status status = TRI_OK;
     for (int64_t n = SMALLEST; n <= LARGEST && seconds < ENOUGH && !status; n *= 2) {
         struct product p = {.dev = dev, .team = team, .threads = threads};
-        status = measure(&p, type, n, &seconds);
+        status = measure_product(&p, type, n, &seconds);
         free_product(&p);
         *flops = 2.0 * (double)threads * (double)n * (double)n * (double)n / seconds;
     }
+    return status;
+}
+
+/* ---- registers ---- */
+
+struct registers {
+    const struct dev *dev;
+    int64_t rounds;
+};
+
+static void run_registers(void *arg, int thread) {
+    const struct registers *r = arg;
+    (void)thread;
+    for (int64_t i = 0; i < r->rounds; i++) r->dev->multiply();
+}
+
+static double rate_registers(const struct dev *dev, struct team *team) {
+    const double operations = dev->multiply() * team_threads(team);
+    struct registers r = {.dev = dev, .rounds = 1};
+    double seconds = fastest(team, run_registers, &r);
+    while (seconds < ENOUGH) {
+        r.rounds *= 2;
+        seconds = fastest(team, run_registers, &r);
+    }
+    return operations * (double)r.rounds / seconds;
+}
+
+tri_status rate_highest(const struct dev *dev, tri_type type, int threads, double *flops) {
+    struct team *team;
+    *flops = 0;
+    tri_status status = team_make(threads, &team);
+    if (status) return status;
+    if (dev->multiply && type == TRI_F32)
+        *flops = rate_registers(dev, team);
+    else
+        status = rate_products(dev, type, team, flops);
     team_free(team);
     return status;
 }

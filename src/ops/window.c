@@ -130,9 +130,19 @@ int window_infer_like_last(const tri_node *n, tri_spec *out) {
     return 1;
 }
 
+/* By Winograd's algorithm: of the products of 36 elements for each 4x4 places of y, or of dx. */
+static double winograd_flops(const tri_node *n, const struct window *w) {
+    const bool dx = node_is(n, "conv2d_dx");
+    const int64_t rows = dx ? w->h : w->oh, columns = dx ? w->w : w->ow;
+    const int64_t tiles = w->n * ((rows + 3) / 4) * ((columns + 3) / 4);
+    return 2.0 * 36 * (double)tiles * (double)(w->c * w->o);
+}
+
 double window_flops(const tri_node *n) {
     struct window w;
     if (!window_of(n, &w)) return 0;
+    const tri_attr *winograd = node_attr(n, "winograd");
+    if (winograd && winograd->i) return winograd_flops(n, &w);
     tri_shape y = window_output(&w);
     double places = (double)tri_shape_count(&y) * (double)(w.kh * w.kw);
     return role_of(n)->weight < 0 ? places : 2 * places * (double)(w.c / w.groups);

@@ -40,7 +40,7 @@ int64_t window_divisor(const struct window *w, int64_t r, int64_t q);
 
 /* For gradients: the result has the shape of the last input and the type of input 0. */
 int window_infer_like_last(const tri_node *n, tri_spec *out);
-/* Operations of a node; the same for an operator and its gradients. */
+/* Operations of a node: of the algorithm that it uses, without the transforms of Winograd's. */
 double window_flops(const tri_node *n);
 /* [height, width] from an option for both and one for the width, where 0 means the same. */
 tri_shape window_pair(int64_t both, int64_t width);

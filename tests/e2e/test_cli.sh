@@ -322,7 +322,7 @@ mistake 'a missing shared object' 1 'err:nowhere.so' train nowhere.so
 number='[0-9][0-9.e+-]*'
 fields= # fields of the line for programs, in order
 for f in steps_per_s samples_per_s median_ms p10_ms p90_ms first_step_ms second_step_ms start_ms \
-    peak_rss_mib plan_mib gflops matmul_gflops matmul_share gbytes_per_s; do
+    peak_rss_mib plan_mib gflops fma_gflops fma_share gbytes_per_s; do
     fields="$fields $f=$number"
 done
 expect 'bench' 0 \

@@ -14,6 +14,7 @@
 
 #include "check/trial.h"
 #include "dev/dev.h"
+#include "ops/op.h"
 
 /* The root mean square of the difference to `want`, relative to that of `want`. */
 static double rms_error(const struct values *want, const struct values *got) {
@@ -99,6 +100,31 @@ static void trainings_run_alike(void **state) {
     assert_true(direct[STEPS - 1] < 0.7 * direct[0] && winograd[STEPS - 1] < 0.7 * direct[0]);
 }
 
+static double operations(const tri_tensor *t, bool winograd) {
+    ((tri_attr *)node_attr(t->node, "winograd"))->i = winograd;
+    return t->node->entry->op->flops(t->node);
+}
+
+/* A node counts what it computes: squares of 4x4 places, in part outside, of y or of dx. */
+static void operations_are_counted(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(1);
+    tri_tensor *x = tri_state(g, "x", TRI_F32, TRI_SHAPE(2, 32, 10, 13), (tri_init){0});
+    tri_tensor *w = tri_state(g, "w", TRI_F32, TRI_SHAPE(48, 32, 3, 3), (tri_init){0});
+    tri_tensor *y = tri_conv2d(x, w);
+    tri_tensor *dy[] = {y, w, x}, *weight[] = {y, x, w};
+    tri_tensor *dx = APPLY_LIKE(y->node, "conv2d_dx", dy);
+    tri_tensor *dw = APPLY_LIKE(y->node, "conv2d_dw", weight);
+    const tri_tensor *all[] = {y, dx, dw};
+    const double places[] = {2 * 2 * 3, 2 * 3 * 4, 2 * 2 * 3};
+    assert_int_equal(tri_graph_status(g), TRI_OK);
+    for (size_t i = 0; i < COUNT(all); i++) {
+        assert_true(operations(all[i], false) == 2.0 * 2 * 8 * 11 * 9 * 32 * 48);
+        assert_true(operations(all[i], true) == 2.0 * places[i] * 36 * 32 * 48);
+    }
+    tri_graph_free(g);
+}
+
 static void other_ways_are_refused(void **state) {
     tri_options o = {.conv = "fft", .steps = 1};
     (void)state;
@@ -110,6 +136,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_small),
         cmocka_unit_test(trainings_run_alike),
+        cmocka_unit_test(operations_are_counted),
         cmocka_unit_test(other_ways_are_refused),
     };
     return cmocka_run_group_tests_name("winograd", tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #endif
 #include "dev/cpu/isa.h"
 #include "dev/cpu/matmul.h"
+#include "dev/cpu/multiply.h"
 #include "dev/cpu/tail.h"
 #include "dev/cpu/tile.h"
 
@@ -160,6 +161,13 @@ static const char *advises(void) {
                          : NULL;
 }
 
+static double multiply(void) {
+#define MULTIPLY(isa) cpu_multiply_##isa,
+    static cpu_multiply_fn *const every[] = {EVERY_ISA(MULTIPLY)};
+    float x[3] = {0.5f, 1};
+    return every[isa_best()](x);
+}
+
 static const char *lacks(tri_type type) {
     return type == TRI_F16 ? "cpu has no products of f16" : NULL;
 }
@@ -181,4 +189,5 @@ const struct dev dev_cpu = {
     .target = &target,
     .declines = declines,
     .prepare = prepare,
+    .multiply = multiply,
 };
