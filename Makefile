@@ -21,7 +21,8 @@ configured = sh scripts/configure.sh $(BUILD)
 prepare_tests = $(setup) build test && { $(configured); } && \
     meson configure $(BUILD) -Dtests=enabled
 
-.PHONY: all demo test test-slow bench bench-workers bench-convergence bench-deps install clean help
+.PHONY: all demo test test-slow bench bench-kernels bench-workers bench-convergence bench-deps \
+    install clean help
 
 all:
 	@$(setup) build
@@ -44,6 +45,13 @@ test-slow:
 bench: all
 	@$(PYTHON) bench/bench.py $(BUILD) $(rows) $(rounds) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS))
+
+# A quick run: make bench-kernels ROWS=lenet5,bert-up ROUNDS=3 THREADS=1
+bench-kernels: all
+	@ninja -C $(BUILD) bench/kernels
+	@$(PYTHON) bench/kernels.py $(BUILD) $(rows) $(rounds) \
+	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(THREADS),--threads $(THREADS)) \
+	    $(if $(CONV),--conv $(CONV))
 
 bench-workers: all
 	@$(PYTHON) bench/workers.py $(BUILD) $(rows) $(rounds)
@@ -71,10 +79,14 @@ help:
 	@echo '                               PyTorch that python3 imports (PYTHON=FILE: another one),'
 	@echo '                               all-reduces with Open MPI; takes hours;'
 	@echo '                               ROWS=lenet5,linear,allreduce ROUNDS=3 SECONDS=1 is quick'
+	@echo 'make bench-kernels             measures products and convolutions beside OpenBLAS, BLIS and'
+	@echo '                               oneDNN; ROWS=lenet5,bert-up ROUNDS=3 THREADS=1 is quick,'
+	@echo '                               CONV=direct leaves out Winograd'
 	@echo 'make bench-workers             measures runs with several workers; takes ROWS and ROUNDS'
 	@echo 'make bench-convergence         trains networks to the end and compares their quality with'
 	@echo '                               PyTorch; takes hours'
-	@echo 'make bench-deps                installs PyTorch and Open MPI for the benchmarks'
+	@echo 'make bench-deps                installs PyTorch, Open MPI, OpenBLAS and BLIS for the'
+	@echo '                               benchmarks'
 	@echo 'make install PREFIX=/usr/local installs library, header, pkg-config file, man page,'
 	@echo '                               program, documents and examples'
 	@echo 'make clean                     removes $(BUILD)/'

@@ -20,7 +20,8 @@ import sys
 import tempfile
 import time
 
-from sides import HERE, Ours, Torch, Unavailable, cores, limits, output, run, torch_able
+from sides import HERE, Ours, Torch, Unavailable, cores, output, run, torch_able
+from tables import amount, machine, print_table, progress, spread
 
 TRY_STEPS, TRY_SECONDS = 2, 0.5  # of a try; of a try with short steps
 AGAIN = 3                        # the fastest so many are tried again
@@ -29,10 +30,6 @@ MIN_STEPS = 3                    # of a measurement
 
 
 # ---- what is measured ----
-
-def progress(text):
-    print(f"  {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
-
 
 def steps_for(seconds, ms):
     return max(MIN_STEPS, min(int(1e3 * seconds / ms) + 1, 200000))
@@ -89,17 +86,6 @@ def alternate(sides, rounds, steps, field="median_ms"):
         progress(f"    round {r + 1} of {rounds}, {field}: " +
                  ", ".join(f"{results[-1][field]:.4g}" for results in seen))
     return seen
-
-
-def spread(values, form="{:.2f}", unit=""):
-    """The median, the lowest and the highest."""
-    found = min(values), statistics.median(values), max(values)
-    low, middle, high = map(form.format, found)
-    return f"**{middle}{unit}** ({low} to {high})"
-
-
-def amount(x):
-    return f"{x:,.0f}" if x >= 1000 else f"{x:.3g}"
 
 
 def without_lanes(words):
@@ -409,18 +395,6 @@ ROWS = AGAINST + ALONE + SUMS
 
 # ---- the tables ----
 
-def print_table(head, rows):
-    """In Markdown, with aligned columns."""
-    if not rows:
-        return
-    rows = [head, *([*r, *[""] * (len(head) - len(r))] for r in rows)]
-    width = [max(len(r[i]) for r in rows) for i in range(len(head))]
-    rows.insert(1, ["-" * w for w in width])
-    for row in rows:
-        print("| " + " | ".join(c.ljust(w) for c, w in zip(row, width)) + " |")
-    print()
-
-
 def measured(rows, rounds):
     """Lines of a table, and whether it was interrupted; then only the lines that are done."""
     lines = []
@@ -447,17 +421,6 @@ def measured_sums(rows, rounds):
         except KeyboardInterrupt:
             break
     return lines
-
-
-def about():
-    with open("/proc/cpuinfo") as f:
-        names = [line.split(":")[1].strip() for line in f if line.startswith("model name")]
-    name = names[0] if names else os.uname().machine
-    isa = os.environ.get("TRIREME_ISA")
-    words = [name, f"{cores()} core{'s' * (cores() > 1)}"]
-    if isa:
-        words.append(f"TRIREME_ISA={isa}" + ", which does not limit PyTorch" * (not limits()))
-    return "; ".join([", ".join(words)] + ([TORCH.says()] if TORCH else []))
 
 
 def choose(names):
@@ -497,7 +460,8 @@ def main():
     lines, interrupted = measured(against, a.rounds)
     own, interrupted = ([], True) if interrupted else measured(alone, a.rounds)
     reduced = [] if interrupted else measured_sums(sums, a.rounds)
-    print(f"{about()}. Median (lowest to highest) of {a.rounds} rounds.\n")
+    peer = f"; {TORCH.says()}" if TORCH else ""
+    print(f"{machine()}{peer}. Median (lowest to highest) of {a.rounds} rounds.\n")
     for note in NOTES:
         print(f"{note}.\n")
     head = ["", "aim", f"Trireme, {a.workers} workers" if a.workers else "Trireme"]

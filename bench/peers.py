@@ -198,7 +198,8 @@ OPTIMIZERS = {
 
 
 def able():
-    """A line of what this PyTorch can do: compile networks; fused optimizers and attention."""
+    """A line of what this PyTorch can do: compile networks; fused optimizers and attention; and
+    whether its products are OpenBLAS's."""
     try:
         weight = torch.zeros(1, requires_grad=True)
         weight.grad = torch.zeros(1)
@@ -207,8 +208,10 @@ def able():
         fused = 1
     except (RuntimeError, TypeError):
         fused = 0
+    with open("/proc/self/maps") as f:
+        openblas = int("/libopenblas" in f.read())
     print(f"able torch={torch.__version__} compile={int(hasattr(torch, 'compile'))} fused={fused} "
-          f"attention={int(hasattr(F, 'scaled_dot_product_attention'))}")
+          f"attention={int(hasattr(F, 'scaled_dot_product_attention'))} openblas={openblas}")
 
 
 def peak_mib():

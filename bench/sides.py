@@ -26,15 +26,28 @@ def limits():
     return LIMITS.get(os.environ.get("TRIREME_ISA"), {})
 
 
+def best_openblas():
+    """OpenBLAS's kernels for AVX-512, which old versions do not choose on newer processors."""
+    with open("/proc/cpuinfo") as f:
+        wide = all(re.search(rf"^flags\b.* avx512{part}\b", text, re.M)
+                   for text in (f.read(),) for part in ("f", "bw", "dq", "vl"))
+    return {"OPENBLAS_CORETYPE": "SkylakeX"} if wide and "TRIREME_ISA" not in os.environ else {}
+
+
 # ---- processes ----
+
+def environment(more):
+    """That of a process, without settings of the libraries except limits() and `more`."""
+    clean = {k: v for k, v in os.environ.items()
+             if k not in KEEP_MEMORY and not re.match("(OMP|GOMP|OPENBLAS|BLIS|MKL)_", k)}
+    return clean | limits() | more
+
 
 def output(command, env=None):
     """The lines of its output, at least one."""
-    clean = {k: v for k, v in os.environ.items()
-             if k not in KEEP_MEMORY and not re.match("(OMP|GOMP|OPENBLAS|MKL)_", k)}
-    clean |= limits() | (env or {})
     try:
-        done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=LONGEST)
+        done = subprocess.run(command, env=environment(env or {}), capture_output=True, text=True,
+                              timeout=LONGEST)
     except subprocess.TimeoutExpired:
         raise Unavailable(f"more than {LONGEST} seconds") from None
     except OSError as why:
@@ -103,6 +116,7 @@ class Able:
     compiler: str   # C++, for torch.compile; empty: there is none, or no torch.compile
     fused: bool     # optimizers of one kernel
     attention: bool # in one operator
+    openblas: bool  # products by it
 
     def says(self):
         return f"PyTorch {self.version}, " + (f"eager and compiled with {self.compiler}"
@@ -118,7 +132,7 @@ def torch_able():
     compiler = os.environ.get("CXX") or "g++"
     found = seen["compile"] and shutil.which(compiler.split()[0])
     return Able(str(seen["torch"]), compiler if found else "", bool(seen["fused"]),
-                bool(seen["attention"]))
+                bool(seen["attention"]), bool(seen["openblas"]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +148,7 @@ class Torch:
     attention: bool = False
     compiled: bool = False
     keep_memory: bool = False
+    openblas: bool = False  # its best kernels are chosen by hand
 
     FLAGS = {"bf16": "", "channels_last": "channels last", "foreach": "joined optimizer",
              "fused": "fused optimizer", "attention": "fused attention", "compiled": "compiled"}
@@ -141,6 +156,7 @@ class Torch:
     def measure(self, steps):
         flags = [f"--{name.replace('_', '-')}" for name in self.FLAGS if getattr(self, name)]
         env = dict(KEEP_MEMORY) if self.keep_memory else {}
+        env |= best_openblas() if self.openblas else {}
         if self.threads:
             env |= {"OMP_NUM_THREADS": str(self.threads), "OPENBLAS_NUM_THREADS": str(self.threads)}
         return run([*PEER, self.model, "--batch", str(self.batch), "--steps", str(steps),
@@ -151,12 +167,14 @@ class Torch:
             f"batch {self.batch}",
             f"{self.threads} thread{'s' * (self.threads > 1)}" if self.threads else "",
             *(text for name, text in self.FLAGS.items() if getattr(self, name)),
-            "malloc keeps memory" * self.keep_memory)))
+            "malloc keeps memory" * self.keep_memory,
+            "OpenBLAS told of AVX-512" * self.openblas)))
 
     def choices(self, able, images, transformer):
         """Changes to try one after the other, each with the best so far; a list has alternatives.
         What PyTorch cannot do is left out."""
-        return [[{"threads": 1}] if cores() > 1 else [],
+        return [[{"openblas": True}] if able.openblas and best_openblas() else [],
+                [{"threads": 1}] if cores() > 1 else [],
                 [{"channels_last": True}] if images else [],
                 [{"foreach": True}] + [{"fused": True}] * able.fused,
                 [{"attention": True}] if transformer and able.attention else [],

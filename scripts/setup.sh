@@ -11,8 +11,9 @@ build="$build libjpeg62-turbo-dev libpng-dev"
 test='libcmocka-dev'
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. Open MPI, for the comparison
-# of all-reduces.
-bench='python3-torch python3-pil python3-numpy libopenblas0-pthread openmpi-bin libopenmpi-dev'
+# of all-reduces; OpenBLAS and BLIS, for that of products.
+bench='python3-torch python3-pil python3-numpy libopenblas0-pthread libblis4-pthread'
+bench="$bench libdnnl-dev openmpi-bin libopenmpi-dev"
 ci='clang g++ libclang-rt-14-dev libdnnl-dev'
 
 needed=

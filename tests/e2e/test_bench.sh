@@ -35,7 +35,7 @@ check 'a failure is reported in its row' \
 cat >peer.py <<'END'
 import os, sys
 if "able" in sys.argv:
-    print("able torch=9.8.7 compile=1 fused=1 attention=1")
+    print("able torch=9.8.7 compile=1 fused=1 attention=1 openblas=0")
 elif os.environ.get("TRIREME_ISA") and os.environ.get("DNNL_MAX_CPU_ISA") != "AVX2":
     sys.exit("not limited")
 elif "--compiled" in sys.argv and sys.argv[1] == "lenet5":
