@@ -14,6 +14,7 @@
 
 #include "check/trial.h"
 #include "dev/cpu/conv_own.h"
+#include "dev/cpu/isa.h"
 #include "dev/dev.h"
 #include "ops/cpu_cases.h"
 
@@ -54,16 +55,16 @@ static void compare_bits(const struct example *e, const char *isa, const struct 
 
 /* The bits are the same with every instruction set and any number of threads. */
 static void check_instructions(const tri_op *op, const char *text) {
-    static const char *const isa[] = {"plain", "avx2", "avx512"};
     struct example e;
     struct values in = {0}, plain = {0};
     assert_int_equal(example_read(op, text, &e), TRI_OK);
     assert_true(values_draw(&e, &in));
     bool runs = run_by("plain", 1, &e, &in, &plain);
     assert_true(runs || strstr(text, "16[")); /* a half type may be declined */
-    for (size_t i = 0; runs && i < COUNT(isa); i++) {
+    for (size_t i = 0; runs && i < ISAS; i++) {
         struct values out = {0};
-        if (run_by(isa[i], 2 + (int)i % 2, &e, &in, &out)) compare_bits(&e, isa[i], &plain, &out);
+        if (run_by(isa_names[i], 2 + (int)i % 2, &e, &in, &out))
+            compare_bits(&e, isa_names[i], &plain, &out);
         values_free(&out);
     }
     values_free(&in);
@@ -106,23 +107,22 @@ static void ways(void **state) {
 /* An infinite weight makes the same outputs infinite or NaN with all instruction sets, also at the
  * ends of planes. */
 static void infinite_weight(void **state) {
-    static const char *const isa[] = {"plain", "avx2", "avx512"};
     enum { N = 16, SIDE = 6 };
-    static float y[COUNT(isa)][N * 2 * SIDE * SIDE];
+    static float y[ISAS][N * 2 * SIDE * SIDE];
     float weight[2 * 25] = {INFINITY};
     int infinite = 0;
     (void)state;
-    for (size_t i = 0; i < COUNT(isa); i++) {
+    for (size_t i = 0; i < ISAS; i++) {
         tri_graph *g = tri_graph_new(N);
         tri_init normal = {.kind = TRI_NORMAL, .b = 1};
         tri_tensor *x = tri_state(g, "x", TRI_F32, TRI_SHAPE(N, 1, SIDE, SIDE), normal);
         tri_tensor *w = tri_state(g, "w", TRI_F32, TRI_SHAPE(2, 1, 5, 5), normal);
         tri_output(tri_conv2d(x, w, .pad = 2), "y");
-        setenv("TRIREME_ISA", has(isa[i]) ? isa[i] : "plain", 1);
+        setenv("TRIREME_ISA", has(isa_names[i]) ? isa_names[i] : "plain", 1);
         tri_run *run = tri_open(g, &(tri_options){.forward = true, .device = "cpu", .seed = 2});
         unsetenv("TRIREME_ISA");
         if (!run || tri_write(run, "w", weight, sizeof weight) || tri_forward(run))
-            fail_msg("%s: %s", isa[i], tri_message());
+            fail_msg("%s: %s", isa_names[i], tri_message());
         assert_int_equal(tri_read(run, "y", y[i], sizeof y[i]), TRI_OK);
         assert_int_equal(tri_close(run), TRI_OK);
         for (size_t k = 0; k < COUNT(y[i]); k++)
@@ -179,7 +179,6 @@ static void rank_nans(const char *device, const char *isa, tri_type type, float 
 /* A NaN counts as larger than any number, in every type and with all instruction sets. */
 static void ranks_nan(void **state) {
     static const tri_type types[] = {TRI_F32, TRI_BF16, TRI_F16};
-    static const char *const isa[] = {"plain", "avx2", "avx512"};
     (void)state;
     for (size_t t = 0; t < COUNT(types); t++) {
         float want[3][NAN_ROWS], got[3][NAN_ROWS];
@@ -187,9 +186,9 @@ static void ranks_nan(void **state) {
         rank_nans("ref", "plain", types[t], want);
         for (int i = 0; i < NAN_ROWS; i++) nans += want[2][i] != want[2][i];
         assert_true(nans > 5 && nans < NAN_ROWS - 5);
-        for (size_t i = 0; i < COUNT(isa); i++) {
-            if (!has(isa[i])) continue;
-            rank_nans("cpu", isa[i], types[t], got);
+        for (size_t i = 0; i < ISAS; i++) {
+            if (!has(isa_names[i])) continue;
+            rank_nans("cpu", isa_names[i], types[t], got);
             for (int k = 0; k < 3 * NAN_ROWS; k++) {
                 float a = want[k / NAN_ROWS][k % NAN_ROWS];
                 float b = got[k / NAN_ROWS][k % NAN_ROWS];

@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "base/convert.h"
+#include "dev/cpu/isa.h"
 #include "dev/dev.h"
 #include "ops/op.h"
 
@@ -397,15 +398,14 @@ static void compare_conv(const struct conv *v) {
 
 /* ---- tests ---- */
 
-static const char *isa[4];
+static const char *isa[ISAS];
 static int isas;
 
 static int find_instructions(void **state) {
-    static const char *const every[] = {"plain", "avx2", "avx512", "avx512bf16"};
     (void)state;
-    for (size_t i = 0; i < COUNT(every); i++) {
-        setenv("TRIREME_ISA", every[i], 1);
-        if (!dev_find("cpu")->open()) isa[isas++] = every[i];
+    for (size_t i = 0; i < ISAS; i++) {
+        setenv("TRIREME_ISA", isa_names[i], 1);
+        if (!dev_find("cpu")->open()) isa[isas++] = isa_names[i];
     }
     unsetenv("TRIREME_ISA");
     return isas ? 0 : -1;

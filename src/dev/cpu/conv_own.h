@@ -37,7 +37,7 @@ bool conv_across_takes(const tri_node *n);
 
 #define ROWS 6
 #define DW_ROWS 4
-#if VEC == 16
+#if VEC_REGISTERS == 32
 #define COLS 4 /* vectors, or columns, that are made together with ROWS channels */
 #define DW_TAPS 6
 #define TO_COLS(X, rows) X(rows, 1) X(rows, 2) X(rows, 3) X(rows, 4)

@@ -22,7 +22,12 @@ typedef uint64_t draw_words __attribute__((vector_size(4 * VEC)));
 #define DRAW_EVENS(a, b) ((draw_words)_mm256_unpacklo_epi64((__m256i)(a), (__m256i)(b)))
 #define DRAW_ODDS(a, b) ((draw_words)_mm256_unpackhi_epi64((__m256i)(a), (__m256i)(b)))
 #else
+#ifdef CPU_NEON
+#define DRAW_PRODUCT(a, b) \
+    ((draw_words)vmull_u32(vmovn_u64((uint64x2_t)(a)), vmovn_u64((uint64x2_t)(b))))
+#else
 #define DRAW_PRODUCT(a, b) (((a) & 0xffffffffu) * ((b) & 0xffffffffu))
+#endif
 #define DRAW_EVENS(a, b) ((draw_words){(a)[0], (b)[0]})
 #define DRAW_ODDS(a, b) ((draw_words){(a)[1], (b)[1]})
 #endif

@@ -18,7 +18,7 @@
 #define PLACED_ROWS 8
 #define EVERY_PACKED FIRST_14
 #define EVERY_PLACED FIRST_8
-#elif VEC == 8 || defined __aarch64__
+#elif VEC == 8 || defined CPU_NEON
 #define ROWS 6
 #define VECS (16 / VEC)
 #define PLACED_ROWS 6

@@ -9,26 +9,36 @@
 #include <cpuid.h>
 #endif
 
-static const char *const names[ISAS] = {"plain", "avx2", "avx512", "avx512bf16"};
+#define NAME(isa) #isa,
+const char *const isa_names[ISAS] = {EVERY_PRODUCT_ISA(NAME)};
+
+static bool has_plain(void) { return true; }
+#if defined __x86_64__
+static bool has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+static bool has_avx512(void) {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+static bool has_avx512bf16(void) {
+    return has_avx512() && __builtin_cpu_supports("avx512bf16") &&
+           gemm_pairs_as_documented_avx512bf16();
+}
+#elif defined __aarch64__
+static bool has_neon(void) { return true; } /* it belongs to the architecture */
+#endif
 
 static bool machine_has(int isa) {
-#ifdef __x86_64__
-    if (isa == ISA_AVX2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (isa == ISA_AVX512)
-        return machine_has(ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl");
-    if (isa == ISA_AVX512BF16)
-        return machine_has(ISA_AVX512) && __builtin_cpu_supports("avx512bf16") &&
-               gemm_pairs_as_documented_avx512bf16();
-#endif
-    return isa == ISA_PLAIN;
+#define HAS(isa) has_##isa,
+    static bool (*const has[ISAS])(void) = {EVERY_PRODUCT_ISA(HAS)};
+    return isa < ISAS && has[isa]();
 }
 
 /* ISAS: unknown. */
 static int find(const char *name) {
     int isa = 0;
-    while (isa < ISAS && strcmp(name, names[isa])) isa++;
+    while (isa < ISAS && strcmp(name, isa_names[isa])) isa++;
     return isa;
 }
 
@@ -40,8 +50,9 @@ enum isa isa_products(void) {
 }
 
 enum isa isa_best(void) {
-    const enum isa isa = isa_products();
-    return isa == ISA_AVX512BF16 ? ISA_AVX512 : isa;
+#define ONE(isa) +1
+    const enum isa isa = isa_products(), last = (enum isa)(EVERY_ISA(ONE) - 1);
+    return isa < last ? isa : last;
 }
 
 bool isa_has_amx(void) {
@@ -56,8 +67,11 @@ bool isa_has_amx(void) {
 tri_status isa_open(void) {
     const char *name = getenv("TRIREME_ISA");
     if (!name || machine_has(find(name))) return TRI_OK;
-    return base_fail(TRI_USAGE, "TRIREME_ISA=%s: this machine has plain%s%s%s", name,
-                     machine_has(ISA_AVX2) ? ", avx2" : "",
-                     machine_has(ISA_AVX512) ? ", avx512" : "",
-                     machine_has(ISA_AVX512BF16) ? ", avx512bf16" : "");
+    struct text all = {0};
+    for (int isa = 0; isa < ISAS; isa++)
+        if (machine_has(isa)) text_add(&all, "%s%s", isa ? ", " : "", isa_names[isa]);
+    tri_status status = base_fail(TRI_USAGE, "TRIREME_ISA=%s: this machine has %s", name,
+                                  all.data ? all.data : "");
+    text_free(&all);
+    return status;
 }

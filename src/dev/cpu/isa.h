@@ -8,16 +8,20 @@
 
 #include "base/base.h"
 
-enum isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512, ISA_AVX512BF16, ISAS };
-
-/* The sets of this processor family, in the enum's order, slow to fast. */
-#ifdef __x86_64__
+/* The sets of this processor family, slow to fast. */
+#if defined __x86_64__
 #define EVERY_ISA(X) X(plain) X(avx2) X(avx512)
 #define EVERY_PRODUCT_ISA(X) EVERY_ISA(X) X(avx512bf16)
+#elif defined __aarch64__
+#define EVERY_ISA(X) X(plain) X(neon)
+#define EVERY_PRODUCT_ISA EVERY_ISA
 #else
 #define EVERY_ISA(X) X(plain)
 #define EVERY_PRODUCT_ISA EVERY_ISA
 #endif
+
+#define ISA_NUMBER(isa) ISA_##isa,
+enum isa { EVERY_PRODUCT_ISA(ISA_NUMBER) ISAS };
 
 #ifdef CPU_ISA
 #define ISA_PASTE(name, isa) name##_##isa
@@ -25,6 +29,7 @@ enum isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512, ISA_AVX512BF16, ISAS };
 #define FOR_ISA(name) ISA_NAME(name, CPU_ISA)
 #endif
 
+extern const char *const isa_names[ISAS];
 /* The machine's best, or the one in the environment's TRIREME_ISA; for files of products. */
 enum isa isa_best(void);
 enum isa isa_products(void);

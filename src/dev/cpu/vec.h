@@ -6,8 +6,10 @@
 #ifndef DEV_CPU_VEC_H
 #define DEV_CPU_VEC_H
 
-#ifdef __x86_64__
+#if defined __x86_64__
 #include <immintrin.h>
+#elif defined CPU_NEON
+#include <arm_neon.h>
 #endif
 
 #include "base/convert.h"
@@ -20,6 +22,11 @@
 #define VEC 8
 #else
 #define VEC 4
+#endif
+#if VEC == 16 || defined CPU_NEON
+#define VEC_REGISTERS 32
+#else
+#define VEC_REGISTERS 16
 #endif
 #define SUM_WIDTH 32
 #define SUM_VECS (SUM_WIDTH / VEC) /* vectors that hold the partial sums */
@@ -74,7 +81,9 @@ INLINE vec vec_select(vec_mask m, vec yes, vec no) { return _mm256_blendv_ps(no,
 INLINE vec vec_at_least(vec x, vec low) { return _mm256_max_ps(low, x); }
 INLINE vec vec_at_most(vec x, vec high) { return _mm256_min_ps(high, x); }
 #else
-#ifdef __SSE2__
+#if defined CPU_NEON
+INLINE vec vec_fma(vec a, vec b, vec c) { return vfmaq_f32(c, a, b); }
+#elif defined __SSE2__
 typedef int64_t vec_i64 __attribute__((vector_size(16)));
 INLINE __m128d vec_fma_half(__m128d a, __m128d b, __m128d c) { /* as vmath_fma */
     __m128d p = a * b, s = p + c, t = s - p, lost = (p - (s - t)) + (c - t);
@@ -98,6 +107,7 @@ INLINE vec vec_fma(vec a, vec b, vec c) {
 INLINE vec vec_select(vec_mask m, vec yes, vec no) {
     return (vec)(((vec_u32)yes & m) | ((vec_u32)no & ~m));
 }
+/* Not an instruction for the maximum: NEON's would make +0 of -0 and 0. */
 INLINE vec vec_at_least(vec x, vec low) { return vec_select(vec_less(x, low), low, x); }
 INLINE vec vec_at_most(vec x, vec high) { return vec_select(vec_less(high, x), high, x); }
 #endif
@@ -133,6 +143,10 @@ INLINE vec_u32 vec_widen(vec_u16 x) { return (vec_u32)_mm256_cvtepu16_epi32((__m
 INLINE vec_u32 vec_widen(vec_u16 x) { return __builtin_convertvector(x, vec_u32); }
 #endif
 INLINE vec_u16 vec_narrow(vec_u32 x) { return __builtin_convertvector(x, vec_u16); }
+#ifdef CPU_NEON
+INLINE vec vec_of_f16(vec_u16 x) { return vcvt_f32_f16((float16x4_t)x); }
+INLINE vec_u16 vec_to_f16(vec x) { return (vec_u16)vcvt_f16_f32(x); }
+#else
 APART vec vec_of_f16(vec_u16 x) {
     vec y = {0};
     for (int k = 0; k < VEC; k++) y[k] = convert_f16_to_f32(x[k]);
@@ -143,6 +157,7 @@ APART vec_u16 vec_to_f16(vec x) {
     for (int k = 0; k < VEC; k++) y[k] = convert_f32_to_f16(x[k]);
     return y;
 }
+#endif
 #endif
 
 INLINE vec vec_of_bf16(vec_u16 x) { return (vec)(vec_widen(x) << 16); }
@@ -222,13 +237,20 @@ static const int32_t vec_ones[] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0
 INLINE vec vec_take(const float *from, int64_t n) { return _mm256_maskload_ps(from, VEC_FIRST(n)); }
 INLINE void vec_put(float *to, int64_t n, vec v) { _mm256_maskstore_ps(to, VEC_FIRST(n), v); }
 #else
-APART vec vec_take(const float *from, int64_t n) {
+#ifdef CPU_NEON
+#define VEC_PART INLINE /* a call would not keep the sums of a product in registers */
+#else
+#define VEC_PART APART
+#endif
+VEC_PART vec vec_take(const float *from, int64_t n) {
     vec v = {0};
-    for (int k = 0; k < VEC; k++) v[k] = k < n ? from[k] : 0;
+    UNROLL for (int k = 0; k < VEC - 1; k++)
+        if (k < n) v[k] = from[k];
     return v;
 }
-APART void vec_put(float *to, int64_t n, vec v) {
-    for (int k = 0; k < VEC && k < n; k++) to[k] = v[k];
+VEC_PART void vec_put(float *to, int64_t n, vec v) {
+    UNROLL for (int k = 0; k < VEC - 1; k++)
+        if (k < n) to[k] = v[k];
 }
 #endif
 APART vec_u16 vec_take_u16(const uint16_t *from, int64_t n) {
