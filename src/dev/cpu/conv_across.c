@@ -49,26 +49,36 @@ static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- into order and back ---- */
 
+#if VEC == 4
+#define TURN 4 /* samples that are transposed together */
+#define TURN_IN turn_4_4
+#define TURN_OUT turn_4_4
+#else
+#define TURN 8
+#define TURN_IN turn_8_4
+#define TURN_OUT turn_4_8
+#endif
+
 /* Runs of `count` floats of up to VEC samples, `size` apart, to `count` vectors. Samples that are
  * not there are zeros. */
 static void bring_run(const float *x, int64_t size, int64_t samples, int64_t count, float *to) {
-    const int64_t step = VEC < 8 ? VEC : 8;
-    for (int64_t l = 0; l < VEC; l += step) {
-        int64_t some = min(max(samples - l, 0), step), i = 0;
+    for (int64_t l = 0; l < VEC; l += TURN) {
+        int64_t some = min(max(samples - l, 0), TURN), i = 0;
         const float *from = x + l * size;
-        for (; some == 8 && i + 4 <= count; i += 4) turn_8_4(from + i, size, to + i * VEC + l, VEC);
+        for (; some == TURN && i + 4 <= count; i += 4)
+            TURN_IN(from + i, size, to + i * VEC + l, VEC);
         for (; i < count; i++)
-            for (int64_t k = 0; k < step; k++)
+            for (int64_t k = 0; k < TURN; k++)
                 to[i * VEC + l + k] = k < some ? from[k * size + i] : 0;
     }
 }
 
 static void give_run(const float *from, int64_t samples, int64_t count, float *y, int64_t size) {
-    const int64_t step = VEC < 8 ? VEC : 8;
-    for (int64_t l = 0; l < samples; l += step) {
-        int64_t some = min(samples - l, step), i = 0;
+    for (int64_t l = 0; l < samples; l += TURN) {
+        int64_t some = min(samples - l, TURN), i = 0;
         float *to = y + l * size;
-        for (; some == 8 && i + 4 <= count; i += 4) turn_4_8(from + i * VEC + l, VEC, to + i, size);
+        for (; some == TURN && i + 4 <= count; i += 4)
+            TURN_OUT(from + i * VEC + l, VEC, to + i, size);
         for (; i < count; i++)
             for (int64_t k = 0; k < some; k++) to[k * size + i] = from[i * VEC + l + k];
     }
