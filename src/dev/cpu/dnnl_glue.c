@@ -42,8 +42,14 @@ tri_status dnnl_glue_open(void) {
                                  "be kept to one thread", dnnl_runtime2str(runtime));
 }
 
+/* On other processors than x86 these numbers mean other sets. */
 static bool has(dnnl_cpu_isa_t wanted) {
+#ifdef __x86_64__
     return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)wanted) == (unsigned)wanted;
+#else
+    (void)wanted;
+    return false;
+#endif
 }
 
 bool dnnl_glue_has(enum dnnl_has what) {
@@ -72,8 +78,10 @@ void dnnl_glue_describe(char *text, size_t bytes) {
     const dnnl_version_t *v = dnnl_version();
     size_t i = 0;
     while (i < COUNT(names) && !has(names[i].isa)) i++;
+    char other[32];
+    snprintf(other, sizeof other, "instruction set %d", (int)dnnl_get_effective_cpu_isa());
     snprintf(text, bytes, "oneDNN %d.%d.%d, %s", v->major, v->minor, v->patch,
-             i < COUNT(names) ? names[i].name : "no vector instructions that it knows");
+             i < COUNT(names) ? names[i].name : other);
 }
 
 /* ---- making a job ---- */
