@@ -183,6 +183,8 @@ void host_instructions(struct text *out) {
     if (__builtin_cpu_supports("avx512f")) text_add(out, " avx512f");
     if (__builtin_cpu_supports("avx512bw")) text_add(out, " avx512bw");
     if (__builtin_cpu_supports("avx512vnni")) text_add(out, " avx512vnni");
+#elif defined __aarch64__
+    text_add(out, " neon"); /* all have it */
 #endif
 }
 

@@ -136,7 +136,9 @@ static void check_device(const struct dev *d, struct finding *f, double loss[STE
         return;
     }
     d->describe(false, text, sizeof text);
-    text_add(&f->what, "%s: %d steps in %.3f s, loss", text, STEPS, base_seconds() - begin);
+    text_add(&f->what, "%s", text);
+    if (d->instructions) text_add(&f->what, ", kernels for %s", d->instructions());
+    text_add(&f->what, ": %d steps in %.3f s, loss", STEPS, base_seconds() - begin);
     for (int i = 0; i < STEPS; i++) {
         text_add(&f->what, " %.4f", loss[i]);
         if (!isfinite(loss[i])) f->health = BROKEN;

@@ -35,9 +35,11 @@ struct kernel {
 struct dev {
     const char *name;
     enum memory_space space;
-    /* For the first line of a run and `trireme doctor`: "oneDNN 2.6.3, AVX-512". */
-    /* What its bits depend on. native: with --math native. */
+    /* What its bits depend on, for the first line of a run, checkpoints and `trireme doctor`:
+     * "arithmetic 1". native: with --math native. */
     void (*describe)(bool native, char *text, size_t bytes);
+    /* The instruction set of its kernels, which changes no result; nullable. */
+    const char *(*instructions)(void);
     tri_status (*open)(void); /* nullable; called before anything else, any number of times */
     void *(*allocate)(size_t bytes); /* aligned to 64 bytes; contents undefined */
     void (*release)(void *memory, size_t bytes);

@@ -128,6 +128,8 @@ static void describe(bool math_native, char *text, size_t bytes) {
     if (math_native) dnnl_glue_describe(text + n, bytes - (size_t)n);
 }
 
+static const char *instructions(void) { return isa_names[isa_best()]; }
+
 static tri_status open_device(void) {
     tri_status status = isa_open();
     return status ? status : dnnl_glue_open();
@@ -180,6 +182,7 @@ const struct dev dev_cpu = {
     .name = "cpu",
     .space = SPACE_HOST,
     .describe = describe,
+    .instructions = instructions,
     .open = open_device,
     .allocate = dev_host_allocate,
     .release = dev_host_release,
