@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that a goal needs and this machine lacks, with apt-get. Quick and silent if
 # nothing is missing. If it cannot install them, it prints the command that would, and fails.
-# Usage: setup.sh build|test|demo|bench|ci ...
+# Usage: setup.sh [--list] build|libraries|test|demo|bench|ci|arm ...
+# --list only prints the packages.
 set -u
 
 # What each goal needs, beyond a C compiler and make.
-build='meson ninja-build pkg-config libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev'
-build="$build libjpeg62-turbo-dev libpng-dev"
+libraries='libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev'
+libraries="$libraries libjpeg62-turbo-dev libpng-dev"
+build="meson ninja-build pkg-config $libraries"
 test='libcmocka-dev'
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. Open MPI, for the comparison
@@ -15,18 +17,28 @@ demo='dataset-fashion-mnist'
 bench='python3-torch python3-pil python3-numpy libopenblas0-pthread libblis4-pthread'
 bench="$bench libdnnl-dev openmpi-bin libopenmpi-dev"
 ci='clang g++ libclang-rt-14-dev libdnnl-dev'
+arm='gcc-aarch64-linux-gnu qemu-user'
 
-needed=
+needed= list=
+[ "${1:-}" = --list ] && list=yes && shift
 for goal in "$@"; do
     case $goal in
     build) needed="$needed $build" ;;
+    libraries) needed="$needed $libraries" ;;
     test) needed="$needed $test" ;;
     demo) needed="$needed $demo" ;;
     bench) needed="$needed $bench" ;;
     ci) needed="$needed $ci" ;;
-    *) echo "setup: unknown goal $goal; there are build, test, demo, bench, ci" >&2; exit 2 ;;
+    arm) needed="$needed $arm" ;;
+    *)
+        echo "setup: unknown goal $goal; there are build, libraries, test, demo, bench, ci," \
+            "arm" >&2
+        exit 2
+        ;;
     esac
 done
+
+[ "$list" ] && echo "$needed" && exit 0
 
 # No dpkg, so this is not Debian: check for the tools themselves.
 if ! command -v dpkg-query >/dev/null; then
