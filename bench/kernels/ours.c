@@ -30,7 +30,7 @@ static const char *open_ours(int threads, char *about, size_t bytes) {
     dev = dev_find("cpu");
     if (!dev) return "this build has no device cpu";
     if (dev->open() || team_make(threads, &team)) return tri_message();
-    dev->describe(about, bytes);
+    dev->describe(false, about, bytes);
     return NULL;
 }
 

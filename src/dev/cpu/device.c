@@ -122,13 +122,13 @@ static bool fuses(const tri_node *const *node, int n) {
     return chain_fits(node, n, NULL) || tail_fits(node, n);
 }
 
+static const char *instructions(void) { return isa_names[isa_products()]; }
+
 #ifdef HAVE_DNNL
 static void describe(bool math_native, char *text, size_t bytes) {
     const int n = snprintf(text, bytes, "arithmetic %d%s", CPU_ARITHMETIC, math_native ? ", " : "");
     if (math_native) dnnl_glue_describe(text + n, bytes - (size_t)n);
 }
-
-static const char *instructions(void) { return isa_names[isa_best()]; }
 
 static tri_status open_device(void) {
     tri_status status = isa_open();
