@@ -231,6 +231,7 @@ static struct conv draw_conv(const char *const *isa, int isas) {
     v.o = v.groups * (random_below(2) ? 16 : 1) * (1 + random_below(4));
     v.stride = 1 + random_below(3), v.stride_w = random_below(2) ? v.stride : 1 + random_below(4);
     v.dilation = 1 + random_below(3), v.pad = random_below(3);
+    if (random_below(6) == 0) v.groups = v.c = v.o = 16 * (1 + random_below(3)); /* depthwise */
     v.h = (v.kh - 1) * v.dilation + 1 + random_below(9);
     v.w = (v.kw - 1) * v.dilation + 1 + random_below(9);
     v.oh = places(v.h, v.kh, v.stride, &v);
@@ -302,6 +303,7 @@ static int64_t dw_parts(const struct conv *v) {
     const double work = 2.0 * (double)(v->n * v->oh * v->ow) * (double)weight;
     int64_t parts = (int64_t)(work / 16e6), worth = data / weight > 2 ? data / weight : 2;
     if (weight >= v->n * v->c * v->oh * v->ow && v->o / v->groups % 16 == 0) return 1;
+    if (!v->half && v->groups == v->c && v->o == v->c && v->c % 16 == 0) return 1;
     parts = parts < 16 ? parts : 16;
     parts = parts < worth ? parts : worth;
     parts = parts < v->n ? parts : v->n;
@@ -456,6 +458,7 @@ static void convolutions_in_parts(void **state) {
         {.n = 4, .c = 3, .o = 64, .h = 60, .w = 57, .kh = 7, .kw = 7, .stride = 2, .pad = 3},
         {.n = 4, .c = 24, .o = 40, .h = 30, .w = 31, .kh = 3, .kw = 3, .stride = 1, .pad = 1},
         {.n = 4, .c = 36, .o = 84, .h = 60, .w = 61, .kh = 3, .kw = 3, .stride = 2, .groups = 2},
+        {.n = 4, .c = 64, .o = 64, .h = 60, .w = 61, .kh = 3, .kw = 3, .stride = 2, .groups = 64},
         {.n = 2, .c = 16, .o = 16, .h = 40, .w = 40, .kh = 33, .kw = 34, .stride = 1, .pad = 5},
     };
     (void)state;
@@ -465,7 +468,7 @@ static void convolutions_in_parts(void **state) {
             v.stride_w = v.stride, v.dilation = 1, v.groups = v.groups ? v.groups : 1;
             v.oh = places(v.h, v.kh, v.stride, &v), v.ow = places(v.w, v.kw, v.stride, &v);
             v.threads = threads, v.isa = isa[isas - 1];
-            assert_true(dw_parts(&v) > 1 || v.kh > 32);
+            assert_true(dw_parts(&v) > 1 || v.kh > 32 || v.groups > 2);
             compare_conv(&v);
         }
 }

@@ -62,6 +62,22 @@ bool conv_across_takes(const tri_node *n) {
            SUMS * (w.c * w.h * (w.w + 2 * w.pw) + w.o * w.oh * w.ow) <= CACHED;
 }
 
+static bool in_blocks(const tri_tensor *t) { return !*t->pack && (!t->block || t->block == 16); }
+
+static bool packed_as(const tri_tensor *t, const char *pack) {
+    return !t->block && (!*t->pack || !strcmp(t->pack, pack));
+}
+
+bool conv_depth_takes(const tri_node *n) {
+    struct window w;
+    const bool dw = node_is(n, "conv2d_dw");
+    if (!dw && !node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) return false;
+    CHECK(window_of(n, &w));
+    return cpu_in(n, 0)->type == TRI_F32 && w.groups == w.c && w.o == w.c && w.c % 16 == 0 &&
+           in_blocks(n->in[0]) && in_blocks(dw ? n->in[1] : n->out) &&
+           packed_as(dw ? n->out : n->in[1], dw ? "" : CONV_DEPTH_PACK);
+}
+
 bool conv_direct_takes(const tri_node *n) {
     const tri_type type = cpu_in(n, 0)->type;
     return (node_is(n, "conv2d") || node_is(n, "conv2d_dx")) &&

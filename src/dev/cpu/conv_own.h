@@ -32,6 +32,12 @@ bool conv_direct_takes(const tri_node *n);
 /* Those among them that are better done across samples. */
 bool conv_across_takes(const tri_node *n);
 
+/* conv2d, conv2d_dx and conv2d_dw in f32 by conv_depth.c and conv_depth_dw.c: as many groups and
+ * outputs as channels, which fill blocks of 16. */
+bool conv_depth_takes(const tri_node *n);
+/* How the weight of conv2d and conv2d_dx lies: [c / 16, 1, height, width, 16]. */
+#define CONV_DEPTH_PACK "Abcd16a"
+
 #ifdef CPU_ISA
 #include "dev/cpu/vec.h"
 
