@@ -52,7 +52,7 @@ struct state {
 
 /* Places of a line, by the taps of a chain. */
 struct line {
-    const float *x; /* the plane's place (0, 0), for the first line; further down for others */
+    const float *x; /* line `move` times the number of this one, column 0 */
     const struct taps *taps, *end;
     const float *weight, *bias; /* bias null: none */
     float *y;                   /* place 0 */

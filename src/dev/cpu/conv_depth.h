@@ -10,9 +10,11 @@
 #include "dev/cpu/isa.h"
 #include "dev/cpu/vec.h"
 
-#define BLOCK 16   /* channels that lie together */
-#define CHAIN 256  /* terms of a chain of fused multiply-adds */
-#define AHEAD 2048 /* floats: so far ahead what is read is fetched to the cache */
+#define BLOCK 16  /* channels that lie together */
+#define CHAIN 256 /* terms of a chain of fused multiply-adds */
+/* Floats: so far ahead what is read is fetched to the cache; what is written, half as far. One by
+ * one, between other instructions: processors drop some of many prefetches at once. */
+#define AHEAD 2048
 
 /* What is fixed when a loop is compiled. ANY: nothing. ONE, TWO: the stride across, with dilation
  * 1. BACK: ONE from right to left. */

@@ -38,8 +38,8 @@ struct place {
 
 /* ---- tiles ---- */
 
-/* Adds places of dy to the sums of the rows [top, bottom) of taps. x: what the first tap of each row
- * reads by the first place, in column `column`. mask: null, or which rows are inside of x. */
+/* Adds places of dy to the sums of the rows [top, bottom) of taps. x: what the first place reads by
+ * the first tap of each row, in column `column`. mask: null, or which rows are inside of x. */
 INLINE void add_places(const int places, const int top, const int bottom, const int columns,
                        const enum shape shape, const struct window *w, const vec_mask *mask,
                        int64_t column, const float *dy, const float *const x[TILE],

@@ -183,11 +183,10 @@ static void store(const struct state *s, const struct chunk *k, void *y) {
         for (int64_t r = 0; r < k->at.n; r++) {
             const float *made = k->made + (i / BLOCK * CHUNK + r) * BLOCK + i % BLOCK;
             const int64_t to = k->place[r] + i * plane;
-            for (int64_t j = 0; j < each; j++)
-                if (s->half)
-                    ((uint16_t *)y)[to + j] = convert_f32_to_bf16(made[j]);
-                else
-                    ((float *)y)[to + j] = made[j];
+            if (s->half)
+                gemm_round(made, each, (uint16_t *)y + to);
+            else
+                memcpy((float *)y + to, made, (size_t)each * sizeof *made);
         }
 }
 

@@ -345,6 +345,12 @@ static void pack_half_panel(const uint16_t *b, int64_t b_k, int64_t b_column, in
     }
 }
 
+void gemm_round(const float *from, int64_t n, uint16_t *to) {
+    int64_t i = 0;
+    for (; i + VEC <= n; i += VEC) vec_store(TRI_BF16, to, i, *(const vec_at *)(from + i));
+    for (; i < n; i++) to[i] = convert_f32_to_bf16(from[i]);
+}
+
 /* ---- large products ---- */
 
 /* A factor's element. */
@@ -465,4 +471,4 @@ bool FOR_ISA(gemm_pairs_as_documented)(void) {
 }
 #endif
 
-const struct gemm_set FOR_ISA(gemm_set) = {gemm_direct, gemm_blocked, gemm_pack};
+const struct gemm_set FOR_ISA(gemm_set) = {gemm_direct, gemm_blocked, gemm_pack, gemm_round};

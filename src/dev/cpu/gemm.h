@@ -98,6 +98,8 @@ typedef void gemm_blocked_fn(const struct product *p, float *scratch);
  * k * GEMM_PANEL. Columns after the last are 0. */
 typedef void gemm_pack_fn(const float *b, int64_t b_k, int64_t b_column, int64_t k, int64_t n,
                           float *to);
+/* Rounds n floats to bf16. */
+typedef void gemm_round_fn(const float *from, int64_t n, uint16_t *to);
 
 #ifdef CPU_ISA
 #define gemm_direct FOR_ISA(gemm_direct)
@@ -106,6 +108,8 @@ typedef void gemm_pack_fn(const float *b, int64_t b_k, int64_t b_column, int64_t
 gemm_direct_fn gemm_direct;
 gemm_blocked_fn gemm_blocked;
 gemm_pack_fn gemm_pack;
+#define gemm_round FOR_ISA(gemm_round)
+gemm_round_fn gemm_round;
 #define gemm_runs FOR_ISA(gemm_runs)
 void gemm_runs(const struct gemm_block *g);
 /* Prefetches part i of n. */
@@ -122,6 +126,7 @@ struct gemm_set {
     gemm_direct_fn *direct;
     gemm_blocked_fn *blocked;
     gemm_pack_fn *pack;
+    gemm_round_fn *round;
 };
 
 #define GEMM_HALF_SCRATCH (GEMM_PANEL * GEMM_BLOCK)

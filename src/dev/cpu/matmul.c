@@ -4,7 +4,6 @@
  * the shapes alone. */
 #include "dev/cpu/matmul.h"
 
-#include "base/convert.h"
 #include "dev/cpu/gemm.h"
 #include "dev/cpu/tail.h"
 
@@ -231,9 +230,10 @@ static void multiply(const struct state *st, const struct rectangle *r, const vo
 }
 
 /* Rounds a rectangle of y to bf16. */
-static void store_half(const struct rectangle *r, const float *made, uint16_t *y, int64_t row) {
+static void store_half(const struct state *st, const struct rectangle *r, const float *made,
+                       uint16_t *y, int64_t row) {
     for (int64_t i = 0; i < r->rows; i++, made += r->columns, y += row)
-        for (int64_t j = 0; j < r->columns; j++) y[j] = convert_f32_to_bf16(made[j]);
+        st->gemm->round(made, r->columns, y);
 }
 
 /* Elements of y from `first` on are made, and lie at `made`, or a rectangle of them, whose rows are
@@ -276,7 +276,7 @@ static void run(const tri_call *c) {
         walk_next(&s->lead, s->lead.rank, &at);
     }
     r.rows *= matrices; /* several lie one after the other */
-    if (half) store_half(&r, made, y, y_row);
+    if (half) store_half(st, &r, made, y, y_row);
     if (st->tail) finish(st, &r, first * s->m * s->n, y, y_row);
 }
 
