@@ -29,6 +29,7 @@ struct state {
     struct conv_plane from, to; /* of all groups */
     int64_t reads, makes;       /* channels of a group of them */
     int64_t terms;              /* k of a tap: reads, of bf16 rounded up to pairs */
+    bool pairs;                 /* the weight is bf16 in panels of pairs */
     bool packs;                 /* a first round packs the weight */
     int64_t packers, parts;     /* parts of the rounds */
 };
@@ -90,6 +91,15 @@ static int64_t panel_floats(const struct state *s) {
 WEIGHT_LINE(weight_line, float)
 WEIGHT_LINE(weight_half_line, uint16_t)
 
+/* Steps of n lines of pairs, of which half_across makes two each. */
+static void widen_pairs(const uint16_t *from, int64_t n, float *to) {
+    for (; n; n--, from += 2 * BLOCK, to += 2 / HALF_STEP * BLOCK) {
+        uint16_t first[BLOCK], second[BLOCK];
+        for (int i = 0; i < BLOCK; i++) first[i] = from[2 * i], second[i] = from[2 * i + 1];
+        half_across(first, second, BLOCK, to, BLOCK);
+    }
+}
+
 /* [group, panel, tap, step, 16] */
 static void pack_weight(const struct state *s, const tri_call *c) {
     const int64_t taps = s->w.kh * s->w.kw, panels = panels_of(s);
@@ -97,6 +107,12 @@ static void pack_weight(const struct state *s, const tri_call *c) {
     const void *weight = c->in[1];
     float *to = (float *)c->shared + r.begin * panel_floats(s);
     uint16_t pair[2][BLOCK];
+    if (s->pairs) {
+        const int64_t panel = taps * s->terms / 2; /* lines of one */
+        widen_pairs((const uint16_t *)weight + r.begin * panel * 2 * BLOCK,
+                    (r.end - r.begin) * panel, to);
+        return;
+    }
     for (int64_t p = r.begin; p < r.end; p++) {
         const int64_t group = p / panels, first = p % panels * BLOCK;
         for (int64_t t = 0; t < taps; t++)
@@ -361,7 +377,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->half = cpu_in(n, 0)->type == TRI_BF16;
     s->terms = s->half ? (s->reads + 1) / 2 * 2 : s->reads;
     s->parts = conv_sample_parts(&s->w, conv_parts(&s->w));
-    s->packs = !*n->in[1]->pack;
+    s->pairs = s->half && *n->in[1]->pack;
+    s->packs = !*n->in[1]->pack || (s->pairs && HALF_STEP == 1);
     s->packers = s->packs ? least(CONV_MOST_PARTS, s->w.groups * panels_of(s)) : 0;
     return TRI_OK;
 }
@@ -384,8 +401,10 @@ static bool fills(int64_t channels, const struct window *w) {
 
 static const char *pack_wanted(const tri_node *n, const struct window *w) {
     const bool back = node_is(n, "conv2d_dx");
-    if (cpu_in(n, 0)->type != TRI_F32 || w->groups > 1 || !fills(back ? w->c : w->o, w)) return "";
-    return back ? "Bcda16b" : "Acdb16a"; /* what pack_weight makes */
+    const int64_t reads = back ? w->o : w->c;
+    if (w->groups > 1 || !fills(back ? w->c : w->o, w)) return "";
+    if (cpu_in(n, 0)->type == TRI_F32) return back ? "Bcda16b" : "Acdb16a"; /* as pack_weight */
+    return reads % 2 ? "" : back ? "BcdA16b2a" : "AcdB16a2b";
 }
 
 static void formats(const tri_node *n, struct format *in, struct format *out) {
