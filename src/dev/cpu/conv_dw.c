@@ -37,12 +37,12 @@ static int block_of(const struct window *w, int which) {
 
 /* ---- preparation ---- */
 
-static const struct conv_dw_way *way_of(bool by_winograd) {
+static const struct conv_dw_way *way_of(bool by_winograd, bool half) {
 #define WINOGRAD(isa) &conv_wino_dw_##isa,
 #define DIRECT(isa) &conv_direct_dw_##isa,
     static const struct conv_dw_way *const direct[] = {EVERY_PRODUCT_ISA(DIRECT)};
     static const struct conv_dw_way *const winograd[] = {EVERY_ISA(WINOGRAD)};
-    return by_winograd ? winograd[isa_best()] : direct[isa_products()];
+    return by_winograd ? winograd[isa_best()] : direct[isa_products(half)];
 }
 
 
@@ -111,7 +111,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     CHECK(window_of(n, &s->w));
     s->type = cpu_in(n, 0)->type;
     s->winograd = tri_attr_int(n, "winograd") && conv_wino_fits(n, &s->w);
-    s->way = way_of(s->winograd);
+    s->way = way_of(s->winograd, s->type == TRI_BF16);
     divide(n, s);
     status = s->by_outputs ? conv_sums_make(n, &order, DW_BLOCK, s->parts, &s->sums)
                            : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);

@@ -59,15 +59,16 @@ static bool is_product(const tri_node *n) {
 
 static const struct dev_row *row_of(const tri_node *n) {
     const char *op = n->entry->op->name;
-    enum isa isa = isa_best();
-    if (n->graph->native && is_product(n) && cpu_in(n, 0)->type == TRI_BF16)
+    const enum isa isa = isa_best();
+    const bool half = is_product(n) && cpu_in(n, 0)->type == TRI_BF16;
+    if (n->graph->native && half)
         return dev_row_find(native, op);
     const struct dev_row *own = conv_wino_takes(n) ? dev_row_find(wino[isa], op) : NULL;
     if (own && !dev_row_refuses(own, n)) return own;
     const struct dev_row *const *of = conv_across_takes(n)   ? across[isa]
                                       : conv_few_takes(n)    ? few[isa]
                                       : conv_depth_takes(n)  ? depth[isa]
-                                      : conv_direct_takes(n) ? direct[isa_products()]
+                                      : conv_direct_takes(n) ? direct[isa_products(half)]
                                       : conv_dw_takes(n)     ? weights
                                       : matmul_takes(n)      ? product
                                                              : tables[isa];
@@ -126,7 +127,7 @@ static bool fuses(const tri_node *const *node, int n) {
     return chain_fits(node, n, NULL) || tail_fits(node, n);
 }
 
-static const char *instructions(void) { return isa_names[isa_products()]; }
+static const char *instructions(void) { return isa_names[isa_products(true)]; }
 
 #ifdef HAVE_DNNL
 static void describe(bool math_native, char *text, size_t bytes) {

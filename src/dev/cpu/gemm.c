@@ -140,30 +140,17 @@ typedef void placed_fn(const struct factors *f, int64_t k, const struct sums *y,
     }
 /* Rows of a that lie beside each other, or in slices; b in panels. */
 typedef void packed_fn(const struct factors *f, const struct sums *y, int some);
-#define PACKED_AS(name, rows, vecs, a_row, a_k, half)                                       \
+#define PACKED_AS(name, rows, vecs, a_row, a_k)                                             \
     static void name##_##rows##vecs(const struct factors *f, const struct sums *y,          \
                                     int some) {                                             \
-        tile(rows, vecs, false, true, half,                                                 \
+        tile(rows, vecs, false, true, HALF_STEP == 2,                                       \
              &(struct factors){f->a, f->b, a_row, a_k, f->b_k, f->b_panel, f->run,          \
                                f->runs},                                                    \
              &(struct sums){NULL, 0, y->row, y->at, y->c_panel, y->add}, some);             \
     }
-#if HALF_STEP == 2
 #define PACKED(rows, vecs)                                                                  \
-    PACKED_AS(packed, rows, vecs, 1, f->a_k, false)                                         \
-    PACKED_AS(sliced, rows, vecs, GEMM_SLICE, 1, false)                                     \
-    PACKED_AS(half_packed, rows, vecs, 1, f->a_k, true)                                     \
-    PACKED_AS(half_sliced, rows, vecs, GEMM_SLICE / HALF_STEP, 1, true)
-#define PACKED_AT(rows, vecs) \
-    {{packed_##rows##vecs, sliced_##rows##vecs}, \
-     {half_packed_##rows##vecs, half_sliced_##rows##vecs}},
-#else
-#define PACKED(rows, vecs)                                                                  \
-    PACKED_AS(packed, rows, vecs, 1, f->a_k, false)                                         \
-    PACKED_AS(sliced, rows, vecs, GEMM_SLICE, 1, false)
-#define PACKED_AT(rows, vecs) {{packed_##rows##vecs, sliced_##rows##vecs}},
-#endif
-#define KINDS HALF_STEP /* kinds of steps: floats, and pairs of bf16 */
+    PACKED_AS(packed, rows, vecs, 1, f->a_k)                                                \
+    PACKED_AS(sliced, rows, vecs, GEMM_SLICE / HALF_STEP, 1)
 #if VECS == 2
 #define EVERY_VECS(X, rows) X(rows, 1) X(rows, 2)
 #else
@@ -176,12 +163,13 @@ typedef void packed_fn(const struct factors *f, const struct sums *y, int some);
 EVERY_PLACED(PLACED_TILES)
 EVERY_PACKED(PACKED_TILES)
 
-/* By rows - 1, vecs - 1, and part, or kind and sliced. */
+/* By rows - 1, vecs - 1, and part or sliced. */
 #define PLACED_ROW(rows) {EVERY_VECS(PLACED_AT, rows)},
 #define PLACED_AT(rows, vecs) {placed_##rows##vecs##0, placed_##rows##vecs##1},
 #define PACKED_ROW(rows) {EVERY_VECS(PACKED_AT, rows)},
 static placed_fn *const placed[][VECS][2] = {EVERY_PLACED(PLACED_ROW)};
-static packed_fn *const packed[][VECS][KINDS][2] = {EVERY_PACKED(PACKED_ROW)};
+#define PACKED_AT(rows, vecs) {packed_##rows##vecs, sliced_##rows##vecs},
+static packed_fn *const packed[][VECS][2] = {EVERY_PACKED(PACKED_ROW)};
 
 /* ---- prefetching ---- */
 
@@ -408,7 +396,7 @@ static void run_blocked(const struct product *g, float *scratch) {
                 float *row[ROWS];
                 for (int64_t r = 0; r < rows; r++) row[r] = g->c + (top + r) * g->c_row + n;
                 gemm_fetch(&next, i, groups);
-                packed[rows - 1][vecs - 1][g->half ? KINDS - 1 : 0][0](
+                packed[rows - 1][vecs - 1][0](
                     &f, &(struct sums){.row = row, .c_panel = GEMM_PANEL, .add = first > 0}, some);
             }
         }
@@ -437,8 +425,7 @@ void gemm_runs(const struct gemm_block *g) {
         const struct sums y = {.row = g->c + top, .at = p * g->c_panel, .c_panel = g->c_panel,
                                .add = g->add};
         gemm_fetch(&g->next, t, tiles);
-        packed[end - top - 1][panels * GEMM_PANEL / VEC - 1][g->half ? KINDS - 1 : 0][sliced](
-            &f, &y, 0);
+        packed[end - top - 1][panels * GEMM_PANEL / VEC - 1][sliced](&f, &y, 0);
     }
     if (g->half) half_restore(mode);
 }

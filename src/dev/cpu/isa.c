@@ -42,7 +42,7 @@ static int find(const char *name) {
     return isa;
 }
 
-enum isa isa_products(void) {
+static enum isa best_of_all(void) {
     const char *name = getenv("TRIREME_ISA");
     int isa = name ? find(name) : ISAS;
     while (!machine_has(isa)) isa = isa == ISAS ? ISAS - 1 : isa - 1;
@@ -51,9 +51,11 @@ enum isa isa_products(void) {
 
 enum isa isa_best(void) {
 #define ONE(isa) +1
-    const enum isa isa = isa_products(), last = (enum isa)(EVERY_ISA(ONE) - 1);
+    const enum isa isa = best_of_all(), last = (enum isa)(EVERY_ISA(ONE) - 1);
     return isa < last ? isa : last;
 }
+
+enum isa isa_products(bool half) { return half ? best_of_all() : isa_best(); }
 
 bool isa_has_amx(void) {
 #ifdef __x86_64__

@@ -2,7 +2,7 @@
  * Instruction sets. Files of vector kernels (`vector` in meson.build) are compiled once per set,
  * with its name as CPU_ISA. Everything in them is static except tables, which FOR_ISA names. All
  * sets give the same bits. Files of products are compiled for one set more, which has an
- * instruction for products of bf16. */
+ * instruction for products of bf16, and computes these alone. */
 #ifndef DEV_CPU_ISA_H
 #define DEV_CPU_ISA_H
 
@@ -30,9 +30,10 @@ enum isa { EVERY_PRODUCT_ISA(ISA_NUMBER) ISAS };
 #endif
 
 extern const char *const isa_names[ISAS];
-/* The machine's best, or the one in the environment's TRIREME_ISA; for files of products. */
+/* The machine's best, or the one in the environment's TRIREME_ISA; for files of products, of bf16
+ * if half. */
 enum isa isa_best(void);
-enum isa isa_products(void);
+enum isa isa_products(bool half);
 /* Instructions for products of bf16 tiles, which our kernels do not use. */
 bool isa_has_amx(void);
 /* Checks that the machine has the set in TRIREME_ISA. */

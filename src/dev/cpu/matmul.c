@@ -10,10 +10,10 @@
 #define DECLARE(isa) extern const struct gemm_set gemm_set_##isa;
 EVERY_PRODUCT_ISA(DECLARE)
 
-static const struct gemm_set *best(void) {
+static const struct gemm_set *best(tri_type type) {
 #define SET(isa) &gemm_set_##isa,
     static const struct gemm_set *const sets[] = {EVERY_PRODUCT_ISA(SET)};
-    return sets[isa_products()];
+    return sets[isa_products(type == TRI_BF16)];
 }
 
 /* ---- sizes ---- */
@@ -151,8 +151,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     if (status) return status;
     struct state *st = *state;
     st->sizes = matmul_sizes_of(n);
-    st->gemm = best();
     st->type = cpu_out(n, 0)->type;
+    st->gemm = best(st->type);
     divide(st);
     return TRI_OK;
 }
