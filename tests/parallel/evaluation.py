@@ -4,6 +4,7 @@
 for any number of workers, after a resumption, and after the death of a worker that evaluates.
 
 Usage: evaluation.py TRIREME [CASE...]"""
+import contextlib
 import json
 import os
 import random
@@ -168,8 +169,9 @@ def one_dies():
         wait_for(lambda: evaluates("dies", place) or run.poll() is not None,
                  "no evaluation is in progress")
         if run.poll() is None:
-            os.kill(pid_of("dies", place), signal.SIGKILL)
-            killed += 1
+            with contextlib.suppress(ProcessLookupError):  # it has just left
+                os.kill(pid_of("dies", place), signal.SIGKILL)
+                killed += 1
         end(run)
         need(done(run) == done(plain), f"{done(run)}\nnobody killed: {done(plain)}\n{run.err}")
         need(sorted(os.listdir("ck")) == kept, f"{os.listdir('ck')}, not {kept}")

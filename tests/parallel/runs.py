@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared by the scripts of this folder: starting trireme, reading its last line and its events,
 running cases."""
+import glob
 import json
 import os
 import random
@@ -178,6 +179,12 @@ def kill_after_writes(words, place, step, look):
     return f"{reached} points"
 
 
+def last_events():
+    """The end of the newest agent's log, which the test removes."""
+    logs = sorted(glob.glob("*/agent.log"), key=os.path.getmtime)
+    return f"\n{logs[-1]}:\n" + "\n".join(text_of(logs[-1]).split("\n")[-30:]) if logs else ""
+
+
 def run_cases(cases, wanted):
     """Runs the cases, a line for each; the last line has the counts."""
     passed = failed = 0
@@ -197,6 +204,7 @@ def run_cases(cases, wanted):
             except Exception as wrong:
                 failed += 1
                 text = str(wrong) if isinstance(wrong, Wrong) else traceback.format_exc()
+                text += last_events()
                 print(f"not ok {name}\n    " + text.replace("\n", "\n    "), flush=True)
     print(f"{passed} passed, {failed} failed")
     sys.exit(failed > 0)
