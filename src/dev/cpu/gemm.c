@@ -110,6 +110,7 @@ INLINE void tile(const int rows, const int vecs, const bool part, const bool lis
             const float *next = f->a + f->run[i + (i + 1 < f->runs)].a;
             UNROLL for (int r = 0; r < rows; r++) __builtin_prefetch(next + r * a_row);
         }
+        UNROLL_4
         for (int64_t k = f->run[i].n; k > 0; k--, a += a_k) {
             vec line[VECS];
             UNROLL for (int v = 0; v < vecs; v++) {
@@ -246,12 +247,24 @@ static void block(const struct gemm *g, int64_t first, int64_t end) {
     }
 }
 
-void gemm_direct(const struct gemm *g) {
+static void by_columns(const struct gemm *g) {
     int64_t k = 0;
     do {
         block(g, k, least(g->k, k + GEMM_BLOCK));
         k += GEMM_BLOCK;
     } while (k < g->k);
+}
+
+void gemm_direct(const struct gemm *g) {
+    struct gemm rows = *g;
+    if (g->shape == GEMM_FULL && g->k * GEMM_PANEL <= g->n) /* mostly writing: whole rows of c */
+        rows.m = PLACED_ROWS;
+    for (int64_t m = 0; m < g->m; m += rows.m) {
+        rows.m = least(g->m - m, rows.m);
+        rows.a = g->a + m * g->a_row;
+        rows.c = g->c + m * g->c_row;
+        by_columns(&rows);
+    }
 }
 
 /* ---- packing ---- */

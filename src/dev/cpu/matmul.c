@@ -62,9 +62,9 @@ bool matmul_takes(const tri_node *n) {
 
 #define FEW 32             /* rows, columns or k, for which packing a factor costs too much */
 #define PART_WORK 16e6     /* operations: a tenth of a millisecond and more */
-#define PARTS 8            /* of a product of at least 16 PART_WORK */
-#define ROWS 256           /* of a part: a block of their k fits the second-level cache */
-#define COLUMNS 2048       /* of a part, so that it is still in a cache after the next block */
+#define PARTS 4            /* of a product of at least 8 PART_WORK; more would pack more often */
+#define ROWS 512           /* of a part: a block of their k fits a cache */
+#define COLUMNS 1024       /* of a part, so that it is still in a cache after the next block */
 #define ALIGN 32           /* columns of a part begin at a multiple of it */
 
 /* A direct product reads its factors in place, unless the right one is transposed: then that is
@@ -92,8 +92,12 @@ static int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 static enum way way_of(const struct matmul_sizes *s, tri_type type) {
     if (type == TRI_BF16) return BLOCKED;
     if (s->m <= FEW && s->n > s->m && s->column_b != 1) return TURNED;
-    return s->m <= FEW || s->n <= FEW || s->k <= FEW ? DIRECT : BLOCKED;
+    return s->m <= FEW || s->n <= 64 || s->k <= FEW ? DIRECT : BLOCKED;
 }
+
+/* Whether a direct product packs b: it is transposed; or it has so many rows that they may need
+ * more places of one set than the first cache has, and so few that packing them is cheap. */
+static bool packs(int64_t k, int64_t b_column) { return b_column != 1 || (k > 12 && k <= FEW); }
 
 /* Cuts the longer side, until there are enough parts of enough work. */
 static void cut(const struct matmul_sizes *s, double work, struct state *st) {
@@ -167,7 +171,7 @@ static int64_t scratch_floats(const struct state *st) {
     case TURNED:
         return gemm_packed(s->m, s->k) + columns * s->m;
     default:
-        return s->column_b != 1 ? gemm_packed(columns, s->k) : 0;
+        return packs(s->k, s->column_b) ? gemm_packed(columns, s->k) : 0;
     }
 }
 
@@ -184,13 +188,13 @@ static void plan(const tri_node *n, struct kernel *k) {
 
 /* ---- running ---- */
 
-/* Reads b in place if its columns lie together, else packs it. */
+/* Reads b in place, or packs it. */
 static void set_b(const struct state *st, const float *b, int64_t b_k, int64_t b_column,
                   float *scratch, struct gemm *g) {
     g->b = b;
     g->b_k = b_k;
     g->b_panel = GEMM_PANEL;
-    if (b_column == 1) return;
+    if (!packs(g->k, b_column)) return;
     st->gemm->pack(b, b_k, b_column, g->k, g->n, scratch);
     g->b = scratch;
     g->b_k = GEMM_PANEL;

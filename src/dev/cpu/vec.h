@@ -43,11 +43,14 @@ typedef uint16_t vec_u16_at __attribute__((vector_size(2 * VEC), aligned(2), may
 /* For code that is used in many places and seldom run, or slow anyway. */
 #define APART static __attribute__((noinline, unused))
 
-/* Before a loop that must be unrolled, so that arrays indexed by it are registers. */
+/* Before a loop that must be unrolled, so that arrays indexed by it are registers. UNROLL_4: four
+ * rounds at a time; clang decides itself, as its sanitizers would take minutes to compile them. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL_4
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL_4 _Pragma("GCC unroll 4")
 #endif
 
 /* ---- primitives for vmath_body.h ---- */
