@@ -82,8 +82,6 @@ static void end(const struct head *w, const struct attention_view *v, int output
 
 /* ---- common to all kernels ---- */
 
-static int64_t shorter(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* Scratch floats that only bf16 and f16 need. */
 static int64_t halves(const struct state *s, int64_t floats) {
     return s->type == TRI_F32 ? 0 : (floats + 15) / 16 * 16;
@@ -241,13 +239,13 @@ static void forward(const tri_call *c) {
     for (int64_t i = 0; i < a->queries; i += ATTENTION_QUERIES) {
         struct attention_sums sums;
         float by[ATTENTION_QUERIES];
-        int64_t n = shorter(ATTENTION_QUERIES, a->queries - i);
+        int64_t n = least(ATTENTION_QUERIES, a->queries - i);
         int64_t reach = attention_reach(a, i + n - 1);
         struct rows q = read(&w, &a->q, a->q.tensor, d, i, n, buffer[2]);
         struct rows y = begin(&w, &a->y, 0, e, i, buffer[3]);
         attention_begin(&sums);
         for (int64_t t = 0; t < reach; t += ATTENTION_KEYS) {
-            aim(&w, i, n, t, shorter(ATTENTION_KEYS, reach - t));
+            aim(&w, i, n, t, least(ATTENTION_KEYS, reach - t));
             score(&w, q, packed, d, t, s);
             attention_weigh(&w.tile, &sums);
             if (t) scale_rows(y, n, e, sums.shrink);
@@ -314,7 +312,7 @@ static void dot_rows(const struct rows x, const struct rows y, int64_t rows, int
 static void open_queries(const struct head *w, const struct keys *x, int64_t i, struct queries *q) {
     const struct attention *a = w->a;
     q->first = i;
-    q->n = shorter(ATTENTION_QUERIES, a->queries - i);
+    q->n = least(ATTENTION_QUERIES, a->queries - i);
     q->reach = attention_reach(a, i + q->n - 1);
     q->q = read(w, &a->q, a->q.tensor, a->size, i, q->n, x->buffer[0]);
     q->dy = read(w, &a->y, 0, a->value_size, i, q->n, x->buffer[2]);
@@ -326,7 +324,7 @@ static void open_queries(const struct head *w, const struct keys *x, int64_t i, 
 /* p and ds of the queries for the keys from t. */
 static void derive(struct head *w, const struct keys *x, const struct queries *q, int64_t t,
                    float factor) {
-    aim(w, q->first, q->n, t, shorter(ATTENTION_KEYS, q->reach - t));
+    aim(w, q->first, q->n, t, least(ATTENTION_KEYS, q->reach - t));
     score(w, q->q, x->packed_k, w->a->size, t, w->tile.s);
     score(w, q->dy, x->packed_v, w->a->value_size, t, x->ds);
     attention_derive(&w->tile, q->lse, q->delta, factor, x->ds);

@@ -164,8 +164,6 @@ static void run_tile(struct work *w) {
 
 /* ---- tiles ---- */
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* The rest of the range, cut into a piece of the row or into several whole rows. */
 static void next_tile(struct work *w, int64_t end) {
     const struct chain *c = w->c;

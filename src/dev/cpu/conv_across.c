@@ -44,7 +44,6 @@ struct state {
     int64_t strip;                 /* rows that are made together */
 };
 
-static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- into order and back ---- */
@@ -63,7 +62,7 @@ static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
  * not there are zeros. */
 static void bring_run(const float *x, int64_t size, int64_t samples, int64_t count, float *to) {
     for (int64_t l = 0; l < VEC; l += TURN) {
-        int64_t some = min(max(samples - l, 0), TURN), i = 0;
+        int64_t some = least(max(samples - l, 0), TURN), i = 0;
         const float *from = x + l * size;
         for (; some == TURN && i + 4 <= count; i += 4)
             TURN_IN(from + i, size, to + i * VEC + l, VEC);
@@ -75,7 +74,7 @@ static void bring_run(const float *x, int64_t size, int64_t samples, int64_t cou
 
 static void give_run(const float *from, int64_t samples, int64_t count, float *y, int64_t size) {
     for (int64_t l = 0; l < samples; l += TURN) {
-        int64_t some = min(samples - l, TURN), i = 0;
+        int64_t some = least(samples - l, TURN), i = 0;
         float *to = y + l * size;
         for (; some == TURN && i + 4 <= count; i += 4)
             TURN_OUT(from + i * VEC + l, VEC, to + i, size);
@@ -125,7 +124,7 @@ static struct span seen(struct axis a, int64_t at, int64_t n, int64_t size, int6
 /* Which of the places [begin, end) see a place of [0, length) by the window's element i. */
 static struct span seeing(struct axis a, int64_t i, int64_t begin, int64_t end, int64_t length) {
     int64_t shift = a.from + i * a.step;
-    return (struct span){max(begin, -shift), min(end, length - shift)};
+    return (struct span){max(begin, -shift), least(end, length - shift)};
 }
 
 /* ---- outputs ---- */
@@ -178,9 +177,9 @@ static void make_row(const struct state *s, const float *field, const float *wei
     struct span down = seen(s->down, r, 1, w->kh, s->in.h);
     int64_t in_row = r + s->down.from + down.begin * s->down.step;
     for (int64_t q = 0; q < s->v; q += COLS) {
-        int64_t cols = min(s->v - q, COLS), first_of = q - q % NEIGHBOURS;
+        int64_t cols = least(s->v - q, COLS), first_of = q - q % NEIGHBOURS;
         struct span right =
-            seen(s->right, first_of, min(s->v - first_of, NEIGHBOURS), w->kw, s->in.w);
+            seen(s->right, first_of, least(s->v - first_of, NEIGHBOURS), w->kw, s->in.w);
         int64_t column = s->in.left + q + s->right.from + right.begin * s->right.step;
         struct look l = {.down = down.end - down.begin, .right = right.end - right.begin};
         l.w = weight + first * s->weight_out + down.begin * w->kw + right.begin;
@@ -196,9 +195,9 @@ static void make_outputs(const struct state *s, const float *field, const float 
                          float *y) {
     const int64_t plane = s->h * s->v;
     for (int64_t first = 0; first < s->channels; first += ROWS) {
-        int64_t rows = min(s->channels - first, ROWS);
+        int64_t rows = least(s->channels - first, ROWS);
         for (int64_t at = range.begin; at < range.end; at += s->strip) {
-            int64_t n = min(range.end - at, s->strip);
+            int64_t n = least(range.end - at, s->strip);
             for (int64_t r = 0; r < n; r++)
                 make_row(s, field, weight, bias, first, rows, at + r, strip + r * s->v * VEC);
             for (int64_t c = 0; c < rows; c++)
@@ -211,8 +210,8 @@ static void make_outputs(const struct state *s, const float *field, const float 
 /* The rows of the field that rows of the output see. */
 static struct span rows_seen(const struct state *s, struct span out) {
     int64_t reach = (s->w.kh - 1) * s->down.step;
-    int64_t begin = max(out.begin + s->down.from + min(reach, 0), 0);
-    return (struct span){begin, max(begin, min(out.end + s->down.from + max(reach, 0), s->in.h))};
+    int64_t begin = max(out.begin + s->down.from + least(reach, 0), 0);
+    return (struct span){begin, max(begin, least(out.end + s->down.from + max(reach, 0), s->in.h))};
 }
 
 static void run_outputs(const tri_call *c) {
@@ -223,13 +222,13 @@ static void run_outputs(const tri_call *c) {
     float *field = c->scratch, *strip = field + s->in.channels * s->in.h * s->in.pitch * VEC;
     for (int64_t k = part.begin; k < part.end; k++) {
         int64_t group = k / s->pieces, i = k % s->pieces;
-        int64_t end = min((group + 1) * SUMS, s->w.n);
+        int64_t end = least((group + 1) * SUMS, s->w.n);
         struct span out = {s->h * i / s->pieces, s->h * (i + 1) / s->pieces},
                     in = rows_seen(s, out);
         for (int64_t n = group * SUMS; n < end; n += VEC) {
-            bring(&s->in, (const float *)c->in[0] + n * size, size, min(end - n, VEC), in.begin,
+            bring(&s->in, (const float *)c->in[0] + n * size, size, least(end - n, VEC), in.begin,
                   in.end, field);
-            make_outputs(s, field, c->in[1], bias, out, min(end - n, VEC), strip,
+            make_outputs(s, field, c->in[1], bias, out, least(end - n, VEC), strip,
                          (float *)c->out[0] + n * s->channels * plane);
         }
     }
@@ -288,7 +287,7 @@ static void add_strip(const struct state *s, const float *x, const float *dy, in
             t.rows = r.end - r.begin;
             t.dy = t.rows > 0 ? dy + r.begin * s->v * VEC : dy;
             for (int64_t j = 0; j < w->kw; j += DW_TAPS) {
-                int64_t taps = min(w->kw - j, DW_TAPS);
+                int64_t taps = least(w->kw - j, DW_TAPS);
                 int64_t row = r.begin + s->down.from + i * s->down.step;
                 int64_t column = s->in.left + s->right.from + j * s->right.step;
                 if (t.rows > 0) {
@@ -311,14 +310,14 @@ static void run_dw(const tri_call *c) {
     float *sum = dy + own.channels * plane * VEC;
     memset(sum, 0, (size_t)(own.channels * taps * SUMS) * sizeof *sum);
     for (int64_t n = 0; n < s->w.n; n += VEC) {
-        int64_t samples = min(s->w.n - n, VEC);
+        int64_t samples = least(s->w.n - n, VEC);
         bring(&s->in, (const float *)c->in[1] + n * size, size, samples, 0, s->in.h, x);
         bring(&own, (const float *)c->in[0] + (n * s->w.o + o.begin) * plane, s->w.o * plane,
               samples, 0, s->h, dy);
         for (int64_t at = 0; at < s->h; at += s->strip)
             for (int64_t r = 0; r < own.channels; r += DW_ROWS)
-                add_strip(s, x, dy + r * plane * VEC, min(own.channels - r, DW_ROWS),
-                          (struct span){at, min(at + s->strip, s->h)},
+                add_strip(s, x, dy + r * plane * VEC, least(own.channels - r, DW_ROWS),
+                          (struct span){at, least(at + s->strip, s->h)},
                           sum + r * taps * SUMS + n % SUMS);
     }
     float *dw = (float *)c->out[0] + o.begin * taps;
@@ -331,7 +330,7 @@ static void run_dw(const tri_call *c) {
 static struct field field_of(int64_t channels, int64_t h, int64_t w, struct axis right, int64_t v,
                              int64_t size) {
     int64_t reach = (size - 1) * right.step;
-    int64_t left = max(-(right.from + min(reach, 0)), 0);
+    int64_t left = max(-(right.from + least(reach, 0)), 0);
     int64_t last = v - 1 + right.from + max(reach, 0);
     return (struct field){channels, h, w, left, left + w + max(last - (w - 1), 0)};
 }
@@ -357,12 +356,12 @@ static void measure(struct state *s) {
     if (s->kind == ACROSS_DW) {
         s->parts = w->o <= 2 * DW_ROWS ? (w->o + DW_ROWS - 1) / DW_ROWS
                                        : (w->o + 2 * DW_ROWS - 1) / (2 * DW_ROWS);
-        s->strip = min(max(DW_CACHED / ((DW_ROWS * s->v + s->in.pitch) * SUMS), 1), s->h);
+        s->strip = least(max(DW_CACHED / ((DW_ROWS * s->v + s->in.pitch) * SUMS), 1), s->h);
     } else {
         s->pieces = s->groups == 1 && s->h > 1 ? 2 : 1;
         s->parts = cpu_parts(s->groups * s->pieces,
                              s->channels * s->in.channels * w->kh * w->kw * s->h * s->v);
-        s->strip = min(max(CACHED / (ROWS * s->v * SUMS), 1), s->h);
+        s->strip = least(max(CACHED / (ROWS * s->v * SUMS), 1), s->h);
     }
 }
 

@@ -34,8 +34,6 @@ struct state {
     int64_t packers, parts;     /* parts of the rounds */
 };
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 
 /* Forward there is one remainder, with all places. */

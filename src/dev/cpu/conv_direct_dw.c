@@ -14,7 +14,6 @@
 
 _Static_assert(GEMM_BLOCK <= CONV_PLACES, "they are looked at together");
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t rounded(int64_t n) { return (n + BLOCK - 1) / BLOCK * BLOCK; }
 
 /* One call's work. */

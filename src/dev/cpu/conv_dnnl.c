@@ -18,13 +18,11 @@ struct state {
     struct conv_sums sums;     /* of dw's second round; its parts are 0 if there is none */
 };
 
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* ---- how many parts ---- */
 
 static int64_t parts_of(enum dnnl_convolution kind, const struct window *w) {
     const int64_t parts = conv_parts(w);
-    if (kind == CONVOLUTION_DW) return at_most(conv_sum_parts(w, parts), w->n);
+    if (kind == CONVOLUTION_DW) return least(conv_sum_parts(w, parts), w->n);
     return conv_sample_parts(w, parts);
 }
 

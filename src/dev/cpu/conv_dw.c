@@ -45,7 +45,6 @@ static const struct conv_dw_way *way_of(bool by_winograd, bool half) {
     return by_winograd ? winograd[isa_best()] : direct[isa_products(half)];
 }
 
-
 static struct cpu_range samples_of(const struct state *s, int64_t part) {
     if (s->by_outputs) return (struct cpu_range){0, s->w.n};
     return (struct cpu_range){s->w.n * part / s->parts, s->w.n * (part + 1) / s->parts};

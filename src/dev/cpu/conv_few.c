@@ -41,8 +41,6 @@ struct state {
     int32_t *from, *weight; /* by tap: where it begins to see the input; its place in the weight */
 };
 
-static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* ---- fields ---- */
 
 static struct field field_of(int64_t channels, int64_t h, int64_t w, int64_t above, int64_t left,
@@ -105,7 +103,7 @@ static piece_fn *const pieces[] = {EVERY_PIECE(PIECE_NAME)};
 static void make_planes(const struct state *s, const float *x, const float *w, const float *bias,
                         int64_t rows, float *planes, float *y) {
     for (int64_t at = 0; at < s->places; at += COLS * VEC) {
-        int64_t vecs = min((s->places - at + VEC - 1) / VEC, COLS);
+        int64_t vecs = least((s->places - at + VEC - 1) / VEC, COLS);
         pieces[PIECE_AT(rows, vecs)](s, x + at, w, bias, planes + at);
     }
     for (int64_t c = 0; c < rows; c++, planes += s->places, y += s->h * s->v)
@@ -125,7 +123,7 @@ static void run_outputs(const tri_call *c) {
         bring(&s->in, s->pitch, (const float *)c->in[0] + n * in_size, field);
         for (int64_t first = 0; first < s->channels; first += ROWS)
             make_planes(s, field, (const float *)c->in[1] + first * s->row,
-                        bias ? bias + first : NULL, min(s->channels - first, ROWS), planes,
+                        bias ? bias + first : NULL, least(s->channels - first, ROWS), planes,
                         y + first * plane);
     }
 }
@@ -176,7 +174,7 @@ static void run_dw(const tri_call *c) {
           *sum = dy + s->group * DW_ROWS * s->places;
     memset(x, 0, (size_t)(sum + s->taps * DW_ROWS * SUMS - x) * sizeof *x);
     for (int64_t first = 0; first < s->w.n; first += s->group) {
-        int64_t n = min(s->group, s->w.n - first);
+        int64_t n = least(s->group, s->w.n - first);
         for (int64_t i = 0; i < n; i++) {
             bring(&s->in, s->pitch, (const float *)c->in[1] + (first + i) * image,
                   x + i * s->in.size);
@@ -186,7 +184,7 @@ static void run_dw(const tri_call *c) {
         }
         for (int64_t k = 0; k < s->taps; k += DW_TAPS)
             for (int64_t chain = 0; chain < SUMS; chain += VEC)
-                summing[SUM_AT(rows, min(DW_TAPS, s->taps - k))](
+                summing[SUM_AT(rows, least(DW_TAPS, s->taps - k))](
                     s, n, x + chain, s->from + k, dy + chain, sum + k * DW_ROWS * SUMS + chain);
     }
     float *dw = (float *)c->out[0] + o.begin * s->taps;
@@ -240,7 +238,7 @@ static void measure(struct state *s) {
     s->places = ((s->h - 1) * s->pitch + s->v + SUMS - 1) / SUMS * SUMS;
     s->taps = s->in.channels * w->kh * w->kw;
     int64_t group = CACHED / (s->in.size + DW_ROWS * s->places);
-    s->group = group < 1 ? 1 : min(group, w->n);
+    s->group = group < 1 ? 1 : least(group, w->n);
     s->parts = s->kind == FEW_DW ? (w->o + DW_ROWS - 1) / DW_ROWS
                                  : cpu_parts(w->n, s->channels * s->taps * s->places / SUMS);
 }

@@ -160,8 +160,6 @@ static struct plane plane_of(const tri_tensor *t) {
     return p;
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static tri_status prepare(const tri_node *n, void **state) {
     struct window w;
     tri_status status = cpu_state(n, sizeof(struct state), state);

@@ -86,8 +86,6 @@ const char *copy_formats(const tri_shape *shape, int64_t rows, tri_type to_type,
 
 #define GROUP 16 /* lines that stay together: a unit of the parts */
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int64_t groups_of(const struct copy *c) {
     return (c->inner.line.length + GROUP - 1) / GROUP;
 }

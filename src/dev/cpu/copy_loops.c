@@ -4,8 +4,6 @@
 #include "dev/cpu/turn.h"
 #include "dev/cpu/vec.h"
 
-INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* ---- elements ---- */
 
 /* Lines and rows of a block: both sides of it stay in the first-level cache. */

@@ -37,6 +37,8 @@ static inline int64_t cpu_in_count(const tri_node *n, int i) {
 static inline int64_t cpu_out_count(const tri_node *n, int i) {
     return tri_shape_count(&n->out[i].spec.shape);
 }
+/* The lesser. */
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline bool cpu_is_half(tri_type t) { return t == TRI_BF16 || t == TRI_F16; }
 /* Product of the dimensions [from, to). */
 int64_t cpu_span(const tri_shape *s, int from, int to);

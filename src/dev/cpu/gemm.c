@@ -34,7 +34,6 @@
 #define COLUMNS (VECS * VEC)
 #define LINE 64
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t within(int64_t x, int64_t most) { return x < 0 ? 0 : least(x, most); }
 
 /* ---- one tile ---- */

@@ -25,12 +25,10 @@ struct state {
     int32_t *index, *column;
 };
 
-static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static struct range seen(const struct window *w, int64_t k) {
     int64_t first = w->pw - k, last = w->w - 1 + w->pw - k;
     return (struct range){first > 0 ? (first + w->sw - 1) / w->sw : 0,
-                          last < 0 ? 0 : min(last / w->sw + 1, w->ow)};
+                          last < 0 ? 0 : least(last / w->sw + 1, w->ow)};
 }
 
 /* ---- elements ---- */
@@ -130,7 +128,7 @@ INLINE void max_pairs(tri_type t, const struct state *s, const tri_call *c, int6
     for (int64_t r = 0; r < w->oh; r++, to += w->ow) {
         struct window_span v = rows_of(w, r);
         for (int64_t q = 0; q < w->ow; q += VEC) {
-            const int64_t some = min(w->ow - q, VEC), n = 2 * some;
+            const int64_t some = least(w->ow - q, VEC), n = 2 * some;
             vec_u32 column = *(const vec_u32_at *)twice + (uint32_t)(2 * q);
             vec best = vec_set(-__builtin_inff());
             vec_u32 index = column + (uint32_t)(v.begin * w->w);
@@ -276,7 +274,7 @@ INLINE void give_pairs(tri_type t, const struct state *s, const tri_call *c, int
     vec_u32 lost = {0};
     for (int64_t r = 0; r < w->oh; r++, from += w->ow)
         for (int64_t q = 0; q < w->ow; q += VEC) {
-            const int64_t some = min(w->ow - q, VEC), n = 2 * some;
+            const int64_t some = least(w->ow - q, VEC), n = 2 * some;
             const vec_u32 pairs = *(const vec_u32_at *)twice, column = pairs + (uint32_t)(2 * q);
             vec d = GET(t, c->in[0], from + q);
             vec_u32 index = (vec_u32)GET(TRI_F32, c->in[1], from + q), found = {0};
@@ -471,7 +469,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->planes = w->n * w->c / s->block;
     s->parts = cpu_parts(s->planes, (w->h * w->w + w->oh * w->ow) * s->block);
     s->rounded = (w->ow + WIDTH - 1) / WIDTH * WIDTH;
-    s->phases = min(w->sw, w->kw);
+    s->phases = least(w->sw, w->kw);
     s->phase = s->rounded + w->kw / w->sw + (w->pw + w->w) / w->sw + 1;
     s->seen = malloc((size_t)w->kw * sizeof *s->seen);
     s->divisor = malloc((size_t)(w->oh * w->ow) * sizeof *s->divisor);
