@@ -52,14 +52,7 @@ static bool has(dnnl_cpu_isa_t wanted) {
 #endif
 }
 
-bool dnnl_glue_has(enum dnnl_has what) {
-    static const dnnl_cpu_isa_t isa[] = {dnnl_cpu_isa_avx512_core, dnnl_cpu_isa_avx512_core_bf16,
-                                         dnnl_cpu_isa_avx512_core_amx};
-    return has(isa[what]);
-}
-
-bool dnnl_glue_takes_bf16(void) { return dnnl_glue_has(DNNL_AVX512); }
-bool dnnl_glue_native_bf16(void) { return dnnl_glue_has(DNNL_AVX512_BF16); }
+bool dnnl_glue_takes_bf16(void) { return has(dnnl_cpu_isa_avx512_core); }
 
 void dnnl_glue_describe(char *text, size_t bytes) {
     static const struct {

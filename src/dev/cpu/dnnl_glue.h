@@ -12,11 +12,7 @@
 
 tri_status dnnl_glue_open(void);
 void dnnl_glue_describe(char *text, size_t bytes);
-/* Instructions that this machine has and oneDNN may use. */
-enum dnnl_has { DNNL_AVX512, DNNL_AVX512_BF16, DNNL_AMX };
-bool dnnl_glue_has(enum dnnl_has what);
-bool dnnl_glue_takes_bf16(void);  /* oneDNN computes with it on this machine, however slowly */
-bool dnnl_glue_native_bf16(void); /* and there are instructions for it */
+bool dnnl_glue_takes_bf16(void); /* oneDNN computes with it on this machine, however slowly */
 
 struct dnnl_job;
 
