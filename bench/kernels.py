@@ -2,7 +2,7 @@
 """make bench-kernels: single products and convolutions of f32 in GFLOP/s beside OpenBLAS, BLIS and
 oneDNN, with 1 and 2 threads: tables, then geometric means and the lowest figures. BUILD/bench/
 kernels measures (bench/kernels/main.c), with alternating libraries: the tables have the medians.
-"share" is of the fused multiply-add rate in registers, measured in the same run. "ratio" is to
+"share" is of the fused multiply-add rate in registers, measured in the same round. "ratio" is to
 the fastest other library; above 1, ours is faster. "rms" and "worst" are errors against f64,
 relative to the root mean square of the result, in parentheses as multiples of those of OpenBLAS or
 oneDNN, whichever has the smaller. "W": by Winograd's algorithm, whose GFLOP/s are those of a direct
@@ -30,8 +30,6 @@ ABOVE = {"rms": 1.2, "worst": 1.5}  # multiples of errors that are listed
 
 class Row:
     """A line of the program: fields, of which some are series with a figure for each round."""
-    registers = 0.0  # operations per second, of all rows of a run
-
     def __init__(self, line):
         self.fields = dict(re.findall(r"(\w+)=(\S+)", line))
         self.name, self.section, self.direction = (
@@ -55,7 +53,9 @@ class Row:
         return 1e-9 * self.flops / statistics.median(self.series(name))
 
     def share(self):
-        return self.done / (statistics.median(self.series("trireme")) * Row.registers)
+        """Of the rate in registers in the same round: on shared processors both change."""
+        pairs = zip(self.series("trireme"), self.series("registers"))
+        return statistics.median(self.done / (own * registers) for own, registers in pairs)
 
     def ratio(self):
         """To the fastest other library, or to the product alone; null: there is none."""
@@ -208,10 +208,10 @@ def report(a, threads, rows, about):
     missing = dict(re.findall(r"^without (\w+): (.*)", "\n".join(about), re.M))
     found = [re.sub(r"^with (trireme: )?(\w+: )?", lambda m: "Trireme: " if m[1] else "", line)
              for line in about if line.startswith("with ")]
-    Row.registers = statistics.median(x for r in rows for x in r.series("registers"))
+    registers = statistics.median(x for r in rows for x in r.series("registers"))
     print(f"{machine()}; {threads} thread{'s' * (threads > 1)}; {'; '.join(found)}. Medians of "
           f"{a.rounds} round{'s' * (a.rounds > 1)}. Fused multiply-adds in registers: "
-          f"{1e-9 * Row.registers:.1f} GFLOP/s.\n")
+          f"{1e-9 * registers:.1f} GFLOP/s.\n")
     for name, why in missing.items():
         print(f"Without {PEERS[name]}: {why} (make bench-deps).\n")
     present = [p for p in PEERS if p not in missing]
