@@ -12,12 +12,14 @@ enum memory_space { SPACE_HOST };
 
 /* A unit that was prepared once and runs for every lane of every step. */
 struct kernel {
+    /* Given: how many threads will share the parts; 0: several processes, with any number */
+    int threads;
     tri_kernel *run;
     void *state;                  /* becomes call->state; used by one thread at a time */
     void (*release)(void *state); /* nullable */
     size_t scratch;               /* bytes for each running part: call->scratch, aligned to 64 */
     /* run is called for each part 0 <= call->part < parts, in any order, on any threads; parts
-     * write different elements. It depends only on the node; 0 means 1 */
+     * write different elements. It depends only on the node and `threads`; 0 means 1 */
     int64_t parts;
     /* parts of a second round, which starts after the first and continues the numbers of `parts`.
      * 0: none */

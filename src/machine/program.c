@@ -57,10 +57,12 @@ static size_t pointers_of(const struct program *p) {
     return n * (size_t)p->threads;
 }
 
-static tri_status prepare(struct program *p, struct program_item *item, void ***next) {
+static tri_status prepare(struct program *p, unsigned how, struct program_item *item,
+                          void ***next) {
     const struct unit *u = item->unit;
     for (int t = 0; t < p->threads; t++) {
         struct program_kernel *k = &item->by_thread[t];
+        k->kernel.threads = how & PROGRAM_UNDO ? 0 : p->threads;
         tri_status status = p->dev->prepare(u, &k->kernel);
         if (status) return status;
         k->in = (const void **)*next;
@@ -120,7 +122,7 @@ static tri_status make_items(struct program *p, unsigned how) {
                                       .by_thread = kernels + i * (size_t)p->threads};
         for (int k = 0; k < item->unit->n && !status; k++)
             status = check_supported(p, item->unit->node[k]);
-        if (!status) status = prepare(p, item, &next);
+        if (!status) status = prepare(p, how, item, &next);
         parts_before += item->parts[0] + item->parts[1];
         p->joint |= p->threads > 1 && (item->parts[0] > 1 || item->parts[1] > 1);
         if (n->entry->op->random)

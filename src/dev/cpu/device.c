@@ -95,7 +95,7 @@ static void formats(const tri_node *n, struct format *in, struct format *out) {
 
 static tri_status prepare_row(const tri_node *n, const struct dev_row *r, const struct tail *tail,
                               struct kernel *out) {
-    *out = (struct kernel){.run = r->run};
+    *out = (struct kernel){.threads = out->threads, .run = r->run};
     tri_status status = r->prepare ? r->prepare(n, &out->state) : TRI_OK;
     if (status) return status;
     out->release = r->release;

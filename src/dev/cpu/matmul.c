@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * matmul of f32 and bf16, by gemm.h. A large product is cut into rectangles of y, its parts;
- * several small matrices make a part. How it is cut and computed changes no bit, and follows from
- * the shapes alone. */
+ * several small matrices make a part. How it is cut changes no bit: every part packs its own
+ * factors, so that there are no more parts than the threads need. */
 #include "dev/cpu/matmul.h"
 
 #include "dev/cpu/gemm.h"
@@ -60,9 +60,10 @@ bool matmul_takes(const tri_node *n) {
 
 /* ---- parts ---- */
 
-#define FEW 32             /* rows, columns or k, for which packing a factor costs too much */
+#define FEW 32             /* rows or k, for which packing a factor costs too much */
+#define FEW_COLUMNS 64     /* likewise */
 #define PART_WORK 16e6     /* operations: a tenth of a millisecond and more */
-#define PARTS 4            /* of a product of at least 8 PART_WORK; more would pack more often */
+#define THREADS 4          /* that share the parts, if their number is open */
 #define ROWS 512           /* of a part: a block of their k fits a cache */
 #define COLUMNS 1024       /* of a part, so that it is still in a cache after the next block */
 #define ALIGN 32           /* columns of a part begin at a multiple of it */
@@ -92,21 +93,25 @@ static int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 static enum way way_of(const struct matmul_sizes *s, tri_type type) {
     if (type == TRI_BF16) return BLOCKED;
     if (s->m <= FEW && s->n > s->m && s->column_b != 1) return TURNED;
-    return s->m <= FEW || s->n <= 64 || s->k <= FEW ? DIRECT : BLOCKED;
+    return s->m <= FEW || s->n <= FEW_COLUMNS || s->k <= FEW ? DIRECT : BLOCKED;
 }
 
 /* Whether a direct product packs b: it is transposed; or it has so many rows that they may need
  * more places of one set than the first cache has, and so few that packing them is cheap. */
 static bool packs(int64_t k, int64_t b_column) { return b_column != 1 || (k > 12 && k <= FEW); }
 
-/* Cuts the longer side, until there are enough parts of enough work. */
-static void cut(const struct matmul_sizes *s, double work, struct state *st) {
+/* Cuts the longer side, until there is the same number of parts for each thread, or about that, or
+ * they have little work. */
+static void cut(const struct matmul_sizes *s, double work, int threads, struct state *st) {
     if (st->way == BLOCKED) {
         st->down = ceil_of(s->m, ROWS);
         st->across = ceil_of(s->n, COLUMNS);
     }
+    const int64_t share = threads ? threads : THREADS;
     const double most = work / PART_WORK;
-    while (st->down * st->across < PARTS && (double)(st->down * st->across) < most / 2) {
+    while ((double)(st->down * st->across) < most / 2) {
+        const int64_t parts = st->matrices * st->down * st->across;
+        if (parts % share == 0 || parts >= 2 * share) break;
         const int64_t rows = s->m / st->down, columns = s->n / st->across;
         if (columns >= rows && columns >= 4 * ALIGN)
             st->across++;
@@ -117,7 +122,7 @@ static void cut(const struct matmul_sizes *s, double work, struct state *st) {
     }
 }
 
-static void divide(struct state *st) {
+static void divide(struct state *st, int threads) {
     const struct matmul_sizes *s = &st->sizes;
     const double work = 2.0 * (double)s->m * (double)s->n * (double)s->k;
     st->way = way_of(s, st->type);
@@ -129,7 +134,7 @@ static void divide(struct state *st) {
         st->parts = ceil_of(st->matrices, st->each);
         return;
     }
-    cut(s, work, st);
+    cut(s, work, threads, st);
     st->parts = st->matrices * st->down * st->across;
 }
 
@@ -157,7 +162,6 @@ static tri_status prepare(const tri_node *n, void **state) {
     st->sizes = matmul_sizes_of(n);
     st->type = cpu_out(n, 0)->type;
     st->gemm = best(st->type);
-    divide(st);
     return TRI_OK;
 }
 
@@ -178,6 +182,7 @@ static int64_t scratch_floats(const struct state *st) {
 static void plan(const tri_node *n, struct kernel *k) {
     (void)n;
     struct state *st = k->state;
+    divide(st, k->threads);
     const size_t most = (size_t)ceil_of(largest(st), 16) * 16;
     const bool stores = !st->tail || tail_stores(st->tail);
     if (st->type == TRI_BF16 || !stores) st->made = most * sizeof(float);

@@ -123,6 +123,7 @@ tri_status tail_unit(const struct unit *u, struct kernel *out) {
     if (!t) return base_no_memory(u->node[0]->name);
     t->unit = u;
     t->node = head_of((const tri_node *const *)u->node, u->n);
+    t->head.threads = out->threads;
     tri_status status = find_places(t);
     if (!status) status = chain_make(u, t->node, t->node->out, &t->chain);
     if (!status) status = cpu_prepare_head(t->node, t, &t->head);
