@@ -94,7 +94,7 @@ static void want(const struct head *next, struct gemm_ahead *x, const void *tens
                  const struct attention_view *v, int64_t rows, int64_t width) {
     int64_t size = (int64_t)tri_type_size(next->type);
     x->matrix[x->n++] = (struct gemm_next){(const char *)tensor + place(next, v, 0) * size, rows,
-                                           v->row * size, width * size};
+                                           v->row * size, width * size, 0};
 }
 
 /* rows of q and k worth prefetching; a part of a longer head takes long enough without */

@@ -13,6 +13,7 @@
 #include "dev/cpu/conv_sums.h"
 #include "dev/cpu/gemm.h"
 #include "dev/cpu/half.h"
+#include "dev/cpu/turn.h"
 
 #define BLOCK 16  /* channels that lie together */
 /* Places that are computed together: what they read fits the second-level cache. */
@@ -151,14 +152,15 @@ static bool plain(const struct conv_plane *p) { return p->place == 1; }
 static bool stores(const struct state *s) { return plain(&s->to) || s->half; }
 
 static void find_outputs(const struct state *s, const struct conv_axis *down,
-                         const struct conv_axis *across, int64_t first, void *y,
-                         struct chunk *k) {
-    for (int64_t r = 0; r < k->at.n; r++) {
-        const int64_t j = (first + r) % across->count, line = (first + r) / across->count;
-        const int64_t i = line % down->count, sample = line / down->count;
-        const int64_t h = down->first + i * down->step, w = across->first + j * across->step;
-        k->place[r] = sample * conv_plane_size(&s->to) + (h * s->to.w + w) * s->to.place;
-        k->c[r] = stores(s) ? k->made + r * BLOCK : (float *)y + k->place[r];
+                         const struct conv_axis *across, void *y, struct chunk *k) {
+    for (const struct conv_span *p = k->at.span; p < k->at.span + k->at.spans; p++) {
+        const int64_t h = down->first + p->line * down->step;
+        const int64_t w = across->first + p->column * across->step;
+        int64_t place = p->sample * conv_plane_size(&s->to) + (h * s->to.w + w) * s->to.place;
+        for (int64_t r = p->at; r < p->at + p->n; r++, place += across->step * s->to.place) {
+            k->place[r] = place;
+            k->c[r] = stores(s) ? k->made + r * BLOCK : (float *)y + place;
+        }
     }
 }
 
@@ -190,24 +192,44 @@ static void add_bias(const struct state *s, const void *bias, const struct gemm_
     }
 }
 
+/* Whether 8 places from r on lie side by side: they ascend. */
+static bool together(const struct chunk *k, int64_t r) {
+    return r + 8 <= k->at.n && k->place[r + 7] == k->place[r] + 7;
+}
+
+/* Channels [i, i + n) of planes. */
+static void store_planes(const struct chunk *k, int64_t i, int64_t n, int64_t plane, float *y) {
+    const float *from = k->made + i / BLOCK * CHUNK * BLOCK + i % BLOCK;
+    y += i * plane;
+    for (int64_t r = 0; r < k->at.n; r++) {
+        float *to = y + k->place[r];
+        if (n == 4 && together(k, r)) {
+            turn_8_4(from + r * BLOCK, BLOCK, to, plane);
+            r += 7;
+            continue;
+        }
+        for (int64_t c = 0; c < n; c++) to[c * plane] = from[r * BLOCK + c];
+    }
+}
+
 /* To the group's output. */
 static void store(const struct state *s, const struct chunk *k, void *y) {
     const int64_t plane = s->to.h * s->to.w, each = plain(&s->to) ? 1 : BLOCK;
+    if (!s->half) {
+        for (int64_t i = 0; i < s->makes; i += 4)
+            store_planes(k, i, least(4, s->makes - i), plane, y);
+        return;
+    }
     for (int64_t i = 0; i < s->makes; i += each)
-        for (int64_t r = 0; r < k->at.n; r++) {
-            const float *made = k->made + (i / BLOCK * CHUNK + r) * BLOCK + i % BLOCK;
-            const int64_t to = k->place[r] + i * plane;
-            if (s->half)
-                gemm_round(made, each, (uint16_t *)y + to);
-            else
-                memcpy((float *)y + to, made, (size_t)each * sizeof *made);
-        }
+        for (int64_t r = 0; r < k->at.n; r++)
+            gemm_round(k->made + (i / BLOCK * CHUNK + r) * BLOCK + i % BLOCK, each,
+                       (uint16_t *)y + k->place[r] + i * plane);
 }
 
 static void clear(const struct gemm_block *g) {
     for (int64_t r = 0; r < g->m; r++)
-        for (int64_t p = 0; p < g->panels; p++)
-            memset(g->c[r] + p * g->c_panel, 0, BLOCK * sizeof(float));
+        for (int64_t n = 0; n < g->n; n += BLOCK)
+            memset(g->c[r] + n / BLOCK * g->c_panel, 0, BLOCK * sizeof(float));
 }
 
 /* What the next block of k will read, or the next chunk: the same places of the next channels, or
@@ -223,7 +245,7 @@ static void look_ahead(const struct state *s, const void *x, const struct chunk 
     if (span <= 0 || span > 4 * CHUNK * BLOCK) return;
     g->next = (struct gemm_next){
         element(s, x, first->from + (channels_done ? channels_done * plane : span)),
-        least(GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK * size, span * size};
+        least(GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK * size, span * size, 0};
 }
 
 /* The product of the block of k so far. */
@@ -254,6 +276,15 @@ static void read_slices(const struct state *s, const void *x, int64_t tap, bool 
     }
 }
 
+/* A run, or more of the last one. */
+static void add_run(struct chunk *k, int64_t a_k, int64_t a, int64_t b, int64_t n) {
+    struct gemm_run *last = k->run + k->runs - 1;
+    if (k->runs && last->a + last->n * a_k == a && last->b + last->n * BLOCK == b)
+        last->n += n;
+    else
+        k->run[k->runs++] = (struct gemm_run){a, b, n};
+}
+
 /* Channels [c, c + n) of a tap, to rows from `to` on. */
 static void gather_rows(const struct state *s, const void *x, int64_t c, int64_t n,
                         struct chunk *k, float *to) {
@@ -278,8 +309,8 @@ static void read_rows(const struct state *s, const void *x, int64_t tap, bool la
         const int64_t row = steps(s, k->k) * ROW_FLOATS;
         n = least(s->terms - c, GEMM_BLOCK - k->k);
         if (!in_place) gather_rows(s, x, c, n, k, k->read + row);
-        k->run[k->runs++] = (struct gemm_run){in_place ? c * plane : row,
-                                              steps(s, tap * s->terms + c) * BLOCK, steps(s, n)};
+        add_run(k, g->a_k, in_place ? c * plane : row, steps(s, tap * s->terms + c) * BLOCK,
+                steps(s, n));
         k->k += n;
         if (k->k == GEMM_BLOCK || (last && c + n == s->terms)) flush(k, g);
     }
@@ -291,7 +322,7 @@ static void multiply(const struct state *s, const tri_call *c, int64_t group, co
                      struct chunk *k) {
     const int64_t panels = panels_of(s), taps = down->taps * across->taps;
     const float *weight = s->packs ? c->shared : c->in[1];
-    struct gemm_block g = {.m = k->at.n, .panels = panels, .run = k->run, .a = k->read,
+    struct gemm_block g = {.m = k->at.n, .n = s->makes, .run = k->run, .a = k->read,
                            .a_k = plain(&s->from) ? ROW_FLOATS : 1,
                            .b = weight + group * panels * panel_floats(s), .b_k = BLOCK,
                            .b_panel = panel_floats(s), .c = k->c,
@@ -334,7 +365,7 @@ static void run_places(const struct state *s, const tri_call *c, const struct co
                 const int64_t first = from + all * i / chunks;
                 conv_places_find(down, across, &s->from, first,
                                  from + all * (i + 1) / chunks - first, &k->at);
-                find_outputs(s, down, across, first, y, k);
+                find_outputs(s, down, across, y, k);
                 multiply(s, c, group, x, down, across, y, k);
             }
     }

@@ -29,8 +29,8 @@ struct sums {
     int64_t sum_row;           /* taps * reads, or more */
     struct scratch *scratch;
     float *panels;             /* of dy, where it is gathered; of planes r is all channels */
-    struct gemm_next next[2];
-    int64_t done, all;         /* products of this block of k, for which `next` is fetched */
+    struct gemm_next next[2];  /* of the next block of k */
+    int64_t share[2];          /* lines of it to fetch for each product of this block */
 };
 
 struct scratch {
@@ -124,7 +124,7 @@ static void gather_dy(struct sums *s, int64_t first, int64_t k) {
 
 /* Columns from `column` on with all output channels of a group, or with those in r. The runs begin
  * at places; b: the columns' factor. */
-static void multiply(struct sums *s, int64_t group, int64_t column, int64_t panels, int64_t runs,
+static void multiply(struct sums *s, int64_t group, int64_t column, int64_t n, int64_t runs,
                      const float *b, int64_t b_k, int64_t b_panel) {
     const int64_t begin = s->r.begin > group * s->makes ? s->r.begin : group * s->makes;
     const int64_t end = least(s->r.end, (group + 1) * s->makes);
@@ -133,7 +133,7 @@ static void multiply(struct sums *s, int64_t group, int64_t column, int64_t pane
     for (int64_t o = begin; o < end; o += BLOCK) {
         const int64_t in_group = o - group * s->makes;
         float *row[BLOCK];
-        struct gemm_block g = {.m = least(BLOCK, s->makes - in_group), .panels = panels,
+        struct gemm_block g = {.m = least(BLOCK, s->makes - in_group), .n = n,
                                .runs = runs, .run = s->scratch->run, .a_k = BLOCK, .b = b,
                                .b_k = b_k, .b_panel = b_panel, .c = row, .c_panel = BLOCK,
                                .add = true, .half = s->half};
@@ -141,9 +141,8 @@ static void multiply(struct sums *s, int64_t group, int64_t column, int64_t pane
                         : (const float *)s->from_dy + o * s->dy.h * s->dy.w;
         for (int64_t i = 0; i < g.m; i++)
             row[i] = s->sum + (o - s->r.begin + i) * s->sum_row + column;
-        for (int i = 0; i < 2; i++) gemm_fetch(&s->next[i], s->done, s->all);
+        for (int i = 0; i < 2; i++) gemm_fetch(&s->next[i], s->share[i]);
         gemm_runs(&g);
-        s->done++;
     }
 }
 
@@ -168,7 +167,7 @@ static void add_blocks(struct sums *s, int64_t group, int64_t first) {
                 s->scratch->run[runs++] = (struct gemm_run){dy_at(s, p->sample, first, p->at),
                                                             p->from, p->n};
         for (int64_t c = 0; c < s->reads; c += PANELS * BLOCK)
-            multiply(s, group, t * s->reads + c, least(PANELS, (s->reads - c) / BLOCK), runs,
+            multiply(s, group, t * s->reads + c, least(PANELS * BLOCK, s->reads - c), runs,
                      x + c * plane, at->move, plane * BLOCK);
     }
 }
@@ -185,10 +184,10 @@ static void add_half_blocks(struct sums *s, int64_t group, int64_t first) {
     for (int64_t t = 0; t < w->kh * w->kw; t++) {
         conv_places_read(&s->down, &s->across, t / w->kw, t % w->kw, &work->at);
         list_places(work);
-        for (int64_t c = 0, n; c < s->reads; c += n * BLOCK) {
-            n = least(PANELS, (s->reads - c) / BLOCK);
-            for (int64_t i = 0; i < n; i++)
-                pack_block(work, x + (c + i * BLOCK) * plane, work->panel + i * each);
+        for (int64_t c = 0, n; c < s->reads; c += n) {
+            n = least(PANELS * BLOCK, s->reads - c);
+            for (int64_t i = 0; i < n; i += BLOCK)
+                pack_block(work, x + (c + i) * plane, work->panel + i / BLOCK * each);
             multiply(s, group, t * s->reads + c, n, 1, work->panel, BLOCK, each);
         }
     }
@@ -216,7 +215,7 @@ static void add_planes(struct sums *s, int64_t group, int64_t first) {
             gather_row(s, element(s, s->from_x, (group * s->reads + c) * plane), i);
         }
         pack_rows(s, n, work->panel);
-        multiply(s, group, from, rounded(n) / BLOCK, runs, work->panel, BLOCK,
+        multiply(s, group, from, n, runs, work->panel, BLOCK,
                  steps(s, at->n) * BLOCK);
     }
 }
@@ -229,7 +228,7 @@ static void look_ahead(struct sums *s, int64_t end) {
     const int64_t line = end / w->ow, i = line % w->oh, sample = line / w->oh;
     const int64_t row = i * w->sh > w->ph ? i * w->sh - w->ph : 0;
     const int64_t rows = least((GEMM_BLOCK / w->ow + 1) * w->sh, w->h - row);
-    s->next[0].rows = s->next[1].rows = s->done = 0;
+    s->next[0].rows = s->next[1].rows = 0;
     if (sample >= w->n || rows <= 0 || s->x.place == 1 || s->panels) return;
     s->next[0] = gemm_floats(
         (const float *)s->from_x + sample * conv_plane_size(&s->x) + row * w->w * BLOCK,
@@ -238,6 +237,9 @@ static void look_ahead(struct sums *s, int64_t end) {
         (const float *)s->from_dy + (sample * w->o + s->r.begin) * w->oh * w->ow +
             end % (w->oh * w->ow) * BLOCK,
         (s->r.end - s->r.begin) / BLOCK, w->oh * w->ow * BLOCK, GEMM_BLOCK * BLOCK);
+    const int64_t products = w->kh * w->kw * ((s->reads / BLOCK + 1) / PANELS) *
+                             ((s->r.end - s->r.begin) / BLOCK);
+    for (int k = 0; k < 2; k++) s->share[k] = gemm_share(&s->next[k], products);
 }
 
 /* sum [outputs, kh, kw, channels of a group] */
@@ -254,7 +256,6 @@ static void sum_up(const struct window *w, bool half, struct cpu_range r, const 
                      .own_down = {0, 1, w->oh, 1, 1, 0, 1, 0, 1},
                      .own_across = {0, 1, w->ow, 1, 1, 0, 1, 0, 1},
                      .from_dy = dy, .from_x = x, .sum = sum, .sum_row = columns, .scratch = work};
-    s.all = w->kh * w->kw * ((reads / BLOCK + 1) / PANELS) * (outputs / BLOCK);
     if (makes % BLOCK || half) s.panels = work->more;
     if (columns % BLOCK) {
         s.sum = work->more + panels_floats(w, half, outputs);

@@ -173,32 +173,43 @@ static packed_fn *const packed[][VECS][2] = {EVERY_PACKED(PACKED_ROW)};
 
 /* ---- prefetching ---- */
 
-#define ROWS_AHEAD 6 /* per tile: enough for products of 64 x 64 and larger */
+int64_t gemm_share(const struct gemm_next *x, int64_t n) {
+    return (x->rows * ((x->width + LINE - 1) / LINE) + n - 1) / n;
+}
 
-static void fetch(struct gemm_ahead *x) {
-    for (int i = 0; i < ROWS_AHEAD && x->now < x->n; i++) {
-        struct gemm_next *m = &x->matrix[x->now];
-        for (int64_t k = 0; k < m->width; k += LINE) __builtin_prefetch(m->at + k, 0, 2);
-        m->at += m->row;
-        if (!--m->rows) x->now++;
+void gemm_fetch(struct gemm_next *x, int64_t lines) {
+    for (; x->rows && lines; lines--) {
+        __builtin_prefetch(x->at + x->done, 0, 2);
+        x->done += LINE;
+        if (x->done < x->width) continue;
+        x->done = 0;
+        x->at += x->row;
+        x->rows--;
     }
 }
 
-void gemm_fetch(const struct gemm_next *x, int64_t i, int64_t n) {
-    const int64_t lines = (x->width + LINE - 1) / LINE, all = x->rows * lines;
-    if (!all) return;
-    int64_t at = all * i / n, r = at / lines, l = at - r * lines;
-    for (const int64_t end = all * (i + 1) / n; at < end; at++) {
-        __builtin_prefetch(x->at + r * x->row + l * LINE, 0, 2);
-        if (++l == lines) l = 0, r++;
-    }
+#define LINES_AHEAD 24 /* per tile: enough for products of 64 x 64 and larger */
+
+static void fetch(struct gemm_ahead *x) {
+    if (x->now == x->n) return;
+    gemm_fetch(&x->matrix[x->now], LINES_AHEAD);
+    if (!x->matrix[x->now].rows) x->now++;
 }
 
 /* ---- rows of c ---- */
 
-/* m rows are cut evenly into groups of at most `most`. */
-static int64_t groups_of(int64_t m, int64_t most) { return (m + most - 1) / most; }
-static int64_t row_at(int64_t m, int64_t groups, int64_t i) { return m * i / groups; }
+/* m rows are cut into n groups of at most `most`, the first `more` of them with a row more. */
+struct groups {
+    int64_t n, rows, more;
+};
+
+static struct groups cut(int64_t m, int64_t most) {
+    if (m <= most) return (struct groups){m > 0, m, 0};
+    const int64_t n = (m + most - 1) / most, rows = m / n;
+    return (struct groups){n, rows, m - n * rows};
+}
+
+static int64_t rows_in(const struct groups *g, int64_t i) { return g->rows + (i < g->more); }
 
 /* ---- small products ---- */
 
@@ -230,16 +241,15 @@ static void block(const struct gemm *g, int64_t first, int64_t end) {
             const int64_t from = r.begin > first ? r.begin : first, to = least(r.end, end);
             const bool add = g->add || from > r.begin;
             if (to <= from && (add || first)) continue;
-            const int64_t groups = groups_of(rows, PLACED_ROWS);
-            for (int64_t i = 0; i < groups; i++) {
-                const int64_t top = m + row_at(rows, groups, i);
-                const int64_t next = m + row_at(rows, groups, i + 1);
-                const struct factors f = {g->a + top * g->a_row + from * g->a_k,
-                                          b + from * g->b_k, g->a_row, g->a_k, g->b_k,
-                                          g->b_panel, NULL, 0};
-                const struct sums y = {.c = g->c + top * g->c_row + n, .c_row = g->c_row,
-                                       .add = add};
-                placed[next - top - 1][vecs - 1][some != 0](&f, to - from, &y, some);
+            const struct groups groups = cut(rows, PLACED_ROWS);
+            struct factors f = {g->a + m * g->a_row + from * g->a_k, b + from * g->b_k, g->a_row,
+                                g->a_k, g->b_k, g->b_panel, NULL, 0};
+            struct sums y = {.c = g->c + m * g->c_row + n, .c_row = g->c_row, .add = add};
+            for (int64_t i = 0; i < groups.n; i++) {
+                const int64_t few = rows_in(&groups, i);
+                placed[few - 1][vecs - 1][some && !g->padded](&f, to - from, &y, some);
+                f.a += few * g->a_row;
+                y.c += few * g->c_row;
                 if (g->ahead) fetch(g->ahead);
             }
         }
@@ -278,15 +288,16 @@ void gemm_pack(const float *b, int64_t b_k, int64_t b_column, int64_t k, int64_t
                         load(b + i * b_k + c, c + VEC > some, (int)within(some - c, VEC));
             continue;
         }
-        for (int64_t c = 0; c < GEMM_PANEL; c += 8) {
+        if (some < GEMM_PANEL) memset(to, 0, (size_t)(k * GEMM_PANEL) * sizeof *to);
+        for (int64_t c = 0; c < some; c += 8) {
             const float *from = b + c * b_column;
-            int64_t i = 0, left = within(some - c, 8);
+            int64_t i = 0, left = least(some - c, 8);
             if (b_k == 1 && left == 8)
                 for (; i + 4 <= k; i += 4)
                     turn_8_4(from + i, b_column, to + i * GEMM_PANEL + c, GEMM_PANEL);
-            for (; i < k; i++)
-                for (int64_t l = 0; l < 8; l++)
-                    to[i * GEMM_PANEL + c + l] = l < left ? from[l * b_column + i * b_k] : 0;
+            for (int64_t l = 0; l < left; l++)
+                for (int64_t rest = i; rest < k; rest++)
+                    to[rest * GEMM_PANEL + c + l] = from[l * b_column + rest * b_k];
         }
     }
 }
@@ -379,15 +390,16 @@ static void pack_b(const struct product *g, const void *b, int64_t k, int64_t co
 }
 
 static void run_blocked(const struct product *g, float *scratch) {
-    const int64_t groups = groups_of(g->m, ROWS), size = g->half ? 2 : 4;
+    const struct groups groups = cut(g->m, ROWS);
+    const int64_t size = g->half ? 2 : 4;
     float *spare = scratch + gemm_scratch(g->m, g->k);
     for (int64_t first = 0; first < g->k; first += GEMM_BLOCK) {
         const int64_t k = least(g->k - first, GEMM_BLOCK), steps = g->half ? half_steps(k) : k;
         const struct gemm_run all = {0, 0, steps};
         float *a = scratch, *panels = scratch + (g->m * steps + 15) / 16 * 16;
-        for (int64_t i = 0; i < groups; i++) {
-            const int64_t top = row_at(g->m, groups, i);
-            pack_a(g, top, row_at(g->m, groups, i + 1) - top, first, k, spare, a + top * steps);
+        for (int64_t i = 0, top = 0, rows; i < groups.n; i++, top += rows) {
+            rows = rows_in(&groups, i);
+            pack_a(g, top, rows, first, k, spare, a + top * steps);
         }
         for (int64_t n = 0; n < g->n; n += COLUMNS) {
             const int64_t columns = least(g->n - n, COLUMNS);
@@ -396,18 +408,18 @@ static void run_blocked(const struct product *g, float *scratch) {
             pack_b(g, b, k, columns, spare, panels);
             const int64_t left = within(g->n - n - COLUMNS, COLUMNS);
             const char *to_come = at(g, b, COLUMNS * g->b_column);
-            const struct gemm_next next =
+            struct gemm_next next =
                 g->b_column == 1
-                    ? (struct gemm_next){to_come, left ? k : 0, g->b_k * size, left * size}
-                    : (struct gemm_next){to_come, left, g->b_column * size, k * size};
-            for (int64_t i = 0; i < groups; i++) {
-                const int64_t top = row_at(g->m, groups, i);
-                const int64_t rows = row_at(g->m, groups, i + 1) - top;
+                    ? (struct gemm_next){to_come, left ? k : 0, g->b_k * size, left * size, 0}
+                    : (struct gemm_next){to_come, left, g->b_column * size, k * size, 0};
+            const int64_t share = gemm_share(&next, groups.n);
+            for (int64_t i = 0, top = 0, rows; i < groups.n; i++, top += rows) {
+                rows = rows_in(&groups, i);
                 const struct factors f = {a + top * steps, panels, 1, rows, GEMM_PANEL,
                                           steps * GEMM_PANEL, &all, 1};
                 float *row[ROWS];
                 for (int64_t r = 0; r < rows; r++) row[r] = g->c + (top + r) * g->c_row + n;
-                gemm_fetch(&next, i, groups);
+                gemm_fetch(&next, share);
                 packed[rows - 1][vecs - 1][0](
                     &f, &(struct sums){.row = row, .c_panel = GEMM_PANEL, .add = first > 0}, some);
             }
@@ -424,20 +436,24 @@ void gemm_blocked(const struct product *g, float *scratch) {
 /* ---- products in runs ---- */
 
 void gemm_runs(const struct gemm_block *g) {
-    const int64_t groups = groups_of(g->m, ROWS), wide = COLUMNS / GEMM_PANEL;
-    const int64_t tiles = groups_of(g->panels, wide) * groups;
+    const struct groups groups = cut(g->m, ROWS);
     const bool sliced = g->a_k == 1;
     const int64_t a_row = !sliced ? 1 : g->half ? GEMM_SLICE / HALF_STEP : GEMM_SLICE;
+    struct gemm_next next = g->next;
+    const int64_t share = gemm_share(&next, (g->n + COLUMNS - 1) / COLUMNS * groups.n);
     const uint64_t mode = g->half ? half_flush() : 0;
-    for (int64_t t = 0; t < tiles; t++) {
-        const int64_t i = t % groups, p = t / groups * wide, panels = least(g->panels - p, wide);
-        const int64_t top = row_at(g->m, groups, i), end = row_at(g->m, groups, i + 1);
-        const struct factors f = {g->a + top * a_row, g->b + p * g->b_panel, 0,
-                                  g->a_k, g->b_k, g->b_panel, g->run, g->runs};
-        const struct sums y = {.row = g->c + top, .at = p * g->c_panel, .c_panel = g->c_panel,
-                               .add = g->add};
-        gemm_fetch(&g->next, t, tiles);
-        packed[end - top - 1][panels * GEMM_PANEL / VEC - 1][sliced](&f, &y, 0);
+    for (int64_t n = 0; n < g->n; n += COLUMNS) {
+        const int64_t vecs = (least(g->n - n, COLUMNS) + VEC - 1) / VEC;
+        const int64_t b_at = n / GEMM_PANEL * g->b_panel, c_at = n / GEMM_PANEL * g->c_panel;
+        for (int64_t i = 0, top = 0, rows; i < groups.n; i++, top += rows) {
+            rows = rows_in(&groups, i);
+            const struct factors f = {g->a + top * a_row, g->b + b_at, 0, g->a_k, g->b_k,
+                                      g->b_panel, g->run, g->runs};
+            const struct sums y = {.row = g->c + top, .at = c_at, .c_panel = g->c_panel,
+                                   .add = g->add};
+            gemm_fetch(&next, share);
+            packed[rows - 1][vecs - 1][sliced](&f, &y, 0);
+        }
     }
     if (g->half) half_restore(mode);
 }

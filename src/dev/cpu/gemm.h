@@ -21,18 +21,18 @@ enum gemm_shape {
     GEMM_A_UPPER  /* the same for the transpose of a */
 };
 
-/* A matrix to prefetch while a product is computed: `rows` rows of `width` bytes that lie `row`
- * bytes apart, which hardware does not prefetch. */
+/* What is left of a matrix to prefetch while a product is computed: `rows` rows of `width` bytes
+ * that lie `row` bytes apart, which hardware does not prefetch; of the first, `done` bytes are. */
 struct gemm_next {
     const char *at;
-    int64_t rows, row, width;
+    int64_t rows, row, width, done;
 };
 static inline struct gemm_next gemm_floats(const float *at, int64_t rows, int64_t row,
                                            int64_t width) {
-    return (struct gemm_next){(const char *)at, rows, row * 4, width * 4};
+    return (struct gemm_next){(const char *)at, rows, row * 4, width * 4, 0};
 }
 
-/* Several of them; each tile of a product prefetches some rows. */
+/* Several of them; each tile of a product prefetches some lines. */
 #define GEMM_AHEAD 8
 struct gemm_ahead {
     struct gemm_next matrix[GEMM_AHEAD];
@@ -40,7 +40,8 @@ struct gemm_ahead {
 };
 
 /* c [m, n] = a [m, k] b [k, n], or added to c. Strides are in elements. Element (k, n) of b is at n
- * / GEMM_PANEL * b_panel + k * b_k + n % GEMM_PANEL; for a row-major b, b_panel is GEMM_PANEL. */
+ * / GEMM_PANEL * b_panel + k * b_k + n % GEMM_PANEL; for a row-major b, b_panel is GEMM_PANEL.
+ * padded: the last panel of b is whole. */
 struct gemm {
     int64_t m, n, k;
     const float *a;
@@ -49,7 +50,7 @@ struct gemm {
     int64_t b_k, b_panel;
     float *c;
     int64_t c_row;
-    bool add;
+    bool padded, add;
     enum gemm_shape shape;
     int64_t diagonal;
     struct gemm_ahead *ahead; /* nullable */
@@ -77,10 +78,11 @@ struct gemm_run {
 /* One block of k of a product, which is a list of runs. Element (r, k) of a run is in a at r + k *
  * a_k. If a_k is 1, the run is a slice of GEMM_SLICE k, and the element is at r * GEMM_SLICE + k,
  * of bf16 at r * half_steps(GEMM_SLICE) + k. Element (k, n) is in b at n / GEMM_PANEL * b_panel +
- * k * b_k + n % GEMM_PANEL, and (r, n) of c at c[r] + n / GEMM_PANEL * c_panel + n % GEMM_PANEL. */
+ * k * b_k + n % GEMM_PANEL, and (r, n) of c at c[r] + n / GEMM_PANEL * c_panel + n % GEMM_PANEL.
+ * The last panels of b and c are whole; columns of c after the last may be written. */
 #define GEMM_SLICE 16
 struct gemm_block {
-    int64_t m, panels, runs;
+    int64_t m, n, runs;
     const struct gemm_run *run;
     const float *a, *b;
     int64_t a_k, b_k, b_panel;
@@ -112,9 +114,12 @@ gemm_pack_fn gemm_pack;
 gemm_round_fn gemm_round;
 #define gemm_runs FOR_ISA(gemm_runs)
 void gemm_runs(const struct gemm_block *g);
-/* Prefetches part i of n. */
+/* Prefetches so many lines of the cache. */
 #define gemm_fetch FOR_ISA(gemm_fetch)
-void gemm_fetch(const struct gemm_next *x, int64_t i, int64_t n);
+void gemm_fetch(struct gemm_next *x, int64_t lines);
+/* The lines of one of n parts. */
+#define gemm_share FOR_ISA(gemm_share)
+int64_t gemm_share(const struct gemm_next *x, int64_t n);
 #endif
 
 /* Whether the instruction for bf16 adds a pair as half.h says: the second product first, each

@@ -60,8 +60,10 @@ bool matmul_takes(const tri_node *n) {
 
 /* ---- parts ---- */
 
-#define FEW 32             /* rows or k, for which packing a factor costs too much */
+#define FEW 32             /* rows or k, for which packing the other factor costs too much */
 #define FEW_COLUMNS 64     /* likewise */
+#define FEW_ROWS 8         /* likewise, if that is packed row by row */
+#define STREAMS 4          /* rows of a factor, of which a tile reads a line each */
 #define PART_WORK 16e6     /* operations: a tenth of a millisecond and more */
 #define THREADS 4          /* that share the parts, if their number is open */
 #define ROWS 512           /* of a part: a block of their k fits a cache */
@@ -93,12 +95,14 @@ static int64_t ceil_of(int64_t x, int64_t y) { return (x + y - 1) / y; }
 static enum way way_of(const struct matmul_sizes *s, tri_type type) {
     if (type == TRI_BF16) return BLOCKED;
     if (s->m <= FEW && s->n > s->m && s->column_b != 1) return TURNED;
-    return s->m <= FEW || s->n <= FEW_COLUMNS || s->k <= FEW ? DIRECT : BLOCKED;
+    return s->m <= FEW_ROWS || s->n <= FEW_COLUMNS || s->k <= FEW ? DIRECT : BLOCKED;
 }
 
-/* Whether a direct product packs b: it is transposed; or it has so many rows that they may need
- * more places of one set than the first cache has, and so few that packing them is cheap. */
-static bool packs(int64_t k, int64_t b_column) { return b_column != 1 || (k > 12 && k <= FEW); }
+/* Whether a direct product of m rows packs b: it is transposed; or it has more rows than hardware
+ * prefetches well side by side, and so few that packing them is cheap. */
+static bool packs(int64_t m, int64_t k, int64_t b_column) {
+    return b_column != 1 || (m > FEW_ROWS && k > STREAMS && k <= FEW);
+}
 
 /* Cuts the longer side, until there is the same number of parts for each thread, or about that, or
  * they have little work. */
@@ -175,7 +179,7 @@ static int64_t scratch_floats(const struct state *st) {
     case TURNED:
         return gemm_packed(s->m, s->k) + columns * s->m;
     default:
-        return packs(s->k, s->column_b) ? gemm_packed(columns, s->k) : 0;
+        return packs(s->m, s->k, s->column_b) ? gemm_packed(columns, s->k) : 0;
     }
 }
 
@@ -199,11 +203,12 @@ static void set_b(const struct state *st, const float *b, int64_t b_k, int64_t b
     g->b = b;
     g->b_k = b_k;
     g->b_panel = GEMM_PANEL;
-    if (!packs(g->k, b_column)) return;
+    if (!packs(g->m, g->k, b_column)) return;
     st->gemm->pack(b, b_k, b_column, g->k, g->n, scratch);
     g->b = scratch;
     g->b_k = GEMM_PANEL;
     g->b_panel = g->k * GEMM_PANEL;
+    g->padded = true;
 }
 
 /* The rectangle of y [.., row] = a b, of matrices whose element 0 is number a_at and b_at. */
