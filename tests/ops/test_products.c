@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products and convolutions of f32 and bf16, bit for bit: random sizes, transposes, leading
- * dimensions, tails, strides, dilation, padding, formats, threads and instruction sets against
- * plain loops in the documented order: blocks of 256 of k, added in order, each one chain of fused
- * multiply-adds from 0. Of bf16 the second of each pair of k comes first, and subnormals are zeros.
- */
+ * Products and convolutions of f32 and bf16, bit for bit: random sizes, transposes, batches of
+ * which a factor may be shared, tails, strides, dilation, padding, formats, threads and instruction
+ * sets against plain loops in the documented order: blocks of 256 of k, added in order, each one
+ * chain of fused multiply-adds from 0. Of bf16 the second of each pair of k comes first, a last pair
+ * without it has zeros, and subnormals are zeros. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,21 +38,32 @@ static int64_t random_size(void) {
 
 struct product {
     int64_t batch, m, n, k;
-    bool trans_a, trans_b, shared_b; /* shared_b: one b for the whole batch */
-    bool tail;                       /* relu(y + bias) */
-    bool half, tiny;                 /* bf16; of numbers whose products are subnormal */
+    bool trans_a, trans_b;
+    bool shared_a, shared_b; /* one for the whole batch */
+    bool tail;               /* relu(y + bias) */
+    bool half;               /* bf16 */
+    double size_a, size_b;   /* standard deviations; 0: 1 */
     int threads;
     const char *isa;
 };
+
+/* Some bf16 numbers are subnormal, or their products are. */
+static void choose_sizes(bool half, double *a, double *b) {
+    const int64_t tiny = half ? random_below(8) : 0;
+    *a = tiny == 1 ? 1e-19 : tiny == 2 ? 1e-38 : 1;
+    *b = tiny == 1 ? 1e-19 : 1;
+}
 
 static struct product draw(const char *const *isa, int isas) {
     struct product p = {.batch = random_below(3) ? 1 : 1 + random_below(5)};
     do {
         p.m = random_size(), p.n = random_size(), p.k = random_size();
     } while (p.batch * p.m * p.n * p.k > MOST_WORK);
-    p.trans_a = random_below(2), p.trans_b = random_below(2), p.shared_b = random_below(2);
+    p.trans_a = random_below(2), p.trans_b = random_below(2);
+    p.shared_a = random_below(3) == 0, p.shared_b = !p.shared_a && random_below(2);
     p.tail = random_below(2);
-    p.half = random_below(3) == 0, p.tiny = p.half && random_below(4) == 0;
+    p.half = random_below(3) == 0;
+    choose_sizes(p.half, &p.size_a, &p.size_b);
     p.threads = 1 + (int)random_below(3);
     p.isa = isa[random_below(isas)];
     return p;
@@ -93,7 +104,10 @@ static void add_term(struct sum *s, float a, float b) {
 }
 
 static void end_pair(struct sum *s) {
-    if (s->half && s->k % 2) add_term(s, s->first[0], s->first[1]), s->k++;
+    if (!s->half || s->k % 2 == 0) return;
+    add_term(s, 0, 0);
+    add_term(s, s->first[0], s->first[1]);
+    s->k++;
 }
 
 static void add(struct sum *s, float a, float b) {
@@ -147,16 +161,18 @@ static float element(const struct product *p, const float *a, const float *b, in
 /* ---- the device ---- */
 
 static tri_run *open_product(const struct product *p) {
-    const tri_init normal = {.kind = TRI_NORMAL, .b = p->tiny ? 1e-19 : 1};
+    const tri_init normal_a = {.kind = TRI_NORMAL, .b = p->size_a ? p->size_a : 1};
+    const tri_init normal_b = {.kind = TRI_NORMAL, .b = p->size_b ? p->size_b : 1};
     const tri_type type = p->half ? TRI_BF16 : TRI_F32;
     tri_graph *g = tri_graph_new(1);
     tri_shape a = p->trans_a ? TRI_SHAPE(p->batch, p->k, p->m) : TRI_SHAPE(p->batch, p->m, p->k);
     tri_shape b = p->trans_b ? TRI_SHAPE(p->batch, p->n, p->k) : TRI_SHAPE(p->batch, p->k, p->n);
+    if (p->shared_a) a.dim[0] = 1;
     if (p->shared_b) b.dim[0] = 1;
-    tri_tensor *x = tri_state(g, "a", type, a, normal);
-    tri_tensor *w = tri_state(g, "b", type, b, normal);
+    tri_tensor *x = tri_state(g, "a", type, a, normal_a);
+    tri_tensor *w = tri_state(g, "b", type, b, normal_b);
     tri_tensor *y = tri_matmul(x, w, .trans_a = p->trans_a, .trans_b = p->trans_b);
-    if (p->tail) y = tri_relu(tri_add(y, tri_state(g, "bias", type, TRI_SHAPE(p->n), normal)));
+    if (p->tail) y = tri_relu(tri_add(y, tri_state(g, "bias", type, TRI_SHAPE(p->n), normal_a)));
     tri_output(y, "y");
     setenv("TRIREME_ISA", p->isa, 1);
     tri_run *run = tri_open(g, &(tri_options){.forward = true, .device = "cpu", .seed = 5,
@@ -179,23 +195,24 @@ static float *read_all(tri_run *run, const char *name, bool half, int64_t count)
 static void compare(const struct product *p) {
     tri_run *run = open_product(p);
     const int64_t matrix = p->m * p->n;
-    float *a = read_all(run, "a", p->half, p->batch * p->m * p->k);
+    float *a = read_all(run, "a", p->half, (p->shared_a ? 1 : p->batch) * p->m * p->k);
     float *b = read_all(run, "b", p->half, (p->shared_b ? 1 : p->batch) * p->k * p->n);
     float *bias = p->tail ? read_all(run, "bias", p->half, p->n) : NULL;
     float *y = read_all(run, "y", p->half, p->batch * matrix);
     for (int64_t i = 0; i < p->batch * matrix; i++) {
         const int64_t s = i / matrix;
-        float want = element(p, a + s * p->m * p->k, b + (p->shared_b ? 0 : s * p->k * p->n),
+        float want = element(p, a + (p->shared_a ? 0 : s * p->m * p->k),
+                             b + (p->shared_b ? 0 : s * p->k * p->n),
                              i % matrix / p->n, i % p->n);
         if (bias) want = rounded(p->half, want + bias[i % p->n]);
         if (bias && want < 0) want = 0;
         if (memcmp(&want, &y[i], sizeof want))
-            fail_msg("[%lld, %lld, %lld] k %lld%s%s%s%s%s%s, %s, %d threads: element %lld is %a, "
+            fail_msg("[%lld, %lld, %lld] k %lld%s%s%s%s%s%s of %g and %g, %s, %d threads: element %lld is %a, "
                      "not %a", (long long)p->batch, (long long)p->m, (long long)p->n,
                      (long long)p->k,
                      p->trans_a ? " trans_a" : "", p->trans_b ? " trans_b" : "",
-                     p->shared_b ? " shared b" : "", p->tail ? " tail" : "",
-                     p->half ? " bf16" : "", p->tiny ? " tiny" : "", p->isa, p->threads,
+                     p->shared_a ? " shared a" : "", p->shared_b ? " shared b" : "",
+                     p->tail ? " tail" : "", p->half ? " bf16" : "", p->size_a, p->size_b, p->isa, p->threads,
                      (long long)i, (double)y[i], (double)want);
     }
     free(a), free(b), free(bias), free(y);
@@ -207,6 +224,7 @@ static void compare(const struct product *p) {
 struct conv {
     int64_t n, c, o, h, w, kh, kw, stride, stride_w, dilation, pad, groups, oh, ow;
     bool bias, half;
+    double size_x, size_w; /* standard deviations; 0: 1 */
     int threads;
     const char *isa, *passes;
 };
@@ -238,6 +256,7 @@ static struct conv draw_conv(const char *const *isa, int isas) {
     v.ow = places(v.w, v.kw, v.stride_w, &v);
     v.bias = random_below(3) == 0;
     v.half = random_below(3) == 0;
+    choose_sizes(v.half, &v.size_x, &v.size_w);
     v.threads = 1 + (int)random_below(3);
     v.isa = isa[random_below(isas)];
     v.passes = random_below(4) ? NULL : "-format";
@@ -350,10 +369,11 @@ static void expect(const struct conv *v, const char *what, int64_t at, float got
 }
 
 static void compare_conv(const struct conv *v) {
-    const tri_init normal = {.kind = TRI_NORMAL, .b = 1};
+    const tri_init normal_x = {.kind = TRI_NORMAL, .b = v->size_x ? v->size_x : 1};
+    const tri_init normal = {.kind = TRI_NORMAL, .b = v->size_w ? v->size_w : 1};
     const tri_type type = v->half ? TRI_BF16 : TRI_F32;
     tri_graph *g = tri_graph_new(1);
-    tri_tensor *x = tri_state(g, "x", type, TRI_SHAPE(v->n, v->c, v->h, v->w), normal);
+    tri_tensor *x = tri_state(g, "x", type, TRI_SHAPE(v->n, v->c, v->h, v->w), normal_x);
     const int64_t channels = v->c / v->groups;
     tri_tensor *w = tri_state(g, "w", type, TRI_SHAPE(v->o, channels, v->kh, v->kw), normal);
     tri_tensor *dy = tri_state(g, "dy", type, TRI_SHAPE(v->n, v->o, v->oh, v->ow), normal);
@@ -430,6 +450,10 @@ static void products_in_parts(void **state) {
         {1, 520, 300, 300, .trans_a = true},
         {7, 100, 200, 300, .tail = true},
         {40, 30, 70, 90, .shared_b = true, .trans_a = true},
+        {60, 30, 60, 90, .shared_a = true, .tail = true},
+        {1, 2000, 600, 24, .tail = true},
+        {1, 3000, 40, 600, .trans_b = true},
+        {1, 8, 4200, 1024, .tail = true},
         {1, 300, 1100, 301, .tail = true, .half = true},
         {30, 70, 90, 60, .half = true},
     };
@@ -460,15 +484,18 @@ static void convolutions_in_parts(void **state) {
         {.n = 4, .c = 36, .o = 84, .h = 60, .w = 61, .kh = 3, .kw = 3, .stride = 2, .groups = 2},
         {.n = 4, .c = 64, .o = 64, .h = 60, .w = 61, .kh = 3, .kw = 3, .stride = 2, .groups = 64},
         {.n = 2, .c = 16, .o = 16, .h = 40, .w = 40, .kh = 33, .kw = 34, .stride = 1, .pad = 5},
+        /* by outputs */
+        {.n = 2, .c = 256, .o = 256, .h = 8, .w = 8, .kh = 3, .kw = 3, .stride = 1, .pad = 1},
     };
     (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++)
+    for (size_t i = 0; i < 2 * COUNT(cases); i++)
         for (int threads = 1; threads <= 3; threads += 2) {
-            struct conv v = cases[i];
+            struct conv v = cases[i / 2];
+            v.half = i % 2;
             v.stride_w = v.stride, v.dilation = 1, v.groups = v.groups ? v.groups : 1;
             v.oh = places(v.h, v.kh, v.stride, &v), v.ow = places(v.w, v.kw, v.stride, &v);
             v.threads = threads, v.isa = isa[isas - 1];
-            assert_true(dw_parts(&v) > 1 || v.kh > 32 || v.groups > 2);
+            assert_true(dw_parts(&v) > 1 || v.kh > 32 || v.groups > 2 || v.c == 256);
             compare_conv(&v);
         }
 }

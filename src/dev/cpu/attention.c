@@ -165,9 +165,9 @@ static void score(const struct head *w, struct rows x, const float *packed, int6
     const struct attention_tile *t = &w->tile;
     gemm_direct(&(struct gemm){
         .m = t->rows, .n = t->keys, .k = width, .a = x.at, .a_row = x.row,
-                          .a_k = 1, .b = packed + k * width, .b_k = GEMM_PANEL,
-                          .b_panel = GEMM_PANEL * width, .c = to, .c_row = ATTENTION_PITCH,
-                          .shape = GEMM_C_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
+        .a_k = 1, .b = packed + k * width, .b_k = GEMM_PANEL,
+        .b_panel = GEMM_PANEL * width, .padded = true, .c = to, .c_row = ATTENTION_PITCH,
+        .shape = GEMM_C_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
 }
 
 /* [queries, width] = or += the tile times rows of x, one per key. */
@@ -176,9 +176,9 @@ static void gather(const struct head *w, const float *tile, struct rows x, int64
     const struct attention_tile *t = &w->tile;
     gemm_direct(&(struct gemm){
         .m = t->rows, .n = width, .k = t->keys, .a = tile,
-                          .a_row = ATTENTION_PITCH, .a_k = 1, .b = x.at, .b_k = x.row,
-                          .b_panel = GEMM_PANEL, .c = to.at, .c_row = to.row, .add = add,
-                          .shape = GEMM_A_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
+        .a_row = ATTENTION_PITCH, .a_k = 1, .b = x.at, .b_k = x.row,
+        .b_panel = GEMM_PANEL, .c = to.at, .c_row = to.row, .add = add,
+        .shape = GEMM_A_LOWER, .diagonal = t->diagonal, .ahead = w->ahead});
 }
 
 /* [keys, width] += the tile's transpose times rows of x, one per query. */
@@ -187,9 +187,9 @@ static void scatter(const struct head *w, const float *tile, struct rows x, int6
     const struct attention_tile *t = &w->tile;
     gemm_direct(&(struct gemm){
         .m = t->keys, .n = width, .k = t->rows, .a = tile, .a_row = 1,
-                          .a_k = ATTENTION_PITCH, .b = x.at, .b_k = x.row, .b_panel = GEMM_PANEL,
-                          .c = to.at, .c_row = to.row, .add = true, .shape = GEMM_A_UPPER,
-                          .diagonal = t->diagonal, .ahead = w->ahead});
+        .a_k = ATTENTION_PITCH, .b = x.at, .b_k = x.row, .b_panel = GEMM_PANEL,
+        .c = to.at, .c_row = to.row, .add = true, .shape = GEMM_A_UPPER,
+        .diagonal = t->diagonal, .ahead = w->ahead});
 }
 
 static struct rows from(struct rows x, int64_t row) {

@@ -35,14 +35,14 @@ struct state {
     int64_t packers, parts;     /* parts of the rounds */
 };
 
-static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
 
 /* Forward there is one remainder, with all places. */
 static struct conv_axis axis_of(bool back, int64_t remainder, int64_t places, int64_t kernel,
                                 int64_t stride, int64_t pad, int64_t dilation) {
     if (!back) return (struct conv_axis){0, 1, places, stride, kernel, 0, 1, -pad, dilation};
     struct conv_axis a = {.first = remainder, .step = stride, .move = 1};
-    const int64_t shared = common(stride, dilation);
+    const int64_t shared = common_divisor(stride, dilation);
     a.count = remainder < places ? (places - remainder + stride - 1) / stride : 0;
     a.next_tap = stride / shared;
     a.next_read = -dilation / shared;
@@ -192,7 +192,7 @@ static void add_bias(const struct state *s, const void *bias, const struct gemm_
     }
 }
 
-/* Whether 8 places from r on lie side by side: they ascend. */
+/* Whether 8 places from r on lie side by side. Places ascend, so the last of them decides. */
 static bool together(const struct chunk *k, int64_t r) {
     return r + 8 <= k->at.n && k->place[r + 7] == k->place[r] + 7;
 }
@@ -278,8 +278,8 @@ static void read_slices(const struct state *s, const void *x, int64_t tap, bool 
 
 /* A run, or more of the last one. */
 static void add_run(struct chunk *k, int64_t a_k, int64_t a, int64_t b, int64_t n) {
-    struct gemm_run *last = k->run + k->runs - 1;
-    if (k->runs && last->a + last->n * a_k == a && last->b + last->n * BLOCK == b)
+    struct gemm_run *last = k->runs ? k->run + k->runs - 1 : NULL;
+    if (last && last->a + last->n * a_k == a && last->b + last->n * BLOCK == b)
         last->n += n;
     else
         k->run[k->runs++] = (struct gemm_run){a, b, n};
@@ -337,6 +337,7 @@ static void multiply(const struct state *s, const tri_call *c, int64_t group, co
         /* They read places that lie together, as a product takes them. */
         const bool in_place = taps == 1 && k->at.pieces == 1 && k->at.piece[0].from >= 0 &&
                               k->at.move == s->from.place &&
+                              (s->from.place > 1 || s->from.h * s->from.w > 1) &&
                               (!s->half || (HALF_STEP == 2 && !plain(&s->from)));
         if (in_place) g.a = element(s, x, k->at.piece[0].from);
         if (in_place && plain(&s->from)) g.a_k = s->from.h * s->from.w;

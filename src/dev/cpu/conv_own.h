@@ -26,7 +26,7 @@ bool conv_wino_fits(const tri_node *n, const struct window *w);
 /* conv2d and conv2d_dx for which it was chosen. The weight's derivative: conv_dw.h. */
 bool conv_wino_takes(const tri_node *n);
 
-/* conv2d and conv2d_dx in f32, which conv_direct.c computes if no other file does. */
+/* conv2d and conv2d_dx of f32 and bf16, which conv_direct.c computes if no other file does. */
 bool conv_direct_takes(const tri_node *n);
 
 /* Those among them that are better done across samples. */

@@ -30,8 +30,7 @@ int64_t conv_sum_parts(const struct window *w, int64_t parts) {
 
 static int64_t blocks_of(const struct conv_sums *s) { return s->rows / s->block; }
 
-/* The least common multiple. */
-static int64_t common(int64_t a, int64_t b) {
+static int64_t common_multiple(int64_t a, int64_t b) {
     int64_t m = a;
     while (m % b) m += a;
     return m;
@@ -42,7 +41,7 @@ tri_status conv_sums_make(const tri_node *n, const struct pack *order, int64_t b
     const tri_spec *w = cpu_out(n, 0);
     struct pack to;
     pack_of(n->out, &to);
-    s->block = common(common(block, pack_cut(order, 0)), pack_cut(&to, 0));
+    s->block = common_multiple(common_multiple(block, pack_cut(order, 0)), pack_cut(&to, 0));
     s->rows = w->shape.dim[0];
     s->row = (size_t)(cpu_out_count(n, 0) / s->rows);
     s->parts = blocks_of(s) < most ? blocks_of(s) : most;

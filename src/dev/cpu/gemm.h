@@ -21,8 +21,8 @@ enum gemm_shape {
     GEMM_A_UPPER  /* the same for the transpose of a */
 };
 
-/* What is left of a matrix to prefetch while a product is computed: `rows` rows of `width` bytes
- * that lie `row` bytes apart, which hardware does not prefetch; of the first, `done` bytes are. */
+/* A matrix to prefetch while a product is computed: `rows` rows of `width` bytes that lie `row`
+ * bytes apart, which hardware does not prefetch. Of the first row, `done` bytes are fetched. */
 struct gemm_next {
     const char *at;
     int64_t rows, row, width, done;
@@ -114,10 +114,10 @@ gemm_pack_fn gemm_pack;
 gemm_round_fn gemm_round;
 #define gemm_runs FOR_ISA(gemm_runs)
 void gemm_runs(const struct gemm_block *g);
-/* Prefetches so many lines of the cache. */
+/* Prefetches the next `lines` cache lines. */
 #define gemm_fetch FOR_ISA(gemm_fetch)
 void gemm_fetch(struct gemm_next *x, int64_t lines);
-/* The lines of one of n parts. */
+/* How many lines to prefetch at a time, so that n times fetch all. */
 #define gemm_share FOR_ISA(gemm_share)
 int64_t gemm_share(const struct gemm_next *x, int64_t n);
 #endif
@@ -135,9 +135,9 @@ struct gemm_set {
 };
 
 #define GEMM_HALF_SCRATCH (GEMM_PANEL * GEMM_BLOCK)
-/* For c of m rows. */
+/* For c of m rows. Of bf16, k is rounded up to pairs. */
 static inline int64_t gemm_scratch(int64_t m, int64_t k) {
-    return (m + 2 * GEMM_PANEL) * (k < GEMM_BLOCK ? k : GEMM_BLOCK) + 16;
+    return (m + 2 * GEMM_PANEL) * (k < GEMM_BLOCK ? (k + 1) / 2 * 2 : GEMM_BLOCK) + 16;
 }
 
 /* Floats of packed b [k, n]. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Factors of products of bf16. The terms of a sum go in pairs of k, of which the second comes
- * first, as VDPBF16PS adds them. With this instruction a step of a product is a pair: the bits of
+ * first, as VDPBF16PS adds them; a last pair without its second has zeros. With this instruction a step of a product is a pair: the bits of
  * both, the first below. Otherwise a step is one k as a float, and the two of a pair are exchanged.
  * Either takes 4 bytes. Subnormal operands and results count as zeros. */
 #ifndef DEV_CPU_HALF_H
@@ -14,21 +14,24 @@
 #define HALF_STEP 1
 #endif
 
-/* Steps of so many k; a pair without its second has a zero. */
-INLINE int64_t half_steps(int64_t k) { return (k + HALF_STEP - 1) / HALF_STEP; }
+/* Steps are written as bits, and read as floats or pairs. */
+typedef uint32_t half_step_bits __attribute__((may_alias));
+typedef uint16_t half_bits __attribute__((may_alias));
+
+INLINE int64_t half_steps(int64_t k) { return (k + 1) / 2 * (2 / HALF_STEP); }
 
 /* n k that lie together, to half_steps(n) steps that do. */
 INLINE void half_along(const uint16_t *from, int64_t n, float *to) {
 #if HALF_STEP == 2
     memcpy(to, from, (size_t)n * sizeof *from);
-    if (n % 2) ((uint16_t *)(void *)to)[n] = 0;
+    if (n % 2) ((half_bits *)(void *)to)[n] = 0;
 #else
-    uint32_t *bits = (uint32_t *)(void *)to;
+    half_step_bits *bits = (half_step_bits *)(void *)to;
     for (int64_t i = 0; i + 2 <= n; i += 2) {
         bits[i] = (uint32_t)from[i + 1] << 16;
         bits[i + 1] = (uint32_t)from[i] << 16;
     }
-    if (n % 2) bits[n - 1] = (uint32_t)from[n - 1] << 16;
+    if (n % 2) bits[n - 1] = 0, bits[n] = (uint32_t)from[n - 1] << 16;
 #endif
 }
 
@@ -36,15 +39,14 @@ INLINE void half_along(const uint16_t *from, int64_t n, float *to) {
  * second null: there is none. */
 INLINE void half_across(const uint16_t *first, const uint16_t *second, int64_t n, float *to,
                         int64_t step) {
-    uint32_t *bits = (uint32_t *)(void *)to;
+    half_step_bits *bits = (half_step_bits *)(void *)to;
 #if HALF_STEP == 2
     (void)step;
     for (int64_t i = 0; i < n; i++)
         bits[i] = first[i] | (second ? (uint32_t)second[i] << 16 : 0);
 #else
-    uint32_t *last = second ? bits + step : bits;
-    for (int64_t i = 0; second && i < n; i++) bits[i] = (uint32_t)second[i] << 16;
-    for (int64_t i = 0; i < n; i++) last[i] = (uint32_t)first[i] << 16;
+    for (int64_t i = 0; i < n; i++) bits[i] = second ? (uint32_t)second[i] << 16 : 0;
+    for (int64_t i = 0; i < n; i++) bits[step + i] = (uint32_t)first[i] << 16;
 #endif
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * matmul of f32 and bf16, by gemm.h. A large product is cut into rectangles of y, its parts;
- * several small matrices make a part. How it is cut changes no bit: every part packs its own
- * factors, so that there are no more parts than the threads need. */
+ * several small matrices make a part. How it is cut changes no bit. Every part packs its own
+ * factors, so there are no more parts than the threads need. */
 #include "dev/cpu/matmul.h"
 
 #include "dev/cpu/gemm.h"
@@ -60,18 +60,18 @@ bool matmul_takes(const tri_node *n) {
 
 /* ---- parts ---- */
 
-#define FEW 32             /* rows or k, for which packing the other factor costs too much */
-#define FEW_COLUMNS 64     /* likewise */
-#define FEW_ROWS 8         /* likewise, if that is packed row by row */
-#define STREAMS 4          /* rows of a factor, of which a tile reads a line each */
+#define FEW 32             /* rows, for which transposing b costs too much; k, likewise */
+#define FEW_ROWS 8         /* for which packing b costs too much, even if it is not transposed */
+#define FEW_COLUMNS 64     /* for which packing a costs too much */
+#define STREAMS 4          /* rows of b that hardware prefetches well side by side */
 #define PART_WORK 16e6     /* operations: a tenth of a millisecond and more */
 #define THREADS 4          /* that share the parts, if their number is open */
 #define ROWS 512           /* of a part: a block of their k fits a cache */
 #define COLUMNS 1024       /* of a part, so that it is still in a cache after the next block */
 #define ALIGN 32           /* columns of a part begin at a multiple of it */
 
-/* A direct product reads its factors in place, unless the right one is transposed: then that is
- * packed as a whole, or, of few rows, y' = b' a' is computed. */
+/* A direct product reads its left factor in place, and its right one too, or packs that as a whole
+ * (packs). TURNED: with few rows and a transposed b, y' = b' a' is computed. */
 enum way { DIRECT, TURNED, BLOCKED };
 
 struct state {
@@ -98,8 +98,8 @@ static enum way way_of(const struct matmul_sizes *s, tri_type type) {
     return s->m <= FEW_ROWS || s->n <= FEW_COLUMNS || s->k <= FEW ? DIRECT : BLOCKED;
 }
 
-/* Whether a direct product of m rows packs b: it is transposed; or it has more rows than hardware
- * prefetches well side by side, and so few that packing them is cheap. */
+/* Whether a direct product of m rows packs b: it is transposed, or its rows are many for hardware
+ * to prefetch, and few enough to pack cheaply. */
 static bool packs(int64_t m, int64_t k, int64_t b_column) {
     return b_column != 1 || (m > FEW_ROWS && k > STREAMS && k <= FEW);
 }

@@ -15,7 +15,7 @@ struct matmul_sizes {
 };
 
 struct matmul_sizes matmul_sizes_of(const tri_node *n);
-/* Whether it is one of f32, for matmul.c. */
+/* Whether matmul.c computes it: a matmul of f32 or bf16. */
 bool matmul_takes(const tri_node *n);
 
 #endif
