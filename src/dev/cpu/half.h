@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Factors of products of bf16. The terms of a sum go in pairs of k, of which the second comes
- * first, as VDPBF16PS adds them; a last pair without its second has zeros. With this instruction a step of a product is a pair: the bits of
- * both, the first below. Otherwise a step is one k as a float, and the two of a pair are exchanged.
- * Either takes 4 bytes. Subnormal operands and results count as zeros. */
+ * first, as VDPBF16PS adds them; a last pair without its second has zeros. With this instruction a
+ * step of a product is a pair: the bits of both, the first below. Otherwise a step is one k as a
+ * float, and the two of a pair are exchanged. Either takes 4 bytes. Subnormal operands and results
+ * count as zeros. */
 #ifndef DEV_CPU_HALF_H
 #define DEV_CPU_HALF_H
 

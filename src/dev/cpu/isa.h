@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Instruction sets. Files of vector kernels (`vector` in meson.build) are compiled once per set,
- * with its name as CPU_ISA. FOR_ISA names what in them is not static. All sets give the same bits. Files of products are compiled for one set more, which has an
- * instruction for products of bf16, and computes these alone. */
+ * with its name as CPU_ISA. FOR_ISA names what in them is not static. All sets give the same bits.
+ * Files of products are compiled for one set more, which has an instruction for products of bf16,
+ * and computes these alone. */
 #ifndef DEV_CPU_ISA_H
 #define DEV_CPU_ISA_H
 
