@@ -161,8 +161,8 @@ static float element(const struct product *p, const float *a, const float *b, in
 /* ---- the device ---- */
 
 static tri_run *open_product(const struct product *p) {
-    const tri_init normal_a = {.kind = TRI_NORMAL, .b = p->size_a ? p->size_a : 1};
-    const tri_init normal_b = {.kind = TRI_NORMAL, .b = p->size_b ? p->size_b : 1};
+    const tri_init normal_a = {.kind = TRI_NORMAL, .b = p->size_a > 0 ? p->size_a : 1};
+    const tri_init normal_b = {.kind = TRI_NORMAL, .b = p->size_b > 0 ? p->size_b : 1};
     const tri_type type = p->half ? TRI_BF16 : TRI_F32;
     tri_graph *g = tri_graph_new(1);
     tri_shape a = p->trans_a ? TRI_SHAPE(p->batch, p->k, p->m) : TRI_SHAPE(p->batch, p->m, p->k);
@@ -369,8 +369,8 @@ static void expect(const struct conv *v, const char *what, int64_t at, float got
 }
 
 static void compare_conv(const struct conv *v) {
-    const tri_init normal_x = {.kind = TRI_NORMAL, .b = v->size_x ? v->size_x : 1};
-    const tri_init normal = {.kind = TRI_NORMAL, .b = v->size_w ? v->size_w : 1};
+    const tri_init normal_x = {.kind = TRI_NORMAL, .b = v->size_x > 0 ? v->size_x : 1};
+    const tri_init normal = {.kind = TRI_NORMAL, .b = v->size_w > 0 ? v->size_w : 1};
     const tri_type type = v->half ? TRI_BF16 : TRI_F32;
     tri_graph *g = tri_graph_new(1);
     tri_tensor *x = tri_state(g, "x", type, TRI_SHAPE(v->n, v->c, v->h, v->w), normal_x);
