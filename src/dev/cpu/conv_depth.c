@@ -6,18 +6,11 @@
  * The derivative by x with strides is computed for each remainder of a place by the stride, which
  * has taps of its own; taps that fall between strides are not counted. */
 #include "dev/cpu/conv_depth.h"
+#include "dev/cpu/conv_rows.h"
 
 #include "ops/window.h"
 
 #define BESIDE 3 /* taps of a row that are multiplied together, if they read columns side by side */
-
-/* Places of one remainder by the stride along an axis: first, first + step, ... Place j reads
- * j * move + read + i * read_step by tap i, which is the weight's tap + i * tap_step. Forward there
- * is one remainder, with all places. */
-struct axis {
-    int64_t first, step, count, move;
-    int64_t taps, tap, tap_step, read, read_step;
-};
 
 /* n taps of a row, side by side. */
 struct taps {
@@ -29,7 +22,7 @@ struct taps {
 
 /* The places of a plane that have the same remainders, and their taps in order. */
 struct places {
-    struct axis down, across;
+    struct conv_axis down, across;
     const struct taps *taps;
     int64_t n, chains;
     int64_t left, right; /* the outermost columns that place 0 reads */
@@ -67,7 +60,7 @@ INLINE void add_taps(const int n, const int places, const bool whole, const enum
                      const struct places *p, int64_t column, const float *x, const float *weight,
                      vec *sum) {
     const int move = shape == TWO ? 2 : 1, reach = (places - 1) * move + n;
-    const int64_t step = p->across.tap_step * BLOCK;
+    const int64_t step = p->across.next_tap * BLOCK;
     vec w[BESIDE];
     UNROLL for (int k = 0; k < n; k++) w[k] = *(const vec_at *)(weight + k * step);
     if (shape == BACK) x -= (n - 1) * BLOCK, column -= n - 1;
@@ -149,7 +142,7 @@ static sum_fn *const sums[2][SHAPES][PLACES + 1] = {EVERY_SHAPE(SUM_ENTRY, 0)
 /* ---- planes ---- */
 
 static void make_line(const struct places *p, const struct line *l) {
-    const struct axis *a = &p->across;
+    const struct conv_axis *a = &p->across;
     for (int64_t begin = 0, n; begin < a->count; begin += n) {
         const int64_t left = a->count - begin;
         n = left >= PLACES ? PLACES : left > PLACES / 2 ? (left + 1) / 2 : left;
@@ -215,38 +208,23 @@ static void run(const tri_call *c) {
 
 /* ---- preparation ---- */
 
-static struct axis axis_of(bool back, int64_t remainder, int64_t places, int64_t kernel,
-                           int64_t stride, int64_t pad, int64_t dilation) {
-    struct axis a = {.first = remainder, .step = back ? stride : 1, .move = back ? 1 : stride};
-    a.count = (places - remainder + a.step - 1) / a.step;
-    for (int64_t k = 0; k < kernel; k++) {
-        const int64_t at = back ? remainder + pad - k * dilation : k * dilation - pad;
-        if (back && at % stride) continue;
-        const int64_t read = back ? at / stride : at;
-        if (a.taps == 0) a.tap = k, a.read = read;
-        if (a.taps == 1) a.tap_step = k - a.tap, a.read_step = read - a.read;
-        a.taps++;
-    }
-    return a;
-}
-
-static enum shape shape_of(const struct axis *a) {
-    if (a->taps > 1 && a->read_step != 1)
-        return a->read_step == -1 && a->move == 1 ? BACK : ANY;
+static enum shape shape_of(const struct conv_axis *a) {
+    if (a->taps > 1 && a->next_read != 1)
+        return a->next_read == -1 && a->move == 1 ? BACK : ANY;
     return a->move == 1 ? ONE : a->move == 2 ? TWO : ANY;
 }
 
 /* Returns where the next taps go. */
 static struct taps *list_taps(const struct state *s, struct places *p, struct taps *to) {
-    const struct axis *down = &p->down, *across = &p->across;
+    const struct conv_axis *down = &p->down, *across = &p->across;
     p->taps = to;
     for (int64_t i = 0; i < down->taps; i++)
         for (int64_t j = 0; j < across->taps; j += to++->n) {
-            const int64_t term = i * across->taps + j, row = down->tap + i * down->tap_step;
-            const int64_t column = across->tap + j * across->tap_step;
+            const int64_t term = i * across->taps + j, row = down->tap + i * down->next_tap;
+            const int64_t column = across->tap + j * across->next_tap;
             *to = (struct taps){.weight = (row * s->w.kw + column) * BLOCK,
-                                .line = down->read + i * down->read_step,
-                                .column = across->read + j * across->read_step,
+                                .line = down->read + i * down->next_read,
+                                .column = across->read + j * across->next_read,
                                 .chain = term / CHAIN, .n = 1};
             to->x = (to->line * s->from.w + to->column) * BLOCK;
             if (p->shape != ANY)
@@ -262,10 +240,10 @@ static void list_places(struct state *s) {
     struct taps *to = s->taps;
     for (int64_t i = 0; i < s->down * s->across; i++) {
         struct places *p = &s->places[i];
-        struct axis *a = &p->across;
-        p->down = axis_of(s->back, i / s->across, s->to.h, w->kh, w->sh, w->ph, w->dh);
-        *a = axis_of(s->back, i % s->across, s->to.w, w->kw, w->sw, w->pw, w->dw);
-        const int64_t last = a->read + (a->taps - 1) * a->read_step;
+        struct conv_axis *a = &p->across;
+        p->down = conv_axis_of(s->back, i / s->across, s->to.h, w->kh, w->sh, w->ph, w->dh);
+        *a = conv_axis_of(s->back, i % s->across, s->to.w, w->kw, w->sw, w->pw, w->dw);
+        const int64_t last = a->read + (a->taps - 1) * a->next_read;
         p->left = least(a->read, last);
         p->right = most(a->read, last);
         p->width = s->from.w;

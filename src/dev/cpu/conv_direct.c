@@ -35,31 +35,14 @@ struct state {
     int64_t packers, parts;     /* parts of the rounds */
 };
 
-static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
-
-/* Forward there is one remainder, with all places. */
-static struct conv_axis axis_of(bool back, int64_t remainder, int64_t places, int64_t kernel,
-                                int64_t stride, int64_t pad, int64_t dilation) {
-    if (!back) return (struct conv_axis){0, 1, places, stride, kernel, 0, 1, -pad, dilation};
-    struct conv_axis a = {.first = remainder, .step = stride, .move = 1};
-    const int64_t shared = common_divisor(stride, dilation);
-    a.count = remainder < places ? (places - remainder + stride - 1) / stride : 0;
-    a.next_tap = stride / shared;
-    a.next_read = -dilation / shared;
-    while (a.tap < kernel && (remainder + pad - a.tap * dilation) % stride) a.tap++;
-    a.taps = (kernel - a.tap + a.next_tap - 1) / a.next_tap;
-    a.read = (remainder + pad - a.tap * dilation) / stride;
-    return a;
-}
-
 static struct conv_axis down_of(const struct state *s, int64_t remainder) {
     const struct window *w = &s->w;
-    return axis_of(s->back, remainder, s->to.h, w->kh, w->sh, w->ph, w->dh);
+    return conv_axis_of(s->back, remainder, s->to.h, w->kh, w->sh, w->ph, w->dh);
 }
 
 static struct conv_axis across_of(const struct state *s, int64_t remainder) {
     const struct window *w = &s->w;
-    return axis_of(s->back, remainder, s->to.w, w->kw, w->sw, w->pw, w->dw);
+    return conv_axis_of(s->back, remainder, s->to.w, w->kw, w->sw, w->pw, w->dw);
 }
 
 static int64_t remainders(const struct state *s, int64_t stride) { return s->back ? stride : 1; }
@@ -68,10 +51,8 @@ static int64_t remainders(const struct state *s, int64_t stride) { return s->bac
 
 static int64_t panels_of(const struct state *s) { return (s->makes + BLOCK - 1) / BLOCK; }
 
-/* Steps of a product: k, or of bf16 half_steps. */
-static int64_t steps(const struct state *s, int64_t k) { return s->half ? half_steps(k) : k; }
 static int64_t panel_floats(const struct state *s) {
-    return s->w.kh * s->w.kw * steps(s, s->terms) * BLOCK;
+    return s->w.kh * s->w.kw * k_steps(s->half, s->terms) * BLOCK;
 }
 
 /* One line of a packed weight: output channels [first, first + 16) of a group by one tap and
@@ -167,7 +148,7 @@ static void find_outputs(const struct state *s, const struct conv_axis *down,
 /* 16 channels of what they read, in blocks that begin at x: a slice. */
 static void gather_slice(const struct state *s, const void *x, const struct conv_places *p,
                          float *to) {
-    const int64_t each = steps(s, BLOCK);
+    const int64_t each = k_steps(s->half, BLOCK);
     for (int64_t k = 0; k < p->pieces; k++) {
         const struct conv_piece *piece = &p->piece[k];
         for (int64_t r = 0, at = piece->from; r < piece->n; r++, at += p->move, to += each)
@@ -178,10 +159,6 @@ static void gather_slice(const struct state *s, const void *x, const struct conv
             else
                 memcpy(to, (const float *)x + at, BLOCK * sizeof *to);
     }
-}
-
-static const void *element(const struct state *s, const void *tensor, int64_t i) {
-    return (const char *)tensor + i * (s->half ? 2 : 4);
 }
 
 static void add_bias(const struct state *s, const void *bias, const struct gemm_block *g) {
@@ -244,7 +221,7 @@ static void look_ahead(const struct state *s, const void *x, const struct chunk 
     const int64_t span = last->from + last->n * k->at.move - first->from, size = s->half ? 2 : 4;
     if (span <= 0 || span > 4 * CHUNK * BLOCK) return;
     g->next = (struct gemm_next){
-        element(s, x, first->from + (channels_done ? channels_done * plane : span)),
+        element_at(s->half, x, first->from + (channels_done ? channels_done * plane : span)),
         least(GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK * size, span * size, 0};
 }
 
@@ -263,10 +240,10 @@ static void read_slices(const struct state *s, const void *x, int64_t tap, bool 
     const int64_t plane = s->from.h * s->from.w;
     for (int64_t c = 0; c < s->reads; c += BLOCK) {
         const int64_t slice = k->runs * SLICE_FLOATS;
-        if (!in_place) gather_slice(s, element(s, x, c * plane), &k->at, k->read + slice);
-        k->run[k->runs++] = (struct gemm_run){in_place ? steps(s, c * plane) : slice,
-                                              steps(s, tap * s->reads + c) * BLOCK,
-                                              steps(s, GEMM_SLICE)};
+        if (!in_place) gather_slice(s, element_at(s->half, x, c * plane), &k->at, k->read + slice);
+        k->run[k->runs++] = (struct gemm_run){in_place ? k_steps(s->half, c * plane) : slice,
+                                              k_steps(s->half, tap * s->reads + c) * BLOCK,
+                                              k_steps(s->half, GEMM_SLICE)};
         if (k->runs < GEMM_BLOCK / GEMM_SLICE && !(last && c + BLOCK == s->reads)) continue;
         if (c + BLOCK < s->reads)
             look_ahead(s, x, k, c + BLOCK, g);
@@ -306,11 +283,11 @@ static void read_rows(const struct state *s, const void *x, int64_t tap, bool la
                       struct chunk *k, struct gemm_block *g) {
     const int64_t plane = s->from.h * s->from.w;
     for (int64_t c = 0, n; c < s->terms; c += n) {
-        const int64_t row = steps(s, k->k) * ROW_FLOATS;
+        const int64_t row = k_steps(s->half, k->k) * ROW_FLOATS;
         n = least(s->terms - c, GEMM_BLOCK - k->k);
         if (!in_place) gather_rows(s, x, c, n, k, k->read + row);
-        add_run(k, g->a_k, in_place ? c * plane : row, steps(s, tap * s->terms + c) * BLOCK,
-                steps(s, n));
+        add_run(k, g->a_k, in_place ? c * plane : row, k_steps(s->half, tap * s->terms + c) * BLOCK,
+                k_steps(s->half, n));
         k->k += n;
         if (k->k == GEMM_BLOCK || (last && c + n == s->terms)) flush(k, g);
     }
@@ -339,12 +316,13 @@ static void multiply(const struct state *s, const tri_call *c, int64_t group, co
                               k->at.move == s->from.place &&
                               (s->from.place > 1 || s->from.h * s->from.w > 1) &&
                               (!s->half || (HALF_STEP == 2 && !plain(&s->from)));
-        if (in_place) g.a = element(s, x, k->at.piece[0].from);
+        if (in_place) g.a = element_at(s->half, x, k->at.piece[0].from);
         if (in_place && plain(&s->from)) g.a_k = s->from.h * s->from.w;
         (plain(&s->from) ? read_rows : read_slices)(s, x, tap, t + 1 == taps, in_place, k, &g);
     }
     if (!taps) clear(&g);
-    if (c->node->n_in > 2 && !s->back) add_bias(s, element(s, c->in[2], group * s->makes), &g);
+    if (c->node->n_in > 2 && !s->back)
+        add_bias(s, element_at(s->half, c->in[2], group * s->makes), &g);
     if (stores(s)) store(s, k, y);
 }
 
@@ -357,8 +335,9 @@ static void run_places(const struct state *s, const tri_call *c, const struct co
     const int64_t all = (plane < CHUNK / 2 ? n : 1) * plane;
     const int64_t chunks = (all + CHUNK - 1) / CHUNK;
     for (int64_t group = 0; group < s->w.groups; group++) {
-        const void *x = element(s, c->in[0], samples.begin * conv_plane_size(&s->from) +
-                                                 group * s->reads * s->from.h * s->from.w);
+        const void *x = element_at(s->half, c->in[0],
+                                   samples.begin * conv_plane_size(&s->from) +
+                                       group * s->reads * s->from.h * s->from.w);
         char *y = (char *)c->out[0] + (samples.begin * conv_plane_size(&s->to) +
                                        group * s->makes * s->to.h * s->to.w) * (s->half ? 2 : 4);
         for (int64_t from = 0; from < n * plane; from += all)

@@ -59,13 +59,6 @@ static size_t scratch_of(const struct window *w, bool half, int64_t outputs) {
 
 /* ---- gathering ---- */
 
-/* Steps of a product: k, or of bf16 half_steps. */
-static int64_t steps(const struct sums *s, int64_t k) { return s->half ? half_steps(k) : k; }
-
-static const void *element(const struct sums *s, const void *tensor, int64_t i) {
-    return (const char *)tensor + i * (s->half ? 2 : 4);
-}
-
 /* What the places read of a plane: row i of those that pack_rows packs. */
 static void gather_row(const struct sums *s, const void *plane, int64_t i) {
     struct scratch *work = s->scratch;
@@ -80,7 +73,7 @@ static void gather_row(const struct sums *s, const void *plane, int64_t i) {
 
 /* [panel, step, 16], zeros after the last row. */
 static void pack_rows(const struct sums *s, int64_t rows, float *to) {
-    gemm_pack(s->scratch->row, 1, ROW_FLOATS, steps(s, s->scratch->at.n), rows, to);
+    gemm_pack(s->scratch->row, 1, ROW_FLOATS, k_steps(s->half, s->scratch->at.n), rows, to);
 }
 
 static void list_places(struct scratch *work) {
@@ -111,11 +104,11 @@ static void gather_dy(struct sums *s, int64_t first, int64_t k) {
     for (int64_t o = s->r.begin, rows; o < s->r.end; o += rows, to += BLOCK * GEMM_BLOCK) {
         rows = least(BLOCK, s->makes - o % s->makes);
         if (s->dy.place == BLOCK) {
-            pack_block(work, element(s, s->from_dy, o * plane), to);
+            pack_block(work, element_at(s->half, s->from_dy, o * plane), to);
             continue;
         }
         for (int64_t i = 0; i < rows; i++)
-            gather_row(s, element(s, s->from_dy, (o + i) * plane), i);
+            gather_row(s, element_at(s->half, s->from_dy, (o + i) * plane), i);
         pack_rows(s, rows, to);
     }
 }
@@ -178,9 +171,9 @@ static void add_half_blocks(struct sums *s, int64_t group, int64_t first) {
     const int64_t plane = s->x.h * s->x.w;
     const uint16_t *x = (const uint16_t *)s->from_x + group * s->reads * plane;
     struct scratch *work = s->scratch;
-    const int64_t each = steps(s, work->at.n) * BLOCK;
+    const int64_t each = k_steps(s->half, work->at.n) * BLOCK;
     (void)first;
-    work->run[0] = (struct gemm_run){0, 0, steps(s, work->at.n)};
+    work->run[0] = (struct gemm_run){0, 0, k_steps(s->half, work->at.n)};
     for (int64_t t = 0; t < w->kh * w->kw; t++) {
         conv_places_read(&s->down, &s->across, t / w->kw, t % w->kw, &work->at);
         list_places(work);
@@ -200,7 +193,7 @@ static void add_planes(struct sums *s, int64_t group, int64_t first) {
     struct scratch *work = s->scratch;
     struct conv_places *at = &work->at;
     int64_t runs = 0, tap = -1;
-    if (s->panels) work->run[runs++] = (struct gemm_run){0, 0, steps(s, at->n)};
+    if (s->panels) work->run[runs++] = (struct gemm_run){0, 0, k_steps(s->half, at->n)};
     for (int64_t i = 0, n; !s->panels && i < at->n; i += n) { /* of each sample */
         n = least(at->n - i, places - (first + i) % places);
         work->run[runs++] =
@@ -212,11 +205,11 @@ static void add_planes(struct sums *s, int64_t group, int64_t first) {
             const int64_t t = (from + i) / s->reads, c = (from + i) % s->reads;
             if (t != tap) conv_places_read(&s->down, &s->across, t / w->kw, t % w->kw, at);
             tap = t;
-            gather_row(s, element(s, s->from_x, (group * s->reads + c) * plane), i);
+            gather_row(s, element_at(s->half, s->from_x, (group * s->reads + c) * plane), i);
         }
         pack_rows(s, n, work->panel);
         multiply(s, group, from, n, runs, work->panel, BLOCK,
-                 steps(s, at->n) * BLOCK);
+                 k_steps(s->half, at->n) * BLOCK);
     }
 }
 

@@ -14,6 +14,23 @@ struct conv_axis {
     int64_t taps, tap, next_tap, read, next_read;
 };
 
+/* Places of one remainder by the stride, which have taps of their own in the derivative by x;
+ * forward there is one remainder, with all places. */
+INLINE struct conv_axis conv_axis_of(bool back, int64_t remainder, int64_t places, int64_t kernel,
+                                     int64_t stride, int64_t pad, int64_t dilation) {
+    if (!back) return (struct conv_axis){0, 1, places, stride, kernel, 0, 1, -pad, dilation};
+    struct conv_axis a = {.first = remainder, .step = stride, .move = 1};
+    int64_t shared = stride;
+    for (int64_t rest = dilation, r; rest; shared = rest, rest = r) r = shared % rest;
+    a.count = remainder < places ? (places - remainder + stride - 1) / stride : 0;
+    a.next_tap = stride / shared;
+    a.next_read = -dilation / shared;
+    while (a.tap < kernel && (remainder + pad - a.tap * dilation) % stride) a.tap++;
+    a.taps = (kernel - a.tap + a.next_tap - 1) / a.next_tap;
+    a.read = (remainder + pad - a.tap * dilation) / stride;
+    return a;
+}
+
 struct conv_plane {
     int64_t channels, h, w;
     int64_t place; /* elements from one place to the next: 16 in blocks of channels, or 1 */

@@ -402,7 +402,7 @@ static void run_blocked(const struct product *g, float *scratch) {
     const int64_t size = g->half ? 2 : 4;
     float *spare = scratch + gemm_scratch(g->m, g->k);
     for (int64_t first = 0; first < g->k; first += GEMM_BLOCK) {
-        const int64_t k = least(g->k - first, GEMM_BLOCK), steps = g->half ? half_steps(k) : k;
+        const int64_t k = least(g->k - first, GEMM_BLOCK), steps = k_steps(g->half, k);
         const struct gemm_run all = {0, 0, steps};
         float *a = scratch, *panels = scratch + (g->m * steps + 15) / 16 * 16;
         for (int64_t i = 0, top = 0, rows; i < groups.n; i++, top += rows) {

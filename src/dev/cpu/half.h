@@ -21,6 +21,14 @@ typedef uint16_t half_bits __attribute__((may_alias));
 
 INLINE int64_t half_steps(int64_t k) { return (k + 1) / 2 * (2 / HALF_STEP); }
 
+/* Steps of k terms of f32 or bf16. */
+INLINE int64_t k_steps(bool half, int64_t k) { return half ? half_steps(k) : k; }
+
+/* Element i of a tensor of f32 or bf16. */
+INLINE const void *element_at(bool half, const void *tensor, int64_t i) {
+    return (const char *)tensor + i * (half ? 2 : 4);
+}
+
 /* n k that lie together, to half_steps(n) steps that do. */
 INLINE void half_along(const uint16_t *from, int64_t n, float *to) {
 #if HALF_STEP == 2
