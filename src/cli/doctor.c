@@ -132,7 +132,7 @@ static void check_device(const struct dev *d, struct finding *f, double loss[STE
     if ((d->open && d->open()) || train(d->name, loss)) {
         f->health = BROKEN;
         text_add(&f->what, "%s", tri_message());
-        text_add(&f->fix, "it cannot train: choose another with --device");
+        text_add(&f->fix, "it cannot train: mend the cause above, or choose another --device");
         return;
     }
     d->describe(false, text, sizeof text);

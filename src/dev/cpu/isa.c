@@ -72,8 +72,9 @@ tri_status isa_open(void) {
     struct text all = {0};
     for (int isa = 0; isa < ISAS; isa++)
         if (machine_has(isa)) text_add(&all, "%s%s", isa ? ", " : "", isa_names[isa]);
-    tri_status status = base_fail(TRI_USAGE, "TRIREME_ISA=%s: this machine has %s", name,
-                                  all.data ? all.data : "");
+    tri_status status = base_fail(
+        TRI_USAGE, "TRIREME_ISA=%s: this machine has %s; set one of them, or unset it", name,
+        all.data ? all.data : "");
     text_free(&all);
     return status;
 }
