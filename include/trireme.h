@@ -982,7 +982,19 @@ typedef void tri_kernel(const tri_call *call);
  *             TRI_PRECISION_FOLLOW  16 bits where its inputs are, and from O2 on
  *             TRI_PRECISION_LOW     16 bits: matrix products, convolution
  * in_f32      bit i: input i is always f32 (the weights of a norm)
- * kernel      used where the device lacks a kernel, if the device works in host memory. */
+ * kernel      used where the device lacks a kernel, if the device works in host memory.
+ *
+ * On a mesh (tri_mesh) a node may be split along any factor:
+ * names       public names of factors, by letter: "m:rows n:out k:in". Any other factor is named
+ *             after its dimension, by the rank of the tensor: batch; batch, features; batch, seq,
+ *             features; batch, features, height, width.
+ * follows     integer attributes that change with the part of a factor that a seat has:
+ *             "groups=size:g first=begin:v all=extent:v": how many places of the factor the part
+ *             has, the first of them, how many there are in all.
+ * partial     how results are combined over a factor that the output lacks.
+ * split_form  for a row that fixes a factor (a capital letter): rebuilds node n from operators that
+ *             can be split along it, and sets the tensors that replace its outputs. Results may
+ *             differ by rounding. False: this node cannot be rebuilt. */
 typedef struct tri_op {
     const char *name;
     int inputs, inputs_max; /* inputs_max 0: exactly `inputs`; -1: any number from `inputs` up */
@@ -1016,6 +1028,10 @@ typedef struct tri_op {
     int64_t (*group_values)(const tri_node *n);
     enum { TRI_VALUES_COMPUTED, TRI_VALUES_MOVED, TRI_VALUES_SAME } values;
     int (*leaves_out)(const tri_node *n, double value);
+    const char *names;
+    const char *follows;
+    enum { TRI_PARTIAL_SUM, TRI_PARTIAL_MAX, TRI_PARTIAL_AND } partial;
+    bool (*split_form)(const tri_node *n, tri_tensor **out);
 } tri_op;
 
 /* Registers a row, before any graph uses it. The row must live as long as the process. */

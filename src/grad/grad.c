@@ -53,6 +53,7 @@ static void enter(tri_graph *g, const tri_node *n) {
     g->scope.size = 0;
     g->file = n->file ? n->file : "";
     g->line = n->line;
+    g->of = n->name;
     tri_push(g, "grad.%s", n->name);
 }
 
@@ -116,6 +117,7 @@ void tri_grad(tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out) {
         graph_fail(g, TRI_FAILED, "out of memory for gradients");
     text_free(&g->scope);
     g->backward = false;
+    g->of = NULL;
     g->scope = scope;
     g->file = file;
     g->line = line;

@@ -6,7 +6,7 @@
 
 tri_graph *graph_like(const tri_graph *g) {
     tri_graph *like = tri_graph_new(g->batch);
-    if (like) like->lanes = g->lanes, like->native = g->native;
+    if (like) like->lanes = g->lanes, like->native = g->native, like->mesh = g->mesh;
     return like;
 }
 
@@ -19,6 +19,9 @@ void graph_annotate(tri_node *copy, const tri_node *n) {
     for (int i = 0; i < n->n_out && i < copy->n_out; i++)
         graph_format_like(&copy->out[i], &n->out[i]);
     copy->backward = n->backward;
+    copy->of = n->of ? arena_copy(&copy->graph->arena, n->of) : NULL;
+    memcpy(copy->owner, n->owner, sizeof copy->owner);
+    copy->move = n->move;
 }
 
 /* The file's name in the graph's own arena, as the copy may outlive the original. Consecutive nodes

@@ -242,7 +242,8 @@ tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *cons
     tri_node *node = arena_alloc(&g->arena, sizeof *node);
     if (node) {
         *node = (tri_node){.graph = g, .entry = entry, .id = (int)g->n_nodes, .n_in = n,
-                           .backward = g->backward};
+                           .backward = g->backward, .of = g->of};
+        memset(node->owner, -1, sizeof node->owner);
         if (fill_node(g, node, in, attrs, name)) {
             g->node[g->n_nodes++] = node;
             g->n_tensors += node->n_out;
@@ -325,8 +326,12 @@ bool graph_put_setting(tri_graph *g, struct graph_setting s) {
         graph_mistake(g, "a setting of parameters lacks its pattern or name (null)");
         return false;
     }
+    bool text = s.text != NULL;
     s.pattern = arena_copy(&g->arena, s.pattern);
-    if (!s.pattern || !ARRAY_GROW(g->setting, g->n_settings, g->setting_capacity)) {
+    s.text = text ? arena_copy(&g->arena, s.text) : NULL;
+    s.file = s.file ? arena_copy(&g->arena, s.file) : NULL;
+    if (!s.pattern || (text && !s.text) ||
+        !ARRAY_GROW(g->setting, g->n_settings, g->setting_capacity)) {
         no_memory(g);
         return false;
     }
@@ -411,7 +416,9 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
 void tri_assign(tri_tensor *target, tri_tensor *value) { tri_assign_if(target, value, NULL); }
 
 static void put_pattern(tri_graph *g, enum setting_kind kind, const char *pattern, double value) {
-    if (g && !g->status) graph_put_setting(g, (struct graph_setting){kind, pattern, value, NULL});
+    if (g && !g->status)
+        graph_put_setting(g, (struct graph_setting){.kind = kind, .pattern = pattern,
+                                                    .value = value});
 }
 
 void tri_freeze(tri_graph *g, const char *pattern) { put_pattern(g, SETTING_FREEZE, pattern, 1); }
@@ -459,7 +466,8 @@ void tri_precision(tri_graph *g, const char *pattern, tri_type type) {
 void tri_tie(tri_tensor *param, const char *other_name) {
     tri_graph *g = tri_graph_of(param);
     if (g && !g->status)
-        graph_put_setting(g, (struct graph_setting){SETTING_TIE, other_name, 0, param});
+        graph_put_setting(g, (struct graph_setting){.kind = SETTING_TIE, .pattern = other_name,
+                                                    .param = param});
 }
 
 static double setting(const tri_node *n, enum setting_kind kind, double otherwise) {

@@ -35,6 +35,20 @@ const struct op_entry *registry_at(int i);
 /* The built-in rows, ended by null (src/ops/table.c). */
 extern const tri_op *const ops_table[];
 
+/* ---- meshes ---- */
+
+#define MESH_MOST_AXES 8
+#define MESH_MOST_SEATS 1024
+
+/* The seats of one replica along named axes; the last axis varies fastest. n is 0: no mesh. */
+struct mesh {
+    int n;
+    struct mesh_axis {
+        char name[16];
+        int64_t size;
+    } axis[MESH_MOST_AXES];
+};
+
 /* ---- the graph ---- */
 
 #define PACK_TEXT 24
@@ -63,6 +77,11 @@ struct tri_node {
     int line;
     int unit; /* nodes with one number run as one kernel, in the place of the last; 0: alone */
     bool backward; /* made by tri_grad, or recomputed for a node that is */
+    const char *of; /* the name of the forward node whose derivative or copy it is; null: none */
+    /* Once a mesh has been expanded: the coordinates of the seat that computes it, or -1 along the
+     * axes whose seats share it; and the move that it is part of, counted from 1. */
+    int16_t owner[MESH_MOST_AXES];
+    int move;
 };
 
 struct graph_output {
@@ -75,21 +94,29 @@ struct graph_update {
     tri_tensor *target, *value, *condition; /* condition may be null */
 };
 
-/* A setting of all parameters whose names match a pattern; of scopes and operators for recompute
- * and precision, whose value is a type. A tie has a name instead of a pattern. */
+/* A setting of all parameters whose names match a pattern; of scopes and operators for recompute,
+ * precision, whose value is a type, and strategy, whose text is "out=model". A tie has a name
+ * instead of a pattern; a shard has a node's name and tuples as its text; a layout has a node's
+ * name, an output of it as its value, and as its text an axis or - for each dimension. */
 enum setting_kind {
     SETTING_FREEZE,
     SETTING_LR,
     SETTING_DECAY,
     SETTING_TIE,
     SETTING_RECOMPUTE,
-    SETTING_PRECISION
+    SETTING_PRECISION,
+    SETTING_STRATEGY,
+    SETTING_SHARD,
+    SETTING_LAYOUT
 };
 struct graph_setting {
     enum setting_kind kind;
     const char *pattern;
     double value;
     tri_tensor *param; /* of a tie */
+    const char *text;  /* of a strategy, shard or layout */
+    const char *file;  /* the same: where the user wrote it; null if not known */
+    int line;
 };
 
 /* A hash table of names. */
@@ -116,6 +143,7 @@ struct tri_graph {
     int64_t batch;
     int64_t lanes; /* groups of batch statistics are counted per lane; 1 until lanes are chosen */
     bool native;   /* 16-bit products are computed by the device's library (--math native) */
+    struct mesh mesh;
     tri_node **node;
     size_t n_nodes, node_capacity;
     int n_tensors;
@@ -133,6 +161,7 @@ struct tri_graph {
     const char *file;  /* recorded in new nodes; null: the file that tri_here recorded */
     int line;
     bool backward; /* recorded in new nodes */
+    const char *of; /* the same */
     struct names names;   /* of nodes */
     struct names sources; /* names in files and messages */
     const char *spec;     /* a model of the zoo: its name and the arguments that differ from their

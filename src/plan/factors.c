@@ -166,12 +166,12 @@ static const char *carry(const tri_node *n, const struct factors *f, const struc
     const char *why = split_factor(n, f, in, &factor);
     if (why && !lenient) return why;
     for (int i = 0; i < n->n_out; i++) {
-        out[i] = (struct split){PARTIAL, 0};
+        out[i] = (struct split){.kind = PARTIAL};
         for (int d = 0; d < f->out[i].rank; d++) {
             if (!contains(&f->out[i].dim[d], factor)) continue;
             if (major(f, &f->out[i].dim[d]) != factor && !lenient)
                 return "it moves the samples inside another dimension";
-            out[i] = (struct split){SPLIT, d};
+            out[i] = (struct split){.kind = SPLIT, .dim = d};
             break;
         }
     }
@@ -184,7 +184,7 @@ const char *factors_carry(const tri_node *n, const struct split *in, struct spli
                           bool lenient) {
     struct factors f;
     if (!factors_of(n, &f)) {
-        for (int i = 0; i < n->n_out; i++) out[i] = (struct split){WHOLE, 0};
+        for (int i = 0; i < n->n_out; i++) out[i] = (struct split){.kind = WHOLE};
         if (base_last() == TRI_FAILED) return FACTORS_NO_MEMORY;
         return lenient ? NULL : "its row does not say how it may be split";
     }

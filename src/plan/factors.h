@@ -6,10 +6,14 @@
 
 #include "graph/graph.h"
 
-/* How a tensor is divided over the lanes: whole, split along a dimension, or a partial sum. */
+/* How a tensor is divided over the lanes or along one axis of a mesh: whole, split along a
+ * dimension, or partial results. A mesh may also split the inner places of a dimension: these are
+ * `outer` blocks of `extent` equal parts, and each seat has some of the parts of every block. */
 struct split {
     enum { WHOLE, SPLIT, PARTIAL } kind;
-    int dim; /* of SPLIT */
+    int dim;               /* of SPLIT */
+    int partial;           /* of PARTIAL: tri_op.partial */
+    int64_t outer, extent; /* of SPLIT on a mesh */
 };
 
 #define MAX_COMPOUND TRI_MAX_RANK

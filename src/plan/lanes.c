@@ -60,7 +60,7 @@ static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in
         if (in[i].kind == SPLIT) continue;
         if (!make_early(c, t))
             return refuse(c, n, "it uses a result of the whole batch for each sample");
-        in[i] = (struct split){WHOLE, 0};
+        in[i] = (struct split){.kind = WHOLE};
     }
     const char *why = factors_carry(n, in, out, false);
     if (!why && n->entry->op->random && !samples_lead(n, out[0]))
@@ -80,14 +80,14 @@ static void carry_partial(struct cut *c, const tri_node *n, const struct split *
                           struct split *out, bool *late) {
     bool stays = n->entry->op->linear == TRI_LINEAR_JOINTLY && keeps_digits(n);
     for (int i = 0; i < n->n_in; i++) stays = stays && in[i].kind == PARTIAL;
-    for (int i = 0; i < n->n_out; i++) out[i] = (struct split){stays ? PARTIAL : WHOLE, 0};
+    for (int i = 0; i < n->n_out; i++) out[i] = (struct split){.kind = stays ? PARTIAL : WHOLE};
     if (stays) return;
     for (int i = 0; i < n->n_in; i++)
         if (in[i].kind == PARTIAL && !c->data_only[n->in[i]->id]) *late = true;
 }
 
 static tri_status split_node(struct cut *c, const tri_node *n, struct split *in) {
-    struct split out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
+    struct split out[TRI_MAX_OUTPUTS] = {{.kind = WHOLE}};
     bool split = false, partial = false, late = false, data_only = true;
     for (int i = 0; i < n->n_in; i++) {
         in[i] = split_of(c, n->in[i]);
@@ -97,7 +97,7 @@ static tri_status split_node(struct cut *c, const tri_node *n, struct split *in)
         data_only &= c->data_only[n->in[i]->id];
     }
     if (node_is_stored(n)) data_only = false;
-    if (node_is(n, "input") && c->apart) out[0] = (struct split){SPLIT, 0};
+    if (node_is(n, "input") && c->apart) out[0] = (struct split){.kind = SPLIT};
     if (split) {
         if (late) return refuse(c, n, "it uses a result of the whole batch for each sample");
         tri_status status = carry_split(c, n, in, out);
@@ -251,7 +251,7 @@ static bool lane_attrs(const struct builder *b, const tri_node *n, tri_attr *att
 
 static tri_tensor *bring(struct builder *b, const tri_tensor *t);
 
-static tri_tensor *given(tri_graph *g, const tri_tensor *t, int of, int top) {
+tri_tensor *phase_given(tri_graph *g, const tri_tensor *t, int of, int top) {
     tri_tensor *y = graph_apply(
         g, "given", 0, NULL, 4,
         (const tri_attr[]){{.name = "of", .i = of}, {.name = "type", .i = t->spec.type},
@@ -263,7 +263,7 @@ static tri_tensor *given(tri_graph *g, const tri_tensor *t, int of, int top) {
 /* The sums that are left to this phase, in the tree's order. */
 static tri_tensor *sum_of_tops(struct builder *b, const tri_tensor *t, int node) {
     const struct lane_node *n = &b->c->tree->node[node];
-    if (n->top >= 0) return given(b->g, t, t->id, n->top);
+    if (n->top >= 0) return phase_given(b->g, t, t->id, n->top);
     tri_tensor *in[2] = {sum_of_tops(b, t, n->left), sum_of_tops(b, t, n->right)};
     tri_tensor *sum = (tri_add)(in[0], in[1]);
     graph_format_like(sum, t);
@@ -300,13 +300,13 @@ static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
     CHECK(split_of(b->c, t).kind != SPLIT);
     const struct lane_tree *tree = b->c->tree;
     bool tops = b->phase == PHASE_STEP && b->c->root[1][t->id] && tree && tree->n_tops > 1;
-    b->here[t->id] = tops ? sum_of_tops(b, t, tree->n_nodes - 1) : given(b->g, t, t->id, 0);
+    b->here[t->id] = tops ? sum_of_tops(b, t, tree->n_nodes - 1) : phase_given(b->g, t, t->id, 0);
     return b->here[t->id];
 }
 
-static void put_numbered(tri_graph *g, int id, tri_tensor *t) {
+void phase_put(tri_graph *g, int number, tri_tensor *t) {
     char name[24];
-    snprintf(name, sizeof name, "=%d", id);
+    snprintf(name, sizeof name, "=%d", number);
     if (!graph_output_find(g, name)) graph_put_output(g, name, t, false);
 }
 
@@ -371,7 +371,7 @@ static void build(struct builder *b) {
             bool source = is_source(t->node) && b->phase == PHASE_PRE;
             if (b->here[t->id] && !source && leaves(b, t) &&
                 node_in_phase(b->c, t->node, b->phase))
-                put_numbered(b->g, t->id, b->here[t->id]);
+                phase_put(b->g, t->id, b->here[t->id]);
         }
     put_results(b);
     free(need);
@@ -419,8 +419,8 @@ tri_graph *cut_merge_graph(const struct cut *c, enum phase phase) {
             if (!root[t->id]) continue;
             tri_tensor *in[2];
             for (int s = 0; s < 2; s++) /* the left sum is 2N, the right one 2N + 1 */
-                in[s] = given(g, t, 2 * t->id + s, 0);
-            put_numbered(g, t->id, (tri_add)(in[0], in[1]));
+                in[s] = phase_given(g, t, 2 * t->id + s, 0);
+            phase_put(g, t->id, (tri_add)(in[0], in[1]));
         }
     if (!tri_graph_status(g)) return g;
     tri_graph_free(g);

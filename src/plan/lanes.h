@@ -41,6 +41,11 @@ void cut_free(struct cut *c);
  * "=N" is tensor N of the whole graph, for other phases. Null with a message. */
 tri_graph *cut_graph(const struct cut *c, enum phase phase, int64_t samples);
 
+/* A tensor like t that another phase computes, as number `of`; `top`: see the operator. */
+tri_tensor *phase_given(tri_graph *g, const tri_tensor *t, int of, int top);
+/* Declares the output "=N", for other phases. */
+void phase_put(tri_graph *g, int number, tri_tensor *t);
+
 /* Whether the phase has nodes that compute. */
 bool cut_has(const struct cut *c, enum phase phase);
 

@@ -10,6 +10,7 @@
 #include "plan/fold_norm.h"
 #include "plan/format.h"
 #include "plan/fuse.h"
+#include "plan/hoist.h"
 #include "plan/order.h"
 #include "plan/precision.h"
 #include "plan/rebatch.h"
@@ -160,10 +161,6 @@ static tri_status pass_conv(struct compilation *c) {
     return TRI_OK;
 }
 
-static tri_status pass_format(struct compilation *c) {
-    return format_choose(c->whole, c->target);
-}
-
 /* Each tensor's split over the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
     c->levels = 1;
@@ -204,6 +201,27 @@ static tri_status pass_phases(struct compilation *c) {
 #define GRAPHS(all, c)                                                                      \
     tri_graph *all[] = {(c)->pre, (c)->step, (c)->count[0], (c)->count[1],                  \
                         (c)->lane[0], (c)->lane[1], (c)->merge[0], (c)->merge[1]}
+
+/* Each phase on its own; merges sum plain tensors. */
+static tri_status pass_format(struct compilation *c) {
+    GRAPHS(all, c);
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < COUNT(all) - COUNT(c->merge) && !status; i++)
+        if (all[i]) status = format_choose(all[i], c->target);
+    return status;
+}
+
+/* What passes have added to the lanes, but is the same for each. */
+static tri_status pass_hoist(struct compilation *c) {
+    struct hoist h = {.whole = c->whole, .pre = c->pre};
+    tri_status status = TRI_OK;
+    for (int i = 0; i < c->n_sizes && !status; i++) {
+        status = c->count[i] ? hoist(&h, c->count[i]) : TRI_OK;
+        if (!status && c->lane[i]) status = hoist(&h, c->lane[i]);
+    }
+    c->pre = h.pre;
+    return status;
+}
 
 /* Only sets a mark: the memory plan does the work. */
 static tri_status pass_in_place(struct compilation *c) {
@@ -249,10 +267,11 @@ static const struct {
     {"recompute", true, pass_recompute,
      "repeat nodes in the backward pass, as --recompute and scopes ask for"},
     {"conv", false, pass_conv, "choose convolutions that use Winograd's algorithm"},
-    {"format", true, pass_format, "choose the formats (memory orders) that the device prefers"},
     {"lanes", false, pass_lanes,
      "find each tensor's split over the lanes: whole, split, or a partial sum"},
     {"phases", false, pass_phases, "divide the graph into the phases count, pre, lane, step"},
+    {"format", true, pass_format, "choose the formats (memory orders) that the device prefers"},
+    {"hoist", true, pass_hoist, "move what is the same for all lanes from `lane` to `pre`"},
     {"in-place", true, pass_in_place, "let results overwrite inputs that are not needed later"},
     {"order", true, pass_order, "run units early that free memory"},
     {"fuse", true, pass_fuse, "combine nodes that the device can run as one kernel"},

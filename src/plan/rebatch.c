@@ -18,7 +18,7 @@ static struct split *sample_splits(const tri_graph *g) {
     bool ok = l && in;
     for (size_t i = 0; ok && i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];
-        struct split out[TRI_MAX_OUTPUTS] = {{WHOLE, 0}};
+        struct split out[TRI_MAX_OUTPUTS] = {{.kind = WHOLE}};
         bool split = false;
         for (int k = 0; k < n->n_in; k++) {
             in[k] = l[n->in[k]->id];
@@ -28,7 +28,7 @@ static struct split *sample_splits(const tri_graph *g) {
         if (split) ok = !factors_carry(n, in, out, true);
         for (int k = 0; k < n->n_out; k++)
             l[n->out[k].id] =
-                out[k].kind == SPLIT ? out[k] : (struct split){WHOLE, 0};
+                out[k].kind == SPLIT ? out[k] : (struct split){.kind = WHOLE};
     }
     free(in);
     if (ok) return l;
@@ -40,7 +40,7 @@ static struct split *sample_splits(const tri_graph *g) {
 int64_t rebatch_sample(const tri_tensor *t, int64_t element) {
     const tri_graph *g = t->node->graph;
     const tri_shape *shape = &t->spec.shape;
-    struct split *all = sample_splits(g), here = all ? all[t->id] : (struct split){WHOLE, 0};
+    struct split *all = sample_splits(g), here = all ? all[t->id] : (struct split){.kind = WHOLE};
     int64_t inner = 1;
     free(all);
     if (here.kind != SPLIT || t->block || *t->pack) return -1;
@@ -153,6 +153,7 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
     tri_status status = TRI_OK;
     if (c.to && c.here && c.wanted && c.backward && split) {
         c.to->lanes = lanes;
+        c.to->mesh = g->mesh;
         copy_all(&c);
         status = tri_graph_status(c.to);
     } else {

@@ -205,6 +205,7 @@ static void repeat(struct again *a, const tri_node *n) {
         }
         tri_node *copy = graph_copy(g, n, in, attrs, name);
         copy->backward = true;
+        copy->of = n->name;
         for (int k = 0; copy != g->poison_node && k < n->n_out; k++)
             if (!a->kept[n->out[k].id]) a->copy[n->out[k].id] = &copy->out[k];
     }

@@ -48,12 +48,14 @@ void rewrite_enter(struct rewrite *r, const tri_node *n, const char *what) {
     r->g->file = n->file ? n->file : "";
     r->g->line = n->line;
     r->g->backward = n->backward;
+    r->g->of = n->of;
 }
 
 void rewrite_leave(struct rewrite *r) {
     tri_pop(r->g);
     r->g->file = NULL;
     r->g->backward = false;
+    r->g->of = NULL;
 }
 
 tri_status rewrite_end(struct rewrite *r) {

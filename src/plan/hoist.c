@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A node moves if it computes something, is not random, and all its inputs have moved or are
+ * parameters, states, literals or results of `pre`. Lanes of several sizes share what is moved. */
+#include "plan/hoist.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/rewrite.h"
+
+struct mover {
+    struct hoist *h;
+    tri_graph *lane;
+    bool *moves;       /* by node of the lane */
+    bool *used;        /* by tensor of the lane: a node that stays, or a result, uses it */
+    tri_tensor **there; /* by tensor of the lane: the same in `pre` */
+};
+
+/* ---- what moves ---- */
+
+/* What a "given" node of the lane is in `pre`; null: it comes from another phase. */
+static tri_tensor *given_by(const tri_graph *pre, const tri_node *n) {
+    char name[24];
+    snprintf(name, sizeof name, "=%d", (int)tri_attr_int(n, "of"));
+    const struct graph_output *o = pre ? graph_output_find(pre, name) : NULL;
+    return o ? o->tensor : NULL;
+}
+
+static bool in_pre(const struct mover *m, const tri_node *n) {
+    return m->moves[n->id] || node_is_stored(n) || node_is_literal(n) ||
+           (node_is(n, "given") && given_by(m->h->pre, n));
+}
+
+static void mark(struct mover *m) {
+    const tri_graph *g = m->lane;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        bool moves = node_runs(n) && n->n_in && !n->entry->op->random;
+        for (int k = 0; k < n->n_in; k++) moves = moves && in_pre(m, n->in[k]->node);
+        m->moves[i] = moves;
+        for (int k = 0; k < n->n_in && !moves; k++) m->used[n->in[k]->id] = true;
+    }
+    graph_mark_results(g, m->used);
+}
+
+/* ---- to `pre` ---- */
+
+static bool same_format(const tri_tensor *a, const tri_tensor *b) {
+    return a->block == b->block && !strcmp(a->pack, b->pack);
+}
+
+static bool same(const tri_node *a, const tri_node *b, tri_tensor *const *in) {
+    bool same = a->entry == b->entry && a->n_in == b->n_in && a->n_out == b->n_out;
+    for (int i = 0; i < a->n_in && same; i++) same = a->in[i] == in[i];
+    for (int i = 0; i < a->n_out && same; i++) same = same_format(&a->out[i], &b->out[i]);
+    for (int i = 0; i < a->entry->n_attrs && same; i++)
+        same = attr_equal(a->entry->attr[i].kind, &a->attr[i], &b->attr[i]);
+    return same;
+}
+
+static tri_node *find(const tri_graph *g, const tri_node *n, tri_tensor *const *in) {
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (same(g->node[i], n, in)) return g->node[i];
+    return NULL;
+}
+
+static tri_tensor *bring(struct mover *m, tri_tensor *t);
+
+/* The node in `pre`; null after a mistake. */
+static tri_node *move(struct mover *m, const tri_node *n) {
+    tri_graph *pre = m->h->pre;
+    tri_tensor **in = calloc((size_t)n->n_in + 1, sizeof *in);
+    bool ok = in != NULL;
+    for (int i = 0; ok && i < n->n_in; i++) ok = (in[i] = bring(m, n->in[i])) != NULL;
+    tri_node *copy = ok ? find(pre, n, in) : NULL;
+    if (ok && !copy) copy = graph_copy(pre, n, in, n->attr, n->name);
+    free(in);
+    return ok && copy != pre->poison_node ? copy : NULL;
+}
+
+static tri_tensor *bring(struct mover *m, tri_tensor *t) {
+    if (m->there[t->id]) return m->there[t->id];
+    if (node_is(t->node, "given")) return m->there[t->id] = given_by(m->h->pre, t->node);
+    tri_node *n = move(m, t->node);
+    return n ? m->there[t->id] = &n->out[t->index] : NULL;
+}
+
+/* Its number as a result of `pre`. */
+static int number_of(struct mover *m, tri_tensor *t) {
+    tri_graph *pre = m->h->pre;
+    int next = m->h->whole->n_tensors;
+    for (size_t i = 0; i < pre->n_outputs; i++) {
+        const int number = atoi(pre->output[i].name + 1);
+        if (pre->output[i].tensor == t) return number;
+        if (number >= next) next = number + 1;
+    }
+    phase_put(pre, next, t);
+    return next;
+}
+
+static bool needed(const struct mover *m, const tri_node *n) { return node_any(n, m->used); }
+
+static tri_status replace(struct mover *m) {
+    struct rewrite r;
+    tri_node *n;
+    rewrite_begin(&r, m->lane);
+    for (size_t i = 0; (n = rewrite_next(&r, i)); i++) {
+        if (!m->moves[n->id]) {
+            if (n->n_in || node_is(n, "input") || needed(m, n)) rewrite_keep(&r, n);
+            continue;
+        }
+        for (int k = 0; k < n->n_out && !r.failed; k++) {
+            if (!m->used[n->out[k].id]) continue;
+            tri_tensor *t = bring(m, &n->out[k]);
+            r.failed = !t;
+            if (t) rewrite_replace(&r, &n->out[k], phase_given(m->lane, t, number_of(m, t), 0));
+        }
+    }
+    return rewrite_end(&r);
+}
+
+tri_status hoist(struct hoist *h, tri_graph *lane) {
+    struct mover m = {.h = h, .lane = lane, .moves = calloc(lane->n_nodes + 1, sizeof *m.moves),
+                      .used = calloc((size_t)lane->n_tensors + 1, sizeof *m.used),
+                      .there = calloc((size_t)lane->n_tensors + 1, sizeof(tri_tensor *))};
+    bool any = false;
+    tri_status status = TRI_OK;
+    if (!m.moves || !m.used || !m.there) status = base_no_memory("a pass over the graph");
+    if (!status) mark(&m);
+    for (size_t i = 0; !status && i < lane->n_nodes; i++) any |= m.moves[i];
+    if (any && !h->pre && !(h->pre = graph_like(h->whole))) status = TRI_FAILED;
+    if (any && !status) status = replace(&m);
+    if (any && !status) status = tri_graph_status(h->pre);
+    free(m.moves);
+    free(m.used);
+    free(m.there);
+    return status;
+}

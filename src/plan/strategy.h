@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the user asked of a mesh: strategies by pattern (tri_strategy, --strategy), tuples at an
+ * operator (tri_shard), layouts of tensors (tri_layout). */
+#ifndef PLAN_STRATEGY_H
+#define PLAN_STRATEGY_H
+
+#include "plan/factors.h"
+
+/* How nodes that no strategy mentions are split (--unset). */
+enum unset { UNSET_FOLLOW, UNSET_BATCH, UNSET_WHOLE };
+
+/* What one node does along one axis of the mesh. */
+struct ask {
+    enum { ASK_NOTHING, ASK_WHOLE, ASK_FACTOR } kind;
+    uint8_t factor;
+    int64_t outer; /* the factor's places are so many blocks, each of which is split; usually 1 */
+    const struct graph_setting *by; /* for messages; null: an option */
+};
+
+struct strategies {
+    struct mesh mesh; /* n is 0: no mesh */
+    enum unset unset;
+    struct strategy_line *line;
+    size_t n_lines, capacity;
+    struct arena arena;
+};
+
+/* Reads the mesh and all strategies of the network and the options, and checks them against the
+ * network: patterns and axes that nothing uses are errors. */
+tri_status strategies_make(const tri_graph *model, const tri_options *o, struct strategies *out);
+void strategies_free(struct strategies *s);
+
+/* What was asked of the node along each axis. The node may be of any graph that passes made of the
+ * model: it is found by its name. */
+tri_status strategies_ask(const struct strategies *s, const tri_node *n, const struct factors *f,
+                          struct ask ask[MESH_MOST_AXES]);
+
+/* The layout asked for tensor t: for each axis a dimension, or -1 where it is whole. False: none. */
+bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[MESH_MOST_AXES]);
+
+/* Reads "model=4,rows=2", or "4" for one axis without a name. */
+tri_status mesh_parse(const char *text, struct mesh *out);
+int64_t mesh_seats(const struct mesh *m);
+
+/* The public name of a factor of the node (tri_op.names), for strategies and messages; the factor
+ * of a name, 0: the node has none. */
+const char *factor_name(const tri_node *n, const struct factors *f, uint8_t factor);
+uint8_t factor_named(const tri_node *n, const struct factors *f, const char *name);
+
+#endif
