@@ -928,6 +928,7 @@ typedef struct tri_call {
     int64_t step;
     int64_t first;       /* index of element 0 of output 0 in the tensor of the whole batch: random
                             kernels key their numbers by first + i */
+    int64_t sample;      /* number of the lane's first sample in the batch */
     int64_t part;        /* which part of the kernel to run; a row's own kernel has one */
     void *scratch;       /* memory for the duration of the call, if the kernel asked for it */
     void *shared;        /* the same, shared by all parts of the kernel */
@@ -985,13 +986,21 @@ typedef void tri_kernel(const tri_call *call);
  * kernel      used where the device lacks a kernel, if the device works in host memory.
  *
  * On a mesh (tri_mesh) a node may be split along any factor:
- * names       public names of factors, by letter: "m:rows n:out k:in". Any other factor is named
- *             after its dimension, by the rank of the tensor: batch; batch, features; batch, seq,
- *             features; batch, features, height, width.
- * follows     integer attributes that change with the part of a factor that a seat has:
+ * names       public names of factors, by letter, and of the first dimensions of "...":
+ *             "...:batch,heads m:rows k:in". Any other factor is named after its dimension in the
+ *             operand of highest rank: batch; batch, features; batch, seq, features; batch,
+ *             features, height, width; from rank 5 on batch, dim1, dim2 and so on. Where that name
+ *             is in use, and for a factor that no operand has alone in a dimension, the name is the
+ *             letter. A name that two letters have is that of the first whose extent is not 1.
+ * follows     int attributes that change with the part of a factor that a seat has:
  *             "groups=size:g first=begin:v all=extent:v": how many places of the factor the part
- *             has, the first of them, how many there are in all.
- * partial     how results are combined over a factor that the output lacks.
+ *             has, the first of them, how many there are in all. A node that is not split has the
+ *             values that mean all of it, first=0 and all=0. A random row with attributes "local",
+ *             "origin" and "whole" of kind ints gets the shape of its part of output 0, the place
+ *             of the part's first element, and the shape of the whole, with dimensions divided
+ *             where that is needed to describe the part; they are empty while nothing is split.
+ * partial     how results are combined over a factor that an output lacks: by sum, maximum or
+ *             `and`. Lanes take sums only.
  * split_form  for a row that fixes a factor (a capital letter): rebuilds node n from operators that
  *             can be split along it, and sets the tensors that replace its outputs. Results may
  *             differ by rounding. False: this node cannot be rebuilt. */

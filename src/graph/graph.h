@@ -22,10 +22,30 @@ struct attr_schema {
 
 #define MAX_ATTRS 12
 
+/* One entry of tri_op.names. letter 0: dimension number `place` of an ellipsis, the first is 0. */
+struct factor_label {
+    uint8_t letter;
+    int place;
+    char name[16];
+};
+
+/* One entry of tri_op.follows: the attribute with this number is the factor's size in the part, its
+ * first place, or its extent in the whole. */
+struct factor_follow {
+    int attr;
+    enum { FOLLOW_SIZE, FOLLOW_BEGIN, FOLLOW_EXTENT } what;
+    uint8_t letter;
+};
+
+#define MAX_LABELS 12
+#define MAX_FOLLOWS 6
+
 struct op_entry {
     const tri_op *op;
-    int n_attrs;
+    int n_attrs, n_labels, n_follows;
     struct attr_schema attr[MAX_ATTRS];
+    struct factor_label label[MAX_LABELS];
+    struct factor_follow follow[MAX_FOLLOWS];
 };
 
 const struct op_entry *registry_find(const char *name);

@@ -81,6 +81,66 @@ static bool parse_schema(struct op_entry *e) {
     return true;
 }
 
+/* One name of a factor, which ends at a space or comma. */
+static const char *parse_label(struct op_entry *e, const char *p, uint8_t letter, int place) {
+    if (e->n_labels == MAX_LABELS) return NULL;
+    struct factor_label *l = &e->label[e->n_labels++];
+    size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (!n || n >= sizeof l->name || (p[n] && p[n] != ' ' && p[n] != ',')) return NULL;
+    *l = (struct factor_label){.letter = letter, .place = place};
+    memcpy(l->name, p, n);
+    return p + n;
+}
+
+/* "...:batch,heads m:rows" */
+static bool parse_names(struct op_entry *e) {
+    for (const char *p = e->op->names; p && *p;) {
+        if (*p == ' ') {
+            p++;
+            continue;
+        }
+        bool dots = !strncmp(p, "...", 3);
+        uint8_t letter = dots ? 0 : (uint8_t)*p;
+        if (!dots && (*p < 'a' || *p > 'z')) return false;
+        p += dots ? 3 : 1;
+        if (*p++ != ':') return false;
+        p = parse_label(e, p, letter, 0);
+        for (int place = 1; dots && p && *p == ','; place++)
+            p = parse_label(e, p + 1, 0, place);
+        if (!p || *p == ',') return false;
+    }
+    return true;
+}
+
+/* "first=begin:v all=extent:v" */
+static bool parse_follows(struct op_entry *e) {
+    static const char *const words[] = {[FOLLOW_SIZE] = "size", [FOLLOW_BEGIN] = "begin",
+                                        [FOLLOW_EXTENT] = "extent"};
+    for (const char *p = e->op->follows; p && *p;) {
+        char name[24], word[8], letter;
+        int used = 0;
+        if (*p == ' ') {
+            p++;
+            continue;
+        }
+        if (e->n_follows == MAX_FOLLOWS ||
+            sscanf(p, "%23[^= ]=%7[^: ]:%c%n", name, word, &letter, &used) != 3 ||
+            letter < 'a' || letter > 'z' || (p[used] && p[used] != ' '))
+            return false;
+        struct factor_follow *f = &e->follow[e->n_follows++];
+        size_t what = 0;
+        while (what < COUNT(words) && strcmp(words[what], word)) what++;
+        f->attr = 0;
+        while (f->attr < e->n_attrs && strcmp(e->attr[f->attr].name, name)) f->attr++;
+        if (what == COUNT(words) || f->attr == e->n_attrs || e->attr[f->attr].kind != ATTR_INT)
+            return false;
+        f->what = what;
+        f->letter = (uint8_t)letter;
+        p += used;
+    }
+    return true;
+}
+
 static int find_locked(const char *name) {
     for (int i = 0; i < registry.n; i++)
         if (!strcmp(registry.entry[i].op->name, name)) return i;
@@ -106,6 +166,17 @@ static tri_status register_locked(const tri_op *op) {
                          "operator %s: attributes \"%s\" are not of the form "
                          "\"name:int name:float=0.5 name:ints=1,1 name:text=x\"",
                          op->name, op->attributes);
+    if (!parse_names(e))
+        return base_fail(TRI_USAGE,
+                         "operator %s: names \"%s\" are not of the form \"m:rows k:in\" or "
+                         "\"...:batch,heads k:in\", with small letters and names of at most %d "
+                         "characters",
+                         op->name, op->names, (int)sizeof e->label->name - 1);
+    if (!parse_follows(e))
+        return base_fail(TRI_USAGE,
+                         "operator %s: follows \"%s\" are not of the form \"groups=size:g "
+                         "first=begin:v all=extent:v\", with int attributes of the row",
+                         op->name, op->follows);
     registry.n++;
     return TRI_OK;
 }

@@ -125,8 +125,12 @@ static tri_status make_items(struct program *p, unsigned how) {
         if (!status) status = prepare(p, how, item, &next);
         parts_before += item->parts[0] + item->parts[1];
         p->joint |= p->threads > 1 && (item->parts[0] > 1 || item->parts[1] > 1);
-        if (n->entry->op->random)
-            item->sample_elements = tri_shape_count(&n->out->spec.shape) / p->g->batch;
+        if (n->entry->op->random) {
+            const tri_attr *whole = node_attr(n, "whole"); /* shape of the unsplit output */
+            bool part = whole && whole->list.rank;
+            const tri_shape *y = part ? &whole->list : &n->out->spec.shape;
+            item->sample_elements = tri_shape_count(y) / p->g->batch;
+        }
     }
     return status;
 }
@@ -324,6 +328,7 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
     k->call.seed = step->seed;
     k->call.step = step->step;
     k->call.first = item->sample_elements * step->sample;
+    k->call.sample = step->sample;
     k->call.fault = fault;
     double begin = p->times ? base_seconds() : 0;
     for (int64_t part = first_part; part < end_part && !fault->failed; part++) {

@@ -73,16 +73,15 @@ void attention_of(const tri_node *n, struct attention *a) {
                             .scale = tri_attr_float(n, "scale"),
                             .key = node_key(n)};
     (one ? packed_views : views)(n, f, a);
+    int64_t samples = tri_attr_int(n, "samples_all"), heads = tri_attr_int(n, "heads_all");
+    a->sample_first = tri_attr_int(n, "sample_first");
+    a->samples_all = samples ? samples : a->batch;
+    a->head_first = tri_attr_int(n, "head_first");
+    a->heads_all = heads ? heads : a->heads;
     if (tri_attr_int(n, "training")) a->dropout = tri_attr_float(n, "dropout");
     if (n->n_in - f != (one ? 2 : 4)) return;
     a->mask = n->n_in - 1;
     mask_strides(n, a);
-}
-
-uint64_t attention_draw(const tri_node *n, const struct attention *a, int64_t first, int64_t b,
-                        int64_t h, int64_t i) {
-    int64_t sample = first / (tri_shape_count(out_shape(n, 0)) / a->batch) + b;
-    return (uint64_t)(((sample * a->heads + h) * a->queries + i) * a->keys);
 }
 
 /* ---- inference ---- */
@@ -133,6 +132,15 @@ static bool check_mask(const tri_node *n) {
                         (long long)a.queries, (long long)a.keys);
 }
 
+static bool check_part(const tri_node *n) {
+    struct attention a;
+    attention_of(n, &a);
+    return (a.sample_first >= 0 && a.sample_first + a.batch <= a.samples_all &&
+            a.head_first >= 0 && a.head_first + a.heads <= a.heads_all) ||
+           tri_op_error(n, "its samples and heads from sample_first and head_first on are not "
+                           "among samples_all and heads_all");
+}
+
 bool attention_check(const tri_node *n, int f) {
     double p = tri_attr_float(n, "dropout");
     if (!(p >= 0 && p < 1))
@@ -144,7 +152,7 @@ bool attention_check(const tri_node *n, int f) {
             return tri_op_error(n, "q, k and v must all be [batch, heads, rows, size], or all "
                                    "[batch, rows, heads x size]");
     }
-    return (packed(n, f) ? check_packed : check_sizes)(n, f) && check_mask(n);
+    return (packed(n, f) ? check_packed : check_sizes)(n, f) && check_mask(n) && check_part(n);
 }
 
 tri_spec attention_y(const struct attention *a, const tri_node *n) {
@@ -254,6 +262,8 @@ const tri_op op_attention = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = ATTENTION_NAMES,
+    .follows = ATTENTION_FOLLOWS,
     .flops = flops,
     .precision = TRI_PRECISION_LOW,
     .random = true,

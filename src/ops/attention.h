@@ -23,6 +23,7 @@ struct attention {
     bool causal;
     double scale, dropout; /* dropout is 0 in evaluation */
     const char *key;       /* key of dropout's random numbers */
+    int64_t sample_first, samples_all, head_first, heads_all; /* of which the node has a part */
 };
 
 /* For a node of any of the three rows. */
@@ -34,15 +35,25 @@ static inline int64_t attention_reach(const struct attention *a, int64_t i) {
 }
 
 /* Index of dropout's random number for query i of head h of sample b and key 0; add k for key k. It
- * is the position in [batch, heads, queries, keys] of the whole batch. first: see tri_call. */
-uint64_t attention_draw(const tri_node *n, const struct attention *a, int64_t first, int64_t b,
-                        int64_t h, int64_t i);
+ * is the position in [batch, heads, queries, keys] of the whole batch, of which the node may have
+ * a part of the samples and heads. */
+static inline uint64_t attention_draw(const tri_call *c, const struct attention *a, int64_t b,
+                                      int64_t h, int64_t i) {
+    int64_t lane = c->sample * a->samples_all / c->node->graph->batch;
+    int64_t row = (lane + a->sample_first + b) * a->heads_all + a->head_first + h;
+    return (uint64_t)((row * a->queries + i) * a->keys);
+}
 
 /* ---- for the rows ---- */
 
-/* key: key of dropout's random numbers; gradients use that of the forward node. */
-#define ATTENTION \
-    "head:int=0 scale:float causal:int=0 dropout:float=0 training:int=1 key:text="
+/* key: key of dropout's random numbers; gradients use that of the forward node. samples_all and
+ * heads_all are 0 where the node has all of them. */
+#define ATTENTION                                                                  \
+    "head:int=0 scale:float causal:int=0 dropout:float=0 training:int=1 "          \
+    "sample_first:int=0 samples_all:int=0 head_first:int=0 heads_all:int=0 key:text="
+#define ATTENTION_FOLLOWS \
+    "sample_first=begin:b samples_all=extent:b head_first=begin:h heads_all=extent:h"
+#define ATTENTION_NAMES "b:batch h:heads s:seq t:keys d:size e:value_size x:three"
 #define ATTENTION_BEFORE 3 /* inputs of the gradients before q: dy, y, lse */
 
 /* Checks q, k, v and mask, which are the inputs from `first` on. */

@@ -22,6 +22,7 @@ const tri_op op_avg_pool = {
     .infer = infer,
     .gradient = gradient,
     .factors = "ncHW->ncPQ",
+    .names = "n:batch c:features h:height w:width",
     .linear = TRI_LINEAR_JOINTLY,
     .flops = window_flops,
     .precision = TRI_PRECISION_FOLLOW,

@@ -14,6 +14,7 @@ const tri_op op_avg_pool_dx = {
     .infer = window_infer_like_last,
     .gradient = gradient,
     .factors = "ncPQ,ncHW->ncHW",
+    .names = "n:batch c:features h:height w:width",
     .linear = TRI_LINEAR_EACH,
     .flops = window_flops,
     .shape_only = 1u << 1,

@@ -60,6 +60,7 @@ const tri_op op_batch_norm = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = "a:batch b:features c:height d:width",
     .flops = flops,
     .group_values = group_values,
     .precision = TRI_PRECISION_FOLLOW,

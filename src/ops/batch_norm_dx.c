@@ -36,6 +36,7 @@ const tri_op op_batch_norm_dx = {
     .infer = infer,
     .gradient = tri_grad_refused,
     .factor_fn = factors,
+    .names = "a:batch b:features c:height d:width",
     .flops = flops,
     .examples = EXAMPLES(
         "f32[3,3,2,3], f32[3,3,2,3], f32[3]@0.5:2, f32[1,3], f32[1,3]@0.5:2",

@@ -42,6 +42,7 @@ const tri_op op_conv2d = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = "n:batch i:in o:out h:height w:width",
     .flops = window_flops,
     .precision = TRI_PRECISION_LOW,
     .examples = EXAMPLES(

@@ -22,6 +22,7 @@ const tri_op op_conv2d_dx = {
     .infer = window_infer_like_last,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = "n:batch i:in o:out h:height w:width",
     .linear = TRI_LINEAR_EACH,
     .flops = window_flops,
     .shape_only = 1u << 2,

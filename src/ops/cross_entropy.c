@@ -51,6 +51,7 @@ const tri_op op_cross_entropy = {
     .infer = infer,
     .gradient = gradient,
     .factors = "...K,...->...,...,...",
+    .names = "k:vocab",
     .flops = cross_entropy_flops,
     .precision = TRI_PRECISION_ANY,
     .leaves_out = leaves_out,

@@ -19,6 +19,7 @@ const tri_op op_cross_entropy_dx = {
     .infer = infer,
     .gradient = tri_grad_refused,
     .factors = "...,...K,...,...,...->...K",
+    .names = "k:vocab",
     .flops = cross_entropy_flops,
     .examples = EXAMPLES("f32[4], f32[4,5]@-3:3, i64[4]@0:5, f32[4], f32[4]@1:9",
                          "f32[2,3], f32[2,3,7]@-3:3, i32[2,3]@0:7, f32[2,3], f32[2,3]@1:9",

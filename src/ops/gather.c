@@ -31,6 +31,7 @@ const tri_op op_gather = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = "a:vocab",
     .examples = EXAMPLES("f32[5,3], i64[4]@0:5", "f32[3,2,2], i32[2,3]@0:3", "f32[4], i64[2,3]@0:4",
                          "f32[5,3], i64[]@0:5", "f32[1,1], i32[1]@0:1",
                          "i64[5]@-9:10, i32[3]@0:5", "bf16[5,3], i64[4]@0:5"),

@@ -29,6 +29,7 @@ const tri_op op_gather_grad = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = "a:vocab",
     .examples = EXAMPLES("f32[4,3], i64[4]@0:5, f32[5,3]", "f32[2,3,2,2], i32[2,3]@0:3, f32[3,2,2]",
                          "f32[2,3], i64[2,3]@0:4, f32[4]", "f32[3], i64[]@0:5, f32[5,3]",
                          "bf16[4,3], i64[4]@0:5, bf16[5,3]"),

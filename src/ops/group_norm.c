@@ -35,6 +35,7 @@ const tri_op op_group_norm = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = "a:batch b:features c:height d:width",
     .flops = flops,
     .precision = TRI_PRECISION_FOLLOW,
     .in_f32 = 6,

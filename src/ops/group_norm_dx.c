@@ -30,6 +30,7 @@ const tri_op op_group_norm_dx = {
     .infer = infer,
     .gradient = tri_grad_refused,
     .factor_fn = factors,
+    .names = "a:batch b:features c:height d:width",
     .flops = flops,
     .examples = EXAMPLES(
         "f32[2,6,2,3], f32[2,6,2,3], f32[6]@0.5:2, f32[2,3], f32[2,3]@0.5:2 {groups=3}",

@@ -27,6 +27,7 @@ const tri_op op_in_top_k = {
     .infer = infer,
     .gradient = tri_grad_none,
     .factors = "...K,...->...",
+    .names = "k:vocab",
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[6,5], i64[6]@0:5", "f32[2,3,7], i32[2,3]@0:6 {k=3}",
                          "f32[4,3], i64[4]@-100:3 {k=3}", "bf16[8,4]@-2:2, i64[8]@0:4 {k=2}"),

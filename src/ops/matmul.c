@@ -91,6 +91,7 @@ const tri_op op_matmul = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = "...:batch,heads m:rows k:in n:out",
     .linear = TRI_LINEAR_EACH,
     .flops = flops,
     .precision = TRI_PRECISION_LOW,

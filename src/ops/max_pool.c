@@ -24,6 +24,7 @@ const tri_op op_max_pool = {
     .infer = infer,
     .gradient = gradient,
     .factors = "ncHW->ncPQ,ncPQ",
+    .names = "n:batch c:features h:height w:width",
     .flops = window_flops,
     .precision = TRI_PRECISION_FOLLOW,
     /* The wide range keeps values so far apart that finite differences change no maximum. */

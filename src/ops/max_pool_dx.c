@@ -16,6 +16,7 @@ const tri_op op_max_pool_dx = {
     .infer = infer,
     .gradient = tri_grad_refused,
     .factors = "ncPQ,ncPQ,ncHW->ncHW",
+    .names = "n:batch c:features h:height w:width",
     .flops = window_flops,
     .shape_only = 1u << 2,
     .examples = EXAMPLES(

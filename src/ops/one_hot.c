@@ -15,8 +15,8 @@ static int infer(const tri_node *n, tri_spec *out) {
 
 static void factors(const tri_node *n, char *text, size_t bytes) {
     char ids[TRI_MAX_RANK + 1];
-    char *end = op_letters(ids, in_shape(n, 0)->rank, 0);
-    snprintf(text, bytes, "%s->%s%c", ids, ids, (int)('A' + (end - ids)));
+    op_letters(ids, in_shape(n, 0)->rank, 0);
+    snprintf(text, bytes, "%s->%sV", ids, ids);
 }
 
 const tri_op op_one_hot = {
@@ -26,6 +26,7 @@ const tri_op op_one_hot = {
     .infer = infer,
     .gradient = tri_grad_none,
     .factor_fn = factors,
+    .names = "v:vocab",
     .examples = EXAMPLES("i64[4]@0:5 {depth=5}", "i32[2,3]@-2:8 {depth=4}", "i64[]@0:3 {depth=3}",
                          "i64[3]@0:2 {depth=1}"),
 };

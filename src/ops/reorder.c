@@ -29,6 +29,7 @@ const tri_op op_reorder = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .names = "a:batch b:features c:height d:width",
     .linear = TRI_LINEAR_JOINTLY,
     .examples = EXAMPLES("f32[2,4,3,5]", "bf16[2,6,4]"),
 };

@@ -47,4 +47,8 @@ int64_t mesh_seats(const struct mesh *m);
 const char *factor_name(const tri_node *n, const struct factors *f, uint8_t factor);
 uint8_t factor_named(const tri_node *n, const struct factors *f, const char *name);
 
+/* What every row calls its factors, a line per row, for its first example; the caller frees it.
+ * Null with a message. */
+char *factors_list(void);
+
 #endif

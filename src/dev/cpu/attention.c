@@ -151,7 +151,7 @@ static void aim(struct head *w, int64_t i, int64_t rows, int64_t k, int64_t n) {
     t->rows = rows;
     t->keys = n;
     t->diagonal = a->causal ? i - k : n;
-    t->first_draw = attention_draw(w->c->node, a, w->c->first, w->b, w->h, i) + (uint64_t)k;
+    t->first_draw = attention_draw(w->c, a, w->b, w->h, i) + (uint64_t)k;
     if (a->mask < 0) return;
     const int64_t *s = a->mask_stride;
     t->mask = (const char *)w->c->in[a->mask] +

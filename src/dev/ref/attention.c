@@ -42,7 +42,7 @@ static double masked(const struct query *q, int64_t k, double score) {
 static void find_scores(struct query *q) {
     const struct attention *a = &q->a;
     uint64_t key = random_key(q->c->seed, base_hash_text(a->key));
-    uint64_t draw = attention_draw(q->c->node, a, q->c->first, q->b, q->h, q->i);
+    uint64_t draw = attention_draw(q->c, a, q->b, q->h, q->i);
     uint32_t limit = (uint32_t)(a->dropout * 4294967296.0);
     for (int64_t k = 0; k < a->keys; k++) {
         double dot = 0;
