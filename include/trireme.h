@@ -38,7 +38,7 @@
  *
  * Contents: 1 status  2 types  3 graph  4 sources  5 operators  6 cells (operators with
  * parameters)  7 losses and metrics  8 gradients and updates  9 data  10 options  11 running
- * 12 files  13 user-defined operators  14 the zoo  15 source lines for messages
+ * 12 files  13 user-defined operators  14 the zoo  15 meshes  16 source lines for messages
  */
 #ifndef TRIREME_H
 #define TRIREME_H
@@ -56,7 +56,7 @@ extern "C" {
 
 #define TRI_VERSION "0.1.0"
 
-/* Records the line of your file for messages; the macros of section 15 call it. */
+/* Records the line of your file for messages; the macros of section 16 call it. */
 void tri_here(const char *file, int line);
 #define TRI_HERE tri_here(__FILE__, __LINE__)
 
@@ -735,8 +735,23 @@ typedef struct tri_options {
      * loss scale are not reported, but 100 consecutive ones are. A checkpoint with a parameter that
      * is not finite is never written; with "stop" that ends the run. */
     const char *on_nan;
-    const char *parallel;  /* "data" (the default): workers share lanes. Other ways to divide a
-                              network do not exist yet */
+    /* How a network is divided. "data": workers share lanes. "semi": besides, operators are split
+     * over the seats of a mesh, as strategies say. A mesh implies "semi", and without one "data" is
+     * the default. */
+    const char *parallel;
+    const char *mesh; /* axes, as for tri_mesh: "model=2". If both are given, they must agree */
+    /* Strategies, separated by commas: files, or names of ready ones: "megatron" for gpt2 and bert;
+     * "megatron-sp", where norms and residuals are split over the sequence; "channels" for networks
+     * of convolutions or dense layers. All three use an axis `model`. A line of a file is one of
+     *     PATTERN FACTORS       as for tri_strategy
+     *     layout NAME LAYOUT    as for tri_layout; NAME is a parameter's name, or a pattern
+     *     maybe LINE            such a line, but it need not match anything
+     *     mesh AXES             as for tri_mesh, if neither options nor network have a mesh
+     * and # begins a comment. man trireme, --strategy, has an example. */
+    const char *strategy;
+    /* Operators without a strategy: "follow" (the default) their inputs; "batch": split by samples,
+     * over as many seats as divide them; "whole". */
+    const char *unset;
     const char *recompute; /* comma-separated patterns, as for tri_recompute */
     const char *passes; /* passes to leave out: "-cse,-fold"; "-all,+cse": all but one */
     bool forward; /* no training: compute outputs only, with operators in evaluation mode */
@@ -1089,7 +1104,59 @@ const char *tri_args_text(tri_args *a, const char *name, const char *otherwise);
  * carries any mistake. */
 tri_graph *tri_model_open(const char *spec, int64_t batch);
 
-/* ---- 15 Source lines for messages ---------------------------------------------------------- */
+/* ---- 15 Meshes ----------------------------------------------------------------------------- */
+
+/* A mesh splits the operators of a network, inside each lane, over several *seats*. It has named
+ * axes; along each axis an operator is split by one of its factors, or computed whole. Strategies
+ * say how. The network itself stays as it is, and so do its parameters and files.
+ *
+ *     tri_mesh(g, "model=4,rows=2");
+ *     tri_strategy(g, "*.mlp.c_fc", "out=model");
+ *     tri_layout(words, "model,-");
+ *
+ * Operators to which no strategy applies follow their inputs, so that as little as possible moves
+ * between seats; see tri_options.unset. Gradients follow the forward pass. Mesh and strategies
+ * change rounding, as the number of lanes does. Without a mesh all strategies have no effect. */
+
+/* The mesh: its axes and their sizes, at most 1024 seats; the last axis varies fastest. The same as
+ * tri_options.mesh. A number alone, "4", is a mesh for the tuples of tri_shard, which make its
+ * axes. These are then named "0", "1" and so on. */
+void tri_mesh(tri_graph *g, const char *axes);
+/* The axes of tri_mesh: their number; the name of the i-th and, unless null, its size. */
+int tri_mesh_axes(const tri_graph *g);
+const char *tri_mesh_axis(const tri_graph *g, int i, int64_t *size); /* null beyond the last */
+
+/* How to split the operators of the scopes or operators that match the pattern (as in
+ * tri_recompute; null: the open scope): "out=model", or several, separated by commas,
+ * "batch=data,out=model".
+ *
+ * Factors are named batch, rows, in, out, heads, vocab, features, seq, height, width; of a dense
+ * layer, `out` are the columns of its result and `in` those of its input. An operator takes what
+ * concerns its own factors. Later calls win, and tri_options.strategy wins over all calls.
+ *
+ *     out=model     along the axis `model` the operator is split by its factor `out`
+ *     out/3=model   the same; the places of `out` are 3 blocks, and each is split: for layers that
+ *                   give query, key and value side by side
+ *     out=-         not split by `out`, nor along any axis that no other strategy gives it
+ *
+ * It is a mistake if no operator has the factor, or if nothing at all uses an axis of the mesh. */
+void tri_strategy(tri_graph *g, const char *pattern, const char *factors);
+
+/* The same for the one operator that made t, as MindSpore's `shard` does: a tuple per input with a
+ * number per dimension, the parts into which it is split: "(1,2),(2,1)". After "->" there may be a
+ * tuple per output: "(1,2),(2,1)->(1,1)"; each number is 1 (the dimension is whole), the number of
+ * parts that follows from the inputs, or that times the parts of a sum, which then is left split.
+ * The seats are numbered as MindSpore numbers devices: in rows of the operator's own matrix, whose
+ * dimensions are the factors in the order in which the tuples have them; left-over seats repeat
+ * the work. The axes of a mesh given as a number are the coarsest that suit all tuples. Tuples win
+ * over strategies. Returns t. */
+tri_tensor *tri_shard(tri_tensor *t, const char *tuples);
+
+/* How a tensor lies on the mesh: for each dimension the axis that splits it, or -. It may be a
+ * parameter. Returns t. */
+tri_tensor *tri_layout(tri_tensor *t, const char *layout);
+
+/* ---- 16 Source lines for messages ---------------------------------------------------------- */
 
 /* Each builder records its source line, so that a message can name the line of a mistake. The
  * macros do nothing else: (tri_add)(a, b) calls the function directly. */
@@ -1166,6 +1233,10 @@ tri_graph *tri_model_open(const char *spec, int64_t batch);
 #define tri_assign_if(target, value, condition) \
     (TRI_HERE, (tri_assign_if)(target, value, condition))
 #define tri_apply(...) (TRI_HERE, (tri_apply)(__VA_ARGS__))
+#define tri_mesh(g, axes) (TRI_HERE, (tri_mesh)(g, axes))
+#define tri_strategy(g, pattern, factors) (TRI_HERE, (tri_strategy)(g, pattern, factors))
+#define tri_shard(t, tuples) (TRI_HERE, (tri_shard)(t, tuples))
+#define tri_layout(t, layout) (TRI_HERE, (tri_layout)(t, layout))
 #endif
 
 #ifdef __GNUC__

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Building a graph: nodes, the first mistake, which it keeps, outputs, updates and settings. */
+ * Building a graph: nodes, the first mistake, which it keeps, outputs, updates. */
 #include "graph/graph.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,8 +81,7 @@ void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) {
     g->error = arena_copy(&g->arena, g->arena.failed ? "out of memory for a graph" : buffer);
 }
 
-/* The file and line that new nodes record; null: not known. */
-static const char *place(const tri_graph *g, int *line) {
+const char *graph_place(const tri_graph *g, int *line) {
     *line = g->file ? g->line : here.line;
     return !g->file ? here.file : *g->file ? g->file : NULL;
 }
@@ -91,7 +89,7 @@ static const char *place(const tri_graph *g, int *line) {
 void graph_mistake(tri_graph *g, const char *fmt, ...) {
     char what[1024];
     int line;
-    const char *file = place(g, &line);
+    const char *file = graph_place(g, &line);
     struct text t = {0};
     va_list args;
     va_start(args, fmt);
@@ -229,7 +227,7 @@ static bool fill_node(tri_graph *g, tri_node *n, tri_tensor *const *in, const tr
     n->in = arena_alloc(&g->arena, sizeof *n->in * (size_t)(n->n_in ? n->n_in : 1));
     if (!n->in || !copy_attrs(g, n, attrs)) return false;
     for (int i = 0; i < n->n_in; i++) n->in[i] = in[i];
-    n->file = place(g, &n->line);
+    n->file = graph_place(g, &n->line);
     if (n->file && !g->file && !(n->file = arena_copy(&g->arena, n->file))) return false;
     const char *full = name ? arena_copy(&g->arena, name) : graph_scoped(g, n->entry->op->name);
     n->name = full ? graph_unique(g, full) : NULL;
@@ -300,7 +298,7 @@ tri_tensor *tri_apply(tri_graph *g, const char *op, tri_tensor *const *in, int n
     return graph_apply(g, op, n, in, n_attrs, attrs);
 }
 
-/* ---- outputs, updates, settings ---- */
+/* ---- outputs and updates ---- */
 
 bool graph_put_output(tri_graph *g, const char *name, tri_tensor *t, bool metric) {
     char *copy = arena_copy(&g->arena, name);
@@ -318,24 +316,6 @@ bool graph_put_update(tri_graph *g, struct graph_update u) {
         return false;
     }
     g->update[g->n_updates++] = u;
-    return true;
-}
-
-bool graph_put_setting(tri_graph *g, struct graph_setting s) {
-    if (!s.pattern) {
-        graph_mistake(g, "a setting of parameters lacks its pattern or name (null)");
-        return false;
-    }
-    bool text = s.text != NULL;
-    s.pattern = arena_copy(&g->arena, s.pattern);
-    s.text = text ? arena_copy(&g->arena, s.text) : NULL;
-    s.file = s.file ? arena_copy(&g->arena, s.file) : NULL;
-    if (!s.pattern || (text && !s.text) ||
-        !ARRAY_GROW(g->setting, g->n_settings, g->setting_capacity)) {
-        no_memory(g);
-        return false;
-    }
-    g->setting[g->n_settings++] = s;
     return true;
 }
 
@@ -414,72 +394,3 @@ void tri_assign_if(tri_tensor *target, tri_tensor *value, tri_tensor *condition)
 }
 
 void tri_assign(tri_tensor *target, tri_tensor *value) { tri_assign_if(target, value, NULL); }
-
-static void put_pattern(tri_graph *g, enum setting_kind kind, const char *pattern, double value) {
-    if (g && !g->status)
-        graph_put_setting(g, (struct graph_setting){.kind = kind, .pattern = pattern,
-                                                    .value = value});
-}
-
-void tri_freeze(tri_graph *g, const char *pattern) { put_pattern(g, SETTING_FREEZE, pattern, 1); }
-
-void tri_group_lr(tri_graph *g, const char *pattern, double factor) {
-    put_pattern(g, SETTING_LR, pattern, factor);
-}
-
-void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay) {
-    put_pattern(g, SETTING_DECAY, pattern, weight_decay);
-}
-
-/* The open scope as a pattern that matches it alone: special characters are escaped. */
-static bool open_scope(tri_graph *g, const char *call, struct text *out) {
-    if (!g->scope.size)
-        graph_mistake(g, "%s: no scope is open (tri_push); or name what is meant by a pattern",
-                      call);
-    for (size_t i = 0; i < g->scope.size; i++)
-        if (g->scope.data[i] != '\001')
-            text_add(out, strchr("*?[\\", g->scope.data[i]) ? "\\%c" : "%c", g->scope.data[i]);
-    if (out->failed) no_memory(g);
-    return !g->status;
-}
-
-static void put_scope(tri_graph *g, const char *call, enum setting_kind kind, const char *pattern,
-                      double value) {
-    struct text scope = {0};
-    if (!g || g->status) return;
-    if (pattern || open_scope(g, call, &scope))
-        put_pattern(g, kind, pattern ? pattern : scope.data, value);
-    text_free(&scope);
-}
-
-void tri_recompute(tri_graph *g, const char *pattern) {
-    put_scope(g, "tri_recompute", SETTING_RECOMPUTE, pattern, 1);
-}
-
-void tri_precision(tri_graph *g, const char *pattern, tri_type type) {
-    if (g && !g->status && !type_is_float(type))
-        graph_mistake(g, "tri_precision: %s is no floating-point type (f32, bf16, f16)",
-                      type <= TRI_BOOL ? tri_type_name(type) : "this");
-    put_scope(g, "tri_precision", SETTING_PRECISION, pattern, (double)type);
-}
-
-void tri_tie(tri_tensor *param, const char *other_name) {
-    tri_graph *g = tri_graph_of(param);
-    if (g && !g->status)
-        graph_put_setting(g, (struct graph_setting){.kind = SETTING_TIE, .pattern = other_name,
-                                                    .param = param});
-}
-
-static double setting(const tri_node *n, enum setting_kind kind, double otherwise) {
-    for (size_t i = n->graph->n_settings; i-- > 0;) {
-        const struct graph_setting *s = &n->graph->setting[i];
-        if (s->kind == kind && !fnmatch(s->pattern, source_name(n), 0)) return s->value;
-    }
-    return otherwise;
-}
-
-bool param_frozen(const tri_node *n) { return setting(n, SETTING_FREEZE, 0) > 0; }
-double param_lr_factor(const tri_node *n) { return setting(n, SETTING_LR, 1); }
-double param_decay(const tri_node *n, double otherwise) {
-    return setting(n, SETTING_DECAY, otherwise);
-}

@@ -69,6 +69,13 @@ struct mesh {
     } axis[MESH_MOST_AXES];
 };
 
+/* Reads "model=4,rows=2", or "4" for one axis without a name. */
+tri_status mesh_parse(const char *text, struct mesh *out);
+void mesh_print(const struct mesh *m, struct text *out); /* what mesh_parse reads */
+bool mesh_equal(const struct mesh *a, const struct mesh *b);
+int64_t mesh_seats(const struct mesh *m); /* 1: no mesh */
+int mesh_axis(const struct mesh *m, const char *name); /* -1: there is none */
+
 /* ---- the graph ---- */
 
 #define PACK_TEXT 24
@@ -198,6 +205,9 @@ struct tri_graph {
 void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) TRI_PRINTF(3, 4);
 /* The same for a mistake in the user's code: adds the file and line, if known, and the scope. */
 void graph_mistake(tri_graph *g, const char *fmt, ...) TRI_PRINTF(2, 3);
+
+/* The file and line that new nodes and settings record; null: not known. */
+const char *graph_place(const tri_graph *g, int *line);
 
 /* Adds a node with all attributes in the schema's order (their texts are copied). Without a name it
  * gets one from scope and operator. Never null: after a mistake it is the poison node. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads the textual form of a graph. One statement per line; # begins a comment:
  *
- *     graph {batch=64}
+ *     graph {batch=64, mesh="model=2"}
  *     %x = input() {name="x", type=f32, shape=[64,2]}
  *     %w = param() {name="fc.weight", shape=[1,2], init="normal(0,0.1)"}
  *     %y = matmul(%x, %w) {trans_b=1} : f32[64,1] @ "fc.matmul"
@@ -9,8 +9,11 @@
  *     assign %w %v if %c     freeze "layer1.*"      lr "fc.*" 0.1
  *     decay "*.bias" 0       tie "other.weight" %w  rate 0.1 "cosine"
  *     recompute "layer1.*"   precision "fc" f32        backward
+ *     strategy "fc.*" "out=model"                     shard "fc.matmul" "(1,2),(2,1)"
+ *     layout "fc.weight" 0 "model,-"
  *
- * Types after the colon and the name after @ are optional; types that are given are checked. */
+ * Types after the colon and the name after @ are optional; types that are given are checked. At the
+ * end of a node, ~3 is its unit, and of "fc.matmul" its forward node. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -175,7 +178,7 @@ struct node_text {
     bool given[MAX_ATTRS];
     tri_spec spec[TRI_MAX_OUTPUTS];
     int n_specs;
-    const char *name;
+    const char *name, *of;
     int64_t block[TRI_MAX_OUTPUTS], unit;
     const char *pack[TRI_MAX_OUTPUTS];
 };
@@ -295,6 +298,12 @@ static bool check_source(struct parser *s, const struct node_text *t) {
     return true;
 }
 
+static bool forward_node(struct parser *s, struct node_text *t) {
+    if (!word(s, "\"of\" or the end of the line")) return false;
+    if (strcmp(s->word, "of")) return FAIL(s, "expected \"of\", found \"%s\"", s->word);
+    return (t->of = quoted(s, "a forward node's name")) != NULL;
+}
+
 static bool node_body(struct parser *s, struct node_text *t) {
     if (!results(s, t) || !word(s, "an operator's name")) return false;
     if (!(t->entry = registry_find(s->word))) return FAIL(s, "there is no operator %s", s->word);
@@ -303,9 +312,11 @@ static bool node_body(struct parser *s, struct node_text *t) {
     if (!check_source(s, t)) return false;
     if (take(s, '~') && !integer(s, &t->unit)) return false;
     if (t->unit < 0 || t->unit > INT32_MAX) return FAIL(s, "~%lld is no unit", (long long)t->unit);
+    if (!at_end_of_line(s) && isalpha((unsigned char)*s->p) && !forward_node(s, t)) return false;
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
     n->unit = (int)t->unit;
+    n->of = t->of;
     for (int i = 0; i < t->n_specs; i++) {
         n->out[i].block = (int)t->block[i];
         if (t->pack[i]) snprintf(n->out[i].pack, PACK_TEXT, "%s", t->pack[i]);
@@ -324,19 +335,35 @@ static bool node(struct parser *s) {
     return ok;
 }
 
+static bool header_mesh(struct parser *s) {
+    const char *axes = quoted(s, "a mesh");
+    if (!axes) return false;
+    return !mesh_parse(axes, &s->g->mesh) || FAIL(s, "%s", tri_message());
+}
+
+static bool header_count(struct parser *s, const char *name, int64_t *out) {
+    int64_t value;
+    if (!integer(s, &value)) return false;
+    if (value < 1 || value > INT32_MAX)
+        return FAIL(s, "%s must be from 1 to %d, not %lld", name, INT32_MAX, (long long)value);
+    *out = value;
+    return true;
+}
+
 static bool header(struct parser *s) {
     if (!need(s, '{')) return false;
     do {
-        int64_t value;
-        if (!word(s, "batch or lanes")) return false;
-        bool batch = !strcmp(s->word, "batch");
-        if (!batch && strcmp(s->word, "lanes"))
-            return FAIL(s, "\"%s\" is neither batch nor lanes", s->word);
-        if (!need(s, '=') || !integer(s, &value)) return false;
-        if (value < 1 || value > INT32_MAX)
-            return FAIL(s, "%s must be from 1 to %d, not %lld", batch ? "batch" : "lanes",
-                        INT32_MAX, (long long)value);
-        *(batch ? &s->g->batch : &s->g->lanes) = value;
+        bool ok;
+        if (!word(s, "batch, lanes or mesh")) return false;
+        bool batch = !strcmp(s->word, "batch"), mesh = !strcmp(s->word, "mesh");
+        if (!batch && !mesh && strcmp(s->word, "lanes"))
+            return FAIL(s, "\"%s\" is none of batch, lanes and mesh", s->word);
+        if (!need(s, '=')) return false;
+        if (mesh)
+            ok = header_mesh(s);
+        else
+            ok = header_count(s, batch ? "batch" : "lanes", batch ? &s->g->batch : &s->g->lanes);
+        if (!ok) return false;
     } while (take(s, ','));
     if (s->g->lanes > s->g->batch)
         return FAIL(s, "%lld lanes for a batch of %lld", (long long)s->g->lanes,
@@ -388,6 +415,18 @@ static bool setting(struct parser *s, enum setting_kind kind) {
             return FAIL(s, "\"%s\" is no floating-point type", s->word);
         set.value = (double)t;
     }
+    if (kind == SETTING_LAYOUT) {
+        int64_t index;
+        if (!integer(s, &index)) return false;
+        if (index < 0 || index >= TRI_MAX_OUTPUTS)
+            return FAIL(s, "an operator has no result %lld", (long long)index);
+        set.value = (double)index;
+    }
+    if (kind >= SETTING_STRATEGY) {
+        if (!(set.text = quoted(s, "what is asked for"))) return false;
+        set.file = s->file;
+        set.line = s->line;
+    }
     return graph_put_setting(s->g, set);
 }
 
@@ -419,6 +458,9 @@ static bool read_decay(struct parser *s) { return setting(s, SETTING_DECAY); }
 static bool read_tie(struct parser *s) { return setting(s, SETTING_TIE); }
 static bool read_recompute(struct parser *s) { return setting(s, SETTING_RECOMPUTE); }
 static bool read_precision(struct parser *s) { return setting(s, SETTING_PRECISION); }
+static bool read_strategy(struct parser *s) { return setting(s, SETTING_STRATEGY); }
+static bool read_shard(struct parser *s) { return setting(s, SETTING_SHARD); }
+static bool read_layout(struct parser *s) { return setting(s, SETTING_LAYOUT); }
 
 static const struct {
     const char *word;
@@ -429,12 +471,14 @@ static const struct {
     {"decay", read_decay},       {"tie", read_tie},           {"rate", read_rate},
     {"backward", read_backward}, {"forward", read_forward},
     {"recompute", read_recompute}, {"precision", read_precision},
+    {"strategy", read_strategy}, {"shard", read_shard},       {"layout", read_layout},
 };
 
 static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
-                 "decay, tie, recompute, precision, rate, backward or forward"))
+                 "decay, tie, recompute, precision, strategy, shard, layout, rate, backward or "
+                 "forward"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)
         if (!strcmp(statements[i].word, s->word)) return statements[i].read(s);

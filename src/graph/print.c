@@ -55,6 +55,10 @@ static void print_node(struct text *t, const tri_node *n) {
     text_add(t, " @ ");
     print_text(t, n->name);
     if (n->unit) text_add(t, " ~%d", n->unit);
+    if (n->of) {
+        text_add(t, " of ");
+        print_text(t, n->of);
+    }
     text_add(t, "\n");
 }
 
@@ -62,7 +66,8 @@ static void print_setting(struct text *t, const struct graph_setting *s) {
     static const char *const words[] = {
         [SETTING_FREEZE] = "freeze", [SETTING_LR] = "lr", [SETTING_DECAY] = "decay",
         [SETTING_TIE] = "tie", [SETTING_RECOMPUTE] = "recompute",
-        [SETTING_PRECISION] = "precision"};
+        [SETTING_PRECISION] = "precision", [SETTING_STRATEGY] = "strategy",
+        [SETTING_SHARD] = "shard", [SETTING_LAYOUT] = "layout"};
     text_add(t, "%s ", words[s->kind]);
     print_text(t, s->pattern);
     if (s->kind == SETTING_TIE)
@@ -71,6 +76,11 @@ static void print_setting(struct text *t, const struct graph_setting *s) {
         text_add(t, " %s", tri_type_name((tri_type)s->value));
     else if (setting_has_value(s->kind))
         text_add(t, " %.17g", s->value);
+    if (s->kind == SETTING_LAYOUT) text_add(t, " %d", (int)s->value);
+    if (s->text) {
+        text_add(t, " ");
+        print_text(t, s->text);
+    }
     text_add(t, "\n");
 }
 
@@ -80,6 +90,11 @@ char *tri_graph_print(const tri_graph *g) {
     if (!g || tri_graph_status(g)) return NULL;
     text_add(&t, "graph {batch=%lld", (long long)g->batch);
     if (g->lanes != 1) text_add(&t, ", lanes=%lld", (long long)g->lanes);
+    if (g->mesh.n) {
+        text_add(&t, ", mesh=\"");
+        mesh_print(&g->mesh, &t);
+        text_add(&t, "\"");
+    }
     text_add(&t, "}\n");
     for (size_t i = 0; i < g->n_nodes; i++) {
         if (g->node[i]->backward != backward) text_add(&t, backward ? "forward\n" : "backward\n");

@@ -507,7 +507,7 @@ static void test_parse_mistakes(void **state) {
         {"grap {batch=4}", "net.tri:1: the first line must be \"graph {batch=N}\""},
         {"graph {batch=0}", "net.tri:1: batch must be from 1 to"},
         {"graph {batch=9223372036854775808}", "net.tri:1: \"9223372036854775808\" is not a whole"},
-        {"graph {size=4}", "net.tri:1: \"size\" is neither batch nor lanes"},
+        {"graph {size=4}", "net.tri:1: \"size\" is none of batch, lanes and mesh"},
         {"graph {batch=4", "net.tri:1: expected '}' before the end of the line"},
         {"graph {batch=2, lanes=3}", "net.tri:1: 3 lanes for a batch of 2"},
         {TOP "what", "net.tri:2: there is no statement \"what\""},
