@@ -269,6 +269,26 @@ const struct option_row options_rows[] = {
      "one per core)",
      option_count, FIELD(threads), RUNNING, GROUP_WORKERS},
 
+    {"--mesh", "AXES",
+     "split each lane's operators over the seats of a mesh with these axes: model=4,rows=2, or a "
+     "number for a network with tuples (default: that of the network, else none)",
+     option_text, FIELD(mesh), USE_ALL, GROUP_MESH},
+    {"--strategy", "LIST",
+     "how operators are split: files of strategies, or names of ready ones, separated by commas: "
+     "megatron and megatron-sp for gpt2 and bert, channels for resnets and mlp",
+     option_text, FIELD(strategy), USE_ALL, GROUP_MESH},
+    {"--unset", "WAY",
+     "operators that no strategy mentions (default: follow):\n"
+     "follow: split as their inputs are, so that little moves\n"
+     "batch: split by samples, over as many seats as divide them\n"
+     "whole: not split",
+     option_text, FIELD(unset), USE_ALL, GROUP_MESH},
+    {"--parallel", "WAY",
+     "how a network is divided (default: data, or semi with a mesh):\n"
+     "data: workers share the lanes\n"
+     "semi: besides, a mesh splits operators as strategies say",
+     option_text, FIELD(parallel), USE_ALL, GROUP_MESH},
+
     {"--save", "FILE", "write the weights at the end of the run (safetensors)", option_text,
      FIELD(save), USE_TRAIN, GROUP_WEIGHTS},
     {"--load", "FILE",
@@ -342,9 +362,6 @@ const struct option_row options_rows[] = {
      "gradients are the mean over the batch; off multiplies them by the number of lanes (default: "
      "on)",
      option_off, FIELD(optimizer.gradients_sum), LEARNING, GROUP_ADVANCED},
-    {"--parallel", "WAY",
-     "how workers share a step: data divides its lanes among them (default: data)", option_text,
-     FIELD(parallel), USE_TRAIN, GROUP_ADVANCED},
     {"--sink-size", "N", "call the callbacks of your own program every N steps (default: 1)",
      option_count, FIELD(sink_size), USE_TRAIN, GROUP_ADVANCED},
     {0},
@@ -382,6 +399,10 @@ static const struct {
     {"--lr-scheduler", "--schedule"},
     {"--output", "--out"},
     {"--dataset", "--data"},
+    {"--device-mesh", "--mesh"},
+    {"--parallel-mode", "--parallel"},
+    {"--tensor-parallel", "--mesh"},
+    {"--tp", "--mesh"},
 };
 
 /* The option of these sets that the user probably meant, or null. */
@@ -499,6 +520,7 @@ static const char *const group_titles[] = {
     [GROUP_OPTIMIZER] = "Optimizer",
     [GROUP_PRECISION] = "Precision and memory",
     [GROUP_WORKERS] = "Workers and threads",
+    [GROUP_MESH] = "Meshes",
     [GROUP_WEIGHTS] = "Weights and checkpoints",
     [GROUP_EVALUATION] = "Evaluation",
     [GROUP_OUTPUT] = "Output",

@@ -312,7 +312,7 @@ static bool node_body(struct parser *s, struct node_text *t) {
     if (!check_source(s, t)) return false;
     if (take(s, '~') && !integer(s, &t->unit)) return false;
     if (t->unit < 0 || t->unit > INT32_MAX) return FAIL(s, "~%lld is no unit", (long long)t->unit);
-    if (!at_end_of_line(s) && isalpha((unsigned char)*s->p) && !forward_node(s, t)) return false;
+    if (!at_end_of_line(s) && *s->p == 'o' && !forward_node(s, t)) return false;
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
     n->unit = (int)t->unit;

@@ -14,33 +14,35 @@ struct ask {
     enum { ASK_NOTHING, ASK_WHOLE, ASK_FACTOR } kind;
     uint8_t factor;
     int64_t outer; /* the factor's places are so many blocks, each of which is split; usually 1 */
-    const struct graph_setting *by; /* for messages; null: an option */
+    const char *from; /* for messages: net.c:12: strategy "*.c_fc" "out=model" */
 };
 
 struct strategies {
     struct mesh mesh; /* n is 0: no mesh */
     enum unset unset;
-    struct strategy_line *line;
-    size_t n_lines, capacity;
+    struct strategy_node *node; /* by name */
+    size_t n_nodes, node_capacity;
+    struct strategy_layout *layout; /* later ones win */
+    size_t n_layouts, layout_capacity;
     struct arena arena;
 };
 
-/* Reads the mesh and all strategies of the network and the options, and checks them against the
- * network: patterns and axes that nothing uses are errors. */
+/* Reads --parallel, the mesh and all strategies of the network and the options, and checks them
+ * against the network as it was written, before any pass. Patterns and axes that nothing uses are
+ * errors. Needs no strategies_free after a failure. */
 tri_status strategies_make(const tri_graph *model, const tri_options *o, struct strategies *out);
 void strategies_free(struct strategies *s);
+/* The same checks alone. */
+tri_status strategies_check(const tri_graph *model, const tri_options *o);
 
 /* What was asked of the node along each axis. The node may be of any graph that passes made of the
- * model: it is found by its name. */
+ * model: it is found by its name. TRI_USAGE: it has become too small, as a lane has fewer samples
+ * than the batch. */
 tri_status strategies_ask(const struct strategies *s, const tri_node *n, const struct factors *f,
                           struct ask ask[MESH_MOST_AXES]);
 
 /* The layout asked for tensor t: for each axis a dimension, or -1 where it is whole. False: none. */
 bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[MESH_MOST_AXES]);
-
-/* Reads "model=4,rows=2", or "4" for one axis without a name. */
-tri_status mesh_parse(const char *text, struct mesh *out);
-int64_t mesh_seats(const struct mesh *m);
 
 /* The public name of a factor of the node (tri_op.names), for strategies and messages; the factor
  * of a name, 0: the node has none. */

@@ -13,6 +13,7 @@
 #include "io/outfile.h"
 #include "observe/events.h"
 #include "plan/rebatch.h"
+#include "plan/strategy.h"
 #include "run/checkpointer.h"
 #include "run/crash.h"
 #include "run/evaluate.h"
@@ -55,9 +56,6 @@ static tri_status check_options(const tri_options *o) {
     if (o->data_threads < -1 || o->data_threads > LOADER_MOST_THREADS)
         return base_fail(TRI_USAGE, "data_threads is %lld; it must be from 1 to %d (0: as needed; "
                          "-1: none)", (long long)o->data_threads, LOADER_MOST_THREADS);
-    if (o->parallel && strcmp(o->parallel, "data"))
-        return base_fail(TRI_USAGE, "--parallel (tri_options.parallel) is \"%s\"; this version "
-                         "splits data only: data", o->parallel);
     if (o->steps && o->epochs)
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
@@ -169,7 +167,8 @@ static tri_status keep_texts(tri_run *run) {
     const char **text[COUNT(run->kept)] = {&o->save,      &o->passes, &o->conv, &o->amp_type,
                                            &o->recompute, &o->out,    &o->ckpt, &o->sampler,
                                            &o->subset,    &o->share,  &o->tail, &o->on_nan,
-                                           &o->math};
+                                           &o->math,      &o->mesh,   &o->strategy,
+                                           &o->unset,     &o->parallel};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];
@@ -184,6 +183,7 @@ static tri_status plan_run(tri_run *run) {
     if (!status) status = check_options(o);
     if (!status) status = checkpointer_check(run->checkpointer, o);
     if (!status) status = settle_batch(run);
+    if (!status) status = strategies_check(run->model, o);
     if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
     if (!status) status = find_device(run);
     if (!status) status = optimizer_check(&o->optimizer);

@@ -15,7 +15,7 @@ struct tri_run {
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* texts that are needed later are copied to `kept` */
-    char *kept[13];
+    char *kept[17];
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/strategy.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "plan/strategy_inside.h"
+
+/* A node of the model to which some strategy applies. */
+struct strategy_node {
+    const char *name;
+    const struct op_entry *entry; /* a pass may give the name to another operator */
+    struct ask ask[MESH_MOST_AXES];
+};
+
+struct strategy_layout {
+    const char *name; /* of a node */
+    int output;
+    int8_t dim[MESH_MOST_AXES];
+    const struct strategy_line *line; /* while strategies are made */
+};
+
+struct making {
+    struct strategies *s;
+    const tri_graph *g;
+    const tri_options *o;
+    struct strategy_lines lines;
+    struct tuples *tuples;
+    size_t n_tuples, tuples_capacity;
+    bool used[MESH_MOST_AXES];
+};
+
+/* ---- options and the mesh ---- */
+
+static tri_status read_unset(const tri_options *o, enum unset *out) {
+    static const char *const names[] = {
+        [UNSET_FOLLOW] = "follow", [UNSET_BATCH] = "batch", [UNSET_WHOLE] = "whole"};
+    *out = UNSET_FOLLOW;
+    for (size_t i = 0; o->unset && i < COUNT(names); i++)
+        if (!strcmp(o->unset, names[i])) return *out = (enum unset)i, TRI_OK;
+    return !o->unset ? TRI_OK
+                     : base_fail(TRI_USAGE, "--unset (tri_options.unset) is \"%s\"; it can be "
+                                 "follow, batch or whole", o->unset);
+}
+
+static tri_status two_meshes(const char *one, const struct mesh *a, const char *other,
+                             const struct mesh *b) {
+    struct text x = {0}, y = {0};
+    mesh_print(a, &x);
+    mesh_print(b, &y);
+    base_fail(TRI_USAGE, "the mesh is %s by %s, but %s by %s: they must agree", x.data ? x.data : "",
+              one, y.data ? y.data : "", other);
+    text_free(&x);
+    text_free(&y);
+    return TRI_USAGE;
+}
+
+/* From the network, --mesh or a file of strategies; what is said twice must agree. */
+static tri_status settle_mesh(struct making *k) {
+    struct mesh option = {0}, *m = &k->s->mesh;
+    const char *by = "tri_mesh";
+    *m = k->g->mesh;
+    if (k->o->mesh && mesh_parse(k->o->mesh, &option))
+        return base_fail(TRI_USAGE, "--mesh (tri_options.mesh): %s", tri_message());
+    if (option.n && m->n && !mesh_equal(&option, m))
+        return two_meshes("--mesh (tri_options.mesh)", &option, "tri_mesh in the network", m);
+    if (option.n) *m = option, by = "--mesh (tri_options.mesh)";
+    if (k->lines.mesh.n && m->n && !mesh_equal(&k->lines.mesh, m))
+        return two_meshes(by, m, k->lines.mesh_from, &k->lines.mesh);
+    if (k->lines.mesh.n) *m = k->lines.mesh;
+    return TRI_OK;
+}
+
+static tri_status check_ways(const struct making *k) {
+    const char *way = k->o->parallel;
+    bool mesh = k->s->mesh.n, semi = way && !strcmp(way, "semi");
+    if (way && !semi && strcmp(way, "data"))
+        return base_fail(TRI_USAGE, "--parallel (tri_options.parallel) is \"%s\"; it can be data, "
+                         "or semi with a mesh%s", way, strcmp(way, "auto") ? "" : "; this version "
+                         "does not search for strategies");
+    if (way && !semi && mesh)
+        return base_fail(TRI_USAGE, "--parallel data (tri_options.parallel), but there is a mesh, "
+                         "which needs --parallel semi, the default with a mesh");
+    if (mesh) return TRI_OK;
+    const char *what = semi ? "--parallel semi (tri_options.parallel)"
+                       : k->o->strategy ? "--strategy (tri_options.strategy)"
+                       : k->o->unset ? "--unset (tri_options.unset)" : NULL;
+    return what ? base_fail(TRI_USAGE, "%s needs a mesh: --mesh model=2 (tri_options.mesh, "
+                            "tri_mesh)", what)
+                : TRI_OK;
+}
+
+/* ---- which nodes a line is about ---- */
+
+/* Gradients follow their forward nodes; sources only have layouts. */
+static bool can_ask(const tri_node *n) { return n->n_in && !n->backward; }
+
+static bool matches(const struct strategy_line *l, const tri_node *n) {
+    if (l->exact) return !strcmp(l->pattern, n->name);
+    if (l->kind == SETTING_STRATEGY) return can_ask(n) && node_in_scope(n, l->pattern);
+    return !fnmatch(l->pattern, tri_name_of(n->out), 0) || !fnmatch(l->pattern, n->name, 0);
+}
+
+static tri_status matches_nothing(const struct making *k, const struct strategy_line *l) {
+    struct nearest near = {.wanted = l->pattern};
+    struct arena names = {0};
+    for (size_t i = 0; i < k->g->n_nodes; i++) {
+        const tri_node *n = k->g->node[i];
+        if (l->kind == SETTING_LAYOUT) {
+            nearest_offer(&near, tri_name_of(n->out));
+            continue;
+        }
+        for (const char *p = n->name; can_ask(n) && (p = strchr(p, '.')); p++) {
+            const char *scope = arena_text(&names, "%.*s", (int)(p - n->name), n->name);
+            if (scope) nearest_offer(&near, scope);
+        }
+        if (can_ask(n)) nearest_offer(&near, n->name);
+    }
+    const char *meant = nearest_name(&near);
+    strategy_fail(l, "no %s matches \"%s\"%s%s%s",
+                  l->kind == SETTING_LAYOUT ? "tensor" : "scope or operator", l->pattern,
+                  meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+    arena_free(&names);
+    return TRI_USAGE;
+}
+
+/* ---- strategies by pattern ---- */
+
+/* What one node is asked, while the lines are applied. */
+struct asked {
+    const tri_node *n;
+    struct factors f;
+    struct ask ask[MESH_MOST_AXES];
+};
+
+static tri_status two_factors(const struct making *k, const struct strategy_line *l,
+                              const struct asked *a, int axis, uint8_t factor) {
+    char one[64];
+    base_format(one, sizeof one, "%s", factor_name(a->n, &a->f, a->ask[axis].factor));
+    return strategy_fail_at(l, &k->s->mesh, a->n, "both its factors %s and %s lie on the axis %s; "
+                            "an axis splits one of them", one, factor_name(a->n, &a->f, factor),
+                            k->s->mesh.axis[axis].name);
+}
+
+static tri_status cannot_split(const struct making *k, const struct strategy_line *l,
+                               const struct asked *a, uint8_t factor) {
+    struct text legal = {0};
+    strategy_legal(a->n, &a->f, 1, &legal);
+    tri_status status =
+        strategy_fail_at(l, &k->s->mesh, a->n, "its factor %s cannot be split; these can: %s",
+                         factor_name(a->n, &a->f, factor), legal.data ? legal.data : "");
+    text_free(&legal);
+    return status;
+}
+
+/* The factor is withdrawn from its axes, and what nothing else splits is whole. */
+static void ask_whole(struct asked *a, const struct mesh *m, uint8_t factor, const char *from) {
+    for (int i = 0; i < m->n; i++)
+        if (a->ask[i].kind != ASK_FACTOR || a->ask[i].factor == factor)
+            a->ask[i] = (struct ask){.kind = ASK_WHOLE, .from = from};
+}
+
+static tri_status apply_part(struct making *k, struct strategy_line *l, struct strategy_part *part,
+                             struct asked *a) {
+    uint8_t factor = factor_named(a->n, &a->f, part->name);
+    const struct mesh *m = &k->s->mesh;
+    if (!factor) return TRI_OK;
+    part->used = true;
+    if (part->axis < 0) return ask_whole(a, m, factor, l->from), TRI_OK;
+    struct ask *ask = &a->ask[part->axis];
+    if (!strategy_can_split(a->n, &a->f, factor)) return cannot_split(k, l, a, factor);
+    if (ask->kind == ASK_FACTOR && ask->from == l->from && ask->factor != factor)
+        return two_factors(k, l, a, part->axis, factor);
+    for (int i = 0; i < m->n; i++) /* this line says where the factor lies */
+        if (a->ask[i].kind == ASK_FACTOR && a->ask[i].factor == factor &&
+            a->ask[i].from != l->from)
+            a->ask[i] = (struct ask){.kind = ASK_NOTHING};
+    *ask = (struct ask){ASK_FACTOR, factor, part->outer, l->from};
+    return TRI_OK;
+}
+
+static tri_status apply_line(struct making *k, struct strategy_line *l, struct asked *a) {
+    tri_status status = TRI_OK;
+    if (l->kind != SETTING_STRATEGY || !matches(l, a->n)) return TRI_OK;
+    l->used = true;
+    for (int i = 0; i < l->n_parts && !status; i++) status = apply_part(k, l, &l->part[i], a);
+    return status;
+}
+
+/* ---- tuples ---- */
+
+static tri_status read_tuples(struct making *k, struct strategy_line *l) {
+    const tri_node *n = NULL;
+    struct factors f;
+    for (size_t i = 0; i < k->g->n_nodes; i++)
+        if (matches(l, k->g->node[i])) n = k->g->node[i];
+    if (!n || !n->n_in)
+        return strategy_fail(l, "%s \"%s\"%s", n ? "the tensor is made by no operator:"
+                             : "there is no operator", l->pattern, n ? "; tri_layout places it" : "");
+    l->used = true;
+    for (size_t i = 0; i < k->n_tuples; i++)
+        if (k->tuples[i].node == n)
+            return strcmp(k->tuples[i].line->text, l->text)
+                       ? strategy_fail_at(l, &k->s->mesh, n, "it has other tuples too: %s",
+                                          k->tuples[i].line->from)
+                       : TRI_OK;
+    if (!factors_of(n, &f)) return strategy_fail(l, "%s", tri_message());
+    tri_status status = TRI_FAILED;
+    if (!ARRAY_GROW(k->tuples, k->n_tuples, k->tuples_capacity)) base_no_memory("tuples");
+    else status = tuples_read(l, &k->s->mesh, n, &f, &k->tuples[k->n_tuples]);
+    k->n_tuples += !status;
+    factors_free(&f);
+    return status;
+}
+
+static tri_status put_layout(struct making *k, const tri_node *n, int output, const int *dim,
+                             const struct strategy_line *l) {
+    struct strategies *s = k->s;
+    if (!ARRAY_GROW(s->layout, s->n_layouts, s->layout_capacity)) return base_no_memory("layouts");
+    struct strategy_layout *new = &s->layout[s->n_layouts];
+    *new = (struct strategy_layout){arena_copy(&s->arena, n->name), output, {0}, l};
+    if (!new->name) return base_no_memory("layouts");
+    for (int i = 0; i < s->mesh.n; i++) {
+        new->dim[i] = (int8_t)dim[i];
+        k->used[i] |= dim[i] >= 0;
+    }
+    s->n_layouts++;
+    return TRI_OK;
+}
+
+/* Tuples say everything about their node: along other axes it is whole. */
+static tri_status apply_tuples(struct making *k, struct asked *a) {
+    const struct mesh *m = &k->s->mesh;
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < k->n_tuples && !status; i++) {
+        const struct tuples *t = &k->tuples[i];
+        if (t->node != a->n) continue;
+        for (int axis = 0; axis < m->n; axis++)
+            a->ask[axis] = (struct ask){.kind = ASK_WHOLE, .from = t->line->from};
+        for (int p = 0; p < t->n; p++) {
+            bool axes[MESH_MOST_AXES];
+            tuples_axes(t, p, m, axes);
+            for (int axis = 0; axis < m->n; axis++)
+                if (axes[axis])
+                    a->ask[axis] =
+                        (struct ask){ASK_FACTOR, t->part[p].factor, 1, t->line->from};
+        }
+        for (int o = 0; o < t->n_outputs && !status; o++) {
+            int dim[MESH_MOST_AXES];
+            status = tuples_output(t, o, &a->f, m, dim);
+            if (!status) status = put_layout(k, a->n, o, dim, t->line);
+        }
+    }
+    return status;
+}
+
+/* ---- places for all seats ---- */
+
+static tri_status too_small(const struct mesh *m, const tri_node *n, const struct factors *f,
+                            const struct ask *ask, int64_t seats) {
+    struct text legal = {0};
+    const struct strategy_line l = {.from = ask->from};
+    char blocks[48] = "";
+    strategy_legal(n, f, seats, &legal);
+    if (ask->outer > 1)
+        base_format(blocks, sizeof blocks, " in %lld blocks", (long long)ask->outer);
+    tri_status status = strategy_fail_at(
+        &l, m, n, "its factor %s has %lld places%s, which cannot be split over %lld seats; factors "
+        "with enough places: %s", factor_name(n, f, ask->factor),
+        (long long)f->extent[ask->factor], blocks, (long long)seats, legal.data ? legal.data : "");
+    text_free(&legal);
+    return status;
+}
+
+/* Each factor needs a place for every seat of its axes, in every block. */
+static tri_status check_extents(const struct mesh *m, const tri_node *n, const struct factors *f,
+                                const struct ask *ask) {
+    for (int i = 0; i < m->n; i++) {
+        int64_t extent = f->extent[ask[i].factor], seats = 1;
+        if (ask[i].kind != ASK_FACTOR || !extent) continue;
+        for (int k = 0; k < m->n; k++)
+            if (ask[k].kind == ASK_FACTOR && ask[k].factor == ask[i].factor)
+                seats *= m->axis[k].size;
+        if (extent % ask[i].outer || extent / ask[i].outer < seats)
+            return too_small(m, n, f, &ask[i], seats);
+    }
+    return TRI_OK;
+}
+
+/* ---- making ---- */
+
+static tri_status keep(struct making *k, const struct asked *a) {
+    struct strategies *s = k->s;
+    bool any = false;
+    for (int i = 0; i < s->mesh.n; i++) {
+        any |= a->ask[i].kind != ASK_NOTHING;
+        k->used[i] |= a->ask[i].kind == ASK_FACTOR;
+    }
+    if (!any) return TRI_OK;
+    if (!ARRAY_GROW(s->node, s->n_nodes, s->node_capacity)) return base_no_memory("strategies");
+    struct strategy_node *n = &s->node[s->n_nodes];
+    n->name = arena_copy(&s->arena, a->n->name);
+    n->entry = a->n->entry;
+    memcpy(n->ask, a->ask, sizeof n->ask);
+    if (!n->name) return base_no_memory("strategies");
+    s->n_nodes++;
+    return TRI_OK;
+}
+
+static tri_status no_rule(struct making *k, const tri_node *n) {
+    if (base_last() == TRI_FAILED) return TRI_FAILED;
+    for (size_t i = 0; i < k->lines.n; i++) /* an operator without factors has none of theirs */
+        if (k->lines.line[i].kind == SETTING_STRATEGY && matches(&k->lines.line[i], n))
+            k->lines.line[i].used = true;
+    return TRI_OK;
+}
+
+static tri_status ask_node(struct making *k, const tri_node *n) {
+    struct asked a = {.n = n};
+    tri_status status = TRI_OK;
+    if (!can_ask(n)) return TRI_OK;
+    if (!factors_of(n, &a.f)) return no_rule(k, n);
+    for (size_t i = 0; i < k->lines.n && !status; i++)
+        status = apply_line(k, &k->lines.line[i], &a);
+    if (!status) status = apply_tuples(k, &a);
+    if (!status) status = check_extents(&k->s->mesh, n, &a.f, a.ask);
+    if (!status) status = keep(k, &a);
+    factors_free(&a.f);
+    return status;
+}
+
+static tri_status place_tensor(struct making *k, struct strategy_line *l, const tri_node *n) {
+    const struct mesh *m = &k->s->mesh;
+    int output = l->output < 0 ? 0 : l->output, dim[MESH_MOST_AXES];
+    if (output >= n->n_out) return strategy_fail(l, "its operator has no result %d", output);
+    const tri_spec *spec = &n->out[output].spec;
+    char text[SPEC_TEXT];
+    if (l->n_parts != spec->shape.rank)
+        return strategy_fail_at(l, m, n, "its result %s has %d dimensions, the layout %d entries; "
+                                "each needs an axis or -", base_spec_text(spec, text),
+                                spec->shape.rank, l->n_parts);
+    for (int i = 0; i < MESH_MOST_AXES; i++) dim[i] = -1;
+    for (int d = 0; d < l->n_parts; d++) {
+        int axis = l->part[d].axis;
+        if (axis < 0) continue;
+        dim[axis] = d;
+        if (spec->shape.dim[d] < m->axis[axis].size)
+            return strategy_fail_at(l, m, n, "dimension %d of its result %s is shorter than the "
+                                    "axis %s, which has %lld seats", d, base_spec_text(spec, text),
+                                    m->axis[axis].name, (long long)m->axis[axis].size);
+    }
+    for (size_t i = 0; i < k->s->n_layouts; i++) {
+        const struct strategy_layout *before = &k->s->layout[i];
+        bool same = !strcmp(before->name, n->name) && before->output == output;
+        for (int a = 0; same && l->exact && before->line->exact && a < m->n; a++)
+            if (before->dim[a] != dim[a])
+                return strategy_fail_at(l, m, n, "it has another layout too: %s",
+                                        before->line->from);
+    }
+    l->used = true;
+    return put_layout(k, n, output, dim, l);
+}
+
+static tri_status place_tensors(struct making *k) {
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < k->lines.n && !status; i++) {
+        struct strategy_line *l = &k->lines.line[i];
+        for (size_t j = 0; j < k->g->n_nodes && l->kind == SETTING_LAYOUT && !status; j++)
+            if (matches(l, k->g->node[j])) status = place_tensor(k, l, k->g->node[j]);
+    }
+    return status;
+}
+
+/* ---- what nothing uses ---- */
+
+/* Adds a name to a list, once. */
+static void list_name(struct text *names, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = names->data; p && (p = strstr(p, name)); p += n)
+        if ((p == names->data || p[-1] == ' ') && (!p[n] || p[n] == ',')) return;
+    text_add(names, "%s%s", names->size ? ", " : "", name);
+}
+
+static tri_status unused_part(const struct making *k, const struct strategy_line *l,
+                              const struct strategy_part *part) {
+    struct nearest near = {.wanted = part->name};
+    struct text names = {0};
+    struct arena kept = {0};
+    for (size_t i = 0; i < k->g->n_nodes; i++) {
+        const tri_node *n = k->g->node[i];
+        struct factors f;
+        uint8_t factor[MAX_FACTORS];
+        if (!matches(l, n) || !factors_of(n, &f)) continue;
+        for (int j = strategy_factors(&f, factor); j-- > 0;) {
+            const char *name = arena_copy(&kept, factor_name(n, &f, factor[j]));
+            if (!name) continue;
+            nearest_offer(&near, name);
+            list_name(&names, name);
+        }
+        factors_free(&f);
+    }
+    const char *meant = nearest_name(&near);
+    strategy_fail(l, "no operator that \"%s\" matches has a factor %s; they have: %s%s%s%s",
+                  l->pattern, part->name, names.data ? names.data : "none",
+                  meant ? "; do you mean " : "", meant ? meant : "", meant ? "?" : "");
+    text_free(&names);
+    arena_free(&kept);
+    return TRI_USAGE;
+}
+
+static tri_status check_used(const struct making *k) {
+    const struct mesh *m = &k->s->mesh;
+    for (size_t i = 0; i < k->lines.n; i++) {
+        const struct strategy_line *l = &k->lines.line[i];
+        if (!l->used && !l->maybe) return matches_nothing(k, l);
+        for (int p = 0; l->kind == SETTING_STRATEGY && !l->maybe && p < l->n_parts; p++)
+            if (!l->part[p].used) return unused_part(k, l, &l->part[p]);
+    }
+    for (int i = 0; i < m->n; i++) {
+        if (k->used[i] || k->n_tuples || k->s->unset == UNSET_BATCH) continue;
+        struct text mesh = {0};
+        mesh_print(m, &mesh);
+        base_fail(TRI_USAGE, "nothing uses the axis %s of the mesh %s: no strategy or layout names "
+                  "it for an operator of this network (tri_strategy, tri_layout, --strategy; or "
+                  "--unset batch)", m->axis[i].name, mesh.data ? mesh.data : "");
+        text_free(&mesh);
+        return TRI_USAGE;
+    }
+    return TRI_OK;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct strategy_node *)a)->name, ((const struct strategy_node *)b)->name);
+}
+
+static tri_status make(struct making *k) {
+    struct strategy_lines *all = &k->lines;
+    tri_status status = read_unset(k->o, &k->s->unset);
+    if (!status) status = strategy_lines_read(k->g, k->o, all);
+    if (!status) status = settle_mesh(k);
+    if (!status) status = check_ways(k);
+    for (size_t i = 0; i < all->n && !status; i++)
+        if (all->line[i].kind == SETTING_SHARD) status = read_tuples(k, &all->line[i]);
+    if (!status && k->s->mesh.n) status = tuples_refine(k->tuples, k->n_tuples, &k->s->mesh);
+    for (size_t i = 0; i < all->n && !status; i++)
+        if (all->line[i].kind != SETTING_SHARD)
+            status = strategy_line_parse(all, &all->line[i], &k->s->mesh);
+    if (status || !k->s->mesh.n) return status;
+    for (size_t i = 0; i < k->g->n_nodes && !status; i++) status = ask_node(k, k->g->node[i]);
+    if (!status) status = place_tensors(k);
+    if (!status) status = check_used(k);
+    if (k->s->n_nodes) qsort(k->s->node, k->s->n_nodes, sizeof *k->s->node, by_name);
+    return status;
+}
+
+tri_status strategies_make(const tri_graph *model, const tri_options *o, struct strategies *out) {
+    *out = (struct strategies){.unset = UNSET_FOLLOW};
+    struct making k = {.s = out, .g = model, .o = o, .lines = {.arena = &out->arena}};
+    tri_status status = make(&k);
+    for (size_t i = 0; i < out->n_layouts; i++) out->layout[i].line = NULL;
+    free(k.lines.line);
+    free(k.tuples);
+    if (status) strategies_free(out);
+    return status;
+}
+
+void strategies_free(struct strategies *s) {
+    free(s->node);
+    free(s->layout);
+    arena_free(&s->arena);
+    *s = (struct strategies){.unset = UNSET_FOLLOW};
+}
+
+tri_status strategies_check(const tri_graph *model, const tri_options *o) {
+    struct strategies s;
+    tri_status status = strategies_make(model, o, &s);
+    if (!status) strategies_free(&s);
+    return status;
+}
+
+/* ---- queries ---- */
+
+tri_status strategies_ask(const struct strategies *s, const tri_node *n, const struct factors *f,
+                          struct ask ask[MESH_MOST_AXES]) {
+    const struct strategy_node wanted = {.name = n->name};
+    const struct strategy_node *found = NULL;
+    if (s->n_nodes) found = bsearch(&wanted, s->node, s->n_nodes, sizeof *s->node, by_name);
+    memset(ask, 0, sizeof *ask * MESH_MOST_AXES);
+    if (!found || found->entry != n->entry) return TRI_OK;
+    memcpy(ask, found->ask, sizeof found->ask);
+    return check_extents(&s->mesh, n, f, ask);
+}
+
+bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[MESH_MOST_AXES]) {
+    for (size_t i = s->n_layouts; i-- > 0;) {
+        const struct strategy_layout *l = &s->layout[i];
+        if (l->output != t->index || strcmp(l->name, t->node->name)) continue;
+        for (int a = 0; a < MESH_MOST_AXES; a++) dim[a] = a < s->mesh.n ? l->dim[a] : -1;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Shared by the files that read strategies: strategy.c, strategy_lines.c, tuples.c. */
+#ifndef PLAN_STRATEGY_INSIDE_H
+#define PLAN_STRATEGY_INSIDE_H
+
+#include "plan/strategy.h"
+
+/* One of "batch=data,out/3=model". */
+struct strategy_part {
+    const char *name;
+    int64_t outer;
+    int axis; /* -1: whole */
+    bool used;
+};
+
+/* A setting of the network, or a line of a file. */
+struct strategy_line {
+    enum setting_kind kind; /* of strategy, shard, layout */
+    const char *pattern;
+    bool exact;             /* the pattern is a node's name */
+    bool maybe;             /* it need not match anything */
+    bool used;
+    int output;             /* of a layout */
+    const char *text;
+    const char *from;       /* for messages */
+    const char *place;      /* "net.c:12: ", or "" */
+    struct strategy_part *part;
+    int n_parts;
+};
+
+struct strategy_lines {
+    struct strategy_line *line;
+    size_t n, capacity;
+    struct arena *arena;
+    struct mesh mesh;      /* of files; n is 0: none says */
+    const char *mesh_from; /* "megatron:3" */
+};
+
+/* Everything that network and options say, in the order in which later lines win. */
+tri_status strategy_lines_read(const tri_graph *g, const tri_options *o,
+                               struct strategy_lines *out);
+/* Reads "batch=data,out/3=model". Without a mesh any axis is right. */
+tri_status strategy_line_parse(struct strategy_lines *all, struct strategy_line *l,
+                               const struct mesh *m);
+/* Fails: "net.c:12: strategy "*.c_fc" "out=modle": " and what is wrong. */
+tri_status strategy_fail(const struct strategy_line *l, const char *fmt, ...) TRI_PRINTF(2, 3);
+/* Fails: "net.c:9: fc.matmul (matmul f32[2,3], ...): ", what is wrong, the line and the mesh. */
+tri_status strategy_fail_at(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
+                            const char *fmt, ...) TRI_PRINTF(4, 5);
+/* "; do you mean X?", or "". */
+#define MEANT_TEXT 96
+const char *strategy_meant(const char *wanted, const char *const *names, size_t n,
+                           char text[MEANT_TEXT]);
+/* The names of the node's factors that have at least so many places and can be split:
+ * "rows (64), out (512)"; "none". */
+void strategy_legal(const tri_node *n, const struct factors *f, int64_t places, struct text *out);
+bool strategy_can_split(const tri_node *n, const struct factors *f, uint8_t factor);
+/* All factors of the node, each once, in the order of its operands; returns their number. */
+int strategy_factors(const struct factors *f, uint8_t factor[MAX_FACTORS]);
+
+/* A node's tuples. */
+struct tuples {
+    const struct strategy_line *line;
+    const tri_node *node;
+    int n;
+    struct {
+        uint8_t factor;
+        int64_t count;
+    } part[TRI_MAX_RANK * 4]; /* the device matrix */
+    int n_outputs;
+    int64_t output[TRI_MAX_OUTPUTS][TRI_MAX_RANK];
+};
+
+tri_status tuples_read(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
+                       const struct factors *f, struct tuples *out);
+/* Makes the axes of a mesh that is a number, or checks that those of the mesh suit all tuples. */
+tri_status tuples_refine(const struct tuples *all, size_t n, struct mesh *m);
+/* Marks the axes of part i. */
+void tuples_axes(const struct tuples *t, int i, const struct mesh *m, bool axes[MESH_MOST_AXES]);
+/* The layout of output k: a dimension or -1 for each axis. */
+tri_status tuples_output(const struct tuples *t, int k, const struct factors *f,
+                         const struct mesh *m, int dim[MESH_MOST_AXES]);
+
+#endif

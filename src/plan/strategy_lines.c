@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Collects what a network's settings and strategy files ask for, and reads the text of strategies.
+ * Ready strategies (the folder strategies/) are part of the library. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "plan/ready.h"
+#include "plan/strategy_inside.h"
+
+/* ---- messages ---- */
+
+const char *strategy_meant(const char *wanted, const char *const *names, size_t n,
+                           char text[MEANT_TEXT]) {
+    struct nearest near = {.wanted = wanted};
+    for (size_t i = 0; i < n; i++) nearest_offer(&near, names[i]);
+    const char *meant = nearest_name(&near);
+    snprintf(text, MEANT_TEXT, "%s%s%s", meant ? "; do you mean " : "", meant ? meant : "",
+             meant ? "?" : "");
+    return text;
+}
+
+tri_status strategy_fail(const struct strategy_line *l, const char *fmt, ...) {
+    char what[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    return base_fail(TRI_USAGE, "%s: %s", l->from, what);
+}
+
+tri_status strategy_fail_at(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
+                            const char *fmt, ...) {
+    char what[1024];
+    struct text node = {0}, mesh = {0};
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    node_describe(n, &node);
+    mesh_print(m, &mesh);
+    base_fail(TRI_USAGE, "%s: %s (%s%s%s)", node.failed ? n->name : node.data, what, l->from,
+              m->n ? "; the mesh is " : "", m->n && mesh.data ? mesh.data : "");
+    text_free(&node);
+    text_free(&mesh);
+    return TRI_USAGE;
+}
+
+/* ---- collecting ---- */
+
+static const char *word_of(enum setting_kind kind) {
+    return kind == SETTING_SHARD ? "shard" : kind == SETTING_LAYOUT ? "layout" : "strategy";
+}
+
+static tri_status add(struct strategy_lines *all, struct strategy_line l) {
+    bool ok = l.place && l.pattern && l.text;
+    l.from = ok ? arena_text(all->arena, "%s%s \"%s\" \"%s\"", l.place, word_of(l.kind),
+                             l.pattern, l.text)
+                : NULL;
+    if (!l.from || !ARRAY_GROW(all->line, all->n, all->capacity))
+        return base_no_memory("strategies");
+    all->line[all->n++] = l;
+    return TRI_OK;
+}
+
+static tri_status add_settings(struct strategy_lines *all, const tri_graph *g) {
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < g->n_settings && !status; i++) {
+        const struct graph_setting *s = &g->setting[i];
+        if (s->kind < SETTING_STRATEGY) continue;
+        status = add(all, (struct strategy_line){
+                              .kind = s->kind,
+                              .pattern = s->pattern,
+                              .exact = s->kind != SETTING_STRATEGY,
+                              .output = (int)s->value,
+                              .text = s->text,
+                              .place = s->file ? arena_text(all->arena, "%s:%d: ", s->file, s->line)
+                                               : ""});
+    }
+    return status;
+}
+
+/* ---- files ---- */
+
+static tri_status file_mesh(struct strategy_lines *all, const char *place, const char *axes) {
+    struct mesh m;
+    struct text before = {0};
+    tri_status status = mesh_parse(axes, &m);
+    if (status) return base_fail(status, "%s%s", place, tri_message());
+    if (all->mesh.n && !mesh_equal(&all->mesh, &m)) {
+        mesh_print(&all->mesh, &before);
+        status = base_fail(TRI_USAGE, "%smesh %s, but %smesh %s: give one", place, axes,
+                           all->mesh_from, before.data ? before.data : "");
+        text_free(&before);
+        return status;
+    }
+    all->mesh = m;
+    all->mesh_from = place;
+    return TRI_OK;
+}
+
+#define MOST_WORDS 4
+
+/* Reads a line, which it changes. */
+static tri_status file_line(struct strategy_lines *all, const char *place, char *text) {
+    char *word[MOST_WORDS + 1], *rest = NULL;
+    int n = 0;
+    text[strcspn(text, "#\r")] = 0;
+    for (char *p = strtok_r(text, " \t", &rest); p && n <= MOST_WORDS;
+         p = strtok_r(NULL, " \t", &rest))
+        word[n++] = p;
+    if (!n) return TRI_OK;
+    if (n == 2 && !strcmp(word[0], "mesh")) return file_mesh(all, place, word[1]);
+    bool maybe = !strcmp(word[0], "maybe");
+    char **w = word + maybe;
+    bool layout = n - maybe == 3 && !strcmp(w[0], "layout");
+    if (n - maybe - layout != 2)
+        return base_fail(TRI_USAGE, "%sa line must be PATTERN FACTORS, layout NAME LAYOUT, maybe "
+                         "and one of these, or mesh AXES", place);
+    return add(all, (struct strategy_line){.kind = layout ? SETTING_LAYOUT : SETTING_STRATEGY,
+                                           .pattern = arena_copy(all->arena, w[layout]),
+                                           .text = arena_copy(all->arena, w[layout + 1]),
+                                           .maybe = maybe,
+                                           .output = -1,
+                                           .place = place});
+}
+
+/* Reads a file's text, which it changes. */
+static tri_status file_text(struct strategy_lines *all, const char *name, char *text) {
+    tri_status status = TRI_OK;
+    char *rest = text;
+    for (int number = 1; rest && !status; number++) {
+        char *line = strsep(&rest, "\n");
+        const char *place = arena_text(all->arena, "%s:%d: ", name, number);
+        status = place ? file_line(all, place, line) : base_no_memory("strategies");
+    }
+    return status;
+}
+
+static const char *ready(const char *name) {
+    for (const struct strategy_ready *r = strategies_ready; r->name; r++)
+        if (!strcmp(r->name, name)) return r->text;
+    return NULL;
+}
+
+static tri_status no_file(const char *name) {
+    struct text names = {0};
+    struct nearest near = {.wanted = name};
+    char why[256];
+    snprintf(why, sizeof why, "%s", tri_message());
+    for (const struct strategy_ready *r = strategies_ready; r->name; r++) {
+        nearest_offer(&near, r->name);
+        text_add(&names, "%s%s", names.size ? ", " : "", r->name);
+    }
+    const char *meant = nearest_name(&near);
+    base_fail(TRI_USAGE, "--strategy (tri_options.strategy): %s; ready strategies are %s%s%s%s",
+              why, names.data ? names.data : "", meant ? "; do you mean " : "",
+              meant ? meant : "", meant ? "?" : "");
+    text_free(&names);
+    return TRI_USAGE;
+}
+
+/* A ready strategy of this name, or else a file. */
+static tri_status add_file(struct strategy_lines *all, const char *name) {
+    const char *text = ready(name);
+    char *data = text ? strdup(text) : NULL;
+    size_t bytes;
+    if (text && !data) return base_no_memory("a strategy");
+    if (!data && base_read_file(name, &data, &bytes)) return no_file(name);
+    tri_status status = file_text(all, name, data);
+    free(data);
+    return status;
+}
+
+tri_status strategy_lines_read(const tri_graph *g, const tri_options *o,
+                               struct strategy_lines *out) {
+    tri_status status = add_settings(out, g);
+    const char *p = o->strategy;
+    while (p && !status) {
+        size_t n = strcspn(p, ",");
+        const char *name = arena_text(out->arena, "%.*s", (int)n, p);
+        status = name ? add_file(out, name) : base_no_memory("strategies");
+        p = p[n] ? p + n + 1 : NULL;
+    }
+    return status;
+}
+
+/* ---- the text of a strategy ---- */
+
+static tri_status no_axis(const struct strategy_line *l, const struct mesh *m, const char *name) {
+    const char *names[MESH_MOST_AXES];
+    char meant[MEANT_TEXT];
+    struct text mesh = {0};
+    for (int i = 0; i < m->n; i++) names[i] = m->axis[i].name;
+    mesh_print(m, &mesh);
+    tri_status status =
+        strategy_fail(l, "the mesh %s has no axis \"%s\"%s", mesh.data ? mesh.data : "", name,
+                      strategy_meant(name, names, (size_t)m->n, meant));
+    text_free(&mesh);
+    return status;
+}
+
+/* The number of an axis; -1: it is "-". */
+static tri_status read_axis(const struct strategy_line *l, const struct mesh *m, const char *name,
+                            int *axis) {
+    *axis = -1;
+    if (!strcmp(name, "-")) return TRI_OK;
+    *axis = m->n ? mesh_axis(m, name) : 0;
+    return *axis < 0 ? no_axis(l, m, name) : TRI_OK;
+}
+
+static tri_status read_part(const struct strategy_line *l, const struct mesh *m, char *text,
+                            struct strategy_part *part) {
+    char *axis = strchr(text, '='), *outer = strchr(text, '/'), *end;
+    if (!axis || axis == text || !axis[1])
+        return strategy_fail(l, "\"%s\" must be a factor and an axis: out=model, out/3=model; or "
+                             "out=-", text);
+    *axis++ = 0;
+    part->name = text;
+    part->outer = 1;
+    if (outer && outer < axis) {
+        *outer++ = 0;
+        errno = 0;
+        part->outer = strtoll(outer, &end, 10);
+        if (*end || end == outer || errno || part->outer < 1)
+            return strategy_fail(l, "%s/%s: expected a number of blocks of at least 1", text,
+                                 outer);
+    }
+    return read_axis(l, m, axis, &part->axis);
+}
+
+static tri_status parse_layout(struct strategy_line *l, const struct mesh *m, char *text) {
+    bool taken[MESH_MOST_AXES] = {false};
+    char *rest = text;
+    tri_status status = TRI_OK;
+    for (int i = 0; rest && !status; i++) {
+        struct strategy_part *part = &l->part[l->n_parts++];
+        char *name = strsep(&rest, ",");
+        status = read_axis(l, m, name, &part->axis);
+        if (status || part->axis < 0) continue;
+        if (m->n && taken[part->axis])
+            status = strategy_fail(l, "the axis %s splits two dimensions; it can split one", name);
+        taken[part->axis] = true;
+    }
+    return status;
+}
+
+tri_status strategy_line_parse(struct strategy_lines *all, struct strategy_line *l,
+                               const struct mesh *m) {
+    char *text = arena_copy(all->arena, l->text), *rest = text;
+    size_t most = 1;
+    tri_status status = TRI_OK;
+    for (const char *p = l->text; *p; p++) most += *p == ',';
+    l->part = arena_alloc(all->arena, most * sizeof *l->part);
+    l->n_parts = 0;
+    if (!text || !l->part) return base_no_memory("strategies");
+    for (char *p = text, *q = text; (*q = *p); p++) q += *p != ' ' && *p != '\t';
+    if (l->kind == SETTING_LAYOUT) return parse_layout(l, m, text);
+    while (rest && !status)
+        status = read_part(l, m, strsep(&rest, ","), &l->part[l->n_parts++]);
+    return status;
+}
+
+/* ---- factors ---- */
+
+int strategy_factors(const struct factors *f, uint8_t factor[MAX_FACTORS]) {
+    bool seen[MAX_FACTORS] = {false};
+    int n = 0;
+    for (int i = 0; i < f->n_in + f->n_out; i++) {
+        const struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
+        for (int d = 0; d < o->rank; d++)
+            for (int k = 0; k < o->dim[d].n; k++) {
+                uint8_t letter = o->dim[d].f[k];
+                if (!seen[letter]) factor[n++] = letter;
+                seen[letter] = true;
+            }
+    }
+    return n;
+}
+
+bool strategy_can_split(const tri_node *n, const struct factors *f, uint8_t factor) {
+    return !f->fixed[factor] || n->entry->op->split_form;
+}
+
+void strategy_legal(const tri_node *n, const struct factors *f, int64_t places, struct text *out) {
+    uint8_t factor[MAX_FACTORS];
+    int all = strategy_factors(f, factor);
+    size_t before = out->size;
+    for (int i = 0; i < all; i++) {
+        int64_t extent = f->extent[factor[i]];
+        if (!strategy_can_split(n, f, factor[i]) || (extent && extent < places)) continue;
+        text_add(out, "%s%s", out->size > before ? ", " : "", factor_name(n, f, factor[i]));
+        if (extent) text_add(out, " (%lld)", (long long)extent);
+    }
+    if (out->size == before) text_add(out, "none");
+}
