@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The table of a run's options; reading and printing such tables. */
+ * The table of a run's options; reading such tables. */
 #include "cli/options.h"
 
 #include <ctype.h>
@@ -507,77 +507,6 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
     argv[kept] = NULL;
     *argc = kept;
     return TRI_OK;
-}
-
-/* ---- help ---- */
-
-#define TEXT_COLUMN 21
-#define LAST_COLUMN 79
-
-static const char *const group_titles[] = {
-    [GROUP_DATA] = "Data",
-    [GROUP_TRAINING] = "Training",
-    [GROUP_OPTIMIZER] = "Optimizer",
-    [GROUP_PRECISION] = "Precision and memory",
-    [GROUP_WORKERS] = "Workers and threads",
-    [GROUP_MESH] = "Meshes",
-    [GROUP_WEIGHTS] = "Weights and checkpoints",
-    [GROUP_EVALUATION] = "Evaluation",
-    [GROUP_OUTPUT] = "Output",
-    [GROUP_ADVANCED] = "Advanced",
-};
-
-/* The words of one line of help, from `column` on; further lines begin at `margin`. Returns the
- * end of the line. */
-static const char *wrap(const char *help, int column, int margin, struct text *out) {
-    for (bool first = true; *help && *help != '\n'; first = false) {
-        int n = (int)strcspn(help, " \n");
-        if (first || column + 1 + n <= LAST_COLUMN) {
-            text_add(out, first ? "%.*s" : " %.*s", n, help);
-            column += n + !first;
-        } else {
-            text_add(out, "\n%*s%.*s", margin, "", n, help);
-            column = margin + n;
-        }
-        help += n + (help[n] == ' ');
-    }
-    text_add(out, "\n");
-    return help;
-}
-
-/* The lines after the first are the values that the option takes: they are indented. */
-static void describe(const struct option_row *row, struct text *out) {
-    const char *argument = row->argument ? row->argument : "";
-    int used = 3 + (int)(strlen(row->flag) + strlen(argument));
-    text_add(out, "  %s %s", row->flag, argument);
-    if (used < TEXT_COLUMN)
-        text_add(out, "%*s", TEXT_COLUMN - used, "");
-    else
-        text_add(out, "\n%*s", TEXT_COLUMN, "");
-    const char *line = wrap(row->help, TEXT_COLUMN, TEXT_COLUMN, out);
-    while (*line++) {
-        text_add(out, "%*s", TEXT_COLUMN + 2, "");
-        line = wrap(line, TEXT_COLUMN + 2, TEXT_COLUMN + 4, out);
-    }
-}
-
-void options_paragraph(const char *help, struct text *out) {
-    text_add(out, "\n");
-    wrap(help, 0, 0, out);
-}
-
-void options_describe(const struct option_row *const tables[], unsigned use, struct text *out) {
-    for (size_t group = 0; group < COUNT(group_titles); group++) {
-        bool begun = false;
-        for (const struct option_row *const *rows = tables; *rows; rows++)
-            for (const struct option_row *row = *rows; row->flag; row++) {
-                if (!(row->use & use) || row->group != group) continue;
-                if (!begun) text_add(out, "\n");
-                if (!begun && group) text_add(out, "%s:\n", group_titles[group]);
-                begun = true;
-                describe(row, out);
-            }
-    }
 }
 
 /* ---- public functions ---- */

@@ -50,8 +50,8 @@ static tri_status two_meshes(const char *one, const struct mesh *a, const char *
     struct text x = {0}, y = {0};
     mesh_print(a, &x);
     mesh_print(b, &y);
-    base_fail(TRI_USAGE, "the mesh is %s by %s, but %s by %s: they must agree", x.data ? x.data : "",
-              one, y.data ? y.data : "", other);
+    base_fail(TRI_USAGE, "the mesh is %s by %s, but %s by %s: they must agree",
+              x.data ? x.data : "", one, y.data ? y.data : "", other);
     text_free(&x);
     text_free(&y);
     return TRI_USAGE;
@@ -196,9 +196,10 @@ static tri_status read_tuples(struct making *k, struct strategy_line *l) {
     struct factors f;
     for (size_t i = 0; i < k->g->n_nodes; i++)
         if (matches(l, k->g->node[i])) n = k->g->node[i];
-    if (!n || !n->n_in)
-        return strategy_fail(l, "%s \"%s\"%s", n ? "the tensor is made by no operator:"
-                             : "there is no operator", l->pattern, n ? "; tri_layout places it" : "");
+    if (!n) return strategy_fail(l, "there is no operator \"%s\"", l->pattern);
+    if (!n->n_in)
+        return strategy_fail(l, "%s is made by no operator; tri_layout places it",
+                             tri_name_of(n->out));
     l->used = true;
     for (size_t i = 0; i < k->n_tuples; i++)
         if (k->tuples[i].node == n)
@@ -207,9 +208,9 @@ static tri_status read_tuples(struct making *k, struct strategy_line *l) {
                                           k->tuples[i].line->from)
                        : TRI_OK;
     if (!factors_of(n, &f)) return strategy_fail(l, "%s", tri_message());
-    tri_status status = TRI_FAILED;
-    if (!ARRAY_GROW(k->tuples, k->n_tuples, k->tuples_capacity)) base_no_memory("tuples");
-    else status = tuples_read(l, &k->s->mesh, n, &f, &k->tuples[k->n_tuples]);
+    tri_status status = ARRAY_GROW(k->tuples, k->n_tuples, k->tuples_capacity)
+                            ? tuples_read(l, &k->s->mesh, n, &f, &k->tuples[k->n_tuples])
+                            : base_no_memory("tuples");
     k->n_tuples += !status;
     factors_free(&f);
     return status;

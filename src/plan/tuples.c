@@ -229,7 +229,7 @@ static bool add_mark(struct mark *mark, int *n, struct mark more) {
 
 static void describe(const struct tuples *t, struct text *out) {
     node_describe(t->node, out);
-    text_add(out, ", \"%s\"", t->line->text);
+    text_add(out, ", by %s,", t->line->from);
 }
 
 static tri_status no_refinement(struct mark a, struct mark b, int64_t seats) {
@@ -257,7 +257,8 @@ tri_status tuples_refine(const struct tuples *all, size_t n, struct mesh *m) {
     int marks = 1;
     bool given = m->n > 1 || (m->n && *m->axis[0].name);
     int64_t seats = mesh_seats(m), at = 1;
-    for (int i = 0; i < m->n; i++) add_mark(mark, &marks, (struct mark){at *= m->axis[i].size, NULL});
+    for (int i = 0; i < m->n; i++)
+        add_mark(mark, &marks, (struct mark){at *= m->axis[i].size, NULL});
     for (size_t i = 0; i < n; i++) {
         at = 1;
         for (int k = 0; k < all[i].n; k++) {
