@@ -746,8 +746,8 @@ typedef struct tri_options {
      *     PATTERN FACTORS       as for tri_strategy
      *     layout NAME LAYOUT    as for tri_layout; NAME is a parameter's name, or a pattern
      *     maybe LINE            such a line, but it need not match anything
-     *     mesh AXES             as for tri_mesh, if neither options nor network have a mesh
-     * and # begins a comment. man trireme, --strategy, has an example. */
+     *     mesh AXES             as for tri_mesh; all meshes that are given must agree
+     * and # begins a comment. share/trireme/strategies has the ready ones, to read and copy. */
     const char *strategy;
     /* Operators without a strategy: "follow" (the default) their inputs; "batch": split by samples,
      * over as many seats as divide them; "whole". */

@@ -41,8 +41,8 @@ tri_status strategies_check(const tri_graph *model, const tri_options *o);
 tri_status strategies_ask(const struct strategies *s, const tri_node *n, const struct factors *f,
                           struct ask ask[MESH_MOST_AXES]);
 
-/* The layout asked for tensor t: for each axis a dimension, or -1 where it is whole. False: there is
- * none. */
+/* The layout asked for tensor t: for each axis a dimension, or -1 where it is whole. False: no
+ * layout was asked for. */
 bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[MESH_MOST_AXES]);
 
 /* The public name of a factor of the node (tri_op.names), for strategies and messages; the factor
