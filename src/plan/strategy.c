@@ -51,7 +51,7 @@ static tri_status two_meshes(const char *one, const struct mesh *a, const char *
     mesh_print(a, &x);
     mesh_print(b, &y);
     base_fail(TRI_USAGE, "the mesh is %s by %s, but %s by %s: they must agree",
-              x.data ? x.data : "", one, y.data ? y.data : "", other);
+              x.data ? x.data : "none", one, y.data ? y.data : "none", other);
     text_free(&x);
     text_free(&y);
     return TRI_USAGE;
@@ -70,6 +70,16 @@ static tri_status settle_mesh(struct making *k) {
     if (k->lines.mesh.n && m->n && !mesh_equal(&k->lines.mesh, m))
         return two_meshes(by, m, k->lines.mesh_from, &k->lines.mesh);
     if (k->lines.mesh.n) *m = k->lines.mesh;
+    return TRI_OK;
+}
+
+/* Lanes of samples of all lengths are split alike. */
+static tri_status check_shorter(const struct making *k) {
+    for (int i = 0; i < k->g->n_shorter; i++)
+        if (!mesh_equal(&k->g->mesh, &k->g->shorter[i].g->mesh))
+            return two_meshes("tri_mesh in the network", &k->g->mesh,
+                              "tri_mesh in a network for shorter samples (tri_shorter)",
+                              &k->g->shorter[i].g->mesh);
     return TRI_OK;
 }
 
@@ -442,6 +452,7 @@ static tri_status make(struct making *k) {
     if (!status) status = strategy_lines_read(k->g, k->o, all);
     if (!status) status = settle_mesh(k);
     if (!status) status = check_ways(k);
+    if (!status) status = check_shorter(k);
     for (size_t i = 0; i < all->n && !status; i++)
         if (all->line[i].kind == SETTING_SHARD) status = read_tuples(k, &all->line[i]);
     if (!status && k->s->mesh.n) status = tuples_refine(k->tuples, k->n_tuples, &k->s->mesh);

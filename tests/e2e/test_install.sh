@@ -32,6 +32,8 @@ doc=$prefix/share/doc/trireme
 check 'the documents' test -f "$doc/README.md" -a -f "$doc/docs/guide.md"
 check 'the examples' sh -c \
     "cd '$sources' && for f in examples/*.c; do cmp \$f '$doc'/\$f || exit 1; done"
+check 'the ready strategies' cmp "$sources/strategies/megatron" \
+    "$prefix/share/trireme/strategies/megatron"
 check 'without their build file' test ! -e "$doc/examples/meson.build"
 check 'a soname' sh -c "readelf -d '$library/libtrireme.so' | grep -q 'soname: \[libtrireme.so.0\]'"
 of_header() { [ "$(pkg-config --modversion trireme)" = "$1" ]; }

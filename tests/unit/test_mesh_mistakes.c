@@ -187,6 +187,21 @@ static void test_two_meshes(void **state) {
     tri_graph_free(n.g);
 }
 
+/* Samples of all lengths have one mesh. */
+static void test_shorter(void **state) {
+    (void)state;
+    struct net n = network(), shorter = network();
+    tri_strategy(n.g, "first", "out=model");
+    tri_shorter(n.g, 3, shorter.g);
+    assert_int_equal(strategies_check(n.g, &(tri_options){.mesh = "model=4"}), TRI_OK);
+    tri_mesh(n.g, "model=4");
+    assert_int_equal(strategies_check(n.g, &(tri_options){0}), TRI_USAGE);
+    assert_message("but none by tri_mesh in a network for shorter samples (tri_shorter)");
+    tri_mesh(shorter.g, "model=4");
+    assert_int_equal(strategies_check(n.g, &(tri_options){0}), TRI_OK);
+    tri_graph_free(n.g);
+}
+
 static void test_file_mistakes(void **state) {
     (void)state;
     static const struct {
@@ -226,7 +241,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_builders),
         cmocka_unit_test(test_two_meshes), cmocka_unit_test(test_file_mistakes),
-        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_open),       cmocka_unit_test(test_shorter),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

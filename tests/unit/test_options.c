@@ -99,6 +99,12 @@ static void all_options(void **state) {
                      TRI_OK);
     assert_int_equal(o.batch, 5);
     assert_false(o.no_shuffle);
+    assert_int_equal(take(&o, &l, "p --mesh model=2,rows=2 --strategy megatron,./own --unset whole "
+                          "--parallel=semi", false), TRI_OK);
+    assert_string_equal(o.mesh, "model=2,rows=2");
+    assert_string_equal(o.strategy, "megatron,./own");
+    assert_string_equal(o.unset, "whole");
+    assert_string_equal(o.parallel, "semi");
 }
 
 /* The command line takes precedence over the program. */
