@@ -23,6 +23,7 @@ static tri_status check_device(const struct example *e, const struct dev *dev,
     if (!status) status = trial_plain(e, dev, 1, THREADS, in, &c);
     if (!status) status = values_same(e, "several threads", &b, &c);
     if (!status) status = opcheck_blocks(e, dev, in, &b, &report->blocks);
+    if (!status) status = opcheck_shards(e, dev, in, &report->shards);
     values_free(&a);
     values_free(&b);
     values_free(&c);
@@ -39,6 +40,7 @@ static tri_status check_on_ref(const struct example *e, struct values *in,
         report->derivatives[order - 1] += !status && given;
     }
     if (!status) status = opcheck_splits(e, in, &report->splits);
+    if (!status) status = opcheck_shards(e, dev_find("ref"), in, &report->shards);
     struct values out = {0};
     if (!status) status = trial_plain(e, dev_find("ref"), 1, 1, in, &out);
     values_free(&out);

@@ -10,6 +10,7 @@ struct opcheck_report {
     int derivatives[2]; /* examples whose first and second derivatives were compared */
     int splits;         /* factors along which an example was split */
     int blocks;         /* block sizes with which an example was run */
+    int shards;         /* factors and numbers of seats over which an example was split */
 };
 
 tri_status opcheck_run(const tri_op *op, const char *device, struct opcheck_report *report);
@@ -24,5 +25,10 @@ tri_status opcheck_splits(const struct example *e, const struct values *in, int 
  * results in the plain format. Adds the number of block sizes to *tried. */
 tri_status opcheck_blocks(const struct example *e, const struct dev *dev, const struct values *in,
                           const struct values *plain, int *tried);
+
+/* Splits the example over meshes of 2, 3 and 4 seats, along each factor that may be split. Adds the
+ * number of these meshes to *shards. */
+tri_status opcheck_shards(const struct example *e, const struct dev *dev, const struct values *in,
+                          int *shards);
 
 #endif

@@ -81,6 +81,32 @@ static void find_extents(struct factors *f, const tri_node *n) {
     }
 }
 
+/* The extent of a factor that has no dimension of its own, where it is the only such one. */
+static bool solve_extent(struct factors *f, const struct factor_dim *d, int64_t length) {
+    int unknown = -1;
+    for (int i = 0; i < d->n; i++) {
+        int64_t extent = f->extent[d->f[i]];
+        if (extent ? length % extent != 0 : unknown >= 0) return false;
+        if (extent) length /= extent;
+        else unknown = i;
+    }
+    if (unknown >= 0) f->extent[d->f[unknown]] = length;
+    return unknown >= 0;
+}
+
+static void solve_extents(struct factors *f, const tri_node *n) {
+    for (bool again = true; again;) {
+        again = false;
+        for (int i = 0; i < f->n_in + f->n_out; i++) {
+            const struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
+            const tri_shape *s =
+                i < f->n_in ? &n->in[i]->spec.shape : &n->out[i - f->n_in].spec.shape;
+            for (int d = 0; d < o->rank; d++)
+                again |= o->dim[d].n > 1 && solve_extent(f, &o->dim[d], s->dim[d]);
+        }
+    }
+}
+
 static bool samplewise_rule(const tri_node *n, struct factors *f) {
     for (int i = 0; i < f->n_in + f->n_out; i++) {
         struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
@@ -118,6 +144,7 @@ bool factors_of(const tri_node *n, struct factors *f) {
         return bad_rule(n, rule ? rule : "");
     }
     find_extents(f, n);
+    solve_extents(f, n);
     return true;
 }
 

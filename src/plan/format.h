@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Chooses the format (memory order) of each tensor: the device's preference, with few reorders. */
-#ifndef PLAN_LAYOUT_H
-#define PLAN_LAYOUT_H
+#ifndef PLAN_FORMAT_H
+#define PLAN_FORMAT_H
 
 #include "graph/target.h"
 

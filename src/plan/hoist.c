@@ -101,19 +101,30 @@ static int number_of(struct mover *m, tri_tensor *t) {
 
 static bool needed(const struct mover *m, const tri_node *n) { return node_any(n, m->used); }
 
+/* Makes in `pre` what the lane uses of it, while the lane's nodes still have their own inputs. */
+static bool bring_all(struct mover *m) {
+    bool ok = true;
+    for (size_t i = 0; i < m->lane->n_nodes && ok; i++) {
+        tri_node *n = m->lane->node[i];
+        for (int k = 0; m->moves[i] && k < n->n_out && ok; k++)
+            if (m->used[n->out[k].id]) ok = bring(m, &n->out[k]) != NULL;
+    }
+    return ok;
+}
+
 static tri_status replace(struct mover *m) {
     struct rewrite r;
     tri_node *n;
+    bool ok = bring_all(m);
     rewrite_begin(&r, m->lane);
+    r.failed |= !ok;
     for (size_t i = 0; (n = rewrite_next(&r, i)); i++) {
         if (!m->moves[n->id]) {
             if (n->n_in || node_is(n, "input") || needed(m, n)) rewrite_keep(&r, n);
             continue;
         }
-        for (int k = 0; k < n->n_out && !r.failed; k++) {
-            if (!m->used[n->out[k].id]) continue;
-            tri_tensor *t = bring(m, &n->out[k]);
-            r.failed = !t;
+        for (int k = 0; k < n->n_out; k++) {
+            tri_tensor *t = m->used[n->out[k].id] ? m->there[n->out[k].id] : NULL;
             if (t) rewrite_replace(&r, &n->out[k], phase_given(m->lane, t, number_of(m, t), 0));
         }
     }

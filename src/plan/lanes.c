@@ -385,6 +385,7 @@ tri_graph *cut_graph(const struct cut *c, enum phase phase, int64_t samples) {
     if (b.g && b.here) {
         b.g->lanes = lane_phase ? 1 : c->whole->lanes;
         b.g->native = c->whole->native;
+        b.g->mesh = c->whole->mesh;
         build(&b);
     }
     free(b.here);

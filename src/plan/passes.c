@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "plan/expand.h"
 #include "plan/fold_norm.h"
 #include "plan/format.h"
 #include "plan/fuse.h"
@@ -53,7 +54,8 @@ static tri_status pass_model(struct compilation *c) {
                          (int)strcspn(c->model->scope.data, "\001"), c->model->scope.data);
     if (c->model->n_outputs || c->model->n_updates) {
         tri_status status = check_patterns(c->model);
-        return status ? status : recompute_check(c->model, c->options->recompute);
+        if (!status) status = recompute_check(c->model, c->options->recompute);
+        return status ? status : strategies_make(c->model, c->options, &c->strategies);
     }
     return base_fail(TRI_USAGE, "the network has no result: declare tri_loss, tri_metric or "
                                 "tri_output");
@@ -166,7 +168,8 @@ static tri_status pass_lanes(struct compilation *c) {
     c->levels = 1;
     while (1 << c->levels < c->all_threads) c->levels++;
     tri_status status = lane_tree_make(c->lanes, c->levels, &c->tree);
-    if (!status) status = cut_make(c->whole, c->lanes, c->all_threads > 0, &c->cut);
+    bool apart = c->all_threads > 0 || c->strategies.mesh.n;
+    if (!status) status = cut_make(c->whole, c->lanes, apart, &c->cut);
     c->cut.tree = &c->tree;
     return status;
 }
@@ -201,6 +204,23 @@ static tri_status pass_phases(struct compilation *c) {
 #define GRAPHS(all, c)                                                                      \
     tri_graph *all[] = {(c)->pre, (c)->step, (c)->count[0], (c)->count[1],                  \
                         (c)->lane[0], (c)->lane[1], (c)->merge[0], (c)->merge[1]}
+
+/* How each node of a lane is split over the mesh. */
+static tri_status pass_dist(struct compilation *c) {
+    tri_status status = TRI_OK;
+    for (int i = 0; c->strategies.mesh.n && i < c->n_sizes && !status; i++)
+        if (c->lane[i]) status = dist_make(c->lane[i], &c->strategies, &c->dist[i]);
+    return status;
+}
+
+static tri_status pass_expand(struct compilation *c) {
+    for (int i = 0; c->strategies.mesh.n && i < c->n_sizes; i++) {
+        if (!c->lane[i]) continue;
+        c->logical[i] = c->lane[i];
+        if (!(c->lane[i] = expand(&c->dist[i]))) return base_last();
+    }
+    return TRI_OK;
+}
 
 /* Each phase on its own; merges sum plain tensors. */
 static tri_status pass_format(struct compilation *c) {
@@ -270,6 +290,8 @@ static const struct {
     {"lanes", false, pass_lanes,
      "find each tensor's split over the lanes: whole, split, or a partial sum"},
     {"phases", false, pass_phases, "divide the graph into the phases count, pre, lane, step"},
+    {"dist", false, pass_dist, "with a mesh, choose how each node of a lane is split over it"},
+    {"expand", false, pass_expand, "with a mesh, make the nodes of all seats"},
     {"format", true, pass_format, "choose the formats (memory orders) that the device prefers"},
     {"hoist", true, pass_hoist, "move what is the same for all lanes from `lane` to `pre`"},
     {"in-place", true, pass_in_place, "let results overwrite inputs that are not needed later"},
@@ -356,8 +378,11 @@ tri_status passes_run(struct compilation *c, const char *last) {
 
 void passes_free(struct compilation *c) {
     tri_graph *all[] = {c->whole, c->pre, c->step, c->count[0], c->count[1],
-                        c->lane[0], c->lane[1], c->merge[0], c->merge[1]};
+                        c->lane[0], c->lane[1], c->merge[0], c->merge[1],
+                        c->logical[0], c->logical[1]};
     for (size_t i = 0; i < COUNT(all); i++) tri_graph_free(all[i]);
+    for (size_t i = 0; i < COUNT(c->dist); i++) dist_free(&c->dist[i]);
+    strategies_free(&c->strategies);
     cut_free(&c->cut);
     lane_tree_free(&c->tree);
 }

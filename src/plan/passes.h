@@ -5,6 +5,7 @@
 #define PLAN_PASSES_H
 
 #include "graph/target.h"
+#include "plan/dist.h"
 #include "plan/lanes.h"
 
 /* Whether the options ask for the device's library (--math native). */
@@ -28,6 +29,9 @@ struct compilation {
     int64_t samples[2];
     tri_graph *count[2], *lane[2];
     tri_graph *merge[2]; /* the sums of two lanes' results: of count, of lane */
+    struct strategies strategies;
+    struct dist dist[2];      /* of lane, if there is a mesh */
+    tri_graph *logical[2];    /* the lanes' graphs before they were expanded, for `dist` */
 };
 
 /* Runs the passes up to and including `last` (null: all). */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Compares an example that is split along each of its factors over the seats of a mesh with the
+ * unsplit example: its results and its derivatives. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check/opcheck.h"
+#include "plan/expand.h"
+
+#define TOLERANCE 1e-5 /* where results over the split factor are summed, or the node is rebuilt */
+
+/* Builds the example with its results and, if it has them, its derivatives as outputs. */
+static tri_status build(const struct example *e, struct trial *t) {
+    tri_tensor *out[2 * MAX_INPUTS], *in[MAX_INPUTS], *dx[MAX_INPUTS];
+    int n = 0, n_in = 0;
+    tri_status status = trial_begin(e, 1, t);
+    if (status) return status;
+    const tri_op *op = e->op;
+    bool derivable = op->gradient != tri_grad_none && op->gradient != tri_grad_refused &&
+                     t->node->out->spec.type == TRI_F32;
+    for (int i = 0; i < t->node->n_out; i++) out[n++] = &t->node->out[i];
+    for (int i = 0; i < t->node->n_in; i++)
+        if (t->node->in[i]->spec.type == TRI_F32 && node_reads(t->node, i))
+            in[n_in++] = t->node->in[i];
+    if (derivable && n_in) {
+        tri_tensor *y = t->node->out;
+        tri_grad(tri_sum_(tri_mul(y, y), TRI_ALL, (tri_reduce_options){0}), in, n_in, dx);
+        for (int i = 0; i < n_in; i++) out[n++] = dx[i];
+    }
+    trial_outputs(out, n);
+    return tri_graph_status(t->g);
+}
+
+/* Whether anything is summed over the mesh, or nodes were rebuilt, so that results may be rounded
+ * otherwise. */
+static bool rounds(const struct dist *d, const tri_graph *g, size_t n_nodes) {
+    bool sums = g->n_nodes > n_nodes;
+    for (int i = 0; i < g->n_tensors; i++)
+        sums |= d->has[i].axis[0].kind == PARTIAL && d->has[i].axis[0].partial == TRI_PARTIAL_SUM;
+    return sums;
+}
+
+/* Puts the expanded graph in the place of the trial's. *split: whether the node really is. */
+static tri_status shard(struct trial *t, const char *factor, int seats, bool *split, bool *exact) {
+    char mesh[32], ask[64];
+    tri_options o = tri_options_default();
+    struct strategies s = {0};
+    struct dist d = {0};
+    size_t n_nodes = t->g->n_nodes;
+    snprintf(mesh, sizeof mesh, "m=%d", seats);
+    snprintf(ask, sizeof ask, "%s=m", factor);
+    tri_mesh(t->g, mesh);
+    tri_strategy(t->g, "example", ask);
+    tri_status status = tri_graph_status(t->g);
+    if (!status) status = strategies_make(t->g, &o, &s);
+    if (!status) status = dist_make(t->g, &s, &d);
+    if (!status) {
+        *split = false;
+        for (size_t i = 0; i < t->g->n_nodes; i++)
+            *split |= d.use[i][0].kind != USE_WHOLE;
+        *exact = !rounds(&d, t->g, n_nodes);
+        tri_graph *expanded = expand(&d);
+        status = expanded ? TRI_OK : base_last();
+        if (expanded) expanded->mesh = (struct mesh){0};
+        dist_free(&d);
+        tri_graph_free(t->g);
+        t->g = expanded;
+    }
+    strategies_free(&s);
+    return status;
+}
+
+static tri_status run(struct trial *t, const struct dev *dev, const struct values *in,
+                      struct values *out) {
+    struct team *team = NULL;
+    tri_status status = team_make(1, &team);
+    if (!status) status = trial_compile(t, dev, team);
+    if (!status) status = trial_run(t, in, out);
+    machine_free(&t->machine);
+    team_free(team);
+    return status;
+}
+
+static tri_status check_factor(const struct example *e, const struct dev *dev,
+                               const struct values *in, const struct values *plain,
+                               const char *factor, int seats, int *shards) {
+    struct trial t;
+    struct values out = {0};
+    bool split = false, exact = false;
+    char what[96];
+    tri_status status = build(e, &t);
+    snprintf(what, sizeof what, "split along %s over %d seats", factor, seats);
+    if (!status) status = shard(&t, factor, seats, &split, &exact);
+    if (!status && !split) status = example_differs(e, "%s: it is not split", what);
+    if (!status) status = run(&t, dev, in, &out);
+    if (!status) status = (exact ? values_same(e, what, plain, &out)
+                                 : values_compare(e, what, plain, &out, TOLERANCE));
+    *shards += !status;
+    trial_free(&t);
+    values_free(&out);
+    return status;
+}
+
+tri_status opcheck_shards(const struct example *e, const struct dev *dev, const struct values *in,
+                          int *shards) {
+    struct trial t;
+    struct factors f;
+    struct values plain = {0};
+    const tri_op *op = e->op;
+    if (!op->factors && !op->factor_fn && !op->samplewise) return TRI_OK;
+    tri_status status = build(e, &t);
+    const tri_node *n = t.node;
+    if (!status && !factors_of(n, &f)) status = base_last();
+    if (!status) {
+        char name[MAX_FACTORS][32] = {{0}};
+        int64_t extent[MAX_FACTORS] = {0};
+        for (int c = 1; c < MAX_FACTORS; c++) {
+            if (f.extent[c] < 2 || (f.fixed[c] && !op->split_form)) continue;
+            extent[c] = f.extent[c];
+            snprintf(name[c], sizeof name[c], "%s", factor_name(n, &f, (uint8_t)c));
+        }
+        factors_free(&f);
+        status = run(&t, dev, in, &plain);
+        for (int c = 1; c < MAX_FACTORS; c++)
+            for (int seats = 2; seats <= 4 && seats <= extent[c] && !status; seats++)
+                status = check_factor(e, dev, in, &plain, name[c], seats, shards);
+    }
+    trial_free(&t);
+    values_free(&plain);
+    return status;
+}

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Axes are decided one after another. Costs are bytes that the seats along the axis receive. */
+#include "plan/dist.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/rewrite.h"
+#include "plan/simplify.h"
+
+#define MOST_COPIES 6
+#define MOST_ROUNDS 12
+
+/* The layouts along one axis in which a tensor was needed so far: these copies exist. */
+struct copies {
+    struct split split[MOST_COPIES];
+    int n;
+};
+
+struct maker {
+    struct dist *d;
+    const struct strategies *s;
+    tri_graph *g;
+    const struct mesh *mesh;
+    tri_node **forward;                   /* by node: the one that tri_node.of names; or null */
+    struct use (*adopted)[MESH_MOST_AXES]; /* by node: what its readers want; whole: nothing */
+    bool *form;                           /* by node: it must be rebuilt */
+    struct copies (*copies)[MESH_MOST_AXES]; /* by tensor */
+    bool *wanted_whole;                   /* by tensor, during one axis: a forward node reads it so */
+};
+
+/* One node while it is decided. */
+struct deciding {
+    struct maker *m;
+    const tri_node *n;
+    struct factors f;
+    bool has_factors;
+    int axis;
+    struct use *use; /* of all axes; those after `axis` are not decided */
+};
+
+/* ---- what a use means for an operand ---- */
+
+static const struct split whole = {.kind = WHOLE};
+
+static struct split operand_split(const struct factors *f, const struct factor_operand *o,
+                                  const tri_shape *s, const struct use *u) {
+    for (int d = 0; d < o->rank; d++) {
+        int64_t before = 1;
+        for (int i = 0; i < o->dim[d].n; i++) {
+            uint8_t factor = o->dim[d].f[i];
+            if (factor == u->factor)
+                return s->dim[d] == 1 ? whole
+                                      : (struct split){.kind = SPLIT, .dim = d,
+                                                       .outer = before * u->outer,
+                                                       .extent = u->extent};
+            before *= f->extent[factor];
+        }
+    }
+    return whole;
+}
+
+/* The use of the factor that makes the operand so split; false: there is none. */
+static bool use_of_split(const struct factors *f, const struct factor_operand *o,
+                         const struct split *s, struct use *u) {
+    int64_t before = 1;
+    if (s->kind != SPLIT) return false;
+    for (int i = 0; i < o->dim[s->dim].n; i++) {
+        uint8_t factor = o->dim[s->dim].f[i];
+        int64_t extent = f->extent[factor], outer = s->outer / before;
+        bool fits = s->outer % before == 0 && outer * s->extent <= extent &&
+                    extent % (outer * s->extent) == 0;
+        if (extent > 1 && fits) {
+            *u = (struct use){USE_FACTOR, factor, outer, s->extent};
+            return true;
+        }
+        if (extent < 1) return false;
+        before *= extent;
+    }
+    return false;
+}
+
+static bool operand_has(const struct factor_operand *o, uint8_t factor) {
+    for (int d = 0; d < o->rank; d++)
+        for (int i = 0; i < o->dim[d].n; i++)
+            if (o->dim[d].f[i] == factor) return true;
+    return false;
+}
+
+static struct split need_of(const struct deciding *c, const struct use *u, int input) {
+    const tri_tensor *t = c->n->in[input];
+    const struct split *has = &c->m->d->has[t->id].axis[c->axis];
+    if (u->kind == USE_FACTOR) return operand_split(&c->f, &c->f.in[input], &t->spec.shape, u);
+    return u->kind == USE_PARTIAL && has->kind == PARTIAL ? *has : whole;
+}
+
+static struct split result_of(const struct deciding *c, const struct use *u, int output) {
+    const tri_op *op = c->n->entry->op;
+    if (u->kind == USE_WHOLE) return whole;
+    if (u->kind == USE_PARTIAL) return (struct split){.kind = PARTIAL};
+    if (!operand_has(&c->f.out[output], u->factor))
+        return (struct split){.kind = PARTIAL, .partial = (int)op->partial};
+    return operand_split(&c->f, &c->f.out[output], &c->n->out[output].spec.shape, u);
+}
+
+/* ---- costs ---- */
+
+static double move_cost(const struct split *from, const struct split *to, double bytes, double k) {
+    if (split_equal(from, to) || from->kind == WHOLE) return 0;
+    if (from->kind == PARTIAL) return bytes * (k - 1) / k * (to->kind == WHOLE ? 2 : 1);
+    return bytes * (k - 1) / k / (to->kind == WHOLE ? 1 : k);
+}
+
+static bool copy_exists(const struct copies *c, const struct split *s) {
+    for (int i = 0; i < c->n; i++)
+        if (split_equal(&c->split[i], s)) return true;
+    return false;
+}
+
+static double cost_of(const struct deciding *c, const struct use *u) {
+    double cost = 0, k = (double)c->m->mesh->axis[c->axis].size;
+    for (int i = 0; i < c->n->n_in; i++) {
+        const tri_tensor *t = c->n->in[i];
+        struct split need = need_of(c, u, i);
+        if (!node_reads(c->n, i) || copy_exists(&c->m->copies[t->id][c->axis], &need)) continue;
+        cost += move_cost(&c->m->d->has[t->id].axis[c->axis], &need,
+                          (double)base_spec_bytes(&t->spec), k);
+    }
+    return cost;
+}
+
+/* ---- which uses are possible ---- */
+
+/* Whether each seat gets a part. Axes that share a factor must cut it in the same way. */
+static bool has_parts(const struct deciding *c, const struct use *u) {
+    int64_t seats = c->m->mesh->axis[c->axis].size;
+    for (int a = 0; a < c->axis; a++) {
+        if (c->use[a].kind != USE_FACTOR || c->use[a].factor != u->factor) continue;
+        if (c->use[a].outer != u->outer || c->use[a].extent != u->extent) return false;
+        seats *= c->m->mesh->axis[a].size;
+    }
+    return c->has_factors && u->factor && u->extent >= seats;
+}
+
+/* Whether operands that have the factor consist of its parts. A result of length 1, as the
+ * statistics of all samples, does not. */
+static bool parts_fit(const struct deciding *c, const struct use *u) {
+    const tri_op *op = c->n->entry->op;
+    if (op->follows && u->outer != 1) return false; /* its attributes state one range of places */
+    for (int i = 0; i < c->n->n_out; i++) {
+        if (!operand_has(&c->f.out[i], u->factor)) {
+            tri_type type = c->n->out[i].spec.type;
+            if (type == TRI_BOOL && op->partial == TRI_PARTIAL_SUM) return false;
+            continue;
+        }
+        struct split s = operand_split(&c->f, &c->f.out[i], &c->n->out[i].spec.shape, u);
+        if (s.kind != SPLIT || c->n->out[i].spec.shape.dim[s.dim] % (s.outer * s.extent))
+            return false;
+    }
+    for (int i = 0; i < c->n->n_in; i++) {
+        struct split s = operand_split(&c->f, &c->f.in[i], &c->n->in[i]->spec.shape, u);
+        if (s.kind == SPLIT && c->n->in[i]->spec.shape.dim[s.dim] % (s.outer * s.extent))
+            return false;
+    }
+    return true;
+}
+
+/* A part of a random tensor must know its place in the whole. */
+static bool knows_its_place(const tri_node *n) {
+    return !n->entry->op->random || n->entry->op->follows || node_attr(n, "whole");
+}
+
+static bool may_split(const struct deciding *c, const struct use *u) {
+    return has_parts(c, u) && parts_fit(c, u) && !c->f.fixed[u->factor] && knows_its_place(c->n);
+}
+
+/* Whether it can be split after it has been rebuilt. */
+static bool has_form(const struct deciding *c, const struct use *u) {
+    return c->n->entry->op->split_form && has_parts(c, u) && !may_split(c, u);
+}
+
+/* Whether the node gives partial sums if its inputs are partial sums. */
+static bool may_be_partial(const struct deciding *c) {
+    const tri_node *n = c->n;
+    const tri_op *op = n->entry->op;
+    tri_type from = n->n_in ? n->in[0]->spec.type : TRI_F32, to = n->out->spec.type;
+    int partial = 0, at = -1, reads = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        const struct split *s = &c->m->d->has[n->in[i]->id].axis[c->axis];
+        if (!node_reads(n, i)) continue;
+        reads++;
+        if (s->kind == PARTIAL && s->partial != TRI_PARTIAL_SUM) return false;
+        if (s->kind == PARTIAL) partial++, at = i;
+    }
+    if (!partial || !(from == to || (type_is_float(from) && to == TRI_F32))) return false;
+    if (op->linear == TRI_LINEAR_JOINTLY) return partial == reads;
+    bool smaller = at >= 0 && tri_shape_count(&n->out->spec.shape) <=
+                                  tri_shape_count(&n->in[at]->spec.shape);
+    if (partial != 1 || !smaller || op->precision == TRI_PRECISION_LOW) return false;
+    return op->linear == TRI_LINEAR_EACH || (op->linear == TRI_LINEAR_FIRST && at == 0);
+}
+
+/* How input i appears along the axis: as it is; if it is whole, as its layout asks or as the
+ * forward node of this one reads it, because taking parts of it costs nothing. */
+static struct split seen(const struct deciding *c, int i) {
+    const tri_tensor *t = c->n->in[i];
+    struct split has = c->m->d->has[t->id].axis[c->axis];
+    const tri_node *f = c->m->forward[c->n->id];
+    int dim[MESH_MOST_AXES];
+    if (has.kind != WHOLE) return has;
+    if (!t->node->n_in && strategies_layout(c->m->s, t, dim) && dim[c->axis] >= 0)
+        return (struct split){.kind = SPLIT, .dim = dim[c->axis], .outer = 1,
+                              .extent = t->spec.shape.dim[dim[c->axis]]};
+    for (int k = 0; f && k < f->n_in; k++)
+        if (f->in[k] == t) return dist_need(c->m->d, f, k)->axis[c->axis];
+    return has;
+}
+
+/* ---- one node ---- */
+
+static tri_status refuse_ask(const struct deciding *c, const struct ask *a, const struct use *u) {
+    struct text t = {0};
+    const struct mesh_axis *axis = &c->m->mesh->axis[c->axis];
+    const char *name = factor_name(c->n, &c->f, u->factor);
+    node_describe(c->n, &t);
+    base_fail(TRI_USAGE, "%s cannot be split along %s over the %lld seats of axis %s%s%s%s: %s",
+              t.data ? t.data : c->n->name, name, (long long)axis->size, axis->name,
+              a->by ? ", as \"" : "", a->by ? a->by->text : "", a->by ? "\" asks" : "",
+              !c->has_factors              ? "its row does not say how it may be split"
+              : !knows_its_place(c->n)     ? "its random numbers do not follow the whole tensor"
+              : u->extent < axis->size     ? "there are fewer places than seats"
+              : c->f.fixed[u->factor]      ? "it is computed across all places, and has no form that "
+                                             "can be split"
+                                           : "its parts would not be of whole places");
+    text_free(&t);
+    return TRI_USAGE;
+}
+
+/* What a strategy asks, or the layout of a result. False: nothing. */
+static bool asked_use(const struct deciding *c, const struct ask *ask, struct use *u) {
+    int dim[MESH_MOST_AXES];
+    if (ask->kind == ASK_WHOLE) {
+        *u = (struct use){.kind = USE_WHOLE};
+        return true;
+    }
+    if (ask->kind == ASK_FACTOR) {
+        int64_t extent = c->f.extent[ask->factor], outer = ask->outer ? ask->outer : 1;
+        *u = (struct use){USE_FACTOR, ask->factor, outer, extent / outer};
+        return true;
+    }
+    if (!c->has_factors || !strategies_layout(c->m->s, c->n->out, dim) || dim[c->axis] < 0)
+        return false;
+    struct split s = {.kind = SPLIT, .dim = dim[c->axis], .outer = 1,
+                      .extent = c->n->out->spec.shape.dim[dim[c->axis]]};
+    return use_of_split(&c->f, &c->f.out[0], &s, u);
+}
+
+/* Without a strategy: the cheapest of the uses that an input suggests. If several move as much,
+ * one that splits is better than one that does not. */
+static struct use follow_inputs(struct deciding *c) {
+    struct use best = {.kind = USE_WHOLE}, u;
+    double least = cost_of(c, &best), cost;
+    bool split = false, form = false;
+    if (may_be_partial(c)) {
+        u = (struct use){.kind = USE_PARTIAL};
+        if ((cost = cost_of(c, &u)) <= least) best = u, least = cost, split = true;
+    }
+    for (int i = 0; c->has_factors && i < c->n->n_in; i++) {
+        struct split s = seen(c, i);
+        if (!use_of_split(&c->f, &c->f.in[i], &s, &u)) continue;
+        if (has_form(c, &u))
+            form |= node_reads(c->n, i) &&
+                    c->m->d->has[c->n->in[i]->id].axis[c->axis].kind == SPLIT;
+        if (!may_split(c, &u)) continue;
+        cost = cost_of(c, &u);
+        if (cost < least || (cost == least && !split)) best = u, least = cost, split = true;
+    }
+    if (form && !split) c->m->form[c->n->id] = true;
+    return best;
+}
+
+static tri_status decide(struct deciding *c, const struct ask *ask) {
+    struct use *u = &c->use[c->axis];
+    const struct use *adopted = &c->m->adopted[c->n->id][c->axis];
+    const tri_node *f = c->m->forward[c->n->id];
+    if (!c->n->n_in) {
+        *u = (struct use){.kind = USE_WHOLE};
+        return TRI_OK;
+    }
+    /* A repeated node does what the first one did. */
+    if (f && f->entry == c->n->entry && !strncmp(c->n->name, "again.", 6)) {
+        *u = c->m->d->use[f->id][c->axis];
+        return TRI_OK;
+    }
+    if (asked_use(c, ask, u)) {
+        if (u->kind == USE_FACTOR && has_form(c, u)) {
+            c->m->form[c->n->id] = true;
+            *u = (struct use){.kind = USE_WHOLE};
+        }
+        return u->kind != USE_FACTOR || may_split(c, u) ? TRI_OK : refuse_ask(c, ask, u);
+    }
+    bool batch = c->m->s->unset == UNSET_BATCH && !c->n->backward && c->has_factors;
+    if (batch) {
+        uint8_t factor = factor_named(c->n, &c->f, "batch");
+        *u = (struct use){USE_FACTOR, factor, 1, factor ? c->f.extent[factor] : 0};
+        if (factor && may_split(c, u) &&
+            c->f.extent[factor] % c->m->mesh->axis[c->axis].size == 0)
+            return TRI_OK;
+    }
+    *u = (struct use){.kind = USE_WHOLE};
+    if (c->m->s->unset == UNSET_FOLLOW || c->n->backward) *u = follow_inputs(c);
+    if (u->kind == USE_WHOLE && adopted->kind == USE_FACTOR && may_split(c, adopted))
+        *u = *adopted;
+    return TRI_OK;
+}
+
+static void remember_copy(struct copies *c, const struct split *s) {
+    if (!copy_exists(c, s) && c->n < MOST_COPIES) c->split[c->n++] = *s;
+}
+
+static tri_status dist_node(struct maker *m, const tri_node *n) {
+    struct deciding c = {.m = m, .n = n, .use = m->d->use[n->id]};
+    const tri_op *op = n->entry->op;
+    struct ask ask[MESH_MOST_AXES] = {{ASK_NOTHING, 0, 0, NULL}};
+    tri_status status = TRI_OK;
+    if (n->n_in && (op->factors || op->factor_fn || op->samplewise)) {
+        if (!factors_of(n, &c.f)) return base_last();
+        c.has_factors = true;
+        if (!n->backward) status = strategies_ask(m->s, n, &c.f, ask);
+    }
+    for (c.axis = 0; c.axis < m->mesh->n && !status; c.axis++) {
+        status = decide(&c, &ask[c.axis]);
+        for (int i = 0; i < n->n_in && !status; i++) {
+            struct split need = need_of(&c, &c.use[c.axis], i);
+            m->d->need[m->d->first[n->id] + (size_t)i].axis[c.axis] = need;
+            remember_copy(&m->copies[n->in[i]->id][c.axis], &need);
+        }
+        for (int i = 0; i < n->n_out && !status; i++)
+            m->d->has[n->out[i].id].axis[c.axis] = result_of(&c, &c.use[c.axis], i);
+    }
+    if (c.has_factors) factors_free(&c.f);
+    return status;
+}
+
+/* ---- following readers ---- */
+
+/* A forward node that is whole along an axis takes the split that its readers need of its result,
+ * if none needs all of it. True if any node has changed. */
+static bool adopt_node(struct maker *m, const tri_node *n, struct split *wish, int axis) {
+    struct deciding c = {.m = m, .n = n, .axis = axis, .use = m->d->use[n->id]};
+    struct use u;
+    bool changed = false;
+    int out = 0;
+    while (out < n->n_out && wish[n->out[out].id].kind != SPLIT) out++;
+    if (out == n->n_out || !n->n_in || n->backward || c.use[axis].kind != USE_WHOLE) return false;
+    for (int k = 0; k < n->n_out; k++)
+        if (m->wanted_whole[n->out[k].id]) return false;
+    const tri_op *op = n->entry->op;
+    if (!(op->factors || op->factor_fn || op->samplewise) || !factors_of(n, &c.f)) return false;
+    c.has_factors = true;
+    if (use_of_split(&c.f, &c.f.out[out], &wish[n->out[out].id], &u) && may_split(&c, &u)) {
+        changed = m->adopted[n->id][axis].kind == USE_WHOLE;
+        m->adopted[n->id][axis] = u;
+        for (int i = 0; i < n->n_in; i++) {
+            struct split s = operand_split(&c.f, &c.f.in[i], &n->in[i]->spec.shape, &u);
+            if (s.kind == SPLIT && wish[n->in[i]->id].kind == WHOLE) wish[n->in[i]->id] = s;
+        }
+    }
+    factors_free(&c.f);
+    return changed;
+}
+
+static bool adopt(struct maker *m, struct split *wish, int axis) {
+    bool changed = false;
+    memset(m->wanted_whole, 0, (size_t)m->g->n_tensors);
+    memset(wish, 0, sizeof *wish * (size_t)m->g->n_tensors);
+    for (size_t i = 0; i < m->g->n_outputs; i++)
+        if (!m->g->output[i].tensor->node->backward)
+            m->wanted_whole[m->g->output[i].tensor->id] = true;
+    for (size_t i = m->g->n_nodes; i-- > 0;) {
+        const tri_node *n = m->g->node[i];
+        changed |= adopt_node(m, n, wish, axis);
+        bool later = m->adopted[i][axis].kind != USE_WHOLE;
+        for (int k = 0; k < n->n_in && !n->backward && !later; k++) {
+            const struct split *need = &dist_need(m->d, n, k)->axis[axis];
+            int id = n->in[k]->id;
+            if (!node_reads(n, k)) continue;
+            if (need->kind == SPLIT && wish[id].kind == WHOLE) wish[id] = *need;
+            m->wanted_whole[id] |= need->kind == WHOLE && m->d->use[i][axis].kind != USE_WHOLE;
+        }
+    }
+    return changed;
+}
+
+/* ---- forms ---- */
+
+static tri_status rebuild(struct maker *m) {
+    struct rewrite r;
+    tri_node *n;
+    rewrite_begin(&r, m->g);
+    for (size_t i = 0; (n = rewrite_next(&r, i)); i++) {
+        tri_tensor *out[TRI_MAX_OUTPUTS] = {NULL};
+        bool built = false;
+        if (m->form[i]) {
+            rewrite_enter(&r, n, "split");
+            built = n->entry->op->split_form(n, out);
+            rewrite_leave(&r);
+        }
+        for (int k = 0; built && k < n->n_out; k++)
+            if (out[k]) rewrite_replace(&r, &n->out[k], out[k]);
+        if (!built) rewrite_keep(&r, n);
+    }
+    tri_status status = rewrite_end(&r);
+    return status ? status : simplify_dead(m->g);
+}
+
+/* ---- all nodes ---- */
+
+static int by_name(const void *a, const void *b) {
+    const tri_node *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static bool find_forward(struct maker *m) {
+    size_t n = m->g->n_nodes;
+    tri_node **sorted = calloc(n + 1, sizeof *sorted);
+    if (!sorted) return false;
+    for (size_t i = 0; i < n; i++) sorted[i] = m->g->node[i];
+    qsort(sorted, n, sizeof *sorted, by_name);
+    for (size_t i = 0; i < n; i++) {
+        tri_node key = {.name = m->g->node[i]->of}, *at = &key;
+        tri_node **found = key.name ? bsearch(&at, sorted, n, sizeof *sorted, by_name) : NULL;
+        m->forward[i] = found && (*found)->id < (int)i ? *found : NULL;
+    }
+    free(sorted);
+    return true;
+}
+
+static bool allocate(struct maker *m) {
+    size_t nodes = m->g->n_nodes + 1, tensors = (size_t)m->g->n_tensors + 1, inputs = 0;
+    struct dist *d = m->d;
+    d->g = m->g;
+    d->use = calloc(nodes, sizeof *d->use);
+    d->has = calloc(tensors, sizeof *d->has);
+    d->first = calloc(nodes, sizeof *d->first);
+    for (size_t i = 0; d->first && i < m->g->n_nodes; i++) {
+        d->first[i] = inputs;
+        inputs += (size_t)m->g->node[i]->n_in;
+    }
+    d->need = calloc(inputs + 1, sizeof *d->need);
+    m->forward = calloc(nodes, sizeof(tri_node *));
+    m->adopted = calloc(nodes, sizeof *m->adopted);
+    m->form = calloc(nodes, 1);
+    m->copies = calloc(tensors, sizeof *m->copies);
+    m->wanted_whole = calloc(tensors, 1);
+    return d->use && d->has && d->first && d->need && m->forward && m->adopted && m->form &&
+           m->copies && m->wanted_whole && find_forward(m);
+}
+
+static void release(struct maker *m) {
+    free(m->forward);
+    free(m->adopted);
+    free(m->form);
+    free(m->copies);
+    free(m->wanted_whole);
+}
+
+static tri_status pass_forward(struct maker *m) {
+    tri_status status = TRI_OK;
+    memset(m->copies, 0, sizeof *m->copies * (size_t)m->g->n_tensors);
+    memset(m->form, 0, m->g->n_nodes);
+    for (size_t i = 0; i < m->g->n_nodes && !status; i++) status = dist_node(m, m->g->node[i]);
+    return status;
+}
+
+/* One graph, until nothing is adopted any more. *again: nodes must be rebuilt. */
+static tri_status settle(struct maker *m, bool *again) {
+    struct split *wish = calloc((size_t)m->g->n_tensors + 1, sizeof *wish);
+    tri_status status = wish ? pass_forward(m) : base_no_memory("a mesh");
+    bool changed = m->s->unset == UNSET_FOLLOW;
+    *again = false;
+    for (int round = 0; round < MOST_ROUNDS && changed && !status; round++) {
+        changed = false;
+        for (int a = 0; a < m->mesh->n; a++) changed |= adopt(m, wish, a);
+        if (changed) status = pass_forward(m);
+    }
+    for (size_t i = 0; i < m->g->n_nodes; i++) *again |= m->form[i];
+    free(wish);
+    return status;
+}
+
+/* ---- moves ---- */
+
+bool layout_moves(const struct layout *from, const struct layout *to) {
+    for (int a = 0; a < MESH_MOST_AXES; a++)
+        if (from->axis[a].kind != WHOLE && !split_equal(&from->axis[a], &to->axis[a])) return true;
+    return false;
+}
+
+static bool add_move(struct dist *d, const tri_tensor *t, int node, int input,
+                     const struct layout *to) {
+    const struct layout *from = &d->has[t->id];
+    double bytes = (double)base_spec_bytes(&t->spec);
+    if (!layout_moves(from, to)) return true;
+    for (size_t i = 0; i < d->n_moves; i++)
+        if (d->move[i].tensor == t->id && (d->move[i].node < 0) == (node < 0) &&
+            layout_equal(&d->move[i].to, to))
+            return true;
+    if (!ARRAY_GROW(d->move, d->n_moves, d->capacity)) return false;
+    for (int a = 0; a < d->mesh.n; a++)
+        if (from->axis[a].kind == SPLIT && split_equal(&from->axis[a], &to->axis[a]))
+            bytes /= (double)d->mesh.axis[a].size;
+    d->move[d->n_moves++] = (struct move){t->id, node, input, *from, *to, (size_t)bytes};
+    return true;
+}
+
+static bool find_moves(struct dist *d) {
+    static const struct layout all_whole;
+    bool ok = true;
+    for (size_t i = 0; i < d->g->n_nodes; i++) {
+        const tri_node *n = d->g->node[i];
+        for (int k = 0; k < n->n_in && ok; k++)
+            if (node_reads(n, k)) ok = add_move(d, n->in[k], (int)i, k, dist_need(d, n, k));
+    }
+    for (size_t i = 0; i < d->g->n_outputs && ok; i++)
+        ok = add_move(d, d->g->output[i].tensor, -1, 0, &all_whole);
+    return ok;
+}
+
+void move_text(const struct mesh *m, const struct layout *from, const struct layout *to,
+               struct text *out) {
+    static const char *const kinds[3][3] = {[SPLIT] = {"all-gather", "all-to-all", ""},
+                                            [PARTIAL] = {"all-reduce", "reduce-scatter", ""}};
+    bool any = false;
+    for (int a = 0; a < m->n; a++) {
+        const struct split *f = &from->axis[a], *t = &to->axis[a];
+        if (f->kind == WHOLE || split_equal(f, t)) continue;
+        text_add(out, "%s%s over %s", any ? ", " : "", kinds[f->kind][t->kind], m->axis[a].name);
+        any = true;
+    }
+}
+
+tri_status dist_make(tri_graph *lane, const struct strategies *s, struct dist *d) {
+    bool again = true;
+    tri_status status = TRI_OK;
+    for (int round = 0; again && !status; round++) {
+        *d = (struct dist){.mesh = s->mesh};
+        struct maker m = {.d = d, .s = s, .g = lane, .mesh = &s->mesh};
+        status = allocate(&m) ? settle(&m, &again) : base_no_memory("a mesh");
+        if (!status && again && round == MOST_ROUNDS) again = false;
+        if (!status && again) status = rebuild(&m);
+        release(&m);
+        if (again || status) dist_free(d);
+    }
+    if (!status && !find_moves(d)) {
+        status = base_no_memory("a mesh");
+        dist_free(d);
+    }
+    return status;
+}
+
+void dist_free(struct dist *d) {
+    free(d->use);
+    free(d->has);
+    free(d->need);
+    free(d->first);
+    free(d->move);
+    *d = (struct dist){0};
+}
