@@ -142,27 +142,28 @@ static bool has_parts(const struct deciding *c, const struct use *u) {
     return c->has_factors && u->factor && u->extent >= seats;
 }
 
-/* Whether operands that have the factor consist of its parts. A result of length 1, as the
- * statistics of all samples, does not. */
+/* Whether an operand consists of parts of the factor. One that has the factor, but length 1 there
+ * (statistics of all samples), does not, unless it is broadcast ("..."). */
+static bool operand_fits(const struct deciding *c, const struct factor_operand *o,
+                         const tri_shape *s, const struct use *u) {
+    struct split split = operand_split(&c->f, o, s, u);
+    if (split.kind == SPLIT) return s->dim[split.dim] % (split.outer * split.extent) == 0;
+    return u->factor >= FACTOR_ELLIPSIS || !operand_has(o, u->factor);
+}
+
 static bool parts_fit(const struct deciding *c, const struct use *u) {
     const tri_op *op = c->n->entry->op;
-    if (op->follows && u->outer != 1) return false; /* its attributes state one range of places */
-    for (int i = 0; i < c->n->n_out; i++) {
-        if (!operand_has(&c->f.out[i], u->factor)) {
-            tri_type type = c->n->out[i].spec.type;
-            if (type == TRI_BOOL && op->partial == TRI_PARTIAL_SUM) return false;
-            continue;
-        }
-        struct split s = operand_split(&c->f, &c->f.out[i], &c->n->out[i].spec.shape, u);
-        if (s.kind != SPLIT || c->n->out[i].spec.shape.dim[s.dim] % (s.outer * s.extent))
-            return false;
+    bool fits = !op->follows || u->outer == 1; /* its attributes state one range of places */
+    for (int i = 0; i < c->n->n_out && fits; i++) {
+        bool lacks = !operand_has(&c->f.out[i], u->factor);
+        if (lacks && c->n->out[i].spec.type == TRI_BOOL) fits = op->partial == TRI_PARTIAL_AND;
+        if (!lacks)
+            fits = operand_fits(c, &c->f.out[i], &c->n->out[i].spec.shape, u) &&
+                   operand_split(&c->f, &c->f.out[i], &c->n->out[i].spec.shape, u).kind == SPLIT;
     }
-    for (int i = 0; i < c->n->n_in; i++) {
-        struct split s = operand_split(&c->f, &c->f.in[i], &c->n->in[i]->spec.shape, u);
-        if (s.kind == SPLIT && c->n->in[i]->spec.shape.dim[s.dim] % (s.outer * s.extent))
-            return false;
-    }
-    return true;
+    for (int i = 0; i < c->n->n_in && fits; i++)
+        fits = operand_fits(c, &c->f.in[i], &c->n->in[i]->spec.shape, u);
+    return fits;
 }
 
 /* A part of a random tensor must know its place in the whole. */
@@ -225,7 +226,7 @@ static tri_status refuse_ask(const struct deciding *c, const struct ask *a, cons
     node_describe(c->n, &t);
     base_fail(TRI_USAGE, "%s cannot be split along %s over the %lld seats of axis %s%s%s%s: %s",
               t.data ? t.data : c->n->name, name, (long long)axis->size, axis->name,
-              a->by ? ", as \"" : "", a->by ? a->by->text : "", a->by ? "\" asks" : "",
+              a->from ? ", as asked by " : "", a->from ? a->from : "", "",
               !c->has_factors              ? "its row does not say how it may be split"
               : !knows_its_place(c->n)     ? "its random numbers do not follow the whole tensor"
               : u->extent < axis->size     ? "there are fewer places than seats"
@@ -321,7 +322,7 @@ static void remember_copy(struct copies *c, const struct split *s) {
 static tri_status dist_node(struct maker *m, const tri_node *n) {
     struct deciding c = {.m = m, .n = n, .use = m->d->use[n->id]};
     const tri_op *op = n->entry->op;
-    struct ask ask[MESH_MOST_AXES] = {{ASK_NOTHING, 0, 0, NULL}};
+    struct ask ask[MESH_MOST_AXES] = {{.kind = ASK_NOTHING}};
     tri_status status = TRI_OK;
     if (n->n_in && (op->factors || op->factor_fn || op->samplewise)) {
         if (!factors_of(n, &c.f)) return base_last();

@@ -314,6 +314,7 @@ static void local_attrs(const struct expander *x, const tri_node *n, const int16
     for (int i = 0; i < e->n_attrs; i++) {
         shape |= e->attr[i].kind == ATTR_SHAPE;
         if (e->op->random && !strcmp(e->attr[i].name, "key")) attrs[i].text = node_key(n);
+        if (e->op->count && !strcmp(e->attr[i].name, "count")) attrs[i].i = e->op->count(n);
     }
     if (shape) {
         CHECK(layout_refine(&n->out[0].spec.shape, &l, 1, x->mesh, &r) &&

@@ -7,7 +7,6 @@
 
 /* A factor's number is its letter. Factors of an ellipsis are counted from its last dimension, as
  * broadcasting aligns dimensions. */
-#define ELLIPSIS_FACTOR 128
 
 struct reader {
     const char *p;
@@ -49,7 +48,7 @@ static bool read_operand(struct reader *r, const tri_shape *shape, struct factor
     for (int i = 0, k = 0; i < o->rank; i++) {
         if (ellipsis >= 0 && i >= ellipsis && i < ellipsis + missing)
             o->dim[i] = (struct factor_dim){
-                1, {(uint8_t)(ELLIPSIS_FACTOR + ellipsis + missing - i)}};
+                1, {(uint8_t)(FACTOR_ELLIPSIS + ellipsis + missing - i)}};
         else
             o->dim[i] = dim[k++];
     }

@@ -29,6 +29,7 @@ struct factor_operand {
 };
 
 #define MAX_FACTORS 256
+#define FACTOR_ELLIPSIS 128 /* and above: dimensions of "..." */
 
 struct factors {
     int n_in, n_out;
