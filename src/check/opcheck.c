@@ -41,6 +41,7 @@ static tri_status check_on_ref(const struct example *e, struct values *in,
     }
     if (!status) status = opcheck_splits(e, in, &report->splits);
     if (!status) status = opcheck_shards(e, dev_find("ref"), in, &report->shards);
+    if (!status) status = opcheck_form(e, in, &report->forms);
     struct values out = {0};
     if (!status) status = trial_plain(e, dev_find("ref"), 1, 1, in, &out);
     values_free(&out);

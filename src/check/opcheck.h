@@ -9,6 +9,7 @@ struct opcheck_report {
     int examples;
     int derivatives[2]; /* examples whose first and second derivatives were compared */
     int splits;         /* factors along which an example was split */
+    int forms;          /* examples whose split form was compared */
     int blocks;         /* block sizes with which an example was run */
     int shards;         /* factors and numbers of seats over which an example was split */
 };
@@ -21,6 +22,9 @@ tri_status opcheck_derivative(const struct example *e, struct values *in, int or
 /* Splits the example along each factor that may be split and is the outermost of its dimensions.
  * Adds the number of these factors to *splits. */
 tri_status opcheck_splits(const struct example *e, const struct values *in, int *splits);
+/* Compares the results of the row's split form, if it has one for this example, with its own; adds 1
+ * to *forms. */
+tri_status opcheck_form(const struct example *e, const struct values *in, int *forms);
 /* Compares the device's results for each block size that divides the channels with `plain`, its
  * results in the plain format. Adds the number of block sizes to *tried. */
 tri_status opcheck_blocks(const struct example *e, const struct dev *dev, const struct values *in,

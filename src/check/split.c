@@ -23,7 +23,7 @@ static int leads(const struct factor_operand *o, uint8_t f, const int64_t *exten
 }
 
 /* Copies [begin, begin + length) of dimension dim from a whole tensor to its part or, if `back`,
- * from the part to the whole. If dim < 0, adds the part to the whole. */
+ * from the part to the whole. */
 static void move_part(const tri_shape *whole, int dim, int64_t begin, int64_t length, double *all,
                       double *part, bool back) {
     int64_t outer = 1, inner = 1;
@@ -31,16 +31,22 @@ static void move_part(const tri_shape *whole, int dim, int64_t begin, int64_t le
         if (i < dim) outer *= whole->dim[i];
         if (i > dim) inner *= whole->dim[i];
     }
-    if (dim < 0) {
-        for (int64_t i = 0; i < tri_shape_count(whole); i++) all[i] += part[i];
-        return;
-    }
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < length * inner; i++) {
             double *a = &all[(o * whole->dim[dim] + begin) * inner + i];
             double *p = &part[o * length * inner + i];
             *(back ? a : p) = *(back ? p : a);
         }
+}
+
+/* Joins the partial results of a part, of n elements, with those of the parts before. */
+static void join(const tri_op *op, bool first, int64_t n, double *all, const double *part) {
+    for (int64_t i = 0; i < n; i++) {
+        double a = all[i], b = part[i];
+        double joined[] = {[TRI_PARTIAL_SUM] = a + b, [TRI_PARTIAL_MAX] = a > b || a != a ? a : b,
+                           [TRI_PARTIAL_AND] = a != 0 && b != 0};
+        all[i] = first ? b : joined[op->partial];
+    }
 }
 
 struct halves {
@@ -51,13 +57,30 @@ struct halves {
     int64_t extent;
 };
 
-/* A part's attributes: shapes are those of the part, divisors those of the whole. */
-static bool part_attrs(const struct halves *s, int64_t share, struct text *out) {
+/* The attributes of a random row that say which part of its output it has. */
+static void place_part(const struct halves *s, int dim, int64_t begin, int64_t share, tri_attr *a) {
+    const tri_shape *y = &s->node->out->spec.shape;
+    if (!strcmp(a->name, "local") || !strcmp(a->name, "whole")) a->list = *y;
+    if (!strcmp(a->name, "local")) a->list.dim[dim] = y->dim[dim] / s->extent * share;
+    if (strcmp(a->name, "origin")) return;
+    a->list = (tri_shape){.rank = y->rank};
+    a->list.dim[dim] = y->dim[dim] / s->extent * begin;
+}
+
+/* A part's attributes: shapes and what follows the factor are those of the part, divisors those of
+ * the whole. */
+static bool part_attrs(const struct halves *s, int64_t begin, int64_t share, struct text *out) {
     const struct op_entry *entry = s->node->entry;
     int dim = leads(&s->f->out[0], s->factor, s->f->extent), shown = 0;
     for (int i = 0; i < entry->n_attrs; i++) {
         tri_attr a = s->node->attr[i];
+        a.name = entry->attr[i].name;
         if (entry->op->count && !strcmp(a.name, "count")) a.i = entry->op->count(s->node);
+        if (entry->op->random && dim >= 0) place_part(s, dim, begin, share, &a);
+        for (int k = 0; k < entry->n_follows; k++)
+            if (entry->follow[k].attr == i && entry->follow[k].letter == s->factor)
+                a.i = (int64_t[]){[FOLLOW_SIZE] = share, [FOLLOW_BEGIN] = begin,
+                                  [FOLLOW_EXTENT] = s->extent}[entry->follow[k].what];
         if (entry->attr[i].kind == ATTR_SHAPE && dim >= 0)
             a.list.dim[dim] = a.list.dim[dim] / s->extent * share;
         text_add(out, "%s%s=", shown++ ? ", " : "{", a.name);
@@ -88,12 +111,7 @@ static tri_status run_part(const struct halves *s, const struct values *in, int6
         int dim = leads(&s->f->in[i], s->factor, s->f->extent);
         int64_t each = dim < 0 ? 0 : e.spec[i].shape.dim[dim] / s->extent, length = each * share;
         at[i] = each * begin;
-        if (dim >= 0 && e.spec[i].shape.dim[dim] == 1) {
-            dim = -1; /* broadcast */
-        } else if (dim >= 0 && e.spec[i].shape.dim[dim] % s->extent) {
-            length = e.spec[i].shape.dim[dim] / 2; /* statistics: half of the rows for each part */
-            at[i] = begin ? length : 0;
-        }
+        if (dim >= 0 && e.spec[i].shape.dim[dim] == 1) dim = -1; /* broadcast */
         if (dim >= 0) e.spec[i].shape.dim[dim] = length;
         double *to = values_add(&part, &e.spec[i]);
         if (!to) return base_no_memory("an example");
@@ -102,17 +120,17 @@ static tri_status run_part(const struct halves *s, const struct values *in, int6
         else
             memcpy(to, in->at[i], sizeof *to * (size_t)tri_shape_count(&e.spec[i].shape));
     }
-    if (!part_attrs(s, share, &attrs)) status = base_no_memory("an example");
+    if (!part_attrs(s, begin, share, &attrs)) status = base_no_memory("an example");
     e.attrs = attrs.data ? attrs.data : "";
     if (!status) status = trial_plain(&e, dev_find("ref"), 1, 1, &part, &out);
     for (int i = 0; i < out.n && !status; i++) {
         int dim = leads(&s->f->out[i], s->factor, s->f->extent);
         const tri_shape *whole = &sum->spec[i].shape;
-        int64_t length = dim < 0 ? 0 : out.spec[i].shape.dim[dim];
-        int64_t place = dim < 0 ? 0 : begin * (whole->dim[dim] / s->extent);
-        if (dim >= 0 && whole->dim[dim] % s->extent) /* statistics: one row for each part */
-            place = begin ? whole->dim[dim] - length : 0;
-        move_part(whole, dim, place, length, sum->at[i], out.at[i], true);
+        if (dim < 0)
+            join(e.op, !begin, tri_shape_count(whole), sum->at[i], out.at[i]);
+        else
+            move_part(whole, dim, begin * (whole->dim[dim] / s->extent), out.spec[i].shape.dim[dim],
+                      sum->at[i], out.at[i], true);
     }
     text_free(&attrs);
     values_free(&part);
@@ -120,23 +138,21 @@ static tri_status run_part(const struct halves *s, const struct values *in, int6
     return status;
 }
 
-/* An example that takes the statistics of a single group cannot be used with two lanes. */
-static bool fits_two_lanes(const struct example *e) {
+/* Groups of samples that share statistics are counted per lane. Two lanes, where the example fits,
+ * give a single group more to split; the parts are single lanes. */
+static int64_t lanes_of(const struct example *e) {
     struct trial t;
+    if (!e->op->group_values || e->spec[0].shape.dim[0] % 2) return 1;
     bool fits = trial_begin(e, 2, &t) == TRI_OK;
     trial_free(&t);
-    return fits;
+    return fits ? 2 : 1;
 }
 
 static tri_status check_split(const struct halves *s, const struct values *in) {
     struct values whole = {0}, sum = {0};
     char what[64];
-    /* Parts along the samples are lanes, and each lane has its own batch statistics. */
-    bool samples = s->node->n_in && leads(&s->f->in[0], s->factor, s->f->extent) == 0;
-    int64_t first = samples ? s->extent / 2 : (s->extent + 1) / 2;
-    if (samples && s->extent % 2) return TRI_OK;
-    if (samples && !fits_two_lanes(s->e)) return TRI_OK;
-    tri_status status = trial_plain(s->e, dev_find("ref"), samples ? 2 : 1, 1, in, &whole);
+    int64_t first = (s->extent + 1) / 2;
+    tri_status status = trial_plain(s->e, dev_find("ref"), s->node->graph->lanes, 1, in, &whole);
     for (int i = 0; i < whole.n && !status; i++)
         if (!values_add(&sum, &whole.spec[i])) status = base_no_memory("an example");
     if (!status) status = run_part(s, in, 0, first, &sum);
@@ -148,32 +164,22 @@ static tri_status check_split(const struct halves *s, const struct values *in) {
     return status;
 }
 
-/* Whether the example uses random numbers: its results depend on the seed. Its parts would then use
- * other numbers than the whole. */
-static tri_status draws(const struct example *e, const struct values *in, bool *draws) {
-    struct values a = {0}, b = {0};
-    struct example other = *e;
-    other.seed++;
-    tri_status status = TRI_OK;
-    *draws = false;
-    if (e->op->random) status = trial_plain(e, dev_find("ref"), 1, 1, in, &a);
-    if (e->op->random && !status) status = trial_plain(&other, dev_find("ref"), 1, 1, in, &b);
-    for (int i = 0; i < b.n && !status; i++)
-        *draws |= memcmp(a.at[i], b.at[i],
-                         (size_t)tri_shape_count(&a.spec[i].shape) * sizeof *a.at[i]) != 0;
-    values_free(&a);
-    values_free(&b);
-    return status;
+/* Whether the example is itself a part of something: of a table, or of a random tensor. */
+static bool is_part(const tri_node *n) {
+    const struct op_entry *e = n->entry;
+    const tri_attr *whole = e->op->random ? node_attr(n, "whole") : NULL;
+    bool part = whole && whole->list.rank;
+    for (int i = 0; i < e->n_follows; i++)
+        part |= e->follow[i].what != FOLLOW_SIZE && n->attr[e->follow[i].attr].i;
+    return part;
 }
 
 tri_status opcheck_splits(const struct example *e, const struct values *in, int *splits) {
     struct trial t;
     struct factors f;
-    tri_status status = trial_begin(e, 1, &t);
+    tri_status status = trial_begin(e, lanes_of(e), &t);
     bool rule = e->op->factors || e->op->factor_fn || e->op->samplewise;
-    bool random = false;
-    if (!status && rule) status = draws(e, in, &random);
-    if (!status && rule && !random) {
+    if (!status && rule && !is_part(t.node)) {
         if (!factors_of(t.node, &f)) status = TRI_USAGE;
         for (int c = 1; c < MAX_FACTORS && !status; c++) {
             bool inside = false;

@@ -9,9 +9,9 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 1;
 }
 
-/* Nothing is split: parts would have to be joined by `and`, not by a sum. */
+/* The dimensions of several inputs are not the same. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
-    op_letter_factors(n, ~0u, text, bytes);
+    op_letter_factors(n, n->n_in == 1 ? 0 : ~0u, text, bytes);
 }
 
 const tri_op op_all_finite = {
@@ -21,6 +21,7 @@ const tri_op op_all_finite = {
     .infer = infer,
     .gradient = tri_grad_none,
     .factor_fn = factors,
+    .partial = TRI_PARTIAL_AND,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3]", "f32[2,3], f32[4], f32[]", "bf16[5]", "f16[2]"),
     .tests_finite = true,

@@ -37,11 +37,43 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     if (!tri_attr_int(n, "training") && dx[1]) evaluation_gradient(n, dx);
 }
 
-/* Splitting n splits the groups too: no group spans two parts. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
-    char x[TRI_MAX_RANK + 1];
-    op_letters(x, in_shape(n, 0)->rank, ~3u);
-    snprintf(text, bytes, "%s,b,b,b,b->%s,ab,ab,ab", x, x);
+    char rest[TRI_MAX_RANK + 1]; /* "bCD" */
+    norm_group_letters(n, rest);
+    snprintf(text, bytes, "(sA)%s,b,b,b,b->(sA)%s,sb,sb,sb", rest, rest);
+}
+
+/* Statistics of the groups: from x in two passes, or those given. */
+static void statistics(const tri_node *n, const struct norm_groups *g, tri_tensor *x,
+                       tri_tensor **mean, tri_tensor **centred, tri_tensor **var) {
+    if (tri_attr_int(n, "training")) {
+        *mean = tri_scale(norm_sum(x, g->axes), 1 / g->count);
+        *centred = tri_sub(x, *mean);
+        *var = tri_scale(norm_sum(tri_mul(*centred, *centred), g->axes), 1 / g->count);
+    } else {
+        *mean = tri_reshape(n->in[3], g->channel);
+        *centred = tri_sub(x, *mean);
+        *var = tri_reshape(n->in[4], g->channel);
+    }
+}
+
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    struct norm_groups g;
+    if (!norm_groups_of(n->in[0], out_shape(n, 1)->dim[0], &g)) return false;
+    tri_tensor *x = norm_wide(n->in[0], g.whole), *h, *mean, *var;
+    statistics(n, &g, x, &mean, &h, &var);
+    tri_tensor *k = tri_mul(tri_rsqrt(tri_add_number(var, tri_attr_float(n, "eps"))),
+                            tri_reshape(n->in[1], g.channel));
+    tri_tensor *y = tri_add(tri_mul(h, k), tri_reshape(n->in[2], g.channel));
+    out[0] = norm_back(y, n->in[0]);
+    if (tri_attr_int(n, "training")) {
+        out[1] = tri_reshape(mean, *out_shape(n, 1));
+        out[2] = tri_reshape(var, *out_shape(n, 1));
+        out[3] = tri_scale(out[2], g.count / (g.count - 1));
+    } else {
+        for (int i = 1; i < 4; i++) out[i] = tri_expand(n->in[i > 1 ? 4 : 3], *out_shape(n, 1));
+    }
+    return true;
 }
 
 static double flops(const tri_node *n) { return 8.0 * (double)tri_shape_count(in_shape(n, 0)); }
@@ -60,7 +92,9 @@ const tri_op op_batch_norm = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
-    .names = "a:batch b:features c:height d:width",
+    .names = BATCH_NORM_NAMES,
+    .follows = "groups=size:s",
+    .split_form = split_form,
     .flops = flops,
     .group_values = group_values,
     .precision = TRI_PRECISION_FOLLOW,

@@ -22,9 +22,29 @@ static int infer(const tri_node *n, tri_spec *out) {
 }
 
 static void factors(const tri_node *n, char *text, size_t bytes) {
-    char x[TRI_MAX_RANK + 1];
-    op_letters(x, in_shape(n, 0)->rank, ~3u);
-    snprintf(text, bytes, "%s,%s,b,ab,ab->%s,b,b", x, x, x);
+    char rest[TRI_MAX_RANK + 1]; /* "bCD" */
+    norm_group_letters(n, rest);
+    snprintf(text, bytes, "(sA)%s,(sA)%s,b,sb,sb->(sA)%s,b,b", rest, rest, rest);
+}
+
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    struct norm_groups g;
+    if (!norm_groups_of(n->in[0], in_shape(n, 3)->dim[0], &g)) return false;
+    tri_tensor *dy = norm_wide(n->in[0], g.whole), *x = norm_wide(n->in[1], g.whole);
+    tri_tensor *mean = norm_wide(n->in[3], g.stats), *var = norm_wide(n->in[4], g.stats);
+    tri_tensor *r = tri_rsqrt(tri_add_number(var, tri_attr_float(n, "eps")));
+    tri_tensor *h = tri_mul(tri_sub(x, mean), r);
+    tri_tensor *with_h = norm_sum(tri_mul(dy, h), g.axes), *alone = norm_sum(dy, g.axes);
+    tri_tensor *d = dy;
+    if (tri_attr_int(n, "training"))
+        d = tri_sub(tri_sub(dy, tri_scale(alone, 1 / g.count)),
+                    tri_mul(h, tri_scale(with_h, 1 / g.count)));
+    out[0] = norm_back(tri_mul(d, tri_mul(r, tri_reshape(n->in[2], g.channel))), n->in[0]);
+    tri_tensor *sums[] = {with_h, alone};
+    for (int i = 0; i < 2; i++)
+        out[1 + i] = tri_sum_(tri_reshape(sums[i], *in_shape(n, 3)), TRI_SHAPE(0),
+                              (tri_reduce_options){0});
+    return true;
 }
 
 static double flops(const tri_node *n) { return 12.0 * (double)tri_shape_count(in_shape(n, 0)); }
@@ -36,7 +56,8 @@ const tri_op op_batch_norm_dx = {
     .infer = infer,
     .gradient = tri_grad_refused,
     .factor_fn = factors,
-    .names = "a:batch b:features c:height d:width",
+    .names = BATCH_NORM_NAMES,
+    .split_form = split_form,
     .flops = flops,
     .examples = EXAMPLES(
         "f32[3,3,2,3], f32[3,3,2,3], f32[3]@0.5:2, f32[1,3], f32[1,3]@0.5:2",

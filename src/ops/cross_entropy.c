@@ -5,6 +5,13 @@
  * to ignore_index give 0. Any other label that is not a class fails the step. */
 #include "ops/cross_entropy.h"
 
+static bool check_part(const tri_node *n, int64_t classes) {
+    int64_t first = tri_attr_int(n, "first"), all = tri_attr_int(n, "all");
+    return (first >= 0 && first + classes <= (all ? all : classes)) ||
+           tri_op_error(n, "first is %lld: the %lld classes are not among %lld", (long long)first,
+                        (long long)classes, (long long)all);
+}
+
 bool cross_entropy_check(const tri_node *n, int logits) {
     const tri_shape *x = in_shape(n, logits);
     double s = tri_attr_float(n, "smoothing");
@@ -14,8 +21,9 @@ bool cross_entropy_check(const tri_node *n, int logits) {
     if (x->rank < 1 || !base_shape_equal(&places, in_shape(n, logits + 1)))
         return tri_op_error(n, "the labels (input %d) must have the shape of the logits (input %d) "
                                "without their last dimension, the classes", logits + 1, logits);
-    return (s >= 0 && s <= 1) ||
-           tri_op_error(n, "smoothing is %g; it must lie between 0 and 1", s);
+    if (!(s >= 0 && s <= 1))
+        return tri_op_error(n, "smoothing is %g; it must lie between 0 and 1", s);
+    return !node_attr(n, "first") || check_part(n, x->dim[x->rank - 1]);
 }
 
 double cross_entropy_flops(const tri_node *n) {

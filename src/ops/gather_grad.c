@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * gather_grad: the gradient of gather. Starts with zeros in the shape of the table, whose data is
- * not read, and adds the rows of dy in the order of ids. */
+ * not read, and adds the rows of dy in the order of ids. Ids outside of a part of a table are left out. */
 #include "ops/gather.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -10,12 +10,13 @@ static int infer(const tri_node *n, tri_spec *out) {
     for (int i = 0; fits && i < dy->rank; i++)
         fits = dy->dim[i] == (i < ids->rank ? ids->dim[i] : table->dim[i - ids->rank + 1]);
     if (!fits) return tri_op_error(n, "input 0 must be ids.shape + table.shape[1:]");
+    if (!gather_check(n, table)) return 0;
     out[0] = (tri_spec){in_spec(n, 0)->type, *table};
     return 1;
 }
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
-    dx[0] = tri_gather(dy[0], n->in[1]);
+    dx[0] = APPLY_LIKE(n, "gather", INPUTS(dy[0], n->in[1]));
 }
 
 static void factors(const tri_node *n, char *text, size_t bytes) {
@@ -26,12 +27,15 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
 const tri_op op_gather_grad = {
     .name = "gather_grad",
     .inputs = 3,
+    .attributes = GATHER,
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
     .names = "a:vocab",
+    .follows = GATHER_FOLLOWS,
     .examples = EXAMPLES("f32[4,3], i64[4]@0:5, f32[5,3]", "f32[2,3,2,2], i32[2,3]@0:3, f32[3,2,2]",
                          "f32[2,3], i64[2,3]@0:4, f32[4]", "f32[3], i64[]@0:5, f32[5,3]",
-                         "bf16[4,3], i64[4]@0:5, bf16[5,3]"),
+                         "bf16[4,3], i64[4]@0:5, bf16[5,3]",
+                         "f32[9,4], i64[9]@0:7, f32[3,4] {first=2, all=7}"),
     .shape_only = 1u << 2,
 };

@@ -23,7 +23,7 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
 }
 
 static void factors(const tri_node *n, char *text, size_t bytes) {
-    op_reduction_factors(n, op_axes_mask(n, in_shape(n, 0)->rank), text, bytes);
+    op_reduction_factors(n, 0, text, bytes);
 }
 
 const tri_op op_max = {
@@ -33,6 +33,7 @@ const tri_op op_max = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .partial = TRI_PARTIAL_MAX,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,3,4]@-9:9 {axes=[1]}", "f32[2,3,4]@-9:9 {axes=[0,2], keep=1}",
                          "f32[5]@-9:9", "f32[]", "f32[3,1] {axes=[1]}",

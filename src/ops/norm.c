@@ -16,6 +16,12 @@ bool norm_need_channels(const tri_node *n) {
             tri_op_error(n, "input 0 needs at least 2 dimensions, [batch, channel, ...]"));
 }
 
+void norm_group_letters(const tri_node *n, char *rest) {
+    char x[TRI_MAX_RANK + 1];
+    op_letters(x, in_shape(n, 0)->rank, ~3u);
+    memmove(rest, x + 1, strlen(x));
+}
+
 bool norm_need_eps(const tri_node *n) {
     double eps = tri_attr_float(n, "eps");
     return eps >= 0 || tri_op_error(n, "eps is %g; it must be at least 0", eps);
@@ -53,6 +59,42 @@ bool norm_need_groups(const tri_node *n, int i, tri_shape *stats) {
     return (groups >= 1 && channels % groups == 0) ||
            tri_op_error(n, "groups is %lld; it must divide the %lld channels", (long long)groups,
                         (long long)channels);
+}
+
+bool norm_groups_of(const tri_tensor *x, int64_t groups, struct norm_groups *out) {
+    const tri_shape *s = &x->spec.shape;
+    struct norm_groups g = {.x = *s};
+    if (s->dim[0] % groups || (groups > 1 && s->rank == TRI_MAX_RANK)) return false;
+    if (groups > 1) g.whole.dim[g.whole.rank++] = groups;
+    int samples = g.whole.rank;
+    for (int i = 0; i < s->rank; i++) g.whole.dim[g.whole.rank++] = s->dim[i];
+    g.whole.dim[samples] /= groups;
+    g.stats = g.whole;
+    g.count = 1;
+    for (int i = samples; i < g.whole.rank; i++) {
+        if (i == samples + 1) continue;
+        g.axes.dim[g.axes.rank++] = i;
+        g.stats.dim[i] = 1;
+        g.count *= (double)g.whole.dim[i];
+    }
+    g.channel.rank = s->rank - 1;
+    for (int i = 0; i < g.channel.rank; i++) g.channel.dim[i] = i ? 1 : s->dim[1];
+    *out = g;
+    return true;
+}
+
+tri_tensor *norm_wide(tri_tensor *x, tri_shape shape) {
+    tri_tensor *f = tri_cast(x, TRI_F32);
+    return base_shape_equal(&x->spec.shape, &shape) ? f : tri_reshape(f, shape);
+}
+
+tri_tensor *norm_back(tri_tensor *y, const tri_tensor *like) {
+    if (!base_shape_equal(&y->spec.shape, &like->spec.shape)) y = tri_reshape(y, like->spec.shape);
+    return tri_cast(y, like->spec.type);
+}
+
+tri_tensor *norm_sum(tri_tensor *x, tri_shape axes) {
+    return tri_sum_(x, axes, (tri_reduce_options){.keep = true});
 }
 
 void norm_take(tri_tensor *dx_node, tri_tensor **dx) {

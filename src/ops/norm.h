@@ -10,6 +10,10 @@
 bool norm_need_f32(const tri_node *n, int first, int end, tri_shape shape);
 /* Checks that input 0 is floating-point, [n, c, ...]. */
 bool norm_need_channels(const tri_node *n);
+/* Letters of the dimensions of x [n, c, ...] after the samples. Batch norm's samples are "(sA)":
+ * groups of samples, which no part may cut. */
+void norm_group_letters(const tri_node *n, char *rest);
+#define BATCH_NORM_NAMES "s:batch a:batch b:features c:height d:width"
 /* Checks that the attribute "eps" is at least 0. */
 bool norm_need_eps(const tri_node *n);
 /* For *_dx: checks that dy (input 0) and x (input 1) have the same spec. */
@@ -21,6 +25,20 @@ tri_shape norm_tail(const tri_node *n, int i);
 tri_shape norm_head(const tri_node *n, int i);
 /* Checks the attribute "groups" of group norm against input i; stats: [n, groups]. */
 bool norm_need_groups(const tri_node *n, int i, tri_shape *stats);
+
+/* For split forms, in f32. Batch norm: a tensor [n, c, ...] as [groups, n / groups, c, ...], or as it
+ * is where there is one group. */
+struct norm_groups {
+    tri_shape x, whole;       /* shapes: of x, and with a dimension for the groups */
+    tri_shape axes;           /* of a group, within `whole` */
+    tri_shape stats, channel; /* of statistics, [groups, 1, c, 1, ...], and of gamma, [c, 1, ...] */
+    double count;             /* values of a group */
+};
+/* False: the samples cannot be divided into groups. */
+bool norm_groups_of(const tri_tensor *x, int64_t groups, struct norm_groups *out);
+tri_tensor *norm_wide(tri_tensor *x, tri_shape shape); /* in f32 and this shape */
+tri_tensor *norm_back(tri_tensor *y, const tri_tensor *like); /* of its type and shape */
+tri_tensor *norm_sum(tri_tensor *x, tri_shape axes);   /* keeps the axes with length 1 */
 
 /* Stores the outputs of a *_dx node, the gradients with respect to x, gamma and beta. */
 void norm_take(tri_tensor *dx_node, tri_tensor **dx);

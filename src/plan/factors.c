@@ -165,6 +165,15 @@ static bool contains(const struct factor_dim *d, uint8_t factor) {
     return false;
 }
 
+static bool all_outputs_have(const struct factors *f, uint8_t factor) {
+    for (int i = 0; i < f->n_out; i++) {
+        bool has = false;
+        for (int d = 0; d < f->out[i].rank; d++) has |= contains(&f->out[i].dim[d], factor);
+        if (!has) return false;
+    }
+    return true;
+}
+
 /* Finds the factor along which the inputs are split. Returns why there is none, or null. */
 static const char *split_factor(const tri_node *n, const struct factors *f, const struct split *in,
                                 uint8_t *factor) {
@@ -183,13 +192,27 @@ static const char *split_factor(const tri_node *n, const struct factors *f, cons
                 return "one of its inputs has the length of the batch, but does not depend on the "
                        "data";
     }
-    return f->fixed[*factor] ? "it computes across the samples of the batch" : NULL;
+    return NULL;
+}
+
+/* Lanes cannot split a fixed factor, one that an attribute follows (random rows know the place of
+ * their lane), or one over which results are joined by more than a sum. A row with a split form
+ * may fix the samples of a lane; a single lane has them all. */
+static const char *not_in_lanes(const tri_node *n, const struct factors *f, uint8_t factor) {
+    const struct op_entry *e = n->entry;
+    bool alone = n->graph->lanes == 1 && e->op->split_form;
+    bool no = (f->fixed[factor] && !alone) || (e->op->partial != TRI_PARTIAL_SUM &&
+                                               !all_outputs_have(f, factor));
+    for (int i = 0; i < e->n_follows; i++)
+        no |= e->follow[i].letter == factor && e->follow[i].what == FOLLOW_BEGIN && !e->op->random;
+    return no ? "it computes across the samples of the batch" : NULL;
 }
 
 static const char *carry(const tri_node *n, const struct factors *f, const struct split *in,
                          struct split *out, bool lenient) {
     uint8_t factor;
     const char *why = split_factor(n, f, in, &factor);
+    if (!why) why = not_in_lanes(n, f, factor);
     if (why && !lenient) return why;
     for (int i = 0; i < n->n_out; i++) {
         out[i] = (struct split){.kind = PARTIAL};

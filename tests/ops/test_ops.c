@@ -23,7 +23,7 @@ static const char *const twice[] = {
 
 /* Operators that need all of their input, or have none: they cannot be split. */
 static const char *const whole[] = {"input", "param", "state", "constant", "scalar", "array",
-                                    "given", "all_finite", "dropout"};
+                                    "given"};
 
 static bool among(const char *name, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -44,6 +44,7 @@ static void check(void **state) {
     if (among(op->name, twice, COUNT(twice)) && !r.derivatives[1])
         fail_msg("no example has a second derivative");
     if (!among(op->name, whole, COUNT(whole)) && !r.splits) fail_msg("no example can be split");
+    if (op->split_form && !r.forms) fail_msg("no example has a split form");
     for (int i = 0; dev_at(i); i++) {
         if (opcheck_run(op, dev_at(i)->name, &r))
             fail_msg("%s: %s", dev_at(i)->name, tri_message());

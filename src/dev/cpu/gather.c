@@ -2,13 +2,13 @@
  * Operators that look up by index: gather, its gradient, one_hot. Divided into parts by ids; the
  * gradient by rows of the table. */
 #include "dev/cpu/rows.h"
+#include "ops/gather.h"
 
-/* Row `ids[i]` of a table with `rows` rows; below 0 after reporting a bad id. */
-static int64_t row_at(const tri_call *c, int64_t i, int64_t rows) {
-    int64_t id = cpu_index(c, 1, i);
-    if (id >= 0 && id < rows) return id;
+/* Whether `ids[i]` is a row of a table with `rows` rows; false after reporting that it is not. */
+static bool check_row(const tri_call *c, int64_t i, int64_t id, int64_t rows) {
+    if (id >= 0 && id < rows) return true;
     call_fail_at(c, 1, i, "id %lld is not in [0, %lld)", (long long)id, (long long)rows);
-    return -1;
+    return false;
 }
 
 /* ---- gather ---- */
@@ -25,11 +25,17 @@ static int64_t gather_parts(const tri_node *n) {
 static void gather(const tri_call *c) {
     const tri_node *n = c->node;
     size_t row = row_bytes(cpu_in(n, 0));
+    int64_t rows = cpu_in(n, 0)->shape.dim[0], first = tri_attr_int(n, "first");
+    int64_t all = gather_all(n, rows);
     struct cpu_range r = cpu_part(c, gather_parts(n), cpu_in_count(n, 1));
     for (int64_t i = r.begin; i < r.end; i++) {
-        int64_t id = row_at(c, i, cpu_in(n, 0)->shape.dim[0]);
-        if (id < 0) return;
-        memcpy((char *)c->out[0] + (size_t)i * row, (const char *)c->in[0] + (size_t)id * row, row);
+        int64_t id = cpu_index(c, 1, i);
+        char *y = (char *)c->out[0] + (size_t)i * row;
+        if (!check_row(c, i, id, all)) return;
+        if (id >= first && id < first + rows)
+            memcpy(y, (const char *)c->in[0] + (size_t)(id - first) * row, row);
+        else
+            memset(y, 0, row);
     }
 }
 
@@ -39,6 +45,7 @@ static void plan_gather(const tri_node *n, struct kernel *k) { k->parts = gather
 
 struct table {
     int64_t rows, width, ids, parts, most; /* the most rows of a part */
+    int64_t first, all;                    /* ids count in a table of which this is a part */
     tri_type type;
 };
 
@@ -47,6 +54,8 @@ static struct table table_of(const tri_node *n) {
     struct table t = {.rows = y->shape.dim[0], .ids = cpu_in_count(n, 1), .type = y->type};
     t.width = tri_shape_count(&y->shape) / t.rows;
     t.parts = cpu_parts(t.rows, t.width);
+    t.first = tri_attr_int(n, "first");
+    t.all = gather_all(n, t.rows);
     t.most = (t.rows + t.parts - 1) / t.parts;
     return t;
 }
@@ -55,16 +64,17 @@ static struct table table_of(const tri_node *n) {
  * i is next[i]; -1 ends a list. False after reporting an id that is not a row. */
 static bool list_ids(const tri_call *c, const struct table *t, struct cpu_range r, int32_t *first,
                      int32_t *next) {
+    int64_t begin = t->first + r.begin;
     for (int64_t k = 0; k < r.end - r.begin; k++) first[k] = -1;
     for (int64_t i = t->ids - 1; i >= 0; i--) {
         int64_t id = cpu_index(c, 1, i);
-        if (id >= r.begin && id < r.end) {
-            next[i] = first[id - r.begin];
-            first[id - r.begin] = (int32_t)i;
+        if (id >= begin && id < begin + r.end - r.begin) {
+            next[i] = first[id - begin];
+            first[id - begin] = (int32_t)i;
         }
     }
     for (int64_t i = 0; c->part == 0 && i < t->ids; i++)
-        if (row_at(c, i, t->rows) < 0) return false;
+        if (!check_row(c, i, cpu_index(c, 1, i), t->all)) return false;
     return true;
 }
 
@@ -131,13 +141,13 @@ static int64_t one_hot_parts(const tri_node *n) {
 
 /* An index outside the range gives a row of zeros. */
 static void one_hot(const tri_call *c) {
-    int64_t depth = tri_attr_int(c->node, "depth");
+    int64_t depth = tri_attr_int(c->node, "depth"), first = tri_attr_int(c->node, "first");
     struct cpu_range r = cpu_part(c, one_hot_parts(c->node), cpu_in_count(c->node, 0));
     float *y = c->out[0];
     memset(y + r.begin * depth, 0, (size_t)((r.end - r.begin) * depth) * sizeof *y);
     for (int64_t i = r.begin; i < r.end; i++) {
         int64_t id = cpu_index(c, 0, i);
-        if (id >= 0 && id < depth) y[i * depth + id] = 1;
+        if (id >= first && id < first + depth) y[i * depth + id - first] = 1;
     }
 }
 

@@ -4,11 +4,13 @@
  * and stays in the second-level cache; the derivative loads it once more. */
 #include "dev/cpu/softmax.h"
 
-/* The logits are input `logits` of the node, the labels the next one. */
+/* The logits are input `logits` of the node, the labels the next one. The logits may be classes
+ * `first` on of `all`. */
 struct view {
-    int64_t places, classes;
+    int64_t places, classes, first, all, ignored;
     tri_type type;
     int logits;
+    bool ignores;
     double smoothing;
 };
 
@@ -16,8 +18,14 @@ static struct view view_of(const tri_node *n) {
     int logits = node_is(n, "cross_entropy_dx");
     const tri_spec *x = cpu_in(n, logits);
     int64_t classes = x->shape.dim[x->shape.rank - 1];
-    return (struct view){tri_shape_count(&x->shape) / classes, classes, x->type, logits,
-                         tri_attr_float(n, "smoothing")};
+    struct view v = {.places = tri_shape_count(&x->shape) / classes, .classes = classes,
+                     .all = classes, .ignored = tri_attr_int(n, "ignore_index"), .type = x->type,
+                     .logits = logits, .ignores = tri_attr_int(n, "ignore"),
+                     .smoothing = tri_attr_float(n, "smoothing")};
+    if (!node_attr(n, "all")) return v;
+    v.first = tri_attr_int(n, "first");
+    if (tri_attr_int(n, "all")) v.all = tri_attr_int(n, "all");
+    return v;
 }
 
 static int64_t parts_of(const struct view *v) { return cpu_parts(v->places, v->classes); }
@@ -25,11 +33,10 @@ static int64_t parts_of(const struct view *v) { return cpu_parts(v->places, v->c
 /* -1 for an ignored place, and after failing the step. */
 static int64_t label_of(const tri_call *c, const struct view *v, int64_t place) {
     int64_t label = cpu_index(c, v->logits + 1, place);
-    if (tri_attr_int(c->node, "ignore") && label == tri_attr_int(c->node, "ignore_index"))
-        return -1;
-    if (label >= 0 && label < v->classes) return label;
+    if (v->ignores && label == v->ignored) return -1;
+    if (label >= 0 && label < v->all) return label;
     call_fail_at(c, v->logits + 1, place, "label %lld is not below %lld", (long long)label,
-                 (long long)v->classes);
+                 (long long)v->all);
     return -1;
 }
 
@@ -58,7 +65,7 @@ INLINE void forward(tri_type t, const tri_call *c, const struct view *v) {
 /* dy (exp(x - max) / sum - target) */
 INLINE void backward(tri_type t, const tri_call *c, const struct view *v) {
     struct cpu_range r = cpu_part(c, parts_of(v), v->places);
-    double each = v->smoothing / (double)v->classes, own = 1 - v->smoothing + each;
+    double each = v->smoothing / (double)v->all, own = 1 - v->smoothing + each;
     for (int64_t p = r.begin; p < r.end; p++) {
         const void *x = rows_in(t, c->in[1], p * v->classes);
         void *dx = rows_out(t, c->out[0], p * v->classes);
@@ -70,10 +77,12 @@ INLINE void backward(tri_type t, const tri_call *c, const struct view *v) {
             continue;
         }
         float scale = (float)(dy / (double)sum), target = (float)(dy * each);
-        double at_label = (double)vmath_exp(rows_get(t, x, label) - max) / (double)sum;
+        bool here = label >= v->first && label < v->first + v->classes;
+        int64_t i = here ? label - v->first : 0; /* read before dx may overwrite it */
+        double at_label = (double)vmath_exp(rows_get(t, x, i) - max) / (double)sum;
         EACH(v->classes,
              STORE(t, dx, vec_exp_negative(LOAD(t, x, 0) - max) * scale - target));
-        rows_put(t, dx, label, (float)(dy * (at_label - own)));
+        if (here) rows_put(t, dx, i, (float)(dy * (at_label - own)));
     }
 }
 

@@ -64,14 +64,20 @@ static struct line place_line(const tri_call *c, int logits, int64_t k) {
     return (struct line){logits, k * classes, classes, 1};
 }
 
+/* The number of classes, of which the line may have a part. */
+static int64_t all_classes(const tri_call *c, const struct line *l) {
+    int64_t all = node_attr(c->node, "all") ? tri_attr_int(c->node, "all") : 0;
+    return all ? all : l->length;
+}
+
 /* The label; -1 for an ignored place, or after failing the step. */
 static int64_t label_of(const tri_call *c, const struct line *l, int64_t k) {
-    int64_t label = (int64_t)ref_load(c, l->input + 1, k);
+    int64_t label = ref_load_i64(c, l->input + 1, k), all = all_classes(c, l);
     if (tri_attr_int(c->node, "ignore") && label == tri_attr_int(c->node, "ignore_index"))
         return -1;
-    if (label >= 0 && label < l->length) return label;
+    if (label >= 0 && label < all) return label;
     call_fail_at(c, l->input + 1, k, "label %lld is not below %lld", (long long)label,
-                 (long long)l->length);
+                 (long long)all);
     return -1;
 }
 
@@ -98,14 +104,15 @@ static void cross_entropy(const tri_call *c) {
 
 static void cross_entropy_dx(const tri_call *c) {
     double smoothing = tri_attr_float(c->node, "smoothing");
-    int64_t places = tri_shape_count(&ref_in(c, 0)->shape);
+    int64_t places = tri_shape_count(&ref_in(c, 0)->shape), first = tri_attr_int(c->node, "first");
     for (int64_t k = 0; k < places; k++) {
         struct line l = place_line(c, 1, k);
         int64_t label = label_of(c, &l, k);
         double max = ref_load(c, 3, k), sum = ref_load(c, 4, k);
         double dy = label < 0 ? 0 : ref_load(c, 0, k);
         for (int64_t i = 0; i < l.length; i++) {
-            double target = (i == label ? 1 - smoothing : 0) + smoothing / (double)l.length;
+            bool own = first + i == label;
+            double target = (own ? 1 - smoothing : 0) + smoothing / (double)all_classes(c, &l);
             double d = label < 0 ? 0 : dy * (math_exp(line_load(c, &l, i) - max) / sum - target);
             ref_store(c, 0, l.first + i, d);
         }

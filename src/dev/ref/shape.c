@@ -6,7 +6,7 @@
 #include "dev/ref/index.h"
 #include "dev/ref/ref.h"
 #include "graph/pack.h"
-#include "ops/op.h"
+#include "ops/gather.h"
 
 /* Operands of the walks below: the element written and the element read. */
 enum { TO, FROM };
@@ -119,12 +119,15 @@ static void pad(const tri_call *c) {
 
 /* ---- rows of a table ---- */
 
-/* The id at element i of input 1; -1 after reporting that it is not a row. */
-static int64_t row_of(const tri_call *c, int64_t i, int64_t rows) {
-    int64_t id = ref_load_i64(c, 1, i);
-    if (id >= 0 && id < rows) return id;
-    call_fail_at(c, 1, i, "id %lld is not in [0, %lld)", (long long)id, (long long)rows);
-    return -1;
+/* Whether the id at element i of input 1 is a row of the whole table, after reporting that it is
+ * not. *row: its row in this part of the table, or -1. */
+static bool row_of(const tri_call *c, int64_t i, int64_t rows, int64_t *row) {
+    int64_t id = ref_load_i64(c, 1, i), all = gather_all(c->node, rows);
+    int64_t first = tri_attr_int(c->node, "first");
+    *row = id >= first && id < first + rows ? id - first : -1;
+    if (id >= 0 && id < all) return true;
+    call_fail_at(c, 1, i, "id %lld is not in [0, %lld)", (long long)id, (long long)all);
+    return false;
 }
 
 static void gather(const tri_call *c) {
@@ -132,9 +135,10 @@ static void gather(const tri_call *c) {
     size_t row = (size_t)stride_of(table, 0) * size_of(c);
     char *out = c->out[0];
     for (int64_t i = 0, n = tri_shape_count(&ref_in(c, 1)->shape); i < n; i++, out += row) {
-        int64_t id = row_of(c, i, table->dim[0]);
-        if (id < 0) return;
-        memcpy(out, (const char *)c->in[0] + (size_t)id * row, row);
+        int64_t id;
+        if (!row_of(c, i, table->dim[0], &id)) return;
+        memset(out, 0, row);
+        if (id >= 0) memcpy(out, (const char *)c->in[0] + (size_t)id * row, row);
     }
 }
 
@@ -147,9 +151,9 @@ static void gather_grad(const tri_call *c) {
         return;
     }
     for (int64_t i = 0, n = tri_shape_count(&ref_in(c, 1)->shape); i < n; i++) {
-        int64_t id = row_of(c, i, table->dim[0]);
-        if (id < 0) break;
-        for (int64_t k = 0; k < width; k++) sum[id * width + k] += ref_load(c, 0, i * width + k);
+        int64_t id;
+        if (!row_of(c, i, table->dim[0], &id)) break;
+        for (int64_t k = 0; id >= 0 && k < width; k++) sum[id * width + k] += ref_load(c, 0, i * width + k);
     }
     for (int64_t i = 0; i < all; i++) ref_store(c, 0, i, sum[i]);
     free(sum);
@@ -157,9 +161,10 @@ static void gather_grad(const tri_call *c) {
 
 static void one_hot(const tri_call *c) {
     int64_t depth = tri_attr_int(c->node, "depth"), n = tri_shape_count(&ref_in(c, 0)->shape);
+    int64_t first = tri_attr_int(c->node, "first");
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < depth; k++)
-            ref_store(c, 0, i * depth + k, ref_load_i64(c, 0, i) == k);
+            ref_store(c, 0, i * depth + k, ref_load_i64(c, 0, i) == first + k);
 }
 
 const struct dev_row ref_shape[] = {
