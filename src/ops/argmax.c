@@ -18,6 +18,14 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
     snprintf(text, bytes, "%s->%s", from, to);
 }
 
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    int axis;
+    CHECK(op_axis(n, "axis", 0, &axis));
+    tri_tensor *x = n->in[0], *max = tri_max_(x, TRI_SHAPE(axis), (tri_reduce_options){0});
+    out[0] = tri_neg(APPLY("first_equal", INPUTS(x, max), AI("axis", axis)));
+    return true;
+}
+
 const tri_op op_argmax = {
     .name = "argmax",
     .inputs = 1,
@@ -25,6 +33,7 @@ const tri_op op_argmax = {
     .infer = infer,
     .gradient = tri_grad_none,
     .factor_fn = factors,
+    .split_form = split_form,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,5] {axis=1}", "f32[2,3,4] {axis=-2}", "f32[7] {axis=0}",
                          "f32[3,1] {axis=1}", "i64[4,9]@-2:3 {axis=1}", "bf16[2,9] {axis=1}"),

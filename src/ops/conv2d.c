@@ -34,6 +34,14 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
              !biased ? "" : grouped ? ",O" : ",o", grouped ? "nOPQ" : "noPQ");
 }
 
+/* Without the bias, which is added once. */
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    if (n->n_in < 3) return false;
+    tri_tensor *y = APPLY_LIKE(n, "conv2d", INPUTS(n->in[0], n->in[1]));
+    out[0] = tri_add(y, tri_reshape(n->in[2], TRI_SHAPE(in_shape(n, 2)->dim[0], 1, 1)));
+    return true;
+}
+
 const tri_op op_conv2d = {
     .name = "conv2d",
     .inputs = 2,
@@ -43,6 +51,7 @@ const tri_op op_conv2d = {
     .gradient = gradient,
     .factor_fn = factors,
     .names = "n:batch i:in o:out h:height w:width",
+    .split_form = split_form,
     .flops = window_flops,
     .precision = TRI_PRECISION_LOW,
     .examples = EXAMPLES(

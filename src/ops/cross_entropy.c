@@ -47,6 +47,28 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
                        INPUTS(dy[0], n->in[0], n->in[1], &n->out[1], &n->out[2]));
 }
 
+/* log sum - (1 - s) z[label] - s mean(z) with z = x - largest; 0, 0 and 1 for ignored labels. */
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    tri_tensor *x = n->in[0], *labels = n->in[1];
+    int last = x->spec.shape.rank - 1;
+    double s = tri_attr_float(n, "smoothing");
+    tri_tensor *max = tri_cast(tri_max_(x, TRI_SHAPE(last), (tri_reduce_options){0}), TRI_F32);
+    tri_node *sums = APPLY_LIKE(n, "cross_entropy_sums", INPUTS(x, labels, max))->node;
+    tri_tensor *loss = tri_sub(tri_log(&sums->out[0]),
+                               tri_scale(tri_sub(&sums->out[1], max), 1 - s));
+    if (sums->n_out > 2) {
+        tri_tensor *mean = tri_scale(&sums->out[2], 1 / (double)x->spec.shape.dim[last]);
+        loss = tri_sub(loss, tri_scale(tri_sub(mean, max), s));
+    }
+    tri_tensor *made[] = {loss, max, &sums->out[0]};
+    tri_tensor *ignored = tri_equal(
+        labels, op_constant_like((double)tri_attr_int(n, "ignore_index"), labels));
+    for (int i = 0; i < 3; i++)
+        out[i] = tri_attr_int(n, "ignore")
+                     ? tri_where(ignored, op_constant_like(i == 2, made[i]), made[i]) : made[i];
+    return true;
+}
+
 static int leaves_out(const tri_node *n, double value) {
     bool ignored = tri_attr_int(n, "ignore") && (double)tri_attr_int(n, "ignore_index") == value;
     return ignored ? 1 : -1;
@@ -60,6 +82,7 @@ const tri_op op_cross_entropy = {
     .gradient = gradient,
     .factors = "...K,...->...,...,...",
     .names = "k:vocab",
+    .split_form = split_form,
     .flops = cross_entropy_flops,
     .precision = TRI_PRECISION_ANY,
     .leaves_out = leaves_out,

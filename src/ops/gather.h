@@ -5,8 +5,8 @@
 
 #include "ops/op.h"
 
-/* The table may be rows `first` on of a table of `all` rows (0: as many as it has); ids count in the
- * whole table. */
+/* The table may be rows `first` on of a table of `all` rows (0: as many as it has), in which ids
+ * count. */
 #define GATHER "first:int=0 all:int=0"
 #define GATHER_FOLLOWS "first=begin:a all=extent:a"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * gather_grad: the gradient of gather. Starts with zeros in the shape of the table, whose data is
- * not read, and adds the rows of dy in the order of ids. Ids outside of a part of a table are left out. */
+ * not read, and adds the rows of dy in the order of ids. Of a table that is a part of another, ids
+ * outside of the part are left out. */
 #include "ops/gather.h"
 
 static int infer(const tri_node *n, tri_spec *out) {

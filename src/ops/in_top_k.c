@@ -20,6 +20,18 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 1;
 }
 
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    tri_tensor *x = n->in[0], *labels = n->in[1], *own = APPLY("pick", INPUTS(x, labels));
+    tri_tensor *before = APPLY("ranks_before", INPUTS(x, labels, own));
+    double classes = (double)x->spec.shape.dim[x->spec.shape.rank - 1];
+    double k = (double)tri_attr_int(n, "k");
+    tri_tensor *class = tri_and(tri_greater_equal(labels, op_constant_like(0, labels)),
+                                tri_less(labels, op_constant_like(classes, labels)));
+    tri_tensor *among = tri_less(before, op_constant_like(k, before));
+    out[0] = tri_cast(tri_and(tri_and(class, tri_equal(own, own)), among), TRI_F32);
+    return true;
+}
+
 const tri_op op_in_top_k = {
     .name = "in_top_k",
     .inputs = 2,
@@ -28,6 +40,7 @@ const tri_op op_in_top_k = {
     .gradient = tri_grad_none,
     .factors = "...K,...->...",
     .names = "k:vocab",
+    .split_form = split_form,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[6,5], i64[6]@0:5", "f32[2,3,7], i32[2,3]@0:6 {k=3}",
                          "f32[4,3], i64[4]@-100:3 {k=3}", "bf16[8,4]@-2:2, i64[8]@0:4 {k=2}"),

@@ -26,6 +26,19 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
     snprintf(text, bytes, "%s,%s,%s->%s,%.*s,%.*s", x, x + head, x + head, x, head, x, head, x);
 }
 
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    tri_shape axes, stats;
+    double each = 1 / norm_tail_axes(n, 0, &axes, &stats);
+    tri_tensor *x = tri_cast(n->in[0], TRI_F32), *mean = tri_scale(norm_sum(x, axes), each);
+    tri_tensor *h = tri_sub(x, mean), *var = tri_scale(norm_sum(tri_mul(h, h), axes), each);
+    tri_tensor *rstd = tri_rsqrt(tri_add_number(var, tri_attr_float(n, "eps")));
+    tri_tensor *y = tri_add(tri_mul(tri_mul(h, rstd), n->in[1]), n->in[2]);
+    out[0] = norm_back(y, n->in[0]);
+    out[1] = tri_reshape(mean, *out_shape(n, 1));
+    out[2] = tri_reshape(rstd, *out_shape(n, 2));
+    return true;
+}
+
 static double flops(const tri_node *n) { return 8.0 * (double)tri_shape_count(in_shape(n, 0)); }
 
 const tri_op op_layer_norm = {
@@ -35,6 +48,7 @@ const tri_op op_layer_norm = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .split_form = split_form,
     .flops = flops,
     .precision = TRI_PRECISION_FOLLOW,
     .in_f32 = 6,

@@ -22,6 +22,22 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
              x + head, x + head);
 }
 
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    tri_shape axes, stats, head = {0};
+    double each = 1 / norm_tail_axes(n, 0, &axes, &stats);
+    while (head.rank < norm_head(n, 0).rank) head.dim[head.rank] = head.rank, head.rank++;
+    tri_tensor *dy = tri_cast(n->in[0], TRI_F32), *x = tri_cast(n->in[1], TRI_F32);
+    tri_tensor *mean = norm_wide(n->in[3], stats), *rstd = norm_wide(n->in[4], stats);
+    tri_tensor *h = tri_mul(tri_sub(x, mean), rstd), *g = tri_mul(dy, n->in[2]);
+    tri_tensor *along = tri_scale(norm_sum(tri_mul(g, h), axes), each);
+    tri_tensor *d = tri_sub(tri_sub(g, tri_scale(norm_sum(g, axes), each)), tri_mul(h, along));
+    out[0] = norm_back(tri_mul(d, rstd), n->in[0]);
+    tri_tensor *dgamma = tri_mul(dy, h);
+    out[1] = head.rank ? tri_sum_(dgamma, head, (tri_reduce_options){0}) : dgamma;
+    out[2] = head.rank ? tri_sum_(dy, head, (tri_reduce_options){0}) : dy;
+    return true;
+}
+
 static double flops(const tri_node *n) { return 12.0 * (double)tri_shape_count(in_shape(n, 0)); }
 
 const tri_op op_layer_norm_dx = {
@@ -31,6 +47,7 @@ const tri_op op_layer_norm_dx = {
     .infer = infer,
     .gradient = tri_grad_refused,
     .factor_fn = factors,
+    .split_form = split_form,
     .flops = flops,
     .examples = EXAMPLES("f32[4,6], f32[4,6], f32[6]@0.5:2, f32[4], f32[4]@0.5:2",
                          "f32[2,3,19], f32[2,3,19], f32[19]@0.5:2, f32[2,3], f32[2,3]@0.5:2",

@@ -10,6 +10,12 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     dx[0] = tri_sub(dy[0], tri_mul(tri_exp(y), sum));
 }
 
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    tri_tensor *z, *exps, *sum = softmax_sums(n, &z, &exps);
+    out[0] = tri_cast(tri_sub(z, tri_log(sum)), in_spec(n, 0)->type);
+    return true;
+}
+
 const tri_op op_log_softmax = {
     .name = "log_softmax",
     .inputs = 1,
@@ -17,6 +23,7 @@ const tri_op op_log_softmax = {
     .infer = softmax_infer,
     .gradient = gradient,
     .factor_fn = softmax_factors,
+    .split_form = split_form,
     .flops = softmax_flops,
     .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[3,5]@-3:3 {axis=1}", "f32[2,4,3]@-3:3 {axis=1}",

@@ -83,6 +83,18 @@ bool norm_groups_of(const tri_tensor *x, int64_t groups, struct norm_groups *out
     return true;
 }
 
+double norm_tail_axes(const tri_node *n, int i, tri_shape *axes, tri_shape *stats) {
+    double count = 1;
+    *axes = (tri_shape){0};
+    *stats = *in_shape(n, i);
+    for (int k = norm_head(n, i).rank; k < stats->rank; k++) {
+        axes->dim[axes->rank++] = k;
+        count *= (double)stats->dim[k];
+        stats->dim[k] = 1;
+    }
+    return count;
+}
+
 tri_tensor *norm_wide(tri_tensor *x, tri_shape shape) {
     tri_tensor *f = tri_cast(x, TRI_F32);
     return base_shape_equal(&x->spec.shape, &shape) ? f : tri_reshape(f, shape);

@@ -26,8 +26,8 @@ tri_shape norm_head(const tri_node *n, int i);
 /* Checks the attribute "groups" of group norm against input i; stats: [n, groups]. */
 bool norm_need_groups(const tri_node *n, int i, tri_shape *stats);
 
-/* For split forms, in f32. Batch norm: a tensor [n, c, ...] as [groups, n / groups, c, ...], or as it
- * is where there is one group. */
+/* For split forms, in f32. Batch norm: a tensor [n, c, ...] as [groups, n / groups, c, ...], or as
+ * it is where there is one group. */
 struct norm_groups {
     tri_shape x, whole;       /* shapes: of x, and with a dimension for the groups */
     tri_shape axes;           /* of a group, within `whole` */
@@ -36,6 +36,9 @@ struct norm_groups {
 };
 /* False: the samples cannot be divided into groups. */
 bool norm_groups_of(const tri_tensor *x, int64_t groups, struct norm_groups *out);
+/* Layer norm: the last `axes` dimensions of x, and the shape of statistics with these of length 1;
+ * returns the number of values. */
+double norm_tail_axes(const tri_node *n, int i, tri_shape *axes, tri_shape *stats);
 tri_tensor *norm_wide(tri_tensor *x, tri_shape shape); /* in f32 and this shape */
 tri_tensor *norm_back(tri_tensor *y, const tri_tensor *like); /* of its type and shape */
 tri_tensor *norm_sum(tri_tensor *x, tri_shape axes);   /* keeps the axes with length 1 */

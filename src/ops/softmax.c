@@ -15,6 +15,21 @@ void softmax_factors(const tri_node *n, char *text, size_t bytes) {
     snprintf(text, bytes, "%s->%s", x, x);
 }
 
+tri_tensor *softmax_sums(const tri_node *n, tri_tensor **z, tri_tensor **exps) {
+    tri_tensor *x = tri_cast(n->in[0], TRI_F32);
+    tri_shape axes = op_reduce_axes(x, TRI_SHAPE(tri_attr_int(n, "axis")));
+    tri_reduce_options keep = {.keep = true};
+    *z = tri_sub(x, tri_max_(x, axes, keep));
+    *exps = tri_exp(*z);
+    return tri_sum_(*exps, axes, keep);
+}
+
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    tri_tensor *z, *exps, *sum = softmax_sums(n, &z, &exps);
+    out[0] = tri_cast(tri_div(exps, sum), in_spec(n, 0)->type);
+    return true;
+}
+
 double softmax_flops(const tri_node *n) {
     return 8.0 * (double)tri_shape_count(in_shape(n, 0));
 }
@@ -34,6 +49,7 @@ const tri_op op_softmax = {
     .infer = softmax_infer,
     .gradient = gradient,
     .factor_fn = softmax_factors,
+    .split_form = split_form,
     .flops = softmax_flops,
     .precision = TRI_PRECISION_WIDE,
     .examples = EXAMPLES("f32[3,5]@-3:3 {axis=1}", "f32[2,4,3]@-3:3 {axis=1}",

@@ -7,6 +7,8 @@
 
 int softmax_infer(const tri_node *n, tri_spec *out);
 void softmax_factors(const tri_node *n, char *text, size_t bytes); /* the axis is not split */
+/* exp(x - largest) along the axis, and its sum, in f32; *z: x - largest. For split forms. */
+tri_tensor *softmax_sums(const tri_node *n, tri_tensor **z, tri_tensor **exps);
 double softmax_flops(const tri_node *n);
 
 #endif

@@ -36,8 +36,8 @@ static bool has_factor(const struct factor_operand *o, int n, int c) {
 
 /* "m rows, k in (summed), n out; fixed: d" */
 static void add_names(struct text *t, const tri_node *n, const struct factors *f) {
-    static const char *const joined[] = {[TRI_PARTIAL_SUM] = "summed", [TRI_PARTIAL_MAX] = "maximum",
-                                         [TRI_PARTIAL_AND] = "and"};
+    static const char *const joined[] = {[TRI_PARTIAL_SUM] = "summed",
+                                         [TRI_PARTIAL_MAX] = "maximum", [TRI_PARTIAL_AND] = "and"};
     const tri_op *op = n->entry->op;
     for (int fixed = 0, shown = 0; fixed < 2; fixed++, shown = 0)
         for (int i = 0; i < MAX_FACTORS; i++) {

@@ -249,6 +249,20 @@ static void centred(struct net *n) {
     tri_loss(tri_mean(tri_mul(d, d), TRI_ALL));
 }
 
+/* The largest over the batch: lanes join results by sums only. */
+static void largest(struct net *n) {
+    tri_tensor *h = tri_dense(tri_flatten(n->x, 1), "fc", 4);
+    tri_loss(tri_mean(tri_max(h, TRI_SHAPE(0)), TRI_ALL));
+}
+
+/* A table of which each sample is a row, and ids of the first samples. */
+static void looked_up(struct net *n) {
+    tri_tensor *h = tri_dense(tri_flatten(n->x, 1), "fc", 4);
+    int64_t first[] = {0, 1};
+    tri_tensor *ids = tri_array(n->g, TRI_I64, TRI_SHAPE(2), first);
+    tri_loss(tri_mean(tri_gather(h, ids), TRI_ALL));
+}
+
 /* An element's random numbers must not depend on its place in a lane. */
 static void dropped_aside(struct net *n) {
     tri_tensor *h = tri_transpose(tri_dense(tri_flatten(n->x, 1), "fc", 4), TRI_SHAPE(1, 0));
@@ -257,9 +271,11 @@ static void dropped_aside(struct net *n) {
 
 static void what_cannot_be_split_is_refused(void **state) {
     (void)state;
-    void (*const nets[])(struct net *) = {across, centred, dropped_aside};
+    void (*const nets[])(struct net *) = {across, centred, dropped_aside, largest,
+                                         looked_up};
     const char *const words[] = {"computes across the samples", "uses a result of the whole batch",
-                                 "it is random"};
+                                 "it is random", "computes across the samples",
+                                 "computes across the samples"};
     for (size_t i = 0; i < COUNT(nets); i++) {
         struct net n = begin(8);
         nets[i](&n);

@@ -50,6 +50,12 @@ struct cpu_axis_view {
 };
 struct cpu_axis_view cpu_axis_view(const tri_shape *s, int axis);
 
+/* The last dimension of input 0, which has at least one. */
+static inline struct cpu_axis_view cpu_last_view(const tri_node *n) {
+    const tri_shape *s = &cpu_in(n, 0)->shape;
+    return cpu_axis_view(s, s->rank - 1);
+}
+
 /* Element i of an i32 or i64 input. */
 static inline int64_t cpu_index(const tri_call *c, int input, int64_t i) {
     return cpu_in(c->node, input)->type == TRI_I64 ? ((const int64_t *)c->in[input])[i]

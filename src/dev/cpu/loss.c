@@ -62,6 +62,21 @@ INLINE void forward(tri_type t, const tri_call *c, const struct view *v) {
     }
 }
 
+/* What the classes of a part add to the sums of `forward`; out[2] only with smoothing. */
+INLINE void add_up(tri_type t, const tri_call *c, const struct view *v) {
+    float *sums = c->out[0], *own = c->out[1], *totals = v->smoothing > 0 ? c->out[2] : NULL;
+    struct cpu_range r = cpu_part(c, parts_of(v), v->places);
+    for (int64_t p = r.begin; p < r.end; p++) {
+        const void *x = rows_in(t, c->in[0], p * v->classes);
+        int64_t label = label_of(c, v, p);
+        bool here = label >= v->first && label < v->first + v->classes;
+        float max = ((const float *)c->in[2])[p];
+        own[p] = here ? rows_get(t, x, label - v->first) : 0;
+        sums[p] = label < 0 ? 0 : (float)softmax_sum(t, x, NULL, v->classes, max);
+        if (totals) totals[p] = label < 0 ? 0 : (float)rows_sum(t, x, v->classes);
+    }
+}
+
 /* dy (exp(x - max) / sum - target) */
 INLINE void backward(tri_type t, const tri_call *c, const struct view *v) {
     struct cpu_range r = cpu_part(c, parts_of(v), v->places);
@@ -91,6 +106,25 @@ static void cross_entropy(const tri_call *c) {
     BY_TYPE(v.type, forward, c, &v);
 }
 
+static void cross_entropy_sums(const tri_call *c) {
+    struct view v = view_of(c->node);
+    BY_TYPE(v.type, add_up, c, &v);
+}
+
+static void pick(const tri_call *c) {
+    struct cpu_axis_view x = cpu_last_view(c->node);
+    tri_type t = cpu_in(c->node, 0)->type;
+    int64_t size = (int64_t)tri_type_size(t), first = tri_attr_int(c->node, "first");
+    for (int64_t p = 0; p < x.outer; p++) {
+        int64_t label = cpu_index(c, 1, p);
+        char *y = (char *)c->out[0] + p * size;
+        if (label >= first && label < first + x.length)
+            memcpy(y, (const char *)c->in[0] + (p * x.length + label - first) * size, (size_t)size);
+        else
+            memset(y, 0, (size_t)size);
+    }
+}
+
 static void cross_entropy_dx(const tri_call *c) {
     struct view v = view_of(c->node);
     BY_TYPE(v.type, backward, c, &v);
@@ -114,6 +148,8 @@ static void plan_dx(const tri_node *n, struct kernel *k) {
 
 const struct dev_row FOR_ISA(cpu_loss)[] = {
     {.op = "cross_entropy", .run = cross_entropy, .plan = plan},
+    {.op = "cross_entropy_sums", .run = cross_entropy_sums, .plan = plan},
+    {.op = "pick", .run = pick},
     {.op = "cross_entropy_dx", .run = cross_entropy_dx, .plan = plan_dx},
     {0},
 };

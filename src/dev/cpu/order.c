@@ -108,21 +108,38 @@ static void plan_argmax(const tri_node *n, struct kernel *k) {
     k->parts = cpu_parts(v.outer, v.length * v.inner);
 }
 
-/* ---- rows of the last dimension ---- */
-
-static struct cpu_axis_view last_view(const tri_node *n) {
-    const tri_shape *s = &cpu_in(n, 0)->shape;
-    return cpu_axis_view(s, s->rank - 1);
+/* Whether x[i] and v[k] are equal, or both NaN. */
+static bool equal(tri_type t, const void *x, int64_t i, const void *v, int64_t k) {
+    size_t size = tri_type_size(t);
+    if (!type_is_float(t))
+        return !memcmp((const char *)x + (size_t)i * size, (const char *)v + (size_t)k * size,
+                       size);
+    float a = rows_get(t, x, i), b = rows_get(t, v, k);
+    return a == b || (a != a && b != b);
 }
 
+static void first_equal(const tri_call *c) {
+    tri_type type = cpu_in(c->node, 0)->type;
+    struct cpu_axis_view v = argmax_view(c->node);
+    struct cpu_range r = cpu_part(c, cpu_parts(v.outer, v.length * v.inner), v.outer);
+    int64_t first = tri_attr_int(c->node, "first");
+    for (int64_t k = r.begin * v.inner; k < r.end * v.inner; k++) {
+        int64_t at = k / v.inner * v.length * v.inner + k % v.inner, i = 0;
+        while (i < v.length && !equal(type, c->in[0], at + i * v.inner, c->in[1], k)) i++;
+        ((int64_t *)c->out[0])[k] = i < v.length ? -(first + i) : -INT64_MAX;
+    }
+}
+
+/* ---- rows of the last dimension ---- */
+
 static void plan_rows(const tri_node *n, struct kernel *k) {
-    struct cpu_axis_view v = last_view(n);
+    struct cpu_axis_view v = cpu_last_view(n);
     k->parts = cpu_parts(v.outer, v.length);
 }
 
 static void top_k(const tri_call *c) {
     tri_type type = cpu_in(c->node, 0)->type;
-    struct cpu_axis_view v = last_view(c->node);
+    struct cpu_axis_view v = cpu_last_view(c->node);
     struct cpu_range r = cpu_part(c, cpu_parts(v.outer, v.length), v.outer);
     int64_t k = tri_attr_int(c->node, "k"), size = (int64_t)tri_type_size(type);
     for (int64_t o = r.begin; o < r.end; o++)
@@ -156,7 +173,7 @@ INLINE void among(tri_type t, const void *x, int64_t n, int64_t at, int64_t k, f
 
 static void in_top_k(const tri_call *c) {
     tri_type type = cpu_in(c->node, 0)->type;
-    struct cpu_axis_view v = last_view(c->node);
+    struct cpu_axis_view v = cpu_last_view(c->node);
     struct cpu_range r = cpu_part(c, cpu_parts(v.outer, v.length), v.outer);
     int64_t k = tri_attr_int(c->node, "k");
     for (int64_t o = r.begin; o < r.end; o++) {
@@ -165,7 +182,30 @@ static void in_top_k(const tri_call *c) {
     }
 }
 
+/* What ranks before a label at place `at` of these n, which may be outside of them; v: its own. */
+INLINE void count_before(tri_type t, const void *x, int64_t n, int64_t at, const void *own,
+                         float *y) {
+    float v = rows_get(t, own, 0);
+    int64_t below = at < 0 ? 0 : at < n ? at : n, above = at < 0 ? 0 : at + 1 < n ? at + 1 : n;
+    *y = (float)(count_not(t, x, below, v, false) +
+                 count_not(t, rows_in(t, x, above), n - above, v, true));
+}
+
+static void ranks_before(const tri_call *c) {
+    tri_type type = cpu_in(c->node, 0)->type;
+    struct cpu_axis_view v = cpu_last_view(c->node);
+    struct cpu_range r = cpu_part(c, cpu_parts(v.outer, v.length), v.outer);
+    int64_t first = tri_attr_int(c->node, "first"), size = (int64_t)tri_type_size(type);
+    for (int64_t o = r.begin; o < r.end; o++) {
+        int64_t label = cpu_index(c, 1, o), at = label < first ? -1 : label - first;
+        BY_TYPE(type, count_before, (const char *)c->in[0] + o * v.length * size, v.length, at,
+                (const char *)c->in[2] + o * size, (float *)c->out[0] + o);
+    }
+}
+
 const struct dev_row FOR_ISA(cpu_order)[] = {
+    {.op = "first_equal", .run = first_equal, .plan = plan_argmax},
+    {.op = "ranks_before", .run = ranks_before, .plan = plan_rows},
     {.op = "argmax", .run = argmax, .plan = plan_argmax},
     {.op = "top_k", .run = top_k, .plan = plan_rows},
     {.op = "in_top_k", .run = in_top_k, .plan = plan_rows},

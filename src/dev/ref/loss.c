@@ -102,6 +102,20 @@ static void cross_entropy(const tri_call *c) {
     }
 }
 
+static void cross_entropy_sums(const tri_call *c) {
+    int64_t places = tri_shape_count(&ref_out(c, 0)->shape), first = tri_attr_int(c->node, "first");
+    for (int64_t k = 0; k < places; k++) {
+        struct line l = place_line(c, 0, k);
+        int64_t label = label_of(c, &l, k);
+        bool here = label >= first && label < first + l.length;
+        double total = 0;
+        for (int64_t i = 0; label >= 0 && i < l.length; i++) total += line_load(c, &l, i);
+        ref_store(c, 0, k, label < 0 ? 0 : line_sum_exp(c, &l, ref_load(c, 2, k)));
+        ref_store(c, 1, k, here ? line_load(c, &l, label - first) : 0);
+        if (c->node->n_out > 2) ref_store(c, 2, k, total);
+    }
+}
+
 static void cross_entropy_dx(const tri_call *c) {
     double smoothing = tri_attr_float(c->node, "smoothing");
     int64_t places = tri_shape_count(&ref_in(c, 0)->shape), first = tri_attr_int(c->node, "first");
@@ -119,7 +133,31 @@ static void cross_entropy_dx(const tri_call *c) {
     }
 }
 
-/* ---- accuracy ---- */
+/* ---- labels ---- */
+
+static void pick(const tri_call *c) {
+    int64_t places = tri_shape_count(&ref_out(c, 0)->shape), first = tri_attr_int(c->node, "first");
+    for (int64_t k = 0; k < places; k++) {
+        struct line l = place_line(c, 0, k);
+        int64_t label = ref_load_i64(c, 1, k);
+        bool here = label >= first && label < first + l.length;
+        ref_store(c, 0, k, here ? line_load(c, &l, label - first) : 0);
+    }
+}
+
+static void ranks_before(const tri_call *c) {
+    int64_t places = tri_shape_count(&ref_out(c, 0)->shape), first = tri_attr_int(c->node, "first");
+    for (int64_t p = 0; p < places; p++) {
+        struct line l = place_line(c, 0, p);
+        int64_t label = ref_load_i64(c, 1, p), before = 0;
+        double own = ref_load(c, 2, p);
+        for (int64_t i = 0; i < l.length; i++) {
+            double x = line_load(c, &l, i);
+            before += first + i < label ? !(x < own) : first + i > label ? !(x <= own) : 0;
+        }
+        ref_store(c, 0, p, (double)before);
+    }
+}
 
 /* Counts what ranks before the label: everything that is not smaller, of equal elements the earlier
  * ones, and NaN. */
@@ -143,6 +181,9 @@ const struct dev_row ref_loss[] = {
     {.op = "log_softmax", .run = log_softmax},
     {.op = "cross_entropy", .run = cross_entropy},
     {.op = "cross_entropy_dx", .run = cross_entropy_dx},
+    {.op = "cross_entropy_sums", .run = cross_entropy_sums},
+    {.op = "pick", .run = pick},
+    {.op = "ranks_before", .run = ranks_before},
     {.op = "in_top_k", .run = in_top_k},
     {0},
 };

@@ -121,6 +121,29 @@ static void argmax(const tri_call *c) {
     } while (walk_next(&r.outer));
 }
 
+/* Whether element a of input 0 and element b of input 1 are equal, or both NaN. */
+static bool equal(const tri_call *c, int64_t a, int64_t b) {
+    if (!type_is_float(ref_in(c, 0)->type)) return ref_load_i64(c, 0, a) == ref_load_i64(c, 1, b);
+    double x = ref_load(c, 0, a), y = ref_load(c, 1, b);
+    return x == y || (x != x && y != y);
+}
+
+static void first_equal(const tri_call *c) {
+    int axis;
+    CHECK(op_axis(c->node, "axis", 0, &axis));
+    struct reduction r = reduction(c, 1u << axis);
+    int64_t i = 0;
+    do {
+        int64_t place = tri_attr_int(c->node, "first"), found = INT64_MAX;
+        struct walk w = r.inner;
+        do {
+            if (found == INT64_MAX && equal(c, r.outer.offset[0] + w.offset[0], i)) found = place;
+            place++;
+        } while (walk_next(&w));
+        ref_store_i64(c, 0, i++, -found);
+    } while (walk_next(&r.outer));
+}
+
 /* Whether a comes before b: larger, or equal and earlier. */
 static bool before(const tri_call *c, int64_t a, int64_t b) {
     return above(c, a, b) || (a < b && !above(c, b, a));
@@ -170,6 +193,7 @@ const struct dev_row ref_reduce[] = {
     {.op = "spread", .run = spread},
     {.op = "max", .run = max},
     {.op = "argmax", .run = argmax},
+    {.op = "first_equal", .run = first_equal},
     {.op = "top_k", .run = top_k},
     {.op = "sum_squares", .run = sum_squares},
     {.op = "all_finite", .run = all_finite},

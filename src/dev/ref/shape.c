@@ -153,7 +153,8 @@ static void gather_grad(const tri_call *c) {
     for (int64_t i = 0, n = tri_shape_count(&ref_in(c, 1)->shape); i < n; i++) {
         int64_t id;
         if (!row_of(c, i, table->dim[0], &id)) break;
-        for (int64_t k = 0; id >= 0 && k < width; k++) sum[id * width + k] += ref_load(c, 0, i * width + k);
+        for (int64_t k = 0; id >= 0 && k < width; k++)
+            sum[id * width + k] += ref_load(c, 0, i * width + k);
     }
     for (int64_t i = 0; i < all; i++) ref_store(c, 0, i, sum[i]);
     free(sum);
