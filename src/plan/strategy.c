@@ -30,6 +30,7 @@ struct making {
     struct tuples *tuples;
     size_t n_tuples, tuples_capacity;
     bool used[MESH_MOST_AXES];
+    bool *backward; /* by node: it depends on gradients, as an update does */
 };
 
 /* ---- options and the mesh ---- */
@@ -105,11 +106,13 @@ static tri_status check_ways(const struct making *k) {
 /* ---- which nodes a line is about ---- */
 
 /* Gradients follow their forward nodes; sources only have layouts. */
-static bool can_ask(const tri_node *n) { return n->n_in && !n->backward; }
+static bool can_ask(const struct making *k, const tri_node *n) {
+    return n->n_in && !k->backward[n->id];
+}
 
-static bool matches(const struct strategy_line *l, const tri_node *n) {
+static bool matches(const struct making *k, const struct strategy_line *l, const tri_node *n) {
     if (l->exact) return !strcmp(l->pattern, n->name);
-    if (l->kind == SETTING_STRATEGY) return can_ask(n) && node_in_scope(n, l->pattern);
+    if (l->kind == SETTING_STRATEGY) return can_ask(k, n) && node_in_scope(n, l->pattern);
     return !fnmatch(l->pattern, tri_name_of(n->out), 0) || !fnmatch(l->pattern, n->name, 0);
 }
 
@@ -122,11 +125,11 @@ static tri_status matches_nothing(const struct making *k, const struct strategy_
             nearest_offer(&near, tri_name_of(n->out));
             continue;
         }
-        for (const char *p = n->name; can_ask(n) && (p = strchr(p, '.')); p++) {
+        for (const char *p = n->name; can_ask(k, n) && (p = strchr(p, '.')); p++) {
             const char *scope = arena_text(&names, "%.*s", (int)(p - n->name), n->name);
             if (scope) nearest_offer(&near, scope);
         }
-        if (can_ask(n)) nearest_offer(&near, n->name);
+        if (can_ask(k, n)) nearest_offer(&near, n->name);
     }
     const char *meant = nearest_name(&near);
     strategy_fail(l, "no %s matches \"%s\"%s%s%s",
@@ -193,7 +196,7 @@ static tri_status apply_part(struct making *k, struct strategy_line *l, struct s
 
 static tri_status apply_line(struct making *k, struct strategy_line *l, struct asked *a) {
     tri_status status = TRI_OK;
-    if (l->kind != SETTING_STRATEGY || !matches(l, a->n)) return TRI_OK;
+    if (l->kind != SETTING_STRATEGY || !matches(k, l, a->n)) return TRI_OK;
     l->used = true;
     for (int i = 0; i < l->n_parts && !status; i++) status = apply_part(k, l, &l->part[i], a);
     return status;
@@ -205,7 +208,7 @@ static tri_status read_tuples(struct making *k, struct strategy_line *l) {
     const tri_node *n = NULL;
     struct factors f;
     for (size_t i = 0; i < k->g->n_nodes; i++)
-        if (matches(l, k->g->node[i])) n = k->g->node[i];
+        if (matches(k, l, k->g->node[i])) n = k->g->node[i];
     if (!n) return strategy_fail(l, "there is no operator \"%s\"", l->pattern);
     if (!n->n_in)
         return strategy_fail(l, "%s is made by no operator; tri_layout places it",
@@ -323,7 +326,7 @@ static tri_status keep(struct making *k, const struct asked *a) {
 static tri_status no_rule(struct making *k, const tri_node *n) {
     if (base_last() == TRI_FAILED) return TRI_FAILED;
     for (size_t i = 0; i < k->lines.n; i++) /* an operator without factors has none of theirs */
-        if (k->lines.line[i].kind == SETTING_STRATEGY && matches(&k->lines.line[i], n))
+        if (k->lines.line[i].kind == SETTING_STRATEGY && matches(k, &k->lines.line[i], n))
             k->lines.line[i].used = true;
     return TRI_OK;
 }
@@ -331,7 +334,7 @@ static tri_status no_rule(struct making *k, const tri_node *n) {
 static tri_status ask_node(struct making *k, const tri_node *n) {
     struct asked a = {.n = n};
     tri_status status = TRI_OK;
-    if (!can_ask(n)) return TRI_OK;
+    if (!can_ask(k, n)) return TRI_OK;
     if (!factors_of(n, &a.f)) return no_rule(k, n);
     for (size_t i = 0; i < k->lines.n && !status; i++)
         status = apply_line(k, &k->lines.line[i], &a);
@@ -379,7 +382,7 @@ static tri_status place_tensors(struct making *k) {
     for (size_t i = 0; i < k->lines.n && !status; i++) {
         struct strategy_line *l = &k->lines.line[i];
         for (size_t j = 0; j < k->g->n_nodes && l->kind == SETTING_LAYOUT && !status; j++)
-            if (matches(l, k->g->node[j])) status = place_tensor(k, l, k->g->node[j]);
+            if (matches(k, l, k->g->node[j])) status = place_tensor(k, l, k->g->node[j]);
     }
     return status;
 }
@@ -403,7 +406,7 @@ static tri_status unused_part(const struct making *k, const struct strategy_line
         const tri_node *n = k->g->node[i];
         struct factors f;
         uint8_t factor[MAX_FACTORS];
-        if (!matches(l, n) || !factors_of(n, &f)) continue;
+        if (!matches(k, l, n) || !factors_of(n, &f)) continue;
         for (int j = strategy_factors(&f, factor); j-- > 0;) {
             const char *name = arena_copy(&kept, factor_name(n, &f, factor[j]));
             if (!name) continue;
@@ -470,10 +473,13 @@ static tri_status make(struct making *k) {
 tri_status strategies_make(const tri_graph *model, const tri_options *o, struct strategies *out) {
     *out = (struct strategies){.unset = UNSET_FOLLOW};
     struct making k = {.s = out, .g = model, .o = o, .lines = {.arena = &out->arena}};
-    tri_status status = make(&k);
+    k.backward = calloc(model->n_nodes + 1, sizeof *k.backward);
+    if (k.backward) graph_mark_backward(model, k.backward);
+    tri_status status = k.backward ? make(&k) : base_no_memory("strategies");
     for (size_t i = 0; i < out->n_layouts; i++) out->layout[i].line = NULL;
     free(k.lines.line);
     free(k.tuples);
+    free(k.backward);
     if (status) strategies_free(out);
     return status;
 }

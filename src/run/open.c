@@ -13,7 +13,6 @@
 #include "io/outfile.h"
 #include "observe/events.h"
 #include "plan/rebatch.h"
-#include "plan/strategy.h"
 #include "run/checkpointer.h"
 #include "run/crash.h"
 #include "run/evaluate.h"
@@ -183,7 +182,6 @@ static tri_status plan_run(tri_run *run) {
     if (!status) status = check_options(o);
     if (!status) status = checkpointer_check(run->checkpointer, o);
     if (!status) status = settle_batch(run);
-    if (!status) status = strategies_check(run->model, o);
     if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
     if (!status) status = find_device(run);
     if (!status) status = optimizer_check(&o->optimizer);

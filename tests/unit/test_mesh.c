@@ -188,11 +188,17 @@ static void test_file(void **state) {
     tri_strategy(n.g, "first", "out=model");
     tri_tensor *grad;
     tri_grad(n.g->loss, &n.w, 1, &grad);
+    tri_push(n.g, "first");
+    tri_tensor *updated = tri_sub(n.w, grad); /* as an optimizer would, but in the scope */
+    tri_pop(n.g);
+    tri_assign(n.w, updated);
+    tri_strategy(n.g, "*", "batch=model");
     made(n.g, &(tri_options){.strategy = at("split")}, &s);
     assert_string_equal(mesh_text(&s.mesh), "model=2");
     assert_string_equal(asked(&s, n.h), "in");
     assert_string_equal(asked(&s, other.h), "in");
     assert_string_equal(asked(&s, grad), ".");
+    assert_string_equal(asked(&s, updated), ".");
     assert_true(strategies_layout(&s, n.v, dim));
     assert_int_equal(dim[0], 0);
     assert_int_equal(dim[1], -1);
