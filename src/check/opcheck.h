@@ -22,8 +22,8 @@ tri_status opcheck_derivative(const struct example *e, struct values *in, int or
 /* Splits the example along each factor that may be split and is the outermost of its dimensions.
  * Adds the number of these factors to *splits. */
 tri_status opcheck_splits(const struct example *e, const struct values *in, int *splits);
-/* Compares the results of the row's split form, if there is one for this example, with its own. Adds
- * 1 to *forms. */
+/* Compares the results of the row's split form, if there is one for this example, with its own.
+ * Adds 1 to *forms. */
 tri_status opcheck_form(const struct example *e, const struct values *in, int *forms);
 /* Compares the device's results for each block size that divides the channels with `plain`, its
  * results in the plain format. Adds the number of block sizes to *tried. */
