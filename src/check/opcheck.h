@@ -19,6 +19,9 @@ tri_status opcheck_run(const tri_op *op, const char *device, struct opcheck_repo
 /* Checks the first or second derivative of one example on the reference device. *given: whether the
  * operator has it. */
 tri_status opcheck_derivative(const struct example *e, struct values *in, int order, bool *given);
+/* Whether the example is itself a part of something, of a table or a random tensor; such an example
+ * is not split again. */
+bool opcheck_is_part(const tri_node *n);
 /* Splits the example along each factor that may be split and is the outermost of its dimensions.
  * Adds the number of these factors to *splits. */
 tri_status opcheck_splits(const struct example *e, const struct values *in, int *splits);

@@ -123,6 +123,10 @@ tri_status opcheck_shards(const struct example *e, const struct dev *dev, const 
     if (!op->factors && !op->factor_fn && !op->samplewise) return TRI_OK;
     tri_status status = build(e, &t);
     const tri_node *n = t.node;
+    if (!status && opcheck_is_part(n)) {
+        trial_free(&t);
+        return TRI_OK;
+    }
     if (!status && !factors_of(n, &f)) status = base_last();
     if (!status) {
         char name[MAX_FACTORS][32] = {{0}};

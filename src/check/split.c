@@ -164,8 +164,7 @@ static tri_status check_split(const struct halves *s, const struct values *in) {
     return status;
 }
 
-/* Whether the example is itself a part of something: of a table, or of a random tensor. */
-static bool is_part(const tri_node *n) {
+bool opcheck_is_part(const tri_node *n) {
     const struct op_entry *e = n->entry;
     const tri_attr *whole = e->op->random ? node_attr(n, "whole") : NULL;
     bool part = whole && whole->list.rank;
@@ -179,7 +178,7 @@ tri_status opcheck_splits(const struct example *e, const struct values *in, int 
     struct factors f;
     tri_status status = trial_begin(e, lanes_of(e), &t);
     bool rule = e->op->factors || e->op->factor_fn || e->op->samplewise;
-    if (!status && rule && !is_part(t.node)) {
+    if (!status && rule && !opcheck_is_part(t.node)) {
         if (!factors_of(t.node, &f)) status = TRI_USAGE;
         for (int c = 1; c < MAX_FACTORS && !status; c++) {
             bool inside = false;
