@@ -24,7 +24,7 @@ static double weight(int output, int64_t k) {
 }
 
 /* The scalar sum over all elements of weight * tensor. */
-static tri_tensor *project(tri_graph *g, tri_tensor *const *of, int n) {
+tri_tensor *opcheck_project(tri_graph *g, tri_tensor *const *of, int n) {
     tri_tensor *sum = NULL;
     for (int i = 0; i < n; i++) {
         int64_t count = tri_shape_count(&of[i]->spec.shape);
@@ -69,7 +69,7 @@ static tri_status differentiate(const struct example *e, int order, bool all_out
     choose(d, all_outputs);
     for (int o = 0; o < order && d->n_of && d->n_by; o++) {
         tri_tensor *dx[MAX_INPUTS];
-        tri_tensor *y = project(d->t.g, d->of, d->n_of);
+        tri_tensor *y = opcheck_project(d->t.g, d->of, d->n_of);
         if (!y) return tri_graph_status(d->t.g) ? TRI_USAGE : base_no_memory("an example");
         tri_grad(y, d->by, d->n_by, dx);
         if (o + 1 == order) {

@@ -25,8 +25,9 @@ static tri_status build(const struct example *e, struct trial *t) {
         if (t->node->in[i]->spec.type == TRI_F32 && node_reads(t->node, i))
             in[n_in++] = t->node->in[i];
     if (derivable && n_in) {
-        tri_tensor *y = t->node->out;
-        tri_grad(tri_sum_(tri_mul(y, y), TRI_ALL, (tri_reduce_options){0}), in, n_in, dx);
+        tri_tensor *y = opcheck_project(t->g, out, 1);
+        if (!y) return tri_graph_status(t->g) ? TRI_USAGE : base_no_memory("an example");
+        tri_grad(y, in, n_in, dx);
         for (int i = 0; i < n_in; i++) out[n++] = dx[i];
     }
     trial_outputs(out, n);
@@ -35,8 +36,8 @@ static tri_status build(const struct example *e, struct trial *t) {
 
 /* Whether anything is summed over the mesh, or nodes were rebuilt, so that results may be rounded
  * otherwise. */
-static bool rounds(const struct dist *d, const tri_graph *g, size_t n_nodes) {
-    bool sums = g->n_nodes > n_nodes;
+static bool rounds(const struct dist *d, const tri_graph *g) {
+    bool sums = d->rebuilt;
     for (int i = 0; i < g->n_tensors; i++)
         sums |= d->has[i].axis[0].kind == PARTIAL && d->has[i].axis[0].partial == TRI_PARTIAL_SUM;
     return sums;
@@ -48,7 +49,6 @@ static tri_status shard(struct trial *t, const char *factor, int seats, bool *sp
     tri_options o = tri_options_default();
     struct strategies s = {0};
     struct dist d = {0};
-    size_t n_nodes = t->g->n_nodes;
     snprintf(mesh, sizeof mesh, "m=%d", seats);
     snprintf(ask, sizeof ask, "%s=m", factor);
     tri_mesh(t->g, mesh);
@@ -60,7 +60,7 @@ static tri_status shard(struct trial *t, const char *factor, int seats, bool *sp
         *split = false;
         for (size_t i = 0; i < t->g->n_nodes; i++)
             *split |= d.use[i][0].kind != USE_WHOLE;
-        *exact = !rounds(&d, t->g, n_nodes);
+        *exact = !rounds(&d, t->g);
         tri_graph *expanded = expand(&d);
         status = expanded ? TRI_OK : base_last();
         if (expanded) expanded->mesh = (struct mesh){0};
@@ -95,7 +95,7 @@ static void drop_noise(struct values *v) {
 
 static tri_status check_factor(const struct example *e, const struct dev *dev,
                                const struct values *in, const struct values plain[2],
-                               const char *factor, int seats, int *shards) {
+                               const char *factor, bool fixed, int seats, int *shards) {
     struct trial t;
     struct values out = {0};
     bool split = false, exact = false;
@@ -103,6 +103,11 @@ static tri_status check_factor(const struct example *e, const struct dev *dev,
     tri_status status = build(e, &t);
     snprintf(what, sizeof what, "split along %s over %d seats", factor, seats);
     if (!status) status = shard(&t, factor, seats, &split, &exact);
+    /* A form frees some of the row's fixed factors, not all. */
+    if (status == TRI_USAGE && fixed) {
+        trial_free(&t);
+        return TRI_OK;
+    }
     if (!status && !split) status = example_differs(e, "%s: it is not split", what);
     if (!status) status = run(&t, dev, in, &out);
     if (!exact) drop_noise(&out);
@@ -131,6 +136,8 @@ tri_status opcheck_shards(const struct example *e, const struct dev *dev, const 
     if (!status) {
         char name[MAX_FACTORS][32] = {{0}};
         int64_t extent[MAX_FACTORS] = {0};
+        bool fixed[MAX_FACTORS];
+        memcpy(fixed, f.fixed, sizeof fixed);
         for (int c = 1; c < MAX_FACTORS; c++) {
             if (f.extent[c] < 2 || (f.fixed[c] && !op->split_form)) continue;
             extent[c] = f.extent[c];
@@ -141,7 +148,7 @@ tri_status opcheck_shards(const struct example *e, const struct dev *dev, const 
         drop_noise(&plain[1]);
         for (int c = 1; c < MAX_FACTORS; c++)
             for (int seats = 2; seats <= 4 && seats <= extent[c] && !status; seats++)
-                status = check_factor(e, dev, in, plain, name[c], seats, shards);
+                status = check_factor(e, dev, in, plain, name[c], fixed[c], seats, shards);
     }
     trial_free(&t);
     for (int i = 0; i < 2; i++) values_free(&plain[i]);

@@ -17,9 +17,26 @@ struct copies {
     int n;
 };
 
+/* A node that was rebuilt because a strategy splits it: the nodes of its form, whose names begin
+ * with `scope`, see its inputs so split. */
+struct formed {
+    const char *scope;
+    const tri_tensor *in; /* an input that the strategy splits */
+    int axis;
+    struct split split;
+    const char *file, *from; /* for messages: the strategy */
+    int line;
+};
+
+struct forms {
+    struct formed *formed;
+    size_t n, capacity;
+};
+
 struct maker {
     struct dist *d;
     const struct strategies *s;
+    struct forms *forms;
     tri_graph *g;
     const struct mesh *mesh;
     tri_node **forward;                   /* by node: the one that tri_node.of names; or null */
@@ -209,6 +226,12 @@ static struct split seen(const struct deciding *c, int i) {
     const tri_node *f = c->m->forward[c->n->id];
     int dim[MESH_MOST_AXES];
     if (has.kind != WHOLE) return has;
+    for (size_t k = 0; k < c->m->forms->n; k++) {
+        const struct formed *form = &c->m->forms->formed[k];
+        if (form->in == t && form->axis == c->axis &&
+            !strncmp(form->scope, c->n->name, strlen(form->scope)))
+            return form->split;
+    }
     if (!t->node->n_in && strategies_layout(c->m->s, t, dim) && dim[c->axis] >= 0)
         return (struct split){.kind = SPLIT, .dim = dim[c->axis], .outer = 1,
                               .extent = t->spec.shape.dim[dim[c->axis]]};
@@ -280,6 +303,22 @@ static struct use follow_inputs(struct deciding *c) {
     return best;
 }
 
+/* The node will be rebuilt, and its form asked in its place. */
+static tri_status ask_form(struct deciding *c, const struct ask *ask, const struct use *u) {
+    struct forms *f = c->m->forms;
+    size_t before = f->n;
+    c->m->form[c->n->id] = true;
+    for (int i = 0; i < c->n->n_in; i++) {
+        struct split s = operand_split(&c->f, &c->f.in[i], &c->n->in[i]->spec.shape, u);
+        const char *scope = arena_text(&c->m->g->arena, "%s.split.", c->n->name);
+        if (s.kind != SPLIT) continue;
+        if (!scope || !ARRAY_GROW(f->formed, f->n, f->capacity)) return base_no_memory("a mesh");
+        f->formed[f->n++] = (struct formed){scope, c->n->in[i], c->axis, s, c->n->file, ask->from,
+                                            c->n->line};
+    }
+    return f->n > before ? TRI_OK : refuse_ask(c, ask, u);
+}
+
 static tri_status decide(struct deciding *c, const struct ask *ask) {
     struct use *u = &c->use[c->axis];
     const struct use *adopted = &c->m->adopted[c->n->id][c->axis];
@@ -295,8 +334,9 @@ static tri_status decide(struct deciding *c, const struct ask *ask) {
     }
     if (asked_use(c, ask, u)) {
         if (u->kind == USE_FACTOR && has_form(c, u)) {
-            c->m->form[c->n->id] = true;
+            struct use asked = *u;
             *u = (struct use){.kind = USE_WHOLE};
+            return ask_form(c, ask, &asked);
         }
         return u->kind != USE_FACTOR || may_split(c, u) ? TRI_OK : refuse_ask(c, ask, u);
     }
@@ -395,9 +435,10 @@ static bool adopt(struct maker *m, struct split *wish, int axis) {
 
 /* ---- forms ---- */
 
-static tri_status rebuild(struct maker *m) {
+static tri_status rebuild(struct maker *m, bool *any) {
     struct rewrite r;
     tri_node *n;
+    *any = false;
     rewrite_begin(&r, m->g);
     for (size_t i = 0; (n = rewrite_next(&r, i)); i++) {
         tri_tensor *out[TRI_MAX_OUTPUTS] = {NULL};
@@ -406,6 +447,7 @@ static tri_status rebuild(struct maker *m) {
             rewrite_enter(&r, n, "split");
             built = n->entry->op->split_form(n, out);
             rewrite_leave(&r);
+            *any |= built;
         }
         for (int k = 0; built && k < n->n_out; k++)
             if (out[k]) rewrite_replace(&r, &n->out[k], out[k]);
@@ -541,22 +583,43 @@ void move_text(const struct mesh *m, const struct layout *from, const struct lay
     }
 }
 
+/* A strategy that no node of a form can follow would be ignored. */
+static tri_status check_forms(const struct dist *d, const struct forms *f) {
+    for (size_t i = 0; i < f->n; i++) {
+        const struct formed *form = &f->formed[i];
+        bool any = false;
+        for (size_t k = 0; k < d->g->n_nodes; k++)
+            any |= !strncmp(d->g->node[k]->name, form->scope, strlen(form->scope)) &&
+                   d->use[k][form->axis].kind != USE_WHOLE;
+        if (!any)
+            return base_fail(TRI_USAGE, "%s%s%.*s cannot be split as asked by %s over axis %s: all "
+                             "its places are computed together", form->file ? form->file : "",
+                             form->file ? ": " : "", (int)strlen(form->scope) - 7, form->scope,
+                             form->from ? form->from : "its layout", d->mesh.axis[form->axis].name);
+    }
+    return TRI_OK;
+}
+
 tri_status dist_make(tri_graph *lane, const struct strategies *s, struct dist *d) {
     bool again = true;
+    struct forms forms = {0};
     tri_status status = TRI_OK;
+    bool any = true, rebuilt = false;
     for (int round = 0; again && !status; round++) {
         *d = (struct dist){.mesh = s->mesh};
-        struct maker m = {.d = d, .s = s, .g = lane, .mesh = &s->mesh};
+        struct maker m = {.d = d, .s = s, .forms = &forms, .g = lane, .mesh = &s->mesh};
         status = allocate(&m) ? settle(&m, &again) : base_no_memory("a mesh");
-        if (!status && again && round == MOST_ROUNDS) again = false;
-        if (!status && again) status = rebuild(&m);
+        again = again && any && round < MOST_ROUNDS;
+        if (!status && again) status = rebuild(&m, &any);
+        rebuilt |= again && any;
         release(&m);
         if (again || status) dist_free(d);
     }
-    if (!status && !find_moves(d)) {
-        status = base_no_memory("a mesh");
-        dist_free(d);
-    }
+    d->rebuilt = rebuilt;
+    if (!status) status = check_forms(d, &forms);
+    if (!status && !find_moves(d)) status = base_no_memory("a mesh");
+    if (status) dist_free(d);
+    free(forms.formed);
     return status;
 }
 

@@ -31,6 +31,7 @@ struct dist {
     struct layout *has;                /* by tensor */
     struct layout *need;               /* by node and input, from `first` on */
     size_t *first;                     /* by node */
+    bool rebuilt;              /* some nodes: results may be rounded otherwise */
     struct move *move;
     size_t n_moves, capacity;
 };
