@@ -68,6 +68,7 @@ bool matmul_takes(const tri_node *n) {
 #define THREADS 4          /* that share the parts, if their number is open */
 #define ROWS 512           /* of a part: a block of their k fits a cache */
 #define COLUMNS 1024       /* of a part, so that it is still in a cache after the next block */
+#define MADE_COLUMNS 512   /* likewise, of a part that is made in scratch */
 #define ALIGN 32           /* columns of a part begin at a multiple of it */
 
 /* A direct product reads its left factor in place, and its right one too, or packs that as a whole
@@ -106,10 +107,11 @@ static bool packs(int64_t m, int64_t k, int64_t b_column) {
 
 /* Cuts the longer side, until there is the same number of parts for each thread, or about that, or
  * they have little work. */
-static void cut(const struct matmul_sizes *s, double work, int threads, struct state *st) {
+static void cut(const struct matmul_sizes *s, double work, int threads, bool made,
+                struct state *st) {
     if (st->way == BLOCKED) {
         st->down = ceil_of(s->m, ROWS);
-        st->across = ceil_of(s->n, COLUMNS);
+        st->across = ceil_of(s->n, made ? MADE_COLUMNS : COLUMNS);
     }
     const int64_t share = threads ? threads : THREADS;
     const double most = work / PART_WORK;
@@ -126,7 +128,8 @@ static void cut(const struct matmul_sizes *s, double work, int threads, struct s
     }
 }
 
-static void divide(struct state *st, int threads) {
+/* made: in scratch. */
+static void divide(struct state *st, int threads, bool made) {
     const struct matmul_sizes *s = &st->sizes;
     const double work = 2.0 * (double)s->m * (double)s->n * (double)s->k;
     st->way = way_of(s, st->type);
@@ -138,7 +141,7 @@ static void divide(struct state *st, int threads) {
         st->parts = ceil_of(st->matrices, st->each);
         return;
     }
-    cut(s, work, threads, st);
+    cut(s, work, threads, made, st);
     st->parts = st->matrices * st->down * st->across;
 }
 
@@ -186,10 +189,11 @@ static int64_t scratch_floats(const struct state *st) {
 static void plan(const tri_node *n, struct kernel *k) {
     (void)n;
     struct state *st = k->state;
-    divide(st, k->threads);
-    const size_t most = (size_t)ceil_of(largest(st), 16) * 16;
     const bool stores = !st->tail || tail_stores(st->tail);
-    if (st->type == TRI_BF16 || !stores) st->made = most * sizeof(float);
+    const bool made = st->type == TRI_BF16 || !stores;
+    divide(st, k->threads, made);
+    const size_t most = (size_t)ceil_of(largest(st), 16) * 16;
+    if (made) st->made = most * sizeof(float);
     if (st->type == TRI_BF16 && !stores) st->rounded = most * sizeof(uint16_t);
     k->scratch = st->made + st->rounded + (size_t)scratch_floats(st) * sizeof(float);
     k->parts = st->parts;
