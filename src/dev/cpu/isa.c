@@ -13,7 +13,8 @@
 const char *const isa_names[ISAS] = {EVERY_PRODUCT_ISA(NAME)};
 
 static bool has_plain(void) { return true; }
-#if defined __x86_64__
+#if defined CPU_PLAIN
+#elif defined __x86_64__
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }

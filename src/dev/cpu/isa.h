@@ -9,7 +9,10 @@
 #include "base/base.h"
 
 /* The sets of this processor family, slow to fast. */
-#if defined __x86_64__
+#if defined CPU_PLAIN /* -Dplain=true */
+#define EVERY_ISA(X) X(plain)
+#define EVERY_PRODUCT_ISA EVERY_ISA
+#elif defined __x86_64__
 #define EVERY_ISA(X) X(plain) X(avx2) X(avx512)
 #define EVERY_PRODUCT_ISA(X) EVERY_ISA(X) X(avx512bf16)
 #elif defined __aarch64__
