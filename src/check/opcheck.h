@@ -33,7 +33,8 @@ tri_status opcheck_form(const struct example *e, const struct values *in, int *f
 tri_status opcheck_blocks(const struct example *e, const struct dev *dev, const struct values *in,
                           const struct values *plain, int *tried);
 
-/* The scalar sum over all elements of n tensors, each times a weight of its own; null: no memory. */
+/* The scalar sum over all elements of n tensors, each times a weight of its own. Null: no
+ * memory. */
 tri_tensor *opcheck_project(tri_graph *g, tri_tensor *const *of, int n);
 /* Splits the example over meshes of 2, 3 and 4 seats, along each factor that may be split. Adds the
  * number of these meshes to *shards. */

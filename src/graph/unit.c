@@ -116,6 +116,12 @@ void units_free(struct units *u) {
     *u = (struct units){0};
 }
 
+bool unit_has_one_owner(const tri_node *const *node, int n) {
+    for (int i = 1; i < n; i++)
+        if (memcmp(node[i]->owner, node[0]->owner, sizeof node[0]->owner)) return false;
+    return true;
+}
+
 bool unit_shape_only(const struct unit *u, int i) {
     for (int j = 0; j < u->n; j++)
         for (int k = 0; k < u->node[j]->n_in; k++)

@@ -28,6 +28,9 @@ struct units {
 tri_status units_of(const tri_graph *g, struct units *out);
 void units_free(struct units *u);
 
+/* Whether the same seats of a mesh compute all n nodes. A unit never crosses owners. */
+bool unit_has_one_owner(const tri_node *const *node, int n);
+
 /* Whether only the shape of input i of the unit is used. */
 bool unit_shape_only(const struct unit *u, int i);
 

@@ -103,6 +103,7 @@ static bool grow(const struct follow *f, struct set *s) {
             tri_node *reader = f->g->node[f->use[u]];
             if (f->placed[reader->id] || holds(s, reader)) continue;
             if (!add_needed(f, &more, reader) || !in_time(f, &more) ||
+                !unit_has_one_owner((const tri_node *const *)more.node, more.n) ||
                 !worth_it(f, &more, s) ||
                 !f->target->fuses((const tri_node *const *)more.node, more.n))
                 continue;

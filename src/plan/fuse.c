@@ -80,7 +80,8 @@ static void add(struct groups *s, const tri_node *n) {
         int group = s->group[p];
         if (holds(s, &own, group) || own.n + s->size[group] > UNIT_MOST) continue;
         merge(s, &more, group);
-        if (s->target->fuses(more.node, more.n)) own = more;
+        if (unit_has_one_owner(more.node, more.n) && s->target->fuses(more.node, more.n))
+            own = more;
     }
     unite(s, &own);
 }

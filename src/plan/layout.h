@@ -5,13 +5,14 @@
 
 #include "plan/factors.h"
 
-/* One split per axis of the mesh. Axes that split the same places are nested in the mesh's order. */
+/* One split per axis of the mesh. Axes that split the same places are nested in the mesh's
+ * order. */
 struct layout {
     struct split axis[MESH_MOST_AXES];
 };
 
-/* A tensor's dimensions, divided further where layouts cut the inner places of a dimension. Within
- * `part`, each axis of a layout splits one of them. */
+/* A tensor's dimensions, divided further where layouts cut the inner places of a dimension, so that
+ * each axis of a layout splits one of them. */
 struct refined {
     int n;
     int64_t extent[TRI_MAX_RANK];
