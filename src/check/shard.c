@@ -55,7 +55,7 @@ static tri_status shard(struct trial *t, const char *factor, int seats, bool *sp
     tri_strategy(t->g, "example", ask);
     tri_status status = tri_graph_status(t->g);
     if (!status) status = strategies_make(t->g, &o, &s);
-    if (!status) status = dist_make(t->g, &s, &d);
+    if (!status) status = dist_make(t->g, NULL, &s, &d);
     if (!status) {
         *split = false;
         for (size_t i = 0; i < t->g->n_nodes; i++)

@@ -38,6 +38,7 @@ struct maker {
     const struct strategies *s;
     struct forms *forms;
     tri_graph *g;
+    const tri_graph *whole;
     const struct mesh *mesh;
     tri_node **forward;                   /* by node: the one that tri_node.of names; or null */
     struct use (*adopted)[MESH_MOST_AXES]; /* by node: what its readers want; whole: nothing */
@@ -58,7 +59,7 @@ struct deciding {
 
 /* ---- what a use means for an operand ---- */
 
-static const struct split whole = {.kind = WHOLE};
+static const struct split uncut = {.kind = WHOLE};
 
 static struct split operand_split(const struct factors *f, const struct factor_operand *o,
                                   const tri_shape *s, const struct use *u) {
@@ -67,14 +68,14 @@ static struct split operand_split(const struct factors *f, const struct factor_o
         for (int i = 0; i < o->dim[d].n; i++) {
             uint8_t factor = o->dim[d].f[i];
             if (factor == u->factor)
-                return s->dim[d] == 1 ? whole
+                return s->dim[d] == 1 ? uncut
                                       : (struct split){.kind = SPLIT, .dim = d,
                                                        .outer = before * u->outer,
                                                        .extent = u->extent};
             before *= f->extent[factor];
         }
     }
-    return whole;
+    return uncut;
 }
 
 /* The use of the factor that makes the operand so split; false: there is none. */
@@ -108,12 +109,12 @@ static struct split need_of(const struct deciding *c, const struct use *u, int i
     const tri_tensor *t = c->n->in[input];
     const struct split *has = &c->m->d->has[t->id].axis[c->axis];
     if (u->kind == USE_FACTOR) return operand_split(&c->f, &c->f.in[input], &t->spec.shape, u);
-    return u->kind == USE_PARTIAL && has->kind == PARTIAL ? *has : whole;
+    return u->kind == USE_PARTIAL && has->kind == PARTIAL ? *has : uncut;
 }
 
 static struct split result_of(const struct deciding *c, const struct use *u, int output) {
     const tri_op *op = c->n->entry->op;
-    if (u->kind == USE_WHOLE) return whole;
+    if (u->kind == USE_WHOLE) return uncut;
     if (u->kind == USE_PARTIAL) return (struct split){.kind = PARTIAL};
     if (!operand_has(&c->f.out[output], u->factor))
         return (struct split){.kind = PARTIAL, .partial = (int)op->partial};
@@ -218,6 +219,21 @@ static bool may_be_partial(const struct deciding *c) {
     return op->linear == TRI_LINEAR_EACH || (op->linear == TRI_LINEAR_FIRST && at == 0);
 }
 
+/* The parameter that another phase has cast to make the tensor; else the tensor itself. */
+static const tri_tensor *source_of(const tri_graph *whole, const tri_tensor *t) {
+    const tri_tensor *s = NULL;
+    if (!whole || !node_is(t->node, "given")) return t;
+    for (size_t i = 0; i < whole->n_nodes && !s; i++) {
+        const tri_node *n = whole->node[i];
+        int64_t k = tri_attr_int(t->node, "of") - n->out[0].id;
+        if (k >= 0 && k < n->n_out) s = &n->out[k];
+    }
+    while (s && s->node->n_in == 1 && s->node->entry->op->linear == TRI_LINEAR_JOINTLY &&
+           base_shape_equal(&s->spec.shape, &s->node->in[0]->spec.shape))
+        s = s->node->in[0];
+    return s && !s->node->n_in ? s : t;
+}
+
 /* How input i appears along the axis: as it is; if it is whole, as its layout asks or as the
  * forward node of this one reads it, because taking parts of it costs nothing. */
 static struct split seen(const struct deciding *c, int i) {
@@ -232,6 +248,7 @@ static struct split seen(const struct deciding *c, int i) {
             !strncmp(form->scope, c->n->name, strlen(form->scope)))
             return form->split;
     }
+    t = source_of(c->m->whole, t);
     if (!t->node->n_in && strategies_layout(c->m->s, t, dim) && dim[c->axis] >= 0)
         return (struct split){.kind = SPLIT, .dim = dim[c->axis], .outer = 1,
                               .extent = t->spec.shape.dim[dim[c->axis]]};
@@ -548,14 +565,16 @@ static tri_status check_forms(const struct dist *d, const struct forms *f) {
     return TRI_OK;
 }
 
-tri_status dist_make(tri_graph *lane, const struct strategies *s, struct dist *d) {
+tri_status dist_make(tri_graph *lane, const tri_graph *whole, const struct strategies *s,
+                     struct dist *d) {
     bool again = true;
     struct forms forms = {0};
     tri_status status = TRI_OK;
     bool any = true, rebuilt = false;
     for (int round = 0; again && !status; round++) {
         *d = (struct dist){.mesh = s->mesh};
-        struct maker m = {.d = d, .s = s, .forms = &forms, .g = lane, .mesh = &s->mesh};
+        struct maker m = {.d = d, .s = s, .forms = &forms, .g = lane, .whole = whole,
+                          .mesh = &s->mesh};
         status = allocate(&m) ? settle(&m, &again) : base_no_memory("a mesh");
         again = again && any && round < MOST_ROUNDS;
         if (!status && again) status = rebuild(&m, &any);

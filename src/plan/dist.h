@@ -36,8 +36,10 @@ struct dist {
     size_t n_moves, capacity;
 };
 
-/* May change the graph: it rebuilds nodes that cannot be split as they are (tri_op.split_form). */
-tri_status dist_make(tri_graph *lane, const struct strategies *s, struct dist *out);
+/* May change the graph: it rebuilds nodes that cannot be split as they are (tri_op.split_form).
+ * whole: the graph of the whole batch, of which the lane was cut; null: none. */
+tri_status dist_make(tri_graph *lane, const tri_graph *whole, const struct strategies *s,
+                     struct dist *out);
 void dist_free(struct dist *d);
 
 static inline const struct layout *dist_need(const struct dist *d, const tri_node *n, int input) {

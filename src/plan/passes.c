@@ -209,7 +209,7 @@ static tri_status pass_phases(struct compilation *c) {
 static tri_status pass_dist(struct compilation *c) {
     tri_status status = TRI_OK;
     for (int i = 0; c->strategies.mesh.n && i < c->n_sizes && !status; i++)
-        if (c->lane[i]) status = dist_make(c->lane[i], &c->strategies, &c->dist[i]);
+        if (c->lane[i]) status = dist_make(c->lane[i], c->whole, &c->strategies, &c->dist[i]);
     return status;
 }
 
