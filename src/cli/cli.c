@@ -13,8 +13,8 @@
 
 /* In the order of `trireme help`. */
 #define COMMANDS(X) \
-    X(train) X(run) X(eval) X(predict) X(data) X(pack) X(models) X(dump) X(memory) X(bench) \
-    X(bench_allreduce) X(top) X(ps) X(ctl) X(ckpt) X(doctor) X(help) X(version)
+    X(train) X(run) X(eval) X(predict) X(data) X(pack) X(models) X(dump) X(explain) X(memory) \
+    X(bench) X(bench_allreduce) X(top) X(ps) X(ctl) X(ckpt) X(doctor) X(help) X(version)
 
 #define DECLARE(name) extern const struct command command_##name;
 #define ADDRESS(name) &command_##name,
@@ -64,7 +64,7 @@ int cli_fail(void) {
 
 static tri_status take_model(const struct command *c, int argc, char **argv,
                              struct cli_arguments *out) {
-    bool omitted = c->model_from_load &&
+    bool omitted = c->model_optional &&
                    (argc < 2 || (c->takes_words && !model_is_named(argv[1])));
     int words = c->takes_model && !omitted;
     if (argc - 1 < words)

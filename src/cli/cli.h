@@ -12,7 +12,7 @@ struct command {
     const char *arguments;         /* "MODEL [options]" */
     const char *help;              /* one line */
     bool takes_model;
-    bool model_from_load;          /* MODEL is optional: the file of options.load names it */
+    bool model_optional;           /* the command can do without MODEL, or finds it in a file */
     const char *surplus;           /* message if a word is given where none is taken; %s is it */
     const char *takes_words;       /* "PICTURE": at least one such word follows MODEL; or null */
     unsigned use;                  /* selects rows of options_rows; 0: none */

@@ -74,6 +74,51 @@ size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most)
     return n;
 }
 
+/* ---- seats of a mesh ---- */
+
+static bool takes_part(const tri_node *n, const int16_t *at) {
+    for (int a = 0; a < MESH_MOST_AXES; a++)
+        if (n->owner[a] >= 0 && n->owner[a] != at[a]) return false;
+    return true;
+}
+
+/* How the seat's bytes change before each item. Unsigned arithmetic wraps around, so these may be
+ * negative numbers. */
+static void seat_changes(const struct program *p, const int16_t *at, size_t *change) {
+    const struct memory_plan *plan = &p->memory;
+    for (size_t i = 0; i < p->n_items; i++) {
+        const struct unit *u = p->item[i].unit;
+        for (int k = 0; k < u->n_out; k++) {
+            const tri_tensor *t = u->out[k];
+            if (plan->root[t->id] != t->id || plan->offset[t->id] == MEMORY_OUTSIDE ||
+                !takes_part(t->node, at))
+                continue;
+            change[plan->begin[t->id]] += memory_bytes(t);
+            change[plan->end[t->id] + 1] -= memory_bytes(t);
+        }
+        if (!takes_part(u->node[u->n - 1], at)) continue;
+        change[i] += program_scratch(p, i);
+        change[i + 1] -= program_scratch(p, i);
+    }
+}
+
+size_t budget_seat(const struct machine *m, const int16_t *at) {
+    const struct program *p = NULL;
+    for (int i = 0; machine_program(m, i) && !p; i++)
+        if (m->compilation.lane[0] && machine_program(m, i)->g == m->compilation.lane[0])
+            p = machine_program(m, i);
+    if (!p) return 0;
+    size_t *change = calloc(p->n_items + 2, sizeof *change), live = 0, most = 0;
+    if (!change) return SIZE_MAX;
+    seat_changes(p, at, change);
+    for (size_t i = 0; i < p->n_items; i++) {
+        live += change[i];
+        if (live > most) most = live;
+    }
+    free(change);
+    return most;
+}
+
 /* ---- limits ---- */
 
 static void least(size_t *limit, size_t value, const char **whose, const char *name) {

@@ -34,6 +34,11 @@ size_t budget_with_others(const struct machine *m, const struct store *store);
  * returns how many there are. */
 size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most);
 
+/* With a mesh: the most bytes of a lane's arena that the seat at these coordinates needs at once, in
+ * the order in which one thread runs all seats. What seats share counts for each of them. SIZE_MAX:
+ * out of memory. */
+size_t budget_seat(const struct machine *m, const int16_t *at);
+
 /* The smallest of --memory-limit (asked; 0: none), the cgroup's limit and the machine's available
  * memory; *whose names it. held: bytes that this process has already taken from it. */
 size_t budget_limit(int64_t asked, size_t held, const char **whose);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme explain: how a mesh splits a network, what moves between its seats, and why. */
+#include "cli/explain.h"
+
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "dev/dev.h"
+#include "machine/budget.h"
+#include "run/open.h"
+#include "run/run.h"
+
+struct own {
+    int64_t devices;
+    bool json, factors;
+};
+
+static tri_status check_mesh(const struct compilation *c, const char *model) {
+    if (c->strategies.mesh.n) return TRI_OK;
+    return base_fail(TRI_USAGE, "%s has no mesh, so nothing is split: give one with its axes, as "
+                     "--mesh model=2 --strategy megatron, or call tri_mesh in the network", model);
+}
+
+static tri_status check_devices(int64_t devices, int64_t seats) {
+    if (!devices || devices % seats == 0) return TRI_OK;
+    return base_fail(TRI_USAGE, "--devices %lld: the mesh has %lld seats, of which each replica "
+                     "needs all; %lld is the nearest number that they divide", (long long)devices,
+                     (long long)seats,
+                     (long long)(devices < seats ? seats : devices - devices % seats));
+}
+
+static double gradient_bytes(const tri_graph *model) {
+    double bytes = 0;
+    for (int i = 0; tri_param_at(model, i); i++)
+        if (!param_frozen(tri_param_at(model, i)->node))
+            bytes += (double)base_spec_bytes(&tri_param_at(model, i)->spec);
+    return bytes;
+}
+
+static void sum_lanes(const struct compilation *c, double step[MOVE_TIMES]) {
+    int64_t batch = c->whole->batch;
+    for (int64_t i = 0; i < c->lanes; i++) {
+        bool second = lane_samples(batch, c->lanes, i) != c->samples[0];
+        struct move_sums s = explain_sums(&c->dist[second]);
+        for (int w = 0; w < MOVE_TIMES; w++) step[w] += s.all[w].bytes;
+    }
+}
+
+static tri_status explain(const char *model, const struct compilation *c, const struct machine *m,
+                          const struct own *own) {
+    struct explanation e = {.model = model, .c = c, .d = &c->dist[0], .expanded = m != NULL,
+                            .seats = mesh_seats(&c->strategies.mesh),
+                            .devices = own->devices > 0, .gradients = gradient_bytes(c->model)};
+    struct text t = {0};
+    e.replicas = own->devices ? own->devices / e.seats : 1;
+    e.shown = m ? e.seats : 1;
+    sum_lanes(c, e.step);
+    for (int64_t i = 0; i < e.shown; i++) {
+        mesh_at(&e.d->mesh, i, e.seat[i].at);
+        e.seat[i].bytes = explain_seat(e.d, e.seat[i].at);
+        e.seat[i].lane = m ? budget_seat(m, e.seat[i].at) : 0;
+        if (e.seat[i].lane == SIZE_MAX) return base_no_memory("the memory of a seat");
+    }
+    if (own->json)
+        t.failed |= !explain_as_json(&e, &t);
+    else
+        explain_as_text(&e, &t);
+    return cli_print(&t);
+}
+
+/* Compiles up to `dist`. *expands: the mesh is small enough to be expanded. */
+static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct own *own,
+                       bool *expands) {
+    const struct dev *dev = a->options.device ? dev_find(a->options.device) : dev_at(0);
+    struct compilation c = {.options = &a->options, .target = dev ? dev->target : NULL, .model = g};
+    tri_status status = passes_run(&c, "model");
+    int64_t seats = mesh_seats(&c.strategies.mesh);
+    if (!status) status = check_mesh(&c, a->model);
+    if (!status) status = check_devices(own->devices, seats);
+    *expands = seats <= EXPLAIN_MOST_SEATS;
+    passes_free(&c);
+    if (status || *expands) return status;
+    c = (struct compilation){.options = &a->options, .target = dev ? dev->target : NULL,
+                             .model = g};
+    status = passes_run(&c, "dist");
+    if (!status) status = explain(a->model, &c, NULL, own);
+    passes_free(&c);
+    return status;
+}
+
+static tri_status explain_model(struct cli_arguments *a, const struct own *own) {
+    bool expands = false;
+    tri_graph *g = cli_graph(a);
+    tri_status status = g ? look(g, a, own, &expands) : base_last();
+    if (status || !expands) {
+        tri_graph_free(g);
+        return status;
+    }
+    tri_run *run = run_plan(g, &a->options, NULL);
+    if (!run) return base_last();
+    status = explain(a->model, &run->machine->compilation, run->machine, own);
+    run_free(run);
+    return status;
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct cli_arguments a;
+    struct own own = {0};
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    if (own.factors && (a.model || own.json || own.devices)) {
+        base_fail(TRI_USAGE, "--factors lists all operators' factors: give it alone");
+        return cli_fail();
+    }
+    if (own.factors) {
+        struct text t = {.data = factors_list()};
+        return !t.data || cli_print(&t) ? cli_fail() : TRI_OK;
+    }
+    if (!a.model)
+        base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the zoo",
+                  c->name, c->name, c->arguments);
+    return !a.model || explain_model(&a, &own) ? cli_fail() : TRI_OK;
+}
+
+static const struct option_row rows[] = {
+    {"--devices", "N",
+     "for so many devices, which are replicas of the mesh: what moves over all of them",
+     option_count, offsetof(struct own, devices), USE_ALL, GROUP_NONE},
+    {"--json", NULL, "print a JSON object", option_given, offsetof(struct own, json), USE_ALL,
+     GROUP_NONE},
+    {"--factors", NULL, "list what each operator calls its factors, for --strategy", option_given,
+     offsetof(struct own, factors), USE_ALL, GROUP_NONE},
+    {0},
+};
+
+const struct command command_explain = {
+    .name = "explain",
+    .arguments = "MODEL --mesh AXES [options]",
+    .help = "show how a mesh splits a network, and what moves between seats",
+    .takes_model = true,
+    .model_optional = true,
+    .use = USE_DUMP,
+    .rows = rows,
+    .more = cli_describe_model,
+    .run = run,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What `trireme explain` shows, as text or as JSON. */
+#ifndef CLI_EXPLAIN_H
+#define CLI_EXPLAIN_H
+
+#include "plan/explain.h"
+#include "plan/passes.h"
+
+#define EXPLAIN_MOST_SEATS 16 /* of a mesh that is expanded, for the memory of each seat */
+
+struct explanation {
+    const char *model;
+    const struct compilation *c;
+    const struct dist *d; /* of the lanes that have most samples */
+    int64_t seats, replicas;
+    bool devices;  /* a number of them was given */
+    bool expanded; /* `lane` is known */
+    double gradients; /* bytes of trainable parameters */
+    double step[MOVE_TIMES]; /* bytes that move in all lanes of a step */
+    int64_t shown; /* seats described: all, or the one at the origin */
+    struct {
+        int16_t at[MESH_MOST_AXES];
+        struct seat_bytes bytes;
+        size_t lane; /* of the arena of a lane, at most at once */
+    } seat[EXPLAIN_MOST_SEATS];
+};
+
+void explain_as_text(const struct explanation *e, struct text *out);
+/* One object. False: out of memory. */
+bool explain_as_json(const struct explanation *e, struct text *out);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Null is passed on: a list that lacks memory for a part of it is not printed at all. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "cli/explain.h"
+
+/* Appends to a list, which becomes null if memory is out. */
+static void append(json_t **list, json_t *value) {
+    if (*list && value && !json_array_append_new(*list, value)) return;
+    if (!*list) json_decref(value);
+    json_decref(*list);
+    *list = NULL;
+}
+
+static json_t *of_text(struct text *t) {
+    json_t *s = t->failed ? NULL : json_string(t->data ? t->data : "");
+    text_free(t);
+    return s;
+}
+
+static json_t *of_shape(const tri_shape *s) {
+    json_t *list = json_array();
+    for (int d = 0; d < s->rank; d++) append(&list, json_integer((json_int_t)s->dim[d]));
+    return list;
+}
+
+static json_t *of_layout(const struct explanation *e, const struct layout *l,
+                         const tri_tensor *t) {
+    struct text text = {0};
+    layout_text(&e->d->mesh, l, t->spec.shape.rank, &text);
+    return of_text(&text);
+}
+
+static json_t *of_operand(const struct explanation *e, const tri_tensor *t,
+                          const struct layout *l) {
+    tri_shape slice = explain_slice(e->d, t, l, NULL);
+    return json_pack("{s:o,s:o,s:o}", "shape", of_shape(&t->spec.shape), "slice", of_shape(&slice),
+                     "layout", of_layout(e, l, t));
+}
+
+static json_t *of_operator(const struct explanation *e, const tri_node *n) {
+    struct text split = {0};
+    json_t *in = json_array(), *out = json_array();
+    explain_split(e->d, n, &split);
+    for (int i = 0; i < n->n_in; i++)
+        append(&in, of_operand(e, n->in[i], dist_need(e->d, n, i)));
+    for (int i = 0; i < n->n_out; i++)
+        append(&out, of_operand(e, &n->out[i], &e->d->has[n->out[i].id]));
+    return json_pack("{s:s,s:s,s:b,s:o,s:o,s:o,s:s?}", "name", n->name, "operator",
+                     n->entry->op->name, "backward", (int)n->backward, "split", of_text(&split),
+                     "inputs", in, "outputs", out, "note", explain_warning(e->d, n));
+}
+
+static json_t *of_axes(const struct explanation *e, const struct move *m) {
+    json_t *axes = json_array();
+    for (int a = 0; a < e->d->mesh.n; a++)
+        if (m->from.axis[a].kind != WHOLE && !split_equal(&m->from.axis[a], &m->to.axis[a]))
+            append(&axes, json_string(e->d->mesh.axis[a].name));
+    return axes;
+}
+
+static json_t *of_move(const struct explanation *e, const struct move *m) {
+    static const char *const when[MOVE_TIMES] = {"forward", "backward", "to the store"};
+    const tri_tensor *t = explain_tensor(e->d, m);
+    const tri_node *reader = m->node < 0 ? NULL : e->d->g->node[m->node];
+    struct text how = {0};
+    move_text(&e->d->mesh, &m->from, &m->to, &how);
+    return json_pack("{s:s,s:s,s:o,s:o,s:I,s:s,s:o,s:o,s:o,s:s?}", "when",
+                     when[move_when(e->d, m)], "kind", move_kinds[move_kind(&e->d->mesh, m)],
+                     "axes", of_axes(e, m), "collectives", of_text(&how), "bytes",
+                     (json_int_t)m->bytes, "tensor", t->node->name, "shape",
+                     of_shape(&t->spec.shape), "from", of_layout(e, &m->from, t), "to",
+                     of_layout(e, &m->to, t), "reader", reader ? reader->name : NULL);
+}
+
+static json_t *of_seat(const struct explanation *e, int64_t i) {
+    const struct seat_bytes *b = &e->seat[i].bytes;
+    json_t *at = json_array();
+    for (int a = 0; a < e->d->mesh.n; a++) append(&at, json_integer(e->seat[i].at[a]));
+    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:I,s:I}", "seat", at, "parameters",
+                     (json_int_t)b->params, "states", (json_int_t)b->states, "data",
+                     (json_int_t)b->data, "given", (json_int_t)b->given, "results",
+                     (json_int_t)b->results, e->expanded ? "activations" : "computed",
+                     (json_int_t)(e->expanded ? e->seat[i].lane : b->computed));
+}
+
+static json_t *of_mesh(const struct explanation *e) {
+    json_t *axes = json_array();
+    for (int a = 0; a < e->d->mesh.n; a++)
+        append(&axes, json_pack("{s:s,s:I}", "axis", e->d->mesh.axis[a].name, "seats",
+                                (json_int_t)e->d->mesh.axis[a].size));
+    return axes;
+}
+
+static json_t *of_sums(const struct explanation *e) {
+    const double replicas = (double)e->replicas;
+    return json_pack("{s:I,s:f,s:f,s:f,s:f}", "replicas", (json_int_t)e->replicas, "forward",
+                     replicas * e->step[MOVE_FORWARD], "backward",
+                     replicas * e->step[MOVE_BACKWARD], "to_store",
+                     replicas * e->step[MOVE_TO_STORE], "gradients_over_replicas",
+                     e->replicas > 1 ? e->gradients : 0.0);
+}
+
+bool explain_as_json(const struct explanation *e, struct text *out) {
+    json_t *operators = json_array(), *moves = json_array(), *seats = json_array();
+    for (size_t i = 0; i < e->d->g->n_nodes; i++)
+        if (e->d->g->node[i]->n_in) append(&operators, of_operator(e, e->d->g->node[i]));
+    for (size_t i = 0; i < e->d->n_moves; i++) append(&moves, of_move(e, &e->d->move[i]));
+    for (int64_t i = 0; i < e->shown; i++) append(&seats, of_seat(e, i));
+    json_t *all = json_pack("{s:s,s:I,s:I,s:I,s:o,s:I,s:o,s:o,s:o,s:o}", "model", e->model, "batch",
+                            (json_int_t)e->c->whole->batch, "lanes", (json_int_t)e->c->lanes,
+                            "samples", (json_int_t)e->c->samples[0], "mesh", of_mesh(e), "seats",
+                            (json_int_t)e->seats, "operators", operators, "moves", moves,
+                            "seat_bytes", seats, "step_bytes", of_sums(e));
+    char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
+    if (text) text_add(out, "%s\n", text);
+    free(text);
+    json_decref(all);
+    return text != NULL;
+}

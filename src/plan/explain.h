@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a mesh does to a lane, as data and as short texts: what each node computes of itself, what
+ * moves between seats, and what a seat holds. Nothing is expanded. */
+#ifndef PLAN_EXPLAIN_H
+#define PLAN_EXPLAIN_H
+
+#include "plan/dist.h"
+
+/* "rows/data, out/model": the factor along each axis; "whole"; "partial sums/model". */
+void explain_split(const struct dist *d, const tri_node *n, struct text *out);
+
+/* The part of a tensor in the layout that the seat at these coordinates has; null: the seat at the
+ * origin, whose parts are the largest. */
+tri_shape explain_slice(const struct dist *d, const tri_tensor *t, const struct layout *l,
+                        const int16_t *at);
+size_t explain_slice_bytes(const struct dist *d, const tri_tensor *t, const struct layout *l,
+                           const int16_t *at);
+
+/* What the user should know of a node; null: nothing. A static text. */
+const char *explain_warning(const struct dist *d, const tri_node *n);
+
+const tri_tensor *explain_tensor(const struct dist *d, const struct move *m);
+
+/* What a move is, along all axes. MOVE_MIXED: not the same along all. */
+enum move_kind {
+    MOVE_ALL_GATHER,
+    MOVE_ALL_REDUCE,
+    MOVE_REDUCE_SCATTER,
+    MOVE_ALL_TO_ALL,
+    MOVE_MIXED,
+    MOVE_KINDS
+};
+extern const char *const move_kinds[MOVE_KINDS];
+enum move_kind move_kind(const struct mesh *m, const struct move *move);
+
+enum move_when { MOVE_FORWARD, MOVE_BACKWARD, MOVE_TO_STORE, MOVE_TIMES };
+enum move_when move_when(const struct dist *d, const struct move *m);
+
+/* The moves of one lane. */
+struct move_sums {
+    struct {
+        int n;
+        double bytes;
+    } of[MOVE_TIMES][MOVE_KINDS], all[MOVE_TIMES];
+};
+struct move_sums explain_sums(const struct dist *d);
+
+/* Whether an operator reads a part of the tensor only. */
+bool explain_taken_apart(const struct dist *d, const tri_tensor *t);
+
+/* Bytes that one seat holds. A tensor that several operators need in different parts counts once
+ * for each different part, up to the whole. */
+struct seat_bytes {
+    size_t params, states; /* what it reads of them */
+    size_t data;           /* of the lane's inputs, scalars and constants */
+    size_t given;          /* of what other phases have computed: casts, sums over the batch */
+    size_t results;        /* of the lane's results: gradients, metrics, new states */
+    size_t computed;       /* of all that its operators compute, as if none took another's place */
+};
+struct seat_bytes explain_seat(const struct dist *d, const int16_t *at);
+
+/* The coordinates of seat i; the last axis varies fastest. */
+void mesh_at(const struct mesh *m, int64_t i, int16_t at[MESH_MOST_AXES]);
+
+#endif

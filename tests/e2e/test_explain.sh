@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# trireme explain: its text, its JSON, and what it refuses. Usage: test_explain.sh TRIREME
+trireme=$(realpath "$1")
+. "$(dirname "$0")/cases.sh"
+
+model=gpt2-tiny:seq=32,vocab=200,heads=4,layers=1
+mesh='--mesh model=2 --strategy megatron --batch 8 --lanes 2'
+
+says() { # words, command: it succeeds, and prints the words
+    words=$1
+    shift
+    "$@" >out 2>&1 || { cat out; return 1; }
+    grep -q -e "$words" out || { cat out; return 1; }
+}
+
+refuses() { # words, command: it exits with 2, and the message has the words
+    words=$1
+    shift
+    "$@" >out 2>&1
+    [ $? -eq 2 ] && [ "$(wc -l <out)" -eq 1 ] && grep -q -e "$words" out || { cat out; return 1; }
+}
+
+# In JSON: the forward moves inside the block, and seats that read half of what is split.
+adds_up() {
+    "$trireme" explain $model $mesh --json >out || return 1
+    python3 - <<'EOT'
+import json
+e = json.load(open("out"))
+assert e["seats"] == 2 and e["lanes"] == 2 and e["samples"] == 4, e["seats"]
+moves = [m for m in e["moves"] if m["when"] == "forward" and ".h.0." in m["tensor"]]
+assert [m["kind"] for m in moves] == ["all-reduce"] * 2, moves
+assert len({s["parameters"] for s in e["seat_bytes"]}) == 1
+fc = [o for o in e["operators"] if o["name"].endswith("mlp.c_fc.matmul")][0]
+assert fc["split"] == "out/model" and fc["inputs"][1]["slice"][1] * 2 == fc["inputs"][1]["shape"][1]
+step = sum(m["bytes"] for m in e["moves"] if m["when"] == "forward") * e["lanes"]
+assert step == e["step_bytes"]["forward"], step
+EOT
+}
+
+check 'the mesh' says 'mesh model=2: 2 seats' "$trireme" explain $model $mesh
+check 'an operator' says 'mlp.c_fc.matmul .*matmul .*out/model' "$trireme" explain $model $mesh
+check 'a move' says 'all-reduce over model, 32768 bytes: .* is (-,-,-) partial sum over model; ' \
+    "$trireme" explain $model $mesh
+check 'JSON' adds_up
+check 'replicas' says '1024 devices: 512 replicas' \
+    "$trireme" explain $model $mesh --devices 1024
+check 'a large mesh' says 'mesh model=32: 32 seats' \
+    "$trireme" explain mlp:hidden=64 --mesh model=32 --strategy channels
+check 'slow channels' says 'leaves the fast kernels' \
+    "$trireme" explain resnet18:form=small --batch 4 --mesh model=8 --strategy channels
+check 'factors' says '^conv2d .*out' "$trireme" explain --factors
+check 'no mesh' refuses 'has no mesh' "$trireme" explain $model
+check 'no model' refuses 'lacks its MODEL' "$trireme" explain
+check 'devices that do not divide' refuses '2 is the nearest' \
+    "$trireme" explain $model $mesh --devices 3
+check 'factors of a model' refuses 'give it alone' "$trireme" explain $model --factors
+check 'memory with a mesh' says 'in all' "$trireme" memory $model $mesh
+check 'dump with a mesh' says 'mlp.c_fc.matmul@1' "$trireme" dump $model $mesh --after expand
+check 'bench with a mesh' says '^bench model=' "$trireme" bench $model $mesh --steps 2
+
+finish
