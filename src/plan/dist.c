@@ -124,7 +124,7 @@ static struct split result_of(const struct deciding *c, const struct use *u, int
 /* ---- costs ---- */
 
 static double move_cost(const struct split *from, const struct split *to, double bytes, double k) {
-    if (split_equal(from, to) || from->kind == WHOLE) return 0;
+    if (split_same(from, to, (int64_t)k) || from->kind == WHOLE) return 0;
     if (from->kind == PARTIAL) return bytes * (k - 1) / k * (to->kind == WHOLE ? 2 : 1);
     return bytes * (k - 1) / k / (to->kind == WHOLE ? 1 : k);
 }

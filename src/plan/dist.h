@@ -46,7 +46,7 @@ static inline const struct layout *dist_need(const struct dist *d, const tri_nod
     return &d->need[d->first[n->id] + (size_t)input];
 }
 
-/* Lists the moves, once the layouts are known; false: memory is out. */
+/* Gives all layouts their normal form (layout_normal), and lists the moves; false: memory is out. */
 bool dist_find_moves(struct dist *d);
 
 /* Whether bytes pass between seats: not if each seat takes its part of what is whole. */

@@ -17,6 +17,23 @@ bool layout_equal(const struct layout *a, const struct layout *b) {
     return true;
 }
 
+bool split_same(const struct split *a, const struct split *b, int64_t seats) {
+    return split_equal(a, b) ||
+           (a->kind == SPLIT && b->kind == SPLIT && a->dim == b->dim && a->outer == b->outer &&
+            a->extent % seats == 0 && b->extent % seats == 0);
+}
+
+void layout_normal(const struct mesh *m, struct layout *l) {
+    const struct layout given = *l;
+    for (int a = 0; a < m->n; a++) {
+        int64_t seats = 1;
+        if (given.axis[a].kind != SPLIT) continue;
+        for (int b = 0; b < m->n; b++)
+            if (split_equal(&given.axis[a], &given.axis[b])) seats *= m->axis[b].size;
+        if (given.axis[a].extent % seats == 0) l->axis[a].extent = seats;
+    }
+}
+
 void part_range(int64_t extent, int64_t parts, int64_t i, int64_t *begin, int64_t *end) {
     int64_t each = extent / parts, more = extent % parts;
     *begin = i * each + (i < more ? i : more);

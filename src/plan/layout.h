@@ -27,6 +27,12 @@ struct box {
 bool split_equal(const struct split *a, const struct split *b);
 bool layout_equal(const struct layout *a, const struct layout *b);
 
+/* Gives layouts that divide a tensor in the same way the same form: an extent that the seats divide
+ * becomes their number. So four heads of 32 places are split over two seats as 128 places are. */
+void layout_normal(const struct mesh *m, struct layout *l);
+/* Whether two splits along an axis of so many seats are the same, other axes left aside. */
+bool split_same(const struct split *a, const struct split *b, int64_t seats);
+
 /* Part i of `parts` of [0, extent): the first parts have one place more if it does not divide. */
 void part_range(int64_t extent, int64_t parts, int64_t i, int64_t *begin, int64_t *end);
 

@@ -25,9 +25,18 @@ static bool add_move(struct dist *d, const tri_tensor *t, int node, int input,
     return true;
 }
 
+/* Nodes name the same places by different factors; layouts that are compared do not. */
+static void make_normal(struct dist *d) {
+    size_t inputs = 0;
+    for (size_t i = 0; i < d->g->n_nodes; i++) inputs += (size_t)d->g->node[i]->n_in;
+    for (size_t i = 0; i < inputs; i++) layout_normal(&d->mesh, &d->need[i]);
+    for (int i = 0; i < d->g->n_tensors; i++) layout_normal(&d->mesh, &d->has[i]);
+}
+
 bool dist_find_moves(struct dist *d) {
     static const struct layout all_whole;
     bool ok = true;
+    make_normal(d);
     for (size_t i = 0; i < d->g->n_nodes; i++) {
         const tri_node *n = d->g->node[i];
         for (int k = 0; k < n->n_in && ok; k++)

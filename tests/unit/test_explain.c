@@ -95,14 +95,17 @@ static void test_two_products(void **state) {
     release(&p);
 }
 
-/* Partial sums that rows need: scattered forward; their derivative is gathered backward. */
+/* Partial sums that rows need: scattered forward; their derivative is gathered backward, for h is
+ * split over its columns. */
 static void test_product_and_relu(void **state) {
     (void)state;
     struct planned p;
     tri_graph *g = tri_graph_new(8);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(8, 16));
     tri_mesh(g, "2");
-    tri_tensor *y = tri_matmul(x, weight(g, "w", TRI_SHAPE(16, 32)));
+    tri_tensor *h = tri_matmul(x, weight(g, "v", TRI_SHAPE(16, 16)));
+    tri_shard(h, "(1,1),(1,2)");
+    tri_tensor *y = tri_matmul(h, weight(g, "w", TRI_SHAPE(16, 32)));
     tri_shard(y, "(1,2),(2,1)");
     y = tri_relu(y);
     tri_shard(y, "(2,1)");
@@ -120,7 +123,7 @@ static double plan_large(struct planned *p, const char *tuples) {
     tri_graph *g = tri_graph_new(2);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 4, 8, 16));
     tri_mesh(g, "1024");
-    tri_tensor *y = tri_matmul(x, weight(g, "w", TRI_SHAPE(2, 4, 16, 32)));
+    tri_tensor *y = tri_matmul(x, tri_input(g, "w", TRI_F32, TRI_SHAPE(2, 4, 16, 32)));
     tri_shard(y, tuples);
     tri_output(tri_relu(y), "y");
     double begin = base_seconds();
@@ -159,7 +162,7 @@ static void test_megatron(void **state) {
     assert_non_null(g);
     plan(&p, g, o, "dist");
     for (enum move_when w = MOVE_FORWARD; w <= MOVE_BACKWARD; w++) {
-        block_moves(&p, ".h.0.", w, n, 8 * 32 * 64 * 4);
+        block_moves(&p, ".h.0.", w, n, 8 * 32 * 128 * 4);
         assert_int_equal(n[MOVE_ALL_REDUCE], 2);
         assert_int_equal(n[MOVE_ALL_GATHER] + n[MOVE_REDUCE_SCATTER] + n[MOVE_ALL_TO_ALL], 0);
     }
@@ -175,7 +178,7 @@ static void test_megatron_sequence(void **state) {
     assert_non_null(g);
     plan(&p, g, o, "dist");
     for (enum move_when w = MOVE_FORWARD; w <= MOVE_BACKWARD; w++) {
-        block_moves(&p, ".h.0.", w, n, 8 * 32 * 64 * 4);
+        block_moves(&p, ".h.0.", w, n, 8 * 32 * 128 * 4);
         assert_int_equal(n[MOVE_ALL_REDUCE] + n[MOVE_ALL_TO_ALL], 0);
         assert_true(n[MOVE_ALL_GATHER] >= 2 && n[MOVE_REDUCE_SCATTER] >= 2);
     }
