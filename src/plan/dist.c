@@ -9,6 +9,8 @@
 #include "plan/simplify.h"
 
 #define MOST_COPIES 6
+#define ELSEWHERE 1e15 /* bytes: what a seat lacks costs more than any move of what it has */
+#define TIE 1          /* byte: decides between ways that move as much */
 #define MOST_ROUNDS 12
 
 /* The layouts along one axis in which a tensor was needed so far: these copies exist. */
@@ -135,11 +137,30 @@ static bool copy_exists(const struct copies *c, const struct split *s) {
     return false;
 }
 
+/* A derivative reads what its forward node reads as that did: of parameters and data a seat has no
+ * other part; of the rest a copy exists. The derivative of partial sums is needed as a whole. */
+static double cost_beside_forward(const struct deciding *c, const tri_tensor *t,
+                                  const struct split *need) {
+    const tri_node *f = c->m->forward[c->n->id];
+    int64_t seats = c->m->mesh->axis[c->axis].size;
+    if (!f || !c->n->backward) return 0;
+    for (int k = 0; k < f->n_in; k++) {
+        const struct split *had = &dist_need(c->m->d, f, k)->axis[c->axis];
+        if (f->in[k] != t || !node_reads(f, k)) continue;
+        if (split_same(had, need, seats)) return 0;
+        return t->node->n_in || had->kind != SPLIT ? TIE : ELSEWHERE;
+    }
+    bool of_sums = c->m->d->has[f->out->id].axis[c->axis].kind == PARTIAL &&
+                   base_shape_equal(&t->spec.shape, &f->out->spec.shape);
+    return of_sums && need->kind == SPLIT ? TIE : 0;
+}
+
 static double cost_of(const struct deciding *c, const struct use *u) {
     double cost = 0, k = (double)c->m->mesh->axis[c->axis].size;
     for (int i = 0; i < c->n->n_in; i++) {
         const tri_tensor *t = c->n->in[i];
         struct split need = need_of(c, u, i);
+        if (node_reads(c->n, i)) cost += cost_beside_forward(c, t, &need);
         if (!node_reads(c->n, i) || copy_exists(&c->m->copies[t->id][c->axis], &need)) continue;
         cost += move_cost(&c->m->d->has[t->id].axis[c->axis], &need,
                           (double)base_spec_bytes(&t->spec), k);
