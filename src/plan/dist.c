@@ -380,6 +380,7 @@ static tri_status decide(struct deciding *c, const struct ask *ask) {
     bool batch = c->m->s->unset == UNSET_BATCH && !c->n->backward && c->has_factors;
     if (batch) {
         uint8_t factor = factor_named(c->n, &c->f, "batch");
+        if (!factor) factor = factor_named(c->n, &c->f, "rows");
         *u = (struct use){USE_FACTOR, factor, 1, factor ? c->f.extent[factor] : 0};
         if (factor && may_split(c, u) &&
             c->f.extent[factor] % c->m->mesh->axis[c->axis].size == 0)

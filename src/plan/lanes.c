@@ -57,8 +57,9 @@ static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in
                               struct split *out) {
     for (int i = 0; i < n->n_in; i++) {
         const tri_tensor *t = n->in[i];
+        bool alone = c->lanes == 1 && in[i].kind == PARTIAL && !c->data_only[t->id];
         if (in[i].kind == SPLIT) continue;
-        if (!make_early(c, t))
+        if (!alone && !make_early(c, t)) /* the sum over a single lane is known in it */
             return refuse(c, n, "it uses a result of the whole batch for each sample");
         in[i] = (struct split){.kind = WHOLE};
     }

@@ -40,15 +40,16 @@ EOT
 
 check 'the mesh' says 'mesh model=2: 2 seats' "$trireme" explain $model $mesh
 check 'an operator' says 'mlp.c_fc.matmul .*matmul .*out/model' "$trireme" explain $model $mesh
-check 'a move' says 'all-reduce over model, 32768 bytes: .* is (-,-,-) partial sum over model; ' \
+check 'a move' says 'all-reduce over model, 65536 bytes: .* is (-,-,-) partial sum over model; ' \
     "$trireme" explain $model $mesh
+check 'sums' says 'all-reduce .* 8, .* 3, ' "$trireme" explain $model $mesh
 check 'JSON' adds_up
 check 'replicas' says '1024 devices: 512 replicas' \
     "$trireme" explain $model $mesh --devices 1024
 check 'a large mesh' says 'mesh model=32: 32 seats' \
-    "$trireme" explain mlp:hidden=64 --mesh model=32 --strategy channels
+    "$trireme" explain mlp --batch 64 --lanes 1 --mesh model=32 --unset batch
 check 'slow channels' says 'leaves the fast kernels' \
-    "$trireme" explain resnet18:form=small --batch 4 --mesh model=8 --strategy channels
+    "$trireme" explain resnet18:form=small --batch 4 --lanes 2 --mesh model=8 --strategy channels
 check 'factors' says '^conv2d .*out' "$trireme" explain --factors
 check 'no mesh' refuses 'has no mesh' "$trireme" explain $model
 check 'no model' refuses 'lacks its MODEL' "$trireme" explain
