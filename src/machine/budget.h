@@ -34,8 +34,8 @@ size_t budget_with_others(const struct machine *m, const struct store *store);
  * returns how many there are. */
 size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most);
 
-/* With a mesh: the most bytes of a lane's arena that the seat at these coordinates needs at once, in
- * the order in which one thread runs all seats. What seats share counts for each of them. SIZE_MAX:
+/* With a mesh: the most bytes of a lane's arena that the seat at these coordinates needs at once,
+ * in the order in which one thread runs all seats. What seats share counts for each. SIZE_MAX:
  * out of memory. */
 size_t budget_seat(const struct machine *m, const int16_t *at);
 

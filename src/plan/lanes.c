@@ -53,6 +53,19 @@ static bool samples_lead(const tri_node *n, struct split l) {
     return l.kind == SPLIT && s->dim[l.dim] % n->graph->batch == 0;
 }
 
+/* A single lane has all samples: it also runs an operator whose row does not say how it may be
+ * split. Results that do not begin with the samples are sums over this lane. */
+static bool carry_unknown(const struct cut *c, const tri_node *n, struct split *out) {
+    const tri_op *op = n->entry->op;
+    if (c->lanes > 1 || op->factors || op->factor_fn || op->samplewise) return false;
+    for (int i = 0; i < n->n_out; i++) {
+        const tri_shape *s = &n->out[i].spec.shape;
+        out[i].kind = s->rank && s->dim[0] == c->whole->batch ? SPLIT : PARTIAL;
+        out[i].dim = 0;
+    }
+    return true;
+}
+
 static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in,
                               struct split *out) {
     for (int i = 0; i < n->n_in; i++) {
@@ -63,6 +76,7 @@ static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in
             return refuse(c, n, "it uses a result of the whole batch for each sample");
         in[i] = (struct split){.kind = WHOLE};
     }
+    if (carry_unknown(c, n, out)) return TRI_OK;
     const char *why = factors_carry(n, in, out, false);
     if (!why && n->entry->op->random && !samples_lead(n, out[0]))
         why = "it is random, so the samples must be its dimension 0";

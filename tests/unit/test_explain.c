@@ -151,6 +151,34 @@ static void test_1024_seats(void **state) {
     release(&p);
 }
 
+/* ---- a user's operator without factors ---- */
+
+static int same_infer(const tri_node *n, tri_spec *out) {
+    out[0] = n->in[0]->spec;
+    return 1;
+}
+
+/* It is computed whole, and its input is gathered; explain says so. */
+static void test_without_factors(void **state) {
+    (void)state;
+    static const tri_op row = {.name = "opaque", .inputs = 1, .infer = same_infer,
+                               .gradient = tri_grad_none};
+    struct planned p;
+    if (tri_register(&row)) fail_msg("%s", tri_message());
+    tri_graph *g = tri_graph_new(8);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(8, 16));
+    tri_mesh(g, "2");
+    tri_tensor *y = tri_matmul(x, weight(g, "w", TRI_SHAPE(16, 32)));
+    tri_shard(y, "(1,1),(1,2)");
+    tri_output(tri_apply(g, "opaque", &y, 1, NULL, 0), "y");
+    plan(&p, g, (tri_options){.forward = true}, "dist");
+    assert_string_equal(moves(&p, MOVE_FORWARD), "all-gather");
+    const tri_node *n = p.d->g->node[p.d->move[0].node];
+    assert_string_equal(explain_warning(p.d, n), "its row does not say how it may be split: it is "
+                        "computed whole, and its inputs are gathered");
+    release(&p);
+}
+
 /* ---- a layer of Megatron ---- */
 
 #define TINY "gpt2-tiny:seq=32,vocab=200,heads=4,layers=1"
@@ -211,7 +239,8 @@ static void check_executed(const char *model, tri_options o) {
         const tri_node *n = lane->node[i];
         for (int k = 0; k < n->n_in; k++) {
             if (!node_reads(n, k) || !is_elsewhere(n, n->in[k], p.d->mesh.n)) continue;
-            if (!n->move) fail_msg("%s reads %s, which no move lists", n->name, n->in[k]->node->name);
+            if (!n->move)
+                fail_msg("%s reads %s, which no move lists", n->name, n->in[k]->node->name);
             done[n->move - 1] = true;
             reads++;
         }
@@ -248,8 +277,9 @@ static void test_executed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_products),  cmocka_unit_test(test_product_and_relu),
-        cmocka_unit_test(test_1024_seats),    cmocka_unit_test(test_megatron),
-        cmocka_unit_test(test_megatron_sequence), cmocka_unit_test(test_executed),
+        cmocka_unit_test(test_1024_seats),    cmocka_unit_test(test_without_factors),
+        cmocka_unit_test(test_megatron),      cmocka_unit_test(test_megatron_sequence),
+        cmocka_unit_test(test_executed),
     };
     return cmocka_run_group_tests_name("explain", tests, NULL, NULL);
 }
