@@ -108,6 +108,19 @@ def array(path, kind, shape, values):
         f.write(struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'q'}", *values))
 
 
+def write_documents():
+    """One to three sentences each, of all lengths, so that samples have all lengths too."""
+    one = random.Random(1)
+    with open("vocab.txt", "w") as f:
+        f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+                           *"abcdefghijklmnopqrstuvwxyz"]) + "\n")
+    with open("docs.txt", "w") as f:
+        for _ in range(70):
+            lines = (" ".join(one.choices("abcdefghijklmnopqrstuvwxyz", k=one.randint(1, 9)))
+                     for _ in range(one.randint(2, 4)))
+            f.write("\n".join(lines) + "\n\n")
+
+
 def flip(path, at, bit=1):
     with open(path, "r+b") as f:
         f.seek(at, os.SEEK_END if at < 0 else os.SEEK_SET)

@@ -45,19 +45,6 @@ RUNS = {
 }
 
 
-def write_documents():
-    """One to three sentences each, of all lengths, so that samples have all lengths too."""
-    one = random.Random(1)
-    with open("vocab.txt", "w") as f:
-        f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
-                           *"abcdefghijklmnopqrstuvwxyz"]) + "\n")
-    with open("docs.txt", "w") as f:
-        for _ in range(70):
-            lines = (" ".join(one.choices("abcdefghijklmnopqrstuvwxyz", k=one.randint(1, 9)))
-                     for _ in range(one.randint(2, 4)))
-            f.write("\n".join(lines) + "\n\n")
-
-
 def same(words, *numbers):
     words = words.split() + ["--quiet"]
     if "text:docs.txt" in words:
