@@ -119,6 +119,23 @@ alone=$(weights)
 check 'at once' says '^done steps=3 ' "$program" run -n 3 --out parts -- "$accumulation" --steps 3
 check 'with the same bits' equal "$alone" "$(weights)"
 
+two=$programs/two_seats
+loss() { sed -n 's/^done .*loss=\([0-9.]*\) .*/\1/p' out; }
+near() { # two numbers
+    python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(abs(a - b) > 1e-5 * b)' "$@"
+}
+check 'a product over two seats' says '^loaded without a mesh: y' "$two"
+check 'its lines of the loss' grep -q '^epoch 9, step 160/160: loss 2\.[0-9]*$' out
+split=$(weights) split_loss=$(loss)
+check 'its checkpoints' test -f ckpt/two_seats/step-000000160/model.safetensors
+rm -r ckpt/two_seats
+check 'with two workers' says '^loaded' "$program" run -n 2 --out two -- "$two"
+check 'the weights are the same, bit for bit' equal "$split" "$(weights)"
+rm -r ckpt/two_seats
+check 'without the mesh' says '^loaded' "$two" whole
+check 'the loss is the same, but for rounding' near "$split_loss" "$(loss)"
+check 'the bits are others' test "$split" != "$(weights)"
+
 "$program" train resnet18:classes=7 --steps 1 --batch 2 --save theirs.safetensors --quiet >out 2>&1
 check 'fine-tuning with a new head' says 'eval at step 6: loss' "$programs/fine_tuning" folder 3 \
     --load theirs.safetensors \
