@@ -116,25 +116,37 @@ static bool matches(const struct making *k, const struct strategy_line *l, const
     return !fnmatch(l->pattern, tri_name_of(n->out), 0) || !fnmatch(l->pattern, n->name, 0);
 }
 
+/* Offers a name and its scopes, or each piece of it. */
+static void offer_names(struct nearest *near, struct arena *kept, const char *name, bool pieces,
+                        bool scopes) {
+    const char *begin = name;
+    for (const char *p = name; (pieces || scopes) && (p = strchr(p, '.')); p++) {
+        const char *part = arena_text(kept, "%.*s", (int)(p - begin), begin);
+        if (part) nearest_offer(near, part);
+        if (pieces) begin = p + 1;
+    }
+    nearest_offer(near, begin);
+}
+
 static tri_status matches_nothing(const struct making *k, const struct strategy_line *l) {
-    struct nearest near = {.wanted = l->pattern};
+    bool layout = l->kind == SETTING_LAYOUT, wild = strpbrk(l->pattern, "*?[");
+    const char *last = strrchr(l->pattern, '.'); /* of a pattern its last piece may be mistyped */
+    const char *wanted = !wild  ? l->pattern
+                         : last ? last + 1
+                                : l->pattern + strspn(l->pattern, "*");
+    struct nearest near = {.wanted = wanted};
     struct arena names = {0};
-    for (size_t i = 0; i < k->g->n_nodes; i++) {
+    for (size_t i = 0; i < k->g->n_nodes && !strpbrk(wanted, "*?["); i++) {
         const tri_node *n = k->g->node[i];
-        if (l->kind == SETTING_LAYOUT) {
-            nearest_offer(&near, tri_name_of(n->out));
-            continue;
-        }
-        for (const char *p = n->name; can_ask(k, n) && (p = strchr(p, '.')); p++) {
-            const char *scope = arena_text(&names, "%.*s", (int)(p - n->name), n->name);
-            if (scope) nearest_offer(&near, scope);
-        }
-        if (can_ask(k, n)) nearest_offer(&near, n->name);
+        if (layout || can_ask(k, n))
+            offer_names(&near, &names, layout ? tri_name_of(n->out) : n->name, wild, !layout);
     }
     const char *meant = nearest_name(&near);
-    strategy_fail(l, "no %s matches \"%s\"%s%s%s",
-                  l->kind == SETTING_LAYOUT ? "tensor" : "scope or operator", l->pattern,
-                  meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+    if (meant && !strcmp(meant, wanted)) meant = NULL;
+    strategy_fail(l, "no %s matches \"%s\"%s%.*s%s%s", layout ? "tensor" : "scope or operator",
+                  l->pattern, meant ? "; do you mean \"" : "",
+                  meant ? (int)(wanted - l->pattern) : 0, l->pattern, meant ? meant : "",
+                  meant ? "\"?" : "");
     arena_free(&names);
     return TRI_USAGE;
 }
@@ -352,8 +364,8 @@ static tri_status place_tensor(struct making *k, struct strategy_line *l, const 
     const tri_spec *spec = &n->out[output].spec;
     char text[SPEC_TEXT];
     if (l->n_parts != spec->shape.rank)
-        return strategy_fail_at(l, m, n, "its result %s has %d dimensions, the layout %d entries; "
-                                "each needs an axis or -", base_spec_text(spec, text),
+        return strategy_fail_at(l, m, n, "its result %s needs an axis or - for each of its %d "
+                                "dimensions, not %d of them", base_spec_text(spec, text),
                                 spec->shape.rank, l->n_parts);
     for (int i = 0; i < MESH_MOST_AXES; i++) dim[i] = -1;
     for (int d = 0; d < l->n_parts; d++) {

@@ -92,14 +92,14 @@ static tri_status file_mesh(struct strategy_lines *all, const char *place, const
     if (status) return base_fail(status, "%s%s", place, tri_message());
     if (all->mesh.n && !mesh_equal(&all->mesh, &m)) {
         mesh_print(&all->mesh, &before);
-        status = base_fail(TRI_USAGE, "%smesh %s, but %smesh %s: give one", place, axes,
+        status = base_fail(TRI_USAGE, "%smesh %s, but %s: mesh %s; give one", place, axes,
                            all->mesh_from, before.data ? before.data : "");
         text_free(&before);
         return status;
     }
     all->mesh = m;
-    all->mesh_from = place;
-    return TRI_OK;
+    all->mesh_from = arena_text(all->arena, "%.*s", (int)strlen(place) - 2, place);
+    return all->mesh_from ? TRI_OK : base_no_memory("strategies");
 }
 
 #define MOST_WORDS 4
@@ -116,7 +116,7 @@ static tri_status file_line(struct strategy_lines *all, const char *place, char 
     if (n == 2 && !strcmp(word[0], "mesh")) return file_mesh(all, place, word[1]);
     bool maybe = !strcmp(word[0], "maybe");
     char **w = word + maybe;
-    bool layout = n - maybe == 3 && !strcmp(w[0], "layout");
+    bool layout = n > maybe && !strcmp(w[0], "layout");
     if (n - maybe - layout != 2)
         return base_fail(TRI_USAGE, "%sa line must be PATTERN FACTORS, layout NAME LAYOUT, maybe "
                          "and one of these, or mesh AXES", place);
@@ -196,9 +196,11 @@ static tri_status no_axis(const struct strategy_line *l, const struct mesh *m, c
     struct text mesh = {0};
     for (int i = 0; i < m->n; i++) names[i] = m->axis[i].name;
     mesh_print(m, &mesh);
+    bool numbered = *m->axis[0].name >= '0' && *m->axis[0].name <= '9';
     tri_status status =
-        strategy_fail(l, "the mesh %s has no axis \"%s\"%s", mesh.data ? mesh.data : "", name,
-                      strategy_meant(name, names, (size_t)m->n, meant));
+        strategy_fail(l, "the mesh %s has no axis \"%s\"%s%s", mesh.data ? mesh.data : "", name,
+                      strategy_meant(name, names, (size_t)m->n, meant),
+                      numbered ? "; write a mesh whose axes have names as model=2" : "");
     text_free(&mesh);
     return status;
 }

@@ -46,7 +46,8 @@ static tri_status read_tuple(struct reader *r, struct tuple *t) {
         char *end;
         errno = 0;
         int64_t value = strtoll(r->p, &end, 10);
-        if (end == r->p || errno) return expected(r, "a number or )");
+        if (end == r->p) return expected(r, "a number or )");
+        if (errno) return expected(r, "a number that is not so large");
         if (t->n == TRI_MAX_RANK)
             return strategy_fail(r->l, "a tuple has more than %d numbers", TRI_MAX_RANK);
         if (value < 1)
@@ -112,9 +113,9 @@ static tri_status add_count(struct tuples *t, const struct mesh *m, const struct
                                   "cannot be split; these can: %s", w.dim, w.what, w.operand,
                                   factor_name(t->node, f, factor), legal.data ? legal.data : "");
     else if (i >= 0 && t->part[i].count != count)
-        status = strategy_fail_at(t->line, m, t->node, "dimension %d of %s %d has %lld parts, but "
-                                  "an earlier tuple gives its factor %s %lld; both must be the "
-                                  "same", w.dim, w.what, w.operand, (long long)count,
+        status = strategy_fail_at(t->line, m, t->node, "dimension %d of %s %d is divided by %lld, "
+                                  "but an earlier tuple divides its factor %s by %lld; both must "
+                                  "be the same", w.dim, w.what, w.operand, (long long)count,
                                   factor_name(t->node, f, factor), (long long)t->part[i].count);
     else if (i < 0 && t->n == (int)COUNT(t->part))
         status = strategy_fail(t->line, "its operator has too many factors for tuples");
@@ -130,8 +131,8 @@ static tri_status add_tuple(struct tuples *t, const struct mesh *m, const struct
     const tri_shape *s = &t->node->in[input]->spec.shape;
     tri_status status = TRI_OK;
     if (tuple->n != s->rank)
-        return strategy_fail_at(t->line, m, t->node, "input %d has %d dimensions, its tuple %d "
-                                "numbers; there must be one for each", input, s->rank, tuple->n);
+        return strategy_fail_at(t->line, m, t->node, "input %d has %d dimensions, so its tuple "
+                                "needs %d numbers, not %d", input, s->rank, s->rank, tuple->n);
     for (int d = 0; d < s->rank && !status; d++) {
         struct where w = {"input", input, d};
         uint8_t factor = main_factor(f, &f->in[input].dim[d]);
@@ -148,8 +149,8 @@ static tri_status add_output(struct tuples *t, const struct mesh *m, const struc
     const tri_shape *s = &t->node->out[output].spec.shape;
     tri_status status = TRI_OK;
     if (tuple->n != s->rank)
-        return strategy_fail_at(t->line, m, t->node, "output %d has %d dimensions, its tuple %d "
-                                "numbers; there must be one for each", output, s->rank, tuple->n);
+        return strategy_fail_at(t->line, m, t->node, "output %d has %d dimensions, so its tuple "
+                                "needs %d numbers, not %d", output, s->rank, s->rank, tuple->n);
     for (int d = 0; d < s->rank && !status; d++) {
         uint8_t factor = main_factor(f, &f->out[output].dim[d]);
         bool of_input = !factor;
@@ -186,19 +187,21 @@ tri_status tuples_read(const struct strategy_line *l, const struct mesh *m, cons
                        const struct factors *f, struct tuples *out) {
     struct reader r = {l, l->text};
     struct tuple *in = calloc((size_t)n->n_in + 1, sizeof *in), result[TRI_MAX_OUTPUTS];
-    int n_in, n_out = 0;
+    int n_in = 0, n_out = 0;
     if (!in) return base_no_memory("tuples");
     *out = (struct tuples){.line = l, .node = n};
     tri_status status = read_tuples(&r, in, n->n_in, &n_in);
     if (!status && take(&r, '-'))
         status = take(&r, '>') ? read_tuples(&r, result, n->n_out, &n_out) : expected(&r, ">");
-    if (!status && next(&r)) status = expected(&r, "the end");
+    if (!status && next(&r)) status = expected(&r, !n_in ? "(" : n_out ? "a comma or the end"
+                                                               : "a comma, -> or the end");
     if (!status && n_in != n->n_in)
-        status = strategy_fail_at(l, m, n, "it has %d inputs, but there are %d tuples; each needs "
-                                  "one", n->n_in, n_in);
+        status = strategy_fail_at(l, m, n, "it has %d input%s, so it needs %d tuple%s, not %d",
+                                  n->n_in, n->n_in == 1 ? "" : "s", n->n_in,
+                                  n->n_in == 1 ? "" : "s", n_in);
     if (!status && n_out > n->n_out)
-        status = strategy_fail_at(l, m, n, "it has %d outputs, but there are %d tuples after ->",
-                                  n->n_out, n_out);
+        status = strategy_fail_at(l, m, n, "it has %d output%s, but there are %d tuples after ->",
+                                  n->n_out, n->n_out == 1 ? "" : "s", n_out);
     for (int i = 0; i < n->n_in && !status; i++) status = add_tuple(out, m, f, &in[i], i);
     for (int i = 0; i < n_out && !status; i++) status = add_output(out, m, f, &result[i], i);
     out->n_outputs = n_out;
@@ -229,7 +232,7 @@ static bool add_mark(struct mark *mark, int *n, struct mark more) {
 
 static void describe(const struct tuples *t, struct text *out) {
     node_describe(t->node, out);
-    text_add(out, ", by %s,", t->line->from);
+    text_add(out, " (%s)", t->line->from);
 }
 
 static tri_status no_refinement(struct mark a, struct mark b, int64_t seats) {
@@ -310,6 +313,18 @@ static int64_t summed_axes(const struct tuples *t, int k, const struct factors *
     return parts;
 }
 
+/* `here`: the parts that the inputs make; `with_sum`: if it takes those of the sum too; or 0. */
+static tri_status refuse_output(const struct tuples *t, const struct mesh *m, int k, int d,
+                                int64_t here, int64_t with_sum) {
+    char more[64] = "", sum[64] = "";
+    if (here > 1) base_format(more, sizeof more, " or %lld", (long long)here);
+    if (with_sum)
+        base_format(sum, sizeof sum, " or %lld (with the parts of the sum)", (long long)with_sum);
+    return strategy_fail_at(t->line, m, t->node, "%lld parts of dimension %d of output %d; its "
+                            "inputs allow 1 (whole)%s%s", (long long)t->output[k][d], d, k, more,
+                            sum);
+}
+
 tri_status tuples_output(const struct tuples *t, int k, const struct factors *f,
                          const struct mesh *m, int dim[MESH_MOST_AXES]) {
     bool sum[MESH_MOST_AXES], taken = false;
@@ -323,10 +338,7 @@ tri_status tuples_output(const struct tuples *t, int k, const struct factors *f,
         bool with_sum = wanted == here * summed && summed > 1 && !taken && wanted <= length;
         if (i >= 0 && wanted > 1) tuples_axes(t, i, m, axes);
         if (wanted != 1 && wanted != here && !with_sum)
-            return strategy_fail_at(t->line, m, t->node, "%lld parts of dimension %d of output %d; "
-                                    "its inputs allow 1 (whole), %lld, or %lld if no other "
-                                    "dimension takes the parts of the sum", (long long)wanted, d,
-                                    k, (long long)here, (long long)(here * summed));
+            return refuse_output(t, m, k, d, here, summed > 1 && !taken ? here * summed : 0);
         for (int a = 0; a < m->n; a++)
             if ((axes[a] && wanted > 1) || (with_sum && wanted != here && sum[a])) dim[a] = d;
         taken |= with_sum && wanted != here;

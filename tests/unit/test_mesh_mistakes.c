@@ -20,6 +20,8 @@ static void ask_out(struct net *n) { HERE, tri_strategy(n->g, "first", "out=mode
 static void no_axis(struct net *n) { HERE, tri_strategy(n->g, "first", "out=modle"); }
 static void no_factor(struct net *n) { HERE, tri_strategy(n->g, "first", "ot=model"); }
 static void no_scope(struct net *n) { HERE, tri_strategy(n->g, "frist", "out=model"); }
+static void no_piece(struct net *n) { HERE, tri_strategy(n->g, "f*.matmlu", "out=model"); }
+static void no_pattern(struct net *n) { HERE, tri_strategy(n->g, "x*.matmul", "out=model"); }
 static void two_on_one(struct net *n) { HERE, tri_strategy(n->g, "first", "out=model,in=model"); }
 static void no_equals(struct net *n) { HERE, tri_strategy(n->g, "first", "out"); }
 static void no_blocks(struct net *n) { HERE, tri_strategy(n->g, "first", "out/0=model"); }
@@ -61,6 +63,9 @@ static void output_and_layout(struct net *n) {
 static void text(struct net *n) { HERE, tri_shard(n->h, "(1;1),(1,1)"); }
 static void unclosed(struct net *n) { HERE, tri_shard(n->h, "((1,1),(1,1)"); }
 static void after_all(struct net *n) { HERE, tri_shard(n->h, "(1,1),(1,1) x"); }
+static void no_parentheses(struct net *n) { HERE, tri_shard(n->h, "1,1"); }
+static void huge(struct net *n) { HERE, tri_shard(n->h, "(99999999999999999999,1),(1,1)"); }
+static void sum_output(struct net *n) { HERE, tri_shard(n->h, "(1,4),(4,1)->(2,1)"); }
 static void of_source(struct net *n) { HERE, tri_shard(n->w, "(1,1)"); }
 static void unsuited(struct net *n) { HERE, tri_shard(n->h, "(1,3),(3,1)"); }
 static void nothing(struct net *n) { (void)n; }
@@ -74,6 +79,9 @@ static const struct mistake {
     {no_factor, {.mesh = "model=2"}, {"no operator that \"first\" matches has a factor ot",
                                       "rows", "do you mean out?"}},
     {no_scope, {.mesh = "model=2"}, {"matches \"frist\"; do you mean \"first\"?"}},
+    {no_piece, {.mesh = "model=2"}, {"matches \"f*.matmlu\"; do you mean \"f*.matmul\"?"}},
+    {no_pattern, {.mesh = "model=2"}, {"no scope or operator matches \"x*.matmul\""}},
+    {ask_out, {.mesh = "2"}, {"no axis \"model\"; write a mesh whose axes have names as"}},
     {two_on_one, {.mesh = "model=2"}, {"first.matmul (matmul f32[8,6], f32[6,4])",
                                        "both its factors out and in lie on the axis model"}},
     {no_equals, {.mesh = "model=2"}, {"\"out\" must be a factor and an axis: out=model"}},
@@ -88,27 +96,34 @@ static const struct mistake {
                                                "model=2,rows=2"}},
     {nothing, {.mesh = "4"}, {"nothing uses the axis 0"}},
     {two_layouts, {.mesh = "model=2"}, {"first.param", "has another layout too", "model,-"}},
-    {short_layout, {.mesh = "model=2"}, {"f32[6,4] has 2 dimensions, the layout 1 entries"}},
+    {short_layout, {.mesh = "model=2"}, {"f32[6,4] needs an axis or - for each of its 2 "
+                                         "dimensions, not 1"}},
     {one_axis_twice, {.mesh = "model=2"}, {"the axis model splits two dimensions"}},
     {layout_axis, {.mesh = "model=2,wide=2"}, {"no axis \"wid\"; do you mean wide?"}},
     {layout_extent, {.mesh = "wide=5"}, {"dimension 1 of its result f32[6,4] is shorter"}},
     {zero, {.mesh = "4"}, {"the number 0; a dimension has at least 1 part"}},
     {negative, {.mesh = "4"}, {"the number -1; a dimension has at least 1 part"}},
-    {more_numbers, {.mesh = "4"}, {"first.matmul", "input 0 has 2 dimensions, its tuple 3"}},
-    {few_tuples, {.mesh = "4"}, {"it has 2 inputs, but there are 1 tuples"}},
-    {many_tuples, {.mesh = "4"}, {"it has 2 inputs, but there are 3 tuples"}},
-    {many_outputs, {.mesh = "4"}, {"it has 1 outputs, but there are 2 tuples after ->"}},
+    {more_numbers, {.mesh = "4"}, {"first.matmul", "input 0 has 2 dimensions, so its "
+                                     "tuple needs 2 numbers, not 3"}},
+    {few_tuples, {.mesh = "4"}, {"it has 2 inputs, so it needs 2 tuples, not 1"}},
+    {many_tuples, {.mesh = "4"}, {"it has 2 inputs, so it needs 2 tuples, not 3"}},
+    {many_outputs, {.mesh = "4"}, {"it has 1 output, but there are 2 tuples after ->"}},
     {beyond, {.mesh = "16"}, {"first.matmul", "32 parts, but the mesh has 16 seats", "16 would"}},
-    {contradiction, {.mesh = "4"}, {"dimension 0 of input 1 has 1 parts", "factor in 2"}},
+    {contradiction, {.mesh = "4"}, {"dimension 0 of input 1 is divided by 1",
+                                      "divides its factor in by 2"}},
     {too_many_parts, {.mesh = "8"}, {"8 parts of dimension 1 of input 1", "1 to 4"}},
     {other_tuples, {.mesh = "4"}, {"first.matmul", "has other tuples too", "(2,1),(1,1)"}},
     {two_orders, {.mesh = "6"}, {"first.matmul (matmul f32[8,6], f32[6,4])", "\"(2,3),(3,1)\"",
                                  "second.matmul", "2 parts, the other with 3"}},
-    {wrong_output, {.mesh = "4"}, {"4 parts of dimension 0 of output 0; its inputs allow 1"}},
+    {wrong_output, {.mesh = "4"}, {"4 parts of dimension 0 of output 0; its inputs allow "
+                                     "1 (whole) or 2"}},
     {output_and_layout, {.mesh = "2"}, {"has another layout too", "(2,1),(1,1)->(2,1)"}},
     {text, {.mesh = "4"}, {"expected , or ) at \";1),(1,1)\""}},
     {unclosed, {.mesh = "4"}, {"expected ) at \"\""}},
-    {after_all, {.mesh = "4"}, {"expected the end at \"x\""}},
+    {after_all, {.mesh = "4"}, {"expected a comma, -> or the end at \"x\""}},
+    {no_parentheses, {.mesh = "4"}, {"expected ( at \"1,1\""}},
+    {huge, {.mesh = "4"}, {"not so large at \"99999999999999999999"}},
+    {sum_output, {.mesh = "4"}, {"its inputs allow 1 (whole) or 4 (with the parts of the sum)"}},
     {of_source, {.mesh = "4"}, {"made by no operator", "tri_layout"}},
     {unsuited, {.mesh = "a=2,b=3"}, {"begin with 3 parts", "the mesh is a=2,b=3"}},
     {ask_out, {.mesh = "model=0"}, {"--mesh (tri_options.mesh)", "model=0"}},
@@ -209,10 +224,12 @@ static void test_file_mistakes(void **state) {
     } rows[] = {
         {"first\n", "lines:1: a line must be PATTERN FACTORS"},
         {"\nfirst out=model rows\n", "lines:2: a line must be"},
-        {"layout first.w\n", "lines:1: strategy \"layout\" \"first.w\""},
+        {"layout first.w\n", "lines:1: a line must be PATTERN FACTORS, layout NAME LAYOUT"},
         {"first out=modl\n", "lines:1: strategy \"first\" \"out=modl\": "},
         {"frist out=model\n", "lines:1: strategy \"frist\" \"out=model\": no scope or operator"},
         {"layout frist.w model,-\n", "lines:1: layout \"frist.w\" \"model,-\": no tensor"},
+        {"layout *labell model\n", "no tensor matches \"*labell\"; do you mean \"*label\"?"},
+        {"mesh model=4\n", "lines:1: they must agree"},
         {"mesh model=0\n", "lines:1: mesh \"model=0\""},
         {"mesh model=2\nmesh model=4\n", "lines:2: mesh model=4, but"},
     };
