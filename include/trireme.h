@@ -753,6 +753,12 @@ typedef struct tri_options {
      * over as many seats as divide them; "whole". */
     const char *unset;
     const char *recompute; /* comma-separated patterns, as for tri_recompute */
+    /* A plan: a text file with what decides the bits of a run (batch, lanes, mesh, strategies,
+     * precision, kernels), and where it is computed (threads, recomputation). save_plan writes the
+     * run's own. plan sets these options. Of the first kind, network and options must not say
+     * anything else; of the second, options win over the plan, and the plan over the network.
+     * tri_options_parse reads the plan too, so that `batch` is set when the network is built. */
+    const char *plan, *save_plan;
     const char *passes; /* passes to leave out: "-cse,-fold"; "-all,+cse": all but one */
     bool forward; /* no training: compute outputs only, with operators in evaluation mode */
     bool quiet;   /* no progress line */

@@ -42,6 +42,7 @@ struct checkpoint_state {
     char order[CHECKPOINT_TEXT]; /* further settings of the order of samples; "": none */
     char data[CHECKPOINT_TEXT], library[CHECKPOINT_TEXT], device[CHECKPOINT_TEXT];
     char weights[65], state[65]; /* hashes, as tri_hash */
+    char grain[17]; /* hash of the plan's grain (plan/plan_file.h); "": not known */
     double loss;
     double rate; /* set by the program instead of the schedule's; NaN: none */
     char metric[CHECKPOINT_TEXT]; /* that judges evaluations; empty: no evaluations */

@@ -95,15 +95,16 @@ static json_t *state_json(const struct checkpoint_state *s, const struct state_f
     json_t *loss = isfinite(s->loss) ? json_real(s->loss) : json_null();
     json_t *rate = isfinite(s->rate) ? json_real(s->rate) : json_null();
     return json_pack("{s:i,s:s,s:I,s:I,s:o,s:o,s:I,s:I,s:s,s:b,s:s,s:{s:s,s:I},s:o,s:o,s:o,s:s,s:s,"
-                     "s:s,s:s,s:{s:o,s:o}}",
+                     "s:s,s:s,s:s,s:{s:o,s:o}}",
                      "format", CHECKPOINT_FORMAT, OWN, zeros, "step", (json_int_t)s->step, "epoch",
                      (json_int_t)s->epoch, "loss", loss, "rate", rate, "batch",
                      (json_int_t)s->batch, "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle",
                      s->shuffle, "order", s->order, "data", "name", s->data, "size",
                      (json_int_t)s->data_size, "options", options_json(&s->options), "scalars",
                      scalars_json(s), "judged", judged_json(s), "library", s->library, "device",
-                     s->device, "weights", s->weights, "state", s->state, "files", CHECKPOINT_MODEL,
-                     file_json(&w[0]), CHECKPOINT_OPTIMIZER, file_json(&w[1]));
+                     s->device, "weights", s->weights, "state", s->state, "grain", s->grain,
+                     "files", CHECKPOINT_MODEL, file_json(&w[0]), CHECKPOINT_OPTIMIZER,
+                     file_json(&w[1]));
 }
 
 tri_status state_write(const struct checkpoint_state *s, const struct state_file file[2],
@@ -176,7 +177,8 @@ static tri_status take_state(const char *path, json_t *object, struct checkpoint
     json_int_t step, epoch, batch, lanes, size, bytes[2];
     const char *seed, *order = "", *data, *library, *device, *weights, *state, *hash[2];
     json_t *scalars, *loss;
-    json_t *rate = json_object_get(object, "rate"); /* older versions wrote none */
+    json_t *rate = json_object_get(object, "rate"); /* older versions wrote none, nor a grain */
+    const char *grain = json_string_value(json_object_get(object, "grain"));
     int shuffle;
     if (json_unpack_ex(object, &error, 0,
                        "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s?s,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:{s:I,"
@@ -199,6 +201,7 @@ static tri_status take_state(const char *path, json_t *object, struct checkpoint
     copy_text(s->device, sizeof s->device, device);
     copy_text(s->weights, sizeof s->weights, weights);
     copy_text(s->state, sizeof s->state, state);
+    copy_text(s->grain, sizeof s->grain, grain);
     for (int i = 0; i < 2; i++) {
         w[i].bytes = (size_t)bytes[i];
         copy_text(w[i].hash, sizeof w[i].hash, hash[i]);

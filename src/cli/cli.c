@@ -10,11 +10,14 @@
 #include "base/nearest.h"
 #include "data/data.h"
 #include "models/models.h"
+#include "plan/plan_file.h"
 
 /* In the order of `trireme help`. */
 #define COMMANDS(X) \
     X(train) X(run) X(eval) X(predict) X(data) X(pack) X(models) X(dump) X(explain) X(memory) \
     X(bench) X(bench_allreduce) X(top) X(ps) X(ctl) X(ckpt) X(doctor) X(help) X(version)
+    X(train) X(run) X(eval) X(predict) X(data) X(pack) X(models) X(dump) X(memory) X(bench) \
+    X(bench_allreduce) X(plan) X(top) X(ps) X(ctl) X(ckpt) X(doctor) X(help) X(version)
 
 #define DECLARE(name) extern const struct command command_##name;
 #define ADDRESS(name) &command_##name,
@@ -95,6 +98,7 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
     if (c->use) sets[n++] = (struct option_set){options_rows, &out->options};
     if (c->rows) sets[n++] = (struct option_set){c->rows, own};
     tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, &argc, argv);
+    if (!status) status = options_take_plan(&out->options);
     if (!status) status = data_refuse_fed(out->options.data);
     if (!status) status = take_model(c, argc, argv, out);
     return status;
@@ -129,9 +133,21 @@ tri_status cli_read_about(const struct command *c, struct cli_arguments *a,
                      "trireme %s %s", c->name, a->options.load, c->name, c->arguments);
 }
 
+/* A run does the same, but some commands make none. */
+static tri_status check_plan(const struct cli_arguments *a, tri_graph *g) {
+    struct plan_file p;
+    if (!a->options.plan) return TRI_OK;
+    tri_status status = plan_read(a->options.plan, &p);
+    if (status) return status;
+    plan_replace_recompute(&p, g);
+    status = plan_check_network(&p, g);
+    plan_free(&p);
+    return status;
+}
+
 tri_graph *cli_graph(struct cli_arguments *a) {
     tri_graph *g = tri_model_open(a->model, a->options.batch);
-    if (g && !tri_graph_status(g)) {
+    if (g && !tri_graph_status(g) && !check_plan(a, g)) {
         a->options.batch = tri_batch(g);
         return g;
     }

@@ -10,8 +10,27 @@
 
 #include "cli/cli.h"
 #include "crew/head.h"
+#include "plan/plan_file.h"
+
+/* A plan's workers, unless the command line has them. One is this process. *threads: the plan's. */
+static tri_status take_plan(struct launch *l, const tri_options *o, int64_t *threads) {
+    struct plan_file p;
+    *threads = 0;
+    if (!o->plan) return TRI_OK;
+    tri_status status = plan_read(o->plan, &p);
+    if (status) return status;
+    int64_t workers = plan_number(&p, PLAN_WORKERS);
+    *threads = plan_number(&p, PLAN_THREADS);
+    if (!l->workers && workers > 1) l->workers = workers < INT_MAX ? (int)workers : INT_MAX;
+    plan_free(&p);
+    return TRI_OK;
+}
 
 tri_status cli_check_launch(struct launch *l, const tri_options *o) {
+    int64_t planned;
+    tri_status status = take_plan(l, o, &planned);
+    if (status) return status;
+    if (l->workers && l->threads && o->threads == planned) return TRI_OK;
     if (l->workers && o->threads && l->threads && o->threads != l->threads)
         return base_fail(TRI_USAGE, "--threads %lld and --threads-per-worker %d: with -n both set "
                          "the threads of each worker; give one",

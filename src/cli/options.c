@@ -12,6 +12,7 @@
 
 #include "base/nearest.h"
 #include "cli/launch.h"
+#include "plan/plan_file.h"
 
 /* ---- setters ---- */
 
@@ -147,10 +148,11 @@ static const char *early_stop(void *at, const char *value) { /* tri_options */
 /* ---- the table ---- */
 
 #define FIELD(name) offsetof(tri_options, name)
-#define LEARNING (USE_TRAIN | USE_DUMP | USE_BENCH | USE_MEMORY)
-#define SAMPLING (USE_TRAIN | USE_BENCH | USE_MEMORY)
+#define PLANNED (USE_TRAIN | USE_DUMP | USE_BENCH | USE_MEMORY)
+#define LEARNING (PLANNED | USE_COMPARE)
+#define SAMPLING (USE_TRAIN | USE_BENCH | USE_MEMORY | USE_COMPARE)
 #define RUNNING (SAMPLING | USE_EVAL)
-#define LOADING (USE_TRAIN | USE_EVAL | USE_BENCH)
+#define LOADING (USE_TRAIN | USE_EVAL | USE_BENCH | USE_COMPARE)
 
 const struct option_row options_rows[] = {
     {"--data", "SPEC",
@@ -198,8 +200,8 @@ const struct option_row options_rows[] = {
      data_threads, FIELD(data_threads), SAMPLING, GROUP_DATA},
 
     {"--epochs", "N", "passes over the data (default: 1)", epochs, 0, USE_TRAIN, GROUP_TRAINING},
-    {"--steps", "N", "number of steps, instead of --epochs", steps, 0, USE_TRAIN | USE_BENCH,
-     GROUP_TRAINING},
+    {"--steps", "N", "number of steps, instead of --epochs", steps, 0,
+     USE_TRAIN | USE_BENCH | USE_COMPARE, GROUP_TRAINING},
     {"--batch", "N", "samples per step, over all workers together (default: 64)", option_count,
      FIELD(batch), USE_ALL, GROUP_TRAINING},
     {"--lanes", "V",
@@ -289,6 +291,13 @@ const struct option_row options_rows[] = {
      "semi: besides, a mesh splits operators as strategies say",
      option_text, FIELD(parallel), USE_ALL, GROUP_MESH},
 
+    {"--plan", "FILE",
+     "divide the run as this file says, which --save-plan wrote: batch, lanes, mesh, strategies, "
+     "precision and kernels must not be given otherwise; threads, workers and --recompute may",
+     option_text, FIELD(plan), PLANNED, GROUP_MESH},
+    {"--save-plan", "FILE", "write how this run is divided, as text for --plan", option_text,
+     FIELD(save_plan), USE_TRAIN, GROUP_MESH},
+
     {"--save", "FILE", "write the weights at the end of the run (safetensors)", option_text,
      FIELD(save), USE_TRAIN, GROUP_WEIGHTS},
     {"--load", "FILE",
@@ -357,7 +366,7 @@ const struct option_row options_rows[] = {
     {"--passes", "LIST",
      "leave out graph passes: -cse,-fold, or all but one: -all,+cse (`trireme dump --help` lists "
      "them)",
-     option_text, FIELD(passes), USE_ALL, GROUP_ADVANCED},
+     option_text, FIELD(passes), USE_ALL & ~USE_COMPARE, GROUP_ADVANCED},
     {"--gradients-mean", "on|off",
      "gradients are the mean over the batch; off multiplies them by the number of lanes (default: "
      "on)",
@@ -509,6 +518,29 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
     return TRI_OK;
 }
 
+/* The plans of all options, which point to their texts. */
+static struct kept_plan {
+    struct plan_file plan;
+    struct kept_plan *next;
+} *kept_plans;
+static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+tri_status options_take_plan(tri_options *o) {
+    if (!o->plan) return TRI_OK;
+    struct kept_plan *kept = calloc(1, sizeof *kept);
+    if (!kept) return base_no_memory("a plan");
+    tri_status status = plan_read(o->plan, &kept->plan);
+    if (status) {
+        free(kept);
+        return status;
+    }
+    pthread_mutex_lock(&kept_mutex);
+    kept->next = kept_plans;
+    kept_plans = kept;
+    pthread_mutex_unlock(&kept_mutex);
+    return plan_take(&kept->plan, o);
+}
+
 /* ---- public functions ---- */
 
 tri_options tri_options_default(void) { return (tri_options){0}; }
@@ -536,6 +568,7 @@ tri_status tri_options_parse(tri_options *o, int *argc, char **argv) {
         }
     const struct option_set sets[] = {{options_rows, o}, {0}};
     tri_status status = options_take(sets, USE_TRAIN, true, argc, argv);
+    if (!status) status = options_take_plan(o);
     if (status) fprintf(stderr, "%s: %s\n", argv[0], tri_message());
     return status;
 }

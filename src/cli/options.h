@@ -12,7 +12,8 @@ enum option_use {
     USE_DUMP = 4,
     USE_BENCH = 8,
     USE_MEMORY = 16,
-    USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY,
+    USE_COMPARE = 32,
+    USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY | USE_COMPARE,
 };
 
 /* The heading under which --help and the man page list an option. */
@@ -62,6 +63,9 @@ extern const struct option_row options_rows[];
  * those of launch_rows. Returns TRI_USAGE with a message. */
 tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
                         char **argv);
+/* Reads the plan that the options name, and sets the options that it states. Their texts stay until
+ * the process ends. */
+tri_status options_take_plan(tri_options *o);
 /* The help of the rows with `use`, by group, two columns. A null ends the tables. */
 void options_describe(const struct option_row *const tables[], unsigned use, struct text *out);
 /* An empty line, then the text in lines of the same width. */

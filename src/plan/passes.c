@@ -448,3 +448,30 @@ char *passes_dump(tri_graph *g, const tri_options *o, const struct target *targe
     }
     return t.data;
 }
+
+/* Adds the program of g, or of a network for shorter samples. */
+static tri_status add_program(struct text *t, tri_graph *g, const tri_options *o,
+                              const struct target *target) {
+    tri_options less = *o;
+    less.passes = "-recompute,-format,-hoist,-in-place,-order,-fuse";
+    struct compilation c = {.options = &less, .target = target, .model = g, .all_threads = 1};
+    tri_status status = passes_run(&c, "expand");
+    if (!status) {
+        GRAPHS(all, &c);
+        bool native = c.whole->native && c.half != TRI_F32;
+        text_add(t, "lanes %lld%s\n", (long long)c.lanes, native ? " native" : "");
+        for (size_t i = 0; i < COUNT(all); i++) add_graph(t, "phase", all[i]);
+    }
+    passes_free(&c);
+    return status;
+}
+
+char *passes_program(tri_graph *g, const tri_options *o, const struct target *target) {
+    struct text t = {0};
+    tri_status status = add_program(&t, g, o, target);
+    for (int i = 0; i < g->n_shorter && !status; i++)
+        status = add_program(&t, g->shorter[i].g, o, target);
+    if (!status && t.failed) status = base_no_memory("the text of a program");
+    if (status) text_free(&t);
+    return t.data;
+}

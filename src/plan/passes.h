@@ -47,4 +47,9 @@ bool passes_may(int i); /* tri_options.passes may leave it out */
 char *passes_dump(tri_graph *g, const tri_options *o, const struct target *target,
                   const char *after);
 
+/* The graphs of all phases as text, to be freed: equal texts give equal bits. Left out is what
+ * changes no bit: recomputation, formats, orders, and how many compute it. Changes the network.
+ * Null with a message. */
+char *passes_program(tri_graph *g, const tri_options *o, const struct target *target);
+
 #endif

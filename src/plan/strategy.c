@@ -70,7 +70,11 @@ static tri_status settle_mesh(struct making *k) {
     if (option.n) *m = option, by = "--mesh (tri_options.mesh)";
     if (k->lines.mesh.n && m->n && !mesh_equal(&k->lines.mesh, m))
         return two_meshes(by, m, k->lines.mesh_from, &k->lines.mesh);
-    if (k->lines.mesh.n) *m = k->lines.mesh;
+    if (k->lines.mesh.n) *m = k->lines.mesh, by = k->lines.mesh_from;
+    const char *plan = k->lines.plan_mesh_from;
+    if (plan && !m->n && k->lines.plan_mesh.n) *m = k->lines.plan_mesh;
+    if (plan && !mesh_equal(&k->lines.plan_mesh, m))
+        return two_meshes(m->n ? by : "code and options", m, plan, &k->lines.plan_mesh);
     return TRI_OK;
 }
 

@@ -3,6 +3,7 @@
 #ifndef PLAN_STRATEGY_INSIDE_H
 #define PLAN_STRATEGY_INSIDE_H
 
+#include "plan/plan_file.h"
 #include "plan/strategy.h"
 
 /* One of "batch=data,out/3=model". */
@@ -34,11 +35,16 @@ struct strategy_lines {
     struct arena *arena;
     struct mesh mesh;      /* of files; n is 0: none says */
     const char *mesh_from; /* "megatron:3" */
+    struct mesh plan_mesh;      /* of a plan; n is 0: it says that there is none */
+    const char *plan_mesh_from; /* "plan.txt:4"; null: there is no plan, or it does not say */
 };
 
 /* Everything that network and options say, in the order in which later lines win. */
 tri_status strategy_lines_read(const tri_graph *g, const tri_options *o,
                                struct strategy_lines *out);
+tri_status strategy_lines_add(struct strategy_lines *all, struct strategy_line l);
+/* Replaces the lines by those of the plan, which must contain them, in the same order. */
+tri_status strategy_lines_of_plan(const struct plan_file *p, struct strategy_lines *all);
 /* Reads "batch=data,out/3=model". Without a mesh any axis is right. */
 tri_status strategy_line_parse(struct strategy_lines *all, struct strategy_line *l,
                                const struct mesh *m);

@@ -55,7 +55,7 @@ static const char *word_of(enum setting_kind kind) {
     return kind == SETTING_SHARD ? "shard" : kind == SETTING_LAYOUT ? "layout" : "strategy";
 }
 
-static tri_status add(struct strategy_lines *all, struct strategy_line l) {
+tri_status strategy_lines_add(struct strategy_lines *all, struct strategy_line l) {
     bool ok = l.place && l.pattern && l.text;
     l.from = ok ? arena_text(all->arena, "%s%s \"%s\" \"%s\"", l.place, word_of(l.kind),
                              l.pattern, l.text)
@@ -71,14 +71,14 @@ static tri_status add_settings(struct strategy_lines *all, const tri_graph *g) {
     for (size_t i = 0; i < g->n_settings && !status; i++) {
         const struct graph_setting *s = &g->setting[i];
         if (s->kind < SETTING_STRATEGY) continue;
-        status = add(all, (struct strategy_line){
-                              .kind = s->kind,
-                              .pattern = s->pattern,
-                              .exact = s->kind != SETTING_STRATEGY,
-                              .output = (int)s->value,
-                              .text = s->text,
-                              .place = s->file ? arena_text(all->arena, "%s:%d: ", s->file, s->line)
-                                               : ""});
+        const char *place = s->file ? arena_text(all->arena, "%s:%d: ", s->file, s->line) : "";
+        status = strategy_lines_add(
+            all, (struct strategy_line){.kind = s->kind,
+                                        .pattern = s->pattern,
+                                        .exact = s->kind != SETTING_STRATEGY,
+                                        .output = (int)s->value,
+                                        .text = s->text,
+                                        .place = place});
     }
     return status;
 }
@@ -120,12 +120,13 @@ static tri_status file_line(struct strategy_lines *all, const char *place, char 
     if (n - maybe - layout != 2)
         return base_fail(TRI_USAGE, "%sa line must be PATTERN FACTORS, layout NAME LAYOUT, maybe "
                          "and one of these, or mesh AXES", place);
-    return add(all, (struct strategy_line){.kind = layout ? SETTING_LAYOUT : SETTING_STRATEGY,
-                                           .pattern = arena_copy(all->arena, w[layout]),
-                                           .text = arena_copy(all->arena, w[layout + 1]),
-                                           .maybe = maybe,
-                                           .output = -1,
-                                           .place = place});
+    return strategy_lines_add(
+        all, (struct strategy_line){.kind = layout ? SETTING_LAYOUT : SETTING_STRATEGY,
+                                    .pattern = arena_copy(all->arena, w[layout]),
+                                    .text = arena_copy(all->arena, w[layout + 1]),
+                                    .maybe = maybe,
+                                    .output = -1,
+                                    .place = place});
 }
 
 /* Reads a file's text, which it changes. */
@@ -185,6 +186,12 @@ tri_status strategy_lines_read(const tri_graph *g, const tri_options *o,
         status = name ? add_file(out, name) : base_no_memory("strategies");
         p = p[n] ? p + n + 1 : NULL;
     }
+    struct plan_file plan;
+    if (status || !o->plan) return status;
+    status = plan_read(o->plan, &plan);
+    if (status) return status;
+    status = strategy_lines_of_plan(&plan, out);
+    plan_free(&plan);
     return status;
 }
 

@@ -59,7 +59,22 @@ static tri_status check_options(const tri_options *o) {
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
     tri_status status = finite_check_option(o->on_nan);
-    return !status && o->save ? outfile_check(o->save) : status;
+    if (!status && o->save) status = outfile_check(o->save);
+    return !status && o->save_plan ? outfile_check(o->save_plan) : status;
+}
+
+/* Sets the options that the plan states. */
+static tri_status take_plan(tri_run *run) {
+    if (!run->options.plan) return TRI_OK;
+    tri_status status = plan_read(run->options.plan, &run->plan);
+    return status ? status : plan_take(&run->plan, &run->options);
+}
+
+/* Before passes change the network, which has the run's batch now. */
+static tri_status settle_plan(tri_run *run) {
+    if (!run->options.plan) return TRI_OK;
+    plan_replace_recompute(&run->plan, run->model);
+    return plan_check_network(&run->plan, run->model);
 }
 
 static tri_status find_device(tri_run *run) {
@@ -167,7 +182,8 @@ static tri_status keep_texts(tri_run *run) {
                                            &o->recompute, &o->out,    &o->ckpt, &o->sampler,
                                            &o->subset,    &o->share,  &o->tail, &o->on_nan,
                                            &o->math,      &o->mesh,   &o->strategy,
-                                           &o->unset,     &o->parallel};
+                                           &o->unset,     &o->parallel, &o->plan,
+                                           &o->save_plan};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];
@@ -175,13 +191,50 @@ static tri_status keep_texts(tri_run *run) {
     return TRI_OK;
 }
 
+/* Of the network as it is now; the numbers follow once they are known. */
+static tri_status describe_plan(tri_run *run) {
+    if (!run->options.save_plan && !run->options.ckpt) return TRI_OK;
+    return plan_make(run->model, &run->options, &run->own_plan);
+}
+
+static tri_status finish_plan(tri_run *run) {
+    const struct {
+        enum plan_key key;
+        int64_t is;
+    } number[] = {{PLAN_BATCH, run_batch(run)},
+                  {PLAN_LANES, run_lanes(run)},
+                  {PLAN_WORKERS, run->executor->size(run)},
+                  {PLAN_THREADS, run_threads(run)}};
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < COUNT(number) && run->own_plan.name && !status; i++)
+        status = plan_add_number(&run->own_plan, number[i].key, number[i].is);
+    return status;
+}
+
+static tri_status save_plan(const tri_run *run) {
+    struct text t = {0};
+    struct outfile f;
+    if (!run->options.save_plan || !run->executor->writes(run)) return TRI_OK;
+    plan_print(&run->own_plan, &t);
+    tri_status status = t.failed ? base_no_memory("a plan") : TRI_OK;
+    if (!status) status = outfile_replace(&f, run->options.save_plan, NULL);
+    if (!status) {
+        status = outfile_write(&f, t.data, t.size);
+        status = outfile_close(&f, status, NULL);
+    }
+    text_free(&t);
+    return status;
+}
+
 static tri_status plan_run(tri_run *run) {
     tri_options *o = &run->options;
     struct machine_place place = {.store = &run->store};
     tri_status status = tri_graph_status(run->model);
+    if (!status) status = take_plan(run);
     if (!status) status = check_options(o);
     if (!status) status = checkpointer_check(run->checkpointer, o);
     if (!status) status = settle_batch(run);
+    if (!status) status = settle_plan(run);
     if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
     if (!status) status = find_device(run);
     if (!status) status = optimizer_check(&o->optimizer);
@@ -191,6 +244,7 @@ static tri_status plan_run(tri_run *run) {
     place.team = run->team;
     run->executor->place(run, &place);
     if (!status) status = executables_keep(run);
+    if (!status) status = describe_plan(run);
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
     return status;
 }
@@ -224,6 +278,8 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = executables_plan(run);
     if (!status) status = policy_open(run->policy, run);
     if (!status) status = run->executor->settle(run);
+    if (!status) status = finish_plan(run);
+    if (!status) status = save_plan(run);
     run->lr = machine_scalar(run->machine, "lr");
     run->number = machine_scalar(run->machine, "step");
     if (!status) status = policy_settle(run->policy, run);
@@ -263,6 +319,8 @@ void run_free(tri_run *run) {
     tri_graph_free(run->written);
     for (int i = 0; i < run->n_executables; i++) tri_graph_free(run->shape_model[i]);
     free(run->message);
+    plan_free(&run->plan);
+    plan_free(&run->own_plan);
     for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
     free(run);
 }

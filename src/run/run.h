@@ -8,6 +8,7 @@
 
 #include "data/sampler.h"
 #include "machine/machine.h"
+#include "plan/plan_file.h"
 #include "train/train.h"
 
 struct tri_run {
@@ -15,7 +16,9 @@ struct tri_run {
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* texts that are needed later are copied to `kept` */
-    char *kept[17];
+    char *kept[19];
+    struct plan_file plan;     /* options point to its texts; empty: there is no --plan */
+    struct plan_file own_plan; /* of this run, if it is saved or in checkpoints */
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;

@@ -97,6 +97,7 @@ void state_describe(struct checkpoint_state *s, const tri_run *run) {
     describe_order(run, s->order);
     base_format(s->library, sizeof s->library, "trireme " TRI_VERSION);
     run_device_text(run, s->device, sizeof s->device);
+    plan_hash(&run->own_plan, PLAN_GRAIN, s->grain);
     base_format(s->data, sizeof s->data, "%s", data_name(run));
     s->data_size = tri_data_size(run->data);
     if (run->policy->data) {
@@ -152,6 +153,17 @@ static void warn_other_data(const char *folder, const struct checkpoint_state *s
         fprintf(stderr, "trireme: %s was made with data %s, and this run has %s: unless the "
                 "samples are the same, the run does not continue as it began\n", folder,
                 *s->data ? s->data : "of none", *name ? name : "none");
+}
+
+/* Older checkpoints do not have it. */
+static void warn_other_grain(const char *folder, const struct checkpoint_state *s,
+                             const tri_run *run) {
+    char grain[PLAN_DIGITS];
+    plan_hash(&run->own_plan, PLAN_GRAIN, grain);
+    if (*s->grain && strcmp(s->grain, grain))
+        fprintf(stderr, "trireme: %s was made with another grain, %s; this run has %s (mesh, "
+                "strategies, precision or kernels, see --save-plan): the run does not continue "
+                "with the same bits\n", folder, s->grain, grain);
 }
 
 static const char *option_of(const struct checkpoint_options *o, const char *name) {
@@ -244,6 +256,7 @@ static tri_status resume_from(const char *folder, const struct checkpoint_state 
     if (strcmp(device, s->device))
         fprintf(stderr, "trireme: %s was made on %s; this is %s, and the last bits may differ\n",
                 folder, s->device, device);
+    warn_other_grain(folder, s, run);
     if (!s->checked) fprintf(stderr, "trireme: %s: " CHECKPOINT_UNCHECKED "\n", folder);
     return TRI_OK;
 }

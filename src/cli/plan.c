@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme plan: shows a plan file, and says whether two plans give the same bits. */
+#include "plan/plan_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/cli.h"
+#include "dev/dev.h"
+#include "models/models.h"
+#include "plan/passes.h"
+
+struct own {
+    const char *model; /* null: the plan's own */
+};
+
+/* ---- show ---- */
+
+static void show_counts(const struct plan_file *p, struct text *out) {
+    const struct plan_line *mesh = plan_find(p, PLAN_MESH);
+    struct mesh m = {0};
+    int64_t batch = plan_number(p, PLAN_BATCH), lanes = plan_number(p, PLAN_LANES);
+    if (mesh && strcmp(mesh->value, "none") && !mesh_parse(mesh->value, &m) && m.n)
+        text_add(out, "seats: %lld, the places of the mesh %s\n", (long long)mesh_seats(&m),
+                 mesh->value);
+    else
+        text_add(out, "seats: 1, as there is no mesh\n");
+    if (batch && lanes)
+        text_add(out, "lanes: %lld, each of %lld to %lld samples\n", (long long)lanes,
+                 (long long)(batch / lanes), (long long)((batch + lanes - 1) / lanes));
+    if (plan_number(p, PLAN_WORKERS))
+        text_add(out, "workers: %lld, each with %lld threads\n",
+                 (long long)plan_number(p, PLAN_WORKERS),
+                 (long long)plan_number(p, PLAN_THREADS));
+}
+
+static tri_status show(char **word, const struct own *own, struct text *out) {
+    static const char *const names[] = {"grain", "placement"};
+    struct plan_file p;
+    if (own->model)
+        return base_fail(TRI_USAGE, "plan show compiles nothing: --model is for plan diff");
+    tri_status status = plan_read(word[0], &p);
+    if (status) return status;
+    plan_print(&p, out);
+    text_add(out, "\n");
+    show_counts(&p, out);
+    for (int i = 0; i < PLAN_PARTS; i++)
+        if (plan_is_edited(&p, (enum plan_part)i))
+            text_add(out, "%s: edited, the file does not have the hash of its lines\n", names[i]);
+    plan_free(&p);
+    return TRI_OK;
+}
+
+/* ---- diff ---- */
+
+static bool has_line(const struct plan_file *p, const struct plan_line *l) {
+    for (size_t i = 0; i < p->n; i++)
+        if (p->line[i].key == l->key && p->line[i].maybe == l->maybe &&
+            !strcmp(p->line[i].value, l->value))
+            return true;
+    return false;
+}
+
+/* The lines of one plan that the other lacks. */
+static size_t add_lines(const struct plan_file *a, const struct plan_file *b, char sign,
+                        struct text *out) {
+    size_t n = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        if (has_line(b, &a->line[i])) continue;
+        text_add(out, "%c ", sign);
+        plan_print_line(&a->line[i], out);
+        text_add(out, "\n");
+        n++;
+    }
+    return n;
+}
+
+static bool same_part(const struct plan_file p[2], enum plan_part part) {
+    char a[PLAN_DIGITS], b[PLAN_DIGITS];
+    return !strcmp(plan_hash(&p[0], part, a), plan_hash(&p[1], part, b));
+}
+
+/* The programs of a plan as text. */
+static tri_status program_of(const struct plan_file *p, const char *path, const char *model,
+                             char **program) {
+    const struct plan_line *own = plan_find(p, PLAN_MODEL);
+    tri_options o = tri_options_default();
+    *program = NULL;
+    if (!model && !own)
+        return base_fail(TRI_USAGE, "%s does not name a model of the zoo; compiling it needs the "
+                         "network: --model FILE.tri or FILE.so", path);
+    tri_status status = plan_take(p, &o);
+    if (status) return status;
+    o.plan = path;
+    tri_graph *g = tri_model_open(model ? model : own->value, o.batch);
+    status = g ? tri_graph_status(g) : base_last();
+    if (!status && model) status = plan_check_network(p, g);
+    if (!status && !(*program = passes_program(g, &o, dev_at(0)->target))) status = base_last();
+    tri_graph_free(g);
+    return status;
+}
+
+static tri_status compare_programs(const struct plan_file p[2], char **word, const char *model,
+                                   bool *same) {
+    char *program[2] = {NULL, NULL};
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++)
+        status = program_of(&p[i], word[i], model, &program[i]);
+    if (!status) *same = !strcmp(program[0], program[1]);
+    free(program[0]);
+    free(program[1]);
+    return status;
+}
+
+static tri_status diff(char **word, const struct own *own, struct text *out) {
+    struct plan_file p[2];
+    bool same = true;
+    tri_status status = plan_read(word[0], &p[0]);
+    if (status) return status;
+    status = plan_read(word[1], &p[1]);
+    if (!status) {
+        size_t n = add_lines(&p[0], &p[1], '-', out) + add_lines(&p[1], &p[0], '+', out);
+        if (!n && !same_part(p, PLAN_GRAIN))
+            text_add(out, "the same lines, but strategies in another order\n");
+        if (!same_part(p, PLAN_GRAIN)) status = compare_programs(p, word, own->model, &same);
+        if (!status) text_add(out, same ? "same bits\n" : "bits differ\n");
+        plan_free(&p[1]);
+    }
+    plan_free(&p[0]);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static const struct word {
+    const char *name, *arguments, *help;
+    int n;
+    tri_status (*run)(char **word, const struct own *own, struct text *out);
+} words[] = {
+    {"show", "FILE", "print a plan, and what it comes to", 1, show},
+    {"diff", "A B", "list the lines that differ; the last line is `same bits` or `bits differ`, "
+     "which the compiled programs decide", 2, diff},
+};
+
+static const struct word *find_word(const char *name) {
+    struct nearest near = {.wanted = name};
+    for (size_t i = 0; i < COUNT(words); i++) {
+        if (!strcmp(words[i].name, name)) return &words[i];
+        nearest_offer(&near, words[i].name);
+    }
+    if (nearest_name(&near))
+        base_fail(TRI_USAGE, "plan: unknown action %s; do you mean %s?", name, near.name);
+    else
+        base_fail(TRI_USAGE, "plan: unknown action %s; there are show and diff", name);
+    return NULL;
+}
+
+static const struct option_row rows[] = {
+    {"--model", "MODEL", "the network of plans that name none: FILE.tri, FILE.so", option_text,
+     offsetof(struct own, model), USE_ALL, GROUP_NONE},
+    {0},
+};
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {0};
+    struct text out = {0};
+    const struct option_set sets[] = {{rows, &own}, {0}};
+    if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
+    if (argc < 2) {
+        base_fail(TRI_USAGE, "plan lacks its action: trireme %s %s", c->name, c->arguments);
+        return cli_fail();
+    }
+    const struct word *w = find_word(argv[1]);
+    if (!w) return cli_fail();
+    if (argc != 2 + w->n) {
+        base_fail(TRI_USAGE, "plan %s takes %d file%s: trireme plan %s %s", w->name, w->n,
+                  w->n == 1 ? "" : "s", w->name, w->arguments);
+        return cli_fail();
+    }
+    int code = w->run(argv + 2, &own, &out) ? cli_fail() : TRI_OK;
+    return cli_print(&out) ? cli_fail() : code;
+}
+
+static void describe(struct text *out) {
+    text_add(out, "\n");
+    for (size_t i = 0; i < COUNT(words); i++)
+        text_add(out, "  %-5s %-5s %s\n", words[i].name, words[i].arguments, words[i].help);
+}
+
+const struct command command_plan = {
+    .name = "plan",
+    .arguments = "show FILE | diff A B [--model MODEL]",
+    .help = "show and compare plan files (--save-plan)",
+    .rows = rows,
+    .more = describe,
+    .run = run,
+};

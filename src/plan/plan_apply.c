@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * From a run to its plan, and from a plan to the options of a run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan_file.h"
+#include "plan/strategy_inside.h"
+
+/* The options that lines of a plan set. */
+static const struct {
+    enum plan_key key;
+    bool count;
+    size_t offset;
+    const char *option, *usual;
+} settings[] = {
+    {PLAN_BATCH, true, offsetof(tri_options, batch), "--batch", NULL},
+    {PLAN_LANES, true, offsetof(tri_options, lanes), "--lanes", NULL},
+    {PLAN_UNSET, false, offsetof(tri_options, unset), "--unset", NULL},
+    {PLAN_AMP, false, offsetof(tri_options, amp), "--amp", "O0"},
+    {PLAN_AMP_TYPE, false, offsetof(tri_options, amp_type), "--amp-type", "bf16"},
+    {PLAN_CONV, false, offsetof(tri_options, conv), "--conv", "auto"},
+    {PLAN_MATH, false, offsetof(tri_options, math), "--math", "portable"},
+    {PLAN_THREADS, true, offsetof(tri_options, threads), "--threads", NULL},
+    {PLAN_RECOMPUTE, false, offsetof(tri_options, recompute), "--recompute", NULL},
+};
+
+static const char **text_at(const tri_options *o, size_t offset) {
+    return (const char **)((char *)o + offset);
+}
+static int64_t *count_at(const tri_options *o, size_t offset) {
+    return (int64_t *)((char *)o + offset);
+}
+
+/* ---- from a run ---- */
+
+static tri_status add(struct plan_file *p, enum plan_key key, const char *value, bool maybe) {
+    char *copy = value ? arena_copy(&p->arena, value) : NULL;
+    if (!copy || !ARRAY_GROW(p->line, p->n, p->capacity)) return base_no_memory("a plan");
+    p->line[p->n++] = (struct plan_line){.key = key, .value = copy, .maybe = maybe};
+    return TRI_OK;
+}
+
+tri_status plan_add_number(struct plan_file *p, enum plan_key key, int64_t n) {
+    return add(p, key, arena_text(&p->arena, "%lld", (long long)n), false);
+}
+
+/* A text without blanks. */
+static char *tight(struct arena *a, const char *text) {
+    char *copy = arena_copy(a, text), *to = copy;
+    for (const char *p = copy; p && *p; p++)
+        if (*p != ' ' && *p != '\t') *to++ = *p;
+    if (to) *to = 0;
+    return copy;
+}
+
+static tri_status line_of(const struct strategy_line *l, struct arena *a, struct plan_line *out) {
+    const char *text = tight(a, l->text);
+    bool layout_of = l->kind == SETTING_LAYOUT && l->exact;
+    *out = (struct plan_line){.key = l->kind == SETTING_SHARD    ? PLAN_SHARD
+                                     : l->kind == SETTING_STRATEGY ? PLAN_STRATEGY
+                                     : layout_of                   ? PLAN_LAYOUT_OF
+                                                                   : PLAN_LAYOUT,
+                              .maybe = l->maybe};
+    if (text && layout_of)
+        out->value = arena_text(a, "%s %d %s", l->pattern, l->output, text);
+    else if (text)
+        out->value = arena_text(a, "%s %s", l->pattern, text);
+    return out->value ? TRI_OK : base_no_memory("a plan");
+}
+
+static tri_status add_strategies(const tri_graph *g, const tri_options *o, struct plan_file *out) {
+    struct arena kept = {0};
+    struct strategy_lines lines = {.arena = &kept};
+    struct text mesh = {0};
+    struct mesh option = {0};
+    tri_status status = strategy_lines_read(g, o, &lines);
+    if (!status && o->mesh) status = mesh_parse(o->mesh, &option);
+    const struct mesh *m = g->mesh.n ? &g->mesh : option.n ? &option : &lines.mesh;
+    mesh_print(m, &mesh);
+    if (!status) status = add(out, PLAN_MESH, m->n ? mesh.data : "none", false);
+    if (!status && m->n) status = add(out, PLAN_UNSET, o->unset ? o->unset : "follow", false);
+    for (size_t i = 0; i < lines.n && m->n && !status; i++) {
+        struct plan_line l;
+        status = line_of(&lines.line[i], &kept, &l);
+        if (!status) status = add(out, l.key, l.value, l.maybe);
+    }
+    text_free(&mesh);
+    free(lines.line);
+    arena_free(&kept);
+    return status;
+}
+
+static tri_status add_graph(const tri_graph *g, struct plan_file *out) {
+    char *text = tri_graph_print(g), digits[PLAN_DIGITS];
+    if (!text) return base_no_memory("a plan");
+    snprintf(digits, sizeof digits, "%016llx",
+             (unsigned long long)base_hash(text, strlen(text), 0));
+    free(text);
+    return add(out, PLAN_GRAPH, digits, false);
+}
+
+/* What is computed again, by the network's wish or the option. */
+static tri_status add_recompute(const tri_graph *g, const tri_options *o, struct plan_file *out) {
+    struct text t = {0};
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind == SETTING_RECOMPUTE)
+            text_add(&t, "%s%s", t.size ? "," : "", g->setting[i].pattern);
+    if (o->recompute && !(t.data && !strcmp(t.data, o->recompute)))
+        text_add(&t, "%s%s", t.size ? "," : "", o->recompute);
+    tri_status status = t.failed ? base_no_memory("a plan") : TRI_OK;
+    if (!status && t.size) status = add(out, PLAN_RECOMPUTE, t.data, false);
+    text_free(&t);
+    return status;
+}
+
+tri_status plan_make(const tri_graph *g, const tri_options *o, struct plan_file *out) {
+    *out = (struct plan_file){.name = "plan"};
+    tri_status status = g->spec ? add(out, PLAN_MODEL, g->spec, false) : add_graph(g, out);
+    if (!status) status = add_strategies(g, o, out);
+    for (size_t i = 0; i < COUNT(settings) && !status; i++) {
+        const char *value = *text_at(o, settings[i].offset);
+        if (settings[i].usual && !settings[i].count)
+            status = add(out, settings[i].key, value ? value : settings[i].usual, false);
+    }
+    if (!status) status = add_recompute(g, o, out);
+    if (status) plan_free(out);
+    return status;
+}
+
+/* ---- to the options ---- */
+
+static tri_status contradicts(const struct plan_file *p, const struct plan_line *l,
+                              const char *other) {
+    struct text t = {0};
+    plan_print_line(l, &t);
+    base_fail(TRI_USAGE, "%s:%d: %s, but %s: a plan decides the bits of a run; change the one or "
+              "the other", p->name, l->number, t.data ? t.data : "", other);
+    text_free(&t);
+    return TRI_USAGE;
+}
+
+tri_status plan_take(const struct plan_file *p, tri_options *o) {
+    const struct plan_line *mesh = plan_find(p, PLAN_MESH);
+    for (size_t i = 0; i < COUNT(settings); i++) {
+        const struct plan_line *l = plan_find(p, settings[i].key);
+        char other[160];
+        if (!l) continue;
+        int64_t *count = count_at(o, settings[i].offset), n = plan_number(p, settings[i].key);
+        const char **text = text_at(o, settings[i].offset);
+        bool given = settings[i].count ? *count != 0 : *text != NULL;
+        bool same = settings[i].count ? *count == n : given && !strcmp(*text, l->value);
+        if (settings[i].count)
+            base_format(other, sizeof other, "%s %lld", settings[i].option, (long long)*count);
+        else
+            base_format(other, sizeof other, "%s %s", settings[i].option, given ? *text : "");
+        if (given && !same && plan_part_of(l->key) == PLAN_GRAIN) return contradicts(p, l, other);
+        if (given) continue;
+        if (settings[i].count)
+            *count = n;
+        else
+            *text = l->value;
+    }
+    if (mesh && strcmp(mesh->value, "none") && !o->mesh) o->mesh = mesh->value;
+    return TRI_OK;
+}
+
+tri_status plan_check_network(const struct plan_file *p, const tri_graph *g) {
+    const struct plan_line *model = plan_find(p, PLAN_MODEL), *graph = plan_find(p, PLAN_GRAPH);
+    char other[256];
+    if (model && (!g->spec || strcmp(g->spec, model->value))) {
+        base_format(other, sizeof other, "the network is %s",
+                    g->spec ? g->spec : "none of the zoo's");
+        return contradicts(p, model, other);
+    }
+    if (!graph) return TRI_OK;
+    struct plan_file now = {0};
+    tri_status status = add_graph(g, &now);
+    if (!status && strcmp(now.line[0].value, graph->value)) {
+        base_format(other, sizeof other, "the network is graph %s", now.line[0].value);
+        status = contradicts(p, graph, other);
+    }
+    plan_free(&now);
+    return status;
+}
+
+void plan_replace_recompute(const struct plan_file *p, tri_graph *g) {
+    size_t n = 0;
+    if (!plan_find(p, PLAN_RECOMPUTE)) return;
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind != SETTING_RECOMPUTE) g->setting[n++] = g->setting[i];
+    g->n_settings = n;
+    for (int i = 0; i < g->n_shorter; i++) plan_replace_recompute(p, g->shorter[i].g);
+}
+
+/* ---- strategies of a plan ---- */
+
+static tri_status not_in_plan(const struct plan_file *p, const struct strategy_line *l,
+                              const struct plan_line *here) {
+    struct text t = {0};
+    const struct plan_line *near = NULL;
+    size_t n = strcspn(here->value, " ") + 1;
+    for (size_t i = 0; i < p->n && !near; i++)
+        if (p->line[i].key == here->key && !strncmp(p->line[i].value, here->value, n))
+            near = &p->line[i];
+    if (near) {
+        tri_status status = contradicts(p, near, l->from);
+        return status;
+    }
+    plan_print_line(here, &t);
+    base_fail(TRI_USAGE, "%s, but the plan %s lacks its line \"%s\", or has it in another order",
+              l->from, p->name, t.data ? t.data : "");
+    text_free(&t);
+    return TRI_USAGE;
+}
+
+/* A line of a plan as a strategy. The last word is what is asked; a name may have blanks. */
+static tri_status strategy_of(struct strategy_lines *all, const struct plan_file *p,
+                              const struct plan_line *from, struct strategy_line *out) {
+    char *value = arena_copy(all->arena, from->value);
+    char *text = value ? strrchr(value, ' ') : NULL;
+    if (!text) return base_no_memory("strategies");
+    *text++ = 0;
+    *out = (struct strategy_line){.kind = from->key == PLAN_STRATEGY ? SETTING_STRATEGY
+                                          : from->key == PLAN_SHARD  ? SETTING_SHARD
+                                                                     : SETTING_LAYOUT,
+                                  .pattern = value,
+                                  .text = text,
+                                  .maybe = from->maybe,
+                                  .exact = from->key == PLAN_LAYOUT_OF || from->key == PLAN_SHARD,
+                                  .output = from->key == PLAN_SHARD ? 0 : -1,
+                                  .place = arena_text(all->arena, "%s:%d: ", p->name,
+                                                      from->number)};
+    if (from->key == PLAN_LAYOUT_OF) {
+        char *output = strrchr(value, ' '), *end;
+        *output++ = 0;
+        long k = strtol(output, &end, 10);
+        if (*end || end == output || k < 0 || k >= TRI_MAX_OUTPUTS)
+            return base_fail(TRI_USAGE, "%s:%d: layout-of: \"%.20s\" is no number of an output",
+                             p->name, from->number, output);
+        out->output = (int)k;
+    }
+    return TRI_OK;
+}
+
+static bool equal(const struct plan_line *a, const struct plan_line *b) {
+    return a->key == b->key && a->maybe == b->maybe && !strcmp(a->value, b->value);
+}
+
+tri_status strategy_lines_of_plan(const struct plan_file *p, struct strategy_lines *all) {
+    struct strategy_line *own = all->line; /* of network and options: the plan must have them */
+    size_t n = all->n, next = 0;
+    const struct plan_line *mesh = plan_find(p, PLAN_MESH);
+    tri_status status = TRI_OK;
+    struct plan_line here = {0};
+    if (mesh) {
+        all->plan_mesh_from = arena_text(all->arena, "%s:%d", p->name, mesh->number);
+        if (!strcmp(mesh->value, "none")) return TRI_OK;
+        if (mesh_parse(mesh->value, &all->plan_mesh))
+            return base_fail(TRI_USAGE, "%s:%d: %s", p->name, mesh->number, tri_message());
+    }
+    all->line = NULL;
+    all->n = all->capacity = 0;
+    if (n && !status) status = line_of(&own[0], all->arena, &here);
+    for (size_t i = 0; i < p->n && !status; i++) {
+        const struct plan_line *from = &p->line[i];
+        struct strategy_line l;
+        if (from->key < PLAN_STRATEGY || from->key > PLAN_SHARD) continue;
+        if (next < n && equal(from, &here)) {
+            l = own[next++];
+            if (next < n) status = line_of(&own[next], all->arena, &here);
+        } else {
+            status = strategy_of(all, p, from, &l);
+        }
+        if (!status) status = strategy_lines_add(all, l);
+    }
+    if (!status && next < n) status = not_in_plan(p, &own[next], &here);
+    free(own);
+    return status;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Reads and writes the text of plan files. */
+#include "plan/plan_file.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+
+static const char *const part_names[] = {[PLAN_GRAIN] = "grain", [PLAN_PLACEMENT] = "placement"};
+
+/* What a value may be: a whole number of at least 1, one of some words, two or three words, or any
+ * text. */
+enum value_kind { A_COUNT, A_WORD, TWO_WORDS, THREE_WORDS, A_TEXT };
+
+static const struct {
+    const char *name;
+    enum plan_part part;
+    enum value_kind kind;
+    const char *words; /* separated by blanks */
+    bool many;
+} keys[] = {
+    [PLAN_MODEL] = {"model", PLAN_GRAIN, A_TEXT, NULL, false},
+    [PLAN_GRAPH] = {"graph", PLAN_GRAIN, A_TEXT, NULL, false},
+    [PLAN_BATCH] = {"batch", PLAN_GRAIN, A_COUNT, NULL, false},
+    [PLAN_LANES] = {"lanes", PLAN_GRAIN, A_COUNT, NULL, false},
+    [PLAN_MESH] = {"mesh", PLAN_GRAIN, A_TEXT, NULL, false},
+    [PLAN_UNSET] = {"unset", PLAN_GRAIN, A_WORD, "follow batch whole", false},
+    [PLAN_AMP] = {"amp", PLAN_GRAIN, A_WORD, "O0 O1 O2 O3", false},
+    [PLAN_AMP_TYPE] = {"amp-type", PLAN_GRAIN, A_WORD, "bf16 f16", false},
+    [PLAN_CONV] = {"conv", PLAN_GRAIN, A_WORD, "auto direct", false},
+    [PLAN_MATH] = {"math", PLAN_GRAIN, A_WORD, "portable native", false},
+    [PLAN_STRATEGY] = {"strategy", PLAN_GRAIN, TWO_WORDS, NULL, true},
+    [PLAN_LAYOUT] = {"layout", PLAN_GRAIN, TWO_WORDS, NULL, true},
+    [PLAN_LAYOUT_OF] = {"layout-of", PLAN_GRAIN, THREE_WORDS, NULL, true},
+    [PLAN_SHARD] = {"shard", PLAN_GRAIN, TWO_WORDS, NULL, true},
+    [PLAN_WORKERS] = {"workers", PLAN_PLACEMENT, A_COUNT, NULL, false},
+    [PLAN_THREADS] = {"threads", PLAN_PLACEMENT, A_COUNT, NULL, false},
+    [PLAN_RECOMPUTE] = {"recompute", PLAN_PLACEMENT, A_TEXT, NULL, false},
+    [PLAN_HASH] = {"hash", PLAN_PARTS, A_TEXT, NULL, false},
+};
+
+enum plan_part plan_part_of(enum plan_key key) { return keys[key].part; }
+
+/* ---- reading ---- */
+
+struct reader {
+    struct plan_file *p;
+    int number;
+    int part; /* -1: before the first */
+    bool seen[PLAN_PARTS];
+};
+
+static tri_status fail_line(const struct reader *r, const char *fmt, ...) TRI_PRINTF(2, 3);
+static tri_status fail_line(const struct reader *r, const char *fmt, ...) {
+    char what[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    return base_fail(TRI_USAGE, "%s:%d: %s", r->p->name, r->number, what);
+}
+
+static tri_status begin_part(struct reader *r, const char *line) {
+    struct nearest near = {.wanted = line + 1};
+    for (int i = 0; i < PLAN_PARTS; i++) {
+        size_t n = strlen(part_names[i]);
+        nearest_offer(&near, part_names[i]);
+        if (strncmp(line + 1, part_names[i], n) || strcmp(line + 1 + n, "]")) continue;
+        if (r->seen[i]) return fail_line(r, "the part [%s] begins a second time", part_names[i]);
+        r->seen[i] = true;
+        r->part = i;
+        return TRI_OK;
+    }
+    const char *meant = nearest_name(&near);
+    return fail_line(r, "there is no part %.40s; do you mean [%s]?", line,
+                     meant ? meant : "grain] or [placement");
+}
+
+static tri_status unknown_key(const struct reader *r, const char *key) {
+    struct nearest near = {.wanted = key};
+    struct text names = {0};
+    for (int i = 0; i < PLAN_KEYS; i++) {
+        if (keys[i].part != PLAN_PARTS && (int)keys[i].part != r->part) continue;
+        nearest_offer(&near, keys[i].name);
+        text_add(&names, "%s%s", names.size ? ", " : "", keys[i].name);
+    }
+    if (nearest_name(&near))
+        fail_line(r, "unknown word \"%.40s\" in [%s]; do you mean %s?", key, part_names[r->part],
+                  near.name);
+    else
+        fail_line(r, "unknown word \"%.40s\" in [%s]; a line begins with one of: %s", key,
+                  part_names[r->part], names.data ? names.data : "");
+    text_free(&names);
+    return TRI_USAGE;
+}
+
+static tri_status check_word(const struct reader *r, enum plan_key key, const char *value) {
+    for (const char *p = keys[key].words; *p; p += strspn(p, " ")) {
+        char word[16];
+        size_t n = strcspn(p, " ");
+        snprintf(word, sizeof word, "%.*s", (int)n, p);
+        if (!strcmp(word, value)) return TRI_OK;
+        p += n;
+    }
+    return fail_line(r, "%s \"%.40s\": it can be one of: %s", keys[key].name, value,
+                     keys[key].words);
+}
+
+static tri_status check_value(const struct reader *r, enum plan_key key, const char *value) {
+    int words = 0;
+    char *end;
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    for (const char *p = value; *p; p += strspn(p, " ")) {
+        p += strcspn(p, " ");
+        words++;
+    }
+    switch (keys[key].kind) {
+    case A_COUNT:
+        if (*end || errno || n < 1 || end == value)
+            return fail_line(r, "%s \"%.40s\": expected a whole number of at least 1",
+                             keys[key].name, value);
+        return TRI_OK;
+    case A_WORD: return check_word(r, key, value);
+    case TWO_WORDS:
+    case THREE_WORDS:
+        if (words < 2 + (keys[key].kind == THREE_WORDS))
+            return fail_line(r, "%s lacks a word: %s", keys[key].name,
+                             key == PLAN_STRATEGY ? "strategy PATTERN FACTORS"
+                             : key == PLAN_LAYOUT ? "layout NAME LAYOUT"
+                             : key == PLAN_SHARD  ? "shard NODE TUPLES"
+                                                  : "layout-of NODE OUTPUT LAYOUT");
+        return TRI_OK;
+    case A_TEXT: break;
+    }
+    return words ? TRI_OK : fail_line(r, "%s lacks its value", keys[key].name);
+}
+
+static tri_status take_hash(struct reader *r, const char *value) {
+    char *end;
+    uint64_t hash = strtoull(value, &end, 16);
+    if (strlen(value) != PLAN_DIGITS - 1 || *end || strspn(value, "+- "))
+        return fail_line(r, "hash \"%.40s\": expected %d hexadecimal digits", value,
+                         PLAN_DIGITS - 1);
+    if (r->p->hashed[r->part])
+        return fail_line(r, "[%s] has two hashes", part_names[r->part]);
+    r->p->hashed[r->part] = true;
+    r->p->hash[r->part] = hash;
+    return TRI_OK;
+}
+
+static tri_status put(struct plan_file *p, struct plan_line l) {
+    if (!l.value || !ARRAY_GROW(p->line, p->n, p->capacity)) return base_no_memory("a plan");
+    p->line[p->n++] = l;
+    return TRI_OK;
+}
+
+/* "batch 8": words separated by one blank. */
+static tri_status take_key(struct reader *r, char *line) {
+    bool maybe = !strncmp(line, "maybe ", 6);
+    if (maybe) line += 6;
+    size_t n = strcspn(line, " ");
+    const char *value = line + n + (line[n] == ' ');
+    line[n] = 0;
+    for (int i = 0; i < PLAN_KEYS; i++) {
+        if (strcmp(keys[i].name, line)) continue;
+        enum plan_key key = (enum plan_key)i;
+        if (r->part < 0) break;
+        if (keys[i].part != PLAN_PARTS && (int)keys[i].part != r->part)
+            return fail_line(r, "%s belongs to [%s], not to [%s]", line, part_names[keys[i].part],
+                             part_names[r->part]);
+        const struct plan_line *before = keys[i].many ? NULL : plan_find(r->p, key);
+        if (before)
+            return fail_line(r, "%s is given twice: line %d has it too", line, before->number);
+        if (maybe && key != PLAN_STRATEGY && key != PLAN_LAYOUT)
+            return fail_line(r, "maybe stands before strategy or layout, not before %s", line);
+        tri_status status = check_value(r, key, value);
+        if (status) return status;
+        if (key == PLAN_HASH) return take_hash(r, value);
+        return put(r->p, (struct plan_line){.key = key,
+                                            .value = arena_copy(&r->p->arena, value),
+                                            .number = r->number,
+                                            .maybe = maybe});
+    }
+    if (r->part < 0)
+        return fail_line(r, "\"%.40s\" stands before the first part; a plan begins with [grain]",
+                         line);
+    return unknown_key(r, line);
+}
+
+/* Removes comments and surplus blanks. False: there is a byte that no text has. */
+static bool clean(char *line) {
+    char *to = line;
+    bool blank = false;
+    for (const char *p = line; *p && *p != '#'; p++) {
+        if (*p == ' ' || *p == '\t' || *p == '\r') {
+            blank = to > line;
+            continue;
+        }
+        if ((unsigned char)*p < 32 || *p == 127) return false;
+        if (blank) *to++ = ' ';
+        blank = false;
+        *to++ = *p;
+    }
+    *to = 0;
+    return true;
+}
+
+static tri_status parse(struct reader *r, const char *text, size_t bytes) {
+    tri_status status = TRI_OK;
+    const char *end = text + bytes;
+    while (text < end && !status) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        size_t n = (size_t)((stop ? stop : end) - text);
+        char *line = arena_text(&r->p->arena, "%.*s", (int)(n < 65536 ? n : 65536), text);
+        r->number++;
+        if (!line) return base_no_memory("a plan");
+        if (strlen(line) != n)
+            status = fail_line(r, "this is no line of a plan: it has a zero byte or is too long");
+        else if (!clean(line))
+            status = fail_line(r, "this is no line of a plan: it has bytes that are no text");
+        else if (*line == '[')
+            status = begin_part(r, line);
+        else if (*line)
+            status = take_key(r, line);
+        text += n + 1;
+    }
+    if (status || r->seen[PLAN_GRAIN]) return status;
+    return base_fail(TRI_USAGE, "%s is no plan: it has no part [grain]", r->p->name);
+}
+
+tri_status plan_parse(const char *name, const char *text, size_t bytes, struct plan_file *out) {
+    *out = (struct plan_file){0};
+    struct reader r = {.p = out, .part = -1};
+    out->name = arena_copy(&out->arena, name);
+    tri_status status = out->name ? parse(&r, text, bytes) : base_no_memory("a plan");
+    if (status) plan_free(out);
+    return status;
+}
+
+tri_status plan_read(const char *path, struct plan_file *out) {
+    char *text;
+    size_t bytes;
+    if (base_read_file(path, &text, &bytes)) {
+        char why[512];
+        snprintf(why, sizeof why, "%s", tri_message());
+        return base_fail(base_last(), "--plan (tri_options.plan): %s", why);
+    }
+    tri_status status = plan_parse(path, text, bytes, out);
+    free(text);
+    return status;
+}
+
+void plan_free(struct plan_file *p) {
+    free(p->line);
+    arena_free(&p->arena);
+    *p = (struct plan_file){0};
+}
+
+/* ---- what it says ---- */
+
+const struct plan_line *plan_find(const struct plan_file *p, enum plan_key key) {
+    for (size_t i = 0; i < p->n; i++)
+        if (p->line[i].key == key) return &p->line[i];
+    return NULL;
+}
+
+int64_t plan_number(const struct plan_file *p, enum plan_key key) {
+    const struct plan_line *l = plan_find(p, key);
+    return l ? strtoll(l->value, NULL, 10) : 0;
+}
+
+void plan_print_line(const struct plan_line *l, struct text *out) {
+    text_add(out, "%s%s %s", l->maybe ? "maybe " : "", keys[l->key].name, l->value);
+}
+
+static bool is_strategy(enum plan_key key) { return keys[key].many; }
+
+/* The lines of a part in the order of the keys; strategies keep theirs. */
+static void print_part(const struct plan_file *p, enum plan_part part, struct text *out) {
+    bool strategies = false;
+    for (int k = 0; k < PLAN_KEYS; k++) {
+        if (keys[k].part != part || (is_strategy((enum plan_key)k) && strategies)) continue;
+        strategies |= is_strategy((enum plan_key)k);
+        for (size_t i = 0; i < p->n; i++) {
+            enum plan_key of = p->line[i].key;
+            if ((int)of != k && !(is_strategy(of) && is_strategy((enum plan_key)k))) continue;
+            plan_print_line(&p->line[i], out);
+            text_add(out, "\n");
+        }
+    }
+}
+
+static uint64_t hash_of(const struct plan_file *p, enum plan_part part) {
+    struct text t = {0};
+    print_part(p, part, &t);
+    uint64_t hash = base_hash(t.data ? t.data : "", t.size, 0);
+    text_free(&t);
+    return hash;
+}
+
+char *plan_hash(const struct plan_file *p, enum plan_part part, char digits[PLAN_DIGITS]) {
+    snprintf(digits, PLAN_DIGITS, "%016llx", (unsigned long long)hash_of(p, part));
+    return digits;
+}
+
+bool plan_is_edited(const struct plan_file *p, enum plan_part part) {
+    return !p->hashed[part] || p->hash[part] != hash_of(p, part);
+}
+
+void plan_print(const struct plan_file *p, struct text *out) {
+    char digits[PLAN_DIGITS];
+    text_add(out, "# How a run is divided. What is under [grain] decides its bits; [placement] "
+                  "does not.\n");
+    for (int i = 0; i < PLAN_PARTS; i++) {
+        text_add(out, "%s[%s]\n", i ? "\n" : "", part_names[i]);
+        print_part(p, (enum plan_part)i, out);
+        text_add(out, "hash %s\n", plan_hash(p, (enum plan_part)i, digits));
+    }
+}
