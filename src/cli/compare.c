@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme compare: where two plans of one network, or the checkpoints of two runs, begin to
+ * differ. */
+#include "cli/compare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "checkpoint/checkpoint.h"
+#include "cli/cli.h"
+#include "plan/plan_file.h"
+#include "run/open.h"
+
+#define STEPS 3
+#define TOLERANCE 1e-4
+/* Every operator then leaves its result, in the order in which it was written. */
+#define APART "-recompute,-format,-hoist,-in-place,-order,-fuse"
+
+struct own {
+    const char *plan[2];
+    int plans; /* that were given */
+    double tolerance;
+};
+
+/* ---- checkpoints ---- */
+
+static tri_status compare_file(const char *const folder[2], const char *file, int64_t step,
+                               double tolerance, struct text *out) {
+    struct safetensors *f[2] = {NULL, NULL};
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++)
+        status = checkpoint_open(folder[i], file, NULL, step, &f[i]);
+    for (size_t i = 0; !status && i < f[0]->n && !out->size; i++) {
+        const struct safetensors_entry *a = &f[0]->entry[i], *b = safetensors_find(f[1], a->name);
+        struct compare_values v = {.tolerance = tolerance};
+        if (!b || a->spec.type != b->spec.type || !base_shape_equal(&a->spec.shape, &b->spec.shape))
+            text_add(out, "step %lld, %s: %s\n", (long long)step, a->name,
+                     b ? "another shape or type" : "only in the first");
+        else if (!compare_equal(&v, a->spec.type, a->data, b->data,
+                                tri_shape_count(&a->spec.shape))) {
+            text_add(out, "step %lld, %s, ", (long long)step, a->name);
+            compare_print(&v, out);
+            text_add(out, "\n");
+        }
+    }
+    safetensors_close(f[0]);
+    safetensors_close(f[1]);
+    return status;
+}
+
+static tri_status compare_one(const char *const directory[2], int64_t step, double tolerance,
+                              struct text *out) {
+    static const char *const files[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
+    char path[2][4096];
+    const char *const folder[2] = {path[0], path[1]};
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        struct checkpoint_state s;
+        checkpoint_path(directory[i], step, path[i]);
+        status = checkpoint_verify(path[i], NULL, &s);
+    }
+    for (size_t i = 0; i < COUNT(files) && !status && !out->size; i++)
+        status = compare_file(folder, files[i], step, tolerance, out);
+    return status;
+}
+
+tri_status compare_checkpoints(const char *a, const char *b, double tolerance, struct text *out) {
+    const char *const directory[2] = {a, b};
+    int64_t *step[2] = {NULL, NULL};
+    size_t n[2] = {0, 0}, common = 0;
+    tri_status status = checkpoint_list(a, &step[0], &n[0]);
+    if (!status) status = checkpoint_list(b, &step[1], &n[1]);
+    for (size_t i = n[0]; i-- > 0 && !status && !out->size;) /* newest first */
+        for (size_t k = 0; k < n[1] && !status; k++) {
+            if (step[0][i] != step[1][k]) continue;
+            common++;
+            status = compare_one(directory, step[0][i], tolerance, out);
+        }
+    free(step[0]);
+    free(step[1]);
+    if (!status && !common)
+        return base_fail(TRI_FAILED, "%s and %s have no checkpoint of the same step", a, b);
+    if (!status && !out->size) text_add(out, "%zu checkpoints: same bits\n", common);
+    return status;
+}
+
+/* ---- runs ---- */
+
+static tri_status open_one(const struct cli_arguments *a, const char *path, bool apart,
+                           tri_run **out) {
+    struct cli_arguments one = *a;
+    one.options.plan = path;
+    tri_status status = options_take_plan(&one.options);
+    one.options.quiet = true;
+    if (apart) one.options.passes = APART;
+    if (apart) one.options.threads = 1;
+    tri_graph *g = status ? NULL : cli_graph(&one);
+    if (g && cli_own_data(&one)) {
+        tri_graph_free(g);
+        g = NULL;
+    }
+    *out = g ? tri_open(g, &one.options) : NULL;
+    return *out ? TRI_OK : base_last();
+}
+
+static tri_status open_both(const struct cli_arguments *a, const struct own *own, bool apart,
+                            tri_run *run[2]) {
+    tri_status status = TRI_OK;
+    run[0] = run[1] = NULL;
+    for (int i = 0; i < 2 && !status; i++) status = open_one(a, own->plan[i], apart, &run[i]);
+    return status;
+}
+
+static void close_both(tri_run *run[2]) {
+    for (int i = 0; i < 2; i++)
+        if (run[i]) run_free(run[i]);
+    run[0] = run[1] = NULL;
+}
+
+static tri_status steps(tri_run *const run[2], int64_t n) {
+    for (int64_t s = 0; s < n; s++)
+        for (int i = 0; i < 2; i++)
+            if (!tri_step(run[i]))
+                return tri_run_status(run[i]) ? tri_run_status(run[i])
+                                              : base_fail(TRI_FAILED, "there is no further step");
+    return TRI_OK;
+}
+
+/* As the plans say. *differ: the step after which the runs differ; 0: none. */
+static tri_status compare_as_planned(const struct cli_arguments *a, const struct own *own,
+                                     int64_t *differs, struct text *out) {
+    tri_run *run[2];
+    tri_status status = open_both(a, own, false, run);
+    *differs = 0;
+    for (int64_t s = 1; s <= a->options.steps && !status && !*differs; s++) {
+        status = steps(run, 1);
+        if (!status) status = compare_stores(run, own->tolerance, out);
+        if (out->size) *differs = s;
+    }
+    close_both(run);
+    return status;
+}
+
+/* Operator by operator, from a step on to the last. */
+static tri_status compare_apart(const struct cli_arguments *a, const struct own *own,
+                                int64_t first, int64_t last, struct text *out) {
+    tri_run *run[2];
+    tri_status status = open_both(a, own, true, run);
+    if (!status) status = steps(run, first - 1);
+    for (int64_t s = first; s <= last && !status && !out->size; s++)
+        status = compare_step(run, own->tolerance, out);
+    close_both(run);
+    return status;
+}
+
+static tri_status same_grain(const struct own *own, bool *same) {
+    char hash[2][PLAN_DIGITS];
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        struct plan_file p;
+        status = plan_read(own->plan[i], &p);
+        if (status) break;
+        plan_hash(&p, PLAN_GRAIN, hash[i]);
+        plan_free(&p);
+    }
+    *same = !status && !strcmp(hash[0], hash[1]);
+    return status;
+}
+
+static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
+                                struct text *out) {
+    bool same;
+    int64_t differs = 0, last = a->options.steps;
+    struct text planned = {0};
+    tri_status status = same_grain(own, &same);
+    if (status) return status;
+    if (same && own->tolerance > 0)
+        return base_fail(TRI_USAGE, "--tolerance: both plans have the same grain, so bits are "
+                         "compared");
+    own->tolerance = same ? -1 : own->tolerance > 0 ? own->tolerance : TOLERANCE;
+    if (!same) {
+        status = compare_apart(a, own, 1, last, out);
+        if (!status && !out->size)
+            text_add(out, "%lld steps: within %g\n", (long long)last, own->tolerance);
+        else if (!status)
+            status = base_fail(TRI_FAILED, "the runs differ");
+        return status;
+    }
+    status = compare_as_planned(a, own, &differs, &planned);
+    if (!status && differs) status = compare_apart(a, own, differs, differs, out);
+    if (!status && differs && !out->size)
+        text_add(out, "%sone thread, operator by operator, gives the same bits: threads, or passes "
+                 "that fuse and order operators, cause the difference\n", planned.data);
+    text_free(&planned);
+    if (!status && differs) return base_fail(TRI_FAILED, "the runs differ");
+    if (!status) text_add(out, "%lld steps: same bits\n", (long long)last);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static const char *take_plan(void *at, const char *value) {
+    struct own *own = at;
+    if (own->plans == 2 || !*value) return "a file, and no more than two plans";
+    own->plan[own->plans++] = value;
+    return NULL;
+}
+
+static const struct option_row rows[] = {
+    {"--plan", "FILE", "a plan of the network (--save-plan); given twice", take_plan, 0, USE_ALL,
+     GROUP_NONE},
+    {"--tolerance", "X",
+     "of plans that give other bits: the largest difference, relative to a tensor's largest value "
+     "(default: 1e-4); of directories: likewise (default: bits are compared)",
+     option_positive, offsetof(struct own, tolerance), USE_ALL, GROUP_NONE},
+    {0},
+};
+
+static bool is_directory(const char *path) {
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+static tri_status directories(const struct cli_arguments *a, const struct own *own, bool others,
+                              struct text *out) {
+    if (others)
+        return base_fail(TRI_USAGE, "compare: of the options only --tolerance is for two "
+                         "directories of checkpoints");
+    tri_status status = compare_checkpoints(a->words[0], a->words[1],
+                                            own->tolerance > 0 ? own->tolerance : -1, out);
+    bool same = out->data && strstr(out->data, "checkpoints:");
+    return status || same ? status : base_fail(TRI_FAILED, "the runs differ");
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {0};
+    struct cli_arguments a;
+    struct text out = {0};
+    bool others = false;
+    for (int i = 1; i < argc; i++)
+        others |= !strncmp(argv[i], "--", 2) && strncmp(argv[i], "--tolerance", 11);
+    tri_status status = cli_read(c, argc, argv, &own, &a);
+    if (status) return cli_fail();
+    bool two = a.n_words == 2 && is_directory(a.words[0]) && is_directory(a.words[1]);
+    if (two) {
+        status = directories(&a, &own, others, &out);
+    } else if (a.n_words != 1 || own.plans != 2) {
+        status = base_fail(TRI_USAGE, "compare takes a MODEL and --plan twice, or two directories "
+                           "of checkpoints: trireme compare %s", c->arguments);
+    } else {
+        a.model = a.words[0];
+        if (!a.options.steps) a.options.steps = STEPS;
+        status = compare_plans(&a, &own, &out);
+    }
+    int code = status ? cli_fail() : TRI_OK;
+    return cli_print(&out) ? cli_fail() : code;
+}
+
+const struct command command_compare = {
+    .name = "compare",
+    .arguments = "MODEL --plan A --plan B [options] | DIR DIR",
+    .help = "find the first step and operator at which two plans, or two runs, differ",
+    .takes_words = "MODEL or two directories",
+    .use = USE_COMPARE,
+    .rows = rows,
+    .more = cli_describe_model,
+    .run = run,
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the two ways of `trireme compare` share: the first difference of two runs or checkpoints. */
+#ifndef CLI_COMPARE_H
+#define CLI_COMPARE_H
+
+#include "base/base.h"
+#include "run/run.h"
+
+/* How values are compared. tolerance: relative to the tensor's largest value; below 0: bit for
+ * bit. */
+struct compare_values {
+    double tolerance;
+    int64_t at; /* result: the first element that differs too much */
+    double a, b, largest;
+};
+/* Whether n values of one type are the same, or near enough. */
+bool compare_equal(struct compare_values *v, tri_type type, const void *a, const void *b,
+                   int64_t n);
+/* "element 17: 0.25 and 0.125" */
+void compare_print(const struct compare_values *v, struct text *out);
+
+/* Makes the next step of both runs, which were opened with one thread and without passes that fuse
+ * nodes, and compares what their operators compute. Describes the first difference in `out`, which
+ * stays empty if there is none. */
+tri_status compare_step(tri_run *const run[2], double tolerance, struct text *out);
+/* Compares the parameters, states and outputs of both runs. */
+tri_status compare_stores(tri_run *const run[2], double tolerance, struct text *out);
+/* Compares the checkpoints of two directories, from the first step on that both have. */
+tri_status compare_checkpoints(const char *a, const char *b, double tolerance, struct text *out);
+
+#endif
