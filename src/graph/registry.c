@@ -134,7 +134,7 @@ static bool parse_follows(struct op_entry *e) {
         while (f->attr < e->n_attrs && strcmp(e->attr[f->attr].name, name)) f->attr++;
         if (what == COUNT(words) || f->attr == e->n_attrs || e->attr[f->attr].kind != ATTR_INT)
             return false;
-        f->what = what;
+        f->what = (unsigned)what;
         f->letter = (uint8_t)letter;
         p += used;
     }
