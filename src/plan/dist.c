@@ -59,53 +59,9 @@ struct deciding {
     struct use *use; /* of all axes; those after `axis` are not decided */
 };
 
-/* ---- what a use means for an operand ---- */
+/* ---- what a use means for a node ---- */
 
 static const struct split uncut = {.kind = WHOLE};
-
-static struct split operand_split(const struct factors *f, const struct factor_operand *o,
-                                  const tri_shape *s, const struct use *u) {
-    for (int d = 0; d < o->rank; d++) {
-        int64_t before = 1;
-        for (int i = 0; i < o->dim[d].n; i++) {
-            uint8_t factor = o->dim[d].f[i];
-            if (factor == u->factor)
-                return s->dim[d] == 1 ? uncut
-                                      : (struct split){.kind = SPLIT, .dim = d,
-                                                       .outer = before * u->outer,
-                                                       .extent = u->extent};
-            before *= f->extent[factor];
-        }
-    }
-    return uncut;
-}
-
-/* The use of the factor that makes the operand so split; false: there is none. */
-static bool use_of_split(const struct factors *f, const struct factor_operand *o,
-                         const struct split *s, struct use *u) {
-    int64_t before = 1;
-    if (s->kind != SPLIT) return false;
-    for (int i = 0; i < o->dim[s->dim].n; i++) {
-        uint8_t factor = o->dim[s->dim].f[i];
-        int64_t extent = f->extent[factor], outer = s->outer / before;
-        bool fits = s->outer % before == 0 && outer * s->extent <= extent &&
-                    extent % (outer * s->extent) == 0;
-        if (extent > 1 && fits) {
-            *u = (struct use){USE_FACTOR, factor, outer, s->extent};
-            return true;
-        }
-        if (extent < 1) return false;
-        before *= extent;
-    }
-    return false;
-}
-
-static bool operand_has(const struct factor_operand *o, uint8_t factor) {
-    for (int d = 0; d < o->rank; d++)
-        for (int i = 0; i < o->dim[d].n; i++)
-            if (o->dim[d].f[i] == factor) return true;
-    return false;
-}
 
 static struct split need_of(const struct deciding *c, const struct use *u, int input) {
     const tri_tensor *t = c->n->in[input];

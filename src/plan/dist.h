@@ -8,13 +8,7 @@
 
 #include "plan/layout.h"
 #include "plan/strategy.h"
-
-/* What a node does along one axis of the mesh. */
-struct use {
-    enum { USE_WHOLE, USE_FACTOR, USE_PARTIAL } kind;
-    uint8_t factor;        /* of USE_FACTOR: its places are `outer` blocks of `extent` parts */
-    int64_t outer, extent;
-};
+#include "plan/use.h"
 
 /* A tensor that a node needs in another layout than it has. */
 struct move {
@@ -46,7 +40,8 @@ static inline const struct layout *dist_need(const struct dist *d, const tri_nod
     return &d->need[d->first[n->id] + (size_t)input];
 }
 
-/* Gives all layouts their normal form (layout_normal), and lists the moves; false: memory is out. */
+/* Gives all layouts their normal form (layout_normal), and lists the moves. False: memory is
+ * out. */
 bool dist_find_moves(struct dist *d);
 
 /* Whether bytes pass between seats: not if each seat takes its part of what is whole. */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a node does along one axis of a mesh, and what that means for its operands. */
+#ifndef PLAN_USE_H
+#define PLAN_USE_H
+
+#include "plan/factors.h"
+
+/* What a node does along one axis of the mesh. */
+struct use {
+    enum { USE_WHOLE, USE_FACTOR, USE_PARTIAL } kind;
+    uint8_t factor;        /* of USE_FACTOR: its places are `outer` blocks of `extent` parts */
+    int64_t outer, extent;
+};
+
+/* How the operand is split if its node has this use, which is of a factor. */
+struct split operand_split(const struct factors *f, const struct factor_operand *o,
+                           const tri_shape *s, const struct use *u);
+/* The use of the factor that splits the operand so; false: there is none. */
+bool use_of_split(const struct factors *f, const struct factor_operand *o, const struct split *s,
+                  struct use *u);
+bool operand_has(const struct factor_operand *o, uint8_t factor);
+
+#endif
