@@ -333,13 +333,11 @@ static tri_status decide(struct deciding *c, const struct ask *ask) {
         }
         return u->kind != USE_FACTOR || may_split(c, u) ? TRI_OK : refuse_ask(c, ask, u);
     }
-    bool batch = c->m->s->unset == UNSET_BATCH && !c->n->backward && c->has_factors;
-    if (batch) {
+    if (c->m->s->unset == UNSET_BATCH && !c->n->backward && c->has_factors) {
         uint8_t factor = factor_named(c->n, &c->f, "batch");
         if (!factor) factor = factor_named(c->n, &c->f, "rows");
         *u = (struct use){USE_FACTOR, factor, 1, factor ? c->f.extent[factor] : 0};
-        if (factor && may_split(c, u) &&
-            c->f.extent[factor] % c->m->mesh->axis[c->axis].size == 0)
+        if (factor && may_split(c, u) && u->extent % c->m->mesh->axis[c->axis].size == 0)
             return TRI_OK;
     }
     *u = (struct use){.kind = USE_WHOLE};
@@ -546,9 +544,10 @@ static tri_status check_forms(const struct dist *d, const struct forms *f) {
 tri_status dist_make(tri_graph *lane, const tri_graph *whole, const struct strategies *s,
                      struct dist *d) {
     bool again = true;
+tri_status dist_make(tri_graph *lane, const struct strategies *s, struct dist *d) {
+    bool again = true, any = true, rebuilt = false;
     struct forms forms = {0};
     tri_status status = TRI_OK;
-    bool any = true, rebuilt = false;
     for (int round = 0; again && !status; round++) {
         *d = (struct dist){.mesh = s->mesh};
         struct maker m = {.d = d, .s = s, .forms = &forms, .g = lane, .whole = whole,

@@ -42,6 +42,7 @@ static inline const struct layout *dist_need(const struct dist *d, const tri_nod
 
 /* Gives all layouts their normal form (layout_normal), and lists the moves. False: memory is
  * out. */
+/* Gives all layouts their normal form, and lists the moves. False: memory is out. */
 bool dist_find_moves(struct dist *d);
 
 /* Whether bytes pass between seats: not if each seat takes its part of what is whole. */

@@ -161,8 +161,9 @@ static int same_infer(const tri_node *n, tri_spec *out) {
 /* It is computed whole, and its input is gathered; explain says so. */
 static void test_without_factors(void **state) {
     (void)state;
+    static const char *const examples[] = {"f32[2,3]", NULL};
     static const tri_op row = {.name = "opaque", .inputs = 1, .infer = same_infer,
-                               .gradient = tri_grad_none};
+                               .gradient = tri_grad_none, .examples = examples};
     struct planned p;
     if (tri_register(&row)) fail_msg("%s", tri_message());
     tri_graph *g = tri_graph_new(8);
