@@ -241,14 +241,15 @@ static void check_executed(const char *model, tri_options o) {
         for (int k = 0; k < n->n_in; k++) {
             if (!node_reads(n, k) || !is_elsewhere(n, n->in[k], p.d->mesh.n)) continue;
             if (!n->move)
-                fail_msg("%s reads %s, which no move lists", n->name, n->in[k]->node->name);
+                fail_msg("%s, %s: %s reads %s, which no move lists", model, o.mesh, n->name,
+                         n->in[k]->node->name);
             done[n->move - 1] = true;
             reads++;
         }
     }
     for (size_t i = 0; i < p.d->n_moves; i++)
         if (!done[i])
-            fail_msg("%s is said to move, and does not",
+            fail_msg("%s, %s: %s is said to move, and does not", model, o.mesh,
                      explain_tensor(p.d, &p.d->move[i])->node->name);
     if (mesh_seats(&p.d->mesh) > 1) assert_true(reads >= p.d->n_moves);
     free(done);
@@ -257,22 +258,28 @@ static void check_executed(const char *model, tri_options o) {
 
 static void test_executed(void **state) {
     (void)state;
+#define GPT2 "gpt2-tiny:seq=32,vocab=200,heads=4"
     static const struct {
-        const char *model, *mesh, *strategy;
+        const char *model;
+        tri_options o;
     } rows[] = {
-        {"gpt2-tiny:seq=32,vocab=200,heads=4", "model=2", "megatron"},
-        {"gpt2-tiny:seq=32,vocab=200,heads=4", "model=4", "megatron"},
-        {"gpt2-tiny:seq=32,vocab=200,heads=4", "model=2", "megatron-sp"},
-        {"gpt2-tiny:seq=33,vocab=201,heads=4", "model=2", "megatron-sp"},
-        {"bert-tiny", "model=2", "megatron"},
-        {"resnet18:form=small", "model=2", "channels"},
-        {"resnet18:form=small", "model=3", "channels"},
-        {"mlp", "model=2", "channels"},
+        {GPT2, {.mesh = "model=2", .strategy = "megatron"}},
+        {GPT2, {.mesh = "model=4", .strategy = "megatron"}},
+        {GPT2, {.mesh = "model=2", .strategy = "megatron-sp"}},
+        {GPT2, {.mesh = "model=2", .strategy = "megatron-sp", .amp = "O1", .recompute = "*"}},
+        {GPT2, {.mesh = "a=2,b=2", .unset = "batch"}},
+        {"gpt2-tiny:seq=33,vocab=201,heads=4", {.mesh = "model=2", .strategy = "megatron-sp"}},
+        {"bert-tiny", {.mesh = "model=2", .strategy = "megatron"}},
+        {"resnet18:form=small", {.mesh = "model=2", .strategy = "channels"}},
+        {"resnet18:form=small", {.mesh = "model=3", .strategy = "channels"}},
+        {"mlp", {.mesh = "model=2", .strategy = "channels"}},
+        {"mlp", {.mesh = "model=2,data=3", .strategy = "channels", .unset = "batch"}},
     };
-    for (size_t i = 0; i < COUNT(rows); i++)
-        check_executed(rows[i].model,
-                       (tri_options){.mesh = rows[i].mesh, .strategy = rows[i].strategy,
-                                     .lanes = 2});
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tri_options o = rows[i].o;
+        o.lanes = 2;
+        check_executed(rows[i].model, o);
+    }
 }
 
 int main(void) {
