@@ -195,18 +195,20 @@ void plan_replace_recompute(const struct plan_file *p, tri_graph *g) {
 
 /* ---- strategies of a plan ---- */
 
+static bool equal(const struct plan_line *a, const struct plan_line *b) {
+    return a->key == b->key && a->maybe == b->maybe && !strcmp(a->value, b->value);
+}
+
 static tri_status not_in_plan(const struct plan_file *p, const struct strategy_line *l,
                               const struct plan_line *here) {
     struct text t = {0};
     const struct plan_line *near = NULL;
     size_t n = strcspn(here->value, " ") + 1;
     for (size_t i = 0; i < p->n && !near; i++)
-        if (p->line[i].key == here->key && !strncmp(p->line[i].value, here->value, n))
+        if (p->line[i].key == here->key && !strncmp(p->line[i].value, here->value, n) &&
+            !equal(&p->line[i], here))
             near = &p->line[i];
-    if (near) {
-        tri_status status = contradicts(p, near, l->from);
-        return status;
-    }
+    if (near) return contradicts(p, near, l->from);
     plan_print_line(here, &t);
     base_fail(TRI_USAGE, "%s, but the plan %s lacks its line \"%s\", or has it in another order",
               l->from, p->name, t.data ? t.data : "");
@@ -241,10 +243,6 @@ static tri_status strategy_of(struct strategy_lines *all, const struct plan_file
         out->output = (int)k;
     }
     return TRI_OK;
-}
-
-static bool equal(const struct plan_line *a, const struct plan_line *b) {
-    return a->key == b->key && a->maybe == b->maybe && !strcmp(a->value, b->value);
 }
 
 tri_status strategy_lines_of_plan(const struct plan_file *p, struct strategy_lines *all) {

@@ -1,0 +1,145 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Plan files: saved, read, edited, refused, compared; trireme compare. Usage: test_plan_files.sh
+# PROGRAM
+program=$(realpath "$1")
+. "$(dirname "$0")/cases.sh"
+net=gpt2-tiny:seq=16,vocab=96,layers=1,hidden=32,heads=4,inner=64
+
+run() {
+    "$program" "$@" >out 2>err
+    code=$?
+}
+train() { run train $net --steps 2 --quiet --data synthetic "$@"; }
+says() { grep -q -- "$1" "$2"; }
+hash_of() { sed -n 's/.* weights=\([^ ]*\).*/\1/p' out; }
+last_is() { test "$(tail -n 1 out)" = "$1"; }
+
+# ---- saved and read ----
+
+train --batch 8 --threads 1 --save-plan none
+check 'a plan is saved' test $code -eq 0
+train --batch 8 --lanes 2 --threads 1 --mesh model=2 --strategy megatron --save-plan model
+first=$(hash_of)
+train --plan model --save-plan again
+check 'the same weights with it' test "$(hash_of)" = "$first"
+check 'and the same plan' cmp model again
+sed 's/^threads 1/threads 2/' model >threads
+sed 's/^workers 1/workers 2/' model >workers
+train --plan workers --out two
+check 'the same with two workers' test "$(hash_of)" = "$first"
+check 'which the plan starts' test -s two/agent.log
+train --plan workers -n 1 --out one_worker
+check 'the command line wins' test "$(hash_of)" = "$first"
+train --plan model --threads 3 --recompute '*.mlp' --save-plan placed
+check 'the command line wins for placement' sh -c \
+    'grep -q "^threads 3" placed && grep -q "^recompute \*.mlp" placed'
+check 'which changes no bit' test "$(hash_of)" = "$first"
+train --plan model --strategy megatron
+check 'the same strategy may be named' test "$(hash_of)" = "$first"
+run dump $net --plan model --after expand
+check 'dump takes a plan' says '@1' out
+
+# ---- refused ----
+
+refused() { # what, expected message, options
+    what=$1 message=$2
+    shift 2
+    train "$@"
+    check "refused: $what" test $code -eq 2
+    check "$what is named" says "$message" err
+}
+refused 'another batch' '^trireme: model:4: batch 8, but --batch 16' --plan model --batch 16
+refused 'other lanes' 'model:5: lanes 2, but --lanes 4' --plan model --lanes 4
+refused 'another mesh' 'model=4 by --mesh .*, but model=2 by model:6' --plan model --mesh model=4
+refused 'a mesh where there is none' 'but none by none:6' --plan none --mesh model=2 \
+    --strategy megatron
+refused 'another strategy' 'but the plan model lacks its line' --plan model --strategy megatron-sp
+refused 'another precision' 'model:8: amp O0, but --amp O1' --plan model --amp O1
+refused 'other kernels' 'model:10: conv auto, but --conv direct' --plan model --conv direct
+run train mlp --steps 1 --plan model
+check 'refused: another network' says 'model:3: model gpt2-tiny.*, but the network is mlp' err
+
+damaged() { # sed's command, expected message
+    sed "$1" model >bad
+    run plan show bad
+    check "refused: $1" test $code -eq 2
+    check "$1: $2" says "^trireme: bad:$2" err
+}
+damaged 's/^batch 8/batch eight/' '4: batch "eight": expected a whole number'
+damaged 's/^batch/bacth/' '4: unknown word "bacth" in \[grain\]; do you mean batch?'
+damaged 's/^amp O0/amp O4/' '8: amp "O4": it can be one of: O0 O1 O2 O3'
+damaged 's/^\[placement/[plcement/' '[0-9]*: there is no part \[plcement\]; do you mean \[placement'
+damaged 's/^threads/lanes/' '[0-9]*: lanes belongs to \[grain\], not to \[placement\]'
+damaged 's/^lanes/batch/' '5: batch is given twice: line 4'
+damaged 's/^hash .*/hash 12/' '[0-9]*: hash "12": expected 16 hexadecimal digits'
+damaged 's/ out=model//' '[0-9]*: strategy lacks a word'
+damaged 's/^maybe strategy/maybe batch/' '[0-9]*: batch is given twice'
+: >empty
+run plan show empty
+check 'refused: an empty file' says 'empty is no plan: it has no part \[grain\]' err
+run plan show nowhere
+check 'refused: no file' test $code -eq 1
+run plan sohw model
+check 'refused: an unknown action' says 'do you mean show?' err
+
+# ---- shown and compared ----
+
+run plan show model
+check 'show prints the plan' sh -c 'head -n "$(wc -l <model)" out | cmp - model'
+check 'its seats' says '^seats: 2' out
+check 'its lanes' says '^lanes: 2, each of 4 to 4 samples' out
+check 'not edited' sh -c '! grep -q edited out'
+run plan show threads
+check 'an edited part is named' says '^placement: edited' out
+run plan diff model threads
+check 'threads: the lines' sh -c 'grep -q "^- threads 1" out && grep -q "^+ threads 2" out'
+check 'threads: same bits' last_is 'same bits'
+run plan diff none model
+check 'a mesh: bits differ' last_is 'bits differ'
+sed 's/^amp-type bf16/amp-type f16/' model >type
+run plan diff model type
+check 'a type that nothing has: same bits' last_is 'same bits'
+sed 's/\(mlp.c_proj.matmul\) in=model/\1 out=model/' model >whole
+run plan diff model whole
+check 'another strategy: bits differ' last_is 'bits differ'
+sed 's/^lanes 2/lanes 4/' model >lanes
+run plan diff model lanes
+check 'other lanes: bits differ' last_is 'bits differ'
+
+run compare $net --plan model --plan threads
+check 'compare: threads give the same bits' last_is '3 steps: same bits'
+run compare $net --plan none --plan model
+check 'compare: lanes are within the tolerance' last_is '3 steps: within 0.0001'
+run compare $net --plan model --plan whole --tolerance 1e-9
+check 'compare: strategies differ' test $code -eq 1
+check 'step, lane, scope, operator and values' says \
+    '^step 1, lane [01], .*transformer.h.0.* (.*), element [0-9]*: .* and .*' out
+sed 's/^amp O0/amp O1/' model >half
+run compare $net --plan model --plan half --tolerance 1e-6
+check 'compare: precision differs in the first layer' says '^step 1, lane 0, .*transformer' out
+run compare $net --plan model
+check 'compare needs two plans' test $code -eq 2
+run compare $net --plan model --plan threads --tolerance 1e-3
+check 'no tolerance within a grain' says 'bits are compared' err
+
+# ---- checkpoints ----
+
+train --plan model --save-every 1 --ckpt one
+train --plan model --save-every 1 --ckpt other --seed 1
+grain=$(sed -n '/^\[grain/,/^hash/s/^hash //p' model)
+check 'a checkpoint has the grain' grep -q "\"grain\": \"$grain\"" one/step-000000002/state.json
+run compare one one
+check 'compare: the same checkpoints' last_is '2 checkpoints: same bits'
+run compare one other
+check 'compare: other checkpoints' test $code -eq 1
+check 'the first step and parameter' says '^step 1, transformer.* element [0-9]*: ' out
+run compare one other --seed 1
+check 'directories take no options' test $code -eq 2
+run train $net --steps 3 --quiet --data synthetic --plan threads --ckpt one --resume
+check 'no warning within a grain' sh -c '! grep -q grain err'
+run train $net --steps 4 --quiet --data synthetic --plan whole --ckpt one --resume
+check 'a warning under another grain' says 'was made with another grain' err
+check 'which is no failure' test $code -eq 0
+
+finish
