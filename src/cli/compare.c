@@ -145,12 +145,13 @@ static tri_status compare_as_planned(const struct cli_arguments *a, const struct
 
 /* Operator by operator, from a step on to the last. */
 static tri_status compare_apart(const struct cli_arguments *a, const struct own *own,
-                                int64_t first, int64_t last, struct text *out) {
+                                int64_t first, int64_t last, size_t *compared,
+                                struct text *out) {
     tri_run *run[2];
     tri_status status = open_both(a, own, true, run);
     if (!status) status = steps(run, first - 1);
     for (int64_t s = first; s <= last && !status && !out->size; s++)
-        status = compare_step(run, own->tolerance, out);
+        status = compare_step(run, own->tolerance, compared, out);
     close_both(run);
     return status;
 }
@@ -173,6 +174,7 @@ static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
                                 struct text *out) {
     bool same;
     int64_t differs = 0, last = a->options.steps;
+    size_t compared = 0;
     struct text planned = {0};
     tri_status status = same_grain(own, &same);
     if (status) return status;
@@ -181,15 +183,16 @@ static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
                          "compared");
     own->tolerance = same ? -1 : own->tolerance > 0 ? own->tolerance : TOLERANCE;
     if (!same) {
-        status = compare_apart(a, own, 1, last, out);
+        status = compare_apart(a, own, 1, last, &compared, out);
         if (!status && !out->size)
-            text_add(out, "%lld steps: within %g\n", (long long)last, own->tolerance);
+            text_add(out, "%zu results of operators, parameters after each step\n"
+                     "%lld steps: within %g\n", compared, (long long)last, own->tolerance);
         else if (!status)
             status = base_fail(TRI_FAILED, "the runs differ");
         return status;
     }
     status = compare_as_planned(a, own, &differs, &planned);
-    if (!status && differs) status = compare_apart(a, own, differs, differs, out);
+    if (!status && differs) status = compare_apart(a, own, differs, differs, &compared, out);
     if (!status && differs && !out->size)
         text_add(out, "%sone thread, operator by operator, gives the same bits: threads, or passes "
                  "that fuse and order operators, cause the difference\n", planned.data);

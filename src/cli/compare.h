@@ -21,8 +21,9 @@ void compare_print(const struct compare_values *v, struct text *out);
 
 /* Makes the next step of both runs, which were opened with one thread and without passes that fuse
  * nodes, and compares what their operators compute. Describes the first difference in `out`, which
- * stays empty if there is none. */
-tri_status compare_step(tri_run *const run[2], double tolerance, struct text *out);
+ * stays empty if there is none. Adds to *compared how many results were compared. */
+tri_status compare_step(tri_run *const run[2], double tolerance, size_t *compared,
+                        struct text *out);
 /* Compares the parameters, states and outputs of both runs. */
 tri_status compare_stores(tri_run *const run[2], double tolerance, struct text *out);
 /* Compares the checkpoints of two directories, from the first step on that both have. */

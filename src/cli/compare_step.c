@@ -54,13 +54,14 @@ struct trace {
     struct record *record;
     size_t n, capacity, next;
     int64_t lane[2]; /* of phases count and lane: how many have begun */
+    size_t compared; /* results */
     tri_status status;
     struct text *out;
 };
 
 /* Which lane the program works on; -1: all. Lanes come in order, as there is one thread. */
 static int64_t lane_of(struct trace *t, const struct program *p, size_t item) {
-    const struct machine *m = t->run->machine;
+    const struct machine *m = t->run->machine; /* of this step's shape */
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < 2; i++) {
             const struct program *of = k ? &m->thread->lane[i] : &m->thread->count[i];
@@ -125,6 +126,7 @@ static void compare(struct trace *t, const tri_tensor *x, int64_t lane, const vo
                 base_shape_equal(&r->spec.shape, &x->spec.shape) &&
                 (t->tolerance < 0 || (type_is_float(x->spec.type) && !is_part(x->node)));
     if (!fits) return;
+    t->compared++;
     if (fseeko(t->file, r->at, SEEK_SET) || fread(other, 1, bytes, t->file) != bytes)
         t->status = base_fail(TRI_FAILED, "cannot read a temporary file: %s", strerror(errno));
     else if (!compare_equal(&v, x->spec.type, other, value, tri_shape_count(&x->spec.shape)))
@@ -152,18 +154,28 @@ static void watch(const struct program *p, size_t item) {
     }
 }
 
+/* t null: no longer. The next step may have any of the run's shapes. */
+static void set_watch(tri_run *run, struct trace *t) {
+    for (int e = 0; e < run->n_executables; e++) {
+        struct program *p;
+        for (int i = 0; (p = machine_program(&run->executable[e], i)); i++) {
+            p->watch = t ? watch : NULL;
+            p->user = t;
+        }
+    }
+}
+
 static tri_status watched_step(struct trace *t) {
-    struct machine *m = t->run->machine;
-    struct program *p;
-    for (int i = 0; (p = machine_program(m, i)); i++) p->watch = watch, p->user = t;
+    set_watch(t->run, t);
     bool done = tri_step(t->run);
-    for (int i = 0; (p = machine_program(m, i)); i++) p->watch = NULL, p->user = NULL;
+    set_watch(t->run, NULL);
     if (!done) return tri_run_status(t->run) ? tri_run_status(t->run)
                                              : base_fail(TRI_FAILED, "there is no further step");
     return t->status;
 }
 
-tri_status compare_step(tri_run *const run[2], double tolerance, struct text *out) {
+tri_status compare_step(tri_run *const run[2], double tolerance, size_t *compared,
+                        struct text *out) {
     struct trace t = {.run = run[0],
                       .file = tmpfile(),
                       .tolerance = tolerance,
@@ -177,6 +189,7 @@ tri_status compare_step(tri_run *const run[2], double tolerance, struct text *ou
     t.lane[0] = t.lane[1] = 0;
     if (!status) status = watched_step(&t);
     if (!status && !out->size) status = compare_stores(run, tolerance, out);
+    *compared += t.compared;
     free(t.record);
     fclose(t.file);
     return status;

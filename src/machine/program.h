@@ -62,7 +62,8 @@ struct program {
     int *first_slot;
     void *constants; /* values of constants and arrays */
     size_t constant_bytes;
-    /* For tests: called after each item of a program that one thread runs. Nullable. */
+    /* For tests and comparisons: called after each item of a program that one thread runs.
+     * Nullable. */
     void (*watch)(const struct program *p, size_t item);
     /* Called before each item, on the first thread that runs it. If it returns false, the run ends
      * and program_run returns false without a fault. Nullable. */

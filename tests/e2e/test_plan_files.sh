@@ -111,6 +111,10 @@ run compare $net --plan model --plan threads
 check 'compare: threads give the same bits' last_is '3 steps: same bits'
 run compare $net --plan none --plan model
 check 'compare: lanes are within the tolerance' last_is '3 steps: within 0.0001'
+train --batch 8 --lanes 2 --threads 1 --save-plan two_lanes
+run compare $net --plan two_lanes --plan model
+check 'compare: a mesh is within the tolerance' last_is '3 steps: within 0.0001'
+check 'results of operators are compared' says '^[0-9][0-9][0-9]* results of operators' out
 run compare $net --plan model --plan whole --tolerance 1e-9
 check 'compare: strategies differ' test $code -eq 1
 check 'step, lane, scope, operator and values' says \
