@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Any bytes as a small network, a mesh and strategies. What is refused is refused with one line;
+ * else the network computes the same on the mesh. */
+#include "unit/mesh_case.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct case_result r;
+    if (case_run(data, size, &r))
+        base_bug(__FILE__, __LINE__, tri_message(), r.text ? r.text : "");
+    if (!case_right(&r)) base_bug(__FILE__, __LINE__, "other results on the mesh", r.text);
+    free(r.text);
+    return 0;
+}
