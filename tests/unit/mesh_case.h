@@ -14,6 +14,7 @@
 
 #define CASE_POOL 24
 #define CASE_ASKS 12
+#define CASE_NEAR 2e-5
 
 /* The bytes of a case; after the last they are 0. */
 struct bytes {
@@ -203,7 +204,7 @@ static inline tri_graph *case_network(struct bytes *b, int *steps) {
     tri_tensor *p = (tri_param)(c.g, "p", (tri_shape){.rank = 0}, (tri_init){.kind = TRI_ZERO});
     (tri_assign)(p, p);
     keep(&c, case_state(&c, TRI_F32, start[pick(&c.b, COUNT(start))]));
-    *steps = 1 + (int)pick(&c.b, 6);
+    *steps = 1 + (int)pick(&c.b, 10);
     for (int i = 0; i < *steps; i++) {
         tri_tensor *x = c.pool[pick(&c.b, 2) || c.n < 2 ? c.n - 1 : pick(&c.b, c.n)];
         keep(&c, op[pick(&c.b, COUNT(op))](&c, x));
@@ -225,8 +226,18 @@ static inline tri_graph *case_network(struct bytes *b, int *steps) {
 
 /* ---- strategies ---- */
 
+static inline void case_layout(tri_tensor *t, int64_t axis, struct bytes *b) {
+    char text[2 * TRI_MAX_RANK + 1] = "";
+    int rank = t->spec.shape.rank;
+    if (!rank) return;
+    for (int d = 0; d < rank; d++) memcpy(text + 2 * d, "-,", 2);
+    text[2 * rank - 1] = 0;
+    text[2 * pick(b, rank)] = (char)('a' + axis);
+    (tri_layout)(t, text);
+}
+
 /* Asks up to CASE_ASKS forward nodes for splits, of which the first `most` are really asked. */
-static inline void case_strategies(tri_graph *g, struct bytes *b, int most) {
+static inline enum unset case_strategies(tri_graph *g, struct bytes *b, int most) {
     static const char *const mesh[] = {"a=2", "a=3", "a=4", "a=2,b=2", "a=2,b=3", "a=3,b=2"};
     int64_t kind = pick(b, COUNT(mesh)), axes = kind < 3 ? 1 : 2;
     (tri_mesh)(g, mesh[kind]);
@@ -246,9 +257,11 @@ static inline void case_strategies(tri_graph *g, struct bytes *b, int most) {
         int64_t which = count ? some[pick(b, count)] : 0, blocks = pick(b, 8);
         const char *name = which ? factor_name(x, &f, (uint8_t)which) : "";
         snprintf(ask, sizeof ask, blocks == 7 ? "%s/2=%c" : "%s=%c", name, (char)('a' + axis));
-        if (which && i < most) (tri_strategy)(g, x->name, ask);
+        if (which && i < most && pick(b, 6)) (tri_strategy)(g, x->name, ask);
+        else if (which && i < most) case_layout(x->out, axis, b);
         factors_free(&f);
     }
+    return (enum unset)(pick(b, 5) % 3);
 }
 
 /* ---- running ---- */
@@ -273,7 +286,7 @@ static inline void case_values(const tri_graph *g, double noise, struct values *
 static inline double case_distance(const struct values *a, const struct values *b) {
     double worst = 0;
     for (int i = 0; i < a->n; i++) {
-        double scale = 1e-3, wrong = 0;
+        double scale = 0.02, wrong = 0; /* sums that cancel leave noise */
         for (int64_t k = 0; k < tri_shape_count(&a->spec[i].shape); k++) {
             double x = a->at[i][k], y = b->at[i][k];
             if (x == y || (isnan(x) && isnan(y))) continue;
@@ -299,12 +312,13 @@ static inline tri_graph *case_expand(const uint8_t *data, size_t size, int most,
     struct dist d = {0};
     tri_options o = tri_options_default();
     tri_graph *g = case_network(&b, &steps), *expanded = NULL;
-    case_strategies(g, &b, most);
+    enum unset unset = case_strategies(g, &b, most);
     tri_status status = tri_graph_status(g);
     free(*text);
     *text = tri_graph_print(g);
     if (!status) status = strategies_make(g, &o, &s);
     if (!status) {
+        s.unset = unset;
         status = dist_make(g, &s, &d);
         if (!status) {
             expanded = expand(&d);
@@ -334,11 +348,12 @@ static inline tri_status case_run(const uint8_t *data, size_t size, struct case_
     case_values(g, 0, &in);
     case_values(g, 1e-6, &near);
     status = graph_run(g, 1, &in, &plain);
+    if (status == TRI_USAGE) status = TRI_OK, r->splits = 0; /* too few samples for a statistic */
     for (; r->splits && !expanded && !status; r->splits -= !expanded ? (r->splits + 1) / 2 : 0)
         expanded = case_expand(data, size, r->splits, &r->text);
     if (!status && expanded) status = graph_run(expanded, 1, &in, &split);
     if (!status && expanded) r->wrong = case_distance(&plain, &split);
-    if (!status && expanded && r->wrong > 1e-5) {
+    if (!status && expanded && r->wrong > CASE_NEAR) {
         b = (struct bytes){data, data + size};
         again = case_network(&b, &steps);
         status = graph_run(again, 1, &near, &moved);
@@ -356,7 +371,7 @@ static inline tri_status case_run(const uint8_t *data, size_t size, struct case_
 }
 
 static inline bool case_right(const struct case_result *r) {
-    return r->wrong <= 1e-5 + 20 * r->noise;
+    return r->wrong <= CASE_NEAR + 20 * r->noise;
 }
 
 #endif
