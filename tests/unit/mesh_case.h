@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Random small networks, meshes and strategies made from bytes: the expanded graph must compute what
- * the network computes. */
+ * Random small networks, meshes and strategies made from bytes: the expanded graph must compute
+ * what the network computes. */
 #ifndef MESH_CASE_H
 #define MESH_CASE_H
 
