@@ -289,7 +289,7 @@ static tri_status apply_tuples(struct making *k, struct asked *a) {
 /* ---- places for all seats ---- */
 
 static tri_status too_small(const struct mesh *m, const tri_node *n, const struct factors *f,
-                            const struct ask *ask, int64_t seats) {
+                            const struct ask *ask, int64_t seats, bool lane) {
     struct text legal = {0};
     const struct strategy_line l = {.from = ask->from};
     char blocks[48] = "";
@@ -297,16 +297,18 @@ static tri_status too_small(const struct mesh *m, const tri_node *n, const struc
     if (ask->outer > 1)
         base_format(blocks, sizeof blocks, " in %lld blocks", (long long)ask->outer);
     tri_status status = strategy_fail_at(
-        &l, m, n, "its factor %s has %lld places%s, which cannot be split over %lld seats; factors "
-        "with enough places: %s", factor_name(n, f, ask->factor),
-        (long long)f->extent[ask->factor], blocks, (long long)seats, legal.data ? legal.data : "");
+        &l, m, n, "its factor %s has %lld place%s%s%s, which cannot be split over %lld seats; "
+        "factors with enough places: %s", factor_name(n, f, ask->factor),
+        (long long)f->extent[ask->factor], f->extent[ask->factor] == 1 ? "" : "s", blocks,
+        lane ? " in a lane" : "", (long long)seats, legal.data ? legal.data : "");
     text_free(&legal);
     return status;
 }
 
-/* Each factor needs a place for every seat of its axes, in every block. */
+/* Each factor needs a place for every seat of its axes, in every block. `lane`: the node is of the
+ * graph of a lane, which has fewer samples. */
 static tri_status check_extents(const struct mesh *m, const tri_node *n, const struct factors *f,
-                                const struct ask *ask) {
+                                const struct ask *ask, bool lane) {
     for (int i = 0; i < m->n; i++) {
         int64_t extent = f->extent[ask[i].factor], seats = 1;
         if (ask[i].kind != ASK_FACTOR || !extent) continue;
@@ -314,7 +316,7 @@ static tri_status check_extents(const struct mesh *m, const tri_node *n, const s
             if (ask[k].kind == ASK_FACTOR && ask[k].factor == ask[i].factor)
                 seats *= m->axis[k].size;
         if (extent % ask[i].outer || extent / ask[i].outer < seats)
-            return too_small(m, n, f, &ask[i], seats);
+            return too_small(m, n, f, &ask[i], seats, lane);
     }
     return TRI_OK;
 }
@@ -355,7 +357,7 @@ static tri_status ask_node(struct making *k, const tri_node *n) {
     for (size_t i = 0; i < k->lines.n && !status; i++)
         status = apply_line(k, &k->lines.line[i], &a);
     if (!status) status = apply_tuples(k, &a);
-    if (!status) status = check_extents(&k->s->mesh, n, &a.f, a.ask);
+    if (!status) status = check_extents(&k->s->mesh, n, &a.f, a.ask, false);
     if (!status) status = keep(k, &a);
     factors_free(&a.f);
     return status;
@@ -524,7 +526,7 @@ tri_status strategies_ask(const struct strategies *s, const tri_node *n, const s
     memset(ask, 0, sizeof *ask * MESH_MOST_AXES);
     if (!found || found->entry != n->entry) return TRI_OK;
     memcpy(ask, found->ask, sizeof found->ask);
-    return check_extents(&s->mesh, n, f, ask);
+    return check_extents(&s->mesh, n, f, ask, true);
 }
 
 bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[MESH_MOST_AXES]) {

@@ -300,8 +300,10 @@ void strategy_legal(const tri_node *n, const struct factors *f, int64_t places, 
     size_t before = out->size;
     for (int i = 0; i < all; i++) {
         int64_t extent = f->extent[factor[i]];
-        if (!strategy_can_split(n, f, factor[i]) || (extent && extent < places)) continue;
-        text_add(out, "%s%s", out->size > before ? ", " : "", factor_name(n, f, factor[i]));
+        const char *name = factor_name(n, f, factor[i]);
+        bool inner = f->fixed[factor[i]] && !name[1]; /* a letter, not a public name */
+        if (!strategy_can_split(n, f, factor[i]) || inner || (extent && extent < places)) continue;
+        text_add(out, "%s%s", out->size > before ? ", " : "", name);
         if (extent) text_add(out, " (%lld)", (long long)extent);
     }
     if (out->size == before) text_add(out, "none");

@@ -245,13 +245,18 @@ static void test_file_mistakes(void **state) {
     }
 }
 
-/* The library reports mistakes when a run is opened, and a batch of the options counts. */
+/* The library reports mistakes when a run is opened, and a batch of the options counts, as do
+ * lanes. */
 static void test_open(void **state) {
     (void)state;
     struct net n = network();
     tri_strategy(n.g, "first", "rows=model");
     assert_null(tri_open(n.g, &(tri_options){.mesh = "model=4", .batch = 2, .quiet = true}));
     assert_message("rows has 2 places, which cannot be split over 4 seats");
+    n = network();
+    tri_strategy(n.g, "first", "rows=model");
+    assert_null(tri_open(n.g, &(tri_options){.mesh = "model=4", .lanes = 4, .quiet = true}));
+    assert_message("rows has 2 places in a lane, which cannot be split over 4 seats");
 }
 
 int main(void) {
