@@ -543,8 +543,6 @@ static tri_status check_forms(const struct dist *d, const struct forms *f) {
 
 tri_status dist_make(tri_graph *lane, const tri_graph *whole, const struct strategies *s,
                      struct dist *d) {
-    bool again = true;
-tri_status dist_make(tri_graph *lane, const struct strategies *s, struct dist *d) {
     bool again = true, any = true, rebuilt = false;
     struct forms forms = {0};
     tri_status status = TRI_OK;

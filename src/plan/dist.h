@@ -40,8 +40,6 @@ static inline const struct layout *dist_need(const struct dist *d, const tri_nod
     return &d->need[d->first[n->id] + (size_t)input];
 }
 
-/* Gives all layouts their normal form (layout_normal), and lists the moves. False: memory is
- * out. */
 /* Gives all layouts their normal form, and lists the moves. False: memory is out. */
 bool dist_find_moves(struct dist *d);
 

@@ -319,7 +319,7 @@ static inline tri_graph *case_expand(const uint8_t *data, size_t size, int most,
     if (!status) status = strategies_make(g, &o, &s);
     if (!status) {
         s.unset = unset;
-        status = dist_make(g, &s, &d);
+        status = dist_make(g, NULL, &s, &d);
         if (!status) {
             expanded = expand(&d);
             if (expanded) expanded->mesh = (struct mesh){0};

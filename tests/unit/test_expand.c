@@ -216,7 +216,6 @@ static void check_pair(struct world *w, const struct mesh *m, const int *from, c
     if (graph_run(g, 1, &w->in, &out)) fail_msg("%s: %s", what.data, tri_message());
     /* 0 may be -0: partial sums are negated. */
     for (int64_t i = 0; i < tri_shape_count(&SHAPE); i++)
-    for (int64_t i = 0; i < tri_shape_count(&SHAPE); i++) /* 0 may be -0 */
         if (out.at[0][i] != w->plain.at[0][i]) fail_msg("%s: other values", what.data);
     w->pairs++;
     w->apart += !refined;
