@@ -26,8 +26,7 @@ struct formed {
     const tri_tensor *in; /* an input that the strategy splits */
     int axis;
     struct split split;
-    const char *file, *from; /* for messages: the strategy */
-    int line;
+    const char *what, *from; /* for messages: the node and the strategy */
 };
 
 struct forms {
@@ -180,8 +179,9 @@ static bool may_be_partial(const struct deciding *c) {
     const tri_node *n = c->n;
     const tri_op *op = n->entry->op;
     tri_type from = n->n_in ? n->in[0]->spec.type : TRI_F32, to = n->out->spec.type;
-    int partial = 0, at = -1, reads = 0;
+    int partial = 0, at = -1, reads = 0, dim[MESH_MOST_AXES];
     for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i]->node->n_in && strategies_layout(c->m->s, n->in[i], dim)) return false;
         const struct split *s = &c->m->d->has[n->in[i]->id].axis[c->axis];
         if (!node_reads(n, i)) continue;
         reads++;
@@ -211,24 +211,38 @@ static const tri_tensor *source_of(const tri_graph *whole, const tri_tensor *t) 
     return s && !s->node->n_in ? s : t;
 }
 
-/* How input i appears along the axis: as it is; if it is whole, as its layout asks or as the
+/* The form that the node is part of, if the form's strategy splits tensor t (null: any) along the
+ * axis. */
+static const struct formed *form_of(const struct maker *m, const tri_node *n, const tri_tensor *t,
+                                    int axis) {
+    for (size_t i = 0; i < m->forms->n; i++) {
+        const struct formed *f = &m->forms->formed[i];
+        if (f->axis == axis && (!t || f->in == t) && !strncmp(f->scope, n->name, strlen(f->scope)))
+            return f;
+    }
+    return NULL;
+}
+
+static struct split layout_split(const tri_tensor *t, int dim) {
+    return dim < 0 ? uncut
+                   : (struct split){.kind = SPLIT, .dim = dim, .outer = 1,
+                                    .extent = t->spec.shape.dim[dim]};
+}
+
+/* How input i appears along the axis: as its layout asks; else as it is; if it is whole, as the
  * forward node of this one reads it, because taking parts of it costs nothing. */
 static struct split seen(const struct deciding *c, int i) {
     const tri_tensor *t = c->n->in[i];
     struct split has = c->m->d->has[t->id].axis[c->axis];
     const tri_node *f = c->m->forward[c->n->id];
     int dim[MESH_MOST_AXES];
+    if (t->node->n_in && strategies_layout(c->m->s, t, dim)) return layout_split(t, dim[c->axis]);
     if (has.kind != WHOLE) return has;
-    for (size_t k = 0; k < c->m->forms->n; k++) {
-        const struct formed *form = &c->m->forms->formed[k];
-        if (form->in == t && form->axis == c->axis &&
-            !strncmp(form->scope, c->n->name, strlen(form->scope)))
-            return form->split;
-    }
+    const struct formed *form = form_of(c->m, c->n, t, c->axis);
+    if (form) return form->split;
     t = source_of(c->m->whole, t);
     if (!t->node->n_in && strategies_layout(c->m->s, t, dim) && dim[c->axis] >= 0)
-        return (struct split){.kind = SPLIT, .dim = dim[c->axis], .outer = 1,
-                              .extent = t->spec.shape.dim[dim[c->axis]]};
+        return layout_split(t, dim[c->axis]);
     for (int k = 0; f && k < f->n_in; k++)
         if (f->in[k] == t) return dist_need(c->m->d, f, k)->axis[c->axis];
     return has;
@@ -267,8 +281,7 @@ static bool asked_use(const struct deciding *c, const struct ask *ask, struct us
     }
     if (!c->has_factors || !strategies_layout(c->m->s, c->n->out, dim) || dim[c->axis] < 0)
         return false;
-    struct split s = {.kind = SPLIT, .dim = dim[c->axis], .outer = 1,
-                      .extent = c->n->out->spec.shape.dim[dim[c->axis]]};
+    struct split s = layout_split(c->n->out, dim[c->axis]);
     return use_of_split(&c->f, &c->f.out[0], &s, u);
 }
 
@@ -306,8 +319,12 @@ static tri_status ask_form(struct deciding *c, const struct ask *ask, const stru
         const char *scope = arena_text(&c->m->g->arena, "%s.split.", c->n->name);
         if (s.kind != SPLIT) continue;
         if (!scope || !ARRAY_GROW(f->formed, f->n, f->capacity)) return base_no_memory("a mesh");
-        f->formed[f->n++] = (struct formed){scope, c->n->in[i], c->axis, s, c->n->file, ask->from,
-                                            c->n->line};
+        struct text what = {0};
+        node_describe(c->n, &what);
+        f->formed[f->n++] = (struct formed){
+            scope, c->n->in[i], c->axis, s,
+            arena_copy(&c->m->g->arena, what.data ? what.data : c->n->name), ask->from};
+        text_free(&what);
     }
     return f->n > before ? TRI_OK : refuse_ask(c, ask, u);
 }
@@ -341,7 +358,8 @@ static tri_status decide(struct deciding *c, const struct ask *ask) {
             return TRI_OK;
     }
     *u = (struct use){.kind = USE_WHOLE};
-    if (c->m->s->unset == UNSET_FOLLOW || c->n->backward) *u = follow_inputs(c);
+    if (c->m->s->unset == UNSET_FOLLOW || c->n->backward || form_of(c->m, c->n, NULL, c->axis))
+        *u = follow_inputs(c);
     if (u->kind == USE_WHOLE && adopted->kind == USE_FACTOR && may_split(c, adopted))
         *u = *adopted;
     return TRI_OK;
@@ -533,10 +551,11 @@ static tri_status check_forms(const struct dist *d, const struct forms *f) {
             any |= !strncmp(d->g->node[k]->name, form->scope, strlen(form->scope)) &&
                    d->use[k][form->axis].kind != USE_WHOLE;
         if (!any)
-            return base_fail(TRI_USAGE, "%s%s%.*s cannot be split as asked by %s over axis %s: all "
-                             "its places are computed together", form->file ? form->file : "",
-                             form->file ? ": " : "", (int)strlen(form->scope) - 7, form->scope,
-                             form->from ? form->from : "its layout", d->mesh.axis[form->axis].name);
+            return base_fail(TRI_USAGE, "%s cannot be split over the %lld seats of axis %s, as "
+                             "asked by %s: all places of this factor are computed together",
+                             form->what ? form->what : form->scope,
+                             (long long)d->mesh.axis[form->axis].size,
+                             d->mesh.axis[form->axis].name, form->from ? form->from : "its layout");
     }
     return TRI_OK;
 }
