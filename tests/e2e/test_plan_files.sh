@@ -117,8 +117,11 @@ check 'compare: a mesh is within the tolerance' last_is '3 steps: within 0.0001'
 check 'results of operators are compared' says '^[0-9][0-9][0-9]* results of operators' out
 run compare $net --plan model --plan whole --tolerance 1e-9
 check 'compare: strategies differ' test $code -eq 1
-check 'step, lane, scope, operator and values' says \
-    '^step 1, lane [01], .*transformer.h.0.* (.*), element [0-9]*: .* and .*' out
+check 'step, lane, operator and values' says \
+    '^step 1, lane [01], .* (.*), element [0-9]*: .* and .*' out
+run compare $net --plan two_lanes --plan model --tolerance 1e-9
+check 'compare: the first sum over seats' says \
+    '^step 1, lane 0, .*transformer.h.0.attn.c_proj.add (add .*), element [0-9]*: .* and .*' out
 sed 's/^amp O0/amp O1/' model >half
 run compare $net --plan model --plan half --tolerance 1e-6
 check 'compare: precision differs in the first layer' says '^step 1, lane 0, .*transformer' out
