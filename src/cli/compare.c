@@ -156,23 +156,30 @@ static tri_status compare_apart(const struct cli_arguments *a, const struct own 
     return status;
 }
 
+/* Steps of different samples cannot be compared. */
 static tri_status same_grain(const struct own *own, bool *same) {
     char hash[2][PLAN_DIGITS];
+    int64_t batch[2] = {0, 0};
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++) {
         struct plan_file p;
         status = plan_read(own->plan[i], &p);
         if (status) break;
         plan_hash(&p, PLAN_GRAIN, hash[i]);
+        batch[i] = plan_number(&p, PLAN_BATCH);
         plan_free(&p);
     }
+    if (!status && batch[0] && batch[1] && batch[0] != batch[1])
+        return base_fail(TRI_USAGE, "%s has batch %lld, %s batch %lld: their steps have other "
+                         "samples, and cannot be compared", own->plan[0], (long long)batch[0],
+                         own->plan[1], (long long)batch[1]);
     *same = !status && !strcmp(hash[0], hash[1]);
     return status;
 }
 
 static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
                                 struct text *out) {
-    bool same;
+    bool same = false;
     int64_t differs = 0, last = a->options.steps;
     size_t compared = 0;
     struct text planned = {0};

@@ -125,6 +125,9 @@ check 'compare: the first sum over seats' says \
 sed 's/^amp O0/amp O1/' model >half
 run compare $net --plan model --plan half --tolerance 1e-6
 check 'compare: precision differs in the first layer' says '^step 1, lane 0, .*transformer' out
+sed 's/^batch 8/batch 16/' model >batch
+run compare $net --plan model --plan batch
+check 'compare: other batches are refused' says 'model has batch 8, batch batch 16' err
 run compare $net --plan model
 check 'compare needs two plans' test $code -eq 2
 run compare $net --plan model --plan threads --tolerance 1e-3
