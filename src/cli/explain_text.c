@@ -112,6 +112,7 @@ static void add_seats(struct text *t, const struct explanation *e) {
         text_add(t, "  %-10s %12zu %12zu %12zu %12zu %12zu %14zu\n", at.data ? at.data : "",
                  b->params, b->states, b->data, b->given, b->results,
                  e->expanded ? e->seat[i].lane : b->computed);
+        t->failed |= at.failed;
         text_free(&at);
     }
     text_add(t, "parameters, states, data: what the seat reads of them in a lane. given: what it "

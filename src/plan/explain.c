@@ -21,6 +21,7 @@ static bool has_rule(const tri_node *n) {
 void explain_split(const struct dist *d, const tri_node *n, struct text *out) {
     struct factors f;
     bool known = has_rule(n) && factors_of(n, &f), any = false;
+    out->failed |= has_rule(n) && !known;
     for (int a = 0; a < d->mesh.n; a++) {
         const struct use *u = &d->use[n->id][a];
         if (u->kind == USE_WHOLE) continue;

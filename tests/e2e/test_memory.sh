@@ -37,4 +37,7 @@ check 'eval' each_fails "$trireme" eval linear --load weights --data synthetic:s
 check 'dump' each_fails "$trireme" dump mlp:layers=1 --after phases
 "$trireme" dump mlp:layers=1 --after train >mlp.tri
 check 'textual graph' each_fails "$trireme" dump mlp.tri
+split='explain mlp:layers=1,hidden=64 --batch 32'
+check 'explain' each_fails "$trireme" $split --mesh model=2 --strategy channels
+check 'explain as JSON' each_fails "$trireme" $split --mesh model=32 --unset batch --json
 finish
