@@ -247,16 +247,18 @@ static inline enum unset case_strategies(tri_graph *g, struct bytes *b, int most
         struct factors f;
         uint8_t some[MAX_FACTORS];
         int count = 0;
-        int64_t axis = (i + pick(b, 2)) % axes, at = pick(b, (int64_t)graph_forward(g));
-        tri_node *x = g->node[at];
+        int64_t axis = (i + pick(b, 5) / 4) % axes, forward = (int64_t)graph_forward(g);
+        tri_node *x = g->node[pick(b, forward)];
+        for (int64_t k = 0; k < forward && !x->n_in; k++) x = g->node[(x->id + 1) % forward];
         if (!x->n_in || !(x->entry->op->factors || x->entry->op->factor_fn ||
                           x->entry->op->samplewise) || !factors_of(x, &f))
             continue;
         for (int k = 1; k < MAX_FACTORS; k++)
-            if (f.extent[k] > 1 && factor_name(x, &f, (uint8_t)k)) some[count++] = (uint8_t)k;
-        int64_t which = count ? some[pick(b, count)] : 0, blocks = pick(b, 8);
+            if (f.extent[k] >= g->mesh.axis[axis].size && factor_name(x, &f, (uint8_t)k))
+                some[count++] = (uint8_t)k;
+        int64_t which = count ? some[pick(b, count)] : 0, blocks = pick(b, 12);
         const char *name = which ? factor_name(x, &f, (uint8_t)which) : "";
-        snprintf(ask, sizeof ask, blocks == 7 ? "%s/2=%c" : "%s=%c", name, (char)('a' + axis));
+        snprintf(ask, sizeof ask, blocks == 11 ? "%s/2=%c" : "%s=%c", name, (char)('a' + axis));
         if (which && i < most && pick(b, 6)) (tri_strategy)(g, x->name, ask);
         else if (which && i < most) case_layout(x->out, axis, b);
         factors_free(&f);

@@ -36,7 +36,7 @@ static void random_networks(void **state) {
         free(r.text);
     }
     if (wrong) fail_msg("%d cases of %d", wrong, cases);
-    if (cases > 100 && split < cases / 3) fail_msg("only %d cases of %d are split", split, cases);
+    if (cases > 100 && split < cases / 2) fail_msg("only %d cases of %d are split", split, cases);
     if (getenv("SHOW")) fprintf(stderr, "%d of %d cases are split\n", split, cases);
 }
 
