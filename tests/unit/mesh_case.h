@@ -14,7 +14,7 @@
 
 #define CASE_POOL 24
 #define CASE_ASKS 12
-#define CASE_NEAR 2e-5
+#define CASE_NEAR 1e-4
 
 /* The bytes of a case; after the last they are 0. */
 struct bytes {
@@ -288,7 +288,7 @@ static inline void case_values(const tri_graph *g, double noise, struct values *
 static inline double case_distance(const struct values *a, const struct values *b) {
     double worst = 0;
     for (int i = 0; i < a->n; i++) {
-        double scale = 0.02, wrong = 0; /* sums that cancel leave noise */
+        double scale = 0.1, wrong = 0; /* sums that cancel leave noise */
         for (int64_t k = 0; k < tri_shape_count(&a->spec[i].shape); k++) {
             double x = a->at[i][k], y = b->at[i][k];
             if (x == y || (isnan(x) && isnan(y))) continue;
