@@ -17,7 +17,7 @@ import time
 
 from runs import (HAS_POINTS, PROGRAM, SLOW, children, done, end, events, kill_after_writes,
                   length_for, need, pid_at_work, run_cases, start, step_of, text_of, trireme,
-                  wait_for, wait_for_steps)
+                  wait_for, wait_for_steps, write_documents)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
