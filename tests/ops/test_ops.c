@@ -44,6 +44,8 @@ static void check(void **state) {
     if (among(op->name, twice, COUNT(twice)) && !r.derivatives[1])
         fail_msg("no example has a second derivative");
     if (!among(op->name, whole, COUNT(whole)) && !r.splits) fail_msg("no example can be split");
+    if (!among(op->name, whole, COUNT(whole)) && !r.shards)
+        fail_msg("no example can be split over a mesh");
     if (op->split_form && !r.forms) fail_msg("no example has a split form");
     for (int i = 0; dev_at(i); i++) {
         if (opcheck_run(op, dev_at(i)->name, &r))
