@@ -255,9 +255,9 @@ static tri_status refuse_ask(const struct deciding *c, const struct ask *a, cons
     const struct mesh_axis *axis = &c->m->mesh->axis[c->axis];
     const char *name = factor_name(c->n, &c->f, u->factor);
     node_describe(c->n, &t);
-    base_fail(TRI_USAGE, "%s cannot be split along %s over the %lld seats of axis %s%s%s%s: %s",
+    base_fail(TRI_USAGE, "%s cannot be split along %s over the %lld seats of axis %s%s%s: %s",
               t.data ? t.data : c->n->name, name, (long long)axis->size, axis->name,
-              a->from ? ", as asked by " : "", a->from ? a->from : "", "",
+              a->from ? ", as asked by " : "", a->from ? a->from : "",
               !c->has_factors              ? "its row does not say how it may be split"
               : !knows_its_place(c->n)     ? "its random numbers do not follow the whole tensor"
               : u->extent < axis->size     ? "there are fewer places than seats"

@@ -81,7 +81,9 @@ static tri_tensor *join(const struct expander *x, tri_tensor *const *part, int n
     return n == 1 ? part[0] : own(x, (tri_concat)(part, n, dim));
 }
 
-tri_tensor *expand_tree(tri_tensor *const *part, int64_t n, int partial) {
+/* The order of a sum over the parts of an axis: neighbours of equal size first, the rest from the
+ * right, as over the lanes (lane_tree.h). */
+static tri_tensor *expand_tree(tri_tensor *const *part, int64_t n, int partial) {
     static const char *const op[] = {[TRI_PARTIAL_SUM] = "add", [TRI_PARTIAL_MAX] = "maximum",
                                      [TRI_PARTIAL_AND] = "and"};
     int64_t left = 1;
@@ -175,26 +177,24 @@ static tri_tensor *moved(struct expander *x, const tri_tensor *t, const struct l
 static tri_tensor *moved_by_whole(struct expander *x, const tri_tensor *t, const struct layout *to,
                                   const int16_t *at, bool leaves) {
     struct layout all = {{{.kind = WHOLE}}};
-    struct layout gathered = *to;
-    struct expander saved = *x;
+    int16_t owner[MESH_MOST_AXES];
+    int move = x->move;
+    memcpy(owner, x->owner, sizeof owner);
     for (int a = 0; a < x->mesh->n; a++)
         if (to->axis[a].kind == PARTIAL) all.axis[a] = to->axis[a];
-    gathered = all;
-    tri_tensor *big = moved(x, t, &gathered, at, leaves);
-    memcpy(x->owner, saved.owner, sizeof x->owner);
-    x->move = saved.move;
-    struct moving v = {.x = x, .t = t, .from = &all, .to = to};
-    struct box box, have;
-    const struct layout *one[] = {to};
+    tri_tensor *big = moved(x, t, &all, at, leaves);
+    memcpy(x->owner, owner, sizeof owner);
+    x->move = move;
+    struct refined r;
+    struct box box;
     if (!big || x->g->status) return x->g->poison;
-    CHECK(layout_refine(&t->spec.shape, one, 1, x->mesh, &v.r));
-    CHECK(layout_box(x->mesh, &v.r, to, at, &box));
-    have = refined_all(&v.r);
-    tri_shape shape = {.rank = v.r.n};
-    for (int i = 0; i < v.r.n; i++) shape.dim[i] = have.end[i];
+    CHECK(layout_refine(&t->spec.shape, &to, 1, x->mesh, &r));
+    CHECK(layout_box(x->mesh, &r, to, at, &box));
+    tri_shape shape = {.rank = r.n};
+    for (int i = 0; i < r.n; i++) shape.dim[i] = r.extent[i];
     big = shaped(x, big, shape);
-    for (int i = 0; i < v.r.n; i++) big = cut_dim(x, big, i, box.begin[i], box.end[i]);
-    return shaped(x, big, box_shape(&v.r, &box, t->spec.shape.rank));
+    for (int i = 0; i < r.n; i++) big = cut_dim(x, big, i, box.begin[i], box.end[i]);
+    return shaped(x, big, box_shape(&r, &box, t->spec.shape.rank));
 }
 
 static tri_tensor *make_moved(struct expander *x, const tri_tensor *t, const struct layout *to,

@@ -12,8 +12,4 @@
  * message. */
 tri_graph *expand(const struct dist *d);
 
-/* The order of a sum over the parts of an axis: neighbours of equal size first, the rest from the
- * right, as over the lanes (lane_tree.h). */
-tri_tensor *expand_tree(tri_tensor *const *part, int64_t n, int partial);
-
 #endif
