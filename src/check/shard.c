@@ -148,8 +148,7 @@ tri_status opcheck_shards(const struct example *e, const struct dev *dev, const 
     const tri_op *op = e->op;
     int64_t elements = 0;
     for (int i = 0; i < e->n; i++) elements += tri_shape_count(&e->spec[i].shape);
-    if ((!op->factors && !op->factor_fn && !op->samplewise) || elements > MOST_ELEMENTS)
-        return TRI_OK;
+    if (!op_has_factors(op) || elements > MOST_ELEMENTS) return TRI_OK;
     tri_status status = build(e, &t);
     const tri_node *n = t.node;
     if (!status && opcheck_is_part(n)) {

@@ -177,7 +177,7 @@ tri_status opcheck_splits(const struct example *e, const struct values *in, int 
     struct trial t;
     struct factors f;
     tri_status status = trial_begin(e, lanes_of(e), &t);
-    bool rule = e->op->factors || e->op->factor_fn || e->op->samplewise;
+    bool rule = op_has_factors(e->op);
     if (!status && rule && !opcheck_is_part(t.node)) {
         if (!factors_of(t.node, &f)) status = TRI_USAGE;
         for (int c = 1; c < MAX_FACTORS && !status; c++) {

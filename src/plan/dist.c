@@ -371,10 +371,9 @@ static void remember_copy(struct copies *c, const struct split *s) {
 
 static tri_status dist_node(struct maker *m, const tri_node *n) {
     struct deciding c = {.m = m, .n = n, .use = m->d->use[n->id]};
-    const tri_op *op = n->entry->op;
     struct ask ask[MESH_MOST_AXES] = {{.kind = ASK_NOTHING}};
     tri_status status = TRI_OK;
-    if (n->n_in && (op->factors || op->factor_fn || op->samplewise)) {
+    if (n->n_in && op_has_factors(n->entry->op)) {
         if (!factors_of(n, &c.f)) return base_last();
         c.has_factors = true;
         if (!n->backward) status = strategies_ask(m->s, n, &c.f, ask);
@@ -406,8 +405,7 @@ static bool adopt_node(struct maker *m, const tri_node *n, struct split *wish, i
     if (out == n->n_out || !n->n_in || n->backward || c.use[axis].kind != USE_WHOLE) return false;
     for (int k = 0; k < n->n_out; k++)
         if (m->wanted_whole[n->out[k].id]) return false;
-    const tri_op *op = n->entry->op;
-    if (!(op->factors || op->factor_fn || op->samplewise) || !factors_of(n, &c.f)) return false;
+    if (!op_has_factors(n->entry->op) || !factors_of(n, &c.f)) return false;
     c.has_factors = true;
     if (use_of_split(&c.f, &c.f.out[out], &wish[n->out[out].id], &u) && may_split(&c, &u)) {
         changed = m->adopted[n->id][axis].kind == USE_WHOLE;

@@ -15,7 +15,7 @@ void mesh_at(const struct mesh *m, int64_t i, int16_t at[MESH_MOST_AXES]) {
 
 static bool has_rule(const tri_node *n) {
     const tri_op *op = n->entry->op;
-    return op->factors || op->factor_fn || op->samplewise;
+    return op_has_factors(op);
 }
 
 void explain_split(const struct dist *d, const tri_node *n, struct text *out) {

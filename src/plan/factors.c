@@ -120,7 +120,7 @@ bool factors_of(const tri_node *n, struct factors *f) {
     const tri_op *op = n->entry->op;
     char text[1024] = "";
     memset(f, 0, sizeof *f);
-    if (!op->factors && !op->factor_fn && !op->samplewise) {
+    if (!op_has_factors(op)) {
         base_fail(TRI_USAGE, "operator %s has no factor string: it cannot be split", op->name);
         return false;
     }

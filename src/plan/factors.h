@@ -38,6 +38,11 @@ struct factors {
     bool fixed[MAX_FACTORS];         /* may not be split */
 };
 
+/* Whether the row says how its nodes may be split. */
+static inline bool op_has_factors(const tri_op *op) {
+    return op->factors || op->factor_fn || op->samplewise;
+}
+
 /* False with a message that names the node, if the row has no factor string, the string is wrong,
  * or memory is out. */
 bool factors_of(const tri_node *n, struct factors *out);

@@ -78,7 +78,7 @@ char *factors_list(void) {
     bool ok = true;
     for (int i = 0; ok && registry_at(i); i++) {
         const tri_op *op = registry_at(i)->op;
-        bool split = op->factors || op->factor_fn || op->samplewise;
+        bool split = op_has_factors(op);
         ok = !op->examples[0] || !split || add_row(&t, op);
     }
     if (ok && !t.failed) return t.data;

@@ -57,7 +57,7 @@ static bool samples_lead(const tri_node *n, struct split l) {
  * split. Results that do not begin with the samples are sums over this lane. */
 static bool carry_unknown(const struct cut *c, const tri_node *n, struct split *out) {
     const tri_op *op = n->entry->op;
-    if (c->lanes > 1 || op->factors || op->factor_fn || op->samplewise) return false;
+    if (c->lanes > 1 || op_has_factors(op)) return false;
     for (int i = 0; i < n->n_out; i++) {
         const tri_shape *s = &n->out[i].spec.shape;
         out[i].kind = s->rank && s->dim[0] == c->whole->batch ? SPLIT : PARTIAL;
