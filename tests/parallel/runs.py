@@ -180,14 +180,15 @@ def kill_after_writes(words, place, step, look):
     step = 1 if ALL_POINTS else step
     n = random.randrange(step)
     reached = missed = 0
-    # the number of a worker's writes varies from run to run
-    while missed < (4 if ALL_POINTS else 2):
+    # The number of a worker's writes varies from run to run; a late one may have none in a short
+    # run, and is given more runs until it was killed once.
+    while missed < (40 if not reached else 4 if ALL_POINTS else 2):
         run = trireme("train", *words, env={"TRIREME_POINT": f"{place}:{n}"})
         look(run, n)
         killed = "killed by signal 9" in run.err
         reached += killed
         missed = 0 if killed else missed + 1
-        n += step
+        n = n + step if reached else random.randrange(step)
     need(reached, "no point was reached")
     return f"{reached} points"
 

@@ -114,7 +114,7 @@ SMALLER = "--batch 16 --subset 0:24 --tail keep"  # every second step is a small
 
 
 def points(place, words, *more):
-    words = f"lenet5 --steps 6 --lanes 4 --quiet --optimizer adam --clip-norm 0.1 {words}".split()
+    words = f"lenet5 --steps 12 --lanes 4 --quiet --optimizer adam --clip-norm 0.1 {words}".split()
     plain = done(trireme("train", *words))
 
     def look(run, n):
