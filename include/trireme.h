@@ -1024,7 +1024,20 @@ typedef void tri_kernel(const tri_call *call);
  *             `and`. Lanes take sums only.
  * split_form  for a row that fixes a factor (a capital letter): rebuilds node n from operators that
  *             can be split along it, and sets the tensors that replace its outputs. Results may
- *             differ by rounding. False: this node cannot be rebuilt. */
+ *             differ by rounding. False: this node cannot be rebuilt.
+ * reach       for a row with windows. The dimensions they lie in are marked by "~" before the
+ *             letter of a factor of another operand: "nc~p~q->ncpq". It says which places of such
+ *             a dimension a place of the factor concerns: see tri_reach.
+ * part        for a row with windows: changes the attributes of node n to those of a part: places
+ *             [part[0], part[1]) of the factor, with places [seen[0], seen[1]) of the dimension
+ *             that has windows. */
+
+/* Place i of a factor concerns the places from (i * times + low) / over to (i * times + high) /
+ * over, both rounded down, of a dimension with windows; of these, those that exist. */
+typedef struct {
+    int64_t times, over, low, high;
+} tri_reach;
+
 typedef struct tri_op {
     const char *name;
     int inputs, inputs_max; /* inputs_max 0: exactly `inputs`; -1: any number from `inputs` up */
@@ -1062,6 +1075,9 @@ typedef struct tri_op {
     const char *follows;
     enum { TRI_PARTIAL_SUM, TRI_PARTIAL_MAX, TRI_PARTIAL_AND } partial;
     bool (*split_form)(const tri_node *n, tri_tensor **out);
+    void (*reach)(const tri_node *n, char factor, tri_reach *out);
+    void (*part)(const tri_node *n, char factor, const int64_t part[2], const int64_t seen[2],
+                 tri_attr *attr);
 } tri_op;
 
 /* Registers a row, before any graph uses it. The row must live as long as the process. */

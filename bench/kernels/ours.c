@@ -61,7 +61,7 @@ static tri_tensor *conv_of(const struct task *t, tri_graph *g, tri_tensor *a, tr
 static void choose(tri_node *n) {
     struct format in[3] = {0}, out = {0};
     tri_attr *winograd = (tri_attr *)node_attr(n, "winograd");
-    if (winograd && may_winograd) winograd->i = dev->target->winograd(n);
+    if (winograd && may_winograd) winograd->i = dev->target->convolution(n) == CONV_WINOGRAD;
     dev->target->formats(n, in, &out);
     for (int i = 0; i < n->n_in; i++) {
         if (!node_reads(n, i)) continue;

@@ -7,6 +7,7 @@
 
 #include "check/opcheck.h"
 #include "plan/expand.h"
+#include "plan/passes.h"
 
 #define NOISE 1e-6
 #define MOST_ELEMENTS 4096 /* larger examples are for kernels */
@@ -45,7 +46,8 @@ static bool rounds(const struct dist *d, const tri_graph *g) {
 }
 
 /* Puts the expanded graph in the place of the trial's. *split: whether the node really is. */
-static tri_status shard(struct trial *t, const char *factor, int seats, bool *split, bool *exact) {
+static tri_status shard(struct trial *t, const struct dev *dev, const char *factor, int seats,
+                        bool *split, bool *exact) {
     char mesh[32], ask[64];
     tri_options o = tri_options_default();
     struct strategies s = {0};
@@ -56,6 +58,7 @@ static tri_status shard(struct trial *t, const char *factor, int seats, bool *sp
     tri_strategy(t->g, "example", ask);
     tri_status status = tri_graph_status(t->g);
     if (!status) status = strategies_make(t->g, &o, &s);
+    if (!status) passes_choose_conv(t->g, dev->target, false, true);
     if (!status) status = dist_make(t->g, NULL, &s, &d);
     if (!status) {
         *split = false;
@@ -122,7 +125,7 @@ static tri_status check_factor(const struct example *e, const struct dev *dev,
     char what[96];
     tri_status status = build(e, &t);
     snprintf(what, sizeof what, "split along %s over %d seats", factor, seats);
-    if (!status) status = shard(&t, factor, seats, &split, &exact);
+    if (!status) status = shard(&t, dev, factor, seats, &split, &exact);
     /* A form frees some of the row's fixed factors, not all. */
     if (status == TRI_USAGE && fixed) {
         trial_free(&t);

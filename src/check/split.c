@@ -182,7 +182,7 @@ tri_status opcheck_splits(const struct example *e, const struct values *in, int 
         if (!factors_of(t.node, &f)) status = TRI_USAGE;
         for (int c = 1; c < MAX_FACTORS && !status; c++) {
             bool inside = false;
-            if (f.fixed[c] || f.extent[c] < 2) continue;
+            if (f.fixed[c] || f.extent[c] < 2 || (c <= 'z' && f.reach[c].over)) continue;
             for (int i = 0; i < f.n_in; i++) inside |= leads(&f.in[i], (uint8_t)c, f.extent) == -2;
             for (int i = 0; i < f.n_out; i++)
                 inside |= leads(&f.out[i], (uint8_t)c, f.extent) == -2;

@@ -12,15 +12,24 @@ struct format {
     char pack[PACK_TEXT];
 };
 
+/* The algorithm of a convolution, its attribute "winograd". All parts of a node that a mesh splits
+ * have that of the whole. */
+enum convolution {
+    CONV_BY_SHAPE, /* CONV_FEW if the node fits it, else CONV_OTHER */
+    CONV_WINOGRAD, /* Winograd's; CONV_OTHER where a part no longer fits it */
+    CONV_FEW,      /* that of few channels */
+    CONV_OTHER,
+};
+
 struct target {
     /* Whether it runs these nodes, in the graph's order, as one unit. Asked while a unit grows: it
      * runs them without the last node, or they are a union of units that it runs. */
     bool (*fuses)(const tri_node *const *node, int n);
     /* Whether the node may head a unit: nodes that fuse with it are moved to directly after it. */
     bool (*heads)(const tri_node *n);
-    /* Whether Winograd's algorithm is faster for a node that can use it. The graph is that of the
-     * whole batch, the answer is for one lane. Null: never. */
-    bool (*winograd)(const tri_node *n);
+    /* The best algorithm for a convolution. The graph is that of the whole batch, the answer is
+     * for one lane. Null: there is only one. */
+    enum convolution (*convolution)(const tri_node *n);
     /* Sets the formats that it prefers for a node's tensors; `in` and `out` are plain before.
      * Tensors that may have any block, but all the same one, become FORMAT_ANY. Null: all plain. */
     void (*formats)(const tri_node *n, struct format *in, struct format *out);

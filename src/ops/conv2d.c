@@ -25,13 +25,10 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     if (n->n_in > 2) dx[2] = tri_sum_(dy[0], TRI_SHAPE(0, 2, 3), (tri_reduce_options){0});
 }
 
-/* With several groups, channels of x, y and weight form blocks and are not split. With a bias,
- * input channels are not split either: each part would add the bias. */
+/* With a bias, input channels are not split: each part would add the bias. */
 static void factors(const tri_node *n, char *text, size_t bytes) {
-    bool grouped = tri_attr_int(n, "groups") > 1, biased = n->n_in > 2;
-    snprintf(text, bytes, "%s%s->%s",
-             grouped ? "nCHW,OIYX" : biased ? "nIHW,oIYX" : "niHW,oiYX",
-             !biased ? "" : grouped ? ",O" : ",o", grouped ? "nOPQ" : "noPQ");
+    snprintf(text, bytes, n->n_in > 2 ? "n(gI)~p~q,(go)IYX,(go)->n(go)pq"
+                                      : "n(gi)~p~q,(go)iYX->n(go)pq");
 }
 
 /* Without the bias, which is added once. */
@@ -50,7 +47,10 @@ const tri_op op_conv2d = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
-    .names = "n:batch i:in o:out h:height w:width",
+    .names = "n:batch g:groups i:in o:out p:height q:width",
+    .follows = "groups=size:g",
+    .reach = window_reach,
+    .part = window_part,
     .split_form = split_form,
     .flops = window_flops,
     .precision = TRI_PRECISION_LOW,

@@ -10,19 +10,17 @@ static void gradient(const tri_node *n, tri_tensor *const *d, tri_tensor **dx) {
     dx[1] = APPLY_LIKE(n, "conv2d_dx", INPUTS(dy, d[0], x));
 }
 
-static void factors(const tri_node *n, char *text, size_t bytes) {
-    snprintf(text, bytes, "%s", tri_attr_int(n, "groups") > 1 ? "nOPQ,nCHW,OIYX->OIYX"
-                                                              : "noPQ,niHW,oiYX->oiYX");
-}
-
 const tri_op op_conv2d_dw = {
     .name = "conv2d_dw",
     .inputs = 3,
     .attributes = WINDOW_CONV,
     .infer = window_infer_like_last,
     .gradient = gradient,
-    .factor_fn = factors,
-    .names = "n:batch i:in o:out h:height w:width",
+    .factors = "n(go)pq,n(gi)~p~q,(go)iYX->(go)iYX",
+    .names = "n:batch g:groups i:in o:out p:height q:width",
+    .follows = "groups=size:g",
+    .reach = window_reach,
+    .part = window_part,
     .linear = TRI_LINEAR_EACH,
     .flops = window_flops,
     .shape_only = 1u << 2,

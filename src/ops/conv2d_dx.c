@@ -10,19 +10,17 @@ static void gradient(const tri_node *n, tri_tensor *const *d, tri_tensor **dx) {
     dx[1] = APPLY_LIKE(n, "conv2d_dw", INPUTS(dy, d[0], w));
 }
 
-static void factors(const tri_node *n, char *text, size_t bytes) {
-    snprintf(text, bytes, "%s", tri_attr_int(n, "groups") > 1 ? "nOPQ,OIYX,nCHW->nCHW"
-                                                              : "noPQ,oiYX,niHW->niHW");
-}
-
 const tri_op op_conv2d_dx = {
     .name = "conv2d_dx",
     .inputs = 3,
     .attributes = WINDOW_CONV,
     .infer = window_infer_like_last,
     .gradient = gradient,
-    .factor_fn = factors,
-    .names = "n:batch i:in o:out h:height w:width",
+    .factors = "n(go)~h~w,(go)iYX,n(gi)hw->n(gi)hw",
+    .names = "n:batch g:groups i:in o:out h:height w:width",
+    .follows = "groups=size:g",
+    .reach = window_reach,
+    .part = window_part,
     .linear = TRI_LINEAR_EACH,
     .flops = window_flops,
     .shape_only = 1u << 2,

@@ -21,9 +21,23 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
 }
 
 static void factors(const tri_node *n, char *text, size_t bytes) {
-    char x[TRI_MAX_RANK + 1];
-    op_letters(x, in_shape(n, 0)->rank, ~1u);
-    snprintf(text, bytes, "%s,B,B->%s,aZ,aZ", x, x);
+    char x[TRI_MAX_RANK + 4];
+    norm_run_letters(n, x, sizeof x);
+    snprintf(text, bytes, "%s,(gB),(gB)->%s,ag,ag", x, x);
+}
+
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    tri_shape whole, axes, stats, channel;
+    const double count = norm_runs(n, 0, &whole, &axes, &stats, &channel);
+    if (count == 0) return false;
+    tri_tensor *x = norm_wide(n->in[0], whole), *mean = tri_scale(norm_sum(x, axes), 1 / count);
+    tri_tensor *h = tri_sub(x, mean), *var = tri_scale(norm_sum(tri_mul(h, h), axes), 1 / count);
+    tri_tensor *rstd = tri_rsqrt(tri_add_number(var, tri_attr_float(n, "eps")));
+    tri_tensor *gamma = tri_reshape(n->in[1], channel), *beta = tri_reshape(n->in[2], channel);
+    out[0] = norm_back(tri_add(tri_mul(tri_mul(h, rstd), gamma), beta), n->in[0]);
+    out[1] = tri_reshape(mean, *out_shape(n, 1));
+    out[2] = tri_reshape(rstd, *out_shape(n, 2));
+    return true;
 }
 
 static double flops(const tri_node *n) { return 8.0 * (double)tri_shape_count(in_shape(n, 0)); }
@@ -35,7 +49,9 @@ const tri_op op_group_norm = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
-    .names = "a:batch b:features c:height d:width",
+    .names = GROUP_NORM_NAMES,
+    .follows = "groups=size:g",
+    .split_form = split_form,
     .flops = flops,
     .precision = TRI_PRECISION_FOLLOW,
     .in_f32 = 6,

@@ -16,9 +16,27 @@ static int infer(const tri_node *n, tri_spec *out) {
 }
 
 static void factors(const tri_node *n, char *text, size_t bytes) {
-    char x[TRI_MAX_RANK + 1];
-    op_letters(x, in_shape(n, 0)->rank, ~1u);
-    snprintf(text, bytes, "%s,%s,B,aZ,aZ->%s,B,B", x, x, x);
+    char x[TRI_MAX_RANK + 4];
+    norm_run_letters(n, x, sizeof x);
+    snprintf(text, bytes, "%s,%s,(gB),ag,ag->%s,(gB),(gB)", x, x, x);
+}
+
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    tri_shape whole, axes, stats, channel;
+    const double count = norm_runs(n, 0, &whole, &axes, &stats, &channel);
+    if (count == 0) return false;
+    tri_tensor *dy = norm_wide(n->in[0], whole), *x = norm_wide(n->in[1], whole);
+    tri_tensor *mean = norm_wide(n->in[3], stats), *rstd = norm_wide(n->in[4], stats);
+    tri_tensor *h = tri_mul(tri_sub(x, mean), rstd), *all[] = {tri_mul(dy, h), dy};
+    tri_tensor *g = tri_mul(dy, tri_reshape(n->in[2], channel));
+    tri_tensor *along = tri_scale(norm_sum(tri_mul(g, h), axes), 1 / count);
+    tri_tensor *even = tri_scale(norm_sum(g, axes), 1 / count);
+    out[0] = norm_back(tri_mul(tri_sub(tri_sub(g, even), tri_mul(h, along)), rstd), n->in[0]);
+    axes.dim[0] = 0; /* all but groups and their channels */
+    for (int i = 0; i < 2; i++)
+        out[1 + i] = tri_reshape(tri_sum_(all[i], axes, (tri_reduce_options){0}),
+                                 *out_shape(n, 1 + i));
+    return true;
 }
 
 static double flops(const tri_node *n) { return 12.0 * (double)tri_shape_count(in_shape(n, 0)); }
@@ -30,7 +48,9 @@ const tri_op op_group_norm_dx = {
     .infer = infer,
     .gradient = tri_grad_refused,
     .factor_fn = factors,
-    .names = "a:batch b:features c:height d:width",
+    .names = GROUP_NORM_NAMES,
+    .follows = "groups=size:g",
+    .split_form = split_form,
     .flops = flops,
     .examples = EXAMPLES(
         "f32[2,6,2,3], f32[2,6,2,3], f32[6]@0.5:2, f32[2,3], f32[2,3]@0.5:2 {groups=3}",

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * max_pool: x [n, c, h, w] to y [n, c, oh, ow] and, for the gradient, the index of each maximum in
- * its input plane (row * w + column, i32; the first of equals). Padding is never the maximum. */
+ * its input plane (row * w + column, i32; the first of equals; for a part of an image, in the
+ * whole plane). Padding is never the maximum. */
 #include "ops/op.h"
 #include "ops/window.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
     struct window w;
     if (!op_need_float(n, 0) || !window_of(n, &w)) return 0;
-    if (w.h * w.w > INT32_MAX) return tri_op_error(n, "an image has more than 2^31 places");
+    if (w.all_h * w.all_w > INT32_MAX) return tri_op_error(n, "an image has more than 2^31 places");
     out[0] = (tri_spec){in_spec(n, 0)->type, window_output(&w)};
     out[1] = (tri_spec){TRI_I32, out[0].shape};
     return 2;
@@ -23,8 +24,10 @@ const tri_op op_max_pool = {
     .attributes = WINDOW_POOL,
     .infer = infer,
     .gradient = gradient,
-    .factors = "ncHW->ncPQ,ncPQ",
-    .names = "n:batch c:features h:height w:width",
+    .factors = "nc~p~q->ncpq,ncpq",
+    .names = "n:batch c:features p:height q:width",
+    .reach = window_reach,
+    .part = window_part,
     .flops = window_flops,
     .precision = TRI_PRECISION_FOLLOW,
     /* The wide range keeps values so far apart that finite differences change no maximum. */

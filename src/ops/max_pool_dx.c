@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * max_pool_dx: the gradient of max_pool: adds dy [n, c, oh, ow] to zeros in the shape of x, at the
- * indices from max_pool. */
+ * indices from max_pool, each in its own window. */
 #include "ops/op.h"
 #include "ops/window.h"
 
@@ -15,14 +15,17 @@ const tri_op op_max_pool_dx = {
     .attributes = WINDOW_POOL,
     .infer = infer,
     .gradient = tri_grad_refused,
-    .factors = "ncPQ,ncPQ,ncHW->ncHW",
+    .factors = "nc~h~w,nc~h~w,nchw->nchw",
     .names = "n:batch c:features h:height w:width",
+    .reach = window_reach,
+    .part = window_part,
     .flops = window_flops,
     .shape_only = 1u << 2,
+    /* Each index lies in all windows, as if max_pool had given it. */
     .examples = EXAMPLES(
-        "f32[2,3,3,2], i32[2,3,3,2]@0:24, f32[2,3,6,4] {size=[2,2], stride=[2,2]}",
-        "f32[2,2,4,3], i32[2,2,4,3]@0:42, f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1]}",
-        "f32[1,2,4,4], i32[1,2,4,4]@0:42, f32[1,2,7,6] {size=[3,2], stride=[2,2], pad=[1,1], "
+        "f32[2,3,3,1], i32[2,3,3,1]@8:16, f32[2,3,6,4] {size=[4,4], stride=[1,1]}",
+        "f32[2,2,2,1], i32[2,2,2,1]@2:6, f32[2,2,4,2] {size=[4,4], stride=[2,2], pad=[1,1]}",
+        "f32[1,2,3,1], i32[1,2,3,1]@9:12, f32[1,2,6,3] {size=[5,3], stride=[2,1], pad=[1,0], "
         "ceil=1}",
-        "bf16[1,2,2,2], i32[1,2,2,2]@0:16, bf16[1,2,4,4] {size=[2,2], stride=[2,2]}"),
+        "bf16[1,2,1,1], i32[1,2,1,1]@0:16, bf16[1,2,4,4] {size=[4,4], stride=[1,1]}"),
 };

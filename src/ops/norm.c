@@ -83,6 +83,32 @@ bool norm_groups_of(const tri_tensor *x, int64_t groups, struct norm_groups *out
     return true;
 }
 
+double norm_runs(const tri_node *n, int i, tri_shape *whole, tri_shape *axes, tri_shape *stats,
+                 tri_shape *channel) {
+    const tri_shape *x = in_shape(n, i);
+    const int64_t groups = tri_attr_int(n, "groups");
+    double count = 1;
+    if (x->rank == TRI_MAX_RANK) return 0;
+    *axes = (tri_shape){0};
+    *whole = TRI_SHAPE(x->dim[0], groups, x->dim[1] / groups);
+    for (int k = 2; k < x->rank; k++) whole->dim[whole->rank++] = x->dim[k];
+    *stats = *whole;
+    *channel = TRI_SHAPE(groups, whole->dim[2]);
+    for (int k = 2; k < whole->rank; k++) {
+        axes->dim[axes->rank++] = k;
+        count *= (double)whole->dim[k];
+        stats->dim[k] = 1;
+        if (k > 2) channel->dim[channel->rank++] = 1;
+    }
+    return count;
+}
+
+void norm_run_letters(const tri_node *n, char *text, size_t bytes) {
+    char rest[TRI_MAX_RANK + 1];
+    op_letters(rest, in_shape(n, 0)->rank, ~1u);
+    snprintf(text, bytes, "a(gB)%s", rest + 2);
+}
+
 double norm_tail_axes(const tri_node *n, int i, tri_shape *axes, tri_shape *stats) {
     double count = 1;
     *axes = (tri_shape){0};

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * top_k: the k largest elements along the last axis and their indices (i64), in descending order.
  * Equal elements keep their order. */
+#include <math.h>
+
 #include "ops/op.h"
+
+#define MOST_ROUNDS 64 /* of the split form */
 
 static int infer(const tri_node *n, tri_spec *out) {
     const tri_shape *x = in_shape(n, 0);
@@ -32,6 +36,40 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
     op_letter_factors(n, 1u << (in_shape(n, 0)->rank - 1), text, bytes);
 }
 
+static double least_of(tri_type type) {
+    return type == TRI_I32 ? INT32_MIN : type == TRI_I64 ? (double)INT64_MIN
+           : type == TRI_U8 ? 0 : -INFINITY;
+}
+
+/* k times the maximum of what is left, and its first place. NaN is the largest, as in `max`. */
+static bool split_form(const tri_node *n, tri_tensor **out) {
+    const int64_t k = tri_attr_int(n, "k"), length = in_shape(n, 0)->dim[in_shape(n, 0)->rank - 1];
+    const int last = in_shape(n, 0)->rank - 1;
+    tri_tensor *x = n->in[0], *taken = NULL, *value[MOST_ROUNDS], *place[MOST_ROUNDS];
+    const tri_type type = x->spec.type;
+    tri_graph *g = tri_graph_of(x);
+    if (k > MOST_ROUNDS) return false;
+    tri_tensor *least = tri_constant(g, least_of(type), type);
+    tri_tensor *no = tri_constant(g, 0, TRI_I32), *yes = tri_constant(g, 1, TRI_I32);
+    for (int64_t i = 0; i < k; i++) {
+        tri_tensor *left = taken ? tri_where(taken, least, x) : x;
+        value[i] = tri_max_(left, TRI_SHAPE(last), (tri_reduce_options){.keep = true});
+        tri_tensor *same = tri_equal(x, value[i]);
+        if (type_is_float(type))
+            same = tri_or(same, tri_and(tri_not_equal(x, x), tri_not_equal(value[i], value[i])));
+        if (taken) same = tri_and(same, tri_not(taken));
+        same = tri_where(same, yes, no);
+        tri_tensor *any = tri_max_(same, TRI_SHAPE(last), (tri_reduce_options){0});
+        tri_tensor *at = tri_neg(APPLY("first_equal", INPUTS(same, any), AI("axis", last)));
+        tri_tensor *now = tri_cast(tri_one_hot(at, length), TRI_BOOL);
+        taken = taken ? tri_or(taken, now) : now;
+        place[i] = tri_reshape(at, value[i]->spec.shape);
+    }
+    out[0] = tri_concat(value, (int)k, last);
+    out[1] = tri_concat(place, (int)k, last);
+    return true;
+}
+
 const tri_op op_top_k = {
     .name = "top_k",
     .inputs = 1,
@@ -39,6 +77,7 @@ const tri_op op_top_k = {
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
+    .split_form = split_form,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,5]@-9:9 {k=2}", "f32[2,3,4]@-9:9 {k=4}", "f32[7]@-9:9 {k=1}",
                          "f32[1] {k=1}", "i32[3,9]@-2:3 {k=5}", "bf16[2,9] {k=3}"),

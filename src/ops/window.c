@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/window.h"
 
+#include "graph/target.h"
 #include "ops/op.h"
 
 /* The inputs that have the shapes of x, weight and dy; -1: none. */
@@ -34,15 +35,50 @@ static bool pair(const tri_node *n, const char *name, int64_t least, int64_t *v,
                         (long long)least, LARGEST);
 }
 
+/* Padding for height and width: [both sides, both sides] or [top, left, bottom, right]. */
+static bool padding(const tri_node *n, struct window *w) {
+    const tri_shape pad = tri_attr_list(n, "pad");
+    const bool sides = pad.rank == 4;
+    bool fits = pad.rank == 2 || sides;
+    for (int i = 0; i < pad.rank && fits; i++) fits = pad.dim[i] >= 0 && pad.dim[i] <= LARGEST;
+    if (!fits)
+        return tri_op_error(n, "pad must be two numbers from 0 to %d, for height and width, or "
+                               "four: top, left, bottom and right", LARGEST);
+    w->ph = pad.dim[0];
+    w->pw = pad.dim[1];
+    w->ph_end = pad.dim[sides ? 2 : 0];
+    w->pw_end = pad.dim[sides ? 3 : 1];
+    return true;
+}
+
 /* Output length along one axis. As in PyTorch, `ceil` adds a last window if that begins within the
  * input or the padding before it. */
 static int64_t output_length(int64_t length, int64_t size, int64_t stride, int64_t pad,
-                             int64_t dilation, bool ceil) {
-    int64_t room = length + 2 * pad - dilation * (size - 1) - 1;
+                             int64_t pad_end, int64_t dilation, bool ceil) {
+    int64_t room = length + pad + pad_end - dilation * (size - 1) - 1;
+    if (ceil) room += stride - 1;
     if (room < 0) return 0;
     int64_t out = room / stride + 1;
-    if (ceil && room % stride && out * stride < length + pad) out++;
-    return out;
+    return ceil && (out - 1) * stride >= length + pad ? out - 1 : out;
+}
+
+/* Where x is in the whole image. */
+static bool place(const tri_node *n, struct window *w) {
+    const tri_attr *origin = node_attr(n, "origin"), *whole = node_attr(n, "whole");
+    w->all_h = w->h;
+    w->all_w = w->w;
+    if (!origin || (!origin->list.rank && !whole->list.rank)) return true;
+    bool fits = origin->list.rank == 2 && whole->list.rank == 2;
+    if (fits) {
+        w->y0 = origin->list.dim[0];
+        w->x0 = origin->list.dim[1];
+        w->all_h = whole->list.dim[0];
+        w->all_w = whole->list.dim[1];
+        fits = w->y0 >= 0 && w->x0 >= 0 && w->all_h <= LARGEST * (int64_t)LARGEST &&
+               w->all_w <= LARGEST * (int64_t)LARGEST && w->y0 <= w->all_h - w->h &&
+               w->x0 <= w->all_w - w->w;
+    }
+    return fits || tri_op_error(n, "origin and whole do not describe a part of an image");
 }
 
 static bool convolution(const tri_node *n, const tri_shape *x, const tri_shape *weight,
@@ -68,6 +104,10 @@ static bool pooling(const tri_node *n, const tri_shape *x, struct window *w) {
     w->o = x->dim[1];
     w->groups = 1;
     if (!pair(n, "size", 1, &w->kh, &w->kw)) return false;
+    if (tri_attr_list(n, "pad").rank == 4)
+        return role_of(n)->dy >= 0 ||
+               (w->ph < w->kh && w->ph_end < w->kh && w->pw < w->kw && w->pw_end < w->kw) ||
+               tri_op_error(n, "each side's pad must be smaller than the window");
     return (2 * w->ph <= w->kh && 2 * w->pw <= w->kw) ||
            tri_op_error(n, "pad must be at most half the window");
 }
@@ -77,7 +117,7 @@ bool window_of(const tri_node *n, struct window *w) {
     const tri_shape *x = in_shape(n, role->x);
     *w = (struct window){0};
     if (!op_need_rank(n, role->x, 4) || (role->weight >= 0 && !op_need_rank(n, role->weight, 4)) ||
-        !pair(n, "stride", 1, &w->sh, &w->sw) || !pair(n, "pad", 0, &w->ph, &w->pw) ||
+        !pair(n, "stride", 1, &w->sh, &w->sw) || !padding(n, w) ||
         !pair(n, "dilation", 1, &w->dh, &w->dw))
         return false;
     if (!(role->weight >= 0 ? convolution(n, x, in_shape(n, role->weight), w) : pooling(n, x, w)))
@@ -88,13 +128,15 @@ bool window_of(const tri_node *n, struct window *w) {
     w->c = x->dim[1];
     w->h = x->dim[2];
     w->w = x->dim[3];
-    w->oh = output_length(w->h, w->kh, w->sh, w->ph, w->dh, ceil && ceil->i);
-    w->ow = output_length(w->w, w->kw, w->sw, w->pw, w->dw, ceil && ceil->i);
+    if (!place(n, w)) return false;
+    w->oh = output_length(w->h, w->kh, w->sh, w->ph, w->ph_end, w->dh, ceil && ceil->i);
+    w->ow = output_length(w->w, w->kw, w->sw, w->pw, w->pw_end, w->dw, ceil && ceil->i);
     if (w->oh < 1 || w->ow < 1)
         return tri_op_error(n, "the window, %lldx%lld with dilation, is larger than the padded "
                                "image, %lldx%lld", (long long)(w->dh * (w->kh - 1) + 1),
-                            (long long)(w->dw * (w->kw - 1) + 1), (long long)(w->h + 2 * w->ph),
-                            (long long)(w->w + 2 * w->pw));
+                            (long long)(w->dw * (w->kw - 1) + 1),
+                            (long long)(w->h + w->ph + w->ph_end),
+                            (long long)(w->w + w->pw + w->pw_end));
     tri_shape y = window_output(w);
     if (role->dy < 0 || base_shape_equal(in_shape(n, role->dy), &y)) return true;
     return tri_op_error(n, "input %d must be [%lld,%lld,%lld,%lld]", role->dy, (long long)y.dim[0],
@@ -103,19 +145,82 @@ bool window_of(const tri_node *n, struct window *w) {
 
 tri_shape window_output(const struct window *w) { return TRI_SHAPE(w->n, w->o, w->oh, w->ow); }
 
-struct window_span window_span(int64_t at, int64_t size, int64_t stride, int64_t pad,
-                               int64_t length) {
-    int64_t begin = at * stride - pad, end = begin + size;
-    if (end > length + pad) end = length + pad;
-    return (struct window_span){.begin = begin < 0 ? 0 : begin,
-                                .end = end > length ? length : end,
-                                .padded = end - begin};
+static struct window_span within(int64_t begin, int64_t size, int64_t from, int64_t to) {
+    int64_t end = begin + size;
+    return (struct window_span){begin < from ? from : begin, end > to ? to : end};
+}
+
+struct window_span window_rows(const struct window *w, int64_t r) {
+    return within(r * w->sh - w->ph, w->kh, 0, w->h);
+}
+
+struct window_span window_columns(const struct window *w, int64_t q) {
+    return within(q * w->sw - w->pw, w->kw, 0, w->w);
 }
 
 int64_t window_divisor(const struct window *w, int64_t r, int64_t q) {
-    struct window_span v = window_span(r, w->kh, w->sh, w->ph, w->h);
-    struct window_span h = window_span(q, w->kw, w->sw, w->pw, w->w);
-    return w->exclude_pad ? (v.end - v.begin) * (h.end - h.begin) : v.padded * h.padded;
+    const bool pads = !w->exclude_pad;
+    struct window_span v = within(r * w->sh - w->ph, w->kh, pads ? -w->ph : -w->y0,
+                                  pads ? w->h + w->ph_end : w->all_h - w->y0);
+    struct window_span h = within(q * w->sw - w->pw, w->kw, pads ? -w->pw : -w->x0,
+                                  pads ? w->w + w->pw_end : w->all_w - w->x0);
+    return (v.end - v.begin) * (h.end - h.begin);
+}
+
+/* ---- parts ---- */
+
+/* One axis: sizes of x, y and the window with dilation; of a pooling or convolution row. */
+struct along {
+    int64_t x, y, stride, pad, reach;
+    bool in_y; /* windows lie in y: the factor is x's */
+};
+
+static struct along along_of(const tri_node *n, char factor) {
+    struct window w;
+    CHECK(window_of(n, &w));
+    const bool in_y = factor == 'h' || factor == 'w';
+    return factor == 'h' || factor == 'p'
+               ? (struct along){w.h, w.oh, w.sh, w.ph, w.dh * (w.kh - 1) + 1, in_y}
+               : (struct along){w.w, w.ow, w.sw, w.pw, w.dw * (w.kw - 1) + 1, in_y};
+}
+
+void window_reach(const tri_node *n, char factor, tri_reach *out) {
+    const struct along a = along_of(n, factor);
+    const int64_t first = a.pad - (a.reach > a.stride ? a.reach - a.stride : 0);
+    *out = a.in_y ? (tri_reach){.times = 1, .over = a.stride, .low = first, .high = a.pad}
+                  : (tri_reach){.times = a.stride, .over = 1, .low = -a.pad,
+                                .high = a.reach - 1 - a.pad};
+}
+
+static int64_t clamp(int64_t v, int64_t low, int64_t high) {
+    return v < low ? low : v > high ? high : v;
+}
+
+/* With x's places [x0, x1) and y's [y0, y1), the padding is what y's windows have beyond x. */
+void window_part(const tri_node *n, char factor, const int64_t part[2], const int64_t seen[2],
+                 tri_attr *attr) {
+    const struct along a = along_of(n, factor);
+    const int axis = factor == 'w' || factor == 'q';
+    const int64_t *x = a.in_y ? part : seen, *y = a.in_y ? seen : part;
+    const int64_t beyond = (y[1] - 1) * a.stride + a.reach - a.pad - x[1];
+    for (int i = 0; i < n->entry->n_attrs; i++) {
+        const char *name = n->entry->attr[i].name;
+        tri_shape *list = &attr[i].list;
+        if (!strcmp(name, "pad")) {
+            if (list->rank == 2) *list = TRI_SHAPE(list->dim[0], list->dim[1], list->dim[0],
+                                                   list->dim[1]);
+            list->dim[2 + axis] = clamp(beyond, 0, a.x + list->dim[2 + axis] - x[1]);
+            list->dim[axis] = a.pad + x[0] - y[0] * a.stride;
+        }
+        if (!strcmp(name, "origin")) {
+            if (!list->rank) *list = TRI_SHAPE(0, 0);
+            list->dim[axis] = x[0];
+        }
+        if (!strcmp(name, "whole")) {
+            const tri_shape *all = in_shape(n, role_of(n)->x);
+            *list = TRI_SHAPE(all->dim[2], all->dim[3]);
+        }
+    }
 }
 
 int window_infer_like_last(const tri_node *n, tri_spec *out) {
@@ -142,7 +247,7 @@ double window_flops(const tri_node *n) {
     struct window w;
     if (!window_of(n, &w)) return 0;
     const tri_attr *winograd = node_attr(n, "winograd");
-    if (winograd && winograd->i) return winograd_flops(n, &w);
+    if (winograd && winograd->i == CONV_WINOGRAD) return winograd_flops(n, &w);
     tri_shape y = window_output(&w);
     double places = (double)tri_shape_count(&y) * (double)(w.kh * w.kw);
     return role_of(n)->weight < 0 ? places : 2 * places * (double)(w.c / w.groups);

@@ -136,11 +136,22 @@ static bool has_parts(const struct deciding *c, const struct use *u) {
     return c->has_factors && u->factor && u->extent >= seats;
 }
 
+/* Whether each place concerns places that exist, not padding alone. */
+static bool windows_fit(const struct factors *f, uint8_t factor) {
+    int64_t from, to;
+    for (int64_t i = 0; i < f->extent[factor]; i++) {
+        reach_range(&f->reach[factor], i, i + 1, f->length[factor], &from, &to);
+        if (from >= to) return false;
+    }
+    return true;
+}
+
 /* Whether an operand consists of parts of the factor. One that has the factor, but length 1 there
  * (statistics of all samples), does not, unless it is broadcast ("..."). */
 static bool operand_fits(const struct deciding *c, const struct factor_operand *o,
                          const tri_shape *s, const struct use *u) {
     struct split split = operand_split(&c->f, o, s, u);
+    if (operand_sees(o, u->factor)) return windows_fit(&c->f, u->factor);
     if (split.kind == SPLIT) return s->dim[split.dim] % (split.outer * split.extent) == 0;
     return u->factor >= FACTOR_ELLIPSIS || !operand_has(o, u->factor);
 }
@@ -224,9 +235,7 @@ static const struct formed *form_of(const struct maker *m, const tri_node *n, co
 }
 
 static struct split layout_split(const tri_tensor *t, int dim) {
-    return dim < 0 ? uncut
-                   : (struct split){.kind = SPLIT, .dim = dim, .outer = 1,
-                                    .extent = t->spec.shape.dim[dim]};
+    return dim < 0 ? uncut : split_places(dim, t->spec.shape.dim[dim]);
 }
 
 /* How input i appears along the axis: as its layout asks; else as it is; if it is whole, as the
@@ -239,12 +248,13 @@ static struct split seen(const struct deciding *c, int i) {
     if (t->node->n_in && strategies_layout(c->m->s, t, dim)) return layout_split(t, dim[c->axis]);
     if (has.kind != WHOLE) return has;
     const struct formed *form = form_of(c->m, c->n, t, c->axis);
-    if (form) return form->split;
+    if (form) return split_plain(&form->split, &t->spec.shape);
     t = source_of(c->m->whole, t);
     if (!t->node->n_in && strategies_layout(c->m->s, t, dim) && dim[c->axis] >= 0)
         return layout_split(t, dim[c->axis]);
     for (int k = 0; f && k < f->n_in; k++)
-        if (f->in[k] == t) return dist_need(c->m->d, f, k)->axis[c->axis];
+        if (f->in[k] == t)
+            return split_plain(&dist_need(c->m->d, f, k)->axis[c->axis], &t->spec.shape);
     return has;
 }
 
@@ -412,6 +422,7 @@ static bool adopt_node(struct maker *m, const tri_node *n, struct split *wish, i
         m->adopted[n->id][axis] = u;
         for (int i = 0; i < n->n_in; i++) {
             struct split s = operand_split(&c.f, &c.f.in[i], &n->in[i]->spec.shape, &u);
+            s = split_plain(&s, &n->in[i]->spec.shape);
             if (s.kind == SPLIT && wish[n->in[i]->id].kind == WHOLE) wish[n->in[i]->id] = s;
         }
     }
@@ -434,7 +445,8 @@ static bool adopt(struct maker *m, struct split *wish, int axis) {
             const struct split *need = &dist_need(m->d, n, k)->axis[axis];
             int id = n->in[k]->id;
             if (!node_reads(n, k)) continue;
-            if (need->kind == SPLIT && wish[id].kind == WHOLE) wish[id] = *need;
+            if (need->kind == SPLIT && wish[id].kind == WHOLE)
+                wish[id] = split_plain(need, &n->in[k]->spec.shape);
             m->wanted_whole[id] |= need->kind == WHOLE && m->d->use[i][axis].kind != USE_WHOLE;
         }
     }

@@ -258,27 +258,33 @@ static void factor_part(const struct expander *x, const tri_node *n, uint8_t fac
     }
 }
 
-/* Sets the attributes that tri_op.follows lists. */
+/* Sets the attributes that tri_op.follows lists, and those of windows. */
 static void follow_factors(const struct expander *x, const tri_node *n, const int16_t *at,
                            tri_attr *attrs) {
+    const struct op_entry *e = n->entry;
     struct factors f;
-    char attr[24], what[16], letter;
-    int used;
+    int64_t begin, end;
     if (!factors_of(n, &f)) {
         graph_fail(x->g, base_last(), "%s", tri_message());
         return;
     }
-    for (const char *p = n->entry->op->follows;
-         sscanf(p, " %23[^=]=%15[^:]:%c%n", attr, what, &letter, &used) == 3; p += used) {
-        uint8_t factor = (uint8_t)letter;
-        int64_t begin, end, extent = f.extent[factor];
-        factor_part(x, n, factor, extent, at, &begin, &end);
+    for (int i = 0; i < e->n_follows; i++) {
+        const struct factor_follow *follow = &e->follow[i];
+        int64_t extent = f.extent[follow->letter], *v = &attrs[follow->attr].i;
+        factor_part(x, n, follow->letter, extent, at, &begin, &end);
         if (begin == 0 && end == extent) continue;
-        for (int i = 0; i < n->entry->n_attrs; i++)
-            if (!strcmp(n->entry->attr[i].name, attr))
-                attrs[i].i = !strcmp(what, "size") ? attrs[i].i * (end - begin) / extent
-                             : !strcmp(what, "begin") ? attrs[i].i + begin
-                             : attrs[i].i ? attrs[i].i : extent;
+        *v = follow->what == FOLLOW_SIZE    ? *v * (end - begin) / extent
+             : follow->what == FOLLOW_BEGIN ? *v + begin
+             : *v                           ? *v
+                                            : extent;
+    }
+    for (uint8_t c = 'a'; c <= 'z'; c++) {
+        int64_t extent = f.extent[c];
+        if (!f.reach[c].over) continue;
+        factor_part(x, n, c, extent, at, &begin, &end);
+        int64_t part[2] = {begin, end}, seen[2];
+        reach_range(&f.reach[c], begin, end, f.length[c], &seen[0], &seen[1]);
+        if (begin > 0 || end < extent) e->op->part(n, (char)c, part, seen, attrs);
     }
     factors_free(&f);
 }
@@ -323,7 +329,7 @@ static void local_attrs(const struct expander *x, const tri_node *n, const int16
             if (e->attr[i].kind == ATTR_SHAPE)
                 attrs[i].list = box_shape(&r, &b, n->out[0].spec.shape.rank);
     }
-    if (e->op->follows) follow_factors(x, n, at, attrs);
+    if (e->op->follows || e->op->part) follow_factors(x, n, at, attrs);
     if (e->op->random && node_attr(n, "whole")) place_attrs(x, n, at, attrs);
 }
 

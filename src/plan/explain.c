@@ -83,7 +83,7 @@ const char *explain_warning(const struct dist *d, const tri_node *n) {
 /* ---- moves ---- */
 
 const char *const move_kinds[MOVE_KINDS] = {"all-gather", "all-reduce", "reduce-scatter",
-                                            "all-to-all", "several kinds"};
+                                            "all-to-all", "halo exchange", "several kinds"};
 
 enum move_kind move_kind(const struct mesh *m, const struct move *move) {
     enum move_kind kind = MOVE_KINDS;
@@ -92,7 +92,9 @@ enum move_kind move_kind(const struct mesh *m, const struct move *move) {
         if (f->kind == WHOLE || split_equal(f, t)) continue;
         enum move_kind its = f->kind == PARTIAL
                                  ? (t->kind == WHOLE ? MOVE_ALL_REDUCE : MOVE_REDUCE_SCATTER)
-                                 : (t->kind == WHOLE ? MOVE_ALL_GATHER : MOVE_ALL_TO_ALL);
+                             : t->kind == WHOLE            ? MOVE_ALL_GATHER
+                             : split_sees_neighbours(f, t) ? MOVE_HALO
+                                                           : MOVE_ALL_TO_ALL;
         kind = kind == MOVE_KINDS || kind == its ? its : MOVE_MIXED;
     }
     CHECK(kind != MOVE_KINDS);

@@ -27,6 +27,7 @@ enum move_kind {
     MOVE_ALL_REDUCE,
     MOVE_REDUCE_SCATTER,
     MOVE_ALL_TO_ALL,
+    MOVE_HALO, /* rows or columns beside a seat's own */
     MOVE_MIXED,
     MOVE_KINDS
 };

@@ -32,8 +32,10 @@ static bool read_operand(struct reader *r, const tri_shape *shape, struct factor
         }
         if (n == TRI_MAX_RANK) return false;
         struct factor_dim *d = &dim[n++];
-        bool compound = *r->p == '(';
         d->n = 0;
+        d->windows = *r->p == '~';
+        if (d->windows) r->p++;
+        bool compound = *r->p == '(';
         if (compound) r->p++;
         for (; isalpha((unsigned char)*r->p) && d->n < MAX_COMPOUND; r->p++) {
             d->f[d->n++] = (uint8_t)tolower((unsigned char)*r->p);
@@ -41,6 +43,7 @@ static bool read_operand(struct reader *r, const tri_shape *shape, struct factor
             if (!compound) break;
         }
         if (compound ? *r->p != ')' : !d->n && *r->p != '1') return false;
+        if (d->windows && d->n != 1) return false;
     }
     int missing = shape->rank - n;
     if (missing < 0 || (missing && ellipsis < 0)) return false;
@@ -48,7 +51,7 @@ static bool read_operand(struct reader *r, const tri_shape *shape, struct factor
     for (int i = 0, k = 0; i < o->rank; i++) {
         if (ellipsis >= 0 && i >= ellipsis && i < ellipsis + missing)
             o->dim[i] = (struct factor_dim){
-                1, {(uint8_t)(FACTOR_ELLIPSIS + ellipsis + missing - i)}};
+                .n = 1, .f = {(uint8_t)(FACTOR_ELLIPSIS + ellipsis + missing - i)}};
         else
             o->dim[i] = dim[k++];
     }
@@ -75,7 +78,7 @@ static void find_extents(struct factors *f, const tri_node *n) {
         const tri_shape *s =
             i < f->n_in ? &n->in[i]->spec.shape : &n->out[i - f->n_in].spec.shape;
         for (int d = 0; d < o->rank; d++)
-            if (o->dim[d].n == 1 && s->dim[d] > f->extent[o->dim[d].f[0]])
+            if (o->dim[d].n == 1 && !o->dim[d].windows && s->dim[d] > f->extent[o->dim[d].f[0]])
                 f->extent[o->dim[d].f[0]] = s->dim[d];
     }
 }
@@ -106,11 +109,33 @@ static void solve_extents(struct factors *f, const tri_node *n) {
     }
 }
 
+static bool find_windows(struct factors *f, const tri_node *n) {
+    for (int i = 0; i < f->n_in; i++)
+        for (int d = 0; d < f->in[i].rank; d++) {
+            if (!f->in[i].dim[d].windows) continue;
+            if (!n->entry->op->reach || !n->entry->op->part) return false;
+            uint8_t factor = f->in[i].dim[d].f[0];
+            n->entry->op->reach(n, (char)factor, &f->reach[factor]);
+            f->length[factor] = n->in[i]->spec.shape.dim[d];
+        }
+    return true;
+}
+
+static int64_t divided_down(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+void reach_range(const tri_reach *r, int64_t begin, int64_t end, int64_t length, int64_t *from,
+                 int64_t *to) {
+    *from = divided_down(begin * r->times + r->low, r->over);
+    *to = divided_down((end - 1) * r->times + r->high, r->over) + 1;
+    if (*from < 0) *from = 0;
+    if (*to > length) *to = length;
+}
+
 static bool samplewise_rule(const tri_node *n, struct factors *f) {
     for (int i = 0; i < f->n_in + f->n_out; i++) {
         struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
         o->rank = i < f->n_in ? n->in[i]->spec.shape.rank : n->out[i - f->n_in].spec.shape.rank;
-        if (o->rank) o->dim[0] = (struct factor_dim){1, {'n'}};
+        if (o->rank) o->dim[0] = (struct factor_dim){.n = 1, .f = {'n'}};
         if (!o->rank && i >= f->n_in) f->fixed['n'] = true; /* depends on all samples, not a sum */
     }
     return true;
@@ -138,7 +163,7 @@ bool factors_of(const tri_node *n, struct factors *f) {
         r.p = text;
     }
     const char *rule = r.p;
-    if (rule ? !read_all(&r, n) : !samplewise_rule(n, f)) {
+    if (rule ? !read_all(&r, n) || !find_windows(f, n) : !samplewise_rule(n, f)) {
         factors_free(f);
         return bad_rule(n, rule ? rule : "");
     }

@@ -14,6 +14,10 @@ struct split {
     int dim;               /* of SPLIT */
     int partial;           /* of PARTIAL: tri_op.partial */
     int64_t outer, extent; /* of SPLIT on a mesh */
+    /* A node's need of windows: the seats divide `places`, as `extent` parts, and need what these
+     * concern. over 0: no windows. */
+    tri_reach reach;
+    int64_t places;
 };
 
 #define MAX_COMPOUND TRI_MAX_RANK
@@ -21,6 +25,7 @@ struct split {
 struct factor_dim {
     int n;                   /* 0: no factor, the dimension has length 1 */
     uint8_t f[MAX_COMPOUND]; /* outer factor first */
+    bool windows;            /* of the factor: see tri_op.reach */
 };
 
 struct factor_operand {
@@ -36,7 +41,14 @@ struct factors {
     struct factor_operand *in, *out; /* one allocation, freed by factors_free */
     int64_t extent[MAX_FACTORS];     /* 0: unknown */
     bool fixed[MAX_FACTORS];         /* may not be split */
+    tri_reach reach['z' + 1];        /* by factor of windows; over 0: there are none */
+    int64_t length['z' + 1];         /* of the dimension that has the windows */
 };
+
+/* The places [*from, *to) of a dimension of this length that places [begin, end) concern; there may
+ * be none. */
+void reach_range(const tri_reach *r, int64_t begin, int64_t end, int64_t length, int64_t *from,
+                 int64_t *to);
 
 /* Whether the row says how its nodes may be split. */
 static inline bool op_has_factors(const tri_op *op) {

@@ -48,7 +48,8 @@ static void add_names(struct text *t, const tri_node *n, const struct factors *f
             const char *rebuilt = op->split_form ? " (by its split form)" : "";
             text_add(t, "%s", shown++ ? ", " : fixed ? "; fixed: " : "");
             if (c <= 'z') text_add(t, "%c ", c);
-            text_add(t, "%s%s", factor_name(n, f, (uint8_t)c), fixed ? rebuilt : "");
+            const char *name = factor_name(n, f, (uint8_t)c);
+            text_add(t, "%s%s", name, fixed && name[1] ? rebuilt : "");
             if (!out && !fixed) text_add(t, " (%s)", joined[op->partial]);
         }
 }

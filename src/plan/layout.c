@@ -8,7 +8,10 @@ bool split_equal(const struct split *a, const struct split *b) {
     if (a->kind != b->kind) return false;
     if (a->kind == PARTIAL) return a->partial == b->partial;
     return a->kind == WHOLE ||
-           (a->dim == b->dim && a->outer == b->outer && a->extent == b->extent);
+           (a->dim == b->dim && a->outer == b->outer && a->extent == b->extent &&
+            a->places == b->places && a->reach.times == b->reach.times &&
+            a->reach.over == b->reach.over && a->reach.low == b->reach.low &&
+            a->reach.high == b->reach.high);
 }
 
 bool layout_equal(const struct layout *a, const struct layout *b) {
@@ -17,10 +20,14 @@ bool layout_equal(const struct layout *a, const struct layout *b) {
     return true;
 }
 
+bool split_sees_neighbours(const struct split *from, const struct split *to) {
+    return from->kind == SPLIT && to->kind == SPLIT && to->reach.over && from->dim == to->dim;
+}
+
 bool split_same(const struct split *a, const struct split *b, int64_t seats) {
     return split_equal(a, b) ||
            (a->kind == SPLIT && b->kind == SPLIT && a->dim == b->dim && a->outer == b->outer &&
-            a->extent % seats == 0 && b->extent % seats == 0);
+            !a->reach.over && !b->reach.over && a->extent % seats == 0 && b->extent % seats == 0);
 }
 
 void layout_normal(const struct mesh *m, struct layout *l) {
@@ -73,7 +80,7 @@ static void find_cuts(const struct layout *const *layout, int n, const struct me
     for (int i = 0; inner && i < n; i++)
         for (int a = 0; a < m->n; a++) {
             const struct split *s = &layout[i]->axis[a];
-            if (s->kind != SPLIT || s->dim != d) continue;
+            if (s->kind != SPLIT || s->dim != d || s->reach.over) continue;
             add_cut(c, s->outer);
             if (s->outer > 1 || s->extent < length) add_cut(c, s->outer * s->extent);
         }
@@ -103,6 +110,7 @@ int refined_dim(const struct refined *r, const struct split *s) {
     int64_t before = 1;
     for (int i = 0; i < r->n; i++) {
         if (r->dim[i] != s->dim) continue;
+        if (s->reach.over) return i + 1 < r->n && r->dim[i + 1] == s->dim ? -1 : i;
         if (before == s->outer && r->extent[i] % s->extent == 0) return i;
         before *= r->extent[i];
     }
@@ -129,12 +137,33 @@ bool layout_narrow(const struct mesh *m, const struct refined *r, const struct s
     return begin < end;
 }
 
+/* What the seat's part of the windows concerns; the parts of all axes that divide them. */
+static bool see_windows(const struct mesh *m, const struct refined *r, const struct layout *l,
+                        int axis, const int16_t *at, struct box *box) {
+    const struct split *s = &l->axis[axis];
+    int64_t unit = s->places / s->extent, begin = 0, end = s->extent, b, e;
+    int i = refined_dim(r, s);
+    for (int a = 0; a < m->n; a++) {
+        if (!split_equal(s, &l->axis[a])) continue;
+        part_range(end - begin, m->axis[a].size, at[a], &b, &e);
+        end = begin + e;
+        begin += b;
+    }
+    if (begin >= end) return false;
+    reach_range(&s->reach, begin * unit, end * unit, r->extent[i], &box->begin[i], &box->end[i]);
+    return box->begin[i] < box->end[i];
+}
+
 bool layout_box(const struct mesh *m, const struct refined *r, const struct layout *l,
                 const int16_t *at, struct box *out) {
     *out = refined_all(r);
-    for (int a = 0; a < m->n; a++)
-        if (l->axis[a].kind == SPLIT && !layout_narrow(m, r, &l->axis[a], a, at[a], out))
+    for (int a = 0; a < m->n; a++) {
+        const struct split *s = &l->axis[a];
+        if (s->kind != SPLIT) continue;
+        if (!(s->reach.over ? see_windows(m, r, l, a, at, out)
+                            : layout_narrow(m, r, s, a, at[a], out)))
             return false;
+    }
     return true;
 }
 
@@ -159,6 +188,7 @@ void layout_text(const struct mesh *m, const struct layout *l, int rank, struct 
             if (s->kind != SPLIT || s->dim != d) continue;
             text_add(out, "%s%s", any ? "." : "", m->axis[a].name);
             if (s->outer > 1) text_add(out, "/%lld", (long long)s->outer);
+            if (s->reach.over) text_add(out, "~");
             any = true;
         }
         if (!any) text_add(out, "-");

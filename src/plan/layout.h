@@ -27,6 +27,9 @@ struct box {
 bool split_equal(const struct split *a, const struct split *b);
 bool layout_equal(const struct layout *a, const struct layout *b);
 
+/* Whether seats that have parts of a dimension need what windows see of it. */
+bool split_sees_neighbours(const struct split *from, const struct split *to);
+
 /* Gives layouts that divide a tensor in the same way the same form: an extent that the seats divide
  * becomes their number. So four heads of 32 places are split over two seats as 128 places are. */
 void layout_normal(const struct mesh *m, struct layout *l);

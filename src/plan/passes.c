@@ -147,7 +147,17 @@ static tri_status settle_math(struct compilation *c) {
     return lacks ? base_fail(TRI_USAGE, "--math native: %s", lacks) : TRI_OK;
 }
 
-/* Chooses convolutions that use Winograd's algorithm and records the choice in the graph. */
+void passes_choose_conv(tri_graph *g, const struct target *t, bool winograd, bool parts) {
+    for (size_t i = 0; t && t->convolution && i < g->n_nodes; i++) {
+        tri_attr *choice = (tri_attr *)node_attr(g->node[i], "winograd");
+        if (!choice || choice->i != CONV_BY_SHAPE) continue;
+        const enum convolution best = t->convolution(g->node[i]);
+        if (best == CONV_WINOGRAD && winograd) choice->i = CONV_WINOGRAD;
+        else if (parts) choice->i = best == CONV_FEW ? CONV_FEW : CONV_OTHER;
+    }
+}
+
+/* Records the choice of algorithms in the graph. */
 static tri_status pass_conv(struct compilation *c) {
     const char *way = c->options->conv ? c->options->conv : "auto";
     if (strcmp(way, "auto") && strcmp(way, "direct"))
@@ -155,11 +165,7 @@ static tri_status pass_conv(struct compilation *c) {
                          way);
     tri_status status = settle_math(c);
     if (status) return status;
-    bool ask = *way == 'a' && c->target && c->target->winograd;
-    for (size_t i = 0; ask && i < c->whole->n_nodes; i++) {
-        tri_attr *choice = (tri_attr *)node_attr(c->whole->node[i], "winograd");
-        if (choice) choice->i |= c->target->winograd(c->whole->node[i]);
-    }
+    passes_choose_conv(c->whole, c->target, *way == 'a', c->strategies.mesh.n > 0);
     return TRI_OK;
 }
 

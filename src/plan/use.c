@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/use.h"
 
+struct split split_places(int dim, int64_t length) {
+    return (struct split){.kind = SPLIT, .dim = dim, .outer = 1, .extent = length};
+}
+
+struct split split_plain(const struct split *s, const tri_shape *shape) {
+    return s->reach.over ? split_places(s->dim, shape->dim[s->dim]) : *s;
+}
+
 struct split operand_split(const struct factors *f, const struct factor_operand *o,
                            const tri_shape *s, const struct use *u) {
     for (int d = 0; d < o->rank; d++) {
         int64_t before = 1;
         for (int i = 0; i < o->dim[d].n; i++) {
             uint8_t factor = o->dim[d].f[i];
-            if (factor == u->factor)
-                return s->dim[d] == 1 ? (struct split){.kind = WHOLE}
-                                      : (struct split){.kind = SPLIT, .dim = d,
-                                                       .outer = before * u->outer,
-                                                       .extent = u->extent};
+            struct split split = {.kind = SPLIT, .dim = d, .outer = before * u->outer,
+                                  .extent = u->extent};
+            if (o->dim[d].windows) {
+                split.reach = f->reach[factor];
+                split.places = f->extent[factor];
+            }
+            if (factor == u->factor) return s->dim[d] == 1 ? (struct split){.kind = WHOLE} : split;
             before *= f->extent[factor];
         }
     }
@@ -22,6 +32,11 @@ bool use_of_split(const struct factors *f, const struct factor_operand *o,
                   const struct split *s, struct use *u) {
     int64_t before = 1;
     if (s->kind != SPLIT) return false;
+    if (o->dim[s->dim].windows) {
+        uint8_t factor = o->dim[s->dim].f[0];
+        *u = (struct use){USE_FACTOR, factor, 1, f->extent[factor]};
+        return s->outer == 1 && u->extent > 1;
+    }
     for (int i = 0; i < o->dim[s->dim].n; i++) {
         uint8_t factor = o->dim[s->dim].f[i];
         int64_t extent = f->extent[factor], outer = s->outer / before;
@@ -41,5 +56,11 @@ bool operand_has(const struct factor_operand *o, uint8_t factor) {
     for (int d = 0; d < o->rank; d++)
         for (int i = 0; i < o->dim[d].n; i++)
             if (o->dim[d].f[i] == factor) return true;
+    return false;
+}
+
+bool operand_sees(const struct factor_operand *o, uint8_t factor) {
+    for (int d = 0; d < o->rank; d++)
+        if (o->dim[d].windows && o->dim[d].f[0] == factor) return true;
     return false;
 }

@@ -12,6 +12,10 @@ struct use {
     int64_t outer, extent;
 };
 
+/* The split of a dimension along its places. */
+struct split split_places(int dim, int64_t length);
+/* A need of windows as the split of what they are windows of; any other split as it is. */
+struct split split_plain(const struct split *s, const tri_shape *shape);
 /* How the operand is split if its node has this use, which is of a factor. */
 struct split operand_split(const struct factors *f, const struct factor_operand *o,
                            const tri_shape *s, const struct use *u);
@@ -19,5 +23,7 @@ struct split operand_split(const struct factors *f, const struct factor_operand 
 bool use_of_split(const struct factors *f, const struct factor_operand *o, const struct split *s,
                   struct use *u);
 bool operand_has(const struct factor_operand *o, uint8_t factor);
+/* Whether it has windows of the factor. */
+bool operand_sees(const struct factor_operand *o, uint8_t factor);
 
 #endif

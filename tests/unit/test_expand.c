@@ -180,7 +180,8 @@ static struct dist plan_of(struct plan *p, tri_graph *g, const struct mesh *m, c
         p->use[TARGET][a] = use_of(g->node[TARGET], to[a]);
         p->has[SOURCE].axis[a] = split_of(from[a]);
         p->has[TARGET].axis[a] = p->need[1].axis[a] = split_of(to[a]);
-        p->need[0].axis[a] = from[a] == AS_PARTIAL ? (struct split){SPLIT, RANK, 0, 1, 8}
+        p->need[0].axis[a] = from[a] == AS_PARTIAL ? (struct split){.kind = SPLIT, .dim = RANK,
+                                                                  .outer = 1, .extent = 8}
                                                    : split_of(from[a]);
     }
     p->move[0] = (struct move){.tensor = SOURCE, .node = TARGET, .from = p->has[SOURCE],

@@ -44,7 +44,6 @@ struct state {
     int64_t strip;                 /* rows that are made together */
 };
 
-static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- into order and back ---- */
 
@@ -62,7 +61,7 @@ static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
  * not there are zeros. */
 static void bring_run(const float *x, int64_t size, int64_t samples, int64_t count, float *to) {
     for (int64_t l = 0; l < VEC; l += TURN) {
-        int64_t some = least(max(samples - l, 0), TURN), i = 0;
+        int64_t some = least(most(samples - l, 0), TURN), i = 0;
         const float *from = x + l * size;
         for (; some == TURN && i + 4 <= count; i += 4)
             TURN_IN(from + i, size, to + i * VEC + l, VEC);
@@ -124,7 +123,7 @@ static struct span seen(struct axis a, int64_t at, int64_t n, int64_t size, int6
 /* Which of the places [begin, end) see a place of [0, length) by the window's element i. */
 static struct span seeing(struct axis a, int64_t i, int64_t begin, int64_t end, int64_t length) {
     int64_t shift = a.from + i * a.step;
-    return (struct span){max(begin, -shift), least(end, length - shift)};
+    return (struct span){most(begin, -shift), least(end, length - shift)};
 }
 
 /* ---- outputs ---- */
@@ -210,8 +209,9 @@ static void make_outputs(const struct state *s, const float *field, const float 
 /* The rows of the field that rows of the output see. */
 static struct span rows_seen(const struct state *s, struct span out) {
     int64_t reach = (s->w.kh - 1) * s->down.step;
-    int64_t begin = max(out.begin + s->down.from + least(reach, 0), 0);
-    return (struct span){begin, max(begin, least(out.end + s->down.from + max(reach, 0), s->in.h))};
+    int64_t begin = most(out.begin + s->down.from + least(reach, 0), 0);
+    int64_t end = least(out.end + s->down.from + most(reach, 0), s->in.h);
+    return (struct span){begin, most(begin, end)};
 }
 
 static void run_outputs(const tri_call *c) {
@@ -330,9 +330,9 @@ static void run_dw(const tri_call *c) {
 static struct field field_of(int64_t channels, int64_t h, int64_t w, struct axis right, int64_t v,
                              int64_t size) {
     int64_t reach = (size - 1) * right.step;
-    int64_t left = max(-(right.from + least(reach, 0)), 0);
-    int64_t last = v - 1 + right.from + max(reach, 0);
-    return (struct field){channels, h, w, left, left + w + max(last - (w - 1), 0)};
+    int64_t left = most(-(right.from + least(reach, 0)), 0);
+    int64_t last = v - 1 + right.from + most(reach, 0);
+    return (struct field){channels, h, w, left, left + w + most(last - (w - 1), 0)};
 }
 
 static void measure(struct state *s) {
@@ -356,12 +356,12 @@ static void measure(struct state *s) {
     if (s->kind == ACROSS_DW) {
         s->parts = w->o <= 2 * DW_ROWS ? (w->o + DW_ROWS - 1) / DW_ROWS
                                        : (w->o + 2 * DW_ROWS - 1) / (2 * DW_ROWS);
-        s->strip = least(max(DW_CACHED / ((DW_ROWS * s->v + s->in.pitch) * SUMS), 1), s->h);
+        s->strip = least(most(DW_CACHED / ((DW_ROWS * s->v + s->in.pitch) * SUMS), 1), s->h);
     } else {
         s->pieces = s->groups == 1 && s->h > 1 ? 2 : 1;
         s->parts = cpu_parts(s->groups * s->pieces,
                              s->channels * s->in.channels * w->kh * w->kw * s->h * s->v);
-        s->strip = least(max(CACHED / (ROWS * s->v * SUMS), 1), s->h);
+        s->strip = least(most(CACHED / (ROWS * s->v * SUMS), 1), s->h);
     }
 }
 

@@ -9,16 +9,19 @@ bool conv_few_takes(const tri_node *n) {
     struct window w;
     if (!node_is(n, "conv2d") && !node_is(n, "conv2d_dx") && !node_is(n, "conv2d_dw")) return false;
     CHECK(window_of(n, &w));
-    int64_t down = (w.kh - 1) * w.dh, right = (w.kw - 1) * w.dw;
-    return cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.sh == 1 && w.sw == 1 &&
-           w.ph <= down && w.pw <= right && w.c < FEW && w.o <= FEW &&
-           (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
+    const int64_t down = (w.kh - 1) * w.dh, right = (w.kw - 1) * w.dw;
+    const int64_t way = tri_attr_int(n, "winograd");
+    const bool fits = cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.sh == 1 && w.sw == 1 &&
+                      w.ph <= down && w.ph_end <= down && w.pw <= right && w.pw_end <= right &&
+                      w.c < FEW && w.o <= FEW &&
+                      (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
+    return fits && (way == CONV_BY_SHAPE || way == CONV_FEW);
 }
 
 bool conv_wino_fits(const tri_node *n, const struct window *w) {
     return cpu_in(n, 0)->type == TRI_F32 && w->kh == 3 && w->kw == 3 && w->sh == 1 &&
            w->sw == 1 && w->dh == 1 && w->dw == 1 && w->groups == 1 && w->ph <= 2 && w->pw <= 2 &&
-           w->c % 16 == 0 && w->o % 16 == 0;
+           w->ph_end <= 2 && w->pw_end <= 2 && w->c % 16 == 0 && w->o % 16 == 0;
 }
 
 struct window conv_lane(const tri_node *n) {
@@ -32,15 +35,19 @@ struct window conv_lane(const tri_node *n) {
 #define LEAST_PLACES 512 /* of outputs: for fewer, transforming the weights costs what is saved */
 #define LEAST_CHANNELS 32
 
-bool cpu_winograd(const tri_node *n) {
+enum convolution cpu_convolution(const tri_node *n) {
     const struct window w = conv_lane(n);
-    return conv_wino_fits(n, &w) && w.c >= LEAST_CHANNELS && w.o >= LEAST_CHANNELS &&
-           w.n * w.oh * w.ow >= LEAST_PLACES;
+    const bool many = w.c >= LEAST_CHANNELS && w.o >= LEAST_CHANNELS &&
+                      w.n * w.oh * w.ow >= LEAST_PLACES;
+    return many && conv_wino_fits(n, &w) ? CONV_WINOGRAD
+           : conv_few_takes(n)           ? CONV_FEW
+                                         : CONV_OTHER;
 }
 
 bool conv_wino_takes(const tri_node *n) {
     struct window w;
-    if ((!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) || !tri_attr_int(n, "winograd"))
+    if ((!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) ||
+        tri_attr_int(n, "winograd") != CONV_WINOGRAD)
         return false;
     CHECK(window_of(n, &w));
     return conv_wino_fits(n, &w);

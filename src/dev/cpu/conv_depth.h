@@ -31,7 +31,6 @@ static inline struct plane plane_of(const tri_tensor *t) {
 }
 
 static inline int64_t floats(const struct plane *p) { return p->h * p->w * BLOCK; }
-static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline bool inside(int64_t at, int64_t length) { return (uint64_t)at < (uint64_t)length; }
 
 /* [16, n] to [n, 16] */

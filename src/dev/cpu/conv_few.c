@@ -43,10 +43,10 @@ struct state {
 
 /* ---- fields ---- */
 
-static struct field field_of(int64_t channels, int64_t h, int64_t w, int64_t above, int64_t left,
-                             int64_t pitch) {
-    struct field f = {channels, h, w, above, left, (h + 2 * above) * pitch, 0};
-    f.size = (channels * f.plane + left + 2 * SUMS - 1) / SUMS * SUMS;
+static struct field field_of(int64_t channels, int64_t h, int64_t w, int64_t above, int64_t below,
+                             int64_t left, int64_t pitch) {
+    struct field f = {channels, h, w, above, left, (h + above + below) * pitch, 0};
+    f.size = (channels * f.plane + pitch - w + 2 * SUMS - 1) / SUMS * SUMS;
     return f;
 }
 
@@ -224,14 +224,15 @@ static void list_taps(struct state *s) {
 static void measure(struct state *s) {
     const struct window *w = &s->w;
     if (s->kind == FEW_DX) {
-        int64_t above = (w->kh - 1) * w->dh - w->ph, left = (w->kw - 1) * w->dw - w->pw;
-        s->pitch = w->ow + left;
-        s->in = field_of(w->o, w->oh, w->ow, above, left, s->pitch);
+        const int64_t down = (w->kh - 1) * w->dh, across = (w->kw - 1) * w->dw;
+        s->pitch = w->ow + most(across - w->pw, across - w->pw_end);
+        s->in = field_of(w->o, w->oh, w->ow, down - w->ph, down - w->ph_end, across - w->pw,
+                         s->pitch);
         s->channels = w->c, s->h = w->h, s->v = w->w;
         s->row = w->kh * w->kw;
     } else {
-        s->pitch = w->w + w->pw;
-        s->in = field_of(w->c, w->h, w->w, w->ph, w->pw, s->pitch);
+        s->pitch = w->w + most(w->pw, w->pw_end);
+        s->in = field_of(w->c, w->h, w->w, w->ph, w->ph_end, w->pw, s->pitch);
         s->channels = w->o, s->h = w->oh, s->v = w->ow;
         s->row = w->c * w->kh * w->kw;
     }

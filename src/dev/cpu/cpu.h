@@ -39,6 +39,7 @@ static inline int64_t cpu_out_count(const tri_node *n, int i) {
 }
 /* The lesser. */
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline bool cpu_is_half(tri_type t) { return t == TRI_BF16 || t == TRI_F16; }
 /* Product of the dimensions [from, to). */
 int64_t cpu_span(const tri_shape *s, int from, int to);
@@ -83,8 +84,8 @@ tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
  * its format. */
 void cpu_same_format(const tri_node *n, struct format *in, struct format *out);
 
-/* struct target.winograd */
-bool cpu_winograd(const tri_node *n);
+/* struct target.convolution */
+enum convolution cpu_convolution(const tri_node *n);
 
 /* For matmul and convolution: refuses types that oneDNN does not support. */
 const char *cpu_dnnl_supports(const tri_node *n);

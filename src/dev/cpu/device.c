@@ -179,7 +179,8 @@ static const char *lacks(tri_type type) {
     return type == TRI_F16 ? "cpu has no products of f16" : NULL;
 }
 
-static const struct target target = {.winograd = cpu_winograd, .fuses = fuses, .heads = cpu_leads,
+static const struct target target = {.convolution = cpu_convolution, .fuses = fuses,
+                                     .heads = cpu_leads,
                                      .formats = formats, .lacks = lacks, .native = lacks_native,
                                      .advises = advises};
 

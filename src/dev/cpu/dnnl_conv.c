@@ -20,7 +20,7 @@ struct convolution {
     enum dnnl_convolution kind;
     const struct role *role;
     bool bias;
-    dnnl_dims_t stride, dilation, pad;
+    dnnl_dims_t stride, dilation, pad, pad_end;
     dnnl_memory_desc_t x, w, y; /* in any order */
     dnnl_memory_desc_t bias_md;
 };
@@ -41,7 +41,8 @@ static dnnl_status_t describe(const tri_node *n, enum dnnl_convolution kind,
     *c = (struct convolution){.n = n, .kind = kind, .role = &roles[kind],
                               .bias = kind == CONVOLUTION && n->n_in > 2,
                               .stride = {w->sh, w->sw}, .dilation = {w->dh - 1, w->dw - 1},
-                              .pad = {w->ph, w->pw}};
+                              .pad = {w->ph, w->pw},
+                              .pad_end = {w->ph_end, w->pw_end}};
     dnnl_status_t s = any_md(x, 4, type, &c->x);
     if (!s) s = any_md(y, 4, type, &c->y);
     if (!s) s = any_md(grouped ? parts : all, grouped ? 5 : 4, type, &c->w);
@@ -57,7 +58,7 @@ static dnnl_status_t forward_pd(const struct convolution *c, dnnl_primitive_desc
     dnnl_convolution_desc_t d;
     dnnl_status_t s = dnnl_dilated_convolution_forward_desc_init(
         &d, dnnl_forward_training, direct, &c->x, &c->w, c->bias ? &c->bias_md : NULL, &c->y,
-        c->stride, c->dilation, c->pad, c->pad);
+        c->stride, c->dilation, c->pad, c->pad_end);
     return s ? s : dnnl_primitive_desc_create(pd, &d, job_attributes(), job_engine(), NULL);
 }
 
@@ -69,9 +70,10 @@ static dnnl_status_t backward_pd(const struct convolution *c, dnnl_primitive_des
     dnnl_status_t s =
         c->kind == CONVOLUTION_DX
             ? dnnl_dilated_convolution_backward_data_desc_init(
-                  &d, direct, &c->x, &c->w, &c->y, c->stride, c->dilation, c->pad, c->pad)
+                  &d, direct, &c->x, &c->w, &c->y, c->stride, c->dilation, c->pad, c->pad_end)
             : dnnl_dilated_convolution_backward_weights_desc_init(
-                  &d, direct, &c->x, &c->w, NULL, &c->y, c->stride, c->dilation, c->pad, c->pad);
+                  &d, direct, &c->x, &c->w, NULL, &c->y, c->stride, c->dilation, c->pad,
+                  c->pad_end);
     if (!s) s = forward_pd(&forward, &hint);
     if (!s) s = dnnl_primitive_desc_create(pd, &d, job_attributes(), job_engine(), hint);
     if (hint) dnnl_primitive_desc_destroy(hint);

@@ -58,13 +58,7 @@ INLINE void store_row(tri_type t, void *to, int64_t first, const float *from, in
 #define PUT(t, y, place, v) \
     (some == VEC ? vec_store(t, y, place, v) : vec_store_some(t, y, place, some, v))
 
-/* The part of an input axis that output place q sees. */
-static struct window_span rows_of(const struct window *w, int64_t r) {
-    return window_span(r, w->kh, w->sh, w->ph, w->h);
-}
-static struct window_span columns_of(const struct window *w, int64_t q) {
-    return window_span(q, w->kw, w->sw, w->pw, w->w);
-}
+static bool is_part(const struct window *w) { return w->all_h > w->h || w->all_w > w->w; }
 
 /* ---- the maximum of vectors ---- */
 
@@ -126,7 +120,7 @@ INLINE void max_pairs(tri_type t, const struct state *s, const tri_call *c, int6
     const struct window *w = &s->w;
     int64_t to = plane * w->oh * w->ow;
     for (int64_t r = 0; r < w->oh; r++, to += w->ow) {
-        struct window_span v = rows_of(w, r);
+        struct window_span v = window_rows(w, r);
         for (int64_t q = 0; q < w->ow; q += VEC) {
             const int64_t some = least(w->ow - q, VEC), n = 2 * some;
             vec_u32 column = *(const vec_u32_at *)twice + (uint32_t)(2 * q);
@@ -175,7 +169,7 @@ INLINE void take_phase(tri_type t, float *to, const void *x, int64_t row, const 
  * windows sees is contiguous. */
 INLINE void max_row(tri_type t, const struct state *s, const void *x, int64_t plane, int64_t r) {
     const struct window *w = &s->w;
-    struct window_span v = rows_of(w, r);
+    struct window_span v = window_rows(w, r);
     for (int64_t q = 0; q < s->rounded; q++) {
         int32_t column = s->column[q] < 0 ? 0 : s->column[q];
         s->index[q] = (int32_t)(v.begin * w->w) + column;
@@ -228,11 +222,22 @@ INLINE void max_blocks(tri_type t, const struct state *s, const tri_call *c, int
                 const int64_t some = SOME(s->block);
                 vec best;
                 vec_u32 index;
-                max_place(t, s, c->in[0], from, rows_of(w, r), columns_of(w, q), at, some, &best,
-                          &index);
+                max_place(t, s, c->in[0], from, window_rows(w, r), window_columns(w, q), at, some,
+                          &best, &index);
                 PUT(t, c->out[0], to + at, best);
                 memcpy((int32_t *)c->out[1] + to + at, &index, (size_t)some * sizeof(int32_t));
             }
+}
+
+/* Indices of places of a part, as of the whole. */
+static void count_in_whole(const struct state *s, const tri_call *c, int64_t plane) {
+    const struct window *w = &s->w;
+    const int64_t out = w->oh * w->ow * s->block;
+    int32_t *index = (int32_t *)c->out[1] + plane * out;
+    for (int64_t i = 0; i < out; i++) {
+        const int64_t row = index[i] / w->w, column = index[i] % w->w;
+        index[i] = (int32_t)((w->y0 + row) * w->all_w + w->x0 + column);
+    }
 }
 
 static void max_plane(const struct state *s, const tri_call *c, int64_t plane) {
@@ -242,6 +247,7 @@ static void max_plane(const struct state *s, const tri_call *c, int64_t plane) {
         BY_TYPE(s->type, max_plain, s, c, plane);
     else
         BY_TYPE(s->type, max_blocks, s, c, plane);
+    if (is_part(&s->w)) count_in_whole(s, c, plane);
 }
 
 /* ---- the maximum's derivative ---- */
@@ -250,15 +256,21 @@ static void max_plane(const struct state *s, const tri_call *c, int64_t plane) {
 INLINE bool add_at_index(tri_type t, const struct state *s, const tri_call *c, int64_t plane,
                          float *dx) {
     const struct window *w = &s->w;
-    const int64_t in = w->h * w->w, out = w->oh * w->ow * s->block, from = plane * out;
+    const int64_t in = w->all_h * w->all_w, out = w->oh * w->ow * s->block, from = plane * out;
     const int32_t *index = (const int32_t *)c->in[1] + from;
+    const bool part = is_part(w);
     for (int64_t i = 0; i < out; i += s->block)
         for (int64_t k = 0; k < s->block; k++) {
-            int32_t place = index[i + k];
+            int64_t place = index[i + k];
             if (place < 0 || place >= in) {
                 tri_call_fail(c, "index %d at element %lld is not below %lld", (int)place,
                               (long long)(from + i + k), (long long)in);
                 return false;
+            }
+            if (part) {
+                const int64_t row = place / w->all_w - w->y0, column = place % w->all_w - w->x0;
+                if (row < 0 || row >= w->h || column < 0 || column >= w->w) continue;
+                place = row * w->w + column;
             }
             dx[place * s->block + k] += rows_get(t, c->in[0], from + i + k);
         }
@@ -295,8 +307,8 @@ INLINE void give_pairs(tri_type t, const struct state *s, const tri_call *c, int
 
 static bool gives_pairs(const struct state *s) {
     const struct window *w = &s->w;
-    return s->block == 1 && in_pairs(w) && w->w == 2 * w->ow && w->sh == w->kh && w->ph == 0 &&
-           w->h == w->oh * w->kh;
+    return s->block == 1 && !is_part(w) && in_pairs(w) && w->w == 2 * w->ow && w->sh == w->kh &&
+           w->ph == 0 && w->h == w->oh * w->kh;
 }
 
 static void clear(const struct state *s, float *dx) {
@@ -322,7 +334,7 @@ INLINE void add_from(tri_type t, double *sum, const void *x, int64_t from, int64
 INLINE void avg_plain(tri_type t, const struct state *s, const tri_call *c, int64_t plane) {
     const struct window *w = &s->w;
     for (int64_t r = 0; r < w->oh; r++) {
-        struct window_span v = rows_of(w, r);
+        struct window_span v = window_rows(w, r);
         for (int64_t q = 0; q < w->ow; q++) s->row[q] = 0;
         for (int64_t row = v.begin; row < v.end; row++)
             for (int64_t k = 0; k < w->kw; k++) {
@@ -342,7 +354,7 @@ INLINE void avg_blocks(tri_type t, const struct state *s, const tri_call *c, int
     int64_t to = plane * w->oh * w->ow * s->block;
     for (int64_t r = 0; r < w->oh; r++)
         for (int64_t q = 0; q < w->ow; q++, to += s->block) {
-            struct window_span v = rows_of(w, r), h = columns_of(w, q);
+            struct window_span v = window_rows(w, r), h = window_columns(w, q);
             const double divisor = (double)s->divisor[r * w->ow + q];
             EACH_VECTOR(s->block) {
                 const int64_t some = SOME(s->block);
@@ -376,7 +388,7 @@ INLINE void avg_dx_plain(tri_type t, const struct state *s, const tri_call *c, i
                          float *to) {
     const struct window *w = &s->w;
     for (int64_t r = 0; r < w->oh; r++) {
-        struct window_span v = rows_of(w, r);
+        struct window_span v = window_rows(w, r);
         int64_t first = (plane * w->oh + r) * w->ow;
         for (int64_t q = 0; q < w->ow; q++)
             s->best[q] = rows_get(t, c->in[0], first + q) / s->divisor[r * w->ow + q];
@@ -396,7 +408,7 @@ INLINE void avg_dx_blocks(tri_type t, const struct state *s, const tri_call *c, 
     const struct window *w = &s->w;
     const int64_t from = plane * w->oh * w->ow * s->block;
     for (int64_t r = 0; r < w->oh; r++) {
-        struct window_span v = rows_of(w, r);
+        struct window_span v = window_rows(w, r);
         for (int64_t row = v.begin; row < v.end; row++)
             for (int64_t k = 0; k < w->kw; k++)
                 for (int64_t q = s->seen[k].begin; q < s->seen[k].end; q++) {

@@ -20,8 +20,7 @@ static void visit_all(const tri_call *c, visitor *visit, double *sums) {
         for (int64_t r = 0; r < w.oh; r++)
             for (int64_t q = 0; q < w.ow; q++) {
                 struct view view = {.y = (p * w.oh + r) * w.ow + q, .plane = p * w.h * w.w,
-                                    .v = window_span(r, w.kh, w.sh, w.ph, w.h),
-                                    .h = window_span(q, w.kw, w.sw, w.pw, w.w),
+                                    .v = window_rows(&w, r), .h = window_columns(&w, q),
                                     .divisor = window_divisor(&w, r, q)};
                 visit(c, &w, &view, sums);
             }
@@ -38,7 +37,7 @@ static void max_visit(const tri_call *c, const struct window *w, const struct vi
             double x = ref_load(c, 0, view->plane + r * w->w + q);
             if (index < 0 || x > best || (x != x && best == best)) {
                 best = x;
-                index = r * w->w + q;
+                index = (w->y0 + r) * w->all_w + w->x0 + q;
             }
         }
     ref_store(c, 0, view->y, best);
@@ -48,11 +47,12 @@ static void max_visit(const tri_call *c, const struct window *w, const struct vi
 static void max_dx_visit(const tri_call *c, const struct window *w, const struct view *view,
                          double *sums) {
     int64_t index = (int64_t)ref_load(c, 1, view->y);
-    if (index < 0 || index >= w->h * w->w)
+    const int64_t row = index / w->all_w - w->y0, column = index % w->all_w - w->x0;
+    if (index < 0 || index >= w->all_h * w->all_w)
         tri_call_fail(c, "index %lld at element %lld is not below %lld", (long long)index,
-                      (long long)view->y, (long long)(w->h * w->w));
-    else
-        sums[view->plane + index] += ref_load(c, 0, view->y);
+                      (long long)view->y, (long long)(w->all_h * w->all_w));
+    else if (row >= 0 && row < w->h && column >= 0 && column < w->w)
+        sums[view->plane + row * w->w + column] += ref_load(c, 0, view->y);
 }
 
 static void avg_visit(const tri_call *c, const struct window *w, const struct view *view,
