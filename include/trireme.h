@@ -1147,6 +1147,11 @@ void tri_mesh(tri_graph *g, const char *axes);
 /* The axes of tri_mesh: their number; the name of the i-th and, unless null, its size. */
 int tri_mesh_axes(const tri_graph *g);
 const char *tri_mesh_axis(const tri_graph *g, int i, int64_t *size); /* null beyond the last */
+/* How a tensor lies on the mesh in a run: "(model,-)", "(-,-) partial sum over model". A parameter
+ * or input: how its first reader takes it. The tensor is named after the operator that made it, as
+ * in `explain`, or is a parameter, state or input. Null with a message if a lane has no such tensor
+ * (passes replace some) or there is no mesh; else to be freed. */
+char *tri_layout_of(const tri_run *run, const char *tensor);
 
 /* How to split the operators of the scopes or operators that match the pattern (as in
  * tri_recompute; null: the open scope): "out=model", or several, separated by commas,

@@ -40,11 +40,15 @@ static inline const struct layout *dist_need(const struct dist *d, const tri_nod
     return &d->need[d->first[n->id] + (size_t)input];
 }
 
+/* Of a tensor that no operator makes: that of its first reader. */
+const struct layout *dist_layout(const struct dist *d, const tri_tensor *t);
+
 /* Gives all layouts their normal form, and lists the moves. False: memory is out. */
 bool dist_find_moves(struct dist *d);
 
-/* Whether bytes pass between seats: not if each seat takes its part of what is whole. */
-bool layout_moves(const struct layout *from, const struct layout *to);
+/* Whether the layout takes bytes from other seats: not if each seat takes its part of what is whole,
+ * or of what it has. */
+bool dist_moves(const struct dist *d, const tri_tensor *t, const struct layout *to);
 
 /* "all-gather over model", for messages. */
 void move_text(const struct mesh *m, const struct layout *from, const struct layout *to,

@@ -70,7 +70,7 @@ const char *explain_warning(const struct dist *d, const tri_node *n) {
     bool convolves = node_attr(n, "winograd") != NULL, slow = false, gathers = false;
     for (int i = 0; i < n->n_in; i++) {
         slow |= convolves && leaves_fast(d, n->in[i], dist_need(d, n, i));
-        gathers |= layout_moves(&d->has[n->in[i]->id], dist_need(d, n, i));
+        gathers |= dist_moves(d, n->in[i], dist_need(d, n, i));
     }
     slow |= convolves && leaves_fast(d, n->out, &d->has[n->out->id]);
     if (slow) return "a seat's channels are no multiple of 16, so that it leaves the fast kernels";

@@ -2,12 +2,6 @@
  * The tensors that nodes need in another layout than they have. */
 #include "plan/dist.h"
 
-bool layout_moves(const struct layout *from, const struct layout *to) {
-    for (int a = 0; a < MESH_MOST_AXES; a++)
-        if (from->axis[a].kind != WHOLE && !split_equal(&from->axis[a], &to->axis[a])) return true;
-    return false;
-}
-
 struct span {
     int64_t begin, end;
 };
@@ -37,11 +31,23 @@ static double halo_share(const struct split *s, int64_t length, int64_t seats) {
     return (double)beyond / (double)length;
 }
 
+bool dist_moves(const struct dist *d, const tri_tensor *t, const struct layout *to) {
+    const struct layout *from = &d->has[t->id];
+    for (int a = 0; a < d->mesh.n; a++) {
+        const struct split *f = &from->axis[a], *s = &to->axis[a];
+        if (f->kind == WHOLE || split_equal(f, s)) continue;
+        if (!split_sees_neighbours(f, s) ||
+            halo_share(s, t->spec.shape.dim[s->dim], d->mesh.axis[a].size) > 0)
+            return true;
+    }
+    return false;
+}
+
 static bool add_move(struct dist *d, const tri_tensor *t, int node, int input,
                      const struct layout *to) {
     const struct layout *from = &d->has[t->id];
     double bytes = (double)base_spec_bytes(&t->spec);
-    if (!layout_moves(from, to)) return true;
+    if (!dist_moves(d, t, to)) return true;
     for (size_t i = 0; i < d->n_moves; i++)
         if (d->move[i].tensor == t->id && (d->move[i].node < 0) == (node < 0) &&
             layout_equal(&d->move[i].to, to))
@@ -98,6 +104,14 @@ bool dist_find_moves(struct dist *d) {
     for (size_t i = 0; i < d->g->n_outputs && ok; i++)
         ok = add_move(d, d->g->output[i].tensor, -1, 0, &all_whole);
     return ok;
+}
+
+const struct layout *dist_layout(const struct dist *d, const tri_tensor *t) {
+    for (size_t i = (size_t)t->node->id; i < d->g->n_nodes && !t->node->n_in; i++)
+        for (int k = 0; k < d->g->node[i]->n_in; k++)
+            if (d->g->node[i]->in[k] == t && node_reads(d->g->node[i], k))
+                return dist_need(d, d->g->node[i], k);
+    return &d->has[t->id];
 }
 
 void move_text(const struct mesh *m, const struct layout *from, const struct layout *to,

@@ -20,6 +20,29 @@ double tri_value(const tri_run *run, const char *name) {
     return run ? machine_value(run->machine, machine_output(run->machine, name)) : NAN;
 }
 
+char *tri_layout_of(const tri_run *run, const char *tensor) {
+    const struct dist *d = run ? &run->machine->compilation.dist[0] : NULL;
+    const tri_tensor *t = NULL;
+    struct text text = {0};
+    if (!d || !d->mesh.n) {
+        base_fail(TRI_USAGE, "there is no mesh");
+        return NULL;
+    }
+    for (size_t i = 0; i < d->g->n_nodes && tensor && !t; i++) {
+        const tri_node *n = d->g->node[i];
+        const char *source = n->n_in ? NULL : source_name(n);
+        if (!strcmp(n->name, tensor) || (source && !strcmp(source, tensor))) t = n->out;
+    }
+    if (!t) {
+        base_fail(TRI_USAGE, "a lane has no tensor \"%s\"; `trireme explain` lists them",
+                  tensor ? tensor : "");
+        return NULL;
+    }
+    layout_text(&d->mesh, dist_layout(d, t), t->spec.shape.rank, &text);
+    if (text.failed) base_no_memory("a layout");
+    return text.data;
+}
+
 /* A tied parameter has several names. */
 static const struct stored *stored(const tri_run *run, const char *name) {
     const struct stored *e = name ? store_find(&run->store, name) : NULL;

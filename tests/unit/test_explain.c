@@ -151,6 +151,31 @@ static void test_1024_seats(void **state) {
     release(&p);
 }
 
+/* ---- convolutions by height ---- */
+
+/* Each of the two seats needs one row of the other's: for the second convolution forward, for the
+ * derivative by its input backward. */
+static void test_height(void **state) {
+    (void)state;
+    struct planned p;
+    tri_graph *g = tri_graph_new(2);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(2, 16, 8, 8));
+    tri_mesh(g, "2");
+    for (int i = 0; i < 2; i++) {
+        x = tri_conv2d(x, weight(g, i ? "second" : "first", TRI_SHAPE(16, 16, 3, 3)), .pad = 1);
+        tri_shard(x, "(1,1,2,1),(1,1,1,1)");
+    }
+    tri_loss(tri_mean(x, TRI_SHAPE(0, 1, 2, 3)));
+    plan(&p, g, (tri_options){0}, "dist");
+    assert_string_equal(moves(&p, MOVE_FORWARD), "halo exchange");
+    assert_string_equal(moves(&p, MOVE_BACKWARD), "halo exchange");
+    const struct move *m = &p.d->move[0];
+    assert_int_equal(m->bytes, 2 * 2 * 16 * 8 * 4);
+    tri_shape slice = explain_slice(p.d, explain_tensor(p.d, m), &m->to, NULL);
+    assert_int_equal(slice.dim[2], 5);
+    release(&p);
+}
+
 /* ---- a user's operator without factors ---- */
 
 static int same_infer(const tri_node *n, tri_spec *out) {
@@ -227,11 +252,12 @@ static bool is_elsewhere(const tri_node *n, const tri_tensor *t, int axes) {
     return false;
 }
 
-static void check_executed(const char *model, tri_options o) {
+static void check_executed(const char *model, tri_options o, const char *convolutions) {
     struct planned p;
     size_t reads = 0;
     tri_graph *g = tri_model_open(model, 8);
     assert_non_null(g);
+    if (convolutions) tri_strategy(g, "*conv2d", convolutions);
     plan(&p, g, o, "expand");
     const tri_graph *lane = p.c.lane[0];
     bool *done = calloc(p.d->n_moves + 1, sizeof *done);
@@ -262,30 +288,37 @@ static void test_executed(void **state) {
     static const struct {
         const char *model;
         tri_options o;
+        const char *convolutions; /* how they are split; null: as o.strategy says */
     } rows[] = {
-        {GPT2, {.mesh = "model=2", .strategy = "megatron"}},
-        {GPT2, {.mesh = "model=4", .strategy = "megatron"}},
-        {GPT2, {.mesh = "model=2", .strategy = "megatron-sp"}},
-        {GPT2, {.mesh = "model=2", .strategy = "megatron-sp", .amp = "O1", .recompute = "*"}},
-        {GPT2, {.mesh = "a=2,b=2", .unset = "batch"}},
-        {"gpt2-tiny:seq=33,vocab=201,heads=4", {.mesh = "model=2", .strategy = "megatron-sp"}},
-        {"bert-tiny", {.mesh = "model=2", .strategy = "megatron"}},
-        {"resnet18:form=small", {.mesh = "model=2", .strategy = "channels"}},
-        {"resnet18:form=small", {.mesh = "model=3", .strategy = "channels"}},
-        {"mlp", {.mesh = "model=2", .strategy = "channels"}},
-        {"mlp", {.mesh = "model=2,data=3", .strategy = "channels", .unset = "batch"}},
+        {GPT2, {.mesh = "model=2", .strategy = "megatron"}, NULL},
+        {GPT2, {.mesh = "model=4", .strategy = "megatron"}, NULL},
+        {GPT2, {.mesh = "model=2", .strategy = "megatron-sp"}, NULL},
+        {GPT2, {.mesh = "model=2", .strategy = "megatron-sp", .amp = "O1", .recompute = "*"}, NULL},
+        {GPT2, {.mesh = "a=2,b=2", .unset = "batch"}, NULL},
+        {"gpt2-tiny:seq=33,vocab=201,heads=4", {.mesh = "model=2", .strategy = "megatron-sp"},
+         NULL},
+        {"bert-tiny", {.mesh = "model=2", .strategy = "megatron"}, NULL},
+        {"resnet18:form=small", {.mesh = "model=2", .strategy = "channels"}, NULL},
+        {"resnet18:form=small", {.mesh = "model=3", .strategy = "channels"}, NULL},
+        {"resnet18:form=small", {.mesh = "m=2"}, "height=m"},
+        {"resnet18:form=small", {.mesh = "m=3"}, "height=m"},
+        {"resnet18:form=small", {.mesh = "m=2,n=2"}, "height=m,width=n"},
+        {"lenet5", {.mesh = "m=2"}, "height=m"},
+        {"mlp", {.mesh = "model=2", .strategy = "channels"}, NULL},
+        {"mlp", {.mesh = "model=2,data=3", .strategy = "channels", .unset = "batch"}, NULL},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         tri_options o = rows[i].o;
         o.lanes = 2;
-        check_executed(rows[i].model, o);
+        check_executed(rows[i].model, o, rows[i].convolutions);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_products),  cmocka_unit_test(test_product_and_relu),
-        cmocka_unit_test(test_1024_seats),    cmocka_unit_test(test_without_factors),
+        cmocka_unit_test(test_1024_seats),    cmocka_unit_test(test_height),
+        cmocka_unit_test(test_without_factors),
         cmocka_unit_test(test_megatron),      cmocka_unit_test(test_megatron_sequence),
         cmocka_unit_test(test_executed),
     };

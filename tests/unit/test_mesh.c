@@ -353,6 +353,34 @@ static void test_ready(void **state) {
     }
 }
 
+/* In a run: a result, a parameter, what no lane has; and a run without a mesh. */
+static void test_layout_of(void **state) {
+    (void)state;
+    for (int meshes = 0; meshes < 2; meshes++) {
+        tri_graph *g = tri_graph_new(4);
+        tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(4, 8));
+        tri_tensor *y = tri_dense(x, "first", 6);
+        if (meshes) tri_mesh(g, "model=2");
+        tri_strategy(g, "first.matmul", "out=model");
+        tri_output(y, "y");
+        tri_run *run = tri_open(g, &(tri_options){.forward = true});
+        if (!run) fail_msg("%s", tri_message());
+        static const char *const names[][2] = {{"first.matmul", "(-,model)"},
+                                               {"first.weight", "(model,-)"}, {"x", "(-,-)"}};
+        for (size_t i = 0; i < COUNT(names); i++) {
+            char *layout = tri_layout_of(run, names[i][0]);
+            if (meshes) assert_string_equal(layout, names[i][1]);
+            else assert_null(layout);
+            free(layout);
+        }
+        assert_null(tri_layout_of(run, "second"));
+        assert_message(meshes ? "no tensor \"second\"" : "no mesh");
+        assert_null(tri_layout_of(run, NULL));
+        assert_null(tri_layout_of(NULL, "x"));
+        tri_close(run);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),        cmocka_unit_test(test_queries),
@@ -362,6 +390,7 @@ int main(void) {
         cmocka_unit_test(test_no_mesh),      cmocka_unit_test(test_tuples),
         cmocka_unit_test(test_refinement),   cmocka_unit_test(test_1024),
         cmocka_unit_test(test_named_tuples), cmocka_unit_test(test_ready),
+        cmocka_unit_test(test_layout_of),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
