@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Networks in f32 and bf16 have the weights that weights.txt lists, with every instruction set that
-# the machine has, each with another number of threads or workers. So they agree between processors
-# and compilers, too. A change of the arithmetic (docs/arithmetic.md) changes the list: the output
+# the machine has, each with another number of threads or workers, from the same plan text. So they
+# agree between processors and compilers, too. A change of the arithmetic (docs/arithmetic.md) changes the list: the output
 # of a failed case has the new line.
 # Usage: test_instructions.sh TRIREME ['MODEL OPTIONS'...]; without models, all of the list
 program=$(realpath "$1")
@@ -16,7 +16,7 @@ weights() { # instruction set, model, options: half the hash of the weights afte
     sed -n 's/.* weights=sha256:\(.\{32\}\).*/\1/p' log
 }
 same() { # model
-    compared=0
+    compared=0 plan=
     expected=$(awk -v model="$1" '$0 == $1 " " model { print $1 }' "$list")
     for how in 'plain --threads 1' 'avx2 --threads 2' 'avx2 --threads 3' 'avx2 -n 2' \
         'avx512 --threads 3' 'avx512bf16 --threads 2' 'neon --threads 2'; do
@@ -24,6 +24,8 @@ same() { # model
         TRIREME_ISA=$isa "$program" doctor 2>&1 | grep -q 'TRIREME_ISA=.*: this machine has' &&
             continue
         got=$(weights "$isa" "$1" "${how#* }") || { echo "$how: $got"; return 1; }
+        text=$(TRIREME_ISA=$isa "$program" dump $1 --batch 2 --after fuse | sha256sum)
+        [ "$text" = "${plan:=$text}" ] || { echo "$how: the plan's text differs"; return 1; }
         [ "$got" = "$expected" ] || { echo "$how, not $expected:"; echo "$got $1"; return 1; }
         compared=$((compared + 1))
     done
