@@ -10,10 +10,16 @@
 #define DECLARE(isa) extern const struct gemm_set gemm_set_##isa;
 EVERY_PRODUCT_ISA(DECLARE)
 
-static const struct gemm_set *best(tri_type type) {
+#define NARROW 8 /* columns that fill only half of a vector of AVX-512 */
+
+static const struct gemm_set *best(tri_type type, int64_t columns) {
 #define SET(isa) &gemm_set_##isa,
     static const struct gemm_set *const sets[] = {EVERY_PRODUCT_ISA(SET)};
-    return sets[isa_products(type == TRI_BF16)];
+    enum isa isa = isa_products(type == TRI_BF16);
+#if defined __x86_64__ && !defined CPU_PLAIN
+    if (type == TRI_F32 && isa == ISA_avx512 && columns <= NARROW) isa = ISA_avx2;
+#endif
+    return sets[isa];
 }
 
 /* ---- sizes ---- */
@@ -168,7 +174,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *st = *state;
     st->sizes = matmul_sizes_of(n);
     st->type = cpu_out(n, 0)->type;
-    st->gemm = best(st->type);
+    const int64_t columns = way_of(&st->sizes, st->type) == TURNED ? st->sizes.m : st->sizes.n;
+    st->gemm = best(st->type, columns);
     return TRI_OK;
 }
 
