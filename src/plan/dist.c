@@ -136,22 +136,12 @@ static bool has_parts(const struct deciding *c, const struct use *u) {
     return c->has_factors && u->factor && u->extent >= seats;
 }
 
-/* Whether each place concerns places that exist, not padding alone. */
-static bool windows_fit(const struct factors *f, uint8_t factor) {
-    int64_t from, to;
-    for (int64_t i = 0; i < f->extent[factor]; i++) {
-        reach_range(&f->reach[factor], i, i + 1, f->length[factor], &from, &to);
-        if (from >= to) return false;
-    }
-    return true;
-}
-
 /* Whether an operand consists of parts of the factor. One that has the factor, but length 1 there
  * (statistics of all samples), does not, unless it is broadcast ("..."). */
 static bool operand_fits(const struct deciding *c, const struct factor_operand *o,
                          const tri_shape *s, const struct use *u) {
     struct split split = operand_split(&c->f, o, s, u);
-    if (operand_sees(o, u->factor)) return windows_fit(&c->f, u->factor);
+    if (operand_sees(o, u->factor)) return windows_exist(&c->f, u->factor);
     if (split.kind == SPLIT) return s->dim[split.dim] % (split.outer * split.extent) == 0;
     return u->factor >= FACTOR_ELLIPSIS || !operand_has(o, u->factor);
 }

@@ -46,8 +46,8 @@ const struct layout *dist_layout(const struct dist *d, const tri_tensor *t);
 /* Gives all layouts their normal form, and lists the moves. False: memory is out. */
 bool dist_find_moves(struct dist *d);
 
-/* Whether the layout takes bytes from other seats: not if each seat takes its part of what is whole,
- * or of what it has. */
+/* Whether the layout takes bytes from other seats: not if each seat takes its part of what is
+ * whole, or of what it has. */
 bool dist_moves(const struct dist *d, const tri_tensor *t, const struct layout *to);
 
 /* "all-gather over model", for messages. */

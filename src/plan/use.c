@@ -64,3 +64,12 @@ bool operand_sees(const struct factor_operand *o, uint8_t factor) {
         if (o->dim[d].windows && o->dim[d].f[0] == factor) return true;
     return false;
 }
+
+bool windows_exist(const struct factors *f, uint8_t factor) {
+    int64_t from, to;
+    for (int64_t i = 0; i < f->extent[factor]; i++) {
+        reach_range(&f->reach[factor], i, i + 1, f->length[factor], &from, &to);
+        if (from >= to) return false;
+    }
+    return true;
+}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Networks in f32 and bf16 have the weights that weights.txt lists, with every instruction set that
 # the machine has, each with another number of threads or workers, from the same plan text. So they
-# agree between processors and compilers, too. A change of the arithmetic (docs/arithmetic.md) changes the list: the output
-# of a failed case has the new line.
+# agree between processors and compilers, too. A change of the arithmetic (docs/arithmetic.md)
+# changes the list: the output of a failed case has the new line.
 # Usage: test_instructions.sh TRIREME ['MODEL OPTIONS'...]; without models, all of the list
 program=$(realpath "$1")
 list=$(realpath "$(dirname "$0")/weights.txt")
