@@ -170,44 +170,104 @@ static int find_move(const struct expander *x, int tensor, const struct layout *
     return 0;
 }
 
-static tri_tensor *moved(struct expander *x, const tri_tensor *t, const struct layout *to,
-                         const int16_t *at, bool leaves);
+/* ---- layouts without a common refinement ---- */
 
-/* Where no common refinement of both layouts exists: the whole tensor first. */
-static tri_tensor *moved_by_whole(struct expander *x, const tri_tensor *t, const struct layout *to,
-                                  const int16_t *at, bool leaves) {
-    struct layout all = {{{.kind = WHOLE}}};
-    int16_t owner[MESH_MOST_AXES];
-    int move = x->move;
-    memcpy(owner, x->owner, sizeof owner);
-    for (int a = 0; a < x->mesh->n; a++)
-        if (to->axis[a].kind == PARTIAL) all.axis[a] = to->axis[a];
-    tri_tensor *big = moved(x, t, &all, at, leaves);
-    memcpy(x->owner, owner, sizeof owner);
-    x->move = move;
+/* What is wanted of a tensor, as a box in the refinement of the layout it shall have. */
+struct wanted {
     struct refined r;
     struct box box;
-    if (!big || x->g->status) return x->g->poison;
-    CHECK(layout_refine(&t->spec.shape, &to, 1, x->mesh, &r));
-    CHECK(layout_box(x->mesh, &r, to, at, &box));
-    tri_shape shape = {.rank = r.n};
-    for (int i = 0; i < r.n; i++) shape.dim[i] = r.extent[i];
-    big = shaped(x, big, shape);
-    for (int i = 0; i < r.n; i++) big = cut_dim(x, big, i, box.begin[i], box.end[i]);
-    return shaped(x, big, box_shape(&r, &box, t->spec.shape.rank));
+};
+
+/* The refined dimensions [first, end) of dimension d. */
+static void refined_of(const struct refined *r, int d, int *first, int *end) {
+    *first = 0;
+    while (r->dim[*first] != d) ++*first;
+    *end = *first;
+    while (*end < r->n && r->dim[*end] == d) ++*end;
+}
+
+/* Run i of dimension d: places [*begin, *end) that lie side by side. False: there are fewer. */
+static bool run_of(const struct wanted *w, int d, int64_t i, int64_t *begin, int64_t *end) {
+    const struct refined *r = &w->r;
+    int64_t after = 1, before = 1, place = 0;
+    int first, last;
+    refined_of(r, d, &first, &last);
+    for (last--; last > first && w->box.begin[last] == 0 && w->box.end[last] == r->extent[last];)
+        after *= r->extent[last--];
+    *begin = w->box.begin[last] * after;
+    *end = w->box.end[last] * after;
+    after *= r->extent[last];
+    for (int k = last; k-- > first;) {
+        const int64_t n = w->box.end[k] - w->box.begin[k];
+        place += (w->box.begin[k] + i / before % n) * after;
+        before *= n;
+        after *= r->extent[k];
+    }
+    *begin += place;
+    *end += place;
+    return i < before;
+}
+
+/* Sets the box, in dimension d, to the places from `begin` on, at most up to `end`, that are a box
+ * in the refinement. Returns where it ends. */
+static int64_t set_run(const struct refined *r, int d, int64_t begin, int64_t end,
+                       struct box *box) {
+    int64_t after = 1, next = begin;
+    int first, last;
+    refined_of(r, d, &first, &last);
+    for (int k = first; k < last; k++) after *= r->extent[k];
+    for (int k = first; k < last; k++) {
+        after /= r->extent[k];
+        const int64_t at = begin / after % r->extent[k];
+        box->begin[k] = at;
+        box->end[k] = at + 1;
+        if (next > begin) { /* an outer dimension has the range */
+            box->begin[k] = 0;
+            box->end[k] = r->extent[k];
+        } else if (begin % after == 0 && end - begin >= after) {
+            const int64_t n = (end - begin) / after, most = r->extent[k] - at;
+            box->end[k] = at + (n < most ? n : most);
+            next = begin + (box->end[k] - at) * after;
+        }
+    }
+    return next;
+}
+
+/* What is wanted in the dimensions from d on; `box`: of the sources, in those before. */
+static tri_tensor *in_runs(struct moving *v, const struct wanted *w, int d, struct box *box) {
+    const int rank = v->t->spec.shape.rank;
+    tri_tensor **part = NULL, *all = v->x->g->poison;
+    size_t n = 0, capacity = 0;
+    int64_t begin, end;
+    if (d == rank)
+        return shaped(v->x, combine(v, 0, box), box_shape(&v->r, box, rank));
+    for (int64_t i = 0; run_of(w, d, i, &begin, &end) && !v->x->failed; i++)
+        while (begin < end && !v->x->g->status) {
+            begin = set_run(&v->r, d, begin, end, box);
+            if (!ARRAY_GROW(part, n, capacity)) v->x->failed = true;
+            if (v->x->failed) break;
+            part[n++] = in_runs(v, w, d + 1, box);
+        }
+    if (!v->x->failed && !v->x->g->status) all = join(v->x, part, (int)n, d);
+    free(part);
+    return all;
 }
 
 static tri_tensor *make_moved(struct expander *x, const tri_tensor *t, const struct layout *to,
-                              const int16_t *at, bool leaves) {
+                              const int16_t *at) {
     const struct layout *from = &x->d->has[t->id];
     struct moving v = {.x = x, .t = t, .from = from, .to = to};
     const struct layout *both[] = {from, to};
-    struct box want;
+    struct wanted w;
     memcpy(v.at, at, sizeof v.at);
-    if (!layout_refine(&t->spec.shape, both, 2, x->mesh, &v.r) ||
-        !layout_box(x->mesh, &v.r, to, at, &want))
-        return moved_by_whole(x, t, to, at, leaves);
-    return shaped(x, combine(&v, 0, &want), box_shape(&v.r, &want, t->spec.shape.rank));
+    if (layout_refine(&t->spec.shape, both, 2, x->mesh, &v.r) &&
+        layout_box(x->mesh, &v.r, to, at, &w.box))
+        return shaped(x, combine(&v, 0, &w.box), box_shape(&v.r, &w.box, t->spec.shape.rank));
+    struct box box;
+    CHECK(layout_refine(&t->spec.shape, &from, 1, x->mesh, &v.r));
+    CHECK(layout_refine(&t->spec.shape, &to, 1, x->mesh, &w.r));
+    CHECK(layout_box(x->mesh, &w.r, to, at, &w.box));
+    return in_runs(&v, &w, 0, &box);
 }
 
 /* Tensor t in the layout, for the seats at these coordinates. */
@@ -226,7 +286,7 @@ static tri_tensor *moved(struct expander *x, const tri_tensor *t, const struct l
     x->move = find_move(x, t->id, to, leaves);
     tri_push(x->g, "%s.%s", x->for_node->name, "move");
     x->g->backward = x->for_node->backward;
-    tri_tensor *new = make_moved(x, t, to, seat, leaves);
+    tri_tensor *new = make_moved(x, t, to, seat);
     x->g->backward = false;
     tri_pop(x->g);
     if (x->g->status || !ARRAY_GROW(x->made, x->n_made, x->capacity)) {

@@ -212,8 +212,7 @@ static void check_pair(struct world *w, const struct mesh *m, const int *from, c
     }
     tri_graph *g = expand(&d);
     if (!g) fail_msg("%s: %s", what.data, tri_message());
-    /* without a common refinement, the whole tensor is made first */
-    if (refined) check_reads(g, m, both[0], both[1], what.data);
+    check_reads(g, m, both[0], both[1], what.data);
     if (graph_run(g, 1, &w->in, &out)) fail_msg("%s: %s", what.data, tri_message());
     /* 0 may be -0: partial sums are negated. */
     for (int64_t i = 0; i < tri_shape_count(&SHAPE); i++)
