@@ -199,14 +199,15 @@ static tri_status apply_part(struct making *k, struct strategy_line *l, struct s
     part->used = true;
     if (part->axis < 0) return ask_whole(a, m, factor, l->from), TRI_OK;
     struct ask *ask = &a->ask[part->axis];
-    if (!strategy_can_split(a->n, &a->f, factor)) return cannot_split(k, l, a, factor);
+    if (!strategy_can_split(a->n, &a->f, factor))
+        return l->maybe ? TRI_OK : cannot_split(k, l, a, factor);
     if (ask->kind == ASK_FACTOR && ask->from == l->from && ask->factor != factor)
         return two_factors(k, l, a, part->axis, factor);
     for (int i = 0; i < m->n; i++) /* this line says where the factor lies */
         if (a->ask[i].kind == ASK_FACTOR && a->ask[i].factor == factor &&
             a->ask[i].from != l->from)
             a->ask[i] = (struct ask){.kind = ASK_NOTHING};
-    *ask = (struct ask){ASK_FACTOR, factor, part->outer, l->from};
+    *ask = (struct ask){ASK_FACTOR, factor, part->outer, l->from, l->maybe};
     return TRI_OK;
 }
 
@@ -275,7 +276,7 @@ static tri_status apply_tuples(struct making *k, struct asked *a) {
             for (int axis = 0; axis < m->n; axis++)
                 if (axes[axis])
                     a->ask[axis] =
-                        (struct ask){ASK_FACTOR, t->part[p].factor, 1, t->line->from};
+                        (struct ask){ASK_FACTOR, t->part[p].factor, 1, t->line->from, false};
         }
         for (int o = 0; o < t->n_outputs && !status; o++) {
             int dim[MESH_MOST_AXES];
@@ -308,15 +309,16 @@ static tri_status too_small(const struct mesh *m, const tri_node *n, const struc
 /* Each factor needs a place for every seat of its axes, in every block. `lane`: the node is of the
  * graph of a lane, which has fewer samples. */
 static tri_status check_extents(const struct mesh *m, const tri_node *n, const struct factors *f,
-                                const struct ask *ask, bool lane) {
+                                struct ask *ask, bool lane) {
     for (int i = 0; i < m->n; i++) {
         int64_t extent = f->extent[ask[i].factor], seats = 1;
         if (ask[i].kind != ASK_FACTOR || !extent) continue;
         for (int k = 0; k < m->n; k++)
             if (ask[k].kind == ASK_FACTOR && ask[k].factor == ask[i].factor)
                 seats *= m->axis[k].size;
-        if (extent % ask[i].outer || extent / ask[i].outer < seats)
-            return too_small(m, n, f, &ask[i], seats, lane);
+        if (extent % ask[i].outer == 0 && extent / ask[i].outer >= seats) continue;
+        if (!ask[i].maybe) return too_small(m, n, f, &ask[i], seats, lane);
+        ask[i] = (struct ask){.kind = ASK_NOTHING};
     }
     return TRI_OK;
 }

@@ -15,6 +15,7 @@ struct ask {
     uint8_t factor;
     int64_t outer; /* the factor's places are so many blocks, each of which is split; usually 1 */
     const char *from; /* for messages: net.c:12: strategy "*.c_fc" "out=model" */
+    bool maybe;       /* nothing is asked if the factor has too few places */
 };
 
 struct strategies {
