@@ -23,7 +23,7 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
 static void factors(const tri_node *n, char *text, size_t bytes) {
     char x[TRI_MAX_RANK + 4];
     norm_run_letters(n, x, sizeof x);
-    snprintf(text, bytes, "%s,(gB),(gB)->%s,ag,ag", x, x);
+    snprintf(text, bytes, "%s,(zB),(zB)->%s,az,az", x, x);
 }
 
 static bool split_form(const tri_node *n, tri_tensor **out) {
@@ -50,7 +50,7 @@ const tri_op op_group_norm = {
     .gradient = gradient,
     .factor_fn = factors,
     .names = GROUP_NORM_NAMES,
-    .follows = "groups=size:g",
+    .follows = "groups=size:z",
     .split_form = split_form,
     .flops = flops,
     .precision = TRI_PRECISION_FOLLOW,

@@ -18,7 +18,7 @@ static int infer(const tri_node *n, tri_spec *out) {
 static void factors(const tri_node *n, char *text, size_t bytes) {
     char x[TRI_MAX_RANK + 4];
     norm_run_letters(n, x, sizeof x);
-    snprintf(text, bytes, "%s,%s,(gB),ag,ag->%s,(gB),(gB)", x, x, x);
+    snprintf(text, bytes, "%s,%s,(zB),az,az->%s,(zB),(zB)", x, x, x);
 }
 
 static bool split_form(const tri_node *n, tri_tensor **out) {
@@ -49,7 +49,7 @@ const tri_op op_group_norm_dx = {
     .gradient = tri_grad_refused,
     .factor_fn = factors,
     .names = GROUP_NORM_NAMES,
-    .follows = "groups=size:g",
+    .follows = "groups=size:z",
     .split_form = split_form,
     .flops = flops,
     .examples = EXAMPLES(

@@ -106,7 +106,7 @@ double norm_runs(const tri_node *n, int i, tri_shape *whole, tri_shape *axes, tr
 void norm_run_letters(const tri_node *n, char *text, size_t bytes) {
     char rest[TRI_MAX_RANK + 1];
     op_letters(rest, in_shape(n, 0)->rank, ~1u);
-    snprintf(text, bytes, "a(gB)%s", rest + 2);
+    snprintf(text, bytes, "a(zB)%s", rest + 2);
 }
 
 double norm_tail_axes(const tri_node *n, int i, tri_shape *axes, tri_shape *stats) {

@@ -41,9 +41,9 @@ bool norm_groups_of(const tri_tensor *x, int64_t groups, struct norm_groups *out
  * Returns how many values a group has; 0: x has too many dimensions. */
 double norm_runs(const tri_node *n, int i, tri_shape *whole, tri_shape *axes, tri_shape *stats,
                  tri_shape *channel);
-/* Letters of the dimensions of x: "a(gB)CD". */
+/* Letters of the dimensions of x: "a(zB)CD". */
 void norm_run_letters(const tri_node *n, char *text, size_t bytes);
-#define GROUP_NORM_NAMES "a:batch g:groups b:features c:height d:width"
+#define GROUP_NORM_NAMES "a:batch z:groups b:features c:height d:width"
 /* Layer norm: the last `axes` dimensions of x, and the shape of statistics with these of length 1;
  * returns the number of values. */
 double norm_tail_axes(const tri_node *n, int i, tri_shape *axes, tri_shape *stats);

@@ -74,9 +74,8 @@ static bool place(const tri_node *n, struct window *w) {
         w->x0 = origin->list.dim[1];
         w->all_h = whole->list.dim[0];
         w->all_w = whole->list.dim[1];
-        fits = w->y0 >= 0 && w->x0 >= 0 && w->all_h <= LARGEST * (int64_t)LARGEST &&
-               w->all_w <= LARGEST * (int64_t)LARGEST && w->y0 <= w->all_h - w->h &&
-               w->x0 <= w->all_w - w->w;
+        fits = w->y0 >= 0 && w->x0 >= 0 && w->all_h <= INT32_MAX && w->all_w <= INT32_MAX &&
+               w->y0 <= w->all_h - w->h && w->x0 <= w->all_w - w->w;
     }
     return fits || tri_op_error(n, "origin and whole do not describe a part of an image");
 }

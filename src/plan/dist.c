@@ -125,15 +125,22 @@ static double cost_of(const struct deciding *c, const struct use *u) {
 
 /* ---- which uses are possible ---- */
 
+/* Over how many seats the factor is split, by this axis and those before. */
+static int64_t seats_of(const struct deciding *c, const struct use *u) {
+    int64_t seats = c->m->mesh->axis[c->axis].size;
+    for (int a = 0; a < c->axis; a++)
+        if (c->use[a].kind == USE_FACTOR && c->use[a].factor == u->factor)
+            seats *= c->m->mesh->axis[a].size;
+    return seats;
+}
+
 /* Whether each seat gets a part. Axes that share a factor must cut it in the same way. */
 static bool has_parts(const struct deciding *c, const struct use *u) {
-    int64_t seats = c->m->mesh->axis[c->axis].size;
-    for (int a = 0; a < c->axis; a++) {
-        if (c->use[a].kind != USE_FACTOR || c->use[a].factor != u->factor) continue;
-        if (c->use[a].outer != u->outer || c->use[a].extent != u->extent) return false;
-        seats *= c->m->mesh->axis[a].size;
-    }
-    return c->has_factors && u->factor && u->extent >= seats;
+    for (int a = 0; a < c->axis; a++)
+        if (c->use[a].kind == USE_FACTOR && c->use[a].factor == u->factor &&
+            (c->use[a].outer != u->outer || c->use[a].extent != u->extent))
+            return false;
+    return c->has_factors && u->factor && u->extent >= seats_of(c, u);
 }
 
 /* Whether an operand consists of parts of the factor. One that has the factor, but length 1 there
@@ -141,14 +148,14 @@ static bool has_parts(const struct deciding *c, const struct use *u) {
 static bool operand_fits(const struct deciding *c, const struct factor_operand *o,
                          const tri_shape *s, const struct use *u) {
     struct split split = operand_split(&c->f, o, s, u);
-    if (operand_sees(o, u->factor)) return windows_exist(&c->f, u->factor);
+    if (operand_sees(o, u->factor)) return windows_exist(&c->f, u->factor, seats_of(c, u));
     if (split.kind == SPLIT) return s->dim[split.dim] % (split.outer * split.extent) == 0;
     return u->factor >= FACTOR_ELLIPSIS || !operand_has(o, u->factor);
 }
 
 static bool parts_fit(const struct deciding *c, const struct use *u) {
     const tri_op *op = c->n->entry->op;
-    bool fits = !op->follows || u->outer == 1; /* its attributes state one range of places */
+    bool fits = (!op->follows && !op->part) || u->outer == 1; /* attributes state one range */
     for (int i = 0; i < c->n->n_out && fits; i++) {
         bool lacks = !operand_has(&c->f.out[i], u->factor);
         if (lacks && c->n->out[i].spec.type == TRI_BOOL) fits = op->partial == TRI_PARTIAL_AND;
@@ -172,7 +179,8 @@ static bool may_split(const struct deciding *c, const struct use *u) {
 
 /* Whether it can be split after it has been rebuilt. */
 static bool has_form(const struct deciding *c, const struct use *u) {
-    return c->n->entry->op->split_form && has_parts(c, u) && !may_split(c, u);
+    return c->n->entry->op->split_form && c->f.fixed[u->factor] && has_parts(c, u) &&
+           !may_split(c, u);
 }
 
 /* Whether the node gives partial sums if its inputs are partial sums. */
@@ -262,6 +270,8 @@ static tri_status refuse_ask(const struct deciding *c, const struct ask *a, cons
               : !knows_its_place(c->n)     ? "its random numbers do not follow the whole tensor"
               : u->extent < axis->size     ? "there are fewer places than seats"
               : c->f.fixed[u->factor]      ? "all its places are computed together"
+              : u->factor <= 'z' && c->f.reach[u->factor].over && u->outer == 1
+                  ? "a part of its windows would see nothing but padding"
                                            : "its parts would not be of whole places");
     text_free(&t);
     return TRI_USAGE;

@@ -109,15 +109,23 @@ static void solve_extents(struct factors *f, const tri_node *n) {
     }
 }
 
+/* Dimensions with windows of one factor must have one length, and be inputs'. */
 static bool find_windows(struct factors *f, const tri_node *n) {
-    for (int i = 0; i < f->n_in; i++)
-        for (int d = 0; d < f->in[i].rank; d++) {
-            if (!f->in[i].dim[d].windows) continue;
-            if (!n->entry->op->reach || !n->entry->op->part) return false;
-            uint8_t factor = f->in[i].dim[d].f[0];
-            n->entry->op->reach(n, (char)factor, &f->reach[factor]);
-            f->length[factor] = n->in[i]->spec.shape.dim[d];
+    const tri_op *op = n->entry->op;
+    for (int i = 0; i < f->n_in + f->n_out; i++) {
+        const struct factor_operand *o = i < f->n_in ? &f->in[i] : &f->out[i - f->n_in];
+        for (int d = 0; d < o->rank; d++) {
+            if (!o->dim[d].windows) continue;
+            if (!op->reach || !op->part || i >= f->n_in) return false;
+            const int64_t length = n->in[i]->spec.shape.dim[d];
+            const uint8_t factor = o->dim[d].f[0];
+            tri_reach *r = &f->reach[factor];
+            if (r->over && f->length[factor] != length) return false;
+            op->reach(n, (char)factor, r);
+            if (r->times < 1 || r->over < 1 || r->low > r->high) return false;
+            f->length[factor] = length;
         }
+    }
     return true;
 }
 
@@ -220,13 +228,14 @@ static const char *split_factor(const tri_node *n, const struct factors *f, cons
     return NULL;
 }
 
-/* Lanes cannot split a fixed factor, one that an attribute follows (random rows know the place of
+/* Lanes cannot split a fixed factor, one of windows, one that an attribute follows (random rows know the place of
  * their lane), or one over which results are joined by more than a sum. A row with a split form
  * may fix the samples of a lane; a single lane has them all. */
 static const char *not_in_lanes(const tri_node *n, const struct factors *f, uint8_t factor) {
     const struct op_entry *e = n->entry;
     bool alone = n->graph->lanes == 1 && e->op->split_form;
-    bool no = (f->fixed[factor] && !alone) || (e->op->partial != TRI_PARTIAL_SUM &&
+    bool windows = factor <= 'z' && f->reach[factor].over;
+    bool no = (f->fixed[factor] && !alone) || windows || (e->op->partial != TRI_PARTIAL_SUM &&
                                                !all_outputs_have(f, factor));
     for (int i = 0; i < e->n_follows; i++)
         no |= e->follow[i].letter == factor && e->follow[i].what == FOLLOW_BEGIN && !e->op->random;

@@ -78,6 +78,7 @@ static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in
     }
     if (carry_unknown(c, n, out)) return TRI_OK;
     const char *why = factors_carry(n, in, out, false);
+    if (why && c->lanes == 1) why = factors_carry(n, in, out, true);
     if (!why && n->entry->op->random && !samples_lead(n, out[0]))
         why = "it is random, so the samples must be its dimension 0";
     return why ? refuse(c, n, why) : TRI_OK;

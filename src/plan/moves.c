@@ -2,44 +2,89 @@
  * The tensors that nodes need in another layout than they have. */
 #include "plan/dist.h"
 
-struct span {
-    int64_t begin, end;
-};
+/* ---- windows ---- */
 
-static struct span own_part(int64_t length, int64_t seats, int64_t i) {
-    struct span s;
-    part_range(length, seats, i, &s.begin, &s.end);
-    return s;
+static bool has_windows(const struct layout *l) {
+    bool any = false;
+    for (int a = 0; a < MESH_MOST_AXES; a++) any |= l->axis[a].reach.over > 0;
+    return any;
 }
 
-static struct span windows_part(const struct split *s, int64_t length, int64_t seats, int64_t i) {
-    struct span sees, part = own_part(s->extent, seats, i);
-    const int64_t unit = s->places / s->extent;
-    reach_range(&s->reach, part.begin * unit, part.end * unit, length, &sees.begin, &sees.end);
-    return sees;
-}
-
-/* How much of the dimension the seats need beyond their own parts. */
-static double halo_share(const struct split *s, int64_t length, int64_t seats) {
-    int64_t beyond = 0;
-    for (int64_t i = 0; i < seats; i++) {
-        const struct span has = own_part(length, seats, i);
-        const struct span sees = windows_part(s, length, seats, i);
-        beyond += (sees.begin < has.begin ? has.begin - sees.begin : 0) +
-                  (sees.end > has.end ? sees.end - has.end : 0);
+/* The next seat, of those that differ in an axis along which either layout is not whole. False:
+ * there is none. */
+static bool next_seat(const struct mesh *m, const struct layout *a, const struct layout *b,
+                      int16_t *at) {
+    for (int i = m->n; i-- > 0;) {
+        if (a->axis[i].kind == WHOLE && b->axis[i].kind == WHOLE) continue;
+        if (++at[i] < m->axis[i].size) return true;
+        at[i] = 0;
     }
-    return (double)beyond / (double)length;
+    return false;
 }
+
+/* Whether the boxes of all seats are the same in both layouts. */
+static bool same_boxes(const struct mesh *m, const tri_shape *shape, const struct layout *a,
+                       const struct layout *b) {
+    const struct layout *both[] = {a, b};
+    int16_t at[MESH_MOST_AXES] = {0};
+    struct refined r;
+    bool same = layout_refine(shape, both, 2, m, &r);
+    do {
+        struct box x, y;
+        same = same && layout_box(m, &r, a, at, &x) && layout_box(m, &r, b, at, &y);
+        for (int i = 0; same && i < r.n; i++)
+            same = x.begin[i] == y.begin[i] && x.end[i] == y.end[i];
+    } while (same && next_seat(m, a, b, at));
+    return same;
+}
+
+/* Windows that lie side by side need the parts of what they are windows of, and no more. */
+static void drop_side_by_side(const struct mesh *m, const tri_shape *shape, struct layout *l) {
+    struct layout plain = *l;
+    if (!has_windows(l)) return;
+    for (int a = 0; a < m->n; a++) plain.axis[a] = split_plain(&l->axis[a], shape);
+    if (same_boxes(m, shape, l, &plain)) *l = plain;
+}
+
+/* The bytes that all seats need beyond what they have. False: more than borders moves. */
+static bool halo_bytes(const struct mesh *m, const tri_spec *t, const struct layout *from,
+                       const struct layout *to, double *bytes) {
+    const struct layout *both[] = {from, to};
+    int16_t at[MESH_MOST_AXES] = {0};
+    struct refined r;
+    double places = 0;
+    for (int a = 0; a < m->n; a++) {
+        const struct split *f = &from->axis[a], *s = &to->axis[a];
+        if (f->kind != WHOLE && !split_equal(f, s) && !split_sees_neighbours(f, s)) return false;
+    }
+    if (!has_windows(to) || !layout_refine(&t->shape, both, 2, m, &r)) return false;
+    do {
+        struct box need, has;
+        double all = 1, own = 1;
+        if (!layout_box(m, &r, to, at, &need) || !layout_box(m, &r, from, at, &has)) return false;
+        for (int i = 0; i < r.n; i++) {
+            const int64_t begin = need.begin[i] > has.begin[i] ? need.begin[i] : has.begin[i];
+            const int64_t end = need.end[i] < has.end[i] ? need.end[i] : has.end[i];
+            all *= (double)(need.end[i] - need.begin[i]);
+            own *= (double)(end > begin ? end - begin : 0);
+        }
+        places += all - own;
+    } while (next_seat(m, from, to, at));
+    *bytes = places * (double)tri_type_size(t->type);
+    for (int a = 0; a < m->n; a++)
+        if (from->axis[a].kind != WHOLE && split_equal(&from->axis[a], &to->axis[a]))
+            *bytes /= (double)m->axis[a].size;
+    return true;
+}
+
+/* ---- moves ---- */
 
 bool dist_moves(const struct dist *d, const tri_tensor *t, const struct layout *to) {
     const struct layout *from = &d->has[t->id];
-    for (int a = 0; a < d->mesh.n; a++) {
-        const struct split *f = &from->axis[a], *s = &to->axis[a];
-        if (f->kind == WHOLE || split_equal(f, s)) continue;
-        if (!split_sees_neighbours(f, s) ||
-            halo_share(s, t->spec.shape.dim[s->dim], d->mesh.axis[a].size) > 0)
-            return true;
-    }
+    double bytes;
+    if (halo_bytes(&d->mesh, &t->spec, from, to, &bytes)) return bytes > 0;
+    for (int a = 0; a < d->mesh.n; a++)
+        if (from->axis[a].kind != WHOLE && !split_equal(&from->axis[a], &to->axis[a])) return true;
     return false;
 }
 
@@ -53,30 +98,12 @@ static bool add_move(struct dist *d, const tri_tensor *t, int node, int input,
             layout_equal(&d->move[i].to, to))
             return true;
     if (!ARRAY_GROW(d->move, d->n_moves, d->capacity)) return false;
-    for (int a = 0; a < d->mesh.n; a++) {
-        const struct split *f = &from->axis[a], *s = &to->axis[a];
-        if (f->kind == SPLIT && split_equal(f, s)) bytes /= (double)d->mesh.axis[a].size;
-        if (split_sees_neighbours(f, s))
-            bytes *= halo_share(s, t->spec.shape.dim[s->dim], d->mesh.axis[a].size);
-    }
+    for (int a = 0; a < d->mesh.n; a++)
+        if (from->axis[a].kind == SPLIT && split_equal(&from->axis[a], &to->axis[a]))
+            bytes /= (double)d->mesh.axis[a].size;
+    halo_bytes(&d->mesh, &t->spec, from, to, &bytes);
     d->move[d->n_moves++] = (struct move){t->id, node, input, *from, *to, (size_t)bytes};
     return true;
-}
-
-/* Windows that lie side by side need nothing beyond the parts of what they are windows of. */
-static void drop_side_by_side(const struct dist *d, const tri_shape *shape, struct layout *l) {
-    for (int a = 0; a < d->mesh.n; a++) {
-        const int64_t seats = d->mesh.axis[a].size;
-        struct split *s = &l->axis[a];
-        bool same = s->reach.over > 0;
-        for (int b = 0; b < d->mesh.n; b++) same &= b == a || !split_equal(s, &l->axis[b]);
-        for (int64_t i = 0; i < seats && same; i++) {
-            const struct span has = own_part(shape->dim[s->dim], seats, i);
-            const struct span sees = windows_part(s, shape->dim[s->dim], seats, i);
-            same = has.begin == sees.begin && has.end == sees.end;
-        }
-        if (same) *s = split_places(s->dim, shape->dim[s->dim]);
-    }
 }
 
 /* Nodes name the same places by different factors; layouts that are compared do not. */
@@ -85,7 +112,7 @@ static void make_normal(struct dist *d) {
         const tri_node *n = d->g->node[i];
         for (int k = 0; k < n->n_in; k++) {
             struct layout *need = &d->need[d->first[i] + (size_t)k];
-            drop_side_by_side(d, &n->in[k]->spec.shape, need);
+            drop_side_by_side(&d->mesh, &n->in[k]->spec.shape, need);
             layout_normal(&d->mesh, need);
         }
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/use.h"
 
+#include "plan/layout.h"
+
 struct split split_places(int dim, int64_t length) {
     return (struct split){.kind = SPLIT, .dim = dim, .outer = 1, .extent = length};
 }
@@ -65,10 +67,12 @@ bool operand_sees(const struct factor_operand *o, uint8_t factor) {
     return false;
 }
 
-bool windows_exist(const struct factors *f, uint8_t factor) {
-    int64_t from, to;
-    for (int64_t i = 0; i < f->extent[factor]; i++) {
-        reach_range(&f->reach[factor], i, i + 1, f->length[factor], &from, &to);
+bool windows_exist(const struct factors *f, uint8_t factor, int64_t parts) {
+    int64_t begin, end, from, to;
+    for (int64_t i = 0; i < parts; i++) {
+        part_range(f->extent[factor], parts, i, &begin, &end);
+        if (begin == end) return false;
+        reach_range(&f->reach[factor], begin, end, f->length[factor], &from, &to);
         if (from >= to) return false;
     }
     return true;

@@ -25,7 +25,7 @@ bool use_of_split(const struct factors *f, const struct factor_operand *o, const
 bool operand_has(const struct factor_operand *o, uint8_t factor);
 /* Whether it has windows of the factor. */
 bool operand_sees(const struct factor_operand *o, uint8_t factor);
-/* Whether each place of the factor concerns places that exist, not padding alone. */
-bool windows_exist(const struct factors *f, uint8_t factor);
+/* Whether each of so many parts of the factor concerns places that exist, not padding alone. */
+bool windows_exist(const struct factors *f, uint8_t factor, int64_t parts);
 
 #endif

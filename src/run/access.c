@@ -30,7 +30,7 @@ char *tri_layout_of(const tri_run *run, const char *tensor) {
     }
     for (size_t i = 0; i < d->g->n_nodes && tensor && !t; i++) {
         const tri_node *n = d->g->node[i];
-        const char *source = n->n_in ? NULL : source_name(n);
+        const char *source = node_is_stored(n) || node_is(n, "input") ? source_name(n) : NULL;
         if (!strcmp(n->name, tensor) || (source && !strcmp(source, tensor))) t = n->out;
     }
     if (!t) {
