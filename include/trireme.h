@@ -1026,6 +1026,8 @@ typedef void tri_kernel(const tri_call *call);
  * split_form  for a row that fixes a factor (a capital letter): rebuilds node n from operators that
  *             can be split along it, and sets the tensors that replace its outputs. Results may
  *             differ by rounding. False: this node cannot be rebuilt.
+ * costly_form the form is slower than the whole node, and used only where a strategy asks for it;
+ *             else the inputs are gathered.
  * reach       for a row with windows. The dimensions they lie in are marked by "~" before the
  *             letter of a factor of another operand: "nc~p~q->ncpq". It says which places of such
  *             a dimension a place of the factor concerns: see tri_reach.
@@ -1076,6 +1078,7 @@ typedef struct tri_op {
     const char *follows;
     enum { TRI_PARTIAL_SUM, TRI_PARTIAL_MAX, TRI_PARTIAL_AND } partial;
     bool (*split_form)(const tri_node *n, tri_tensor **out);
+    bool costly_form;
     void (*reach)(const tri_node *n, char factor, tri_reach *out);
     void (*part)(const tri_node *n, char factor, const int64_t part[2], const int64_t seen[2],
                  tri_attr *attr);

@@ -15,9 +15,10 @@ struct format {
 /* The algorithm of a convolution, its attribute "winograd". All parts of a node that a mesh splits
  * have that of the whole. */
 enum convolution {
-    CONV_BY_SHAPE, /* CONV_FEW if the node fits it, else CONV_OTHER */
+    CONV_BY_SHAPE, /* CONV_ACROSS, CONV_FEW or CONV_OTHER, as the node's sizes suggest */
     CONV_WINOGRAD, /* Winograd's; CONV_OTHER where a part no longer fits it */
-    CONV_FEW,      /* that of few channels */
+    CONV_FEW,      /* that of few channels, along planes */
+    CONV_ACROSS,   /* the same, across samples */
     CONV_OTHER,
 };
 

@@ -47,9 +47,9 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
 static void statistics(const tri_node *n, const struct norm_groups *g, tri_tensor *x,
                        tri_tensor **mean, tri_tensor **centred, tri_tensor **var) {
     if (tri_attr_int(n, "training")) {
-        *mean = tri_scale(norm_sum(x, g->axes), 1 / g->count);
+        *mean = norm_mean(x, g->axes, g->count);
         *centred = tri_sub(x, *mean);
-        *var = tri_scale(norm_sum(tri_mul(*centred, *centred), g->axes), 1 / g->count);
+        *var = norm_mean(tri_mul(*centred, *centred), g->axes, g->count);
     } else {
         *mean = tri_reshape(n->in[3], g->channel);
         *centred = tri_sub(x, *mean);

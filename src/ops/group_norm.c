@@ -30,8 +30,8 @@ static bool split_form(const tri_node *n, tri_tensor **out) {
     tri_shape whole, axes, stats, channel;
     const double count = norm_runs(n, 0, &whole, &axes, &stats, &channel);
     if (count == 0) return false;
-    tri_tensor *x = norm_wide(n->in[0], whole), *mean = tri_scale(norm_sum(x, axes), 1 / count);
-    tri_tensor *h = tri_sub(x, mean), *var = tri_scale(norm_sum(tri_mul(h, h), axes), 1 / count);
+    tri_tensor *x = norm_wide(n->in[0], whole), *mean = norm_mean(x, axes, count);
+    tri_tensor *h = tri_sub(x, mean), *var = norm_mean(tri_mul(h, h), axes, count);
     tri_tensor *rstd = tri_rsqrt(tri_add_number(var, tri_attr_float(n, "eps")));
     tri_tensor *gamma = tri_reshape(n->in[1], channel), *beta = tri_reshape(n->in[2], channel);
     out[0] = norm_back(tri_add(tri_mul(tri_mul(h, rstd), gamma), beta), n->in[0]);

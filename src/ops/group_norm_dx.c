@@ -29,8 +29,8 @@ static bool split_form(const tri_node *n, tri_tensor **out) {
     tri_tensor *mean = norm_wide(n->in[3], stats), *rstd = norm_wide(n->in[4], stats);
     tri_tensor *h = tri_mul(tri_sub(x, mean), rstd), *all[] = {tri_mul(dy, h), dy};
     tri_tensor *g = tri_mul(dy, tri_reshape(n->in[2], channel));
-    tri_tensor *along = tri_scale(norm_sum(tri_mul(g, h), axes), 1 / count);
-    tri_tensor *even = tri_scale(norm_sum(g, axes), 1 / count);
+    tri_tensor *along = norm_mean(tri_mul(g, h), axes, count);
+    tri_tensor *even = norm_mean(g, axes, count);
     out[0] = norm_back(tri_mul(tri_sub(tri_sub(g, even), tri_mul(h, along)), rstd), n->in[0]);
     axes.dim[0] = 0; /* all but groups and their channels */
     for (int i = 0; i < 2; i++)

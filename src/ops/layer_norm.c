@@ -28,9 +28,9 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
 
 static bool split_form(const tri_node *n, tri_tensor **out) {
     tri_shape axes, stats;
-    double each = 1 / norm_tail_axes(n, 0, &axes, &stats);
-    tri_tensor *x = tri_cast(n->in[0], TRI_F32), *mean = tri_scale(norm_sum(x, axes), each);
-    tri_tensor *h = tri_sub(x, mean), *var = tri_scale(norm_sum(tri_mul(h, h), axes), each);
+    const double count = norm_tail_axes(n, 0, &axes, &stats);
+    tri_tensor *x = tri_cast(n->in[0], TRI_F32), *mean = norm_mean(x, axes, count);
+    tri_tensor *h = tri_sub(x, mean), *var = norm_mean(tri_mul(h, h), axes, count);
     tri_tensor *rstd = tri_rsqrt(tri_add_number(var, tri_attr_float(n, "eps")));
     tri_tensor *y = tri_add(tri_mul(tri_mul(h, rstd), n->in[1]), n->in[2]);
     out[0] = norm_back(y, n->in[0]);

@@ -24,13 +24,13 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
 
 static bool split_form(const tri_node *n, tri_tensor **out) {
     tri_shape axes, stats, head = {0};
-    double each = 1 / norm_tail_axes(n, 0, &axes, &stats);
+    const double count = norm_tail_axes(n, 0, &axes, &stats);
     while (head.rank < norm_head(n, 0).rank) head.dim[head.rank] = head.rank, head.rank++;
     tri_tensor *dy = tri_cast(n->in[0], TRI_F32), *x = tri_cast(n->in[1], TRI_F32);
     tri_tensor *mean = norm_wide(n->in[3], stats), *rstd = norm_wide(n->in[4], stats);
     tri_tensor *h = tri_mul(tri_sub(x, mean), rstd), *g = tri_mul(dy, n->in[2]);
-    tri_tensor *along = tri_scale(norm_sum(tri_mul(g, h), axes), each);
-    tri_tensor *d = tri_sub(tri_sub(g, tri_scale(norm_sum(g, axes), each)), tri_mul(h, along));
+    tri_tensor *along = norm_mean(tri_mul(g, h), axes, count);
+    tri_tensor *d = tri_sub(tri_sub(g, norm_mean(g, axes, count)), tri_mul(h, along));
     out[0] = norm_back(tri_mul(d, rstd), n->in[0]);
     tri_tensor *dgamma = tri_mul(dy, h);
     out[1] = head.rank ? tri_sum_(dgamma, head, (tri_reduce_options){0}) : dgamma;

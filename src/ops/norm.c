@@ -135,6 +135,10 @@ tri_tensor *norm_sum(tri_tensor *x, tri_shape axes) {
     return tri_sum_(x, axes, (tri_reduce_options){.keep = true});
 }
 
+tri_tensor *norm_mean(tri_tensor *x, tri_shape axes, double count) {
+    return tri_div(norm_sum(x, axes), tri_constant(tri_graph_of(x), count, TRI_F32));
+}
+
 void norm_take(tri_tensor *dx_node, tri_tensor **dx) {
     for (int i = 0; i < 3; i++) dx[i] = tri_node_out(dx_node->node, i);
 }

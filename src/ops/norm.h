@@ -50,6 +50,7 @@ double norm_tail_axes(const tri_node *n, int i, tri_shape *axes, tri_shape *stat
 tri_tensor *norm_wide(tri_tensor *x, tri_shape shape); /* in f32 and this shape */
 tri_tensor *norm_back(tri_tensor *y, const tri_tensor *like); /* of its type and shape */
 tri_tensor *norm_sum(tri_tensor *x, tri_shape axes);   /* keeps the axes with length 1 */
+tri_tensor *norm_mean(tri_tensor *x, tri_shape axes, double count); /* of so many values */
 
 /* Stores the outputs of a *_dx node, the gradients with respect to x, gamma and beta. */
 void norm_take(tri_tensor *dx_node, tri_tensor **dx);

@@ -41,7 +41,8 @@ static double least_of(tri_type type) {
            : type == TRI_U8 ? 0 : -INFINITY;
 }
 
-/* k times the maximum of what is left, and its first place. NaN is the largest, as in `max`. */
+/* k times the maximum of what is left, and its first place, which is slower than a gather. NaN is
+ * the largest, as in `max`. */
 static bool split_form(const tri_node *n, tri_tensor **out) {
     const int64_t k = tri_attr_int(n, "k"), length = in_shape(n, 0)->dim[in_shape(n, 0)->rank - 1];
     const int last = in_shape(n, 0)->rank - 1;
@@ -78,6 +79,7 @@ const tri_op op_top_k = {
     .gradient = gradient,
     .factor_fn = factors,
     .split_form = split_form,
+    .costly_form = true,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[2,5]@-9:9 {k=2}", "f32[2,3,4]@-9:9 {k=4}", "f32[7]@-9:9 {k=1}",
                          "f32[1] {k=1}", "i32[3,9]@-2:3 {k=5}", "bf16[2,9] {k=3}"),

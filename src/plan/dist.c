@@ -232,10 +232,6 @@ static const struct formed *form_of(const struct maker *m, const tri_node *n, co
     return NULL;
 }
 
-static struct split layout_split(const tri_tensor *t, int dim) {
-    return dim < 0 ? uncut : split_places(dim, t->spec.shape.dim[dim]);
-}
-
 /* How input i appears along the axis: as its layout asks; else as it is; if it is whole, as the
  * forward node of this one reads it, because taking parts of it costs nothing. */
 static struct split seen(const struct deciding *c, int i) {
@@ -243,13 +239,13 @@ static struct split seen(const struct deciding *c, int i) {
     struct split has = c->m->d->has[t->id].axis[c->axis];
     const tri_node *f = c->m->forward[c->n->id];
     int dim[MESH_MOST_AXES];
-    if (t->node->n_in && strategies_layout(c->m->s, t, dim)) return layout_split(t, dim[c->axis]);
+    if (t->node->n_in && strategies_layout(c->m->s, t, dim)) return split_dim(&t->spec.shape, dim[c->axis]);
     if (has.kind != WHOLE) return has;
     const struct formed *form = form_of(c->m, c->n, t, c->axis);
     if (form) return split_plain(&form->split, &t->spec.shape);
     t = source_of(c->m->whole, t);
     if (!t->node->n_in && strategies_layout(c->m->s, t, dim) && dim[c->axis] >= 0)
-        return layout_split(t, dim[c->axis]);
+        return split_dim(&t->spec.shape, dim[c->axis]);
     for (int k = 0; f && k < f->n_in; k++)
         if (f->in[k] == t)
             return split_plain(&dist_need(c->m->d, f, k)->axis[c->axis], &t->spec.shape);
@@ -291,7 +287,7 @@ static bool asked_use(const struct deciding *c, const struct ask *ask, struct us
     }
     if (!c->has_factors || !strategies_layout(c->m->s, c->n->out, dim) || dim[c->axis] < 0)
         return false;
-    struct split s = layout_split(c->n->out, dim[c->axis]);
+    struct split s = split_dim(&c->n->out->spec.shape, dim[c->axis]);
     return use_of_split(&c->f, &c->f.out[0], &s, u);
 }
 
@@ -309,7 +305,7 @@ static struct use follow_inputs(struct deciding *c) {
         struct split s = seen(c, i);
         if (!use_of_split(&c->f, &c->f.in[i], &s, &u)) continue;
         if (has_form(c, &u))
-            form |= node_reads(c->n, i) &&
+            form |= node_reads(c->n, i) && !c->n->entry->op->costly_form &&
                     c->m->d->has[c->n->in[i]->id].axis[c->axis].kind == SPLIT;
         if (!may_split(c, &u)) continue;
         cost = cost_of(c, &u);

@@ -253,8 +253,46 @@ static tri_tensor *in_runs(struct moving *v, const struct wanted *w, int d, stru
     return all;
 }
 
+#define MOST_PIECES 64 /* of a part; with more it is cut from the whole tensor */
+
+static bool few_pieces(const struct moving *v, const struct wanted *w) {
+    int64_t all = 1, begin, end;
+    struct box box;
+    for (int d = 0; d < v->t->spec.shape.rank && all <= MOST_PIECES; d++) {
+        int64_t pieces = 0;
+        for (int64_t i = 0; pieces <= MOST_PIECES && run_of(w, d, i, &begin, &end); i++)
+            for (; begin < end && pieces <= MOST_PIECES; pieces++)
+                begin = set_run(&v->r, d, begin, end, &box);
+        all *= pieces;
+    }
+    return all <= MOST_PIECES;
+}
+
+static tri_tensor *moved(struct expander *x, const tri_tensor *t, const struct layout *to,
+                         const int16_t *at, bool leaves);
+
+static tri_tensor *from_whole(const struct moving *v, const struct wanted *w, const int16_t *at,
+                              bool leaves) {
+    struct expander *x = v->x;
+    struct layout all = {{{.kind = WHOLE}}};
+    int16_t owner[MESH_MOST_AXES];
+    const int move = x->move;
+    memcpy(owner, x->owner, sizeof owner);
+    for (int a = 0; a < x->mesh->n; a++)
+        if (v->to->axis[a].kind == PARTIAL) all.axis[a] = v->to->axis[a];
+    tri_tensor *t = moved(x, v->t, &all, at, leaves);
+    memcpy(x->owner, owner, sizeof owner);
+    x->move = move;
+    if (x->failed || x->g->status) return x->g->poison;
+    tri_shape shape = {.rank = w->r.n};
+    for (int i = 0; i < w->r.n; i++) shape.dim[i] = w->r.extent[i];
+    t = shaped(x, t, shape);
+    for (int i = 0; i < w->r.n; i++) t = cut_dim(x, t, i, w->box.begin[i], w->box.end[i]);
+    return shaped(x, t, box_shape(&w->r, &w->box, v->t->spec.shape.rank));
+}
+
 static tri_tensor *make_moved(struct expander *x, const tri_tensor *t, const struct layout *to,
-                              const int16_t *at) {
+                              const int16_t *at, bool leaves) {
     const struct layout *from = &x->d->has[t->id];
     struct moving v = {.x = x, .t = t, .from = from, .to = to};
     const struct layout *both[] = {from, to};
@@ -267,7 +305,7 @@ static tri_tensor *make_moved(struct expander *x, const tri_tensor *t, const str
     CHECK(layout_refine(&t->spec.shape, &from, 1, x->mesh, &v.r));
     CHECK(layout_refine(&t->spec.shape, &to, 1, x->mesh, &w.r));
     CHECK(layout_box(x->mesh, &w.r, to, at, &w.box));
-    return in_runs(&v, &w, 0, &box);
+    return few_pieces(&v, &w) ? in_runs(&v, &w, 0, &box) : from_whole(&v, &w, at, leaves);
 }
 
 /* Tensor t in the layout, for the seats at these coordinates. */
@@ -286,7 +324,7 @@ static tri_tensor *moved(struct expander *x, const tri_tensor *t, const struct l
     x->move = find_move(x, t->id, to, leaves);
     tri_push(x->g, "%s.%s", x->for_node->name, "move");
     x->g->backward = x->for_node->backward;
-    tri_tensor *new = make_moved(x, t, to, seat);
+    tri_tensor *new = make_moved(x, t, to, seat, leaves);
     x->g->backward = false;
     tri_pop(x->g);
     if (x->g->status || !ARRAY_GROW(x->made, x->n_made, x->capacity)) {

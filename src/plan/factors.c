@@ -228,9 +228,9 @@ static const char *split_factor(const tri_node *n, const struct factors *f, cons
     return NULL;
 }
 
-/* Lanes cannot split a fixed factor, one of windows, one that an attribute follows (random rows know the place of
- * their lane), or one over which results are joined by more than a sum. A row with a split form
- * may fix the samples of a lane; a single lane has them all. */
+/* Lanes cannot split a fixed factor, one of windows, one that an attribute follows (random rows
+ * know the place of their lane), or one over which results are joined by more than a sum. A row
+ * with a split form may fix the samples of a lane; a single lane has them all. */
 static const char *not_in_lanes(const tri_node *n, const struct factors *f, uint8_t factor) {
     const struct op_entry *e = n->entry;
     bool alone = n->graph->lanes == 1 && e->op->split_form;

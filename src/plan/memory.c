@@ -213,7 +213,9 @@ static void find_peak(const struct planner *a, const struct block *b, size_t n, 
     }
 }
 
-/* Tries two orders of placing and takes the better one. */
+#define MANY 32768 /* blocks: by size, each would be compared with most others */
+
+/* Tries two orders of placing and takes the better one; of many blocks only the faster one. */
 static void place_all(struct planner *a, struct block *b, const struct block **placed,
                       size_t *change) {
     size_t n = collect(a, b);
@@ -221,7 +223,7 @@ static void place_all(struct planner *a, struct block *b, const struct block **p
     qsort(b, n, sizeof *b, by_begin);
     size_t first = place(b, n, placed, true);
     qsort(b, n, sizeof *b, by_size);
-    a->p->total = place(b, n, placed, false);
+    a->p->total = n > MANY ? SIZE_MAX : place(b, n, placed, false);
     if (first < a->p->total) {
         qsort(b, n, sizeof *b, by_begin);
         a->p->total = place(b, n, placed, true);

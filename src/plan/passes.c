@@ -153,7 +153,7 @@ void passes_choose_conv(tri_graph *g, const struct target *t, bool winograd, boo
         if (!choice || choice->i != CONV_BY_SHAPE) continue;
         const enum convolution best = t->convolution(g->node[i]);
         if (best == CONV_WINOGRAD && winograd) choice->i = CONV_WINOGRAD;
-        else if (parts) choice->i = best == CONV_FEW ? CONV_FEW : CONV_OTHER;
+        else if (parts) choice->i = best == CONV_WINOGRAD ? CONV_OTHER : best;
     }
 }
 

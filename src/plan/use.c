@@ -3,12 +3,13 @@
 
 #include "plan/layout.h"
 
-struct split split_places(int dim, int64_t length) {
-    return (struct split){.kind = SPLIT, .dim = dim, .outer = 1, .extent = length};
+struct split split_dim(const tri_shape *shape, int dim) {
+    if (dim < 0) return (struct split){.kind = WHOLE};
+    return (struct split){.kind = SPLIT, .dim = dim, .outer = 1, .extent = shape->dim[dim]};
 }
 
 struct split split_plain(const struct split *s, const tri_shape *shape) {
-    return s->reach.over ? split_places(s->dim, shape->dim[s->dim]) : *s;
+    return s->reach.over ? split_dim(shape, s->dim) : *s;
 }
 
 struct split operand_split(const struct factors *f, const struct factor_operand *o,

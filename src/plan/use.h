@@ -12,8 +12,8 @@ struct use {
     int64_t outer, extent;
 };
 
-/* The split of a dimension along its places. */
-struct split split_places(int dim, int64_t length);
+/* The split of a dimension along its places; below 0: whole. */
+struct split split_dim(const tri_shape *shape, int dim);
 /* A need of windows as the split of what they are windows of; any other split as it is. */
 struct split split_plain(const struct split *s, const tri_shape *shape);
 /* How the operand is split if its node has this use, which is of a factor. */

@@ -163,15 +163,39 @@ static inline tri_tensor *case_gather(struct net_case *c, tri_tensor *x) {
     return ids ? tri_gather(x, ids) : NULL;
 }
 
+static inline tri_tensor *case_pool(struct net_case *c, tri_tensor *x) {
+    const int64_t size = 1 + pick(&c->b, 3), stride = 1 + pick(&c->b, 3), flags = pick(&c->b, 8);
+    tri_pool_options o = {.size = size, .stride = stride, .pad = flags & 1 ? size / 2 : 0,
+                          .ceil_mode = flags & 2, .exclude_pad = flags & 4};
+    return pick(&c->b, 2) ? tri_max_pool_(x, o) : tri_avg_pool_(x, o);
+}
+
 static inline tri_tensor *case_image(struct net_case *c, tri_tensor *x) {
     const tri_shape *s = &x->spec.shape;
     if (s->rank != 4 || s->dim[2] < 3 || s->dim[3] < 3) return NULL;
-    int64_t kind = pick(&c->b, 4), out = 2 + pick(&c->b, 4);
-    if (kind == 0) return tri_max_pool(x, .size = 2, .stride = 1);
-    if (kind == 1) return tri_avg_pool(x, .size = 3, .stride = 2, .pad = 1);
-    tri_tensor *w = weight_of(c, TRI_SHAPE(out, s->dim[1], 3, 3)), *bias = NULL;
+    const int64_t kind = pick(&c->b, 4), out = 2 * (1 + pick(&c->b, 3)), flags = pick(&c->b, 16);
+    const int64_t groups = flags & 1 && s->dim[1] % 2 == 0 ? 2 : 1, kernel = flags & 2 ? 3 : 1;
+    if (kind == 0) return case_pool(c, x);
+    if (kind == 1) {
+        tri_shape channels = TRI_SHAPE(s->dim[1]);
+        tri_tensor *gamma = weight_of(c, channels), *beta = weight_of(c, channels);
+        return gamma && beta ? tri_group_norm(x, groups, gamma, beta, .eps = 0.1) : NULL;
+    }
+    tri_tensor *w = weight_of(c, TRI_SHAPE(out, s->dim[1] / groups, kernel, kernel)), *bias = NULL;
     if (kind == 3) bias = weight_of(c, TRI_SHAPE(out));
-    return w ? tri_conv2d(x, w, .pad = 1, .stride = 1 + pick(&c->b, 2), .bias = bias) : NULL;
+    return w ? tri_conv2d(x, w, .pad = flags & 4 ? kernel / 2 : 0, .stride = 1 + pick(&c->b, 3),
+                          .dilation = flags & 8 && kernel == 3 && s->dim[2] > 4 && s->dim[3] > 4
+                                          ? 2 : 1,
+                          .groups = groups, .bias = bias)
+             : NULL;
+}
+
+static inline tri_tensor *case_top(struct net_case *c, tri_tensor *x) {
+    const tri_shape *s = &x->spec.shape;
+    tri_tensor *values = NULL;
+    if (!s->rank || s->dim[s->rank - 1] < 3) return NULL;
+    tri_top_k(x, 1 + pick(&c->b, 3), &values, NULL);
+    return values;
 }
 
 static inline tri_tensor *case_attention(struct net_case *c, tri_tensor *x) {
@@ -197,7 +221,8 @@ static inline tri_graph *case_network(struct bytes *b, int *steps) {
                                       TRI_SHAPE(7, 9), TRI_SHAPE(2, 6, 24), TRI_SHAPE(8, 6, 4, 4)};
     static tri_tensor *(*const op[])(struct net_case *, tri_tensor *) = {
         case_unary, case_binary, case_matmul, case_reshape, case_transpose, case_cut, case_reduce,
-        case_softmax, case_norm, case_gather, case_image, case_attention, case_loss};
+        case_softmax, case_norm, case_gather, case_image, case_image, case_attention, case_loss,
+        case_top};
     struct net_case c = {.g = tri_graph_new(1), .b = *b};
     tri_tensor *out[2 * MAX_INPUTS], *in[MAX_INPUTS], *dx[MAX_INPUTS];
     int n = 0, n_in = 0;

@@ -269,13 +269,20 @@ static void dropped_aside(struct net *n) {
     tri_loss(tri_mean(tri_dropout(h, 0.5), TRI_ALL));
 }
 
+/* Windows of one sample see others. */
+static void pooled_across(struct net *n) {
+    tri_tensor *h = tri_transpose(tri_dense(tri_flatten(n->x, 1), "fc", 24), TRI_SHAPE(1, 0));
+    h = tri_reshape(h, TRI_SHAPE(1, 4, 6, tri_dim(h, 1)));
+    tri_loss(tri_mean(tri_avg_pool(h, .size = 3, .stride = 1, .pad = 1), TRI_ALL));
+}
+
 static void what_cannot_be_split_is_refused(void **state) {
     (void)state;
     void (*const nets[])(struct net *) = {across, centred, dropped_aside, largest,
-                                         looked_up};
+                                         looked_up, pooled_across};
     const char *const words[] = {"computes across the samples", "uses a result of the whole batch",
                                  "it is random", "computes across the samples",
-                                 "computes across the samples"};
+                                 "computes across the samples", "computes across the samples"};
     for (size_t i = 0; i < COUNT(nets); i++) {
         struct net n = begin(8);
         nets[i](&n);

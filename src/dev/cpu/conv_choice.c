@@ -15,7 +15,7 @@ bool conv_few_takes(const tri_node *n) {
                       w.ph <= down && w.ph_end <= down && w.pw <= right && w.pw_end <= right &&
                       w.c < FEW && w.o <= FEW &&
                       (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
-    return fits && (way == CONV_BY_SHAPE || way == CONV_FEW);
+    return fits && (way == CONV_BY_SHAPE || way == CONV_FEW || way == CONV_ACROSS);
 }
 
 bool conv_wino_fits(const tri_node *n, const struct window *w) {
@@ -35,15 +35,6 @@ struct window conv_lane(const tri_node *n) {
 #define LEAST_PLACES 512 /* of outputs: for fewer, transforming the weights costs what is saved */
 #define LEAST_CHANNELS 32
 
-enum convolution cpu_convolution(const tri_node *n) {
-    const struct window w = conv_lane(n);
-    const bool many = w.c >= LEAST_CHANNELS && w.o >= LEAST_CHANNELS &&
-                      w.n * w.oh * w.ow >= LEAST_PLACES;
-    return many && conv_wino_fits(n, &w) ? CONV_WINOGRAD
-           : conv_few_takes(n)           ? CONV_FEW
-                                         : CONV_OTHER;
-}
-
 bool conv_wino_takes(const tri_node *n) {
     struct window w;
     if ((!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) ||
@@ -60,13 +51,29 @@ bool conv_wino_takes(const tri_node *n) {
 /* Groups of SUMS samples are nearly full: with 12 of 16 it was slower than along the planes. */
 static bool fills_groups(int64_t n) { return 8 * n >= 7 * ((n + SUMS - 1) / SUMS * SUMS); }
 
-bool conv_across_takes(const tri_node *n) {
+/* Whether n samples, of all that the node has, are best computed across them. */
+static bool across(const tri_node *n, int64_t samples) {
     struct window w;
-    if (!conv_few_takes(n)) return false;
     CHECK(window_of(n, &w));
-    return fills_groups(w.n) &&
+    return fills_groups(samples) &&
            w.kh * w.kw * (node_is(n, "conv2d_dx") ? w.o : w.c) >= TAPS &&
            SUMS * (w.c * w.h * (w.w + 2 * w.pw) + w.o * w.oh * w.ow) <= CACHED;
+}
+
+bool conv_across_takes(const tri_node *n) {
+    if (!conv_few_takes(n)) return false;
+    const int64_t way = tri_attr_int(n, "winograd");
+    return way == CONV_ACROSS || (way == CONV_BY_SHAPE && across(n, cpu_in(n, 0)->shape.dim[0]));
+}
+
+enum convolution cpu_convolution(const tri_node *n) {
+    const struct window w = conv_lane(n);
+    const bool many = w.c >= LEAST_CHANNELS && w.o >= LEAST_CHANNELS &&
+                      w.n * w.oh * w.ow >= LEAST_PLACES;
+    return many && conv_wino_fits(n, &w) ? CONV_WINOGRAD
+           : !conv_few_takes(n)          ? CONV_OTHER
+           : across(n, w.n)              ? CONV_ACROSS
+                                         : CONV_FEW;
 }
 
 static bool in_blocks(const tri_tensor *t) { return !*t->pack && (!t->block || t->block == 16); }
