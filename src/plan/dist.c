@@ -239,7 +239,8 @@ static struct split seen(const struct deciding *c, int i) {
     struct split has = c->m->d->has[t->id].axis[c->axis];
     const tri_node *f = c->m->forward[c->n->id];
     int dim[MESH_MOST_AXES];
-    if (t->node->n_in && strategies_layout(c->m->s, t, dim)) return split_dim(&t->spec.shape, dim[c->axis]);
+    if (t->node->n_in && strategies_layout(c->m->s, t, dim))
+        return split_dim(&t->spec.shape, dim[c->axis]);
     if (has.kind != WHOLE) return has;
     const struct formed *form = form_of(c->m, c->n, t, c->axis);
     if (form) return split_plain(&form->split, &t->spec.shape);
@@ -266,9 +267,8 @@ static tri_status refuse_ask(const struct deciding *c, const struct ask *a, cons
               : !knows_its_place(c->n)     ? "its random numbers do not follow the whole tensor"
               : u->extent < axis->size     ? "there are fewer places than seats"
               : c->f.fixed[u->factor]      ? "all its places are computed together"
-              : u->factor <= 'z' && c->f.reach[u->factor].over && u->outer == 1
-                  ? "a part of its windows would see nothing but padding"
-                                           : "its parts would not be of whole places");
+                                           : "a part would have no whole places, or see only "
+                                             "padding");
     text_free(&t);
     return TRI_USAGE;
 }
