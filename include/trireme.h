@@ -1161,9 +1161,9 @@ char *tri_layout_of(const tri_run *run, const char *tensor);
  * tri_recompute; null: the open scope): "out=model", or several, separated by commas,
  * "batch=data,out=model".
  *
- * Factors are named batch, rows, in, out, heads, vocab, features, seq, height, width; of a dense
- * layer, `out` are the columns of its result and `in` those of its input. An operator takes what
- * concerns its own factors. Later calls win, and tri_options.strategy wins over all calls.
+ * Factors are named batch, rows, in, out, heads, vocab, features, seq, groups, height, width; of a
+ * dense layer, `out` are the columns of its result and `in` those of its input. An operator takes
+ * what concerns its own factors. Later calls win, and tri_options.strategy wins over all calls.
  *
  *     out=model     along the axis `model` the operator is split by its factor `out`
  *     out/3=model   the same; the places of `out` are 3 blocks, and each is split: for layers that

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/explain.h"
 
+#include <string.h>
+
 static void add_shape(struct text *t, const tri_shape *s) {
     text_add(t, "[");
     for (int d = 0; d < s->rank; d++) text_add(t, "%s%lld", d ? "," : "", (long long)s->dim[d]);
@@ -51,9 +53,22 @@ static void add_operators(struct text *t, const struct explanation *e, bool back
 
 /* ---- moves ---- */
 
-static void add_layout(struct text *t, const struct explanation *e, const struct layout *l,
-                       const tri_tensor *of) {
-    layout_text(&e->d->mesh, l, of->spec.shape.rank, t);
+/* Layouts that divide a tensor otherwise, but have the same text, are told apart by the part of the
+ * first seat. */
+static void add_layouts(struct text *t, const struct explanation *e, const struct move *m,
+                        const tri_tensor *of, const char *reader) {
+    const struct layout *const layout[] = {&m->from, &m->to};
+    struct text text[2] = {{0}, {0}};
+    for (int i = 0; i < 2; i++) layout_text(&e->d->mesh, layout[i], of->spec.shape.rank, &text[i]);
+    t->failed |= text[0].failed || text[1].failed;
+    for (int i = 0; i < 1 + (reader != NULL) && !t->failed; i++) {
+        if (i) text_add(t, "; %s needs ", reader);
+        text_add(t, "%s", text[i].data);
+        if (!reader || strcmp(text[0].data, text[1].data)) continue;
+        text_add(t, " of ");
+        add_slice(t, e, of, layout[i]);
+    }
+    for (int i = 0; i < 2; i++) text_free(&text[i]);
 }
 
 static void add_move(struct text *t, const struct explanation *e, const struct move *m,
@@ -64,9 +79,7 @@ static void add_move(struct text *t, const struct explanation *e, const struct m
     move_text(&e->d->mesh, &m->from, &m->to, t);
     text_add(t, ", %zu bytes: %s of %s is ", m->bytes, base_spec_text(&tensor->spec, spec),
              tensor->node->name);
-    add_layout(t, e, &m->from, tensor);
-    if (reader) text_add(t, "; %s needs ", reader->name);
-    if (reader) add_layout(t, e, &m->to, tensor);
+    add_layouts(t, e, m, tensor, reader ? reader->name : NULL);
     if (reader && reader->file) text_add(t, " (%s:%d)", reader->file, reader->line);
     text_add(t, "\n");
 }
