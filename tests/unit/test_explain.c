@@ -305,7 +305,7 @@ static void test_executed(void **state) {
         {"resnet18:form=small", {.mesh = "m=2,n=2"}, "height=m,width=n"},
         {"lenet5", {.mesh = "m=2"}, "height=m"},
         {"mlp", {.mesh = "model=2", .strategy = "channels"}, NULL},
-        {"mlp", {.mesh = "model=2,data=3", .strategy = "channels", .unset = "batch"}, NULL},
+        {"mlp", {.mesh = "model=2,data=2", .strategy = "channels", .unset = "batch"}, NULL},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         tri_options o = rows[i].o;
