@@ -26,64 +26,97 @@ struct own {
 
 /* ---- checkpoints ---- */
 
-static tri_status compare_file(const char *const folder[2], const char *file, int64_t step,
-                               double tolerance, struct text *out) {
+/* Of two directories. The first difference goes to `out`. */
+struct pair {
+    const char *const *directory;
+    double tolerance;
+    int64_t step;
+    bool same; /* all bits, so far */
+    struct text *out;
+};
+
+/* b null: only file `which` has it. */
+static void compare_entry(struct pair *p, const struct safetensors_entry *a,
+                          const struct safetensors_entry *b, int which) {
+    struct compare_values v = {.tolerance = p->tolerance};
+    bool fits = b && compare_same_spec(&a->spec, &b->spec);
+    if (fits &&
+        compare_equal(&v, a->spec.type, a->data, b->data, tri_shape_count(&a->spec.shape))) {
+        p->same &= v.same;
+        return;
+    }
+    text_add(p->out, "step %lld, %s%s", (long long)p->step, a->name, fits ? ", " : ": ");
+    if (fits)
+        compare_print(&v, p->out);
+    else
+        text_add(p->out, "%s", compare_unlike(b, which));
+    text_add(p->out, "\n");
+}
+
+static tri_status compare_file(struct pair *p, const char *const folder[2], const char *file) {
     struct safetensors *f[2] = {NULL, NULL};
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++)
-        status = checkpoint_open(folder[i], file, NULL, step, &f[i]);
-    for (size_t i = 0; !status && i < f[0]->n && !out->size; i++) {
-        const struct safetensors_entry *a = &f[0]->entry[i], *b = safetensors_find(f[1], a->name);
-        struct compare_values v = {.tolerance = tolerance};
-        if (!b || a->spec.type != b->spec.type || !base_shape_equal(&a->spec.shape, &b->spec.shape))
-            text_add(out, "step %lld, %s: %s\n", (long long)step, a->name,
-                     b ? "another shape or type" : "only in the first");
-        else if (!compare_equal(&v, a->spec.type, a->data, b->data,
-                                tri_shape_count(&a->spec.shape))) {
-            text_add(out, "step %lld, %s, ", (long long)step, a->name);
-            compare_print(&v, out);
-            text_add(out, "\n");
+        status = checkpoint_open(folder[i], file, NULL, p->step, &f[i]);
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; !status && i < f[k]->n && !p->out->size; i++) {
+            const struct safetensors_entry *a = &f[k]->entry[i];
+            const struct safetensors_entry *b = safetensors_find(f[1 - k], a->name);
+            if (!k || !b) compare_entry(p, a, b, k);
         }
-    }
     safetensors_close(f[0]);
     safetensors_close(f[1]);
     return status;
 }
 
-static tri_status compare_one(const char *const directory[2], int64_t step, double tolerance,
-                              struct text *out) {
+static tri_status compare_one(struct pair *p) {
     static const char *const files[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
     char path[2][4096];
     const char *const folder[2] = {path[0], path[1]};
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++) {
         struct checkpoint_state s;
-        checkpoint_path(directory[i], step, path[i]);
+        checkpoint_path(p->directory[i], p->step, path[i]);
         status = checkpoint_verify(path[i], NULL, &s);
     }
-    for (size_t i = 0; i < COUNT(files) && !status && !out->size; i++)
-        status = compare_file(folder, files[i], step, tolerance, out);
+    for (size_t i = 0; i < COUNT(files) && !status && !p->out->size; i++)
+        status = compare_file(p, folder, files[i]);
     return status;
 }
 
-tri_status compare_checkpoints(const char *a, const char *b, double tolerance, struct text *out) {
-    const char *const directory[2] = {a, b};
+static tri_status none_common(const char *const directory[2], const size_t n[2]) {
+    if (n[0] || n[1])
+        return n[0] && n[1] ? base_fail(TRI_FAILED, "%s and %s have no checkpoint of the same step",
+                                        directory[0], directory[1])
+                            : base_fail(TRI_FAILED, "%s has no checkpoint", directory[n[0] > 0]);
+    return base_fail(TRI_FAILED, "neither %s nor %s has a checkpoint", directory[0], directory[1]);
+}
+
+tri_status compare_checkpoints(const char *const directory[2], double tolerance, bool *differ,
+                               struct text *out) {
+    struct pair p = {directory, tolerance, .same = true, .out = out};
     int64_t *step[2] = {NULL, NULL};
     size_t n[2] = {0, 0}, common = 0;
-    tri_status status = checkpoint_list(a, &step[0], &n[0]);
-    if (!status) status = checkpoint_list(b, &step[1], &n[1]);
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2 && !status; i++) status = checkpoint_list(directory[i], &step[i], &n[i]);
     for (size_t i = n[0]; i-- > 0 && !status && !out->size;) /* newest first */
         for (size_t k = 0; k < n[1] && !status; k++) {
             if (step[0][i] != step[1][k]) continue;
             common++;
-            status = compare_one(directory, step[0][i], tolerance, out);
+            p.step = step[0][i];
+            status = compare_one(&p);
         }
     free(step[0]);
     free(step[1]);
-    if (!status && !common)
-        return base_fail(TRI_FAILED, "%s and %s have no checkpoint of the same step", a, b);
-    if (!status && !out->size) text_add(out, "%zu checkpoints: same bits\n", common);
-    return status;
+    if (!status && !common) return none_common(directory, n);
+    *differ = out->size;
+    if (status || *differ) return status;
+    text_add(out, "%zu checkpoint%s: ", common, common == 1 ? "" : "s");
+    if (p.same)
+        text_add(out, "same bits\n");
+    else
+        text_add(out, "within %g\n", tolerance);
+    return TRI_OK;
 }
 
 /* ---- runs ---- */
@@ -143,15 +176,21 @@ static tri_status compare_as_planned(const struct cli_arguments *a, const struct
     return status;
 }
 
+struct apart {
+    size_t compared;     /* results of operators */
+    struct text skipped; /* a line for each tensor that only one run has */
+};
+
 /* Operator by operator, from a step on to the last. */
 static tri_status compare_apart(const struct cli_arguments *a, const struct own *own,
-                                int64_t first, int64_t last, size_t *compared,
+                                int64_t first, int64_t last, struct apart *found,
                                 struct text *out) {
     tri_run *run[2];
     tri_status status = open_both(a, own, true, run);
     if (!status) status = steps(run, first - 1);
     for (int64_t s = first; s <= last && !status && !out->size; s++)
-        status = compare_step(run, own->tolerance, compared, out);
+        status = compare_step(run, own->tolerance, &found->compared, out);
+    if (!status) compare_skipped(run, &found->skipped);
     close_both(run);
     return status;
 }
@@ -181,7 +220,7 @@ static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
                                 struct text *out) {
     bool same = false;
     int64_t differs = 0, last = a->options.steps;
-    size_t compared = 0;
+    struct apart found = {0};
     struct text planned = {0};
     tri_status status = same_grain(own, &same);
     if (status) return status;
@@ -190,20 +229,22 @@ static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
                          "compared");
     own->tolerance = same ? -1 : own->tolerance > 0 ? own->tolerance : TOLERANCE;
     if (!same) {
-        status = compare_apart(a, own, 1, last, &compared, out);
-        if (!status && !out->size)
+        status = compare_apart(a, own, 1, last, &found, out);
+        bool differ = out->size;
+        if (!status && found.skipped.size) text_add(out, "%s", found.skipped.data);
+        if (!status && !differ)
             text_add(out, "%zu results of operators, parameters after each step\n"
-                     "%lld steps: within %g\n", compared, (long long)last, own->tolerance);
-        else if (!status)
-            status = base_fail(TRI_FAILED, "the runs differ");
-        return status;
+                     "%lld steps: within %g\n", found.compared, (long long)last, own->tolerance);
+        text_free(&found.skipped);
+        return status || !differ ? status : base_fail(TRI_FAILED, "the runs differ");
     }
     status = compare_as_planned(a, own, &differs, &planned);
-    if (!status && differs) status = compare_apart(a, own, differs, differs, &compared, out);
+    if (!status && differs) status = compare_apart(a, own, differs, differs, &found, out);
     if (!status && differs && !out->size)
         text_add(out, "%sone thread, operator by operator, gives the same bits: threads, or passes "
                  "that fuse and order operators, cause the difference\n", planned.data);
     text_free(&planned);
+    text_free(&found.skipped);
     if (!status && differs) return base_fail(TRI_FAILED, "the runs differ");
     if (!status) text_add(out, "%lld steps: same bits\n", (long long)last);
     return status;
@@ -238,10 +279,18 @@ static tri_status directories(const struct cli_arguments *a, const struct own *o
     if (others)
         return base_fail(TRI_USAGE, "compare: of the options only --tolerance is for two "
                          "directories of checkpoints");
-    tri_status status = compare_checkpoints(a->words[0], a->words[1],
-                                            own->tolerance > 0 ? own->tolerance : -1, out);
-    bool same = out->data && strstr(out->data, "checkpoints:");
-    return status || same ? status : base_fail(TRI_FAILED, "the runs differ");
+    const char *const directory[2] = {a->words[0], a->words[1]};
+    bool differ = false;
+    tri_status status =
+        compare_checkpoints(directory, own->tolerance > 0 ? own->tolerance : -1, &differ, out);
+    return status || !differ ? status : base_fail(TRI_FAILED, "the runs differ");
+}
+
+static tri_status no_directory(const char *a, const char *b) {
+    bool one = !is_directory(a), both = one && !is_directory(b);
+    return base_fail(TRI_USAGE, "compare: %s%s%s %s; it takes one MODEL, or two directories of "
+                     "checkpoints", one ? a : b, both ? " and " : "", both ? b : "",
+                     both ? "are no directories" : "is no directory");
 }
 
 static int run(const struct command *c, int argc, char **argv) {
@@ -253,8 +302,10 @@ static int run(const struct command *c, int argc, char **argv) {
         others |= !strncmp(argv[i], "--", 2) && strncmp(argv[i], "--tolerance", 11);
     tri_status status = cli_read(c, argc, argv, &own, &a);
     if (status) return cli_fail();
-    bool two = a.n_words == 2 && is_directory(a.words[0]) && is_directory(a.words[1]);
-    if (two) {
+    bool two = a.n_words == 2;
+    if (two && !(is_directory(a.words[0]) && is_directory(a.words[1]))) {
+        status = no_directory(a.words[0], a.words[1]);
+    } else if (two) {
         status = directories(&a, &own, others, &out);
     } else if (a.n_words != 1 || own.plans != 2) {
         status = base_fail(TRI_USAGE, "compare takes a MODEL and --plan twice, or two directories "

@@ -16,17 +16,31 @@ bool compare_equal(struct compare_values *v, tri_type type, const void *a, const
     size_t size = tri_type_size(type);
     v->at = -1;
     v->largest = 0;
-    if (!memcmp(a, b, (size_t)n * size)) return true;
-    for (int64_t i = 0; i < n && v->tolerance >= 0; i++)
-        v->largest = fmax(v->largest, fabs(convert_load(type, a, (size_t)i)));
+    v->same = !memcmp(a, b, (size_t)n * size);
+    if (v->same) return true;
+    for (int64_t i = 0; i < n && v->tolerance >= 0; i++) {
+        double x = fabs(convert_load(type, a, (size_t)i));
+        if (isfinite(x)) v->largest = fmax(v->largest, x);
+    }
     for (int64_t i = 0; i < n && v->at < 0; i++) {
         const char *x = (const char *)a + (size_t)i * size, *y = (const char *)b + (size_t)i * size;
         if (!memcmp(x, y, size)) continue;
         v->a = convert_load(type, a, (size_t)i);
         v->b = convert_load(type, b, (size_t)i);
-        if (v->tolerance < 0 || !(fabs(v->a - v->b) <= v->tolerance * v->largest)) v->at = i;
+        bool finite = isfinite(v->a) && isfinite(v->b);
+        if (v->tolerance < 0 || !finite || fabs(v->a - v->b) > v->tolerance * v->largest) v->at = i;
     }
     return v->at < 0;
+}
+
+bool compare_same_spec(const tri_spec *a, const tri_spec *b) {
+    return a->type == b->type && base_shape_equal(&a->shape, &b->shape);
+}
+
+const char *compare_unlike(bool both, int which) {
+    return both    ? "another shape or type"
+           : which ? "only in the second"
+                   : "only in the first";
 }
 
 void compare_print(const struct compare_values *v, struct text *out) {
@@ -122,8 +136,7 @@ static void compare(struct trace *t, const tri_tensor *x, int64_t lane, const vo
     const struct record *r = find(t, x, lane);
     struct compare_values v = {.tolerance = t->tolerance};
     size_t bytes = base_spec_bytes(&x->spec);
-    bool fits = r && r->spec.type == x->spec.type &&
-                base_shape_equal(&r->spec.shape, &x->spec.shape) &&
+    bool fits = r && compare_same_spec(&r->spec, &x->spec) &&
                 (t->tolerance < 0 || (type_is_float(x->spec.type) && !is_part(x->node)));
     if (!fits) return;
     t->compared++;
@@ -197,19 +210,30 @@ tri_status compare_step(tri_run *const run[2], double tolerance, size_t *compare
 
 /* ---- after a step ---- */
 
+static const char *kind_of(const struct stored *s) { return s->param ? "parameter" : "state"; }
+
 static void compare_stored(tri_run *const run[2], const struct stored *a, double tolerance,
                            void *host[2], struct text *out) {
     const struct stored *b = store_find(&run[1]->store, a->name);
     struct compare_values v = {.tolerance = tolerance};
-    if (!b || a->spec.type != b->spec.type || !base_shape_equal(&a->spec.shape, &b->spec.shape))
-        return;
+    if (!b || !compare_same_spec(&a->spec, &b->spec)) return; /* compare_skipped says so */
     store_read(&run[0]->store, a, host[0]);
     store_read(&run[1]->store, b, host[1]);
     if (compare_equal(&v, a->spec.type, host[0], host[1], tri_shape_count(&a->spec.shape))) return;
-    text_add(out, "step %lld, %s %s, ", (long long)run[0]->done,
-             a->param ? "parameter" : "state", a->name);
+    text_add(out, "step %lld, %s %s, ", (long long)run[0]->done, kind_of(a), a->name);
     compare_print(&v, out);
     text_add(out, "\n");
+}
+
+void compare_skipped(tri_run *const run[2], struct text *out) {
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < run[k]->store.n; i++) {
+            const struct stored *a = &run[k]->store.entry[i];
+            const struct stored *b = store_find(&run[1 - k]->store, a->name);
+            if (b && (k || compare_same_spec(&a->spec, &b->spec))) continue;
+            text_add(out, "%s %s is not compared: %s\n", kind_of(a), a->name,
+                     compare_unlike(b, k));
+        }
 }
 
 tri_status compare_stores(tri_run *const run[2], double tolerance, struct text *out) {

@@ -144,6 +144,33 @@ check 'compare: the same checkpoints' last_is '2 checkpoints: same bits'
 run compare one other
 check 'compare: other checkpoints' test $code -eq 1
 check 'the first step and parameter' says '^step 1, transformer.* element [0-9]*: ' out
+run compare one other --tolerance 1e9
+check 'compare: near enough is not the same' last_is '2 checkpoints: within 1e+09'
+run compare one one --tolerance 1e9
+check 'compare: the same bits with a tolerance' last_is '2 checkpoints: same bits'
+run train $net --steps 1 --quiet --data synthetic --plan model --optimizer adamw --ckpt adamw \
+    --save-every 1
+for pair in 'adamw one first' 'one adamw second'; do
+    set -- $pair
+    run compare "$1" "$2" --tolerance 1e9
+    check "only in the $3" says "^step 1, .*: only in the $3" out
+    check "which is a difference" test $code -eq 1
+done
+mkdir none_saved none_either
+no_pair() { # expected message, words
+    what=$1
+    shift
+    run compare "$@"
+    check "compare: $what" says "^trireme: $what" err
+}
+no_pair 'none_saved has no checkpoint$' one none_saved
+no_pair 'none_saved has no checkpoint$' none_saved one
+no_pair 'neither none_saved nor none_either has a checkpoint' none_saved none_either
+mkdir later && cp -r one/step-000000002 later
+no_pair 'adamw and later have no checkpoint of the same step' adamw later
+no_pair 'compare: absent and missing are no directories' absent missing
+no_pair 'compare: model is no directory' one model
+no_pair 'compare: absent is no directory' absent one
 run compare one other --seed 1
 check 'directories take no options' test $code -eq 2
 run train $net --steps 3 --quiet --data synthetic --plan threads --ckpt one --resume

@@ -108,19 +108,32 @@ static void test_lanes(void **state) {
 }
 
 static void test_values(void **state) {
-    const float a[] = {1, -4, 0, NAN}, b[] = {1, -4.0004f, 0, NAN}, c[] = {1, -4, NAN, NAN};
-    struct compare_values v = {.tolerance = -1};
+    static const float a[] = {1, -4, 0, NAN}, zero[] = {-0.0f, INFINITY};
+    static const struct {
+        const float *a, b[4];
+        int64_t n;
+        double tolerance;
+        int64_t at; /* the first that differs; -1: none */
+        bool same;
+    } cases[] = {
+        {a, {1, -4, 0, NAN}, 4, -1, -1, true},
+        {a, {1, -4.0004f, 0, NAN}, 4, -1, 1, false},
+        {a, {1, -4.0004f, 0, NAN}, 4, 1e-3, -1, false},
+        {a, {1, -4.0004f, 0, NAN}, 4, 1e-5, 1, false},
+        {a, {1, -4, NAN, NAN}, 4, 1e-3, 2, false}, /* a NaN is near nothing */
+        {a, {INFINITY, -4, 0, NAN}, 4, 1e-3, 0, false},
+        {zero, {0, INFINITY}, 2, 1e-3, -1, false},
+        {zero, {1, INFINITY}, 2, 1e-3, 0, false}, /* infinity is no largest value */
+        {zero, {0, -INFINITY}, 2, 1e-3, 1, false},
+        {zero, {0, 1}, 2, 1e-3, 1, false},
+    };
     (void)state;
-    assert_true(compare_equal(&v, TRI_F32, a, a, 4));
-    assert_false(compare_equal(&v, TRI_F32, a, b, 4));
-    assert_int_equal(v.at, 1);
-    v.tolerance = 1e-3;
-    assert_true(compare_equal(&v, TRI_F32, a, b, 4));
-    v.tolerance = 1e-5;
-    assert_false(compare_equal(&v, TRI_F32, a, b, 4));
-    v.tolerance = 1e-3;
-    assert_false(compare_equal(&v, TRI_F32, a, c, 4)); /* a NaN is near nothing */
-    assert_int_equal(v.at, 2);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct compare_values v = {.tolerance = cases[i].tolerance};
+        bool equal = compare_equal(&v, TRI_F32, cases[i].a, cases[i].b, cases[i].n);
+        if (equal != (cases[i].at < 0) || v.at != cases[i].at || v.same != cases[i].same)
+            fail_msg("case %zu: %d %lld %d", i, equal, (long long)v.at, v.same);
+    }
 }
 
 int main(void) {
