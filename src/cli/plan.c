@@ -22,14 +22,17 @@ static void show_counts(const struct plan_file *p, struct text *out) {
     const struct plan_line *mesh = plan_find(p, PLAN_MESH);
     struct mesh m = {0};
     int64_t batch = plan_number(p, PLAN_BATCH), lanes = plan_number(p, PLAN_LANES);
-    if (mesh && strcmp(mesh->value, "none") && !mesh_parse(mesh->value, &m) && m.n)
+    if (mesh && strcmp(mesh->value, "none") && !mesh_parse(mesh->value, &m))
         text_add(out, "seats: %lld, the places of the mesh %s\n", (long long)mesh_seats(&m),
                  mesh->value);
     else
         text_add(out, "seats: 1, as there is no mesh\n");
-    if (batch && lanes)
-        text_add(out, "lanes: %lld, each of %lld to %lld samples\n", (long long)lanes,
-                 (long long)(batch / lanes), (long long)((batch + lanes - 1) / lanes));
+    if (batch && lanes) {
+        int64_t most = (batch + lanes - 1) / lanes;
+        text_add(out, "lanes: %lld, each of ", (long long)lanes);
+        if (batch % lanes) text_add(out, "%lld to ", (long long)(batch / lanes));
+        text_add(out, "%lld sample%s\n", (long long)most, most == 1 ? "" : "s");
+    }
     if (plan_number(p, PLAN_WORKERS))
         text_add(out, "workers: %lld, each with %lld threads\n",
                  (long long)plan_number(p, PLAN_WORKERS),

@@ -14,9 +14,10 @@
 #include "base/wait.h"
 #include "checkpoint/policy_state.h"
 #include "data/tally.h"
+#include "plan/plan_file.h"
 
 #define CREW_MAGIC 0x40574552434952ull /* must change when anything below does */
-#define CREW_MOST_WORKERS 128
+#define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SHAPES 8 /* of a run's steps */
 #define CREW_MOST_SCALARS 64

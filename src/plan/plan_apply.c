@@ -254,8 +254,7 @@ tri_status strategy_lines_of_plan(const struct plan_file *p, struct strategy_lin
     if (mesh) {
         all->plan_mesh_from = arena_text(all->arena, "%s:%d", p->name, mesh->number);
         if (!strcmp(mesh->value, "none")) return TRI_OK;
-        if (mesh_parse(mesh->value, &all->plan_mesh))
-            return base_fail(TRI_USAGE, "%s:%d: %s", p->name, mesh->number, tri_message());
+        status = mesh_parse(mesh->value, &all->plan_mesh);
     }
     all->line = NULL;
     all->n = all->capacity = 0;

@@ -12,9 +12,9 @@
 
 static const char *const part_names[] = {[PLAN_GRAIN] = "grain", [PLAN_PLACEMENT] = "placement"};
 
-/* What a value may be: a whole number of at least 1, one of some words, two or three words, or any
- * text. */
-enum value_kind { A_COUNT, A_WORD, TWO_WORDS, THREE_WORDS, A_TEXT };
+/* What a value may be: a whole number of at least 1, one of some words, a mesh, two or three words,
+ * or any text. */
+enum value_kind { A_COUNT, A_WORD, A_MESH, TWO_WORDS, THREE_WORDS, A_TEXT };
 
 static const struct {
     const char *name;
@@ -22,25 +22,26 @@ static const struct {
     enum value_kind kind;
     const char *words; /* separated by blanks */
     bool many;
+    int64_t most; /* of a count */
 } keys[] = {
-    [PLAN_MODEL] = {"model", PLAN_GRAIN, A_TEXT, NULL, false},
-    [PLAN_GRAPH] = {"graph", PLAN_GRAIN, A_TEXT, NULL, false},
-    [PLAN_BATCH] = {"batch", PLAN_GRAIN, A_COUNT, NULL, false},
-    [PLAN_LANES] = {"lanes", PLAN_GRAIN, A_COUNT, NULL, false},
-    [PLAN_MESH] = {"mesh", PLAN_GRAIN, A_TEXT, NULL, false},
-    [PLAN_UNSET] = {"unset", PLAN_GRAIN, A_WORD, "follow batch whole", false},
-    [PLAN_AMP] = {"amp", PLAN_GRAIN, A_WORD, "O0 O1 O2 O3", false},
-    [PLAN_AMP_TYPE] = {"amp-type", PLAN_GRAIN, A_WORD, "bf16 f16", false},
-    [PLAN_CONV] = {"conv", PLAN_GRAIN, A_WORD, "auto direct", false},
-    [PLAN_MATH] = {"math", PLAN_GRAIN, A_WORD, "portable native", false},
-    [PLAN_STRATEGY] = {"strategy", PLAN_GRAIN, TWO_WORDS, NULL, true},
-    [PLAN_LAYOUT] = {"layout", PLAN_GRAIN, TWO_WORDS, NULL, true},
-    [PLAN_LAYOUT_OF] = {"layout-of", PLAN_GRAIN, THREE_WORDS, NULL, true},
-    [PLAN_SHARD] = {"shard", PLAN_GRAIN, TWO_WORDS, NULL, true},
-    [PLAN_WORKERS] = {"workers", PLAN_PLACEMENT, A_COUNT, NULL, false},
-    [PLAN_THREADS] = {"threads", PLAN_PLACEMENT, A_COUNT, NULL, false},
-    [PLAN_RECOMPUTE] = {"recompute", PLAN_PLACEMENT, A_TEXT, NULL, false},
-    [PLAN_HASH] = {"hash", PLAN_PARTS, A_TEXT, NULL, false},
+    [PLAN_MODEL] = {"model", PLAN_GRAIN, A_TEXT, NULL, false, 0},
+    [PLAN_GRAPH] = {"graph", PLAN_GRAIN, A_TEXT, NULL, false, 0},
+    [PLAN_BATCH] = {"batch", PLAN_GRAIN, A_COUNT, NULL, false, INT32_MAX},
+    [PLAN_LANES] = {"lanes", PLAN_GRAIN, A_COUNT, NULL, false, INT32_MAX},
+    [PLAN_MESH] = {"mesh", PLAN_GRAIN, A_MESH, NULL, false, 0},
+    [PLAN_UNSET] = {"unset", PLAN_GRAIN, A_WORD, "follow batch whole", false, 0},
+    [PLAN_AMP] = {"amp", PLAN_GRAIN, A_WORD, "O0 O1 O2 O3", false, 0},
+    [PLAN_AMP_TYPE] = {"amp-type", PLAN_GRAIN, A_WORD, "bf16 f16", false, 0},
+    [PLAN_CONV] = {"conv", PLAN_GRAIN, A_WORD, "auto direct", false, 0},
+    [PLAN_MATH] = {"math", PLAN_GRAIN, A_WORD, "portable native", false, 0},
+    [PLAN_STRATEGY] = {"strategy", PLAN_GRAIN, TWO_WORDS, NULL, true, 0},
+    [PLAN_LAYOUT] = {"layout", PLAN_GRAIN, TWO_WORDS, NULL, true, 0},
+    [PLAN_LAYOUT_OF] = {"layout-of", PLAN_GRAIN, THREE_WORDS, NULL, true, 0},
+    [PLAN_SHARD] = {"shard", PLAN_GRAIN, TWO_WORDS, NULL, true, 0},
+    [PLAN_WORKERS] = {"workers", PLAN_PLACEMENT, A_COUNT, NULL, false, PLAN_MOST_WORKERS},
+    [PLAN_THREADS] = {"threads", PLAN_PLACEMENT, A_COUNT, NULL, false, PLAN_MOST_THREADS},
+    [PLAN_RECOMPUTE] = {"recompute", PLAN_PLACEMENT, A_TEXT, NULL, false, 0},
+    [PLAN_HASH] = {"hash", PLAN_PARTS, A_TEXT, NULL, false, 0},
 };
 
 enum plan_part plan_part_of(enum plan_key key) { return keys[key].part; }
@@ -110,22 +111,35 @@ static tri_status check_word(const struct reader *r, enum plan_key key, const ch
                      keys[key].words);
 }
 
-static tri_status check_value(const struct reader *r, enum plan_key key, const char *value) {
-    int words = 0;
+static tri_status check_count(const struct reader *r, enum plan_key key, const char *value) {
     char *end;
     errno = 0;
     long long n = strtoll(value, &end, 10);
+    if (*end || end == value || (n < 1 && !errno))
+        return fail_line(r, "%s \"%.40s\": expected a whole number of at least 1", keys[key].name,
+                         value);
+    if (errno || n < 1 || n > keys[key].most)
+        return fail_line(r, "%s %.40s: there can be 1 to %lld", keys[key].name, value,
+                         (long long)keys[key].most);
+    return TRI_OK;
+}
+
+static tri_status check_mesh(const struct reader *r, const char *value) {
+    struct mesh m;
+    if (!strcmp(value, "none") || !mesh_parse(value, &m)) return TRI_OK;
+    return fail_line(r, "%s", tri_message());
+}
+
+static tri_status check_value(const struct reader *r, enum plan_key key, const char *value) {
+    int words = 0;
     for (const char *p = value; *p; p += strspn(p, " ")) {
         p += strcspn(p, " ");
         words++;
     }
     switch (keys[key].kind) {
-    case A_COUNT:
-        if (*end || errno || n < 1 || end == value)
-            return fail_line(r, "%s \"%.40s\": expected a whole number of at least 1",
-                             keys[key].name, value);
-        return TRI_OK;
+    case A_COUNT: return check_count(r, key, value);
     case A_WORD: return check_word(r, key, value);
+    case A_MESH: return words ? check_mesh(r, value) : fail_line(r, "mesh lacks its value");
     case TWO_WORDS:
     case THREE_WORDS:
         if (words < 2 + (keys[key].kind == THREE_WORDS))
@@ -210,6 +224,16 @@ static bool clean(char *line) {
     return true;
 }
 
+/* Every lane has a sample. */
+static tri_status check_lanes(struct reader *r) {
+    const struct plan_line *lanes = plan_find(r->p, PLAN_LANES);
+    int64_t n = plan_number(r->p, PLAN_LANES), batch = plan_number(r->p, PLAN_BATCH);
+    if (!batch || n <= batch) return TRI_OK;
+    r->number = lanes->number;
+    return fail_line(r, "%lld lanes for a batch of %lld: there can be 1 to %lld", (long long)n,
+                     (long long)batch, (long long)batch);
+}
+
 static tri_status parse(struct reader *r, const char *text, size_t bytes) {
     tri_status status = TRI_OK;
     const char *end = text + bytes;
@@ -229,7 +253,8 @@ static tri_status parse(struct reader *r, const char *text, size_t bytes) {
             status = take_key(r, line);
         text += n + 1;
     }
-    if (status || r->seen[PLAN_GRAIN]) return status;
+    if (status) return status;
+    if (r->seen[PLAN_GRAIN]) return check_lanes(r);
     return base_fail(TRI_USAGE, "%s is no plan: it has no part [grain]", r->p->name);
 }
 
@@ -245,11 +270,8 @@ tri_status plan_parse(const char *name, const char *text, size_t bytes, struct p
 tri_status plan_read(const char *path, struct plan_file *out) {
     char *text;
     size_t bytes;
-    if (base_read_file(path, &text, &bytes)) {
-        char why[512];
-        snprintf(why, sizeof why, "%s", tri_message());
-        return base_fail(base_last(), "--plan (tri_options.plan): %s", why);
-    }
+    if (base_read_file(path, &text, &bytes))
+        return base_fail(TRI_USAGE, "cannot read the plan: %s", tri_message());
     tri_status status = plan_parse(path, text, bytes, out);
     free(text);
     return status;

@@ -7,6 +7,9 @@
 
 #include "graph/graph.h"
 
+#define PLAN_MOST_WORKERS 128
+#define PLAN_MOST_THREADS 1024
+
 enum plan_part { PLAN_GRAIN, PLAN_PLACEMENT, PLAN_PARTS };
 
 /* In the order in which they are written. */
@@ -48,7 +51,7 @@ struct plan_file {
     struct arena arena;
 };
 
-/* Needs no plan_free after a failure. */
+/* Checks each value. Needs no plan_free after a failure. */
 tri_status plan_read(const char *path, struct plan_file *out);
 tri_status plan_parse(const char *name, const char *text, size_t bytes, struct plan_file *out);
 void plan_free(struct plan_file *p);

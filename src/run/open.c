@@ -25,8 +25,6 @@
 #include "run/record.h"
 #include "run/worker.h"
 
-#define MAX_THREADS 1024
-
 /* A run with its parts, in one allocation. */
 struct whole {
     tri_run run;
@@ -49,9 +47,9 @@ static tri_status check_options(const tri_options *o) {
         if (counts[i].value < 0)
             return base_fail(TRI_USAGE, "%s is %lld; it must be at least 1 (0: the default)",
                              counts[i].what, (long long)counts[i].value);
-    if (o->threads < 0 || o->threads > MAX_THREADS)
+    if (o->threads < 0 || o->threads > PLAN_MOST_THREADS)
         return base_fail(TRI_USAGE, "threads is %lld; it must be from 1 to %d (0: one for each "
-                         "core)", (long long)o->threads, MAX_THREADS);
+                         "core)", (long long)o->threads, PLAN_MOST_THREADS);
     if (o->data_threads < -1 || o->data_threads > LOADER_MOST_THREADS)
         return base_fail(TRI_USAGE, "data_threads is %lld; it must be from 1 to %d (0: as needed; "
                          "-1: none)", (long long)o->data_threads, LOADER_MOST_THREADS);

@@ -49,6 +49,7 @@ refused() { # what, expected message, options
     check "refused: $what" test $code -eq 2
     check "$what is named" says "$message" err
 }
+refused 'no plan' '^trireme: cannot read the plan: nowhere: No such file' --plan nowhere
 refused 'another batch' '^trireme: model:4: batch 8, but --batch 16' --plan model --batch 16
 refused 'other lanes' 'model:5: lanes 2, but --lanes 4' --plan model --lanes 4
 refused 'another mesh' 'model=4 by --mesh .*, but model=2 by model:6' --plan model --mesh model=4
@@ -73,13 +74,17 @@ damaged 's/^\[placement/[plcement/' '[0-9]*: there is no part \[plcement\]; do y
 damaged 's/^threads/lanes/' '[0-9]*: lanes belongs to \[grain\], not to \[placement\]'
 damaged 's/^lanes/batch/' '5: batch is given twice: line 4'
 damaged 's/^hash .*/hash 12/' '[0-9]*: hash "12": expected 16 hexadecimal digits'
+damaged 's/^mesh.*/mesh model=0/' '6: mesh "model=0": an axis has from 1 to 1024 seats'
+damaged 's/^lanes.*/lanes 99999999999999/' '5: lanes 99999999999999: there can be 1 to'
+damaged 's/^workers.*/workers 1000000/' '[0-9]*: workers 1000000: there can be 1 to 128'
 damaged 's/ out=model//' '[0-9]*: strategy lacks a word'
 damaged 's/^maybe strategy/maybe batch/' '[0-9]*: batch is given twice'
 : >empty
 run plan show empty
 check 'refused: an empty file' says 'empty is no plan: it has no part \[grain\]' err
 run plan show nowhere
-check 'refused: no file' test $code -eq 1
+check 'refused: no file' test $code -eq 2
+check 'the file is named' says '^trireme: cannot read the plan: nowhere: No such file' err
 run plan sohw model
 check 'refused: an unknown action' says 'do you mean show?' err
 
@@ -88,8 +93,11 @@ check 'refused: an unknown action' says 'do you mean show?' err
 run plan show model
 check 'show prints the plan' sh -c 'head -n "$(wc -l <model)" out | cmp - model'
 check 'its seats' says '^seats: 2' out
-check 'its lanes' says '^lanes: 2, each of 4 to 4 samples' out
+check 'its lanes' says '^lanes: 2, each of 4 samples' out
 check 'not edited' sh -c '! grep -q edited out'
+sed 's/^lanes 2/lanes 3/' model >three
+run plan show three
+check 'unequal lanes' says '^lanes: 3, each of 2 to 3 samples' out
 run plan show threads
 check 'an edited part is named' says '^placement: edited' out
 run plan diff model threads
