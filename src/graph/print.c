@@ -84,13 +84,13 @@ static void print_setting(struct text *t, const struct graph_setting *s) {
     text_add(t, "\n");
 }
 
-char *tri_graph_print(const tri_graph *g) {
+static char *print(const tri_graph *g, bool divided) {
     struct text t = {0};
     bool backward = false;
     if (!g || tri_graph_status(g)) return NULL;
     text_add(&t, "graph {batch=%lld", (long long)g->batch);
     if (g->lanes != 1) text_add(&t, ", lanes=%lld", (long long)g->lanes);
-    if (g->mesh.n) {
+    if (g->mesh.n && divided) {
         text_add(&t, ", mesh=\"");
         mesh_print(&g->mesh, &t);
         text_add(&t, "\"");
@@ -106,7 +106,8 @@ char *tri_graph_print(const tri_graph *g) {
         print_text(&t, g->schedule ? g->schedule : "");
         text_add(&t, "\n");
     }
-    for (size_t i = 0; i < g->n_settings; i++) print_setting(&t, &g->setting[i]);
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (divided || g->setting[i].kind < SETTING_STRATEGY) print_setting(&t, &g->setting[i]);
     for (size_t i = 0; i < g->n_outputs; i++) {
         const struct graph_output *o = &g->output[i];
         /* The loss may have further names. */
@@ -126,3 +127,7 @@ char *tri_graph_print(const tri_graph *g) {
     base_no_memory("the text of a graph");
     return NULL;
 }
+
+char *tri_graph_print(const tri_graph *g) { return print(g, true); }
+
+char *graph_print_undivided(const tri_graph *g) { return print(g, false); }

@@ -91,8 +91,9 @@ static tri_status add_strategies(const tri_graph *g, const tri_options *o, struc
     return status;
 }
 
+/* Other lines of the plan say how the network is divided. */
 static tri_status add_graph(const tri_graph *g, struct plan_file *out) {
-    char *text = tri_graph_print(g), digits[PLAN_DIGITS];
+    char *text = graph_print_undivided(g), digits[PLAN_DIGITS];
     if (!text) return base_no_memory("a plan");
     snprintf(digits, sizeof digits, "%016llx",
              (unsigned long long)base_hash(text, strlen(text), 0));
@@ -177,7 +178,8 @@ tri_status plan_check_network(const struct plan_file *p, const tri_graph *g) {
     struct plan_file now = {0};
     tri_status status = add_graph(g, &now);
     if (!status && strcmp(now.line[0].value, graph->value)) {
-        base_format(other, sizeof other, "the network is graph %s", now.line[0].value);
+        base_format(other, sizeof other, "the network is graph %s (without mesh and strategies, "
+                    "which older plans count too)", now.line[0].value);
         status = contradicts(p, graph, other);
     }
     plan_free(&now);

@@ -15,7 +15,7 @@ enum plan_part { PLAN_GRAIN, PLAN_PLACEMENT, PLAN_PARTS };
 /* In the order in which they are written. */
 enum plan_key {
     PLAN_MODEL, /* of the zoo */
-    PLAN_GRAPH, /* the hash of any other network */
+    PLAN_GRAPH, /* the hash of any other network, without mesh and strategies */
     PLAN_BATCH,
     PLAN_LANES,
     PLAN_MESH, /* "none" if there is none */

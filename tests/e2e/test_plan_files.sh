@@ -115,6 +115,38 @@ sed 's/^lanes 2/lanes 4/' model >lanes
 run plan diff model lanes
 check 'other lanes: bits differ' last_is 'bits differ'
 
+# Two ways to divide one network have the same graph.
+product() { # mesh, tuples
+    cat <<EOT
+graph {batch=4$1}
+%0 = input() {name="x", type=f32, shape=[4,8]} : f32[4,8] @ "x"
+%1 = param() {name="w", shape=[8,12], init="normal(0,0.02)"} : f32[8,12] @ "w"
+%2 = matmul(%0, %1) : f32[4,12] @ "product"
+%3 = relu(%2) : f32[4,12] @ "relu"
+%4 = mean(%3) {axes=[0,1]} : f32[] @ "mean"
+$2
+loss "loss" %4
+EOT
+}
+product ', mesh="4"' 'shard "product" "(1,1),(1,4)"' >columns.tri
+product ', mesh="4"' 'shard "product" "(4,1),(1,1)"' >rows.tri
+product '' '' >whole.tri
+for how in columns rows whole; do
+    run train $how.tri --data synthetic --steps 1 --quiet --save-plan $how.plan
+done
+check 'tuples do not change the graph' sh -c '! diff columns.plan rows.plan | grep graph'
+run plan diff columns.plan rows.plan --model whole.tri
+check 'tuples: the lines' says '^- shard product (1,1),(1,4)' out
+check 'tuples: bits differ' last_is 'bits differ'
+run plan diff columns.plan whole.plan --model whole.tri
+check 'tuples or none: bits differ' last_is 'bits differ'
+run compare whole.tri --data synthetic --plan columns.plan --plan rows.plan
+check 'tuples: compared' last_is '3 steps: within 0.0001'
+sed 's/^graph .*/graph 0123456789abcdef/' rows.plan >old.plan
+run train rows.tri --data synthetic --steps 1 --quiet --plan old.plan
+check 'refused: a plan of another graph' says \
+    'old.plan:3: graph 0123456789abcdef, but the network is graph .* older plans' err
+
 run compare $net --plan model --plan threads
 check 'compare: threads give the same bits' last_is '3 steps: same bits'
 run compare $net --plan none --plan model
