@@ -20,7 +20,8 @@ const char *option_count(void *at, const char *value) { /* int64_t */
     char *end;
     errno = 0;
     long long n = strtoll(value, &end, 10);
-    if (end == value || *end || errno || n < 1) return "a whole number of at least 1";
+    if (end == value || *end || n < 1) return "a whole number of at least 1";
+    if (errno) return "a whole number that is not so large";
     *(int64_t *)at = n;
     return NULL;
 }
