@@ -93,13 +93,18 @@ static json_t *of_mesh(const struct explanation *e) {
     return axes;
 }
 
+/* Sums are doubles, which are whole numbers, but may be too large for an integer. */
+static json_t *of_bytes(double bytes) {
+    return bytes < 0x1p63 ? json_integer((json_int_t)bytes) : json_real(bytes);
+}
+
 static json_t *of_sums(const struct explanation *e) {
     const double replicas = (double)e->replicas;
-    return json_pack("{s:I,s:f,s:f,s:f,s:f}", "replicas", (json_int_t)e->replicas, "forward",
-                     replicas * e->step[MOVE_FORWARD], "backward",
-                     replicas * e->step[MOVE_BACKWARD], "to_store",
-                     replicas * e->step[MOVE_TO_STORE], "gradients_over_replicas",
-                     e->replicas > 1 ? e->gradients : 0.0);
+    return json_pack("{s:I,s:o,s:o,s:o,s:o}", "replicas", (json_int_t)e->replicas, "forward",
+                     of_bytes(replicas * e->step[MOVE_FORWARD]), "backward",
+                     of_bytes(replicas * e->step[MOVE_BACKWARD]), "to_store",
+                     of_bytes(replicas * e->step[MOVE_TO_STORE]), "gradients_over_replicas",
+                     of_bytes(e->replicas > 1 ? e->gradients : 0));
 }
 
 bool explain_as_json(const struct explanation *e, struct text *out) {

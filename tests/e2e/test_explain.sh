@@ -35,6 +35,7 @@ fc = [o for o in e["operators"] if o["name"].endswith("mlp.c_fc.matmul")][0]
 assert fc["split"] == "out/model" and fc["inputs"][1]["slice"][1] * 2 == fc["inputs"][1]["shape"][1]
 step = sum(m["bytes"] for m in e["moves"] if m["when"] == "forward") * e["lanes"]
 assert step == e["step_bytes"]["forward"], step
+assert all(type(n) is int for n in e["step_bytes"].values()), e["step_bytes"]
 EOT
 }
 
@@ -55,6 +56,8 @@ check 'no mesh' refuses 'has no mesh' "$trireme" explain $model
 check 'no model' refuses 'lacks its MODEL' "$trireme" explain
 check 'devices that do not divide' refuses '2 is the nearest' \
     "$trireme" explain $model $mesh --devices 3
+check 'too many devices' refuses '9999: expected a whole number that is not so large' \
+    "$trireme" explain $model $mesh --devices 99999999999999999999
 check 'factors of a model' refuses 'give it alone' "$trireme" explain $model --factors
 check 'memory with a mesh' says 'in all' "$trireme" memory $model $mesh
 check 'dump with a mesh' says 'mlp.c_fc.matmul@1' "$trireme" dump $model $mesh --after expand
