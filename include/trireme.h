@@ -1146,9 +1146,10 @@ tri_graph *tri_model_open(const char *spec, int64_t batch);
 
 /* The mesh: its axes and their sizes, at most 1024 seats; the last axis varies fastest. The same as
  * tri_options.mesh. A number alone, "4", is a mesh for the tuples of tri_shard, which make its
- * axes. These are then named "0", "1" and so on. */
+ * axes when the graph is opened. These are named "0", "1" and so on. */
 void tri_mesh(tri_graph *g, const char *axes);
-/* The axes of tri_mesh: their number; the name of the i-th and, unless null, its size. */
+/* The axes of tri_mesh: their number; the name of the i-th and, unless null, its size. The mesh "4"
+ * has one axis, named "". */
 int tri_mesh_axes(const tri_graph *g);
 const char *tri_mesh_axis(const tri_graph *g, int i, int64_t *size); /* null beyond the last */
 /* How a tensor lies on the mesh in a run: "(model,-)", "(-,-) partial sum over model". A parameter

@@ -34,6 +34,9 @@ static tri_status read_axis(const char *mesh, char *word, struct mesh *m) {
     char *size = strchr(word, '=');
     const char *name = size ? word : "";
     if (size) *size++ = 0;
+    if (*mesh && !*word && !size)
+        return base_fail(TRI_USAGE, "mesh \"%s\": an axis is missing %s a comma; " MESH_RIGHT,
+                         mesh, *mesh == ',' ? "before" : "after");
     if (m->n == MESH_MOST_AXES)
         return base_fail(TRI_USAGE, "mesh \"%s\": there can be up to %d axes", mesh,
                          MESH_MOST_AXES);

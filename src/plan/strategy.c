@@ -30,6 +30,7 @@ struct making {
     struct tuples *tuples;
     size_t n_tuples, tuples_capacity;
     bool used[MESH_MOST_AXES];
+    bool numbered; /* the mesh is a number of seats */
     bool *backward; /* by node: it depends on gradients, as an update does */
 };
 
@@ -291,18 +292,22 @@ static tri_status apply_tuples(struct making *k, struct asked *a) {
 
 static tri_status too_small(const struct mesh *m, const tri_node *n, const struct factors *f,
                             const struct ask *ask, int64_t seats, bool lane) {
-    struct text legal = {0};
+    struct text why = {0};
     const struct strategy_line l = {.from = ask->from};
-    char blocks[48] = "";
-    strategy_legal(n, f, seats, &legal);
-    if (ask->outer > 1)
-        base_format(blocks, sizeof blocks, " in %lld blocks", (long long)ask->outer);
+    int64_t extent = f->extent[ask->factor];
+    if (ask->outer > 1 && extent % ask->outer) {
+        text_add(&why, "%lld blocks do not divide", (long long)ask->outer);
+    } else {
+        if (ask->outer > 1) text_add(&why, "in %lld blocks ", (long long)ask->outer);
+        text_add(&why, "cannot be split over %lld seats; factors with enough places: ",
+                 (long long)seats);
+        strategy_legal(n, f, seats, &why);
+    }
     tri_status status = strategy_fail_at(
-        &l, m, n, "its factor %s has %lld place%s%s%s, which cannot be split over %lld seats; "
-        "factors with enough places: %s", factor_name(n, f, ask->factor),
-        (long long)f->extent[ask->factor], f->extent[ask->factor] == 1 ? "" : "s", blocks,
-        lane ? " in a lane" : "", (long long)seats, legal.data ? legal.data : "");
-    text_free(&legal);
+        &l, m, n, "its factor %s has %lld place%s%s, which %s", factor_name(n, f, ask->factor),
+        (long long)extent, extent == 1 ? "" : "s", lane ? " in a lane" : "",
+        why.data ? why.data : "");
+    text_free(&why);
     return status;
 }
 
@@ -458,7 +463,8 @@ static tri_status check_used(const struct making *k) {
         mesh_print(m, &mesh);
         base_fail(TRI_USAGE, "nothing uses the axis %s of the mesh %s: no strategy or layout names "
                   "it for an operator of this network (tri_strategy, tri_layout, --strategy; or "
-                  "--unset batch)", m->axis[i].name, mesh.data ? mesh.data : "");
+                  "--unset batch)%s", m->axis[i].name, mesh.data ? mesh.data : "",
+                  k->numbered ? "; a mesh that is a number is for the tuples of tri_shard" : "");
         text_free(&mesh);
         return TRI_USAGE;
     }
@@ -478,6 +484,7 @@ static tri_status make(struct making *k) {
     if (!status) status = check_shorter(k);
     for (size_t i = 0; i < all->n && !status; i++)
         if (all->line[i].kind == SETTING_SHARD) status = read_tuples(k, &all->line[i]);
+    k->numbered = k->s->mesh.n && !*k->s->mesh.axis[0].name;
     if (!status && k->s->mesh.n) status = tuples_refine(k->tuples, k->n_tuples, &k->s->mesh);
     for (size_t i = 0; i < all->n && !status; i++)
         if (all->line[i].kind != SETTING_SHARD)

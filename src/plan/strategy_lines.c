@@ -182,6 +182,9 @@ tri_status strategy_lines_read(const tri_graph *g, const tri_options *o,
     const char *p = o->strategy;
     while (p && !status) {
         size_t n = strcspn(p, ",");
+        if (!n)
+            return base_fail(TRI_USAGE, "--strategy (tri_options.strategy) \"%s\" has an empty "
+                             "name; commas separate names", o->strategy);
         const char *name = arena_text(out->arena, "%.*s", (int)n, p);
         status = name ? add_file(out, name) : base_no_memory("strategies");
         p = p[n] ? p + n + 1 : NULL;
@@ -241,9 +244,13 @@ static tri_status read_part(const struct strategy_line *l, const struct mesh *m,
     return read_axis(l, m, axis, &part->axis);
 }
 
+/* "(model,-)", as trireme explain prints it, or without parentheses. */
 static tri_status parse_layout(struct strategy_line *l, const struct mesh *m, char *text) {
     bool taken[MESH_MOST_AXES] = {false};
-    char *rest = text;
+    size_t n = strlen(text);
+    bool inside = n > 1 && *text == '(' && text[n - 1] == ')';
+    if (inside) text[n - 1] = 0;
+    char *rest = text + inside;
     tri_status status = TRI_OK;
     for (int i = 0; rest && !status; i++) {
         struct strategy_part *part = &l->part[l->n_parts++];

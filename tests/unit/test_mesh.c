@@ -33,11 +33,17 @@ static void test_parse(void **state) {
         {"model", "\"model\" is not a number of seats"},
         {"model=", "\"\" is not a number of seats"},
         {"", "\"\" is not a number of seats"},
-        {"model=2,,rows=2", "\"\" is not a number of seats"},
+        {"model=2,,rows=2", "an axis is missing after a comma; a mesh is written as"},
+        {"model=2,", "an axis is missing after a comma"},
+        {"4,", "the axis of 4 seats has no name"},
+        {",model=2", "an axis is missing before a comma"},
         {"model=2,2", "the axis of 2 seats has no name"},
         {"2,model=2", "the axis of 2 seats has no name"},
         {"=2", "an axis is named \"\""},
         {"a b=2", "an axis is named \"a b\""},
+        {"a\033[31m=2", "letters, digits, - and _"},
+        {"a\177=2", "letters, digits, - and _"},
+        {"a\302\233=2", "letters, digits, - and _"},
         {"abcdefghijklmnop=2", "up to 15 letters"},
         {"model=2,model=3", "two axes are named \"model\""},
         {"a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1", "up to 8 axes"},
@@ -73,6 +79,12 @@ static void test_queries(void **state) {
     assert_null(tri_mesh_axis(n.g, 2, NULL));
     assert_null(tri_mesh_axis(n.g, -1, NULL));
     assert_int_equal(tri_mesh_axes(NULL), 0);
+    tri_graph_free(n.g);
+    n = network();
+    tri_mesh(n.g, "4");
+    assert_int_equal(tri_mesh_axes(n.g), 1);
+    assert_string_equal(tri_mesh_axis(n.g, 0, &size), "");
+    assert_int_equal(size, 4);
     tri_mesh(NULL, "2");
     tri_strategy(NULL, "*", "out=model");
     assert_null(tri_shard(NULL, "(1)"));
@@ -183,7 +195,7 @@ static void test_file(void **state) {
     FILE *f = fopen(at("split"), "w");
     assert_non_null(f);
     fputs("# a comment\nmesh model=2\r\n\n first  in=model # and another\n"
-          "maybe nothing.* out=model\nmaybe layout nothing model\nlayout *.v model,-\n", f);
+          "maybe nothing.* out=model\nmaybe layout nothing model\nlayout *.v (model,-)\n", f);
     fclose(f);
     tri_strategy(n.g, "first", "out=model");
     tri_tensor *grad;
@@ -215,7 +227,7 @@ static void test_layouts(void **state) {
     int dim[MESH_MOST_AXES];
     struct net n = network();
     tri_mesh(n.g, "model=2,rows=4");
-    tri_layout(tri_layout(n.h, "rows,model"), "rows , model");
+    tri_layout(tri_layout(n.h, "rows,model"), "(rows , model)");
     made(n.g, &(tri_options){0}, &s);
     assert_true(strategies_layout(&s, n.h, dim));
     assert_true(dim[0] == 1 && dim[1] == 0);

@@ -26,6 +26,7 @@ static void two_on_one(struct net *n) { HERE, tri_strategy(n->g, "first", "out=m
 static void no_equals(struct net *n) { HERE, tri_strategy(n->g, "first", "out"); }
 static void no_blocks(struct net *n) { HERE, tri_strategy(n->g, "first", "out/0=model"); }
 static void odd_blocks(struct net *n) { HERE, tri_strategy(n->g, "first", "out/3=model"); }
+static void small_blocks(struct net *n) { HERE, tri_strategy(n->g, "first", "out/2=wide"); }
 static void short_extent(struct net *n) { HERE, tri_strategy(n->g, "first", "out=wide"); }
 static void two_axes(struct net *n) { HERE, tri_strategy(n->g, "second", "in=model,in=wide"); }
 static void fixed(struct net *n) { HERE, tri_strategy(n->g, "pad", "features=model"); }
@@ -86,7 +87,9 @@ static const struct mistake {
                                        "both its factors out and in lie on the axis model"}},
     {no_equals, {.mesh = "model=2"}, {"\"out\" must be a factor and an axis: out=model"}},
     {no_blocks, {.mesh = "model=2"}, {"out/0: expected a number of blocks"}},
-    {odd_blocks, {.mesh = "model=2"}, {"out has 4 places in 3 blocks", "in (6)"}},
+    {odd_blocks, {.mesh = "model=2"}, {"out has 4 places, which 3 blocks do not divide"}},
+    {small_blocks, {.mesh = "wide=3"}, {"out has 4 places, which in 2 blocks cannot be split over "
+                                        "3 seats", "in (6)"}},
     {short_extent, {.mesh = "wide=5"}, {"first.matmul (matmul f32[8,6], f32[6,4])",
                                         "out has 4 places", "5 seats", "rows (8), in (6)"}},
     {two_axes, {.mesh = "model=2,wide=4"}, {"in has 4 places", "8 seats", "out (10)"}},
@@ -94,7 +97,7 @@ static const struct mistake {
                                   "batch (8)"}},
     {unused_axis, {.mesh = "model=2,rows=2"}, {"nothing uses the axis rows of the mesh "
                                                "model=2,rows=2"}},
-    {nothing, {.mesh = "4"}, {"nothing uses the axis 0"}},
+    {nothing, {.mesh = "4"}, {"nothing uses the axis 0", "for the tuples of tri_shard"}},
     {two_layouts, {.mesh = "model=2"}, {"first.param", "has another layout too", "model,-"}},
     {short_layout, {.mesh = "model=2"}, {"f32[6,4] needs an axis or - for each of its 2 "
                                          "dimensions, not 1"}},
@@ -134,6 +137,9 @@ static const struct mistake {
     {ask_out, {.unset = "whole"}, {"--unset", "needs a mesh"}},
     {ask_out, {.strategy = "channels"}, {"--strategy", "needs a mesh"}},
     {ask_out, {.mesh = "model=2", .unset = "none"}, {"\"none\"; it can be follow, batch or whole"}},
+    {ask_out, {.mesh = "model=2", .strategy = "channels,"}, {"\"channels,\" has an empty name; "
+                                                            "commas separate names"}},
+    {ask_out, {.mesh = "model=2", .strategy = "channels,,x"}, {"\"channels,,x\" has an empty"}},
     {ask_out, {.mesh = "model=2", .strategy = "megatorn"}, {"megatorn: No such file",
                                                             "do you mean megatron?"}},
 };
