@@ -28,7 +28,7 @@ tri_status base_vfail(tri_status code, const char *fmt, va_list args) {
     char next[MESSAGE_BYTES];
     format(next, sizeof next, fmt, args);
     for (char *p = next; *p; p++) /* a name read from a file could contain a line break */
-        if ((unsigned char)*p < ' ') *p = ' ';
+        if ((unsigned char)*p < ' ' || *p == 127) *p = ' ';
     memcpy(message, next, sizeof message);
     return last = code;
 }

@@ -50,6 +50,8 @@ static void messages(void **state) {
     assert_int_equal(base_fail(TRI_FAILED, "zero: %s", tri_message()), TRI_FAILED);
     assert_string_equal(tri_message(), "zero: one two");
     assert_int_equal(base_last(), TRI_FAILED);
+    base_fail(TRI_USAGE, "a\nb\033[31mc\177d"); /* control characters do not reach a terminal */
+    assert_string_equal(tri_message(), "a b [31mc d");
 }
 
 /* Names of parameters key their initial values: these hashes never change. */
