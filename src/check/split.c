@@ -173,13 +173,41 @@ bool opcheck_is_part(const tri_node *n) {
     return part;
 }
 
+/* The factors of a dimension have as many places as it, unless it is 1 (broadcast), has windows or
+ * may not be split. */
+static tri_status check_operand(const struct example *e, const struct factors *f,
+                                const struct factor_operand *o, const tri_shape *shape,
+                                const char *what, int number) {
+    const char *rule = e->op->factors;
+    for (int d = 0; d < o->rank; d++) {
+        int64_t places = 1;
+        for (int i = 0; i < o->dim[d].n; i++)
+            places *= f->fixed[o->dim[d].f[i]] ? 0 : f->extent[o->dim[d].f[i]];
+        if (!places || o->dim[d].windows || shape->dim[d] == 1 || shape->dim[d] == places) continue;
+        return example_differs(e, "its factors%s%s%s do not fit: dimension %d of %s %d has %lld "
+                               "places, but its factors have %lld", rule ? " \"" : "",
+                               rule ? rule : "", rule ? "\"" : "", d, what, number,
+                               (long long)shape->dim[d], (long long)places);
+    }
+    return TRI_OK;
+}
+
+static tri_status check_rule(const struct example *e, const tri_node *n, const struct factors *f) {
+    tri_status status = TRI_OK;
+    for (int i = 0; i < f->n_in && !status; i++)
+        status = check_operand(e, f, &f->in[i], &n->in[i]->spec.shape, "input", i);
+    for (int i = 0; i < f->n_out && !status; i++)
+        status = check_operand(e, f, &f->out[i], &n->out[i].spec.shape, "output", i);
+    return status;
+}
+
 tri_status opcheck_splits(const struct example *e, const struct values *in, int *splits) {
     struct trial t;
     struct factors f;
     tri_status status = trial_begin(e, lanes_of(e), &t);
     bool rule = op_has_factors(e->op);
     if (!status && rule && !opcheck_is_part(t.node)) {
-        if (!factors_of(t.node, &f)) status = TRI_USAGE;
+        status = factors_of(t.node, &f) ? check_rule(e, t.node, &f) : TRI_USAGE;
         for (int c = 1; c < MAX_FACTORS && !status; c++) {
             bool inside = false;
             if (f.fixed[c] || f.extent[c] < 2 || (c <= 'z' && f.reach[c].over)) continue;

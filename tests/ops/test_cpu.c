@@ -219,11 +219,29 @@ static void own_operator(void **state) {
     assert_true(runs_of_own >= 2); /* on the reference and on the device */
 }
 
+/* A factor string that does not fit the shapes is named, before anything is split. */
+static void unfit_factors(void **state) {
+    static const char *const examples[][2] = {{"f32[3,5]", NULL}, {"f32[5,3]", NULL}};
+    static const char *const names[] = {"test_unfit_0", "test_unfit_1"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const tri_op row = {.name = names[i], .inputs = 1, .infer = infer_same,
+                            .gradient = tri_grad_none, .kernel = negate, .factors = "ab->ba",
+                            .examples = examples[i]};
+        static tri_op kept[2];
+        kept[i] = row;
+        assert_int_equal(tri_register(&kept[i]), TRI_OK);
+        assert_int_not_equal(tri_op_check(&kept[i], NULL), TRI_OK);
+        if (!strstr(tri_message(), "its factors \"ab->ba\" do not fit: dimension "))
+            fail_msg("%s", tri_message());
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct CMUnitTest others[] = {
         cmocka_unit_test(ways),         cmocka_unit_test(infinite_weight),
         cmocka_unit_test(declines),     cmocka_unit_test(own_operator),
-        cmocka_unit_test(ranks_nan),
+        cmocka_unit_test(ranks_nan),    cmocka_unit_test(unfit_factors),
     };
     static struct CMUnitTest tests[COUNT(groups) + COUNT(others)];
     static void *states[COUNT(groups)];
