@@ -63,7 +63,6 @@ check 'memory with a mesh' says 'in all' "$trireme" memory $model $mesh
 check 'dump with a mesh' says 'mlp.c_fc.matmul@1' "$trireme" dump $model $mesh --after expand
 check 'bench with a mesh' says '^bench model=' "$trireme" bench $model $mesh --steps 2
 
-
 # layer4 of this network has 1 x 1 places.
 echo '* height=model' >all
 echo 'maybe * height=model' >some
@@ -71,4 +70,7 @@ small='resnet18:size=32 --batch 4 --mesh model=2'
 check 'too few places' refuses 'layer4.*height has 1 place' "$trireme" explain $small --strategy all
 check 'maybe: too few places' says 'halo exchange over model' "$trireme" explain $small \
     --strategy some
+check 'the strategy of another network' refuses 'nothing uses the axis model' \
+    "$trireme" explain mlp --batch 8 --mesh model=2 --strategy megatron
+
 finish
