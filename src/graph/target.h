@@ -14,7 +14,7 @@ struct format {
 
 /* The algorithm of a convolution, its attribute "winograd". All parts of a node that a mesh splits
  * have that of the whole. */
-enum convolution {
+enum conv_way {
     CONV_BY_SHAPE, /* CONV_ACROSS, CONV_FEW or CONV_OTHER, as the node's sizes suggest */
     CONV_WINOGRAD, /* Winograd's; CONV_OTHER where a part no longer fits it */
     CONV_FEW,      /* that of few channels, along planes */
@@ -30,7 +30,7 @@ struct target {
     bool (*heads)(const tri_node *n);
     /* The best algorithm for a convolution. The graph is that of the whole batch, the answer is
      * for one lane. Null: there is only one. */
-    enum convolution (*convolution)(const tri_node *n);
+    enum conv_way (*convolution)(const tri_node *n);
     /* Sets the formats that it prefers for a node's tensors; `in` and `out` are plain before.
      * Tensors that may have any block, but all the same one, become FORMAT_ANY. Null: all plain. */
     void (*formats)(const tri_node *n, struct format *in, struct format *out);

@@ -168,9 +168,9 @@ int64_t window_divisor(const struct window *w, int64_t r, int64_t q) {
 
 /* ---- parts ---- */
 
-/* One axis: sizes of x, y and the window with dilation; of a pooling or convolution row. */
+/* One axis of a pooling or convolution row: sizes of x, y and the window with dilation. */
 struct along {
-    int64_t x, y, stride, pad, reach;
+    int64_t x, y, stride, pad, window;
     bool in_y; /* windows lie in y: the factor is x's */
 };
 
@@ -185,23 +185,23 @@ static struct along along_of(const tri_node *n, char factor) {
 
 void window_reach(const tri_node *n, char factor, tri_reach *out) {
     const struct along a = along_of(n, factor);
-    const int64_t first = a.pad - (a.reach > a.stride ? a.reach - a.stride : 0);
+    const int64_t first = a.pad - (a.window > a.stride ? a.window - a.stride : 0);
     *out = a.in_y ? (tri_reach){.times = 1, .over = a.stride, .low = first, .high = a.pad}
                   : (tri_reach){.times = a.stride, .over = 1, .low = -a.pad,
-                                .high = a.reach - 1 - a.pad};
+                                .high = a.window - 1 - a.pad};
 }
 
 static int64_t clamp(int64_t v, int64_t low, int64_t high) {
     return v < low ? low : v > high ? high : v;
 }
 
-/* With x's places [x0, x1) and y's [y0, y1), the padding is what y's windows have beyond x. */
+/* The padding is what the windows of y's places have beyond x's places. */
 void window_part(const tri_node *n, char factor, const int64_t part[2], const int64_t seen[2],
                  tri_attr *attr) {
     const struct along a = along_of(n, factor);
     const int axis = factor == 'w' || factor == 'q';
     const int64_t *x = a.in_y ? part : seen, *y = a.in_y ? seen : part;
-    const int64_t beyond = (y[1] - 1) * a.stride + a.reach - a.pad - x[1];
+    const int64_t beyond = (y[1] - 1) * a.stride + a.window - a.pad - x[1];
     for (int i = 0; i < n->entry->n_attrs; i++) {
         const char *name = n->entry->attr[i].name;
         tri_shape *list = &attr[i].list;

@@ -151,7 +151,7 @@ void passes_choose_conv(tri_graph *g, const struct target *t, bool winograd, boo
     for (size_t i = 0; t && t->convolution && i < g->n_nodes; i++) {
         tri_attr *choice = (tri_attr *)node_attr(g->node[i], "winograd");
         if (!choice || choice->i != CONV_BY_SHAPE) continue;
-        const enum convolution best = t->convolution(g->node[i]);
+        const enum conv_way best = t->convolution(g->node[i]);
         if (best == CONV_WINOGRAD && winograd) choice->i = CONV_WINOGRAD;
         else if (parts) choice->i = best == CONV_WINOGRAD ? CONV_OTHER : best;
     }

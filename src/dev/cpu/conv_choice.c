@@ -66,7 +66,7 @@ bool conv_across_takes(const tri_node *n) {
     return way == CONV_ACROSS || (way == CONV_BY_SHAPE && across(n, cpu_in(n, 0)->shape.dim[0]));
 }
 
-enum convolution cpu_convolution(const tri_node *n) {
+enum conv_way cpu_convolution(const tri_node *n) {
     const struct window w = conv_lane(n);
     const bool many = w.c >= LEAST_CHANNELS && w.o >= LEAST_CHANNELS &&
                       w.n * w.oh * w.ow >= LEAST_PLACES;

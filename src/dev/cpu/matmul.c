@@ -10,15 +10,18 @@
 #define DECLARE(isa) extern const struct gemm_set gemm_set_##isa;
 EVERY_PRODUCT_ISA(DECLARE)
 
-#define NARROW 8 /* columns that fill only half of a vector of AVX-512 */
+#define NARROW 8 /* columns: they fill only half of a vector of AVX-512 */
+#if defined __x86_64__ && !defined CPU_PLAIN
+#define NARROW_ISA(isa) ((isa) == ISA_avx512 ? ISA_avx2 : (isa))
+#else
+#define NARROW_ISA(isa) (isa)
+#endif
 
 static const struct gemm_set *best(tri_type type, int64_t columns) {
 #define SET(isa) &gemm_set_##isa,
     static const struct gemm_set *const sets[] = {EVERY_PRODUCT_ISA(SET)};
     enum isa isa = isa_products(type == TRI_BF16);
-#if defined __x86_64__ && !defined CPU_PLAIN
-    if (type == TRI_F32 && isa == ISA_avx512 && columns <= NARROW) isa = ISA_avx2;
-#endif
+    if (type == TRI_F32 && columns <= NARROW) isa = NARROW_ISA(isa);
     return sets[isa];
 }
 
