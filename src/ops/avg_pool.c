@@ -33,6 +33,7 @@ const tri_op op_avg_pool = {
                  "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1]}",
                  "f32[2,2,7,6] {size=[3,3], stride=[2,2], pad=[1,1], exclude_pad=1}",
                  "f32[1,2,7,6] {size=[3,2], stride=[2,3], pad=[1,1], ceil=1}",
+                 "f32[1,2,6,6] {size=[3,3], stride=[2,2], pad=[1,1], ceil=1}",
                  "f32[1,2,6,6] {size=[3,3], stride=[2,2], pad=[1,1], ceil=1, exclude_pad=1}",
                  "f32[2,1,5,6] {size=[2,3], stride=[1,2], pad=[0,1]}",
                  "bf16[1,2,4,4] {size=[2,2], stride=[2,2]}"),
