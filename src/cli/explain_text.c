@@ -53,8 +53,8 @@ static void add_operators(struct text *t, const struct explanation *e, bool back
 
 /* ---- moves ---- */
 
-/* Layouts that divide a tensor otherwise, but have the same text, are told apart by the part of the
- * first seat. */
+/* Two layouts may have the same text and still cut at other places: then the shape of the first
+ * seat's part follows each. */
 static void add_layouts(struct text *t, const struct explanation *e, const struct move *m,
                         const tri_tensor *of, const char *reader) {
     const struct layout *const layout[] = {&m->from, &m->to};

@@ -13,15 +13,10 @@ void mesh_at(const struct mesh *m, int64_t i, int16_t at[MESH_MOST_AXES]) {
 
 /* ---- operators ---- */
 
-static bool has_rule(const tri_node *n) {
-    const tri_op *op = n->entry->op;
-    return op_has_factors(op);
-}
-
 void explain_split(const struct dist *d, const tri_node *n, struct text *out) {
     struct factors f;
-    bool known = has_rule(n) && factors_of(n, &f), any = false;
-    out->failed |= has_rule(n) && !known;
+    bool known = op_has_factors(n->entry->op) && factors_of(n, &f), any = false;
+    out->failed |= op_has_factors(n->entry->op) && !known;
     for (int a = 0; a < d->mesh.n; a++) {
         const struct use *u = &d->use[n->id][a];
         if (u->kind == USE_WHOLE) continue;
@@ -74,7 +69,7 @@ const char *explain_warning(const struct dist *d, const tri_node *n) {
     }
     slow |= convolves && leaves_fast(d, n->out, &d->has[n->out->id]);
     if (slow) return "a seat's channels are no multiple of 16, so that it leaves the fast kernels";
-    if (has_rule(n) || is_split(d, n)) return NULL;
+    if (op_has_factors(n->entry->op) || is_split(d, n)) return NULL;
     return gathers ? "its row does not say how it may be split: it is computed whole, and its "
                      "inputs are gathered"
                    : "its row does not say how it may be split: it is computed whole";

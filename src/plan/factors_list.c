@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/strategy.h"
+#include "plan/use.h"
 
 /* "f32[2,3]@0.5:2, i64[4] {axis=1}" as a graph, whose last node is the example. */
 static tri_graph *example_graph(const tri_op *op, const char *text) {
@@ -26,11 +27,9 @@ static tri_graph *example_graph(const tri_op *op, const char *text) {
     return g;
 }
 
-static bool has_factor(const struct factor_operand *o, int n, int c) {
+static bool any_has(const struct factor_operand *o, int n, int c) {
     for (int i = 0; i < n; i++)
-        for (int d = 0; d < o[i].rank; d++)
-            for (int k = 0; k < o[i].dim[d].n; k++)
-                if (o[i].dim[d].f[k] == c) return true;
+        if (operand_has(&o[i], (uint8_t)c)) return true;
     return false;
 }
 
@@ -43,7 +42,7 @@ static void add_names(struct text *t, const tri_node *n, const struct factors *f
         for (int i = 0; i < MAX_FACTORS; i++) {
             int c = MAX_FACTORS - 1 - i; /* the first of an ellipsis first, then letters */
             if (c <= 'z') c = 'z' - c;
-            bool in = has_factor(f->in, f->n_in, c), out = has_factor(f->out, f->n_out, c);
+            bool in = any_has(f->in, f->n_in, c), out = any_has(f->out, f->n_out, c);
             if ((!in && !out) || f->fixed[c] != (bool)fixed) continue;
             const char *rebuilt = op->split_form ? " (by its split form)" : "";
             text_add(t, "%s", shown++ ? ", " : fixed ? "; fixed: " : "");
