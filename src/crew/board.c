@@ -3,47 +3,43 @@
 
 /* ---- making ---- */
 
-size_t board_bytes(int nodes, int slots) {
-    return sizeof(claim_word) * ((size_t)nodes + (size_t)slots);
+void board_bind(struct board *b, const struct lane_tree *tree, const struct board_words *words,
+                int first, int threads) {
+    *b = (struct board){.tree = tree, .first = first, .n_all = words->n_all, .all = words->all,
+                        .slot = words->slot, .n_slots = words->n_slots, .chunk = 1};
+    b->node = b->all ? b->all + first : NULL;
+    while (2 * b->chunk * threads <= tree->lanes) b->chunk *= 2;
 }
 
-void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes,
-                      int slots, void *memory) {
-    *b = (struct board){.tree = tree, .n_slots = slots, .first = first, .n_all = nodes,
-                        .all = memory};
-    b->node = memory ? b->all + first : NULL;
-    b->slot = memory ? b->all + nodes : NULL;
+/* ---- slots that suffice ---- */
+
+/* The most results below `node` that wait to be summed, by the number of lanes that are not done;
+ * -1: there are fewer lanes. made: this sum is not left to the step. */
+static void waiting(const struct lane_tree *tree, int node, bool made, int holes, int *most) {
+    const struct lane_node *n = &tree->node[node];
+    int left[BOARD_MOST_HOLES + 1], right[BOARD_MOST_HOLES + 1];
+    for (int h = 0; h <= holes; h++) most[h] = n->left < 0 && h < 2 ? 1 - h : -1;
+    if (n->left < 0) return;
+    made |= n->top >= 0;
+    waiting(tree, n->left, made, holes, left);
+    waiting(tree, n->right, made, holes, right);
+    for (int l = 0; l <= holes && left[l] >= 0; l++)
+        for (int r = 0; l + r <= holes && right[r] >= 0; r++)
+            if (left[l] + right[r] > most[l + r]) most[l + r] = left[l] + right[r];
+    if (made) most[0] = 1;
 }
 
-void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *memory) {
-    board_bind_shape(b, tree, 0, tree->n_nodes, slots, memory);
-}
-
-/* The longest path from a lane up to its top. */
-static int height(const struct lane_tree *tree) {
-    int most = 0;
-    for (int i = 0; i < tree->lanes; i++) {
-        int h = 0, n = i;
-        for (; n >= 0 && tree->node[n].top < 0; h++) n = tree->node[n].parent;
-        if (n >= 0 && h > most) most = h;
-    }
+int board_waiting(const struct lane_tree *tree, int threads) {
+    int by_holes[BOARD_MOST_HOLES + 1], most = 0;
+    int holes = threads < BOARD_MOST_HOLES ? threads : BOARD_MOST_HOLES;
+    waiting(tree, tree->n_nodes - 1, false, holes, by_holes);
+    for (int h = 0; h <= holes; h++)
+        if (by_holes[h] > most) most = by_holes[h];
     return most;
 }
 
-/* lanes + threads suffice in any order and with any deaths: beside a slot for each lane below
- * it, a thread holds at most one more. Where threads compute orphaned sums before they claim
- * lanes, fewer do: on each level a thread leaves a sum waiting at either end of its block and at
- * the far end of another's. test_board tries all orders for small numbers. The last slot is for
- * lanes that are computed twice. */
-int board_slots(const struct lane_tree *tree, int threads) {
-    int levels = 0, block = (tree->lanes + threads - 1) / threads, top = height(tree);
-    for (int v = block; v > 1; v = (v + 1) / 2) levels++;
-    if (levels > top) levels = top;
-    int64_t most = (int64_t)threads * (3 * levels + 2) +
-                   (tree->n_tops > threads ? tree->n_tops - threads : 0);
-    int64_t all = (int64_t)tree->lanes + threads;
-    if (most > all) most = all;
-    return (int)(most < BOARD_MOST_SLOTS - 1 ? most : BOARD_MOST_SLOTS - 1) + 1;
+int board_held(const struct lane_tree *tree, int threads, int open) {
+    return tree->n_tops < tree->lanes ? threads * (open + 1) : (threads - 1) * open;
 }
 
 /* ---- claiming ---- */
@@ -57,36 +53,26 @@ static bool try_claim(struct board *b, uint32_t step, int thread, int node) {
     return c.state == CLAIM_FREE && claim_try(&b->node[node], &c, thread);
 }
 
-static int block_begin(const struct board *b, int rank, int ranks) {
-    return (int)((int64_t)b->tree->lanes * rank / ranks);
-}
-
 static bool is_free(struct board *b, uint32_t step, int node) {
     return look(b, step, node).state == CLAIM_FREE;
 }
 
-/* The block with most lanes left; -1: none has any. */
-static int busiest(struct board *b, uint32_t step, int ranks) {
-    int best = -1, most = 0;
-    for (int r = 0; r < ranks; r++) {
-        int left = 0;
-        for (int i = block_begin(b, r, ranks); i < block_begin(b, r + 1, ranks); i++)
-            left += is_free(b, step, i);
-        if (left > most) {
-            most = left;
-            best = r;
-        }
-    }
-    return best;
+/* Whether a thread computes one of these lanes. */
+static bool in_flight(struct board *b, uint32_t step, int first, int end) {
+    for (int i = first; i < end; i++)
+        if (look(b, step, i).state == CLAIM_TAKEN) return true;
+    return false;
 }
 
-int board_claim_lane(struct board *b, uint32_t step, int thread, int rank, int ranks) {
-    if (rank >= 0 && rank < ranks)
-        for (int i = block_begin(b, rank, ranks); i < block_begin(b, rank + 1, ranks); i++)
-            if (try_claim(b, step, thread, i)) return i;
-    for (int r; (r = busiest(b, step, ranks)) >= 0;)
-        for (int i = block_begin(b, r + 1, ranks); i-- > block_begin(b, r, ranks);)
-            if (try_claim(b, step, thread, i)) return i;
+int board_claim_lane(struct board *b, uint32_t step, int thread) {
+    const int lanes = b->tree->lanes;
+    for (int any = 0; any < 2; any++)
+        for (int first = 0, end; first < lanes; first = end) {
+            end = lanes - first < b->chunk ? lanes : first + b->chunk;
+            if (!any && in_flight(b, step, first, end)) continue;
+            for (int i = first; i < end; i++)
+                if (try_claim(b, step, thread, i)) return i;
+        }
     return -1;
 }
 
@@ -150,17 +136,11 @@ static bool try_slot(struct board *b, int slot, struct claim held, bool *free) {
 int board_take(struct board *b, uint32_t step, int thread, int node) {
     const struct claim held = held_for(b, step, thread, node);
     for (bool raced = true, free;;) {
-        CHECK(raced); /* board_slots suffice */
+        CHECK(raced); /* board_waiting and board_held suffice */
         raced = false;
-        for (int i = 0; i < b->n_slots - 1; i++, raced |= free)
+        for (int i = 0; i < b->n_slots; i++, raced |= free)
             if (try_slot(b, i, held, &free)) return i;
     }
-}
-
-int board_spare(struct board *b, uint32_t step, int thread, int node) {
-    int last = b->n_slots - 1;
-    bool free;
-    return try_slot(b, last, held_for(b, step, thread, node), &free) ? last : -1;
 }
 
 static void release(struct board *b, int slot, const struct claim *held) {
@@ -188,29 +168,21 @@ static void release_operand(struct board *b, uint32_t step, int node) {
         release(b, c.value, &held);
 }
 
-static bool publish(struct board *b, const struct claim *held, int thread, int node, int slot) {
-    if (!claim_publish(&b->node[node], held, CLAIM_DONE, thread, slot)) {
-        board_drop(b, held->step, thread, node, slot);
-        return false;
-    }
+bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot) {
+    struct claim c;
+    do {
+        c = look(b, step, node);
+        if (c.state != CLAIM_FREE && c.state != CLAIM_TAKEN) {
+            board_drop(b, step, thread, node, slot);
+            return false;
+        }
+    } while (!claim_replace(&b->node[node], &c, CLAIM_DONE, thread, slot));
     const struct lane_node *n = &b->tree->node[node];
     if (n->left >= 0) {
-        release_operand(b, held->step, n->left);
-        release_operand(b, held->step, n->right);
+        release_operand(b, step, n->left);
+        release_operand(b, step, n->right);
     }
     return true;
-}
-
-bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot) {
-    const struct claim held = {.step = step, .owner = thread};
-    return publish(b, &held, thread, node, slot);
-}
-
-bool board_publish_for(struct board *b, uint32_t step, int thread, int node, int slot) {
-    struct claim c = look(b, step, node);
-    if (c.state == CLAIM_TAKEN) return publish(b, &c, thread, node, slot);
-    board_drop(b, step, thread, node, slot);
-    return false;
 }
 
 void board_fail(struct board *b, uint32_t step, int thread, int node) {

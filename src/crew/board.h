@@ -16,31 +16,41 @@
 #include "crew/claim.h"
 #include "plan/lane_tree.h"
 
-#define BOARD_MOST_SLOTS CLAIM_MOST_VALUE
+#define BOARD_MOST_HOLES 512 /* threads that the number of slots depends on */
 
-/* Steps of several shapes, each with a tree of its own, share the slots: a late thread may still
- * hold some when a step of another shape has begun. The words of all shapes' nodes form one
- * array, and a held slot's value is its node's index in it. */
+/* The words of all boards that share their slots, in one array for the nodes and one for the slots.
+ * A held slot's value is its node's index in the first. */
+struct board_words {
+    claim_word *all, *slot; /* shared; zeros, or what other processes have made of them */
+    int n_all, n_slots;
+};
+
+/* Boards for steps of several shapes, each with a tree of its own, share slots: a late thread may
+ * still hold some when a step of another shape has begun. So do the boards of several buckets. */
 struct board {
     const struct lane_tree *tree; /* in this process's own memory */
-    int n_slots;
-    int first, n_all; /* where the tree's nodes begin in the array of all shapes; its length */
+    int n_slots, n_all;
+    int first; /* where the tree's nodes begin in `all` */
+    int chunk; /* neighbouring lanes that one thread computes, if others find enough elsewhere */
     claim_word *node, *all, *slot; /* shared. node: those of the tree, in all */
 };
 
-size_t board_bytes(int nodes, int slots); /* nodes: of all shapes */
-/* memory: board_bytes of zeros, or what other processes have made of them. */
-void board_bind(struct board *b, const struct lane_tree *tree, int slots, void *memory);
-/* The same, for one of several shapes: its nodes begin at `first` of `nodes`. */
-void board_bind_shape(struct board *b, const struct lane_tree *tree, int first, int nodes,
-                      int slots, void *memory);
+/* first: see struct board. threads: of all processes. */
+void board_bind(struct board *b, const struct lane_tree *tree, const struct board_words *words,
+                int first, int threads);
 
-/* How many slots suffice, whatever the threads do. */
-int board_slots(const struct lane_tree *tree, int threads);
+/* How many slots suffice in any order of threads and with any deaths, if threads compute orphaned
+ * sums before they claim lanes. Of each board, at most board_waiting results wait to be summed:
+ * lanes are claimed in ascending order, chunk by chunk, so that at most so many chunks as there are
+ * threads have lanes that are claimed but not done, or freed by a death. Beside them, threads hold
+ * at most board_held slots of all boards together, if each computes the results of `open` boards at
+ * a time. Tests try all orders for small numbers. */
+int board_waiting(const struct lane_tree *tree, int threads);
+int board_held(const struct lane_tree *tree, int threads, int open);
 
-/* Claims a lane for the thread, which is number `rank` of `ranks`: the next of its own block of
- * lanes, else the last of the block that has most left. -1: no lane is free. */
-int board_claim_lane(struct board *b, uint32_t step, int thread, int rank, int ranks);
+/* Claims a lane: the first free one of a chunk that nobody is at work on, else of any. -1: no lane
+ * is free. */
+int board_claim_lane(struct board *b, uint32_t step, int thread);
 /* How many lanes are free. */
 int board_left(struct board *b, uint32_t step);
 /* Claims a sum whose operands are done and which nobody computes, as a thread that died left it. */
@@ -51,16 +61,13 @@ int board_meet(struct board *b, uint32_t step, int thread, int node);
 
 /* A free slot, from now on held by the thread for a node. */
 int board_take(struct board *b, uint32_t step, int thread, int node);
-/* The slot that is reserved for lanes that are computed twice. -1: another thread holds it. */
-int board_spare(struct board *b, uint32_t step, int thread, int node);
 void board_drop(struct board *b, uint32_t step, int thread, int node, int slot);
 /* Publishes what the thread has computed of a node into the slot, and releases the operands' slots.
- * False: another thread was first; the slot has been released. */
+ * The node may be claimed by this thread, by another (which is slow with it), or by none. False:
+ * another thread was first, or the node has failed; the slot has been released. */
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot);
 /* An operator refused the lane's data. */
 void board_fail(struct board *b, uint32_t step, int thread, int node);
-/* As board_publish, of a lane that another thread has claimed and not published. */
-bool board_publish_for(struct board *b, uint32_t step, int thread, int node, int slot);
 
 /* Another thread has published the lane: this one need not finish it. */
 bool board_lost(struct board *b, uint32_t step, int thread, int node);

@@ -30,6 +30,11 @@ bool claim_publish(claim_word *word, const struct claim *held, enum claim_state 
     return swap(word, from, pack(held->step, state, owner, value), "publish");
 }
 
+bool claim_replace(claim_word *word, const struct claim *c, enum claim_state state, int owner,
+                   int value) {
+    return swap(word, c->seen, pack(c->step, state, owner, value), "publish");
+}
+
 void claim_forget(claim_word *word, int64_t n, int owner) {
     for (int64_t i = 0; i < n; i++) {
         struct claim c = claim_read(&word[i]);

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CLAIM_MOST_OWNERS 8192
-#define CLAIM_MOST_VALUE 65535
+#define CLAIM_MOST_OWNERS 1024
+#define CLAIM_MOST_VALUE 1048575
 
 typedef _Atomic uint64_t claim_word;
 
@@ -35,12 +35,12 @@ struct claim {
     uint64_t seen; /* the word itself */
 };
 
-/* A word: 32 bits of step, 3 of state, 13 of owner, 16 of value. */
-#define CLAIM_STATE_SHIFT 29
-#define CLAIM_OWNER_SHIFT 16
+/* A word: 32 bits of step, 2 of state, 10 of owner, 20 of value. */
+#define CLAIM_STATE_SHIFT 30
+#define CLAIM_OWNER_SHIFT 20
 
 static inline struct claim claim_unpack(uint64_t word) {
-    return (struct claim){(uint32_t)(word >> 32), (enum claim_state)(word >> CLAIM_STATE_SHIFT & 7),
+    return (struct claim){(uint32_t)(word >> 32), (enum claim_state)(word >> CLAIM_STATE_SHIFT & 3),
                           (int)(word >> CLAIM_OWNER_SHIFT & (CLAIM_MOST_OWNERS - 1)),
                           (int)(word & CLAIM_MOST_VALUE), word};
 }
@@ -70,6 +70,9 @@ bool claim_try(claim_word *word, struct claim *c, int owner);
 /* Replaces what an owner holds, in the same step. False: it holds it no longer, as another
  * published first or the owner was declared dead; nothing has changed then. */
 bool claim_publish(claim_word *word, const struct claim *held, enum claim_state state, int owner,
+                   int value);
+/* Replaces a word that has not changed since it was seen as *c, whoever holds it. */
+bool claim_replace(claim_word *word, const struct claim *c, enum claim_state state, int owner,
                    int value);
 /* Frees the words that a dead owner had taken; their values stay. May run beside living owners, and
  * again if it was interrupted. */

@@ -15,8 +15,10 @@ static tri_status bind_boards(struct recovery *r, int shape, char *at) {
         int levels = k ? h->shape[shape].levels : 0;
         tri_status status = lane_tree_make(h->shape[shape].lanes, levels, tree);
         if (status) return status;
-        board_bind_shape(&r->board[shape][k], tree, h->shape[shape].tree[k].first, h->tree[k].nodes,
-                         h->tree[k].slots, at + h->tree[k].board);
+        claim_word *all = (claim_word *)(at + h->tree[k].board);
+        const struct board_words words = {all, all + h->tree[k].nodes, h->tree[k].nodes,
+                                          h->tree[k].slots};
+        board_bind(&r->board[shape][k], tree, &words, h->shape[shape].tree[k].first, 1);
     }
     return TRI_OK;
 }

@@ -155,8 +155,8 @@ static tri_status make_programs(struct machine *m) {
         if (m->compilation.merge[k])
             status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
                                k ? m->compilation.levels : 0, m->n_threads,
-                               m->all_threads ? m->all_threads : m->n_threads, &m->tree[k]);
-    m->tree[1].n_slots += m->more_slots;
+                               m->all_threads ? m->all_threads + m->auditors : m->n_threads,
+                               &m->tree[k]);
     return status;
 }
 
@@ -169,7 +169,7 @@ tri_status machine_join(struct machine *m, int n) {
         int64_t nodes = 0;
         for (int i = 0; i < n; i++) nodes += m[i].tree[k].shape.n_nodes;
         for (int i = 0; i < n; i++) tree[i] = &m[i].tree[k];
-        if (nodes > BOARD_MOST_SLOTS)
+        if (nodes > CLAIM_MOST_VALUE)
             return base_fail(TRI_USAGE, "%lld lanes are too many for steps of %d shapes; use fewer "
                              "--lanes", (long long)m->lanes, n);
         tree_join(tree, n);
@@ -414,7 +414,7 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
                           .lender = place->lender,
                           .previous = place->previous ? place->previous : place->lender,
                           .other_shape = place->other_shape, .all_threads = place->all_threads,
-                          .more_slots = place->more_slots,
+                          .auditors = place->auditors,
                           .processes = place->processes ? place->processes : 1, .compiled = true};
     m->options = *o;
     m->compilation = (struct compilation){.options = &m->options, .model = model,

@@ -118,7 +118,7 @@ struct machine {
     bool other_shape;                        /* see struct machine_place */
     const struct machine_shared *shared;     /* null: only this process takes part. Not owned */
     void *memory[MEMORY_USES];
-    int more_slots;      /* see struct machine_place */
+    int auditors;        /* see struct machine_place */
     int all_threads;     /* see struct machine_place */
     int processes;       /* see struct machine_place; at least 1 */
     size_t shared_bytes; /* of the store's file, without parameters, states and slots */
@@ -177,7 +177,7 @@ struct machine_place {
                                      * memory budget; null: the lender */
     int all_threads;                /* threads of all processes; 0: no other process takes part */
     int processes;                  /* that have such an executable each; 0 means 1 */
-    int more_slots;                 /* of the lanes' tree, beyond what the tree itself needs */
+    int auditors;                   /* threads that compute lanes beside these */
 };
 
 /* Compiles `model` and plans memory. Only descriptions are allocated. */

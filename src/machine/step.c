@@ -61,7 +61,8 @@ static bool run_lane(struct lanes_run *s, const struct tree_thread *h, int lane,
         return false;
     }
     if (s->k == 1) machine_collect_rows(m, p, lane);
-    return tree_put(&m->tree[s->k], h, lane, slot, step);
+    tree_put(&m->tree[s->k], h, lane, slot, step);
+    return true;
 }
 
 static void keep_fault(struct lanes_run *s, int64_t lane, const struct tri_fault *fault) {
@@ -82,7 +83,7 @@ static void claim_lanes(void *arg, int thread) {
     struct board *b = &s->m->tree[s->k].board;
     if (thread >= s->m->n_threads) return;
     step.fault = &fault;
-    for (int lane; (lane = board_claim_lane(b, h.step, thread, thread, s->m->n_threads)) >= 0;) {
+    for (int lane; (lane = board_claim_lane(b, h.step, thread)) >= 0;) {
         fault.failed = false;
         if (!run_lane(s, &h, lane, &step)) keep_fault(s, lane, &fault);
     }

@@ -23,15 +23,16 @@ static bool place_roots(struct tree *t) {
 
 tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int levels,
                      int threads, int all_threads, struct tree *t) {
-    *t = (struct tree){.g = merge};
+    *t = (struct tree){.g = merge, .all_threads = all_threads};
     t->merge = calloc((size_t)threads, sizeof *t->merge);
     tri_status status = t->merge ? lane_tree_make(lanes, levels, &t->shape)
                                  : base_no_memory("the tree");
-    if (!status) t->n_slots = board_slots(&t->shape, all_threads);
+    if (!status)
+        t->n_slots = board_waiting(&t->shape, all_threads) + board_held(&t->shape, all_threads, 1);
     for (; !status && t->threads < threads; t->threads++)
         status = program_make(merge, dev, PROGRAM_OUTPUTS, 1, &t->merge[t->threads]);
     if (!status && !place_roots(t)) status = base_no_memory("the tree");
-    board_bind(&t->board, &t->shape, t->n_slots, NULL);
+    tree_place(t, NULL, NULL);
     if (status) tree_free(t);
     return status;
 }
@@ -39,11 +40,15 @@ tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lane
 size_t tree_bytes(const struct tree *t) { return t->slot_bytes * (size_t)t->n_slots; }
 
 static int nodes_of(const struct tree *t) { return t->nodes ? t->nodes : t->shape.n_nodes; }
-size_t tree_board_bytes(const struct tree *t) { return board_bytes(nodes_of(t), t->n_slots); }
+size_t tree_board_bytes(const struct tree *t) {
+    return sizeof(claim_word) * ((size_t)nodes_of(t) + (size_t)t->n_slots);
+}
 
 void tree_place(struct tree *t, void *slots, void *board) {
     t->slots = slots;
-    board_bind_shape(&t->board, &t->shape, t->first, nodes_of(t), t->n_slots, board);
+    const struct board_words words = {board, board ? (claim_word *)board + nodes_of(t) : NULL,
+                                      nodes_of(t), t->n_slots};
+    board_bind(&t->board, &t->shape, &words, t->first, t->all_threads);
 }
 
 void tree_join(struct tree *const *t, int n) {
@@ -131,18 +136,6 @@ static int number_of(const struct tree *t, const char *slot) {
     return (int)((size_t)(slot - t->slots) / t->slot_bytes);
 }
 
-char *tree_spare_slot(struct tree *t, const struct tree_thread *h, int lane) {
-    int slot = board_spare(&t->board, h->step, h->thread, lane);
-    return slot < 0 ? NULL : slot_at(t, slot);
-}
-
-bool tree_put_for(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
-                  const struct program_step *step) {
-    if (!board_publish_for(&t->board, h->step, h->thread, lane, number_of(t, slot))) return false;
-    tree_sum(t, h, board_meet(&t->board, h->step, h->thread, lane), step);
-    return true;
-}
-
 void tree_drop(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
     board_drop(&t->board, h->step, h->thread, lane, number_of(t, slot));
 }
@@ -152,12 +145,13 @@ void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char
     board_fail(&t->board, h->step, h->thread, lane);
 }
 
-void tree_publish(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
-    board_publish(&t->board, h->step, h->thread, lane, number_of(t, slot));
+bool tree_publish(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
+    return board_publish(&t->board, h->step, h->thread, lane, number_of(t, slot));
 }
 
 bool tree_put(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
               const struct program_step *step) {
-    if (!board_publish(&t->board, h->step, h->thread, lane, number_of(t, slot))) return true;
-    return tree_sum(t, h, board_meet(&t->board, h->step, h->thread, lane), step);
+    if (!tree_publish(t, h, lane, slot)) return false;
+    tree_sum(t, h, board_meet(&t->board, h->step, h->thread, lane), step);
+    return true;
 }

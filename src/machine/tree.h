@@ -20,6 +20,7 @@ struct tree {
     /* Its first node among the nodes of the trees of all shapes, and the number of all these nodes
      * (0: there is one shape). */
     int first, nodes;
+    int all_threads; /* of all processes */
     size_t *offset; /* in a slot, by number in the whole graph; TREE_NONE: it is not summed */
     int n_offsets;
     size_t slot_bytes;
@@ -47,21 +48,16 @@ void tree_free(struct tree *t);
 
 /* Takes a slot for a lane's results. The thread holds it until it calls tree_put. */
 char *tree_slot(struct tree *t, const struct tree_thread *h, int lane);
-/* As tree_slot, for a lane that another thread is computing too. Null: no slot is left for that. */
-char *tree_spare_slot(struct tree *t, const struct tree_thread *h, int lane);
-/* As tree_put, for such a lane. False: the other thread was first. */
-bool tree_put_for(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
-                  const struct program_step *step);
 /* Releases the slot without publishing the lane. */
 void tree_drop(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
 /* Releases the slot and publishes that the lane failed. */
 void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
-/* Publishes the lane, and makes the sums that are possible then. False: an operator failed, see the
- * step's fault. */
+/* Publishes the lane, and makes the sums that are possible then. False: another thread was
+ * first. */
 bool tree_put(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
               const struct program_step *step);
 /* Publishes the lane, and leaves the sums to other threads. */
-void tree_publish(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
+bool tree_publish(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
 /* Makes the sum of a node that the thread has claimed, and the sums above it that are possible
  * then. */
 bool tree_sum(struct tree *t, const struct tree_thread *h, int node,

@@ -62,7 +62,7 @@ static tri_status plan_executable(tri_run *run, struct sampler_step kind) {
                                         .previous = &run->executable[run->n_executables - 1],
                                         .all_threads = usual->all_threads,
                                         .processes = usual->processes,
-                                        .more_slots = usual->more_slots};
+                                        .auditors = usual->auditors};
     tri_status status = machine_plan(*model, &o, &place, m);
     m->shorter = kind.class > 0;
     if (!status) status = check_outputs(usual, m);

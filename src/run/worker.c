@@ -178,7 +178,7 @@ struct worker *worker_for_plan(const struct crew_size *size) {
 
 int worker_all_threads(const struct worker *c) { return c->head->most * c->threads; }
 int worker_place_threads(const struct worker *c) { return c->head->places * c->threads; }
-int worker_audit_slots(const struct worker *c) {
+int worker_auditors(const struct worker *c) {
     return c->head->audit > 0 ? worker_place_threads(c) : 0;
 }
 int worker_processes(const struct worker *c) { return c->head->workers + c->head->spares; }

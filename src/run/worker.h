@@ -67,7 +67,7 @@ void worker_free(struct worker *c);
 
 int worker_all_threads(const struct worker *c); /* of the workers that can compute at a time */
 int worker_processes(const struct worker *c);
-int worker_audit_slots(const struct worker *c); /* slots that audits need */
+int worker_auditors(const struct worker *c); /* threads that audit lanes */
 /* Gives the planned executables their memory, and the store its values unless another worker has
  * done so. */
 tri_status worker_settle(struct worker *c, tri_run *run);

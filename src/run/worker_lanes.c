@@ -132,7 +132,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
     struct thread_context *me = s->context;
     struct tree *t = &c->run->machine->tree[s->k];
     int64_t began = base_now();
-    bool first = true;
+    bool first = false;
     atomic_store(&me->shared->lane_began, began);
     s->step.fault->failed = false;
     bool done = compute(c, me, who->local, lane, slot, &s->step);
@@ -142,15 +142,12 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         if (s->k == 1) learn(&me->shared->lane_time, base_now() - began);
         if (s->k == 1) learn(&me->shared->pure_time, base_now() - began - me->fetched);
         worker_note(me, CREW_AT_SUM, lane, -1);
-        if (!again && !board_left(&t->board, who->step) && worker_defers(s))
-            tree_publish(t, who, lane, slot);
-        else
-            first = again ? tree_put_for(t, who, lane, slot, &s->step)
-                          : tree_put(t, who, lane, slot, &s->step);
+        bool leaves = !again && !board_left(&t->board, who->step) && worker_defers(s);
+        first = leaves ? tree_publish(t, who, lane, slot)
+                       : tree_put(t, who, lane, slot, &s->step);
         worker_spend(&me->shared->reduce, me->began);
     } else if (again) {
         tree_drop(t, who, lane, slot);
-        first = false;
     } else {
         if (s->step.fault->failed && !worker_over(c))
             keep_fault(c, me->shared, lane, s->step.fault);
@@ -256,10 +253,9 @@ static int slow_lane(const struct worker_stage *s) {
 
 static bool repeat_slow_lane(struct worker_stage *s, const struct tree_thread *who) {
     int lane = slow_lane(s);
-    char *slot = lane < 0 ? NULL : tree_spare_slot(&s->c->run->machine->tree[s->k], who, lane);
-    if (!slot) return false;
+    if (lane < 0) return false;
     atomic_store(&s->context->shared->again, lane + 1);
-    run_lane(s, who, lane, slot, true);
+    run_lane(s, who, lane, tree_slot(&s->c->run->machine->tree[s->k], who, lane), true);
     atomic_store(&s->context->shared->again, 0);
     return true;
 }
@@ -281,7 +277,7 @@ static bool changed(void *arg) {
     return worker_over(s->c) || ended(s, &failed) || failed >= 0 ||
            (board_has_orphan(b, step) && (left || !worker_defers(s))) ||
            (s->k == 1 && worker_audit_waits(s->c)) ||
-           (left ? base_now() > s->until : slow_lane(s) >= 0);
+           (left ? base_now() > s->until : !worker_defers(s) && slow_lane(s) >= 0);
 }
 
 /* False: the stage is over for this thread. */
@@ -305,13 +301,10 @@ static bool wait_for_others(struct worker_stage *s) {
 }
 
 static int claim_lane(struct worker_stage *s, struct board *b, const struct tree_thread *who) {
-    const struct worker *c = s->c;
-    int each = c->run->machine->n_threads;
-    int ranks = worker_size(c) * each, rank = worker_rank(c) * each + who->local;
     s->until = 0;
-    if (rank < 0) return -1; /* a spare: it audits */
+    if (worker_rank(s->c) < 0) return -1; /* a spare: it audits */
     if (s->k == 1 && leaves_lanes(s, b)) return -1;
-    return board_claim_lane(b, who->step, who->thread, rank, ranks);
+    return board_claim_lane(b, who->step, who->thread);
 }
 
 void worker_run_lanes(void *arg, int thread) {
@@ -340,7 +333,7 @@ void worker_run_lanes(void *arg, int thread) {
             run_lane(&s, &who, lane, tree_slot(t, &who, lane), false);
         } else if (s.k == 1 && (lane = worker_audit_claim(c, who.thread)) >= 0) {
             audit(&s, &who, lane);
-        } else if (!repeat_slow_lane(&s, &who)) {
+        } else if (defers || !repeat_slow_lane(&s, &who)) {
             go = wait_for_others(&s);
         }
     }

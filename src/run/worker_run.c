@@ -13,7 +13,7 @@ static int threads(const tri_run *run) { return run->worker->threads; }
 static void place(const tri_run *run, struct machine_place *p) {
     p->all_threads = worker_all_threads(run->worker);
     p->processes = worker_processes(run->worker);
-    p->more_slots = worker_audit_slots(run->worker);
+    p->auditors = worker_auditors(run->worker);
 }
 
 static tri_status settle(tri_run *run) { return worker_settle(run->worker, run); }

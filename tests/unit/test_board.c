@@ -20,9 +20,7 @@ enum doing {
     ORPHAN,
     LOOK,
     TAKE,
-    SPARE,
     PUBLISH,
-    PUBLISH_FOR,
     FAIL,
     MEET,
     RECOVER,
@@ -33,8 +31,8 @@ enum doing {
     REST, /* has seen that the step is complete */
 };
 static const char *const doing_name[] = {
-    "draw", "orphan", "complete", "take",    "spare", "publish", "publish_for", "fail",
-    "meet", "recover", "clear",   "idle",    "absent", "dead",   "rest"};
+    "draw",    "orphan", "complete", "take",   "publish", "fail", "meet",
+    "recover", "clear",  "idle",     "absent", "dead",    "rest"};
 
 struct thread {
     int doing, step;
@@ -62,14 +60,13 @@ struct setup {
     int steps;
     bool twice;    /* idle threads compute lanes that others have claimed */
     int failing;   /* a bit for each lane that fails */
-    int strangers; /* threads without a block of lanes */
     int other;     /* lanes of even steps, which have a shape of their own; 0: all have one */
 };
 
 /* How threads proceed. */
 struct manner {
     enum { ANY_ORDER, DRAWS_FIRST, ORPHANS_FIRST } policy;
-    bool ample;   /* lanes + threads + 1 slots, enough in any order; else board_slots */
+    bool ample;   /* slots that are enough in any order; else as many as board.h says */
     int pause_in; /* see struct protocol */
     int pause_at;
 };
@@ -96,7 +93,9 @@ static int place_in_all(const struct given *m, int step, int node) {
 
 static struct board board_of(struct given *m, struct state *w, int step) {
     struct board b;
-    board_bind_shape(&b, tree_of(m, step), place_in_all(m, step, 0), m->nodes, m->slots, w->cell);
+    claim_word *all = (claim_word *)w->cell;
+    const struct board_words words = {all, all + m->nodes, m->nodes, m->slots};
+    board_bind(&b, tree_of(m, step), &words, place_in_all(m, step, 0), m->is.threads);
     return b;
 }
 
@@ -222,15 +221,13 @@ static int call_board(struct given *m, struct state *w, int who) {
     /* The board is cleared for the step that is opened next. */
     struct board b = board_of(m, w, h->doing == CLEAR ? h->step + 1 : h->step);
     uint32_t step = (uint32_t)h->step;
-    int failed, rank = who < m->is.strangers ? -1 : who - m->is.strangers;
+    int failed;
     switch (h->doing) {
-    case DRAW: return board_claim_lane(&b, step, who, rank, m->is.threads - m->is.strangers);
+    case DRAW: return board_claim_lane(&b, step, who);
     case ORPHAN: return board_orphan(&b, step, who);
     case LOOK: return board_complete(&b, step, &failed) ? 0 : failed >= 0 ? failed + 1 : -1;
     case TAKE: return board_take(&b, step, who, h->node);
-    case SPARE: return board_spare(&b, step, who, h->node);
     case PUBLISH: return board_publish(&b, step, who, h->node, h->slot);
-    case PUBLISH_FOR: return board_publish_for(&b, step, who, h->node, h->slot);
     case FAIL:
         board_drop(&b, step, who, h->node, h->slot);
         board_fail(&b, step, who, h->node);
@@ -264,7 +261,7 @@ static void compute(const struct given *m, struct state *w, int who) {
 static void after_take(struct given *m, struct state *w, int who, int slot) {
     struct thread *h = &w->thread[who];
     h->slot = slot;
-    h->doing = h->doing == SPARE ? PUBLISH_FOR : PUBLISH;
+    h->doing = PUBLISH;
     if (h->node < tree_of(m, h->step)->lanes && m->is.failing >> h->node & 1) h->doing = FAIL;
     w->content[slot] = WRITING + who;
 }
@@ -273,9 +270,9 @@ static void after(void *world, int who, int did, int result) {
     struct given *m = &given;
     struct state *w = world;
     struct thread *h = &w->thread[who];
-    if (did == TAKE || (did == SPARE && result >= 0)) {
+    if (did == TAKE) {
         after_take(m, w, who, result);
-    } else if (did == PUBLISH || did == PUBLISH_FOR || did == FAIL) {
+    } else if (did == PUBLISH || did == FAIL) {
         h->slot = -1;
         h->doing = did != FAIL && result ? MEET : IDLE;
     } else if (did == LOOK) {
@@ -288,7 +285,7 @@ static void after(void *world, int who, int did, int result) {
         w->clearing = 0;
         w->step++;
         h->doing = ABSENT;
-    } else if (did != SPARE && result >= 0) {
+    } else if (result >= 0) {
         has_claimed(m, w, h, result);
     } else {
         h->doing = IDLE;
@@ -300,7 +297,7 @@ static int make(void *world, int who, int does) {
     struct state *w = world;
     struct thread *h = &w->thread[who];
     h->doing = does;
-    if (!w->w.logged[who] && (does == PUBLISH || does == PUBLISH_FOR)) compute(&given, w, who);
+    if (!w->w.logged[who] && does == PUBLISH) compute(&given, w, who);
     return call_board(&given, w, who);
 }
 
@@ -317,7 +314,7 @@ static void other(void *world, const struct act *a) {
         *h = (struct thread){.doing = IDLE, .step = w->step, .slot = -1};
     if (a->does == TWICE) {
         h->node = a->n;
-        h->doing = SPARE;
+        h->doing = TAKE;
     }
     if (a->does == BURY)
         *h = (struct thread){.doing = RECOVER, .step = w->step, .node = a->n, .slot = -1};
@@ -446,7 +443,8 @@ static void make_trees(struct given *m) {
     for (; m->shapes < SHAPES && lanes[m->shapes]; m->shapes++) {
         struct lane_tree *t = &m->tree[m->shapes];
         assert_int_equal(lane_tree_make(lanes[m->shapes], m->is.levels, t), TRI_OK);
-        int slots = m->how.ample ? t->lanes + m->is.threads + 1 : board_slots(t, m->is.threads);
+        int n = m->is.threads, enough = board_waiting(t, n) + board_held(t, n, 1);
+        int slots = m->how.ample ? t->lanes + 2 * n + 1 : enough;
         if (slots > m->slots) m->slots = slots;
         m->first[m->shapes] = m->nodes;
         m->nodes += t->n_nodes;
@@ -492,23 +490,23 @@ static void any_order(void **state) {
     (void)state;
     static const struct manner how = {ANY_ORDER, true, 0, 0};
     static const struct setup few[] = {
-        /* lanes, threads, levels, deaths, pauses, steps, twice, failing, strangers, other */
-        {1, 2, 0, 1, 2, 2, true, 0, 0, 0},  {2, 1, 0, -1, 2, 2, false, 0, 0, 0},
-        {2, 2, 0, 1, 1, 2, false, 0, 0, 0}, {2, 2, 0, 1, 1, 1, true, 0, 0, 0},
-        {2, 2, 1, 1, 1, 1, true, 0, 0, 0},  {2, 3, 0, 0, 0, 2, true, 0, 0, 0},
-        {2, 2, 0, 0, 2, 2, false, 0, 0, 0}, {3, 2, 0, -1, 0, 2, false, 0, 0, 0},
-        {3, 2, 1, 1, 1, 1, false, 0, 0, 0}, {3, 2, 0, 1, 0, 1, true, 0, 1, 0},
-        {3, 3, 0, 1, 0, 1, false, 0, 0, 0}, {4, 2, 0, 2, 0, 1, false, 0, 0, 0},
-        {5, 2, 0, 1, 0, 1, false, 0, 1, 0}, {6, 2, 1, 1, 0, 1, false, 0, 0, 0},
-        {8, 1, 2, -1, 1, 1, false, 0, 0, 0}};
+        /* lanes, threads, levels, deaths, pauses, steps, twice, failing, other */
+        {1, 2, 0, 1, 2, 2, true, 0, 0},  {2, 1, 0, -1, 2, 2, false, 0, 0},
+        {2, 2, 0, 1, 1, 2, false, 0, 0}, {2, 2, 0, 1, 1, 1, true, 0, 0},
+        {2, 2, 1, 1, 1, 1, true, 0, 0},  {2, 3, 0, 0, 0, 2, true, 0, 0},
+        {2, 2, 0, 0, 2, 2, false, 0, 0}, {3, 2, 0, -1, 0, 2, false, 0, 0},
+        {3, 2, 1, 1, 1, 1, false, 0, 0}, {3, 2, 0, 1, 0, 1, true, 0, 0},
+        {3, 3, 0, 1, 0, 1, false, 0, 0}, {4, 2, 0, 2, 0, 1, false, 0, 0},
+        {5, 2, 0, 1, 0, 1, false, 0, 0}, {6, 2, 1, 1, 0, 1, false, 0, 0},
+        {8, 1, 2, -1, 1, 1, false, 0, 0}};
     static const struct setup more[] = {
-        {1, 2, 0, 2, 2, 2, true, 0, 0, 0},  {2, 2, 0, 2, 1, 2, true, 0, 0, 0},
-        {2, 2, 0, 2, 2, 2, false, 0, 0, 0}, {2, 2, 0, 1, 2, 1, true, 0, 0, 0},
-        {2, 3, 0, 1, 0, 2, true, 0, 0, 0},  {2, 3, 0, 1, 1, 1, false, 0, 1, 0},
-        {3, 2, 0, 1, 1, 1, true, 0, 0, 0},  {3, 2, 0, 0, 2, 1, false, 0, 0, 0},
-        {3, 3, 0, 0, 1, 1, false, 0, 0, 0}, {4, 2, 0, 1, 1, 1, false, 0, 0, 0},
-        {4, 3, 0, 0, 0, 1, false, 0, 0, 0}, {6, 2, 0, 2, 0, 1, false, 0, 0, 0},
-        {8, 2, 1, 1, 0, 1, false, 0, 0, 0}, {8, 1, 0, -1, 2, 2, false, 0, 0, 0}};
+        {1, 2, 0, 2, 2, 2, true, 0, 0},  {2, 2, 0, 2, 1, 2, true, 0, 0},
+        {2, 2, 0, 2, 2, 2, false, 0, 0}, {2, 2, 0, 1, 2, 1, true, 0, 0},
+        {2, 3, 0, 1, 0, 2, true, 0, 0},  {2, 3, 0, 1, 1, 1, false, 0, 0},
+        {3, 2, 0, 1, 1, 1, true, 0, 0},  {3, 2, 0, 0, 2, 1, false, 0, 0},
+        {3, 3, 0, 0, 1, 1, false, 0, 0}, {4, 2, 0, 1, 1, 1, false, 0, 0},
+        {4, 3, 0, 0, 0, 1, false, 0, 0}, {6, 2, 0, 2, 0, 1, false, 0, 0},
+        {8, 2, 1, 1, 0, 1, false, 0, 0}, {8, 1, 0, -1, 2, 2, false, 0, 0}};
     search_all(few, COUNT(few), &how);
     if (all()) search_all(more, COUNT(more), &how);
 }
@@ -519,7 +517,7 @@ static void late(void **state) {
     (void)state;
     static const struct manner how = {DRAWS_FIRST, true, PUBLISH, 1},
                                any = {DRAWS_FIRST, true, 0, 0};
-    static const struct setup is = {2, 3, 0, 0, 1, 2, true, 0, 0, 0};
+    static const struct setup is = {2, 3, 0, 0, 1, 2, true, 0, 0};
     search_all(&is, 1, all() ? &any : &how);
 }
 
@@ -530,17 +528,17 @@ static void shapes(void **state) {
     static const struct manner any = {ANY_ORDER, true, 0, 0},
                                late = {DRAWS_FIRST, true, PUBLISH, 1};
     static const struct setup few[] = {
-        {1, 2, 0, 1, 1, 3, false, 0, 0, 2},  {1, 2, 0, 1, 0, 3, true, 0, 0, 2},
-        {2, 1, 0, -1, 1, 3, false, 0, 0, 3}, {2, 2, 0, 1, 1, 2, false, 0, 0, 1},
-        {2, 2, 0, 1, 0, 3, false, 0, 0, 2},  {3, 2, 1, 1, 0, 2, false, 0, 0, 2},
-        {1, 2, 0, 1, 0, 2, true, 0, 1, 3}};
-    static const struct setup last[] = {{2, 3, 0, 0, 1, 2, true, 0, 0, 1}};
+        {1, 2, 0, 1, 1, 3, false, 0, 2},  {1, 2, 0, 1, 0, 3, true, 0, 2},
+        {2, 1, 0, -1, 1, 3, false, 0, 3}, {2, 2, 0, 1, 1, 2, false, 0, 1},
+        {2, 2, 0, 1, 0, 3, false, 0, 2},  {3, 2, 1, 1, 0, 2, false, 0, 2},
+        {1, 2, 0, 1, 0, 2, true, 0, 3}};
+    static const struct setup last[] = {{2, 3, 0, 0, 1, 2, true, 0, 1}};
     static const struct setup more[] = {
-        {1, 2, 0, 1, 1, 3, true, 0, 0, 2},  {1, 2, 0, 2, 2, 3, true, 0, 0, 1},
-        {2, 2, 0, 1, 1, 3, false, 0, 0, 2}, {1, 2, 0, 2, 1, 4, false, 0, 0, 2},
-        {3, 2, 0, 1, 1, 2, false, 0, 0, 2}, {2, 3, 0, 1, 0, 2, false, 0, 0, 3},
-        {4, 2, 1, 1, 0, 2, false, 0, 0, 3}, {1, 2, 0, 1, 0, 2, true, 0, 1, 5}};
-    static const struct setup more_late[] = {{1, 3, 0, 0, 1, 3, true, 0, 0, 2}};
+        {1, 2, 0, 1, 1, 3, true, 0, 2},  {1, 2, 0, 2, 2, 3, true, 0, 1},
+        {2, 2, 0, 1, 1, 3, false, 0, 2}, {1, 2, 0, 2, 1, 4, false, 0, 2},
+        {3, 2, 0, 1, 1, 2, false, 0, 2}, {2, 3, 0, 1, 0, 2, false, 0, 3},
+        {4, 2, 1, 1, 0, 2, false, 0, 3}, {1, 2, 0, 1, 0, 2, true, 0, 5}};
+    static const struct setup more_late[] = {{1, 3, 0, 0, 1, 3, true, 0, 2}};
     search_all(few, COUNT(few), &any);
     search_all(last, COUNT(last), &late);
     if (!all()) return;
@@ -552,12 +550,12 @@ static void failing(void **state) {
     (void)state;
     static const struct manner how = {ANY_ORDER, true, 0, 0};
     static const struct setup few[] = {
-        {1, 2, 0, 1, 1, 1, true, 1, 0, 0},  {2, 2, 0, 1, 1, 1, true, 2, 0, 0},
-        {3, 2, 0, 1, 1, 1, false, 6, 0, 0}, {4, 2, 0, 1, 0, 1, true, 5, 0, 0}};
+        {1, 2, 0, 1, 1, 1, true, 1, 0},  {2, 2, 0, 1, 1, 1, true, 2, 0},
+        {3, 2, 0, 1, 1, 1, false, 6, 0}, {4, 2, 0, 1, 0, 1, true, 5, 0}};
     search_all(few, COUNT(few), &how);
 }
 
-/* board_slots suffice where threads claim orphans before lanes. */
+/* Few slots suffice where threads claim orphans before lanes. */
 static void enough_slots(void **state) {
     (void)state;
     static const struct manner how = {ORPHANS_FIRST, false, 0, 0};
@@ -567,6 +565,7 @@ static void enough_slots(void **state) {
             for (int levels = 0; levels <= 2; levels++) {
                 struct setup is = {
                     .lanes = lanes, .threads = threads, .levels = levels, .steps = 1};
+                is.twice = threads == 2 && lanes < 4;
                 is.deaths = threads == 1 ? -1 : lanes < 6 || all();
                 is.pauses = threads == 1 ? 2 : threads == 2 && lanes < (all() ? 5 : 4);
                 search_all(&is, 1, &how);

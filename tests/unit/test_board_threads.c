@@ -78,22 +78,18 @@ static void fill(struct crew *c, uint32_t step, int node, int slot, int left, in
 }
 
 /* Computes a node, and then the sums above it whose other operand is done. */
-static void make_node(struct member *r, uint32_t step, int node, bool twice) {
+static void make_node(struct member *r, uint32_t step, int node) {
     struct crew *c = r->crew;
     struct board *b = board_of(c, step);
     while (node >= 0) {
         const struct lane_node *n = &b->tree->node[node];
         int left = n->left < 0 ? 0 : board_slot_of(b, n->left);
         int right = n->left < 0 ? 0 : board_slot_of(b, n->right);
-        int slot = twice ? board_spare(b, step, r->thread, node)
-                         : board_take(b, step, r->thread, node);
-        if (slot < 0) return;
+        int slot = board_take(b, step, r->thread, node);
         fill(c, step, node, slot, left, right);
-        bool first = twice ? board_publish_for(b, step, r->thread, node, slot)
-                           : board_publish(b, step, r->thread, node, slot);
+        bool first = board_publish(b, step, r->thread, node, slot);
         c->not_first += !first;
         if (!first) return;
-        twice = false;
         node = board_meet(b, step, r->thread, node);
     }
 }
@@ -104,7 +100,7 @@ static void make_twice(struct member *r, uint32_t step) {
     struct claim c = claim_read(&b->node[lane]);
     if (c.step != step || c.state != CLAIM_TAKEN || c.owner == r->thread) return;
     r->crew->twice++;
-    make_node(r, step, lane, true);
+    make_node(r, step, lane);
 }
 
 static void take_part(struct member *r) {
@@ -113,9 +109,9 @@ static void take_part(struct member *r) {
         uint32_t step = c->step;
         struct board *b = board_of(c, step);
         int node = roll(2) ? board_orphan(b, step, r->thread) : -1;
-        if (node < 0) node = board_claim_lane(b, step, r->thread, r->thread, c->threads);
+        if (node < 0) node = board_claim_lane(b, step, r->thread);
         if (node < 0) node = board_orphan(b, step, r->thread);
-        if (node >= 0) make_node(r, step, node, false);
+        if (node >= 0) make_node(r, step, node);
         else if (!roll(8)) make_twice(r, step);
         else sched_yield();
     }
@@ -206,11 +202,12 @@ static void *make_boards(struct crew *c, const int lanes[SHAPES], int levels) {
         nodes += c->tree[c->shapes].n_nodes;
         if (slots < lanes[c->shapes] + c->threads + 1) slots = lanes[c->shapes] + c->threads + 1;
     }
-    void *memory = calloc(1, board_bytes(nodes, slots));
+    claim_word *memory = calloc((size_t)(nodes + slots), sizeof *memory);
     c->value = calloc((size_t)slots, sizeof *c->value);
     assert_true(memory && c->value);
+    const struct board_words words = {memory, memory + nodes, nodes, slots};
     for (int i = 0; i < c->shapes; first += c->tree[i++].n_nodes)
-        board_bind_shape(&c->board[i], &c->tree[i], first, nodes, slots, memory);
+        board_bind(&c->board[i], &c->tree[i], &words, first, c->threads);
     return memory;
 }
 

@@ -19,18 +19,20 @@ static void a_slot_of_the_step_before(void **state) {
     struct lane_tree tree;
     assert_non_null(h);
     assert_int_equal(lane_tree_make(4, 0, &tree), TRI_OK);
-    int slots = board_slots(&tree, 2);
+    int slots = board_waiting(&tree, 2) + board_held(&tree, 2, 1);
     h->threads = 1;
     h->n_shapes = 2;
     h->shape_of[0] = 1;
-    h->undo = board_bytes(tree.n_nodes, slots);
+    h->undo = sizeof(claim_word) * (size_t)(tree.n_nodes + slots);
     struct recovery r = {.head = h, .base = calloc(1, h->undo + sizeof(struct undo))};
     assert_non_null(r.base);
     struct board *b = &r.board[0][0];
-    board_bind_shape(b, &tree, 0, tree.n_nodes, slots, r.base);
+    claim_word *all = (claim_word *)r.base;
+    const struct board_words words = {all, all + tree.n_nodes, tree.n_nodes, slots};
+    board_bind(b, &tree, &words, 0, 2);
     int slot[2];
     for (int hand = 0; hand < 2; hand++)
-        slot[hand] = board_take(b, 1, hand, board_claim_lane(b, 1, hand, hand, 2));
+        slot[hand] = board_take(b, 1, hand, board_claim_lane(b, 1, hand));
     atomic_store(&h->opened, 2);
     recovery_of(&r, 0);
     assert_int_equal(claim_read(&b->slot[slot[0]]).state, CLAIM_FREE);
