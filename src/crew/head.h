@@ -16,7 +16,7 @@
 #include "data/tally.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x40574552434952ull /* must change when anything below does */
+#define CREW_MAGIC 0x41574552434952ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SHAPES 8 /* of a run's steps */
@@ -130,6 +130,11 @@ enum crew_stop {
 #define CREW_LESS_MEMORY \
     "a smaller --batch, --recompute or --amp O1 need less; `trireme memory -n N` prints the plan"
 
+/* Where the words of a board are, see crew/board.h. */
+struct crew_board {
+    int first, slot, slots; /* nodes, slots: index of the first; slots: how many */
+};
+
 struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
@@ -162,14 +167,16 @@ struct crew_head {
     struct {
         int lanes, levels;
         struct {
-            int nodes, first; /* see struct tree; nodes 0: no such phase */
+            int buckets; /* 0: no such phase */
+            int boards;  /* index of the first bucket's board in the table of boards */
         } tree[2];
     } shape[CREW_MOST_SHAPES];
     int shape_of[2]; /* index of the shape of even and odd steps, set before they are opened */
     struct {
-        int nodes, slots; /* of all shapes */
-        uint64_t board;   /* offset */
+        int nodes;      /* of all shapes and buckets */
+        uint64_t words; /* offset */
     } tree[2];
+    uint64_t boards; /* offset of struct crew_board */
     uint64_t fills; /* claims of the pieces of initial values, see machine/store.h */
     int64_t n_fills;
     uint64_t tasks; /* claims of the update's tasks */

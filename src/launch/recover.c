@@ -2,6 +2,7 @@
 #include "launch/recover.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -11,14 +12,21 @@ static tri_status bind_boards(struct recovery *r, int shape, char *at) {
     const struct crew_head *h = r->head;
     for (int k = 0; k < 2; k++) {
         struct lane_tree *tree = &r->tree[shape][k];
-        if (!h->shape[shape].tree[k].nodes) continue;
-        int levels = k ? h->shape[shape].levels : 0;
-        tri_status status = lane_tree_make(h->shape[shape].lanes, levels, tree);
+        int n = h->shape[shape].tree[k].buckets;
+        const struct crew_board *where =
+            (struct crew_board *)(at + h->boards) + h->shape[shape].tree[k].boards;
+        claim_word *all = (claim_word *)(at + h->tree[k].words);
+        if (!n) continue;
+        tri_status status =
+            lane_tree_make(h->shape[shape].lanes, k ? h->shape[shape].levels : 0, tree);
+        struct board *board = r->board[shape][k] = calloc((size_t)n, sizeof *board);
+        if (!status && !board) status = base_no_memory("boards");
         if (status) return status;
-        claim_word *all = (claim_word *)(at + h->tree[k].board);
-        const struct board_words words = {all, all + h->tree[k].nodes, h->tree[k].nodes,
-                                          h->tree[k].slots};
-        board_bind(&r->board[shape][k], tree, &words, h->shape[shape].tree[k].first, 1);
+        for (int b = 0; b < n; b++) {
+            const struct board_words words = {all, all + h->tree[k].nodes + where[b].slot,
+                                              h->tree[k].nodes, where[b].slots};
+            board_bind(&board[b], tree, &words, where[b].first, 1);
+        }
     }
     return TRI_OK;
 }
@@ -42,16 +50,19 @@ tri_status recovery_map(struct recovery *r) {
 void recovery_unmap(struct recovery *r) {
     if (r->base) munmap(r->base, r->bytes);
     for (int i = 0; i < CREW_MOST_SHAPES; i++)
-        for (int k = 0; k < 2; k++) lane_tree_free(&r->tree[i][k]);
+        for (int k = 0; k < 2; k++) {
+            lane_tree_free(&r->tree[i][k]);
+            free(r->board[i][k]);
+        }
     *r = (struct recovery){.head = r->head, .fd = r->fd};
 }
 
-/* The board of the open step's shape. If that has none, any: the dead worker may have held slots
- * in an earlier step. */
-static struct board *board_for(struct recovery *r, uint64_t step, int k) {
-    int shape = r->head->shape_of[step % 2];
-    for (int i = 0; i < r->head->n_shapes && !r->board[shape][k].tree; i++) shape = i;
-    return &r->board[shape][k];
+/* On the boards of all shapes: the thread may have held slots in an earlier step. */
+static void recover_boards(struct recovery *r, uint64_t step, int thread) {
+    for (int i = 0; i < r->head->n_shapes; i++)
+        for (int k = 0; k < 2; k++)
+            for (int b = 0; b < r->head->shape[i].tree[k].buckets; b++)
+                board_recover(&r->board[i][k][b], (uint32_t)step, thread);
 }
 
 void recovery_of(struct recovery *r, int place) {
@@ -62,10 +73,7 @@ void recovery_of(struct recovery *r, int place) {
     for (int t = 0; r->base && t < h->threads; t++) {
         int thread = place * h->threads + t;
         atomic_store(&h->thread[thread].rows, 0);
-        for (int k = 0; k < 2; k++) {
-            struct board *b = board_for(r, opened, k);
-            if (b->tree) board_recover(b, (uint32_t)opened, thread);
-        }
+        recover_boards(r, opened, thread);
         if (h->audit > 0) claim_forget(crew_audit_word(h, r->base, 0), h->lanes, thread);
         tasks_recover((claim_word *)(r->base + h->tasks), h->n_tasks, thread,
                       crew_undo(h, r->base, thread), r->base);
@@ -103,10 +111,11 @@ void recovery_log(const struct recovery *r, struct log *log) {
     struct text t = {0};
     if (!r->base) return;
     for (int k = 0; k < 2; k++) {
-        const struct board *b = &r->board[0][k];
-        if (!b->tree) continue;
+        const struct board *b = r->board[0][k];
+        if (!b) continue;
         add_words(&t, k ? "lanes" : "counts", b->all, b->n_all);
-        add_words(&t, "slots", b->slot, b->n_slots);
+        for (int i = 0; i < r->head->shape[0].tree[k].buckets; i++)
+            add_words(&t, "slots", b[i].slot, b[i].n_slots);
     }
     add_words(&t, "tasks", (claim_word *)(r->base + r->head->tasks), r->head->n_tasks);
     log_event(log, LOG_ERROR, "board", "words=%s", t.data ? t.data : "");

@@ -13,7 +13,8 @@ struct recovery {
     char *base; /* null: no store exists yet */
     size_t bytes;
     struct lane_tree tree[CREW_MOST_SHAPES][2];
-    struct board board[CREW_MOST_SHAPES][2]; /* by shape; they share their words */
+    struct board *board[CREW_MOST_SHAPES][2]; /* by shape and phase: of all buckets; they share
+                                               * their words. Null: no such phase */
 };
 
 /* Maps the store, once the reporter has laid it out. */

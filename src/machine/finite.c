@@ -89,6 +89,22 @@ static bool fits(const struct machine *m, double part, tri_type type) {
     return fabs(part) <= most / ((double)m->lanes * m->finite.n);
 }
 
+static bool makes(const struct unit *u, int tensor) {
+    for (int k = 0; k < u->n_out; k++)
+        if (u->out[k]->id == tensor) return true;
+    return false;
+}
+
+size_t finite_item(const struct machine *m, const struct program *lane) {
+    size_t last = 0;
+    for (size_t i = 0; m->finite.loss && i < lane->n_items; i++)
+        for (int k = 0; k < lane->n_result; k++)
+            if (part_of(&m->finite, lane->result[k].of) >= 0 &&
+                makes(lane->item[i].unit, lane->result[k].tensor))
+                last = i;
+    return last;
+}
+
 bool finite_lane(const struct machine *m, const struct program *p) {
     for (int i = 0; m->finite.loss && i < p->n_result; i++) {
         int part = part_of(&m->finite, p->result[i].of);
@@ -99,9 +115,13 @@ bool finite_lane(const struct machine *m, const struct program *p) {
     return true;
 }
 
-bool finite_step(const void *machine) {
-    const struct machine *m = machine;
+bool finite_step(const struct machine *m) {
     return !m->finite.loss || isfinite(loss_of_step(m));
+}
+
+bool finite_at_gate(void *machine, int stop) {
+    (void)stop;
+    return finite_step(machine);
 }
 
 /* ---- searching values ---- */

@@ -33,9 +33,13 @@ tri_status finite_check_option(const char *on_nan);
 bool finite_stops(const tri_options *o);
 /* Called between the compilation of m and the making of its programs. */
 void finite_find(struct machine *m);
+/* The last item of the lane's program that the loss depends on. 0: nothing is checked. */
+size_t finite_item(const struct machine *m, const struct program *lane);
 /* Whether the loss of a lane (of the step) is finite, after it has been computed. */
 bool finite_lane(const struct machine *m, const struct program *p);
-bool finite_step(const void *machine);
+bool finite_step(const struct machine *m);
+/* The same, as a stop of the step's program. */
+bool finite_at_gate(void *machine, int stop);
 /* Runs the units that lead to the loss again, on one thread. The step's fault then says where the
  * first NaN comes from, or else the first infinity. lane: -1 for the step's program. */
 void finite_explain(const struct machine *m, struct program *p, int thread, int64_t lane,

@@ -128,6 +128,21 @@ static tri_status allocate_arenas(struct machine *m) {
     return TRI_OK;
 }
 
+#define BUCKET ((size_t)4 << 20)
+
+static tri_status make_tree(struct machine *m, int k) {
+    struct program *all = k ? m->thread[0].lane : m->thread[0].count;
+    struct tree_place place = {
+        .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
+        .threads = m->n_threads,
+        .all_threads = m->all_threads ? m->all_threads + m->auditors : m->n_threads,
+        .rule = {.bytes = BUCKET, .from = k ? finite_item(m, all) + 1 : 0}};
+    for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
+    /* The words of all shapes' nodes have numbers below CLAIM_MOST_VALUE. */
+    place.rule.most = CLAIM_MOST_VALUE / CREW_MOST_SHAPES / (2 * (int)m->lanes);
+    return tree_make(m->compilation.merge[k], &place, &m->tree[k]);
+}
+
 /* Phases run one after another, so a thread's programs share one arena. With more threads than
  * lanes, all threads of a process run one lane together. */
 static tri_status make_programs(struct machine *m) {
@@ -149,14 +164,14 @@ static tri_status make_programs(struct machine *m) {
         status = program_make(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1, p);
         if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
-    if (m->finite.gated && !m->all_threads) m->step.may_write = finite_step;
-    m->step.may_write_arg = m;
+    if (m->finite.gated && !m->all_threads) {
+        m->step.stop = &m->step.gate;
+        m->step.n_stops = 1;
+        m->step.at_stop = finite_at_gate;
+        m->step.stop_arg = m;
+    }
     for (int k = 0; k < 2 && !status; k++)
-        if (m->compilation.merge[k])
-            status = tree_make(m->compilation.merge[k], m->dev, m->lanes,
-                               k ? m->compilation.levels : 0, m->n_threads,
-                               m->all_threads ? m->all_threads + m->auditors : m->n_threads,
-                               &m->tree[k]);
+        if (m->compilation.merge[k]) status = make_tree(m, k);
     return status;
 }
 
@@ -166,13 +181,10 @@ tri_status machine_join(struct machine *m, int n) {
     struct tree *tree[CREW_MOST_SHAPES];
     CHECK(n <= CREW_MOST_SHAPES);
     for (int k = 0; k < 2; k++) {
-        int64_t nodes = 0;
-        for (int i = 0; i < n; i++) nodes += m[i].tree[k].shape.n_nodes;
-        for (int i = 0; i < n; i++) tree[i] = &m[i].tree[k];
-        if (nodes > CLAIM_MOST_VALUE)
-            return base_fail(TRI_USAGE, "%lld lanes are too many for steps of %d shapes; use fewer "
-                             "--lanes", (long long)m->lanes, n);
-        tree_join(tree, n);
+        bool any = false;
+        for (int i = 0; i < n; i++) any |= (tree[i] = &m[i].tree[k])->g != NULL;
+        tri_status status = any ? tree_join(tree, n) : TRI_OK;
+        if (status) return status;
     }
     m->all_buffer_bytes = 0;
     for (int i = 0; i < n; i++) {
@@ -402,7 +414,7 @@ static tri_status allocate_tree(struct machine *m, int k) {
     if (!tree_board_bytes(t)) return TRI_OK;
     void *slots = provide(m, MEMORY_SLOTS + (enum memory_use)k);
     void *board = provide(m, MEMORY_BOARD + (enum memory_use)k);
-    tree_place(t, slots, board);
+    tree_bind(t, slots, board);
     return slots && board ? TRI_OK
                           : base_fail(TRI_FAILED, "out of memory: cannot allocate %zu bytes for "
                                       "partial sums", tree_bytes(t));

@@ -203,6 +203,8 @@ void machine_use_buffer(struct machine *m, int buffer);
 /* Binds a lane's inputs to the rows from sample `first` on. buffer: another batch buffer than the
  * one in use (only in the host's space), or null. */
 void machine_bind_rows(const struct machine *m, struct program *p, char *buffer, int64_t first);
+/* Which of the two sizes of lanes it has. */
+int machine_lane_size(const struct machine *m, int64_t lane);
 /* The program for this lane of phase k (0: count, 1: lane). */
 struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane);

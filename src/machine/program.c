@@ -124,6 +124,7 @@ static tri_status make_items(struct program *p, unsigned how) {
             status = check_supported(p, item->unit->node[k]);
         if (!status) status = prepare(p, how, item, &next);
         parts_before += item->parts[0] + item->parts[1];
+        p->item[i + 1].parts_before = parts_before;
         p->joint |= p->threads > 1 && (item->parts[0] > 1 || item->parts[1] > 1);
         if (n->entry->op->random) {
             const tri_attr *whole = node_attr(n, "whole"); /* shape of the unsplit output */
@@ -352,6 +353,7 @@ struct joint_run {
     struct team *team;
     const struct program_step *step;
     _Atomic int64_t done;
+    atomic_int passed; /* stops */
     atomic_bool failed;
     struct program_fault *faults;
 };
@@ -360,6 +362,11 @@ static void stop_all(struct joint_run *r) {
     atomic_store(&r->failed, true);
     team_wake(r->team);
 }
+
+struct stop_wanted {
+    struct joint_run *run;
+    int stops;
+};
 
 struct parts_wanted {
     struct joint_run *run;
@@ -403,30 +410,42 @@ static bool run_round(struct joint_run *r, size_t i, int thread, int64_t first, 
     return true;
 }
 
-static bool may_pass(const struct program *p) {
-    return !p->may_write || p->may_write(p->may_write_arg);
+static bool has_passed(void *arg) {
+    const struct stop_wanted *w = arg;
+    return atomic_load(&w->run->passed) >= w->stops || atomic_load(&w->run->failed);
 }
 
-/* Costs nothing: the item's parts wait for all before them in any case. */
-static bool pass_gate(struct joint_run *r) {
+/* Thread 0 makes the calls for the stops before item i; the others wait. *next: the first stop that
+ * is not passed. False: the run is stopped. */
+static bool pass_stops(struct joint_run *r, size_t i, int thread, int *next) {
     const struct program *p = r->p;
-    if (!p->may_write) return true;
-    if (!wait_for(r, p->item[p->gate].parts_before)) return false;
-    if (may_pass(p)) return true;
-    atomic_store(&r->failed, true);
-    return false;
+    int first = *next;
+    while (*next < p->n_stops && p->stop[*next] == i) ++*next;
+    if (*next == first) return true;
+    struct stop_wanted w = {r, *next};
+    if (thread) {
+        if (!has_passed(&w)) team_wait(r->team, has_passed, &w);
+        return !atomic_load(&r->failed);
+    }
+    bool go = wait_for(r, p->item[i].parts_before);
+    for (int k = first; k < *next && go; k++) go = p->at_stop(p->stop_arg, k);
+    if (!go) stop_all(r);
+    else atomic_store(&r->passed, *next);
+    team_wake(r->team);
+    return go;
 }
 
 static void run_share(void *arg, int thread) {
     struct joint_run *r = arg;
-    for (size_t i = 0; i < r->p->n_items; i++) {
+    int stop = 0;
+    for (size_t i = 0; i <= r->p->n_items; i++) {
         const struct program_item *item = &r->p->item[i];
         int64_t first = item->parts[0];
+        if (!pass_stops(r, i, thread, &stop) || i == r->p->n_items) return;
         if (!thread && r->p->before && !r->p->before(r->p->user, r->p, i)) {
             stop_all(r);
             return;
         }
-        if (i == r->p->gate && !pass_gate(r)) return;
         if (!run_round(r, i, thread, 0, first, item->parts_before) ||
             !run_round(r, i, thread, first, item->parts[1], item->parts_before + first))
             return;
@@ -445,7 +464,7 @@ static bool run_jointly(struct program *p, struct team *team, const struct progr
             first = &r.faults[t].fault;
         }
     if (first) *step->fault = *first;
-    return !atomic_load(&r.failed) && (p->gate < p->n_items || may_pass(p));
+    return !atomic_load(&r.failed);
 }
 
 bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
@@ -457,13 +476,18 @@ bool program_run_parts(const struct program *p, size_t i, int thread, int64_t fi
 
 bool program_run(struct program *p, struct team *team, const struct program_step *step) {
     if (p->joint && team) return run_jointly(p, team, step);
-    for (size_t i = 0; i < p->n_items; i++) {
+    int stop = 0;
+    for (size_t i = 0; i <= p->n_items; i++) {
+        for (; stop < p->n_stops && p->stop[stop] == i; stop++) {
+            wait_for_device(p);
+            if (!p->at_stop(p->stop_arg, stop)) return false;
+        }
+        if (i == p->n_items) break;
         if (p->before && !p->before(p->user, p, i)) return false;
-        if (i == p->gate && !may_pass(p)) return false;
         run_item(p, i, 0, 0, p->item[i].parts[0] + p->item[i].parts[1], step, step->fault);
         if (step->fault->failed) return false;
         if (p->watch) p->watch(p, i);
     }
     wait_for_device(p);
-    return p->gate < p->n_items || may_pass(p);
+    return true;
 }

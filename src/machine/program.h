@@ -69,12 +69,14 @@ struct program {
      * and program_run returns false without a fault. Nullable. */
     bool (*before)(void *user, const struct program *p, size_t item);
     void *user;
-    /* Items from `gate` on write to the store. When all items before them are done, each thread
-     * calls may_write, which must return the same to all. If it returns false, the items do not run
-     * and program_run returns false without a fault. Null: they always run. */
-    size_t gate;
-    bool (*may_write)(const void *arg);
-    const void *may_write_arg;
+    /* Called by one thread before item stop[k], when all items before that are done on all threads;
+     * in the order of k. stop[k] ascends; n_items means after all. If it returns false, no further
+     * item runs, and program_run returns false without a fault. */
+    const size_t *stop;
+    int n_stops;
+    bool (*at_stop)(void *arg, int k);
+    void *stop_arg;
+    size_t gate; /* items from this one on write to the store */
     struct program_fault *faults; /* by thread */
     struct program_time *times;   /* by thread, then item; null: not measured */
     void *blocks[2];              /* kernels and pointers of all items */

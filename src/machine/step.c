@@ -5,10 +5,13 @@
 
 #include <pthread.h>
 
+int machine_lane_size(const struct machine *m, int64_t lane) {
+    return lane_samples(m->batch, m->lanes, lane) != m->compilation.samples[0];
+}
+
 struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane) {
-    bool first_size = lane_samples(m->batch, m->lanes, lane) == m->compilation.samples[0];
-    return &(k ? w->lane : w->count)[first_size ? 0 : 1];
+    return &(k ? w->lane : w->count)[machine_lane_size(m, lane)];
 }
 
 void machine_bind_tops(struct machine *m, int k) {
@@ -31,8 +34,7 @@ struct lanes_run {
  * them. */
 void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane) {
     int64_t large = 0; /* earlier lanes of the first size */
-    while (large < lane && lane_samples(m->batch, m->lanes, large) == m->compilation.samples[0])
-        large++;
+    while (large < lane && !machine_lane_size(m, large)) large++;
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *o = &m->output[i];
         if (o->tensor) continue;
@@ -45,23 +47,23 @@ void machine_collect_rows(struct machine *m, const struct program *p, int64_t la
 static bool run_lane(struct lanes_run *s, const struct tree_thread *h, int lane,
                      struct program_step *step) {
     struct machine *m = s->m;
-    struct machine_thread *w = &m->thread[h->local];
-    struct program *p = machine_lane_program(m, w, s->k, lane);
-    char *slot = tree_slot(&m->tree[s->k], h, lane);
+    struct program *p = machine_lane_program(m, &m->thread[h->local], s->k, lane);
+    struct tree_lane l = {.tree = &m->tree[s->k], .who = *h, .lane = lane,
+                          .size = machine_lane_size(m, lane), .p = p, .step = step};
     step->sample = lane_first(m->batch, m->lanes, lane);
     machine_bind_rows(m, p, NULL, step->sample);
-    tree_bind_outputs(&m->tree[s->k], p, slot);
+    tree_begin(&l);
     bool done = program_run(p, NULL, step);
     if (done && s->k == 1 && !finite_lane(m, p)) {
         finite_explain(m, p, 0, lane, step);
         done = false;
     }
     if (!done) {
-        tree_fail(&m->tree[s->k], h, lane, slot);
+        tree_drop(&l, true);
         return false;
     }
     if (s->k == 1) machine_collect_rows(m, p, lane);
-    tree_put(&m->tree[s->k], h, lane, slot, step);
+    tree_end(&l, true);
     return true;
 }
 
@@ -80,7 +82,7 @@ static void claim_lanes(void *arg, int thread) {
     struct tri_fault fault = {0};
     struct program_step step = s->step;
     struct tree_thread h = {s->number, thread, thread};
-    struct board *b = &s->m->tree[s->k].board;
+    struct board *b = tree_board(&s->m->tree[s->k]);
     if (thread >= s->m->n_threads) return;
     step.fault = &fault;
     for (int lane; (lane = board_claim_lane(b, h.step, thread)) >= 0;) {
@@ -93,7 +95,7 @@ static void claim_lanes(void *arg, int thread) {
 static bool run_lanes(struct machine *m, int k, const struct program_step *step) {
     struct lanes_run s = {.m = m, .k = k, .step = *step, .number = m->round, .fault = step->fault};
     pthread_mutex_init(&s.mutex, NULL);
-    board_clear(&m->tree[k].board);
+    tree_clear(&m->tree[k]);
     team_run(m->n_threads > 1 ? m->team : NULL, claim_lanes, &s);
     pthread_mutex_destroy(&s.mutex);
     if (step->fault->failed) return false;

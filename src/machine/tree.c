@@ -6,152 +6,388 @@
 
 /* ---- making ---- */
 
-static bool place_roots(struct tree *t) {
-    const struct program *p = &t->merge[0];
-    for (int i = 0; i < p->n_result; i++)
-        if (p->result[i].of >= t->n_offsets) t->n_offsets = p->result[i].of + 1;
-    t->offset = malloc(((size_t)t->n_offsets + 1) * sizeof *t->offset);
-    if (!t->offset) return false;
-    for (int i = 0; i < t->n_offsets; i++) t->offset[i] = TREE_NONE;
-    t->slot_bytes = MEMORY_ALIGN; /* slots must differ even if nothing is summed */
-    for (int i = 0; i < p->n_result; i++) {
-        t->offset[p->result[i].of] = t->slot_bytes;
-        t->slot_bytes += memory_bytes(t->g->output[i].tensor);
-    }
-    return true;
+static int bucket_of(const struct tree *t, int of) {
+    return of < t->buckets.n_of ? t->buckets.of[of] : -1;
 }
 
-tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int levels,
-                     int threads, int all_threads, struct tree *t) {
-    *t = (struct tree){.g = merge, .all_threads = all_threads};
-    t->merge = calloc((size_t)threads, sizeof *t->merge);
-    tri_status status = t->merge ? lane_tree_make(lanes, levels, &t->shape)
+bool tree_has(const struct tree *t, const struct program *p, int i, int bucket) {
+    return bucket_of(t, p->result[i].of) == bucket;
+}
+
+static tri_status place_results(struct tree *t) {
+    const struct program *p = &t->merge[0];
+    t->offset = malloc(((size_t)t->buckets.n_of + 1) * sizeof *t->offset);
+    if (!t->offset) return base_no_memory("the tree");
+    for (int i = 0; i < t->buckets.n_of; i++) t->offset[i] = TREE_NONE;
+    for (int i = 0; i < t->buckets.n; i++) t->bucket[i].bytes = MEMORY_ALIGN; /* slots differ */
+    for (int i = 0; i < p->n_result; i++) {
+        struct tree_bucket *b = &t->bucket[bucket_of(t, p->result[i].of)];
+        t->offset[p->result[i].of] = b->bytes;
+        b->bytes += memory_bytes(t->g->output[i].tensor);
+    }
+    return TRI_OK;
+}
+
+/* Which items of the merge program sum which bucket: each sums one result. */
+static tri_status find_items(struct tree *t) {
+    const struct program *p = &t->merge[0];
+    int *next = calloc(p->n_items + 1, sizeof *next);
+    t->bucket->item = next;
+    if (!next) return base_no_memory("the tree");
+    for (int b = 0; b < t->buckets.n; b++) {
+        t->bucket[b].item = next;
+        for (size_t k = 0; k < p->n_items; k++)
+            for (int i = 0; i < p->n_result; i++)
+                if (tree_has(t, p, i, b) &&
+                    unit_out(p->item[k].unit, t->g->output[i].tensor) >= 0)
+                    t->bucket[b].item[t->bucket[b].n_items++] = (int)k;
+        next += t->bucket[b].n_items;
+    }
+    CHECK(next == t->bucket->item + p->n_items);
+    return TRI_OK;
+}
+
+static tri_status divide(struct tree *t, const struct tree_place *place) {
+    tri_status status = buckets_make(place->lane[0], &place->rule, &t->buckets);
+    for (int i = 0; i < 2 && !status; i++)
+        if (place->lane[i]) status = buckets_events(&t->buckets, place->lane[i], &t->events[i]);
+    if (status) return status;
+    size_t n = (size_t)t->buckets.n;
+    t->bucket = calloc(n, sizeof *t->bucket);
+    t->held = calloc(n * (size_t)place->threads, sizeof *t->held);
+    if (!t->bucket || !t->held) return base_no_memory("the tree");
+    status = place_results(t);
+    return status ? status : find_items(t);
+}
+
+tri_status tree_make(const tri_graph *merge, const struct tree_place *place, struct tree *t) {
+    *t = (struct tree){.g = merge, .all_threads = place->all_threads};
+    t->merge = calloc((size_t)place->threads, sizeof *t->merge);
+    tri_status status = t->merge ? lane_tree_make(place->lanes, place->levels, &t->shape)
                                  : base_no_memory("the tree");
-    if (!status)
-        t->n_slots = board_waiting(&t->shape, all_threads) + board_held(&t->shape, all_threads, 1);
-    for (; !status && t->threads < threads; t->threads++)
-        status = program_make(merge, dev, PROGRAM_OUTPUTS, 1, &t->merge[t->threads]);
-    if (!status && !place_roots(t)) status = base_no_memory("the tree");
-    tree_place(t, NULL, NULL);
+    for (; !status && t->threads < place->threads; t->threads++)
+        status = program_make(merge, place->dev, PROGRAM_OUTPUTS, 1, &t->merge[t->threads]);
+    if (!status) status = divide(t, place);
+    if (!status) status = tree_join(&t, 1);
     if (status) tree_free(t);
     return status;
 }
 
-size_t tree_bytes(const struct tree *t) { return t->slot_bytes * (size_t)t->n_slots; }
+int tree_nodes(const struct tree *t) { return t->buckets.n * t->shape.n_nodes; }
 
-static int nodes_of(const struct tree *t) { return t->nodes ? t->nodes : t->shape.n_nodes; }
-size_t tree_board_bytes(const struct tree *t) {
-    return sizeof(claim_word) * ((size_t)nodes_of(t) + (size_t)t->n_slots);
+/* ---- slots, which buckets of similar sizes share ---- */
+
+/* A bucket of one of the trees that share slots. */
+struct sized {
+    size_t bytes;
+    int tree, bucket;
+};
+
+static int largest_first(const void *a, const void *b) {
+    const struct sized *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return x->tree != y->tree ? x->tree - y->tree : x->bucket - y->bucket;
 }
 
-void tree_place(struct tree *t, void *slots, void *board) {
-    t->slots = slots;
-    const struct board_words words = {board, board ? (claim_word *)board + nodes_of(t) : NULL,
-                                      nodes_of(t), t->n_slots};
-    board_bind(&t->board, &t->shape, &words, t->first, t->all_threads);
+/* Slots that suffice for so many buckets of a tree. */
+static int slots_for(const struct tree *t, int buckets, int waiting) {
+    int open = buckets < t->buckets.most_open ? buckets : t->buckets.most_open;
+    return buckets * waiting + board_held(&t->shape, t->all_threads, open);
 }
 
-void tree_join(struct tree *const *t, int n) {
-    int nodes = 0, slots = 0;
-    size_t bytes = 0;
+/* The cheapest division of the buckets, the largest first, into classes: begin[i] is where the
+ * class of the buckets before i begins, slots[i] how many it has. */
+static void cheapest(struct tree *const *t, int n_trees, const struct sized *s, int n,
+                     const int *waiting, double *cost, int *begin, int *slots) {
+    for (int end = 1; end <= n; end++) {
+        int count[CREW_MOST_SHAPES] = {0}, most = 0;
+        cost[end] = -1;
+        for (int i = end; i-- > 0;) {
+            int k = s[i].tree, need = slots_for(t[k], ++count[k], waiting[k]);
+            if (need > most) most = need;
+            double c = cost[i] + (double)s[i].bytes * most;
+            if (cost[end] >= 0 && c >= cost[end]) continue;
+            cost[end] = c;
+            begin[end] = i;
+            slots[end] = most;
+        }
+    }
+    CHECK(n_trees <= CREW_MOST_SHAPES);
+}
+
+static int make_classes(struct tree *const *t, const struct sized *s, int n, const int *begin,
+                        const int *slots, struct tree_class *class) {
+    int classes = 0, first = 0;
+    size_t offset = 0;
+    for (int end = n; end > 0; end = begin[end], classes++) {
+        for (int i = begin[end]; i < end; i++) t[s[i].tree]->bucket[s[i].bucket].class = classes;
+        class[classes] = (struct tree_class){memory_round(s[begin[end]].bytes), offset, slots[end],
+                                             first};
+        offset += class[classes].bytes * (size_t)slots[end];
+        first += slots[end];
+    }
+    return classes;
+}
+
+static tri_status share(struct tree *const *t, int n_trees, struct sized *s, int n) {
+    int waiting[CREW_MOST_SHAPES];
+    double *cost = calloc((size_t)n + 1, sizeof *cost);
+    int *begin = calloc(2 * ((size_t)n + 1), sizeof *begin), *slots = begin + n + 1;
+    struct tree_class *class = calloc((size_t)n, sizeof *class);
+    bool ok = cost && begin && class;
+    for (int i = 0; i < n_trees; i++)
+        if (t[i]->buckets.n) waiting[i] = board_waiting(&t[i]->shape, t[i]->all_threads);
+    if (ok) qsort(s, (size_t)n, sizeof *s, largest_first);
+    if (ok) cheapest(t, n_trees, s, n, waiting, cost, begin, slots);
+    int classes = ok ? make_classes(t, s, n, begin, slots, class) : 0;
+    for (int i = 0; i < n_trees && ok; i++) {
+        free(t[i]->class);
+        t[i]->class = calloc((size_t)classes, sizeof *class);
+        ok = t[i]->class;
+        if (ok) memcpy(t[i]->class, class, (size_t)classes * sizeof *class);
+        t[i]->n_classes = classes;
+    }
+    free(cost);
+    free(begin);
+    free(class);
+    return ok ? TRI_OK : base_no_memory("the tree");
+}
+
+static int slots_of(const struct tree *t) {
+    const struct tree_class *last = &t->class[t->n_classes - 1];
+    return last->first + last->n_slots;
+}
+
+tri_status tree_join(struct tree *const *t, int n) {
+    int nodes = 0, all = 0;
     for (int i = 0; i < n; i++) {
         t[i]->first = nodes;
-        nodes += t[i]->shape.n_nodes;
-        if (t[i]->n_slots > slots) slots = t[i]->n_slots;
-        if (t[i]->slot_bytes > bytes) bytes = t[i]->slot_bytes;
+        nodes += tree_nodes(t[i]);
+        all += t[i]->buckets.n;
     }
-    for (int i = 0; i < n; i++) {
+    struct sized *s = calloc((size_t)all, sizeof *s), *to = s;
+    if (!s) return base_no_memory("the tree");
+    for (int i = 0; i < n; i++)
+        for (int b = 0; b < t[i]->buckets.n; b++)
+            *to++ = (struct sized){t[i]->bucket[b].bytes, i, b};
+    tri_status status = share(t, n, s, all);
+    free(s);
+    for (int i = 0; i < n && !status; i++) {
         t[i]->nodes = nodes;
-        t[i]->n_slots = slots;
-        t[i]->slot_bytes = bytes;
+        tree_bind(t[i], NULL, NULL);
+    }
+    if (!status && (nodes > CLAIM_MOST_VALUE || slots_of(*t) > CLAIM_MOST_VALUE))
+        return base_fail(TRI_USAGE, "%d lanes in %d buckets are too many for steps of %d shape%s; "
+                         "use fewer --lanes or a larger --bucket", t[0]->shape.lanes,
+                         t[0]->buckets.n, n, n == 1 ? "" : "s");
+    return status;
+}
+
+size_t tree_bytes(const struct tree *t) {
+    if (!t->n_classes) return 0;
+    const struct tree_class *last = &t->class[t->n_classes - 1];
+    return last->offset + last->bytes * (size_t)last->n_slots;
+}
+
+size_t tree_board_bytes(const struct tree *t) {
+    return t->n_classes ? sizeof(claim_word) * ((size_t)t->nodes + (size_t)slots_of(t)) : 0;
+}
+
+/* The words of a class's slots. */
+static struct board_words words_of(const struct tree *t, int class, claim_word *words) {
+    const struct tree_class *c = &t->class[class];
+    return (struct board_words){words, words ? words + t->nodes + c->first : NULL, t->nodes,
+                                c->n_slots};
+}
+
+struct crew_board tree_words(const struct tree *t, int bucket) {
+    const struct tree_class *c = &t->class[t->bucket[bucket].class];
+    return (struct crew_board){t->first + bucket * t->shape.n_nodes, c->first, c->n_slots};
+}
+
+void tree_bind(struct tree *t, void *slots, void *words) {
+    t->slots = slots;
+    for (int b = 0; b < t->buckets.n; b++) {
+        const struct board_words w = words_of(t, t->bucket[b].class, words);
+        board_bind(&t->bucket[b].board, &t->shape, &w, t->first + b * t->shape.n_nodes,
+                   t->all_threads);
     }
 }
 
 void tree_free(struct tree *t) {
     for (int i = 0; i < t->threads; i++) program_free(&t->merge[i]);
+    for (int i = 0; i < 2; i++) buckets_events_free(&t->events[i]);
+    if (t->bucket) free(t->bucket->item);
     lane_tree_free(&t->shape);
+    buckets_free(&t->buckets);
     free(t->merge);
+    free(t->bucket);
+    free(t->class);
     free(t->offset);
+    free(t->held);
     *t = (struct tree){0};
 }
 
 /* ---- binding ---- */
 
-/* Null: this tree does not sum the tensor. */
-static char *root(const struct tree *t, char *slot, int of) {
-    return of < t->n_offsets && t->offset[of] != TREE_NONE ? slot + t->offset[of] : NULL;
+static char *slot_at(const struct tree *t, int bucket, int i) {
+    const struct tree_class *c = &t->class[t->bucket[bucket].class];
+    return t->slots + c->offset + c->bytes * (size_t)i;
 }
 
-static char *slot_at(const struct tree *t, int i) { return t->slots + t->slot_bytes * (size_t)i; }
-
-static char *slot_of(struct tree *t, int node) {
-    return slot_at(t, board_slot_of(&t->board, node));
+static char *slot_of(struct tree *t, int bucket, int node) {
+    return slot_at(t, bucket, board_slot_of(&t->bucket[bucket].board, node));
 }
 
-void tree_bind_outputs(const struct tree *t, struct program *p, char *slot) {
-    for (int i = 0; i < p->n_result; i++) {
-        char *at = root(t, slot, p->result[i].of);
-        if (at) program_bind(p, p->result[i].tensor, at);
-    }
+static int number_of(const struct tree *t, int bucket, const char *slot) {
+    const struct tree_class *c = &t->class[t->bucket[bucket].class];
+    return (int)(((size_t)(slot - t->slots) - c->offset) / c->bytes);
+}
+
+static void bind_results(const struct tree *t, int bucket, struct program *p, char *slot) {
+    for (int i = 0; i < p->n_result; i++)
+        if (tree_has(t, p, i, bucket))
+            program_bind(p, p->result[i].tensor, slot + t->offset[p->result[i].of]);
 }
 
 void tree_bind_tops(struct tree *t, struct program *p) {
     for (int i = 0; i < p->n_given; i++) {
         const struct program_port *port = &p->given[i];
-        if (port->top >= t->shape.n_tops) continue;
-        char *at = root(t, slot_of(t, t->shape.top[port->top]), port->of);
-        if (at) program_bind(p, port->tensor, at);
+        int bucket = bucket_of(t, port->of);
+        if (port->top >= t->shape.n_tops || bucket < 0) continue;
+        program_bind(p, port->tensor,
+                     slot_of(t, bucket, t->shape.top[port->top]) + t->offset[port->of]);
     }
 }
 
 /* ---- summing ---- */
 
-char *tree_slot(struct tree *t, const struct tree_thread *h, int lane) {
-    return slot_at(t, board_take(&t->board, h->step, h->thread, lane));
-}
-
-static bool merge(struct tree *t, struct program *p, char *left, char *right, char *sum,
-                  const struct program_step *step) {
+static void merge(struct tree *t, const struct tree_thread *h, int bucket, char *const side[2],
+                  char *sum, const struct program_step *step) {
+    struct program *p = &t->merge[h->local];
+    const struct tree_bucket *b = &t->bucket[bucket];
     for (int i = 0; i < p->n_given; i++) {
         int of = p->given[i].of;
-        program_bind(p, p->given[i].tensor, root(t, of % 2 ? right : left, of / 2));
+        if (bucket_of(t, of / 2) == bucket)
+            program_bind(p, p->given[i].tensor, side[of % 2] + t->offset[of / 2]);
     }
-    tree_bind_outputs(t, p, sum);
-    return program_run(p, NULL, step);
+    bind_results(t, bucket, p, sum);
+    for (int i = 0; i < b->n_items; i++) {
+        const struct program_item *item = &p->item[b->item[i]];
+        CHECK(program_run_parts(p, (size_t)b->item[i], 0, 0, item->parts[0] + item->parts[1],
+                                step));
+    }
 }
 
-bool tree_sum(struct tree *t, const struct tree_thread *h, int node,
-              const struct program_step *step) {
-    for (; node >= 0; node = board_meet(&t->board, h->step, h->thread, node)) {
+/* Makes the sum of a node that the thread has claimed, and the sums above it that are possible
+ * then. -1: there is nothing to do. */
+static void make_sums(struct tree *t, const struct tree_thread *h, int bucket, int node,
+                      const struct program_step *step) {
+    struct board *b = &t->bucket[bucket].board;
+    for (; node >= 0; node = board_meet(b, h->step, h->thread, node)) {
         const struct lane_node *n = &t->shape.node[node];
-        char *left = slot_of(t, n->left), *right = slot_of(t, n->right);
-        int slot = board_take(&t->board, h->step, h->thread, node);
-        if (!merge(t, &t->merge[h->local], left, right, slot_at(t, slot), step)) return false;
-        if (!board_publish(&t->board, h->step, h->thread, node, slot)) return true;
+        char *const side[] = {slot_of(t, bucket, n->left), slot_of(t, bucket, n->right)};
+        int slot = board_take(b, h->step, h->thread, node);
+        merge(t, h, bucket, side, slot_at(t, bucket, slot), step);
+        if (!board_publish(b, h->step, h->thread, node, slot)) return;
     }
+}
+
+bool tree_orphan(struct tree *t, const struct tree_thread *h, const struct program_step *step) {
+    for (int b = 0; b < t->buckets.n; b++) {
+        int node = board_orphan(&t->bucket[b].board, h->step, h->thread);
+        if (node < 0) continue;
+        make_sums(t, h, b, node, step);
+        return true;
+    }
+    return false;
+}
+
+bool tree_has_orphan(struct tree *t, uint32_t step) {
+    for (int b = 0; b < t->buckets.n; b++)
+        if (board_has_orphan(&t->bucket[b].board, step)) return true;
+    return false;
+}
+
+bool tree_complete(struct tree *t, uint32_t step, int *failed) {
+    bool all = true;
+    for (int b = 0; b < t->buckets.n; b++)
+        all &= board_complete(&t->bucket[b].board, step, failed); /* the last knows what failed */
+    return all;
+}
+
+void tree_clear(struct tree *t) {
+    for (int i = 0; i < t->n_classes; i++) {
+        struct board of_class = *tree_board(t);
+        const struct board_words w = words_of(t, i, of_class.all);
+        board_bind(&of_class, &t->shape, &w, of_class.first, t->all_threads);
+        board_clear(&of_class);
+    }
+}
+
+struct board *tree_board(struct tree *t) { return &t->bucket[t->buckets.n - 1].board; }
+
+/* ---- lanes ---- */
+
+static char **held(const struct tree_lane *l, int bucket) {
+    return &l->tree->held[l->who.local * l->tree->buckets.n + bucket];
+}
+
+static void open_bucket(struct tree_lane *l, int bucket) {
+    struct tree *t = l->tree;
+    int slot = board_take(&t->bucket[bucket].board, l->who.step, l->who.thread, l->lane);
+    *held(l, bucket) = slot_at(t, bucket, slot);
+    bind_results(t, bucket, l->p, *held(l, bucket));
+}
+
+static void drop_bucket(struct tree_lane *l, int bucket) {
+    struct tree *t = l->tree;
+    char **slot = held(l, bucket);
+    if (*slot)
+        board_drop(&t->bucket[bucket].board, l->who.step, l->who.thread, l->lane,
+                   number_of(t, bucket, *slot));
+    *slot = NULL;
+}
+
+static bool close_bucket(struct tree_lane *l, int bucket, bool sum) {
+    struct tree *t = l->tree;
+    struct board *b = &t->bucket[bucket].board;
+    if (l->complete && !l->complete(l->user, l, bucket)) {
+        drop_bucket(l, bucket);
+        return false;
+    }
+    int slot = number_of(t, bucket, *held(l, bucket));
+    *held(l, bucket) = NULL;
+    if (!board_publish(b, l->who.step, l->who.thread, l->lane, slot)) return false;
+    if (sum)
+        make_sums(t, &l->who, bucket, board_meet(b, l->who.step, l->who.thread, l->lane), l->step);
     return true;
 }
 
-static int number_of(const struct tree *t, const char *slot) {
-    return (int)((size_t)(slot - t->slots) / t->slot_bytes);
-}
-
-void tree_drop(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
-    board_drop(&t->board, h->step, h->thread, lane, number_of(t, slot));
-}
-
-void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
-    board_drop(&t->board, h->step, h->thread, lane, number_of(t, slot));
-    board_fail(&t->board, h->step, h->thread, lane);
-}
-
-bool tree_publish(struct tree *t, const struct tree_thread *h, int lane, const char *slot) {
-    return board_publish(&t->board, h->step, h->thread, lane, number_of(t, slot));
-}
-
-bool tree_put(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
-              const struct program_step *step) {
-    if (!tree_publish(t, h, lane, slot)) return false;
-    tree_sum(t, h, board_meet(&t->board, h->step, h->thread, lane), step);
+static bool at_stop(void *lane, int k) {
+    struct tree_lane *l = lane;
+    const struct bucket_event *e = &l->tree->events[l->size].event[k];
+    if (e->opens) open_bucket(l, e->bucket);
+    else close_bucket(l, e->bucket, true);
     return true;
+}
+
+void tree_begin(struct tree_lane *l) {
+    const struct bucket_events *e = &l->tree->events[l->size];
+    open_bucket(l, l->tree->buckets.n - 1);
+    l->p->stop = e->stop;
+    l->p->n_stops = e->n;
+    l->p->at_stop = at_stop;
+    l->p->stop_arg = l;
+}
+
+bool tree_end(struct tree_lane *l, bool sum) {
+    l->p->n_stops = 0;
+    return close_bucket(l, l->tree->buckets.n - 1, sum);
+}
+
+void tree_drop(struct tree_lane *l, bool failed) {
+    l->p->n_stops = 0;
+    for (int b = 0; b < l->tree->buckets.n; b++) drop_bucket(l, b);
+    if (failed) board_fail(tree_board(l->tree), l->who.step, l->who.thread, l->lane);
 }

@@ -1,32 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tree that sums the results of the lanes. Each lane writes its results to a slot. The thread
- * that publishes the second of two siblings sums both into a third slot. Lanes may end in any
- * order, on any thread of any process. plan/lane_tree.h has the tree's shape, crew/board.h the
- * claims. */
+ * The tree that sums the results of the lanes, bucket by bucket. A thread writes what a lane adds to
+ * a bucket to a slot. The thread that publishes the second of two siblings sums both into a third
+ * slot. Lanes may end in any order, on any thread of any process. plan/lane_tree.h has the tree's
+ * shape, machine/buckets.h the buckets, crew/board.h the claims.
+ *
+ * A lane is claimed on the board of the last bucket. The words of its other buckets are not
+ * claimed: whoever is first publishes. What a thread that dies has published stays. */
 #ifndef MACHINE_TREE_H
 #define MACHINE_TREE_H
 
 #include "crew/board.h"
-#include "machine/program.h"
+#include "crew/head.h"
+#include "machine/buckets.h"
 
 #define TREE_NONE SIZE_MAX
+
+struct tree_bucket {
+    struct board board;
+    size_t bytes; /* of the results */
+    int class;    /* of its slots */
+    int *item;    /* of the merge program, those that sum this bucket */
+    int n_items;
+};
+
+/* Slots of one size, which buckets share. */
+struct tree_class {
+    size_t bytes, offset;
+    int n_slots, first; /* first: among the words of all slots */
+};
 
 struct tree {
     const tri_graph *g;    /* sums two slots: given 2N is left, 2N + 1 right, "=N" the sum */
     struct program *merge; /* one per thread of this process */
     int threads;
-    struct lane_tree shape;
-    struct board board;
-    /* Its first node among the nodes of the trees of all shapes, and the number of all these nodes
-     * (0: there is one shape). */
-    int first, nodes;
     int all_threads; /* of all processes */
-    size_t *offset; /* in a slot, by number in the whole graph; TREE_NONE: it is not summed */
-    int n_offsets;
-    size_t slot_bytes;
-    int n_slots;
-    char *slots; /* not owned */
+    struct lane_tree shape;
+    struct buckets buckets;
+    struct tree_bucket *bucket;
+    struct bucket_events events[2]; /* of the two sizes of lanes */
+    struct tree_class *class;
+    int n_classes;
+    int first, nodes; /* its first node among those of the trees of all shapes; their number */
+    size_t *offset;   /* in a bucket's slot, by number in the whole graph; TREE_NONE: not summed */
+    char **held;      /* by thread of this process, then bucket: a slot that it holds, or null */
+    char *slots;      /* not owned */
 };
+
+struct tree_place {
+    const struct dev *dev;
+    int64_t lanes;
+    int levels;      /* of sums that the step makes */
+    int threads;     /* of this process, that use the tree at the same time */
+    int all_threads; /* of all processes */
+    const struct program *lane[2]; /* the phase's programs, by size of a lane; null: none */
+    struct bucket_rule rule;
+};
+tri_status tree_make(const tri_graph *merge, const struct tree_place *place, struct tree *out);
+/* Makes n trees, for steps of several shapes, use the same slots. Some may be empty: they get the
+ * sizes, as one executable provides the memory of all. */
+tri_status tree_join(struct tree *const *t, int n);
+size_t tree_bytes(const struct tree *t);       /* of all slots */
+size_t tree_board_bytes(const struct tree *t); /* of the words of all boards */
+int tree_nodes(const struct tree *t);          /* of all buckets of this shape */
+void tree_bind(struct tree *t, void *slots, void *words);
+/* Where the words of a bucket's board are. */
+struct crew_board tree_words(const struct tree *t, int bucket);
+void tree_free(struct tree *t);
 
 /* The calling thread, and its step. */
 struct tree_thread {
@@ -35,37 +74,41 @@ struct tree_thread {
     int local;  /* among those of this process */
 };
 
-/* threads: of this process, that use the tree at the same time; all_threads: of all processes.
- * levels: of sums that the step makes. */
-tri_status tree_make(const tri_graph *merge, const struct dev *dev, int64_t lanes, int levels,
-                     int threads, int all_threads, struct tree *out);
-size_t tree_bytes(const struct tree *t);       /* of all slots */
-size_t tree_board_bytes(const struct tree *t); /* of its board */
-void tree_place(struct tree *t, void *slots, void *board);
-/* Makes n trees, for steps of several shapes, use the same slots. */
-void tree_join(struct tree *const *t, int n);
-void tree_free(struct tree *t);
+/* A lane that a thread computes with a program. */
+struct tree_lane {
+    struct tree *tree;
+    struct tree_thread who;
+    int lane, size; /* size: which of the two sizes it has */
+    struct program *p;
+    const struct program_step *step;
+    /* Called when a bucket's results are there. If it returns false, they are not published.
+     * Nullable. */
+    bool (*complete)(void *user, const struct tree_lane *l, int bucket);
+    void *user;
+};
 
-/* Takes a slot for a lane's results. The thread holds it until it calls tree_put. */
-char *tree_slot(struct tree *t, const struct tree_thread *h, int lane);
-/* Releases the slot without publishing the lane. */
-void tree_drop(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
-/* Releases the slot and publishes that the lane failed. */
-void tree_fail(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
-/* Publishes the lane, and makes the sums that are possible then. False: another thread was
- * first. */
-bool tree_put(struct tree *t, const struct tree_thread *h, int lane, const char *slot,
-              const struct program_step *step);
-/* Publishes the lane, and leaves the sums to other threads. */
-bool tree_publish(struct tree *t, const struct tree_thread *h, int lane, const char *slot);
-/* Makes the sum of a node that the thread has claimed, and the sums above it that are possible
- * then. */
-bool tree_sum(struct tree *t, const struct tree_thread *h, int node,
-              const struct program_step *step);
+/* Takes a slot for the last bucket. The program, when it runs, takes and publishes the others, and
+ * makes the sums that are possible then. */
+void tree_begin(struct tree_lane *l);
+/* Publishes the last bucket; sum: and makes the sums that are possible then. False: another thread
+ * was first, or complete has returned false. */
+bool tree_end(struct tree_lane *l, bool sum);
+/* Releases the slots. failed: and publishes that the lane failed. */
+void tree_drop(struct tree_lane *l, bool failed);
 
-/* Binds the program's outputs "=N" to a slot, its givens to the sums of the tops, which must be
- * published. */
-void tree_bind_outputs(const struct tree *t, struct program *p, char *slot);
+/* Makes a sum that nobody makes, as a thread that died left it, and the sums above it that are
+ * possible then. False: there is none. */
+bool tree_orphan(struct tree *t, const struct tree_thread *h, const struct program_step *step);
+bool tree_has_orphan(struct tree *t, uint32_t step);
+/* As board_complete, for all buckets. */
+bool tree_complete(struct tree *t, uint32_t step, int *failed);
+/* As board_clear, for all buckets. */
+void tree_clear(struct tree *t);
+/* The board on which lanes are claimed. */
+struct board *tree_board(struct tree *t);
+/* Whether result i of the program is in the bucket. */
+bool tree_has(const struct tree *t, const struct program *p, int i, int bucket);
+/* Binds the program's givens to the sums of the tops, which must be published. */
 void tree_bind_tops(struct tree *t, struct program *p);
 
 #endif

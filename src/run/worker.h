@@ -18,6 +18,7 @@ struct thread_context {
     int number;      /* of the thread among the threads of all workers */
     int k;           /* which program of a lane: 0 count, 1 lane */
     int lane, name;  /* name: of the program's first item, in the table of names */
+    int item;        /* that it computes, in the table of names; -1: none */
     int64_t began;   /* when the thread began what it does now */
     int64_t fetched; /* how long the samples of the lane took, nanoseconds */
     bool audits;     /* it computes a lane of another worker, which stays that worker's */

@@ -51,11 +51,16 @@ static uint64_t *sums_of(const struct worker *c, int thread, int lane) {
     return crew_audit_sums(c->head, c->base, thread, lane);
 }
 
-/* The thread whose lane counts in this step; -1: none has published it yet. */
-static int maker(const struct worker *c, int lane) {
-    struct board *b = &c->run->machine->tree[1].board;
+/* The thread whose results of the bucket count in this step; -1: none has published them yet. */
+static int maker_of(const struct worker *c, int lane, int bucket) {
+    struct board *b = &c->run->machine->tree[1].bucket[bucket].board;
     struct claim made = claim_look(&b->node[lane], (uint32_t)c->step);
     return made.state == CLAIM_DONE ? made.owner : -1;
+}
+
+/* The same of the last bucket: the lane is done. */
+static int maker(const struct worker *c, int lane) {
+    return maker_of(c, lane, c->run->machine->tree[1].buckets.n - 1);
 }
 
 static bool wanted(const struct worker *c, int lane) {
@@ -70,24 +75,25 @@ static bool others(const struct worker *c) {
     return false;
 }
 
-/* Returns how many sums it has stored. */
-static int sum_results(const struct worker *c, const struct program *p, uint64_t *to) {
-    int n = 0;
-    for (int i = 0; i < p->n_result && n < c->head->audit_roots; i++) {
-        const tri_tensor *t = p->g->output[i].tensor;
-        to[n++] = sum_bytes(p->dev, program_value(p, t->id), base_spec_bytes(&t->spec));
-    }
-    return n;
+static uint64_t sum_result(const struct program *p, int i) {
+    const tri_tensor *t = p->g->output[i].tensor;
+    return sum_bytes(p->dev, program_value(p, t->id), base_spec_bytes(&t->spec));
+}
+
+/* Whether the lane's result i is in the bucket, and compared. */
+static bool compares(const struct worker *c, const struct tree_lane *l, int i, int bucket) {
+    return i < c->head->audit_roots && tree_has(l->tree, l->p, i, bucket);
 }
 
 #ifdef TRIREME_POINTS
 /* TRIREME_LIE="K:S": the worker in place K flips a bit of its results in step S. */
-static void lie(const struct worker *c, const struct program *p) {
+static void lie(const struct worker *c, const struct tree_lane *l, int bucket) {
+    const struct program *p = l->p;
     const char *text = getenv("TRIREME_LIE");
     int place;
     unsigned long long step;
     if (!text || sscanf(text, "%d:%llu", &place, &step) != 2 || place != c->place ||
-        step != c->step)
+        step != c->step || !tree_has(l->tree, p, 0, bucket))
         return;
     unsigned char byte, *at = program_value(p, p->g->output[0].tensor->id);
     p->dev->copy_out(&byte, at, 1);
@@ -96,12 +102,15 @@ static void lie(const struct worker *c, const struct program *p) {
 }
 #endif
 
-void worker_audit_note(struct worker *c, int lane, const struct program *p, int thread) {
-    if (c->head->audit <= 0 || !wanted(c, lane)) return;
+/* Sums of results that count already must not change. */
+void worker_audit_note(struct worker *c, const struct tree_lane *l, int bucket) {
+    if (c->head->audit <= 0 || !wanted(c, l->lane) || maker_of(c, l->lane, bucket) >= 0) return;
 #ifdef TRIREME_POINTS
-    lie(c, p);
+    lie(c, l, bucket);
 #endif
-    sum_results(c, p, sums_of(c, thread, lane));
+    for (int i = 0; i < l->p->n_result; i++)
+        if (compares(c, l, i, bucket))
+            sums_of(c, l->who.thread, l->lane)[i] = sum_result(l->p, i);
 }
 
 static bool is_done(const struct worker *c, int lane) {
@@ -146,9 +155,9 @@ int worker_audit_claim(struct worker *c, int thread) {
     return -1;
 }
 
-static void differ(const struct worker *c, int lane, const char *tensor) {
+static void differ(const struct worker *c, int lane, int bucket, const char *tensor) {
     const struct crew_head *h = c->head;
-    int other = maker(c, lane) / c->threads;
+    int other = maker_of(c, lane, bucket) / c->threads;
     char text[sizeof h->failure];
     snprintf(text, sizeof text,
              "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane %d, "
@@ -163,17 +172,16 @@ static void end_audit(const struct worker *c, int lane, int thread, enum claim_s
     claim_publish(word_of(c, lane), &held, how, how == CLAIM_FREE ? 0 : thread, 0);
 }
 
-void worker_audit_compare(struct worker *c, int lane, const struct program *p, int thread) {
-    uint64_t sum[AUDIT_MOST];
-    const uint64_t *made = sums_of(c, maker(c, lane), lane);
-    int n = sum_results(c, p, sum); /* other executables may have more */
-    for (int i = 0; i < n; i++)
-        if (sum[i] != made[i]) {
-            differ(c, lane, p->g->output[i].tensor->node->name);
+void worker_audit_compare(struct worker *c, const struct tree_lane *l, int bucket) {
+    const uint64_t *made = sums_of(c, maker_of(c, l->lane, bucket), l->lane);
+    for (int i = 0; i < l->p->n_result; i++)
+        if (compares(c, l, i, bucket) && sum_result(l->p, i) != made[i]) {
+            differ(c, l->lane, bucket, l->p->g->output[i].tensor->node->name);
             return;
         }
+    if (bucket < l->tree->buckets.n - 1) return;
     atomic_fetch_add(&c->head->audited, 1);
-    end_audit(c, lane, thread, CLAIM_DONE);
+    end_audit(c, l->lane, l->who.thread, CLAIM_DONE);
     crew_notify(c->head);
 }
 

@@ -44,16 +44,16 @@ bool worker_over(const struct worker *c);
 void worker_fail(const struct worker *c, const char *text);
 void worker_fail_step(const struct worker *c, const char *text); /* "step 7: TEXT" */
 
-/* Audit. note: stores the sums of a lane's results before the lane is published, if it is to be
+/* Audit. note: stores the sums of a bucket's results before it is published, if the lane is to be
  * audited. pending: whether the step waits for audits, asked once all lanes are done; it ends
  * audits that no other worker could make. waits: whether there is an audit that this worker may
  * make. claim: claims one, returns its lane; -1: none. compare: compares the auditor's results with
- * the sums. drop: releases the claim. */
-void worker_audit_note(struct worker *c, int lane, const struct program *p, int thread);
+ * the sums; with the last bucket the audit is done. drop: releases the claim. */
+void worker_audit_note(struct worker *c, const struct tree_lane *l, int bucket);
 bool worker_audit_pending(const struct worker *c);
 bool worker_audit_waits(const struct worker *c);
 int worker_audit_claim(struct worker *c, int thread);
-void worker_audit_compare(struct worker *c, int lane, const struct program *p, int thread);
+void worker_audit_compare(struct worker *c, const struct tree_lane *l, int bucket);
 void worker_audit_drop(struct worker *c, int lane, int thread);
 
 /* Whether another worker's evaluation has batches that this one may compute; computes one. */

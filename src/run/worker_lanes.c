@@ -30,21 +30,36 @@ static bool fetch_lane(struct worker *c, struct thread_context *me, struct progr
 
 /* ---- one lane ---- */
 
-/* Before each operator of a lane: notes it, and how long the previous one took. False: nobody needs
- * the lane any more. */
+/* Notes how long the operator at work has taken. */
+static void end_item(struct thread_context *me) {
+    if (me->item < 0) return;
+    _Atomic int64_t *slowest = &me->worker->slowest[me->item];
+    int64_t took = base_now() - me->began;
+    if (took > atomic_load_explicit(slowest, memory_order_relaxed))
+        atomic_store_explicit(slowest, took, memory_order_relaxed);
+    me->item = -1;
+}
+
+/* Before each operator of a lane: notes it. False: nobody needs the lane any more. */
 static bool before_item(void *user, const struct program *p, size_t item) {
     struct thread_context *me = user;
     (void)p;
-    int64_t began = me->began;
-    worker_note(me, CREW_AT_LANE, me->lane, me->name + (int)item);
-    if (item) {
-        _Atomic int64_t *slowest = &me->worker->slowest[me->name + (int)item - 1];
-        if (me->began - began > atomic_load_explicit(slowest, memory_order_relaxed))
-            atomic_store_explicit(slowest, me->began - began, memory_order_relaxed);
-    }
-    struct board *b = &me->worker->run->machine->tree[me->k].board;
+    end_item(me);
+    me->item = me->name + (int)item;
+    worker_note(me, CREW_AT_LANE, me->lane, me->item);
+    struct board *b = tree_board(&me->worker->run->machine->tree[me->k]);
     return !worker_over(me->worker) &&
            (me->audits || !board_lost(b, (uint32_t)me->worker->step, me->number, me->lane));
+}
+
+/* A bucket's results are there: they will be published and summed, or compared. */
+static bool complete(void *user, const struct tree_lane *l, int bucket) {
+    struct thread_context *me = user;
+    end_item(me);
+    worker_note(me, CREW_AT_SUM, l->lane, -1);
+    if (me->audits) worker_audit_compare(me->worker, l, bucket);
+    else if (me->k == 1) worker_audit_note(me->worker, l, bucket);
+    return !me->audits;
 }
 
 /* Two threads that compute the same lane write the same values. But a late thread must not write to
@@ -69,26 +84,36 @@ bool worker_rows_are_free(void *arg) {
 }
 
 /* Uses the whole team if there are programs for one lane at a time only. */
-static bool compute(struct worker *c, struct thread_context *me, int thread, int lane, char *slot,
+static bool compute(struct worker *c, struct thread_context *me, struct tree_lane *l,
                     struct program_step *step) {
     struct machine *m = c->run->machine;
     struct team *team = m->n_threads > 1 ? NULL : worker_team(c, m->lanes);
-    struct program *p = machine_lane_program(m, &m->thread[thread], me->k, lane);
-    step->sample = lane_first(m->batch, m->lanes, lane);
-    me->lane = lane;
-    me->name = c->current->first_name[2 * me->k + (p != (me->k ? &m->thread[thread].lane[0]
-                                                   : &m->thread[thread].count[0]))];
-    tree_bind_outputs(&m->tree[me->k], p, slot);
+    struct program *p = l->p;
+    step->sample = lane_first(m->batch, m->lanes, l->lane);
+    me->lane = l->lane;
+    me->name = c->current->first_name[2 * me->k + l->size];
+    me->item = -1;
     p->before = before_item;
     p->user = me;
-    bool done = fetch_lane(c, me, p, lane, step->fault) && program_run(p, team, step);
+    bool done = fetch_lane(c, me, p, l->lane, step->fault) && program_run(p, team, step);
+    end_item(me);
     if (done && me->k == 1 && !finite_lane(m, p)) {
-        finite_explain(m, p, 0, lane, step);
+        finite_explain(m, p, 0, l->lane, step);
         done = false;
     }
     p->before = NULL;
-    if (done && me->k == 1 && machine_rows_bytes(m)) write_rows(c, me, p, lane);
+    if (done && me->k == 1 && machine_rows_bytes(m)) write_rows(c, me, p, l->lane);
     return done;
+}
+
+static struct tree_lane lane_of(struct worker_stage *s, const struct tree_thread *who,
+                                int lane) {
+    struct machine *m = s->c->run->machine;
+    struct tree_lane l = {.tree = &m->tree[s->k], .who = *who, .lane = lane,
+                          .size = machine_lane_size(m, lane), .step = &s->step,
+                          .p = machine_lane_program(m, &m->thread[who->local], s->k, lane),
+                          .complete = complete, .user = s->context};
+    return l;
 }
 
 static void learn(_Atomic int64_t *time, int64_t took) {
@@ -106,52 +131,42 @@ static void keep_fault(const struct worker *c, struct crew_thread *t, int lane,
     atomic_store(&t->failed_lane, lane);
 }
 
-static struct program *program_of(const struct worker_stage *s, const struct tree_thread *who,
-                                  int lane) {
-    struct machine *m = s->c->run->machine;
-    return machine_lane_program(m, &m->thread[who->local], s->k, lane);
-}
-
 /* Computes a lane of another worker again, to compare the results. */
 static void audit(struct worker_stage *s, const struct tree_thread *who, int lane) {
-    struct tree *t = &s->c->run->machine->tree[s->k];
-    char *slot = tree_slot(t, who, lane);
+    struct tree_lane l = lane_of(s, who, lane);
     s->context->audits = true;
-    if (compute(s->c, s->context, who->local, lane, slot, &s->step))
-        worker_audit_compare(s->c, lane, program_of(s, who, lane), who->thread);
-    else
+    tree_begin(&l);
+    if (compute(s->c, s->context, &l, &s->step)) {
+        tree_end(&l, false);
+    } else {
         worker_audit_drop(s->c, lane, who->thread);
+        tree_drop(&l, false);
+    }
     s->context->audits = false;
-    tree_drop(t, who, lane, slot);
 }
 
 /* again: the lane is another thread's, which is slow with it. */
-static void run_lane(struct worker_stage *s, const struct tree_thread *who, int lane, char *slot,
-                     bool again) {
+static void run_lane(struct worker_stage *s, const struct tree_thread *who, int lane, bool again) {
     struct worker *c = s->c;
     struct thread_context *me = s->context;
-    struct tree *t = &c->run->machine->tree[s->k];
+    struct tree_lane l = lane_of(s, who, lane);
     int64_t began = base_now();
     bool first = false;
     atomic_store(&me->shared->lane_began, began);
     s->step.fault->failed = false;
-    bool done = compute(c, me, who->local, lane, slot, &s->step);
+    tree_begin(&l);
+    bool done = compute(c, me, &l, &s->step);
     worker_spend(&me->shared->compute, began);
     if (done) {
-        if (s->k == 1) worker_audit_note(c, lane, program_of(s, who, lane), who->thread);
         if (s->k == 1) learn(&me->shared->lane_time, base_now() - began);
         if (s->k == 1) learn(&me->shared->pure_time, base_now() - began - me->fetched);
-        worker_note(me, CREW_AT_SUM, lane, -1);
-        bool leaves = !again && !board_left(&t->board, who->step) && worker_defers(s);
-        first = leaves ? tree_publish(t, who, lane, slot)
-                       : tree_put(t, who, lane, slot, &s->step);
+        bool leaves = !again && !board_left(tree_board(l.tree), who->step) && worker_defers(s);
+        first = tree_end(&l, !leaves);
         worker_spend(&me->shared->reduce, me->began);
-    } else if (again) {
-        tree_drop(t, who, lane, slot);
     } else {
-        if (s->step.fault->failed && !worker_over(c))
+        if (!again && s->step.fault->failed && !worker_over(c))
             keep_fault(c, me->shared, lane, s->step.fault);
-        tree_fail(t, who, lane, slot);
+        tree_drop(&l, !again);
     }
     atomic_store(&me->shared->lane_began, 0);
     atomic_fetch_add_explicit(first ? &me->shared->lanes_done : &me->shared->lanes_lost, 1,
@@ -240,7 +255,7 @@ static bool is_repeated(const struct worker *c, int lane) {
 /* A lane that another thread computes, and that this thread would finish sooner; -1: none. */
 static int slow_lane(const struct worker_stage *s) {
     const struct worker *c = s->c;
-    struct board *b = &c->run->machine->tree[s->k].board;
+    struct board *b = tree_board(&c->run->machine->tree[s->k]);
     int64_t takes = atomic_load(&s->context->shared->lane_time), now = base_now();
     if (s->k != 1 || !takes) return -1;
     for (int lane = 0, owner; lane < b->tree->lanes; lane++)
@@ -255,7 +270,7 @@ static bool repeat_slow_lane(struct worker_stage *s, const struct tree_thread *w
     int lane = slow_lane(s);
     if (lane < 0) return false;
     atomic_store(&s->context->shared->again, lane + 1);
-    run_lane(s, who, lane, tree_slot(&s->c->run->machine->tree[s->k], who, lane), true);
+    run_lane(s, who, lane, true);
     atomic_store(&s->context->shared->again, 0);
     return true;
 }
@@ -264,25 +279,26 @@ static bool repeat_slow_lane(struct worker_stage *s, const struct tree_thread *w
 
 /* Whether all lanes are done and audited. */
 static bool ended(const struct worker_stage *s, int *failed) {
-    return board_complete(&s->c->run->machine->tree[s->k].board, (uint32_t)s->c->step, failed) &&
+    return tree_complete(&s->c->run->machine->tree[s->k], (uint32_t)s->c->step, failed) &&
            (s->k != 1 || !worker_audit_pending(s->c));
 }
 
 static bool changed(void *arg) {
     struct worker_stage *s = arg;
-    struct board *b = &s->c->run->machine->tree[s->k].board;
+    struct board *b = tree_board(&s->c->run->machine->tree[s->k]);
     uint32_t step = (uint32_t)s->c->step;
     int failed;
     bool left = board_left(b, step) > 0;
     return worker_over(s->c) || ended(s, &failed) || failed >= 0 ||
-           (board_has_orphan(b, step) && (left || !worker_defers(s))) ||
+           (tree_has_orphan(&s->c->run->machine->tree[s->k], step) &&
+            (left || !worker_defers(s))) ||
            (s->k == 1 && worker_audit_waits(s->c)) ||
            (left ? base_now() > s->until : !worker_defers(s) && slow_lane(s) >= 0);
 }
 
 /* False: the stage is over for this thread. */
 static bool wait_for_others(struct worker_stage *s) {
-    struct board *b = &s->c->run->machine->tree[s->k].board;
+    struct board *b = tree_board(&s->c->run->machine->tree[s->k]);
     struct thread_context *me = s->context;
     int failed;
     if (worker_over(s->c) || ended(s, &failed)) return false;
@@ -321,16 +337,16 @@ void worker_run_lanes(void *arg, int thread) {
     struct tree_thread who = {(uint32_t)c->step, s.context->number, thread};
     for (bool go = true; go && !worker_over(c);) {
         /* If it defers, it claims neither sums nor lanes. */
-        bool defers = !board_left(&t->board, who.step) && worker_defers(&s);
-        int node = defers ? -1 : board_orphan(&t->board, who.step, who.thread), lane;
-        if (node >= 0) { /* before new lanes, as a sum that waits keeps its operands' slots */
+        bool defers = !board_left(tree_board(t), who.step) && worker_defers(&s);
+        int lane;
+        /* Sums before new lanes, as a sum that waits keeps its operands' slots. */
+        if (!defers && tree_has_orphan(t, who.step)) {
             worker_note(s.context, CREW_AT_SUM, -1, -1);
-            tree_sum(t, &who, node, &s.step);
-            crew_notify(c->head);
-        } else if (!defers && (lane = claim_lane(&s, &t->board, &who)) >= 0) {
+            if (tree_orphan(t, &who, &s.step)) crew_notify(c->head);
+        } else if (!defers && (lane = claim_lane(&s, tree_board(t), &who)) >= 0) {
             if (!atomic_load(&worker_self(c)->first_claimed))
                 atomic_store(&worker_self(c)->first_claimed, base_now());
-            run_lane(&s, &who, lane, tree_slot(t, &who, lane), false);
+            run_lane(&s, &who, lane, false);
         } else if (s.k == 1 && (lane = worker_audit_claim(c, who.thread)) >= 0) {
             audit(&s, &who, lane);
         } else if (defers || !repeat_slow_lane(&s, &who)) {

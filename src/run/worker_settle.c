@@ -38,8 +38,8 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 
 /* Offsets in the store. */
 struct plan {
-    uint64_t store, fills, slots[2], board[2], arena[2], carried, rows[2], buffers, loads, tasks,
-        undo, undo_bytes, names, slowest, audits, evaluation, end;
+    uint64_t store, fills, slots[2], board[2], boards, arena[2], carried, rows[2], buffers, loads,
+        tasks, undo, undo_bytes, names, slowest, audits, evaluation, end;
     int64_t n_batches;        /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
     int n_items;
@@ -69,6 +69,13 @@ static struct machine_sizes largest_of(const tri_run *run) {
     return most;
 }
 
+static int count_boards(const tri_run *run) {
+    int n = 0;
+    for (int i = 0; i < run->n_executables; i++)
+        for (int k = 0; k < 2; k++) n += run->executable[i].tree[k].buckets.n;
+    return n;
+}
+
 /* Tasks and undo records come last, as their sizes are known only after the programs are placed. */
 static struct plan make_plan(struct worker *c, const tri_run *run) {
     const struct machine *m = run->executable; /* trees and buffers are sized for all executables */
@@ -81,6 +88,7 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
         p.slots[k] = place(&p.end, tree_bytes(&m->tree[k]));
         p.board[k] = place(&p.end, tree_board_bytes(&m->tree[k]));
     }
+    p.boards = place(&p.end, (uint64_t)count_boards(run) * sizeof(struct crew_board));
     for (int i = 0; i < 2; i++) p.arena[i] = place(&p.end, most.arena[i]);
     p.carried = place(&p.end, m->carried_bytes);
     for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, most.rows);
@@ -196,20 +204,22 @@ static void name_items(const struct worker_executable *e, const struct machine *
                         named_program(m, i)->item[k].unit->node[0]->name);
 }
 
-static void describe_trees(struct crew_head *h, const tri_run *run, const struct plan *p) {
+static void describe_trees(struct worker *c, const tri_run *run, const struct plan *p) {
+    struct crew_head *h = c->head;
+    struct crew_board *all = (struct crew_board *)(c->base + p->boards), *next = all;
     h->n_shapes = run->n_executables;
-    for (int k = 0; k < 2; k++) {
-        h->tree[k].nodes = run->executable->tree[k].nodes;
-        h->tree[k].slots = run->executable->tree[k].n_slots;
-        h->tree[k].board = p->board[k];
-    }
+    h->boards = p->boards;
+    for (int k = 0; k < 2; k++) h->tree[k].words = p->board[k];
     for (int i = 0; i < run->n_executables; i++) {
         const struct machine *m = &run->executable[i];
         h->shape[i].lanes = (int)m->lanes;
         h->shape[i].levels = m->compilation.levels;
         for (int k = 0; k < 2; k++) {
-            h->shape[i].tree[k].nodes = m->tree[k].g ? m->tree[k].shape.n_nodes : 0;
-            h->shape[i].tree[k].first = m->tree[k].first;
+            const struct tree *t = &m->tree[k];
+            h->shape[i].tree[k].buckets = t->buckets.n;
+            h->shape[i].tree[k].boards = (int)(next - all);
+            if (t->buckets.n) h->tree[k].nodes = t->nodes;
+            for (int b = 0; b < t->buckets.n; b++) *next++ = tree_words(t, b);
         }
     }
 }
@@ -221,7 +231,7 @@ static void describe(struct worker *c, const tri_run *run, const struct plan *p)
     h->lanes = (int)m->lanes;
     h->batch = m->batch;
     h->n_items = p->n_items;
-    describe_trees(h, run, p);
+    describe_trees(c, run, p);
     h->fills = p->fills;
     h->n_fills = (int64_t)store_pieces(m->store);
     h->tasks = p->tasks;

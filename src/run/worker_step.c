@@ -172,7 +172,7 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
         h->scalar[i] = run->executable->scalar[i].value;
     h->shape_of[step % 2] = (int)(m - run->executable);
     for (int k = 0; k < 2; k++)
-        if (m->tree[k].g) board_clear(&m->tree[k].board);
+        if (m->tree[k].g) tree_clear(&m->tree[k]);
     if (!atomic_load(&h->began)) atomic_store(&h->began, base_now());
     atomic_store(&h->opened, step);
     crew_notify(h);

@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
     }
     bool done = false;
     while (!done && !atomic_load(&l.head->ending))
-        done = claim(l.head, &r.board[0][1], spare * l.head->threads);
+        done = claim(l.head, r.board[0][1], spare * l.head->threads);
     recovery_unmap(&r);
     look_close(&l);
     return !done;

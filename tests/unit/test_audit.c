@@ -68,6 +68,8 @@ static struct worker *worker_of(struct state *w, int who) {
     static struct crew_head head;
     static tri_run run;
     static struct thread_context context[1];
+    static struct tree_bucket bucket;
+    static int in_bucket;
     static struct worker c;
     head.places = given.processes;
     head.audit = 1;
@@ -77,7 +79,9 @@ static struct worker *worker_of(struct state *w, int who) {
         atomic_store(&head.worker[i].state, w->ready >> i & 1 ? CREW_READY : CREW_EMPTY);
     run.machine = run.executable;
     run.machine->lanes = given.lanes;
-    run.machine->tree[1].board.node = w->node;
+    bucket.board.node = w->node;
+    run.machine->tree[1] = (struct tree){.buckets = {.n = 1, .of = &in_bucket, .n_of = 1},
+                                         .bucket = &bucket};
     context->number = who;
     c = (struct worker){.head = &head, .place = who, .threads = 1, .base = (char *)w->audits,
                         .context = context, .run = &run, .step = (uint64_t)w->process[who].step};
@@ -107,11 +111,14 @@ static int make(void *world, int who, int does) {
     static tri_tensor tensor = {.spec = {.type = TRI_I64}, .node = &node};
     static struct graph_output output = {.tensor = &tensor};
     static tri_graph graph = {.output = &output, .n_outputs = 1};
-    static const struct program program = {.g = &graph, .dev = &dev, .n_result = 1};
+    static struct program_port result;
+    static struct program program = {.g = &graph, .dev = &dev, .n_result = 1, .result = &result};
     struct state *w = world;
     struct process *p = &w->process[who];
     struct worker *c = who < given.processes ? worker_of(w, who) : NULL;
     const struct claim held = {.step = (uint32_t)p->step, .owner = who};
+    const struct tree_lane l = {.tree = c ? &c->run->machine->tree[1] : NULL, .lane = p->lane,
+                                .who.thread = who, .p = &program};
     p->doing = does;
     value = p->value;
     switch (does) {
@@ -119,9 +126,9 @@ static int make(void *world, int who, int does) {
     case AUDIT: return worker_audit_claim(c, who);
     case PENDING: return is_over(w, c);
     case PUBLISH:
-        worker_audit_note(c, p->lane, &program, who);
+        worker_audit_note(c, &l, 0);
         return claim_publish(&w->node[p->lane], &held, CLAIM_DONE, who, 0);
-    case COMPARE: worker_audit_compare(c, p->lane, &program, who); return 0;
+    case COMPARE: worker_audit_compare(c, &l, 0); return 0;
     case DROP: worker_audit_drop(c, p->lane, who); return 0;
     default:
         claim_forget(w->node, given.lanes, p->lane);

@@ -26,7 +26,8 @@ static void a_slot_of_the_step_before(void **state) {
     h->undo = sizeof(claim_word) * (size_t)(tree.n_nodes + slots);
     struct recovery r = {.head = h, .base = calloc(1, h->undo + sizeof(struct undo))};
     assert_non_null(r.base);
-    struct board *b = &r.board[0][0];
+    struct board board, *b = r.board[0][0] = &board;
+    h->shape[0].tree[0].buckets = 1;
     claim_word *all = (claim_word *)r.base;
     const struct board_words words = {all, all + tree.n_nodes, tree.n_nodes, slots};
     board_bind(b, &tree, &words, 0, 2);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Divides the results of a lane into buckets, in the order in which the lane's program completes
+ * them. Each bucket is summed over the lanes on its own, as soon as it is complete: the gradients
+ * of the last layers while the backward pass still computes those before them. So little more than
+ * one bucket per thread is in memory beside what waits to be summed. What is in which bucket
+ * changes no bit. */
+#ifndef MACHINE_BUCKETS_H
+#define MACHINE_BUCKETS_H
+
+#include "machine/program.h"
+
+/* Before an item, a thread takes memory for a bucket (opens it), or publishes it (closes it). */
+struct bucket_event {
+    size_t item;
+    int bucket;
+    bool opens;
+};
+
+/* For one of the lane's programs; see struct program. */
+struct bucket_events {
+    struct bucket_event *event;
+    size_t *stop; /* by event: its item */
+    int n;
+};
+
+struct buckets {
+    int n;         /* at least 1. The last is open all the time, and has no events */
+    int most_open; /* at the same time, the last included */
+    int *of;       /* by number in the whole graph; -1: no result of a lane */
+    int n_of;
+};
+
+/* How to divide. */
+struct bucket_rule {
+    size_t bytes;   /* a bucket is closed when it has so many */
+    int most;       /* buckets */
+    size_t from;    /* results that items before this one touch are in the last bucket */
+    const int *own; /* by number in the whole graph: results with the same number > 0 have a bucket
+                     * of their own; nullable */
+};
+
+tri_status buckets_make(const struct program *lane, const struct bucket_rule *rule,
+                        struct buckets *out);
+/* When the program touches the buckets. Of another program with other results, only those that have
+ * a bucket count. */
+tri_status buckets_events(const struct buckets *b, const struct program *lane,
+                          struct bucket_events *out);
+void buckets_free(struct buckets *b);
+void buckets_events_free(struct bucket_events *e);
+
+#endif
