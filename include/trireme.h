@@ -526,6 +526,11 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
 void tri_freeze(tri_graph *g, const char *pattern);
 void tri_group_lr(tri_graph *g, const char *pattern, double factor);
 void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay);
+/* Gradients are summed over the lanes in buckets, each as soon as the backward pass has completed
+ * it. The gradients of all parameters that match the patterns of one number, from 1 to 1000, form a
+ * bucket of their own; tri_options.bucket sizes the others. No bit depends on it. `trireme explain`
+ * lists the buckets. */
+void tri_bucket(tri_graph *g, const char *pattern, int number);
 /* Saves memory and costs time: the backward pass recomputes what the matching scopes compute, bit
  * for bit the same, instead of keeping it. Patterns: "layer1.?", "*.relu*"; null: the current
  * scope. Each matching scope (of nested ones, the outermost) is one part; only results that
@@ -754,6 +759,8 @@ typedef struct tri_options {
      * over as many seats as divide them; "whole". */
     const char *unset;
     const char *recompute; /* comma-separated patterns, as for tri_recompute */
+    int64_t bucket; /* bytes: gradients are summed over the lanes in buckets of at least so many,
+                       while the backward pass goes on; see tri_bucket. 0: 4 MiB */
     /* A plan: a text file with what decides the bits of a run (batch, lanes, mesh, strategies,
      * precision, kernels), and where it is computed (threads, recomputation). save_plan writes the
      * run's own. plan sets these options. Of the first kind, network and options must not say

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme explain: how a mesh splits a network, what moves between its seats, and why. */
+ * trireme explain: how a mesh splits a network, what moves between its seats, and why; and the
+ * buckets in which results are summed over the lanes. */
 #include "cli/explain.h"
 
 #include <stdlib.h>
@@ -11,14 +12,15 @@
 #include "run/run.h"
 
 struct own {
-    int64_t devices;
+    int64_t devices, bucket;
     bool json, factors;
 };
 
-static tri_status check_mesh(const struct compilation *c, const char *model) {
-    if (c->strategies.mesh.n) return TRI_OK;
-    return base_fail(TRI_USAGE, "%s has no mesh, so nothing is split: give one with its axes, as "
-                     "--mesh model=2 --strategy megatron, or call tri_mesh in the network", model);
+static tri_status check_divided(const struct compilation *c, const char *model) {
+    if (c->strategies.mesh.n || c->lane[0]) return TRI_OK;
+    return base_fail(TRI_USAGE, "%s has no mesh and one lane, so nothing is split: give a mesh with "
+                     "its axes, as --mesh model=2 --strategy megatron, or call tri_mesh in the "
+                     "network; or give --lanes", model);
 }
 
 static tri_status check_devices(int64_t devices, int64_t seats) {
@@ -37,9 +39,29 @@ static double gradient_bytes(const tri_graph *model) {
     return bytes;
 }
 
+int explain_buckets(const struct explanation *e) { return e->m ? e->m->tree[1].buckets.n : 0; }
+
+struct explained_bucket explain_bucket(const struct explanation *e, int bucket) {
+    const struct tree *t = &e->m->tree[1];
+    const struct program *lane = &e->m->thread[0].lane[0];
+    struct explained_bucket b = {.item = (int64_t)lane->n_items, .items = (int64_t)lane->n_items};
+    for (int i = 0; i < lane->n_result; i++)
+        if (tree_has(t, lane, i, bucket)) {
+            b.bytes += base_spec_bytes(&t->g->output[i].tensor->spec);
+            b.results++;
+        }
+    for (int i = 0; i < t->events[0].n; i++) {
+        const struct bucket_event *event = &t->events[0].event[i];
+        if (event->bucket != bucket || event->opens) continue;
+        b.item = (int64_t)event->item;
+        b.after = lane->item[event->item - 1].unit->node[0]->name;
+    }
+    return b;
+}
+
 static void sum_lanes(const struct compilation *c, double step[MOVE_TIMES]) {
     int64_t batch = c->whole->batch;
-    for (int64_t i = 0; i < c->lanes; i++) {
+    for (int64_t i = 0; i < c->lanes && c->dist[0].g; i++) {
         bool second = lane_samples(batch, c->lanes, i) != c->samples[0];
         struct move_sums s = explain_sums(&c->dist[second]);
         for (int w = 0; w < MOVE_TIMES; w++) step[w] += s.all[w].bytes;
@@ -49,11 +71,13 @@ static void sum_lanes(const struct compilation *c, double step[MOVE_TIMES]) {
 static tri_status explain(const char *model, const struct compilation *c, const struct machine *m,
                           const struct own *own) {
     struct explanation e = {.model = model, .c = c, .d = &c->dist[0], .expanded = m != NULL,
-                            .seats = mesh_seats(&c->strategies.mesh),
+                            .m = m, .seats = mesh_seats(&c->strategies.mesh),
                             .devices = own->devices > 0, .gradients = gradient_bytes(c->model)};
     struct text t = {0};
+    tri_status status = check_divided(c, model);
+    if (status) return status;
     e.replicas = own->devices ? own->devices / e.seats : 1;
-    e.shown = m ? e.seats : 1;
+    e.shown = !e.d->g ? 0 : m ? e.seats : 1;
     sum_lanes(c, e.step);
     for (int64_t i = 0; i < e.shown; i++) {
         mesh_at(&e.d->mesh, i, e.seat[i].at);
@@ -75,7 +99,6 @@ static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct
     struct compilation c = {.options = &a->options, .target = dev ? dev->target : NULL, .model = g};
     tri_status status = passes_run(&c, "model");
     int64_t seats = mesh_seats(&c.strategies.mesh);
-    if (!status) status = check_mesh(&c, a->model);
     if (!status) status = check_devices(own->devices, seats);
     *expands = seats <= EXPLAIN_MOST_SEATS;
     passes_free(&c);
@@ -96,6 +119,7 @@ static tri_status explain_model(struct cli_arguments *a, const struct own *own) 
         tri_graph_free(g);
         return status;
     }
+    a->options.bucket = own->bucket;
     tri_run *run = run_plan(g, &a->options, NULL);
     if (!run) return base_last();
     status = explain(a->model, &run->machine->compilation, run->machine, own);
@@ -125,6 +149,8 @@ static const struct option_row rows[] = {
     {"--devices", "N",
      "for so many devices, which are replicas of the mesh: what moves over all of them",
      option_count, offsetof(struct own, devices), USE_ALL, GROUP_NONE},
+    {"--bucket", "SIZE", "as for training: buckets of at least this size", option_size,
+     offsetof(struct own, bucket), USE_ALL, GROUP_NONE},
     {"--json", NULL, "print a JSON object", option_given, offsetof(struct own, json), USE_ALL,
      GROUP_NONE},
     {"--factors", NULL, "list what each operator calls its factors, for --strategy", option_given,
@@ -134,8 +160,8 @@ static const struct option_row rows[] = {
 
 const struct command command_explain = {
     .name = "explain",
-    .arguments = "MODEL --mesh AXES [options]",
-    .help = "show how a mesh splits a network, and what moves between seats",
+    .arguments = "MODEL [options]",
+    .help = "show how a mesh splits a network, what moves, and when gradients are summed",
     .takes_model = true,
     .model_optional = true,
     .use = USE_DUMP,

@@ -3,6 +3,7 @@
 #ifndef CLI_EXPLAIN_H
 #define CLI_EXPLAIN_H
 
+#include "machine/machine.h"
 #include "plan/explain.h"
 #include "plan/passes.h"
 
@@ -11,7 +12,8 @@
 struct explanation {
     const char *model;
     const struct compilation *c;
-    const struct dist *d; /* of the lanes that have most samples */
+    const struct machine *m; /* null: the mesh is too large to be expanded */
+    const struct dist *d; /* of the lanes that have most samples; without a mesh it is empty */
     int64_t seats, replicas;
     bool devices;  /* a number of them was given */
     bool expanded; /* `lane` is known */
@@ -24,6 +26,16 @@ struct explanation {
         size_t lane; /* of the arena of a lane, at most at once */
     } seat[EXPLAIN_MOST_SEATS];
 };
+
+/* A bucket of results that are summed over the lanes. */
+struct explained_bucket {
+    size_t bytes;
+    int results;
+    int64_t item, items; /* it is complete after so many of the lane's units; all units */
+    const char *after;   /* the operator; null: it is complete when the lane is */
+};
+int explain_buckets(const struct explanation *e);
+struct explained_bucket explain_bucket(const struct explanation *e, int bucket);
 
 void explain_as_text(const struct explanation *e, struct text *out);
 /* One object. False: out of memory. */

@@ -107,17 +107,25 @@ static json_t *of_sums(const struct explanation *e) {
                      of_bytes(e->replicas > 1 ? e->gradients : 0));
 }
 
+static json_t *of_bucket(const struct explanation *e, int i) {
+    struct explained_bucket b = explain_bucket(e, i);
+    return json_pack("{s:I,s:i,s:I,s:I,s:s?}", "bytes", (json_int_t)b.bytes, "results", b.results,
+                     "unit", (json_int_t)b.item, "units", (json_int_t)b.items, "after", b.after);
+}
+
 bool explain_as_json(const struct explanation *e, struct text *out) {
     json_t *operators = json_array(), *moves = json_array(), *seats = json_array();
-    for (size_t i = 0; i < e->d->g->n_nodes; i++)
+    json_t *buckets = json_array();
+    for (size_t i = 0; e->d->g && i < e->d->g->n_nodes; i++)
         if (e->d->g->node[i]->n_in) append(&operators, of_operator(e, e->d->g->node[i]));
     for (size_t i = 0; i < e->d->n_moves; i++) append(&moves, of_move(e, &e->d->move[i]));
     for (int64_t i = 0; i < e->shown; i++) append(&seats, of_seat(e, i));
-    json_t *all = json_pack("{s:s,s:I,s:I,s:I,s:o,s:I,s:o,s:o,s:o,s:o}", "model", e->model, "batch",
+    for (int i = 0; i < explain_buckets(e); i++) append(&buckets, of_bucket(e, i));
+    json_t *all = json_pack("{s:s,s:I,s:I,s:I,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "model", e->model, "batch",
                             (json_int_t)e->c->whole->batch, "lanes", (json_int_t)e->c->lanes,
                             "samples", (json_int_t)e->c->samples[0], "mesh", of_mesh(e), "seats",
                             (json_int_t)e->seats, "operators", operators, "moves", moves,
-                            "seat_bytes", seats, "step_bytes", of_sums(e));
+                            "seat_bytes", seats, "step_bytes", of_sums(e), "buckets", buckets);
     char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
     if (text) text_add(out, "%s\n", text);
     free(text);

@@ -162,12 +162,32 @@ static void add_sums(struct text *t, const struct explanation *e) {
              (double)e->replicas * e->step[MOVE_BACKWARD], e->replicas > 1 ? e->gradients : 0.0);
 }
 
+static void add_buckets(struct text *t, const struct explanation *e) {
+    int n = explain_buckets(e);
+    if (n) text_add(t, "\nbuckets of results, each summed over the lanes as soon as it is complete\n"
+                       "  %-6s %12s %8s  complete after\n", "bucket", "bytes", "results");
+    for (int i = 0; i < n; i++) {
+        struct explained_bucket b = explain_bucket(e, i);
+        text_add(t, "  %-6d %12zu %8d  ", i + 1, b.bytes, b.results);
+        if (b.after)
+            text_add(t, "unit %lld of %lld, %s\n", (long long)b.item, (long long)b.items, b.after);
+        else
+            text_add(t, "the lane\n");
+    }
+}
+
 void explain_as_text(const struct explanation *e, struct text *t) {
     const struct compilation *c = e->c;
     text_add(t, "%s, batch %lld: %lld lane%s of %lld", e->model, (long long)c->whole->batch,
              (long long)c->lanes, c->lanes == 1 ? "" : "s", (long long)c->samples[0]);
     if (c->n_sizes > 1) text_add(t, " or %lld", (long long)c->samples[1]);
-    text_add(t, " sample%s; mesh ", c->samples[0] == 1 ? "" : "s");
+    text_add(t, " sample%s; ", c->samples[0] == 1 ? "" : "s");
+    if (!e->d->g) {
+        text_add(t, "no mesh\n");
+        add_buckets(t, e);
+        return;
+    }
+    text_add(t, "mesh ");
     mesh_print(&e->d->mesh, t);
     text_add(t, ": %lld seat%s\n", (long long)e->seats, e->seats == 1 ? "" : "s");
     if (e->d->rebuilt)
@@ -178,6 +198,7 @@ void explain_as_text(const struct explanation *e, struct text *t) {
     add_moves(t, e, MOVE_BACKWARD, "between seats, backward");
     add_read(t, e);
     add_moves(t, e, MOVE_TO_STORE, "to the store, from the parts of seats");
+    add_buckets(t, e);
     add_seats(t, e);
     add_sums(t, e);
 }

@@ -263,6 +263,10 @@ const struct option_row options_rows[] = {
      "save memory: compute these scopes or operators again in the backward pass: "
      "layer1.?,*.relu*",
      option_text, FIELD(recompute), LEARNING, GROUP_PRECISION},
+    {"--bucket", "SIZE",
+     "sum gradients over the lanes in buckets of at least this size, while the backward pass goes "
+     "on; the result does not depend on it (default: 4M)",
+     option_size, FIELD(bucket), USE_TRAIN | USE_BENCH | USE_MEMORY, GROUP_PRECISION},
     {"--memory-limit", "SIZE",
      "refuse a run that needs more memory: 900M, 4G (default: what machine and cgroup allow)",
      option_size, FIELD(memory_limit), RUNNING, GROUP_PRECISION},

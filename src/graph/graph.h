@@ -132,10 +132,15 @@ enum setting_kind {
     SETTING_TIE,
     SETTING_RECOMPUTE,
     SETTING_PRECISION,
+    SETTING_BUCKET,
     SETTING_STRATEGY,
     SETTING_SHARD,
     SETTING_LAYOUT
 };
+#define BUCKET_MOST 1000 /* the numbers of buckets, from 1 */
+static inline bool bucket_is(double number) {
+    return number >= 1 && number <= BUCKET_MOST && number == (double)(int)number;
+}
 struct graph_setting {
     enum setting_kind kind;
     const char *pattern;
@@ -251,7 +256,7 @@ tri_graph *graph_like(const tri_graph *g);
 char *graph_print_undivided(const tri_graph *g);
 
 static inline bool setting_has_value(enum setting_kind kind) {
-    return kind == SETTING_LR || kind == SETTING_DECAY;
+    return kind == SETTING_LR || kind == SETTING_DECAY || kind == SETTING_BUCKET;
 }
 
 /* Registers an output, update or setting without checks; for passes that copy graphs. */
@@ -287,6 +292,7 @@ bool node_is_literal(const tri_node *n);   /* the graph holds its contents */
 bool node_runs(const tri_node *n);         /* it computes something: not a source */
 bool node_reads(const tri_node *n, int i); /* the contents of input i, not only its shape */
 bool param_frozen(const tri_node *n);
+int param_bucket(const tri_node *n); /* 0: none was asked for */
 double param_lr_factor(const tri_node *n);
 /* The weight decay set for the parameter, or `otherwise`. */
 double param_decay(const tri_node *n, double otherwise);

@@ -408,6 +408,8 @@ static bool setting(struct parser *s, enum setting_kind kind) {
         if (!node_is_param(set.param->node)) return FAIL(s, "only parameters can be tied");
     } else if (setting_has_value(kind) && !number(s, &set.value)) {
         return false;
+    } else if (kind == SETTING_BUCKET && !bucket_is(set.value)) {
+        return FAIL(s, "a bucket's number is from 1 to %d", BUCKET_MOST);
     } else if (kind == SETTING_PRECISION) {
         int64_t t;
         if (!type(s, &t)) return false;
@@ -458,6 +460,7 @@ static bool read_decay(struct parser *s) { return setting(s, SETTING_DECAY); }
 static bool read_tie(struct parser *s) { return setting(s, SETTING_TIE); }
 static bool read_recompute(struct parser *s) { return setting(s, SETTING_RECOMPUTE); }
 static bool read_precision(struct parser *s) { return setting(s, SETTING_PRECISION); }
+static bool read_bucket(struct parser *s) { return setting(s, SETTING_BUCKET); }
 static bool read_strategy(struct parser *s) { return setting(s, SETTING_STRATEGY); }
 static bool read_shard(struct parser *s) { return setting(s, SETTING_SHARD); }
 static bool read_layout(struct parser *s) { return setting(s, SETTING_LAYOUT); }
@@ -471,13 +474,14 @@ static const struct {
     {"decay", read_decay},       {"tie", read_tie},           {"rate", read_rate},
     {"backward", read_backward}, {"forward", read_forward},
     {"recompute", read_recompute}, {"precision", read_precision},
+    {"bucket", read_bucket},
     {"strategy", read_strategy}, {"shard", read_shard},       {"layout", read_layout},
 };
 
 static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
-                 "decay, tie, recompute, precision, strategy, shard, layout, rate, backward or "
+                 "decay, tie, recompute, precision, bucket, strategy, shard, layout, rate, backward or "
                  "forward"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)

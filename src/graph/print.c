@@ -66,7 +66,8 @@ static void print_setting(struct text *t, const struct graph_setting *s) {
     static const char *const words[] = {
         [SETTING_FREEZE] = "freeze", [SETTING_LR] = "lr", [SETTING_DECAY] = "decay",
         [SETTING_TIE] = "tie", [SETTING_RECOMPUTE] = "recompute",
-        [SETTING_PRECISION] = "precision", [SETTING_STRATEGY] = "strategy",
+        [SETTING_PRECISION] = "precision", [SETTING_BUCKET] = "bucket",
+        [SETTING_STRATEGY] = "strategy",
         [SETTING_SHARD] = "shard", [SETTING_LAYOUT] = "layout"};
     text_add(t, "%s ", words[s->kind]);
     print_text(t, s->pattern);
@@ -107,7 +108,7 @@ static char *print(const tri_graph *g, bool divided) {
         text_add(&t, "\n");
     }
     for (size_t i = 0; i < g->n_settings; i++)
-        if (divided || g->setting[i].kind < SETTING_STRATEGY) print_setting(&t, &g->setting[i]);
+        if (divided || g->setting[i].kind < SETTING_BUCKET) print_setting(&t, &g->setting[i]);
     for (size_t i = 0; i < g->n_outputs; i++) {
         const struct graph_output *o = &g->output[i];
         /* The loss may have further names. */

@@ -39,6 +39,12 @@ void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay) {
     put_pattern(g, SETTING_DECAY, pattern, weight_decay);
 }
 
+void tri_bucket(tri_graph *g, const char *pattern, int number) {
+    if (g && !g->status && !bucket_is(number))
+        graph_mistake(g, "tri_bucket: number %d; from 1 to %d", number, BUCKET_MOST);
+    put_pattern(g, SETTING_BUCKET, pattern, number);
+}
+
 /* The open scope as a pattern that matches it alone: special characters are escaped. */
 static bool open_scope(tri_graph *g, const char *call, struct text *out) {
     if (!g->scope.size)
@@ -128,6 +134,7 @@ static double setting(const tri_node *n, enum setting_kind kind, double otherwis
 }
 
 bool param_frozen(const tri_node *n) { return setting(n, SETTING_FREEZE, 0) > 0; }
+int param_bucket(const tri_node *n) { return (int)setting(n, SETTING_BUCKET, 0); }
 double param_lr_factor(const tri_node *n) { return setting(n, SETTING_LR, 1); }
 double param_decay(const tri_node *n, double otherwise) {
     return setting(n, SETTING_DECAY, otherwise);

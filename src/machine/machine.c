@@ -130,17 +130,53 @@ static tri_status allocate_arenas(struct machine *m) {
 
 #define BUCKET ((size_t)4 << 20)
 
+/* The lanes' result that a parameter's update is computed from, through tensors of the parameter's
+ * size; null: there is none. */
+static const tri_tensor *gradient_of(const struct cut *c, const tri_tensor *t, int64_t size,
+                                     bool *seen) {
+    if (seen[t->id] || tri_shape_count(&t->spec.shape) != size) return NULL;
+    seen[t->id] = true;
+    if (c->root[1][t->id]) return t;
+    const tri_tensor *found = NULL;
+    for (int i = 0; i < t->node->n_in && !found; i++)
+        found = gradient_of(c, t->node->in[i], size, seen);
+    return found;
+}
+
+/* By result of a lane, the number of the bucket that the user wants for it. */
+static tri_status ask_buckets(const struct machine *m, int *own) {
+    const tri_graph *w = m->whole;
+    for (size_t i = 0; i < w->n_updates; i++) {
+        const tri_tensor *target = w->update[i].target;
+        int number = node_is_param(target->node) ? param_bucket(target->node) : 0;
+        if (!number) continue;
+        bool *seen = calloc((size_t)w->n_tensors + 1, sizeof *seen);
+        if (!seen) return base_no_memory("buckets");
+        const tri_tensor *g = gradient_of(&m->compilation.cut, w->update[i].value,
+                                          tri_shape_count(&target->spec.shape), seen);
+        if (g) own[g->id] = number;
+        free(seen);
+    }
+    return TRI_OK;
+}
+
 static tri_status make_tree(struct machine *m, int k) {
     struct program *all = k ? m->thread[0].lane : m->thread[0].count;
     struct tree_place place = {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
         .threads = m->n_threads,
         .all_threads = m->all_threads ? m->all_threads + m->auditors : m->n_threads,
-        .rule = {.bytes = BUCKET, .from = k ? finite_item(m, all) + 1 : 0}};
+        .rule = {.bytes = m->options.bucket ? (size_t)m->options.bucket : BUCKET,
+                 .from = k ? finite_item(m, all) + 1 : 0}};
     for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
     /* The words of all shapes' nodes have numbers below CLAIM_MOST_VALUE. */
     place.rule.most = CLAIM_MOST_VALUE / CREW_MOST_SHAPES / (2 * (int)m->lanes);
-    return tree_make(m->compilation.merge[k], &place, &m->tree[k]);
+    int *own = calloc((size_t)m->whole->n_tensors + 1, sizeof *own);
+    tri_status status = own ? ask_buckets(m, own) : base_no_memory("buckets");
+    place.rule.own = own;
+    if (!status) status = tree_make(m->compilation.merge[k], &place, &m->tree[k]);
+    free(own);
+    return status;
 }
 
 /* Phases run one after another, so a thread's programs share one arena. With more threads than

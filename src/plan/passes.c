@@ -28,7 +28,10 @@ static tri_status check_pattern(const tri_graph *g, const struct graph_setting *
     }
     const char *meant = nearest_name(&near);
     return base_fail(TRI_USAGE, "no parameter's name matches \"%s\", which is to be %s%s%s%s",
-                     s->pattern, s->kind == SETTING_FREEZE ? "frozen" : "given a rate of its own",
+                     s->pattern,
+                     s->kind == SETTING_FREEZE   ? "frozen"
+                     : s->kind == SETTING_BUCKET ? "in a bucket of its own"
+                                                 : "given a rate of its own",
                      meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
 }
 
@@ -38,7 +41,8 @@ static tri_status check_patterns(const tri_graph *g) {
         if (!(g->setting[i].value >= 0))
             status = base_fail(TRI_USAGE, "a rate factor or weight decay of %g for \"%s\"; it must "
                                "be at least 0", g->setting[i].value, g->setting[i].pattern);
-        else if (g->setting[i].kind == SETTING_FREEZE || g->setting[i].kind == SETTING_LR)
+        else if (g->setting[i].kind == SETTING_FREEZE || g->setting[i].kind == SETTING_LR ||
+                 g->setting[i].kind == SETTING_BUCKET)
             status = check_pattern(g, &g->setting[i]);
     return status;
 }

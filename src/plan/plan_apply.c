@@ -22,6 +22,7 @@ static const struct {
     {PLAN_CONV, false, offsetof(tri_options, conv), "--conv", "auto"},
     {PLAN_MATH, false, offsetof(tri_options, math), "--math", "portable"},
     {PLAN_THREADS, true, offsetof(tri_options, threads), "--threads", NULL},
+    {PLAN_BUCKET, true, offsetof(tri_options, bucket), "--bucket", NULL},
     {PLAN_RECOMPUTE, false, offsetof(tri_options, recompute), "--recompute", NULL},
 };
 

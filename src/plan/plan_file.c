@@ -40,6 +40,7 @@ static const struct {
     [PLAN_SHARD] = {"shard", PLAN_GRAIN, TWO_WORDS, NULL, true, 0},
     [PLAN_WORKERS] = {"workers", PLAN_PLACEMENT, A_COUNT, NULL, false, PLAN_MOST_WORKERS},
     [PLAN_THREADS] = {"threads", PLAN_PLACEMENT, A_COUNT, NULL, false, PLAN_MOST_THREADS},
+    [PLAN_BUCKET] = {"bucket", PLAN_PLACEMENT, A_COUNT, NULL, false, INT64_MAX},
     [PLAN_RECOMPUTE] = {"recompute", PLAN_PLACEMENT, A_TEXT, NULL, false, 0},
     [PLAN_HASH] = {"hash", PLAN_PARTS, A_TEXT, NULL, false, 0},
 };

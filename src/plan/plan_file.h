@@ -30,6 +30,7 @@ enum plan_key {
     PLAN_SHARD,
     PLAN_WORKERS,
     PLAN_THREADS,
+    PLAN_BUCKET,
     PLAN_RECOMPUTE,
     PLAN_HASH,
     PLAN_KEYS

@@ -202,10 +202,11 @@ static tri_status finish_plan(tri_run *run) {
     } number[] = {{PLAN_BATCH, run_batch(run)},
                   {PLAN_LANES, run_lanes(run)},
                   {PLAN_WORKERS, run->executor->size(run)},
-                  {PLAN_THREADS, run_threads(run)}};
+                  {PLAN_THREADS, run_threads(run)},
+                  {PLAN_BUCKET, run->options.bucket}}; /* 0: the usual size, without a line */
     tri_status status = TRI_OK;
     for (size_t i = 0; i < COUNT(number) && run->own_plan.name && !status; i++)
-        status = plan_add_number(&run->own_plan, number[i].key, number[i].is);
+        if (number[i].is) status = plan_add_number(&run->own_plan, number[i].key, number[i].is);
     return status;
 }
 

@@ -35,6 +35,7 @@ RUNS = {
                             " --clip-norm 1",
     "one lane": "bert-tiny --steps 3 --batch 4 --lanes 1 --optimizer lamb",
     "batch norm": "resnet18:size=32 --steps 2 --batch 16 --lanes 4 --optimizer lars",
+    "buckets": "lenet5 --steps 20 --lanes 7 --batch 30 --optimizer adam --bucket 1",
     "half": "mlp --steps 5 --lanes 4 --amp O2 --loss-scale dynamic --optimizer adam",
     "the reference": "cnn --steps 2 --batch 8 --lanes 4 --device ref",
     "a smaller last step": "lenet5 --steps 12 --lanes 7 --tail keep --subset 0:150"
@@ -53,6 +54,18 @@ def same(words, *numbers):
     for n in numbers:
         got = done(trireme("train", *words, "-n", str(n)))
         need(got == plain, f"-n {n}:\n{got}\nalone:\n{plain}")
+
+
+def buckets():
+    """The sizes of buckets change nothing, also where lanes of two sizes, steps of two shapes and
+    audits use them."""
+    words = ("lenet5 --steps 12 --lanes 5 --batch 32 --subset 0:46 --tail keep --quiet"
+             " --optimizer momentum --clip-norm 0.5").split()
+    plain = done(trireme("train", *words, "--bucket", "1G"))
+    for more in ("--bucket 1", "--bucket 20K -n 2", "--bucket 1 -n 3 --audit 1",
+                 "--bucket 1 -n 2 --threads-per-worker 4", "--bucket 1 --threads 3"):
+        got = done(trireme("train", *words, *more.split()))
+        need(got == plain, f"{more}:\n{got}\none bucket:\n{plain}")
 
 
 def threads_of_workers():
@@ -471,7 +484,9 @@ CASES.update({
                                       " --clip-norm 1", 2, 1, KILLS),
     "storm: resnet18": lambda: storm("resnet18:size=32 --batch 16 --lanes 4 --optimizer momentum",
                                      2, 1, KILLS),
+    "buckets of any size": buckets,
     "a kill after every write": lambda: points(0, ""),
+    "a kill after every write, in buckets": lambda: points(0, "--bucket 1 --lanes 3"),
     "a kill after every write of the other": lambda: points(1, SMALLER, "--spares", "1", "--audit",
                                                              "0.5", "--data-threads", "1"),
     "lanes are audited": audit,
