@@ -164,8 +164,9 @@ static void add_sums(struct text *t, const struct explanation *e) {
 
 static void add_buckets(struct text *t, const struct explanation *e) {
     int n = explain_buckets(e);
-    if (n) text_add(t, "\nbuckets of results, each summed over the lanes as soon as it is complete\n"
-                       "  %-6s %12s %8s  complete after\n", "bucket", "bytes", "results");
+    if (n)
+        text_add(t, "\nbuckets of results, each summed over the lanes as soon as it is complete\n"
+                    "  %-6s %12s %8s  complete after\n", "bucket", "bytes", "results");
     for (int i = 0; i < n; i++) {
         struct explained_bucket b = explain_bucket(e, i);
         text_add(t, "  %-6d %12zu %8d  ", i + 1, b.bytes, b.results);

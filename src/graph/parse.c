@@ -481,8 +481,8 @@ static const struct {
 static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
-                 "decay, tie, recompute, precision, bucket, strategy, shard, layout, rate, backward or "
-                 "forward"))
+                 "decay, tie, recompute, precision, bucket, strategy, shard, layout, rate, "
+                 "backward or forward"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)
         if (!strcmp(statements[i].word, s->word)) return statements[i].read(s);

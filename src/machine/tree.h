@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The tree that sums the results of the lanes, bucket by bucket. A thread writes what a lane adds to
+ * The tree that sums the results of the lanes, bucket by bucket. A thread writes a lane's part of
  * a bucket to a slot. The thread that publishes the second of two siblings sums both into a third
  * slot. Lanes may end in any order, on any thread of any process. plan/lane_tree.h has the tree's
  * shape, machine/buckets.h the buckets, crew/board.h the claims.
