@@ -19,8 +19,8 @@ struct own {
 static tri_status check_divided(const struct compilation *c, const char *model) {
     if (c->strategies.mesh.n || c->lane[0]) return TRI_OK;
     return base_fail(TRI_USAGE, "%s has no mesh and one lane, so nothing is split: give a mesh "
-                     "with its axes, as --mesh model=2 --strategy megatron, or call tri_mesh in the "
-                     "network; or give --lanes", model);
+                     "with its axes, as --mesh model=2 --strategy megatron, or call tri_mesh in "
+                     "the network; or give --lanes", model);
 }
 
 static tri_status check_devices(int64_t devices, int64_t seats) {
