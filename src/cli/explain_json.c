@@ -123,9 +123,10 @@ bool explain_as_json(const struct explanation *e, struct text *out) {
     for (int i = 0; i < explain_buckets(e); i++) append(&buckets, of_bucket(e, i));
     json_t *all = json_pack("{s:s,s:I,s:I,s:I,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "model", e->model,
                             "batch", (json_int_t)e->c->whole->batch, "lanes",
-                            (json_int_t)e->c->lanes, "samples", (json_int_t)e->c->samples[0], "mesh", of_mesh(e), "seats",
-                            (json_int_t)e->seats, "operators", operators, "moves", moves,
-                            "seat_bytes", seats, "step_bytes", of_sums(e), "buckets", buckets);
+                            (json_int_t)e->c->lanes, "samples", (json_int_t)e->c->samples[0],
+                            "mesh", of_mesh(e), "seats", (json_int_t)e->seats, "operators",
+                            operators, "moves", moves, "seat_bytes", seats, "step_bytes",
+                            of_sums(e), "buckets", buckets);
     char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
     if (text) text_add(out, "%s\n", text);
     free(text);
