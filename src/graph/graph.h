@@ -75,6 +75,12 @@ void mesh_print(const struct mesh *m, struct text *out); /* what mesh_parse read
 bool mesh_equal(const struct mesh *a, const struct mesh *b);
 int64_t mesh_seats(const struct mesh *m); /* 1: no mesh */
 int mesh_axis(const struct mesh *m, const char *name); /* -1: there is none */
+/* Whether a node of this owner concerns the seat at these coordinates. */
+bool mesh_takes_part(const int16_t *owner, const int16_t *at);
+/* Of `members` members, member m carries the seats s, counted row by row, with
+ * s * members / seats == m. Lists those that carry a seat of the owner, in order, and returns how
+ * many. */
+int mesh_members(const struct mesh *m, const int16_t *owner, int members, uint16_t *out);
 
 /* ---- the graph ---- */
 

@@ -99,6 +99,26 @@ int mesh_axis(const struct mesh *m, const char *name) {
     return -1;
 }
 
+bool mesh_takes_part(const int16_t *owner, const int16_t *at) {
+    for (int a = 0; a < MESH_MOST_AXES; a++)
+        if (owner[a] >= 0 && owner[a] != at[a]) return false;
+    return true;
+}
+
+int mesh_members(const struct mesh *m, const int16_t *owner, int members, uint16_t *out) {
+    int64_t seats = mesh_seats(m);
+    int n = 0;
+    for (int64_t s = 0; s < seats; s++) {
+        int16_t at[MESH_MOST_AXES] = {0};
+        int64_t left = s;
+        uint16_t member = (uint16_t)(s * members / seats);
+        for (int a = m->n; a-- > 0; left /= m->axis[a].size)
+            at[a] = (int16_t)(left % m->axis[a].size);
+        if (mesh_takes_part(owner, at) && (!n || out[n - 1] != member)) out[n++] = member;
+    }
+    return n;
+}
+
 /* ---- public functions ---- */
 
 void tri_mesh(tri_graph *g, const char *axes) {

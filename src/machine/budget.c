@@ -76,12 +76,6 @@ size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most)
 
 /* ---- seats of a mesh ---- */
 
-static bool takes_part(const tri_node *n, const int16_t *at) {
-    for (int a = 0; a < MESH_MOST_AXES; a++)
-        if (n->owner[a] >= 0 && n->owner[a] != at[a]) return false;
-    return true;
-}
-
 /* How the seat's bytes change before each item. Unsigned arithmetic wraps around, so these may be
  * negative numbers. */
 static void seat_changes(const struct program *p, const int16_t *at, size_t *change) {
@@ -91,12 +85,12 @@ static void seat_changes(const struct program *p, const int16_t *at, size_t *cha
         for (int k = 0; k < u->n_out; k++) {
             const tri_tensor *t = u->out[k];
             if (plan->root[t->id] != t->id || plan->offset[t->id] == MEMORY_OUTSIDE ||
-                !takes_part(t->node, at))
+                !mesh_takes_part(t->node->owner, at))
                 continue;
             change[plan->begin[t->id]] += memory_bytes(t);
             change[plan->end[t->id] + 1] -= memory_bytes(t);
         }
-        if (!takes_part(u->node[u->n - 1], at)) continue;
+        if (!mesh_takes_part(u->node[u->n - 1]->owner, at)) continue;
         change[i] += program_scratch(p, i);
         change[i + 1] -= program_scratch(p, i);
     }

@@ -62,7 +62,7 @@ static tri_status prepare(struct program *p, unsigned how, struct program_item *
     const struct unit *u = item->unit;
     for (int t = 0; t < p->threads; t++) {
         struct program_kernel *k = &item->by_thread[t];
-        k->kernel.threads = how & PROGRAM_UNDO ? 0 : p->threads;
+        k->kernel.threads = how & PROGRAM_UNDO ? 0 : p->threads * item->members;
         tri_status status = p->dev->prepare(u, &k->kernel);
         if (status) return status;
         k->in = (const void **)*next;
@@ -76,6 +76,20 @@ static tri_status prepare(struct program *p, unsigned how, struct program_item *
     item->parts[1] = k->then;
     item->scratch = memory_round(k->scratch);
     item->shared = memory_round(k->shared);
+    return TRI_OK;
+}
+
+static tri_status find_members(struct program *p) {
+    static const uint16_t first;
+    uint16_t *next = p->member = calloc(p->n_items * (size_t)p->members + 1, sizeof *next);
+    if (!next) return base_no_memory("a program");
+    for (size_t i = 0; i < p->n_items; i++, next += p->members) {
+        struct program_item *item = &p->item[i];
+        const struct unit *u = item->unit;
+        item->members = p->members == 1 ? 1 : mesh_members(&p->g->mesh, u->node[u->n - 1]->owner,
+                                                           p->members, next);
+        item->member = p->members == 1 ? &first : next;
+    }
     return TRI_OK;
 }
 
@@ -114,12 +128,15 @@ static tri_status make_items(struct program *p, unsigned how) {
         calloc(p->n_items * (size_t)p->threads + 1, sizeof *kernels);
     void **next = p->blocks[1] = calloc(pointers_of(p) + 1, sizeof *next);
     if (!p->item || !kernels || !next) return base_no_memory("a program");
+    for (size_t i = 0; i < p->n_items; i++)
+        p->item[i] = (struct program_item){.unit = &p->units.unit[i],
+                                           .by_thread = kernels + i * (size_t)p->threads};
+    status = find_members(p);
     int64_t parts_before = 0;
     for (size_t i = 0; i < p->n_items && !status; i++) {
         struct program_item *item = &p->item[i];
-        const tri_node *n = p->units.unit[i].node[0];
-        *item = (struct program_item){.unit = &p->units.unit[i], .parts_before = parts_before,
-                                      .by_thread = kernels + i * (size_t)p->threads};
+        const tri_node *n = item->unit->node[0];
+        item->parts_before = parts_before;
         for (int k = 0; k < item->unit->n && !status; k++)
             status = check_supported(p, item->unit->node[k]);
         if (!status) status = prepare(p, how, item, &next);
@@ -139,7 +156,8 @@ static tri_status make_items(struct program *p, unsigned how) {
 size_t program_scratch(const struct program *p, size_t i) {
     const struct program_item *item = &p->item[i];
     int64_t most = item->parts[0] > item->parts[1] ? item->parts[0] : item->parts[1];
-    int64_t at_once = most < p->threads ? most : p->threads;
+    int64_t threads = (int64_t)p->threads * item->members;
+    int64_t at_once = most < threads ? most : threads;
     return item->scratch * (size_t)at_once + item->shared;
 }
 
@@ -161,6 +179,10 @@ static bool updates_in_place(const struct program *p, size_t i) {
     return false;
 }
 
+static int region_of(const struct program *p, size_t i) {
+    return p->members == 1 || p->item[i].members > 1 ? 0 : 1 + *p->item[i].member;
+}
+
 static tri_status plan(struct program *p, unsigned how) {
     size_t early = how & PROGRAM_GATE ? items_of_loss(p) : 0;
     bool *outside = calloc((size_t)p->g->n_tensors + 1, sizeof *outside);
@@ -171,9 +193,11 @@ static tri_status plan(struct program *p, unsigned how) {
         const struct kernel *k = &p->item[i].by_thread->kernel;
         item[i] = (struct memory_item){.unit = p->item[i].unit, .scratch = program_scratch(p, i),
                                        .alias = k->alias, .state = k->state, .early = i < early,
+                                       .region = region_of(p, i),
                                        .shares = how & PROGRAM_UNDO && !k->span ? NULL : k->shares};
     }
-    ok = ok && memory_plan(p->g, item, p->n_items, outside, &p->memory);
+    ok = ok && memory_plan(p->g, item, p->n_items, outside, p->members == 1 ? 1 : 1 + p->members,
+                           &p->memory);
     free(outside);
     free(item);
     for (p->gate = early; ok && early && p->gate < p->n_items && !updates_in_place(p, p->gate);)
@@ -243,8 +267,13 @@ static tri_status make_slots(struct program *p) {
 }
 
 tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
-                        struct program *p) {
-    *p = (struct program){.g = g, .dev = dev, .threads = threads};
+                        struct program *out) {
+    return program_make_member(g, dev, how, threads, 1, out);
+}
+
+tri_status program_make_member(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+                               int members, struct program *p) {
+    *p = (struct program){.g = g, .dev = dev, .threads = threads, .members = members};
     p->value = calloc((size_t)g->n_tensors + 1, sizeof *p->value);
     tri_status status = p->value ? place_literals(p) : base_no_memory("a program");
     if (!status) status = make_items(p, how);
@@ -257,20 +286,47 @@ tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how,
     return status;
 }
 
+/* Where item i keeps what its parts share, and its scratch. first: the number of this member's
+ * first thread among all that run the item. */
+static void place_scratch(struct program *p, size_t i, char *shared, char *scratch, int first) {
+    const struct program_item *item = &p->item[i];
+    for (int t = 0; t < p->threads; t++) {
+        tri_call *c = &item->by_thread[t].call;
+        c->shared = item->shared ? shared : NULL;
+        c->scratch = item->scratch && scratch
+                         ? scratch + item->shared + (size_t)(first + t) * item->scratch : NULL;
+    }
+}
+
 void program_place(struct program *p, void *arena, void *own) {
     p->arena = arena;
     for (int i = 0; i < p->g->n_tensors; i++)
         if (p->memory.root[i] == i && p->memory.offset[i] != MEMORY_OUTSIDE)
             program_bind(p, i, (char *)arena + p->memory.offset[i]);
+    for (size_t i = 0; i < p->n_items; i++)
+        place_scratch(p, i, (char *)arena + p->memory.scratch[i],
+                      own ? (char *)own + p->memory.scratch[i] : NULL, 0);
+}
+
+/* Null: in another member's region. */
+static char *in_region(const struct program *p, char *const *at, int region, size_t offset) {
+    return at[region] ? at[region] + (offset - p->memory.start[region]) : NULL;
+}
+
+int program_rank(const struct program *p, size_t i, int member) {
+    int rank = 0;
+    while (rank < p->item[i].members && p->item[i].member[rank] != member) rank++;
+    return rank < p->item[i].members ? rank : -1;
+}
+
+void program_place_member(struct program *p, int member, char *const *at) {
+    for (int i = 0; i < p->g->n_tensors; i++)
+        if (p->memory.root[i] == i && p->memory.offset[i] != MEMORY_OUTSIDE)
+            program_bind(p, i, in_region(p, at, p->memory.region[i], p->memory.offset[i]));
     for (size_t i = 0; i < p->n_items; i++) {
-        const struct program_item *item = &p->item[i];
-        char *scratch = own ? (char *)own + p->memory.scratch[i] : NULL;
-        for (int t = 0; t < p->threads; t++) {
-            tri_call *c = &item->by_thread[t].call;
-            c->shared = item->shared ? (char *)arena + p->memory.scratch[i] : NULL;
-            c->scratch =
-                item->scratch ? scratch + item->shared + (size_t)t * item->scratch : NULL;
-        }
+        int rank = program_rank(p, i, member);
+        char *scratch = in_region(p, at, region_of(p, i), p->memory.scratch[i]);
+        if (rank >= 0) place_scratch(p, i, scratch, scratch, rank * p->threads);
     }
 }
 
@@ -294,6 +350,7 @@ void program_free(struct program *p) {
     free(p->item);
     free(p->blocks[0]);
     free(p->blocks[1]);
+    free(p->member);
     free(p->given);
     free(p->value);
     free(p->slot);

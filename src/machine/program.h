@@ -18,10 +18,12 @@ struct program_kernel {
 
 struct program_item {
     const struct unit *unit;
+    const uint16_t *member; /* the members of a replica that run it, in order */
+    int members;
     int64_t parts[2];        /* of the kernel's two rounds */
     int64_t parts_before;    /* parts of all earlier items */
     int64_t sample_elements; /* random kernels: elements of output 0 per sample */
-    size_t scratch;          /* bytes per thread */
+    size_t scratch;          /* bytes per thread that runs it */
     size_t shared;           /* bytes for all threads together */
     struct program_kernel *by_thread;
 };
@@ -49,6 +51,7 @@ struct program {
     const tri_graph *g; /* not owned */
     const struct dev *dev;
     int threads; /* that run it together; each has its own kernels */
+    int members; /* of the replica, each with so many threads; 1: none */
     struct units units;
     struct program_item *item;
     size_t n_items;
@@ -80,6 +83,7 @@ struct program {
     struct program_fault *faults; /* by thread */
     struct program_time *times;   /* by thread, then item; null: not measured */
     void *blocks[2];              /* kernels and pointers of all items */
+    uint16_t *member;             /* the lists of all items */
     struct program_port *given, *result, *input; /* one block */
     int n_given, n_result, n_input;
 };
@@ -101,10 +105,19 @@ enum {
 /* how: a set of PROGRAM_... threads: as many as the team that will run it. */
 tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
                         struct program *out);
+/* The program of each member of a replica, see machine/replica.h. What a program computes does not
+ * depend on threads and members, which fix the cut into parts and the plan of memory. */
+tri_status program_make_member(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+                               int members, struct program *out);
 /* Binds the tensors of the arena. own: has the threads' scratch, at the same offsets as the arena.
  * It is the arena itself, unless that is shared with other processes. */
 void program_place(struct program *p, void *arena, void *own);
+/* Binds the tensors of all regions of the arena, for a member: region r is at at[r]. Tensors in
+ * regions that are null, which belong to other members, are bound to null. */
+void program_place_member(struct program *p, int member, char *const *at);
 void program_bind(struct program *p, int tensor, void *memory);
+/* The number of a member among those that run item i; -1: it does not. */
+int program_rank(const struct program *p, size_t i, int member);
 /* Scratch bytes of item i, of all threads. */
 size_t program_scratch(const struct program *p, size_t i);
 /* The memory of a tensor. */

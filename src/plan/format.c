@@ -147,6 +147,7 @@ static tri_tensor *reordered(struct chooser *c, tri_tensor *t, const struct form
         if (has_format(c->made[i - 1].tensor, f)) return c->made[i - 1].tensor;
     tri_tensor *new = graph_apply(c->g, "reorder", 1, &t, 0, NULL);
     if (c->g->status || !ARRAY_GROW(c->made, c->n_made, c->made_capacity)) return NULL;
+    memcpy(new->node->owner, t->node->owner, sizeof t->node->owner);
     new->block = f->block;
     memcpy(new->pack, f->pack, sizeof new->pack);
     c->made[c->n_made++] = (struct made){new, c->last[t->id]};

@@ -60,9 +60,36 @@ static void last_uses(struct planner *a) {
         if (a->outside[t]) a->p->end[t] = a->last[t];
 }
 
-/* Whether the place of `in` is not needed after this item and has the size of `out`. */
+/* ---- regions ---- */
+
+#define NOBODY -1
+
+static void use(struct planner *a, int tensor, int region) {
+    int *r = &a->p->region[tensor];
+    *r = *r == NOBODY || *r == region ? region : 0;
+}
+
+/* The region of each tensor, if it has its own place. */
+static void find_regions(struct planner *a) {
+    const tri_graph *g = a->g;
+    for (int t = 0; t < g->n_tensors; t++) a->p->region[t] = NOBODY;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct unit *u = a->item[i].unit;
+        for (int k = 0; k < u->n_out; k++) use(a, u->out[k]->id, a->item[i].region);
+        for (int k = 0; k < u->n_in; k++)
+            if (!unit_shape_only(u, k)) use(a, u->in[k]->id, a->item[i].region);
+    }
+    for (int t = 0; t < g->n_tensors; t++)
+        if (a->last[t] == (int)a->n) use(a, t, 0);
+}
+
+/* ---- places that several tensors have ---- */
+
+/* Whether the place of `in` is not needed after this item, and has the size and region of `out`. */
 static bool ends_here(const struct planner *a, int i, const tri_tensor *in, const tri_tensor *out) {
-    return a->p->end[a->p->root[in->id]] == i && memory_bytes(in) == memory_bytes(out);
+    int root = a->p->root[in->id];
+    return a->p->end[root] == i && memory_bytes(in) == memory_bytes(out) &&
+           (a->outside[root] || a->p->region[root] == a->p->region[out->id]);
 }
 
 /* Whether the kernel can write the output over the input. Not if several nodes run as one and
@@ -109,11 +136,13 @@ static bool alias(struct planner *a, const struct memory_item *m) {
     if (root == out || a->outside[out] || (a->outside[root] && a->last[out] == (int)a->n))
         return false;
     a->p->root[out] = root;
+    if (a->p->region[root] != a->p->region[out]) a->p->region[root] = 0;
     return true;
 }
 
 static void lifetimes(struct planner *a) {
     last_uses(a);
+    find_regions(a);
     for (int i = 0; i < (int)a->n; i++) {
         const struct memory_item *m = &a->item[i];
         for (int k = 0; k < m->unit->n_out; k++) {
@@ -136,19 +165,19 @@ struct block {
     size_t *where; /* the offset's place in the plan */
 };
 
-static size_t collect(const struct planner *a, struct block *b) {
+static size_t collect(const struct planner *a, int region, struct block *b) {
     size_t n = 0;
     struct memory_plan *p = a->p;
     for (size_t i = 0; i < a->n; i++) {
         const struct unit *u = a->item[i].unit;
         for (int k = 0; k < u->n_out; k++) {
             int t = u->out[k]->id;
-            if (p->root[t] != t || a->outside[t]) continue;
+            if (p->root[t] != t || a->outside[t] || p->region[t] != region) continue;
             b[n] = (struct block){memory_bytes(u->out[k]), 0, p->begin[t], p->end[t], n,
                                   &p->offset[t]};
             n++;
         }
-        if (!a->item[i].scratch) continue;
+        if (!a->item[i].scratch || a->item[i].region != region) continue;
         b[n] = (struct block){memory_round(a->item[i].scratch), 0, (int)i, (int)i, n,
                               &p->scratch[i]};
         n++;
@@ -198,12 +227,16 @@ static size_t place(struct block *b, size_t n, const struct block **placed, bool
     return total;
 }
 
-static void find_peak(const struct planner *a, const struct block *b, size_t n, size_t *change) {
-    size_t live = 0; /* unsigned arithmetic wraps around, so `change` may hold negative numbers */
+/* Unsigned arithmetic wraps around, so `change` may hold negative numbers. */
+static void note_changes(const struct block *b, size_t n, size_t *change) {
     for (size_t i = 0; i < n; i++) {
         change[b[i].begin] += b[i].bytes;
         change[b[i].end + 1] -= b[i].bytes;
     }
+}
+
+static void find_peak(const struct planner *a, const size_t *change) {
+    size_t live = 0;
     for (size_t i = 0; i < a->n; i++) {
         live += change[i];
         if (live > a->p->peak) {
@@ -216,19 +249,27 @@ static void find_peak(const struct planner *a, const struct block *b, size_t n, 
 #define MANY 32768 /* blocks: by size, each would be compared with most others */
 
 /* Tries two orders of placing and takes the better one; of many blocks only the faster one. */
-static void place_all(struct planner *a, struct block *b, const struct block **placed,
-                      size_t *change) {
-    size_t n = collect(a, b);
-    find_peak(a, b, n, change);
+static size_t place_best(struct block *b, size_t n, const struct block **placed) {
     qsort(b, n, sizeof *b, by_begin);
     size_t first = place(b, n, placed, true);
     qsort(b, n, sizeof *b, by_size);
-    a->p->total = n > MANY ? SIZE_MAX : place(b, n, placed, false);
-    if (first < a->p->total) {
-        qsort(b, n, sizeof *b, by_begin);
-        a->p->total = place(b, n, placed, true);
+    size_t total = n > MANY ? SIZE_MAX : place(b, n, placed, false);
+    if (first >= total) return total;
+    qsort(b, n, sizeof *b, by_begin);
+    return place(b, n, placed, true);
+}
+
+static void place_all(struct planner *a, struct block *b, const struct block **placed,
+                      size_t *change) {
+    for (int r = 0; r < a->p->regions; r++) {
+        size_t n = collect(a, r, b);
+        note_changes(b, n, change);
+        a->p->start[r + 1] = a->p->start[r] + place_best(b, n, placed);
+        for (size_t i = 0; i < n; i++) *b[i].where = a->p->start[r] + b[i].offset;
     }
-    for (size_t i = 0; i < n; i++) *b[i].where = b[i].offset;
+    a->p->total = a->p->start[a->p->regions];
+    find_peak(a, change);
+    for (int t = 0; t < a->g->n_tensors; t++) a->p->region[t] = a->p->region[a->p->root[t]];
     for (int t = 0; t < a->g->n_tensors; t++)
         a->p->offset[t] = a->outside[a->p->root[t]] ? MEMORY_OUTSIDE : a->p->offset[a->p->root[t]];
 }
@@ -239,12 +280,14 @@ static bool allocate(struct memory_plan *p, size_t tensors, size_t items) {
     p->scratch = calloc(items + 1, sizeof *p->scratch);
     p->begin = calloc(tensors + 1, sizeof *p->begin);
     p->end = calloc(tensors + 1, sizeof *p->end);
-    return p->offset && p->root && p->scratch && p->begin && p->end;
+    p->start = calloc((size_t)p->regions + 1, sizeof *p->start);
+    p->region = calloc(tensors + 1, sizeof *p->region);
+    return p->offset && p->root && p->scratch && p->begin && p->end && p->start && p->region;
 }
 
 bool memory_plan(const tri_graph *g, const struct memory_item *item, size_t n, const bool *outside,
-                 struct memory_plan *out) {
-    *out = (struct memory_plan){0};
+                 int regions, struct memory_plan *out) {
+    *out = (struct memory_plan){.regions = regions};
     size_t tensors = (size_t)g->n_tensors, blocks = tensors + n + 1;
     struct planner a = {.g = g, .item = item, .n = n, .outside = outside, .p = out,
                         .last = calloc(tensors + 1, sizeof *a.last),
@@ -273,5 +316,7 @@ void memory_plan_free(struct memory_plan *p) {
     free(p->scratch);
     free(p->begin);
     free(p->end);
+    free(p->start);
+    free(p->region);
     *p = (struct memory_plan){0};
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Assigns the tensors of one program to offsets in its arena, by lifetime in the order of its
  * units. Several tensors may have one place: an alias is its input in another shape; an output may
- * take over the place of an input that is not needed later. */
+ * take over the place of an input that is not needed later.
+ *
+ * If the members of a replica run the program together (machine/replica.h), the arena consists of
+ * regions, one after the other. Region 0 is common; region 1 + m has what only member m writes and
+ * reads. Regions have separate addresses, so that they may lie anywhere. */
 #ifndef PLAN_MEMORY_H
 #define PLAN_MEMORY_H
 
@@ -22,6 +26,7 @@ struct memory_item {
     bool (*shares)(const void *state, int out, int in); /* see struct kernel */
     const void *state;
     bool early; /* it must not update in place */
+    int region; /* 1 + m: only member m runs it; else 0 */
 };
 
 struct memory_plan {
@@ -29,6 +34,9 @@ struct memory_plan {
     int *root;       /* by tensor: the one whose place it has, for most the tensor itself */
     size_t *scratch; /* by item: offset */
     size_t total;    /* bytes of the arena */
+    int regions;     /* at least 1 */
+    size_t *start;   /* by region: its first byte in the arena; start[regions] is the total */
+    int *region;     /* by tensor: that of its place, if this is in the arena */
     /* The most bytes in use at once, and during which item: no plan can need less. */
     size_t peak;
     int peak_item;
@@ -38,10 +46,11 @@ struct memory_plan {
 };
 
 /* outside: by tensor, whether its memory is outside of the arena. Results (named outputs, values
- * and conditions of updates) live to the end. The value of an update without condition may take the
- * place of its target: then root[value] is root[target]. False: out of memory. */
+ * and conditions of updates) live to the end, in region 0. The value of an update without condition
+ * may take the place of its target: then root[value] is root[target]. regions: all items' regions
+ * are less. False: out of memory. */
 bool memory_plan(const tri_graph *g, const struct memory_item *item, size_t n, const bool *outside,
-                 struct memory_plan *out);
+                 int regions, struct memory_plan *out);
 void memory_plan_free(struct memory_plan *p);
 
 /* Marks the tensors whose memory is outside of the arena: sources, and with `outputs` those that

@@ -256,7 +256,7 @@ static size_t needed(const struct order *o, bool anew) {
         o->item[i] = (struct memory_item){.unit = u, .alias = is_alias(u), .shares = shares,
                                           .state = u};
     }
-    if (!memory_plan(o->g, o->item, o->units.n, o->outside, &plan)) return 0;
+    if (!memory_plan(o->g, o->item, o->units.n, o->outside, 1, &plan)) return 0;
     size_t total = plan.total;
     memory_plan_free(&plan);
     return total + 1;

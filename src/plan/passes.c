@@ -242,6 +242,7 @@ static tri_status pass_expand(struct compilation *c) {
         if (!c->lane[i]) continue;
         c->logical[i] = c->lane[i];
         if (!(c->lane[i] = expand(&c->dist[i]))) return base_last();
+        c->lane[i]->mesh = c->strategies.mesh;
     }
     return TRI_OK;
 }
