@@ -179,7 +179,7 @@ static bool updates_in_place(const struct program *p, size_t i) {
     return false;
 }
 
-static int region_of(const struct program *p, size_t i) {
+int program_region(const struct program *p, size_t i) {
     return p->members == 1 || p->item[i].members > 1 ? 0 : 1 + *p->item[i].member;
 }
 
@@ -193,7 +193,7 @@ static tri_status plan(struct program *p, unsigned how) {
         const struct kernel *k = &p->item[i].by_thread->kernel;
         item[i] = (struct memory_item){.unit = p->item[i].unit, .scratch = program_scratch(p, i),
                                        .alias = k->alias, .state = k->state, .early = i < early,
-                                       .region = region_of(p, i),
+                                       .region = program_region(p, i),
                                        .shares = how & PROGRAM_UNDO && !k->span ? NULL : k->shares};
     }
     ok = ok && memory_plan(p->g, item, p->n_items, outside, p->members == 1 ? 1 : 1 + p->members,
@@ -325,7 +325,7 @@ void program_place_member(struct program *p, int member, char *const *at) {
             program_bind(p, i, in_region(p, at, p->memory.region[i], p->memory.offset[i]));
     for (size_t i = 0; i < p->n_items; i++) {
         int rank = program_rank(p, i, member);
-        char *scratch = in_region(p, at, region_of(p, i), p->memory.scratch[i]);
+        char *scratch = in_region(p, at, program_region(p, i), p->memory.scratch[i]);
         if (rank >= 0) place_scratch(p, i, scratch, scratch, rank * p->threads);
     }
 }

@@ -118,6 +118,8 @@ void program_place_member(struct program *p, int member, char *const *at);
 void program_bind(struct program *p, int tensor, void *memory);
 /* The number of a member among those that run item i; -1: it does not. */
 int program_rank(const struct program *p, size_t i, int member);
+/* The region of item i's scratch, and of what only this item uses. */
+int program_region(const struct program *p, size_t i);
 /* Scratch bytes of item i, of all threads. */
 size_t program_scratch(const struct program *p, size_t i);
 /* The memory of a tensor. */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/replica.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/relax.h"
+
+#define SPINS 1000 /* between yields of a thread that never sleeps */
+
+tri_status replica_make(struct program *p, int member, const size_t *stop, int n_stops,
+                        struct replica *r) {
+    size_t executors = (size_t)(p->threads * p->members);
+    *r = (struct replica){.p = p, .member = member, .executors = (int)executors};
+    r->rank = calloc(p->n_items + 1, sizeof *r->rank);
+    r->stop = calloc((size_t)n_stops + 1, sizeof *r->stop);
+    r->thread = calloc((size_t)p->threads, sizeof *r->thread);
+    bool ok = r->rank && r->stop && r->thread;
+    for (int t = 0; t < p->threads && ok; t++)
+        ok = (r->thread[t].seen = calloc(executors, sizeof *r->thread[t].seen)) != NULL;
+    for (int i = 0; i < n_stops && ok; i++)
+        if (stop[i] < p->n_items) r->stop[r->n_stops++] = stop[i];
+    if (ok) r->stop[r->n_stops++] = p->n_items;
+    for (size_t i = 0; i < p->n_items && ok; i++) r->rank[i] = program_rank(p, i, member);
+    if (ok && replica_find_needs(p, r->stop, r->n_stops, &r->needs)) return TRI_OK;
+    replica_free(r);
+    return base_no_memory("a replica");
+}
+
+void replica_free(struct replica *r) {
+    for (int t = 0; r->thread && t < r->p->threads; t++) free(r->thread[t].seen);
+    free(r->thread);
+    free(r->rank);
+    free(r->stop);
+    free(r->needs.need);
+    free(r->needs.first);
+    *r = (struct replica){0};
+}
+
+uint64_t replica_span(const struct replica *r) { return replica_round_of(r->p->n_items, 1); }
+
+/* ---- rounds ---- */
+
+/* The number of the stop before item i; -1: there is none. */
+static int stop_at(const struct replica *r, size_t i) {
+    int low = 0, high = r->n_stops;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (r->stop[middle] < i) low = middle + 1;
+        else high = middle;
+    }
+    return low < r->n_stops && r->stop[low] == i ? low : -1;
+}
+
+/* The thread's parts of a round of an item. */
+static bool parts_of(const struct replica *r, int thread, size_t round, int64_t *begin,
+                     int64_t *end) {
+    size_t i = round / 3;
+    const struct program_item *item = &r->p->item[i];
+    if (r->rank[i] < 0 || replica_skips(r->p, i)) return false;
+    replica_parts(item, (int)(round % 3), (int64_t)r->rank[i] * r->p->threads + thread,
+                  (int64_t)item->members * r->p->threads, begin, end);
+    return *begin < *end;
+}
+
+/* Goes to the next round from this one on in which the thread takes part. */
+static void find_round(const struct replica *r, int thread, size_t round) {
+    int64_t begin, end;
+    while (round < replica_span(r) && !(round % 3 ? parts_of(r, thread, round, &begin, &end)
+                                                  : stop_at(r, round / 3) >= 0))
+        round++;
+    r->thread[thread].round = round;
+}
+
+void replica_begin(struct replica *r, int thread) {
+    for (int e = 0; e < r->executors; e++) r->thread[thread].seen[e] = 0;
+    find_round(r, thread, 0);
+}
+
+bool replica_ended(const struct replica *r, int thread) {
+    return r->thread[thread].round >= replica_span(r);
+}
+
+static bool has(const struct replica_thread *t, const struct replica_run *run, uint32_t executor,
+                uint64_t value) {
+    if (t->seen[executor] >= value) return true;
+    uint64_t word = atomic_load(&run->word[executor]);
+    if (word > run->base) t->seen[executor] = word - run->base;
+    return t->seen[executor] >= value;
+}
+
+bool replica_ready(struct replica *r, int thread, const struct replica_run *run) {
+    const struct replica_thread *t = &r->thread[thread];
+    const size_t round = t->round;
+    uint32_t me = (uint32_t)(r->member * r->p->threads + thread);
+    if (round % 3 == 0 && thread) return has(t, run, me - (uint32_t)thread, round + 1);
+    if (round % 3 == 0 && me) return has(t, run, 0, round + 1);
+    for (size_t i = r->needs.first[round]; i < r->needs.first[round + 1]; i++) {
+        const struct replica_need *n = &r->needs.need[i];
+        if (n->executor != me && !has(t, run, n->executor, n->value)) return false;
+    }
+    return true;
+}
+
+static void publish(const struct replica *r, int thread, const struct replica_run *run) {
+    uint64_t done = run->base + r->thread[thread].round + 1;
+    atomic_store(&run->word[r->member * r->p->threads + thread], done);
+    if (run->queue) wait_wake(run->queue);
+}
+
+bool replica_advance(struct replica *r, int thread, const struct replica_run *run,
+                     const struct program_step *step) {
+    size_t round = r->thread[thread].round, item = round / 3;
+    int64_t begin, end;
+    if (round % 3 == 0) {
+        if (!thread && run->at_stop && !run->at_stop(run->user, stop_at(r, item))) return false;
+    } else if (parts_of(r, thread, round, &begin, &end) &&
+               !program_run_parts(r->p, item, thread, begin, end, step)) {
+        return false;
+    }
+    publish(r, thread, run);
+    find_round(r, thread, round + 1);
+    return true;
+}
+
+/* ---- running ---- */
+
+struct waiter {
+    struct replica *r;
+    const struct replica_run *run;
+    int thread;
+    bool left;
+};
+
+static bool may_run(void *arg) {
+    struct waiter *w = arg;
+    w->left = w->run->go_on && !w->run->go_on(w->run->user);
+    return w->left || replica_ready(w->r, w->thread, w->run);
+}
+
+static void wait_for_round(struct waiter *w) {
+    if (may_run(w)) return;
+    if (w->run->queue) {
+        wait_until(w->run->queue, w->run->kind, may_run, w, INT64_MAX, NULL);
+        return;
+    }
+    for (int i = 1; !may_run(w); i++) {
+        base_relax();
+        if (i % SPINS == 0) sched_yield();
+    }
+}
+
+bool replica_run(struct replica *r, int thread, const struct replica_run *run,
+                 const struct program_step *step) {
+    struct waiter w = {r, run, thread, false};
+    replica_begin(r, thread);
+    while (!replica_ended(r, thread)) {
+        wait_for_round(&w);
+        if (w.left || !replica_advance(r, thread, run, step)) return false;
+    }
+    return true;
+}
