@@ -349,7 +349,7 @@ static inline tri_graph *case_expand(const uint8_t *data, size_t size, int most,
         status = dist_make(g, NULL, &s, &d);
         if (!status) {
             expanded = expand(&d);
-            if (expanded) expanded->mesh = (struct mesh){0};
+            if (expanded) expanded->mesh = d.mesh;
             dist_free(&d);
         }
         strategies_free(&s);
@@ -378,6 +378,7 @@ static inline tri_status case_run(const uint8_t *data, size_t size, struct case_
     if (status == TRI_USAGE) status = TRI_OK, r->splits = 0; /* too few samples for a statistic */
     for (; r->splits && !expanded && !status; r->splits -= !expanded ? (r->splits + 1) / 2 : 0)
         expanded = case_expand(data, size, r->splits, &r->text);
+    if (expanded) expanded->mesh = (struct mesh){0};
     if (!status && expanded) status = graph_run(expanded, 1, &in, &split);
     if (!status && expanded) r->wrong = case_distance(&plain, &split);
     if (!status && expanded && r->wrong > CASE_NEAR) {
