@@ -101,6 +101,14 @@ static void plan_one(const tri_node *n, struct kernel *k) {
     k->parts = copy_parts(k->state);
 }
 
+/* Whether a concat is large enough for parts: those of the copies, one after another. */
+static bool in_parts(const tri_node *n) { return cpu_parts(2, cpu_out_count(n, 0) / 2) > 1; }
+
+static void plan_concat(const tri_node *n, struct kernel *k) {
+    if (!in_parts(n)) return;
+    for (int i = 0; i < n->n_in; i++) k->parts += copy_parts((struct copy *)k->state + i);
+}
+
 static void plan_reorder(const tri_node *n, struct kernel *k) {
     struct pack from, to;
     pack_of(n->in[0], &from);
@@ -135,7 +143,13 @@ static void run_one(const tri_call *c) {
 
 static void run_concat(const tri_call *c) {
     const struct copy *copy = c->state;
-    for (int i = 0; i < c->node->n_in; i++) copy_run(&copy[i], c->out[0], c->in[i]);
+    int64_t part = c->part;
+    for (int i = 0; i < c->node->n_in && !in_parts(c->node); i++)
+        copy_run(&copy[i], c->out[0], c->in[i]);
+    if (!in_parts(c->node)) return;
+    while (part >= copy_parts(copy)) part -= copy_parts(copy++);
+    copy_part(copy, c->out[0], c->in[copy - (const struct copy *)c->state], part,
+              copy_parts(copy));
 }
 
 static void run_split(const tri_call *c) {
@@ -154,7 +168,8 @@ const struct dev_row cpu_shape[] = {
     {.op = "reorder", .run = run_one, .supports = supports_reorder, .prepare = prepare_reorder,
      .release = free, .plan = plan_reorder, .any_order = true},
     {.op = "slice", .run = run_one, .prepare = prepare_slice, .release = free, .plan = plan_one},
-    {.op = "concat", .run = run_concat, .prepare = prepare_concat, .release = free},
+    {.op = "concat", .run = run_concat, .prepare = prepare_concat, .release = free,
+     .plan = plan_concat},
     {.op = "split", .run = run_split, .prepare = prepare_split, .release = free},
     {.op = "pad", .run = run_pad, .prepare = prepare_pad, .release = free},
     {0},
