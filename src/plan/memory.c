@@ -269,7 +269,10 @@ static void place_all(struct planner *a, struct block *b, const struct block **p
     }
     a->p->total = a->p->start[a->p->regions];
     find_peak(a, change);
-    for (int t = 0; t < a->g->n_tensors; t++) a->p->region[t] = a->p->region[a->p->root[t]];
+    for (int t = 0; t < a->g->n_tensors; t++) {
+        int region = a->p->region[a->p->root[t]];
+        a->p->region[t] = region == NOBODY ? 0 : region;
+    }
     for (int t = 0; t < a->g->n_tensors; t++)
         a->p->offset[t] = a->outside[a->p->root[t]] ? MEMORY_OUTSIDE : a->p->offset[a->p->root[t]];
 }
