@@ -53,8 +53,8 @@ static const struct lane_case {
 static void subject_free(struct subject *s) { free(s->source); }
 
 static void lane_make(const struct lane_case *c, const char *device, struct lane *l) {
-    tri_options o = {.steps = 2, .lanes = 1, .data = "synthetic", .threads = 1, .device = device, .mesh = c->mesh,
-                     .strategy = c->strategy, .unset = c->unset};
+    tri_options o = {.steps = 2, .lanes = 1, .data = "synthetic", .threads = 1, .device = device,
+                     .mesh = c->mesh, .strategy = c->strategy, .unset = c->unset};
     l->run = tri_open(tri_model_open(c->model, 4), &o);
     if (!l->run) fail_msg("%s", tri_message());
     assert_true(tri_step(l->run));
