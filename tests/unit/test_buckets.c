@@ -42,8 +42,8 @@ static int bucket_of(const tri_run *run, const char *param) {
     return -1;
 }
 
-/* Every result has one bucket. A bucket is closed once, after it was opened, and nothing touches its
- * results outside of that time. */
+/* Every result has one bucket. A bucket is closed once, after it was opened, and nothing touches
+ * its results outside of that time. */
 static void check(const tri_run *run) {
     const struct machine *m = run->machine;
     const struct tree *t = &m->tree[1];
@@ -123,8 +123,8 @@ static void mistakes(void **state) {
     tri_bucket(g, "fc9.*", 1);
     tri_options o = {.lanes = 4};
     assert_null(run_plan(g, &o, NULL));
-    assert_non_null(strstr(tri_message(), "no parameter's name matches \"fc9.*\", which is to be in "
-                                          "a bucket of its own"));
+    assert_non_null(strstr(tri_message(), "no parameter's name matches \"fc9.*\", which is to be "
+                                          "in a bucket of its own"));
 }
 
 int main(void) {
