@@ -166,7 +166,7 @@ static bool is_seen(const struct world *w) {
     if (model.seen[i] && (model.limit == INT32_MAX || model.at[i] <= model.depth)) return true;
     model.n_seen += !model.seen[i];
     model.seen[i] = hash;
-    model.at[i] = (uint16_t)model.depth;
+    if (model.limit < INT32_MAX) model.at[i] = (uint16_t)model.depth;
     return false;
 }
 
@@ -190,10 +190,18 @@ static void explore(void) {
     model.is->offer(model.world[model.depth]);
 }
 
+/* Only logs that are in use: they are most of a world. */
+static void copy_world(struct world *to, const struct world *from) {
+    memcpy(to, from, offsetof(struct world, log));
+    for (int i = 0; i < model.is->actors; i++)
+        memcpy(to->log[i], from->log[i], (size_t)from->logged[i] * sizeof from->log[i][0]);
+    memcpy(to + 1, from + 1, model.is->bytes - sizeof *to);
+}
+
 static void follow(const struct act *act) {
     int d = model.depth;
     model.act[d] = *act;
-    memcpy(model.world[d + 1], model.world[d], model.is->bytes);
+    copy_world(model.world[d + 1], model.world[d]);
     apply(model.world[d + 1], act);
     int accesses = model.accesses, writes = model.writes;
     model.depth++;
