@@ -39,7 +39,7 @@ int board_waiting(const struct lane_tree *tree, int threads) {
 }
 
 int board_held(const struct lane_tree *tree, int threads, int open) {
-    return tree->n_tops < tree->lanes ? threads * (open + 1) : (threads - 1) * open;
+    return tree->n_tops < tree->lanes ? threads * (open + 1) : threads * open - 1;
 }
 
 /* ---- claiming ---- */
@@ -133,8 +133,11 @@ static bool try_slot(struct board *b, int slot, struct claim held, bool *free) {
     return *free && claim_try(&b->slot[slot], &held, held.owner);
 }
 
+/* A thread may have published the node already: it died since, and has claimed the lane again on
+ * another board. Its slot must not pass for the result's: it is held as of the step before. */
 int board_take(struct board *b, uint32_t step, int thread, int node) {
-    const struct claim held = held_for(b, step, thread, node);
+    struct claim held = held_for(b, step, thread, node), n = look(b, step, node);
+    if (n.state == CLAIM_DONE && n.owner == thread) held.step--;
     for (bool raced = true, free;;) {
         CHECK(raced); /* board_waiting and board_held suffice */
         raced = false;
@@ -149,6 +152,8 @@ static void release(struct board *b, int slot, const struct claim *held) {
 
 void board_drop(struct board *b, uint32_t step, int thread, int node, int slot) {
     struct claim held = held_for(b, step, thread, node);
+    release(b, slot, &held);
+    held.step--; /* see board_take; one of the two changes nothing */
     release(b, slot, &held);
 }
 

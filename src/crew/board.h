@@ -6,7 +6,9 @@
  *
  *   1. a lane or a sum is computed into a slot that its thread holds, never into an operand;
  *   2. one compare-and-swap publishes it (board_publish), and from then on it never changes;
- *   3. the slots of two operands are released only after their sum is published.
+ *   3. the slots of two operands are released only after their sum is published;
+ *   4. a thread that computes a node again, which it published before it died, holds the slot in
+ *      another way than the result's (board_take).
  *
  * The word of a node (a lane or a sum) has the slot as its value once it is done. The word of a
  * slot is free or taken; its value is the node that the slot is held for. */
@@ -26,7 +28,9 @@ struct board_words {
 };
 
 /* Boards for steps of several shapes, each with a tree of its own, share slots: a late thread may
- * still hold some when a step of another shape has begun. So do the boards of several buckets. */
+ * still hold some when a step of another shape has begun. So do the boards of several buckets, of
+ * which one is where lanes are claimed: the thread takes its slot there and, while it holds it,
+ * takes, publishes and sums what it computes of the lane for the others, one after the other. */
 struct board {
     const struct lane_tree *tree; /* in this process's own memory */
     int n_slots, n_all;
@@ -79,11 +83,12 @@ bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *
 bool board_complete(struct board *b, uint32_t step, int *failed);
 /* The slot of a node that is done. */
 int board_slot_of(struct board *b, int node);
-/* Releases the slots of published nodes, between two steps: nobody may be using them. */
+/* Releases the slots of published nodes of all boards that share them, between two steps: nobody
+ * may be using them. */
 void board_clear(struct board *b);
 
-/* Frees what a dead thread had claimed and held. May run beside living threads, and again if it was
- * interrupted. */
+/* Frees what a dead thread had claimed and held; to be called for each board of the open step. May
+ * run beside living threads, and again if it was interrupted. */
 void board_recover(struct board *b, uint32_t step, int thread);
 
 #endif
