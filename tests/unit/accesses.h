@@ -26,7 +26,7 @@ static void shake(void);
 
 /* ---- a call that can be left ---- */
 
-#define MOST_LOG 120
+#define MOST_LOG 200
 enum ending { RETURNED = 0, PAUSED, DIED, LEFT };
 
 static _Thread_local struct call {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lane board under the model checker (model.h). Threads claim, compute, sum and publish in
  * any order, are paused and die; one actor recovers from deaths, another clears the board for
- * the next step. Steps may be of two shapes that take turns. */
+ * the next step. Steps may be of two shapes that take turns, and have a board for each of several
+ * buckets. */
 #ifndef BOARD_MODEL_H
 #define BOARD_MODEL_H
 
@@ -15,7 +16,8 @@
 #define MOST_THREADS 3
 #define MOST_SLOTS 24
 #define SHAPES 2
-#define MOST_CELLS (SHAPES * (2 * MOST_LANES - 1) + MOST_SLOTS)
+#define BUCKETS 3
+#define MOST_CELLS (SHAPES * BUCKETS * (2 * MOST_LANES - 1) + MOST_SLOTS)
 
 /* The call that a thread is in, or will make next; the last four are none. */
 enum doing {
@@ -40,6 +42,7 @@ static const char *const doing_name[] = {
 struct thread {
     int doing, step;
     int node, slot;  /* node, of RECOVER: the dead thread */
+    int lane, kept;  /* its slot, while the lane's early results are made and summed; else -1 */
     int left, right; /* slots of a sum's operands */
 };
 
@@ -64,6 +67,7 @@ struct setup {
     bool twice;    /* idle threads compute lanes that others have claimed */
     int failing;   /* a bit for each lane that fails */
     int other;     /* lanes of even steps, which have a shape of their own; 0: all have one */
+    int buckets;
 };
 
 /* How threads proceed. */
@@ -81,7 +85,7 @@ static struct given {
     struct setup is;
     struct manner how;
     struct lane_tree tree[SHAPES];
-    int shapes, nodes, first[SHAPES]; /* nodes: of all shapes */
+    int shapes, nodes, first[SHAPES]; /* nodes: of all boards */
     int slots, most_used;
 } given;
 
@@ -89,16 +93,28 @@ static int shape_of(const struct given *m, int step) { return (step + 1) % m->sh
 static const struct lane_tree *tree_of(const struct given *m, int step) {
     return &m->tree[shape_of(m, step)];
 }
-/* The index of a step's node among those of all shapes. */
+/* A step's nodes are those of its boards: the last bucket's, where lanes are claimed, and then the
+ * early ones'. */
+static int nodes_of(const struct given *m, int step) {
+    return m->is.buckets * tree_of(m, step)->n_nodes;
+}
+/* Where the nodes of a node's board begin. */
+static int first_of(const struct given *m, int step, int node) {
+    return node - node % tree_of(m, step)->n_nodes;
+}
+static const struct lane_node *node_of(const struct given *m, int step, int node) {
+    return &tree_of(m, step)->node[node % tree_of(m, step)->n_nodes];
+}
+/* The index of a step's node among those of all boards. */
 static int place_in_all(const struct given *m, int step, int node) {
     return m->first[shape_of(m, step)] + node;
 }
 
-static struct board board_of(struct given *m, struct state *w, int step) {
+static struct board board_of(struct given *m, const struct state *w, int step, int first) {
     struct board b;
-    claim_word *all = (claim_word *)w->cell;
+    claim_word *all = (claim_word *)(uintptr_t)w->cell;
     const struct board_words words = {all, all + m->nodes, m->nodes, m->slots};
-    board_bind(&b, tree_of(m, step), &words, place_in_all(m, step, 0), m->is.threads);
+    board_bind(&b, tree_of(m, step), &words, place_in_all(m, step, first), m->is.threads);
     return b;
 }
 
@@ -119,12 +135,13 @@ static bool is_done_in(const struct given *m, const struct state *w, int step, i
 
 /* A sum or lane of the step that is published and may still be read. */
 static bool is_needed(const struct given *m, const struct state *w, int node) {
-    int parent = tree_of(m, w->step)->node[node].parent;
-    return is_done_in(m, w, w->step, node) && (parent < 0 || !is_done_in(m, w, w->step, parent));
+    int parent = node_of(m, w->step, node)->parent, first = first_of(m, w->step, node);
+    return is_done_in(m, w, w->step, node) &&
+           (parent < 0 || !is_done_in(m, w, w->step, first + parent));
 }
 
 static void check_values(const struct given *m, const struct state *w) {
-    for (int i = 0; i < tree_of(m, w->step)->n_nodes; i++) {
+    for (int i = 0; i < nodes_of(m, w->step); i++) {
         if (w->clearing || !is_needed(m, w, i)) continue;
         struct claim node = node_at(m, w, w->step, i), slot = slot_at(m, w, node.value);
         int place = place_in_all(m, w->step, i);
@@ -137,27 +154,31 @@ static void check_values(const struct given *m, const struct state *w) {
 
 static bool is_alive(const struct thread *h) { return h->doing < ABSENT; }
 
-/* A thread that is not in a call holds its slot. */
+static bool holds(const struct given *m, const struct thread *h, int slot, int place) {
+    return (h->slot == slot && place_in_all(m, h->step, h->node) == place) ||
+           (h->kept == slot && place_in_all(m, h->step, h->lane) == place);
+}
+
+/* A thread that is not in a call holds its slots. */
 static void check_threads(const struct given *m, const struct state *w) {
-    for (int i = 0; i < m->is.threads; i++) {
-        const struct thread *h = &w->thread[i];
-        if (h->slot < 0 || !is_alive(h) || w->w.logged[i]) continue;
-        struct claim slot = slot_at(m, w, h->slot);
-        if (slot.state != CLAIM_TAKEN || (int)slot.step != h->step || slot.owner != i ||
-            slot.value != place_in_all(m, h->step, h->node))
+    for (int i = 0; i < 2 * m->is.threads; i++) {
+        const struct thread *h = &w->thread[i / 2];
+        int at = i % 2 ? h->kept : h->slot;
+        if (at < 0 || !is_alive(h) || w->w.logged[i / 2]) continue;
+        struct claim slot = slot_at(m, w, at);
+        if (slot.state != CLAIM_TAKEN || (uint32_t)h->step - slot.step > 1 || slot.owner != i / 2 ||
+            !holds(m, h, at, slot.value))
             broken("a thread's slot is held by it");
-        if (w->content[h->slot] != WRITING + i) broken("nobody else writes into a thread's slot");
+        if (w->content[at] != WRITING + i / 2) broken("nobody else writes into a thread's slot");
     }
 }
 
 static bool has_reason(const struct given *m, const struct state *w, int slot) {
     struct claim s = slot_at(m, w, slot);
     const struct thread *h = &w->thread[s.owner];
-    if (s.owner < m->is.threads && is_alive(h) && h->slot == slot &&
-        place_in_all(m, h->step, h->node) == s.value)
-        return true;
+    if (s.owner < m->is.threads && is_alive(h) && holds(m, h, slot, s.value)) return true;
     int own = s.value - place_in_all(m, w->step, 0); /* else of another shape, whose step is over */
-    if (own < 0 || own >= tree_of(m, w->step)->n_nodes) return false;
+    if (own < 0 || own >= nodes_of(m, w->step)) return false;
     struct claim node = node_at(m, w, w->step, own);
     return node.state == CLAIM_DONE && node.value == slot && node.owner == s.owner &&
            node.step == s.step && is_needed(m, w, own);
@@ -178,26 +199,35 @@ static void check_slots(struct given *m, const struct state *w) {
     if (used > m->most_used) m->most_used = used;
 }
 
-static bool is_over(struct given *m, struct state *w) {
-    struct board b = board_of(m, w, w->step);
-    int failed;
+/* 0: the step is complete. 1 + the first failed lane, where all others are computed. Else -1. */
+static int look_at(struct given *m, const struct state *w, int step) {
+    bool complete = true;
+    int n = tree_of(m, step)->n_nodes, failed = -1;
+    for (int first = nodes_of(m, step) - n; first >= 0; first -= n) {
+        struct board b = board_of(m, w, step, first);
+        complete &= board_complete(&b, (uint32_t)step, &failed);
+    }
+    return complete ? 0 : failed >= 0 ? failed + 1 : -1;
+}
+
+static bool is_over(struct given *m, const struct state *w) {
     call.watched = false;
-    return w->step > m->is.steps || board_complete(&b, (uint32_t)w->step, &failed) || failed >= 0;
+    return w->step > m->is.steps || look_at(m, w, w->step) >= 0;
 }
 
 static int call_board(struct given *m, struct state *w, int who);
 
 /* An idle thread finds something to do, unless another is at work. */
 static void check_progress(struct given *m, const struct state *w) {
-    struct state copy = *w;
     int idle = 0;
-    if (w->clearing || is_over(m, &copy)) return;
+    if (w->clearing || is_over(m, w)) return;
     for (int i = 0; i < m->is.threads + 2; i++) {
         const struct thread *h = &w->thread[i];
         if (h->doing == DEAD || h->doing == RECOVER || w->w.logged[i]) return;
         if (is_alive(h) && (h->doing != IDLE || h->step < w->step)) return;
         idle += is_alive(h);
     }
+    struct state copy = *w;
     for (int i = 0; i < m->is.threads; i++)
         for (copy.thread[i].doing = DRAW; is_alive(&w->thread[i]) && copy.thread[i].doing <= ORPHAN;
              copy.thread[i].doing++)
@@ -205,68 +235,118 @@ static void check_progress(struct given *m, const struct state *w) {
     if (idle) broken("idle threads find what is to be done");
 }
 
-/* result: as call_board gives it of LOOK. */
+/* result: as look_at gives it. */
 static void check_complete(const struct given *m, const struct state *w, const struct thread *h,
                            int result) {
     if (h->step != w->step || w->clearing) return;
-    const struct lane_tree *t = tree_of(m, w->step);
-    for (int i = 0; i < t->n_tops && result == 0; i++)
-        if (!is_done_in(m, w, w->step, t->top[i])) broken("a complete step's tops are there");
+    for (int i = 0; i < nodes_of(m, w->step) && result == 0; i++)
+        if (node_of(m, w->step, i)->top >= 0 && !is_done_in(m, w, w->step, i))
+            broken("a complete step's tops are there");
     for (int i = 0; i < result; i++)
         if ((m->is.failing >> i & 1) != (i == result - 1))
             broken("the first failed lane is reported");
 }
 
+static void check_first(const struct given *m, const struct state *w, int who) {
+    const struct thread *h = &w->thread[who];
+    struct claim node = node_at(m, w, h->step, h->node);
+    if (h->step != w->step || w->clearing) return;
+    if (node.state != CLAIM_DONE || node.owner != who || node.value != h->slot)
+        broken("who is told to have published a node has published it");
+}
+
 /* ---- what threads do ---- */
 
-static int call_board(struct given *m, struct state *w, int who) {
+/* first: of the board's nodes. */
+static int call_one(struct given *m, struct state *w, int who, int first) {
     struct thread *h = &w->thread[who];
     /* The board is cleared for the step that is opened next. */
-    struct board b = board_of(m, w, h->doing == CLEAR ? h->step + 1 : h->step);
+    struct board b = board_of(m, w, h->doing == CLEAR ? h->step + 1 : h->step, first);
     uint32_t step = (uint32_t)h->step;
-    int failed;
+    int node = h->node - first;
     switch (h->doing) {
     case DRAW: return board_claim_lane(&b, step, who);
-    case ORPHAN: return board_orphan(&b, step, who);
-    case LOOK: return board_complete(&b, step, &failed) ? 0 : failed >= 0 ? failed + 1 : -1;
-    case TAKE: return board_take(&b, step, who, h->node);
-    case PUBLISH: return board_publish(&b, step, who, h->node, h->slot);
+    case ORPHAN: node = board_orphan(&b, step, who); break;
+    case TAKE: return board_take(&b, step, who, node);
+    case PUBLISH: return board_publish(&b, step, who, node, h->slot);
     case FAIL:
-        board_drop(&b, step, who, h->node, h->slot);
-        board_fail(&b, step, who, h->node);
+        board_drop(&b, step, who, node, h->slot);
+        if (first == 0) board_fail(&b, step, who, node);
         return 0;
-    case MEET: return board_meet(&b, step, who, h->node);
-    case RECOVER: board_recover(&b, step, h->node); return 0;
+    case MEET: node = board_meet(&b, step, who, node); break;
+    case RECOVER: board_recover(&b, step, h->node); return -1;
     default: board_clear(&b); return 0;
     }
+    return node < 0 ? -1 : first + node;
+}
+
+/* Of the node's board, or of all in turn. */
+static int call_board(struct given *m, struct state *w, int who) {
+    const struct thread *h = &w->thread[who];
+    bool each = h->doing == ORPHAN || h->doing == RECOVER;
+    int n = tree_of(m, h->step)->n_nodes, first = each ? 0 : first_of(m, h->step, h->node);
+    if (h->doing == LOOK) return look_at(m, w, h->step);
+    int result = call_one(m, w, who, first);
+    for (first += n; each && result < 0 && first < nodes_of(m, h->step); first += n)
+        result = call_one(m, w, who, first);
+    return result;
 }
 
 /* The thread has claimed a node, and finds where the operands are. */
 static void has_claimed(const struct given *m, struct state *w, struct thread *h, int node) {
-    const struct lane_node *n = &tree_of(m, h->step)->node[node];
+    const struct lane_node *n = node_of(m, h->step, node);
+    int first = first_of(m, h->step, node);
     h->node = node;
     h->doing = TAKE;
-    h->left = n->left < 0 ? 0 : node_at(m, w, h->step, n->left).value;
-    h->right = n->left < 0 ? 0 : node_at(m, w, h->step, n->right).value;
+    h->left = n->left < 0 ? 0 : node_at(m, w, h->step, first + n->left).value;
+    h->right = n->left < 0 ? 0 : node_at(m, w, h->step, first + n->right).value;
 }
 
 /* What the thread has computed. A late one may find rubbish as operands; nobody uses its sum. */
 static void compute(const struct given *m, struct state *w, int who) {
     struct thread *h = &w->thread[who];
-    const struct lane_node *n = &tree_of(m, h->step)->node[h->node];
+    const struct lane_node *n = node_of(m, h->step, h->node);
+    int place = place_in_all(m, h->step, first_of(m, h->step, h->node));
     if (w->content[h->slot] != WRITING + who) broken("nobody else writes into a thread's slot");
-    bool right = n->left < 0 || (w->content[h->left] == place_in_all(m, h->step, n->left) + 1 &&
-                                 w->content[h->right] == place_in_all(m, h->step, n->right) + 1);
+    bool right = n->left < 0 || (w->content[h->left] == place + n->left + 1 &&
+                                 w->content[h->right] == place + n->right + 1);
     if (!right && h->step == w->step && !w->clearing) broken("operands stay until they are summed");
     w->content[h->slot] = right ? place_in_all(m, h->step, h->node) + 1 : RUBBISH;
 }
 
+static bool fails(const struct given *m, const struct thread *h) {
+    return node_of(m, h->step, h->node)->left < 0 &&
+           m->is.failing >> (h->node - first_of(m, h->step, h->node)) & 1;
+}
+
 static void after_take(struct given *m, struct state *w, int who, int slot) {
     struct thread *h = &w->thread[who];
-    h->slot = slot;
-    h->doing = PUBLISH;
-    if (h->node < tree_of(m, h->step)->lanes && m->is.failing >> h->node & 1) h->doing = FAIL;
+    int n = tree_of(m, h->step)->n_nodes;
     w->content[slot] = WRITING + who;
+    if (h->node < tree_of(m, h->step)->lanes && m->is.buckets > 1) {
+        h->lane = h->node;
+        h->kept = slot;
+        h->node += n;
+        return;
+    }
+    h->slot = slot;
+    h->doing = h->node < n && fails(m, h) ? FAIL : PUBLISH;
+}
+
+/* If the thread has made early results of a lane, it goes on with the lane. */
+static void next_part(const struct given *m, struct thread *h, bool failed) {
+    int next = first_of(m, h->step, h->node) + tree_of(m, h->step)->n_nodes;
+    bool early = !failed && next < nodes_of(m, h->step);
+    h->left = h->right = 0;
+    h->doing = IDLE;
+    if (h->kept < 0) return;
+    h->doing = early ? TAKE : PUBLISH;
+    h->node = h->lane + (early ? next : 0);
+    if (early) return;
+    if (fails(m, h)) h->doing = FAIL;
+    h->slot = h->kept;
+    h->kept = -1;
+    h->lane = 0;
 }
 
 static void after(void *world, int who, int did, int result) {
@@ -276,8 +356,10 @@ static void after(void *world, int who, int did, int result) {
     if (did == TAKE) {
         after_take(m, w, who, result);
     } else if (did == PUBLISH || did == FAIL) {
+        if (did == PUBLISH && result) check_first(m, w, who);
         h->slot = -1;
-        h->doing = did != FAIL && result ? MEET : IDLE;
+        if (did == PUBLISH && result) h->doing = MEET;
+        else next_part(m, h, did == FAIL);
     } else if (did == LOOK) {
         check_complete(m, w, h, result);
         h->doing = result >= 0 ? REST : IDLE;
@@ -291,7 +373,7 @@ static void after(void *world, int who, int did, int result) {
     } else if (result >= 0) {
         has_claimed(m, w, h, result);
     } else {
-        h->doing = IDLE;
+        next_part(m, h, false);
     }
     if (h->doing >= IDLE) h->node = h->left = h->right = 0;
 }
@@ -304,25 +386,27 @@ static int make(void *world, int who, int does) {
     return call_board(&given, w, who);
 }
 
+static struct thread thread_that(int doing, int step, int node) {
+    return (struct thread){.doing = doing, .step = step, .node = node, .slot = -1, .kept = -1};
+}
+
 static void die(void *world, int who) {
     struct state *w = world;
-    w->thread[who] = (struct thread){.doing = who < given.is.threads ? DEAD : ABSENT, .slot = -1};
+    w->thread[who] = thread_that(who < given.is.threads ? DEAD : ABSENT, 0, 0);
 }
 
 static void other(void *world, const struct act *a) {
     struct state *w = world;
     struct thread *h = &w->thread[a->who];
     if (a->does == DIE) kill_actor(&w->w, a->who);
-    if (a->does == JOIN || a->does == WAKE)
-        *h = (struct thread){.doing = IDLE, .step = w->step, .slot = -1};
+    if (a->does == JOIN || a->does == WAKE) *h = thread_that(IDLE, w->step, 0);
     if (a->does == TWICE) {
         h->node = a->n;
         h->doing = TAKE;
     }
-    if (a->does == BURY)
-        *h = (struct thread){.doing = RECOVER, .step = w->step, .node = a->n, .slot = -1};
+    if (a->does == BURY) *h = thread_that(RECOVER, w->step, a->n);
     if (a->does == BEGIN_CLEAR) {
-        *h = (struct thread){.doing = CLEAR, .step = w->step, .slot = -1};
+        *h = thread_that(CLEAR, w->step, 0);
         w->clearing = 1;
     }
 }
@@ -331,9 +415,9 @@ static void other(void *world, const struct act *a) {
 
 /* Claims lanes first, or orphans first, or does anything in any order. */
 static bool may_begin(struct given *m, const struct state *w, int who, int call_of) {
-    struct state copy = *w;
     int before = m->how.policy == DRAWS_FIRST ? DRAW : ORPHAN;
     if (m->how.policy == ANY_ORDER || call_of == before || call_of == LOOK) return true;
+    struct state copy = *w;
     copy.thread[who].doing = before;
     call.watched = false;
     return call_board(m, &copy, who) < 0;
@@ -355,6 +439,8 @@ static void offer_thread(struct given *m, const struct state *w, int who) {
     bool open = w->step <= m->is.steps;
     if (h->doing == IDLE) offer_idle(m, w, who);
     else if (is_alive(h)) model_call(who, h->doing);
+    if (h->doing == PUBLISH && h->kept >= 0 && !w->w.logged[who] && fails(m, h))
+        model_call(who, FAIL);
     if (is_alive(h) && w->w.deaths != 0) model_other(who, DIE, 0);
     if (h->doing == ABSENT && open) model_other(who, JOIN, 0);
     if (h->doing == REST && open && w->step > h->step) model_other(who, WAKE, 0);
@@ -371,7 +457,6 @@ static void offer(const void *world) {
     struct given *m = &given;
     const struct state *w = world;
     int recoverer = m->is.threads, clearer = recoverer + 1;
-    struct state copy = *w;
     check_progress(m, w);
     for (int i = 0; i < m->is.threads; i++) offer_thread(m, w, i);
     offer_helper(w, recoverer);
@@ -380,7 +465,7 @@ static void offer(const void *world) {
         if (w->thread[i].doing == DEAD && !is_alive(&w->thread[recoverer]))
             model_other(recoverer, BURY, i);
     if (!m->is.failing && w->step <= m->is.steps && !is_alive(&w->thread[clearer]) &&
-        is_over(m, &copy))
+        is_over(m, w))
         model_other(clearer, BEGIN_CLEAR, 0);
 }
 
@@ -433,8 +518,8 @@ static uint64_t hash(const void *world) {
     for (int i = 0; i < m->slots; i++) h = mix(mix(h, slot[i]), (uint64_t)content[i]);
     for (int i = 0; i < m->is.threads + 2; i++) {
         const struct thread *a = &w->thread[i];
-        int at = a->slot < 0 ? 0 : as[a->slot] + 1;
-        h = mix(h, (uint64_t)(a->doing << 8 | a->step));
+        int at = a->slot < 0 ? 0 : as[a->slot] + 1, kept = a->kept < 0 ? 0 : as[a->kept] + 1;
+        h = mix(h, (uint64_t)(a->doing << 24 | a->step << 16 | a->lane << 8 | kept));
         h = mix(h, (uint64_t)(a->node << 24 | at << 16 | as[a->left] << 8 | as[a->right]));
     }
     return h;
@@ -446,12 +531,13 @@ static void make_trees(struct given *m) {
     for (; m->shapes < SHAPES && lanes[m->shapes]; m->shapes++) {
         struct lane_tree *t = &m->tree[m->shapes];
         assert_int_equal(lane_tree_make(lanes[m->shapes], m->is.levels, t), TRI_OK);
-        int n = m->is.threads, enough = board_waiting(t, n) + board_held(t, n, 1);
-        int slots = m->how.ample ? t->lanes + 2 * n + 1 : enough;
+        int n = m->is.threads, k = m->is.buckets;
+        int open = k < 2 ? k : 2, enough = k * board_waiting(t, n) + board_held(t, n, open);
+        int slots = m->how.ample ? k * t->lanes + 2 * open * n + 1 : enough;
         if (slots > m->slots) m->slots = slots;
         m->first[m->shapes] = m->nodes;
-        m->nodes += t->n_nodes;
-        assert_true(t->lanes <= MOST_LANES);
+        m->nodes += k * t->n_nodes;
+        assert_true(t->lanes <= MOST_LANES && k >= 1 && k <= BUCKETS);
     }
 }
 
@@ -474,13 +560,13 @@ static void search_all(const struct setup *is, size_t n, const struct manner *ho
         make_trees(&given);
         assert_true(is->threads <= MOST_THREADS && given.slots <= MOST_SLOTS);
         for (int i = 0; i < is->threads + 2; i++)
-            begin.thread[i] = (struct thread){i < is->threads ? IDLE : ABSENT, 1, 0, -1, 0, 0};
+            begin.thread[i] = thread_that(i < is->threads ? IDLE : ABSENT, 1, 0);
         if (getenv("BOARD_SAY"))
             fprintf(stderr,
-                    "%d lanes (%d in even steps), %d threads, %d levels, %d deaths, %d pauses, "
-                    "%d steps: ",
-                    is->lanes, is->other ? is->other : is->lanes, is->threads, is->levels,
-                    is->deaths, is->pauses, is->steps);
+                    "%d lanes (%d in even steps), %d buckets, %d threads, %d levels, %d deaths, "
+                    "%d pauses, %d steps: ",
+                    is->lanes, is->other ? is->other : is->lanes, is->buckets, is->threads,
+                    is->levels, is->deaths, is->pauses, is->steps);
         model_check(&p, &begin.w);
         if (given.most_used > given.slots)
             fail_msg("%d slots used, %d planned", given.most_used, given.slots);
