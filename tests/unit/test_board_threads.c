@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lane board under real threads: they compute, die after writes and are recovered from, at
  * random; the model checker of test_board.c tries all orders of smaller sizes. Steps are of one
- * shape, or of two that take turns. BOARD_ALL=1 takes longer. */
+ * shape, or of two that take turns, with a board for each bucket. BOARD_ALL=1 takes longer. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -18,11 +18,12 @@ _Noreturn static void broken(const char *what) {
 #define WORDS 16
 
 #define SHAPES 2
+#define BUCKETS 3
 
 struct crew {
     struct lane_tree tree[SHAPES];
-    struct board board[SHAPES]; /* they share their words */
-    int shapes;
+    struct board board[SHAPES][BUCKETS]; /* they share their words; lanes are claimed on the last */
+    int shapes, buckets;
     uint64_t (*value)[WORDS]; /* by slot */
     _Atomic uint32_t step;
     atomic_bool over;
@@ -37,8 +38,12 @@ struct member {
     uint64_t seed;
 };
 
-static struct board *board_of(struct crew *c, uint32_t step) {
-    return &c->board[(step + 1) % (uint32_t)c->shapes];
+/* The step's boards. */
+static struct board *boards_of(struct crew *c, uint32_t step) {
+    return c->board[(step + 1) % (uint32_t)c->shapes];
+}
+static struct board *last_of(struct crew *c, uint32_t step) {
+    return boards_of(c, step) + c->buckets - 1;
 }
 
 static _Thread_local uint64_t dice; /* 0: a thread that does not roll */
@@ -53,65 +58,78 @@ static void shake(void) {
     if (dice && !roll(64)) sched_yield();
 }
 
-static uint64_t lane_value(uint32_t step, int lane, int word) {
-    return mix(mix(step, (uint64_t)lane), (uint64_t)word);
+/* first: of its board, so that the buckets' values differ. */
+static uint64_t lane_value(int first, uint32_t step, int lane, int word) {
+    return mix(mix(step, (uint64_t)(first + lane)), (uint64_t)word);
 }
 
 /* Left and right are not the same. */
 static uint64_t sum_value(uint64_t left, uint64_t right) { return mix(left, 2 * right + 1); }
 
-static uint64_t right_value(const struct lane_tree *t, uint32_t step, int node, int word) {
-    const struct lane_node *n = &t->node[node];
-    if (n->left < 0) return lane_value(step, node, word);
-    return sum_value(right_value(t, step, n->left, word), right_value(t, step, n->right, word));
+static uint64_t right_value(const struct board *b, uint32_t step, int node, int word) {
+    const struct lane_node *n = &b->tree->node[node];
+    if (n->left < 0) return lane_value(b->first, step, node, word);
+    return sum_value(right_value(b, step, n->left, word), right_value(b, step, n->right, word));
 }
 
 /* A thread may die while it computes, too. */
-static void fill(struct crew *c, uint32_t step, int node, int slot, int left, int right) {
-    bool sum = board_of(c, step)->tree->node[node].left >= 0;
+static void fill(struct crew *c, struct board *b, uint32_t step, int node, int slot) {
+    const struct lane_node *n = &b->tree->node[node];
+    int left = n->left < 0 ? 0 : board_slot_of(b, n->left);
+    int right = n->left < 0 ? 0 : board_slot_of(b, n->right);
     for (int i = 0; i < WORDS; i++) {
-        c->value[slot][i] = sum ? sum_value(c->value[left][i], c->value[right][i])
-                                : lane_value(step, node, i);
+        c->value[slot][i] = n->left < 0 ? lane_value(b->first, step, node, i)
+                                        : sum_value(c->value[left][i], c->value[right][i]);
         shake();
     }
     if (!roll(100)) longjmp(call.out, DIED);
 }
 
-/* Computes a node, and then the sums above it whose other operand is done. */
-static void make_node(struct member *r, uint32_t step, int node) {
-    struct crew *c = r->crew;
-    struct board *b = board_of(c, step);
-    while (node >= 0) {
-        const struct lane_node *n = &b->tree->node[node];
-        int left = n->left < 0 ? 0 : board_slot_of(b, n->left);
-        int right = n->left < 0 ? 0 : board_slot_of(b, n->right);
-        int slot = board_take(b, step, r->thread, node);
-        fill(c, step, node, slot, left, right);
-        bool first = board_publish(b, step, r->thread, node, slot);
-        c->not_first += !first;
-        if (!first) return;
-        node = board_meet(b, step, r->thread, node);
-    }
+/* Computes a node into the slot. Returns the sum above it, if it is to be computed now; else -1. */
+static int put(struct member *r, struct board *b, uint32_t step, int node, int slot) {
+    fill(r->crew, b, step, node, slot);
+    if (board_publish(b, step, r->thread, node, slot)) return board_meet(b, step, r->thread, node);
+    r->crew->not_first++;
+    return -1;
+}
+
+static void make_node(struct member *r, struct board *b, uint32_t step, int node) {
+    while (node >= 0) node = put(r, b, step, node, board_take(b, step, r->thread, node));
+}
+
+static void make_lane(struct member *r, uint32_t step, int lane) {
+    struct board *early = boards_of(r->crew, step), *last = last_of(r->crew, step);
+    int slot = board_take(last, step, r->thread, lane);
+    for (; early < last; early++) make_node(r, early, step, lane);
+    make_node(r, last, step, put(r, last, step, lane, slot));
 }
 
 static void make_twice(struct member *r, uint32_t step) {
-    const struct board *b = board_of(r->crew, step);
+    const struct board *b = last_of(r->crew, step);
     int lane = (int)roll((unsigned)b->tree->lanes);
     struct claim c = claim_read(&b->node[lane]);
     if (c.step != step || c.state != CLAIM_TAKEN || c.owner == r->thread) return;
     r->crew->twice++;
-    make_node(r, step, lane);
+    make_lane(r, step, lane);
+}
+
+/* Computes the sums that threads left when they died. */
+static bool make_orphan(struct member *r, uint32_t step) {
+    struct board *b = boards_of(r->crew, step), *last = last_of(r->crew, step);
+    int node = board_orphan(b, step, r->thread);
+    while (node < 0 && b < last) node = board_orphan(++b, step, r->thread);
+    make_node(r, b, step, node);
+    return node >= 0;
 }
 
 static void take_part(struct member *r) {
     struct crew *c = r->crew;
     while (!c->over) {
         uint32_t step = c->step;
-        struct board *b = board_of(c, step);
-        int node = roll(2) ? board_orphan(b, step, r->thread) : -1;
-        if (node < 0) node = board_claim_lane(b, step, r->thread);
-        if (node < 0) node = board_orphan(b, step, r->thread);
-        if (node >= 0) make_node(r, step, node);
+        if (roll(2) && make_orphan(r, step)) continue;
+        int lane = board_claim_lane(last_of(c, step), step, r->thread);
+        if (lane >= 0) make_lane(r, step, lane);
+        else if (make_orphan(r, step)) continue;
         else if (!roll(8)) make_twice(r, step);
         else sched_yield();
     }
@@ -145,12 +163,12 @@ static void insist(void (*what)(struct crew *, int), struct crew *c, int thread)
 
 static void recover(struct crew *c, int thread) {
     uint32_t open = c->step;
-    board_recover(board_of(c, open), open, thread);
+    for (int i = 0; i < c->buckets; i++) board_recover(boards_of(c, open) + i, open, thread);
 }
 /* For the next step. */
 static void clear(struct crew *c, int thread) {
     (void)thread;
-    board_clear(board_of(c, c->step + 1));
+    board_clear(boards_of(c, c->step + 1));
 }
 
 static void *recoverer_main(void *arg) {
@@ -168,17 +186,22 @@ static void *recoverer_main(void *arg) {
     return NULL;
 }
 
-/* Opens and checks steps; returns how many words are wrong. */
-static int lead(struct crew *c, uint32_t steps) {
+/* Waits until the board's part of the step is complete; returns how many words are wrong. */
+static int check_board(struct crew *c, struct board *b, uint32_t step) {
+    const struct lane_tree *t = b->tree;
     int wrong = 0, failed;
+    while (!board_complete(b, step, &failed)) sched_yield();
+    for (int i = 0; i < t->n_tops; i++)
+        for (int k = 0; k < WORDS; k++)
+            wrong += c->value[board_slot_of(b, t->top[i])][k] != right_value(b, step, t->top[i], k);
+    return wrong;
+}
+
+/* Opens and checks steps. */
+static int lead(struct crew *c, uint32_t steps) {
+    int wrong = 0;
     for (uint32_t step = 1; step <= steps; step++) {
-        struct board *b = board_of(c, step);
-        const struct lane_tree *t = b->tree;
-        while (!board_complete(b, step, &failed)) sched_yield();
-        for (int i = 0; i < t->n_tops; i++)
-            for (int k = 0; k < WORDS; k++)
-                wrong += c->value[board_slot_of(b, t->top[i])][k] !=
-                         right_value(t, step, t->top[i], k);
+        for (int i = 0; i < c->buckets; i++) wrong += check_board(c, boards_of(c, step) + i, step);
         insist(clear, c, 0);
         c->step++;
     }
@@ -188,8 +211,8 @@ static int lead(struct crew *c, uint32_t steps) {
 
 static int slots_held(struct crew *c) {
     int held = 0;
-    for (int i = 0; i < c->board->n_slots; i++)
-        held += claim_read(&c->board->slot[i]).state == CLAIM_TAKEN;
+    for (int i = 0; i < c->board[0]->n_slots; i++)
+        held += claim_read(&c->board[0]->slot[i]).state == CLAIM_TAKEN;
     return held;
 }
 
@@ -198,21 +221,23 @@ static int slots_held(struct crew *c) {
 static void *make_boards(struct crew *c, const int lanes[SHAPES], int levels) {
     int nodes = 0, slots = 0, first = 0;
     for (; c->shapes < SHAPES && lanes[c->shapes]; c->shapes++) {
+        int enough = c->buckets * lanes[c->shapes] + 2 * c->threads + 1;
         assert_int_equal(lane_tree_make(lanes[c->shapes], levels, &c->tree[c->shapes]), TRI_OK);
-        nodes += c->tree[c->shapes].n_nodes;
-        if (slots < lanes[c->shapes] + c->threads + 1) slots = lanes[c->shapes] + c->threads + 1;
+        nodes += c->buckets * c->tree[c->shapes].n_nodes;
+        if (slots < enough) slots = enough;
     }
     claim_word *memory = calloc((size_t)(nodes + slots), sizeof *memory);
     c->value = calloc((size_t)slots, sizeof *c->value);
     assert_true(memory && c->value);
     const struct board_words words = {memory, memory + nodes, nodes, slots};
-    for (int i = 0; i < c->shapes; first += c->tree[i++].n_nodes)
-        board_bind(&c->board[i], &c->tree[i], &words, first, c->threads);
+    for (int i = 0; i < c->shapes; i++)
+        for (int k = 0; k < c->buckets; k++, first += c->tree[i].n_nodes)
+            board_bind(&c->board[i][k], &c->tree[i], &words, first, c->threads);
     return memory;
 }
 
-static void run_crew(int lanes, int other, int threads, int levels, uint32_t steps) {
-    struct crew c = {.threads = threads, .step = 1};
+static void run_crew(int lanes, int other, int buckets, int threads, int levels, uint32_t steps) {
+    struct crew c = {.buckets = buckets, .threads = threads, .step = 1};
     struct member member[CREW + 1];
     pthread_t started[CREW + 1];
     void *memory = make_boards(&c, (const int[SHAPES]){lanes, other}, levels);
@@ -228,9 +253,10 @@ static void run_crew(int lanes, int other, int threads, int levels, uint32_t ste
     insist(clear, &c, 0);
     if (getenv("BOARD_SAY"))
         fprintf(stderr,
-                "%d lanes (%d in even steps), %d threads, %u steps: %ld deaths, %ld lanes twice, "
-                "%ld not first\n",
-                lanes, other ? other : lanes, threads, steps, c.deaths, c.twice, c.not_first);
+                "%d lanes (%d in even steps), %d buckets, %d threads, %u steps: %ld deaths, "
+                "%ld lanes twice, %ld not first\n",
+                lanes, other ? other : lanes, buckets, threads, steps, c.deaths, c.twice,
+                c.not_first);
     assert_int_equal(wrong, 0);
     assert_int_equal(slots_held(&c), 0);
     dice = 0;
@@ -243,15 +269,20 @@ static void threads(void **state) {
     (void)state;
     uint32_t times = all() ? 20 : 1;
     claim_point = point_reached;
-    run_crew(1, 0, 2, 0, 1000 * times);
-    run_crew(6, 0, 2, 0, 1500 * times);
-    run_crew(8, 0, 3, 1, 1000 * times);
-    run_crew(7, 0, 5, 0, 1000 * times);
-    run_crew(13, 0, 8, 2, 500 * times);
-    run_crew(2, 1, 2, 0, 1500 * times);
-    run_crew(6, 3, 3, 0, 1500 * times);
-    run_crew(5, 8, 5, 1, 800 * times);
+    run_crew(1, 0, 1, 2, 0, 1000 * times);
+    run_crew(6, 0, 1, 2, 0, 1500 * times);
+    run_crew(8, 0, 1, 3, 1, 1000 * times);
+    run_crew(7, 0, 1, 5, 0, 1000 * times);
+    run_crew(13, 0, 1, 8, 2, 500 * times);
+    run_crew(2, 1, 1, 2, 0, 1500 * times);
+    run_crew(6, 3, 1, 3, 0, 1500 * times);
+    run_crew(5, 8, 1, 5, 1, 800 * times);
+    run_crew(1, 0, 2, 2, 0, 1000 * times);
+    run_crew(6, 0, 2, 3, 0, 1000 * times);
+    run_crew(7, 4, 2, 5, 1, 800 * times);
+    run_crew(13, 0, 3, 8, 2, 300 * times);
 }
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(threads)};
     return cmocka_run_group_tests_name("board_threads", tests, NULL, NULL);
