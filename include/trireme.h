@@ -762,7 +762,8 @@ typedef struct tri_options {
     int64_t bucket; /* bytes: gradients are summed over the lanes in buckets of at least so many,
                        while the backward pass goes on; see tri_bucket. 0: 4 MiB */
     /* A plan: a text file with what decides the bits of a run (batch, lanes, mesh, strategies,
-     * precision, kernels), and where it is computed (threads, recomputation). save_plan writes the
+     * precision, kernels), and where it is computed (threads, buckets,
+     * recomputation). save_plan writes the
      * run's own. plan sets these options. Of the first kind, network and options must not say
      * anything else; of the second, options win over the plan, and the plan over the network.
      * tri_options_parse reads the plan too, so that `batch` is set when the network is built. */

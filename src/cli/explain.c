@@ -17,13 +17,20 @@ struct own {
 };
 
 static tri_status check_divided(const struct compilation *c, const char *model) {
-    if (c->strategies.mesh.n || c->lane[0]) return TRI_OK;
+    if (c->strategies.mesh.n || c->lanes > 1) return TRI_OK;
     return base_fail(TRI_USAGE, "%s has no mesh and one lane, so nothing is split: give a mesh "
                      "with its axes, as --mesh model=2 --strategy megatron, or call tri_mesh in "
                      "the network; or give --lanes", model);
 }
 
-static tri_status check_devices(int64_t devices, int64_t seats) {
+static tri_status check_own(const struct own *own, const struct compilation *c, int64_t seats) {
+    int64_t devices = own->devices;
+    if (devices && !c->strategies.mesh.n)
+        return base_fail(TRI_USAGE, "--devices %lld: without a mesh nothing moves between devices",
+                         (long long)devices);
+    if (own->bucket && seats > EXPLAIN_MOST_SEATS)
+        return base_fail(TRI_USAGE, "--bucket: buckets are known for meshes of up to %d seats",
+                         EXPLAIN_MOST_SEATS);
     if (!devices || devices % seats == 0) return TRI_OK;
     return base_fail(TRI_USAGE, "--devices %lld: the mesh has %lld seats, of which each replica "
                      "needs all; %lld is the nearest number that they divide", (long long)devices,
@@ -74,8 +81,6 @@ static tri_status explain(const char *model, const struct compilation *c, const 
                             .m = m, .seats = mesh_seats(&c->strategies.mesh),
                             .devices = own->devices > 0, .gradients = gradient_bytes(c->model)};
     struct text t = {0};
-    tri_status status = check_divided(c, model);
-    if (status) return status;
     e.replicas = own->devices ? own->devices / e.seats : 1;
     e.shown = !e.d->g ? 0 : m ? e.seats : 1;
     sum_lanes(c, e.step);
@@ -97,9 +102,10 @@ static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct
                        bool *expands) {
     const struct dev *dev = a->options.device ? dev_find(a->options.device) : dev_at(0);
     struct compilation c = {.options = &a->options, .target = dev ? dev->target : NULL, .model = g};
-    tri_status status = passes_run(&c, "model");
+    tri_status status = passes_run(&c, "batch");
     int64_t seats = mesh_seats(&c.strategies.mesh);
-    if (!status) status = check_devices(own->devices, seats);
+    if (!status) status = check_divided(&c, a->model);
+    if (!status) status = check_own(own, &c, seats);
     *expands = seats <= EXPLAIN_MOST_SEATS;
     passes_free(&c);
     if (status || *expands) return status;

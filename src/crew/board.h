@@ -48,7 +48,8 @@ void board_bind(struct board *b, const struct lane_tree *tree, const struct boar
  * lanes are claimed in ascending order, chunk by chunk, so that at most so many chunks as there are
  * threads have lanes that are claimed but not done, or freed by a death. Beside them, threads hold
  * at most board_held slots of all boards together, if each computes the results of `open` boards at
- * a time. Tests try all orders for small numbers. */
+ * a time: as many as are open, and one for a sum. Without sums, all lanes wait only if one thread
+ * has just published the last and holds nothing of it. Tests try all orders for small numbers. */
 int board_waiting(const struct lane_tree *tree, int threads);
 int board_held(const struct lane_tree *tree, int threads, int open);
 

@@ -258,7 +258,7 @@ bool graph_know_source(tri_graph *g, tri_node *n); /* for graph_add; false: memo
 /* An empty graph with the same batch, lanes and math. Null: out of memory. */
 tri_graph *graph_like(const tri_graph *g);
 
-/* tri_graph_print without the mesh, strategies, tuples and layouts. */
+/* tri_graph_print without the mesh and the settings from SETTING_BUCKET on. */
 char *graph_print_undivided(const tri_graph *g);
 
 static inline bool setting_has_value(enum setting_kind kind) {

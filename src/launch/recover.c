@@ -31,6 +31,15 @@ static tri_status bind_boards(struct recovery *r, int shape, char *at) {
     return TRI_OK;
 }
 
+static void free_boards(struct recovery *r) {
+    for (int i = 0; i < CREW_MOST_SHAPES; i++)
+        for (int k = 0; k < 2; k++) {
+            lane_tree_free(&r->tree[i][k]);
+            free(r->board[i][k]);
+            r->board[i][k] = NULL;
+        }
+}
+
 tri_status recovery_map(struct recovery *r) {
     struct crew_head *h = r->head;
     if (r->base || !atomic_load(&h->layout_published)) return TRI_OK;
@@ -40,20 +49,18 @@ tri_status recovery_map(struct recovery *r) {
     if (at == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
     tri_status status = TRI_OK;
     for (int i = 0; i < h->n_shapes && !status; i++) status = bind_boards(r, i, at);
-    if (status)
+    if (status) {
         munmap(at, r->bytes);
-    else
+        free_boards(r);
+    } else {
         r->base = at;
+    }
     return status;
 }
 
 void recovery_unmap(struct recovery *r) {
     if (r->base) munmap(r->base, r->bytes);
-    for (int i = 0; i < CREW_MOST_SHAPES; i++)
-        for (int k = 0; k < 2; k++) {
-            lane_tree_free(&r->tree[i][k]);
-            free(r->board[i][k]);
-        }
+    free_boards(r);
     *r = (struct recovery){.head = r->head, .fd = r->fd};
 }
 
@@ -114,8 +121,9 @@ void recovery_log(const struct recovery *r, struct log *log) {
         const struct board *b = r->board[0][k];
         if (!b) continue;
         add_words(&t, k ? "lanes" : "counts", b->all, b->n_all);
-        for (int i = 0; i < r->head->shape[0].tree[k].buckets; i++)
-            add_words(&t, "slots", b[i].slot, b[i].n_slots);
+        const claim_word *printed = NULL; /* buckets of similar sizes are neighbours, mostly */
+        for (int i = 0; i < r->head->shape[0].tree[k].buckets; printed = b[i++].slot)
+            if (b[i].slot != printed) add_words(&t, "slots", b[i].slot, b[i].n_slots);
     }
     add_words(&t, "tasks", (claim_word *)(r->base + r->head->tasks), r->head->n_tasks);
     log_event(log, LOG_ERROR, "board", "words=%s", t.data ? t.data : "");

@@ -59,9 +59,12 @@ static struct result *list(const struct program *lane, const struct bucket_rule 
         if (of >= b->n_of) b->n_of = of + 1;
     }
     if (r && span) qsort(r, (size_t)lane->n_result, sizeof *r, by_end);
-    else free(r);
+    if (!span) {
+        free(r);
+        r = NULL;
+    }
     free(span);
-    return span ? r : NULL;
+    return r;
 }
 
 #define LAST (-2) /* in `of`, while the number of buckets is not known */
@@ -69,25 +72,26 @@ static struct result *list(const struct program *lane, const struct bucket_rule 
 /* Gives each result a bucket; returns how many there are before the last. */
 static int divide(const struct result *r, int n, const struct bucket_rule *rule, size_t bytes,
                   int *of) {
-    int buckets = 0, first = 0; /* first: of the bucket that is being filled */
+    int buckets = 0, first = 0, i = 0; /* first: of the bucket that is being filled */
     size_t filled = 0, begin = rule->from;
-    for (int i = 0; i < n; i++) {
-        bool own = r[i].own, waits = !own && r[i].span.first < begin;
-        of[r[i].of] = waits ? LAST : buckets;
-        if (!waits) filled += r[i].bytes;
-        bool next = i + 1 == n || r[i + 1].own != r[i].own;
-        if (own ? !next : !next && (filled < bytes || r[i + 1].span.last == r[i].span.last))
-            continue;
-        bool keep = own || filled >= bytes;
-        for (int k = first; k <= i && !keep; k++) of[r[k].of] = LAST;
-        buckets += keep;
-        first = i + 1;
+    for (; i < n && !r[i].own; i++) {
+        bool late = r[i].span.first < begin; /* the bucket would be open beside the one before */
+        of[r[i].of] = late ? LAST : buckets;
+        if (!late) filled += r[i].bytes;
+        bool unit_ends = i + 1 == n || r[i + 1].own || r[i + 1].span.last != r[i].span.last;
+        if (filled < bytes || !unit_ends) continue;
+        buckets++;
         filled = 0;
-        if (!own) begin = r[i].span.last + 1;
+        first = i + 1;
+        begin = r[i].span.last + 1;
     }
-    if (buckets != 1 || r[n - 1].own) return buckets;
-    for (int i = 0; i < n; i++) of[r[i].of] = LAST; /* one bucket beside the last gains nothing */
-    return 0;
+    if (buckets == 1) buckets = first = 0; /* one beside the last gains nothing */
+    for (int k = first; k < i; k++) of[r[k].of] = LAST;
+    for (; i < n; i++) {
+        of[r[i].of] = buckets;
+        buckets += i + 1 == n || r[i + 1].own != r[i].own;
+    }
+    return buckets;
 }
 
 /* ---- events ---- */
@@ -113,6 +117,7 @@ tri_status buckets_events(const struct buckets *b, const struct program *lane,
         touch(&bucket[of], result[i].last);
     }
     for (size_t i = 0; ok && i < n; i++) {
+        CHECK(bucket[i].first <= bucket[i].last); /* all programs have the same results */
         out->event[out->n++] = (struct bucket_event){bucket[i].first, (int)i, true};
         out->event[out->n++] = (struct bucket_event){bucket[i].last + 1, (int)i, false};
     }
@@ -131,17 +136,13 @@ void buckets_events_free(struct bucket_events *e) {
     *e = (struct bucket_events){0};
 }
 
-static tri_status count_open(struct buckets *b, const struct program *lane) {
-    struct bucket_events e;
-    tri_status status = buckets_events(b, lane, &e);
-    int open = 1;
-    b->most_open = 1;
-    for (int i = 0; !status && i < e.n; i++) {
-        open += e.event[i].opens ? 1 : -1;
-        if (open > b->most_open) b->most_open = open;
+int buckets_open(const struct bucket_events *e) {
+    int open = 1, most = 1;
+    for (int i = 0; i < e->n; i++) {
+        open += e->event[i].opens ? 1 : -1;
+        if (open > most) most = open;
     }
-    buckets_events_free(&e);
-    return status;
+    return most;
 }
 
 /* ---- making ---- */
@@ -163,9 +164,7 @@ tri_status buckets_make(const struct program *lane, const struct bucket_rule *ru
     for (int i = 0; i < b->n_of; i++)
         if (b->of[i] == LAST) b->of[i] = b->n - 1;
     free(r);
-    tri_status status = count_open(b, lane);
-    if (status) buckets_free(b);
-    return status;
+    return TRI_OK;
 }
 
 void buckets_free(struct buckets *b) {

@@ -24,9 +24,8 @@ struct bucket_events {
 };
 
 struct buckets {
-    int n;         /* at least 1. The last is open all the time, and has no events */
-    int most_open; /* at the same time, the last included */
-    int *of;       /* by number in the whole graph; -1: no result of a lane */
+    int n;   /* at least 1. The last is open all the time, and has no events */
+    int *of; /* by number in the whole graph; -1: no result of a lane */
     int n_of;
 };
 
@@ -41,10 +40,11 @@ struct bucket_rule {
 
 tri_status buckets_make(const struct program *lane, const struct bucket_rule *rule,
                         struct buckets *out);
-/* When the program touches the buckets. Of another program with other results, only those that have
- * a bucket count. */
+/* When the program, which has the same results, touches the buckets. */
 tri_status buckets_events(const struct buckets *b, const struct program *lane,
                           struct bucket_events *out);
+/* How many are open at the same time at most, the last included. */
+int buckets_open(const struct bucket_events *e);
 void buckets_free(struct buckets *b);
 void buckets_events_free(struct bucket_events *e);
 

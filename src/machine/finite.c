@@ -95,14 +95,14 @@ static bool makes(const struct unit *u, int tensor) {
     return false;
 }
 
-size_t finite_item(const struct machine *m, const struct program *lane) {
-    size_t last = 0;
+size_t finite_items(const struct machine *m, const struct program *lane) {
+    size_t n = 0;
     for (size_t i = 0; m->finite.loss && i < lane->n_items; i++)
         for (int k = 0; k < lane->n_result; k++)
             if (part_of(&m->finite, lane->result[k].of) >= 0 &&
                 makes(lane->item[i].unit, lane->result[k].tensor))
-                last = i;
-    return last;
+                n = i + 1;
+    return n;
 }
 
 bool finite_lane(const struct machine *m, const struct program *p) {

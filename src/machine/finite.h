@@ -33,8 +33,9 @@ tri_status finite_check_option(const char *on_nan);
 bool finite_stops(const tri_options *o);
 /* Called between the compilation of m and the making of its programs. */
 void finite_find(struct machine *m);
-/* The last item of the lane's program that the loss depends on. 0: nothing is checked. */
-size_t finite_item(const struct machine *m, const struct program *lane);
+/* The items of the lane's program up to the last that makes a part of the loss. 0: nothing is
+ * checked. */
+size_t finite_items(const struct machine *m, const struct program *lane);
 /* Whether the loss of a lane (of the step) is finite, after it has been computed. */
 bool finite_lane(const struct machine *m, const struct program *p);
 bool finite_step(const struct machine *m);

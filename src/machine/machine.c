@@ -146,6 +146,7 @@ static const tri_tensor *gradient_of(const struct cut *c, const tri_tensor *t, i
 /* By result of a lane, the number of the bucket that the user wants for it. */
 static tri_status ask_buckets(const struct machine *m, int *own) {
     const tri_graph *w = m->whole;
+    bool there[BUCKET_MOST + 1] = {0};
     for (size_t i = 0; i < w->n_updates; i++) {
         const tri_tensor *target = w->update[i].target;
         int number = node_is_param(target->node) ? param_bucket(target->node) : 0;
@@ -155,9 +156,25 @@ static tri_status ask_buckets(const struct machine *m, int *own) {
         const tri_tensor *g = gradient_of(&m->compilation.cut, w->update[i].value,
                                           tri_shape_count(&target->spec.shape), seen);
         if (g) own[g->id] = number;
+        there[number] |= g != NULL;
         free(seen);
     }
+    for (size_t i = 0; i < w->n_settings && !m->options.forward; i++) {
+        const struct graph_setting *s = &w->setting[i];
+        if (s->kind == SETTING_BUCKET && !there[(int)s->value])
+            return base_fail(TRI_USAGE, "bucket %d, of \"%s\": no parameter in it has a gradient "
+                             "that is summed over the lanes; is it frozen?", (int)s->value,
+                             s->pattern);
+    }
     return TRI_OK;
+}
+
+/* Threads of all processes that take slots: if the threads of a process compute a lane together,
+ * the first of them. */
+static int holders(const struct machine *m) {
+    int all = m->all_threads > m->auditors ? m->all_threads : m->auditors;
+    if (!all) return m->n_threads;
+    return m->all_threads > m->lanes ? all / team_threads(m->team) : all;
 }
 
 static tri_status make_tree(struct machine *m, int k) {
@@ -165,14 +182,15 @@ static tri_status make_tree(struct machine *m, int k) {
     struct tree_place place = {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
         .threads = m->n_threads,
-        .all_threads = m->all_threads ? m->all_threads + m->auditors : m->n_threads,
+        .all_threads = holders(m), .audits = m->auditors > 0,
         .rule = {.bytes = m->options.bucket ? (size_t)m->options.bucket : BUCKET,
-                 .from = k ? finite_item(m, all) + 1 : 0}};
+                 .from = k ? finite_items(m, all) : 0}};
     for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
     /* The words of all shapes' nodes have numbers below CLAIM_MOST_VALUE. */
     place.rule.most = CLAIM_MOST_VALUE / CREW_MOST_SHAPES / (2 * (int)m->lanes);
     int *own = calloc((size_t)m->whole->n_tensors + 1, sizeof *own);
-    tri_status status = own ? ask_buckets(m, own) : base_no_memory("buckets");
+    tri_status status = own ? TRI_OK : base_no_memory("buckets");
+    if (!status && k == 1) status = ask_buckets(m, own);
     place.rule.own = own;
     if (!status) status = tree_make(m->compilation.merge[k], &place, &m->tree[k]);
     free(own);

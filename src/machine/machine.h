@@ -177,7 +177,7 @@ struct machine_place {
                                      * memory budget; null: the lender */
     int all_threads;                /* threads of all processes; 0: no other process takes part */
     int processes;                  /* that have such an executable each; 0 means 1 */
-    int auditors;                   /* threads that compute lanes beside these */
+    int auditors;                   /* threads of all processes that may audit lanes */
 };
 
 /* Compiles `model` and plans memory. Only descriptions are allocated. */

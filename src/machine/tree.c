@@ -52,6 +52,8 @@ static tri_status divide(struct tree *t, const struct tree_place *place) {
     for (int i = 0; i < 2 && !status; i++)
         if (place->lane[i]) status = buckets_events(&t->buckets, place->lane[i], &t->events[i]);
     if (status) return status;
+    for (int i = 0; i < 2; i++)
+        if (buckets_open(&t->events[i]) > t->most_open) t->most_open = buckets_open(&t->events[i]);
     size_t n = (size_t)t->buckets.n;
     t->bucket = calloc(n, sizeof *t->bucket);
     t->held = calloc(n * (size_t)place->threads, sizeof *t->held);
@@ -61,7 +63,7 @@ static tri_status divide(struct tree *t, const struct tree_place *place) {
 }
 
 tri_status tree_make(const tri_graph *merge, const struct tree_place *place, struct tree *t) {
-    *t = (struct tree){.g = merge, .all_threads = place->all_threads};
+    *t = (struct tree){.g = merge, .all_threads = place->all_threads, .audits = place->audits};
     t->merge = calloc((size_t)place->threads, sizeof *t->merge);
     tri_status status = t->merge ? lane_tree_make(place->lanes, place->levels, &t->shape)
                                  : base_no_memory("the tree");
@@ -89,30 +91,33 @@ static int largest_first(const void *a, const void *b) {
     return x->tree != y->tree ? x->tree - y->tree : x->bucket - y->bucket;
 }
 
-/* Slots that suffice for so many buckets of a tree. */
-static int slots_for(const struct tree *t, int buckets, int waiting) {
-    int open = buckets < t->buckets.most_open ? buckets : t->buckets.most_open;
-    return buckets * waiting + board_held(&t->shape, t->all_threads, open);
+/* Slots that threads hold of so many buckets of a tree. */
+static int held_of(const struct tree *t, int buckets) {
+    int open = buckets < t->most_open ? buckets : t->most_open;
+    return board_held(&t->shape, t->all_threads, open) + t->audits;
 }
 
+static int larger(int a, int b) { return a > b ? a : b; }
+
 /* The cheapest division of the buckets, the largest first, into classes: begin[i] is where the
- * class of the buckets before i begins, slots[i] how many it has. */
-static void cheapest(struct tree *const *t, int n_trees, const struct sized *s, int n,
-                     const int *waiting, double *cost, int *begin, int *slots) {
+ * class of the buckets before i begins, slots[i] how many it has. Threads may still hold slots of a
+ * step of another shape. */
+static void cheapest(struct tree *const *t, const struct sized *s, int n, const int *waiting,
+                     double *cost, int *begin, int *slots) {
     for (int end = 1; end <= n; end++) {
-        int count[CREW_MOST_SHAPES] = {0}, most = 0;
+        int count[CREW_MOST_SHAPES] = {0}, wait = 0, held = 0;
         cost[end] = -1;
         for (int i = end; i-- > 0;) {
-            int k = s[i].tree, need = slots_for(t[k], ++count[k], waiting[k]);
-            if (need > most) most = need;
-            double c = cost[i] + (double)s[i].bytes * most;
+            int k = s[i].tree;
+            wait = larger(wait, ++count[k] * waiting[k]);
+            held = larger(held, held_of(t[k], count[k]));
+            double c = cost[i] + (double)s[i].bytes * (wait + held);
             if (cost[end] >= 0 && c >= cost[end]) continue;
             cost[end] = c;
             begin[end] = i;
-            slots[end] = most;
+            slots[end] = wait + held;
         }
     }
-    CHECK(n_trees <= CREW_MOST_SHAPES);
 }
 
 static int make_classes(struct tree *const *t, const struct sized *s, int n, const int *begin,
@@ -132,13 +137,15 @@ static int make_classes(struct tree *const *t, const struct sized *s, int n, con
 static tri_status share(struct tree *const *t, int n_trees, struct sized *s, int n) {
     int waiting[CREW_MOST_SHAPES];
     double *cost = calloc((size_t)n + 1, sizeof *cost);
-    int *begin = calloc(2 * ((size_t)n + 1), sizeof *begin), *slots = begin + n + 1;
+    int *begin = calloc((size_t)n + 1, sizeof *begin);
+    int *slots = calloc((size_t)n + 1, sizeof *slots);
     struct tree_class *class = calloc((size_t)n, sizeof *class);
-    bool ok = cost && begin && class;
+    bool ok = cost && begin && slots && class;
+    CHECK(n_trees <= CREW_MOST_SHAPES);
     for (int i = 0; i < n_trees; i++)
         if (t[i]->buckets.n) waiting[i] = board_waiting(&t[i]->shape, t[i]->all_threads);
     if (ok) qsort(s, (size_t)n, sizeof *s, largest_first);
-    if (ok) cheapest(t, n_trees, s, n, waiting, cost, begin, slots);
+    if (ok) cheapest(t, s, n, waiting, cost, begin, slots);
     int classes = ok ? make_classes(t, s, n, begin, slots, class) : 0;
     for (int i = 0; i < n_trees && ok; i++) {
         free(t[i]->class);
@@ -149,6 +156,7 @@ static tri_status share(struct tree *const *t, int n_trees, struct sized *s, int
     }
     free(cost);
     free(begin);
+    free(slots);
     free(class);
     return ok ? TRI_OK : base_no_memory("the tree");
 }
@@ -178,7 +186,7 @@ tri_status tree_join(struct tree *const *t, int n) {
     }
     if (!status && (nodes > CLAIM_MOST_VALUE || slots_of(*t) > CLAIM_MOST_VALUE))
         return base_fail(TRI_USAGE, "%d lanes in %d buckets are too many for steps of %d shape%s; "
-                         "use fewer --lanes or a larger --bucket", t[0]->shape.lanes,
+                         "use fewer --lanes, or fewer buckets", t[0]->shape.lanes,
                          t[0]->buckets.n, n, n == 1 ? "" : "s");
     return status;
 }
@@ -367,8 +375,10 @@ static bool close_bucket(struct tree_lane *l, int bucket, bool sum) {
 static bool at_stop(void *lane, int k) {
     struct tree_lane *l = lane;
     const struct bucket_event *e = &l->tree->events[l->size].event[k];
+    int64_t began = base_now();
     if (e->opens) open_bucket(l, e->bucket);
     else close_bucket(l, e->bucket, true);
+    l->closing += base_now() - began;
     return true;
 }
 

@@ -33,11 +33,13 @@ struct tree {
     const tri_graph *g;    /* sums two slots: given 2N is left, 2N + 1 right, "=N" the sum */
     struct program *merge; /* one per thread of this process */
     int threads;
-    int all_threads; /* of all processes */
+    int all_threads; /* of all processes, that compute lanes */
+    bool audits;     /* some may compute lanes that are done */
     struct lane_tree shape;
     struct buckets buckets;
     struct tree_bucket *bucket;
     struct bucket_events events[2]; /* of the two sizes of lanes */
+    int most_open;                  /* buckets at the same time, in any of the two */
     struct tree_class *class;
     int n_classes;
     int first, nodes; /* its first node among those of the trees of all shapes; their number */
@@ -51,7 +53,8 @@ struct tree_place {
     int64_t lanes;
     int levels;      /* of sums that the step makes */
     int threads;     /* of this process, that use the tree at the same time */
-    int all_threads; /* of all processes */
+    int all_threads; /* of all processes, that compute lanes */
+    bool audits;     /* some may compute lanes that are done */
     const struct program *lane[2]; /* the phase's programs, by size of a lane; null: none */
     struct bucket_rule rule;
 };
@@ -85,6 +88,7 @@ struct tree_lane {
      * Nullable. */
     bool (*complete)(void *user, const struct tree_lane *l, int bucket);
     void *user;
+    int64_t closing; /* nanoseconds: publishing, summing and comparing before the lane's end */
 };
 
 /* Takes a slot for the last bucket. The program, when it runs, takes and publishes the others, and

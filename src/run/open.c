@@ -42,7 +42,7 @@ static tri_status check_options(const tri_options *o) {
         const char *what;
         int64_t value;
     } counts[] = {{"batch", o->batch}, {"steps", o->steps}, {"epochs", o->epochs},
-                  {"metrics_every", o->metrics_every}};
+                  {"metrics_every", o->metrics_every}, {"bucket", o->bucket}};
     for (size_t i = 0; i < COUNT(counts); i++)
         if (counts[i].value < 0)
             return base_fail(TRI_USAGE, "%s is %lld; it must be at least 1 (0: the default)",

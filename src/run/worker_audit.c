@@ -68,10 +68,20 @@ static bool wanted(const struct worker *c, int lane) {
     return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->audit;
 }
 
-/* Whether another worker, possibly a spare, could audit. */
-static bool others(const struct worker *c) {
+/* Whether the worker has made results of the lane that count. */
+static bool has_made(const struct worker *c, int lane, int place) {
+    for (int b = 0; b < c->run->machine->tree[1].buckets.n; b++) {
+        int thread = maker_of(c, lane, b);
+        if (thread >= 0 && thread / c->threads == place) return true;
+    }
+    return false;
+}
+
+/* Whether a worker, possibly a spare, could audit the lane: one that has made nothing of it. */
+static bool can_be_audited(const struct worker *c, int lane) {
     for (int i = 0; i < c->head->places; i++)
-        if (i != c->place && atomic_load(&c->head->worker[i].state) == CREW_READY) return true;
+        if (atomic_load(&c->head->worker[i].state) == CREW_READY && !has_made(c, lane, i))
+            return true;
     return false;
 }
 
@@ -118,7 +128,7 @@ static bool is_done(const struct worker *c, int lane) {
     return s == CLAIM_DONE || s == CLAIM_PASSED;
 }
 
-/* Ends an audit that no other worker can make, so that the update can begin. A worker that arrives
+/* Ends an audit that no worker can make, so that the update can begin. A worker that arrives
  * later must not compute the lane from parameters that are partly new. False: another has begun. */
 static bool close_audit(const struct worker *c, int lane) {
     struct claim a = look(c, lane);
@@ -129,7 +139,8 @@ static bool close_audit(const struct worker *c, int lane) {
 
 bool worker_audit_pending(const struct worker *c) {
     for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
-        if (wanted(c, lane) && !is_done(c, lane) && (others(c) || !close_audit(c, lane)))
+        if (wanted(c, lane) && !is_done(c, lane) &&
+            (can_be_audited(c, lane) || !close_audit(c, lane)))
             return true;
     return false;
 }
@@ -137,8 +148,7 @@ bool worker_audit_pending(const struct worker *c) {
 static bool can_audit(const struct worker *c, int lane, struct claim *seen) {
     if (!wanted(c, lane)) return false;
     *seen = look(c, lane);
-    int made = maker(c, lane);
-    return seen->state == CLAIM_FREE && made >= 0 && made / c->threads != c->place;
+    return seen->state == CLAIM_FREE && maker(c, lane) >= 0 && !has_made(c, lane, c->place);
 }
 
 bool worker_audit_waits(const struct worker *c) {

@@ -156,10 +156,12 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
     s->step.fault->failed = false;
     tree_begin(&l);
     bool done = compute(c, me, &l, &s->step);
-    worker_spend(&me->shared->compute, began);
+    worker_spend(&me->shared->compute, began + l.closing);
+    worker_spend(&me->shared->reduce, base_now() - l.closing);
     if (done) {
-        if (s->k == 1) learn(&me->shared->lane_time, base_now() - began);
-        if (s->k == 1) learn(&me->shared->pure_time, base_now() - began - me->fetched);
+        int64_t took = base_now() - began - l.closing;
+        if (s->k == 1) learn(&me->shared->lane_time, took);
+        if (s->k == 1) learn(&me->shared->pure_time, took - me->fetched);
         bool leaves = !again && !board_left(tree_board(l.tree), who->step) && worker_defers(s);
         first = tree_end(&l, !leaves);
         worker_spend(&me->shared->reduce, me->began);
@@ -336,7 +338,7 @@ void worker_run_lanes(void *arg, int thread) {
     s.step.fault = &fault;
     struct tree_thread who = {(uint32_t)c->step, s.context->number, thread};
     for (bool go = true; go && !worker_over(c);) {
-        /* If it defers, it claims neither sums nor lanes. */
+        /* If it defers, it claims neither sums nor lanes, and repeats none. */
         bool defers = !board_left(tree_board(t), who.step) && worker_defers(&s);
         int lane;
         /* Sums before new lanes, as a sum that waits keeps its operands' slots. */

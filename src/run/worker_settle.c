@@ -172,6 +172,10 @@ static tri_status digest(const struct worker *c, const tri_run *run, uint8_t out
                     (long long)m->batch, m->compilation.levels, worker_all_threads(c),
                     m->step.memory.total, all_tasks(c), (long long)batches);
         add_text(&h, line);
+        for (int k = 0; k < 2; k++)
+            if (m->tree[k].g)
+                sha256_add(&h, m->tree[k].buckets.of,
+                           (size_t)m->tree[k].buckets.n_of * sizeof *m->tree[k].buckets.of);
     }
     sha256_end_hex(&h, hex);
     memcpy(out, hex, 32); /* half of it is enough to tell runs apart */

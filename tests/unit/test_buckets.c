@@ -107,7 +107,7 @@ static void by_pattern(void **state) {
     assert_int_equal(bucket_of(run, "fc1.weight"), own);
     assert_int_not_equal(bucket_of(run, "fc2.bias"), own);
     assert_int_equal(run->machine->tree[1].buckets.n, 3);
-    assert_int_equal(run->machine->tree[1].buckets.most_open, 3);
+    assert_int_equal(run->machine->tree[1].most_open, 3);
     assert_int_equal(bucket_of(run, "fc3.weight"), 2);
     run_free(run);
 }
@@ -125,6 +125,11 @@ static void mistakes(void **state) {
     assert_null(run_plan(g, &o, NULL));
     assert_non_null(strstr(tri_message(), "no parameter's name matches \"fc9.*\", which is to be "
                                           "in a bucket of its own"));
+    g = network();
+    tri_freeze(g, "fc1.*");
+    tri_bucket(g, "fc1.*", 3);
+    assert_null(run_plan(g, &o, NULL));
+    assert_non_null(strstr(tri_message(), "bucket 3, of \"fc1.*\": no parameter in it has"));
 }
 
 int main(void) {
