@@ -62,8 +62,9 @@ def buckets():
     words = ("lenet5 --steps 12 --lanes 5 --batch 32 --subset 0:46 --tail keep --quiet"
              " --optimizer momentum --clip-norm 0.5").split()
     plain = done(trireme("train", *words, "--bucket", "1G"))
-    for more in ("--bucket 1", "--bucket 1 -n 2 --lanes 5 --spares 1", "--bucket 20K -n 2", "--bucket 1 -n 3 --audit 1",
-                 "--bucket 1 -n 2 --threads-per-worker 4", "--bucket 1 --threads 3"):
+    for more in ("--bucket 1", "--bucket 1 -n 2 --spares 1", "--bucket 20K -n 2",
+                 "--bucket 1 -n 3 --audit 1", "--bucket 1 -n 2 --threads-per-worker 4",
+                 "--bucket 1 --threads 3"):
         got = done(trireme("train", *words, *more.split()))
         need(got == plain, f"{more}:\n{got}\none bucket:\n{plain}")
 
