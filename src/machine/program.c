@@ -443,17 +443,23 @@ static bool wait_for(struct joint_run *r, int64_t parts) {
     return atomic_load(&r->done) >= parts;
 }
 
+void program_share(int64_t parts, int64_t t, int64_t n, int64_t *begin, int64_t *end) {
+    *begin = parts * t / n;
+    *end = parts * (t + 1) / n;
+    if (parts < n) { /* one each, so that a single part is always thread 0's */
+        *begin = t < parts ? t : parts;
+        *end = t < parts ? t + 1 : parts;
+    }
+}
+
 /* Runs the thread's share of one round of an item: of `parts` parts from `first` on, once `before`
  * parts of the program are done. False: the run is stopped. */
 static bool run_round(struct joint_run *r, size_t i, int thread, int64_t first, int64_t parts,
                       int64_t before) {
     struct program *p = r->p;
     struct tri_fault *fault = &r->faults[thread].fault;
-    int64_t begin = parts * thread / p->threads, end = parts * (thread + 1) / p->threads;
-    if (parts < p->threads) { /* one each, so that a single part is always thread 0's */
-        begin = thread < parts ? thread : parts;
-        end = thread < parts ? thread + 1 : parts;
-    }
+    int64_t begin, end;
+    program_share(parts, thread, p->threads, &begin, &end);
     if (begin == end) return true;
     if (!wait_for(r, before)) return false;
     run_item(p, i, thread, first + begin, first + end, r->step, fault);

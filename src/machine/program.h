@@ -130,6 +130,8 @@ bool program_run(struct program *p, struct team *team, const struct program_step
 /* Runs the parts [first, end) of item i on one thread. */
 bool program_run_parts(const struct program *p, size_t i, int thread, int64_t first, int64_t end,
                        const struct program_step *step);
+/* The parts [*begin, *end) of `parts` that thread t of n runs. */
+void program_share(int64_t parts, int64_t t, int64_t n, int64_t *begin, int64_t *end);
 void program_free(struct program *p);
 
 #endif

@@ -8,13 +8,10 @@
 
 void replica_parts(const struct program_item *item, int round, int64_t e, int64_t n,
                    int64_t *begin, int64_t *end) {
-    int64_t before = round == 2 ? item->parts[0] : 0, parts = item->parts[round - 1];
-    *begin = before + parts * e / n;
-    *end = before + parts * (e + 1) / n;
-    if (parts < n) { /* one each */
-        *begin = before + (e < parts ? e : parts);
-        *end = before + (e < parts ? e + 1 : parts);
-    }
+    int64_t before = round == 2 ? item->parts[0] : 0;
+    program_share(item->parts[round - 1], e, n, begin, end);
+    *begin += before;
+    *end += before;
 }
 
 bool replica_skips(const struct program *p, size_t i) {

@@ -28,23 +28,17 @@ static tri_status place_results(struct tree *t) {
     return TRI_OK;
 }
 
-/* Which items of the merge program sum which bucket: each sums one result. */
+/* Each item of the merge program sums one result. */
 static tri_status find_items(struct tree *t) {
     const struct program *p = &t->merge[0];
-    int *next = calloc(p->n_items + 1, sizeof *next);
-    t->bucket->item = next;
-    if (!next) return base_no_memory("the tree");
-    for (int b = 0; b < t->buckets.n; b++) {
-        t->bucket[b].item = next;
-        for (size_t k = 0; k < p->n_items; k++)
-            for (int i = 0; i < p->n_result; i++)
-                if (tree_has(t, p, i, b) &&
-                    unit_out(p->item[k].unit, t->g->output[i].tensor) >= 0)
-                    t->bucket[b].item[t->bucket[b].n_items++] = (int)k;
-        next += t->bucket[b].n_items;
+    t->bucket_of = calloc(p->n_items + 1, sizeof *t->bucket_of);
+    for (size_t k = 0; t->bucket_of && k < p->n_items; k++) {
+        int i = 0;
+        while (unit_out(p->item[k].unit, t->g->output[i].tensor) < 0) CHECK(++i < p->n_result);
+        CHECK(p->item[k].unit->n_out == 1);
+        t->bucket_of[k] = bucket_of(t, p->result[i].of);
     }
-    CHECK(next == t->bucket->item + p->n_items);
-    return TRI_OK;
+    return t->bucket_of ? TRI_OK : base_no_memory("the tree");
 }
 
 static tri_status divide(struct tree *t, const struct tree_place *place) {
@@ -225,7 +219,7 @@ void tree_bind(struct tree *t, void *slots, void *words) {
 void tree_free(struct tree *t) {
     for (int i = 0; i < t->threads; i++) program_free(&t->merge[i]);
     for (int i = 0; i < 2; i++) buckets_events_free(&t->events[i]);
-    if (t->bucket) free(t->bucket->item);
+    free(t->bucket_of);
     lane_tree_free(&t->shape);
     buckets_free(&t->buckets);
     free(t->merge);
@@ -273,22 +267,20 @@ void tree_bind_tops(struct tree *t, struct program *p) {
 static void merge(struct tree *t, const struct tree_thread *h, int bucket, char *const side[2],
                   char *sum, const struct program_step *step) {
     struct program *p = &t->merge[h->local];
-    const struct tree_bucket *b = &t->bucket[bucket];
     for (int i = 0; i < p->n_given; i++) {
         int of = p->given[i].of;
         if (bucket_of(t, of / 2) == bucket)
             program_bind(p, p->given[i].tensor, side[of % 2] + t->offset[of / 2]);
     }
     bind_results(t, bucket, p, sum);
-    for (int i = 0; i < b->n_items; i++) {
-        const struct program_item *item = &p->item[b->item[i]];
-        CHECK(program_run_parts(p, (size_t)b->item[i], 0, 0, item->parts[0] + item->parts[1],
-                                step));
+    for (size_t i = 0; i < p->n_items; i++) {
+        int64_t parts = p->item[i].parts[0] + p->item[i].parts[1];
+        if (t->bucket_of[i] == bucket) CHECK(program_run_parts(p, i, 0, 0, parts, step));
     }
 }
 
-/* Makes the sum of a node that the thread has claimed, and the sums above it that are possible
- * then. -1: there is nothing to do. */
+/* Makes the sum of a node that the thread has claimed, if it is not -1, and the sums above it that
+ * are possible then. */
 static void make_sums(struct tree *t, const struct tree_thread *h, int bucket, int node,
                       const struct program_step *step) {
     struct board *b = &t->bucket[bucket].board;

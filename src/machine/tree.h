@@ -19,8 +19,6 @@ struct tree_bucket {
     struct board board;
     size_t bytes; /* of the results */
     int class;    /* of its slots */
-    int *item;    /* of the merge program, those that sum this bucket */
-    int n_items;
 };
 
 /* Slots of one size, which buckets share. */
@@ -38,6 +36,7 @@ struct tree {
     struct lane_tree shape;
     struct buckets buckets;
     struct tree_bucket *bucket;
+    int *bucket_of; /* by item of the merge program: the bucket that it sums a result of */
     struct bucket_events events[2]; /* of the two sizes of lanes */
     int most_open;                  /* buckets at the same time, in any of the two */
     struct tree_class *class;

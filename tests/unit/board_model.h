@@ -252,7 +252,7 @@ static void check_first(const struct given *m, const struct state *w, int who) {
     struct claim node = node_at(m, w, h->step, h->node);
     if (h->step != w->step || w->clearing) return;
     if (node.state != CLAIM_DONE || node.owner != who || node.value != h->slot)
-        broken("who is told to have published a node has published it");
+        broken("board_publish returns true only to the thread whose result counts");
 }
 
 /* ---- what threads do ---- */
