@@ -190,6 +190,11 @@ bool board_publish(struct board *b, uint32_t step, int thread, int node, int slo
     return true;
 }
 
+void board_release(struct board *b, uint32_t step, int thread, int node) {
+    const struct claim held = {.step = step, .owner = thread};
+    claim_publish(&b->node[node], &held, CLAIM_FREE, 0, 0);
+}
+
 void board_fail(struct board *b, uint32_t step, int thread, int node) {
     const struct claim held = {.step = step, .owner = thread};
     claim_publish(&b->node[node], &held, CLAIM_FAILED, thread, 0);

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "base/wait.h"
 #include "checkpoint/policy_state.h"
+#include "crew/group.h"
 #include "data/tally.h"
 #include "plan/plan_file.h"
 
@@ -186,6 +187,8 @@ struct crew_head {
     uint64_t audits;
     uint64_t loads; /* claims of the pieces of batch buffers */
     int n_loads;
+    int n_groups, seats; /* of workers; of the mesh. 0 groups: each worker computes alone */
+    uint64_t groups, group_bytes;
     uint64_t evaluation; /* see crew/eval_queue.h */
     int64_t n_batches;   /* of an evaluation; 0: the reporter evaluates alone */
     int audit_roots;     /* results of a lane that an audit compares */
@@ -238,6 +241,7 @@ struct crew_head {
     char last_line[CREW_LINE];   /* of a finished run; the agent prints it at the end */
 
     struct crew_worker worker[CREW_MOST_WORKERS];
+    struct group_place place[CREW_MOST_WORKERS];
     struct crew_thread thread[CREW_MOST_THREADS];
 };
 

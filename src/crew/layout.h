@@ -17,6 +17,11 @@ static inline struct undo *crew_undo(const struct crew_head *h, char *base, int 
     return (struct undo *)(base + h->undo + h->undo_bytes * (uint64_t)thread);
 }
 
+static inline struct group crew_group(struct crew_head *h, char *base, int number) {
+    char *at = base + h->groups + h->group_bytes * (uint64_t)number;
+    return (struct group){(struct crew_group *)at, number, h->place, h->places};
+}
+
 #define AUDIT_MOST 4096 /* results of a lane */
 
 /* Audits: a word for each lane says who audits it; after them, for each thread and lane,

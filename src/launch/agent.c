@@ -20,6 +20,7 @@
 #include "launch/agent_inside.h"
 
 #define TICK 50 /* milliseconds between two checks of the workers */
+#define SOON 1  /* the same, while a recovery waits for other workers */
 
 /* ---- the store's head ---- */
 
@@ -137,9 +138,15 @@ static void read_signals(struct agent *a) {
         agent_print(a, "asked to stop: the run ends after the current step");
 }
 
+static bool any_pending(const struct agent *a) {
+    for (int i = 0; i < a->head->places; i++)
+        if (a->process[i].pending) return true;
+    return false;
+}
+
 static void wait_for_events(struct agent *a) {
     struct pollfd sources[] = {{a->signals, POLLIN, 0}, {a->deaths, POLLIN, 0}};
-    poll(sources, COUNT(sources), TICK);
+    poll(sources, COUNT(sources), any_pending(a) ? SOON : TICK);
     uint64_t n;
     if (read(a->deaths, &n, sizeof n) < 0 && errno != EAGAIN) return;
     read_signals(a);

@@ -30,7 +30,9 @@ struct watcher {
 /* A worker's place, as the agent sees it. */
 struct process {
     pid_t pid;    /* 0: none */
-    bool dead;    /* recovered from its death, but not reaped yet */
+    bool dead;    /* known to be dead, but not reaped yet */
+    bool pending; /* dead, but others may still write to what it has claimed */
+    int64_t died; /* when, if known; else 0 */
     int stalled;  /* 1 + the thread whose stall made the agent kill it; or 0 */
     bool stopped; /* a signal had stopped that thread */
     char identity[AT_TEXT + 32]; /* for messages: worker, pid, and its activity at its death */

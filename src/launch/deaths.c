@@ -145,6 +145,7 @@ static void restart_run(struct agent *a) {
     atomic_store(&h->evaluated, 0);
     atomic_store(&h->n_policy_states, 0);
     memset(h->policy_state, 0, sizeof h->policy_state);
+    memset(h->place, 0, sizeof h->place);
     if (agent_start_all(a)) {
         agent_print(a, "%s", tri_message());
         agent_end_now(a, 1);
@@ -165,6 +166,46 @@ bool agent_is_starting(const struct agent *a, int place) {
     return at == CREW_AT_START || at == CREW_AT_COMPILE;
 }
 
+/* The order in which it has a role is given up. */
+static void tell_groups(struct agent *a, int place) {
+    struct crew_head *h = a->head;
+    atomic_store(&h->worker[place].state, CREW_EMPTY);
+    group_clear(&h->place[place]);
+    for (int i = 0; a->recovery.base && i < h->n_groups; i++) {
+        struct group g = crew_group(h, a->recovery.base, i);
+        group_died(&g, place);
+    }
+}
+
+/* Whether others still work on an order of this captain. */
+static bool is_followed(const struct agent *a, int place) {
+    struct crew_head *h = a->head;
+    for (int i = 0; a->recovery.base && i < h->n_groups; i++) {
+        struct group g = crew_group(h, a->recovery.base, i);
+        if (atomic_load(&g.shared->captain) == place + 1 && !group_quiet(&g, place)) return true;
+    }
+    return false;
+}
+
+static void recover(struct agent *a, int place) {
+    struct crew_head *h = a->head;
+    struct process *p = &a->process[place];
+    p->pending = is_followed(a, place);
+    if (p->pending) return;
+    recovery_of(&a->recovery, place);
+    for (int i = 0; a->recovery.base && i < h->n_groups; i++) {
+        struct group g = crew_group(h, a->recovery.base, i);
+        group_forget(&g, place);
+    }
+    a->died |= crew_begun(h);
+    if (crew_begun(h)) replace(a, place); /* else see restart_before_first_step */
+    atomic_fetch_add(&h->epoch, 1);
+    crew_notify(a->head);
+    double after = p->died ? (double)(base_now() - p->died) / 1e6 : 0;
+    log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
+              (int)p->pid, after, p->identity);
+}
+
 static void recover_from(struct agent *a, int place, int64_t when) {
     struct crew_head *h = a->head;
     struct process *p = &a->process[place];
@@ -174,21 +215,16 @@ static void recover_from(struct agent *a, int place, int64_t when) {
         base_format(text, AT_TEXT, "step %u, data %d", atomic_load(&h->worker[place].reads_step),
                     atomic_load(&h->worker[place].reads_lane) - 1);
     p->dead = true;
+    p->died = when;
     atomic_fetch_add(&h->worker[place].restarts, 1);
     if (recovery_map(&a->recovery)) {
         agent_print(a, "%s", tri_message());
         agent_end_now(a, 1);
     }
-    recovery_of(&a->recovery, place);
-    a->died |= crew_begun(h);
-    if (crew_begun(h)) replace(a, place); /* else see restart_before_first_step */
-    atomic_fetch_add(&h->epoch, 1);
-    crew_notify(a->head);
-    double after = when ? (double)(base_now() - when) / 1e6 : 0;
-    log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
-              (int)p->pid, after, text);
     base_format(p->identity, sizeof p->identity, "worker %d (pid %d), %s", place, (int)p->pid,
                 text);
+    tell_groups(a, place);
+    recover(a, place);
 }
 
 /* The process is gone, so its watchers end, too. */
@@ -309,26 +345,36 @@ static void process_ended(struct agent *a, int place, int status) {
     restart(a, place, status, cause);
 }
 
-/* Kills the processes that the worker has started, while its pid cannot be reused yet. */
-static bool reap(pid_t pid, int *status) {
+static bool has_ended(pid_t pid) {
     siginfo_t info = {.si_pid = 0};
-    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid) return false;
+    return pid && !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid;
+}
+
+/* Kills the processes that the worker has started, while its pid cannot be reused yet. */
+static void reap(struct agent *a, int place) {
+    pid_t pid = a->process[place].pid;
+    int status;
     kill(-pid, SIGKILL);
-    return waitpid(pid, status, 0) == pid;
+    if (waitpid(pid, &status, 0) == pid) process_ended(a, place, status);
 }
 
 void agent_reap(struct agent *a) {
     check_early_exit(a);
     agent_check_memory(a);
-    int status;
     for (int i = 0; i < a->head->places; i++) {
-        if (!a->process[i].pid) continue;
+        struct process *p = &a->process[i];
+        if (!p->pid) continue;
+        if (p->pending) recover(a, i);
         start_watchers(a, i);
         bool any = false;
         int64_t when = alive(a, i) ? all_dead(a, i, &any) : 0;
         bool left = atomic_load(&a->head->worker[i].state) == CREW_LEFT;
         if (any && !left) agent_kill(a, i); /* a thread of it is dead */
         if (when && !left && crew_begun(a->head)) recover_from(a, i, when);
-        if (a->process[i].pid && reap(a->process[i].pid, &status)) process_ended(a, i, status);
+        bool ended = !p->pending && has_ended(p->pid);
+        if (ended && !p->dead && crew_begun(a->head) &&
+            atomic_load(&a->head->worker[i].state) != CREW_LEFT)
+            recover_from(a, i, 0);
+        if (ended && !p->pending) reap(a, i);
     }
 }

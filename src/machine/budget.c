@@ -27,6 +27,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     }
     for (int i = 0; i < m->n_threads; i++)
         if (machine_arena_source(m, i) == SOURCE_OWN) b.arena += m->thread[i].arena_bytes;
+    if (!m->other_shape) b.replicas = m->replica_bytes * (size_t)m->replicas;
     const struct program *p = largest_program(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (enum memory_use k = 0; k < 2; k++)
@@ -42,8 +43,8 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     b.arena *= (size_t)m->processes;
     b.data *= (size_t)m->processes;
     b.program = BUDGET_PROGRAM * (size_t)m->processes;
-    b.total = b.parameters + b.states + b.optimizer + b.arena + b.partials + b.carried + b.data +
-              b.copy + b.shared;
+    b.total = b.parameters + b.states + b.optimizer + b.arena + b.replicas + b.partials +
+              b.carried + b.data + b.copy + b.shared;
     return b;
 }
 
@@ -149,8 +150,10 @@ static struct budget with_others(const struct machine *m, const struct store *st
     *held = 0;
     for (const struct machine *l = m->previous; l; l = l->previous) {
         struct budget more = budget_of(l, store);
-        size_t bytes = more.arena + more.partials + more.carried + more.data + more.shared;
+        size_t bytes = more.arena + more.replicas + more.partials + more.carried + more.data +
+                       more.shared;
         b.arena += more.arena;
+        b.replicas += more.replicas;
         b.partials += more.partials;
         b.data += more.data;
         b.total += bytes;
@@ -203,7 +206,8 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
                              : "the run",
               ceil(10 * mib(b.total + b.program)) / 10, mib(b.program), whose,
               floor(10 * mib(limit)) / 10, mib(b.parameters + b.states),
-              mib(b.optimizer), mib(b.arena), mib(b.partials), t.data ? t.data : "", advice(m, &b));
+              mib(b.optimizer), mib(b.arena + b.replicas), mib(b.partials),
+              t.data ? t.data : "", advice(m, &b));
     text_free(&t);
     return TRI_USAGE;
 }

@@ -13,6 +13,7 @@ struct budget {
     size_t parameters, states; /* of the network */
     size_t optimizer;
     size_t arena;    /* activations, gradients, scratch: of all threads */
+    size_t replicas; /* the same of all replicas, apart from the threads' */
     size_t scratch;  /* part of arena: scratch at the peak of one arena */
     size_t partials; /* slots: results of lanes and their sums */
     size_t carried;  /* computed once per step before the lanes: weights in other types, formats */

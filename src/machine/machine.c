@@ -7,19 +7,21 @@
 #include <string.h>
 
 #include "base/convert.h"
+#include "crew/group.h"
 #include "machine/budget.h"
 
 #define PAGE 4096
 
 struct program *machine_program(const struct machine *m, int i) {
     if (i < 2) return (struct program *)(i ? &m->step : &m->pre);
-    int thread = (i - 2) / 4, which = (i - 2) % 4;
-    if (thread >= m->n_threads) return NULL;
+    int thread = (i - 2) / 4, which = (i - 2) % 4, more = i - 2 - 4 * m->n_threads;
+    if (more >= 0)
+        return m->member && more < 2 * m->members ? &m->member[more / 2].own[more % 2] : NULL;
     struct machine_thread *w = &m->thread[thread];
     return which < 2 ? &w->count[which] : &w->lane[which - 2];
 }
 
-/* The graph of program i; null: the program stays empty. */
+/* The graph of program i, of a thread; null: the program stays empty. */
 static const tri_graph *graph_of(const struct machine *m, int i) {
     const struct compilation *c = &m->compilation;
     const tri_graph *lane[] = {c->count[0], c->count[1], c->lane[0], c->lane[1]};
@@ -28,6 +30,10 @@ static const tri_graph *graph_of(const struct machine *m, int i) {
 
 static struct machine_thread *thread_of(struct machine *m, int i) {
     return &m->thread[i < 2 ? 0 : (i - 2) / 4];
+}
+
+static bool is_of_members(const struct machine *m, int i) {
+    return m->members > 1 && i >= 2 && (i - 2) % 4 >= 2;
 }
 
 /* ---- memory ---- */
@@ -123,78 +129,22 @@ static tri_status allocate_arenas(struct machine *m) {
         struct program *p = machine_program(m, i);
         void *own = thread_of(m, i)->arena;
         bool shared = i < 2 && machine_source(m, MEMORY_PRE + (enum memory_use)i) == SOURCE_SHARED;
-        if (p->g) program_place(p, shared ? provide(m, MEMORY_PRE + (enum memory_use)i) : own, own);
+        if (p->g && !is_of_members(m, i))
+            program_place(p, shared ? provide(m, MEMORY_PRE + (enum memory_use)i) : own, own);
     }
     return TRI_OK;
 }
 
-#define BUCKET ((size_t)4 << 20)
-
-/* The lanes' result that a parameter's update is computed from, through tensors of the parameter's
- * size; null: there is none. */
-static const tri_tensor *gradient_of(const struct cut *c, const tri_tensor *t, int64_t size,
-                                     bool *seen) {
-    if (seen[t->id] || tri_shape_count(&t->spec.shape) != size) return NULL;
-    seen[t->id] = true;
-    if (c->root[1][t->id]) return t;
-    const tri_tensor *found = NULL;
-    for (int i = 0; i < t->node->n_in && !found; i++)
-        found = gradient_of(c, t->node->in[i], size, seen);
-    return found;
+bool machine_is_joint(const struct machine *m) {
+    return m->all_threads > m->lanes || m->members > 1;
 }
 
-/* By result of a lane, the number of the bucket that the user wants for it. */
-static tri_status ask_buckets(const struct machine *m, int *own) {
-    const tri_graph *w = m->whole;
-    bool there[BUCKET_MOST + 1] = {0};
-    for (size_t i = 0; i < w->n_updates; i++) {
-        const tri_tensor *target = w->update[i].target;
-        int number = node_is_param(target->node) ? param_bucket(target->node) : 0;
-        if (!number) continue;
-        bool *seen = calloc((size_t)w->n_tensors + 1, sizeof *seen);
-        if (!seen) return base_no_memory("buckets");
-        const tri_tensor *g = gradient_of(&m->compilation.cut, w->update[i].value,
-                                          tri_shape_count(&target->spec.shape), seen);
-        if (g) own[g->id] = number;
-        there[number] |= g != NULL;
-        free(seen);
-    }
-    for (size_t i = 0; i < w->n_settings && !m->options.forward; i++) {
-        const struct graph_setting *s = &w->setting[i];
-        if (s->kind == SETTING_BUCKET && !there[(int)s->value])
-            return base_fail(TRI_USAGE, "bucket %d, of \"%s\": no parameter in it has a gradient "
-                             "that is summed over the lanes; is it frozen?", (int)s->value,
-                             s->pattern);
-    }
-    return TRI_OK;
-}
-
-/* Threads of all processes that take slots: if the threads of a process compute a lane together,
- * the first of them. */
-static int holders(const struct machine *m) {
-    int all = m->all_threads > m->auditors ? m->all_threads : m->auditors;
-    if (!all) return m->n_threads;
-    return m->all_threads > m->lanes ? all / team_threads(m->team) : all;
-}
-
-static tri_status make_tree(struct machine *m, int k) {
-    struct program *all = k ? m->thread[0].lane : m->thread[0].count;
-    struct tree_place place = {
-        .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
-        .threads = m->n_threads,
-        .all_threads = holders(m), .audits = m->auditors > 0,
-        .rule = {.bytes = m->options.bucket ? (size_t)m->options.bucket : BUCKET,
-                 .from = k ? finite_items(m, all) : 0}};
-    for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
-    /* The words of all shapes' nodes have numbers below CLAIM_MOST_VALUE. */
-    place.rule.most = CLAIM_MOST_VALUE / CREW_MOST_SHAPES / (2 * (int)m->lanes);
-    int *own = calloc((size_t)m->whole->n_tensors + 1, sizeof *own);
-    tri_status status = own ? TRI_OK : base_no_memory("buckets");
-    if (!status && k == 1) status = ask_buckets(m, own);
-    place.rule.own = own;
-    if (!status) status = tree_make(m->compilation.merge[k], &place, &m->tree[k]);
-    free(own);
-    return status;
+/* The workers form replicas of the mesh. */
+static void count_members(struct machine *m) {
+    int64_t seats = mesh_seats(&m->compilation.strategies.mesh);
+    int workers = m->all_threads / team_threads(m->team);
+    m->members = seats < workers ? (int)seats : workers > 1 ? workers : 1;
+    m->replicas = m->members > 1 ? group_count(workers, (int)seats) : 0;
 }
 
 /* Phases run one after another, so a thread's programs share one arena. With more threads than
@@ -203,21 +153,27 @@ static tri_status make_programs(struct machine *m) {
     int threads = team_threads(m->team);
     tri_status status = TRI_OK;
     int n = m->lanes < threads ? (int)m->lanes : threads;
-    bool joint = m->all_threads > m->lanes;
+    count_members(m);
+    bool joint = machine_is_joint(m);
     if (joint) n = 1;
     m->thread = calloc((size_t)n, sizeof *m->thread);
     if (!m->thread) return base_no_memory("threads");
     m->n_threads = n;
-    for (int i = 0; machine_program(m, i) && !status; i++) {
+    for (int i = 0; i < 2 + 4 * n && !status; i++) {
         struct program *p = machine_program(m, i);
-        size_t *bytes = &thread_of(m, i)->arena_bytes;
+        bool together = is_of_members(m, i);
+        size_t *bytes = together ? &m->replica_bytes : &thread_of(m, i)->arena_bytes;
         if (!graph_of(m, i)) continue;
         unsigned how = PROGRAM_OUTPUTS | (i < 2 && m->all_threads ? PROGRAM_UNDO : 0);
         if (i == 1 && m->finite.gated)
             how |= PROGRAM_GATE | (m->compilation.lane[0] ? PROGRAM_LOSS : 0);
-        status = program_make(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1, p);
+        status = program_make_member(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1,
+                                     together ? m->members : 1, p);
         if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
     }
+    if (m->members > 1 && !status &&
+        !(m->member = calloc((size_t)m->members, sizeof *m->member)))
+        status = base_no_memory("members of replicas");
     if (m->finite.gated && !m->all_threads) {
         m->step.stop = &m->step.gate;
         m->step.n_stops = 1;
@@ -225,7 +181,7 @@ static tri_status make_programs(struct machine *m) {
         m->step.stop_arg = m;
     }
     for (int k = 0; k < 2 && !status; k++)
-        if (m->compilation.merge[k]) status = make_tree(m, k);
+        if (m->compilation.merge[k]) status = machine_make_tree(m, k);
     return status;
 }
 
@@ -246,6 +202,7 @@ tri_status machine_join(struct machine *m, int n) {
         m[i].buffers_offset = m->all_buffer_bytes;
         m->all_buffer_bytes += m[i].buffer_bytes * (size_t)m->n_buffers;
         m->carried_bytes = larger(m->carried_bytes, m[i].carried_bytes);
+        m->replica_bytes = larger(m->replica_bytes, m[i].replica_bytes);
     }
     for (int i = 1; i < n; i++) m[i].carried_bytes = m->carried_bytes;
     return TRI_OK;
@@ -411,15 +368,16 @@ static tri_status allocate_carried(struct machine *m) {
     if (!m->carried_bytes) return TRI_OK;
     if (!provide(m, MEMORY_CARRIED)) return base_no_memory("what is computed before the lanes");
     char *at = m->memory[MEMORY_CARRIED];
-    for (size_t i = 0; g && i < g->n_outputs; i++) {
-        const tri_tensor *t = g->output[i].tensor;
-        int id = atoi(g->output[i].name + 1);
-        program_bind(&m->pre, t->id, at);
-        for (int k = 1; machine_program(m, k); k++)
-            if (machine_program(m, k)->g) bind_givens(machine_program(m, k), id, at);
-        at += memory_bytes(t);
-    }
+    for (size_t i = 0; g && i < g->n_outputs; at += memory_bytes(g->output[i++].tensor))
+        program_bind(&m->pre, g->output[i].tensor->id, at);
     return TRI_OK;
+}
+
+static void bind_carried(struct machine *m, struct program *p) {
+    const tri_graph *g = m->compilation.pre;
+    char *at = m->memory[MEMORY_CARRIED];
+    for (size_t i = 0; g && i < g->n_outputs; at += memory_bytes(g->output[i++].tensor))
+        bind_givens(p, atoi(g->output[i].name + 1), at);
 }
 
 void machine_bind_rows(const struct machine *m, struct program *p, char *buffer, int64_t first) {
@@ -445,6 +403,11 @@ static void bind_sources(struct machine *m, struct program *p) {
         if (node_is(p->g->node[i], "input"))
             p->input[k++].of = (int)(machine_input(m, source_name(p->g->node[i])) - m->input);
     machine_bind_rows(m, p, NULL, 0);
+}
+
+void machine_bind(struct machine *m, struct program *p) {
+    bind_sources(m, p);
+    if (p != &m->pre) bind_carried(m, p);
 }
 
 /* Updates whose value is not in the target's place. */
@@ -515,7 +478,7 @@ tri_status machine_allocate(struct machine *m, const tri_options *o) {
     if (!status) status = make_scalars(m);
     if (!status) status = make_updates(m);
     for (int i = 0; machine_program(m, i) && !status; i++)
-        if (machine_program(m, i)->g) bind_sources(m, machine_program(m, i));
+        if (machine_program(m, i)->g) machine_bind(m, machine_program(m, i));
     if (!status && !m->shared) machine_touch(m);
     if (status) machine_free(m);
     return status;
@@ -529,6 +492,7 @@ tri_status machine_make(tri_graph *model, const tri_options *o, const struct mac
 
 void machine_free(struct machine *m) {
     if (!m->compiled) return;
+    machine_free_members(m);
     for (int i = 0; machine_program(m, i); i++)
         if (machine_program(m, i)->g) program_free(machine_program(m, i));
     for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++)
@@ -540,6 +504,7 @@ void machine_free(struct machine *m) {
     release_all(m);
     for (int k = 0; k < 2; k++) tree_free(&m->tree[k]);
     free(m->thread);
+    free(m->member);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
     free(m->input);
     free(m->output);

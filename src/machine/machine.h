@@ -8,6 +8,7 @@
 #include "crew/head.h"
 #include "machine/finite.h"
 #include "machine/program.h"
+#include "machine/replica.h"
 #include "machine/store.h"
 #include "machine/tree.h"
 #include "plan/passes.h"
@@ -89,6 +90,14 @@ struct machine_thread {
     enum memory_source from;
 };
 
+/* What a process needs to play one member of a replica. */
+struct machine_member {
+    char *arena;             /* of the replica that it plays in; null: not made yet */
+    struct program *lane[2]; /* by the size of the lane; of thread 0, or */
+    struct program own[2];
+    struct replica replica[2];
+};
+
 /* The memory of an executable besides the arenas of its threads and its outputs. */
 enum memory_use {
     MEMORY_PRE,     /* arenas of pre and step, if processes share them; */
@@ -106,6 +115,8 @@ enum memory_use {
 struct machine_shared {
     void *at[MEMORY_USES]; /* null: each process has its own */
     char *rows[2];         /* gathered outputs, of even and odd steps */
+    char *replicas;        /* arenas of all replicas */
+    size_t replica_bytes;  /* of one */
 };
 
 /* In phases count and lane each thread claims lanes and runs its own program on them. In phases pre
@@ -131,6 +142,13 @@ struct machine {
     struct program pre, step;
     struct machine_thread *thread; /* the arena of thread 0 also serves pre and step */
     int n_threads;                 /* at least one */
+    /* With a mesh and several workers, these compute lanes as members of replicas. The programs of
+     * lanes are made for so many members; those of thread 0 serve the member that this process
+     * plays first. 1: there are none. */
+    int members, replicas;
+    size_t replica_bytes;          /* of a replica's arena */
+    struct machine_member *member; /* by number */
+    bool plays;                    /* the programs of thread 0 serve a member */
     struct tree tree[2];           /* of count, of lane */
     uint32_t round;                /* counts steps; boards use it as the step's number */
     bool updating;                 /* the step's program has begun, or it failed: parameters may be
@@ -156,8 +174,9 @@ struct machine {
     int n_updates;
 };
 
-/* Enumerates all programs: pre, step, then four per thread. Null after the last. A phase that the
- * network does not have leaves an empty program, without a graph. */
+/* Enumerates all programs: pre, step, four per thread, two per member. Null after the last. A phase
+ * that the network does not have leaves an empty program, without a graph. So does a member that
+ * has none of its own. */
 struct program *machine_program(const struct machine *m, int i);
 
 /* Where memory comes from. A thread's arena is lent if the lender's is large enough: the lender is
@@ -194,6 +213,16 @@ void machine_touch(struct machine *m);
 tri_status machine_make(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m);
 void machine_free(struct machine *m);
+
+/* Whether all threads of a process compute one lane together. */
+bool machine_is_joint(const struct machine *m);
+/* Makes the tree of phase k, whose programs exist. */
+tri_status machine_make_tree(struct machine *m, int k);
+/* Binds a program's sources, and what is computed before the lanes. */
+void machine_bind(struct machine *m, struct program *p);
+/* Prepares a member's programs for this arena. */
+tri_status machine_play(struct machine *m, int member, char *arena);
+void machine_free_members(struct machine *m);
 
 char *machine_buffer(const struct machine *m, int buffer);
 /* Of all batch buffers; first of several shapes: also of the other shapes'. */

@@ -325,9 +325,9 @@ void program_place_member(struct program *p, int member, char *const *at) {
             program_bind(p, i, in_region(p, at, p->memory.region[i], p->memory.offset[i]));
     for (size_t i = 0; i < p->n_items; i++) {
         int rank = program_rank(p, i, member);
-        if (rank < 0 || !program_scratch(p, i)) continue;
         char *scratch = in_region(p, at, program_region(p, i), p->memory.scratch[i]);
-        place_scratch(p, i, scratch, scratch, rank * p->threads);
+        if (!scratch || !program_scratch(p, i)) continue;
+        place_scratch(p, i, scratch, scratch, rank < 0 ? 0 : rank * p->threads);
     }
 }
 

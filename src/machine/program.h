@@ -113,7 +113,8 @@ tri_status program_make_member(const tri_graph *g, const struct dev *dev, unsign
  * It is the arena itself, unless that is shared with other processes. */
 void program_place(struct program *p, void *arena, void *own);
 /* Binds the tensors of all regions of the arena, for a member: region r is at at[r]. Tensors in
- * regions that are null, which belong to other members, are bound to null. */
+ * regions that are null, which belong to other members, are bound to null; those in others may be
+ * read when all members are at rest, and their items be run again then. */
 void program_place_member(struct program *p, int member, char *const *at);
 void program_bind(struct program *p, int tensor, void *memory);
 /* The number of a member among those that run item i; -1: it does not. */

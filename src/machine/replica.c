@@ -6,7 +6,8 @@
 
 #include "base/relax.h"
 
-#define SPINS 1000 /* between yields of a thread that never sleeps */
+#define SPINS 1000     /* between yields of a thread that never sleeps */
+#define LOOKS 20000000 /* nanoseconds between two looks at whether to go on */
 
 tri_status replica_make(struct program *p, int member, const size_t *stop, int n_stops,
                         struct replica *r) {
@@ -113,7 +114,8 @@ bool replica_advance(struct replica *r, int thread, const struct replica_run *ru
     size_t round = r->thread[thread].round, item = round / 3;
     int64_t begin, end;
     if (round % 3 == 0) {
-        if (!thread && run->at_stop && !run->at_stop(run->user, stop_at(r, item))) return false;
+        if (!thread && run->at_stop && !run->at_stop(run->user, r->member, stop_at(r, item)))
+            return false;
     } else if (parts_of(r, thread, round, &begin, &end) &&
                !program_run_parts(r->p, item, thread, begin, end, step)) {
         return false;
@@ -126,37 +128,54 @@ bool replica_advance(struct replica *r, int thread, const struct replica_run *ru
 /* ---- running ---- */
 
 struct waiter {
-    struct replica *r;
+    const struct replica_part *part;
+    int n;
     const struct replica_run *run;
-    int thread;
+    const struct replica_part *next; /* with the earliest round that is ready; null: none is */
+    size_t earliest;                 /* of all rounds */
     bool left;
 };
 
-static bool may_run(void *arg) {
+static bool find_part(void *arg) {
     struct waiter *w = arg;
+    size_t best = SIZE_MAX;
+    w->next = NULL;
+    w->earliest = SIZE_MAX;
     w->left = w->run->go_on && !w->run->go_on(w->run->user);
-    return w->left || replica_ready(w->r, w->thread, w->run);
+    for (int i = 0; i < w->n && !w->left; i++) {
+        const struct replica_part *p = &w->part[i];
+        size_t round = p->replica->thread[p->thread].round;
+        if (replica_ended(p->replica, p->thread)) continue;
+        if (round < w->earliest) w->earliest = round;
+        if (round >= best || !replica_ready(p->replica, p->thread, w->run)) continue;
+        best = round;
+        w->next = p;
+    }
+    return w->left || w->next || w->earliest == SIZE_MAX;
 }
 
-static void wait_for_round(struct waiter *w) {
-    if (may_run(w)) return;
-    if (w->run->queue) {
-        wait_until(w->run->queue, w->run->kind, may_run, w, INT64_MAX, NULL);
-        return;
-    }
-    for (int i = 1; !may_run(w); i++) {
+static void wait_for_part(struct waiter *w) {
+    const struct replica_run *run = w->run;
+    if (find_part(w)) return;
+    if (run->note) run->note(run->user, w->earliest / 3, true);
+    for (int i = 1; !run->queue && !find_part(w); i++) {
         base_relax();
         if (i % SPINS == 0) sched_yield();
     }
+    while (run->queue && !w->left && !w->next)
+        wait_until(run->queue, run->kind, find_part, w, base_now() + LOOKS, run->heartbeat);
 }
 
-bool replica_run(struct replica *r, int thread, const struct replica_run *run,
+bool replica_run(const struct replica_part *part, int n, const struct replica_run *run,
                  const struct program_step *step) {
-    struct waiter w = {r, run, thread, false};
-    replica_begin(r, thread);
-    while (!replica_ended(r, thread)) {
-        wait_for_round(&w);
-        if (w.left || !replica_advance(r, thread, run, step)) return false;
+    struct waiter w = {.part = part, .n = n, .run = run};
+    for (int i = 0; i < n; i++) replica_begin(part[i].replica, part[i].thread);
+    for (;;) {
+        wait_for_part(&w);
+        if (w.left || !w.next) return !w.left;
+        struct replica *r = w.next->replica;
+        size_t round = r->thread[w.next->thread].round;
+        if (run->note && round % 3) run->note(run->user, round / 3, false);
+        if (!replica_advance(r, w.next->thread, run, step)) return false;
     }
-    return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A replica: several members, each a process or a group of threads, that compute one lane of a mesh
- * together. Each member has its own copy of the lane's program (program_make_member), all with the
- * same number of threads. A thread of a member is an executor. Region 0 of the arena is common to
- * all members; so is all memory outside of the arena. Region 1 + m is member m's.
+ * A replica: several members, each with the same number of threads, that compute one lane of a mesh
+ * together. Each member has its own copy of the lane's program (program_make_member). A thread of a
+ * member is an executor. A thread of a process may play several of them. Region 0 of the arena is
+ * common to all members; so is all memory outside of the arena. Region 1 + m is member m's.
  *
  * An item is run by the members that carry a seat of its owner; the parts of each of its two rounds
  * are divided over their threads. Every executor goes through all items in the program's order,
@@ -44,9 +44,17 @@ struct replica_run {
     uint64_t base;          /* no word is larger; the next run's is replica_span more */
     wait_queue *queue;      /* of changes of the words; null: a waiting thread never sleeps */
     enum wait_kind kind;
-    bool (*go_on)(void *user);             /* asked before each share and while waiting. Nullable */
-    bool (*at_stop)(void *user, int stop); /* nullable */
-    void *user;
+    _Atomic uint64_t *heartbeat;              /* of a waiting thread; nullable */
+    bool (*go_on)(void *user);                /* asked before each share and while waiting */
+    void (*note)(void *user, size_t item, bool waits); /* before a share, or waiting for one */
+    bool (*at_stop)(void *user, int member, int stop);
+    void *user; /* these functions are nullable */
+};
+
+/* An executor that the calling thread plays. */
+struct replica_part {
+    struct replica *replica;
+    int thread;
 };
 
 /* stop: ascending numbers of items, copied; the stop after all items is added. */
@@ -55,9 +63,9 @@ tri_status replica_make(struct program *p, int member, const size_t *stop, int n
 void replica_free(struct replica *r);
 uint64_t replica_span(const struct replica *r);
 
-/* Runs the thread's shares. False: a kernel failed on this thread (see step->fault, of this thread
- * alone), or go_on or at_stop returned false. */
-bool replica_run(struct replica *r, int thread, const struct replica_run *run,
+/* Runs the shares of n executors of one replica, on the calling thread. False: a kernel failed on
+ * this thread (see step->fault, of this thread alone), or go_on or at_stop returned false. */
+bool replica_run(const struct replica_part *part, int n, const struct replica_run *run,
                  const struct program_step *step);
 
 /* The same in single rounds. Goes to the first one; */

@@ -374,6 +374,19 @@ static bool at_stop(void *lane, int k) {
     return true;
 }
 
+int tree_slot(const struct tree_lane *l, int bucket) {
+    return *held(l, bucket) ? number_of(l->tree, bucket, *held(l, bucket)) : -1;
+}
+
+int tree_opens(const struct tree *t, int size, int k) {
+    const struct bucket_events *e = &t->events[size];
+    return k < e->n && e->event[k].opens ? e->event[k].bucket : -1;
+}
+
+void tree_bind_slot(struct tree *t, struct program *p, int bucket, int slot) {
+    bind_results(t, bucket, p, slot_at(t, bucket, slot));
+}
+
 void tree_begin(struct tree_lane *l) {
     const struct bucket_events *e = &l->tree->events[l->size];
     open_bucket(l, l->tree->buckets.n - 1);

@@ -93,6 +93,12 @@ struct tree_lane {
 /* Takes a slot for the last bucket. The program, when it runs, takes and publishes the others, and
  * makes the sums that are possible then. */
 void tree_begin(struct tree_lane *l);
+/* The slot that is held for a bucket of the lane, if it is open; else -1. */
+int tree_slot(const struct tree_lane *l, int bucket);
+/* The bucket that opens at stop k of the program of a lane; -1: none opens there. */
+int tree_opens(const struct tree *t, int size, int k);
+/* Binds the bucket's results of another copy of the program, which helps to compute the lane. */
+void tree_bind_slot(struct tree *t, struct program *p, int bucket, int slot);
 /* Publishes the last bucket; sum: and makes the sums that are possible then. False: another thread
  * was first, or complete has returned false. */
 bool tree_end(struct tree_lane *l, bool sum);

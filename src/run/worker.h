@@ -21,6 +21,7 @@ struct thread_context {
     int item;        /* that it computes, in the table of names; -1: none */
     int64_t began;   /* when the thread began what it does now */
     int64_t fetched; /* how long the samples of the lane took, nanoseconds */
+    int64_t waited;  /* how long it has waited for other members in this lane */
     bool audits;     /* it computes a lane of another worker, which stays that worker's */
 };
 
@@ -48,6 +49,10 @@ struct worker {
     uint64_t step;            /* the step it works on */
     int64_t reported;         /* the latest step from which it returned as the reporter */
     int64_t memory_seen;      /* when its memory was measured */
+    struct group group;  /* that it is a member of now; shared is null: of none */
+    bool leads;          /* it is the group's captain */
+    int64_t patience;    /* until then it waits for late members of the group */
+    uint64_t order;      /* the latest order that it has worked on */
     struct eval_queue evaluation; /* its words are null if no evaluation is shared */
     bool writes;                  /* values it writes to parameters take effect */
     bool reports;                 /* its output has been redirected to the user's */

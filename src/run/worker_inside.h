@@ -73,6 +73,28 @@ void worker_traced(const tri_run *run, int sig);
  * worker. */
 bool worker_rows_are_free(void *worker);
 
+/* Fetches the samples of a lane, and binds n programs to them. */
+bool worker_fetch_lane(struct worker *c, struct thread_context *me, struct program *const *p, int n,
+                       int lane, struct tri_fault *fault);
+/* Notes how long the operator at work has taken. */
+void worker_end_item(struct thread_context *me);
+/* Keeps the fault of the lowest lane. */
+void worker_keep_fault(const struct worker *c, struct crew_thread *t, int lane,
+                       struct tri_fault *fault);
+/* Whether all lanes are done and audited. */
+bool worker_lanes_ended(const struct worker_stage *s, int *failed);
+
+/* Replicas. Whether this worker claims lanes: it is its group's captain, or each worker computes
+ * alone. */
+bool worker_leads(struct worker_stage *s);
+/* For others: works on an order of the captain, once there is one. False: the stage is over. */
+bool worker_follow(struct worker_stage *s);
+/* The captain computes a lane that it has begun, together with its group. */
+bool worker_compute_together(struct worker *c, struct thread_context *me, struct tree_lane *l,
+                             const struct program_step *step);
+/* At the end of a stage. */
+void worker_leave_group(struct worker *c);
+
 /* Both take a struct worker_stage, and return when the stage has no more work for anybody. */
 void worker_run_lanes(void *stage, int thread);
 void worker_run_sweeps(void *stage, int thread);

@@ -10,16 +10,16 @@
 
 /* ---- samples ---- */
 
-/* Fetches the samples of a lane and binds the program to them. */
-static bool fetch_lane(struct worker *c, struct thread_context *me, struct program *p, int lane,
-                       struct tri_fault *fault) {
+bool worker_fetch_lane(struct worker *c, struct thread_context *me, struct program *const *p, int n,
+                       int lane, struct tri_fault *fault) {
     struct machine *m = c->run->machine;
     const struct loader_request r = {me->number - c->place * c->threads, (int64_t)c->step, lane,
                                      &me->shared->heartbeat};
     char *buffer = NULL;
     worker_note(me, CREW_AT_DATA, lane, -1);
     tri_status status = c->run->data ? loader_fetch(c->run->loader, &r, &buffer) : TRI_OK;
-    machine_bind_rows(m, p, buffer, lane_first(m->batch, m->lanes, lane));
+    for (int i = 0; i < n; i++)
+        machine_bind_rows(m, p[i], buffer, lane_first(m->batch, m->lanes, lane));
     me->fetched = base_now() - me->began;
     worker_spend(&me->shared->data, me->began);
     if (!status) return true;
@@ -30,8 +30,7 @@ static bool fetch_lane(struct worker *c, struct thread_context *me, struct progr
 
 /* ---- one lane ---- */
 
-/* Notes how long the operator at work has taken. */
-static void end_item(struct thread_context *me) {
+void worker_end_item(struct thread_context *me) {
     if (me->item < 0) return;
     _Atomic int64_t *slowest = &me->worker->slowest[me->item];
     int64_t took = base_now() - me->began;
@@ -44,7 +43,7 @@ static void end_item(struct thread_context *me) {
 static bool before_item(void *user, const struct program *p, size_t item) {
     struct thread_context *me = user;
     (void)p;
-    end_item(me);
+    worker_end_item(me);
     me->item = me->name + (int)item;
     worker_note(me, CREW_AT_LANE, me->lane, me->item);
     struct board *b = tree_board(&me->worker->run->machine->tree[me->k]);
@@ -55,7 +54,7 @@ static bool before_item(void *user, const struct program *p, size_t item) {
 /* A bucket's results are there: they will be published and summed, or compared. */
 static bool complete(void *user, const struct tree_lane *l, int bucket) {
     struct thread_context *me = user;
-    end_item(me);
+    worker_end_item(me);
     worker_note(me, CREW_AT_SUM, l->lane, -1);
     if (me->audits) worker_audit_compare(me->worker, l, bucket);
     else if (me->k == 1) worker_audit_note(me->worker, l, bucket);
@@ -89,14 +88,18 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
     struct machine *m = c->run->machine;
     struct team *team = m->n_threads > 1 ? NULL : worker_team(c, m->lanes);
     struct program *p = l->p;
+    bool together = me->k == 1 && m->members > 1;
     step->sample = lane_first(m->batch, m->lanes, l->lane);
     me->lane = l->lane;
     me->name = c->current->first_name[2 * me->k + l->size];
     me->item = -1;
+    me->waited = 0;
     p->before = before_item;
     p->user = me;
-    bool done = fetch_lane(c, me, p, l->lane, step->fault) && program_run(p, team, step);
-    end_item(me);
+    bool done = together ? worker_compute_together(c, me, l, step)
+                         : worker_fetch_lane(c, me, &p, 1, l->lane, step->fault) &&
+                               program_run(p, team, step);
+    worker_end_item(me);
     if (done && me->k == 1 && !finite_lane(m, p)) {
         finite_explain(m, p, 0, l->lane, step);
         done = false;
@@ -109,10 +112,12 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
 static struct tree_lane lane_of(struct worker_stage *s, const struct tree_thread *who,
                                 int lane) {
     struct machine *m = s->c->run->machine;
-    struct tree_lane l = {.tree = &m->tree[s->k], .who = *who, .lane = lane,
-                          .size = machine_lane_size(m, lane), .step = &s->step,
-                          .p = machine_lane_program(m, &m->thread[who->local], s->k, lane),
-                          .complete = complete, .user = s->context};
+    int size = machine_lane_size(m, lane);
+    struct program *p = s->k == 1 && m->members > 1
+                            ? m->member[0].lane[size]
+                            : machine_lane_program(m, &m->thread[who->local], s->k, lane);
+    struct tree_lane l = {.tree = &m->tree[s->k], .who = *who, .lane = lane, .size = size,
+                          .step = &s->step, .p = p, .complete = complete, .user = s->context};
     return l;
 }
 
@@ -122,7 +127,7 @@ static void learn(_Atomic int64_t *time, int64_t took) {
 }
 
 /* Keeps the fault of the lowest lane. */
-static void keep_fault(const struct worker *c, struct crew_thread *t, int lane,
+void worker_keep_fault(const struct worker *c, struct crew_thread *t, int lane,
                        struct tri_fault *fault) {
     int before = atomic_load(&t->failed_lane);
     if (before >= 0 && before <= lane) return;
@@ -156,7 +161,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
     s->step.fault->failed = false;
     tree_begin(&l);
     bool done = compute(c, me, &l, &s->step);
-    worker_spend(&me->shared->compute, began + l.closing);
+    worker_spend(&me->shared->compute, began + l.closing + me->waited);
     worker_spend(&me->shared->reduce, base_now() - l.closing);
     if (done) {
         int64_t took = base_now() - began - l.closing;
@@ -166,9 +171,10 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         first = tree_end(&l, !leaves);
         worker_spend(&me->shared->reduce, me->began);
     } else {
-        if (!again && s->step.fault->failed && !worker_over(c))
-            keep_fault(c, me->shared, lane, s->step.fault);
-        tree_drop(&l, !again);
+        bool failed = s->step.fault->failed && !again;
+        if (failed && !worker_over(c)) worker_keep_fault(c, me->shared, lane, s->step.fault);
+        tree_drop(&l, failed);
+        if (!failed && !again) board_release(tree_board(l.tree), who->step, who->thread, lane);
     }
     atomic_store(&me->shared->lane_began, 0);
     atomic_fetch_add_explicit(first ? &me->shared->lanes_done : &me->shared->lanes_lost, 1,
@@ -279,8 +285,7 @@ static bool repeat_slow_lane(struct worker_stage *s, const struct tree_thread *w
 
 /* ---- all lanes ---- */
 
-/* Whether all lanes are done and audited. */
-static bool ended(const struct worker_stage *s, int *failed) {
+bool worker_lanes_ended(const struct worker_stage *s, int *failed) {
     return tree_complete(&s->c->run->machine->tree[s->k], (uint32_t)s->c->step, failed) &&
            (s->k != 1 || !worker_audit_pending(s->c));
 }
@@ -291,7 +296,7 @@ static bool changed(void *arg) {
     uint32_t step = (uint32_t)s->c->step;
     int failed;
     bool left = board_left(b, step) > 0;
-    return worker_over(s->c) || ended(s, &failed) || failed >= 0 ||
+    return worker_over(s->c) || worker_lanes_ended(s, &failed) || failed >= 0 ||
            (tree_has_orphan(&s->c->run->machine->tree[s->k], step) &&
             (left || !worker_defers(s))) ||
            (s->k == 1 && worker_audit_waits(s->c)) ||
@@ -303,7 +308,7 @@ static bool wait_for_others(struct worker_stage *s) {
     struct board *b = tree_board(&s->c->run->machine->tree[s->k]);
     struct thread_context *me = s->context;
     int failed;
-    if (worker_over(s->c) || ended(s, &failed)) return false;
+    if (worker_over(s->c) || worker_lanes_ended(s, &failed)) return false;
     if (failed >= 0) {
         int thread = claim_read(&b->node[failed]).owner;
         worker_fail_step(s->c, s->c->head->thread[thread].fault);
@@ -338,6 +343,10 @@ void worker_run_lanes(void *arg, int thread) {
     s.step.fault = &fault;
     struct tree_thread who = {(uint32_t)c->step, s.context->number, thread};
     for (bool go = true; go && !worker_over(c);) {
+        if (!worker_leads(&s)) {
+            go = worker_follow(&s);
+            continue;
+        }
         /* If it defers, it claims neither sums nor lanes, and repeats none. */
         bool defers = !board_left(tree_board(t), who.step) && worker_defers(&s);
         int lane;
@@ -355,5 +364,6 @@ void worker_run_lanes(void *arg, int thread) {
             go = wait_for_others(&s);
         }
     }
+    worker_leave_group(c);
     worker_rest(s.context);
 }

@@ -39,7 +39,8 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 /* Offsets in the store. */
 struct plan {
     uint64_t store, fills, slots[2], board[2], boards, arena[2], carried, rows[2], buffers, loads,
-        tasks, undo, undo_bytes, names, slowest, audits, evaluation, end;
+        tasks, undo, undo_bytes, names, slowest, audits, evaluation, groups, group_bytes, replicas,
+        replica_bytes, end;
     int64_t n_batches;        /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
     int n_items;
@@ -69,6 +70,24 @@ static struct machine_sizes largest_of(const tri_run *run) {
     return most;
 }
 
+static int most_buckets(const tri_run *run) {
+    int most = 0;
+    for (int i = 0; i < run->n_executables; i++) {
+        int n = run->executable[i].tree[1].buckets.n;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+static void place_groups(const struct worker *c, const tri_run *run, struct plan *p) {
+    const struct machine *m = run->executable;
+    if (m->members == 1) return;
+    p->group_bytes = group_bytes(m->members, m->members * c->threads, most_buckets(run));
+    p->groups = place(&p->end, p->group_bytes * (uint64_t)m->replicas);
+    p->replica_bytes = (m->replica_bytes + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
+    p->replicas = place(&p->end, p->replica_bytes * (uint64_t)m->replicas);
+}
+
 static int count_boards(const tri_run *run) {
     int n = 0;
     for (int i = 0; i < run->n_executables; i++)
@@ -91,6 +110,7 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
     p.boards = place(&p.end, (uint64_t)count_boards(run) * sizeof(struct crew_board));
     for (int i = 0; i < 2; i++) p.arena[i] = place(&p.end, most.arena[i]);
     p.carried = place(&p.end, m->carried_bytes);
+    place_groups(c, run, &p);
     for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, most.rows);
     if (shares_samples(run)) {
         p.n_loads = loader_words(m, run->n_executables);
@@ -135,6 +155,8 @@ static void bind(struct worker *c, tri_run *run, const struct plan *p, char *bas
         c->shared.rows[k] = base + p->rows[k];
     }
     c->shared.at[MEMORY_CARRIED] = base + p->carried;
+    c->shared.replicas = base + p->replicas;
+    c->shared.replica_bytes = p->replica_bytes;
     c->shared.at[MEMORY_BUFFERS] = p->n_loads ? base + p->buffers : NULL;
     for (int i = 0; i < run->n_executables; i++) run->executable[i].shared = &c->shared;
 }
@@ -228,6 +250,19 @@ static void describe_trees(struct worker *c, const tri_run *run, const struct pl
     }
 }
 
+static void describe_groups(struct worker *c, const struct machine *m, const struct plan *p) {
+    struct crew_head *h = c->head;
+    h->seats = (int)mesh_seats(&m->compilation.strategies.mesh);
+    h->n_groups = m->replicas;
+    h->groups = p->groups;
+    h->group_bytes = p->group_bytes;
+    for (int i = 0; i < h->n_groups; i++) {
+        struct crew_group *g = crew_group(h, c->base, i).shared;
+        g->roles = m->members;
+        g->executors = m->members * c->threads;
+    }
+}
+
 static void describe(struct worker *c, const tri_run *run, const struct plan *p) {
     struct crew_head *h = c->head;
     const struct machine *m = run->executable;
@@ -238,6 +273,7 @@ static void describe(struct worker *c, const tri_run *run, const struct plan *p)
     describe_trees(c, run, p);
     h->fills = p->fills;
     h->n_fills = (int64_t)store_pieces(m->store);
+    describe_groups(c, m, p);
     h->tasks = p->tasks;
     h->n_tasks = all_tasks(c);
     h->undo = p->undo;
@@ -378,7 +414,8 @@ static tri_status place_executables(struct worker *c, tri_run *run, struct plan 
         status = make_tasks(c, &c->executable[i], &run->executable[i], all_tasks(c));
     if (!status) plan_tasks(c, p);
     CHECK(p->end <= c->reserved);
-    m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]);
+    m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]) -
+                      m->replica_bytes * (size_t)m->replicas;
     return status;
 }
 

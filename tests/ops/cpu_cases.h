@@ -5,7 +5,7 @@
 
 #define MAX_CASES 48
 
-static const struct group {
+static const struct case_group {
     const char *op;
     const char *cases[MAX_CASES + 1];
 } groups[] = {

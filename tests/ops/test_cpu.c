@@ -72,7 +72,7 @@ static void check_instructions(const tri_op *op, const char *text) {
 }
 
 static void check(void **state) {
-    const struct group *g = *state;
+    const struct case_group *g = *state;
     const tri_op *row = tri_op_find(g->op);
     assert_non_null(row);
     tri_op op = *row;

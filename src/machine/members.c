@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The members of replicas that a process plays. Most processes play one; after deaths some play
+ * several, whose programs are made then. */
+#include <stdlib.h>
+
+#include "machine/machine.h"
+
+static tri_status make(struct machine *m, int number, int size) {
+    struct machine_member *o = &m->member[number];
+    const struct program *first = &m->thread[0].lane[size];
+    const struct bucket_events *e = &m->tree[1].events[size];
+    tri_status status = TRI_OK;
+    o->lane[size] = m->plays ? &o->own[size] : &m->thread[0].lane[size];
+    if (m->plays)
+        status = program_make_member(first->g, m->dev, PROGRAM_OUTPUTS, first->threads, m->members,
+                                     &o->own[size]);
+    return status ? status : replica_make(o->lane[size], number, e->stop, e->n, &o->replica[size]);
+}
+
+static void place(struct machine *m, int number, struct program *p, char *arena) {
+    char *at[MESH_MOST_SEATS + 1];
+    for (int r = 0; r <= m->members; r++) at[r] = arena + p->memory.start[r];
+    program_place_member(p, number, at);
+    machine_bind(m, p);
+    if (m->tree[0].g) tree_bind_tops(&m->tree[0], p);
+}
+
+tri_status machine_play(struct machine *m, int number, char *arena) {
+    struct machine_member *o = &m->member[number];
+    if (o->arena == arena) return TRI_OK;
+    for (int size = 0; size < m->compilation.n_sizes && !o->arena; size++) {
+        tri_status status = make(m, number, size);
+        if (status) return status;
+    }
+    m->plays = true;
+    for (int size = 0; size < m->compilation.n_sizes; size++)
+        place(m, number, o->lane[size], arena);
+    o->arena = arena;
+    return TRI_OK;
+}
+
+void machine_free_members(struct machine *m) {
+    for (int i = 0; m->member && i < m->members; i++)
+        for (int size = 0; size < 2; size++)
+            if (m->member[i].replica[size].p) replica_free(&m->member[i].replica[size]);
+}

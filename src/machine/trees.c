@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Makes the trees of an executable, and the buckets that the user wants in them. */
+#include <stdlib.h>
+
+#include "machine/machine.h"
+
+#define BUCKET ((size_t)4 << 20)
+
+/* The lanes' result that a parameter's update is computed from, through tensors of the parameter's
+ * size; null: there is none. */
+static const tri_tensor *gradient_of(const struct cut *c, const tri_tensor *t, int64_t size,
+                                     bool *seen) {
+    if (seen[t->id] || tri_shape_count(&t->spec.shape) != size) return NULL;
+    seen[t->id] = true;
+    if (c->root[1][t->id]) return t;
+    const tri_tensor *found = NULL;
+    for (int i = 0; i < t->node->n_in && !found; i++)
+        found = gradient_of(c, t->node->in[i], size, seen);
+    return found;
+}
+
+/* By result of a lane, the number of the bucket that the user wants for it. */
+static tri_status ask_buckets(const struct machine *m, int *own) {
+    const tri_graph *w = m->whole;
+    bool there[BUCKET_MOST + 1] = {0};
+    for (size_t i = 0; i < w->n_updates; i++) {
+        const tri_tensor *target = w->update[i].target;
+        int number = node_is_param(target->node) ? param_bucket(target->node) : 0;
+        if (!number) continue;
+        bool *seen = calloc((size_t)w->n_tensors + 1, sizeof *seen);
+        if (!seen) return base_no_memory("buckets");
+        const tri_tensor *g = gradient_of(&m->compilation.cut, w->update[i].value,
+                                          tri_shape_count(&target->spec.shape), seen);
+        if (g) own[g->id] = number;
+        there[number] |= g != NULL;
+        free(seen);
+    }
+    for (size_t i = 0; i < w->n_settings && !m->options.forward; i++) {
+        const struct graph_setting *s = &w->setting[i];
+        if (s->kind == SETTING_BUCKET && !there[(int)s->value])
+            return base_fail(TRI_USAGE, "bucket %d, of \"%s\": no parameter in it has a gradient "
+                             "that is summed over the lanes; is it frozen?", (int)s->value,
+                             s->pattern);
+    }
+    return TRI_OK;
+}
+
+/* Threads of all processes that take slots: if several compute a lane together, one of them. */
+static int holders(const struct machine *m, int k) {
+    int all = m->all_threads > m->auditors ? m->all_threads : m->auditors;
+    if (!all) return m->n_threads;
+    if (k && m->members > 1) return m->replicas;
+    return machine_is_joint(m) ? all / team_threads(m->team) : all;
+}
+
+tri_status machine_make_tree(struct machine *m, int k) {
+    struct program *all = k ? m->thread[0].lane : m->thread[0].count;
+    struct tree_place place = {
+        .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
+        .threads = m->n_threads,
+        .all_threads = holders(m, k), .audits = m->auditors > 0,
+        .rule = {.bytes = m->options.bucket ? (size_t)m->options.bucket : BUCKET,
+                 .from = k ? finite_items(m, all) : 0}};
+    for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
+    /* The words of all shapes' nodes have numbers below CLAIM_MOST_VALUE. */
+    place.rule.most = CLAIM_MOST_VALUE / CREW_MOST_SHAPES / (2 * (int)m->lanes);
+    int *own = calloc((size_t)m->whole->n_tensors + 1, sizeof *own);
+    tri_status status = own ? TRI_OK : base_no_memory("buckets");
+    if (!status && k == 1) status = ask_buckets(m, own);
+    place.rule.own = own;
+    if (!status) status = tree_make(m->compilation.merge[k], &place, &m->tree[k]);
+    free(own);
+    return status;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Workers as members of replicas (crew/group.h). The captain claims a lane and gives an order; all
+ * of the group play their roles in it (machine/replica.h). Only the captain uses the tree. */
+#include <string.h>
+
+#include "crew/layout.h"
+#include "run/worker_inside.h"
+
+#define PATIENCE 1000000000 /* nanoseconds for late members, if the time of a lane is not known */
+#define LEAST_PATIENCE 1000000
+#define LOOKS 20000000 /* nanoseconds between two looks at what does not wake the group's queue */
+
+static bool plays(const struct worker_stage *s) {
+    return s->k == 1 && s->c->run->machine->members > 1;
+}
+
+static char *arena_of(const struct worker *c, int group) {
+    return c->shared.replicas + c->shared.replica_bytes * (size_t)group;
+}
+
+/* Waits for a change that wakes the group's queue, or another of the stage. */
+static void wait_in_group(const struct worker *c, bool (*holds)(void *), void *arg) {
+    struct thread_context *me = &c->context[0];
+    worker_note(me, CREW_AT_WAIT, -1, -1);
+    while (!holds(arg))
+        wait_until(&c->group.shared->queue, crew_crowded(c->head) ? WAIT_CROWDED : WAIT_APART,
+                   holds, arg, base_now() + LOOKS, &me->shared->heartbeat);
+    worker_spend(&me->shared->wait, me->began);
+    me->waited += base_now() - me->began;
+}
+
+/* ---- who is there ---- */
+
+static int group_at(const struct worker *c, int rank) {
+    return group_of(rank, worker_size(c), c->head->seats);
+}
+
+/* The rank of a worker of this worker's group; -1: it is not one. */
+static int rank_in_group(const struct worker *c, int place) {
+    int rank = atomic_load(&c->head->worker[place].rank);
+    return rank >= 0 && group_at(c, rank) == c->group.number ? rank : -1;
+}
+
+static bool is_there(const struct worker *c, int place) {
+    return atomic_load(&c->head->place[place].there) == group_stage(c->step, c->group.number);
+}
+
+static bool is_expected(const struct worker *c, int place) {
+    return rank_in_group(c, place) >= 0 && !is_there(c, place) &&
+           atomic_load(&c->head->worker[place].state) == CREW_READY;
+}
+
+/* False: this worker has no rank. */
+static bool enter(struct worker_stage *s) {
+    struct worker *c = s->c;
+    int rank = worker_rank(c);
+    int64_t lane = 0;
+    if (c->group.shared || rank < 0) return c->group.shared;
+    c->group = crew_group(c->head, c->base, group_at(c, rank));
+    for (int i = 0; i < c->head->places; i++) {
+        int64_t t = atomic_load(&c->head->thread[i * c->threads].lane_time);
+        if (rank_in_group(c, i) >= 0 && t > lane) lane = t;
+    }
+    int64_t patience = !lane ? PATIENCE : lane / 4 > LEAST_PATIENCE ? lane / 4 : LEAST_PATIENCE;
+    c->patience = base_now() + patience;
+    atomic_store(&c->head->place[c->place].there, group_stage(c->step, c->group.number));
+    wait_wake(&c->group.shared->queue);
+    return true;
+}
+
+void worker_leave_group(struct worker *c) {
+    if (!c->group.shared) return;
+    atomic_store(&c->head->place[c->place].there, 0);
+    if (c->leads) group_resign(&c->group, c->place);
+    c->leads = false;
+    c->group.shared = NULL;
+}
+
+/* Whether no worker of a lower rank will become the captain. */
+static bool may_lead(const struct worker *c) {
+    bool late = base_now() > c->patience;
+    if (atomic_load(&c->group.shared->captain)) return false;
+    for (int i = 0; i < c->head->places; i++) {
+        int rank = rank_in_group(c, i);
+        if (rank >= 0 && rank < worker_rank(c) &&
+            (is_there(c, i) || (is_expected(c, i) && !late)))
+            return false;
+    }
+    return true;
+}
+
+bool worker_leads(struct worker_stage *s) {
+    struct worker *c = s->c;
+    if (!plays(s)) return true;
+    if (!enter(s)) return false;
+    if (!c->leads) c->leads = may_lead(c) && group_lead(&c->group, c->place);
+    if (c->leads && machine_play(c->run->machine, 0, arena_of(c, c->group.number))) {
+        worker_fail(c, tri_message());
+        return false;
+    }
+    return c->leads;
+}
+
+/* ---- working on an order ---- */
+
+struct order {
+    struct worker *c;
+    uint64_t number;
+    struct group_task task;
+    const struct program_step *step;
+    struct tree_lane *lane; /* the captain's; null: this worker follows */
+    int size;               /* which of the two sizes the lane has */
+    int role[CREW_MOST_WORKERS], roles;
+    bool audits, alone; /* alone: thread 0 plays for the others of its team */
+    atomic_bool failed; /* a thread of this worker */
+};
+
+/* A thread's part of the order that the worker is at work on. */
+static struct order_thread {
+    struct order *order;
+    struct thread_context *me;
+    struct tri_fault fault;
+    size_t item; /* at work on */
+    bool done, waits;
+} order_thread[CREW_MOST_THREADS];
+
+static bool goes_on(void *thread) {
+    const struct order_thread *t = thread;
+    const struct order *o = t->order;
+    const struct worker *c = o->c;
+    if (!group_stands(&c->group, o->number) || atomic_load(&o->failed) || worker_over(c))
+        return false;
+    const struct tree_lane *l = o->lane;
+    return !l || o->audits ||
+           !board_lost(tree_board(l->tree), l->who.step, l->who.thread, l->lane);
+}
+
+static void end_wait(struct order_thread *t) {
+    if (!t->waits) return;
+    worker_spend(&t->me->shared->wait, t->me->began);
+    t->me->waited += base_now() - t->me->began;
+    t->waits = false;
+}
+
+static void note(void *thread, size_t item, bool waits) {
+    struct order_thread *t = thread;
+    struct thread_context *me = t->me;
+    worker_end_item(me);
+    end_wait(t);
+    t->item = item;
+    t->waits = waits;
+    if (!waits) me->item = me->name + (int)item;
+    worker_note(me, waits ? CREW_AT_WAIT : CREW_AT_LANE, t->order->task.lane, me->item);
+}
+
+static struct program *program_of(const struct order *o, int role) {
+    return o->c->run->machine->member[role].lane[o->size];
+}
+
+/* The captain opens and closes buckets as in a lane of its own; the others learn the slots. */
+static bool at_stop(void *thread, int role, int stop) {
+    struct order_thread *t = thread;
+    struct order *o = t->order;
+    struct tree *tree = &o->c->run->machine->tree[1];
+    atomic_int *slot = group_slots(o->c->group.shared);
+    int bucket = tree_opens(tree, o->size, stop);
+    if (!role && stop < tree->events[o->size].n) {
+        worker_end_item(t->me);
+        end_wait(t);
+        o->lane->p->at_stop(o->lane->p->stop_arg, stop);
+        if (bucket >= 0) atomic_store(&slot[bucket], tree_slot(o->lane, bucket));
+    } else if (bucket >= 0) {
+        tree_bind_slot(tree, program_of(o, role), bucket, atomic_load(&slot[bucket]));
+    }
+    return true;
+}
+
+static void play(void *order, int thread) {
+    struct order *o = order;
+    struct worker *c = o->c;
+    struct order_thread *t = &order_thread[thread];
+    struct replica_part part[CREW_MOST_THREADS];
+    struct crew_group *g = c->group.shared;
+    int64_t began = base_now();
+    int n = 0;
+    if (o->alone && thread) return;
+    *t = (struct order_thread){.order = o, .me = &c->context[thread]};
+    if (thread) t->me->waited = 0;
+    t->me->item = -1;
+    t->me->name = c->current->first_name[2 + o->size];
+    for (int i = 0; i < o->roles; i++)
+        for (int k = 0; k < c->threads; k++)
+            if (o->alone || k == thread)
+                part[n++] = (struct replica_part){
+                    &c->run->machine->member[o->role[i]].replica[o->size], k};
+    struct program_step step = *o->step;
+    step.fault = &t->fault;
+    const struct replica_run run = {
+        group_words(g), o->task.base, &g->queue,
+        crew_crowded(c->head) ? WAIT_CROWDED : WAIT_TOGETHER, &t->me->shared->heartbeat,
+        goes_on, note, at_stop, t};
+    t->done = replica_run(part, n, &run, &step);
+    worker_end_item(t->me);
+    end_wait(t);
+    if (!t->done) atomic_store(&o->failed, true);
+    if (thread) worker_spend(&t->me->shared->compute, began + t->me->waited);
+    if (thread) worker_rest(t->me);
+}
+
+/* This worker's roles, and their programs. */
+static bool take_roles(struct order *o) {
+    struct worker *c = o->c;
+    struct machine *m = c->run->machine;
+    struct crew_group *g = c->group.shared;
+    for (int r = 0; r < m->members; r++)
+        if (atomic_load(&g->role[r]) == c->place) o->role[o->roles++] = r;
+    for (int i = 0; i < o->roles; i++) {
+        if (machine_play(m, o->role[i], arena_of(c, c->group.number))) {
+            worker_fail(c, tri_message());
+            return false;
+        }
+        if (!o->lane || o->role[i])
+            tree_bind_slot(&m->tree[1], program_of(o, o->role[i]), m->tree[1].buckets.n - 1,
+                           o->task.slot);
+    }
+    return true;
+}
+
+static bool fetch(struct order *o, struct thread_context *me, struct tri_fault *fault) {
+    struct program *p[CREW_MOST_WORKERS];
+    for (int i = 0; i < o->roles; i++) p[i] = program_of(o, o->role[i]);
+    return worker_fetch_lane(o->c, me, p, o->roles, o->task.lane, fault);
+}
+
+/* Does this worker's part of the order. The fault is that of the first item that failed here. */
+static bool work(struct order *o, struct tri_fault *fault) {
+    struct worker *c = o->c;
+    struct machine *m = c->run->machine;
+    struct thread_context *me = &c->context[0];
+    struct team *team = worker_team(c, m->lanes * m->members);
+    size_t item = SIZE_MAX;
+    o->size = machine_lane_size(m, o->task.lane);
+    o->alone = !team;
+    if (!take_roles(o) || !fetch(o, me, fault)) return false;
+    team_run(team, play, o);
+    bool done = true;
+    for (int t = 0; t < (o->alone ? 1 : c->threads); t++) {
+        const struct order_thread *own = &order_thread[t];
+        done &= own->done;
+        if (!own->fault.failed || own->item >= item) continue;
+        item = own->item;
+        *fault = own->fault;
+    }
+    return done;
+}
+
+/* ---- the captain ---- */
+
+static bool is_quiet(void *arg) {
+    const struct worker *c = arg;
+    return group_quiet(&c->group, c->place);
+}
+
+static bool may_order(void *arg) {
+    const struct worker *c = arg;
+    if (worker_over(c)) return true;
+    if (!is_quiet(arg)) return false;
+    for (int i = 0; i < c->head->places && base_now() < c->patience; i++)
+        if (is_expected(c, i)) return false;
+    return true;
+}
+
+/* Those that are there: this worker, then the others by rank. */
+static int muster(const struct worker *c, int *who) {
+    int n = 1, size = worker_size(c), most = c->run->machine->members;
+    *who = c->place;
+    for (int rank = 0; rank < size && n < most; rank++)
+        for (int i = 0; i < c->head->places && n < most; i++)
+            if (i != c->place && is_there(c, i) &&
+                atomic_load(&c->head->worker[i].rank) == rank)
+                who[n++] = i;
+    return n;
+}
+
+/* The fault that another worker met in this lane. */
+static void take_fault(const struct worker *c, int lane, struct tri_fault *fault) {
+    struct crew_group *g = c->group.shared;
+    for (int r = 0; r < g->roles && !fault->failed; r++) {
+        const struct crew_thread *t =
+            &c->head->thread[atomic_load(&g->role[r]) * c->threads];
+        if (atomic_load(&t->failed_lane) != lane) continue;
+        fault->failed = true;
+        base_format(fault->text, sizeof fault->text, "%s", t->fault);
+    }
+}
+
+bool worker_compute_together(struct worker *c, struct thread_context *me, struct tree_lane *l,
+                             const struct program_step *step) {
+    int who[CREW_MOST_WORKERS];
+    struct order o = {.c = c, .step = step, .lane = l, .audits = me->audits};
+    o.task = (struct group_task){.stage = group_stage(c->step, c->group.number), .lane = l->lane,
+                                 .slot = tree_slot(l, l->tree->buckets.n - 1)};
+    if (!may_order(c)) wait_in_group(c, may_order, c);
+    if (worker_over(c)) return false;
+    o.number = group_order(&c->group, c->place, who, muster(c, who), &o.task);
+    bool done = work(&o, step->fault);
+    if (!done) {
+        group_give_up(&c->group, o.number);
+        if (!is_quiet(c)) wait_in_group(c, is_quiet, c);
+        take_fault(c, l->lane, step->fault);
+    }
+    group_close(&c->group, c->place);
+    return done;
+}
+
+/* ---- the others ---- */
+
+static bool something_to_follow(void *arg) {
+    struct worker_stage *s = arg;
+    const struct worker *c = s->c;
+    int failed;
+    if (worker_over(c) || worker_lanes_ended(s, &failed)) return true;
+    if (!c->group.shared) return worker_rank(c) >= 0;
+    uint64_t order = group_find(&c->group, c->place, group_stage(c->step, c->group.number));
+    return (order && order != c->order) || may_lead(c);
+}
+
+static void follow(struct worker_stage *s, uint64_t order) {
+    struct worker *c = s->c;
+    struct thread_context *me = s->context;
+    struct order o = {.c = c, .number = order, .step = &s->step};
+    int64_t began = base_now();
+    c->order = order;
+    if (!group_begin(&c->group, c->place, order, &o.task)) return;
+    struct machine *m = c->run->machine;
+    s->step.fault->failed = false;
+    s->step.sample = lane_first(m->batch, m->lanes, o.task.lane);
+    me->lane = o.task.lane;
+    me->waited = 0;
+    bool done = work(&o, s->step.fault);
+    if (!done && s->step.fault->failed && !worker_over(c))
+        worker_keep_fault(c, me->shared, o.task.lane, s->step.fault);
+    if (!done) group_give_up(&c->group, order);
+    group_end(&c->group, c->place);
+    worker_spend(&me->shared->compute, began + me->waited);
+}
+
+bool worker_follow(struct worker_stage *s) {
+    struct worker *c = s->c;
+    struct thread_context *me = s->context;
+    int failed;
+    if (worker_over(c) || worker_lanes_ended(s, &failed)) return false;
+    atomic_store(&me->shared->lane_time, 0); /* only captains compute lanes */
+    atomic_store(&me->shared->pure_time, 0);
+    if (c->group.shared) {
+        uint64_t order = group_find(&c->group, c->place, group_stage(c->step, c->group.number));
+        if (order && order != c->order) {
+            follow(s, order);
+            return true;
+        }
+        me->waited = 0;
+        wait_in_group(c, something_to_follow, s);
+    } else {
+        worker_note(me, CREW_AT_WAIT, -1, -1);
+        crew_wait(c->head, something_to_follow, s, &me->shared->heartbeat);
+        worker_spend(&me->shared->wait, me->began);
+    }
+    return true;
+}
