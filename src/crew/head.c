@@ -45,6 +45,11 @@ bool crew_begun(const struct crew_head *h) {
 
 void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
+int crew_group_of(const struct crew_head *h, int place) {
+    int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->ranks);
+    return rank < 0 || rank >= ranks || !h->n_groups ? -1 : group_of(rank, ranks, h->seats);
+}
+
 bool crew_crowded(const struct crew_head *h) {
     return atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
 }

@@ -256,6 +256,9 @@ tri_status crew_check(const struct crew_size *size);
 /* Writes the head of a store without a layout. */
 void crew_head_begin(struct crew_head *h, const struct crew_size *size);
 
+/* The group of the worker in this place; -1: it has no rank, or there are no groups. */
+int crew_group_of(const struct crew_head *h, int place);
+
 /* Whether a step has been opened since the run began. */
 bool crew_begun(const struct crew_head *h);
 

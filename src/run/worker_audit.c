@@ -68,19 +68,27 @@ static bool wanted(const struct worker *c, int lane) {
     return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->audit;
 }
 
-/* Whether the worker has made results of the lane that count. */
+/* Whether they are one worker, or compute lanes together. */
+static bool are_one(const struct worker *c, int place, int other) {
+    int group = crew_group_of(c->head, place);
+    return place == other || (group >= 0 && crew_group_of(c->head, other) == group);
+}
+
+/* Whether the worker, or its replica, has made results of the lane that count. */
 static bool has_made(const struct worker *c, int lane, int place) {
     for (int b = 0; b < c->run->machine->tree[1].buckets.n; b++) {
         int thread = maker_of(c, lane, b);
-        if (thread >= 0 && thread / c->threads == place) return true;
+        if (thread >= 0 && are_one(c, place, thread / c->threads)) return true;
     }
     return false;
 }
 
-/* Whether a worker, possibly a spare, could audit the lane: one that has made nothing of it. */
+/* Whether a worker could audit the lane: one that has made nothing of it. It may be a spare, unless
+ * the workers form replicas. */
 static bool can_be_audited(const struct worker *c, int lane) {
     for (int i = 0; i < c->head->places; i++)
-        if (atomic_load(&c->head->worker[i].state) == CREW_READY && !has_made(c, lane, i))
+        if (atomic_load(&c->head->worker[i].state) == CREW_READY && !has_made(c, lane, i) &&
+            (!c->head->n_groups || crew_group_of(c->head, i) >= 0))
             return true;
     return false;
 }

@@ -31,14 +31,10 @@ static void wait_in_group(const struct worker *c, bool (*holds)(void *), void *a
 
 /* ---- who is there ---- */
 
-static int group_at(const struct worker *c, int rank) {
-    return group_of(rank, worker_size(c), c->head->seats);
-}
-
 /* The rank of a worker of this worker's group; -1: it is not one. */
 static int rank_in_group(const struct worker *c, int place) {
-    int rank = atomic_load(&c->head->worker[place].rank);
-    return rank >= 0 && group_at(c, rank) == c->group.number ? rank : -1;
+    return crew_group_of(c->head, place) == c->group.number
+               ? atomic_load(&c->head->worker[place].rank) : -1;
 }
 
 static bool is_there(const struct worker *c, int place) {
@@ -53,10 +49,10 @@ static bool is_expected(const struct worker *c, int place) {
 /* False: this worker has no rank. */
 static bool enter(struct worker_stage *s) {
     struct worker *c = s->c;
-    int rank = worker_rank(c);
+    int number = crew_group_of(c->head, c->place);
     int64_t lane = 0;
-    if (c->group.shared || rank < 0) return c->group.shared;
-    c->group = crew_group(c->head, c->base, group_at(c, rank));
+    if (c->group.shared || number < 0) return c->group.shared;
+    c->group = crew_group(c->head, c->base, number);
     for (int i = 0; i < c->head->places; i++) {
         int64_t t = atomic_load(&c->head->thread[i * c->threads].lane_time);
         if (rank_in_group(c, i) >= 0 && t > lane) lane = t;

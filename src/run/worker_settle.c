@@ -420,13 +420,26 @@ static tri_status place_executables(struct worker *c, tri_run *run, struct plan 
 }
 
 static void warn_idle(const struct worker *c, const struct machine *m) {
-    int workers = worker_size(c);
-    if (m->lanes >= workers) return;
-    fprintf(stderr, "trireme: %d workers share %lld lane%s: %lld of them %s idle; --lanes %d would "
+    int workers = worker_size(c), seats = m->members > 1 ? c->head->seats : 1, idle = 0;
+    int replicas = group_count(workers, seats);
+    char form[64] = "";
+    for (int rank = 0; rank < workers; rank++) idle += group_of(rank, workers, seats) >= m->lanes;
+    if (!idle) return;
+    if (seats > 1)
+        base_format(form, sizeof form, ", as %d replicas of %d seats,", replicas, seats);
+    fprintf(stderr, "trireme: %d workers%s share %lld lane%s: %d of them %s idle; --lanes %d would "
             "use all (lanes are part of the plan: changing them changes the last bits of the "
             "results)\n",
-            workers, (long long)m->lanes, m->lanes == 1 ? "" : "s", (long long)(workers - m->lanes),
-            workers - m->lanes == 1 ? "stays" : "stay", workers);
+            workers, form, (long long)m->lanes, m->lanes == 1 ? "" : "s", idle,
+            idle == 1 ? "stays" : "stay", replicas);
+}
+
+/* Another replica makes the audits. */
+static tri_status check_audit(const struct worker *c, const struct machine *m) {
+    int seats = (int)mesh_seats(&m->compilation.strategies.mesh);
+    if (c->head->audit <= 0 || m->members == 1 || m->replicas > 1) return TRI_OK;
+    return base_fail(TRI_USAGE, "--audit needs two replicas, but up to %d workers form one of the "
+                     "mesh's %d seats; -n %d forms two", seats, seats, seats + 1);
 }
 
 static tri_status make_loader(const struct worker *c, tri_run *run, const struct plan *p) {
@@ -450,7 +463,8 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     if (m->n_scalars > CREW_MOST_SCALARS)
         return base_fail(TRI_USAGE, "the network has %d scalars; with several workers there can "
                          "be %d", m->n_scalars, CREW_MOST_SCALARS);
-    tri_status status = place_executables(c, run, &p);
+    tri_status status = check_audit(c, m);
+    if (!status) status = place_executables(c, run, &p);
     if (!status) status = check_memory(c, run);
     if (!status) worker_attach(c, run->team); /* before any thread claims anything */
     if (!status) status = join_store(c, run, &p);

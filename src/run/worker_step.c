@@ -178,9 +178,9 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
     crew_notify(h);
 }
 
-/* Spares take part if there are audits, which they make. */
+/* Spares take part if there are audits, which they make unless the workers form replicas. */
 static bool takes_part(const struct worker *c) {
-    return worker_rank(c) >= 0 || c->head->audit > 0;
+    return worker_rank(c) >= 0 || (c->head->audit > 0 && !c->head->n_groups);
 }
 
 static bool is_open(const struct worker *c) {
