@@ -232,6 +232,9 @@ static void describe_source(const struct trace *c, const struct program *p, cons
                  (long long)(c->sample + at / each));
     else if (node_is_literal(n))
         text_add(t, "the constant %s", n->name);
+    else if (node_is(n, "view"))
+        text_add(t, "parameter %s, element %lld", source_name(n),
+                 (long long)(tri_attr_int(n, "first") + at));
     else
         text_add(t, "%s %s, element %lld", node_is_param(n) ? "parameter" : n->entry->op->name,
                  source_name(n), (long long)at);

@@ -393,6 +393,10 @@ static void bind_sources(struct machine *m, struct program *p) {
         const tri_node *n = p->g->node[i];
         if (node_is_stored(n)) {
             program_bind(p, n->out->id, store_find(m->store, source_name(n))->memory);
+        } else if (node_is(n, "view")) {
+            char *at = store_find(m->store, tri_attr_text(n, "name"))->memory;
+            size_t first = (size_t)tri_attr_int(n, "first");
+            program_bind(p, n->out->id, at + first * tri_type_size(n->out->spec.type));
         } else if (node_is(n, "scalar")) {
             for (int k = 0; k < m->n_scalars; k++)
                 if (!strcmp(m->scalar[k].name, source_name(n)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A node moves if it computes something, is not random, and all its inputs have moved or are
- * parameters, states, literals or results of `pre`. Lanes of several sizes share what is moved. */
+ * parameters, states, literals or results of `pre`. Lanes of several sizes share what is moved. A
+ * piece of a parameter needs no copy if it is in one piece in memory. */
 #include "plan/hoist.h"
 
 #include <stdio.h>
@@ -42,6 +43,31 @@ static void mark(struct mover *m) {
         for (int k = 0; k < n->n_in && !moves; k++) m->used[n->in[k]->id] = true;
     }
     graph_mark_results(g, m->used);
+}
+
+/* ---- views ---- */
+
+/* Whether the node is a piece of a stored tensor, in one piece in its memory. *first: its first
+ * element. */
+static bool is_view(const tri_node *n, int64_t *first) {
+    const tri_tensor *x = n->n_in ? n->in[0] : NULL;
+    if (!node_is(n, "slice") || !node_is_stored(x->node) || x->block || *x->pack) return false;
+    int axis = 0, at = (int)tri_attr_int(n, "axis");
+    int64_t inner = 1;
+    if (at < 0) at += x->spec.shape.rank;
+    for (; axis < at; axis++)
+        if (x->spec.shape.dim[axis] != 1) return false;
+    for (axis = at + 1; axis < x->spec.shape.rank; axis++) inner *= x->spec.shape.dim[axis];
+    *first = tri_attr_int(n, "begin") * inner;
+    return true;
+}
+
+static tri_tensor *view(tri_graph *g, const tri_node *n, int64_t first) {
+    return graph_apply(g, "view", 0, NULL, 4,
+                       (const tri_attr[]){{.name = "name", .text = source_name(n->in[0]->node)},
+                                          {.name = "first", .i = first},
+                                          {.name = "type", .i = n->out->spec.type},
+                                          {.name = "shape", .list = n->out->spec.shape}});
 }
 
 /* ---- to `pre` ---- */
@@ -106,7 +132,8 @@ static bool bring_all(struct mover *m) {
     bool ok = true;
     for (size_t i = 0; i < m->lane->n_nodes && ok; i++) {
         tri_node *n = m->lane->node[i];
-        for (int k = 0; m->moves[i] && k < n->n_out && ok; k++)
+        int64_t first;
+        for (int k = 0; m->moves[i] && !is_view(n, &first) && k < n->n_out && ok; k++)
             if (m->used[n->out[k].id]) ok = bring(m, &n->out[k]) != NULL;
     }
     return ok;
@@ -123,7 +150,10 @@ static tri_status replace(struct mover *m) {
             if (n->n_in || node_is(n, "input") || needed(m, n)) rewrite_keep(&r, n);
             continue;
         }
-        for (int k = 0; k < n->n_out; k++) {
+        int64_t first;
+        if (m->used[n->out->id] && is_view(n, &first))
+            rewrite_replace(&r, n->out, view(m->lane, n, first));
+        for (int k = 0; !is_view(n, &first) && k < n->n_out; k++) {
             tri_tensor *t = m->used[n->out[k].id] ? m->there[n->out[k].id] : NULL;
             if (t) rewrite_replace(&r, &n->out[k], phase_given(m->lane, t, number_of(m, t), 0));
         }
@@ -135,14 +165,18 @@ tri_status hoist(struct hoist *h, tri_graph *lane) {
     struct mover m = {.h = h, .lane = lane, .moves = calloc(lane->n_nodes + 1, sizeof *m.moves),
                       .used = calloc((size_t)lane->n_tensors + 1, sizeof *m.used),
                       .there = calloc((size_t)lane->n_tensors + 1, sizeof(tri_tensor *))};
-    bool any = false;
+    bool any = false, copies = false;
+    int64_t first;
     tri_status status = TRI_OK;
     if (!m.moves || !m.used || !m.there) status = base_no_memory("a pass over the graph");
     if (!status) mark(&m);
-    for (size_t i = 0; !status && i < lane->n_nodes; i++) any |= m.moves[i];
-    if (any && !h->pre && !(h->pre = graph_like(h->whole))) status = TRI_FAILED;
+    for (size_t i = 0; !status && i < lane->n_nodes; i++) {
+        any |= m.moves[i];
+        copies |= m.moves[i] && !is_view(lane->node[i], &first);
+    }
+    if (copies && !h->pre && !(h->pre = graph_like(h->whole))) status = TRI_FAILED;
     if (any && !status) status = replace(&m);
-    if (any && !status) status = tri_graph_status(h->pre);
+    if (copies && !status) status = tri_graph_status(h->pre);
     free(m.moves);
     free(m.used);
     free(m.there);

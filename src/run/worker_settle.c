@@ -415,7 +415,7 @@ static tri_status place_executables(struct worker *c, tri_run *run, struct plan 
     if (!status) plan_tasks(c, p);
     CHECK(p->end <= c->reserved);
     m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]) -
-                      m->replica_bytes * (size_t)m->replicas;
+                      m->replica_bytes * (size_t)m->replicas - m->carried_bytes;
     return status;
 }
 
