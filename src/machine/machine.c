@@ -38,6 +38,8 @@ static bool is_of_members(const struct machine *m, int i) {
 
 /* ---- memory ---- */
 
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
 enum memory_source machine_arena_source(const struct machine *m, int i) {
     const struct machine *lender = m->lender;
     bool suffices = lender && i < lender->n_threads &&
@@ -169,7 +171,9 @@ static tri_status make_programs(struct machine *m) {
             how |= PROGRAM_GATE | (m->compilation.lane[0] ? PROGRAM_LOSS : 0);
         status = program_make_member(graph_of(m, i), m->dev, how, i < 2 || joint ? threads : 1,
                                      together ? m->members : 1, p);
-        if (!status && p->memory.total > *bytes) *bytes = p->memory.total;
+        if (status) break;
+        bool shared = i < 2 && m->all_threads;
+        *bytes = larger(*bytes, shared ? program_own_bytes(p) : p->memory.total);
     }
     if (m->members > 1 && !status &&
         !(m->member = calloc((size_t)m->members, sizeof *m->member)))
@@ -184,8 +188,6 @@ static tri_status make_programs(struct machine *m) {
         if (m->compilation.merge[k]) status = machine_make_tree(m, k);
     return status;
 }
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 tri_status machine_join(struct machine *m, int n) {
     struct tree *tree[CREW_MOST_SHAPES];

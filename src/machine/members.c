@@ -18,9 +18,7 @@ static tri_status make(struct machine *m, int number, int size) {
 }
 
 static void place(struct machine *m, int number, struct program *p, char *arena) {
-    char *at[MESH_MOST_SEATS + 1];
-    for (int r = 0; r <= m->members; r++) at[r] = arena + p->memory.start[r];
-    program_place_member(p, number, at);
+    program_place_member(p, number, arena);
     machine_bind(m, p);
     if (m->tree[0].g) tree_bind_tops(&m->tree[0], p);
 }

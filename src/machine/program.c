@@ -179,7 +179,8 @@ static bool updates_in_place(const struct program *p, size_t i) {
     return false;
 }
 
-int program_region(const struct program *p, size_t i) {
+/* The memory plan's region of what only item i uses. */
+static int region_of(const struct program *p, size_t i) {
     return p->members == 1 || p->item[i].members > 1 ? 0 : 1 + *p->item[i].member;
 }
 
@@ -193,7 +194,7 @@ static tri_status plan(struct program *p, unsigned how) {
         const struct kernel *k = &p->item[i].by_thread->kernel;
         item[i] = (struct memory_item){.unit = p->item[i].unit, .scratch = program_scratch(p, i),
                                        .alias = k->alias, .state = k->state, .early = i < early,
-                                       .region = program_region(p, i),
+                                       .region = region_of(p, i),
                                        .shares = how & PROGRAM_UNDO && !k->span ? NULL : k->shares};
     }
     ok = ok && memory_plan(p->g, item, p->n_items, outside, p->members == 1 ? 1 : 1 + p->members,
@@ -294,23 +295,32 @@ static void place_scratch(struct program *p, size_t i, char *shared, char *scrat
         tri_call *c = &item->by_thread[t].call;
         c->shared = item->shared ? shared : NULL;
         c->scratch = item->scratch && scratch
-                         ? scratch + item->shared + (size_t)(first + t) * item->scratch : NULL;
+                         ? scratch + (size_t)(first + t) * item->scratch : NULL;
     }
 }
 
-void program_place(struct program *p, void *arena, void *own) {
+static void place_tensors(struct program *p, char *arena) {
     p->arena = arena;
     for (int i = 0; i < p->g->n_tensors; i++)
         if (p->memory.root[i] == i && p->memory.offset[i] != MEMORY_OUTSIDE)
-            program_bind(p, i, (char *)arena + p->memory.offset[i]);
-    for (size_t i = 0; i < p->n_items; i++)
-        place_scratch(p, i, (char *)arena + p->memory.scratch[i],
-                      own ? (char *)own + p->memory.scratch[i] : NULL, 0);
+            program_bind(p, i, arena + p->memory.offset[i]);
 }
 
-/* Null: in another member's region. */
-static char *in_region(const struct program *p, char *const *at, int region, size_t offset) {
-    return at[region] ? at[region] + (offset - p->memory.start[region]) : NULL;
+void program_place(struct program *p, void *arena, void *own) {
+    place_tensors(p, arena);
+    for (size_t i = 0; i < p->n_items; i++) {
+        char *here = (char *)arena + p->memory.scratch[i];
+        place_scratch(p, i, here, own == arena ? here + p->item[i].shared : own, 0);
+    }
+}
+
+size_t program_own_bytes(const struct program *p) {
+    size_t most = MEMORY_ALIGN;
+    for (size_t i = 0; i < p->n_items; i++) {
+        size_t bytes = p->item[i].scratch * (size_t)p->threads;
+        if (bytes > most) most = bytes;
+    }
+    return most;
 }
 
 int program_rank(const struct program *p, size_t i, int member) {
@@ -319,15 +329,12 @@ int program_rank(const struct program *p, size_t i, int member) {
     return rank < p->item[i].members ? rank : -1;
 }
 
-void program_place_member(struct program *p, int member, char *const *at) {
-    for (int i = 0; i < p->g->n_tensors; i++)
-        if (p->memory.root[i] == i && p->memory.offset[i] != MEMORY_OUTSIDE)
-            program_bind(p, i, in_region(p, at, p->memory.region[i], p->memory.offset[i]));
+void program_place_member(struct program *p, int member, char *arena) {
+    place_tensors(p, arena);
     for (size_t i = 0; i < p->n_items; i++) {
+        char *scratch = arena + p->memory.scratch[i];
         int rank = program_rank(p, i, member);
-        char *scratch = in_region(p, at, program_region(p, i), p->memory.scratch[i]);
-        if (!scratch || !program_scratch(p, i)) continue;
-        place_scratch(p, i, scratch, scratch, rank < 0 ? 0 : rank * p->threads);
+        place_scratch(p, i, scratch, scratch + p->item[i].shared, rank < 0 ? 0 : rank * p->threads);
     }
 }
 

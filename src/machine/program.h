@@ -109,18 +109,16 @@ tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how,
  * depend on threads and members, which fix the cut into parts and the plan of memory. */
 tri_status program_make_member(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
                                int members, struct program *out);
-/* Binds the tensors of the arena. own: has the threads' scratch, at the same offsets as the arena.
- * It is the arena itself, unless that is shared with other processes. */
+/* Binds the tensors of the arena. own: the arena, or if that is shared with other processes, memory
+ * of program_own_bytes for the scratch of this one's threads. */
 void program_place(struct program *p, void *arena, void *own);
-/* Binds the tensors of all regions of the arena, for a member: region r is at at[r]. Tensors in
- * regions that are null, which belong to other members, are bound to null; those in others may be
- * read when all members are at rest, and their items be run again then. */
-void program_place_member(struct program *p, int member, char *const *at);
+size_t program_own_bytes(const struct program *p);
+/* The same for a member of a replica. When all members are at rest, it may read all tensors, and run
+ * any item again. */
+void program_place_member(struct program *p, int member, char *arena);
 void program_bind(struct program *p, int tensor, void *memory);
 /* The number of a member among those that run item i; -1: it does not. */
 int program_rank(const struct program *p, size_t i, int member);
-/* The region of item i's scratch, and of what only this item uses. */
-int program_region(const struct program *p, size_t i);
 /* Scratch bytes of item i, of all threads. */
 size_t program_scratch(const struct program *p, size_t i);
 /* The memory of a tensor. */

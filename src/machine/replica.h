@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A replica: several members, each with the same number of threads, that compute one lane of a mesh
  * together. Each member has its own copy of the lane's program (program_make_member). A thread of a
- * member is an executor. A thread of a process may play several of them. Region 0 of the arena is
- * common to all members; so is all memory outside of the arena. Region 1 + m is member m's.
+ * member is an executor. A thread of a process may play several of them. All use one arena.
  *
  * An item is run by the members that carry a seat of its owner; the parts of each of its two rounds
  * are divided over their threads. Every executor goes through all items in the program's order,

@@ -34,7 +34,7 @@ struct range {
     int writer, readers; /* item; the head of a list */
 };
 
-/* A region, or all memory outside: there the place of a root is its number. */
+/* The arena, or all memory outside: there the place of a root is its number. */
 struct space {
     struct range *range; /* apart, ascending */
     size_t n, capacity;
@@ -44,7 +44,7 @@ struct finder {
     const struct program *p;
     struct replica_needs *out;
     size_t executors;
-    struct space *space;
+    struct space arena, outside;
     struct reader *reader;
     size_t n_readers, reader_capacity;
     int *seen;       /* by item: the last item that was found to depend on it */
@@ -138,9 +138,9 @@ static void touch(struct finder *f, int item, const tri_tensor *t,
     const struct memory_plan *m = &f->p->memory;
     size_t at = m->offset[t->id];
     if (at == MEMORY_OUTSIDE)
-        how(f, &f->space[m->regions], (size_t)m->root[t->id], (size_t)m->root[t->id] + 1, item);
+        how(f, &f->outside, (size_t)m->root[t->id], (size_t)m->root[t->id] + 1, item);
     else
-        how(f, &f->space[m->region[t->id]], at, at + memory_bytes(t), item);
+        how(f, &f->arena, at, at + memory_bytes(t), item);
 }
 
 static void find_wanted(struct finder *f, int i) {
@@ -151,7 +151,7 @@ static void find_wanted(struct finder *f, int i) {
         if (!unit_shape_only(u, k)) touch(f, i, u->in[k], read_range);
     for (int k = 0; k < u->n_out; k++) touch(f, i, u->out[k], write_range);
     if (scratch)
-        write_range(f, &f->space[program_region(f->p, (size_t)i)], at, at + scratch, i);
+        write_range(f, &f->arena, at, at + scratch, i);
 }
 
 /* ---- the list ---- */
@@ -223,18 +223,16 @@ static void find(struct finder *f, const size_t *stop, int n_stops) {
 bool replica_find_needs(const struct program *p, const size_t *stop, int n_stops,
                         struct replica_needs *out) {
     struct finder f = {.p = p, .out = out, .executors = (size_t)(p->threads * p->members)};
-    size_t spaces = (size_t)p->memory.regions + 1;
-    f.space = calloc(spaces, sizeof *f.space);
     f.seen = malloc((p->n_items + 1) * sizeof *f.seen);
     f.want = calloc(f.executors, sizeof *f.want);
     f.last = calloc(f.executors, sizeof *f.last);
     f.known = calloc(f.executors * f.executors, sizeof *f.known);
     *out = (struct replica_needs){.first = calloc(3 * p->n_items + 2, sizeof *out->first)};
-    f.failed = !f.space || !f.seen || !f.want || !f.last || !f.known || !out->first;
+    f.failed = !f.seen || !f.want || !f.last || !f.known || !out->first;
     for (size_t i = 0; i < p->n_items && f.seen; i++) f.seen[i] = NONE;
     if (!f.failed) find(&f, stop, n_stops);
-    for (size_t i = 0; f.space && i < spaces; i++) free(f.space[i].range);
-    free(f.space);
+    free(f.arena.range);
+    free(f.outside.range);
     free(f.reader);
     free(f.seen);
     free(f.want);

@@ -22,6 +22,8 @@ struct planner {
     size_t n;
     const bool *outside;
     struct memory_plan *p;
+    int regions;
+    int *region;         /* by tensor, if it has its own place */
     int *last;           /* by tensor: the last item that needs it; n: needed after all items */
     const tri_tensor **target; /* by tensor: what it updates, in place if possible */
 };
@@ -65,14 +67,14 @@ static void last_uses(struct planner *a) {
 #define NOBODY -1
 
 static void use(struct planner *a, int tensor, int region) {
-    int *r = &a->p->region[tensor];
+    int *r = &a->region[tensor];
     *r = *r == NOBODY || *r == region ? region : 0;
 }
 
 /* The region of each tensor, if it has its own place. */
 static void find_regions(struct planner *a) {
     const tri_graph *g = a->g;
-    for (int t = 0; t < g->n_tensors; t++) a->p->region[t] = NOBODY;
+    for (int t = 0; t < g->n_tensors; t++) a->region[t] = NOBODY;
     for (size_t i = 0; i < a->n; i++) {
         const struct unit *u = a->item[i].unit;
         for (int k = 0; k < u->n_out; k++) use(a, u->out[k]->id, a->item[i].region);
@@ -89,7 +91,7 @@ static void find_regions(struct planner *a) {
 static bool ends_here(const struct planner *a, int i, const tri_tensor *in, const tri_tensor *out) {
     int root = a->p->root[in->id];
     return a->p->end[root] == i && memory_bytes(in) == memory_bytes(out) &&
-           (a->outside[root] || a->p->region[root] == a->p->region[out->id]);
+           (a->outside[root] || a->region[root] == a->region[out->id]);
 }
 
 /* Whether the kernel can write the output over the input. Not if several nodes run as one and
@@ -136,7 +138,7 @@ static bool alias(struct planner *a, const struct memory_item *m) {
     if (root == out || a->outside[out] || (a->outside[root] && a->last[out] == (int)a->n))
         return false;
     a->p->root[out] = root;
-    if (a->p->region[root] != a->p->region[out]) a->p->region[root] = 0;
+    if (a->region[root] != a->region[out]) a->region[root] = 0;
     return true;
 }
 
@@ -172,7 +174,7 @@ static size_t collect(const struct planner *a, int region, struct block *b) {
         const struct unit *u = a->item[i].unit;
         for (int k = 0; k < u->n_out; k++) {
             int t = u->out[k]->id;
-            if (p->root[t] != t || a->outside[t] || p->region[t] != region) continue;
+            if (p->root[t] != t || a->outside[t] || a->region[t] != region) continue;
             b[n] = (struct block){memory_bytes(u->out[k]), 0, p->begin[t], p->end[t], n,
                                   &p->offset[t]};
             n++;
@@ -205,11 +207,12 @@ static size_t forget(const struct block **placed, size_t n, int begin) {
 }
 
 /* Places the blocks one after the other, each in the lowest gap between blocks that live at the
- * same time. Returns the total. placed: space for n pointers, kept in the order of offsets.
- * in_time: the blocks are sorted by their begin. */
-static size_t place(struct block *b, size_t n, const struct block **placed, bool in_time) {
+ * same time. Returns their end. placed: first those that are `there`, with space for n more; kept in
+ * the order of offsets. in_time: the blocks are sorted by their begin. */
+static size_t place(struct block *b, size_t n, const struct block **placed, size_t there,
+                    bool in_time) {
     enum { OFTEN = 64 };
-    size_t total = 0, there = 0;
+    size_t total = 0;
     for (size_t i = 0; i < n; i++) {
         size_t at = 0, k;
         if (in_time && i % OFTEN == 0) there = forget(placed, there, b[i].begin);
@@ -248,31 +251,46 @@ static void find_peak(const struct planner *a, const size_t *change) {
 
 #define MANY 32768 /* blocks: by size, each would be compared with most others */
 
-/* Tries two orders of placing and takes the better one; of many blocks only the faster one. */
-static size_t place_best(struct block *b, size_t n, const struct block **placed) {
-    qsort(b, n, sizeof *b, by_begin);
-    size_t first = place(b, n, placed, true);
-    qsort(b, n, sizeof *b, by_size);
-    size_t total = n > MANY ? SIZE_MAX : place(b, n, placed, false);
-    if (first >= total) return total;
-    qsort(b, n, sizeof *b, by_begin);
-    return place(b, n, placed, true);
+/* Tries two orders of placing and takes the better one; of many blocks only the faster one. there:
+ * blocks that are placed already, by offset. */
+static size_t place_best(struct block *b, size_t n, const struct block *const *there,
+                         size_t n_there, const struct block **placed) {
+    size_t end[2] = {SIZE_MAX, SIZE_MAX};
+    for (int try = 0; try < 3; try++) {
+        bool in_time = try == 0 || (try == 2 && end[0] < end[1]);
+        if ((try == 1 && n > MANY) || (try == 2 && !in_time)) continue;
+        if (n_there) memcpy(placed, there, n_there * sizeof *placed);
+        qsort(b, n, sizeof *b, in_time ? by_begin : by_size);
+        end[!in_time] = place(b, n, placed, n_there, in_time);
+    }
+    return end[0] < end[1] ? end[0] : end[1];
 }
 
-static void place_all(struct planner *a, struct block *b, const struct block **placed,
-                      size_t *change) {
-    for (int r = 0; r < a->p->regions; r++) {
-        size_t n = collect(a, r, b);
-        note_changes(b, n, change);
-        a->p->start[r + 1] = a->p->start[r] + place_best(b, n, placed);
-        for (size_t i = 0; i < n; i++) *b[i].where = a->p->start[r] + b[i].offset;
+static int by_offset(const void *a, const void *b) {
+    const struct block *x = *(const struct block *const *)a, *y = *(const struct block *const *)b;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Each region of a member lies apart. What is common fills the gaps. */
+static void place_all(struct planner *a, struct block *b, const struct block **there,
+                      const struct block **placed, size_t *change) {
+    size_t n = 0, total = 0;
+    for (int r = 1; r < a->regions; r++) {
+        size_t first = n;
+        n += collect(a, r, b + first);
+        size_t bytes = place_best(b + first, n - first, NULL, 0, placed);
+        for (size_t i = first; i < n; i++) b[i].offset += total;
+        total += bytes;
     }
-    a->p->total = a->p->start[a->p->regions];
+    for (size_t i = 0; i < n; i++) there[i] = &b[i];
+    qsort(there, n, sizeof *there, by_offset);
+    size_t common = collect(a, 0, b + n), end = place_best(b + n, common, there, n, placed);
+    a->p->total = end > total ? end : total;
+    n += common;
+    for (size_t i = 0; i < n; i++) *b[i].where = b[i].offset;
+    note_changes(b, n, change);
     find_peak(a, change);
-    for (int t = 0; t < a->g->n_tensors; t++) {
-        int region = a->p->region[a->p->root[t]];
-        a->p->region[t] = region == NOBODY ? 0 : region;
-    }
     for (int t = 0; t < a->g->n_tensors; t++)
         a->p->offset[t] = a->outside[a->p->root[t]] ? MEMORY_OUTSIDE : a->p->offset[a->p->root[t]];
 }
@@ -283,28 +301,28 @@ static bool allocate(struct memory_plan *p, size_t tensors, size_t items) {
     p->scratch = calloc(items + 1, sizeof *p->scratch);
     p->begin = calloc(tensors + 1, sizeof *p->begin);
     p->end = calloc(tensors + 1, sizeof *p->end);
-    p->start = calloc((size_t)p->regions + 1, sizeof *p->start);
-    p->region = calloc(tensors + 1, sizeof *p->region);
-    return p->offset && p->root && p->scratch && p->begin && p->end && p->start && p->region;
+    return p->offset && p->root && p->scratch && p->begin && p->end;
 }
 
 bool memory_plan(const tri_graph *g, const struct memory_item *item, size_t n, const bool *outside,
                  int regions, struct memory_plan *out) {
-    *out = (struct memory_plan){.regions = regions};
+    *out = (struct memory_plan){0};
     size_t tensors = (size_t)g->n_tensors, blocks = tensors + n + 1;
     struct planner a = {.g = g, .item = item, .n = n, .outside = outside, .p = out,
+                        .regions = regions, .region = calloc(tensors + 1, sizeof *a.region),
                         .last = calloc(tensors + 1, sizeof *a.last),
                         .target = calloc(tensors + 1, sizeof *a.target)};
     struct block *b = calloc(blocks, sizeof *b);
-    const struct block **placed = calloc(blocks, sizeof *placed);
+    const struct block **placed = calloc(2 * blocks, sizeof *placed);
     size_t *change = calloc(n + 2, sizeof *change);
-    bool ok = allocate(out, tensors, n) && a.last && a.target && b && placed && change;
+    bool ok = allocate(out, tensors, n) && a.region && a.last && a.target && b && placed && change;
     if (ok) {
         lifetimes(&a);
-        place_all(&a, b, placed, change);
+        place_all(&a, b, placed + blocks, placed, change);
     } else {
         memory_plan_free(out);
     }
+    free(a.region);
     free(a.last);
     free(a.target);
     free(b);
@@ -319,7 +337,5 @@ void memory_plan_free(struct memory_plan *p) {
     free(p->scratch);
     free(p->begin);
     free(p->end);
-    free(p->start);
-    free(p->region);
     *p = (struct memory_plan){0};
 }

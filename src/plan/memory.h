@@ -3,9 +3,9 @@
  * units. Several tensors may have one place: an alias is its input in another shape; an output may
  * take over the place of an input that is not needed later.
  *
- * If the members of a replica run the program together (machine/replica.h), the arena consists of
- * regions, one after the other. Region 0 is common; region 1 + m has what only member m writes and
- * reads. Regions have separate addresses, so that they may lie anywhere. */
+ * If the members of a replica run the program together (machine/replica.h), each has a region of the
+ * arena for what only it writes and reads, so that members do not wait for each other's memory.
+ * What is common, region 0, fills the gaps between and after these. */
 #ifndef PLAN_MEMORY_H
 #define PLAN_MEMORY_H
 
@@ -34,9 +34,6 @@ struct memory_plan {
     int *root;       /* by tensor: the one whose place it has, for most the tensor itself */
     size_t *scratch; /* by item: offset */
     size_t total;    /* bytes of the arena */
-    int regions;     /* at least 1 */
-    size_t *start;   /* by region: its first byte in the arena; start[regions] is the total */
-    int *region;     /* by tensor: that of its place, if this is in the arena */
     /* The most bytes in use at once, and during which item: no plan can need less. */
     size_t peak;
     int peak_item;

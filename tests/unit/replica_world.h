@@ -110,14 +110,11 @@ static inline void world_make(const struct subject *s, int members, int threads,
     results_make(s->g, &w->results);
     for (int m = 0; m < members; m++) {
         struct program *p = &w->program[m];
-        char *at[1 + MOST_MEMBERS] = {NULL};
         if (program_make_member(s->g, s->dev, PROGRAM_OUTPUTS, threads, members, p))
             fail_msg("%s", tri_message());
         size_t bytes = p->memory.total + MEMORY_ALIGN;
         if (!m) w->memory = dev_host_allocate(bytes);
-        at[0] = w->memory;
-        if (members > 1) at[1 + m] = w->memory + p->memory.start[1 + m];
-        program_place_member(p, m, at);
+        program_place_member(p, m, w->memory);
         bind_sources(s, p);
         if (replica_make(p, m, stop, n_stops, &w->replica[m])) fail_msg("%s", tri_message());
     }
