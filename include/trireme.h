@@ -1002,6 +1002,8 @@ typedef void tri_kernel(const tri_call *call);
  *             TRI_VALUES_MOVED      from other places of input 0; the rest is the attribute
  *                                   "value", if there is one (transpose, slice, pad)
  *             TRI_VALUES_SAME       input 0, in the same order (reshape): both may share memory
+ * piece       the first element of output 0 in input 0, if output 0 is a piece of it without gaps;
+ *             -1: it is not. Such a piece of a parameter needs no memory of its own.
  * leaves_out  the number of the input (labels) in which elements equal to `value` make output 0
  *             zero or false at the same places; -1: none. --tail pad gives such labels to its extra
  *             samples, and refuses a network whose loss would still count them.
@@ -1081,6 +1083,7 @@ typedef struct tri_op {
                             and --on-nan stop ignores a loss that is not finite */
     int64_t (*group_values)(const tri_node *n);
     enum { TRI_VALUES_COMPUTED, TRI_VALUES_MOVED, TRI_VALUES_SAME } values;
+    int64_t (*piece)(const tri_node *n);
     int (*leaves_out)(const tri_node *n, double value);
     const char *names;
     const char *follows;

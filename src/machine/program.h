@@ -113,7 +113,7 @@ tri_status program_make_member(const tri_graph *g, const struct dev *dev, unsign
  * of program_own_bytes for the scratch of this one's threads. */
 void program_place(struct program *p, void *arena, void *own);
 size_t program_own_bytes(const struct program *p);
-/* The same for a member of a replica. When all members are at rest, it may read all tensors, and run
+/* The same for a member of a replica. When all members are at rest, it may read all tensors and run
  * any item again. */
 void program_place_member(struct program *p, int member, char *arena);
 void program_bind(struct program *p, int tensor, void *memory);

@@ -15,6 +15,17 @@ static int infer(const tri_node *n, tri_spec *out) {
     return 1;
 }
 
+static int64_t piece(const tri_node *n) {
+    const tri_shape *x = in_shape(n, 0);
+    int64_t inner = 1;
+    int axis;
+    CHECK(op_axis(n, "axis", 0, &axis));
+    for (int i = 0; i < axis; i++)
+        if (x->dim[i] != 1) return -1;
+    for (int i = axis + 1; i < x->rank; i++) inner *= x->dim[i];
+    return tri_attr_int(n, "begin") * inner;
+}
+
 /* Pads dy with zeros to the shape of x. */
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     int axis;
@@ -34,6 +45,7 @@ const tri_op op_slice = {
     .factor_fn = op_axis_factors,
     .linear = TRI_LINEAR_JOINTLY,
     .values = TRI_VALUES_MOVED,
+    .piece = piece,
     .precision = TRI_PRECISION_ANY,
     .examples = EXAMPLES("f32[4,5] {axis=1, begin=1, end=3}", "f32[4,5] {axis=0, begin=0, end=4}",
                          "f32[3,4,5] {axis=-2, begin=3, end=4}", "f32[1] {axis=0, begin=0, end=1}",

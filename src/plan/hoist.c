@@ -47,19 +47,12 @@ static void mark(struct mover *m) {
 
 /* ---- views ---- */
 
-/* Whether the node is a piece of a stored tensor, in one piece in its memory. *first: its first
- * element. */
+/* Whether the node is a piece of a stored tensor. *first: its first element. */
 static bool is_view(const tri_node *n, int64_t *first) {
     const tri_tensor *x = n->n_in ? n->in[0] : NULL;
-    if (!node_is(n, "slice") || !node_is_stored(x->node) || x->block || *x->pack) return false;
-    int axis = 0, at = (int)tri_attr_int(n, "axis");
-    int64_t inner = 1;
-    if (at < 0) at += x->spec.shape.rank;
-    for (; axis < at; axis++)
-        if (x->spec.shape.dim[axis] != 1) return false;
-    for (axis = at + 1; axis < x->spec.shape.rank; axis++) inner *= x->spec.shape.dim[axis];
-    *first = tri_attr_int(n, "begin") * inner;
-    return true;
+    if (!n->entry->op->piece || !node_is_stored(x->node) || x->block || *x->pack) return false;
+    *first = n->entry->op->piece(n);
+    return *first >= 0;
 }
 
 static tri_tensor *view(tri_graph *g, const tri_node *n, int64_t first) {

@@ -207,8 +207,8 @@ static size_t forget(const struct block **placed, size_t n, int begin) {
 }
 
 /* Places the blocks one after the other, each in the lowest gap between blocks that live at the
- * same time. Returns their end. placed: first those that are `there`, with space for n more; kept in
- * the order of offsets. in_time: the blocks are sorted by their begin. */
+ * same time. Returns their end. placed: first those that are `there`, with space for n more, in the
+ * order of offsets. in_time: the blocks are sorted by their begin. */
 static size_t place(struct block *b, size_t n, const struct block **placed, size_t there,
                     bool in_time) {
     enum { OFTEN = 64 };

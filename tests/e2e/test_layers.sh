@@ -16,7 +16,7 @@ includes() {
 # Passes and what runs a graph ask an operator's row, never its name: node_is may name the sources
 # of a graph alone, and nothing compares the names of rows. The tables of two passes are exempt.
 names_operators() {
-    sources='"\(input\|param\|state\|constant\|scalar\|array\|given\)"'
+    sources='"\(input\|param\|state\|constant\|scalar\|array\|given\|view\)"'
     find src/plan src/grad src/train src/machine src/crew src/run -name '*.[ch]' |
         grep -v -e '^src/plan/simplify\.c$' -e '^src/plan/fold_norm\.c$' |
         xargs grep -n -e 'node_is(' -e 'strcmp([^;]*op->name' | grep -v "node_is(.*, $sources)"
