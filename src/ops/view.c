@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * view: elements of a parameter or state from element `first` on, in the store's memory. Only passes
- * create this node. */
+ * view: elements of a parameter or state from element `first` on, where the store has them. Passes
+ * alone create this node. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
