@@ -55,7 +55,9 @@ static void add_workers(struct control *c) {
     for (int i = 0; i < v->places; i++) {
         const struct look_worker *w = &v->worker[i];
         if (!look_worker_shown(w) || w->at == CREW_AT_WAIT || (!open && i != v->reporter)) continue;
-        text_add(c->report, "; worker %d (pid %d): ", i, w->pid);
+        char seats[CREW_SEATS];
+        text_add(c->report, "; worker %d (pid %d%s): ", i, w->pid,
+                 crew_name_seats(c->look.head, i, seats));
         look_describe(&c->look, w, c->report);
     }
 }

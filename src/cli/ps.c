@@ -30,13 +30,16 @@ struct table {
 };
 
 static void fill(struct row *r, struct arena *a, const struct look_view *v) {
-    char spares[16] = "", elapsed[DURATION_TEXT] = "-";
+    char spares[16] = "", replicas[24] = "", elapsed[DURATION_TEXT] = "-";
     if (v->spares) snprintf(spares, sizeof spares, "+%d", v->spares);
     if (v->began) progress_duration((double)(v->now - v->began) / 1e9, elapsed);
     r->cell[PID] = arena_text(a, "%d", r->pid);
     r->cell[DIRECTORY] = arena_text(a, "%s", *v->out ? v->out : "-");
     r->cell[TITLE] = arena_text(a, "%s", *v->title ? v->title : "-");
-    r->cell[WORKERS] = arena_text(a, "%d%s", v->ranks, spares);
+    if (v->replicas)
+        snprintf(replicas, sizeof replicas, " in %d replica%s", v->replicas,
+                 v->replicas == 1 ? "" : "s");
+    r->cell[WORKERS] = arena_text(a, "%d%s%s", v->ranks, spares, replicas);
     r->cell[STEP] = arena_text(a, "%llu/%llu", (unsigned long long)v->committed,
                                (unsigned long long)v->total);
     r->cell[LOSS] = arena_text(a, isnan(v->loss) ? "-" : "%#.4g", v->loss);

@@ -280,6 +280,16 @@ static void draw_work(struct pen *p, struct top *t, const struct look_worker *w)
     end_line(p);
 }
 
+static void draw_seats(struct pen *p, const struct look_worker *w) {
+    char seats[24] = "-", both[40];
+    if (w->seated && w->seats.first == w->seats.last)
+        snprintf(seats, sizeof seats, "%d", w->seats.first);
+    else if (w->seated)
+        snprintf(seats, sizeof seats, "%d-%d", w->seats.first, w->seats.last);
+    snprintf(both, sizeof both, "%d:%s", w->seats.replica, seats);
+    put(p, PLAIN, " %7s", w->seated ? both : seats);
+}
+
 static void draw_worker(struct pen *p, struct top *t, int place) {
     const struct look_view *v = latest(t);
     const struct look_worker *w = &v->worker[place];
@@ -288,6 +298,7 @@ static void draw_worker(struct pen *p, struct top *t, int place) {
     if (w->core >= 0) snprintf(core, sizeof core, "%d", w->core);
     put(p, PLAIN, "%3d %5s", place, rank);
     put(p, place == v->reporter ? GREEN : PLAIN, "%c", place == v->reporter ? '*' : ' ');
+    if (v->replicas) draw_seats(p, w);
     put(p, PLAIN, " %7d", w->pid);
     draw_shares(p, t, place);
     put(p, PLAIN, " %6s %5s", time_of(w->lane_time, a), count(w->lanes_done, b));
@@ -309,8 +320,8 @@ static void draw_workers(struct pen *p, struct top *t) {
     bool wide = p->page->columns >= WIDE;
     char head[512];
     snprintf(head, sizeof head,
-             "  #  RANK      PID CMP WAI RED DAT   LANE  DONE LOST  PEAK CORE DIED%s AT",
-             wide ? "      STEP" : "");
+             "  #  RANK %s     PID CMP WAI RED DAT   LANE  DONE LOST  PEAK CORE DIED%s AT",
+             v->replicas ? "  SEATS " : "", wide ? "      STEP" : "");
     put(p, TITLE, "%-*s", p->page->colours && p->page->columns < 500 ? p->page->columns : 0, head);
     end_line(p);
     int left = shown(v);

@@ -47,7 +47,33 @@ void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
 int crew_group_of(const struct crew_head *h, int place) {
     int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->ranks);
-    return rank < 0 || rank >= ranks || !h->n_groups ? -1 : group_of(rank, ranks, h->seats);
+    bool any = h->n_groups > 0 && h->seats > 0 && h->most > 0 && rank >= 0 && rank < ranks;
+    return any ? group_of(rank, ranks, h->seats) : -1;
+}
+
+static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }
+
+bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out) {
+    int group = crew_group_of(h, place), ranks = atomic_load(&h->ranks);
+    if (group < 0) return false;
+    int groups = group_count(ranks, h->seats), roles = h->seats < h->most ? h->seats : h->most;
+    int begin = share_begin(group, groups, ranks);
+    int members = share_begin(group + 1, groups, ranks) - begin;
+    int member = atomic_load(&h->worker[place].rank) - begin;
+    *out = (struct crew_seats){
+        group, share_begin(share_begin(member, members, roles), roles, h->seats),
+        share_begin(share_begin(member + 1, members, roles), roles, h->seats) - 1};
+    return true;
+}
+
+const char *crew_name_seats(const struct crew_head *h, int place, char text[CREW_SEATS]) {
+    struct crew_seats s;
+    *text = 0;
+    if (!crew_seats_of(h, place, &s)) return text;
+    int n = base_format(text, CREW_SEATS, ", replica %d, seat%s %d", s.replica,
+                        s.first < s.last ? "s" : "", s.first);
+    if (s.first < s.last) base_format(text + n, CREW_SEATS - (size_t)n, "-%d", s.last);
+    return text;
 }
 
 bool crew_crowded(const struct crew_head *h) {

@@ -259,6 +259,17 @@ void crew_head_begin(struct crew_head *h, const struct crew_size *size);
 /* The group of the worker in this place; -1: it has no rank, or there are no groups. */
 int crew_group_of(const struct crew_head *h, int place);
 
+/* What a worker computes of the lanes of its replica while all of the group are there: the seats
+ * from `first` to `last` of the mesh. */
+struct crew_seats {
+    int replica, first, last;
+};
+/* False: it has none. */
+bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out);
+/* ", replica 1, seats 0-3", or nothing. */
+#define CREW_SEATS 48
+const char *crew_name_seats(const struct crew_head *h, int place, char text[CREW_SEATS]);
+
 /* Whether a step has been opened since the run began. */
 bool crew_begun(const struct crew_head *h);
 

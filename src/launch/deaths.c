@@ -203,13 +203,13 @@ static void recover(struct agent *a, int place) {
     crew_notify(a->head);
     double after = p->died ? (double)(base_now() - p->died) / 1e6 : 0;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
-              (int)p->pid, after, p->identity);
+              (int)p->pid, after, strchr(p->identity, ')') + 3);
 }
 
 static void recover_from(struct agent *a, int place, int64_t when) {
     struct crew_head *h = a->head;
     struct process *p = &a->process[place];
-    char text[AT_TEXT];
+    char text[AT_TEXT], seats[CREW_SEATS];
     agent_describe(a, agent_thread_at_fault(a, place), text);
     if (atomic_load(&h->worker[place].reads_lane))
         base_format(text, AT_TEXT, "step %u, data %d", atomic_load(&h->worker[place].reads_step),
@@ -221,8 +221,8 @@ static void recover_from(struct agent *a, int place, int64_t when) {
         agent_print(a, "%s", tri_message());
         agent_end_now(a, 1);
     }
-    base_format(p->identity, sizeof p->identity, "worker %d (pid %d), %s", place, (int)p->pid,
-                text);
+    base_format(p->identity, sizeof p->identity, "worker %d (pid %d%s), %s", place, (int)p->pid,
+                crew_name_seats(h, place, seats), text);
     tell_groups(a, place);
     recover(a, place);
 }

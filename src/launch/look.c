@@ -237,6 +237,7 @@ static void read_worker(const struct crew_head *h, int place, const struct look_
         .step = atomic_load(&thread->step), .since = atomic_load(&thread->since),
         .lane_time = atomic_load(&thread->lane_time)};
     for (int t = 0; t < v->threads; t++) add_thread(thread + t, v->now, w);
+    if (v->replicas) w->seated = crew_seats_of(h, place, &w->seats);
 }
 
 /* Copies a text of the head, which may lack its end, without control characters. */
@@ -260,6 +261,8 @@ void look_at(const struct look *l, struct look_view *v) {
     v->threads = within(h->threads, 1, CREW_MOST_THREADS);
     v->places = within(h->places, 0, CREW_MOST_WORKERS);
     if (v->places > CREW_MOST_THREADS / v->threads) v->places = CREW_MOST_THREADS / v->threads;
+    if (h->n_groups > 0 && h->seats > 0 && v->ranks > 0)
+        v->replicas = group_count(v->ranks, h->seats);
     v->state = state_of(h, v, alive);
     v->loss = loss_of(h, v->committed);
     copy_text(v->title, h->title, sizeof v->title);

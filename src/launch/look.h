@@ -48,6 +48,8 @@ struct look_worker {
     int64_t lane_time; /* mean time of a lane on a thread, nanoseconds; 0: unknown */
     int64_t compute, wait, reduce, data; /* nanoseconds; compute without data */
     uint64_t lanes_done, lanes_lost;
+    struct crew_seats seats; /* of a mesh */
+    bool seated;             /* it has some */
 };
 
 /* The state of a run at one moment. All numbers are within the bounds of the arrays. */
@@ -57,6 +59,7 @@ struct look_view {
     bool closed;
     uint64_t opened, committed, total, base;
     int64_t began, batch;
+    int replicas; /* of a mesh; 0: none */
     int lanes, ranks, wanted, most, spares, threads, places, reporter;
     uint32_t deaths;
     double loss; /* of the latest step; NaN: unknown */

@@ -97,11 +97,12 @@ static void measure_threads(struct agent *a, int place, double passed) {
 
 static void stalled(struct agent *a, int place, int thread, double still, bool kills) {
     struct text who = {0};
-    char text[512], at[AT_TEXT];
+    char text[512], at[AT_TEXT], seats[CREW_SEATS];
     add_waiting(a, place, &who);
     agent_describe(a, place * a->head->threads + thread, at);
-    base_format(text, sizeof text, "worker %d (pid %d) makes no progress: %s, for %.1f s%s", place,
-                (int)a->process[place].pid, at, still, who.data ? who.data : "");
+    base_format(text, sizeof text, "worker %d (pid %d%s) makes no progress: %s, for %.1f s%s",
+                place, (int)a->process[place].pid, crew_name_seats(a->head, place, seats), at,
+                still, who.data ? who.data : "");
     log_event(&a->log, LOG_WARNING, "stall", "worker=%d seconds=%g text=%s", place, still, text);
     const char *what = kills ? "; it is killed" : "; reading data, callbacks and saving may take "
                                                   "long, so it is not killed";

@@ -200,10 +200,15 @@ static json_t *share(struct metrics_workers *w, const struct observed_worker *no
     /* Reading is counted before its lane, so compute without data can decrease for a while. The
      * next lines then start from the larger value. */
     if (before->compute < was.compute) before->compute = was.compute;
-    return json_pack("{s:i,s:f,s:f,s:f,s:f,s:I,s:I}", "worker", now->worker, "compute",
-                     before->compute - was.compute, "wait", now->wait - was.wait, "reduce",
-                     now->reduce - was.reduce, "data", now->data - was.data, "lanes",
-                     (json_int_t)(now->lanes - was.lanes), "peak", (json_int_t)now->peak);
+    json_t *one = json_pack("{s:i,s:f,s:f,s:f,s:f,s:I,s:I}", "worker", now->worker, "compute",
+                            before->compute - was.compute, "wait", now->wait - was.wait, "reduce",
+                            now->reduce - was.reduce, "data", now->data - was.data, "lanes",
+                            (json_int_t)(now->lanes - was.lanes), "peak", (json_int_t)now->peak);
+    if (one && now->replica >= 0) {
+        json_object_set_new(one, "replica", json_integer(now->replica));
+        json_object_set_new(one, "seats", json_pack("[i,i]", now->seats[0], now->seats[1]));
+    }
+    return one;
 }
 
 static json_t *shares(struct metrics_workers *w) {

@@ -25,6 +25,7 @@ struct observed_worker {
     bool takes_part; /* it is neither a spare nor dead */
     double compute, wait, reduce, data;
     int64_t lanes, peak; /* lanes done; peak memory in bytes */
+    int replica, seats[2]; /* of a mesh, the first and the last; replica -1: none */
 };
 
 /* Means over steps, weighted by their samples. */

@@ -98,6 +98,15 @@ static void describe(struct line *l, const struct crash_scene *s, int sig, const
         line_signed(l, s->worker);
         line_add(l, ", ");
     }
+    if (s->seated) {
+        line_add(l, "replica ");
+        line_signed(l, s->seats.replica);
+        line_add(l, ", seats ");
+        line_signed(l, s->seats.first);
+        line_add(l, "-");
+        line_signed(l, s->seats.last);
+        line_add(l, ", ");
+    }
     if (s->step > 0) {
         line_add(l, "step ");
         line_signed(l, s->step);

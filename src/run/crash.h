@@ -40,6 +40,8 @@ struct crash_scene {
     const struct tri_run *run; /* null: not known */
     int thread;                /* of the run's team; -1: none */
     int worker;                /* its place; -1: the run has one process */
+    struct crew_seats seats;   /* of a mesh */
+    bool seated;               /* it has some */
     int64_t step;              /* 0: none */
     int at;                    /* a crew_at; -1: not known */
     int part;                  /* the callback, lane or batch; -1: none */

@@ -53,6 +53,10 @@ struct worker {
     bool leads;          /* it is the group's captain */
     int64_t patience;    /* until then it waits for late members of the group */
     uint64_t order;      /* the latest order that it has worked on */
+    /* A lane that nobody needs any more, whose slots a late member may still write to. Until it has
+     * left, they stay taken, and the group computes nothing. */
+    struct tree_lane left;
+    bool leaves_slots;
     struct eval_queue evaluation; /* its words are null if no evaluation is shared */
     bool writes;                  /* values it writes to parameters take effect */
     bool reports;                 /* its output has been redirected to the user's */

@@ -36,6 +36,7 @@ void worker_look(const tri_run *run, struct crash_scene *s) {
     const struct worker *c = run->worker;
     const struct crew_thread *t = c->context[s->thread].shared;
     s->worker = c->place;
+    s->seated = crew_seats_of(c->head, c->place, &s->seats);
     s->number = -1;
     if (!t) s->thread = -1; /* a thread of the team that does not take part yet */
     if (!t) return;
@@ -95,6 +96,7 @@ void worker_crashed(const tri_run *run, struct crash_scene *s, int sig, const si
                     int to[2]) {
     const struct worker *c = run->worker;
     s->worker = c->place;
+    s->seated = crew_seats_of(c->head, c->place, &s->seats);
     note_for_agent(c, s, info);
     to[0] = c->crash_out;
     if (c->crash_out < 0 || (!crash_is_sent(info) && is_news(c->head, s, sig)))

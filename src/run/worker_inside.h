@@ -92,8 +92,9 @@ bool worker_follow(struct worker_stage *s);
 /* The captain computes a lane that it has begun, together with its group. */
 bool worker_compute_together(struct worker *c, struct thread_context *me, struct tree_lane *l,
                              const struct program_step *step);
-/* At the end of a stage. */
+/* At the end of a stage; before the process leaves the run. */
 void worker_leave_group(struct worker *c);
+void worker_settle_group(struct worker *c);
 
 /* Both take a struct worker_stage, and return when the stage has no more work for anybody. */
 void worker_run_lanes(void *stage, int thread);

@@ -145,7 +145,7 @@ static void audit(struct worker_stage *s, const struct tree_thread *who, int lan
         tree_end(&l, false);
     } else {
         worker_audit_drop(s->c, lane, who->thread);
-        tree_drop(&l, false);
+        if (!s->c->leaves_slots) tree_drop(&l, false);
     }
     s->context->audits = false;
 }
@@ -173,7 +173,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
     } else {
         bool failed = s->step.fault->failed && !again;
         if (failed && !worker_over(c)) worker_keep_fault(c, me->shared, lane, s->step.fault);
-        tree_drop(&l, failed);
+        if (!c->leaves_slots) tree_drop(&l, failed);
         if (!failed && !again) board_release(tree_board(l.tree), who->step, who->thread, lane);
     }
     atomic_store(&me->shared->lane_began, 0);

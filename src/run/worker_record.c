@@ -12,11 +12,14 @@ static int look(void *user, struct observed_worker *out) {
     const struct crew_head *h = user;
     for (int i = 0; i < h->places; i++) {
         struct worker_spent s = worker_spent_of(h, i);
+        struct crew_seats seats;
+        if (!crew_seats_of(h, i, &seats)) seats.replica = seats.first = seats.last = -1;
         out[i] = (struct observed_worker){
             .worker = i, .takes_part = atomic_load(&h->worker[i].rank) >= 0,
             .compute = 1e-9 * (double)s.compute, .wait = 1e-9 * (double)s.wait,
             .reduce = 1e-9 * (double)s.reduce, .data = 1e-9 * (double)s.data,
-            .lanes = (int64_t)s.lanes, .peak = atomic_load(&h->worker[i].peak)};
+            .lanes = (int64_t)s.lanes, .peak = atomic_load(&h->worker[i].peak),
+            .replica = seats.replica, .seats = {seats.first, seats.last}};
     }
     return h->places;
 }

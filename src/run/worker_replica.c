@@ -67,10 +67,37 @@ static bool enter(struct worker_stage *s) {
 void worker_leave_group(struct worker *c) {
     if (!c->group.shared) return;
     atomic_store(&c->head->place[c->place].there, 0);
+    if (c->leaves_slots) return; /* it stays the captain */
     if (c->leads) group_resign(&c->group, c->place);
     c->leads = false;
     c->group.shared = NULL;
 }
+
+/* ---- slots of a lane that is given up ---- */
+
+static bool is_quiet(void *arg) {
+    const struct worker *c = arg;
+    return group_quiet(&c->group, c->place);
+}
+
+/* Once no member is late any more. */
+static bool drop_slots(struct worker *c) {
+    if (!c->leaves_slots) return true;
+    if (!group_quiet(&c->group, c->place)) return false;
+    tree_drop(&c->left, false);
+    group_resign(&c->group, c->place);
+    c->leads = c->leaves_slots = false;
+    c->group.shared = NULL;
+    return true;
+}
+
+/* Before the process leaves the run. */
+void worker_settle_group(struct worker *c) {
+    while (c->leaves_slots && !atomic_load(&c->head->ending) && !drop_slots(c))
+        wait_in_group(c, is_quiet, c);
+}
+
+/* ---- captains ---- */
 
 /* Whether no worker of a lower rank will become the captain. */
 static bool may_lead(const struct worker *c) {
@@ -88,7 +115,7 @@ static bool may_lead(const struct worker *c) {
 bool worker_leads(struct worker_stage *s) {
     struct worker *c = s->c;
     if (!plays(s)) return true;
-    if (!enter(s)) return false;
+    if (!drop_slots(c) || !enter(s)) return false;
     if (!c->leads) c->leads = may_lead(c) && group_lead(&c->group, c->place);
     if (c->leads && machine_play(c->run->machine, 0, arena_of(c, c->group.number))) {
         worker_fail(c, tri_message());
@@ -120,15 +147,19 @@ static struct order_thread {
     bool done, waits;
 } order_thread[CREW_MOST_THREADS];
 
+/* Whether nobody needs the lane any more. */
+static bool is_lost(const struct order *o) {
+    const struct tree_lane *l = o->lane;
+    return worker_over(o->c) ||
+           (l && !o->audits &&
+            board_lost(tree_board(l->tree), l->who.step, l->who.thread, l->lane));
+}
+
 static bool goes_on(void *thread) {
     const struct order_thread *t = thread;
     const struct order *o = t->order;
     const struct worker *c = o->c;
-    if (!group_stands(&c->group, o->number) || atomic_load(&o->failed) || worker_over(c))
-        return false;
-    const struct tree_lane *l = o->lane;
-    return !l || o->audits ||
-           !board_lost(tree_board(l->tree), l->who.step, l->who.thread, l->lane);
+    return group_stands(&c->group, o->number) && !atomic_load(&o->failed) && !is_lost(o);
 }
 
 static void end_wait(struct order_thread *t) {
@@ -146,7 +177,8 @@ static void note(void *thread, size_t item, bool waits) {
     t->item = item;
     t->waits = waits;
     if (!waits) me->item = me->name + (int)item;
-    worker_note(me, waits ? CREW_AT_WAIT : CREW_AT_LANE, t->order->task.lane, me->item);
+    worker_note(me, waits ? CREW_AT_WAIT : CREW_AT_LANE, waits ? -1 : t->order->task.lane,
+                me->item);
 }
 
 static struct program *program_of(const struct order *o, int role) {
@@ -252,11 +284,6 @@ static bool work(struct order *o, struct tri_fault *fault) {
 
 /* ---- the captain ---- */
 
-static bool is_quiet(void *arg) {
-    const struct worker *c = arg;
-    return group_quiet(&c->group, c->place);
-}
-
 static bool may_order(void *arg) {
     const struct worker *c = arg;
     if (worker_over(c)) return true;
@@ -264,6 +291,11 @@ static bool may_order(void *arg) {
     for (int i = 0; i < c->head->places && base_now() < c->patience; i++)
         if (is_expected(c, i)) return false;
     return true;
+}
+
+static bool is_quiet_or_lost(void *order) {
+    const struct order *o = order;
+    return is_quiet(o->c) || is_lost(o);
 }
 
 /* Those that are there: this worker, then the others by rank. */
@@ -302,8 +334,10 @@ bool worker_compute_together(struct worker *c, struct thread_context *me, struct
     bool done = work(&o, step->fault);
     if (!done) {
         group_give_up(&c->group, o.number);
-        if (!is_quiet(c)) wait_in_group(c, is_quiet, c);
+        if (!is_quiet_or_lost(&o)) wait_in_group(c, is_quiet_or_lost, &o);
         take_fault(c, l->lane, step->fault);
+        c->leaves_slots = !is_quiet(c);
+        c->left = *l;
     }
     group_close(&c->group, c->place);
     return done;
@@ -316,6 +350,7 @@ static bool something_to_follow(void *arg) {
     const struct worker *c = s->c;
     int failed;
     if (worker_over(c) || worker_lanes_ended(s, &failed)) return true;
+    if (c->leaves_slots) return group_quiet(&c->group, c->place);
     if (!c->group.shared) return worker_rank(c) >= 0;
     uint64_t order = group_find(&c->group, c->place, group_stage(c->step, c->group.number));
     return (order && order != c->order) || may_lead(c);

@@ -369,6 +369,7 @@ bool worker_finish(struct worker *c, tri_run *run) {
 }
 
 void worker_leave(struct worker *c, int code) {
+    worker_settle_group(c);
     worker_log_leave(c);
     if (worker_reports(c) && !atomic_load(&c->head->closed)) {
         atomic_store(&c->head->code, code);
