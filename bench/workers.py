@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """make bench-workers: runs by several workers. Speed-up over one worker, and against DDP if PyTorch
-is installed; how soon a killed worker's lane is computed again; what one slow worker of two costs;
+is installed; a lane by several workers; how soon a killed worker's lane is computed again; what one slow worker of two costs;
 how long a large network takes to start. Ratios are taken within a round; the table has the median
 over the rounds, lowest and highest.
 
-Usage: workers.py BUILD [--rows speed,takeover,straggler,start,ddp] [--rounds N]"""
+Usage: workers.py BUILD [--rows speed,mesh,takeover,straggler,start,ddp] [--rounds N]"""
 import argparse
 import glob
 import json
@@ -57,6 +57,40 @@ def speed(rounds):
             seen = rates(words, (few, many), steps)
             found.append(seen[many] / seen[few])
         line(f"`{words}`", f"{many} : {few}", f"{aim:g}" if aim else "", spread(found))
+    print()
+
+
+# ---- a mesh ----
+
+# Name, words of the network, words of its mesh, steps, and aims: two workers against one; against
+# one, and against two threads, without the mesh; four workers against two.
+MESH = (("gpt2-small:seq=256 --batch 4 --lanes 1 --optimizer sgd",
+         "--mesh model=2 --strategy megatron", 2, (1.8, 1.7, 0.95, 0)),
+        ("gpt2-small:seq=256 --batch 4 --lanes 1 --optimizer sgd",
+         "--mesh model=4 --strategy megatron", 2, (0, 0, 0, 0.85)),
+        ("resnet50 --batch 16 --lanes 1", "--mesh model=2 --strategy channels", 3, (0, 0, 0, 0)))
+
+
+def mesh(rounds):
+    line("workers of one thread that compute one lane", "workers", "against", "aim",
+         "times as fast")
+    line("---", "---", "---", "---", "---")
+    for words, split, steps, aims in MESH:
+        found = [[], [], [], []]
+        four = "=4" in split
+        for _ in range(rounds):
+            seen = rates(f"{words} {split}", (2, 4) if four else (1, 2), steps)
+            if four:
+                found[3].append(seen[4] / seen[2])
+                continue
+            found[0].append(seen[2] / seen[1])
+            for k, threads in ((1, 1), (2, 2)):
+                found[k].append(seen[2] / rates(words, (1,), steps, threads)[1])
+        sides = (("2", "one worker"), ("2", "one worker without the mesh"),
+                 ("2", "one worker of 2 threads without the mesh"), ("4", "2 workers"))
+        for (many, other), aim, seen in zip(sides, aims, found):
+            if seen:
+                line(f"`{words} {split}`", many, other, f"{aim:g}" if aim else "", spread(seen))
     print()
 
 
@@ -234,7 +268,7 @@ def ddp(rounds):
     print()
 
 
-ROWS = {"speed": speed, "takeover": takeover, "straggler": straggler, "start": start,
+ROWS = {"speed": speed, "mesh": mesh, "takeover": takeover, "straggler": straggler, "start": start,
         "ddp": ddp}
 
 p = argparse.ArgumentParser(description=__doc__)

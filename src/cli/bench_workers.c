@@ -94,6 +94,7 @@ static void print(const struct trial *t, int n, const struct launch_timing *timi
         if (t[i].workers == 1) base = &t[i];
     printf("%lld lane%s x %lld samples; medians of %d alternating runs", (long long)timing->lanes,
            timing->lanes == 1 ? "" : "s", (long long)(timing->batch / timing->lanes), ROUNDS);
+    if (timing->seats) printf("; replicas of up to %d workers", timing->seats);
     if (base->workers != 1) printf("; speed-up over %d workers", base->workers);
     putchar('\n');
     printf("%8s %14s %12s %10s %12s", "workers", "samples/s", "steps/s", "speed-up", "efficiency");

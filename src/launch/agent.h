@@ -21,6 +21,7 @@ struct launch_timing {
     double rate;       /* result: steps per second; 0: unknown */
     bool known;        /* it was measured for as long as was asked */
     int64_t batch, lanes, loss_steps;
+    int seats; /* of the mesh whose lanes workers share; 0: none */
     double loss_seconds;
 };
 

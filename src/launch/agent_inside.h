@@ -35,7 +35,8 @@ struct process {
     int64_t died; /* when, if known; else 0 */
     int stalled;  /* 1 + the thread whose stall made the agent kill it; or 0 */
     bool stopped; /* a signal had stopped that thread */
-    char identity[AT_TEXT + CREW_SEATS + 32]; /* for messages: worker, pid, and its activity at its death */
+    /* For messages: worker, pid, seats, and its activity at its death. */
+    char identity[AT_TEXT + CREW_SEATS + 32];
     /* Progress of its threads: the last count seen, and the time since it changed. */
     struct seen {
         uint64_t heartbeat;

@@ -33,6 +33,7 @@ void agent_time(struct agent *a) {
         t->rate = (double)steps / passed;
         t->batch = h->batch;
         t->lanes = h->lanes;
+        if (h->n_groups) t->seats = h->seats;
     }
     bool enough = t->steps ? steps >= t->steps : passed >= t->seconds && steps >= 3;
     if (!enough || (t->until_loss > 0 && t->loss_seconds <= 0 && !t->steps)) return;
