@@ -129,10 +129,10 @@ static tri_status allocate_arenas(struct machine *m) {
     }
     for (int i = 0; machine_program(m, i); i++) {
         struct program *p = machine_program(m, i);
-        void *own = thread_of(m, i)->arena;
         bool shared = i < 2 && machine_source(m, MEMORY_PRE + (enum memory_use)i) == SOURCE_SHARED;
-        if (p->g && !is_of_members(m, i))
-            program_place(p, shared ? provide(m, MEMORY_PRE + (enum memory_use)i) : own, own);
+        if (!p->g || is_of_members(m, i)) continue;
+        void *own = thread_of(m, i)->arena;
+        program_place(p, shared ? provide(m, MEMORY_PRE + (enum memory_use)i) : own, own);
     }
     return TRI_OK;
 }
