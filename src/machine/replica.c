@@ -19,9 +19,8 @@ tri_status replica_make(struct program *p, int member, const size_t *stop, int n
     bool ok = r->rank && r->stop && r->thread;
     for (int t = 0; t < p->threads && ok; t++)
         ok = (r->thread[t].seen = calloc(executors, sizeof *r->thread[t].seen)) != NULL;
-    for (int i = 0; i < n_stops && ok; i++)
-        if (stop[i] < p->n_items) r->stop[r->n_stops++] = stop[i];
-    if (ok) r->stop[r->n_stops++] = p->n_items;
+    for (int i = 0; i <= n_stops && ok; i++)
+        r->stop[r->n_stops++] = i < n_stops ? stop[i] : p->n_items;
     for (size_t i = 0; i < p->n_items && ok; i++) r->rank[i] = program_rank(p, i, member);
     if (ok && replica_find_needs(p, r->stop, r->n_stops, &r->needs)) return TRI_OK;
     replica_free(r);
@@ -42,8 +41,8 @@ uint64_t replica_span(const struct replica *r) { return replica_round_of(r->p->n
 
 /* ---- rounds ---- */
 
-/* The number of the stop before item i; -1: there is none. */
-static int stop_at(const struct replica *r, size_t i) {
+/* The number of the first stop before item i; -1: there is none. */
+static int first_stop(const struct replica *r, size_t i) {
     int low = 0, high = r->n_stops;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -51,6 +50,14 @@ static int stop_at(const struct replica *r, size_t i) {
         else high = middle;
     }
     return low < r->n_stops && r->stop[low] == i ? low : -1;
+}
+
+static bool pass_stops(const struct replica *r, size_t i, const struct replica_run *run) {
+    int k = first_stop(r, i);
+    bool go = true;
+    for (; k < r->n_stops && r->stop[k] == i && go; k++)
+        go = !run->at_stop || run->at_stop(run->user, r->member, k);
+    return go;
 }
 
 /* The thread's parts of a round of an item. */
@@ -68,7 +75,7 @@ static bool parts_of(const struct replica *r, int thread, size_t round, int64_t 
 static void find_round(const struct replica *r, int thread, size_t round) {
     int64_t begin, end;
     while (round < replica_span(r) && !(round % 3 ? parts_of(r, thread, round, &begin, &end)
-                                                  : stop_at(r, round / 3) >= 0))
+                                                  : first_stop(r, round / 3) >= 0))
         round++;
     r->thread[thread].round = round;
 }
@@ -114,8 +121,7 @@ bool replica_advance(struct replica *r, int thread, const struct replica_run *ru
     size_t round = r->thread[thread].round, item = round / 3;
     int64_t begin, end;
     if (round % 3 == 0) {
-        if (!thread && run->at_stop && !run->at_stop(run->user, r->member, stop_at(r, item)))
-            return false;
+        if (!thread && !pass_stops(r, item, run)) return false;
     } else if (parts_of(r, thread, round, &begin, &end) &&
                !program_run_parts(r->p, item, thread, begin, end, step)) {
         return false;

@@ -31,7 +31,7 @@ struct replica {
     struct program *p; /* of this member. Not owned */
     int member, executors;
     int *rank;    /* by item: program_rank */
-    size_t *stop; /* the items before which there is a stop, ascending */
+    size_t *stop; /* the items before which there is a stop, ascending, some repeatedly */
     int n_stops;
     struct replica_needs needs;
     struct replica_thread *thread;

@@ -210,11 +210,7 @@ static void list_stop(struct finder *f) {
 static void find(struct finder *f, const size_t *stop, int n_stops) {
     for (size_t i = 0; i <= f->p->n_items && !f->failed; i++) {
         f->out->first[replica_round_of(i, 0)] = f->out->n;
-        if (n_stops && *stop == i) {
-            list_stop(f);
-            stop++;
-            n_stops--;
-        }
+        for (; n_stops && *stop == i; stop++, n_stops--) list_stop(f);
         if (i < f->p->n_items) list_item(f, i);
     }
     f->out->first[replica_round_of(f->p->n_items, 1)] = f->out->n;

@@ -180,9 +180,10 @@ static void play(struct world *w, const struct single *wanted, enum order order,
         if (!replica_ended(&w->replica[e / w->threads], e % w->threads))
             fail_msg("%s: executor %d of %d cannot go on", w->s->name, e, w->members * w->threads);
     const char *differs = world_differs(w, wanted);
+    y.broken |= y.passed != w->n_stops + 1;
     if (y.broken || differs)
         fail_msg("%s, %d x %d, order %d, held %d: %s %s", w->s->name, w->members, w->threads,
-                 (int)order, held, y.broken ? "a stop came early" : "other bits of",
+                 (int)order, held, y.broken ? "a stop came early or not at all" : "other bits of",
                  differs ? differs : "");
     w->base += replica_span(w->replica);
     free(y.left_of);
@@ -209,10 +210,8 @@ static void interleave(const struct subject *s, const struct single *wanted, int
                        int threads, int n_stops) {
     struct world w;
     size_t stop[MOST_STOPS];
-    for (int i = 0; i < n_stops; i++)
-        stop[i] = wanted->p.n_items * (size_t)(i + 1) / (size_t)(n_stops + 1);
-    for (int i = 1; i < n_stops; i++)
-        if (stop[i] == stop[i - 1]) n_stops = 0; /* too few items */
+    for (int i = 0; i < n_stops; i++) /* with an even number of members two before an item */
+        stop[i] = wanted->p.n_items * (size_t)(i / (2 - members % 2) + 1) / (size_t)(n_stops + 1);
     world_make(s, members, threads, stop, n_stops, &w);
     check_scratch(w.program);
     for (int order = 0; order < ORDERS; order++)
