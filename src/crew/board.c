@@ -38,8 +38,8 @@ int board_waiting(const struct lane_tree *tree, int threads) {
     return most;
 }
 
-int board_held(const struct lane_tree *tree, int threads, int open) {
-    return tree->n_tops < tree->lanes ? threads * (open + 1) : threads * open - 1;
+int board_held(const struct lane_tree *tree, int threads, int open, bool claims) {
+    return tree->n_tops < tree->lanes ? threads * (open + 1) : threads * open - claims;
 }
 
 /* ---- claiming ---- */

@@ -85,10 +85,10 @@ static int largest_first(const void *a, const void *b) {
     return x->tree != y->tree ? x->tree - y->tree : x->bucket - y->bucket;
 }
 
-/* Slots that threads hold of so many buckets of a tree. */
-static int held_of(const struct tree *t, int buckets) {
+/* Slots that threads hold of so many buckets of a tree. last: one is the last. */
+static int held_of(const struct tree *t, int buckets, bool last) {
     int open = buckets < t->most_open ? buckets : t->most_open;
-    return board_held(&t->shape, t->all_threads, open) + t->audits;
+    return board_held(&t->shape, t->all_threads, open, last) + t->audits;
 }
 
 static int larger(int a, int b) { return a > b ? a : b; }
@@ -100,11 +100,13 @@ static void cheapest(struct tree *const *t, const struct sized *s, int n, const 
                      double *cost, int *begin, int *slots) {
     for (int end = 1; end <= n; end++) {
         int count[CREW_MOST_SHAPES] = {0}, wait = 0, held = 0;
+        bool last[CREW_MOST_SHAPES] = {false};
         cost[end] = -1;
         for (int i = end; i-- > 0;) {
             int k = s[i].tree;
             wait = larger(wait, ++count[k] * waiting[k]);
-            held = larger(held, held_of(t[k], count[k]));
+            last[k] |= s[i].bucket == t[k]->buckets.n - 1;
+            held = larger(held, held_of(t[k], count[k], last[k]));
             double c = cost[i] + (double)s[i].bytes * (wait + held);
             if (cost[end] >= 0 && c >= cost[end]) continue;
             cost[end] = c;

@@ -532,7 +532,8 @@ static void make_trees(struct given *m) {
         struct lane_tree *t = &m->tree[m->shapes];
         assert_int_equal(lane_tree_make(lanes[m->shapes], m->is.levels, t), TRI_OK);
         int n = m->is.threads, k = m->is.buckets;
-        int open = k < 2 ? k : 2, enough = k * board_waiting(t, n) + board_held(t, n, open);
+        int open = k < 2 ? k : 2;
+        int enough = k * board_waiting(t, n) + board_held(t, n, open, true);
         int slots = m->how.ample ? k * t->lanes + 2 * open * n + 1 : enough;
         if (slots > m->slots) m->slots = slots;
         m->first[m->shapes] = m->nodes;
