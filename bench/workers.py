@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make bench-workers: runs by several workers. Speed-up over one worker, and against DDP if PyTorch
-is installed; a lane by several workers; how soon a killed worker's lane is computed again; what one slow worker of two costs;
+is installed; how soon a killed worker's lane is computed again; what one slow worker of two costs;
+how fast workers compute one lane together;
 how long a large network takes to start. Ratios are taken within a round; the table has the median
 over the rounds, lowest and highest.
 
