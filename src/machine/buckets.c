@@ -72,7 +72,7 @@ static struct result *list(const struct program *lane, const struct bucket_rule 
 /* Gives each result a bucket; returns how many there are before the last. */
 static int divide(const struct result *r, int n, const struct bucket_rule *rule, size_t bytes,
                   int *of) {
-    int buckets = 0, first = 0, i = 0; /* first: of the bucket that is being filled */
+    int buckets = 0, first = 0, before = 0, i = 0; /* first: of the bucket that is being filled */
     size_t filled = 0, begin = rule->from;
     for (; i < n && !r[i].own; i++) {
         bool late = r[i].span.first < begin; /* the bucket would be open beside the one before */
@@ -82,9 +82,11 @@ static int divide(const struct result *r, int n, const struct bucket_rule *rule,
         if (filled < bytes || !unit_ends) continue;
         buckets++;
         filled = 0;
+        before = first;
         first = i + 1;
         begin = r[i].span.last + 1;
     }
+    if (buckets && first == n) buckets--, first = before; /* ready when the lane ends, nearly */
     if (buckets == 1) buckets = first = 0; /* one beside the last gains nothing */
     for (int k = first; k < i; k++) of[r[k].of] = LAST;
     for (; i < n; i++) {

@@ -85,9 +85,10 @@ static int largest_first(const void *a, const void *b) {
     return x->tree != y->tree ? x->tree - y->tree : x->bucket - y->bucket;
 }
 
-/* Slots that threads hold of so many buckets of a tree. last: one is the last. */
+/* Slots that threads hold of so many buckets of a tree. last: one is the last, which is open all
+ * the time. */
 static int held_of(const struct tree *t, int buckets, bool last) {
-    int open = buckets < t->most_open ? buckets : t->most_open;
+    int most = t->most_open - !last, open = buckets < most ? buckets : most;
     return board_held(&t->shape, t->all_threads, open, last) + t->audits;
 }
 

@@ -76,7 +76,7 @@ static void by_size(void **state) {
     static const struct {
         int64_t bytes;
         int buckets;
-    } is[] = {{1, 9}, {17000, 3}, {100000, 1}, {0, 1}};
+    } is[] = {{1, 8}, {17000, 3}, {100000, 1}, {0, 1}};
     for (size_t i = 0; i < COUNT(is); i++) {
         tri_run *run = plan(network(), 4, is[i].bytes);
         check(run);
