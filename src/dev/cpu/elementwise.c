@@ -4,7 +4,13 @@
 #include "dev/cpu/tile.h"
 
 static int64_t tiles_of(const struct chain *c) { return (chain_count(c) + TILE - 1) / TILE; }
-static int64_t parts_of(const struct chain *c) { return cpu_parts(tiles_of(c), TILE); }
+#define LARGEST_PART 131072 /* elements, more or less: what an update must be able to undo */
+
+static int64_t parts_of(const struct chain *c) {
+    int64_t parts = cpu_parts(tiles_of(c), TILE);
+    while (chain_count(c) / parts > LARGEST_PART) parts *= 2;
+    return parts;
+}
 
 static void run(const tri_call *call) {
     const struct chain *c = call->state;
