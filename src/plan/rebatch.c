@@ -197,7 +197,7 @@ static bool has_sequences(const tri_graph *g) {
 }
 
 #define CACHED 262144    /* elements of parameters that stay in a core's cache */
-#define LANE_WORK 4000.0 /* flops of a lane's forward pass per element of the parameters */
+#define LANE_WORK 500.0 /* flops of a lane's forward pass per element of the parameters */
 
 static double parameters(const tri_graph *g) {
     double n = 0;
