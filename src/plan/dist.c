@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/forward.h"
 #include "plan/rewrite.h"
 #include "plan/simplify.h"
 
@@ -113,7 +114,7 @@ static double cost_beside_forward(const struct deciding *c, const tri_tensor *t,
 static double cost_of(const struct deciding *c, const struct use *u) {
     double cost = 0, k = (double)c->m->mesh->axis[c->axis].size;
     for (int i = 0; i < c->n->n_in; i++) {
-        const tri_tensor *t = c->n->in[i];
+        const tri_tensor *t = forward_input(c->m->forward, c->n, i);
         struct split need = need_of(c, u, i);
         if (node_reads(c->n, i)) cost += cost_beside_forward(c, t, &need);
         if (!node_reads(c->n, i) || copy_exists(&c->m->copies[t->id][c->axis], &need)) continue;
@@ -190,7 +191,8 @@ static bool may_be_partial(const struct deciding *c) {
     tri_type from = n->n_in ? n->in[0]->spec.type : TRI_F32, to = n->out->spec.type;
     int partial = 0, at = -1, reads = 0, dim[MESH_MOST_AXES];
     for (int i = 0; i < n->n_in; i++) {
-        if (n->in[i]->node->n_in && strategies_layout(c->m->s, n->in[i], dim)) return false;
+        const tri_tensor *t = forward_input(c->m->forward, n, i);
+        if (t->node->n_in && strategies_layout(c->m->s, t, dim)) return false;
         const struct split *s = &c->m->d->has[n->in[i]->id].axis[c->axis];
         if (!node_reads(n, i)) continue;
         reads++;
@@ -235,7 +237,7 @@ static const struct formed *form_of(const struct maker *m, const tri_node *n, co
 /* How input i appears along the axis: as its layout asks; else as it is; if it is whole, as the
  * forward node of this one reads it, because taking parts of it costs nothing. */
 static struct split seen(const struct deciding *c, int i) {
-    const tri_tensor *t = c->n->in[i];
+    const tri_tensor *t = forward_input(c->m->forward, c->n, i);
     struct split has = c->m->d->has[t->id].axis[c->axis];
     const tri_node *f = c->m->forward[c->n->id];
     int dim[MESH_MOST_AXES];
@@ -338,13 +340,13 @@ static tri_status ask_form(struct deciding *c, const struct ask *ask, const stru
 static tri_status decide(struct deciding *c, const struct ask *ask) {
     struct use *u = &c->use[c->axis];
     const struct use *adopted = &c->m->adopted[c->n->id][c->axis];
-    const tri_node *f = c->m->forward[c->n->id];
+    const tri_node *f = forward_repeated(c->m->forward, c->n);
     if (!c->n->n_in) {
         *u = (struct use){.kind = USE_WHOLE};
         return TRI_OK;
     }
     /* A repeated node does what the first one did. */
-    if (f && f->entry == c->n->entry && !strncmp(c->n->name, "again.", 6)) {
+    if (f) {
         *u = c->m->d->use[f->id][c->axis];
         return TRI_OK;
     }
@@ -389,7 +391,7 @@ static tri_status dist_node(struct maker *m, const tri_node *n) {
         for (int i = 0; i < n->n_in && !status; i++) {
             struct split need = need_of(&c, &c.use[c.axis], i);
             m->d->need[m->d->first[n->id] + (size_t)i].axis[c.axis] = need;
-            remember_copy(&m->copies[n->in[i]->id][c.axis], &need);
+            remember_copy(&m->copies[forward_input(m->forward, n, i)->id][c.axis], &need);
         }
         for (int i = 0; i < n->n_out && !status; i++)
             m->d->has[n->out[i].id].axis[c.axis] = result_of(&c, &c.use[c.axis], i);
@@ -475,26 +477,6 @@ static tri_status rebuild(struct maker *m, bool *any) {
 
 /* ---- all nodes ---- */
 
-static int by_name(const void *a, const void *b) {
-    const tri_node *const *x = a, *const *y = b;
-    return strcmp((*x)->name, (*y)->name);
-}
-
-static bool find_forward(struct maker *m) {
-    size_t n = m->g->n_nodes;
-    tri_node **sorted = calloc(n + 1, sizeof *sorted);
-    if (!sorted) return false;
-    for (size_t i = 0; i < n; i++) sorted[i] = m->g->node[i];
-    qsort(sorted, n, sizeof *sorted, by_name);
-    for (size_t i = 0; i < n; i++) {
-        tri_node key = {.name = m->g->node[i]->of}, *at = &key;
-        tri_node **found = key.name ? bsearch(&at, sorted, n, sizeof *sorted, by_name) : NULL;
-        m->forward[i] = found && (*found)->id < (int)i ? *found : NULL;
-    }
-    free(sorted);
-    return true;
-}
-
 static bool allocate(struct maker *m) {
     size_t nodes = m->g->n_nodes + 1, tensors = (size_t)m->g->n_tensors + 1, inputs = 0;
     struct dist *d = m->d;
@@ -507,13 +489,13 @@ static bool allocate(struct maker *m) {
         inputs += (size_t)m->g->node[i]->n_in;
     }
     d->need = calloc(inputs + 1, sizeof *d->need);
-    m->forward = calloc(nodes, sizeof(tri_node *));
+    m->forward = forward_nodes(m->g);
     m->adopted = calloc(nodes, sizeof *m->adopted);
     m->form = calloc(nodes, 1);
     m->copies = calloc(tensors, sizeof *m->copies);
     m->wanted_whole = calloc(tensors, 1);
     return d->use && d->has && d->first && d->need && m->forward && m->adopted && m->form &&
-           m->copies && m->wanted_whole && find_forward(m);
+           m->copies && m->wanted_whole;
 }
 
 static void release(struct maker *m) {

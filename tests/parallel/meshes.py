@@ -213,9 +213,11 @@ def half():
 def recomputed():
     """Recomputation changes no bit."""
     for net, scope in (("gpt2", "*.h.0"), ("bert", "*.layer.1"), ("resnet18", "layer1*")):
-        words, plan = f"{NETS[net]} --steps 3", mesh(*plans(net)[0])
-        first, again = train(words, *plan), train(words, *plan, "--recompute", scope)
-        need(first == again, f"{net}:\n{again}\nwithout recomputation:\n{first}")
+        words = f"{NETS[net]} --steps 3"
+        for plan in plans(net):
+            first = train(words, *mesh(*plan))
+            again = train(words, *mesh(*plan), "--recompute", scope)
+            need(first == again, f"{net} {plan}:\n{again}\nwithout recomputation:\n{first}")
 
 
 CASES = {f"gradients: {net}": (lambda net=net: gradients(net)) for net in NETS}
