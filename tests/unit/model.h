@@ -177,8 +177,10 @@ static void make_level(int depth) {
     model.world = realloc(model.world, (size_t)(depth + 1) * sizeof *model.world);
     model.act = realloc(model.act, (size_t)(depth + 1) * sizeof *model.act);
     if (!model.world || !model.act) abort();
-    model.world[depth] = calloc(1, model.is->bytes);
+    size_t bytes = (model.is->bytes + 63) / 64 * 64;
+    model.world[depth] = aligned_alloc(64, bytes); /* words may be on lines of their own */
     if (!model.world[depth]) abort();
+    memset(model.world[depth], 0, bytes);
     model.deepest = depth + 1;
 }
 
@@ -211,16 +213,22 @@ static void follow(const struct act *act) {
     model.writes = writes;
 }
 
-/* A call: to its end, to a pause before each access, to a death after each write. */
-static void model_call(int who, int does) {
+/* A call: to its end; if it may be paused, to a pause before each access; if the actor may die, to
+ * a death after each write. */
+static void model_call_of(int who, int does, bool pauses, bool dies) {
     const struct world *w = model.world[model.depth];
     int logged = w->logged[who], at = model.is->pause_at;
     follow(&(struct act){who, does, GO, 0});
     int accesses = model.accesses, writes = model.writes;
-    bool pauses = w->pauses > 0 && (!model.is->pause_in || model.is->pause_in == does);
+    pauses &= w->pauses > 0 && (!model.is->pause_in || model.is->pause_in == does);
     for (int k = at ? at : logged + 1; pauses && k < accesses && (!at || k == at); k++)
         follow(&(struct act){who, does, PAUSE, k});
-    for (int n = 1; w->deaths != 0 && n <= writes; n++) follow(&(struct act){who, does, DIE_IN, n});
+    dies &= w->deaths != 0;
+    for (int n = 1; dies && n <= writes; n++) follow(&(struct act){who, does, DIE_IN, n});
+}
+
+__attribute__((unused)) static void model_call(int who, int does) {
+    model_call_of(who, does, true, true);
 }
 
 static void model_other(int who, int does, int n) { follow(&(struct act){who, does, OTHER, n}); }
