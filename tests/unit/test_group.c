@@ -175,7 +175,7 @@ static void search_all(const struct setup *is, size_t n) {
         given = (struct given){.is = *is};
         assert_int_equal(lane_tree_make(is->lanes, is->levels, &given.tree), TRI_OK);
         given.slots = board_waiting(&given.tree, is->groups) +
-                      board_held(&given.tree, is->groups, 1);
+                      board_held(&given.tree, is->groups, 1, true);
         assert_int_equal(group_count(is->workers, is->roles), is->groups);
         assert_true(given.slots <= MOST_SLOTS && is->lanes <= MOST_LANES);
         assert_true(group_bytes(is->roles, is->roles, 0) <= GROUP_BYTES);

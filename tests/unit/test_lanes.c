@@ -302,11 +302,12 @@ static void default_lanes(void **state) {
     const struct {
         const char *model;
         int64_t batch, lanes;
-    } rows[] = {{"linear", 16, 1},   {"mlp", 64, 1},    {"mlp", 256, 1},  {"mlp", 4096, 2},
+    } rows[] = {{"linear", 16, 1},   {"mlp", 64, 1},    {"mlp", 256, 1},  {"mlp", 4096, 8},
                 {"lenet5", 16, 1},   {"lenet5", 64, 4}, {"lenet5", 128, 8}, {"lenet5", 100, 4},
                 {"resnet18", 32, 2}, {"resnet50", 16, 1},
-                {"resnet18:form=small", 64, 1}, {"bert-base:seq=128,head=every", 8, 1},
-                {"bert-base:seq=128,head=every", 32, 2}};
+                {"resnet18:form=small", 64, 4}, {"bert-base:seq=128,head=every", 8, 4},
+                {"bert-base:seq=128,head=every", 32, 8},
+                {"resnet18:size=32", 64, 1}, {"gpt2-small:seq=256", 4, 4}};
     for (size_t i = 0; i < COUNT(rows); i++) {
         tri_graph *g = tri_model_open(rows[i].model, rows[i].batch);
         int64_t lanes = lanes_default(g);
