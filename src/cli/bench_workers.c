@@ -102,8 +102,9 @@ static void print(const struct trial *t, int n, const struct launch_timing *timi
     putchar('\n');
     for (int i = 0; i < n; i++) {
         double rate = middle(&t[i]), gain = rate / middle(base);
-        printf("%8d %14.1f %12.2f %10.2f %11.0f%%", t[i].workers, rate * (double)timing->batch,
-               rate, gain, 100 * gain * base->workers / t[i].workers);
+        double samples = rate * (double)timing->batch;
+        printf("%8d %14.*f %12.*f %10.2f %11.0f%%", t[i].workers, samples < 100 ? 3 : 1, samples,
+               rate < 10 ? 4 : 2, rate, gain, 100 * gain * base->workers / t[i].workers);
         if (until > 0 && t[i].seconds > 0)
             printf("  %.2f s, %lld steps", t[i].seconds, (long long)t[i].steps);
         putchar('\n');

@@ -2,7 +2,6 @@
 #include "plan/memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 size_t memory_bytes(const tri_tensor *t) { return memory_round(base_spec_bytes(&t->spec)); }
 
@@ -207,12 +206,11 @@ static size_t forget(const struct block **placed, size_t n, int begin) {
 }
 
 /* Places the blocks one after the other, each in the lowest gap between blocks that live at the
- * same time. Returns their end. placed: first those that are `there`, with space for n more, in the
- * order of offsets. in_time: the blocks are sorted by their begin. */
-static size_t place(struct block *b, size_t n, const struct block **placed, size_t there,
-                    bool in_time) {
+ * same time. Returns their end. placed: space for n pointers, kept in the order of offsets. in_time:
+ * the blocks are sorted by their begin. */
+static size_t place(struct block *b, size_t n, const struct block **placed, bool in_time) {
     enum { OFTEN = 64 };
-    size_t total = 0;
+    size_t total = 0, there = 0;
     for (size_t i = 0; i < n; i++) {
         size_t at = 0, k;
         if (in_time && i % OFTEN == 0) there = forget(placed, there, b[i].begin);
@@ -251,45 +249,26 @@ static void find_peak(const struct planner *a, const size_t *change) {
 
 #define MANY 32768 /* blocks: by size, each would be compared with most others */
 
-/* Tries two orders of placing and takes the better one; of many blocks only the faster one. there:
- * blocks that are placed already, by offset. */
-static size_t place_best(struct block *b, size_t n, const struct block *const *there,
-                         size_t n_there, const struct block **placed) {
-    size_t end[2] = {SIZE_MAX, SIZE_MAX};
-    for (int try = 0; try < 3; try++) {
-        bool in_time = try == 0 || (try == 2 && end[0] < end[1]);
-        if ((try == 1 && n > MANY) || (try == 2 && !in_time)) continue;
-        if (n_there) memcpy(placed, there, n_there * sizeof *placed);
-        qsort(b, n, sizeof *b, in_time ? by_begin : by_size);
-        end[!in_time] = place(b, n, placed, n_there, in_time);
-    }
-    return end[0] < end[1] ? end[0] : end[1];
+/* Tries two orders of placing and takes the better one; of many blocks only the faster one. */
+static size_t place_best(struct block *b, size_t n, const struct block **placed) {
+    qsort(b, n, sizeof *b, by_begin);
+    size_t first = place(b, n, placed, true);
+    qsort(b, n, sizeof *b, by_size);
+    size_t total = n > MANY ? SIZE_MAX : place(b, n, placed, false);
+    if (first >= total) return total;
+    qsort(b, n, sizeof *b, by_begin);
+    return place(b, n, placed, true);
 }
 
-static int by_offset(const void *a, const void *b) {
-    const struct block *x = *(const struct block *const *)a, *y = *(const struct block *const *)b;
-    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
-}
-
-/* Each region of a member lies apart. What is common fills the gaps. */
-static void place_all(struct planner *a, struct block *b, const struct block **there,
-                      const struct block **placed, size_t *change) {
-    size_t n = 0, total = 0;
-    for (int r = 1; r < a->regions; r++) {
-        size_t first = n;
-        n += collect(a, r, b + first);
-        size_t bytes = place_best(b + first, n - first, NULL, 0, placed);
-        for (size_t i = first; i < n; i++) b[i].offset += total;
-        total += bytes;
+static void place_all(struct planner *a, struct block *b, const struct block **placed,
+                      size_t *change) {
+    for (int r = 0; r < a->regions; r++) {
+        size_t n = collect(a, r, b);
+        note_changes(b, n, change);
+        size_t bytes = place_best(b, n, placed);
+        for (size_t i = 0; i < n; i++) *b[i].where = a->p->total + b[i].offset;
+        a->p->total += bytes;
     }
-    for (size_t i = 0; i < n; i++) there[i] = &b[i];
-    qsort(there, n, sizeof *there, by_offset);
-    size_t common = collect(a, 0, b + n), end = place_best(b + n, common, there, n, placed);
-    a->p->total = end > total ? end : total;
-    n += common;
-    for (size_t i = 0; i < n; i++) *b[i].where = b[i].offset;
-    note_changes(b, n, change);
     find_peak(a, change);
     for (int t = 0; t < a->g->n_tensors; t++)
         a->p->offset[t] = a->outside[a->p->root[t]] ? MEMORY_OUTSIDE : a->p->offset[a->p->root[t]];
@@ -313,12 +292,12 @@ bool memory_plan(const tri_graph *g, const struct memory_item *item, size_t n, c
                         .last = calloc(tensors + 1, sizeof *a.last),
                         .target = calloc(tensors + 1, sizeof *a.target)};
     struct block *b = calloc(blocks, sizeof *b);
-    const struct block **placed = calloc(2 * blocks, sizeof *placed);
+    const struct block **placed = calloc(blocks, sizeof *placed);
     size_t *change = calloc(n + 2, sizeof *change);
     bool ok = allocate(out, tensors, n) && a.region && a.last && a.target && b && placed && change;
     if (ok) {
         lifetimes(&a);
-        place_all(&a, b, placed + blocks, placed, change);
+        place_all(&a, b, placed, change);
     } else {
         memory_plan_free(out);
     }

@@ -3,9 +3,9 @@
  * units. Several tensors may have one place: an alias is its input in another shape; an output may
  * take over the place of an input that is not needed later.
  *
- * If the members of a replica run the program together (machine/replica.h), each has a part of the
- * arena for what only it writes and reads, so that members do not wait for each other's memory.
- * What is common, region 0, fills the gaps between and after these. */
+ * If the members of a replica run the program together (machine/replica.h), each has a region of
+ * the arena for what only it writes and reads, and region 0 is common. So members do not wait for
+ * each other's memory. */
 #ifndef PLAN_MEMORY_H
 #define PLAN_MEMORY_H
 
