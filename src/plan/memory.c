@@ -206,8 +206,8 @@ static size_t forget(const struct block **placed, size_t n, int begin) {
 }
 
 /* Places the blocks one after the other, each in the lowest gap between blocks that live at the
- * same time. Returns their end. placed: space for n pointers, kept in the order of offsets. in_time:
- * the blocks are sorted by their begin. */
+ * same time. Returns the total. placed: space for n pointers, kept in the order of offsets.
+ * in_time: the blocks are sorted by their begin. */
 static size_t place(struct block *b, size_t n, const struct block **placed, bool in_time) {
     enum { OFTEN = 64 };
     size_t total = 0, there = 0;
