@@ -52,7 +52,8 @@ check 'a large mesh' says 'mesh model=32: 32 seats' \
 check 'slow channels' says 'leaves the fast kernels' \
     "$trireme" explain resnet18:form=small --batch 4 --lanes 2 --mesh model=8 --strategy channels
 check 'factors' says '^conv2d .*out' "$trireme" explain --factors
-check 'no mesh, one lane' refuses 'has no mesh and one lane' "$trireme" explain $model
+check 'no mesh, one lane' refuses 'has no mesh and one lane' \
+    "$trireme" explain $model --lanes 1
 check 'no mesh' says '^  2 .*unit 23 of 25, grad.fc1.matmul' \
     "$trireme" explain mlp --lanes 4 --bucket 1M
 check 'no model' refuses 'lacks its MODEL' "$trireme" explain

@@ -23,7 +23,7 @@ static const char *const twice[] = {
 
 /* Operators that need all of their input, or have none: they cannot be split. */
 static const char *const whole[] = {"input", "param", "state", "constant", "scalar", "array",
-                                    "given"};
+                                    "given", "view"};
 
 static bool among(const char *name, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
