@@ -22,13 +22,14 @@ static int launch(const struct launch *l, char **words, const struct cli_argumen
     return agent_run(&settled);
 }
 
-/* Whether a step has a single lane. A second worker would have nothing to do then, so one process
+/* Whether a step has a single lane and no mesh. A second worker would have nothing to do then, so one process
  * with all threads is best and needs no agent. */
 static bool one_lane(const struct cli_arguments *a) {
     tri_options o = a->options;
     tri_graph *g = tri_model_open(a->model, o.batch);
     tri_run *run = g ? run_plan(g, &o, NULL) : NULL;
-    bool one = run && run_lanes(run) == 1;
+    bool one = run && run_lanes(run) == 1 &&
+               mesh_seats(&run->machine->compilation.strategies.mesh) == 1;
     if (one)
         fprintf(stderr, "trireme: -n auto: 1 worker, this process: a step of %lld samples has one "
                 "lane (--lanes N makes more)\n", (long long)run_batch(run));

@@ -49,10 +49,14 @@ static void decide(struct agent *a) {
     crew_notify(a->head);
 }
 
-/* More workers than lanes would have nothing to do. */
+/* More workers would have nothing to do. */
+static int most_useful(const struct crew_head *h) {
+    return h->lanes * (h->n_groups ? h->seats : 1);
+}
+
 static int next_fewer(const struct agent *a, int ranks) {
-    int next = ranks > 2 ? (ranks + 1) / 2 : ranks - 1;
-    return next > a->head->lanes ? a->head->lanes : next;
+    int next = ranks > 2 ? (ranks + 1) / 2 : ranks - 1, most = most_useful(a->head);
+    return next > most ? most : next;
 }
 
 void agent_choose_workers(struct agent *a) {
@@ -67,7 +71,7 @@ void agent_choose_workers(struct agent *a) {
         a->automatic = false;
         return;
     }
-    if (!c->ranks) begin(a, h->workers > h->lanes ? h->lanes : h->workers);
+    if (!c->ranks) begin(a, h->workers > most_useful(h) ? most_useful(h) : h->workers);
     if (done < c->first) return;
     if (!c->since) {
         c->first = done;

@@ -169,7 +169,7 @@ static void wait_for_part(struct waiter *w) {
         if (i % SPINS == 0) sched_yield();
     }
     while (run->queue && !w->left && !w->next)
-        wait_until(run->queue, run->kind, find_part, w, base_now() + LOOKS, run->heartbeat);
+        wait_at_most(run->queue, run->kind, find_part, w, LOOKS, run->heartbeat);
 }
 
 bool replica_run(const struct replica_part *part, int n, const struct replica_run *run,

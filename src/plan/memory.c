@@ -103,8 +103,8 @@ static bool shares(const struct planner *a, const struct memory_item *m, int out
     return m->shares && m->shares(m->state, out, in);
 }
 
-/* Updates in place, if nothing needs the old value later. Different tensors from outside never
- * share memory, so no other tensor's readers have to be considered. */
+/* Updates in place, if nothing needs the old value later. Different tensors from outside do
+ * not share memory, except a parameter and its views (hoist.c), in lanes, which update nothing. */
 static bool update_in_place(struct planner *a, int i, int k) {
     const struct memory_item *m = &a->item[i];
     const tri_tensor *out = m->unit->out[k], *target = a->target[out->id];

@@ -174,6 +174,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         bool failed = s->step.fault->failed && !again;
         if (failed && !worker_over(c)) worker_keep_fault(c, me->shared, lane, s->step.fault);
         if (!c->leaves_slots) tree_drop(&l, failed);
+        else if (failed) board_fail(tree_board(l.tree), who->step, who->thread, lane);
         if (!failed && !again) board_release(tree_board(l.tree), who->step, who->thread, lane);
     }
     atomic_store(&me->shared->lane_began, 0);

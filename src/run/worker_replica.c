@@ -23,8 +23,8 @@ static void wait_in_group(const struct worker *c, bool (*holds)(void *), void *a
     struct thread_context *me = &c->context[0];
     worker_note(me, CREW_AT_WAIT, -1, -1);
     while (!holds(arg))
-        wait_until(&c->group.shared->queue, crew_crowded(c->head) ? WAIT_CROWDED : WAIT_APART,
-                   holds, arg, base_now() + LOOKS, &me->shared->heartbeat);
+        wait_at_most(&c->group.shared->queue, crew_crowded(c->head) ? WAIT_CROWDED : WAIT_APART,
+                     holds, arg, LOOKS, &me->shared->heartbeat);
     worker_spend(&me->shared->wait, me->began);
     me->waited += base_now() - me->began;
 }
@@ -53,6 +53,7 @@ static bool enter(struct worker_stage *s) {
     int64_t lane = 0;
     if (c->group.shared || number < 0) return c->group.shared;
     c->group = crew_group(c->head, c->base, number);
+    c->order = 0;
     for (int i = 0; i < c->head->places; i++) {
         int64_t t = atomic_load(&c->head->thread[i * c->threads].lane_time);
         if (rank_in_group(c, i) >= 0 && t > lane) lane = t;
@@ -67,6 +68,7 @@ static bool enter(struct worker_stage *s) {
 void worker_leave_group(struct worker *c) {
     if (!c->group.shared) return;
     atomic_store(&c->head->place[c->place].there, 0);
+    wait_wake(&c->group.shared->queue);
     if (c->leaves_slots) return; /* it stays the captain */
     if (c->leads) group_resign(&c->group, c->place);
     c->leads = false;
@@ -78,6 +80,11 @@ void worker_leave_group(struct worker *c) {
 static bool is_quiet(void *arg) {
     const struct worker *c = arg;
     return group_quiet(&c->group, c->place);
+}
+
+static bool is_quiet_or_ending(void *arg) {
+    const struct worker *c = arg;
+    return is_quiet(arg) || atomic_load(&c->head->ending);
 }
 
 /* Once no member is late any more. */
@@ -94,7 +101,7 @@ static bool drop_slots(struct worker *c) {
 /* Before the process leaves the run. */
 void worker_settle_group(struct worker *c) {
     while (c->leaves_slots && !atomic_load(&c->head->ending) && !drop_slots(c))
-        wait_in_group(c, is_quiet, c);
+        wait_in_group(c, is_quiet_or_ending, c);
 }
 
 /* ---- captains ---- */
@@ -102,7 +109,7 @@ void worker_settle_group(struct worker *c) {
 /* Whether no worker of a lower rank will become the captain. */
 static bool may_lead(const struct worker *c) {
     bool late = base_now() > c->patience;
-    if (atomic_load(&c->group.shared->captain)) return false;
+    if (atomic_load(&c->group.shared->captain) || worker_rank(c) < 0) return false;
     for (int i = 0; i < c->head->places; i++) {
         int rank = rank_in_group(c, i);
         if (rank >= 0 && rank < worker_rank(c) &&
@@ -116,6 +123,10 @@ bool worker_leads(struct worker_stage *s) {
     struct worker *c = s->c;
     if (!plays(s)) return true;
     if (!drop_slots(c) || !enter(s)) return false;
+    if (c->leads && worker_rank(c) < 0) { /* it will leave the run: others shall claim lanes */
+        group_resign(&c->group, c->place);
+        c->leads = false;
+    }
     if (!c->leads) c->leads = may_lead(c) && group_lead(&c->group, c->place);
     if (c->leads && machine_play(c->run->machine, 0, arena_of(c, c->group.number))) {
         worker_fail(c, tri_message());
@@ -335,9 +346,9 @@ bool worker_compute_together(struct worker *c, struct thread_context *me, struct
     if (!done) {
         group_give_up(&c->group, o.number);
         if (!is_quiet_or_lost(&o)) wait_in_group(c, is_quiet_or_lost, &o);
-        take_fault(c, l->lane, step->fault);
-        c->leaves_slots = !is_quiet(c);
+        c->leaves_slots = is_lost(&o) && !is_quiet(c);
         c->left = *l;
+        if (!c->leaves_slots) take_fault(c, l->lane, step->fault);
     }
     group_close(&c->group, c->place);
     return done;
@@ -369,8 +380,10 @@ static void follow(struct worker_stage *s, uint64_t order) {
     me->lane = o.task.lane;
     me->waited = 0;
     bool done = work(&o, s->step.fault);
-    if (!done && s->step.fault->failed && !worker_over(c))
+    if (!done && s->step.fault->failed && !worker_over(c)) {
+        atomic_store(&me->shared->failed_lane, -1); /* the captain keeps that of the lowest lane */
         worker_keep_fault(c, me->shared, o.task.lane, s->step.fault);
+    }
     if (!done) group_give_up(&c->group, order);
     group_end(&c->group, c->place);
     worker_spend(&me->shared->compute, began + me->waited);

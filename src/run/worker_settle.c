@@ -438,7 +438,8 @@ static void warn_idle(const struct worker *c, const struct machine *m) {
 /* Another replica makes the audits. */
 static tri_status check_audit(const struct worker *c, const struct machine *m) {
     int seats = (int)mesh_seats(&m->compilation.strategies.mesh);
-    if (c->head->audit <= 0 || m->members == 1 || m->replicas > 1) return TRI_OK;
+    if (c->head->audit <= 0 || m->members == 1 || group_count(worker_size(c), seats) > 1)
+        return TRI_OK;
     return base_fail(TRI_USAGE, "--audit needs two replicas, but up to %d workers form one of the "
                      "mesh's %d seats; -n %d forms two", seats, seats, seats + 1);
 }
