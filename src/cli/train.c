@@ -22,8 +22,8 @@ static int launch(const struct launch *l, char **words, const struct cli_argumen
     return agent_run(&settled);
 }
 
-/* Whether a step has a single lane and no mesh. A second worker would have nothing to do then, so one process
- * with all threads is best and needs no agent. */
+/* Whether a step has a single lane and no mesh. A second worker would have nothing to do then, so
+ * one process with all threads is best and needs no agent. */
 static bool one_lane(const struct cli_arguments *a) {
     tri_options o = a->options;
     tri_graph *g = tri_model_open(a->model, o.batch);

@@ -110,6 +110,7 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     agent_event(a, "stall", place, -1, text);
     text_free(&who);
     if (!kills || a->launch->no_kill) return;
+    a->idle = 0; /* the others wait for this one */
     a->process[place].stalled = 1 + thread;
     a->process[place].stopped = a->process[place].seen[thread].state == 'T'; /* by a signal */
     agent_kill(a, place);
