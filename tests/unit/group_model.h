@@ -73,16 +73,18 @@ static bool swap_word(_Atomic uint64_t *cell, uint64_t *from, uint64_t to) {
 /* The call that an actor is in, or will make next; from OUT on none, or any of several. */
 enum doing {
     ENTER, LEAD, FIND, LEAVE, BEGIN, CLAIM, REPEAT, TAKE, GATHER, ORDER, WORK, SHARE, GIVE_UP,
-    CALM, CLOSE, END, DROP, PUBLISH, MEET, TELL, TRY, RECOVER, CLEAR,
-    OUT,  /* takes part in no stage */
+    CALM, CLOSE, END, DROP, SETTLE, PUBLISH, MEET, TELL, TRY, RECOVER, CLEAR,
+    OUT,  /* takes part in no stage; a captain whose members are late still holds its slot */
     IN,   /* will follow, lead, or see that the stage is over */
     IDLE, /* the captain, between two lanes or sums */
+    LATE, /* the captain, whose members are late with an order that was given up */
     ABSENT, DEAD, TOLD /* dead; the groups know */
 };
 static const char *const doing_name[] = {
     "enters", "lead", "find", "leaves", "begin", "claims", "claims again", "take",
     "waits to order", "order", "works", "share", "give up", "waits for quiet", "close", "end",
-    "drops", "publish", "meet", "tells groups of", "looks at", "recovers from", "clears"};
+    "drops", "settles", "publish", "meet", "tells groups of", "looks at", "recovers from",
+    "clears"};
 /* A call is numbered ON(doing, whom): which dead worker, or which lane. */
 #define ON(doing, whom) ((doing) + 32 * (whom))
 
@@ -93,7 +95,8 @@ struct worker {
     uint64_t order;          /* the last that it found or gave */
     struct group_task task;
     int roles, round;        /* roles: a bit for each that it has */
-    bool leads, again, done; /* again: the lane is another captain's; done: the order is */
+    bool leads, late;
+    bool again, done; /* again: the lane is another captain's; done: the order is */
 };
 
 /* What a slot or an arena contains, by role: the tag of the lane and the order it was written for;
@@ -182,18 +185,7 @@ static bool is_complete(const struct state *w) {
     return w->step > given.is.steps || board_complete(&b, (uint32_t)w->step, &failed);
 }
 
-/* ---- checks of a state ---- */
-
-static bool is_done_in(const struct state *w, int node) {
-    struct claim n = node_at(w, node);
-    return n.state == CLAIM_DONE && (int)n.step == w->step;
-}
-
-/* A lane or sum of the step that is published and may still be read. */
-static bool is_needed(const struct state *w, int node) {
-    int parent = given.tree.node[node].parent;
-    return is_done_in(w, node) && (parent < 0 || !is_done_in(w, parent));
-}
+/* ---- calls ---- */
 
 /* Whether all roles of one order, or one sum, have written the node's value. */
 static bool is_right(const struct state *w, int slot, int node) {
@@ -201,76 +193,6 @@ static bool is_right(const struct state *w, int slot, int node) {
     for (int r = 1; r < given.is.roles; r++) right &= w->part[slot][r] == w->part[slot][0];
     return right;
 }
-
-static bool holds(const struct claim *slot, int owner, int step, int node) {
-    return slot->state == CLAIM_TAKEN && (uint32_t)step - slot->step <= 1 && slot->owner == owner &&
-           slot->value == node;
-}
-
-static void check_values(const struct state *w) {
-    for (int i = 0; i < given.tree.n_nodes && !w->committed; i++) {
-        struct claim node = node_at(w, i), slot = slot_at(w, node.value);
-        if (!is_needed(w, i)) continue;
-        if (!holds(&slot, node.owner, w->step, i)) broken("a published value's slot is held");
-        if (!is_right(w, node.value, i)) broken("a published value is right");
-    }
-}
-
-static void check_captain(const struct state *w, int who) {
-    const struct worker *h = &w->actor[who];
-    struct group g = own_group(w, who);
-    bool resigns = h->doing == LEAVE && w->w.logged[who];
-    if (h->leads && !resigns && atomic_load(&g.shared->captain) != who + 1)
-        broken("a group has one captain");
-    struct claim slot = slot_at(w, h->slot < 0 ? 0 : h->slot);
-    if (h->slot >= 0 && !w->w.logged[who] && !holds(&slot, who, h->step, h->node))
-        broken("a captain's slot is held by it");
-}
-
-/* Who works on an order may write at any time to its slot and to the arena. */
-static void check_order(const struct state *w, int who) {
-    const struct worker *h = &w->actor[who];
-    const struct given_order *last = &w->last[group_of_worker(who)];
-    if (h->doing != WORK && h->doing != SHARE) return;
-    if (last->number != h->order) broken("one order of a group is worked on at a time");
-    if (memcmp(&h->task, &last->task, sizeof h->task)) broken("all know what is to be computed");
-    struct claim slot = slot_at(w, h->task.slot);
-    int step = (int)(h->task.stage >> 16);
-    if (h->round < 2 && !holds(&slot, last->captain, step, h->task.lane))
-        broken("an order's slot is held while it may be written to");
-}
-
-static bool has_reason(const struct state *w, int slot) {
-    struct claim s = slot_at(w, slot), node = node_at(w, s.value);
-    const struct worker *h = &w->actor[s.owner];
-    if (s.owner < given.is.workers && is_alive(h) && h->slot == slot && h->node == s.value)
-        return true;
-    return node.state == CLAIM_DONE && node.value == slot && node.owner == s.owner &&
-           is_needed(w, s.value);
-}
-
-/* Unless an actor is in a call, or dead and not recovered from, each slot is held for a reason. */
-static void check_slots(const struct state *w) {
-    bool quiet = !w->committed;
-    for (int i = 0; i <= OPENER; i++)
-        quiet = quiet && !w->w.logged[i] && w->actor[i].doing < DEAD;
-    for (int i = 0; i < given.slots && quiet; i++)
-        if (slot_at(w, i).state == CLAIM_TAKEN && !has_reason(w, i))
-            broken("a slot that nobody needs is released");
-}
-
-static void check(const void *world) {
-    const struct state *w = world;
-    check_values(w);
-    check_slots(w);
-    for (int i = 0; i < given.is.workers; i++) {
-        if (!is_alive(&w->actor[i])) continue;
-        check_captain(w, i);
-        check_order(w, i);
-    }
-}
-
-/* ---- calls ---- */
 
 static bool sees_end(const struct state *w, const struct worker *h) {
     struct board b = board_in(w);
@@ -283,7 +205,7 @@ static int leave(struct state *w, int who) {
     struct group g = own_group(w, who);
     if (!sees_end(w, h)) return 0;
     atomic_store(&w->place[who].there, 0);
-    if (h->leads) group_resign(&g, who);
+    if (h->leads && !h->late) group_resign(&g, who);
     return 1;
 }
 
@@ -330,29 +252,52 @@ static int give_order(struct state *w, int who) {
     return (int)group_order(&g, who, list, n, &h->task);
 }
 
+/* Nobody needs the lane. */
+static bool is_lost(const struct state *w, int who) {
+    const struct worker *h = &w->actor[who];
+    struct board b = board_in(w);
+    return seen_value(is_over(w, h)) ||
+           (h->leads && board_lost(&b, (uint32_t)h->step, who, h->node));
+}
+
 /* Rounds of a role: it writes to the arena; it reads what others wrote there, and writes to the
  * slot. At the end the captain waits for the others, then they for it. The word of role 0 is the
  * captain's. 1: goes on; -1: must not. */
 static int work(struct state *w, int who) {
     const struct worker *h = &w->actor[who];
     struct group g = own_group(w, who);
-    struct board b = board_in(w);
     _Atomic uint64_t *word = group_words(g.shared);
     bool ends = h->round == 2 && !h->leads;
-    if (!group_stands(&g, h->order) || seen_value(is_over(w, h))) return -1;
-    if (h->leads && board_lost(&b, (uint32_t)h->step, who, h->node)) return -1;
+    if (!group_stands(&g, h->order) || is_lost(w, who)) return -1;
     uint64_t need = h->task.base + (uint64_t)h->round + ends;
     for (int r = 0; r < given.is.roles && h->round && (!ends || !r); r++)
         if (atomic_load(&word[r]) < need) return 0;
     return 1;
 }
 
+/* 2: without the late members. */
+static int calm(const struct state *w, int who) {
+    struct group g = own_group(w, who);
+    if (!group_quiet(&g, who) && !is_lost(w, who)) return 0;
+    return group_quiet(&g, who) ? 1 : 2;
+}
+
 static int drop(struct state *w, int who) {
     const struct worker *h = &w->actor[who];
     struct board b = board_in(w);
-    board_drop(&b, (uint32_t)h->step, who, h->node, h->slot);
+    if (!h->late) board_drop(&b, (uint32_t)h->step, who, h->node, h->slot);
     if (!h->again) board_release(&b, (uint32_t)h->step, who, h->node);
     return 0;
+}
+
+static int settle(struct state *w, int who) {
+    const struct worker *h = &w->actor[who];
+    struct group g = own_group(w, who);
+    struct board b = board_in(w);
+    if (!group_quiet(&g, who)) return 0;
+    board_drop(&b, (uint32_t)h->step, who, h->node, h->slot);
+    group_resign(&g, who);
+    return 1;
 }
 
 static int tell(struct state *w, int dead) {
@@ -392,7 +337,6 @@ static int call_group(struct state *w, int who) {
     case FIND: return (int)group_find(&g, who, stage);
     case BEGIN: return group_begin(&g, who, h->order, &h->task);
     case GIVE_UP: group_give_up(&g, h->order); return 0;
-    case CALM: return group_quiet(&g, who);
     case CLOSE: group_close(&g, who); return 0;
     default: group_end(&g, who); return 0;
     }
@@ -426,7 +370,9 @@ static int make(void *world, int who, int does) {
     case ORDER: return give_order(w, who);
     case WORK: return work(w, who);
     case SHARE: return 0;
+    case CALM: return calm(w, who);
     case DROP: return drop(w, who);
+    case SETTLE: return settle(w, who);
     case PUBLISH:
         if (begins && given.tree.node[h->node].left >= 0) add(w, h);
         if (begins && h->node < given.tree.lanes && !is_right(w, h->slot, h->node))
@@ -501,6 +447,14 @@ static void after_publish(struct state *w, int who, bool first) {
     else rest(h, IDLE);
 }
 
+static void after_settle(struct state *w, int who, bool settled) {
+    struct worker *h = &w->actor[who];
+    bool in = atomic_load(&w->place[who].there);
+    h->doing = in ? LATE : OUT;
+    h->leads = h->leads && !settled;
+    if (settled) rest(h, in ? IN : OUT);
+}
+
 /* A follower has what it needs for its part. */
 static bool follows(const struct worker *h) { return h->round == 2 && !h->leads; }
 
@@ -535,7 +489,10 @@ static void after(void *world, int who, int does, int result) {
         h->order = (uint64_t)result;
         h->doing = BEGIN;
         break;
-    case LEAVE: rest(h, result ? OUT : h->leads ? IDLE : IN); break;
+    case LEAVE:
+        if (h->late) h->doing = result ? OUT : LATE;
+        else rest(h, result ? OUT : h->leads ? IDLE : IN);
+        break;
     case BEGIN:
         if (result) has_roles(w, who);
         else rest(h, IN);
@@ -556,9 +513,16 @@ static void after(void *world, int who, int does, int result) {
         break;
     case SHARE: share(w, who); break;
     case GIVE_UP: h->doing = h->leads ? CALM : END; break;
-    case CALM: h->doing = result ? CLOSE : CALM; break;
+    case CALM:
+        h->late = result == 2;
+        h->doing = result ? CLOSE : CALM;
+        break;
     case CLOSE: h->doing = h->done ? PUBLISH : DROP; break;
-    case DROP: rest(h, IDLE); break;
+    case DROP:
+        if (h->late) h->doing = LATE;
+        else rest(h, IDLE);
+        break;
+    case SETTLE: after_settle(w, who, result); break;
     case PUBLISH: after_publish(w, who, result); break;
     case CLEAR: after_clear(w); break;
     default: after_agent(w, does % 32, result);

@@ -1,6 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Groups under the model checker: what may happen, and which sizes (group_model.h). */
+ * Groups under the model checker (group_model.h): what must hold, what may happen, which sizes. */
 #include "group_model.h"
+
+/* ---- checks of a state ---- */
+
+static bool is_done_in(const struct state *w, int node) {
+    struct claim n = node_at(w, node);
+    return n.state == CLAIM_DONE && (int)n.step == w->step;
+}
+
+/* A lane or sum of the step that is published and may still be read. */
+static bool is_needed(const struct state *w, int node) {
+    int parent = given.tree.node[node].parent;
+    return is_done_in(w, node) && (parent < 0 || !is_done_in(w, parent));
+}
+
+static bool holds(const struct claim *slot, int owner, int step, int node) {
+    return slot->state == CLAIM_TAKEN && (uint32_t)step - slot->step <= 1 && slot->owner == owner &&
+           slot->value == node;
+}
+
+static void check_values(const struct state *w) {
+    for (int i = 0; i < given.tree.n_nodes && !w->committed; i++) {
+        struct claim node = node_at(w, i), slot = slot_at(w, node.value);
+        if (!is_needed(w, i)) continue;
+        if (!holds(&slot, node.owner, w->step, i)) broken("a published value's slot is held");
+        if (!is_right(w, node.value, i)) broken("a published value is right");
+    }
+}
+
+static void check_captain(const struct state *w, int who) {
+    const struct worker *h = &w->actor[who];
+    struct group g = own_group(w, who);
+    bool resigns = w->w.logged[who] && (h->doing == LEAVE || h->doing == SETTLE);
+    if (h->leads && !resigns && atomic_load(&g.shared->captain) != who + 1)
+        broken("a group has one captain");
+    struct claim slot = slot_at(w, h->slot < 0 ? 0 : h->slot);
+    if (h->slot >= 0 && !w->w.logged[who] && !holds(&slot, who, h->step, h->node))
+        broken("a captain's slot is held by it");
+}
+
+/* Who works on an order may write at any time to its slot and to the arena. */
+static void check_order(const struct state *w, int who) {
+    const struct worker *h = &w->actor[who];
+    const struct given_order *last = &w->last[group_of_worker(who)];
+    if (h->doing != WORK && h->doing != SHARE) return;
+    if (last->number != h->order) broken("one order of a group is worked on at a time");
+    if (memcmp(&h->task, &last->task, sizeof h->task)) broken("all know what is to be computed");
+    struct claim slot = slot_at(w, h->task.slot);
+    int step = (int)(h->task.stage >> 16);
+    if (h->round < 2 && !holds(&slot, last->captain, step, h->task.lane))
+        broken("an order's slot is held while it may be written to");
+}
+
+static bool has_reason(const struct state *w, int slot) {
+    struct claim s = slot_at(w, slot), node = node_at(w, s.value);
+    const struct worker *h = &w->actor[s.owner];
+    if (s.owner < given.is.workers && is_alive(h) && h->slot == slot && h->node == s.value)
+        return true;
+    return node.state == CLAIM_DONE && node.value == slot && node.owner == s.owner &&
+           is_needed(w, s.value);
+}
+
+/* Unless an actor is in a call, or dead and not recovered from, each slot is held for a reason. */
+static void check_slots(const struct state *w) {
+    bool quiet = !w->committed;
+    for (int i = 0; i <= OPENER; i++)
+        quiet = quiet && !w->w.logged[i] && w->actor[i].doing < DEAD;
+    for (int i = 0; i < given.slots && quiet; i++)
+        if (slot_at(w, i).state == CLAIM_TAKEN && !has_reason(w, i))
+            broken("a slot that nobody needs is released");
+}
+
+static void check(const void *world) {
+    const struct state *w = world;
+    check_values(w);
+    check_slots(w);
+    for (int i = 0; i < given.is.workers; i++) {
+        if (!is_alive(&w->actor[i])) continue;
+        check_captain(w, i);
+        check_order(w, i);
+    }
+}
+
+/* ---- what may happen ---- */
 
 static void die(void *world, int who) {
     struct worker *h = &((struct state *)world)->actor[who];
@@ -21,8 +104,6 @@ static void other(void *world, const struct act *a) {
         w->failures--;
     }
 }
-
-/* ---- what may happen ---- */
 
 #define MOST_OFFERS 16
 
@@ -56,7 +137,9 @@ static void offers_of_worker(const struct state *w, int who, struct offers *o) {
     const struct worker *h = &w->actor[who];
     bool open = w->step > h->step && !w->committed && !is_complete(w);
     if (h->doing < OUT) add_offer(o, h->doing);
-    if (h->doing == OUT && open) add_offer(o, ENTER);
+    if (h->doing == OUT && open && !h->late) add_offer(o, ENTER);
+    if (h->late && (h->doing == OUT || h->doing == LATE)) add_offer(o, SETTLE);
+    if (h->doing == LATE) add_offer(o, LEAVE);
     for (int does = LEAD; h->doing == IN && does <= LEAVE; does++) add_offer(o, does);
     if (h->doing == IDLE) offers_of_idle(w, who, o);
 }
@@ -83,7 +166,7 @@ static uint64_t hash_group(uint64_t h, const struct state *w, int number) {
 }
 
 static uint64_t hash_actor(uint64_t h, const struct worker *a) {
-    uint64_t flags = (uint64_t)(a->leads | a->again << 1 | a->done << 2);
+    uint64_t flags = (uint64_t)(a->leads | a->late << 1 | a->again << 2 | a->done << 3);
     h = mix(h, (uint64_t)a->doing | (uint64_t)a->step << 8 | (uint64_t)a->starts << 16 |
                    (uint64_t)(a->node + 1) << 24 | (uint64_t)(a->slot + 1) << 32 |
                    (uint64_t)a->left << 40 | (uint64_t)a->right << 48 | flags << 56);
@@ -121,9 +204,10 @@ static void check_progress(const struct state *w) {
     uint64_t before = hash(w);
     int alive = 0, stuck = 0;
     for (int i = 0; i <= OPENER; i++) {
+        const struct worker *h = &w->actor[i];
         if (w->w.logged[i] || (i != AGENT && goes_on(w, i, before))) return;
-        if (i < AGENT) alive += is_alive(&w->actor[i]);
-        if (i < AGENT) stuck += is_alive(&w->actor[i]) && w->actor[i].doing != OUT;
+        if (i < AGENT) alive += is_alive(h);
+        if (i < AGENT) stuck += is_alive(h) && (h->doing != OUT || h->late);
     }
     if (goes_on(w, AGENT, before)) return;
     if (stuck || (alive && !is_complete(w))) broken("somebody goes on until the step is complete");
