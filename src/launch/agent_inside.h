@@ -37,6 +37,7 @@ struct process {
     bool stopped; /* a signal had stopped that thread */
     /* For messages: worker, pid, seats, and its activity at its death. */
     char identity[AT_TEXT + CREW_SEATS + 32];
+    int activity; /* where in `identity` that begins */
     /* Progress of its threads: the last count seen, and the time since it changed. */
     struct seen {
         uint64_t heartbeat;

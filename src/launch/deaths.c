@@ -203,7 +203,7 @@ static void recover(struct agent *a, int place) {
     crew_notify(a->head);
     double after = p->died ? (double)(base_now() - p->died) / 1e6 : 0;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
-              (int)p->pid, after, strchr(p->identity, ')') + 3);
+              (int)p->pid, after, p->identity + p->activity);
 }
 
 static void recover_from(struct agent *a, int place, int64_t when) {
@@ -221,8 +221,9 @@ static void recover_from(struct agent *a, int place, int64_t when) {
         agent_print(a, "%s", tri_message());
         agent_end_now(a, 1);
     }
-    base_format(p->identity, sizeof p->identity, "worker %d (pid %d%s), %s", place, (int)p->pid,
-                crew_name_seats(h, place, seats), text);
+    p->activity = base_format(p->identity, sizeof p->identity, "worker %d (pid %d%s), ", place,
+                              (int)p->pid, crew_name_seats(h, place, seats));
+    base_format(p->identity + p->activity, AT_TEXT, "%s", text);
     tell_groups(a, place);
     recover(a, place);
 }

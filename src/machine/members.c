@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The members of replicas that a process plays. Most processes play one; after deaths some play
  * several, whose programs are made then. */
-#include <stdlib.h>
-
 #include "machine/machine.h"
 
 static tri_status make(struct machine *m, int number, int size) {

@@ -126,7 +126,8 @@ static bool bring_all(struct mover *m) {
     for (size_t i = 0; i < m->lane->n_nodes && ok; i++) {
         tri_node *n = m->lane->node[i];
         int64_t first;
-        for (int k = 0; m->moves[i] && !is_view(n, &first) && k < n->n_out && ok; k++)
+        if (!m->moves[i] || is_view(n, &first)) continue;
+        for (int k = 0; k < n->n_out && ok; k++)
             if (m->used[n->out[k].id]) ok = bring(m, &n->out[k]) != NULL;
     }
     return ok;
@@ -144,9 +145,11 @@ static tri_status replace(struct mover *m) {
             continue;
         }
         int64_t first;
-        if (m->used[n->out->id] && is_view(n, &first))
-            rewrite_replace(&r, n->out, view(m->lane, n, first));
-        for (int k = 0; !is_view(n, &first) && k < n->n_out; k++) {
+        if (is_view(n, &first)) {
+            if (m->used[n->out->id]) rewrite_replace(&r, n->out, view(m->lane, n, first));
+            continue;
+        }
+        for (int k = 0; k < n->n_out; k++) {
             tri_tensor *t = m->used[n->out[k].id] ? m->there[n->out[k].id] : NULL;
             if (t) rewrite_replace(&r, &n->out[k], phase_given(m->lane, t, number_of(m, t), 0));
         }

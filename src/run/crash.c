@@ -101,10 +101,10 @@ static void describe(struct line *l, const struct crash_scene *s, int sig, const
     if (s->seated) {
         line_add(l, "replica ");
         line_signed(l, s->seats.replica);
-        line_add(l, ", seats ");
+        line_add(l, s->seats.first < s->seats.last ? ", seats " : ", seat ");
         line_signed(l, s->seats.first);
-        line_add(l, "-");
-        line_signed(l, s->seats.last);
+        if (s->seats.first < s->seats.last) line_add(l, "-");
+        if (s->seats.first < s->seats.last) line_signed(l, s->seats.last);
         line_add(l, ", ");
     }
     if (s->step > 0) {

@@ -90,7 +90,7 @@ static bool is_quiet_or_ending(void *arg) {
 /* Once no member is late any more. */
 static bool drop_slots(struct worker *c) {
     if (!c->leaves_slots) return true;
-    if (!group_quiet(&c->group, c->place)) return false;
+    if (!is_quiet(c)) return false;
     tree_drop(&c->left, false);
     group_resign(&c->group, c->place);
     c->leads = c->leaves_slots = false;
@@ -356,15 +356,20 @@ bool worker_compute_together(struct worker *c, struct thread_context *me, struct
 
 /* ---- the others ---- */
 
+/* An order that this worker has not worked on yet; 0: there is none. */
+static uint64_t next_order(const struct worker *c) {
+    uint64_t order = group_find(&c->group, c->place, group_stage(c->step, c->group.number));
+    return order == c->order ? 0 : order;
+}
+
 static bool something_to_follow(void *arg) {
     struct worker_stage *s = arg;
-    const struct worker *c = s->c;
+    struct worker *c = s->c;
     int failed;
     if (worker_over(c) || worker_lanes_ended(s, &failed)) return true;
-    if (c->leaves_slots) return group_quiet(&c->group, c->place);
+    if (c->leaves_slots) return is_quiet(c);
     if (!c->group.shared) return worker_rank(c) >= 0;
-    uint64_t order = group_find(&c->group, c->place, group_stage(c->step, c->group.number));
-    return (order && order != c->order) || may_lead(c);
+    return next_order(c) || may_lead(c);
 }
 
 static void follow(struct worker_stage *s, uint64_t order) {
@@ -397,8 +402,8 @@ bool worker_follow(struct worker_stage *s) {
     atomic_store(&me->shared->lane_time, 0); /* only captains compute lanes */
     atomic_store(&me->shared->pure_time, 0);
     if (c->group.shared) {
-        uint64_t order = group_find(&c->group, c->place, group_stage(c->step, c->group.number));
-        if (order && order != c->order) {
+        uint64_t order = next_order(c);
+        if (order) {
             follow(s, order);
             return true;
         }
