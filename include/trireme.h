@@ -537,6 +537,11 @@ void tri_bucket(tri_graph *g, const char *pattern, int number);
  * other parts use are kept. A pattern that matches an operator's own name selects that
  * operator alone. */
 void tri_recompute(tri_graph *g, const char *pattern);
+/* Puts the matching scopes (patterns as in tri_recompute; null: the open scope) in a stage of a
+ * pipeline, 0 to 63. Other operators are in the latest stage of their inputs. Every stage needs the
+ * results of earlier ones only. The lanes are the micro-batches; tri_options.pipeline orders them.
+ * No bit depends on stages. */
+void tri_stage(tri_graph *g, const char *pattern, int stage);
 /* Computes the matching scopes (patterns as in tri_recompute) in this type, whatever
  * tri_options.amp says: TRI_F32; or TRI_BF16 or TRI_F16 for all but norms and losses. */
 void tri_precision(tri_graph *g, const char *pattern, tri_type type);
@@ -761,6 +766,16 @@ typedef struct tri_options {
     const char *recompute; /* comma-separated patterns, as for tri_recompute */
     int64_t bucket; /* bytes: gradients are summed over the lanes in buckets of at least so many,
                        while the backward pass goes on; see tri_bucket. 0: 4 MiB */
+    /* Stages of a pipeline, balanced by the work of their operators; instead of those that
+     * tri_stage asks for. 1: none. 0: those of the network. */
+    int64_t stages;
+    /* In which order each rank computes the legs of its stages: "1f1b" (the default), "gpipe",
+     * "interleaved" with `chunks` stages per rank, or "zero-bubble". */
+    const char *pipeline;
+    int64_t chunks;
+    /* A worker computes a leg of another rank "late": if that rank's workers are dead or late (the
+     * default), or "never". */
+    const char *steal;
     /* A plan: a text file with what decides the bits of a run (batch, lanes, mesh, strategies,
      * precision, kernels), and where it is computed (threads, buckets,
      * recomputation). save_plan writes the

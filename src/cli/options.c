@@ -296,6 +296,24 @@ const struct option_row options_rows[] = {
      "semi: besides, a mesh splits operators as strategies say",
      option_text, FIELD(parallel), USE_ALL, GROUP_MESH},
 
+    {"--stages", "P",
+     "a pipeline of so many stages of about the same work; its legs are computed by different "
+     "workers, and lanes are its micro-batches; the result does not depend on it (default: as the "
+     "network says, else none)",
+     option_count, FIELD(stages), LEARNING, GROUP_MESH},
+    {"--pipeline", "ORDER",
+     "in which order the legs run (default: 1f1b):\n"
+     "1f1b: a backward leg as soon as possible, so that few lanes' results are kept\n"
+     "gpipe: all forward legs first\n"
+     "interleaved: several stages per rank, so that ranks wait less\n"
+     "zero-bubble: gradients of weights are legs of their own, which fill waiting time",
+     option_text, FIELD(pipeline), LEARNING, GROUP_MESH},
+    {"--chunks", "K", "with --pipeline interleaved: stages per rank (default: 2)", option_count,
+     FIELD(chunks), LEARNING, GROUP_MESH},
+    {"--steal", "WHEN",
+     "compute a leg that belongs to other workers late: if they are dead or late; or never "
+     "(default: late)",
+     option_text, FIELD(steal), LEARNING, GROUP_MESH},
     {"--plan", "FILE",
      "divide the run as this file says, which --save-plan wrote: batch, lanes, mesh, strategies, "
      "precision and kernels must not be given otherwise; threads, workers and --recompute may",

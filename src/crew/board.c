@@ -135,15 +135,21 @@ static bool try_slot(struct board *b, int slot, struct claim held, bool *free) {
 
 /* A thread may have published the node already: it died since, and has claimed the lane again on
  * another board. Its slot must not pass for the result's: it is held as of the step before. */
-int board_take(struct board *b, uint32_t step, int thread, int node) {
+int board_try_take(struct board *b, uint32_t step, int thread, int node) {
     struct claim held = held_for(b, step, thread, node), n = look(b, step, node);
     if (n.state == CLAIM_DONE && n.owner == thread) held.step--;
-    for (bool raced = true, free;;) {
-        CHECK(raced); /* board_waiting and board_held suffice */
+    for (bool raced = true, free; raced;) {
         raced = false;
         for (int i = 0; i < b->n_slots; i++, raced |= free)
             if (try_slot(b, i, held, &free)) return i;
     }
+    return -1;
+}
+
+int board_take(struct board *b, uint32_t step, int thread, int node) {
+    int slot = board_try_take(b, step, thread, node);
+    CHECK(slot >= 0); /* board_waiting and board_held suffice */
+    return slot;
 }
 
 static void release(struct board *b, int slot, const struct claim *held) {
@@ -173,6 +179,8 @@ static void release_operand(struct board *b, uint32_t step, int node) {
         release(b, c.value, &held);
 }
 
+void board_let_go(struct board *b, uint32_t step, int lane) { release_operand(b, step, lane); }
+
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot) {
     struct claim c;
     do {
@@ -201,6 +209,21 @@ void board_fail(struct board *b, uint32_t step, int thread, int node) {
 }
 
 /* ---- looking ---- */
+
+bool board_is_free(struct board *b, uint32_t step, int lane) { return is_free(b, step, lane); }
+bool board_is_done(struct board *b, uint32_t step, int lane) { return is_done(b, step, lane); }
+
+bool board_has_failed(struct board *b, uint32_t step, int lane) {
+    return look(b, step, lane).state == CLAIM_FAILED;
+}
+
+bool board_is_over(struct board *b, uint32_t step, int lane) {
+    return is_done(b, step, lane) || board_has_failed(b, step, lane);
+}
+
+bool board_claim(struct board *b, uint32_t step, int thread, int lane) {
+    return try_claim(b, step, thread, lane);
+}
 
 bool board_lost(struct board *b, uint32_t step, int thread, int node) {
     struct claim c = look(b, step, node);

@@ -68,6 +68,8 @@ int board_meet(struct board *b, uint32_t step, int thread, int node);
 
 /* A free slot, from now on held by the thread for a node. */
 int board_take(struct board *b, uint32_t step, int thread, int node);
+/* The same; -1: no slot is free. */
+int board_try_take(struct board *b, uint32_t step, int thread, int node);
 void board_drop(struct board *b, uint32_t step, int thread, int node, int slot);
 /* Publishes what the thread has computed of a node into the slot, and releases the operands' slots.
  * The node may be claimed by this thread, by another (which is slow with it), or by none. False:
@@ -82,6 +84,15 @@ void board_fail(struct board *b, uint32_t step, int thread, int node);
 bool board_lost(struct board *b, uint32_t step, int thread, int node);
 /* Another thread (*owner) computes the lane. */
 bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *owner);
+
+/* Whether the lane is done, or has failed. */
+bool board_is_over(struct board *b, uint32_t step, int lane);
+bool board_is_done(struct board *b, uint32_t step, int lane);
+bool board_is_free(struct board *b, uint32_t step, int lane);
+bool board_has_failed(struct board *b, uint32_t step, int lane);
+bool board_claim(struct board *b, uint32_t step, int thread, int lane);
+/* Releases the slot of a lane that is done, which nobody needs any more. Several threads may. */
+void board_let_go(struct board *b, uint32_t step, int lane);
 
 /* Whether the step's lanes have all been computed and summed up to the tops. *failed: the first
  * lane that failed, once all others are computed; else -1. */

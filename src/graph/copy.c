@@ -19,6 +19,8 @@ void graph_annotate(tri_node *copy, const tri_node *n) {
     for (int i = 0; i < n->n_out && i < copy->n_out; i++)
         graph_format_like(&copy->out[i], &n->out[i]);
     copy->backward = n->backward;
+    copy->stage = n->stage;
+    copy->leg = n->leg;
     copy->of = n->of ? arena_copy(&copy->graph->arena, n->of) : NULL;
     memcpy(copy->owner, n->owner, sizeof copy->owner);
     copy->move = n->move;

@@ -240,7 +240,7 @@ tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *cons
     tri_node *node = arena_alloc(&g->arena, sizeof *node);
     if (node) {
         *node = (tri_node){.graph = g, .entry = entry, .id = (int)g->n_nodes, .n_in = n,
-                           .backward = g->backward, .of = g->of};
+                           .backward = g->backward, .of = g->of, .stage = -1};
         memset(node->owner, -1, sizeof node->owner);
         if (fill_node(g, node, in, attrs, name)) {
             g->node[g->n_nodes++] = node;

@@ -111,6 +111,8 @@ struct tri_node {
     int unit; /* nodes with one number run as one kernel, in the place of the last; 0: alone */
     bool backward; /* made by tri_grad, or recomputed for a node that is */
     const char *of; /* the name of the forward node whose derivative or copy it is; null: none */
+    int stage; /* of the pipeline, from 0; -1: where its inputs are */
+    int leg;   /* once a lane is cut into legs (plan/legs.h): which of them computes it */
     /* Once a mesh has been expanded: the coordinates of the seat that computes it, or -1 along the
      * axes whose seats share it; and the move that it is part of, counted from 1. */
     int16_t owner[MESH_MOST_AXES];
@@ -128,9 +130,9 @@ struct graph_update {
 };
 
 /* A setting of all parameters whose names match a pattern; of scopes and operators for recompute,
- * precision, whose value is a type, and strategy, whose text is "out=model". A tie has a name
- * instead of a pattern; a shard has a node's name and tuples as its text; a layout has a node's
- * name, an output of it as its value, and as its text an axis or - for each dimension. */
+ * precision, whose value is a type, stage, and strategy, whose text is "out=model". A tie has a
+ * name instead of a pattern; a shard has a node's name and tuples as its text; a layout has a
+ * node's name, an output of it as its value, and as its text an axis or - for each dimension. */
 enum setting_kind {
     SETTING_FREEZE,
     SETTING_LR,
@@ -139,6 +141,7 @@ enum setting_kind {
     SETTING_RECOMPUTE,
     SETTING_PRECISION,
     SETTING_BUCKET,
+    SETTING_STAGE,
     SETTING_STRATEGY,
     SETTING_SHARD,
     SETTING_LAYOUT
@@ -146,6 +149,11 @@ enum setting_kind {
 #define BUCKET_MOST 1000 /* the numbers of buckets, from 1 */
 static inline bool bucket_is(double number) {
     return number >= 1 && number <= BUCKET_MOST && number == (double)(int)number;
+}
+#define STAGE_MOST 64
+#define LEGS_MOST (3 * STAGE_MOST) /* forward, backward, and weights of each stage */
+static inline bool stage_is(double number) {
+    return number >= 0 && number < STAGE_MOST && number == (double)(int)number;
 }
 struct graph_setting {
     enum setting_kind kind;
@@ -194,6 +202,8 @@ struct tri_graph {
     tri_tensor *loss;
     double lr;            /* from tri_update, for a run whose options set none; 0: none */
     const char *schedule;
+    int legs;             /* that a lane is cut into; 0: it is not cut */
+    int handed;           /* with legs: outputs "=N" from this number on go from leg to leg */
     bool in_place;        /* a result may take over memory of an input that is not needed later */
     struct text scope; /* "layer1.0" */
     const char *file;  /* recorded in new nodes; null: the file that tri_here recorded */
@@ -262,7 +272,8 @@ tri_graph *graph_like(const tri_graph *g);
 char *graph_print_undivided(const tri_graph *g);
 
 static inline bool setting_has_value(enum setting_kind kind) {
-    return kind == SETTING_LR || kind == SETTING_DECAY || kind == SETTING_BUCKET;
+    return kind == SETTING_LR || kind == SETTING_DECAY || kind == SETTING_BUCKET ||
+           kind == SETTING_STAGE;
 }
 
 /* Registers an output, update or setting without checks; for passes that copy graphs. */

@@ -10,10 +10,10 @@
  *     decay "*.bias" 0       tie "other.weight" %w  rate 0.1 "cosine"
  *     recompute "layer1.*"   precision "fc" f32        backward
  *     strategy "fc.*" "out=model"                     shard "fc.matmul" "(1,2),(2,1)"
- *     layout "fc.weight" 0 "model,-"
+ *     layout "fc.weight" 0 "model,-"                  stage "layer[34]" 1
  *
  * Types after the colon and the name after @ are optional; types that are given are checked. At the
- * end of a node, ~3 is its unit, and of "fc.matmul" its forward node. */
+ * end of a node, ~3 is its unit, of "fc.matmul" its forward node, stage 1 its stage. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -179,7 +179,7 @@ struct node_text {
     tri_spec spec[TRI_MAX_OUTPUTS];
     int n_specs;
     const char *name, *of;
-    int64_t block[TRI_MAX_OUTPUTS], unit;
+    int64_t block[TRI_MAX_OUTPUTS], unit, stage, leg;
     const char *pack[TRI_MAX_OUTPUTS];
 };
 
@@ -298,10 +298,15 @@ static bool check_source(struct parser *s, const struct node_text *t) {
     return true;
 }
 
-static bool forward_node(struct parser *s, struct node_text *t) {
-    if (!word(s, "\"of\" or the end of the line")) return false;
-    if (strcmp(s->word, "of")) return FAIL(s, "expected \"of\", found \"%s\"", s->word);
-    return (t->of = quoted(s, "a forward node's name")) != NULL;
+/* What passes have recorded: a forward node, a stage, a leg. */
+static bool annotation(struct parser *s, struct node_text *t) {
+    if (!word(s, "of, stage, leg, or the end of the line")) return false;
+    if (!strcmp(s->word, "of")) return (t->of = quoted(s, "a forward node's name")) != NULL;
+    int64_t *to = !strcmp(s->word, "stage") ? &t->stage : !strcmp(s->word, "leg") ? &t->leg : NULL;
+    if (!to) return FAIL(s, "expected of, stage or leg, found \"%s\"", s->word);
+    if (!integer(s, to)) return false;
+    return (*to >= 0 && *to < LEGS_MOST) ||
+           FAIL(s, "there is no stage or leg %lld", (long long)*to);
 }
 
 static bool node_body(struct parser *s, struct node_text *t) {
@@ -312,11 +317,15 @@ static bool node_body(struct parser *s, struct node_text *t) {
     if (!check_source(s, t)) return false;
     if (take(s, '~') && !integer(s, &t->unit)) return false;
     if (t->unit < 0 || t->unit > INT32_MAX) return FAIL(s, "~%lld is no unit", (long long)t->unit);
-    if (!at_end_of_line(s) && *s->p == 'o' && !forward_node(s, t)) return false;
+    while (!at_end_of_line(s) && strchr("osl", *s->p))
+        if (!annotation(s, t)) return false;
     tri_node *n = graph_add(s->g, t->entry, t->in, (int)t->n_in, t->attr, t->name);
     if (s->g->status || !check_specs(s, t, n)) return false;
     n->unit = (int)t->unit;
     n->of = t->of;
+    n->stage = (int)t->stage;
+    if (t->leg >= 0) n->leg = (int)t->leg;
+    if (t->leg >= s->g->legs) s->g->legs = (int)t->leg + 1;
     for (int i = 0; i < t->n_specs; i++) {
         n->out[i].block = (int)t->block[i];
         if (t->pack[i]) snprintf(n->out[i].pack, PACK_TEXT, "%s", t->pack[i]);
@@ -329,7 +338,7 @@ static bool node_body(struct parser *s, struct node_text *t) {
 }
 
 static bool node(struct parser *s) {
-    struct node_text t = {0};
+    struct node_text t = {.stage = -1, .leg = -1};
     bool ok = node_body(s, &t);
     free(t.in);
     return ok;
@@ -410,6 +419,8 @@ static bool setting(struct parser *s, enum setting_kind kind) {
         return false;
     } else if (kind == SETTING_BUCKET && !bucket_is(set.value)) {
         return FAIL(s, "a bucket's number is from 1 to %d", BUCKET_MOST);
+    } else if (kind == SETTING_STAGE && !stage_is(set.value)) {
+        return FAIL(s, "a stage's number is from 0 to %d", STAGE_MOST - 1);
     } else if (kind == SETTING_PRECISION) {
         int64_t t;
         if (!type(s, &t)) return false;
@@ -461,6 +472,7 @@ static bool read_tie(struct parser *s) { return setting(s, SETTING_TIE); }
 static bool read_recompute(struct parser *s) { return setting(s, SETTING_RECOMPUTE); }
 static bool read_precision(struct parser *s) { return setting(s, SETTING_PRECISION); }
 static bool read_bucket(struct parser *s) { return setting(s, SETTING_BUCKET); }
+static bool read_stage(struct parser *s) { return setting(s, SETTING_STAGE); }
 static bool read_strategy(struct parser *s) { return setting(s, SETTING_STRATEGY); }
 static bool read_shard(struct parser *s) { return setting(s, SETTING_SHARD); }
 static bool read_layout(struct parser *s) { return setting(s, SETTING_LAYOUT); }
@@ -474,14 +486,14 @@ static const struct {
     {"decay", read_decay},       {"tie", read_tie},           {"rate", read_rate},
     {"backward", read_backward}, {"forward", read_forward},
     {"recompute", read_recompute}, {"precision", read_precision},
-    {"bucket", read_bucket},
+    {"bucket", read_bucket},       {"stage", read_stage},
     {"strategy", read_strategy}, {"shard", read_shard},       {"layout", read_layout},
 };
 
 static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
-                 "decay, tie, recompute, precision, bucket, strategy, shard, layout, rate, "
+                 "decay, tie, recompute, precision, bucket, stage, strategy, shard, layout, rate, "
                  "backward or forward"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)

@@ -59,6 +59,8 @@ static void print_node(struct text *t, const tri_node *n) {
         text_add(t, " of ");
         print_text(t, n->of);
     }
+    if (n->graph->legs && node_runs(n)) text_add(t, " leg %d", n->leg);
+    else if (n->stage >= 0) text_add(t, " stage %d", n->stage);
     text_add(t, "\n");
 }
 
@@ -67,7 +69,7 @@ static void print_setting(struct text *t, const struct graph_setting *s) {
         [SETTING_FREEZE] = "freeze", [SETTING_LR] = "lr", [SETTING_DECAY] = "decay",
         [SETTING_TIE] = "tie", [SETTING_RECOMPUTE] = "recompute",
         [SETTING_PRECISION] = "precision", [SETTING_BUCKET] = "bucket",
-        [SETTING_STRATEGY] = "strategy",
+        [SETTING_STAGE] = "stage", [SETTING_STRATEGY] = "strategy",
         [SETTING_SHARD] = "shard", [SETTING_LAYOUT] = "layout"};
     text_add(t, "%s ", words[s->kind]);
     print_text(t, s->pattern);

@@ -73,6 +73,13 @@ void tri_recompute(tri_graph *g, const char *pattern) {
               (struct graph_setting){.kind = SETTING_RECOMPUTE, .value = 1});
 }
 
+void tri_stage(tri_graph *g, const char *pattern, int stage) {
+    if (g && !g->status && !stage_is(stage))
+        graph_mistake(g, "tri_stage: stage %d; from 0 to %d", stage, STAGE_MOST - 1);
+    put_scope(g, "tri_stage", pattern,
+              (struct graph_setting){.kind = SETTING_STAGE, .value = stage});
+}
+
 void tri_precision(tri_graph *g, const char *pattern, tri_type type) {
     if (g && !g->status && !type_is_float(type))
         graph_mistake(g, "tri_precision: %s is no floating-point type (f32, bf16, f16)",

@@ -118,7 +118,9 @@ void units_free(struct units *u) {
 
 bool unit_has_one_owner(const tri_node *const *node, int n) {
     for (int i = 1; i < n; i++)
-        if (memcmp(node[i]->owner, node[0]->owner, sizeof node[0]->owner)) return false;
+        if (node[i]->leg != node[0]->leg ||
+            memcmp(node[i]->owner, node[0]->owner, sizeof node[0]->owner))
+            return false;
     return true;
 }
 

@@ -8,6 +8,7 @@
 #define MACHINE_BUCKETS_H
 
 #include "machine/program.h"
+#include "plan/legs.h"
 
 /* Before an item, a thread takes memory for a bucket (opens it), or publishes it (closes it). */
 struct bucket_event {
@@ -21,29 +22,38 @@ struct bucket_events {
     struct bucket_event *event;
     size_t *stop; /* by event: its item */
     int n;
+    int leg[LEGS_MOST + 1]; /* the first event of each leg, and n */
 };
 
+/* The buckets of a leg are neighbours; without stages, there is one leg. The last one of each is
+ * open all the time, and has no events. So has a bucket of what a leg hands to others, which is not
+ * summed. */
 struct buckets {
-    int n;   /* at least 1. The last is open all the time, and has no events */
+    int n;   /* at least one per leg */
     int *of; /* by number in the whole graph; -1: no result of a lane */
     int n_of;
+    int legs, last[LEGS_MOST];  /* by leg: its last bucket */
+    int *leg;                   /* by bucket */
+    struct leg_set *readers;    /* by bucket: the legs that read it; none: it is summed */
 };
 
 /* How to divide. */
 struct bucket_rule {
     size_t bytes;   /* a bucket is closed when it has so many */
-    int most;       /* buckets */
+    int most;       /* buckets, beside those that are handed over */
     size_t from;    /* results that items before this one touch are in the last bucket */
     const int *own; /* by number in the whole graph: results with the same number > 0 have a bucket
                      * of their own; nullable */
 };
 
-tri_status buckets_make(const struct program *lane, const struct bucket_rule *rule,
+/* lane: the programs of the two sizes of lanes; null: none. */
+tri_status buckets_make(const struct program *const *lane, const struct bucket_rule *rule,
                         struct buckets *out);
+bool buckets_is_summed(const struct buckets *b, int bucket);
 /* When the program, which has the same results, touches the buckets. */
 tri_status buckets_events(const struct buckets *b, const struct program *lane,
                           struct bucket_events *out);
-/* How many are open at the same time at most, the last included. */
+/* How many that are summed are open at the same time at most, the last included. */
 int buckets_open(const struct bucket_events *e);
 void buckets_free(struct buckets *b);
 void buckets_events_free(struct bucket_events *e);

@@ -105,10 +105,17 @@ size_t finite_items(const struct machine *m, const struct program *lane) {
     return n;
 }
 
+/* Whether one of the items that the program has just run computes the tensor. */
+static bool has_run(const struct program *p, int tensor) {
+    bool all = !p->begin && p->end == p->n_items, found = all;
+    for (size_t i = p->begin; i < p->end && !found; i++) found = makes(p->item[i].unit, tensor);
+    return found;
+}
+
 bool finite_lane(const struct machine *m, const struct program *p) {
     for (int i = 0; m->finite.loss && i < p->n_result; i++) {
         int part = part_of(&m->finite, p->result[i].of);
-        if (part < 0) continue;
+        if (part < 0 || !has_run(p, p->result[i].tensor)) continue;
         const tri_type type = m->finite.part[part].type;
         if (!fits(m, value(m, p, p->result[i].tensor, type), type)) return false;
     }
@@ -225,7 +232,9 @@ static void describe_source(const struct trace *c, const struct program *p, cons
     const tri_shape *shape = &s->spec.shape;
     int64_t at = f.nan >= 0 ? f.nan : f.inf;
     int64_t each = shape->rank ? tri_shape_count(shape) / shape->dim[0] : 1;
-    if (node_is(n, "given"))
+    if (node_runs(n)) /* another leg has computed it */
+        node_describe(n, t);
+    else if (node_is(n, "given"))
         describe_given(c, (int)tri_attr_int(n, "of"), t);
     else if (node_is(n, "input"))
         text_add(t, "input %s, row %lld of the batch", source_name(n),
@@ -276,7 +285,7 @@ static void look_at_outputs(struct trace *c, const struct unit *u, const tri_ten
 /* Runs units until the first NaN is produced or read. */
 static void follow(struct trace *c, struct program *p, int thread,
                    const struct program_step *step) {
-    for (size_t i = 0; i < p->n_items && !c->unit[A_NAN] && !c->source[A_NAN]; i++) {
+    for (size_t i = p->begin; i < p->end && !c->unit[A_NAN] && !c->source[A_NAN]; i++) {
         const struct program_item *item = &p->item[i];
         const tri_tensor *bad[2];
         if (!wanted(c, item->unit)) continue;

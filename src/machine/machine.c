@@ -141,9 +141,9 @@ bool machine_is_joint(const struct machine *m) {
     return m->all_threads > m->lanes || m->members > 1;
 }
 
-/* The workers form replicas of the mesh. */
+/* The workers form replicas of the mesh; with stages each computes all seats of a leg. */
 static void count_members(struct machine *m) {
-    int64_t seats = mesh_seats(&m->compilation.strategies.mesh);
+    int64_t seats = m->compilation.stages ? 1 : mesh_seats(&m->compilation.strategies.mesh);
     int workers = m->all_threads / team_threads(m->team);
     m->members = seats < workers ? (int)seats : workers > 1 ? workers : 1;
     m->replicas = m->members > 1 ? group_count(workers, (int)seats) : 0;
@@ -175,6 +175,8 @@ static tri_status make_programs(struct machine *m) {
         bool shared = i < 2 && m->all_threads;
         *bytes = larger(*bytes, shared ? program_own_bytes(p) : p->memory.total);
     }
+    if (!status && !(m->view = calloc((size_t)n, sizeof *m->view)))
+        status = base_no_memory("threads");
     if (m->members > 1 && !status &&
         !(m->member = calloc((size_t)m->members, sizeof *m->member)))
         status = base_no_memory("members of replicas");
@@ -509,6 +511,9 @@ void machine_free(struct machine *m) {
             m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
     release_all(m);
     for (int k = 0; k < 2; k++) tree_free(&m->tree[k]);
+    pipeline_free(&m->pipeline);
+    pipeline_times_free(&m->times);
+    free(m->view);
     free(m->thread);
     free(m->member);
     if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));

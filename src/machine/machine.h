@@ -119,6 +119,21 @@ struct machine_shared {
     size_t replica_bytes;  /* of one */
 };
 
+/* What a thread has seen of the ranks of a pipeline in a step. */
+struct pipeline_view {
+    uint32_t step;
+    int done[STAGE_MOST]; /* by rank: so many turns are over */
+};
+
+/* A thread that claims legs, as number `number` of `all`. */
+struct pipeline_claimer {
+    struct tree_thread who;
+    int number, all;
+    /* Whether it may take a turn of another's rank; null: no. */
+    bool (*takes)(void *user, int rank, const struct turn *t);
+    void *user;
+};
+
 /* In phases count and lane each thread claims lanes and runs its own program on them. In phases pre
  * and step all threads run one program together, each its share of the parts of each unit. */
 struct machine {
@@ -150,6 +165,9 @@ struct machine {
     struct machine_member *member; /* by number */
     bool plays;                    /* the programs of thread 0 serve a member */
     struct tree tree[2];           /* of count, of lane */
+    struct pipeline pipeline;      /* of the legs of lanes; empty: there are no stages */
+    struct pipeline_times times;   /* when each leg runs if all take the same time */
+    struct pipeline_view *view;    /* by thread */
     uint32_t round;                /* counts steps; boards use it as the step's number */
     bool updating;                 /* the step's program has begun, or it failed: parameters may be
                                     * partly updated */
@@ -216,6 +234,9 @@ void machine_free(struct machine *m);
 
 /* Whether all threads of a process compute one lane together. */
 bool machine_is_joint(const struct machine *m);
+/* Threads of all processes that compute lanes of phase k: if several compute a lane together, one
+ * of them. */
+int machine_claimers(const struct machine *m, int k);
 /* Makes the tree of phase k, whose programs exist. */
 tri_status machine_make_tree(struct machine *m, int k);
 /* Binds a program's sources, and what is computed before the lanes. */
@@ -234,11 +255,23 @@ void machine_use_buffer(struct machine *m, int buffer);
 void machine_bind_rows(const struct machine *m, struct program *p, char *buffer, int64_t first);
 /* Which of the two sizes of lanes it has. */
 int machine_lane_size(const struct machine *m, int64_t lane);
+/* Claims a leg of a lane in the order of the schedule: first of the ranks that the claimer serves.
+ * Returns the lane; PIPELINE_WAITS: what comes next needs others; PIPELINE_OVER: nothing is left to
+ * claim. */
+#define PIPELINE_WAITS (-1)
+#define PIPELINE_OVER (-2)
+int machine_claim_leg(struct machine *m, const struct pipeline_claimer *c, int *leg);
+/* Whether one could be claimed. */
+bool machine_leg_is_ready(struct machine *m, const struct pipeline_claimer *c);
+/* How many legs of lanes are over. */
+int machine_legs_over(struct machine *m, uint32_t step);
+/* Whether a claimer serves the rank. */
+bool pipeline_serves(const struct pipeline *s, int number, int all, int rank);
 /* The program for this lane of phase k (0: count, 1: lane). */
 struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane);
-/* Copies a lane's results to its rows of the gathered outputs. */
-void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane);
+/* Copies a lane's results to its rows of the gathered outputs; of a leg, those that it computes. */
+void machine_collect_rows(struct machine *m, const struct program *p, int leg, int64_t lane);
 /* Binds the finished sums of phase k to the programs that read them. */
 void machine_bind_tops(struct machine *m, int k);
 /* Copies the scalars' values from the executable of another shape. */

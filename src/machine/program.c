@@ -283,6 +283,7 @@ tri_status program_make_member(const tri_graph *g, const struct dev *dev, unsign
     if (!status) status = plan(p, how);
     if (!status) status = make_slots(p);
     if (!status) status = find_ports(p);
+    p->end = p->n_items;
     if (status) program_free(p);
     return status;
 }
@@ -509,10 +510,10 @@ static bool pass_stops(struct joint_run *r, size_t i, int thread, int *next) {
 static void run_share(void *arg, int thread) {
     struct joint_run *r = arg;
     int stop = 0;
-    for (size_t i = 0; i <= r->p->n_items; i++) {
+    for (size_t i = r->p->begin; i <= r->p->end; i++) {
         const struct program_item *item = &r->p->item[i];
         int64_t first = item->parts[0];
-        if (!pass_stops(r, i, thread, &stop) || i == r->p->n_items) return;
+        if (!pass_stops(r, i, thread, &stop) || i == r->p->end) return;
         if (!thread && r->p->before && !r->p->before(r->p->user, r->p, i)) {
             stop_all(r);
             return;
@@ -524,7 +525,8 @@ static void run_share(void *arg, int thread) {
 }
 
 static bool run_jointly(struct program *p, struct team *team, const struct program_step *step) {
-    struct joint_run r = {.p = p, .team = team, .step = step, .faults = p->faults};
+    struct joint_run r = {.p = p, .team = team, .step = step, .faults = p->faults,
+                          .done = p->item[p->begin].parts_before};
     for (int t = 0; t < p->threads; t++) r.faults[t].fault.failed = false;
     team_run(team, run_share, &r);
     const struct tri_fault *first = NULL;
@@ -548,12 +550,12 @@ bool program_run_parts(const struct program *p, size_t i, int thread, int64_t fi
 bool program_run(struct program *p, struct team *team, const struct program_step *step) {
     if (p->joint && team) return run_jointly(p, team, step);
     int stop = 0;
-    for (size_t i = 0; i <= p->n_items; i++) {
+    for (size_t i = p->begin; i <= p->end; i++) {
         for (; stop < p->n_stops && p->stop[stop] == i; stop++) {
             wait_for_device(p);
             if (!p->at_stop(p->stop_arg, stop)) return false;
         }
-        if (i == p->n_items) break;
+        if (i == p->end) break;
         if (p->before && !p->before(p->user, p, i)) return false;
         run_item(p, i, 0, 0, p->item[i].parts[0] + p->item[i].parts[1], step, step->fault);
         if (step->fault->failed) return false;

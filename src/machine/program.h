@@ -72,8 +72,9 @@ struct program {
      * and program_run returns false without a fault. Nullable. */
     bool (*before)(void *user, const struct program *p, size_t item);
     void *user;
+    size_t begin, end; /* the items that a run computes; usually all */
     /* Called by one thread before item stop[k], when all items before that are done on all threads;
-     * in the order of k. stop[k] ascends; n_items means after all. If it returns false, no further
+     * in the order of k. stop[k] ascends; `end` means after all. If it returns false, no further
      * item runs, and program_run returns false without a fault. */
     const size_t *stop;
     int n_stops;

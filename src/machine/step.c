@@ -26,33 +26,41 @@ struct lanes_run {
     struct program_step step;
     uint32_t number;
     pthread_mutex_t mutex; /* of what follows */
+    pthread_cond_t changed;
+    uint64_t changes; /* legs that are over, or were released */
     int64_t failed_lane;
     struct tri_fault *fault; /* of the lowest lane that failed, whatever the order of threads */
 };
 
 /* A lane's rows follow those of the lanes before it. A row is of one sample, or of a group of
  * them. */
-void machine_collect_rows(struct machine *m, const struct program *p, int64_t lane) {
+void machine_collect_rows(struct machine *m, const struct program *p, int leg, int64_t lane) {
     int64_t large = 0; /* earlier lanes of the first size */
     while (large < lane && !machine_lane_size(m, large)) large++;
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *o = &m->output[i];
         if (o->tensor) continue;
         const tri_tensor *t = graph_output_find(p->g, o->name)->tensor;
+        if (p->g->legs && t->node->leg != leg) continue;
         size_t at = (size_t)large * o->lane_bytes[0] + (size_t)(lane - large) * o->lane_bytes[1];
         m->dev->copy((char *)o->owned + at, program_value(p, t->id), base_spec_bytes(&t->spec));
     }
 }
 
-static bool run_lane(struct lanes_run *s, const struct tree_thread *h, int lane,
-                     struct program_step *step) {
+/* False: it failed, see the fault, or (*busy) no slot is free. */
+static bool run_lane(struct lanes_run *s, const struct tree_thread *h, int leg, int lane,
+                     struct program_step *step, bool *busy) {
     struct machine *m = s->m;
     struct program *p = machine_lane_program(m, &m->thread[h->local], s->k, lane);
-    struct tree_lane l = {.tree = &m->tree[s->k], .who = *h, .lane = lane,
+    struct tree_lane l = {.tree = &m->tree[s->k], .who = *h, .lane = lane, .leg = leg,
                           .size = machine_lane_size(m, lane), .p = p, .step = step};
     step->sample = lane_first(m->batch, m->lanes, lane);
     machine_bind_rows(m, p, NULL, step->sample);
-    tree_begin(&l);
+    *busy = !tree_begin(&l);
+    if (*busy) {
+        board_release(tree_board(l.tree, leg), h->step, h->thread, lane);
+        return false;
+    }
     bool done = program_run(p, NULL, step);
     if (done && s->k == 1 && !finite_lane(m, p)) {
         finite_explain(m, p, 0, lane, step);
@@ -62,7 +70,7 @@ static bool run_lane(struct lanes_run *s, const struct tree_thread *h, int lane,
         tree_drop(&l, true);
         return false;
     }
-    if (s->k == 1) machine_collect_rows(m, p, lane);
+    if (s->k == 1) machine_collect_rows(m, p, leg, lane);
     tree_end(&l, true);
     return true;
 }
@@ -76,18 +84,48 @@ static void keep_fault(struct lanes_run *s, int64_t lane, const struct tri_fault
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* Waits for a change since there were so many. */
+static void wait_for_change(struct lanes_run *s, uint64_t changes) {
+    pthread_mutex_lock(&s->mutex);
+    while (s->changes == changes) pthread_cond_wait(&s->changed, &s->mutex);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static uint64_t change(struct lanes_run *s, int by) {
+    pthread_mutex_lock(&s->mutex);
+    uint64_t changes = s->changes += (uint64_t)by;
+    if (by) pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
+    return changes;
+}
+
+/* The lane; below 0: as machine_claim_leg. */
+static int claim(struct lanes_run *s, const struct tree_thread *h, int *leg) {
+    struct machine *m = s->m;
+    const struct pipeline_claimer c = {.who = *h, .number = h->local, .all = m->n_threads};
+    *leg = 0;
+    if (s->k && m->pipeline.ranks) return machine_claim_leg(m, &c, leg);
+    int lane = board_claim_lane(tree_board(&m->tree[s->k], 0), h->step, h->thread);
+    return lane < 0 ? PIPELINE_OVER : lane;
+}
+
 /* Lanes are computed even after one has failed. */
 static void claim_lanes(void *arg, int thread) {
     struct lanes_run *s = arg;
     struct tri_fault fault = {0};
     struct program_step step = s->step;
     struct tree_thread h = {s->number, thread, thread};
-    struct board *b = tree_board(&s->m->tree[s->k]);
     if (thread >= s->m->n_threads) return;
     step.fault = &fault;
-    for (int lane; (lane = board_claim_lane(b, h.step, thread)) >= 0;) {
+    for (int lane = 0, leg; lane != PIPELINE_OVER;) {
+        uint64_t changes = change(s, 0);
+        bool busy = false;
+        lane = claim(s, &h, &leg);
         fault.failed = false;
-        if (!run_lane(s, &h, lane, &step)) keep_fault(s, lane, &fault);
+        if (lane >= 0 && !run_lane(s, &h, leg, lane, &step, &busy) && !busy)
+            keep_fault(s, lane, &fault);
+        if (lane >= 0 && !busy) change(s, 1);
+        else if (lane != PIPELINE_OVER) wait_for_change(s, changes);
     }
 }
 
@@ -95,8 +133,10 @@ static void claim_lanes(void *arg, int thread) {
 static bool run_lanes(struct machine *m, int k, const struct program_step *step) {
     struct lanes_run s = {.m = m, .k = k, .step = *step, .number = m->round, .fault = step->fault};
     pthread_mutex_init(&s.mutex, NULL);
+    pthread_cond_init(&s.changed, NULL);
     tree_clear(&m->tree[k]);
     team_run(m->n_threads > 1 ? m->team : NULL, claim_lanes, &s);
+    pthread_cond_destroy(&s.changed);
     pthread_mutex_destroy(&s.mutex);
     if (step->fault->failed) return false;
     machine_bind_tops(m, k);

@@ -14,17 +14,37 @@ bool tree_has(const struct tree *t, const struct program *p, int i, int bucket) 
     return bucket_of(t, p->result[i].of) == bucket;
 }
 
-static tri_status place_results(struct tree *t) {
+static void place_result(struct tree *t, int of, const tri_tensor *result) {
+    struct tree_bucket *b = &t->bucket[bucket_of(t, of)];
+    t->offset[of] = b->bytes;
+    b->bytes += memory_bytes(result);
+}
+
+/* What a lane of one size hands from leg to leg. Lanes of the two sizes share slots. */
+static void place_handed(struct tree *t, const struct program *lane) {
+    size_t before = 0;
+    for (int b = 0; lane && b < t->buckets.n; b++) {
+        if (buckets_is_summed(&t->buckets, b)) continue;
+        before = t->bucket[b].bytes;
+        t->bucket[b].bytes = MEMORY_ALIGN;
+        for (int i = 0, k = 0; i < lane->n_result; i++, k++) {
+            while (lane->g->output[k].tensor->id != lane->result[i].tensor) k++;
+            if (tree_has(t, lane, i, b))
+                place_result(t, lane->result[i].of, lane->g->output[k].tensor);
+        }
+        if (t->bucket[b].bytes < before) t->bucket[b].bytes = before;
+    }
+}
+
+static tri_status place_results(struct tree *t, const struct tree_place *place) {
     const struct program *p = &t->merge[0];
     t->offset = malloc(((size_t)t->buckets.n_of + 1) * sizeof *t->offset);
     if (!t->offset) return base_no_memory("the tree");
     for (int i = 0; i < t->buckets.n_of; i++) t->offset[i] = TREE_NONE;
     for (int i = 0; i < t->buckets.n; i++) t->bucket[i].bytes = MEMORY_ALIGN; /* slots differ */
-    for (int i = 0; i < p->n_result; i++) {
-        struct tree_bucket *b = &t->bucket[bucket_of(t, p->result[i].of)];
-        t->offset[p->result[i].of] = b->bytes;
-        b->bytes += memory_bytes(t->g->output[i].tensor);
-    }
+    for (int i = 0; i < p->n_result; i++)
+        place_result(t, p->result[i].of, t->g->output[i].tensor);
+    for (int k = 0; k < 2; k++) place_handed(t, place->lane[k]);
     return TRI_OK;
 }
 
@@ -41,18 +61,46 @@ static tri_status find_items(struct tree *t) {
     return t->bucket_of ? TRI_OK : base_no_memory("the tree");
 }
 
+/* By leg, its first item. */
+static tri_status find_legs(const struct tree *t, const struct program *lane, size_t **out) {
+    size_t *items = *out = calloc((size_t)t->buckets.legs + 1, sizeof *items);
+    if (!items) return base_no_memory("legs");
+    for (int leg = 1; leg <= t->buckets.legs; leg++) {
+        items[leg] = items[leg - 1];
+        while (items[leg] < lane->n_items &&
+               (!lane->g->legs || lane->item[items[leg]].unit->node[0]->leg < leg))
+            items[leg]++;
+    }
+    CHECK(items[t->buckets.legs] == lane->n_items);
+    return TRI_OK;
+}
+
+/* Of how many lanes a leg's results are kept for other legs. */
+static void count_kept(struct tree *t, const struct tree_place *place) {
+    for (int b = 0; b < t->buckets.n; b++) {
+        if (buckets_is_summed(&t->buckets, b)) continue;
+        int kept = pipeline_kept(place->pipeline, place->times, t->buckets.leg[b],
+                                 &t->buckets.readers[b]);
+        int all = kept + place->crowded;
+        t->bucket[b].kept = all < t->shape.lanes ? all : t->shape.lanes + place->crowded;
+    }
+}
+
 static tri_status divide(struct tree *t, const struct tree_place *place) {
-    tri_status status = buckets_make(place->lane[0], &place->rule, &t->buckets);
+    tri_status status = buckets_make(place->lane, &place->rule, &t->buckets);
     for (int i = 0; i < 2 && !status; i++)
         if (place->lane[i]) status = buckets_events(&t->buckets, place->lane[i], &t->events[i]);
     if (status) return status;
+    for (int i = 0; i < 2 && !status; i++)
+        if (place->lane[i]) status = find_legs(t, place->lane[i], &t->items[i]);
     for (int i = 0; i < 2; i++)
         if (buckets_open(&t->events[i]) > t->most_open) t->most_open = buckets_open(&t->events[i]);
     size_t n = (size_t)t->buckets.n;
     t->bucket = calloc(n, sizeof *t->bucket);
     t->held = calloc(n * (size_t)place->threads, sizeof *t->held);
     if (!t->bucket || !t->held) return base_no_memory("the tree");
-    status = place_results(t);
+    status = place_results(t, place);
+    if (!status) count_kept(t, place);
     return status ? status : find_items(t);
 }
 
@@ -73,7 +121,7 @@ int tree_nodes(const struct tree *t) { return t->buckets.n * t->shape.n_nodes; }
 
 /* ---- slots, which buckets of similar sizes share ---- */
 
-/* A bucket of one of the trees that share slots. */
+/* A bucket of one of the trees that share slots, which is summed. */
 struct sized {
     size_t bytes;
     int tree, bucket;
@@ -85,14 +133,22 @@ static int largest_first(const void *a, const void *b) {
     return x->tree != y->tree ? x->tree - y->tree : x->bucket - y->bucket;
 }
 
-/* Slots that threads hold of so many buckets of a tree. last: one is the last, which is open all
- * the time. */
+static bool is_last(const struct buckets *b, int bucket) {
+    return b->last[b->leg[bucket]] == bucket;
+}
+
+/* Slots that threads hold of so many buckets of a tree. last: one is the last of a leg, which is
+ * open all the time. */
 static int held_of(const struct tree *t, int buckets, bool last) {
     int most = t->most_open - !last, open = buckets < most ? buckets : most;
-    return board_held(&t->shape, t->all_threads, open, last) + t->audits;
+    return board_held(&t->shape, t->all_threads, open, last && t->buckets.legs == 1) + t->audits;
 }
 
 static int larger(int a, int b) { return a > b ? a : b; }
+
+static bool same_legs(const struct buckets *b, int bucket, const struct tree_class *c) {
+    return b->leg[bucket] == c->leg && !memcmp(&b->readers[bucket], &c->readers, sizeof c->readers);
+}
 
 /* The cheapest division of the buckets, the largest first, into classes: begin[i] is where the
  * class of the buckets before i begins, slots[i] how many it has. Threads may still hold slots of a
@@ -106,7 +162,7 @@ static void cheapest(struct tree *const *t, const struct sized *s, int n, const 
         for (int i = end; i-- > 0;) {
             int k = s[i].tree;
             wait = larger(wait, ++count[k] * waiting[k]);
-            last[k] |= s[i].bucket == t[k]->buckets.n - 1;
+            last[k] |= is_last(&t[k]->buckets, s[i].bucket);
             held = larger(held, held_of(t[k], count[k], last[k]));
             double c = cost[i] + (double)s[i].bytes * (wait + held);
             if (cost[end] >= 0 && c >= cost[end]) continue;
@@ -123,20 +179,45 @@ static int make_classes(struct tree *const *t, const struct sized *s, int n, con
     size_t offset = 0;
     for (int end = n; end > 0; end = begin[end], classes++) {
         for (int i = begin[end]; i < end; i++) t[s[i].tree]->bucket[s[i].bucket].class = classes;
-        class[classes] = (struct tree_class){memory_round(s[begin[end]].bytes), offset, slots[end],
-                                             first};
+        class[classes] = (struct tree_class){.bytes = memory_round(s[begin[end]].bytes),
+                                             .offset = offset, .n_slots = slots[end],
+                                             .first = first};
         offset += class[classes].bytes * (size_t)slots[end];
         first += slots[end];
     }
     return classes;
 }
 
-static tri_status share(struct tree *const *t, int n_trees, struct sized *s, int n) {
+/* Buckets that are handed from leg to leg: those of the same legs in all trees are one class.
+ * Returns how many classes there are then. */
+static int add_handed(struct tree *const *t, int n_trees, struct tree_class *class, int n) {
+    for (int first = n, i = 0; i < n_trees; i++)
+        for (int b = 0; b < t[i]->buckets.n; b++) {
+            const struct tree_bucket *one = &t[i]->bucket[b];
+            if (buckets_is_summed(&t[i]->buckets, b)) continue;
+            int k = first;
+            while (k < n && !same_legs(&t[i]->buckets, b, &class[k])) k++;
+            if (k == n)
+                class[n++] = (struct tree_class){.leg = t[i]->buckets.leg[b],
+                                                 .readers = t[i]->buckets.readers[b]};
+            size_t bytes = memory_round(one->bytes);
+            if (class[k].bytes < bytes) class[k].bytes = bytes;
+            if (class[k].n_slots < one->kept) class[k].n_slots = one->kept;
+            t[i]->bucket[b].class = k;
+        }
+    for (int k = 1; k < n; k++) {
+        class[k].offset = class[k - 1].offset + class[k - 1].bytes * (size_t)class[k - 1].n_slots;
+        class[k].first = class[k - 1].first + class[k - 1].n_slots;
+    }
+    return n;
+}
+
+static tri_status share(struct tree *const *t, int n_trees, struct sized *s, int n, int all) {
     int waiting[CREW_MOST_SHAPES];
     double *cost = calloc((size_t)n + 1, sizeof *cost);
     int *begin = calloc((size_t)n + 1, sizeof *begin);
     int *slots = calloc((size_t)n + 1, sizeof *slots);
-    struct tree_class *class = calloc((size_t)n, sizeof *class);
+    struct tree_class *class = calloc((size_t)all, sizeof *class);
     bool ok = cost && begin && slots && class;
     CHECK(n_trees <= CREW_MOST_SHAPES);
     for (int i = 0; i < n_trees; i++)
@@ -144,6 +225,7 @@ static tri_status share(struct tree *const *t, int n_trees, struct sized *s, int
     if (ok) qsort(s, (size_t)n, sizeof *s, largest_first);
     if (ok) cheapest(t, s, n, waiting, cost, begin, slots);
     int classes = ok ? make_classes(t, s, n, begin, slots, class) : 0;
+    if (ok) classes = add_handed(t, n_trees, class, classes);
     for (int i = 0; i < n_trees && ok; i++) {
         free(t[i]->class);
         t[i]->class = calloc((size_t)classes, sizeof *class);
@@ -174,8 +256,9 @@ tri_status tree_join(struct tree *const *t, int n) {
     if (!s) return base_no_memory("the tree");
     for (int i = 0; i < n; i++)
         for (int b = 0; b < t[i]->buckets.n; b++)
-            *to++ = (struct sized){t[i]->bucket[b].bytes, i, b};
-    tri_status status = share(t, n, s, all);
+            if (buckets_is_summed(&t[i]->buckets, b))
+                *to++ = (struct sized){t[i]->bucket[b].bytes, i, b};
+    tri_status status = share(t, n, s, (int)(to - s), all);
     free(s);
     for (int i = 0; i < n && !status; i++) {
         t[i]->nodes = nodes;
@@ -222,6 +305,7 @@ void tree_bind(struct tree *t, void *slots, void *words) {
 void tree_free(struct tree *t) {
     for (int i = 0; i < t->threads; i++) program_free(&t->merge[i]);
     for (int i = 0; i < 2; i++) buckets_events_free(&t->events[i]);
+    for (int i = 0; i < 2; i++) free(t->items[i]);
     free(t->bucket_of);
     lane_tree_free(&t->shape);
     buckets_free(&t->buckets);
@@ -298,6 +382,7 @@ static void make_sums(struct tree *t, const struct tree_thread *h, int bucket, i
 
 bool tree_orphan(struct tree *t, const struct tree_thread *h, const struct program_step *step) {
     for (int b = 0; b < t->buckets.n; b++) {
+        if (!buckets_is_summed(&t->buckets, b)) continue;
         int node = board_orphan(&t->bucket[b].board, h->step, h->thread);
         if (node < 0) continue;
         make_sums(t, h, b, node, step);
@@ -308,39 +393,74 @@ bool tree_orphan(struct tree *t, const struct tree_thread *h, const struct progr
 
 bool tree_has_orphan(struct tree *t, uint32_t step) {
     for (int b = 0; b < t->buckets.n; b++)
-        if (board_has_orphan(&t->bucket[b].board, step)) return true;
+        if (buckets_is_summed(&t->buckets, b) && board_has_orphan(&t->bucket[b].board, step))
+            return true;
     return false;
 }
 
-bool tree_complete(struct tree *t, uint32_t step, int *failed) {
-    bool all = true;
-    for (int b = 0; b < t->buckets.n; b++)
-        all &= board_complete(&t->bucket[b].board, step, failed); /* the last knows what failed */
+/* Of the first lane that failed, the leg that failed first: later ones fail because of it. */
+static int failed_leg(struct tree *t, uint32_t step, int lane) {
+    int leg = 0;
+    while (!board_has_failed(tree_board(t, leg), step, lane)) leg++;
+    return leg;
+}
+
+bool tree_complete(struct tree *t, uint32_t step, int *failed, int *leg) {
+    bool all = true, over = true; /* over: all lanes are computed, or have failed */
+    int lane, first = -1;
+    for (int b = 0; b < t->buckets.n; b++) {
+        if (!buckets_is_summed(&t->buckets, b)) continue;
+        bool done = board_complete(&t->bucket[b].board, step, &lane);
+        all &= done;
+        if (!is_last(&t->buckets, b)) continue; /* the last knows what failed */
+        over &= done || lane >= 0;
+        if (lane >= 0 && (first < 0 || lane < first)) first = lane;
+    }
+    *failed = over ? first : -1;
+    if (*failed >= 0) *leg = failed_leg(t, step, first);
     return all;
 }
 
 void tree_clear(struct tree *t) {
     for (int i = 0; i < t->n_classes; i++) {
-        struct board of_class = *tree_board(t);
+        struct board of_class = *tree_board(t, 0);
         const struct board_words w = words_of(t, i, of_class.all);
         board_bind(&of_class, &t->shape, &w, of_class.first, t->all_threads);
         board_clear(&of_class);
     }
 }
 
-struct board *tree_board(struct tree *t) { return &t->bucket[t->buckets.n - 1].board; }
+struct board *tree_board(struct tree *t, int leg) { return &t->bucket[t->buckets.last[leg]].board; }
 
 /* ---- lanes ---- */
+
+/* Releases what legs have handed over if all that read it are done. */
+static void let_go(struct tree *t, int bucket, uint32_t step) {
+    struct board *b = &t->bucket[bucket].board;
+    const struct leg_set *readers = &t->buckets.readers[bucket];
+    for (int lane = 0; lane < t->shape.lanes; lane++) {
+        if (!board_is_done(b, step, lane)) continue;
+        bool over = true;
+        for (int leg = 0; leg < t->buckets.legs && over; leg++)
+            over = !leg_set_has(readers, leg) || board_is_over(tree_board(t, leg), step, lane);
+        if (over) board_let_go(b, step, lane);
+    }
+}
 
 static char **held(const struct tree_lane *l, int bucket) {
     return &l->tree->held[l->who.local * l->tree->buckets.n + bucket];
 }
 
-static void open_bucket(struct tree_lane *l, int bucket) {
+static bool open_bucket(struct tree_lane *l, int bucket) {
     struct tree *t = l->tree;
-    int slot = board_take(&t->bucket[bucket].board, l->who.step, l->who.thread, l->lane);
+    struct board *b = &t->bucket[bucket].board;
+    bool summed = buckets_is_summed(&t->buckets, bucket);
+    if (!summed) let_go(t, bucket, l->who.step);
+    int slot = (summed ? board_take : board_try_take)(b, l->who.step, l->who.thread, l->lane);
+    if (slot < 0) return false;
     *held(l, bucket) = slot_at(t, bucket, slot);
     bind_results(t, bucket, l->p, *held(l, bucket));
+    return true;
 }
 
 static void drop_bucket(struct tree_lane *l, int bucket) {
@@ -355,23 +475,25 @@ static void drop_bucket(struct tree_lane *l, int bucket) {
 static bool close_bucket(struct tree_lane *l, int bucket, bool sum) {
     struct tree *t = l->tree;
     struct board *b = &t->bucket[bucket].board;
-    if (l->complete && !l->complete(l->user, l, bucket)) {
+    bool summed = buckets_is_summed(&t->buckets, bucket);
+    if (summed && l->complete && !l->complete(l->user, l, bucket)) {
         drop_bucket(l, bucket);
         return false;
     }
     int slot = number_of(t, bucket, *held(l, bucket));
     *held(l, bucket) = NULL;
     if (!board_publish(b, l->who.step, l->who.thread, l->lane, slot)) return false;
-    if (sum)
+    if (sum && summed)
         make_sums(t, &l->who, bucket, board_meet(b, l->who.step, l->who.thread, l->lane), l->step);
     return true;
 }
 
 static bool at_stop(void *lane, int k) {
     struct tree_lane *l = lane;
-    const struct bucket_event *e = &l->tree->events[l->size].event[k];
+    const struct bucket_events *events = &l->tree->events[l->size];
+    const struct bucket_event *e = &events->event[events->leg[l->leg] + k];
     int64_t began = base_now();
-    if (e->opens) open_bucket(l, e->bucket);
+    if (e->opens) CHECK(open_bucket(l, e->bucket)); /* it is summed */
     else close_bucket(l, e->bucket, true);
     l->closing += base_now() - began;
     return true;
@@ -390,22 +512,50 @@ void tree_bind_slot(struct tree *t, struct program *p, int bucket, int slot) {
     bind_results(t, bucket, p, slot_at(t, bucket, slot));
 }
 
-void tree_begin(struct tree_lane *l) {
-    const struct bucket_events *e = &l->tree->events[l->size];
-    open_bucket(l, l->tree->buckets.n - 1);
-    l->p->stop = e->stop;
-    l->p->n_stops = e->n;
+/* The buckets of a leg that have no events; *last: the last of them. */
+static int first_open(const struct tree *t, int leg, int *last) {
+    int first = *last = t->buckets.last[leg];
+    while (first && t->buckets.leg[first - 1] == leg && !buckets_is_summed(&t->buckets, first - 1))
+        first--;
+    return first;
+}
+
+/* Binds what earlier legs have handed to this one. */
+static void bind_handed(struct tree_lane *l) {
+    struct tree *t = l->tree;
+    for (int b = 0; b < t->buckets.n; b++)
+        if (leg_set_has(&t->buckets.readers[b], l->leg))
+            bind_results(t, b, l->p, slot_of(t, b, l->lane));
+}
+
+bool tree_begin(struct tree_lane *l) {
+    struct tree *t = l->tree;
+    const struct bucket_events *e = &t->events[l->size];
+    int last, first = first_open(t, l->leg, &last);
+    for (int b = first; b <= last; b++)
+        if (!open_bucket(l, b)) {
+            while (b-- > first) drop_bucket(l, b);
+            return false;
+        }
+    bind_handed(l);
+    l->p->begin = t->items[l->size][l->leg];
+    l->p->end = t->items[l->size][l->leg + 1];
+    l->p->stop = e->stop + e->leg[l->leg];
+    l->p->n_stops = e->leg[l->leg + 1] - e->leg[l->leg];
     l->p->at_stop = at_stop;
     l->p->stop_arg = l;
+    return true;
 }
 
 bool tree_end(struct tree_lane *l, bool sum) {
+    int last, first = first_open(l->tree, l->leg, &last);
     l->p->n_stops = 0;
-    return close_bucket(l, l->tree->buckets.n - 1, sum);
+    for (int b = first; b < last; b++) close_bucket(l, b, false);
+    return close_bucket(l, last, sum);
 }
 
 void tree_drop(struct tree_lane *l, bool failed) {
     l->p->n_stops = 0;
     for (int b = 0; b < l->tree->buckets.n; b++) drop_bucket(l, b);
-    if (failed) board_fail(tree_board(l->tree), l->who.step, l->who.thread, l->lane);
+    if (failed) board_fail(tree_board(l->tree, l->leg), l->who.step, l->who.thread, l->lane);
 }

@@ -5,13 +5,18 @@
  * shape, machine/buckets.h the buckets, crew/board.h the claims.
  *
  * A lane is claimed on the board of the last bucket. The words of its other buckets are not
- * claimed: whoever is first publishes. What a thread that dies has published stays. */
+ * claimed: whoever is first publishes. What a thread that dies has published stays.
+ *
+ * If a lane is cut into legs (plan/legs.h), each leg has buckets of its own and is claimed for
+ * itself. What it hands to other legs is in buckets that are not summed: such a slot is free again
+ * when the legs that read it are done. */
 #ifndef MACHINE_TREE_H
 #define MACHINE_TREE_H
 
 #include "crew/board.h"
 #include "crew/head.h"
 #include "machine/buckets.h"
+#include "plan/pipeline.h"
 
 #define TREE_NONE SIZE_MAX
 
@@ -19,12 +24,15 @@ struct tree_bucket {
     struct board board;
     size_t bytes; /* of the results */
     int class;    /* of its slots */
+    int kept;     /* slots, if it is not summed */
 };
 
 /* Slots of one size, which buckets share. */
 struct tree_class {
     size_t bytes, offset;
     int n_slots, first; /* first: among the words of all slots */
+    int leg;            /* of buckets that are not summed: whose, and who reads them */
+    struct leg_set readers;
 };
 
 struct tree {
@@ -38,6 +46,7 @@ struct tree {
     struct tree_bucket *bucket;
     int *bucket_of; /* by item of the merge program: the bucket that it sums a result of */
     struct bucket_events events[2]; /* of the two sizes of lanes */
+    size_t *items[2];               /* the same: by leg its first item, and the number of items */
     int most_open;                  /* buckets at the same time, in any of the two */
     struct tree_class *class;
     int n_classes;
@@ -55,6 +64,10 @@ struct tree_place {
     int all_threads; /* of all processes, that compute lanes */
     bool audits;     /* some may compute lanes that are done */
     const struct program *lane[2]; /* the phase's programs, by size of a lane; null: none */
+    const struct pipeline *pipeline; /* of the legs; null: there is one leg */
+    const struct pipeline_times *times;
+    bool crowded; /* several threads compute legs: one more lane's results are kept, so that a
+                   * thread need not wait for another to release a slot */
     struct bucket_rule rule;
 };
 tri_status tree_make(const tri_graph *merge, const struct tree_place *place, struct tree *out);
@@ -81,6 +94,7 @@ struct tree_lane {
     struct tree *tree;
     struct tree_thread who;
     int lane, size; /* size: which of the two sizes it has */
+    int leg;
     struct program *p;
     const struct program_step *step;
     /* Called when a bucket's results are there. If it returns false, they are not published.
@@ -90,9 +104,11 @@ struct tree_lane {
     int64_t closing; /* nanoseconds: publishing, summing and comparing before the lane's end */
 };
 
-/* Takes a slot for the last bucket. The program, when it runs, takes and publishes the others, and
- * makes the sums that are possible then. */
-void tree_begin(struct tree_lane *l);
+/* Takes a slot for the last bucket, and slots for what is handed to other legs, and lets the
+ * program read what other legs have handed to this one. The program, when it runs, takes and
+ * publishes the other buckets, and makes the sums that are possible then. False: no slot is free;
+ * never if there is one leg. */
+bool tree_begin(struct tree_lane *l);
 /* The slot that is held for a bucket of the lane, if it is open; else -1. */
 int tree_slot(const struct tree_lane *l, int bucket);
 /* The bucket that opens at stop k of the program of a lane; -1: none opens there. */
@@ -109,12 +125,13 @@ void tree_drop(struct tree_lane *l, bool failed);
  * possible then. False: there is none. */
 bool tree_orphan(struct tree *t, const struct tree_thread *h, const struct program_step *step);
 bool tree_has_orphan(struct tree *t, uint32_t step);
-/* As board_complete, for all buckets. */
-bool tree_complete(struct tree *t, uint32_t step, int *failed);
+/* Whether the step's lanes have all been computed and summed. Of the first lane that failed, once
+ * all others are computed, *failed is the number and *leg the leg; else *failed is -1. */
+bool tree_complete(struct tree *t, uint32_t step, int *failed, int *leg);
 /* As board_clear, for all buckets. */
 void tree_clear(struct tree *t);
-/* The board on which lanes are claimed. */
-struct board *tree_board(struct tree *t);
+/* The board on which lanes of a leg are claimed. */
+struct board *tree_board(struct tree *t, int leg);
 /* Whether result i of the program is in the bucket. */
 bool tree_has(const struct tree *t, const struct program *p, int i, int bucket);
 /* Binds the program's givens to the sums of the tops, which must be published. */

@@ -46,19 +46,34 @@ static tri_status ask_buckets(const struct machine *m, int *own) {
 }
 
 /* Threads of all processes that take slots: if several compute a lane together, one of them. */
-static int holders(const struct machine *m, int k) {
+int machine_claimers(const struct machine *m, int k) {
     int all = m->all_threads > m->auditors ? m->all_threads : m->auditors;
     if (!all) return m->n_threads;
     if (k && m->members > 1) return m->replicas;
     return machine_is_joint(m) ? all / team_threads(m->team) : all;
 }
 
+/* The schedule of the legs, and when each runs if all take the same time: this decides how many
+ * slots there are, and so must not depend on measured times. */
+static tri_status make_schedule(struct machine *m) {
+    const struct compilation *c = &m->compilation;
+    const struct pipeline_wish wish = {c->pipeline, (int)m->options.chunks, (int)m->lanes,
+                                       machine_claimers(m, 1)};
+    double cost[LEGS_MOST];
+    for (int i = 0; i < c->legs.n; i++) cost[i] = 1;
+    if (!c->stages) return TRI_OK;
+    tri_status status = pipeline_make(&wish, &c->legs, &m->pipeline);
+    if (!status) status = pipeline_simulate(&m->pipeline, &c->legs, cost, &m->times);
+    return status;
+}
+
 tri_status machine_make_tree(struct machine *m, int k) {
     struct program *all = k ? m->thread[0].lane : m->thread[0].count;
+    int claimers = machine_claimers(m, k);
     struct tree_place place = {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
-        .threads = m->n_threads,
-        .all_threads = holders(m, k), .audits = m->auditors > 0,
+        .threads = m->n_threads, .all_threads = claimers, .audits = m->auditors > 0,
+        .pipeline = &m->pipeline, .times = &m->times, .crowded = claimers > 1,
         .rule = {.bytes = m->options.bucket ? (size_t)m->options.bucket : BUCKET,
                  .from = k ? finite_items(m, all) : 0}};
     for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
@@ -67,6 +82,7 @@ tri_status machine_make_tree(struct machine *m, int k) {
     int *own = calloc((size_t)m->whole->n_tensors + 1, sizeof *own);
     tri_status status = own ? TRI_OK : base_no_memory("buckets");
     if (!status && k == 1) status = ask_buckets(m, own);
+    if (!status && k == 1) status = make_schedule(m);
     place.rule.own = own;
     if (!status) status = tree_make(m->compilation.merge[k], &place, &m->tree[k]);
     free(own);

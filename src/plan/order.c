@@ -73,6 +73,8 @@ struct order {
     int *waits;          /* by unit: inputs that are not computed yet */
     bool *done;          /* by unit */
     bool *made;          /* by tensor: a unit computes it */
+    int leg;             /* units of later legs must wait */
+    size_t left;         /* units of this leg that have not run */
     struct heap natural, freeing; /* units that can run: all, and those that add no memory */
     int *sequence;       /* the result: the units in their new order */
     size_t n_sequence;
@@ -186,6 +188,12 @@ static int64_t adds(const struct order *o, const struct unit *u) {
 
 /* ---- the order ---- */
 
+static int leg_of(const struct order *o, int i) { return o->units.unit[i].node[0]->leg; }
+
+static bool can_run(const struct order *o, int i) {
+    return !o->done[i] && !o->waits[i] && leg_of(o, i) == o->leg;
+}
+
 static bool offer(struct order *o, int i) {
     int64_t more = adds(o, &o->units.unit[i]);
     return more > 0 || push(&o->freeing, (struct entry){more, i});
@@ -197,7 +205,17 @@ static bool reconsider(struct order *o, const struct place *p) {
     if (p->left > FEW || !(p->bytes || p->target)) return true;
     for (size_t k = 0; k < p->uses; k++) {
         int i = o->use[p->first_use + k].unit;
-        if (!o->done[i] && !o->waits[i] && !offer(o, i)) return false;
+        if (can_run(o, i) && !offer(o, i)) return false;
+    }
+    return true;
+}
+
+/* Begins a leg of the lane: offers its units that can run. */
+static bool begin_leg(struct order *o) {
+    for (int i = 0; i < (int)o->units.n; i++) {
+        o->left += leg_of(o, i) == o->leg;
+        if (can_run(o, i) && !(push(&o->natural, (struct entry){0, i}) && offer(o, i)))
+            return false;
     }
     return true;
 }
@@ -209,14 +227,13 @@ static bool start(struct order *o) {
         for (int k = 0; k < u->n_in; k++)
             o->waits[i] += o->made[u->in[k]->id] && first_time(u, k);
     }
-    for (int i = 0; i < (int)o->units.n; i++)
-        if (!o->waits[i] && !(push(&o->natural, (struct entry){0, i}) && offer(o, i))) return false;
-    return true;
+    return begin_leg(o);
 }
 
 static bool run(struct order *o, int i) {
     const struct unit *u = &o->units.unit[i];
     o->done[i] = true;
+    o->left--;
     o->sequence[o->n_sequence++] = i;
     for (int k = 0; k < u->n_in; k++)
         if (first_time(u, k)) o->place[o->root[u->in[k]->id]].left -= reads(u, k);
@@ -225,6 +242,7 @@ static bool run(struct order *o, int i) {
         for (size_t j = 0; j < p->uses; j++) {
             const struct use *use = &o->use[p->first_use + j];
             if (use->tensor != u->out[k]->id || --o->waits[use->unit]) continue;
+            if (!can_run(o, use->unit)) continue;
             if (!push(&o->natural, (struct entry){0, use->unit}) || !offer(o, use->unit))
                 return false;
         }
@@ -238,9 +256,14 @@ static bool run(struct order *o, int i) {
  * of the old order that can run. */
 static bool sequence(struct order *o) {
     bool ok = start(o);
-    while (ok && (o->freeing.n || o->natural.n)) {
-        int i = pop(o->freeing.n ? &o->freeing : &o->natural);
-        if (!o->done[i]) ok = run(o, i);
+    while (ok && o->n_sequence < o->units.n) {
+        while (ok && (o->freeing.n || o->natural.n)) {
+            int i = pop(o->freeing.n ? &o->freeing : &o->natural);
+            if (!o->done[i]) ok = run(o, i);
+        }
+        CHECK(!ok || !o->left);
+        o->leg++;
+        ok = ok && begin_leg(o);
     }
     CHECK(!ok || o->n_sequence == o->units.n);
     return ok;

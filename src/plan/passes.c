@@ -17,6 +17,7 @@
 #include "plan/rebatch.h"
 #include "plan/recompute.h"
 #include "plan/simplify.h"
+#include "plan/stages.h"
 
 /* A pattern that matches no parameter is an error: it would have no effect. */
 static tri_status check_pattern(const tri_graph *g, const struct graph_setting *s) {
@@ -70,9 +71,7 @@ static tri_status pass_precision(struct compilation *c) {
     return precision_lower(c->model, c->options, c->target, &c->half, &c->note);
 }
 
-/* Adds gradients, clipping and the optimizer, unless the network has its own updates or only runs
- * forward. */
-static tri_status pass_train(struct compilation *c) {
+static tri_status add_training(struct compilation *c) {
     tri_graph *g = c->model;
     if (c->options->forward || graph_trains(g)) return TRI_OK;
     if (!g->loss)
@@ -82,6 +81,27 @@ static tri_status pass_train(struct compilation *c) {
     if (!o.loss_scale && c->half == TRI_F16) o.loss_scale = "dynamic";
     tri_minimize(g->loss, o);
     return tri_graph_status(g);
+}
+
+/* --pipeline and --chunks without stages would have no effect. */
+static tri_status settle_stages(struct compilation *c) {
+    const tri_options *o = c->options;
+    tri_status status = stages_assign(c->model, o, &c->stages);
+    if (!status) status = pipeline_read(o->pipeline, &c->pipeline);
+    if (!status && o->steal && strcmp(o->steal, "late") && strcmp(o->steal, "never"))
+        status = base_fail(TRI_USAGE, "--steal (tri_options.steal) is \"%s\"; it can be late or "
+                           "never", o->steal);
+    if (status || o->forward || c->stages || !(o->pipeline || o->chunks || o->steal)) return status;
+    return base_fail(TRI_USAGE, "%s has no effect without stages: add --stages 2, or tri_stage in "
+                     "the network",
+                     o->pipeline ? "--pipeline" : o->chunks ? "--chunks" : "--steal");
+}
+
+/* Adds gradients, clipping and the optimizer, unless the network has its own updates or only runs
+ * forward. Then the stages of forward and backward nodes are known. */
+static tri_status pass_train(struct compilation *c) {
+    tri_status status = add_training(c);
+    return status ? status : settle_stages(c);
 }
 
 static tri_status settle_lanes(struct compilation *c) {
@@ -178,7 +198,7 @@ static tri_status pass_lanes(struct compilation *c) {
     c->levels = 1;
     while (1 << c->levels < c->all_threads) c->levels++;
     tri_status status = lane_tree_make(c->lanes, c->levels, &c->tree);
-    bool apart = c->all_threads > 0 || c->strategies.mesh.n;
+    bool apart = c->all_threads > 0 || c->strategies.mesh.n || c->stages;
     if (!status) status = cut_make(c->whole, c->lanes, apart, &c->cut);
     c->cut.tree = &c->tree;
     return status;
@@ -268,6 +288,23 @@ static tri_status pass_hoist(struct compilation *c) {
     return status;
 }
 
+/* With stages, cuts the lanes into legs. What they hand over is numbered after the results of
+ * pre. */
+static tri_status pass_legs(struct compilation *c) {
+    int handed = c->whole->n_tensors;
+    tri_status status = TRI_OK;
+    for (size_t i = 0; c->pre && i < c->pre->n_outputs; i++)
+        if (atoi(c->pre->output[i].name + 1) >= handed)
+            handed = atoi(c->pre->output[i].name + 1) + 1;
+    c->legs = legs_of(c->stages, pipeline_splits_weights(c->pipeline));
+    for (int i = 0; i < c->n_sizes && c->stages && !status; i++) {
+        size_t before = c->lane[i]->n_outputs;
+        status = legs_cut(c->lane[i], &c->legs, handed);
+        handed += (int)(c->lane[i]->n_outputs - before);
+    }
+    return status;
+}
+
 /* Only sets a mark: the memory plan does the work. */
 static tri_status pass_in_place(struct compilation *c) {
     GRAPHS(all, c);
@@ -319,6 +356,7 @@ static const struct {
     {"expand", false, pass_expand, "with a mesh, make the nodes of all seats"},
     {"format", true, pass_format, "choose the formats (memory orders) that the device prefers"},
     {"hoist", true, pass_hoist, "move what is the same for all lanes from `lane` to `pre`"},
+    {"legs", false, pass_legs, "with stages, cut the lane into the legs of a pipeline"},
     {"in-place", true, pass_in_place, "let results overwrite inputs that are not needed later"},
     {"order", true, pass_order, "run units early that free memory"},
     {"fuse", true, pass_fuse, "combine nodes that the device can run as one kernel"},

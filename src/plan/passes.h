@@ -7,6 +7,7 @@
 #include "graph/target.h"
 #include "plan/dist.h"
 #include "plan/lanes.h"
+#include "plan/pipeline.h"
 
 /* Whether the options ask for the device's library (--math native). */
 bool math_is_native(const tri_options *o);
@@ -29,6 +30,9 @@ struct compilation {
     int64_t samples[2];
     tri_graph *count[2], *lane[2];
     tri_graph *merge[2]; /* the sums of two lanes' results: of count, of lane */
+    int stages;               /* of the pipeline; 0: none */
+    enum pipeline_kind pipeline;
+    struct legs legs;
     struct strategies strategies;
     struct dist dist[2];      /* of lane, if there is a mesh */
     tri_graph *logical[2];    /* the lanes' graphs before they were expanded, for `dist` */

@@ -23,6 +23,10 @@ static const struct {
     {PLAN_MATH, false, offsetof(tri_options, math), "--math", "portable"},
     {PLAN_THREADS, true, offsetof(tri_options, threads), "--threads", NULL},
     {PLAN_BUCKET, true, offsetof(tri_options, bucket), "--bucket", NULL},
+    {PLAN_STAGES, true, offsetof(tri_options, stages), "--stages", NULL},
+    {PLAN_PIPELINE, false, offsetof(tri_options, pipeline), "--pipeline", NULL},
+    {PLAN_CHUNKS, true, offsetof(tri_options, chunks), "--chunks", NULL},
+    {PLAN_STEAL, false, offsetof(tri_options, steal), "--steal", NULL},
     {PLAN_RECOMPUTE, false, offsetof(tri_options, recompute), "--recompute", NULL},
 };
 
@@ -122,7 +126,9 @@ tri_status plan_make(const tri_graph *g, const tri_options *o, struct plan_file 
     if (!status) status = add_strategies(g, o, out);
     for (size_t i = 0; i < COUNT(settings) && !status; i++) {
         const char *value = *text_at(o, settings[i].offset);
-        if (settings[i].usual && !settings[i].count)
+        bool chosen = plan_part_of(settings[i].key) == PLAN_PLACEMENT && value &&
+                      settings[i].key != PLAN_RECOMPUTE;
+        if ((settings[i].usual || chosen) && !settings[i].count)
             status = add(out, settings[i].key, value ? value : settings[i].usual, false);
     }
     if (!status) status = add_recompute(g, o, out);

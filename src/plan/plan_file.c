@@ -41,6 +41,11 @@ static const struct {
     [PLAN_WORKERS] = {"workers", PLAN_PLACEMENT, A_COUNT, NULL, false, PLAN_MOST_WORKERS},
     [PLAN_THREADS] = {"threads", PLAN_PLACEMENT, A_COUNT, NULL, false, PLAN_MOST_THREADS},
     [PLAN_BUCKET] = {"bucket", PLAN_PLACEMENT, A_COUNT, NULL, false, INT64_MAX},
+    [PLAN_STAGES] = {"stages", PLAN_PLACEMENT, A_COUNT, NULL, false, STAGE_MOST},
+    [PLAN_PIPELINE] = {"pipeline", PLAN_PLACEMENT, A_WORD, "1f1b gpipe interleaved zero-bubble",
+                       false, 0},
+    [PLAN_CHUNKS] = {"chunks", PLAN_PLACEMENT, A_COUNT, NULL, false, STAGE_MOST},
+    [PLAN_STEAL] = {"steal", PLAN_PLACEMENT, A_WORD, "late never", false, 0},
     [PLAN_RECOMPUTE] = {"recompute", PLAN_PLACEMENT, A_TEXT, NULL, false, 0},
     [PLAN_HASH] = {"hash", PLAN_PARTS, A_TEXT, NULL, false, 0},
 };

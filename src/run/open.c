@@ -203,6 +203,8 @@ static tri_status finish_plan(tri_run *run) {
                   {PLAN_LANES, run_lanes(run)},
                   {PLAN_WORKERS, run->executor->size(run)},
                   {PLAN_THREADS, run_threads(run)},
+                  {PLAN_STAGES, run->options.stages},
+                  {PLAN_CHUNKS, run->options.chunks},
                   {PLAN_BUCKET, run->options.bucket}}; /* 0: the usual size, without a line */
     tri_status status = TRI_OK;
     for (size_t i = 0; i < COUNT(number) && run->own_plan.name && !status; i++)

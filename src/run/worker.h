@@ -17,6 +17,7 @@ struct thread_context {
     struct crew_thread *shared;
     int number;      /* of the thread among the threads of all workers */
     int k;           /* which program of a lane: 0 count, 1 lane */
+    int leg;         /* of the lane; 0 if it is in one piece */
     int lane, name;  /* name: of the program's first item, in the table of names */
     int item;        /* that it computes, in the table of names; -1: none */
     int64_t began;   /* when the thread began what it does now */

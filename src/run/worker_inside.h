@@ -14,6 +14,12 @@ struct worker_stage {
     int left;        /* how many lanes were left when this thread left them to others */
     int64_t until;   /* when it looks again at the lanes that it left to others */
     bool alone;      /* one thread of each worker takes part */
+    /* Of a pipeline: by rank, the turn that this thread could take, and since when. */
+    struct {
+        struct turn turn;
+        int64_t since;
+    } seen[STAGE_MOST];
+    int busy;        /* no slot was free when so many legs less one were over; 0: there was one */
     int64_t defers;  /* it leaves sums and tasks to others until then; -1: no; 0: not decided yet */
     struct thread_context *context;
     struct program_step step;
@@ -81,8 +87,16 @@ void worker_end_item(struct thread_context *me);
 /* Keeps the fault of the lowest lane. */
 void worker_keep_fault(const struct worker *c, struct crew_thread *t, int lane,
                        struct tri_fault *fault);
-/* Whether all lanes are done and audited. */
-bool worker_lanes_ended(const struct worker_stage *s, int *failed);
+/* Whether all lanes are done and audited. *leg: of the lane that failed. */
+bool worker_lanes_ended(const struct worker_stage *s, int *failed, int *leg);
+
+/* Legs of a pipeline. claim: as machine_claim_leg; a leg of another rank only if its workers are
+ * dead or late. ready: whether one could be claimed. slow: a lane and leg that another thread is
+ * slow with, or -1. */
+bool worker_has_legs(const struct worker_stage *s);
+int worker_claim_leg(struct worker_stage *s, int *leg);
+bool worker_leg_is_ready(struct worker_stage *s);
+int worker_slow_leg(const struct worker_stage *s, int *leg);
 
 /* Replicas. Whether this worker claims lanes: it is its group's captain, or each worker computes
  * alone. */

@@ -46,7 +46,7 @@ static bool before_item(void *user, const struct program *p, size_t item) {
     worker_end_item(me);
     me->item = me->name + (int)item;
     worker_note(me, CREW_AT_LANE, me->lane, me->item);
-    struct board *b = tree_board(&me->worker->run->machine->tree[me->k]);
+    struct board *b = tree_board(&me->worker->run->machine->tree[me->k], me->leg);
     return !worker_over(me->worker) &&
            (me->audits || !board_lost(b, (uint32_t)me->worker->step, me->number, me->lane));
 }
@@ -68,7 +68,7 @@ static void write_rows(struct worker *c, struct thread_context *me, const struct
                        int lane) {
     struct machine *m = c->run->machine;
     atomic_store(&me->shared->rows, c->step);
-    if (!worker_over(c)) machine_collect_rows(m, p, lane);
+    if (!worker_over(c)) machine_collect_rows(m, p, me->leg, lane);
     atomic_store(&me->shared->rows, 0);
 }
 
@@ -90,6 +90,7 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
     struct program *p = l->p;
     bool together = me->k == 1 && m->members > 1;
     step->sample = lane_first(m->batch, m->lanes, l->lane);
+    me->leg = l->leg;
     me->lane = l->lane;
     me->name = c->current->first_name[2 * me->k + l->size];
     me->item = -1;
@@ -109,15 +110,16 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
     return done;
 }
 
-static struct tree_lane lane_of(struct worker_stage *s, const struct tree_thread *who,
+static struct tree_lane lane_of(struct worker_stage *s, const struct tree_thread *who, int leg,
                                 int lane) {
     struct machine *m = s->c->run->machine;
     int size = machine_lane_size(m, lane);
     struct program *p = s->k == 1 && m->members > 1
                             ? m->member[0].lane[size]
                             : machine_lane_program(m, &m->thread[who->local], s->k, lane);
-    struct tree_lane l = {.tree = &m->tree[s->k], .who = *who, .lane = lane, .size = size,
-                          .step = &s->step, .p = p, .complete = complete, .user = s->context};
+    struct tree_lane l = {.tree = &m->tree[s->k], .who = *who, .lane = lane, .leg = leg,
+                          .size = size, .step = &s->step, .p = p, .complete = complete,
+                          .user = s->context};
     return l;
 }
 
@@ -138,9 +140,9 @@ void worker_keep_fault(const struct worker *c, struct crew_thread *t, int lane,
 
 /* Computes a lane of another worker again, to compare the results. */
 static void audit(struct worker_stage *s, const struct tree_thread *who, int lane) {
-    struct tree_lane l = lane_of(s, who, lane);
+    struct tree_lane l = lane_of(s, who, 0, lane);
     s->context->audits = true;
-    tree_begin(&l);
+    CHECK(tree_begin(&l));
     if (compute(s->c, s->context, &l, &s->step)) {
         tree_end(&l, false);
     } else {
@@ -151,31 +153,39 @@ static void audit(struct worker_stage *s, const struct tree_thread *who, int lan
 }
 
 /* again: the lane is another thread's, which is slow with it. */
-static void run_lane(struct worker_stage *s, const struct tree_thread *who, int lane, bool again) {
+static void run_lane(struct worker_stage *s, const struct tree_thread *who, int leg, int lane,
+                     bool again) {
     struct worker *c = s->c;
     struct thread_context *me = s->context;
-    struct tree_lane l = lane_of(s, who, lane);
+    struct tree_lane l = lane_of(s, who, leg, lane);
     int64_t began = base_now();
-    bool first = false;
-    atomic_store(&me->shared->lane_began, began);
+    bool first = false, legs = worker_has_legs(s);
+    int over = legs ? machine_legs_over(c->run->machine, who->step) : 0;
     s->step.fault->failed = false;
-    tree_begin(&l);
+    s->busy = 0;
+    if (!tree_begin(&l)) {
+        s->busy = 1 + over;
+        if (!again) board_release(tree_board(l.tree, leg), who->step, who->thread, lane);
+        return;
+    }
+    atomic_store(&me->shared->lane_began, began);
     bool done = compute(c, me, &l, &s->step);
     worker_spend(&me->shared->compute, began + l.closing + me->waited);
     worker_spend(&me->shared->reduce, base_now() - l.closing);
     if (done) {
         int64_t took = base_now() - began - l.closing;
-        if (s->k == 1) learn(&me->shared->lane_time, took);
-        if (s->k == 1) learn(&me->shared->pure_time, took - me->fetched);
-        bool leaves = !again && !board_left(tree_board(l.tree), who->step) && worker_defers(s);
+        if (s->k == 1 && !legs) learn(&me->shared->lane_time, took);
+        if (s->k == 1 && !legs) learn(&me->shared->pure_time, took - me->fetched);
+        bool leaves = !again && !legs && !board_left(tree_board(l.tree, leg), who->step) &&
+                      worker_defers(s);
         first = tree_end(&l, !leaves);
         worker_spend(&me->shared->reduce, me->began);
     } else {
         bool failed = s->step.fault->failed && !again;
         if (failed && !worker_over(c)) worker_keep_fault(c, me->shared, lane, s->step.fault);
         if (!c->leaves_slots) tree_drop(&l, failed);
-        else if (failed) board_fail(tree_board(l.tree), who->step, who->thread, lane);
-        if (!failed && !again) board_release(tree_board(l.tree), who->step, who->thread, lane);
+        else if (failed) board_fail(tree_board(l.tree, leg), who->step, who->thread, lane);
+        if (!failed && !again) board_release(tree_board(l.tree, leg), who->step, who->thread, lane);
     }
     atomic_store(&me->shared->lane_began, 0);
     atomic_fetch_add_explicit(first ? &me->shared->lanes_done : &me->shared->lanes_lost, 1,
@@ -264,7 +274,7 @@ static bool is_repeated(const struct worker *c, int lane) {
 /* A lane that another thread computes, and that this thread would finish sooner; -1: none. */
 static int slow_lane(const struct worker_stage *s) {
     const struct worker *c = s->c;
-    struct board *b = tree_board(&c->run->machine->tree[s->k]);
+    struct board *b = tree_board(&c->run->machine->tree[s->k], 0);
     int64_t takes = atomic_load(&s->context->shared->lane_time), now = base_now();
     if (s->k != 1 || !takes) return -1;
     for (int lane = 0, owner; lane < b->tree->lanes; lane++)
@@ -276,41 +286,48 @@ static int slow_lane(const struct worker_stage *s) {
 }
 
 static bool repeat_slow_lane(struct worker_stage *s, const struct tree_thread *who) {
-    int lane = slow_lane(s);
+    int leg = 0, lane = worker_has_legs(s) ? worker_slow_leg(s, &leg) : slow_lane(s);
     if (lane < 0) return false;
-    atomic_store(&s->context->shared->again, lane + 1);
-    run_lane(s, who, lane, true);
+    atomic_store(&s->context->shared->again,
+                 1 + leg * (int)s->c->run->machine->lanes + lane);
+    run_lane(s, who, leg, lane, true);
     atomic_store(&s->context->shared->again, 0);
     return true;
 }
 
 /* ---- all lanes ---- */
 
-bool worker_lanes_ended(const struct worker_stage *s, int *failed) {
-    return tree_complete(&s->c->run->machine->tree[s->k], (uint32_t)s->c->step, failed) &&
+bool worker_lanes_ended(const struct worker_stage *s, int *failed, int *leg) {
+    return tree_complete(&s->c->run->machine->tree[s->k], (uint32_t)s->c->step, failed, leg) &&
            (s->k != 1 || !worker_audit_pending(s->c));
 }
 
 static bool changed(void *arg) {
     struct worker_stage *s = arg;
-    struct board *b = tree_board(&s->c->run->machine->tree[s->k]);
+    struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
     uint32_t step = (uint32_t)s->c->step;
-    int failed;
+    int failed, leg;
+    if (worker_over(s->c) || worker_lanes_ended(s, &failed, &leg) || failed >= 0) return true;
+    if (worker_has_legs(s))
+        return worker_leg_is_ready(s) || tree_has_orphan(&s->c->run->machine->tree[1], step) ||
+               worker_slow_leg(s, &leg) >= 0;
     bool left = board_left(b, step) > 0;
-    return worker_over(s->c) || worker_lanes_ended(s, &failed) || failed >= 0 ||
-           (tree_has_orphan(&s->c->run->machine->tree[s->k], step) &&
+    return (tree_has_orphan(&s->c->run->machine->tree[s->k], step) &&
             (left || !worker_defers(s))) ||
            (s->k == 1 && worker_audit_waits(s->c)) ||
            (left ? base_now() > s->until : !worker_defers(s) && slow_lane(s) >= 0);
 }
 
+#define LOOKS 2000000 /* nanoseconds between two looks whether another rank is late */
+
 /* False: the stage is over for this thread. */
 static bool wait_for_others(struct worker_stage *s) {
-    struct board *b = tree_board(&s->c->run->machine->tree[s->k]);
+    struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
     struct thread_context *me = s->context;
-    int failed;
-    if (worker_over(s->c) || worker_lanes_ended(s, &failed)) return false;
+    int failed, leg;
+    if (worker_over(s->c) || worker_lanes_ended(s, &failed, &leg)) return false;
     if (failed >= 0) {
+        b = tree_board(&s->c->run->machine->tree[s->k], leg);
         int thread = claim_read(&b->node[failed]).owner;
         worker_fail_step(s->c, s->c->head->thread[thread].fault);
         return false;
@@ -319,14 +336,18 @@ static bool wait_for_others(struct worker_stage *s) {
     bool left = board_left(b, (uint32_t)s->c->step) > 0;
     int64_t soon = base_now() + atomic_load(&me->shared->lane_time);
     if (!left && worker_defers(s) && s->defers < soon) soon = s->defers;
+    if (worker_has_legs(s)) left = false, soon = base_now() + LOOKS;
     crew_wait_until(s->c->head, changed, s, left ? s->until : soon, &me->shared->heartbeat);
     worker_spend(&me->shared->wait, me->began);
     return true;
 }
 
-static int claim_lane(struct worker_stage *s, struct board *b, const struct tree_thread *who) {
+static int claim_lane(struct worker_stage *s, const struct tree_thread *who, int *leg) {
+    struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
     s->until = 0;
+    *leg = 0;
     if (worker_rank(s->c) < 0) return -1; /* a spare: it audits */
+    if (worker_has_legs(s)) return worker_claim_leg(s, leg);
     if (s->k == 1 && leaves_lanes(s, b)) return -1;
     return board_claim_lane(b, who->step, who->thread);
 }
@@ -349,16 +370,17 @@ void worker_run_lanes(void *arg, int thread) {
             continue;
         }
         /* If it defers, it claims neither sums nor lanes, and repeats none. */
-        bool defers = !board_left(tree_board(t), who.step) && worker_defers(&s);
-        int lane;
+        bool defers = !worker_has_legs(&s) && !board_left(tree_board(t, 0), who.step) &&
+                      worker_defers(&s);
+        int lane, leg;
         /* Sums before new lanes, as a sum that waits keeps its operands' slots. */
         if (!defers && tree_has_orphan(t, who.step)) {
             worker_note(s.context, CREW_AT_SUM, -1, -1);
             if (tree_orphan(t, &who, &s.step)) crew_notify(c->head);
-        } else if (!defers && (lane = claim_lane(&s, tree_board(t), &who)) >= 0) {
+        } else if (!defers && (lane = claim_lane(&s, &who, &leg)) >= 0) {
             if (!atomic_load(&worker_self(c)->first_claimed))
                 atomic_store(&worker_self(c)->first_claimed, base_now());
-            run_lane(&s, &who, lane, false);
+            run_lane(&s, &who, leg, lane, false);
         } else if (s.k == 1 && (lane = worker_audit_claim(c, who.thread)) >= 0) {
             audit(&s, &who, lane);
         } else if (defers || !repeat_slow_lane(&s, &who)) {

@@ -163,7 +163,7 @@ static bool is_lost(const struct order *o) {
     const struct tree_lane *l = o->lane;
     return worker_over(o->c) ||
            (l && !o->audits &&
-            board_lost(tree_board(l->tree), l->who.step, l->who.thread, l->lane));
+            board_lost(tree_board(l->tree, l->leg), l->who.step, l->who.thread, l->lane));
 }
 
 static bool goes_on(void *thread) {
@@ -365,8 +365,8 @@ static uint64_t next_order(const struct worker *c) {
 static bool something_to_follow(void *arg) {
     struct worker_stage *s = arg;
     struct worker *c = s->c;
-    int failed;
-    if (worker_over(c) || worker_lanes_ended(s, &failed)) return true;
+    int failed, leg;
+    if (worker_over(c) || worker_lanes_ended(s, &failed, &leg)) return true;
     if (c->leaves_slots) return is_quiet(c);
     if (!c->group.shared) return worker_rank(c) >= 0;
     return next_order(c) || may_lead(c);
@@ -397,8 +397,8 @@ static void follow(struct worker_stage *s, uint64_t order) {
 bool worker_follow(struct worker_stage *s) {
     struct worker *c = s->c;
     struct thread_context *me = s->context;
-    int failed;
-    if (worker_over(c) || worker_lanes_ended(s, &failed)) return false;
+    int failed, leg;
+    if (worker_over(c) || worker_lanes_ended(s, &failed, &leg)) return false;
     atomic_store(&me->shared->lane_time, 0); /* only captains compute lanes */
     atomic_store(&me->shared->pure_time, 0);
     if (c->group.shared) {

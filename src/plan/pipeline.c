@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {
+    [PIPELINE_1F1B] = "1f1b",
+    [PIPELINE_GPIPE] = "gpipe",
+    [PIPELINE_INTERLEAVED] = "interleaved",
+    [PIPELINE_ZERO_BUBBLE] = "zero-bubble",
+};
+
+const char *pipeline_name(enum pipeline_kind p) { return names[p]; }
+
+tri_status pipeline_read(const char *name, enum pipeline_kind *out) {
+    *out = PIPELINE_1F1B;
+    for (size_t i = 0; name && i < COUNT(names); i++)
+        if (!strcmp(name, names[i])) {
+            *out = (enum pipeline_kind)i;
+            return TRI_OK;
+        }
+    return name ? base_fail(TRI_USAGE, "--pipeline (tri_options.pipeline) is \"%s\"; it can be "
+                            "1f1b, gpipe, interleaved or zero-bubble", name)
+                : TRI_OK;
+}
+
+bool pipeline_splits_weights(enum pipeline_kind p) { return p == PIPELINE_ZERO_BUBBLE; }
+
+int pipeline_before(const struct legs *l, int leg) {
+    struct leg at = legs_at(l, leg);
+    if (at.kind == LEG_FORWARD) return leg - 1;
+    if (at.kind == LEG_WEIGHTS) return leg - 1;
+    return at.stage == l->stages - 1 ? l->stages - 1
+                                     : legs_number(l, (struct leg){at.stage + 1, LEG_BACKWARD});
+}
+
+/* ---- making ---- */
+
+static int chunks_of(const struct pipeline_wish *w) {
+    return w->chunks ? w->chunks : w->kind == PIPELINE_INTERLEAVED ? 2 : 1;
+}
+
+tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks) {
+    int chunks = chunks_of(w), p = stages / chunks;
+    bool interleaved = w->kind == PIPELINE_INTERLEAVED;
+    int least = chunks > 2 ? chunks : 2;
+    if (w->chunks && !interleaved)
+        return base_fail(TRI_USAGE, "--chunks %d is for --pipeline interleaved, not %s", w->chunks,
+                         names[w->kind]);
+    if (chunks < 1 || (interleaved && (chunks < 2 || !p || stages % chunks)))
+        return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d: each rank has so many "
+                         "stages, at least 2, and %d stages are not a multiple; with %d stages it "
+                         "works", chunks, stages,
+                         (stages / least + 1) * least);
+    if (interleaved && w->lanes % p)
+        return base_fail(TRI_USAGE, "--pipeline interleaved with %d ranks needs a multiple of so "
+                         "many lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p,
+                         w->lanes, (w->lanes / p + 1) * p);
+    if (w->kind == PIPELINE_ZERO_BUBBLE && w->lanes < p)
+        return base_fail(TRI_USAGE, "--pipeline zero-bubble with %d ranks needs at least so many "
+                         "lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p,
+                         w->lanes, p);
+    *ranks = p;
+    return TRI_OK;
+}
+
+/* A rank's turns. Lanes that are computed side by side form a group, and each turn of a group is
+ * one for each of its lanes. */
+struct writer {
+    struct pipeline *s;
+    const struct legs *l;
+    int rank, chunks, groups;
+    int n;
+};
+
+/* The k-th time that the rank computes forward (or backward): of which stage and group. The ranks'
+ * number of groups alternates with the stages. */
+static void write(struct writer *w, int k, enum leg_kind kind) {
+    int ranks = w->s->ranks, round = ranks * w->chunks;
+    int chunk = w->chunks > 1 ? k % round / ranks : 0;
+    int group = w->chunks > 1 ? k / round * ranks + k % ranks : k;
+    if (kind != LEG_FORWARD) chunk = w->chunks - 1 - chunk;
+    int leg = legs_number(w->l, (struct leg){chunk * ranks + w->rank, kind});
+    int side = w->s->side_by_side;
+    for (int lane = group * side; lane < (group + 1) * side && lane < w->s->lanes; lane++)
+        w->s->turn[w->rank * w->s->per_rank + w->n++] = (struct turn){leg, lane};
+}
+
+/* First some forward legs, then a backward and a forward leg in turn. Gradients of weights come as
+ * many turns late as fill the rank's waiting time at the end. */
+static void write_rank(struct writer *w, enum pipeline_kind p) {
+    int all = w->groups * w->chunks, ranks = w->s->ranks, before = ranks - w->rank;
+    if (p == PIPELINE_GPIPE) before = all;
+    if (p == PIPELINE_INTERLEAVED) before = 2 * (ranks - w->rank - 1) + (w->chunks - 1) * ranks + 1;
+    if (before > all) before = all;
+    int forward = 0, weights = 0;
+    while (forward < before) write(w, forward++, LEG_FORWARD);
+    for (int i = 0; i < all; i++) {
+        write(w, i, LEG_BACKWARD);
+        if (w->l->weights && i >= w->rank) write(w, weights++, LEG_WEIGHTS);
+        if (forward < all) write(w, forward++, LEG_FORWARD);
+    }
+    while (w->l->weights && weights < all) write(w, weights++, LEG_WEIGHTS);
+}
+
+/* As many as there are workers for each rank, if the groups suffice for the schedule. */
+static int side_by_side(const struct pipeline_wish *w, int ranks) {
+    for (int side = w->workers / ranks; side > 1; side--) {
+        struct pipeline_wish less = *w;
+        less.lanes = (w->lanes + side - 1) / side;
+        int same;
+        if (less.lanes >= ranks && !pipeline_ranks(&less, ranks * chunks_of(w), &same)) return side;
+    }
+    return 1;
+}
+
+tri_status pipeline_make(const struct pipeline_wish *w, const struct legs *l, struct pipeline *s) {
+    *s = (struct pipeline){.lanes = w->lanes};
+    tri_status status = pipeline_ranks(w, l->stages, &s->ranks);
+    if (status) return status;
+    s->side_by_side = side_by_side(w, s->ranks);
+    s->per_rank = l->n / s->ranks * s->lanes;
+    s->turn = calloc((size_t)s->ranks * (size_t)s->per_rank, sizeof *s->turn);
+    if (!s->turn) return base_no_memory("a schedule");
+    for (int rank = 0; rank < s->ranks; rank++) {
+        struct writer one = {s, l, rank, chunks_of(w),
+                             (w->lanes + s->side_by_side - 1) / s->side_by_side, 0};
+        write_rank(&one, w->kind);
+        CHECK(one.n == s->per_rank);
+    }
+    return TRI_OK;
+}
+
+void pipeline_free(struct pipeline *s) {
+    free(s->turn);
+    *s = (struct pipeline){0};
+}
+
+/* ---- in virtual time ---- */
+
+struct simulation {
+    const struct pipeline *s;
+    const struct legs *l;
+    const double *cost;
+    struct pipeline_times *t;
+    int *next;      /* by rank: its next turn */
+    double *server; /* by rank and server: when it is free */
+    double *begun;  /* by rank: when its last turn began */
+};
+
+static double earliest(double *server, int n, int *which) {
+    *which = 0;
+    for (int i = 1; i < n; i++)
+        if (server[i] < server[*which]) *which = i;
+    return server[*which];
+}
+
+/* The rank's turns up to the first whose inputs are not computed yet. False: none. */
+static bool advance(struct simulation *m, int rank, bool *wrong) {
+    const struct pipeline *s = m->s;
+    bool any = false;
+    for (; m->next[rank] < s->per_rank; m->next[rank]++, any = true) {
+        const struct turn *t = pipeline_turn(s, rank, m->next[rank]);
+        int before = pipeline_before(m->l, t->leg), server;
+        size_t at = (size_t)t->leg * (size_t)s->lanes + (size_t)t->lane;
+        double ready = before < 0 ? 0
+                                  : m->t->end[(size_t)before * (size_t)s->lanes + (size_t)t->lane];
+        if (ready < 0) break;
+        if (m->t->end[at] >= 0) {
+            *wrong = true;
+            return false;
+        }
+        double *servers = &m->server[rank * s->side_by_side];
+        double free = earliest(servers, s->side_by_side, &server);
+        double begin = ready > free ? ready : free;
+        if (m->begun[rank] > begin) begin = m->begun[rank];
+        m->begun[rank] = m->t->begin[at] = begin;
+        servers[server] = m->t->end[at] = begin + m->cost[t->leg];
+        m->t->busy += m->cost[t->leg];
+        if (m->t->end[at] > m->t->makespan) m->t->makespan = m->t->end[at];
+    }
+    return any;
+}
+
+tri_status pipeline_simulate(const struct pipeline *s, const struct legs *l, const double *cost,
+                             struct pipeline_times *t) {
+    size_t all = (size_t)l->n * (size_t)s->lanes, ranks = (size_t)s->ranks;
+    *t = (struct pipeline_times){.begin = malloc(all * sizeof *t->begin),
+                                 .end = malloc(all * sizeof *t->end)};
+    struct simulation m = {s, l, cost, t, calloc(ranks, sizeof *m.next),
+                           calloc(ranks * (size_t)s->side_by_side, sizeof *m.server),
+                           calloc(ranks, sizeof *m.begun)};
+    bool ok = t->begin && t->end && m.next && m.server && m.begun, wrong = false;
+    for (size_t i = 0; ok && i < all; i++) t->end[i] = -1;
+    for (bool any = ok; any;) {
+        any = false;
+        for (int rank = 0; rank < s->ranks; rank++) any |= advance(&m, rank, &wrong);
+    }
+    for (size_t i = 0; ok && i < all; i++) wrong |= t->end[i] < 0;
+    free(m.next);
+    free(m.server);
+    free(m.begun);
+    if (ok && !wrong) return TRI_OK;
+    pipeline_times_free(t);
+    return ok ? base_fail(TRI_USAGE, "the turns of the schedule wait for each other")
+              : base_no_memory("a schedule");
+}
+
+void pipeline_times_free(struct pipeline_times *t) {
+    free(t->begin);
+    free(t->end);
+    *t = (struct pipeline_times){0};
+}
+
+double pipeline_idle(const struct pipeline *s, const struct pipeline_times *t) {
+    return 1 - t->busy / (t->makespan * s->ranks * s->side_by_side);
+}
+
+/* Begins and ends ascend with the lanes. */
+int pipeline_kept(const struct pipeline *s, const struct pipeline_times *t, int leg,
+                  const struct leg_set *readers) {
+    int most = 0, ended = 0;
+    for (int lane = 0; lane < s->lanes; lane++) {
+        double begin = t->begin[(size_t)leg * (size_t)s->lanes + (size_t)lane];
+        for (bool over = true; ended < lane && over; ended += over)
+            for (int r = 0; r < LEGS_MOST; r++)
+                if (leg_set_has(readers, r) &&
+                    t->end[(size_t)r * (size_t)s->lanes + (size_t)ended] > begin)
+                    over = false;
+        if (lane + 1 - ended > most) most = lane + 1 - ended;
+    }
+    return most;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Schedules of pipelines, as data. Stage s belongs to rank s modulo the number of ranks. A schedule
+ * lists for each rank the legs of its stages, for all lanes, in the order in which they are
+ * claimed. No bit depends on it. */
+#ifndef PLAN_PIPELINE_H
+#define PLAN_PIPELINE_H
+
+#include "plan/legs.h"
+
+enum pipeline_kind { PIPELINE_1F1B, PIPELINE_GPIPE, PIPELINE_INTERLEAVED, PIPELINE_ZERO_BUBBLE };
+
+tri_status pipeline_read(const char *name, enum pipeline_kind *out); /* null: 1f1b */
+const char *pipeline_name(enum pipeline_kind p);
+
+struct turn {
+    int leg, lane;
+};
+
+struct pipeline {
+    int ranks, lanes, per_rank; /* per_rank: turns */
+    int side_by_side;           /* lanes that a rank computes at the same time, if it has so many
+                                 * workers */
+    struct turn *turn;          /* rank by rank */
+};
+
+struct pipeline_wish {
+    enum pipeline_kind kind;
+    int chunks;  /* stages per rank; 0: 1, or of interleaved 2 */
+    int lanes;
+    int workers; /* that compute legs at the same time; 0: 1 */
+};
+
+/* Whether the stages have legs of weights under the schedule. */
+bool pipeline_splits_weights(enum pipeline_kind p);
+/* The number of ranks, or the reason why these stages and lanes cannot be scheduled so. */
+tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks);
+tri_status pipeline_make(const struct pipeline_wish *w, const struct legs *l, struct pipeline *out);
+void pipeline_free(struct pipeline *s);
+
+static inline const struct turn *pipeline_turn(const struct pipeline *s, int rank, int i) {
+    return &s->turn[rank * s->per_rank + i];
+}
+
+/* The leg of the same lane that must be done before this one; -1: none. */
+int pipeline_before(const struct legs *l, int leg);
+
+/* When each leg runs if each costs what `cost` says and each rank computes its turns in order, as
+ * soon as possible. */
+struct pipeline_times {
+    double *begin, *end; /* by leg * lanes + lane */
+    double makespan, busy; /* busy: of all ranks, per lane that is computed at the same time */
+};
+/* TRI_USAGE: the turns wait for each other, or are not each leg of each lane once. */
+tri_status pipeline_simulate(const struct pipeline *s, const struct legs *l, const double *cost,
+                             struct pipeline_times *out);
+void pipeline_times_free(struct pipeline_times *t);
+/* The part of the ranks' time in which they wait. */
+double pipeline_idle(const struct pipeline *s, const struct pipeline_times *t);
+/* How many lanes' results of a leg are needed at the same time: from the begin of the leg to the
+ * end of the last leg that reads them. */
+int pipeline_kept(const struct pipeline *s, const struct pipeline_times *t, int leg,
+                  const struct leg_set *readers);
+
+#endif

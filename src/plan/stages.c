@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/stages.h"
+
+#include <stdlib.h>
+
+#include "base/nearest.h"
+#include "plan/forward.h"
+
+/* ---- as tri_stage asks ---- */
+
+/* -1: nothing was asked for the node. */
+static int asked(const tri_graph *g, const tri_node *n) {
+    for (size_t i = g->n_settings; i-- > 0;)
+        if (g->setting[i].kind == SETTING_STAGE && node_in_scope(n, g->setting[i].pattern))
+            return (int)g->setting[i].value;
+    return -1;
+}
+
+/* The stage of the latest input, and that input. */
+static int latest(const tri_node *n, const tri_node **from) {
+    int stage = 0;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i]->node->stage > stage) {
+            *from = n->in[i]->node;
+            stage = (*from)->stage;
+        }
+    return stage;
+}
+
+static tri_status assign_asked(tri_graph *g, size_t forward) {
+    for (size_t i = 0; i < forward; i++) {
+        tri_node *n = g->node[i];
+        const tri_node *from = NULL;
+        if (!node_runs(n)) continue;
+        int least = latest(n, &from), wanted = asked(g, n);
+        n->stage = wanted < 0 ? least : wanted;
+        if (n->stage >= least) continue;
+        struct text at = {0};
+        node_describe(n, &at);
+        base_fail(TRI_USAGE, "stages go backwards: %s is to be in stage %d, but it needs %s of "
+                  "stage %d; the least that is possible for it is %d",
+                  at.data ? at.data : n->name, wanted, from->name, least, least);
+        text_free(&at);
+        return TRI_USAGE;
+    }
+    return TRI_OK;
+}
+
+static tri_status check_pattern(const tri_graph *g, size_t forward, const char *pattern) {
+    struct nearest near = {.wanted = pattern};
+    for (size_t i = 0; i < forward; i++) {
+        if (!node_runs(g->node[i])) continue;
+        if (node_in_scope(g->node[i], pattern)) return TRI_OK;
+        nearest_offer(&near, g->node[i]->name);
+    }
+    const char *meant = nearest_name(&near);
+    return base_fail(TRI_USAGE, "no scope or operator matches \"%s\", which is to be in a stage of "
+                     "its own%s%s%s", pattern, meant ? "; do you mean \"" : "", meant ? meant : "",
+                     meant ? "\"?" : "");
+}
+
+static tri_status check_patterns(const tri_graph *g, size_t forward) {
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < g->n_settings && !status; i++)
+        if (g->setting[i].kind == SETTING_STAGE)
+            status = check_pattern(g, forward, g->setting[i].pattern);
+    return status;
+}
+
+/* ---- balanced ---- */
+
+/* What a forward node costs, in operations: those of its arithmetic, or of reading and writing. */
+static double work_of(const tri_node *n) {
+    enum { MEMORY = 8 }; /* operations in the time of reading or writing an element */
+    double work = n->entry->op->flops ? n->entry->op->flops(n) : 0;
+    for (int i = 0; i < n->n_in; i++)
+        if (node_reads(n, i)) work += MEMORY * (double)tri_shape_count(&n->in[i]->spec.shape);
+    return work + MEMORY * (double)tri_shape_count(&n->out->spec.shape);
+}
+
+/* By place i: the bytes that go from the forward nodes before i to those from i on. */
+static void find_crossing(const tri_graph *g, size_t forward, double *crossing) {
+    for (size_t i = 0; i < forward; i++) {
+        const tri_node *n = g->node[i];
+        for (int k = 0; k < n->n_in; k++) {
+            const tri_tensor *t = n->in[k];
+            if (!node_runs(t->node) || !node_reads(n, k)) continue;
+            for (size_t j = (size_t)t->node->id + 1; j <= i; j++)
+                crossing[j] += (double)base_spec_bytes(&t->spec);
+        }
+    }
+}
+
+/* Where the stage that begins at node `from` ends: near the end of its share of the work, where the
+ * fewest bytes cross. before: the work before `from`. later: stages that follow; each keeps at least
+ * one operator. */
+static size_t choose_cut(const tri_graph *g, size_t forward, const double *crossing, size_t from,
+                         double before, double end, double slack, int later) {
+    size_t best = forward;
+    bool near = false; /* best is within the slack */
+    int left = 0;
+    for (size_t i = from; i < forward; i++) left += node_runs(g->node[i]);
+    for (size_t i = from; i < forward && left >= later; i++) {
+        if (!node_runs(g->node[i])) continue;
+        bool good = before >= end - slack && before <= end + slack;
+        if (before > end + slack && best < forward) break;
+        if (i > from && left >= later && (!near || (good && crossing[i] < crossing[best]))) {
+            best = i;
+            near = good;
+        }
+        before += work_of(g->node[i]);
+        left--;
+    }
+    return best;
+}
+
+static tri_status assign_balanced(tri_graph *g, size_t forward, int stages) {
+    const double slack = 0.1; /* of a share */
+    double *crossing = calloc(forward + 1, sizeof *crossing), all = 0, before = 0;
+    int nodes = 0, stage = 0;
+    if (!crossing) return base_no_memory("stages");
+    find_crossing(g, forward, crossing);
+    for (size_t i = 0; i < forward; i++)
+        if (node_runs(g->node[i])) all += work_of(g->node[i]), nodes++;
+    const double share = all / stages;
+    for (size_t i = 0, cut = 0; i < forward && stages <= nodes; i++) {
+        tri_node *n = g->node[i];
+        if (!node_runs(n)) continue;
+        if (!before || i == cut) {
+            stage += before > 0;
+            cut = stage + 1 < stages ? choose_cut(g, forward, crossing, i, before,
+                                                  share * (stage + 1), slack * share,
+                                                  stages - stage - 1)
+                                     : forward;
+        }
+        n->stage = stage;
+        before += work_of(n);
+    }
+    free(crossing);
+    if (stages <= nodes) return TRI_OK;
+    return base_fail(TRI_USAGE, "%d stages: the network has %d operators; at most so many stages "
+                     "are possible", stages, nodes);
+}
+
+/* ---- all nodes ---- */
+
+static tri_status count_stages(const tri_graph *g, size_t forward, int *stages) {
+    bool there[STAGE_MOST] = {false};
+    for (size_t i = 0; i < forward; i++)
+        if (node_runs(g->node[i])) {
+            there[g->node[i]->stage] = true;
+            if (g->node[i]->stage >= *stages) *stages = g->node[i]->stage + 1;
+        }
+    for (int i = 0; i < *stages; i++)
+        if (!there[i])
+            return base_fail(TRI_USAGE, "stage %d has no operator, but there is a stage %d: stages "
+                             "are numbered without gaps", i, *stages - 1);
+    return TRI_OK;
+}
+
+/* Nodes of the backward pass belong to the stage of their forward node. */
+static tri_status assign_backward(tri_graph *g, size_t forward) {
+    tri_node **of = forward_nodes(g);
+    if (!of) return base_no_memory("stages");
+    for (size_t i = forward; i < g->n_nodes; i++)
+        if (node_runs(g->node[i]) && of[i]) g->node[i]->stage = of[i]->stage;
+    free(of);
+    return TRI_OK;
+}
+
+static bool has_stages(const tri_graph *g) {
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind == SETTING_STAGE) return true;
+    return false;
+}
+
+tri_status stages_assign(tri_graph *g, const tri_options *o, int *stages) {
+    size_t forward = graph_forward(g);
+    *stages = 0;
+    if (o->stages < 0 || o->stages > STAGE_MOST)
+        return base_fail(TRI_USAGE, "--stages %lld: there can be 1 to %d", (long long)o->stages,
+                         STAGE_MOST);
+    tri_status status = check_patterns(g, forward);
+    if (status || o->forward || o->stages == 1 || (!o->stages && !has_stages(g))) return status;
+    status = o->stages ? assign_balanced(g, forward, (int)o->stages) : assign_asked(g, forward);
+    if (!status) status = count_stages(g, forward, stages);
+    if (!status) status = assign_backward(g, forward);
+    return status;
+}
