@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme explain: how a mesh splits a network, what moves between its seats, and why; and the
- * buckets in which results are summed over the lanes. */
+ * trireme explain: how a mesh splits a network, what moves between its seats, and why; the stages
+ * of a pipeline; and the buckets in which results are summed over the lanes. */
 #include "cli/explain.h"
 
 #include <stdlib.h>
@@ -17,10 +17,10 @@ struct own {
 };
 
 static tri_status check_divided(const struct compilation *c, const char *model) {
-    if (c->strategies.mesh.n || c->lanes > 1) return TRI_OK;
-    return base_fail(TRI_USAGE, "%s has no mesh and one lane, so nothing is split: give a mesh "
-                     "with its axes, as --mesh model=2 --strategy megatron, or call tri_mesh in "
-                     "the network; or give --lanes", model);
+    if (c->strategies.mesh.n || c->lanes > 1 || c->stages) return TRI_OK;
+    return base_fail(TRI_USAGE, "%s has no mesh, no stages and one lane, so nothing is split: give "
+                     "a mesh with its axes, as --mesh model=2 --strategy megatron, or call "
+                     "tri_mesh in the network; or give --lanes or --stages", model);
 }
 
 static tri_status check_own(const struct own *own, const struct compilation *c, int64_t seats) {

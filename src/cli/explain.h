@@ -27,7 +27,7 @@ struct explanation {
     } seat[EXPLAIN_MOST_SEATS];
 };
 
-/* A bucket of results that are summed over the lanes. */
+/* A bucket of results that are summed over the lanes; see explain_hands_over for the others. */
 struct explained_bucket {
     size_t bytes;
     int results;
@@ -36,6 +36,24 @@ struct explained_bucket {
 };
 int explain_buckets(const struct explanation *e);
 struct explained_bucket explain_bucket(const struct explanation *e, int bucket);
+
+/* Stages of a pipeline. */
+struct explained_stage {
+    int rank, operators[3]; /* by enum leg_kind */
+    const char *first, *last; /* of its forward operators */
+};
+struct explained_stage explain_stage(const struct explanation *e, int stage);
+
+/* What a leg hands to other legs: one of the buckets. */
+struct explained_handed {
+    int leg, tensors, kept; /* kept: lanes */
+    size_t bytes;           /* of a lane */
+    const tri_tensor *largest;
+};
+bool explain_hands_over(const struct explanation *e, int bucket);
+struct explained_handed explain_handed(const struct explanation *e, int bucket);
+void explain_readers(const struct explanation *e, int bucket, struct text *out); /* "F1,B0" */
+void explain_add_stages(const struct explanation *e, struct text *out);
 
 void explain_as_text(const struct explanation *e, struct text *out);
 /* One object. False: out of memory. */

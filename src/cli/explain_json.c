@@ -113,6 +113,52 @@ static json_t *of_bucket(const struct explanation *e, int i) {
                      "unit", (json_int_t)b.item, "units", (json_int_t)b.items, "after", b.after);
 }
 
+static json_t *of_stage(const struct explanation *e, int i) {
+    struct explained_stage s = explain_stage(e, i);
+    return json_pack("{s:i,s:i,s:i,s:i,s:s?,s:s?}", "rank", s.rank, "forward",
+                     s.operators[LEG_FORWARD], "backward", s.operators[LEG_BACKWARD], "weights",
+                     s.operators[LEG_WEIGHTS], "from", s.first, "to", s.last);
+}
+
+static json_t *of_handed(const struct explanation *e, int i) {
+    struct explained_handed h = explain_handed(e, i);
+    struct text readers = {0};
+    char name[LEG_TEXT];
+    legs_name(&e->c->legs, h.leg, name);
+    explain_readers(e, i, &readers);
+    return json_pack("{s:s,s:o,s:I,s:i,s:i,s:s}", "leg", name, "readers", of_text(&readers),
+                     "bytes", (json_int_t)h.bytes, "tensors", h.tensors, "kept", h.kept, "largest",
+                     h.largest->node->name);
+}
+
+/* The turns of each rank as [leg, lane, when it begins if all legs take 1]. */
+static json_t *of_schedule(const struct explanation *e) {
+    const struct pipeline *p = &e->m->pipeline;
+    json_t *ranks = json_array();
+    for (int rank = 0; rank < p->ranks; rank++) {
+        json_t *turns = json_array();
+        for (int i = 0; i < p->per_rank; i++) {
+            const struct turn *t = pipeline_turn(p, rank, i);
+            char name[LEG_TEXT];
+            legs_name(&e->c->legs, t->leg, name);
+            append(&turns, json_pack("[s,i,f]", name, t->lane,
+                                     e->m->times.begin[t->leg * p->lanes + t->lane]));
+        }
+        append(&ranks, turns);
+    }
+    return ranks;
+}
+
+static json_t *of_pipeline(const struct explanation *e) {
+    json_t *stages = json_array(), *handed = json_array();
+    for (int i = 0; i < e->c->stages; i++) append(&stages, of_stage(e, i));
+    for (int i = 0; i < explain_buckets(e); i++)
+        if (explain_hands_over(e, i)) append(&handed, of_handed(e, i));
+    return json_pack("{s:s,s:o,s:o,s:o,s:f}", "order", pipeline_name(e->c->pipeline), "stages",
+                     stages, "handed", handed, "schedule", of_schedule(e), "waiting",
+                     pipeline_idle(&e->m->pipeline, &e->m->times));
+}
+
 bool explain_as_json(const struct explanation *e, struct text *out) {
     json_t *operators = json_array(), *moves = json_array(), *seats = json_array();
     json_t *buckets = json_array();
@@ -120,13 +166,18 @@ bool explain_as_json(const struct explanation *e, struct text *out) {
         if (e->d->g->node[i]->n_in) append(&operators, of_operator(e, e->d->g->node[i]));
     for (size_t i = 0; i < e->d->n_moves; i++) append(&moves, of_move(e, &e->d->move[i]));
     for (int64_t i = 0; i < e->shown; i++) append(&seats, of_seat(e, i));
-    for (int i = 0; i < explain_buckets(e); i++) append(&buckets, of_bucket(e, i));
+    for (int i = 0; i < explain_buckets(e); i++)
+        if (!explain_hands_over(e, i)) append(&buckets, of_bucket(e, i));
     json_t *all = json_pack("{s:s,s:I,s:I,s:I,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "model", e->model,
                             "batch", (json_int_t)e->c->whole->batch, "lanes",
                             (json_int_t)e->c->lanes, "samples", (json_int_t)e->c->samples[0],
                             "mesh", of_mesh(e), "seats", (json_int_t)e->seats, "operators",
                             operators, "moves", moves, "seat_bytes", seats, "step_bytes",
                             of_sums(e), "buckets", buckets);
+    if (all && e->m && e->c->stages && json_object_set_new(all, "pipeline", of_pipeline(e))) {
+        json_decref(all);
+        all = NULL;
+    }
     char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
     if (text) text_add(out, "%s\n", text);
     free(text);

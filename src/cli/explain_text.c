@@ -167,13 +167,15 @@ static void add_buckets(struct text *t, const struct explanation *e) {
     if (n)
         text_add(t, "\nbuckets of results, each summed over the lanes as soon as it is complete\n"
                     "  %-6s %12s %8s  complete after\n", "bucket", "bytes", "results");
-    for (int i = 0; i < n; i++) {
+    for (int i = 0, number = 1; i < n; i++) {
+        if (explain_hands_over(e, i)) continue;
         struct explained_bucket b = explain_bucket(e, i);
-        text_add(t, "  %-6d %12zu %8d  ", i + 1, b.bytes, b.results);
+        if (!b.results) continue;
+        text_add(t, "  %-6d %12zu %8d  ", number++, b.bytes, b.results);
         if (b.after)
             text_add(t, "unit %lld of %lld, %s\n", (long long)b.item, (long long)b.items, b.after);
         else
-            text_add(t, "the lane\n");
+            text_add(t, e->c->stages ? "its leg\n" : "the lane\n");
     }
 }
 
@@ -185,6 +187,7 @@ void explain_as_text(const struct explanation *e, struct text *t) {
     text_add(t, " sample%s; ", c->samples[0] == 1 ? "" : "s");
     if (!e->d->g) {
         text_add(t, "no mesh\n");
+        explain_add_stages(e, t);
         add_buckets(t, e);
         return;
     }
@@ -199,6 +202,7 @@ void explain_as_text(const struct explanation *e, struct text *t) {
     add_moves(t, e, MOVE_BACKWARD, "between seats, backward");
     add_read(t, e);
     add_moves(t, e, MOVE_TO_STORE, "to the store, from the parts of seats");
+    explain_add_stages(e, t);
     add_buckets(t, e);
     add_seats(t, e);
     add_sums(t, e);

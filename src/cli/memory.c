@@ -40,6 +40,7 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     line(t, "arena: activations, gradients, scratch", b.arena);
     if (b.replicas) line(t, "replicas: the same, of workers that share a lane", b.replicas);
     line(t, "partial sums of lanes", b.partials);
+    if (b.handed) line(t, "kept between the legs of the pipeline", b.handed);
     line(t, "computed before the lanes: casts, packed weights", b.carried);
     line(t, size ? "outputs" : "data: inputs of two steps, and outputs", b.data);
     if (b.copy) line(t, "the copy that checkpoints are written from", b.copy);

@@ -32,7 +32,9 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (enum memory_use k = 0; k < 2; k++)
         if (machine_source(m, MEMORY_SLOTS + k) != SOURCE_LENT)
-            b.partials += tree_bytes(&m->tree[k]);
+            b.partials += tree_bytes(&m->tree[k]) - tree_handed_bytes(&m->tree[k]);
+    if (machine_source(m, MEMORY_SLOTS_OF_LANES) != SOURCE_LENT)
+        b.handed = tree_handed_bytes(&m->tree[1]);
     b.shared = m->shared_bytes;
     if (machine_source(m, MEMORY_BUFFERS) == SOURCE_OWN) b.data += machine_buffer_bytes(m);
     for (int i = 0; i < m->n_outputs; i++)
@@ -44,7 +46,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     b.data *= (size_t)m->processes;
     b.program = BUDGET_PROGRAM * (size_t)m->processes;
     b.total = b.parameters + b.states + b.optimizer + b.arena + b.replicas + b.partials +
-              b.carried + b.data + b.copy + b.shared;
+              b.handed + b.carried + b.data + b.copy + b.shared;
     return b;
 }
 
@@ -150,11 +152,12 @@ static struct budget with_others(const struct machine *m, const struct store *st
     *held = 0;
     for (const struct machine *l = m->previous; l; l = l->previous) {
         struct budget more = budget_of(l, store);
-        size_t bytes = more.arena + more.replicas + more.partials + more.carried + more.data +
-                       more.shared;
+        size_t bytes = more.arena + more.replicas + more.partials + more.handed +
+                       more.carried + more.data + more.shared;
         b.arena += more.arena;
         b.replicas += more.replicas;
         b.partials += more.partials;
+        b.handed += more.handed;
         b.data += more.data;
         b.total += bytes;
         if (l->touched) *held += bytes;
@@ -206,7 +209,7 @@ tri_status budget_check(const struct machine *m, const struct store *store, int6
                              : "the run",
               ceil(10 * mib(b.total + b.program)) / 10, mib(b.program), whose,
               floor(10 * mib(limit)) / 10, mib(b.parameters + b.states),
-              mib(b.optimizer), mib(b.arena + b.replicas), mib(b.partials),
+              mib(b.optimizer), mib(b.arena + b.replicas + b.handed), mib(b.partials),
               t.data ? t.data : "", advice(m, &b));
     text_free(&t);
     return TRI_USAGE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Claims the legs of lanes in the order of the schedule. A rank's turns are claimed in order, by one
- * or several threads: this bounds how many lanes' results are kept. If a thread dies, its turn is
- * the first that is free again. */
+ * Claims the legs of lanes in the order of the schedule. A rank's turns are claimed in order, by
+ * one or several threads: this bounds how many lanes' results are kept. If a thread dies, its turn
+ * is the first that is free again. */
 #include "machine/machine.h"
 
 bool pipeline_serves(const struct pipeline *s, int number, int all, int rank) {

@@ -277,6 +277,15 @@ size_t tree_bytes(const struct tree *t) {
     return last->offset + last->bytes * (size_t)last->n_slots;
 }
 
+size_t tree_handed_bytes(const struct tree *t) {
+    static const struct leg_set nobody;
+    size_t bytes = 0;
+    for (int i = 0; i < t->n_classes; i++)
+        if (memcmp(&t->class[i].readers, &nobody, sizeof nobody))
+            bytes += t->class[i].bytes * (size_t)t->class[i].n_slots;
+    return bytes;
+}
+
 size_t tree_board_bytes(const struct tree *t) {
     return t->n_classes ? sizeof(claim_word) * ((size_t)t->nodes + (size_t)slots_of(t)) : 0;
 }

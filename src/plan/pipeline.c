@@ -49,10 +49,9 @@ tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks)
         return base_fail(TRI_USAGE, "--chunks %d is for --pipeline interleaved, not %s", w->chunks,
                          names[w->kind]);
     if (chunks < 1 || (interleaved && (chunks < 2 || !p || stages % chunks)))
-        return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d: each rank has so many "
-                         "stages, at least 2, and %d stages are not a multiple; with %d stages it "
-                         "works", chunks, stages,
-                         (stages / least + 1) * least);
+        return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d: each rank has so "
+                         "many stages, at least 2, and %d stages are not a multiple; with %d "
+                         "stages it works", chunks, stages, (stages / least + 1) * least);
     if (interleaved && w->lanes % p)
         return base_fail(TRI_USAGE, "--pipeline interleaved with %d ranks needs a multiple of so "
                          "many lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p,

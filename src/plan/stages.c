@@ -92,8 +92,8 @@ static void find_crossing(const tri_graph *g, size_t forward, double *crossing) 
 }
 
 /* Where the stage that begins at node `from` ends: near the end of its share of the work, where the
- * fewest bytes cross. before: the work before `from`. later: stages that follow; each keeps at least
- * one operator. */
+ * fewest bytes cross. before: the work before `from`. later: stages that follow; each keeps at
+ * least one operator. */
 static size_t choose_cut(const tri_graph *g, size_t forward, const double *crossing, size_t from,
                          double before, double end, double slack, int later) {
     size_t best = forward;
