@@ -423,6 +423,7 @@ static void warn_idle(const struct worker *c, const struct machine *m) {
     int workers = worker_size(c), seats = m->members > 1 ? c->head->seats : 1, idle = 0;
     int replicas = group_count(workers, seats);
     char form[64] = "";
+    if (m->compilation.stages) return; /* legs of other ranks keep them busy */
     for (int rank = 0; rank < workers; rank++) idle += group_of(rank, workers, seats) >= m->lanes;
     if (!idle) return;
     if (seats > 1)
@@ -438,6 +439,9 @@ static void warn_idle(const struct worker *c, const struct machine *m) {
 /* Another replica makes the audits. */
 static tri_status check_audit(const struct worker *c, const struct machine *m) {
     int seats = (int)mesh_seats(&m->compilation.strategies.mesh);
+    if (c->head->audit > 0 && m->compilation.stages)
+        return base_fail(TRI_USAGE, "--audit computes whole lanes again, but stages cut them into "
+                         "legs; --stages 1 keeps the bits, and can be audited");
     if (c->head->audit <= 0 || m->members == 1 || group_count(worker_size(c), seats) > 1)
         return TRI_OK;
     return base_fail(TRI_USAGE, "--audit needs two replicas, but up to %d workers form one of the "

@@ -119,6 +119,19 @@ alone=$(weights)
 check 'at once' says '^done steps=3 ' "$program" run -n 3 --out parts -- "$accumulation" --steps 3
 check 'with the same bits' equal "$alone" "$(weights)"
 
+stages=$programs/two_stages
+hash_of() { grep -o 'weights=sha256:[0-9a-f]*' out; }
+check 'two stages' says '^done steps=2 ' "$stages" synthetic 32 --steps 2 --batch 8 --lanes 4
+wanted=$(hash_of)
+same() { # pattern, command: succeeds, with the same weights
+    says "$@" && [ "$(hash_of)" = "$wanted" ]
+}
+check 'no stages' same '^done' "$stages" synthetic 32 --steps 2 --batch 8 --lanes 4 --stages 1
+check 'two workers' same '^done' "$program" run -n 2 -- "$stages" synthetic 32 --steps 2 \
+    --batch 8 --lanes 4 --pipeline gpipe
+check 'stages refuse a pipeline that none has' refuses 2 'has no effect without stages' \
+    "$stages" synthetic 32 --stages 1 --pipeline gpipe
+
 two=$programs/two_seats
 loss() { sed -n 's/^done .*loss=\([0-9.]*\) .*/\1/p' out; }
 near() { # two numbers
