@@ -776,6 +776,12 @@ typedef struct tri_options {
     /* A worker computes a leg of another rank "late": if that rank's workers are dead or late (the
      * default), or "never". */
     const char *steal;
+    /* What is kept of what depends on parameters: "0" and "1" sum a lane's gradients when it ends.
+     * "2" (the default) sums them in buckets during the backward pass, so that fewer are kept. "3"
+     * also computes weights of other types and in other formats again where they are read. All
+     * workers share one copy of parameters and optimizer state in any case, so 0 is the same as 1.
+     * No bit depends on it. */
+    const char *zero;
     /* A plan: a text file with what decides the bits of a run (batch, lanes, mesh, strategies,
      * precision, kernels), and where it is computed (threads, buckets,
      * recomputation). save_plan writes the

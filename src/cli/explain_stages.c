@@ -126,7 +126,8 @@ static void add_schedule(struct text *t, const struct explanation *e) {
     char last[LEG_TEXT];
     int cell = 1 + snprintf(last, sizeof last, "%d", p->lanes - 1) + (e->c->legs.stages > p->ranks);
     int cells = (WIDTH - 14) / (cell + 1);
-    text_add(t, "\nschedule %s: F forward, B backward, W gradients of weights; numbers are lanes%s\n",
+    text_add(t, "\nschedule %s: F forward, B backward, W gradients of weights; numbers are "
+                "lanes%s\n",
              pipeline_name(e->c->pipeline),
              e->c->legs.stages > p->ranks ? ", letters the stages of a rank" : "");
     for (int rank = 0; rank < p->ranks; rank++) add_rank(t, e, rank, cell, cells);

@@ -66,6 +66,30 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     if (n > PEAK_TENSORS) text_add(t, "%14s  and %zu smaller ones\n", "", n - PEAK_TENSORS);
 }
 
+/* What each ZeRO level keeps of what depends on parameters. */
+static tri_status compare_levels(struct text *t, struct cli_arguments *a,
+                                 const struct crew_size *size) {
+    static const char *const levels[] = {"1", "2", "3"};
+    text_add(t, "\nZeRO levels, MiB; the workers share them, whatever their number\n"
+                "  %-6s %14s %18s %16s %8s\n", "level", "partial sums", "copies of weights",
+             "optimizer state", "in all");
+    for (size_t i = 0; i < COUNT(levels); i++) {
+        a->options.zero = levels[i];
+        tri_graph *g = cli_graph(a);
+        tri_run *run = g ? run_plan(g, &a->options, size) : NULL;
+        if (!run) return base_last();
+        const struct budget b = budget_of(run->machine, &run->store);
+        const double mib = 1 << 20;
+        text_add(t, "  %-6s %14.1f %18.1f %16.1f %8.1f\n", i ? levels[i] : "0, 1",
+                 (double)b.partials / mib, (double)b.carried / mib, (double)b.optimizer / mib,
+                 (double)budget_with_others(evaluation_machine(run), &run->store) / mib);
+        run_free(run);
+    }
+    text_add(t, "Parameters and optimizer state exist once on a machine at every level. Only "
+                "several machines, which\nTrireme does not use yet, would divide them.\n");
+    return TRI_OK;
+}
+
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch l = {0};
@@ -87,6 +111,10 @@ static int run(const struct command *c, int argc, char **argv) {
     if (run->machine->compilation.note) text_add(&t, "%s\n\n", run->machine->compilation.note);
     report(&t, run, size, a.options.memory_limit);
     run_free(run);
+    if (a.options.zero && compare_levels(&t, &a, size)) {
+        text_free(&t);
+        return cli_fail();
+    }
     return cli_print(&t) ? cli_fail() : TRI_OK;
 }
 

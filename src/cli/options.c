@@ -314,6 +314,13 @@ const struct option_row options_rows[] = {
      "compute a leg that belongs to other workers late: if they are dead or late; or never "
      "(default: late)",
      option_text, FIELD(steal), LEARNING, GROUP_MESH},
+    {"--zero", "LEVEL",
+     "how much less memory at the cost of time; workers share parameters and optimizer state at "
+     "any level, so 0 equals 1 (default: 2):\n"
+     "0, 1: sum a lane's gradients when it ends\n"
+     "2: sum them in buckets during the backward pass\n"
+     "3: besides, compute weights of other types and formats again where they are read",
+     option_text, FIELD(zero), LEARNING, GROUP_PRECISION},
     {"--plan", "FILE",
      "divide the run as this file says, which --save-plan wrote: batch, lanes, mesh, strategies, "
      "precision and kernels must not be given otherwise; threads, workers and --recompute may",

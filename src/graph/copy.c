@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copying nodes into other graphs, for passes. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/graph.h"
@@ -59,4 +60,15 @@ void graph_arrange(tri_graph *g, tri_node *const *order, size_t n) {
         for (int k = 0; k < g->node[i]->n_out; k++) g->node[i]->out[k].id = g->n_tensors++;
     }
     g->n_nodes = n;
+}
+
+void graph_sources_first(tri_graph *g) {
+    tri_node **order = malloc((g->n_nodes + 1) * sizeof(tri_node *));
+    size_t n = 0;
+    for (int runs = 0; order && runs < 2; runs++)
+        for (size_t i = 0; i < g->n_nodes; i++)
+            if (node_runs(g->node[i]) == runs) order[n++] = g->node[i];
+    if (order) graph_arrange(g, order, n);
+    else graph_fail(g, TRI_FAILED, "out of memory for the graph");
+    free(order);
 }

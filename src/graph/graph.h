@@ -284,6 +284,8 @@ bool graph_put_setting(tri_graph *g, struct graph_setting s);
 /* Replaces the graph's list of nodes and renumbers them. `order` holds nodes of this graph in an
  * order in which they can run, and every node that these, an output or an update need. */
 void graph_arrange(tri_graph *g, tri_node *const *order, size_t n);
+/* Puts the sources before the nodes that run. Fails the graph if memory is out. */
+void graph_sources_first(tri_graph *g);
 
 /* Marks, by tensor number, the results of the graph: named outputs, values and conditions of
  * updates. */

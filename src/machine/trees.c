@@ -69,19 +69,22 @@ static tri_status make_schedule(struct machine *m) {
 
 tri_status machine_make_tree(struct machine *m, int k) {
     struct program *all = k ? m->thread[0].lane : m->thread[0].count;
-    int claimers = machine_claimers(m, k);
+    int claimers = machine_claimers(m, k), level;
+    tri_status status = zero_level(&m->options, &level);
     struct tree_place place = {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
         .threads = m->n_threads, .all_threads = claimers, .audits = m->auditors > 0,
         .pipeline = &m->pipeline, .times = &m->times, .crowded = claimers > 1,
-        .rule = {.bytes = m->options.bucket ? (size_t)m->options.bucket : BUCKET,
+        .rule = {.bytes = level < 2           ? SIZE_MAX / 2
+                          : m->options.bucket ? (size_t)m->options.bucket
+                                              : BUCKET,
                  .from = k ? finite_items(m, all) : 0}};
     for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
     /* The words of all shapes' nodes have numbers below CLAIM_MOST_VALUE. */
     place.rule.most = CLAIM_MOST_VALUE / CREW_MOST_SHAPES / (2 * (int)m->lanes);
     int *own = calloc((size_t)m->whole->n_tensors + 1, sizeof *own);
-    tri_status status = own ? TRI_OK : base_no_memory("buckets");
-    if (!status && k == 1) status = ask_buckets(m, own);
+    if (!status && !own) status = base_no_memory("buckets");
+    if (!status && k == 1 && level >= 2) status = ask_buckets(m, own);
     if (!status && k == 1) status = make_schedule(m);
     place.rule.own = own;
     if (!status) status = tree_make(m->compilation.merge[k], &place, &m->tree[k]);

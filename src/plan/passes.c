@@ -17,6 +17,7 @@
 #include "plan/rebatch.h"
 #include "plan/recompute.h"
 #include "plan/simplify.h"
+#include "plan/sink.h"
 #include "plan/stages.h"
 
 /* A pattern that matches no parameter is an error: it would have no effect. */
@@ -288,6 +289,29 @@ static tri_status pass_hoist(struct compilation *c) {
     return status;
 }
 
+tri_status zero_level(const tri_options *o, int *level) {
+    *level = o->zero && *o->zero >= '0' && *o->zero <= '3' && !o->zero[1] ? *o->zero - '0' : 2;
+    if (o->zero && (o->zero[0] - '0' != *level || o->zero[1]))
+        return base_fail(TRI_USAGE, "--zero (tri_options.zero) is \"%s\"; it can be 0, 1, 2 or 3",
+                         o->zero);
+    if (*level < 2 && o->bucket)
+        return base_fail(TRI_USAGE, "--bucket has no effect with --zero %d, which sums the "
+                         "gradients of a lane when it ends; leave out the one or the other",
+                         *level);
+    return TRI_OK;
+}
+
+/* With ZeRO level 3, the lanes compute again what depends on weights alone. */
+static tri_status pass_sink(struct compilation *c) {
+    int level;
+    tri_status status = zero_level(c->options, &level);
+    if (status || level < 3 || !c->pre || c->options->forward) return status;
+    for (int i = 0; i < c->n_sizes && !status; i++)
+        if (c->lane[i]) status = sink(c->pre, c->lane[i]);
+    tri_graph *others[] = {c->step, c->count[0], c->count[1], c->lane[0], c->lane[1]};
+    return status ? status : sink_forget(&c->pre, others, COUNT(others));
+}
+
 /* With stages, cuts the lanes into legs. What they hand over is numbered after the results of
  * pre. */
 static tri_status pass_legs(struct compilation *c) {
@@ -356,6 +380,7 @@ static const struct {
     {"expand", false, pass_expand, "with a mesh, make the nodes of all seats"},
     {"format", true, pass_format, "choose the formats (memory orders) that the device prefers"},
     {"hoist", true, pass_hoist, "move what is the same for all lanes from `lane` to `pre`"},
+    {"sink", false, pass_sink, "with --zero 3, compute in the lanes what depends on weights alone"},
     {"legs", false, pass_legs, "with stages, cut the lane into the legs of a pipeline"},
     {"in-place", true, pass_in_place, "let results overwrite inputs that are not needed later"},
     {"order", true, pass_order, "run units early that free memory"},

@@ -9,6 +9,9 @@
 #include "plan/lanes.h"
 #include "plan/pipeline.h"
 
+/* The ZeRO level that the options ask for, 2 if none. */
+tri_status zero_level(const tri_options *o, int *level);
+
 /* Whether the options ask for the device's library (--math native). */
 bool math_is_native(const tri_options *o);
 

@@ -27,6 +27,7 @@ static const struct {
     {PLAN_PIPELINE, false, offsetof(tri_options, pipeline), "--pipeline", NULL},
     {PLAN_CHUNKS, true, offsetof(tri_options, chunks), "--chunks", NULL},
     {PLAN_STEAL, false, offsetof(tri_options, steal), "--steal", NULL},
+    {PLAN_ZERO, false, offsetof(tri_options, zero), "--zero", NULL},
     {PLAN_RECOMPUTE, false, offsetof(tri_options, recompute), "--recompute", NULL},
 };
 

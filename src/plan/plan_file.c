@@ -45,6 +45,7 @@ static const struct {
     [PLAN_PIPELINE] = {"pipeline", PLAN_PLACEMENT, A_WORD, "1f1b gpipe interleaved zero-bubble",
                        false, 0},
     [PLAN_CHUNKS] = {"chunks", PLAN_PLACEMENT, A_COUNT, NULL, false, STAGE_MOST},
+    [PLAN_ZERO] = {"zero", PLAN_PLACEMENT, A_WORD, "0 1 2 3", false, 0},
     [PLAN_STEAL] = {"steal", PLAN_PLACEMENT, A_WORD, "late never", false, 0},
     [PLAN_RECOMPUTE] = {"recompute", PLAN_PLACEMENT, A_TEXT, NULL, false, 0},
     [PLAN_HASH] = {"hash", PLAN_PARTS, A_TEXT, NULL, false, 0},

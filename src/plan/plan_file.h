@@ -35,6 +35,7 @@ enum plan_key {
     PLAN_PIPELINE,
     PLAN_CHUNKS,
     PLAN_STEAL,
+    PLAN_ZERO,
     PLAN_RECOMPUTE,
     PLAN_HASH,
     PLAN_KEYS

@@ -24,8 +24,8 @@ static const double equal[LEGS_MOST + 1] = {
     SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN,
     SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN};
 
-/* Makes a schedule and simulates it; the simulation refuses turns that wait for each other, and legs
- * that are there twice or not at all. */
+/* Makes a schedule and simulates it; the simulation refuses turns that wait for each other, and
+ * legs that are there twice or not at all. */
 struct made {
     struct legs legs;
     struct pipeline s;
