@@ -763,7 +763,10 @@ typedef struct tri_options {
     /* Operators without a strategy: "follow" (the default) their inputs; "batch": split by samples,
      * over as many seats as divide them; "whole". */
     const char *unset;
-    const char *recompute; /* comma-separated patterns, as for tri_recompute */
+    /* Comma-separated patterns, as for tri_recompute; or "none", also of what the network asks for;
+     * "full": all blocks of the network, such as its layers; "fit": the cheapest operators and
+     * blocks with which the run needs at most memory_limit. */
+    const char *recompute;
     int64_t bucket; /* bytes: gradients are summed over the lanes in buckets of at least so many,
                        while the backward pass goes on; see tri_bucket. 0: 4 MiB */
     /* Stages of a pipeline, balanced by the work of their operators; instead of those that

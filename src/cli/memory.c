@@ -108,6 +108,7 @@ static int run(const struct command *c, int argc, char **argv) {
         return cli_fail();
     }
     struct text t = {0};
+    if (run->fit_note) text_add(&t, "%s\n\n", run->fit_note);
     if (run->machine->compilation.note) text_add(&t, "%s\n\n", run->machine->compilation.note);
     report(&t, run, size, a.options.memory_limit);
     run_free(run);

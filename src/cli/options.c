@@ -256,16 +256,15 @@ const struct option_row options_rows[] = {
     {"--amp-type", "TYPE", "half type: bf16 or f16 (default: bf16)", option_text, FIELD(amp_type),
      USE_ALL, GROUP_PRECISION},
     {"--loss-scale", "X",
-     "scale the loss by a power of two, by dynamic or dynamic:start=X,every=N, or off; an update "
-     "that is not finite is skipped, also at scale 1 (default: off; dynamic for f16)",
+     "scale the loss by a power of two, dynamic or dynamic:start=X,every=N, or off; an update that "
+     "is not finite is skipped, also at scale 1 (default: off; dynamic for f16)",
      option_text, FIELD(optimizer.loss_scale), LEARNING, GROUP_PRECISION},
     {"--recompute", "PATTERN",
      "save memory: compute these scopes or operators again in the backward pass: "
-     "layer1.?,*.relu*",
+     "layer1.?,*.relu*; none; full: all blocks; fit: the cheapest that suffice for --memory-limit",
      option_text, FIELD(recompute), LEARNING, GROUP_PRECISION},
     {"--bucket", "SIZE",
-     "sum gradients over the lanes in buckets of at least this size, while the backward pass goes "
-     "on; the result does not depend on it (default: 4M)",
+     "sum gradients in buckets of at least this size, while the backward pass goes on (default: 4M)",
      option_size, FIELD(bucket), USE_TRAIN | USE_BENCH | USE_MEMORY, GROUP_PRECISION},
     {"--memory-limit", "SIZE",
      "refuse a run that needs more memory: 900M, 4G (default: what machine and cgroup allow)",
@@ -297,9 +296,8 @@ const struct option_row options_rows[] = {
      option_text, FIELD(parallel), USE_ALL, GROUP_MESH},
 
     {"--stages", "P",
-     "a pipeline of so many stages of about the same work; its legs are computed by different "
-     "workers, and lanes are its micro-batches; the result does not depend on it (default: as the "
-     "network says, else none)",
+     "a pipeline of so many stages of about the same work, whose micro-batches are the lanes; the "
+     "result does not depend on it (default: as the network says, else none)",
      option_count, FIELD(stages), LEARNING, GROUP_MESH},
     {"--pipeline", "ORDER",
      "in which order the legs run (default: 1f1b):\n"
@@ -308,15 +306,13 @@ const struct option_row options_rows[] = {
      "interleaved: several stages per rank, so that ranks wait less\n"
      "zero-bubble: gradients of weights are legs of their own, which fill waiting time",
      option_text, FIELD(pipeline), LEARNING, GROUP_MESH},
-    {"--chunks", "K", "with --pipeline interleaved: stages per rank (default: 2)", option_count,
+    {"--chunks", "K", "stages per rank of --pipeline interleaved (default: 2)", option_count,
      FIELD(chunks), LEARNING, GROUP_MESH},
     {"--steal", "WHEN",
-     "compute a leg that belongs to other workers late: if they are dead or late; or never "
-     "(default: late)",
+     "compute legs of other workers: late, if these are dead or late, or never (default: late)",
      option_text, FIELD(steal), LEARNING, GROUP_MESH},
     {"--zero", "LEVEL",
-     "how much less memory at the cost of time; workers share parameters and optimizer state at "
-     "any level, so 0 equals 1 (default: 2):\n"
+     "what is kept; workers share parameters and optimizer state at any level (default: 2):\n"
      "0, 1: sum a lane's gradients when it ends\n"
      "2: sum them in buckets during the backward pass\n"
      "3: besides, compute weights of other types and formats again where they are read",

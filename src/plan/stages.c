@@ -69,8 +69,7 @@ static tri_status check_patterns(const tri_graph *g, size_t forward) {
 
 /* ---- balanced ---- */
 
-/* What a forward node costs, in operations: those of its arithmetic, or of reading and writing. */
-static double work_of(const tri_node *n) {
+double stages_work(const tri_node *n) {
     enum { MEMORY = 8 }; /* operations in the time of reading or writing an element */
     double work = n->entry->op->flops ? n->entry->op->flops(n) : 0;
     for (int i = 0; i < n->n_in; i++)
@@ -108,7 +107,7 @@ static size_t choose_cut(const tri_graph *g, size_t forward, const double *cross
             best = i;
             near = good;
         }
-        before += work_of(g->node[i]);
+        before += stages_work(g->node[i]);
         left--;
     }
     return best;
@@ -121,7 +120,7 @@ static tri_status assign_balanced(tri_graph *g, size_t forward, int stages) {
     if (!crossing) return base_no_memory("stages");
     find_crossing(g, forward, crossing);
     for (size_t i = 0; i < forward; i++)
-        if (node_runs(g->node[i])) all += work_of(g->node[i]), nodes++;
+        if (node_runs(g->node[i])) all += stages_work(g->node[i]), nodes++;
     const double share = all / stages;
     for (size_t i = 0, cut = 0; i < forward && stages <= nodes; i++) {
         tri_node *n = g->node[i];
@@ -134,7 +133,7 @@ static tri_status assign_balanced(tri_graph *g, size_t forward, int stages) {
                                      : forward;
         }
         n->stage = stage;
-        before += work_of(n);
+        before += stages_work(n);
     }
     free(crossing);
     if (stages <= nodes) return TRI_OK;

@@ -10,4 +10,7 @@
  * there are; 0: none were asked for. */
 tri_status stages_assign(tri_graph *g, const tri_options *o, int *stages);
 
+/* What a forward node costs, in operations: those of its arithmetic, and of reading and writing. */
+double stages_work(const tri_node *n);
+
 #endif

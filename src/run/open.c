@@ -19,6 +19,7 @@
 #include "run/executables.h"
 #include "run/executor.h"
 #include "run/feed.h"
+#include "run/fit.h"
 #include "run/loader.h"
 #include "run/padding.h"
 #include "run/policy.h"
@@ -181,7 +182,7 @@ static tri_status keep_texts(tri_run *run) {
                                            &o->subset,    &o->share,  &o->tail, &o->on_nan,
                                            &o->math,      &o->mesh,   &o->strategy,
                                            &o->unset,     &o->parallel, &o->plan,
-                                           &o->save_plan};
+                                           &o->save_plan, &o->pipeline, &o->steal, &o->zero};
     for (size_t i = 0; i < COUNT(text); i++) {
         if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
         *text[i] = run->kept[i];
@@ -244,6 +245,7 @@ static tri_status plan_run(tri_run *run) {
     place.dev = run->dev;
     place.team = run->team;
     run->executor->place(run, &place);
+    if (!status) status = fit_settle(run);
     if (!status) status = executables_keep(run);
     if (!status) status = describe_plan(run);
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
@@ -275,6 +277,8 @@ static tri_status open_run(tri_run *run) {
     if (!status) crash_add_team(run);
     if (!status && run->machine->compilation.note)
         fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
+    if (!status && run->fit_note && run->executor->reports(run))
+        fprintf(stderr, "trireme: %s\n", run->fit_note);
     if (!status) status = open_data(run);
     if (!status) status = executables_plan(run);
     if (!status) status = policy_open(run->policy, run);
@@ -323,6 +327,7 @@ void run_free(tri_run *run) {
     plan_free(&run->plan);
     plan_free(&run->own_plan);
     for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
+    free(run->fit);
     free(run);
 }
 

@@ -16,7 +16,9 @@ struct tri_run {
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* texts that are needed later are copied to `kept` */
-    char *kept[19];
+    char *kept[22];
+    char *fit;             /* patterns that --recompute full or fit stands for */
+    const char *fit_note;  /* what fit has chosen, for the user; null: nothing */
     struct plan_file plan;     /* options point to its texts; empty: there is no --plan */
     struct plan_file own_plan; /* of this run, if it is saved or in checkpoints */
     const struct dev *dev;

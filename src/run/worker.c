@@ -176,6 +176,12 @@ struct worker *worker_for_plan(const struct crew_size *size) {
     return c;
 }
 
+struct crew_size worker_planned(const struct worker *c) {
+    const struct crew_head *h = c->head;
+    return (struct crew_size){.workers = h->workers, .spares = h->spares, .threads = c->threads,
+                              .most = h->most, .audit = h->audit};
+}
+
 int worker_all_threads(const struct worker *c) { return c->head->most * c->threads; }
 int worker_place_threads(const struct worker *c) { return c->head->places * c->threads; }
 int worker_auditors(const struct worker *c) {

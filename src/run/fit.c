@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The candidates of --recompute fit are families of cheap operators, such as all gelus of an
+ * encoder, and the blocks of the network, such as its layers. The memory that each saves alone is
+ * found by planning the run with it. Then they are taken in the order of their cost per byte saved,
+ * as many as the limit needs. */
+#include "run/fit.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crew/head.h"
+#include "machine/budget.h"
+#include "plan/stages.h"
+#include "run/evaluate.h"
+#include "run/open.h"
+#include "run/worker.h"
+
+#define MOST 64 /* candidates that are tried: those that compute most bytes */
+
+struct candidate {
+    char *pattern;
+    double work, bytes; /* of its forward operators; the bytes of their results */
+    double saves;       /* bytes of the run, if it alone is recomputed */
+};
+
+struct fit {
+    tri_run *run;
+    char *text; /* of the network */
+    struct crew_size size;
+    struct candidate *c;
+    size_t n, capacity;
+};
+
+/* ---- candidates ---- */
+
+/* The length of the first scope that ends with a number: "layer.3" of "layer.3.fc.matmul"; 0: there
+ * is none. */
+static size_t block_of(const char *name) {
+    for (const char *p = name; *p;) {
+        size_t n = strcspn(p, ".");
+        bool number = n > 0, whole = !p[n];
+        for (size_t i = 0; i < n; i++) number = number && isdigit((unsigned char)p[i]);
+        if (number && !whole) return (size_t)(p - name) + n;
+        p += n + !whole;
+    }
+    return 0;
+}
+
+/* The name with * for numbers, so that one pattern matches the operator in all layers. */
+static char *family_of(const char *name) {
+    struct text t = {0};
+    for (const char *p = name; *p;) {
+        size_t n = strcspn(p, ".");
+        bool number = n > 0;
+        for (size_t i = 0; i < n; i++) number = number && isdigit((unsigned char)p[i]);
+        text_add(&t, "%.*s%s", number ? 1 : (int)n, number ? "*" : p, p[n] ? "." : "");
+        p += n + (p[n] != 0);
+    }
+    if (t.failed) text_free(&t);
+    return t.data;
+}
+
+static bool add(struct fit *f, char *pattern, const tri_node *n) {
+    size_t i = 0;
+    while (pattern && i < f->n && strcmp(f->c[i].pattern, pattern)) i++;
+    if (pattern && i < f->n) {
+        free(pattern);
+    } else if (!pattern || !ARRAY_GROW(f->c, f->n, f->capacity)) {
+        free(pattern);
+        return false;
+    } else {
+        f->c[f->n++] = (struct candidate){.pattern = pattern};
+    }
+    f->c[i].work += stages_work(n);
+    for (int k = 0; k < n->n_out; k++) f->c[i].bytes += (double)base_spec_bytes(&n->out[k].spec);
+    return true;
+}
+
+/* Blocks, in a network without numbered scopes its first scopes, and unless `blocks` is set,
+ * families of operators. */
+static tri_status list(struct fit *f, bool blocks) {
+    const tri_graph *g = f->run->model;
+    size_t forward = graph_forward(g);
+    bool ok = true, numbered = false;
+    for (size_t i = 0; i < forward; i++) numbered |= block_of(g->node[i]->name) > 0;
+    for (size_t i = 0; i < forward && ok; i++) {
+        const tri_node *n = g->node[i];
+        if (!node_runs(n) || !n->n_in) continue;
+        size_t block = numbered ? block_of(n->name) : strcspn(n->name, ".");
+        if (block) ok = add(f, strndup(n->name, block), n);
+        if (ok && !blocks && !n->entry->op->flops) ok = add(f, family_of(n->name), n);
+    }
+    return ok ? TRI_OK : base_no_memory("--recompute");
+}
+
+static int by_bytes(const void *a, const void *b) {
+    const struct candidate *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return strcmp(x->pattern, y->pattern);
+}
+
+/* The work per byte that it saves; the bytes count from 1. */
+static int by_cost(const void *a, const void *b) {
+    const struct candidate *x = a, *y = b;
+    double p = x->work / (x->saves > 1 ? x->saves : 1), q = y->work / (y->saves > 1 ? y->saves : 1);
+    return p != q ? (p < q ? -1 : 1) : strcmp(x->pattern, y->pattern);
+}
+
+/* The first n patterns, separated by commas; null: out of memory. */
+static char *first(const struct fit *f, size_t n) {
+    struct text t = {0};
+    for (size_t i = 0; i < n; i++) text_add(&t, "%s%s", i ? "," : "", f->c[i].pattern);
+    if (!n) text_add(&t, "%s", "");
+    if (t.failed) text_free(&t);
+    return t.data;
+}
+
+/* ---- trying ---- */
+
+/* *bytes: what the run needs if these patterns are recomputed; null: none. */
+static tri_status try(const struct fit *f, const char *patterns, double *bytes) {
+    tri_options o = f->run->options;
+    o.recompute = patterns && *patterns ? patterns : NULL;
+    o.source = o.eval_source = NULL;
+    o.memory_limit = 0;
+    o.save_plan = NULL;
+    tri_graph *g = tri_graph_parse(f->text, strlen(f->text), "the network");
+    tri_run *run = g ? run_plan(g, &o, f->run->worker ? &f->size : NULL) : NULL;
+    if (!run) return base_last();
+    const struct budget b = budget_of(run->machine, &run->store);
+    *bytes = (double)(budget_with_others(evaluation_machine(run), &run->store) + b.program);
+    run_free(run);
+    return TRI_OK;
+}
+
+static tri_status measure(struct fit *f, double none) {
+    tri_status status = TRI_OK;
+    qsort(f->c, f->n, sizeof *f->c, by_bytes);
+    while (f->n > MOST) free(f->c[--f->n].pattern);
+    for (size_t i = 0; i < f->n && !status; i++) {
+        double with = none;
+        status = try(f, f->c[i].pattern, &with);
+        f->c[i].saves = none - with;
+    }
+    qsort(f->c, f->n, sizeof *f->c, by_cost);
+    size_t kept = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->c[i].saves > 0) f->c[kept++] = f->c[i];
+        else free(f->c[i].pattern);
+    }
+    f->n = kept;
+    return status;
+}
+
+static double mib(double bytes) { return bytes / (1 << 20); }
+
+/* The fewest candidates in their order that suffice. */
+static tri_status choose(struct fit *f, double limit) {
+    double none = 0, with = 0;
+    tri_status status = try(f, NULL, &none);
+    size_t low = 0, high;
+    if (status || none <= limit) return status;
+    status = list(f, false);
+    if (!status) status = measure(f, none);
+    high = f->n;
+    while (!status && low < high) {
+        size_t middle = (low + high) / 2;
+        char *patterns = first(f, middle);
+        status = patterns ? try(f, patterns, &with) : base_no_memory("--recompute");
+        free(patterns);
+        if (with <= limit) high = middle;
+        else low = middle + 1;
+    }
+    if (status) return status;
+    f->run->fit = first(f, low);
+    if (!f->run->fit) return base_no_memory("--recompute");
+    status = try(f, f->run->fit, &with);
+    if (!status && with > limit)
+        return base_fail(TRI_USAGE, "--recompute fit: the run needs at least %.1f MiB, recomputing "
+                         "all that saves memory; --memory-limit is %.1f MiB", mib(with),
+                         mib(limit));
+    if (!status)
+        f->run->fit_note = arena_text(&f->run->model->arena,
+                                      "--recompute fit: %.1f MiB instead of %.1f, limit %.1f: %s",
+                                      mib(with), mib(none), mib(limit), f->run->fit);
+    return status;
+}
+
+static void drop_settings(tri_graph *g) {
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind != SETTING_RECOMPUTE) g->setting[n++] = g->setting[i];
+    g->n_settings = n;
+    for (int i = 0; i < g->n_shorter; i++) drop_settings(g->shorter[i].g);
+}
+
+static tri_status settle(struct fit *f, const char *how) {
+    tri_options *o = &f->run->options;
+    tri_status status = TRI_OK;
+    o->recompute = NULL;
+    if (!strcmp(how, "none")) {
+        drop_settings(f->run->model);
+        return TRI_OK;
+    }
+    if (!strcmp(how, "full")) {
+        status = list(f, true);
+        if (!status && !(f->run->fit = first(f, f->n))) status = base_no_memory("--recompute");
+    } else {
+        if (o->memory_limit <= 0)
+            return base_fail(TRI_USAGE, "--recompute fit recomputes as little as --memory-limit "
+                             "allows: give a limit, as --memory-limit 4G");
+        status = choose(f, (double)o->memory_limit);
+    }
+    o->recompute = f->run->fit && *f->run->fit ? f->run->fit : NULL;
+    return status;
+}
+
+tri_status fit_settle(tri_run *run) {
+    static const char *const words[] = {"none", "full", "fit"};
+    const char *how = run->options.recompute;
+    struct fit f = {.run = run};
+    bool word = false;
+    for (size_t i = 0; how && i < COUNT(words); i++) word |= !strcmp(how, words[i]);
+    if (!word || run->options.forward) {
+        if (word) run->options.recompute = NULL;
+        return TRI_OK;
+    }
+    if (run->worker) f.size = worker_planned(run->worker);
+    f.text = tri_graph_print(run->model);
+    tri_status status = f.text ? settle(&f, how) : base_no_memory("--recompute");
+    for (size_t i = 0; i < f.n; i++) free(f.c[i].pattern);
+    free(f.c);
+    free(f.text);
+    return status;
+}
