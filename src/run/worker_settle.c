@@ -428,12 +428,16 @@ static void warn_idle(const struct worker *c, const struct machine *m) {
     if (!idle) return;
     if (seats > 1)
         base_format(form, sizeof form, ", as %d replicas of %d seats,", replicas, seats);
-    fprintf(stderr, "trireme: %d workers%s share %lld lane%s%s: %d of them %s idle; --lanes %d "
-            "would use all (lanes are part of the plan: changing them changes the last bits of "
-            "the results)\n",
-            workers, form, (long long)m->lanes, m->lanes == 1 ? "" : "s",
+    char advice[128] = "a lane has at least one sample, so a larger batch would use more";
+    long long most = replicas < m->batch ? replicas : m->batch;
+    if (most > m->lanes)
+        base_format(advice, sizeof advice, "--lanes %lld would use %s (lanes are part of the plan: "
+                    "changing them changes the last bits of the results)", most,
+                    most == replicas ? "all" : "more");
+    fprintf(stderr, "trireme: %d workers%s share %lld lane%s%s: %d of them %s idle; %s\n", workers,
+            form, (long long)m->lanes, m->lanes == 1 ? "" : "s",
             m->options.lanes ? "" : ", since a batch has too little work for more to pay", idle,
-            idle == 1 ? "stays" : "stay", replicas);
+            idle == 1 ? "stays" : "stay", advice);
 }
 
 /* Another replica makes the audits. */

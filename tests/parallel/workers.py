@@ -457,9 +457,12 @@ def mistakes():
     wrong(2, "--threads-per-worker", "train", "lenet5", "-n", "2", "--threads", "2",
           "--threads-per-worker", "3")
     wrong(2, "memory-limit", "train", "lenet5", "-n", "2", "--memory-limit", "1M")
-    run = trireme("train", "lenet5", "--batch", "16", "--lanes", "1", "-n", "3", "--steps", "2",
-                  "--quiet")
-    need(run.returncode == 0 and "2 of them stay idle" in run.err, run.err)
+    for batch, lanes, advice in (16, 1, "2 of them stay idle; --lanes 3 would use all"), \
+            (2, 1, "2 of them stay idle; --lanes 2 would use more"), \
+            (2, 2, "1 of them stays idle; .* a larger batch would use more"):
+        run = trireme("train", "lenet5", "--batch", str(batch), "--lanes", str(lanes), "-n", "3",
+                      "--steps", "2", "--quiet")
+        need(run.returncode == 0 and re.search(advice, run.err), run.err)
 
 
 def one_directory():
