@@ -188,8 +188,9 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         if (!failed && !again) board_release(tree_board(l.tree, leg), who->step, who->thread, lane);
     }
     atomic_store(&me->shared->lane_began, 0);
-    atomic_fetch_add_explicit(first ? &me->shared->lanes_done : &me->shared->lanes_lost, 1,
-                              memory_order_relaxed);
+    if (s->k == 1) /* a lane that is also counted is one lane */
+        atomic_fetch_add_explicit(first ? &me->shared->lanes_done : &me->shared->lanes_lost, 1,
+                                  memory_order_relaxed);
     crew_notify(c->head);
 }
 

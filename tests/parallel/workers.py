@@ -6,6 +6,7 @@ Usage: workers.py TRIREME OWN_LOOP TAMPER [CASE...]
 
 KILLS=N: the number of kills in each storm (3; with SLOW=1 30)."""
 import collections
+import json
 import os
 import random
 import re
@@ -437,6 +438,19 @@ def agent_dies():
              "workers are left behind", 10)
 
 
+# ---- what is reported ----
+
+def lanes_done():
+    """Also of a network whose lanes are counted before they are computed."""
+    run = trireme("train", "gpt2-tiny:seq=16,vocab=100,heads=2", "--batch", "4", "--lanes", "2",
+                  "-n", "2", "--steps", "20", "--metrics-every", "1", "--quiet", "--out", "lanes")
+    need(run.returncode == 0, run.err)
+    lines = [json.loads(line) for line in text_of("lanes/metrics.jsonl").split("\n")[:-1]]
+    all_done = sum(worker["lanes"] for line in lines for worker in line["workers"])
+    # The last ones may be noted after the last line.
+    need(36 <= all_done <= 40, f"{all_done} lanes in 20 steps of 2")
+
+
 # ---- mistakes ----
 
 def mistakes():
@@ -520,6 +534,7 @@ CASES.update({
     "closed standard files": closed_files,
     "interrupted": interrupted,
     "the agent dies": agent_dies,
+    "lanes done": lanes_done,
     "mistakes": mistakes,
     "a directory belongs to one run": one_directory,
 })
