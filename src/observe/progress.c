@@ -34,8 +34,9 @@ void progress_begin(struct progress *p, const struct progress_head *h) {
     int64_t least = h->batch / h->lanes, most = (h->batch + h->lanes - 1) / h->lanes;
     text_add(&line, "%lld", (long long)least);
     if (most > least) text_add(&line, "-%lld", (long long)most);
-    text_add(&line, " sample%s of %s, device %s, %d thread%s", most == 1 ? "" : "s", h->data,
-             h->device, h->threads, h->threads == 1 ? "" : "s");
+    text_add(&line, " sample%s of %s, device %s, ", most == 1 ? "" : "s", h->data, h->device);
+    if (h->workers > 1) text_add(&line, "%d workers of ", h->workers);
+    text_add(&line, "%d thread%s", h->threads, h->threads == 1 ? "" : "s");
     if (!line.failed) fprintf(p->to, "%s\n", line.data);
     fflush(p->to);
     text_free(&line);

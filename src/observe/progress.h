@@ -12,7 +12,7 @@
 struct progress_head {
     const char *model, *device, *data;
     int64_t parameters, lanes, batch;
-    int threads;
+    int workers, threads; /* threads: of each worker */
 };
 
 #define PROGRESS_MARKS 16

@@ -37,7 +37,8 @@ static void heads(void **state) {
     struct progress p;
     begin(&paper, &p, false);
     struct progress_head h = {.model = "mlp", .device = "ref (plain C)", .data = "synthetic",
-                              .parameters = 1234, .lanes = 4, .batch = 10, .threads = 1};
+                              .parameters = 1234, .lanes = 4, .batch = 10,
+                              .workers = 1, .threads = 1};
     progress_begin(&p, &h);
     assert_string_equal(paper.text, "mlp: 1234 parameters, 4 lanes x 2-3 samples of synthetic, "
                                     "device ref (plain C), 1 thread\n");
@@ -45,7 +46,10 @@ static void heads(void **state) {
     h.threads = 2;
     progress_begin(&p, &h);
     assert_non_null(strstr(paper.text, "1 lane x 10 samples"));
-    assert_non_null(strstr(paper.text, "2 threads\n"));
+    assert_non_null(strstr(paper.text, "(plain C), 2 threads\n"));
+    h.workers = 4;
+    progress_begin(&p, &h);
+    assert_non_null(strstr(paper.text, "(plain C), 4 workers of 2 threads\n"));
     progress_close(&p);
     paper_close(&paper);
 }
