@@ -256,9 +256,22 @@ static const struct word words[] = {
     {"checkpoint", NULL, "save the latest step (needs --ckpt)", ask_checkpoint, look_checkpoint},
 };
 
-static const struct word *find_word(const char *name) {
+static const struct word *look_up(const char *name) {
     for (size_t i = 0; i < COUNT(words); i++)
         if (!strcmp(words[i].name, name)) return &words[i];
+    return NULL;
+}
+
+/* before: the word before it, where the directory belongs. */
+static const struct word *find_word(const char *name, const char *before) {
+    const struct word *w = look_up(name), *early = look_up(before);
+    if (w) return w;
+    if (early) {
+        base_fail(TRI_USAGE, "ctl: the directory of the run comes before %s: "
+                  "trireme ctl DIR %s%s%s", before, before, early->argument ? " " : "",
+                  early->argument ? early->argument : "");
+        return NULL;
+    }
     struct nearest near = {.wanted = name};
     struct text all = {0};
     for (size_t i = 0; i < COUNT(words); i++) {
@@ -340,7 +353,7 @@ static int run(const struct command *c, int argc, char **argv) {
                   c->name, c->arguments);
         return cli_fail();
     }
-    const struct word *w = find_word(argv[2]);
+    const struct word *w = find_word(argv[2], argv[1]);
     struct text report = {0};
     struct control control_of = {.report = &report};
     if (!w || read_number(w, argc, argv, &control_of.number)) return cli_fail();

@@ -128,6 +128,8 @@ check 'no run' fails 1 '^trireme: there is no run in nowhere; `trireme ps`' "$pr
 check 'an unknown request' \
     fails 2 'unknown request paus; do you mean pause? There are pause, resume, stop, scale N' ctl \
     b paus
+check 'a request before the directory' \
+    fails 2 'the directory of the run comes before scale: trireme ctl DIR scale N' ctl scale 2 b
 check 'no request' fails 2 'ctl lacks its request' ctl b
 check 'no number' fails 2 'scale lacks its number' ctl b scale
 check 'a wrong number' fails 2 'scale 0: expected a whole number from 1 to' ctl b scale 0
