@@ -264,7 +264,7 @@ const struct option_row options_rows[] = {
      "layer1.?,*.relu*; none; full: all blocks; fit: the cheapest that suffice for --memory-limit",
      option_text, FIELD(recompute), LEARNING, GROUP_PRECISION},
     {"--bucket", "SIZE",
-     "sum gradients in buckets of at least this size, while the backward pass goes on (default: 4M)",
+     "sum gradients in buckets of at least this size, during the backward pass (default: 4M)",
      option_size, FIELD(bucket), USE_TRAIN | USE_BENCH | USE_MEMORY, GROUP_PRECISION},
     {"--memory-limit", "SIZE",
      "refuse a run that needs more memory: 900M, 4G (default: what machine and cgroup allow)",
