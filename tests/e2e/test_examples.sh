@@ -129,6 +129,14 @@ same() { # pattern, command: succeeds, with the same weights
 check 'no stages' same '^done' "$stages" synthetic 32 --steps 2 --batch 8 --lanes 4 --stages 1
 check 'two workers' same '^done' "$program" run -n 2 -- "$stages" synthetic 32 --steps 2 \
     --batch 8 --lanes 4 --pipeline gpipe
+check 'gpt2: mesh, stages, ZeRO' says '^done' "$program" train gpt2-tiny:seq=16,vocab=103 \
+    --data synthetic --steps 2 --batch 8 --lanes 8 --stages 2 --mesh model=2 --strategy megatron \
+    --zero 2 -n 2
+check '32 micro-batches' says '^done' "$program" train gpt2-tiny:seq=16,vocab=103 \
+    --data synthetic --steps 2 --batch 32 --lanes 32 --stages 8 -n 8
+check 'resnet152: a hybrid, 16 bits, a limit' says 'recompute fit: ' "$program" train \
+    resnet152:size=32,width=16 --data synthetic --steps 1 --batch 32 --lanes 16 --stages 4 \
+    --amp O2 --recompute fit --memory-limit 600M -n 4
 check 'stages refuse a pipeline that none has' refuses 2 'has no effect without stages' \
     "$stages" synthetic 32 --stages 1 --pipeline gpipe
 
