@@ -4,16 +4,18 @@
 #include "cli/explain.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "dev/dev.h"
 #include "machine/budget.h"
 #include "run/open.h"
+#include "run/profile.h"
 #include "run/run.h"
 
 struct own {
     int64_t devices, bucket;
-    bool json, factors;
+    bool json, factors, measure;
 };
 
 static tri_status check_divided(const struct compilation *c, const char *model) {
@@ -75,12 +77,31 @@ static void sum_lanes(const struct compilation *c, double step[MOVE_TIMES]) {
     }
 }
 
+/* How long each leg of a lane takes: runs some steps, the first one untimed. */
+static tri_status measure(tri_run *run, double *cost) {
+    enum { TIMED = 3 };
+    struct machine *m = run->machine;
+    tri_status status = tri_step(run) ? profile_begin(m) : base_last();
+    for (int i = 0; i < TIMED && !status; i++)
+        if (!tri_step(run)) status = base_last();
+    for (int i = 0; i < m->n_threads && !status; i++)
+        for (int size = 0; size < m->compilation.n_sizes; size++) {
+            const struct program *p = &m->thread[i].lane[size];
+            for (size_t k = 0; k < p->n_items; k++)
+                cost[p->item[k].unit->node[0]->leg] +=
+                    p->times[k].seconds / TIMED / (double)m->lanes;
+        }
+    return status;
+}
+
 static tri_status explain(const char *model, const struct compilation *c, const struct machine *m,
-                          const struct own *own) {
+                          const struct own *own, const double *cost) {
     struct explanation e = {.model = model, .c = c, .d = &c->dist[0], .expanded = m != NULL,
                             .m = m, .seats = mesh_seats(&c->strategies.mesh),
                             .devices = own->devices > 0, .gradients = gradient_bytes(c->model)};
     struct text t = {0};
+    e.measured = cost != NULL;
+    if (cost) memcpy(e.cost, cost, sizeof e.cost);
     e.replicas = own->devices ? own->devices / e.seats : 1;
     e.shown = !e.d->g ? 0 : m ? e.seats : 1;
     sum_lanes(c, e.step);
@@ -112,7 +133,7 @@ static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct
     c = (struct compilation){.options = &a->options, .target = dev ? dev->target : NULL,
                              .model = g};
     status = passes_run(&c, "dist");
-    if (!status) status = explain(a->model, &c, NULL, own);
+    if (!status) status = explain(a->model, &c, NULL, own, NULL);
     passes_free(&c);
     return status;
 }
@@ -126,9 +147,17 @@ static tri_status explain_model(struct cli_arguments *a, const struct own *own) 
         return status;
     }
     a->options.bucket = own->bucket;
-    tri_run *run = run_plan(g, &a->options, NULL);
+    a->options.data = "synthetic";
+    a->options.quiet = true;
+    tri_run *run = own->measure ? tri_open(g, &a->options) : run_plan(g, &a->options, NULL);
+    double cost[LEGS_MOST] = {0};
     if (!run) return base_last();
-    status = explain(a->model, &run->machine->compilation, run->machine, own);
+    if (own->measure && !run->machine->compilation.stages)
+        status = base_fail(TRI_USAGE, "--measure times the legs of a pipeline: add --stages");
+    if (own->measure && !status) status = measure(run, cost);
+    if (!status)
+        status = explain(a->model, &run->machine->compilation, run->machine, own,
+                         own->measure ? cost : NULL);
     run_free(run);
     return status;
 }
@@ -157,6 +186,9 @@ static const struct option_row rows[] = {
      option_count, offsetof(struct own, devices), USE_ALL, GROUP_NONE},
     {"--bucket", "SIZE", "as for training: buckets of at least this size", option_size,
      offsetof(struct own, bucket), USE_ALL, GROUP_NONE},
+    {"--measure", NULL, "of a pipeline: run some steps on random samples, and say how long ranks "
+     "wait with the times that legs take here", option_given, offsetof(struct own, measure),
+     USE_ALL, GROUP_NONE},
     {"--json", NULL, "print a JSON object", option_given, offsetof(struct own, json), USE_ALL,
      GROUP_NONE},
     {"--factors", NULL, "list what each operator calls its factors, for --strategy", option_given,

@@ -16,6 +16,8 @@ struct explanation {
     const struct dist *d; /* of the lanes that have most samples; without a mesh it is empty */
     int64_t seats, replicas;
     bool devices;  /* a number of them was given */
+    bool measured; /* `cost` is known */
+    double cost[LEGS_MOST]; /* seconds of each leg of a lane, on one thread */
     bool expanded; /* `lane` is known */
     double gradients; /* bytes of trainable parameters */
     double step[MOVE_TIMES]; /* bytes that move in all lanes of a step */
@@ -53,6 +55,9 @@ struct explained_handed {
 bool explain_hands_over(const struct explanation *e, int bucket);
 struct explained_handed explain_handed(const struct explanation *e, int bucket);
 void explain_readers(const struct explanation *e, int bucket, struct text *out); /* "F1,B0" */
+/* The part of the ranks' time in which they wait, by `cost`; below 0 with a message: it is not
+ * known. */
+double explain_waiting(const struct explanation *e);
 void explain_add_stages(const struct explanation *e, struct text *out);
 
 void explain_as_text(const struct explanation *e, struct text *out);

@@ -154,9 +154,15 @@ static json_t *of_pipeline(const struct explanation *e) {
     for (int i = 0; i < e->c->stages; i++) append(&stages, of_stage(e, i));
     for (int i = 0; i < explain_buckets(e); i++)
         if (explain_hands_over(e, i)) append(&handed, of_handed(e, i));
-    return json_pack("{s:s,s:o,s:o,s:o,s:f}", "order", pipeline_name(e->c->pipeline), "stages",
-                     stages, "handed", handed, "schedule", of_schedule(e), "waiting",
-                     pipeline_idle(&e->m->pipeline, &e->m->times));
+    json_t *all = json_pack("{s:s,s:o,s:o,s:o,s:f}", "order", pipeline_name(e->c->pipeline),
+                            "stages", stages, "handed", handed, "schedule", of_schedule(e),
+                            "waiting", pipeline_idle(&e->m->pipeline, &e->m->times));
+    if (!all || !e->measured) return all;
+    json_t *seconds = json_array();
+    for (int i = 0; i < e->c->legs.n; i++) append(&seconds, json_real(e->cost[i]));
+    json_object_set_new(all, "seconds", seconds);
+    json_object_set_new(all, "waiting_measured", json_real(explain_waiting(e)));
+    return all;
 }
 
 bool explain_as_json(const struct explanation *e, struct text *out) {

@@ -138,6 +138,27 @@ static void add_schedule(struct text *t, const struct explanation *e) {
              100 * pipeline_idle(p, &e->m->times));
 }
 
+double explain_waiting(const struct explanation *e) {
+    struct pipeline_times times;
+    if (pipeline_simulate(&e->m->pipeline, &e->c->legs, e->cost, &times)) return -1;
+    double waiting = pipeline_idle(&e->m->pipeline, &times);
+    pipeline_times_free(&times);
+    return waiting;
+}
+
+static void add_times(struct text *t, const struct explanation *e) {
+    const struct legs *l = &e->c->legs;
+    if (!e->measured) return;
+    text_add(t, "waiting: %.1f %%, with the times measured here; milliseconds of each leg:",
+             100 * explain_waiting(e));
+    for (int i = 0; i < l->n; i++) {
+        char name[LEG_TEXT];
+        legs_name(l, i, name);
+        text_add(t, "%s %s %.2f", i ? "," : "", name, 1e3 * e->cost[i]);
+    }
+    text_add(t, "\n");
+}
+
 void explain_add_stages(const struct explanation *e, struct text *t) {
     const struct legs *l = &e->c->legs;
     if (!e->m || !e->c->stages) return;
@@ -151,4 +172,5 @@ void explain_add_stages(const struct explanation *e, struct text *t) {
     }
     add_handed(t, e);
     add_schedule(t, e);
+    add_times(t, e);
 }
