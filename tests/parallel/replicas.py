@@ -7,15 +7,12 @@ Usage: replicas.py PROGRAM [PART OF A CASE'S NAME ...]
 
 KILLS=N: the number of kills over all storms (24; with SLOW=1 300)."""
 import itertools
-import os
 import random
-import shutil
-import signal
 import sys
-import time
 
-from runs import (SLOW, children, done, end, events, folders, fresh, kill_after_writes, length_for,
-                  need, run_cases, start, text_of, trireme, wait_for)
+from runs import SLOW, run_cases
+from storms import (KILLS, RESUMES, check_hash, check_rows, cover, points, reference, seconds_of,
+                    stalled, storm)
 
 SMALL = "--batch 8 --quiet"
 NETS = {"mlp": f"mlp:hidden=64 --steps 60 {SMALL}",
@@ -43,16 +40,6 @@ def mesh(net, size, strategy):
     return f"--mesh {MESHES[size]} --strategy {samples}{STRATEGIES[net][strategy]}"
 
 
-REFERENCES = {}
-
-
-def reference(words):
-    """The last line of one process."""
-    if words not in REFERENCES:
-        REFERENCES[words] = done(trireme("train", *words.split()))
-    return REFERENCES[words]
-
-
 # ---- one hash per grain ----
 
 # The grain is decided by net, size, strategy, lanes and precision.
@@ -62,44 +49,7 @@ FACTORS = {
     "precision": ["", "--amp O1", "--amp O2 --loss-scale 128",
                   "--amp O3 --loss-scale dynamic:start=256,every=5"],
     "threads": [1, 2], "spares": [0, 1], "recompute": [False, True], "bucket": ["1", "20K", "1G"],
-    "resumes": [None, "alone", "fewer", "more"]}  # how many workers take the checkpoint
-
-
-def parts(row, groups):
-    return {(g, tuple(row[name] for name in g)) for g in groups}
-
-
-def cover(groups):
-    """Rows in which each group of factors has all combinations of its values. Each row begins
-    with a combination that is missing; the other values add as many as possible."""
-    one = random.Random(3)
-    missing = {(g, values): None for g in groups  # a set in a fixed order
-               for values in itertools.product(*(FACTORS[name] for name in g))}
-    rows = []
-    while missing:
-        names, values = next(iter(missing))
-        best, most = None, -1
-        for _ in range(60):
-            row = {name: one.choice(v) for name, v in FACTORS.items()} | dict(zip(names, values))
-            adds = sum(p in missing for p in parts(row, groups))
-            if adds > most:
-                best, most = row, adds
-        rows.append(best)
-        for p in parts(best, groups):
-            missing.pop(p, None)
-    return rows
-
-
-def others(row):
-    """The number of workers that takes the checkpoint."""
-    return {"fewer": max(1, row["n"] // 2), "more": row["n"] + 1}[row["resumes"]]
-
-
-def took_part(directory):
-    """How many workers have computed steps."""
-    return sum("first-step" in open(f"{directory}/{name}").read()
-               for name in os.listdir(directory) if name.startswith("worker-")
-               and name.endswith(".log"))
+    "resumes": RESUMES}
 
 
 def check(row):
@@ -110,21 +60,8 @@ def check(row):
     wanted = reference(words)
     words += f" --bucket {row['bucket']}"
     words += f" --recompute {RECOMPUTED[net]}" * row["recompute"]
-    workers = f"--threads-per-worker {row['threads']} --spares {row['spares']} --out o"
-    fresh("o", "ck")
-    if row["resumes"]:
-        steps = int(words.split("--steps ")[1].split()[0])
-        saves = f" --ckpt ck --save-every {steps * 2 // 5}"
-        more = "" if row["resumes"] == "alone" else f"-n {others(row)} {workers}"
-        first = trireme("train", *f"{words} {saves} {more}".split())
-        need(done(first) == wanted, f"{first.args[2:]}:\n{done(first)}\nalone:\n{wanted}")
-        shutil.rmtree("ck/" + folders()[-1])
-        words += " --ckpt ck --resume"
-        fresh("o")
-    run = trireme("train", *f"{words} -n {row['n']} {workers}".split())
-    need(done(run) == wanted, f"{run.args[2:]}:\n{done(run)}\nalone:\n{wanted}")
-    need(not row["resumes"] or "resumes from" in run.err, run.err)
-    return took_part("o")
+    workers = f"--threads-per-worker {row['threads']} --spares {row['spares']}"
+    return check_hash(words, wanted, row["n"], workers, row["resumes"])
 
 
 def one_hash():
@@ -132,15 +69,11 @@ def one_hash():
         groups = [*itertools.combinations(FACTORS, 2), ("net", "size", "n")]
     else:  # each value once, and each network on each mesh
         groups = [*((name,) for name in FACTORS), ("net", "size")]
-    rows = cover(groups)[:None if SLOW else 12]
-    counts = [check(row) for row in rows]
-    need(max(counts) > 3, f"no run has had several workers: {counts}")
-    return f"{len(rows)} runs, {sum(c > 1 for c in counts)} by several workers"
+    return check_rows(cover(FACTORS, groups)[:None if SLOW else 12], check)
 
 
 # ---- deaths ----
 
-KILLS = int(os.environ.get("KILLS", "300" if SLOW else "24"))  # over all storms
 # words, and the options of the workers
 STORMS = {
     "a replica of two": ("mlp", "2", 0, "--lanes 2 --bucket 1", "-n 2"),
@@ -151,121 +84,43 @@ STORMS = {
 }
 
 
-def at_work(directory):
-    """The pids of the workers by rank, as the agent has logged them."""
-    rank, pid = {}, {}
-    for e in events(directory, "start", "takeover"):
-        rank[e["worker"]] = e["rank"]
-        if e["event"] == "start":
-            pid[e["worker"]] = e["pid"]
-        else:
-            rank[e["of"]] = -1
-    return {rank[w]: pid[w] for w in pid if rank[w] >= 0}
-
-
 def of_a_replica(pids, seats):
     groups = -(-len(pids) // seats)
     number = random.randrange(groups)
     return [pids[rank] for rank in pids if rank * groups // len(pids) == number]
 
 
-def victims(run, directory, seats):
-    """Any worker, the captain, two of a replica, or all: pids."""
-    alive, pids = children(run.pid), at_work(directory)
-    group = of_a_replica(pids, seats)
-    some = random.choice([random.sample(alive, min(1, len(alive))), [pids[0]],
-                          random.sample(group, min(2, len(group))), alive])
-    return [pid for pid in some if pid in alive]
-
-
-def strike(pids, number):
-    """Sends the signal; returns how many there were to get it."""
-    struck = 0
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-            struck += 1
-        except ProcessLookupError:
-            pass
-    return struck
-
-
-def stop(pids):
-    """Stops them for a moment, so that others find that they are late."""
-    strike(pids, signal.SIGSTOP)
-    time.sleep(random.choice((0.005, 0.02, 0.1)))
-    strike(pids, signal.SIGCONT)
-
-
 def storm_words(name):
     net, size, strategy, more, workers = STORMS[name]
-    words = f"{NETS[net]} {mesh(net, size, strategy)} {more}".split()
-    at = words.index("--steps")
-    del words[at:at + 2]
-    words += ["--steps", str(length_for(words, 2 if SLOW else 1))]
-    return words, workers.split(), SEATS[size]
+    words = f"{NETS[net]} {mesh(net, size, strategy)} {more}"
+    return seconds_of(words, 2 if SLOW else 1), workers.split()
 
 
-def storm(name, kills, stops=0.3):
-    """Workers are killed and stopped at random moments, in as many runs as that takes."""
-    words, workers, seats = storm_words(name)
-    wanted = done(trireme("train", *words))
-    killed = runs = 0
-    while killed < kills:
-        fresh("storm")
-        run = start("train", *words, *workers, "--out", "storm")
-        wait_for(lambda: events("storm", "rowing") or run.poll() is not None,
-                 "no worker takes part")
-        runs += 1
-        while killed < kills and run.poll() is None:
-            time.sleep(random.uniform(0, 0.3))
-            pids = victims(run, "storm", seats)
-            if random.random() < stops:
-                stop(pids)
-            else:
-                killed += strike(pids, signal.SIGKILL)
-        got = done(end(run))
-        need(got == wanted, f"after {killed} kills:\n{got}\nalone:\n{wanted}\n{run.err[-1500:]}")
-        need(runs <= kills, "the runs end too soon")
-    return f"{killed} kills in {runs} runs"
+def storm_of(name, kills):
+    seats = SEATS[STORMS[name][1]]
+    return storm(*storm_words(name), kills, lambda pids: of_a_replica(pids, seats))
 
 
-def stalled(place, how):
-    """A member that a signal has stopped for longer than the agent allows is killed."""
-    words, workers, _ = storm_words("a replica of two")
-    wanted = done(trireme("train", *words))
-    fresh("stall")
-    run = start("train", *words, *workers, *how, "--stall-timeout", "1", "--out", "stall")
-    wait_for(lambda: "first-step" in text_of(f"stall/worker-{place}.log"), "it takes no part")
-    os.kill(at_work("stall")[place], signal.SIGSTOP)
-    need(done(end(run)) == wanted, "another result")
-    told = events("stall", "stall")
-    need([e["worker"] for e in told] == [place], f"{told}: {run.err}")
+def stalled_at(place, *more):
+    words, workers = storm_words("a replica of two")
+    stalled(words, [*workers, *more], place)
 
 
-# ---- a kill after every write ----
-
-def points(place, *more):
+def points_of(place, *more):
     words = (f"mlp:hidden=64 --batch 64 --steps 12 --lanes 2 --bucket 1 --quiet --optimizer adam"
              f" {mesh('mlp', '2', 0)}").split()
-    wanted = done(trireme("train", *words))
-
-    def look(run, n):
-        need(run.returncode == 0, f"killed at point {n}: exit {run.returncode}\n{run.err}")
-        got = done(run)
-        need(got == wanted, f"killed at point {n}:\n{got}\nalone:\n{wanted}\n{run.err}")
-    return kill_after_writes([*words, "-n", "2", *more], place, 17, look)
+    return points(words, ["-n", "2", *more], place)
 
 
 CASES = {"one hash per grain": one_hash}
-CASES.update({f"deaths: {name}": (lambda name=name: storm(name, -(-KILLS // len(STORMS))))
+CASES.update({f"deaths: {name}": (lambda name=name: storm_of(name, -(-KILLS // len(STORMS))))
               for name in STORMS})
 CASES.update({
-    "the captain stopped": lambda: stalled(0, []),
-    "a follower stopped, a spare": lambda: stalled(1, ["--spares", "1"]),
-    "a kill after every write of the captain": lambda: points(0),
-    "a kill after every write of a follower": lambda: points(1),
-    "a kill after every write of the captain, a spare": lambda: points(0, "--spares", "1"),
+    "the captain stopped": lambda: stalled_at(0),
+    "a follower stopped, a spare": lambda: stalled_at(1, "--spares", "1"),
+    "a kill after every write of the captain": lambda: points_of(0),
+    "a kill after every write of a follower": lambda: points_of(1),
+    "a kill after every write of the captain, a spare": lambda: points_of(0, "--spares", "1"),
 })
 
 run_cases(CASES, sys.argv[2:])
