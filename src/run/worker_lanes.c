@@ -82,6 +82,15 @@ bool worker_rows_are_free(void *arg) {
     return true;
 }
 
+/* What a leg reads may have been released while it ran, if another thread has published it. Then
+ * results and faults mean nothing. */
+static bool is_lost(const struct worker *c, const struct thread_context *me) {
+    const struct machine *m = c->run->machine;
+    return me->k == 1 && m->pipeline.ranks && !me->audits &&
+           board_lost(tree_board(&c->run->machine->tree[1], me->leg), (uint32_t)c->step, me->number,
+                      me->lane);
+}
+
 /* Uses the whole team if there are programs for one lane at a time only. */
 static bool compute(struct worker *c, struct thread_context *me, struct tree_lane *l,
                     struct program_step *step) {
@@ -101,6 +110,7 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
                          : worker_fetch_lane(c, me, &p, 1, l->lane, step->fault) &&
                                program_run(p, team, step);
     worker_end_item(me);
+    if (is_lost(c, me)) step->fault->failed = done = false;
     if (done && me->k == 1 && !finite_lane(m, p)) {
         finite_explain(m, p, 0, l->lane, step);
         done = false;
