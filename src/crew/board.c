@@ -152,6 +152,12 @@ int board_take(struct board *b, uint32_t step, int thread, int node) {
     return slot;
 }
 
+bool board_has_slot(const struct board *b) {
+    for (int i = 0; i < b->n_slots; i++)
+        if (claim_read(&b->slot[i]).state == CLAIM_FREE) return true;
+    return false;
+}
+
 static void release(struct board *b, int slot, const struct claim *held) {
     claim_publish(&b->slot[slot], held, CLAIM_FREE, 0, 0);
 }

@@ -70,6 +70,7 @@ int board_meet(struct board *b, uint32_t step, int thread, int node);
 int board_take(struct board *b, uint32_t step, int thread, int node);
 /* The same; -1: no slot is free. */
 int board_try_take(struct board *b, uint32_t step, int thread, int node);
+bool board_has_slot(const struct board *b); /* a free one, at this moment */
 void board_drop(struct board *b, uint32_t step, int thread, int node, int slot);
 /* Publishes what the thread has computed of a node into the slot, and releases the operands' slots.
  * The node may be claimed by this thread, by another (which is slow with it), or by none. False:

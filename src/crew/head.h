@@ -15,6 +15,7 @@
 #include "checkpoint/policy_state.h"
 #include "crew/group.h"
 #include "data/tally.h"
+#include "plan/legs.h"
 #include "plan/plan_file.h"
 
 #define CREW_MAGIC 0x41574552434952ull /* must change when anything below does */
@@ -196,6 +197,7 @@ struct crew_head {
     char value_name[CREW_MOST_VALUES][CREW_NAME];
     int n_values;
     int64_t batch;
+    _Atomic int64_t leg_time[LEGS_MOST]; /* average time of a leg; 0: not known */
 
     /* The course of the run. */
     _Alignas(64) _Atomic uint64_t opened;    /* the current step, from 1 */

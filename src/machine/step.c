@@ -4,6 +4,7 @@
 #include "machine/machine.h"
 
 #include <pthread.h>
+#include <time.h>
 
 int machine_lane_size(const struct machine *m, int64_t lane) {
     return lane_samples(m->batch, m->lanes, lane) != m->compilation.samples[0];
@@ -84,10 +85,19 @@ static void keep_fault(struct lanes_run *s, int64_t lane, const struct tri_fault
     pthread_mutex_unlock(&s->mutex);
 }
 
-/* Waits for a change since there were so many. */
-static void wait_for_change(struct lanes_run *s, uint64_t changes) {
+#define LATER 2000000 /* nanoseconds */
+
+/* Waits for a change since there were so many. busy: or a little, as another thread that found no
+ * slot either may have held one for a moment. */
+static void wait_for_change(struct lanes_run *s, uint64_t changes, bool busy) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LATER;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&s->mutex);
-    while (s->changes == changes) pthread_cond_wait(&s->changed, &s->mutex);
+    if (busy && s->changes == changes) pthread_cond_timedwait(&s->changed, &s->mutex, &until);
+    while (!busy && s->changes == changes) pthread_cond_wait(&s->changed, &s->mutex);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -125,7 +135,7 @@ static void claim_lanes(void *arg, int thread) {
         if (lane >= 0 && !run_lane(s, &h, leg, lane, &step, &busy) && !busy)
             keep_fault(s, lane, &fault);
         if (lane >= 0 && !busy) change(s, 1);
-        else if (lane != PIPELINE_OVER) wait_for_change(s, changes);
+        else if (lane != PIPELINE_OVER) wait_for_change(s, changes, busy);
     }
 }
 

@@ -105,7 +105,8 @@ static tri_status divide(struct tree *t, const struct tree_place *place) {
 }
 
 tri_status tree_make(const tri_graph *merge, const struct tree_place *place, struct tree *t) {
-    *t = (struct tree){.g = merge, .all_threads = place->all_threads, .audits = place->audits};
+    *t = (struct tree){.g = merge, .all_threads = place->all_threads, .audits = place->audits,
+                       .repeats = place->repeats};
     t->merge = calloc((size_t)place->threads, sizeof *t->merge);
     tri_status status = t->merge ? lane_tree_make(place->lanes, place->levels, &t->shape)
                                  : base_no_memory("the tree");
@@ -460,12 +461,27 @@ static char **held(const struct tree_lane *l, int bucket) {
     return &l->tree->held[l->who.local * l->tree->buckets.n + bucket];
 }
 
+/* Whether the thread may keep a slot that it has taken for what is handed over. While an earlier
+ * lane of the leg is not over, one slot stays free: its thread may be late with it and hold a slot,
+ * and what later lanes hand over is let go only after it. */
+static bool may_keep(const struct tree_lane *l, const struct board *b) {
+    struct board *leg = tree_board(l->tree, l->leg);
+    int lane = 0;
+    if (!l->tree->repeats || board_has_slot(b)) return true;
+    while (lane < l->lane && board_is_over(leg, l->who.step, lane)) lane++;
+    return lane == l->lane;
+}
+
 static bool open_bucket(struct tree_lane *l, int bucket) {
     struct tree *t = l->tree;
     struct board *b = &t->bucket[bucket].board;
     bool summed = buckets_is_summed(&t->buckets, bucket);
     if (!summed) let_go(t, bucket, l->who.step);
     int slot = (summed ? board_take : board_try_take)(b, l->who.step, l->who.thread, l->lane);
+    if (slot >= 0 && !summed && !may_keep(l, b)) {
+        board_drop(b, l->who.step, l->who.thread, l->lane, slot);
+        slot = -1;
+    }
     if (slot < 0) return false;
     *held(l, bucket) = slot_at(t, bucket, slot);
     bind_results(t, bucket, l->p, *held(l, bucket));

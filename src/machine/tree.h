@@ -41,6 +41,7 @@ struct tree {
     int threads;
     int all_threads; /* of all processes, that compute lanes */
     bool audits;     /* some may compute lanes that are done */
+    bool repeats;    /* a leg may be computed twice */
     struct lane_tree shape;
     struct buckets buckets;
     struct tree_bucket *bucket;
@@ -63,6 +64,7 @@ struct tree_place {
     int threads;     /* of this process, that use the tree at the same time */
     int all_threads; /* of all processes, that compute lanes */
     bool audits;     /* some may compute lanes that are done */
+    bool repeats;    /* a leg may be computed twice, if its thread is late with it */
     const struct program *lane[2]; /* the phase's programs, by size of a lane; null: none */
     const struct pipeline *pipeline; /* of the legs; null: there is one leg */
     const struct pipeline_times *times;

@@ -6,6 +6,20 @@
 
 #include "run/worker.h"
 
+/* No slot was free for a leg when so many legs less one were over (0: there was one). It looks
+ * again when another is over, or at this time: deaths release slots too. */
+struct busy {
+    int over;
+    int64_t until;
+};
+
+/* What a thread has seen of another rank of a pipeline. */
+struct seen_rank {
+    struct turn turn; /* it could take this one, */
+    uint64_t progress;
+    int64_t since, quiet; /* since then; since when the rank's workers make no progress */
+};
+
 /* One stage of a step: the lanes of a phase, or the sweeps before or after the lanes. */
 struct worker_stage {
     struct worker *c;
@@ -14,12 +28,8 @@ struct worker_stage {
     int left;        /* how many lanes were left when this thread left them to others */
     int64_t until;   /* when it looks again at the lanes that it left to others */
     bool alone;      /* one thread of each worker takes part */
-    /* Of a pipeline: by rank, the turn that this thread could take, and since when. */
-    struct {
-        struct turn turn;
-        int64_t since;
-    } seen[STAGE_MOST];
-    int busy;        /* no slot was free when so many legs less one were over; 0: there was one */
+    struct seen_rank seen[STAGE_MOST]; /* of a pipeline */
+    struct busy busy[2]; /* of claims, and of what it computes again */
     int64_t defers;  /* it leaves sums and tasks to others until then; -1: no; 0: not decided yet */
     struct thread_context *context;
     struct program_step step;
@@ -97,6 +107,9 @@ bool worker_has_legs(const struct worker_stage *s);
 int worker_claim_leg(struct worker_stage *s, int *leg);
 bool worker_leg_is_ready(struct worker_stage *s);
 int worker_slow_leg(const struct worker_stage *s, int *leg);
+/* No slot was free when so many legs were over. */
+void worker_note_busy(struct worker_stage *s, bool again, int over);
+void worker_learn_leg(const struct worker *c, int leg, int64_t took); /* nanoseconds */
 
 /* Replicas. Whether this worker claims lanes: it is its group's captain, or each worker computes
  * alone. */

@@ -172,9 +172,9 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
     bool first = false, legs = worker_has_legs(s);
     int over = legs ? machine_legs_over(c->run->machine, who->step) : 0;
     s->step.fault->failed = false;
-    s->busy = 0;
+    s->busy[again].over = 0;
     if (!tree_begin(&l)) {
-        s->busy = 1 + over;
+        worker_note_busy(s, again, over);
         if (!again) board_release(tree_board(l.tree, leg), who->step, who->thread, lane);
         return;
     }
@@ -186,6 +186,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         int64_t took = base_now() - began - l.closing;
         if (s->k == 1 && !legs) learn(&me->shared->lane_time, took);
         if (s->k == 1 && !legs) learn(&me->shared->pure_time, took - me->fetched);
+        if (legs) worker_learn_leg(c, leg, took - me->fetched);
         bool leaves = !again && !legs && !board_left(tree_board(l.tree, leg), who->step) &&
                       worker_defers(s);
         first = tree_end(&l, !leaves);

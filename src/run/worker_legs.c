@@ -8,6 +8,7 @@
 
 #define UNKNOWN 1000000000 /* nanoseconds: patience with a leg that has not run before */
 #define LEAST 5000000      /* the least patience */
+#define LATER 2000000      /* when a thread that found no slot looks again */
 
 bool worker_has_legs(const struct worker_stage *s) {
     return s->k == 1 && s->c->run->machine->pipeline.ranks;
@@ -15,15 +16,16 @@ bool worker_has_legs(const struct worker_stage *s) {
 
 /* How long a leg may take before its worker counts as late. */
 static int64_t patience(const struct worker *c, int leg) {
-    const struct tree *t = &c->run->machine->tree[1];
-    int64_t all = 0;
-    for (size_t i = t->items[0][leg]; i < t->items[0][leg + 1]; i++) {
-        int64_t item = atomic_load_explicit(&c->slowest[c->current->first_name[2] + (int)i],
-                                            memory_order_relaxed);
-        if (!item) return UNKNOWN;
-        all += item;
-    }
-    return 2 * all + LEAST;
+    int64_t takes = atomic_load_explicit(&c->head->leg_time[leg], memory_order_relaxed);
+    return takes ? 2 * takes + LEAST : UNKNOWN;
+}
+
+/* A worker that was stopped for long takes part in the average as a slow one does. */
+void worker_learn_leg(const struct worker *c, int leg, int64_t took) {
+    _Atomic int64_t *time = &c->head->leg_time[leg];
+    int64_t old = atomic_load_explicit(time, memory_order_relaxed);
+    int64_t most = 4 * old, new = old ? old + ((took < most ? took : most) - old) / 4 : took;
+    atomic_store_explicit(time, new, memory_order_relaxed);
 }
 
 /* The thread's number among those that claim legs, and how many there are. */
@@ -34,40 +36,57 @@ static int number_of(const struct worker_stage *s, int *all) {
     return worker_rank(c) * each + local;
 }
 
-/* Whether a worker that serves the rank is at work. */
-static bool is_served(const struct worker_stage *s, int rank) {
+/* Whether a worker that serves the rank is at work. *progress changes with every leg that its
+ * threads begin or end. */
+static bool is_served(const struct worker_stage *s, int rank, uint64_t *progress) {
     const struct worker *c = s->c;
     const struct crew_head *h = c->head;
     int each = s->alone ? 1 : c->threads;
+    bool served = false;
+    *progress = 1;
     for (int i = 0; i < h->places; i++) {
         int own = atomic_load(&h->worker[i].rank);
         if (own < 0 || atomic_load(&h->worker[i].state) != CREW_READY) continue;
-        for (int t = 0; t < each; t++)
-            if (pipeline_serves(&c->run->machine->pipeline, own * each + t, worker_size(c) * each,
-                                rank))
-                return true;
+        for (int k = 0; k < each; k++) {
+            const struct crew_thread *t = &h->thread[i * c->threads + k];
+            if (!pipeline_serves(&c->run->machine->pipeline, own * each + k, worker_size(c) * each,
+                                 rank))
+                continue;
+            served = true;
+            *progress += (uint64_t)atomic_load(&t->lane_began) + atomic_load(&t->lanes_done) +
+                         atomic_load(&t->lanes_lost);
+        }
     }
-    return false;
+    return served;
+}
+
+/* The longest patience with a leg of the rank. */
+static int64_t longest_of(const struct worker *c, int rank) {
+    const struct legs *l = &c->run->machine->compilation.legs;
+    int64_t longest = 0;
+    for (int leg = 0; leg < l->n; leg++) {
+        bool of_rank = legs_at(l, leg).stage % c->run->machine->pipeline.ranks == rank;
+        if (of_rank && patience(c, leg) > longest) longest = patience(c, leg);
+    }
+    return longest;
 }
 
 /* Whether this thread may take a turn of another rank: its workers are dead, or have been busy with
- * something else for longer than the turn takes. */
+ * something else for longer than the turn takes, or have not begun or ended a leg for so long: if
+ * they are stopped, not every turn waits. */
 static bool takes(void *stage, int rank, const struct turn *t) {
     struct worker_stage *s = stage;
-    const struct turn *seen = &s->seen[rank].turn;
+    struct seen_rank *seen = &s->seen[rank];
     int64_t now = base_now();
-    if (!is_served(s, rank)) return true;
-    if (!s->seen[rank].since || seen->leg != t->leg || seen->lane != t->lane) {
-        s->seen[rank].turn = *t;
-        s->seen[rank].since = now;
+    uint64_t progress;
+    if (!is_served(s, rank, &progress)) return true;
+    if (seen->progress != progress) *seen = (struct seen_rank){*t, progress, now, now};
+    if (seen->turn.leg != t->leg || seen->turn.lane != t->lane) {
+        seen->turn = *t;
+        seen->since = now;
     }
-    int64_t longest = 0;
-    const struct pipeline *all = &s->c->run->machine->pipeline;
-    for (int leg = 0; leg < s->c->run->machine->compilation.legs.n; leg++)
-        if (legs_at(&s->c->run->machine->compilation.legs, leg).stage % all->ranks == rank &&
-            patience(s->c, leg) > longest)
-            longest = patience(s->c, leg);
-    return now - s->seen[rank].since > longest;
+    int64_t longest = longest_of(s->c, rank);
+    return now - seen->since > longest || now - seen->quiet > longest;
 }
 
 static bool steals(const struct worker *c) {
@@ -84,18 +103,24 @@ static struct pipeline_claimer claimer(struct worker_stage *s) {
     return one;
 }
 
-static bool is_busy(struct worker_stage *s) {
-    return s->busy && s->busy == 1 + machine_legs_over(s->c->run->machine, (uint32_t)s->c->step);
+static bool is_busy(const struct worker_stage *s, bool again) {
+    const struct busy *b = &s->busy[again];
+    return b->over && base_now() < b->until &&
+           b->over == 1 + machine_legs_over(s->c->run->machine, (uint32_t)s->c->step);
+}
+
+void worker_note_busy(struct worker_stage *s, bool again, int over) {
+    s->busy[again] = (struct busy){1 + over, base_now() + LATER};
 }
 
 int worker_claim_leg(struct worker_stage *s, int *leg) {
     const struct pipeline_claimer one = claimer(s);
-    return is_busy(s) ? PIPELINE_WAITS : machine_claim_leg(s->c->run->machine, &one, leg);
+    return is_busy(s, false) ? PIPELINE_WAITS : machine_claim_leg(s->c->run->machine, &one, leg);
 }
 
 bool worker_leg_is_ready(struct worker_stage *s) {
     const struct pipeline_claimer one = claimer(s);
-    return !is_busy(s) && machine_leg_is_ready(s->c->run->machine, &one);
+    return !is_busy(s, false) && machine_leg_is_ready(s->c->run->machine, &one);
 }
 
 /* Whether a thread computes it again already. */
@@ -109,7 +134,7 @@ int worker_slow_leg(const struct worker_stage *s, int *leg) {
     const struct worker *c = s->c;
     struct tree *t = &c->run->machine->tree[1];
     int64_t now = base_now();
-    if (!steals(c)) return -1;
+    if (!steals(c) || is_busy(s, true)) return -1;
     for (int k = 0; k < t->buckets.legs; k++)
         for (int lane = 0, owner; lane < t->shape.lanes; lane++) {
             if (!board_in_flight(tree_board(t, k), (uint32_t)c->step, s->context->number, lane,
