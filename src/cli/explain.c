@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "dev/dev.h"
 #include "machine/budget.h"
+#include "plan/recompute.h"
 #include "run/open.h"
 #include "run/profile.h"
 #include "run/run.h"
@@ -122,7 +123,9 @@ static tri_status explain(const char *model, const struct compilation *c, const 
 static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct own *own,
                        bool *expands) {
     const struct dev *dev = a->options.device ? dev_find(a->options.device) : dev_at(0);
-    struct compilation c = {.options = &a->options, .target = dev ? dev->target : NULL, .model = g};
+    tri_options o = a->options;
+    if (recompute_is_word(o.recompute)) o.recompute = NULL; /* it changes neither mesh nor lanes */
+    struct compilation c = {.options = &o, .target = dev ? dev->target : NULL, .model = g};
     tri_status status = passes_run(&c, "batch");
     int64_t seats = mesh_seats(&c.strategies.mesh);
     if (!status) status = check_divided(&c, a->model);
@@ -130,7 +133,7 @@ static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct
     *expands = seats <= EXPLAIN_MOST_SEATS;
     passes_free(&c);
     if (status || *expands) return status;
-    c = (struct compilation){.options = &a->options, .target = dev ? dev->target : NULL,
+    c = (struct compilation){.options = &o, .target = dev ? dev->target : NULL,
                              .model = g};
     status = passes_run(&c, "dist");
     if (!status) status = explain(a->model, &c, NULL, own, NULL);

@@ -60,6 +60,9 @@ static tri_status pass_model(struct compilation *c) {
                          (int)strcspn(c->model->scope.data, "\001"), c->model->scope.data);
     if (c->model->n_outputs || c->model->n_updates) {
         tri_status status = check_patterns(c->model);
+        if (!status && recompute_is_word(c->options->recompute))
+            status = base_fail(TRI_USAGE, "--recompute %s stands for patterns, which --save-plan "
+                               "writes to a plan; give these here", c->options->recompute);
         if (!status) status = recompute_check(c->model, c->options->recompute);
         return status ? status : strategies_make(c->model, c->options, &c->strategies);
     }
@@ -542,6 +545,10 @@ static tri_status add_program(struct text *t, tri_graph *g, const tri_options *o
                               const struct target *target) {
     tri_options less = *o;
     less.passes = "-recompute,-format,-hoist,-in-place,-order,-fuse";
+    less.stages = 1; /* stages change no bit */
+    less.pipeline = less.steal = NULL;
+    less.chunks = 0;
+    if (recompute_is_word(o->recompute)) less.recompute = NULL;
     struct compilation c = {.options = &less, .target = target, .model = g, .all_threads = 1};
     tri_status status = passes_run(&c, "expand");
     if (!status) {

@@ -100,6 +100,13 @@ static tri_status check_one(const tri_graph *g, const bool *backward, const char
     return no_match(g, backward, pattern);
 }
 
+bool recompute_is_word(const char *patterns) {
+    static const char *const words[] = {"none", "full", "fit"};
+    for (size_t i = 0; patterns && i < COUNT(words); i++)
+        if (!strcmp(patterns, words[i])) return true;
+    return false;
+}
+
 tri_status recompute_check(const tri_graph *g, const char *list) {
     struct patterns p;
     tri_status status = collect(g, list, &p);

@@ -11,6 +11,9 @@
  * as possible. Outputs of a scope are kept. All results keep their bits. */
 tri_status recompute(tri_graph *g, const char *patterns);
 
+/* Whether it is none, full or fit, which src/run/fit.c replaces by patterns; null: no. */
+bool recompute_is_word(const char *patterns);
+
 /* Whether each pattern matches a scope or an operator. */
 tri_status recompute_check(const tri_graph *g, const char *patterns);
 

@@ -11,6 +11,7 @@
 
 #include "crew/head.h"
 #include "machine/budget.h"
+#include "plan/recompute.h"
 #include "plan/stages.h"
 #include "run/evaluate.h"
 #include "run/open.h"
@@ -217,11 +218,9 @@ static tri_status settle(struct fit *f, const char *how) {
 }
 
 tri_status fit_settle(tri_run *run) {
-    static const char *const words[] = {"none", "full", "fit"};
     const char *how = run->options.recompute;
     struct fit f = {.run = run};
-    bool word = false;
-    for (size_t i = 0; how && i < COUNT(words); i++) word |= !strcmp(how, words[i]);
+    bool word = recompute_is_word(how);
     if (!word || run->options.forward) {
         if (word) run->options.recompute = NULL;
         return TRI_OK;

@@ -119,6 +119,7 @@ int worker_claim_leg(struct worker_stage *s, int *leg) {
 }
 
 bool worker_leg_is_ready(struct worker_stage *s) {
+    if (worker_rank(s->c) < 0) return false;
     const struct pipeline_claimer one = claimer(s);
     return !is_busy(s, false) && machine_leg_is_ready(s->c->run->machine, &one);
 }
@@ -134,7 +135,7 @@ int worker_slow_leg(const struct worker_stage *s, int *leg) {
     const struct worker *c = s->c;
     struct tree *t = &c->run->machine->tree[1];
     int64_t now = base_now();
-    if (!steals(c) || is_busy(s, true)) return -1;
+    if (worker_rank(c) < 0 || !steals(c) || is_busy(s, true)) return -1;
     for (int k = 0; k < t->buckets.legs; k++)
         for (int lane = 0, owner; lane < t->shape.lanes; lane++) {
             if (!board_in_flight(tree_board(t, k), (uint32_t)c->step, s->context->number, lane,
