@@ -52,10 +52,34 @@ check 'a large mesh' says 'mesh model=32: 32 seats' \
 check 'slow channels' says 'leaves the fast kernels' \
     "$trireme" explain resnet18:form=small --batch 4 --lanes 2 --mesh model=8 --strategy channels
 check 'factors' says '^conv2d .*out' "$trireme" explain --factors
-check 'no mesh, one lane' refuses 'has no mesh and one lane' \
+check 'no mesh, one lane' refuses 'has no mesh, no stages and one lane' \
     "$trireme" explain $model --lanes 1
 check 'no mesh' says '^  2 .*unit 23 of 25, grad.fc1.matmul' \
     "$trireme" explain mlp --lanes 4 --bucket 1M
+
+# A pipeline.
+stages='mlp:hidden=64 --batch 64 --lanes 6 --stages 3'
+check 'stages' says '^  1 *1 *[0-9]* *[0-9]* *0  ' "$trireme" explain $stages
+check 'what legs hand over' grep -q '^  F0 *F1,B1 * [0-9]* *[34]  f32' out
+check 'the schedule' grep -q '^  rank 0   F0 F1 F2 .  .  B0 F3 B1 F4 B2 F5 B3 .  B4 .  B5$' out
+check 'its waiting time' grep -q '^waiting: 25.0 % of' out
+check 'measured' says '^waiting: .* with the times measured here; .* F0 [0-9.]*, F1' \
+    "$trireme" explain $stages --measure
+check 'interleaved' says '  rank 1 *[.] *F0a' "$trireme" explain mlp --batch 64 --lanes 4 \
+    --stages 4 --pipeline interleaved
+pipeline_as_json() {
+    "$trireme" explain $stages --pipeline zero-bubble --json >out && python3 - <<'EOF'
+import json
+p = json.load(open("out"))["pipeline"]
+assert p["order"] == "zero-bubble" and len(p["stages"]) == 3, p
+assert [t[:2] for t in p["schedule"][2][:3]] == [["F2", 0], ["B2", 0], ["F2", 1]], p["schedule"][2]
+assert abs(p["waiting"] - 2 / 20) < 1e-9 and all(h["bytes"] > 0 for h in p["handed"]), p
+EOF
+}
+check 'as JSON' pipeline_as_json
+check 'too few lanes' refuses 'at least so many lanes, not 2; --lanes 3 works' "$trireme" explain \
+    mlp --batch 64 --lanes 2 --stages 3 --pipeline zero-bubble
+check 'times without stages' refuses 'add --stages' "$trireme" explain mlp --lanes 2 --measure
 check 'no model' refuses 'lacks its MODEL' "$trireme" explain
 check 'devices that do not divide' refuses '2 is the nearest' \
     "$trireme" explain $model $mesh --devices 3
