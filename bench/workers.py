@@ -5,7 +5,7 @@ how fast workers compute one lane together;
 how long a large network takes to start. Ratios are taken within a round; the table has the median
 over the rounds, lowest and highest.
 
-Usage: workers.py BUILD [--rows speed,mesh,takeover,straggler,start,ddp] [--rounds N]"""
+Usage: workers.py BUILD [--rows speed,mesh,stages,takeover,straggler,start,ddp] [--rounds N]"""
 import argparse
 import glob
 import json
@@ -92,6 +92,24 @@ def mesh(rounds):
         for (many, other), aim, seen in zip(sides, aims, found):
             if seen:
                 line(f"`{words} {split}`", many, other, f"{aim:g}" if aim else "", spread(seen))
+    print()
+
+
+# ---- stages ----
+
+# Words of the network, of its stages, steps, and the aim: two workers against one.
+STAGES = (("gpt2-small:seq=64 --batch 8 --lanes 8 --optimizer sgd", "--stages 2", 2, 1.6),
+          ("gpt2-small:seq=64 --batch 8 --lanes 8 --optimizer sgd", "", 2, 0),
+          ("resnet50 --batch 32 --lanes 8", "--stages 2", 2, 0))
+
+
+def stages(rounds):
+    line("two workers of one thread", "aim", "times as fast as one")
+    line("---", "---", "---")
+    for words, split, steps, aim in STAGES:
+        seen = [rates(f"{words} {split}", (1, 2), steps) for _ in range(rounds)]
+        line(f"`{words} {split}`".replace(" `", "`"), f"{aim:g}" if aim else "",
+             spread([s[2] / s[1] for s in seen]))
     print()
 
 
@@ -269,7 +287,8 @@ def ddp(rounds):
     print()
 
 
-ROWS = {"speed": speed, "mesh": mesh, "takeover": takeover, "straggler": straggler, "start": start,
+ROWS = {"speed": speed, "mesh": mesh, "stages": stages, "takeover": takeover,
+        "straggler": straggler, "start": start,
         "ddp": ddp}
 
 p = argparse.ArgumentParser(description=__doc__)

@@ -133,7 +133,8 @@ static void test_text_mistakes(void **state) {
     } rows[] = {
         {"graph {batch=4, mesh=\"model=0\"}", "net.tri:1: mesh \"model=0\""},
         {"graph {batch=4, mesh=2}", "net.tri:1: expected a mesh between double quotes"},
-        {X "%y = relu(%x) @ \"y\" off \"x\"", "net.tri:3: expected of, stage or leg, found \"off\""},
+        {X "%y = relu(%x) @ \"y\" off \"x\"",
+         "net.tri:3: expected of, stage or leg, found \"off\""},
         {X "%y = relu(%x) of y", "net.tri:3: expected a forward node's name"},
         {X "strategy \"y\"", "net.tri:3: expected what is asked for"},
         {X "layout \"y\" 16 \"-\"", "net.tri:3: an operator has no result 16"},
