@@ -57,7 +57,7 @@ struct explained_bucket explain_bucket(const struct explanation *e, int bucket) 
     struct explained_bucket b = {.item = (int64_t)lane->n_items, .items = (int64_t)lane->n_items};
     for (int i = 0; i < lane->n_result; i++)
         if (tree_has(t, lane, i, bucket)) {
-            b.bytes += base_spec_bytes(&t->g->output[i].tensor->spec);
+            b.bytes += base_spec_bytes(&lane->result[i].is->spec);
             b.results++;
         }
     for (int i = 0; i < t->events[0].n; i++) {

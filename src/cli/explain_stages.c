@@ -39,9 +39,8 @@ struct explained_handed explain_handed(const struct explanation *e, int bucket) 
     const struct program *lane = &e->m->thread[0].lane[0];
     struct explained_handed h = {.leg = t->buckets.leg[bucket], .kept = t->bucket[bucket].kept};
     size_t most = 0;
-    for (int i = 0, k = 0; i < lane->n_result; i++, k++) {
-        while (lane->g->output[k].tensor->id != lane->result[i].tensor) k++;
-        const tri_tensor *tensor = lane->g->output[k].tensor;
+    for (int i = 0; i < lane->n_result; i++) {
+        const tri_tensor *tensor = lane->result[i].is;
         if (!tree_has(t, lane, i, bucket)) continue;
         size_t bytes = base_spec_bytes(&tensor->spec);
         h.tensors++;

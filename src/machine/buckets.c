@@ -56,9 +56,8 @@ static bool is_handed(const struct program *lane, int i) {
 static int list(const struct program *lane, const struct span *span, const struct bucket_rule *rule,
                 int leg, struct result *r) {
     int n = 0;
-    for (int i = 0, k = 0; i < lane->n_result; i++, k++) {
-        while (lane->g->output[k].tensor->id != lane->result[i].tensor) k++; /* in this order */
-        const tri_tensor *t = lane->g->output[k].tensor;
+    for (int i = 0; i < lane->n_result; i++) {
+        const tri_tensor *t = lane->result[i].is;
         int of = lane->result[i].of;
         if (is_handed(lane, i) || (lane->g->legs && t->node->leg != leg)) continue;
         r[n++] = (struct result){of, rule->own ? rule->own[of] : 0, memory_bytes(t), span[i]};
@@ -184,9 +183,8 @@ static int bucket_for(struct buckets *b, int first, int leg, const struct leg_se
 static bool hand_over(const struct program *lane, int leg, int first, struct buckets *b) {
     struct leg_set *readers = legs_readers(lane->g);
     bool ok = readers;
-    for (int i = 0, k = 0; i < lane->n_result && ok; i++, k++) {
-        while (lane->g->output[k].tensor->id != lane->result[i].tensor) k++;
-        const tri_tensor *t = lane->g->output[k].tensor;
+    for (int i = 0; i < lane->n_result && ok; i++) {
+        const tri_tensor *t = lane->result[i].is;
         if (!is_handed(lane, i) || t->node->leg != leg) continue;
         int bucket = bucket_for(b, first, leg, &readers[t->id]);
         b->of[lane->result[i].of] = bucket;

@@ -215,15 +215,17 @@ static tri_status find_ports(struct program *p) {
         const tri_node *n = p->g->node[i];
         if (node_is(n, "given"))
             p->given[p->n_given++] =
-                (struct program_port){n->out->id, (int)tri_attr_int(n, "of"),
+                (struct program_port){n->out, n->out->id, (int)tri_attr_int(n, "of"),
                                       (int)tri_attr_int(n, "top")};
         else if (node_is(n, "input"))
-            p->input[p->n_input++] = (struct program_port){n->out->id, -1, 0};
+            p->input[p->n_input++] = (struct program_port){n->out, n->out->id, -1, 0};
     }
-    for (size_t i = 0; i < p->g->n_outputs; i++)
-        if (p->g->output[i].name[0] == '=')
-            p->result[p->n_result++] = (struct program_port){p->g->output[i].tensor->id,
-                                                             atoi(p->g->output[i].name + 1), 0};
+    for (size_t i = 0; i < p->g->n_outputs; i++) {
+        const struct graph_output *o = &p->g->output[i];
+        if (o->name[0] == '=')
+            p->result[p->n_result++] =
+                (struct program_port){o->tensor, o->tensor->id, atoi(o->name + 1), 0};
+    }
     return TRI_OK;
 }
 

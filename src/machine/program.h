@@ -42,6 +42,7 @@ struct program_fault {
 
 /* A tensor that is bound in every step. Found once, so that a step compares no names. */
 struct program_port {
+    const tri_tensor *is;
     int tensor; /* its number in the program's graph */
     int of;     /* given, result "=N": its number in the whole graph; input: the executable's */
     int top;    /* given: see plan/lane_tree.h */

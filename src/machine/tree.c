@@ -27,11 +27,8 @@ static void place_handed(struct tree *t, const struct program *lane) {
         if (buckets_is_summed(&t->buckets, b)) continue;
         before = t->bucket[b].bytes;
         t->bucket[b].bytes = MEMORY_ALIGN;
-        for (int i = 0, k = 0; i < lane->n_result; i++, k++) {
-            while (lane->g->output[k].tensor->id != lane->result[i].tensor) k++;
-            if (tree_has(t, lane, i, b))
-                place_result(t, lane->result[i].of, lane->g->output[k].tensor);
-        }
+        for (int i = 0; i < lane->n_result; i++)
+            if (tree_has(t, lane, i, b)) place_result(t, lane->result[i].of, lane->result[i].is);
         if (t->bucket[b].bytes < before) t->bucket[b].bytes = before;
     }
 }
@@ -43,7 +40,7 @@ static tri_status place_results(struct tree *t, const struct tree_place *place) 
     for (int i = 0; i < t->buckets.n_of; i++) t->offset[i] = TREE_NONE;
     for (int i = 0; i < t->buckets.n; i++) t->bucket[i].bytes = MEMORY_ALIGN; /* slots differ */
     for (int i = 0; i < p->n_result; i++)
-        place_result(t, p->result[i].of, t->g->output[i].tensor);
+        place_result(t, p->result[i].of, p->result[i].is);
     for (int k = 0; k < 2; k++) place_handed(t, place->lane[k]);
     return TRI_OK;
 }
