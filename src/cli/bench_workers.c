@@ -20,6 +20,7 @@ struct trial {
     int workers;
     double rate[ROUNDS], seconds; /* seconds until the loss, in the first round */
     int64_t steps;
+    double waiting; /* mean of the rounds */
 };
 
 static tri_status read_list(const char *list, struct trial *t, int *n) {
@@ -81,6 +82,7 @@ static int measure(const struct bench_workers *b, char *directory, char *const *
     int code = agent_run(&l);
     if (code && !timing->known) return code;
     t->rate[round] = timing->rate;
+    t->waiting += timing->waiting / ROUNDS;
     if (!round) {
         t->steps = timing->loss_steps;
         t->seconds = timing->loss_seconds;
@@ -98,6 +100,7 @@ static void print(const struct trial *t, int n, const struct launch_timing *timi
     if (base->workers != 1) printf("; speed-up over %d workers", base->workers);
     putchar('\n');
     printf("%8s %14s %12s %10s %12s", "workers", "samples/s", "steps/s", "speed-up", "efficiency");
+    if (timing->stages) printf(" %10s", "waiting");
     if (until > 0) printf("  loss %g after", until);
     putchar('\n');
     for (int i = 0; i < n; i++) {
@@ -105,6 +108,7 @@ static void print(const struct trial *t, int n, const struct launch_timing *timi
         double samples = rate * (double)timing->batch;
         printf("%8d %14.*f %12.*f %10.2f %11.0f%%", t[i].workers, samples < 100 ? 3 : 1, samples,
                rate < 10 ? 4 : 2, rate, gain, 100 * gain * base->workers / t[i].workers);
+        if (timing->stages) printf(" %9.1f%%", 100 * t[i].waiting);
         if (until > 0 && t[i].seconds > 0)
             printf("  %.2f s, %lld steps", t[i].seconds, (long long)t[i].steps);
         putchar('\n');

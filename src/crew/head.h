@@ -164,6 +164,7 @@ struct crew_head {
     uint8_t digest[32];              /* of everything that must be the same in all workers */
     uint64_t store_bytes;
     int lanes;    /* of a step of the first shape */
+    int stages;   /* of a pipeline; 0: none */
     int n_items;  /* of all programs that have names */
     int n_shapes; /* of steps, see run/executables.h */
     struct {

@@ -22,6 +22,8 @@ struct launch_timing {
     bool known;        /* it was measured for as long as was asked */
     int64_t batch, lanes, loss_steps;
     int seats; /* of the mesh whose lanes workers share; 0: none */
+    int stages;     /* of a pipeline; 0: none */
+    double waiting; /* with stages: the part of the time in which workers wait for each other */
     double loss_seconds;
 };
 

@@ -101,6 +101,7 @@ struct agent {
     /* Deaths in a row, by place, of workers that were not killed before they could take part. */
     int failed_starts[CREW_MOST_WORKERS];
     int64_t timing_since, timing_first;
+    double timing_waited;
     /* A worker has exited before the first step. Until the deadline, the reporter may meet the same
      * mistake and print it. */
     int64_t early_exit_deadline;

@@ -16,6 +16,13 @@ static void read_loss_time(const struct agent *a, struct launch_timing *t) {
         t->loss_seconds = (double)(atomic_load(&h->reached_at) - atomic_load(&h->began)) / 1e9;
 }
 
+/* The time that all threads have waited for others in their steps, in seconds. */
+static double waited(const struct crew_head *h) {
+    int64_t all = 0;
+    for (int i = 0; i < h->places * h->threads; i++) all += atomic_load(&h->thread[i].wait);
+    return (double)all / 1e9;
+}
+
 void agent_time(struct agent *a) {
     struct launch_timing *t = a->launch->timing;
     const struct crew_head *h = a->head;
@@ -26,6 +33,7 @@ void agent_time(struct agent *a) {
         if (since(h, atomic_load(&h->began)) < WARM_SECONDS) return;
         a->timing_since = atomic_load(&h->committed_at);
         a->timing_first = done;
+        a->timing_waited = waited(h);
     }
     double passed = since(h, a->timing_since);
     int64_t steps = done - a->timing_first;
@@ -34,6 +42,8 @@ void agent_time(struct agent *a) {
         t->batch = h->batch;
         t->lanes = h->lanes;
         if (h->n_groups) t->seats = h->seats;
+        t->stages = h->stages;
+        t->waiting = (waited(h) - a->timing_waited) / (passed * h->workers * h->threads);
     }
     bool enough = t->steps ? steps >= t->steps : passed >= t->seconds && steps >= 3;
     if (!enough || (t->until_loss > 0 && t->loss_seconds <= 0 && !t->steps)) return;
