@@ -45,6 +45,14 @@ static tri_status check_outputs(const struct machine *usual, const struct machin
     return TRI_OK;
 }
 
+/* Not every schedule suits the fewer lanes of a smaller step; 1f1b takes any number. */
+static bool suits(const struct machine *usual, const tri_options *o) {
+    const struct compilation *c = &usual->compilation;
+    const struct pipeline_wish wish = {c->pipeline, (int)o->chunks, (int)o->lanes, 0};
+    int ranks;
+    return !c->stages || !pipeline_ranks(&wish, c->stages, &ranks);
+}
+
 static tri_status plan_executable(tri_run *run, struct sampler_step kind) {
     struct machine *usual = run->executable, *m = &run->executable[run->n_executables];
     tri_graph **model = &run->shape_model[run->n_executables];
@@ -52,6 +60,7 @@ static tri_status plan_executable(tri_run *run, struct sampler_step kind) {
     tri_options o = run->options;
     o.batch = kind.rows;
     o.lanes = lanes_for(usual, kind.rows);
+    if (!suits(usual, &o)) o.pipeline = NULL, o.chunks = 0;
     *model = graph_rebatch(from, kind.rows, from->lanes, false);
     if (!*model) return base_last();
     const struct machine_place place = {.dev = run->dev,
