@@ -1304,6 +1304,7 @@ tri_tensor *tri_layout(tri_tensor *t, const char *layout);
 #define tri_strategy(g, pattern, factors) (TRI_HERE, (tri_strategy)(g, pattern, factors))
 #define tri_shard(t, tuples) (TRI_HERE, (tri_shard)(t, tuples))
 #define tri_layout(t, layout) (TRI_HERE, (tri_layout)(t, layout))
+#define tri_stage(g, pattern, stage) (TRI_HERE, (tri_stage)(g, pattern, stage))
 #endif
 
 #ifdef __GNUC__

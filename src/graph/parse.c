@@ -435,8 +435,8 @@ static bool setting(struct parser *s, enum setting_kind kind) {
             return FAIL(s, "an operator has no result %lld", (long long)index);
         set.value = (double)index;
     }
-    if (kind >= SETTING_STRATEGY) {
-        if (!(set.text = quoted(s, "what is asked for"))) return false;
+    if (kind >= SETTING_STRATEGY && !(set.text = quoted(s, "what is asked for"))) return false;
+    if (kind >= SETTING_STAGE) {
         set.file = s->file;
         set.line = s->line;
     }

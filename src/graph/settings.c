@@ -73,13 +73,6 @@ void tri_recompute(tri_graph *g, const char *pattern) {
               (struct graph_setting){.kind = SETTING_RECOMPUTE, .value = 1});
 }
 
-void tri_stage(tri_graph *g, const char *pattern, int stage) {
-    if (g && !g->status && !stage_is(stage))
-        graph_mistake(g, "tri_stage: stage %d; from 0 to %d", stage, STAGE_MOST - 1);
-    put_scope(g, "tri_stage", pattern,
-              (struct graph_setting){.kind = SETTING_STAGE, .value = stage});
-}
-
 void tri_precision(tri_graph *g, const char *pattern, tri_type type) {
     if (g && !g->status && !type_is_float(type))
         graph_mistake(g, "tri_precision: %s is no floating-point type (f32, bf16, f16)",
@@ -88,7 +81,7 @@ void tri_precision(tri_graph *g, const char *pattern, tri_type type) {
               (struct graph_setting){.kind = SETTING_PRECISION, .value = (double)type});
 }
 
-/* A setting for meshes, with its text and the line of the user's file. */
+/* A setting for meshes or stages, with its text and the line of the user's file. */
 static struct graph_setting placed(const tri_graph *g, enum setting_kind kind, const char *text) {
     struct graph_setting s = {.kind = kind, .text = text};
     s.file = graph_place(g, &s.line);
@@ -104,6 +97,15 @@ static bool has_text(tri_graph *g, const char *call, const char *text) {
 void tri_strategy(tri_graph *g, const char *pattern, const char *factors) {
     if (has_text(g, "tri_strategy", factors))
         put_scope(g, "tri_strategy", pattern, placed(g, SETTING_STRATEGY, factors));
+}
+
+void tri_stage(tri_graph *g, const char *pattern, int stage) {
+    if (g && !g->status && !stage_is(stage))
+        graph_mistake(g, "tri_stage: stage %d; from 0 to %d", stage, STAGE_MOST - 1);
+    if (!g || g->status) return;
+    struct graph_setting s = placed(g, SETTING_STAGE, NULL);
+    s.value = stage;
+    put_scope(g, "tri_stage", pattern, s);
 }
 
 static tri_tensor *put_tensor(tri_tensor *t, const char *call, enum setting_kind kind,

@@ -44,22 +44,24 @@ static int chunks_of(const struct pipeline_wish *w) {
 tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks) {
     int chunks = chunks_of(w), p = stages / chunks;
     bool interleaved = w->kind == PIPELINE_INTERLEAVED;
-    int least = chunks > 2 ? chunks : 2;
     if (w->chunks && !interleaved)
         return base_fail(TRI_USAGE, "--chunks %d is for --pipeline interleaved, not %s", w->chunks,
                          names[w->kind]);
-    if (chunks < 1 || (interleaved && (chunks < 2 || !p || stages % chunks)))
-        return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d: each rank has so "
-                         "many stages, at least 2, and %d stages are not a multiple; with %d "
-                         "stages it works", chunks, stages, (stages / least + 1) * least);
+    if (interleaved && chunks < 2)
+        return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d: it needs at least 2 "
+                         "stages per rank, as with --chunks 2; --pipeline 1f1b has 1", chunks);
+    if (interleaved && (!p || stages % chunks))
+        return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d needs a multiple of "
+                         "%d stages, not %d; --stages %d works", chunks, chunks, stages,
+                         (stages / chunks + 1) * chunks);
     if (interleaved && w->lanes % p)
-        return base_fail(TRI_USAGE, "--pipeline interleaved with %d ranks needs a multiple of so "
-                         "many lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p,
+        return base_fail(TRI_USAGE, "--pipeline interleaved with %d ranks needs a multiple of %d "
+                         "lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p, p,
                          w->lanes, (w->lanes / p + 1) * p);
     if (w->kind == PIPELINE_ZERO_BUBBLE && w->lanes < p)
-        return base_fail(TRI_USAGE, "--pipeline zero-bubble with %d ranks needs at least so many "
-                         "lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p,
-                         w->lanes, p);
+        return base_fail(TRI_USAGE, "--pipeline zero-bubble with %d ranks needs at least %d lanes, "
+                         "not %d; --lanes %d works, and so does --pipeline 1f1b", p, p, w->lanes,
+                         p);
     *ranks = p;
     return TRI_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "plan/forward.h"
+#include "plan/strategy.h"
 
 /* ---- as tri_stage asks ---- */
 
@@ -46,24 +47,32 @@ static tri_status assign_asked(tri_graph *g, size_t forward) {
     return TRI_OK;
 }
 
-static tri_status check_pattern(const tri_graph *g, size_t forward, const char *pattern) {
-    struct nearest near = {.wanted = pattern};
-    for (size_t i = 0; i < forward; i++) {
+static tri_status check_pattern(const tri_graph *g, size_t forward, const struct graph_setting *s) {
+    struct nearest near = {.wanted = s->pattern};
+    struct arena names = {0};
+    struct text at = {0};
+    tri_status status = TRI_USAGE;
+    for (size_t i = 0; i < forward && status; i++) {
         if (!node_runs(g->node[i])) continue;
-        if (node_in_scope(g->node[i], pattern)) return TRI_OK;
-        nearest_offer(&near, g->node[i]->name);
+        if (node_in_scope(g->node[i], s->pattern)) status = TRI_OK;
+        strategy_offer(&near, &names, g->node[i]->name, false, true);
     }
     const char *meant = nearest_name(&near);
-    return base_fail(TRI_USAGE, "no scope or operator matches \"%s\", which is to be in a stage of "
-                     "its own%s%s%s", pattern, meant ? "; do you mean \"" : "", meant ? meant : "",
-                     meant ? "\"?" : "");
+    if (s->file) text_add(&at, "%s:%d: ", s->file, s->line);
+    if (status)
+        base_fail(status, "%sstage %d: no scope or operator matches \"%s\"%s%s%s",
+                  at.data ? at.data : "", (int)s->value, s->pattern,
+                  meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+    text_free(&at);
+    arena_free(&names);
+    return status;
 }
 
 static tri_status check_patterns(const tri_graph *g, size_t forward) {
     tri_status status = TRI_OK;
     for (size_t i = 0; i < g->n_settings && !status; i++)
         if (g->setting[i].kind == SETTING_STAGE)
-            status = check_pattern(g, forward, g->setting[i].pattern);
+            status = check_pattern(g, forward, &g->setting[i]);
     return status;
 }
 
@@ -137,8 +146,8 @@ static tri_status assign_balanced(tri_graph *g, size_t forward, int stages) {
     }
     free(crossing);
     if (stages <= nodes) return TRI_OK;
-    return base_fail(TRI_USAGE, "%d stages: the network has %d operators; at most so many stages "
-                     "are possible", stages, nodes);
+    return base_fail(TRI_USAGE, "--stages %d: the network has only %d operators, and each stage "
+                     "needs one", stages, nodes);
 }
 
 /* ---- all nodes ---- */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "plan/strategy_inside.h"
 
 /* A node of the model to which some strategy applies. */
@@ -121,9 +120,8 @@ static bool matches(const struct making *k, const struct strategy_line *l, const
     return !fnmatch(l->pattern, tri_name_of(n->out), 0) || !fnmatch(l->pattern, n->name, 0);
 }
 
-/* Offers a name and its scopes, or each piece of it. */
-static void offer_names(struct nearest *near, struct arena *kept, const char *name, bool pieces,
-                        bool scopes) {
+void strategy_offer(struct nearest *near, struct arena *kept, const char *name, bool pieces,
+                    bool scopes) {
     const char *begin = name;
     for (const char *p = name; (pieces || scopes) && (p = strchr(p, '.')); p++) {
         const char *part = arena_text(kept, "%.*s", (int)(p - begin), begin);
@@ -144,7 +142,7 @@ static tri_status matches_nothing(const struct making *k, const struct strategy_
     for (size_t i = 0; i < k->g->n_nodes && !strpbrk(wanted, "*?["); i++) {
         const tri_node *n = k->g->node[i];
         if (layout || can_ask(k, n))
-            offer_names(&near, &names, layout ? tri_name_of(n->out) : n->name, wild, !layout);
+            strategy_offer(&near, &names, layout ? tri_name_of(n->out) : n->name, wild, !layout);
     }
     const char *meant = nearest_name(&near);
     if (meant && !strcmp(meant, wanted)) meant = NULL;

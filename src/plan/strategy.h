@@ -4,6 +4,7 @@
 #ifndef PLAN_STRATEGY_H
 #define PLAN_STRATEGY_H
 
+#include "base/nearest.h"
 #include "plan/factors.h"
 
 /* How nodes that no strategy mentions are split (--unset). */
@@ -50,6 +51,10 @@ bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[
  * of a name, 0: the node has none. */
 const char *factor_name(const tri_node *n, const struct factors *f, uint8_t factor);
 uint8_t factor_named(const tri_node *n, const struct factors *f, const char *name);
+
+/* Offers a name and its scopes, or each piece of it, as what a mistyped pattern may have meant. */
+void strategy_offer(struct nearest *near, struct arena *kept, const char *name, bool pieces,
+                    bool scopes);
 
 /* What every row calls its factors, a line per row, for its first example; the caller frees it.
  * Null with a message. */

@@ -147,8 +147,8 @@ static void test_refusals(void **state) {
         const char *says;
     } cases[] = {
         {PIPELINE_1F1B, 2, 4, 4, "--chunks 2 is for --pipeline interleaved, not 1f1b"},
-        {PIPELINE_INTERLEAVED, 2, 3, 4, "with 4 stages it works"},
-        {PIPELINE_INTERLEAVED, 1, 4, 4, "at least 2"},
+        {PIPELINE_INTERLEAVED, 2, 3, 4, "--stages 4 works"},
+        {PIPELINE_INTERLEAVED, 1, 4, 4, "at least 2 stages per rank"},
         {PIPELINE_INTERLEAVED, 2, 8, 6, "--lanes 8 works"},
         {PIPELINE_ZERO_BUBBLE, 0, 4, 3, "--lanes 4 works"},
     };
