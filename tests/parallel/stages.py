@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines: one hash per grain, for any stages, schedule, number of workers, threads and spares,
+for any buckets and resumptions, and after any deaths.
+
+Usage: stages.py PROGRAM [PART OF A CASE'S NAME ...]
+
+KILLS=N: the number of kills over all storms (24; with SLOW=1 300)."""
+import itertools
+import os
+import random
+import signal
+import sys
+import time
+
+from runs import SLOW, done, end, events, fresh, need, run_cases, start, step_of, trireme, wait_for
+from storms import (KILLS, RESUMES, at_work, check_hash, check_rows, cover, points, reference,
+                    seconds_of, stalled, storm, without_steps)
+
+SMALL = "--batch 8 --quiet"
+NETS = {"gpt2": f"gpt2-tiny:seq=16,vocab=103,heads=8,layers=8 --steps 10 {SMALL}",
+        "bert": f"bert-tiny:seq=16,vocab=103,heads=8,layers=8,predictions=3 --steps 10 {SMALL}",
+        "resnet18": f"resnet18:form=small,size=32,width=8,classes=10 --steps 10 {SMALL}",
+        "resnet50": f"resnet50:form=small,size=16,width=8,classes=10 --steps 5 {SMALL}"}
+RECOMPUTED = {"gpt2": "*.h.[0-5]", "bert": "*.layer.[3-7]", "resnet18": "layer[12]*",
+              "resnet50": "layer[23]*"}
+STRATEGY = {"gpt2": "megatron", "bert": "megatron-sp", "resnet18": "channels",
+            "resnet50": "channels"}
+
+
+def grain(net, lanes, precision="", mesh=False):
+    """What decides the bits."""
+    words = f"{NETS[net]} --lanes {lanes} {precision}"
+    if mesh:
+        words += f" --mesh model=2 --strategy {STRATEGY[net]}"
+        words += " --conv direct" * net.startswith("resnet")
+    return words
+
+
+# ---- one hash per grain ----
+
+FACTORS = {
+    "net": list(NETS), "stages": [1, 2, 4, 8],
+    "pipeline": ["1f1b", "gpipe", "zero-bubble", "interleaved", "interleaved --chunks 4"],
+    "steal": ["late", "never"], "n": list(range(1, 9)), "lanes": [1, 2, 3, 4, 8],
+    "precision": ["", "--amp O1", "--amp O2 --loss-scale 128",
+                  "--amp O3 --loss-scale dynamic:start=256,every=5"],
+    "mesh": [False, True], "threads": [1, 2], "spares": [0, 1], "recompute": [False, True],
+    "bucket": ["1", "20K", "1G"],
+    "data": ["", "--data synthetic:size=20 --tail keep"],  # with it, every third step is smaller
+    "resumes": RESUMES}
+
+
+def allowed(row):
+    """Whether the schedule exists; a smaller step has 4 samples."""
+    lanes = [row["lanes"], *([min(row["lanes"], 4)] if row["data"] else [])]
+    if row["stages"] == 1:
+        return row["pipeline"] == "1f1b" and row["steal"] == "late"
+    if row["pipeline"] == "zero-bubble":
+        return min(lanes) >= row["stages"]
+    if not row["pipeline"].startswith("interleaved"):
+        return True
+    chunks = 4 if row["pipeline"].endswith("4") else 2
+    ranks = row["stages"] // chunks
+    return ranks > 0 and row["stages"] % chunks == 0 and all(n % ranks == 0 for n in lanes)
+
+
+def check(row):
+    """A run's hash is that of one process without stages. Returns how many workers took part."""
+    net = row["net"]
+    words = f"{grain(net, row['lanes'], row['precision'], row['mesh'])} {row['data']}"
+    wanted = reference(words)
+    words += f" --bucket {row['bucket']} --stages {row['stages']}"
+    if row["stages"] > 1:
+        words += f" --pipeline {row['pipeline']} --steal {row['steal']}"
+    words += f" --recompute {RECOMPUTED[net]}" * row["recompute"]
+    workers = f"--threads-per-worker {row['threads']} --spares {row['spares']}"
+    return check_hash(words, wanted, row["n"], workers, row["resumes"])
+
+
+def one_hash():
+    if SLOW:
+        groups = [*itertools.combinations(FACTORS, 2)]
+    else:  # each value once, and all schedules with several stages
+        groups = [*((name,) for name in FACTORS), ("stages", "pipeline")]
+    return check_rows(cover(FACTORS, groups, allowed)[:150 if SLOW else 12], check)
+
+
+def one_process():
+    """Its threads compute the legs."""
+    for words in ("--stages 2 --pipeline gpipe --threads 2", "--stages 4 --threads 3",
+                  "--stages 4 --pipeline zero-bubble --threads 2",
+                  "--stages 8 --pipeline interleaved --threads 3"):
+        for net in NETS:
+            run = trireme("train", *f"{grain(net, 4)} {words}".split())
+            need(done(run) == reference(grain(net, 4)), f"{net} {words}")
+
+
+# ---- deaths ----
+
+# the grain, the stages and what belongs to them, and the options of the workers
+STORMS = {
+    "two stages": (("gpt2", 4), "--stages 2 --bucket 1", "-n 2"),
+    "four stages, a spare": (("bert", 8), "--stages 4 --bucket 20K", "-n 4 --spares 1"),
+    "three workers, a mesh": (("gpt2", 3, "--amp O1", True), "--stages 2", "-n 3"),
+    "zero-bubble": (("resnet18", 4), "--stages 2 --pipeline zero-bubble --bucket 1",
+                    "-n 2 --threads-per-worker 2"),
+}
+
+
+def storm_words(name):
+    """The words of one process, and what is added for workers."""
+    words, stages, workers = STORMS[name]
+    more = f"{stages} {workers}".split()
+    return seconds_of(grain(*words), 2 if SLOW else 1, stages.split()), more
+
+
+def neighbours(pids):
+    """Of two ranks that follow each other, one of which hands over to the other."""
+    first = random.randrange(len(pids))
+    return [pid for rank, pid in pids.items() if rank in (first, (first + 1) % len(pids))]
+
+
+def stays_stopped():
+    """Another worker computes the legs of one that a signal has stopped, long before the agent
+    kills it. If it makes a sum or updates parameters, the others wait, so it is stopped several
+    times."""
+    words = [*without_steps(grain("resnet18", 8)), "--stages", "2", "-n", "2"]
+    fresh("stay")
+    run = start("train", *words, "--steps", "100000", "--stall-timeout", "100", "--out", "stay")
+    wait_for(lambda: events("stay", "rowing"), "no worker takes part")
+    went_on = 0
+    for _ in range(6):
+        wait_for(lambda first=step_of("stay"): step_of("stay") > first + 5, "no steps")
+        pid = [at_work("stay")[1]]
+        os.kill(pid[0], signal.SIGSTOP)
+        time.sleep(0.5)
+        before = step_of("stay")
+        time.sleep(1)
+        went_on += step_of("stay") > before
+        os.kill(pid[0], signal.SIGCONT)
+    run.send_signal(signal.SIGINT)
+    end(run)
+    need(not events("stay", "death"), "a worker has died")
+    need(went_on >= 3, f"steps went on {went_on} times of 6")
+    return f"{went_on} times of 6"
+
+
+def stalled_at(place, *more):
+    words, workers = storm_words("two stages")
+    stalled(words, [*workers, *more], place)
+
+
+def points_of(place):
+    words = "mlp:hidden=64 --batch 64 --steps 12 --lanes 2 --quiet --optimizer adam".split()
+    return points(words, "-n 2 --stages 2 --bucket 1".split(), place)
+
+
+CASES = {"one hash per grain": one_hash, "one process": one_process}
+CASES.update({f"deaths: {name}": (lambda name=name: storm(*storm_words(name),
+                                                          -(-KILLS // len(STORMS)), neighbours))
+              for name in STORMS})
+CASES.update({
+    "the first stopped": lambda: stalled_at(0),
+    "the second stopped, never steals": lambda: stalled_at(1, "--steal", "never"),
+    "the second stopped, a spare": lambda: stalled_at(1, "--spares", "1"),
+    "goes on beside a stopped worker": stays_stopped,
+    "a kill after every write of the first": lambda: points_of(0),
+    "a kill after every write of the second": lambda: points_of(1),
+})
+
+run_cases(CASES, sys.argv[2:])
