@@ -135,7 +135,7 @@ static bool try_slot(struct board *b, int slot, struct claim held, bool *free) {
 
 /* A thread may have published the node already: it died since, and has claimed the lane again on
  * another board. Its slot must not pass for the result's: it is held as of the step before. */
-int board_try_take(struct board *b, uint32_t step, int thread, int node) {
+static int try_take(struct board *b, uint32_t step, int thread, int node) {
     struct claim held = held_for(b, step, thread, node), n = look(b, step, node);
     if (n.state == CLAIM_DONE && n.owner == thread) held.step--;
     for (bool raced = true, free; raced;) {
@@ -147,15 +147,28 @@ int board_try_take(struct board *b, uint32_t step, int thread, int node) {
 }
 
 int board_take(struct board *b, uint32_t step, int thread, int node) {
-    int slot = board_try_take(b, step, thread, node);
+    int slot = try_take(b, step, thread, node);
     CHECK(slot >= 0); /* board_waiting and board_held suffice */
     return slot;
 }
 
-bool board_has_slot(const struct board *b) {
-    for (int i = 0; i < b->n_slots; i++)
-        if (claim_read(&b->slot[i]).state == CLAIM_FREE) return true;
-    return false;
+/* Whether free slots and those that are held for the earliest lane that is not over are two. */
+static bool leaves_room(struct board *b, struct board *lanes, uint32_t step, int lane) {
+    int earliest = 0, room = 0;
+    while (earliest < lane && board_is_over(lanes, step, earliest)) earliest++;
+    for (int i = 0; i < b->n_slots && earliest < lane; i++) {
+        struct claim c = claim_read(&b->slot[i]);
+        room += c.state == CLAIM_FREE || c.value == b->first + earliest;
+    }
+    return earliest == lane || room >= 2;
+}
+
+int board_take_handed(struct board *b, struct board *lanes, uint32_t step, int thread, int lane,
+                      bool repeats) {
+    int slot = try_take(b, step, thread, lane);
+    if (slot < 0 || !repeats || leaves_room(b, lanes, step, lane)) return slot;
+    board_drop(b, step, thread, lane, slot);
+    return -1;
 }
 
 static void release(struct board *b, int slot, const struct claim *held) {
@@ -185,7 +198,13 @@ static void release_operand(struct board *b, uint32_t step, int node) {
         release(b, c.value, &held);
 }
 
-void board_let_go(struct board *b, uint32_t step, int lane) { release_operand(b, step, lane); }
+void board_let_go(struct board *b, uint32_t step, struct board *const *reader, int n) {
+    for (int lane = 0; lane < b->tree->lanes; lane++) {
+        bool over = is_done(b, step, lane);
+        for (int i = 0; i < n && over; i++) over = board_is_over(reader[i], step, lane);
+        if (over) release_operand(b, step, lane);
+    }
+}
 
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot) {
     struct claim c;

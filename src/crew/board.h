@@ -68,9 +68,14 @@ int board_meet(struct board *b, uint32_t step, int thread, int node);
 
 /* A free slot, from now on held by the thread for a node. */
 int board_take(struct board *b, uint32_t step, int thread, int node);
-/* The same; -1: no slot is free. */
-int board_try_take(struct board *b, uint32_t step, int thread, int node);
-bool board_has_slot(const struct board *b); /* a free one, at this moment */
+/* The same on a board whose lanes are not summed but read by others (board_let_go). -1: no slot is
+ * free. repeats: a lane may be computed twice. Then a later lane leaves two slots for the earliest
+ * lane that is not over on the board `lanes`, where lanes are claimed: a thread may hold one and be
+ * late with the lane, or have died when it had published this and not the lane. What later lanes
+ * hold may be let go only after it. Two is enough, so a board needs one slot more than lanes whose
+ * results are kept. */
+int board_take_handed(struct board *b, struct board *lanes, uint32_t step, int thread, int lane,
+                      bool repeats);
 void board_drop(struct board *b, uint32_t step, int thread, int node, int slot);
 /* Publishes what the thread has computed of a node into the slot, and releases the operands' slots.
  * The node may be claimed by this thread, by another (which is slow with it), or by none. False:
@@ -92,8 +97,9 @@ bool board_is_done(struct board *b, uint32_t step, int lane);
 bool board_is_free(struct board *b, uint32_t step, int lane);
 bool board_has_failed(struct board *b, uint32_t step, int lane);
 bool board_claim(struct board *b, uint32_t step, int thread, int lane);
-/* Releases the slot of a lane that is done, which nobody needs any more. Several threads may. */
-void board_let_go(struct board *b, uint32_t step, int lane);
+/* Releases the slots of lanes that are done, and are over on all n boards of those that read them.
+ * Several threads may. */
+void board_let_go(struct board *b, uint32_t step, struct board *const *reader, int n);
 
 /* Whether the step's lanes have all been computed and summed up to the tops. *failed: the first
  * lane that failed, once all others are computed; else -1. */

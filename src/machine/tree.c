@@ -87,9 +87,9 @@ static tri_status divide(struct tree *t, const struct tree_place *place) {
     tri_status status = buckets_make(place->lane, &place->rule, &t->buckets);
     for (int i = 0; i < 2 && !status; i++)
         if (place->lane[i]) status = buckets_events(&t->buckets, place->lane[i], &t->events[i]);
-    if (status) return status;
     for (int i = 0; i < 2 && !status; i++)
         if (place->lane[i]) status = find_legs(t, place->lane[i], &t->items[i]);
+    if (status) return status;
     for (int i = 0; i < 2; i++)
         if (buckets_open(&t->events[i]) > t->most_open) t->most_open = buckets_open(&t->events[i]);
     size_t n = (size_t)t->buckets.n;
@@ -443,42 +443,26 @@ struct board *tree_board(struct tree *t, int leg) { return &t->bucket[t->buckets
 
 /* Releases what legs have handed over if all that read it are done. */
 static void let_go(struct tree *t, int bucket, uint32_t step) {
-    struct board *b = &t->bucket[bucket].board;
-    const struct leg_set *readers = &t->buckets.readers[bucket];
-    for (int lane = 0; lane < t->shape.lanes; lane++) {
-        if (!board_is_done(b, step, lane)) continue;
-        bool over = true;
-        for (int leg = 0; leg < t->buckets.legs && over; leg++)
-            over = !leg_set_has(readers, leg) || board_is_over(tree_board(t, leg), step, lane);
-        if (over) board_let_go(b, step, lane);
-    }
+    struct board *reader[LEGS_MOST];
+    int n = 0;
+    for (int leg = 0; leg < t->buckets.legs; leg++)
+        if (leg_set_has(&t->buckets.readers[bucket], leg)) reader[n++] = tree_board(t, leg);
+    board_let_go(&t->bucket[bucket].board, step, reader, n);
 }
 
 static char **held(const struct tree_lane *l, int bucket) {
     return &l->tree->held[l->who.local * l->tree->buckets.n + bucket];
 }
 
-/* Whether the thread may keep a slot that it has taken for what is handed over. While an earlier
- * lane of the leg is not over, one slot stays free: its thread may be late with it and hold a slot,
- * and what later lanes hand over is let go only after it. */
-static bool may_keep(const struct tree_lane *l, const struct board *b) {
-    struct board *leg = tree_board(l->tree, l->leg);
-    int lane = 0;
-    if (!l->tree->repeats || board_has_slot(b)) return true;
-    while (lane < l->lane && board_is_over(leg, l->who.step, lane)) lane++;
-    return lane == l->lane;
-}
-
 static bool open_bucket(struct tree_lane *l, int bucket) {
     struct tree *t = l->tree;
+    const struct tree_thread *who = &l->who;
     struct board *b = &t->bucket[bucket].board;
     bool summed = buckets_is_summed(&t->buckets, bucket);
-    if (!summed) let_go(t, bucket, l->who.step);
-    int slot = (summed ? board_take : board_try_take)(b, l->who.step, l->who.thread, l->lane);
-    if (slot >= 0 && !summed && !may_keep(l, b)) {
-        board_drop(b, l->who.step, l->who.thread, l->lane, slot);
-        slot = -1;
-    }
+    if (!summed) let_go(t, bucket, who->step);
+    int slot = summed ? board_take(b, who->step, who->thread, l->lane)
+                      : board_take_handed(b, tree_board(t, l->leg), who->step, who->thread, l->lane,
+                                          t->repeats);
     if (slot < 0) return false;
     *held(l, bucket) = slot_at(t, bucket, slot);
     bind_results(t, bucket, l->p, *held(l, bucket));

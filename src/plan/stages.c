@@ -134,8 +134,9 @@ static tri_status assign_balanced(tri_graph *g, size_t forward, int stages) {
     for (size_t i = 0, cut = 0; i < forward && stages <= nodes; i++) {
         tri_node *n = g->node[i];
         if (!node_runs(n)) continue;
-        if (!before || i == cut) {
-            stage += before > 0;
+        bool first = before <= 0;
+        if (first || i == cut) {
+            stage += !first;
             cut = stage + 1 < stages ? choose_cut(g, forward, crossing, i, before,
                                                   share * (stage + 1), slack * share,
                                                   stages - stage - 1)

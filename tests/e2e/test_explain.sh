@@ -77,7 +77,7 @@ assert abs(p["waiting"] - 2 / 20) < 1e-9 and all(h["bytes"] > 0 for h in p["hand
 EOF
 }
 check 'as JSON' pipeline_as_json
-check 'too few lanes' refuses 'at least so many lanes, not 2; --lanes 3 works' "$trireme" explain \
+check 'too few lanes' refuses 'at least 3 lanes, not 2; --lanes 3 works' "$trireme" explain \
     mlp --batch 64 --lanes 2 --stages 3 --pipeline zero-bubble
 check 'times without stages' refuses 'add --stages' "$trireme" explain mlp --lanes 2 --measure
 check 'no model' refuses 'lacks its MODEL' "$trireme" explain

@@ -31,6 +31,8 @@ each_fails() { # a command
 
 linear="train linear --steps 2 --batch 8 --device ref --quiet --out run"
 check 'train' each_fails "$trireme" $linear --lanes 3 --optimizer adam --save weights --clip-norm 1
+check 'stages' each_fails "$trireme" train linear --steps 1 --batch 8 --device ref --quiet \
+    --lanes 3 --stages 2 --pipeline zero-bubble --zero 3
 check 'load' each_fails "$trireme" $linear --load weights
 check 'eval' each_fails "$trireme" eval linear --load weights --data synthetic:size=10 --batch 4 \
     --device ref
@@ -40,4 +42,6 @@ check 'textual graph' each_fails "$trireme" dump mlp.tri
 split='explain mlp:layers=1,hidden=64 --batch 32'
 check 'explain' each_fails "$trireme" $split --mesh model=2 --strategy channels
 check 'explain as JSON' each_fails "$trireme" $split --mesh model=32 --unset batch --json
+check 'explain stages' each_fails "$trireme" explain mlp:layers=1,hidden=8 --batch 8 --lanes 2 \
+    --stages 2 --json
 finish
