@@ -53,8 +53,8 @@ struct state {
     int step, clearing;
 };
 
-/* ahead: forward legs before the first backward leg; 0: backward legs are another rank's. kept: lanes
- * whose results are kept. */
+/* ahead: forward legs before the first backward leg; 0: backward legs are another rank's. kept:
+ * lanes whose results are kept. */
 static struct setup {
     int lanes, threads, ahead, kept, deaths, pauses, steps;
     bool twice;
@@ -91,8 +91,8 @@ static bool is_complete(const struct state *w) {
 
 /* ---- calls ---- */
 
-/* Turn i of the rank: a leg of a lane, as leg * lanes + lane. First some forward legs, then backward
- * and forward in turn. */
+/* Turn i of the rank: a leg of a lane, as leg * lanes + lane. First some forward legs, then
+ * backward and forward in turn. */
 static int turn_at(int i) {
     int first = is.ahead < is.lanes ? is.ahead : is.lanes, pairs = 2 * (is.lanes - first);
     if (i < first) return i;
