@@ -34,7 +34,7 @@ def waits(ranks, lanes, pipeline):
     weights = pipeline == "zero-bubble"
     legs = (3 if weights else 2) * chunks * lanes  # of a rank
     theory = (ranks - 1) / ((3 * lanes if weights else chunks * lanes) + ranks - 1)
-    for _ in range(3):  # another process may be in the way
+    for _ in range(8):  # another process may be in the way
         idle = 1 - legs * NAP / step_time(ranks, ranks * chunks, lanes, pipeline, weights)
         if abs(idle - theory) <= 0.02:
             break
