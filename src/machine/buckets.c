@@ -105,8 +105,7 @@ static int by_item(const void *a, const void *b) {
 }
 
 bool buckets_is_summed(const struct buckets *b, int bucket) {
-    static const struct leg_set nobody;
-    return !memcmp(&b->readers[bucket], &nobody, sizeof nobody);
+    return leg_set_is_empty(&b->readers[bucket]);
 }
 
 static bool has_events(const struct buckets *b, int bucket) {

@@ -72,14 +72,15 @@ static tri_status find_legs(const struct tree *t, const struct program *lane, si
     return TRI_OK;
 }
 
-/* Of how many lanes a leg's results are kept for other legs. */
+/* Of how many lanes a leg's results are kept for other legs: one more if several threads compute,
+ * or a leg may be computed twice. */
 static void count_kept(struct tree *t, const struct tree_place *place) {
     for (int b = 0; b < t->buckets.n; b++) {
         if (buckets_is_summed(&t->buckets, b)) continue;
         int kept = pipeline_kept(place->pipeline, place->times, t->buckets.leg[b],
                                  &t->buckets.readers[b]);
-        int all = kept + place->crowded;
-        t->bucket[b].kept = all < t->shape.lanes ? all : t->shape.lanes + place->crowded;
+        int more = t->all_threads > 1 || t->repeats, all = kept + more;
+        t->bucket[b].kept = all < t->shape.lanes ? all : t->shape.lanes + more;
     }
 }
 
@@ -276,10 +277,9 @@ size_t tree_bytes(const struct tree *t) {
 }
 
 size_t tree_handed_bytes(const struct tree *t) {
-    static const struct leg_set nobody;
     size_t bytes = 0;
     for (int i = 0; i < t->n_classes; i++)
-        if (memcmp(&t->class[i].readers, &nobody, sizeof nobody))
+        if (!leg_set_is_empty(&t->class[i].readers))
             bytes += t->class[i].bytes * (size_t)t->class[i].n_slots;
     return bytes;
 }

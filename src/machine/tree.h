@@ -68,8 +68,6 @@ struct tree_place {
     const struct program *lane[2]; /* the phase's programs, by size of a lane; null: none */
     const struct pipeline *pipeline; /* of the legs; null: there is one leg */
     const struct pipeline_times *times;
-    bool crowded; /* several threads compute legs, or one that may die: one more lane's results
-                   * are kept. A leg that is computed again needs a slot, too */
     struct bucket_rule rule;
 };
 tri_status tree_make(const tri_graph *merge, const struct tree_place *place, struct tree *out);

@@ -75,7 +75,7 @@ tri_status machine_make_tree(struct machine *m, int k) {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
         .threads = m->n_threads, .all_threads = claimers, .audits = m->auditors > 0,
         .repeats = m->all_threads > 0,
-        .pipeline = &m->pipeline, .times = &m->times, .crowded = claimers > 1 || m->all_threads,
+        .pipeline = &m->pipeline, .times = &m->times,
         .rule = {.bytes = level < 2           ? SIZE_MAX / 2
                           : m->options.bucket ? (size_t)m->options.bucket
                                               : BUCKET,

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "plan/lanes.h"
 
@@ -101,11 +100,10 @@ static tri_status split_weights(tri_graph *g, const struct legs *l) {
 
 /* Results of the lane that later legs read. */
 static void copy_results(tri_graph *g, const struct leg_set *readers) {
-    static const struct leg_set nobody;
     int n = g->n_tensors;
     for (size_t i = 0; i < g->n_outputs && !g->status; i++) {
         tri_tensor *t = g->output[i].tensor;
-        if (t->id >= n || !memcmp(&readers[t->id], &nobody, sizeof nobody)) continue;
+        if (t->id >= n || leg_set_is_empty(&readers[t->id])) continue;
         tri_tensor *copy = (tri_reshape)(t, t->spec.shape);
         copy->node->leg = t->node->leg;
         copy->node->backward = t->node->backward;
@@ -115,11 +113,10 @@ static void copy_results(tri_graph *g, const struct leg_set *readers) {
 }
 
 static void hand_over(tri_graph *g, const struct leg_set *readers, int n, int handed) {
-    static const struct leg_set nobody;
     for (size_t i = 0; i < g->n_nodes; i++)
         for (int k = 0; k < g->node[i]->n_out; k++) {
             tri_tensor *t = &g->node[i]->out[k];
-            if (t->id < n && memcmp(&readers[t->id], &nobody, sizeof nobody))
+            if (t->id < n && !leg_set_is_empty(&readers[t->id]))
                 phase_put(g, handed++, t);
         }
 }

@@ -42,6 +42,12 @@ static inline void leg_set_add(struct leg_set *s, int leg) {
     s->word[leg / 64] |= (uint64_t)1 << (leg % 64);
 }
 
+static inline bool leg_set_is_empty(const struct leg_set *s) {
+    for (size_t i = 0; i < COUNT(s->word); i++)
+        if (s->word[i]) return false;
+    return true;
+}
+
 /* Sets the leg of each node, puts the nodes in the order of the legs, and declares what goes from
  * one leg to another as outputs "=N", from N = handed on. A result of the lane that later legs read
  * is copied, because its memory is released when it is summed. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/plan_file.h"
+#include "plan/recompute.h"
 #include "plan/strategy_inside.h"
 
 /* The options that lines of a plan set. */
@@ -195,12 +196,7 @@ tri_status plan_check_network(const struct plan_file *p, const tri_graph *g) {
 }
 
 void plan_replace_recompute(const struct plan_file *p, tri_graph *g) {
-    size_t n = 0;
-    if (!plan_find(p, PLAN_RECOMPUTE)) return;
-    for (size_t i = 0; i < g->n_settings; i++)
-        if (g->setting[i].kind != SETTING_RECOMPUTE) g->setting[n++] = g->setting[i];
-    g->n_settings = n;
-    for (int i = 0; i < g->n_shorter; i++) plan_replace_recompute(p, g->shorter[i].g);
+    if (plan_find(p, PLAN_RECOMPUTE)) recompute_forget(g);
 }
 
 /* ---- strategies of a plan ---- */

@@ -107,6 +107,14 @@ bool recompute_is_word(const char *patterns) {
     return false;
 }
 
+void recompute_forget(tri_graph *g) {
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind != SETTING_RECOMPUTE) g->setting[n++] = g->setting[i];
+    g->n_settings = n;
+    for (int i = 0; i < g->n_shorter; i++) recompute_forget(g->shorter[i].g);
+}
+
 tri_status recompute_check(const tri_graph *g, const char *list) {
     struct patterns p;
     tri_status status = collect(g, list, &p);

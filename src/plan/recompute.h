@@ -14,6 +14,9 @@ tri_status recompute(tri_graph *g, const char *patterns);
 /* Whether it is none, full or fit, which src/run/fit.c replaces by patterns; null: no. */
 bool recompute_is_word(const char *patterns);
 
+/* Drops what the network asks for, with its networks for shorter samples. */
+void recompute_forget(tri_graph *g);
+
 /* Whether each pattern matches a scope or an operator. */
 tri_status recompute_check(const tri_graph *g, const char *patterns);
 

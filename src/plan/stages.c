@@ -88,15 +88,14 @@ double stages_work(const tri_node *n) {
 
 /* By place i: the bytes that go from the forward nodes before i to those from i on. */
 static void find_crossing(const tri_graph *g, size_t forward, double *crossing) {
-    for (size_t i = 0; i < forward; i++) {
-        const tri_node *n = g->node[i];
-        for (int k = 0; k < n->n_in; k++) {
-            const tri_tensor *t = n->in[k];
-            if (!node_runs(t->node) || !node_reads(n, k)) continue;
-            for (size_t j = (size_t)t->node->id + 1; j <= i; j++)
-                crossing[j] += (double)base_spec_bytes(&t->spec);
+    for (size_t i = 0; i < forward; i++)
+        for (int k = 0; k < g->node[i]->n_in; k++) {
+            const tri_tensor *t = g->node[i]->in[k];
+            if (!node_runs(t->node) || !node_reads(g->node[i], k)) continue;
+            crossing[t->node->id + 1] += (double)base_spec_bytes(&t->spec);
+            crossing[i + 1] -= (double)base_spec_bytes(&t->spec);
         }
-    }
+    for (size_t i = 1; i <= forward; i++) crossing[i] += crossing[i - 1];
 }
 
 /* Where the stage that begins at node `from` ends: near the end of its share of the work, where the

@@ -188,20 +188,12 @@ static tri_status choose(struct fit *f, double limit) {
     return status;
 }
 
-static void drop_settings(tri_graph *g) {
-    size_t n = 0;
-    for (size_t i = 0; i < g->n_settings; i++)
-        if (g->setting[i].kind != SETTING_RECOMPUTE) g->setting[n++] = g->setting[i];
-    g->n_settings = n;
-    for (int i = 0; i < g->n_shorter; i++) drop_settings(g->shorter[i].g);
-}
-
 static tri_status settle(struct fit *f, const char *how) {
     tri_options *o = &f->run->options;
     tri_status status = TRI_OK;
     o->recompute = NULL;
     if (!strcmp(how, "none")) {
-        drop_settings(f->run->model);
+        recompute_forget(f->run->model);
         return TRI_OK;
     }
     if (!strcmp(how, "full")) {
