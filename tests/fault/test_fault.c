@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Every call that can fail does so once: allocations, files, other libraries. The operation then
  * reports the failure and its reason, or continues and gives the same result; and it leaks nothing.
- * Of the calls with the same stack only the first fails, unless SLOW is set. */
+ * Of the calls with the same stack only the first fails, unless SLOW is set. ONLY=PATTERN runs the
+ * tests of these names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -429,11 +430,11 @@ static void steps_do_not_allocate(void **state) {
         }
 }
 
-int main(int argc, char **argv) {
+int main(void) {
     struct CMUnitTest tests[COUNT(scenarios) + 1] = {
         cmocka_unit_test(steps_do_not_allocate)};
     size_t n = 1;
-    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    cmocka_set_test_filter(getenv("ONLY"));
     for (size_t i = 0; i < COUNT(scenarios); i++)
         if (scenarios[i].run != load_object || getenv("TRI_TEST_MODEL"))
             tests[n++] = (struct CMUnitTest){.name = scenarios[i].name,

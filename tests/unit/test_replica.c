@@ -2,7 +2,7 @@
  * Replicas: several members compute what one thread computes, bit for bit, however they are
  * interleaved, and although all memory becomes NaN when its tensor's life ends. FIRST=N CASES=M
  * runs the random networks from N on, ONLY=PATTERN the tests of these names, RUNS=N so many runs on
- * threads; SLOW=1 runs more of all. */
+ * threads; SLOW=1 runs more of all, FEW=1 fewer members. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -231,18 +231,19 @@ static void single_run(const struct subject *s, struct single *o) {
 static void interleaved_lanes(void **state) {
     (void)state;
     static const char *const devices[] = {"ref", "cpu"};
+    bool all = getenv("SLOW"), few = getenv("FEW");
     for (size_t i = 0; i < COUNT(lanes); i++)
         for (size_t d = 0; d < COUNT(devices); d++) {
             struct lane l;
             struct single o;
             /* ref is slow */
-            if (!dev_find(devices[d]) || (!d && i % 3 && !getenv("SLOW"))) continue;
+            if (!dev_find(devices[d]) || (!d && (few || (i % 3 && !all)))) continue;
             lane_make(&lanes[i], devices[d], &l);
             single_run(&l.s, &o);
             for (int m = 1; m <= lanes[i].seats; m += m == 4 ? 4 : 1)
                 for (int t = 1; t <= MOST_THREADS; t++)
                     if (m * t > 1 && m * t <= 8 &&
-                        (getenv("SLOW") || m == 2 || m == lanes[i].seats))
+                        (all || (m == 2 && !few) || m == lanes[i].seats))
                         interleave(&l.s, &o, m, t, (m + t) % MOST_STOPS);
             single_free(&o);
             lane_free(&l);
