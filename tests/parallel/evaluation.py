@@ -156,7 +156,7 @@ def one_dies():
     """A worker dies during an evaluation: the reporter, whose evaluation another worker repeats
     and decides the same; or a helper."""
     words = LONG + ["--steps", "24", "--best", "loss", "--keep", "1", "--eval-data",
-                    "synthetic:size=40000"]
+                    "synthetic:size=30000"]
     fresh()
     plain = trireme("train", *words, "--ckpt", "ck", "--out", "plain")
     kept = sorted(os.listdir("ck"))
@@ -214,7 +214,7 @@ def stopped_within(words, directory, place, patience):
 def is_late():
     """The others do the share of a stopped worker; when it continues, its results, of parameters
     that have changed since, are ignored."""
-    words = LONG + ["--steps", "16", "--eval-data", "synthetic:size=60000"]
+    words = LONG + ["--steps", "16", "--eval-data", "synthetic:size=30000"]
     plain = done(trireme("train", *words, "--out", "plain"))
     run, pid = stopped_within(words, "late", 1, "100")
     seen = len(rows("late"))
@@ -229,7 +229,7 @@ def is_late():
 def is_stopped():
     """A worker that is stopped during an evaluation is reported and killed; the others did its
     share."""
-    words = LONG + ["--steps", "12", "--eval-data", "synthetic:size=60000"]
+    words = LONG + ["--steps", "12", "--eval-data", "synthetic:size=30000"]
     plain = done(trireme("train", *words, "--out", "plain"))
     for place in (1, 0):
         run, pid = stopped_within(words, "still", place, "1")
@@ -263,7 +263,7 @@ def broken_off():
     """A run that is asked to end during an evaluation ends soon; after the resumption it repeats
     that evaluation first."""
     words = LONG + ["--steps", "6"]
-    words += ["--quiet", "--eval-data", "synthetic:size=40000", "--eval-every", "1", "--best",
+    words += ["--quiet", "--eval-data", "synthetic:size=20000", "--eval-every", "1", "--best",
               "loss", "--keep", "1"]
     # A step takes a hundredth of its evaluation's time: after the first evaluation's row the next
     # one is in progress.
