@@ -79,6 +79,7 @@ uint64_t group_order(struct group *g, int me, const int *who, int n, struct grou
     atomic_store(&s->stage, task->stage);
     atomic_store(&s->base, task->base);
     atomic_store(&s->lane, task->lane);
+    atomic_store(&s->leg, task->leg);
     atomic_store(&s->slot, task->slot);
     CLAIM_POINT("task");
     for (int r = 0; r < s->roles; r++) atomic_store(&s->role[r], who[r * n / s->roles]);
@@ -124,7 +125,7 @@ bool group_begin(struct group *g, int me, uint64_t order, struct group_task *tas
         group_end(g, me);
         return false;
     }
-    *task = (struct group_task){atomic_load(&s->stage), atomic_load(&s->lane),
+    *task = (struct group_task){atomic_load(&s->stage), atomic_load(&s->lane), atomic_load(&s->leg),
                                 atomic_load(&s->slot), atomic_load(&s->base)};
     return true;
 }

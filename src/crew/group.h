@@ -29,7 +29,7 @@ struct group_place {
 /* What is to be computed. */
 struct group_task {
     uint64_t stage;
-    int lane, slot; /* slot: of the last bucket */
+    int lane, leg, slot; /* slot: of the leg's last bucket */
     uint64_t base;  /* of the words, see struct replica_run; group_order sets it */
 };
 
@@ -41,7 +41,7 @@ struct crew_group {
     _Atomic uint64_t order;        /* the number of the open order; 0: there is none */
     _Atomic uint64_t given_up;     /* orders up to this number must not be worked on */
     _Atomic uint64_t stage, base;  /* this and below: of the order */
-    atomic_int lane, slot;
+    atomic_int lane, leg, slot;
     int roles, executors;
     atomic_int role[]; /* the place of the worker that has it */
 };

@@ -18,7 +18,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x41574552434952ull /* must change when anything below does */
+#define CREW_MAGIC 0x41574552434953ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SHAPES 8 /* of a run's steps */

@@ -141,9 +141,9 @@ bool machine_is_joint(const struct machine *m) {
     return m->all_threads > m->lanes || m->members > 1;
 }
 
-/* The workers form replicas of the mesh; with stages each computes all seats of a leg. */
+/* The workers form replicas of the mesh. */
 static void count_members(struct machine *m) {
-    int64_t seats = m->compilation.stages ? 1 : mesh_seats(&m->compilation.strategies.mesh);
+    int64_t seats = mesh_seats(&m->compilation.strategies.mesh);
     int workers = m->all_threads / team_threads(m->team);
     m->members = seats < workers ? (int)seats : workers > 1 ? workers : 1;
     m->replicas = m->members > 1 ? group_count(workers, (int)seats) : 0;

@@ -95,7 +95,7 @@ struct machine_member {
     char *arena;             /* of the replica that it plays in; null: not made yet */
     struct program *lane[2]; /* by the size of the lane; of thread 0, or */
     struct program own[2];
-    struct replica replica[2];
+    struct replica *replica[2]; /* then by leg */
 };
 
 /* The memory of an executable besides the arenas of its threads and its outputs. */

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The members of replicas that a process plays. Most processes play one; after deaths some play
  * several, whose programs are made then. */
+#include <stdlib.h>
+
 #include "machine/machine.h"
 
 static tri_status make(struct machine *m, int number, int size) {
     struct machine_member *o = &m->member[number];
     const struct program *first = &m->thread[0].lane[size];
-    const struct bucket_events *e = &m->tree[1].events[size];
+    const struct tree *t = &m->tree[1];
+    const struct bucket_events *e = &t->events[size];
     tri_status status = TRI_OK;
     o->lane[size] = m->plays ? &o->own[size] : &m->thread[0].lane[size];
     if (m->plays)
         status = program_make_member(first->g, m->dev, PROGRAM_OUTPUTS, first->threads, m->members,
                                      &o->own[size]);
-    return status ? status : replica_make(o->lane[size], number, e->stop, e->n, &o->replica[size]);
+    o->replica[size] = calloc((size_t)t->buckets.legs, sizeof *o->replica[size]);
+    if (!status && !o->replica[size]) status = base_no_memory("a replica");
+    for (int leg = 0; leg < t->buckets.legs && !status; leg++) {
+        const struct replica_range range = {t->items[size][leg], t->items[size][leg + 1],
+                                            e->stop + e->leg[leg], e->leg[leg + 1] - e->leg[leg]};
+        status = replica_make(o->lane[size], number, &range, &o->replica[size][leg]);
+    }
+    return status;
 }
 
 static void place(struct machine *m, int number, struct program *p, char *arena) {
@@ -37,6 +47,10 @@ tri_status machine_play(struct machine *m, int number, char *arena) {
 
 void machine_free_members(struct machine *m) {
     for (int i = 0; m->member && i < m->members; i++)
-        for (int size = 0; size < 2; size++)
-            if (m->member[i].replica[size].p) replica_free(&m->member[i].replica[size]);
+        for (int size = 0; size < 2; size++) {
+            struct replica *r = m->member[i].replica[size];
+            for (int leg = 0; r && leg < m->tree[1].buckets.legs; leg++)
+                if (r[leg].p) replica_free(&r[leg]);
+            free(r);
+        }
 }

@@ -9,20 +9,22 @@
 #define SPINS 1000     /* between yields of a thread that never sleeps */
 #define LOOKS 20000000 /* nanoseconds between two looks at whether to go on */
 
-tri_status replica_make(struct program *p, int member, const size_t *stop, int n_stops,
+tri_status replica_make(struct program *p, int member, const struct replica_range *range,
                         struct replica *r) {
-    size_t executors = (size_t)(p->threads * p->members);
-    *r = (struct replica){.p = p, .member = member, .executors = (int)executors};
-    r->rank = calloc(p->n_items + 1, sizeof *r->rank);
-    r->stop = calloc((size_t)n_stops + 1, sizeof *r->stop);
+    size_t executors = (size_t)(p->threads * p->members), n = range->end - range->begin;
+    *r = (struct replica){.p = p, .member = member, .executors = (int)executors,
+                          .begin = range->begin, .end = range->end};
+    r->rank = calloc(n + 1, sizeof *r->rank);
+    r->stop = calloc((size_t)range->n_stops + 1, sizeof *r->stop);
     r->thread = calloc((size_t)p->threads, sizeof *r->thread);
     bool ok = r->rank && r->stop && r->thread;
     for (int t = 0; t < p->threads && ok; t++)
         ok = (r->thread[t].seen = calloc(executors, sizeof *r->thread[t].seen)) != NULL;
-    for (int i = 0; i <= n_stops && ok; i++)
-        r->stop[r->n_stops++] = i < n_stops ? stop[i] : p->n_items;
-    for (size_t i = 0; i < p->n_items && ok; i++) r->rank[i] = program_rank(p, i, member);
-    if (ok && replica_find_needs(p, r->stop, r->n_stops, &r->needs)) return TRI_OK;
+    for (int i = 0; i <= range->n_stops && ok; i++)
+        r->stop[r->n_stops++] = i < range->n_stops ? range->stop[i] : r->end;
+    for (size_t i = 0; i < n && ok; i++) r->rank[i] = program_rank(p, r->begin + i, member);
+    const struct replica_range all = {r->begin, r->end, r->stop, r->n_stops};
+    if (ok && replica_find_needs(p, &all, &r->needs)) return TRI_OK;
     replica_free(r);
     return base_no_memory("a replica");
 }
@@ -37,7 +39,7 @@ void replica_free(struct replica *r) {
     *r = (struct replica){0};
 }
 
-uint64_t replica_span(const struct replica *r) { return replica_round_of(r->p->n_items, 1); }
+uint64_t replica_span(const struct replica *r) { return replica_round_of(r->end, 1); }
 
 /* ---- rounds ---- */
 
@@ -65,8 +67,9 @@ static bool parts_of(const struct replica *r, int thread, size_t round, int64_t 
                      int64_t *end) {
     size_t i = round / 3;
     const struct program_item *item = &r->p->item[i];
-    if (r->rank[i] < 0 || replica_skips(r->p, i)) return false;
-    replica_parts(item, (int)(round % 3), (int64_t)r->rank[i] * r->p->threads + thread,
+    int rank = r->rank[i - r->begin];
+    if (rank < 0 || replica_skips(r->p, i)) return false;
+    replica_parts(item, (int)(round % 3), (int64_t)rank * r->p->threads + thread,
                   (int64_t)item->members * r->p->threads, begin, end);
     return *begin < *end;
 }
@@ -82,7 +85,7 @@ static void find_round(const struct replica *r, int thread, size_t round) {
 
 void replica_begin(struct replica *r, int thread) {
     for (int e = 0; e < r->executors; e++) r->thread[thread].seen[e] = 0;
-    find_round(r, thread, 0);
+    find_round(r, thread, replica_round_of(r->begin, 0));
 }
 
 bool replica_ended(const struct replica *r, int thread) {
@@ -103,7 +106,8 @@ bool replica_ready(struct replica *r, int thread, const struct replica_run *run)
     uint32_t me = (uint32_t)(r->member * r->p->threads + thread);
     if (round % 3 == 0 && thread) return has(t, run, me - (uint32_t)thread, round + 1);
     if (round % 3 == 0 && me) return has(t, run, 0, round + 1);
-    for (size_t i = r->needs.first[round]; i < r->needs.first[round + 1]; i++) {
+    const size_t *first = r->needs.first + (round - replica_round_of(r->begin, 0));
+    for (size_t i = first[0]; i < first[1]; i++) {
         const struct replica_need *n = &r->needs.need[i];
         if (n->executor != me && !has(t, run, n->executor, n->value)) return false;
     }

@@ -30,8 +30,9 @@ struct replica_thread {
 struct replica {
     struct program *p; /* of this member. Not owned */
     int member, executors;
-    int *rank;    /* by item: program_rank */
-    size_t *stop; /* the items before which there is a stop, ascending, some repeatedly */
+    size_t begin, end; /* the items that it runs */
+    int *rank;         /* by item, from the first: program_rank */
+    size_t *stop;      /* the items before which there is a stop, ascending, some repeatedly */
     int n_stops;
     struct replica_needs needs;
     struct replica_thread *thread;
@@ -40,7 +41,7 @@ struct replica {
 /* How a run is done. */
 struct replica_run {
     _Atomic uint64_t *word; /* by executor: member * threads + thread */
-    uint64_t base;          /* no word is larger; the next run's is replica_span more */
+    uint64_t base;          /* no word is larger; the next run's may be replica_span more */
     wait_queue *queue;      /* of changes of the words; null: a waiting thread never sleeps */
     enum wait_kind kind;
     _Atomic uint64_t *heartbeat;              /* of a waiting thread; nullable */
@@ -56,8 +57,8 @@ struct replica_part {
     int thread;
 };
 
-/* stop: ascending numbers of items, copied; the stop after all items is added. */
-tri_status replica_make(struct program *p, int member, const size_t *stop, int n_stops,
+/* The range is copied; a stop after its items is added. */
+tri_status replica_make(struct program *p, int member, const struct replica_range *range,
                         struct replica *out);
 void replica_free(struct replica *r);
 uint64_t replica_span(const struct replica *r);

@@ -42,6 +42,7 @@ struct space {
 
 struct finder {
     const struct program *p;
+    size_t begin; /* of the range */
     struct replica_needs *out;
     size_t executors;
     struct space arena, outside;
@@ -186,13 +187,17 @@ static void list(struct finder *f, size_t item, int round) {
     free(needed);
 }
 
+static void begin_round(struct finder *f, size_t item, int round) {
+    f->out->first[replica_round_of(item - f->begin, round)] = f->out->n;
+}
+
 static void list_item(struct finder *f, size_t i) {
-    f->out->first[replica_round_of(i, 1)] = f->out->n;
+    begin_round(f, i, 1);
     if (!replica_skips(f->p, i)) {
         find_wanted(f, (int)i);
         list(f, i, 1);
     }
-    f->out->first[replica_round_of(i, 2)] = f->out->n;
+    begin_round(f, i, 2);
     if (replica_skips(f->p, i) || !f->p->item[i].parts[1]) return;
     memset(f->want, 0, f->executors * sizeof *f->want);
     want(f, i, 1);
@@ -207,26 +212,29 @@ static void list_stop(struct finder *f) {
         memcpy(&f->known[e * f->executors], f->last, f->executors * sizeof *f->last);
 }
 
-static void find(struct finder *f, const size_t *stop, int n_stops) {
-    for (size_t i = 0; i <= f->p->n_items && !f->failed; i++) {
-        f->out->first[replica_round_of(i, 0)] = f->out->n;
-        for (; n_stops && *stop == i; stop++, n_stops--) list_stop(f);
-        if (i < f->p->n_items) list_item(f, i);
+static void find(struct finder *f, const struct replica_range *r) {
+    int stop = 0;
+    for (size_t i = r->begin; i <= r->end && !f->failed; i++) {
+        begin_round(f, i, 0);
+        for (; stop < r->n_stops && r->stop[stop] == i; stop++) list_stop(f);
+        if (i < r->end) list_item(f, i);
     }
-    f->out->first[replica_round_of(f->p->n_items, 1)] = f->out->n;
+    begin_round(f, r->end, 1);
 }
 
-bool replica_find_needs(const struct program *p, const size_t *stop, int n_stops,
+bool replica_find_needs(const struct program *p, const struct replica_range *range,
                         struct replica_needs *out) {
-    struct finder f = {.p = p, .out = out, .executors = (size_t)(p->threads * p->members)};
+    struct finder f = {.p = p, .begin = range->begin, .out = out,
+                       .executors = (size_t)(p->threads * p->members)};
+    size_t rounds = replica_round_of(range->end - range->begin, 2);
     f.seen = malloc((p->n_items + 1) * sizeof *f.seen);
     f.want = calloc(f.executors, sizeof *f.want);
     f.last = calloc(f.executors, sizeof *f.last);
     f.known = calloc(f.executors * f.executors, sizeof *f.known);
-    *out = (struct replica_needs){.first = calloc(3 * p->n_items + 2, sizeof *out->first)};
+    *out = (struct replica_needs){.first = calloc(rounds, sizeof *out->first)};
     f.failed = !f.seen || !f.want || !f.last || !f.known || !out->first;
     for (size_t i = 0; i < p->n_items && f.seen; i++) f.seen[i] = NONE;
-    if (!f.failed) find(&f, stop, n_stops);
+    if (!f.failed) find(&f, range);
     free(f.arena.range);
     free(f.outside.range);
     free(f.reader);

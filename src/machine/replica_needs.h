@@ -17,7 +17,15 @@ static inline size_t replica_round_of(size_t item, int round) { return 3 * item 
 struct replica_needs {
     struct replica_need *need;
     size_t n, capacity;
-    size_t *first; /* by round: the begin of its needs, in `need` */
+    size_t *first; /* by round, from the first of the range: the begin of its needs, in `need` */
+};
+
+/* Items that are run together: all, or those of a leg, which need nothing of the others in the
+ * arena. */
+struct replica_range {
+    size_t begin, end;
+    const size_t *stop; /* items before which there is a stop, ascending, from begin up to end */
+    int n_stops;
 };
 
 /* The parts [*begin, *end), counted over both rounds, that executor e of n does in round 1 or 2. */
@@ -26,10 +34,9 @@ void replica_parts(const struct program_item *item, int round, int64_t e, int64_
 /* Whether the item has nothing to do: its result is its input. */
 bool replica_skips(const struct program *p, size_t item);
 
-/* stop: the items before which there is a stop, ascending, up to n_items. An executor's needs of
- * itself are listed for the others, and some needs follow from earlier ones of only some executors.
- * False: out of memory. */
-bool replica_find_needs(const struct program *p, const size_t *stop, int n_stops,
+/* An executor's needs of itself are listed for the others, and some needs follow from earlier ones
+ * of only some executors. False: out of memory. */
+bool replica_find_needs(const struct program *p, const struct replica_range *range,
                         struct replica_needs *out);
 
 #endif

@@ -505,13 +505,22 @@ static bool at_stop(void *lane, int k) {
     return true;
 }
 
-int tree_slot(const struct tree_lane *l, int bucket) {
-    return *held(l, bucket) ? number_of(l->tree, bucket, *held(l, bucket)) : -1;
+bool tree_hands(const struct tree *t, int leg, int bucket) {
+    return leg_set_has(&t->buckets.readers[bucket], leg) ||
+           (t->buckets.leg[bucket] == leg && !buckets_is_summed(&t->buckets, bucket));
 }
 
-int tree_opens(const struct tree *t, int size, int k) {
+int tree_slot(const struct tree_lane *l, int bucket) {
+    struct tree *t = l->tree;
+    if (*held(l, bucket)) return number_of(t, bucket, *held(l, bucket));
+    return leg_set_has(&t->buckets.readers[bucket], l->leg)
+               ? board_slot_of(&t->bucket[bucket].board, l->lane) : -1;
+}
+
+int tree_opens(const struct tree *t, int size, int leg, int k) {
     const struct bucket_events *e = &t->events[size];
-    return k < e->n && e->event[k].opens ? e->event[k].bucket : -1;
+    const struct bucket_event *event = &e->event[e->leg[leg] + k];
+    return k < e->leg[leg + 1] - e->leg[leg] && event->opens ? event->bucket : -1;
 }
 
 void tree_bind_slot(struct tree *t, struct program *p, int bucket, int slot) {

@@ -110,10 +110,12 @@ struct tree_lane {
  * publishes the other buckets, and makes the sums that are possible then. False: no slot is free;
  * never if there is one leg. */
 bool tree_begin(struct tree_lane *l);
-/* The slot that is held for a bucket of the lane, if it is open; else -1. */
+/* Whether a bucket is handed by the leg to others, or to it. */
+bool tree_hands(const struct tree *t, int leg, int bucket);
+/* The lane's slot of a bucket that is open, or handed to its leg; else -1. */
 int tree_slot(const struct tree_lane *l, int bucket);
-/* The bucket that opens at stop k of the program of a lane; -1: none opens there. */
-int tree_opens(const struct tree *t, int size, int k);
+/* The bucket that opens at stop k of a leg; -1: none opens there. */
+int tree_opens(const struct tree *t, int size, int leg, int k);
 /* Binds the bucket's results of another copy of the program, which helps to compute the lane. */
 void tree_bind_slot(struct tree *t, struct program *p, int bucket, int slot);
 /* Publishes the last bucket; sum: and makes the sums that are possible then. False: another thread

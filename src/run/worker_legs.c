@@ -28,12 +28,16 @@ void worker_learn_leg(const struct worker *c, int leg, int64_t took) {
     atomic_store_explicit(time, new, memory_order_relaxed);
 }
 
-/* The thread's number among those that claim legs, and how many there are. */
-static int number_of(const struct worker_stage *s, int *all) {
-    const struct worker *c = s->c;
-    int each = s->alone ? 1 : c->threads, local = (int)(s->context - c->context);
-    *all = worker_size(c) * each;
-    return worker_rank(c) * each + local;
+/* The number of a worker's thread among those that claim legs, and how many there are: of each
+ * replica one, else each, or if those of a worker compute a leg together, one of each worker.
+ * -1: it claims none. */
+static int number_of(const struct worker_stage *s, int place, int thread, int *all) {
+    const struct crew_head *h = s->c->head;
+    int each = s->alone ? 1 : s->c->threads, rank = atomic_load(&h->worker[place].rank);
+    bool replicas = s->c->run->machine->members > 1;
+    *all = replicas ? group_count(worker_size(s->c), h->seats) : worker_size(s->c) * each;
+    if (rank < 0 || thread >= each) return -1;
+    return replicas ? crew_group_of(h, place) : rank * each + thread;
 }
 
 /* Whether a worker that serves the rank is at work. *progress changes with every leg that its
@@ -41,16 +45,14 @@ static int number_of(const struct worker_stage *s, int *all) {
 static bool is_served(const struct worker_stage *s, int rank, uint64_t *progress) {
     const struct worker *c = s->c;
     const struct crew_head *h = c->head;
-    int each = s->alone ? 1 : c->threads;
     bool served = false;
     *progress = 1;
     for (int i = 0; i < h->places; i++) {
-        int own = atomic_load(&h->worker[i].rank);
-        if (own < 0 || atomic_load(&h->worker[i].state) != CREW_READY) continue;
-        for (int k = 0; k < each; k++) {
+        if (atomic_load(&h->worker[i].state) != CREW_READY) continue;
+        for (int k = 0, all; k < c->threads; k++) {
             const struct crew_thread *t = &h->thread[i * c->threads + k];
-            if (!pipeline_serves(&c->run->machine->pipeline, own * each + k, worker_size(c) * each,
-                                 rank))
+            int number = number_of(s, i, k, &all);
+            if (number < 0 || !pipeline_serves(&c->run->machine->pipeline, number, all, rank))
                 continue;
             served = true;
             *progress += (uint64_t)atomic_load(&t->lane_began) + atomic_load(&t->lanes_done) +
@@ -99,7 +101,7 @@ static struct pipeline_claimer claimer(struct worker_stage *s) {
     struct pipeline_claimer one = {
         .who = {(uint32_t)c->step, s->context->number, (int)(s->context - c->context)},
         .takes = steals(c) ? takes : NULL, .user = s};
-    one.number = number_of(s, &one.all);
+    one.number = number_of(s, c->place, one.who.local, &one.all);
     return one;
 }
 

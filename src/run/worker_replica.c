@@ -58,6 +58,10 @@ static bool enter(struct worker_stage *s) {
         int64_t t = atomic_load(&c->head->thread[i * c->threads].lane_time);
         if (rank_in_group(c, i) >= 0 && t > lane) lane = t;
     }
+    for (int leg = 0; worker_has_legs(s) && leg < c->run->machine->tree[1].buckets.legs; leg++) {
+        int64_t t = atomic_load(&c->head->leg_time[leg]);
+        if (t > lane) lane = t;
+    }
     int64_t patience = !lane ? PATIENCE : lane / 4 > LEAST_PATIENCE ? lane / 4 : LEAST_PATIENCE;
     c->patience = base_now() + patience;
     atomic_store(&c->head->place[c->place].there, group_stage(c->step, c->group.number));
@@ -202,8 +206,8 @@ static bool at_stop(void *thread, int role, int stop) {
     struct order *o = t->order;
     struct tree *tree = &o->c->run->machine->tree[1];
     atomic_int *slot = group_slots(o->c->group.shared);
-    int bucket = tree_opens(tree, o->size, stop);
-    if (!role && stop < tree->events[o->size].n) {
+    int bucket = tree_opens(tree, o->size, o->task.leg, stop);
+    if (!role && stop < o->lane->p->n_stops) {
         worker_end_item(t->me);
         end_wait(t);
         o->lane->p->at_stop(o->lane->p->stop_arg, stop);
@@ -231,7 +235,7 @@ static void play(void *order, int thread) {
         for (int k = 0; k < c->threads; k++)
             if (o->alone || k == thread)
                 part[n++] = (struct replica_part){
-                    &c->run->machine->member[o->role[i]].replica[o->size], k};
+                    &c->run->machine->member[o->role[i]].replica[o->size][o->task.leg], k};
     struct program_step step = *o->step;
     step.fault = &t->fault;
     const struct replica_run run = {
@@ -246,6 +250,15 @@ static void play(void *order, int thread) {
     if (thread) worker_rest(t->me);
 }
 
+/* Binds what is in memory when the leg begins. */
+static void bind_leg(struct order *o, struct program *p) {
+    struct tree *t = &o->c->run->machine->tree[1];
+    atomic_int *slot = group_slots(o->c->group.shared);
+    tree_bind_slot(t, p, t->buckets.last[o->task.leg], o->task.slot);
+    for (int b = 0; b < t->buckets.n; b++)
+        if (tree_hands(t, o->task.leg, b)) tree_bind_slot(t, p, b, atomic_load(&slot[b]));
+}
+
 /* This worker's roles, and their programs. */
 static bool take_roles(struct order *o) {
     struct worker *c = o->c;
@@ -258,9 +271,7 @@ static bool take_roles(struct order *o) {
             worker_fail(c, tri_message());
             return false;
         }
-        if (!o->lane || o->role[i])
-            tree_bind_slot(&m->tree[1], program_of(o, o->role[i]), m->tree[1].buckets.n - 1,
-                           o->task.slot);
+        if (!o->lane || o->role[i]) bind_leg(o, program_of(o, o->role[i]));
     }
     return true;
 }
@@ -337,10 +348,14 @@ bool worker_compute_together(struct worker *c, struct thread_context *me, struct
                              const struct program_step *step) {
     int who[CREW_MOST_WORKERS];
     struct order o = {.c = c, .step = step, .lane = l, .audits = me->audits};
+    struct tree *t = l->tree;
     o.task = (struct group_task){.stage = group_stage(c->step, c->group.number), .lane = l->lane,
-                                 .slot = tree_slot(l, l->tree->buckets.n - 1)};
+                                 .leg = l->leg, .slot = tree_slot(l, t->buckets.last[l->leg])};
     if (!may_order(c)) wait_in_group(c, may_order, c);
     if (worker_over(c)) return false;
+    atomic_int *slot = group_slots(c->group.shared);
+    for (int b = 0; b < t->buckets.n; b++)
+        if (tree_hands(t, l->leg, b)) atomic_store(&slot[b], tree_slot(l, b));
     o.number = group_order(&c->group, c->place, who, muster(c, who), &o.task);
     bool done = work(&o, step->fault);
     if (!done) {

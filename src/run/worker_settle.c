@@ -252,7 +252,7 @@ static void describe_trees(struct worker *c, const tri_run *run, const struct pl
 
 static void describe_groups(struct worker *c, const struct machine *m, const struct plan *p) {
     struct crew_head *h = c->head;
-    h->seats = m->compilation.stages ? 1 : (int)mesh_seats(&m->compilation.strategies.mesh);
+    h->seats = (int)mesh_seats(&m->compilation.strategies.mesh);
     h->n_groups = m->replicas;
     h->groups = p->groups;
     h->group_bytes = p->group_bytes;

@@ -131,7 +131,7 @@ check 'two workers' same '^done' "$program" run -n 2 -- "$stages" synthetic 32 -
     --batch 8 --lanes 4 --pipeline gpipe
 check 'gpt2: mesh, stages, ZeRO' says '^done' "$program" train gpt2-tiny:seq=16,vocab=103 \
     --data synthetic --steps 2 --batch 8 --lanes 8 --stages 2 --mesh model=2 --strategy megatron \
-    --zero 2 -n 2
+    --zero 2 -n 4
 check '32 micro-batches' says '^done' "$program" train gpt2-tiny:seq=16,vocab=103 \
     --data synthetic --steps 2 --batch 32 --lanes 32 --stages 8 -n 8
 check 'resnet152: a hybrid, 16 bits, a limit' says '^done' "$program" train \

@@ -46,7 +46,7 @@ FACTORS = {
     "precision": ["", "--amp O1", "--amp O2 --loss-scale 128",
                   "--amp O3 --loss-scale dynamic:start=256,every=5"],
     "mesh": [False, True], "threads": [1, 2], "spares": [0, 1], "recompute": [False, True],
-    "bucket": ["1", "20K", "1G"],
+    "bucket": ["1", "20K", "1G"], "zero": [0, 1, 2, 3],
     "data": ["", "--data synthetic:size=20 --tail keep"],  # with it, every third step is smaller
     "resumes": RESUMES}
 
@@ -70,7 +70,7 @@ def check(row):
     net = row["net"]
     words = f"{grain(net, row['lanes'], row['precision'], row['mesh'])} {row['data']}"
     wanted = reference(words)
-    words += f" --bucket {row['bucket']} --stages {row['stages']}"
+    words += f" --bucket {row['bucket']} --zero {row['zero']} --stages {row['stages']}"
     if row["stages"] > 1:
         words += f" --pipeline {row['pipeline']} --steal {row['steal']}"
     words += f" --recompute {RECOMPUTED[net]}" * row["recompute"]
@@ -103,6 +103,7 @@ STORMS = {
     "two stages": (("gpt2", 4), "--stages 2 --bucket 1", "-n 2"),
     "four stages, a spare": (("bert", 8), "--stages 4 --bucket 20K", "-n 4 --spares 1"),
     "three workers, a mesh": (("gpt2", 3, "--amp O1", True), "--stages 2", "-n 3"),
+    "2 x 2 x 2": (("gpt2", 4, "", True), "--stages 2 --bucket 20K", "-n 8"),
     "zero-bubble": (("resnet18", 4), "--stages 2 --pipeline zero-bubble --bucket 1",
                     "-n 2 --threads-per-worker 2"),
 }
@@ -146,14 +147,14 @@ def stays_stopped():
     return f"{went_on} times of 3"
 
 
-def stalled_at(place, *more):
-    words, workers = storm_words("two stages")
+def stalled_at(place, *more, name="two stages"):
+    words, workers = storm_words(name)
     stalled(words, [*workers, *more], place)
 
 
-def points_of(place):
-    words = "mlp:hidden=64 --batch 64 --steps 12 --lanes 2 --quiet --optimizer adam".split()
-    return points(words, "-n 2 --stages 2 --bucket 1".split(), place)
+def points_of(place, mesh="", workers=2):
+    words = f"mlp:hidden=64 --batch 64 --steps 12 --lanes 2 --quiet --optimizer adam {mesh}".split()
+    return points(words, f"-n {workers} --stages 2 --bucket 1".split(), place)
 
 
 CASES = {"one hash per grain": one_hash, "one process": one_process}
@@ -164,9 +165,12 @@ CASES.update({
     "the first stopped": lambda: stalled_at(0),
     "the second stopped, never steals": lambda: stalled_at(1, "--steal", "never"),
     "the second stopped, a spare": lambda: stalled_at(1, "--spares", "1"),
+    "one of 2 x 2 x 2 stopped": lambda: stalled_at(1, name="2 x 2 x 2"),
     "goes on beside a stopped worker": stays_stopped,
     "a kill after every write of the first": lambda: points_of(0),
     "a kill after every write of the second": lambda: points_of(1),
+    "a kill after every write of a captain": lambda: points_of(
+        0, "--mesh model=2 --strategy channels", 4),
 })
 
 run_cases(CASES, sys.argv[2:])

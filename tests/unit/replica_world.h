@@ -116,7 +116,8 @@ static inline void world_make(const struct subject *s, int members, int threads,
         if (!m) w->memory = dev_host_allocate(bytes);
         program_place_member(p, m, w->memory);
         bind_sources(s, p);
-        if (replica_make(p, m, stop, n_stops, &w->replica[m])) fail_msg("%s", tri_message());
+        const struct replica_range all = {0, p->n_items, stop, n_stops};
+        if (replica_make(p, m, &all, &w->replica[m])) fail_msg("%s", tri_message());
     }
 }
 
