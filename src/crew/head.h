@@ -18,7 +18,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x41574552434953ull /* must change when anything below does */
+#define CREW_MAGIC 0x41574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SHAPES 8 /* of a run's steps */
@@ -26,6 +26,7 @@
 #define CREW_MOST_VALUES 64
 #define CREW_NAME 56
 #define CREW_LINE 512
+#define CREW_CHOICE 8192
 
 /* Environment variables of a worker: the descriptor of the store's file, the worker's index in the
  * table below, and the descriptors for the reporter's output. */
@@ -147,6 +148,11 @@ struct crew_head {
     int places;          /* used entries of `worker`: most + spares */
     int cores;
     double audit; /* fraction of the lanes that a second worker computes */
+
+    /* What takes long to choose is chosen by one worker for all. */
+    pthread_mutex_t choosing; /* robust */
+    int has_chosen;
+    char choice[CREW_CHOICE];
 
     _Alignas(64) wait_queue event;       /* woken by every change that a thread may wait for */
     _Alignas(64) wait_queue data;        /* the same for samples, and the steps that need them */

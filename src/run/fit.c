@@ -188,6 +188,29 @@ static tri_status choose(struct fit *f, double limit) {
     return status;
 }
 
+/* "PATTERNS\nNOTE", as another worker has chosen. */
+static tri_status take(tri_run *run, const char *choice) {
+    size_t n = strcspn(choice, "\n");
+    if (!n) return TRI_OK; /* nothing need be recomputed */
+    run->fit = strndup(choice, n);
+    run->fit_note = arena_text(&run->model->arena, "%s", choice + n + 1);
+    return run->fit && run->fit_note ? TRI_OK : base_no_memory("--recompute");
+}
+
+/* One worker chooses for all. */
+static tri_status choose_once(struct fit *f, double limit) {
+    tri_run *run = f->run;
+    const char *choice = run->worker ? worker_choice(run->worker) : NULL;
+    if (choice) return take(run, choice);
+    tri_status status = choose(f, limit);
+    struct text t = {0};
+    if (!run->worker) return status;
+    text_add(&t, "%s\n%s", run->fit ? run->fit : "", run->fit_note ? run->fit_note : "");
+    worker_chose(run->worker, status || t.failed ? NULL : t.data);
+    text_free(&t);
+    return status;
+}
+
 static tri_status settle(struct fit *f, const char *how) {
     tri_options *o = &f->run->options;
     tri_status status = TRI_OK;
@@ -203,7 +226,7 @@ static tri_status settle(struct fit *f, const char *how) {
         if (o->memory_limit <= 0)
             return base_fail(TRI_USAGE, "--recompute fit recomputes as little as --memory-limit "
                              "allows: give a limit, as --memory-limit 4G");
-        status = choose(f, (double)o->memory_limit);
+        status = choose_once(f, (double)o->memory_limit);
     }
     o->recompute = f->run->fit && *f->run->fit ? f->run->fit : NULL;
     return status;

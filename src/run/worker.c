@@ -182,6 +182,23 @@ struct crew_size worker_planned(const struct worker *c) {
                               .most = h->most, .audit = h->audit};
 }
 
+const char *worker_choice(struct worker *c) {
+    int failed = pthread_mutex_lock(&c->head->choosing);
+    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&c->head->choosing);
+    CHECK(!failed);
+    if (!c->head->has_chosen) return NULL;
+    pthread_mutex_unlock(&c->head->choosing);
+    return c->head->choice;
+}
+
+void worker_chose(struct worker *c, const char *text) {
+    if (text && strlen(text) < sizeof c->head->choice) {
+        strcpy(c->head->choice, text);
+        c->head->has_chosen = 1;
+    }
+    pthread_mutex_unlock(&c->head->choosing);
+}
+
 int worker_all_threads(const struct worker *c) { return c->head->most * c->threads; }
 int worker_place_threads(const struct worker *c) { return c->head->places * c->threads; }
 int worker_auditors(const struct worker *c) {

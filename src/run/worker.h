@@ -77,6 +77,11 @@ struct crew_size worker_planned(const struct worker *c);
 void worker_release(struct worker *c, struct team *team);
 void worker_free(struct worker *c);
 
+/* What a worker has chosen for all. Null: this one must choose, and then call worker_chose. */
+const char *worker_choice(struct worker *c);
+/* text: null: there is no choice. One that is too long is not kept: others choose again. */
+void worker_chose(struct worker *c, const char *text);
+
 int worker_all_threads(const struct worker *c); /* of the workers that can compute at a time */
 int worker_processes(const struct worker *c);
 int worker_auditors(const struct worker *c); /* threads that audit lanes */

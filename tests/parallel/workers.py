@@ -397,6 +397,21 @@ def more_workers():
         need(done(end(run)) == plain, "another result")
 
 
+def recompute_fit():
+    """What is recomputed to meet the limit is chosen once, and said once."""
+    words = "bert-tiny:seq=64,layers=4 --batch 32 --lanes 4 --steps 2 --quiet".split()
+    fits = [*words, "-n", "3", "--recompute", "fit", "--memory-limit"]
+    run = trireme("train", *fits, "100M")
+    least = re.search(r"the run needs at least (\d+)\.\d MiB", run.err)
+    need(run.returncode == 2 and least, run.err)
+    limit = f"{int(least.group(1)) + 1}M"
+    run = trireme("train", *words, "-n", "3", "--memory-limit", limit)
+    need(run.returncode == 2 and "--memory-limit is" in run.err, f"it fits: {run.err}")
+    run = trireme("train", *fits, limit)
+    need(done(run) == done(trireme("train", *words)), run.err)
+    need(run.err.count("--recompute fit: ") == 1, run.err)
+
+
 def closed_files():
     """Later files must not take the descriptors of the standard files; a last line that cannot
     be printed is a failure."""
@@ -531,6 +546,7 @@ CASES.update({
     "all workers wait": all_wait,
     "memory as planned": planned,
     "memory for more workers": more_workers,
+    "recompute fit": recompute_fit,
     "closed standard files": closed_files,
     "interrupted": interrupted,
     "the agent dies": agent_dies,
