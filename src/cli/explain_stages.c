@@ -94,7 +94,7 @@ static void add_handed(struct text *t, const struct explanation *e) {
 static void name_turn(const struct explanation *e, const struct turn *turn, bool chunks,
                       char name[2 * LEG_TEXT]) {
     struct leg leg = legs_at(&e->c->legs, turn->leg);
-    int n = snprintf(name, 2 * LEG_TEXT, "%c%d", "FBW"[leg.kind], turn->lane);
+    int n = snprintf(name, 2 * LEG_TEXT, "%c%d", legs_letter(leg.kind), turn->lane);
     if (chunks)
         snprintf(name + n, (size_t)(2 * LEG_TEXT - n), "%c",
                  'a' + leg.stage / e->m->pipeline.ranks % 26);

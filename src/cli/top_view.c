@@ -191,6 +191,7 @@ static void draw_progress(struct pen *p, const struct top *t) {
     put(p, PLAIN, "%.*f samples/s  %.*f steps/s  batch %lld in %d lane%s", samples < 100 ? 1 : 0,
         samples, r < 10 ? 2 : r < 100 ? 1 : 0, r, (long long)v->batch, v->lanes,
         v->lanes == 1 ? "" : "s");
+    if (v->stages > 1) put(p, PLAIN, ", %d stages", v->stages);
     end_line(p);
 }
 

@@ -66,6 +66,16 @@ bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out)
     return true;
 }
 
+const char *crew_name_leg(const struct crew_head *h, const struct crew_thread *t,
+                          char text[LEG_TEXT + 1]) {
+    int leg = atomic_load(&t->leg);
+    *text = 0;
+    if (leg < 0 || leg >= h->legs.n || h->legs.stages < 1) return text;
+    *text = ' ';
+    legs_name(&h->legs, leg, text + 1);
+    return text;
+}
+
 const char *crew_name_seats(const struct crew_head *h, int place, char text[CREW_SEATS]) {
     struct crew_seats s;
     *text = 0;

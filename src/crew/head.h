@@ -63,6 +63,7 @@ struct crew_thread {
     _Atomic int64_t since;                       /* when it began what it is doing */
     atomic_int at;                               /* enum crew_at */
     atomic_int lane;                             /* or a batch, or a callback; -1: none */
+    atomic_int leg;                              /* of the lane; -1: the lane is one piece */
     atomic_int item;                             /* index in the table of names; -1: none */
     _Atomic uint32_t step;
     _Atomic int64_t lane_began;                  /* when it began its lane; 0: it computes none */
@@ -170,7 +171,7 @@ struct crew_head {
     uint8_t digest[32];              /* of everything that must be the same in all workers */
     uint64_t store_bytes;
     int lanes;    /* of a step of the first shape */
-    int stages;   /* of a pipeline; 0: none */
+    struct legs legs; /* of a lane; without stages, none */
     int n_items;  /* of all programs that have names */
     int n_shapes; /* of steps, see run/executables.h */
     struct {
@@ -278,6 +279,10 @@ bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out)
 /* ", replica 1, seats 0-3", or nothing. */
 #define CREW_SEATS 48
 const char *crew_name_seats(const struct crew_head *h, int place, char text[CREW_SEATS]);
+
+/* " F1", or nothing: the leg of the lane that the thread is at. */
+const char *crew_name_leg(const struct crew_head *h, const struct crew_thread *t,
+                          char text[LEG_TEXT + 1]);
 
 /* Whether a step has been opened since the run began. */
 bool crew_begun(const struct crew_head *h);

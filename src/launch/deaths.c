@@ -105,8 +105,9 @@ void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]) {
     const struct crew_thread *h = &a->head->thread[thread];
     int lane = atomic_load(&h->lane);
     const char *name = recovery_name(&a->recovery, atomic_load(&h->item));
-    char where[16] = "";
-    if (lane >= 0) base_format(where, sizeof where, " %d", lane);
+    char where[16 + LEG_TEXT] = "", leg[LEG_TEXT + 1];
+    if (lane >= 0)
+        base_format(where, sizeof where, " %d%s", lane, crew_name_leg(a->head, h, leg));
     unsigned step = atomic_load(&h->step); /* 0: it has just joined */
     if (!step) step = (unsigned)atomic_load(&a->head->opened);
     base_format(text, AT_TEXT, "step %u, %s%s%s%s", step,

@@ -236,6 +236,7 @@ static void read_worker(const struct crew_head *h, int place, const struct look_
         .lane = atomic_load(&thread->lane), .item = atomic_load(&thread->item),
         .step = atomic_load(&thread->step), .since = atomic_load(&thread->since),
         .lane_time = atomic_load(&thread->lane_time)};
+    crew_name_leg(h, thread, w->leg);
     for (int t = 0; t < v->threads; t++) add_thread(thread + t, v->now, w);
     if (v->replicas) w->seated = crew_seats_of(h, place, &w->seats);
 }
@@ -255,7 +256,8 @@ void look_at(const struct look *l, struct look_view *v) {
         .now = base_now(), .closed = atomic_load(&h->closed), .opened = atomic_load(&h->opened),
         .committed = atomic_load(&h->committed), .total = atomic_load(&h->total),
         .base = atomic_load(&h->base), .began = atomic_load(&h->began), .batch = h->batch,
-        .lanes = h->lanes, .ranks = atomic_load(&h->ranks), .wanted = atomic_load(&h->wanted),
+        .lanes = h->lanes, .stages = h->legs.stages, .ranks = atomic_load(&h->ranks),
+        .wanted = atomic_load(&h->wanted),
         .most = h->most, .spares = h->spares, .reporter = atomic_load(&h->reporter),
         .deaths = atomic_load(&h->epoch)};
     v->threads = within(h->threads, 1, CREW_MOST_THREADS);
@@ -286,7 +288,7 @@ void look_describe(struct look *l, const struct look_worker *w, struct text *out
         text_add(out, "left");
     } else {
         text_add(out, "%s", crew_at_name((enum crew_at)w->at));
-        if (lane && w->lane >= 0) text_add(out, " %d", w->lane);
+        if (lane && w->lane >= 0) text_add(out, " %d%s", w->lane, w->leg);
         if (*name) text_add(out, " %s", name);
     }
 }

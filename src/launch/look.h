@@ -43,6 +43,7 @@ struct look_worker {
     bool leaves;
     int64_t peak;
     int at, lane, item;
+    char leg[LEG_TEXT + 1]; /* crew_name_leg */
     uint32_t step;
     int64_t since;
     int64_t lane_time; /* mean time of a lane on a thread, nanoseconds; 0: unknown */
@@ -60,7 +61,7 @@ struct look_view {
     uint64_t opened, committed, total, base;
     int64_t began, batch;
     int replicas; /* of a mesh; 0: none */
-    int lanes, ranks, wanted, most, spares, threads, places, reporter;
+    int lanes, stages, ranks, wanted, most, spares, threads, places, reporter;
     uint32_t deaths;
     double loss; /* of the latest step; NaN: unknown */
     char title[128], out[1024], failure[1024];

@@ -42,7 +42,7 @@ void agent_time(struct agent *a) {
         t->batch = h->batch;
         t->lanes = h->lanes;
         if (h->n_groups) t->seats = h->seats;
-        t->stages = h->stages;
+        t->stages = h->legs.stages;
         t->waiting = (waited(h) - a->timing_waited) / (passed * h->workers * h->threads);
     }
     bool enough = t->steps ? steps >= t->steps : passed >= t->seconds && steps >= 3;

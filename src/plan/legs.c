@@ -25,9 +25,11 @@ int legs_number(const struct legs *l, struct leg leg) {
     return l->stages + (l->stages - 1 - leg.stage) * per + (leg.kind == LEG_WEIGHTS);
 }
 
+char legs_letter(enum leg_kind kind) { return "FBW"[kind]; }
+
 void legs_name(const struct legs *l, int number, char name[LEG_TEXT]) {
     struct leg leg = legs_at(l, number);
-    snprintf(name, LEG_TEXT, "%c%d", "FBW"[leg.kind], leg.stage);
+    snprintf(name, LEG_TEXT, "%c%d", legs_letter(leg.kind), leg.stage);
 }
 
 struct leg_set *legs_readers(const tri_graph *g) {

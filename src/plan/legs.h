@@ -27,6 +27,7 @@ struct leg {
 struct legs legs_of(int stages, bool weights); /* stages 0: one leg */
 struct leg legs_at(const struct legs *l, int number);
 int legs_number(const struct legs *l, struct leg leg); /* -1: there is no such leg */
+char legs_letter(enum leg_kind kind);
 /* "F0", "B0", "W0". */
 #define LEG_TEXT 16
 void legs_name(const struct legs *l, int number, char name[LEG_TEXT]);

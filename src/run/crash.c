@@ -117,6 +117,11 @@ static void describe(struct line *l, const struct crash_scene *s, int sig, const
         line_add(l, " ");
         line_signed(l, s->part);
     }
+    if (s->has_leg) {
+        const char kind[] = {' ', legs_letter(s->leg.kind), 0};
+        line_add(l, kind);
+        line_signed(l, s->leg.stage);
+    }
     if (s->item) {
         line_add(l, ", operator ");
         line_name(l, s->item, CREW_NAME);

@@ -45,6 +45,8 @@ struct crash_scene {
     int64_t step;              /* 0: none */
     int at;                    /* a crew_at; -1: not known */
     int part;                  /* the callback, lane or batch; -1: none */
+    struct leg leg;            /* of the lane */
+    bool has_leg;
     int number;                /* of the operator; -1: none */
     const char *item;          /* the operator's name; null: not known */
     bool reads;                /* the thread reads ahead; `part` is a lane */

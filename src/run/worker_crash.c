@@ -43,6 +43,8 @@ void worker_look(const tri_run *run, struct crash_scene *s) {
     s->at = atomic_load(&t->at);
     s->part = atomic_load(&t->lane);
     s->step = (int64_t)atomic_load(&t->step);
+    s->has_leg = atomic_load(&t->leg) >= 0;
+    if (s->has_leg) s->leg = legs_at(&c->head->legs, atomic_load(&t->leg));
     if (s->at == CREW_AT_LANE || s->at == CREW_AT_UPDATE) s->number = atomic_load(&t->item);
     s->item = operator_name(c, s->number);
 }

@@ -231,6 +231,8 @@ static void play(void *order, int thread) {
     if (thread) t->me->waited = 0;
     t->me->item = -1;
     t->me->name = c->current->first_name[2 + o->size];
+    t->me->k = 1;
+    t->me->leg = o->task.leg;
     for (int i = 0; i < o->roles; i++)
         for (int k = 0; k < c->threads; k++)
             if (o->alone || k == thread)
@@ -398,6 +400,7 @@ static void follow(struct worker_stage *s, uint64_t order) {
     s->step.fault->failed = false;
     s->step.sample = lane_first(m->batch, m->lanes, o.task.lane);
     me->lane = o.task.lane;
+    me->leg = o.task.leg;
     me->waited = 0;
     bool done = work(&o, s->step.fault);
     if (!done && s->step.fault->failed && !worker_over(c)) {

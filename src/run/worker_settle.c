@@ -268,7 +268,7 @@ static void describe(struct worker *c, const tri_run *run, const struct plan *p)
     const struct machine *m = run->executable;
     h->store_bytes = p->end;
     h->lanes = (int)m->lanes;
-    h->stages = m->compilation.stages;
+    if (m->compilation.stages) h->legs = m->compilation.legs;
     h->batch = m->batch;
     h->n_items = p->n_items;
     describe_trees(c, run, p);

@@ -18,9 +18,13 @@
 
 void worker_note(struct thread_context *me, enum crew_at at, int lane, int item) {
     struct crew_thread *t = me->shared;
+    const struct crew_head *h = me->worker->head;
+    bool in_lane = lane >= 0 && (at == CREW_AT_LANE || at == CREW_AT_DATA || at == CREW_AT_SUM);
     int64_t now = base_now();
     atomic_store_explicit(&t->since, now, memory_order_relaxed);
     atomic_store_explicit(&t->lane, lane, memory_order_relaxed);
+    atomic_store_explicit(&t->leg, in_lane && me->k == 1 && h->legs.stages ? me->leg : -1,
+                          memory_order_relaxed);
     atomic_store_explicit(&t->item, item, memory_order_relaxed);
     atomic_store_explicit(&t->step, (uint32_t)me->worker->step, memory_order_relaxed);
     atomic_store_explicit(&t->at, (int)at, memory_order_relaxed);

@@ -9,13 +9,14 @@ KILLS=N: the number of kills over all storms (24; with SLOW=1 300)."""
 import itertools
 import os
 import random
+import re
 import signal
 import sys
 import time
 
 from runs import SLOW, done, end, events, fresh, need, run_cases, start, step_of, trireme, wait_for
 from storms import (KILLS, RESUMES, at_work, check_hash, check_rows, cover, points, reference,
-                    seconds_of, stalled, storm, without_steps)
+                    seconds_of, stalled, storm, strike, without_steps)
 
 SMALL = "--batch 8 --quiet"
 NETS = {"gpt2": f"gpt2-tiny:seq=16,vocab=103,heads=8,layers=8 --steps 10 {SMALL}",
@@ -147,6 +148,25 @@ def stays_stopped():
     return f"{went_on} times of 3"
 
 
+def legs_are_named():
+    """In `top`, and when a worker dies."""
+    words = [*without_steps(grain("bert", 8)), "--stages", "2", "-n", "2"]
+    fresh("named")
+    run = start("train", *words, "--steps", "100000", "--out", "named")
+    leg = r"lane \d [FBW][01]"
+
+    def killed_in_a_leg():
+        row = re.search(rf"^ *\d+ +\d+\*? +(\d+) .*{leg}", trireme("top", "named", "--once").out,
+                        re.M)
+        if row:
+            strike([int(row.group(1))], signal.SIGKILL)
+        return any(re.search(leg + ", operator", e["text"]) for e in events("named", "death"))
+
+    wait_for(killed_in_a_leg, "no leg is named")
+    run.send_signal(signal.SIGINT)
+    end(run)
+
+
 def stalled_at(place, *more, name="two stages"):
     words, workers = storm_words(name)
     stalled(words, [*workers, *more], place)
@@ -165,6 +185,7 @@ CASES.update({
     "the first stopped": lambda: stalled_at(0),
     "the second stopped, never steals": lambda: stalled_at(1, "--steal", "never"),
     "the second stopped, a spare": lambda: stalled_at(1, "--spares", "1"),
+    "legs are named": legs_are_named,
     "one of 2 x 2 x 2 stopped": lambda: stalled_at(1, name="2 x 2 x 2"),
     "goes on beside a stopped worker": stays_stopped,
     "a kill after every write of the first": lambda: points_of(0),
