@@ -50,11 +50,17 @@ static tri_node *copy_node(struct sinker *s, const tri_node *n) {
     return copy;
 }
 
+/* A source that nothing has read since is no longer a part of the graph. */
+static bool is_part(const tri_graph *g, const tri_node *n) {
+    return (size_t)n->id < g->n_nodes && g->node[n->id] == n;
+}
+
 static tri_tensor *copy_of(struct sinker *s, const tri_tensor *t) {
     const tri_node *n = t->node;
     bool stored = node_is_stored(n);
     tri_tensor **known = n->n_in ? &s->copy[t->id] : &s->source[n->id];
     tri_node *there = stored && !*known ? graph_source(s->r.g, source_name(n)) : NULL;
+    if (there && !is_part(s->r.g, there)) rewrite_keep(&s->r, there);
     if (there) *known = there->out;
     if (*known) return *known;
     tri_node *copy = copy_node(s, n);

@@ -55,6 +55,8 @@ FACTORS = {
 def allowed(row):
     """Whether the schedule exists; a smaller step has 4 samples."""
     lanes = [row["lanes"], *([min(row["lanes"], 4)] if row["data"] else [])]
+    if row["bucket"] != "1G" and row["zero"] < 2:  # no buckets
+        return False
     if row["stages"] == 1:
         return row["pipeline"] == "1f1b" and row["steal"] == "late"
     if row["pipeline"] == "zero-bubble":
@@ -71,7 +73,8 @@ def check(row):
     net = row["net"]
     words = f"{grain(net, row['lanes'], row['precision'], row['mesh'])} {row['data']}"
     wanted = reference(words)
-    words += f" --bucket {row['bucket']} --zero {row['zero']} --stages {row['stages']}"
+    words += f" --zero {row['zero']} --stages {row['stages']}"
+    words += f" --bucket {row['bucket']}" * (row["zero"] > 1)
     if row["stages"] > 1:
         words += f" --pipeline {row['pipeline']} --steal {row['steal']}"
     words += f" --recompute {RECOMPUTED[net]}" * row["recompute"]
