@@ -35,6 +35,8 @@ struct world {
     struct results results;
     size_t stop[MOST_STOPS];
     int n_stops;
+    int leg;           /* that is run; LEGS_MOST: all */
+    size_t begin, end; /* the items that are run */
     _Atomic uint64_t word[MOST_MEMBERS * MOST_THREADS];
     uint64_t base;
     wait_queue queue;
@@ -103,6 +105,25 @@ static inline void single_free(struct single *o) {
     program_free(&o->p);
 }
 
+static inline void world_take(struct world *w, int leg, size_t begin, size_t end) {
+    const struct replica_range range = {begin, end, w->stop, w->n_stops};
+    w->leg = leg;
+    w->begin = begin;
+    w->end = end;
+    for (int m = 0; m < w->members; m++) {
+        if (w->replica[m].p) replica_free(&w->replica[m]);
+        if (replica_make(&w->program[m], m, &range, &w->replica[m])) fail_msg("%s", tri_message());
+    }
+}
+
+/* Takes the next leg. */
+static inline void world_take_leg(struct world *w, int leg) {
+    const struct program *p = w->program;
+    size_t begin = leg ? w->end : 0, end = begin;
+    while (end < p->n_items && p->item[end].unit->node[0]->leg == leg) end++;
+    world_take(w, leg, begin, end);
+}
+
 static inline void world_make(const struct subject *s, int members, int threads,
                               const size_t *stop, int n_stops, struct world *w) {
     *w = (struct world){.s = s, .members = members, .threads = threads, .n_stops = n_stops};
@@ -116,9 +137,8 @@ static inline void world_make(const struct subject *s, int members, int threads,
         if (!m) w->memory = dev_host_allocate(bytes);
         program_place_member(p, m, w->memory);
         bind_sources(s, p);
-        const struct replica_range all = {0, p->n_items, stop, n_stops};
-        if (replica_make(p, m, &all, &w->replica[m])) fail_msg("%s", tri_message());
     }
+    world_take(w, LEGS_MOST, 0, w->program->n_items);
 }
 
 static inline void world_free(struct world *w) {
@@ -142,11 +162,12 @@ static inline void world_rebind(struct world *w, int member, int stop) {
         results_bind(&w->results, &w->program[member], w->stop[stop], (stop + 1) % 2);
 }
 
-/* The first result that differs; null: none does. */
+/* The first result of what was run that differs; null: none does. */
 static inline const char *world_differs(struct world *w, const struct single *o) {
     for (size_t i = 0; i < w->s->g->n_outputs; i++) {
         const tri_tensor *t = w->s->g->output[i].tensor;
-        if (memcmp(program_value(&w->program[0], t->id), program_value(&o->p, t->id),
+        if ((w->leg == LEGS_MOST || t->node->leg == w->leg) &&
+            memcmp(program_value(&w->program[0], t->id), program_value(&o->p, t->id),
                    base_spec_bytes(&t->spec)))
             return w->s->g->output[i].name;
     }

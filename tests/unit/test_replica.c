@@ -37,24 +37,33 @@ struct lane {
 
 static const struct lane_case {
     const char *model, *mesh, *strategy, *unset;
-    int seats;
+    int seats, stages;
+    const char *pipeline;
 } lanes[] = {
-    {"mlp:hidden=50", "model=2", "channels", "follow", 2},
-    {"mlp:hidden=64", "model=8", "channels", "follow", 8},
-    {"gpt2-tiny:seq=20,vocab=103,heads=4", "model=2", "megatron", "follow", 2},
-    {"gpt2-tiny:seq=20,vocab=103,heads=4", "model=4", "megatron-sp", "follow", 4},
-    {"gpt2-tiny:seq=20,vocab=103,heads=8", "model=8", "megatron", "follow", 8},
-    {"bert-tiny:seq=20,vocab=103,heads=4,predictions=3", "data=2,model=2", "megatron", "batch", 4},
-    {"bert-tiny:seq=20,vocab=103,heads=4,predictions=3", "model=2", "megatron", "follow", 2},
-    {"resnet18:form=small,width=8", "model=2", "channels", "follow", 2},
-    {"resnet18:form=small,width=16", "model=2,data=2", "channels", "batch", 4},
+    {"mlp:hidden=50", "model=2", "channels", "follow", 2, 0, NULL},
+    {"mlp:hidden=64", "model=8", "channels", "follow", 8, 0, NULL},
+    {"gpt2-tiny:seq=20,vocab=103,heads=4", "model=2", "megatron", "follow", 2, 0, NULL},
+    {"gpt2-tiny:seq=20,vocab=103,heads=4", "model=4", "megatron-sp", "follow", 4, 0, NULL},
+    {"gpt2-tiny:seq=20,vocab=103,heads=8", "model=8", "megatron", "follow", 8, 0, NULL},
+    {"bert-tiny:seq=20,vocab=103,heads=4,predictions=3", "data=2,model=2", "megatron", "batch", 4,
+     0, NULL},
+    {"bert-tiny:seq=20,vocab=103,heads=4,predictions=3", "model=2", "megatron", "follow", 2, 0,
+     NULL},
+    {"resnet18:form=small,width=8", "model=2", "channels", "follow", 2, 0, NULL},
+    {"resnet18:form=small,width=16", "model=2,data=2", "channels", "batch", 4, 0, NULL},
+}, cut[] = {
+    {"mlp:hidden=50", "model=2", "channels", "follow", 2, 2, NULL},
+    {"gpt2-tiny:seq=20,vocab=103,heads=4", "model=2", "megatron", "follow", 2, 3, NULL},
+    {"gpt2-tiny:seq=20,vocab=103,heads=4", "model=4", "megatron-sp", "follow", 4, 2, "zero-bubble"},
+    {"resnet18:form=small,width=8", "model=2", "channels", "follow", 2, 4, NULL},
 };
 
 static void subject_free(struct subject *s) { free(s->source); }
 
 static void lane_make(const struct lane_case *c, const char *device, struct lane *l) {
-    tri_options o = {.steps = 2, .lanes = 1, .data = "synthetic", .threads = 1, .device = device,
-                     .mesh = c->mesh, .strategy = c->strategy, .unset = c->unset};
+    tri_options o = {.steps = 2, .lanes = c->stages ? 4 : 1, .data = "synthetic", .threads = 1,
+                     .device = device, .mesh = c->mesh, .strategy = c->strategy,
+                     .unset = c->unset, .stages = c->stages, .pipeline = c->pipeline};
     l->run = tri_open(tri_model_open(c->model, 4), &o);
     if (!l->run) fail_msg("%s", tri_message());
     assert_true(tri_step(l->run));
@@ -122,8 +131,8 @@ static void use_places(struct play *y, size_t i, int more) {
 static bool at_stop(void *user, int member, int stop) {
     struct play *y = user;
     const struct world *w = y->w;
-    size_t item = stop < w->n_stops ? w->stop[stop] : w->program->n_items;
-    for (size_t i = 0; i < item; i++) y->broken |= y->left_of[i] > 0;
+    size_t item = stop < w->n_stops ? w->stop[stop] : w->end;
+    for (size_t i = w->begin; i < item; i++) y->broken |= y->left_of[i] > 0;
     y->broken |= member ? y->passed <= stop : y->passed != stop;
     y->passed += !member;
     world_rebind(y->w, member, stop);
@@ -161,7 +170,7 @@ static void play(struct world *w, const struct single *wanted, enum order order,
                      calloc((size_t)p->g->n_tensors + 1, sizeof(int)), 0, false};
     struct replica_run run = {.word = w->word, .base = w->base, .at_stop = at_stop, .user = &y};
     world_begin(w);
-    for (size_t i = 0; i < p->n_items; i++) {
+    for (size_t i = w->begin; i < w->end; i++) {
         y.left_of[i] = shares_of(p, i);
         use_places(&y, i, y.left_of[i]);
     }
@@ -205,6 +214,13 @@ static void check_scratch(const struct program *p) {
         for (int o = 0; o < m; o++) assert_true(end[m] <= begin[o] || end[o] <= begin[m]);
 }
 
+static void play_all(struct world *w, const struct single *wanted) {
+    for (int order = 0; order < ORDERS; order++)
+        for (int k = 0; k < (order == RANDOM ? 2 : order == HELD ? w->members * w->threads : 1);
+             k++)
+            play(w, wanted, (enum order)order, k, (uint64_t)k);
+}
+
 /* All orders, with some stops. */
 static void interleave(const struct subject *s, const struct single *wanted, int members,
                        int threads, int n_stops) {
@@ -214,9 +230,20 @@ static void interleave(const struct subject *s, const struct single *wanted, int
         stop[i] = wanted->p.n_items * (size_t)(i / (2 - members % 2) + 1) / (size_t)(n_stops + 1);
     world_make(s, members, threads, stop, n_stops, &w);
     check_scratch(w.program);
-    for (int order = 0; order < ORDERS; order++)
-        for (int k = 0; k < (order == RANDOM ? 2 : order == HELD ? members * threads : 1); k++)
-            play(&w, wanted, (enum order)order, k, (uint64_t)k);
+    play_all(&w, wanted);
+    world_free(&w);
+}
+
+/* Leg by leg: each finds the arena full of NaN. */
+static void interleave_legs(const struct subject *s, const struct single *wanted, int members,
+                            int threads) {
+    struct world w;
+    world_make(s, members, threads, NULL, 0, &w);
+    for (int leg = 0; leg < s->g->legs; leg++) {
+        world_take_leg(&w, leg);
+        play_all(&w, wanted);
+    }
+    assert_int_equal(w.end, w.program->n_items);
     world_free(&w);
 }
 
@@ -248,6 +275,20 @@ static void interleaved_lanes(void **state) {
             single_free(&o);
             lane_free(&l);
         }
+}
+
+static void interleaved_legs(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(cut); i++) {
+        struct lane l;
+        struct single o;
+        if (!dev_find("cpu")) continue;
+        lane_make(&cut[i], "cpu", &l);
+        single_run(&l.s, &o);
+        for (int t = 1; t <= MOST_THREADS; t++) interleave_legs(&l.s, &o, cut[i].seats, t);
+        single_free(&o);
+        lane_free(&l);
+    }
 }
 
 /* ---- random networks ---- */
@@ -441,6 +482,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interleaved_networks),
         cmocka_unit_test(interleaved_lanes),
+        cmocka_unit_test(interleaved_legs),
         cmocka_unit_test(threads_of_members),
         cmocka_unit_test(a_fault_stops_all),
     };
