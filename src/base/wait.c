@@ -14,6 +14,7 @@
 #define LATE_TIMES 4  /* times the slowest */
 /* nanoseconds: the longest sleep, so that a waiting thread regularly shows that it lives */
 #define BEAT (200 * 1000000L)
+#define AGAIN 1000000L /* nanoseconds between two looks after the time asked for */
 
 int64_t wait_late(int64_t slowest) { return base_now() + LATE + LATE_TIMES * slowest; }
 
@@ -31,7 +32,7 @@ void wait_wake(wait_queue *b) {
 
 static struct timespec at_most(int64_t when) {
     int64_t left = when == INT64_MAX ? BEAT : when - base_now();
-    return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left < 1000 ? 1000 : left};
+    return (struct timespec){.tv_nsec = left > BEAT ? BEAT : left > 0 ? left : AGAIN};
 }
 
 static const struct {

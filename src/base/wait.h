@@ -28,8 +28,8 @@ int64_t wait_late(int64_t slowest);
 /* Wakes all threads that sleep on the queue; they check their conditions again. */
 void wait_wake(wait_queue *b);
 /* Waits until the condition holds: spins, then yields, then sleeps. The condition is checked again
- * at time `when` of base_now at the latest (INT64_MAX: only after a wake-up). heartbeat (nullable)
- * grows with each check. */
+ * at time `when` of base_now at the latest, and then every millisecond (INT64_MAX: only after a
+ * wake-up). heartbeat (nullable) grows with each check. */
 void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
                 int64_t when, _Atomic uint64_t *heartbeat);
 
