@@ -391,10 +391,8 @@ static struct {
     {"train on ref, evaluate, save, load", train_ref},
     {"train on the default device", train_default},
     {"train in f32 with threads and checkpoints", train_fused},
-    {"training without fused kernels", train_unfused},
     {"run forward", forward},
     {"the whole loop", loop},
-    {"check an operator", check_operator},
     {"replace a file", replace_file},
     {"checkpoints", checkpoints},
     {"sealed checkpoints", sealed_checkpoints},
@@ -407,7 +405,11 @@ static struct {
     {"arrays", open_arrays},
     {"pictures in an archive", open_archive},
     {"data of one's own", own_data},
+    /* with SLOW only */
+    {"training without fused kernels", train_unfused},
+    {"check an operator", check_operator},
 };
+enum { SLOW_ONES = 2 };
 
 /* After the first step no step allocates; the reference device, which is for comparisons, may. */
 static void steps_do_not_allocate(void **state) {
@@ -435,7 +437,7 @@ int main(void) {
         cmocka_unit_test(steps_do_not_allocate)};
     size_t n = 1;
     cmocka_set_test_filter(getenv("ONLY"));
-    for (size_t i = 0; i < COUNT(scenarios); i++)
+    for (size_t i = 0; i < COUNT(scenarios) - (getenv("SLOW") ? 0 : SLOW_ONES); i++)
         if (scenarios[i].run != load_object || getenv("TRI_TEST_MODEL"))
             tests[n++] = (struct CMUnitTest){.name = scenarios[i].name,
                                              .test_func = each_call_fails,

@@ -4,7 +4,7 @@
 
 Usage: checkpoints.py TRIREME OWN_LOOP [CASE...]
 
-KILLS=N: the number of kills in the storm (4)."""
+KILLS=N: the number of kills in the storm (3)."""
 import os
 import io
 import random
@@ -21,7 +21,7 @@ from runs import (children, done, end, events, flip, folders, fresh, length_for,
                   start, trireme, wait_for, wait_for_steps)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
-KILLS = int(os.environ.get("KILLS", "4"))
+KILLS = int(os.environ.get("KILLS", "3"))
 
 RUNS = {
     "lenet5, uneven lanes": "lenet5 --batch 30 --lanes 7 --optimizer adam --steps 24",

@@ -23,8 +23,7 @@ from runs import (HAS_POINTS, PROGRAM, SLOW, children, done, end, events, kill_a
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
 TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
 KILLS = int(os.environ.get("KILLS", "30" if SLOW else "3"))
-# Processes are slow under a sanitizer.
-NUMBERS = (1, 2, 3, 8) if KILLS > 2 else (2, 3)
+NUMBERS = (1, 2, 3, 8) if SLOW else (2, 3)
 
 
 # ---- the same weights for any number of workers ----
@@ -555,4 +554,7 @@ CASES.update({
     "a directory belongs to one run": one_directory,
 })
 
-run_cases(CASES, sys.argv[4:])
+run_cases(CASES, sys.argv[4:],
+          ("same: the reference", "same: one lane", "-n auto: a death", "a late reader",
+           "audits, with workers stopped now and then", "a stall is only reported",
+           "memory for more workers"))
