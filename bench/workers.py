@@ -173,11 +173,13 @@ def takeovers(words, spares, kills):
 
 
 TAKEOVER = ("lenet5", "resnet18:size=32 --batch 32 --lanes 4", "bert-tiny --batch 16 --lanes 4",
-            "resnet50 --batch 16 --lanes 2")
+            "resnet50 --batch 16 --lanes 2", "bert-tiny --batch 16 --lanes 4 --stages 2",
+            "resnet18:size=32 --batch 32 --lanes 4 --stages 2")
 
 
 def takeover(rounds):
-    line("from a kill to the lane running again, ms", "spare (aim: 20)", "fresh process (aim: 200)")
+    line("from a kill to the lane or leg running again, ms", "spare (aim: 20)",
+         "fresh process (aim: 200)")
     line("---", "---", "---")
     for words in TAKEOVER:
         cells = [takeovers(words, spares, 2 * rounds) for spares in (1, 0)]

@@ -36,6 +36,8 @@ static void print_head(struct progress *p, const tri_run *run, const char *model
         .parameters = run_parameter_elements(run),
         .lanes = run_lanes(run),
         .batch = run_batch(run),
+        .seats = mesh_seats(&run->machine->compilation.strategies.mesh),
+        .stages = run->machine->compilation.stages,
         .workers = run->executor->size(run),
         .threads = run_threads(run),
     };

@@ -12,6 +12,8 @@
 struct progress_head {
     const char *model, *device, *data;
     int64_t parameters, lanes, batch;
+    int64_t seats; /* of the mesh; 1: none */
+    int stages;    /* 0: none */
     int workers, threads; /* threads: of each worker */
 };
 

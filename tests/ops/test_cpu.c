@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The cpu device against the reference, beyond the rows' own examples: sizes around the borders of
  * tiles and vectors, broadcasting of every kind, shapes that oneDNN treats differently, 16-bit
- * storage. Arguments name operators to check only those. */
+ * storage. Arguments name operators to check only those. FEW=1 compares instruction sets alone. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +77,7 @@ static void check(void **state) {
     assert_non_null(row);
     tri_op op = *row;
     op.examples = g->cases;
-    if (tri_op_check(&op, "cpu")) fail_msg("%s", tri_message());
+    if (!getenv("FEW") && tri_op_check(&op, "cpu")) fail_msg("%s", tri_message());
     for (int i = 0; g->cases[i]; i++) check_instructions(&op, g->cases[i]);
 }
 

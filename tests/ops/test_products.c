@@ -3,7 +3,7 @@
  * which a factor may be shared, tails, strides, dilation, padding, formats, threads and instruction
  * sets against plain loops in the documented order: blocks of 256 of k, added in order, each one
  * chain of fused multiply-adds from 0. Of bf16 the second of each pair of k comes first, a last
- * pair without it has zeros, and subnormals are zeros. */
+ * pair without it has zeros, and subnormals are zeros. SLOW=1 tries more, FEW=1 fewer. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -482,7 +482,7 @@ static int find_instructions(void **state) {
 
 static void random_products(void **state) {
     (void)state;
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < (getenv("FEW") ? 300 : 1000); i++) {
         const struct product p = draw(isa, isas);
         compare(&p);
     }
@@ -515,7 +515,7 @@ static void products_in_parts(void **state) {
 
 static void random_convolutions(void **state) {
     (void)state;
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < (getenv("FEW") ? 60 : 200); i++) {
         const struct conv v = draw_conv(isa, isas);
         compare_conv(&v);
     }
@@ -537,7 +537,8 @@ static void convolutions_in_parts(void **state) {
     for (size_t i = 0; i < 2 * COUNT(cases); i++) {
         struct conv v = cases[i / 2];
         v.half = i % 2;
-        if (v.half && v.kh > 32) continue; /* takes long */
+        /* these take long */
+        if (v.half && (v.kh > 32 || (i / 2 % 2 && !getenv("SLOW")))) continue;
         v.stride_w = v.stride, v.dilation = 1, v.groups = v.groups ? v.groups : 1;
         v.oh = places(v.h, v.kh, v.stride, &v), v.ow = places(v.w, v.kw, v.stride, &v);
         v.threads = 3, v.also = v.half ? 0 : 1, v.isa = isa[isas - 1];

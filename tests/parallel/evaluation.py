@@ -373,4 +373,5 @@ CASES = {"same: with and without evaluations": no_bit, "epochs, and the last ste
          "a kill after each write: worker 1": lambda: points(1),
          "an evaluation fails": cannot_compute, "asked to end while it evaluates": broken_off,
          "eval with several processes": several, "memory": memory, "mistakes": refused}
-run_cases({name: with_pictures(case) for name, case in CASES.items()}, sys.argv[2:])
+run_cases({name: with_pictures(case) for name, case in CASES.items()}, sys.argv[2:],
+          ("a worker is late",))

@@ -312,4 +312,4 @@ for v in MEMORY:
     CASES[f"limit of memory, cgroup v{v}"] = skippable(lambda v=v: memory_limit(v))
     CASES[f"limit of cores, cgroup v{v}"] = skippable(lambda v=v: cpu_limit(v))
 
-run_cases(CASES, sys.argv[3:])
+run_cases(CASES, sys.argv[3:], ("deaths as initial values are drawn", "stops that recur"))

@@ -67,9 +67,9 @@ def check(row):
 def one_hash():
     if SLOW:
         groups = [*itertools.combinations(FACTORS, 2), ("net", "size", "n")]
-    else:  # each value once, and each network on each mesh
+    else:  # nearly each value, and each network on each mesh
         groups = [*((name,) for name in FACTORS), ("net", "size")]
-    return check_rows(cover(FACTORS, groups)[:None if SLOW else 12], check)
+    return check_rows(cover(FACTORS, groups)[:None if SLOW else 8], check)
 
 
 # ---- deaths ----
@@ -123,4 +123,5 @@ CASES.update({
     "a kill after every write of the captain, a spare": lambda: points_of(0, "--spares", "1"),
 })
 
-run_cases(CASES, sys.argv[2:])
+run_cases(CASES, sys.argv[2:],
+          ("deaths: a replica of two", "deaths: two replicas of two"))

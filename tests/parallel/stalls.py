@@ -4,7 +4,7 @@
 
 Usage: stalls.py TRIREME HANG [CASE...]
 
-RUNS=N: that many overcommitted runs (2; with SLOW=1 50)."""
+RUNS=N: that many overcommitted runs (1; with SLOW=1 50)."""
 import contextlib
 import os
 import re
@@ -15,7 +15,7 @@ import sys
 from runs import SLOW, done, end, events, need, run_cases, start, trireme
 
 HANG = os.path.abspath(sys.argv[2])  # tests/parallel/hang.c
-RUNS = int(os.environ.get("RUNS", "50" if SLOW else "2"))
+RUNS = int(os.environ.get("RUNS", "50" if SLOW else "1"))
 TIMEOUT = 1  # seconds
 STALL = ["--stall-timeout", str(TIMEOUT)]
 LATEST = 2  # such a stall is reported after that many seconds at the latest

@@ -555,6 +555,6 @@ CASES.update({
 })
 
 run_cases(CASES, sys.argv[4:],
-          ("same: the reference", "same: one lane", "-n auto: a death", "a late reader",
-           "audits, with workers stopped now and then", "a stall is only reported",
-           "memory for more workers"))
+          ("storm: lenet5", "storm: bert-tiny", "same: the reference", "same: one lane",
+           "-n auto: a death", "a late reader", "audits, with workers stopped now and then",
+           "a stall is only reported", "memory for more workers"))

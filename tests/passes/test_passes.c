@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NAME.LANES.PASS.out is NAME.tri after that pass with that many lanes ("NAME.eval.PASS.out": for
- * evaluation; "O1", "O1-2": in that precision, with one lane or that many). Run as `test_passes
- * DIR`; --write writes the files, to be reviewed before they are committed. The output of a pass,
- * if it is one graph, is read back and must print the same. */
+ * evaluation; "O1", "O1-2": in that precision, with one lane or that many; "2z": two lanes and the
+ * schedule zero-bubble). Run as `test_passes DIR`; --write writes the files, to be reviewed before
+ * they are committed. The output of a pass, if it is one graph, is read back and must print the
+ * same. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ static void check(const char *dir, const char *file, bool write) {
     bool half = how[0] == 'O';
     tri_options o = {.forward = !strcmp(how, "eval"), .lanes = half ? how[2] ? atoi(how + 3) : 1
                                                                     : atoi(how),
-                     .amp = half ? amp : NULL};
+                     .amp = half ? amp : NULL,
+                     .pipeline = strchr(how, 'z') ? "zero-bubble" : NULL};
     tri_graph *g = tri_graph_read(source, 0);
     char *text = g ? passes_dump(g, &o, &target, pass) : NULL, *expected = NULL;
     size_t bytes;

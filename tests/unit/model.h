@@ -5,7 +5,7 @@
  * gave: to go on, the call is made again and given these first. So a call must change nothing
  * but words and what it changes by seen_effect, before it returns.
  *
- * A test describes its protocol by struct protocol. BOARD_ALL=1 tries larger sizes, for some
+ * A test describes its protocol by struct protocol. SLOW=1 tries larger sizes, for some
  * minutes; BOARD_SAY=1 prints how many states there are. */
 #ifndef MODEL_H
 #define MODEL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lane board under real threads: they compute, die after writes and are recovered from, at
  * random; the model checker of test_board.c tries all orders of smaller sizes. Steps are of one
- * shape, or of two that take turns, with a board for each bucket. BOARD_ALL=1 takes longer. */
+ * shape, or of two that take turns, with a board for each bucket. SLOW=1 takes longer. */
 #include <pthread.h>
 #include <sched.h>
 

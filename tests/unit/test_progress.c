@@ -50,6 +50,10 @@ static void heads(void **state) {
     h.workers = 4;
     progress_begin(&p, &h);
     assert_non_null(strstr(paper.text, "(plain C), 4 workers of 2 threads\n"));
+    h.seats = 2;
+    h.stages = 3;
+    progress_begin(&p, &h);
+    assert_non_null(strstr(paper.text, "of synthetic, mesh of 2 seats, 3 stages, device ref"));
     progress_close(&p);
     paper_close(&paper);
 }

@@ -13,11 +13,12 @@
 const char *const isa_names[ISAS] = {EVERY_PRODUCT_ISA(NAME)};
 
 static bool has_plain(void) { return true; }
-#if defined CPU_PLAIN
+#if defined CPU_WIDEST_plain
 #elif defined __x86_64__
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+#ifdef CPU_AVX512
 static bool has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -26,6 +27,7 @@ static bool has_avx512bf16(void) {
     return has_avx512() && __builtin_cpu_supports("avx512bf16") &&
            gemm_pairs_as_documented_avx512bf16();
 }
+#endif
 #elif defined __aarch64__
 static bool has_neon(void) { return true; } /* it belongs to the architecture */
 #endif

@@ -9,10 +9,14 @@
 #include "base/base.h"
 
 /* The sets of this processor family, slow to fast. */
-#if defined CPU_PLAIN /* -Dplain=true */
+#if defined CPU_WIDEST_plain /* -Dwidest=plain */
 #define EVERY_ISA(X) X(plain)
 #define EVERY_PRODUCT_ISA EVERY_ISA
+#elif defined __x86_64__ && defined CPU_WIDEST_avx2
+#define EVERY_ISA(X) X(plain) X(avx2)
+#define EVERY_PRODUCT_ISA EVERY_ISA
 #elif defined __x86_64__
+#define CPU_AVX512
 #define EVERY_ISA(X) X(plain) X(avx2) X(avx512)
 #define EVERY_PRODUCT_ISA(X) EVERY_ISA(X) X(avx512bf16)
 #elif defined __aarch64__

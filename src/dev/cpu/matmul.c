@@ -11,7 +11,7 @@
 EVERY_PRODUCT_ISA(DECLARE)
 
 #define NARROW 8 /* columns: they fill only half of a vector of AVX-512 */
-#if defined __x86_64__ && !defined CPU_PLAIN
+#ifdef CPU_AVX512
 #define NARROW_ISA(isa) ((isa) == ISA_avx512 ? ISA_avx2 : (isa))
 #else
 #define NARROW_ISA(isa) (isa)
