@@ -23,12 +23,15 @@ static const struct turn *next_turn(struct machine *m, const struct pipeline_cla
 
 enum readiness { READY, WAITS, FAILED };
 
+/* A lane fails with the first of its legs that does. Later ones are not waited for: the thread that
+ * gives one up wakes nobody. */
 static enum readiness look(struct machine *m, uint32_t step, const struct turn *t) {
-    int before = pipeline_before(&m->compilation.legs, t->leg);
-    if (before < 0) return READY;
-    struct board *b = tree_board(&m->tree[1], before);
-    if (board_is_done(b, step, t->lane)) return READY;
-    return board_has_failed(b, step, t->lane) ? FAILED : WAITS;
+    const struct legs *legs = &m->compilation.legs;
+    int before = pipeline_before(legs, t->leg);
+    if (before < 0 || board_is_done(tree_board(&m->tree[1], before), step, t->lane)) return READY;
+    for (; before >= 0; before = pipeline_before(legs, before))
+        if (board_has_failed(tree_board(&m->tree[1], before), step, t->lane)) return FAILED;
+    return WAITS;
 }
 
 /* A lane whose earlier leg has failed is over. */
@@ -54,10 +57,11 @@ static const struct turn *choose(struct machine *m, const struct pipeline_claime
     for (int rank = 0; rank < m->pipeline.ranks; rank++) {
         if (pipeline_serves(&m->pipeline, c->number, c->all, rank) != own) continue;
         const struct turn *t;
-        while ((t = next_turn(m, c, rank)) && look(m, c->who.step, t) == FAILED)
+        enum readiness now = WAITS;
+        while ((t = next_turn(m, c, rank)) && (now = look(m, c->who.step, t)) == FAILED)
             give_up(m, &c->who, t);
         *left |= t != NULL;
-        if (!t || look(m, c->who.step, t) == WAITS) continue;
+        if (!t || now == WAITS) continue;
         if (!own && !(c->takes && c->takes(c->user, rank, t))) continue;
         if (!best || is_earlier(m, t, best)) best = t;
     }

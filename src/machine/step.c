@@ -28,7 +28,7 @@ struct lanes_run {
     uint32_t number;
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
-    uint64_t changes; /* legs that are over, or were released */
+    uint64_t changes; /* lanes or legs that are over */
     int64_t failed_lane;
     struct tri_fault *fault; /* of the lowest lane that failed, whatever the order of threads */
 };

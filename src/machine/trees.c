@@ -74,7 +74,8 @@ tri_status machine_make_tree(struct machine *m, int k) {
     struct tree_place place = {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
         .threads = m->n_threads, .all_threads = claimers, .audits = m->auditors > 0,
-        .repeats = m->all_threads > 0,
+        /* Threads of one process take slots from each other as late workers do. */
+        .repeats = m->all_threads > 0 || (k && m->compilation.stages && claimers > 1),
         .pipeline = &m->pipeline, .times = &m->times,
         .rule = {.bytes = level < 2           ? SIZE_MAX / 2
                           : m->options.bucket ? (size_t)m->options.bucket
