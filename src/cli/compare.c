@@ -125,6 +125,7 @@ static tri_status open_one(const struct cli_arguments *a, const char *path, bool
                            tri_run **out) {
     struct cli_arguments one = *a;
     one.options.plan = path;
+    if (apart) one.options.stages = 1; /* lanes in order, without a change of bits */
     tri_status status = options_take_plan(&one.options);
     one.options.quiet = true;
     if (apart) one.options.passes = APART;

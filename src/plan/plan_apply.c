@@ -150,12 +150,18 @@ static tri_status contradicts(const struct plan_file *p, const struct plan_line 
     return TRI_USAGE;
 }
 
+/* What has no effect without stages. */
+static bool is_of_stages(enum plan_key key) {
+    return key == PLAN_PIPELINE || key == PLAN_CHUNKS || key == PLAN_STEAL;
+}
+
 tri_status plan_take(const struct plan_file *p, tri_options *o) {
     const struct plan_line *mesh = plan_find(p, PLAN_MESH);
+    const bool unstaged = o->stages == 1; /* the option overrides the plan */
     for (size_t i = 0; i < COUNT(settings); i++) {
         const struct plan_line *l = plan_find(p, settings[i].key);
         char other[160];
-        if (!l) continue;
+        if (!l || (unstaged && is_of_stages(l->key))) continue;
         int64_t *count = count_at(o, settings[i].offset), n = plan_number(p, settings[i].key);
         const char **text = text_at(o, settings[i].offset);
         bool given = settings[i].count ? *count != 0 : *text != NULL;
