@@ -70,11 +70,13 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
 static tri_status compare_levels(struct text *t, struct cli_arguments *a,
                                  const struct crew_size *size) {
     static const char *const levels[] = {"1", "2", "3"};
+    const int64_t bucket = a->options.bucket;
     text_add(t, "\nZeRO levels, MiB; the workers share them, whatever their number\n"
                 "  %-6s %14s %18s %16s %8s\n", "level", "partial sums", "copies of weights",
              "optimizer state", "in all");
     for (size_t i = 0; i < COUNT(levels); i++) {
         a->options.zero = levels[i];
+        a->options.bucket = i ? bucket : 0; /* level 1 has none */
         tri_graph *g = cli_graph(a);
         tri_run *run = g ? run_plan(g, &a->options, size) : NULL;
         if (!run) return base_last();
@@ -111,12 +113,11 @@ static int run(const struct command *c, int argc, char **argv) {
     if (run->fit_note) text_add(&t, "%s\n\n", run->fit_note);
     if (run->machine->compilation.note) text_add(&t, "%s\n\n", run->machine->compilation.note);
     report(&t, run, size, a.options.memory_limit);
+    if (run->fit) a.options.recompute = run->fit; /* the same at all levels */
+    tri_status status = a.options.zero ? compare_levels(&t, &a, size) : TRI_OK;
     run_free(run);
-    if (a.options.zero && compare_levels(&t, &a, size)) {
-        text_free(&t);
-        return cli_fail();
-    }
-    return cli_print(&t) ? cli_fail() : TRI_OK;
+    if (status) text_free(&t);
+    return status || cli_print(&t) ? cli_fail() : TRI_OK;
 }
 
 const struct command command_memory = {

@@ -119,14 +119,19 @@ static char *first(const struct fit *f, size_t n) {
 
 /* ---- trying ---- */
 
-/* *bytes: what the run needs if these patterns are recomputed; null: none. */
+/* *bytes: what the run needs if these patterns are recomputed; null: none. Without what the sources
+ * of data hold themselves, and without evaluations by a source of the program's own. */
 static tri_status try(const struct fit *f, const char *patterns, double *bytes) {
     tri_options o = f->run->options;
-    o.recompute = patterns && *patterns ? patterns : NULL;
+    /* In a plan's place, which may say "fit". */
+    const char *none = o.plan ? "none" : NULL;
+    o.recompute = patterns && *patterns ? patterns : none;
+    if (o.eval_source) o.eval_every = o.early_stop = 0, o.best = NULL;
     o.source = o.eval_source = NULL;
     o.memory_limit = 0;
     o.save_plan = NULL;
     tri_graph *g = tri_graph_parse(f->text, strlen(f->text), "the network");
+    if (g) g->spec = f->run->model->spec;
     tri_run *run = g ? run_plan(g, &o, f->run->worker ? &f->size : NULL) : NULL;
     if (!run) return base_last();
     const struct budget b = budget_of(run->machine, &run->store);

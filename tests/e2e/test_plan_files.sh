@@ -154,6 +154,25 @@ check 'compare: lanes are within the tolerance' last_is '3 steps: within 0.0001'
 train --batch 8 --lanes 2 --threads 1 --save-plan two_lanes
 run compare $net --plan two_lanes --plan model
 check 'compare: a mesh is within the tolerance' last_is '3 steps: within 0.0001'
+train --batch 8 --lanes 2 --threads 1 --stages 2 --pipeline gpipe --save-plan staged
+check 'a plan with stages' says '^pipeline gpipe' staged
+run compare $net --plan staged --plan two_lanes
+check 'compare: stages change no bit' last_is '3 steps: same bits'
+run compare $net --plan staged --plan model
+check 'compare: lanes of a pipeline with those of a mesh' last_is '3 steps: within 0.0001'
+train --plan staged --stages 1
+check 'a plan without its stages' test $code -eq 0
+large=gpt2-tiny:seq=64,vocab=96,layers=2,hidden=32,heads=4,inner=64
+run train $large --data synthetic --batch 64 --lanes 1 --threads 1 --steps 1 --save-plan fit
+echo 'recompute fit' >>fit
+run train $large --data synthetic --plan fit --steps 1
+check 'fit of a plan needs a limit' says '--recompute fit recomputes as little as' err
+run train $large --data synthetic --plan fit --steps 1 --memory-limit 76M
+check 'fit of a plan' says '--recompute fit: .* MiB instead of .*: transformer' err
+run memory $net --batch 8 --lanes 2 --bucket 20K --zero 2
+check 'ZeRO levels, with and without buckets' says '^  0, 1 ' out
+
+run compare $net --plan model --plan two_lanes
 check 'results of operators are compared' says '^[0-9][0-9][0-9]* results of operators' out
 run compare $net --plan model --plan whole --tolerance 1e-9
 check 'compare: strategies differ' test $code -eq 1
