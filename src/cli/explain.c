@@ -34,6 +34,9 @@ static tri_status check_own(const struct own *own, const struct compilation *c, 
     if (own->bucket && seats > EXPLAIN_MOST_SEATS)
         return base_fail(TRI_USAGE, "--bucket: buckets are known for meshes of up to %d seats",
                          EXPLAIN_MOST_SEATS);
+    if ((c->stages || own->measure) && seats > EXPLAIN_MOST_SEATS)
+        return base_fail(TRI_USAGE, "stages and legs are explained for meshes of up to %d seats; "
+                         "--stages 1 leaves stages out", EXPLAIN_MOST_SEATS);
     if (!devices || devices % seats == 0) return TRI_OK;
     return base_fail(TRI_USAGE, "--devices %lld: the mesh has %lld seats, of which each replica "
                      "needs all; %lld is the nearest number that they divide", (long long)devices,
@@ -152,6 +155,7 @@ static tri_status explain_model(struct cli_arguments *a, const struct own *own) 
     a->options.bucket = own->bucket;
     a->options.data = "synthetic";
     a->options.quiet = true;
+    if (!a->options.threads) a->options.threads = 1; /* as planned for a worker per rank */
     tri_run *run = own->measure ? tri_open(g, &a->options) : run_plan(g, &a->options, NULL);
     double cost[LEGS_MOST] = {0};
     if (!run) return base_last();
