@@ -86,6 +86,17 @@ double stages_work(const tri_node *n) {
     return work + MEMORY * (double)tri_shape_count(&n->out->spec.shape);
 }
 
+/* By forward node: the work of it and of its backward nodes. */
+static double *find_work(const tri_graph *g, size_t forward, tri_node *const *of) {
+    double *work = calloc(forward + 1, sizeof *work);
+    for (size_t i = 0; work && i < g->n_nodes; i++) {
+        const tri_node *n = i < forward ? g->node[i] : of[i];
+        if (node_runs(g->node[i]) && n && n->id < (int)forward)
+            work[n->id] += stages_work(g->node[i]);
+    }
+    return work;
+}
+
 /* By place i: the bytes that go from the forward nodes before i to those from i on. */
 static void find_crossing(const tri_graph *g, size_t forward, double *crossing) {
     for (size_t i = 0; i < forward; i++)
@@ -101,8 +112,9 @@ static void find_crossing(const tri_graph *g, size_t forward, double *crossing) 
 /* Where the stage that begins at node `from` ends: near the end of its share of the work, where the
  * fewest bytes cross. before: the work before `from`. later: stages that follow; each keeps at
  * least one operator. */
-static size_t choose_cut(const tri_graph *g, size_t forward, const double *crossing, size_t from,
-                         double before, double end, double slack, int later) {
+static size_t choose_cut(const tri_graph *g, size_t forward, const double *work,
+                         const double *crossing, size_t from, double before, double end,
+                         double slack, int later) {
     size_t best = forward;
     bool near = false; /* best is within the slack */
     int left = 0;
@@ -115,39 +127,53 @@ static size_t choose_cut(const tri_graph *g, size_t forward, const double *cross
             best = i;
             near = good;
         }
-        before += stages_work(g->node[i]);
+        before += work[i];
         left--;
     }
     return best;
 }
 
-static tri_status assign_balanced(tri_graph *g, size_t forward, int stages) {
+static void put_balanced(tri_graph *g, size_t forward, int stages, const double *work,
+                         const double *crossing) {
     const double slack = 0.1; /* of a share */
-    double *crossing = calloc(forward + 1, sizeof *crossing), all = 0, before = 0;
-    int nodes = 0, stage = 0;
-    if (!crossing) return base_no_memory("stages");
-    find_crossing(g, forward, crossing);
-    for (size_t i = 0; i < forward; i++)
-        if (node_runs(g->node[i])) all += stages_work(g->node[i]), nodes++;
+    double all = 0, before = 0;
+    int stage = 0;
+    for (size_t i = 0; i < forward; i++) all += work[i];
     const double share = all / stages;
-    for (size_t i = 0, cut = 0; i < forward && stages <= nodes; i++) {
+    for (size_t i = 0, cut = 0; i < forward; i++) {
         tri_node *n = g->node[i];
         if (!node_runs(n)) continue;
         bool first = before <= 0;
         if (first || i == cut) {
             stage += !first;
-            cut = stage + 1 < stages ? choose_cut(g, forward, crossing, i, before,
+            cut = stage + 1 < stages ? choose_cut(g, forward, work, crossing, i, before,
                                                   share * (stage + 1), slack * share,
                                                   stages - stage - 1)
                                      : forward;
         }
         n->stage = stage;
-        before += stages_work(n);
+        before += work[i];
     }
+}
+
+static tri_status assign_balanced(tri_graph *g, size_t forward, tri_node *const *of, int stages) {
+    double *work, *crossing = calloc(forward + 1, sizeof *crossing);
+    int nodes = 0;
+    for (size_t i = 0; i < forward; i++) nodes += node_runs(g->node[i]);
+    if (stages > nodes) {
+        free(crossing);
+        return base_fail(TRI_USAGE, "--stages %d: the network has only %d operators, and each "
+                         "stage needs one", stages, nodes);
+    }
+    if (!crossing || !(work = find_work(g, forward, of))) {
+        free(crossing);
+        return base_no_memory("stages");
+    }
+    find_crossing(g, forward, crossing);
+    put_balanced(g, forward, stages, work, crossing);
+    free(work);
     free(crossing);
-    if (stages <= nodes) return TRI_OK;
-    return base_fail(TRI_USAGE, "--stages %d: the network has only %d operators, and each stage "
-                     "needs one", stages, nodes);
+    return TRI_OK;
 }
 
 /* ---- all nodes ---- */
@@ -167,13 +193,9 @@ static tri_status count_stages(const tri_graph *g, size_t forward, int *stages) 
 }
 
 /* Nodes of the backward pass belong to the stage of their forward node. */
-static tri_status assign_backward(tri_graph *g, size_t forward) {
-    tri_node **of = forward_nodes(g);
-    if (!of) return base_no_memory("stages");
+static void assign_backward(tri_graph *g, size_t forward, tri_node *const *of) {
     for (size_t i = forward; i < g->n_nodes; i++)
         if (node_runs(g->node[i]) && of[i]) g->node[i]->stage = of[i]->stage;
-    free(of);
-    return TRI_OK;
 }
 
 static bool has_stages(const tri_graph *g) {
@@ -190,8 +212,12 @@ tri_status stages_assign(tri_graph *g, const tri_options *o, int *stages) {
                          STAGE_MOST);
     tri_status status = check_patterns(g, forward);
     if (status || o->forward || o->stages == 1 || (!o->stages && !has_stages(g))) return status;
-    status = o->stages ? assign_balanced(g, forward, (int)o->stages) : assign_asked(g, forward);
+    tri_node **of = forward_nodes(g);
+    if (!of) return base_no_memory("stages");
+    status = o->stages ? assign_balanced(g, forward, of, (int)o->stages)
+                       : assign_asked(g, forward);
     if (!status) status = count_stages(g, forward, stages);
-    if (!status) status = assign_backward(g, forward);
+    if (!status) assign_backward(g, forward, of);
+    free(of);
     return status;
 }
