@@ -87,10 +87,13 @@ static tri_status add_training(struct compilation *c) {
     return tri_graph_status(g);
 }
 
-/* --pipeline and --chunks without stages would have no effect. */
+/* --pipeline, --chunks and --steal without stages would have no effect. */
 static tri_status settle_stages(struct compilation *c) {
     const tri_options *o = c->options;
     tri_status status = stages_assign(c->model, o, &c->stages);
+    if (!status && (o->chunks < 0 || o->chunks > STAGE_MOST))
+        status = base_fail(TRI_USAGE, "--chunks %lld: there can be 1 to %d", (long long)o->chunks,
+                           STAGE_MOST);
     if (!status) status = pipeline_read(o->pipeline, &c->pipeline);
     if (!status && o->steal && strcmp(o->steal, "late") && strcmp(o->steal, "never"))
         status = base_fail(TRI_USAGE, "--steal (tri_options.steal) is \"%s\"; it can be late or "

@@ -50,10 +50,11 @@ tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks)
     if (interleaved && chunks < 2)
         return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d: it needs at least 2 "
                          "stages per rank, as with --chunks 2; --pipeline 1f1b has 1", chunks);
+    int up = (stages / chunks + 1) * chunks;
     if (interleaved && (!p || stages % chunks))
         return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d needs a multiple of "
                          "%d stages, not %d; --stages %d works", chunks, chunks, stages,
-                         (stages / chunks + 1) * chunks);
+                         up > STAGE_MOST ? up - chunks : up);
     if (interleaved && w->lanes % p)
         return base_fail(TRI_USAGE, "--pipeline interleaved with %d ranks needs a multiple of %d "
                          "lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p, p,
@@ -75,8 +76,8 @@ struct writer {
     int n;
 };
 
-/* The k-th time that the rank computes forward (or backward): of which stage and group. The ranks'
- * number of groups alternates with the stages. */
+/* The k-th time that the rank computes forward (or backward): of which stage and group. With
+ * several chunks, as many groups as there are ranks pass one stage, then the next. */
 static void write(struct writer *w, int k, enum leg_kind kind) {
     int ranks = w->s->ranks, round = ranks * w->chunks;
     int chunk = w->chunks > 1 ? k % round / ranks : 0;

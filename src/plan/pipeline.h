@@ -48,7 +48,7 @@ int pipeline_before(const struct legs *l, int leg);
  * soon as possible. */
 struct pipeline_times {
     double *begin, *end; /* by leg * lanes + lane */
-    double makespan, busy; /* busy: of all ranks, per lane that is computed at the same time */
+    double makespan, busy; /* busy: the sum of all legs' costs */
 };
 /* TRI_USAGE: the turns wait for each other, or are not each leg of each lane once. */
 tri_status pipeline_simulate(const struct pipeline *s, const struct legs *l, const double *cost,

@@ -77,7 +77,8 @@ struct crew_size worker_planned(const struct worker *c);
 void worker_release(struct worker *c, struct team *team);
 void worker_free(struct worker *c);
 
-/* What a worker has chosen for all. Null: this one must choose, and then call worker_chose. */
+/* What a worker has chosen for all. Null: this one must choose; the others wait until it calls
+ * worker_chose, or dies. */
 const char *worker_choice(struct worker *c);
 /* text: null: there is no choice. One that is too long is not kept: others choose again. */
 void worker_chose(struct worker *c, const char *text);

@@ -20,7 +20,8 @@ static int64_t patience(const struct worker *c, int leg) {
     return takes ? 2 * takes + LEAST : UNKNOWN;
 }
 
-/* A worker that was stopped for long takes part in the average as a slow one does. */
+/* A measurement counts as at most 4 times the average, so that a worker that was stopped for long
+ * does not make all wait for it. */
 void worker_learn_leg(const struct worker *c, int leg, int64_t took) {
     _Atomic int64_t *time = &c->head->leg_time[leg];
     int64_t old = atomic_load_explicit(time, memory_order_relaxed);

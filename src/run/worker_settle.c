@@ -420,12 +420,15 @@ static tri_status place_executables(struct worker *c, tri_run *run, struct plan 
     return status;
 }
 
+/* A lane keeps one worker or replica busy at a time, and of a pipeline that computes gradients of
+ * weights apart a second one. */
 static void warn_idle(const struct worker *c, const struct machine *m) {
+    int64_t busy = m->lanes * (m->compilation.stages &&
+                               pipeline_splits_weights(m->compilation.pipeline) ? 2 : 1);
     int workers = worker_size(c), seats = m->members > 1 ? c->head->seats : 1, idle = 0;
     int replicas = group_count(workers, seats);
     char form[64] = "";
-    if (m->compilation.stages) return; /* legs of other ranks keep them busy */
-    for (int rank = 0; rank < workers; rank++) idle += group_of(rank, workers, seats) >= m->lanes;
+    for (int rank = 0; rank < workers; rank++) idle += group_of(rank, workers, seats) >= busy;
     if (!idle) return;
     if (seats > 1)
         base_format(form, sizeof form, ", as %d replicas of %d seats,", replicas, seats);
@@ -439,6 +442,15 @@ static void warn_idle(const struct worker *c, const struct machine *m) {
             form, (long long)m->lanes, m->lanes == 1 ? "" : "s",
             m->options.lanes ? "" : ", since a batch has too little work for more to pay", idle,
             idle == 1 ? "stays" : "stay", advice);
+}
+
+static void warn_waiting(const struct worker *c, const struct machine *m) {
+    const double waits = m->compilation.stages ? pipeline_idle(&m->pipeline, &m->times) : 0;
+    if (waits > 0 && worker_size(c) > 1)
+        fprintf(stderr, "trireme: in a pipeline of %d stages and %lld lanes, workers wait for "
+                "about %.0f %% of the time; lanes alone (--stages 1) give the same bits without "
+                "that\n",
+                m->compilation.stages, (long long)m->lanes, 100 * waits);
 }
 
 /* Another replica makes the audits. */
@@ -491,6 +503,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     if (status) return status;
     if (worker_reports(c)) worker_redirect_output(c);
     if (worker_reports(c)) warn_idle(c, m);
+    if (worker_reports(c) && !run->options.quiet) warn_waiting(c, m);
     atomic_store(&c->head->keeps, run->options.ckpt != NULL);
     c->writes = worker_reports(c) && !crew_begun(c->head);
     atomic_store(&worker_self(c)->state, CREW_READY);
