@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
     o.data = train;
     tri_graph *g = tri_model_open(model, o.batch);
     return tri_train(g, &o, TRI_CALLBACKS(
-        tri_loss_monitor(100),
+        tri_loss_monitor(10),
         tri_time_monitor(0),
         tri_saver(.directory = "ckpt", .prefix = "resnet50", .every = 1000, .keep = 10),
         tri_evaluator(.data = val, .best = "top1")));

@@ -75,16 +75,16 @@ check 'its loss monitor' grep -q '^epoch 4999, step 500000/500000: loss 0.00[01]
 
 python3 "$pictures" folder 3 8 40
 resnet=$programs/resnet50
-check 'ResNet-50 on a folder' says '^done steps=102 ' "$resnet" folder 3 32 --batch 1 --steps 102 \
-    --save-every 50 --eval-every 51 --out resnet
-check 'its lines of the loss' grep -q '^epoch [0-9]*, step 100/102: loss [0-9.]*  top1 [01]' out
+check 'ResNet-50 on a folder' says '^done steps=22 ' "$resnet" folder 3 32 --batch 2 --steps 22 \
+    --save-every 10 --eval-every 11 --out resnet
+check 'its lines of the loss' grep -q '^epoch [0-9]*, step 20/22: loss [0-9.]*  top1 [01]' out
 check 'its epochs are timed' grep -q '^epoch 0: [0-9.]* s, [0-9.]* ms a step' out
-check 'its checkpoint' test -f ckpt/resnet50/step-000000050/model.safetensors
+check 'its checkpoint' test -f ckpt/resnet50/step-000000010/model.safetensors
 check 'it is evaluated' grep -q '"eval":{"loss":[0-9.]*,"top1":[01]' resnet/metrics.jsonl
 check 'the best is known' says 'best top1:max [01]' "$program" ckpt ls ckpt/resnet50
-check 'it resumes' says 'resumes from ckpt/resnet50/step-000000102' "$resnet" folder 3 32 \
-    --batch 1 --steps 103 \
-    --eval-every 51 --resume
+check 'it resumes' says 'resumes from ckpt/resnet50/step-000000022' "$resnet" folder 3 32 \
+    --batch 2 --steps 23 \
+    --eval-every 11 --resume
 
 printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' . , a the man woman walks talks reads to in \
     town house >vocab.txt
