@@ -90,7 +90,7 @@ static tri_status add_training(struct compilation *c) {
 /* --pipeline, --chunks and --steal without stages would have no effect. */
 static tri_status settle_stages(struct compilation *c) {
     const tri_options *o = c->options;
-    tri_status status = stages_assign(c->model, o, &c->stages);
+    tri_status status = stages_assign(c->model, o, c->target, &c->stages);
     if (!status && (o->chunks < 0 || o->chunks > STAGE_MOST))
         status = base_fail(TRI_USAGE, "--chunks %lld: there can be 1 to %d", (long long)o->chunks,
                            STAGE_MOST);

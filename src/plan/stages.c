@@ -78,21 +78,43 @@ static tri_status check_patterns(const tri_graph *g, size_t forward) {
 
 /* ---- balanced ---- */
 
-double stages_work(const tri_node *n) {
-    enum { MEMORY = 8 }; /* operations in the time of reading or writing an element */
-    double work = n->entry->op->flops ? n->entry->op->flops(n) : 0;
-    for (int i = 0; i < n->n_in; i++)
-        if (node_reads(n, i)) work += MEMORY * (double)tri_shape_count(&n->in[i]->spec.shape);
-    return work + MEMORY * (double)tri_shape_count(&n->out->spec.shape);
+/* In operations of a product, as measured on networks of the zoo (docs/decisions.md). The same on
+ * every machine, so that stages are. */
+enum {
+    ELEMENT = 20, /* reading or writing one */
+    WEIGHT = 100, /* an element of a parameter: a product packs it */
+};
+
+/* Its arithmetic with the algorithm that the pass conv would choose for it. */
+static double product_of(const tri_node *n, const struct target *t) {
+    tri_attr *way = (tri_attr *)node_attr(n, "winograd");
+    int64_t kept = way ? way->i : 0;
+    if (!n->entry->op->flops) return 0;
+    if (way && t && t->convolution && kept == CONV_BY_SHAPE) way->i = t->convolution(n);
+    double product = n->entry->op->flops(n);
+    if (way) way->i = kept;
+    return product;
+}
+
+double stages_work(const tri_node *n, const struct target *t) {
+    double product = product_of(n, t), elements = 0, weights = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        double count = (double)tri_shape_count(&n->in[i]->spec.shape);
+        if (node_reads(n, i)) elements += count;
+        if (product > 0 && node_is(n->in[i]->node, "param")) weights += count;
+    }
+    for (int i = 0; i < n->n_out; i++) elements += (double)tri_shape_count(&n->out[i].spec.shape);
+    return product + ELEMENT * elements + WEIGHT * weights;
 }
 
 /* By forward node: the work of it and of its backward nodes. */
-static double *find_work(const tri_graph *g, size_t forward, tri_node *const *of) {
+static double *find_work(const tri_graph *g, size_t forward, tri_node *const *of,
+                         const struct target *t) {
     double *work = calloc(forward + 1, sizeof *work);
     for (size_t i = 0; work && i < g->n_nodes; i++) {
         const tri_node *n = i < forward ? g->node[i] : of[i];
         if (node_runs(g->node[i]) && n && n->id < (int)forward)
-            work[n->id] += stages_work(g->node[i]);
+            work[n->id] += stages_work(g->node[i], t);
     }
     return work;
 }
@@ -135,7 +157,7 @@ static size_t choose_cut(const tri_graph *g, size_t forward, const double *work,
 
 static void put_balanced(tri_graph *g, size_t forward, int stages, const double *work,
                          const double *crossing) {
-    const double slack = 0.1; /* of a share */
+    const double slack = 0.05; /* of a share */
     double all = 0, before = 0;
     int stage = 0;
     for (size_t i = 0; i < forward; i++) all += work[i];
@@ -156,7 +178,8 @@ static void put_balanced(tri_graph *g, size_t forward, int stages, const double 
     }
 }
 
-static tri_status assign_balanced(tri_graph *g, size_t forward, tri_node *const *of, int stages) {
+static tri_status assign_balanced(tri_graph *g, size_t forward, tri_node *const *of,
+                                  const struct target *t, int stages) {
     double *work, *crossing = calloc(forward + 1, sizeof *crossing);
     int nodes = 0;
     for (size_t i = 0; i < forward; i++) nodes += node_runs(g->node[i]);
@@ -165,7 +188,7 @@ static tri_status assign_balanced(tri_graph *g, size_t forward, tri_node *const 
         return base_fail(TRI_USAGE, "--stages %d: the network has only %d operators, and each "
                          "stage needs one", stages, nodes);
     }
-    if (!crossing || !(work = find_work(g, forward, of))) {
+    if (!crossing || !(work = find_work(g, forward, of, t))) {
         free(crossing);
         return base_no_memory("stages");
     }
@@ -204,7 +227,7 @@ static bool has_stages(const tri_graph *g) {
     return false;
 }
 
-tri_status stages_assign(tri_graph *g, const tri_options *o, int *stages) {
+tri_status stages_assign(tri_graph *g, const tri_options *o, const struct target *t, int *stages) {
     size_t forward = graph_forward(g);
     *stages = 0;
     if (o->stages < 0 || o->stages > STAGE_MOST)
@@ -214,7 +237,7 @@ tri_status stages_assign(tri_graph *g, const tri_options *o, int *stages) {
     if (status || o->forward || o->stages == 1 || (!o->stages && !has_stages(g))) return status;
     tri_node **of = forward_nodes(g);
     if (!of) return base_no_memory("stages");
-    status = o->stages ? assign_balanced(g, forward, of, (int)o->stages)
+    status = o->stages ? assign_balanced(g, forward, of, t, (int)o->stages)
                        : assign_asked(g, forward);
     if (!status) status = count_stages(g, forward, stages);
     if (!status) assign_backward(g, forward, of);

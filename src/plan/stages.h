@@ -4,13 +4,15 @@
 #define PLAN_STAGES_H
 
 #include "graph/graph.h"
+#include "graph/target.h"
 
 /* Sets the stage of each node that runs: of a forward node the one that tri_stage or --stages asks
  * for, else the latest of its inputs; of a backward node its forward node's. *stages: how many
  * there are; 0: none were asked for. */
-tri_status stages_assign(tri_graph *g, const tri_options *o, int *stages);
+tri_status stages_assign(tri_graph *g, const tri_options *o, const struct target *t, int *stages);
 
-/* What a forward node costs, in operations: those of its arithmetic, and of reading and writing. */
-double stages_work(const tri_node *n);
+/* What a node costs on this target (nullable), in operations: those of its arithmetic, and as many
+ * as reading and writing take. */
+double stages_work(const tri_node *n, const struct target *t);
 
 #endif

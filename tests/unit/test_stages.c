@@ -28,7 +28,7 @@ static void test_asked(void **state) {
     int stages;
     tri_stage(n.g, "first", 0);
     tri_stage(n.g, "sec*", 1);
-    assert_int_equal(stages_assign(n.g, &(tri_options){0}, &stages), TRI_OK);
+    assert_int_equal(stages_assign(n.g, &(tri_options){0}, NULL, &stages), TRI_OK);
     assert_int_equal(stages, 2);
     assert_int_equal(stage_of(n.h), 0);
     assert_int_equal(stage_of(n.a), 0);
@@ -45,7 +45,7 @@ static void test_last(void **state) {
     tri_stage(n.g, "*", 1);
     tri_stage(n.g, "first.matmul", 0);
     tri_stage(n.g, "relu", 0);
-    assert_int_equal(stages_assign(n.g, &(tri_options){0}, &stages), TRI_OK);
+    assert_int_equal(stages_assign(n.g, &(tri_options){0}, NULL, &stages), TRI_OK);
     assert_int_equal(stages, 2);
     assert_int_equal(stage_of(n.a), 0);
     assert_int_equal(stage_of(n.y), 1);
@@ -59,7 +59,7 @@ static void test_balanced(void **state) {
         struct net n = network();
         int stages, last = 0;
         tri_stage(n.g, "second", 1);
-        assert_int_equal(stages_assign(n.g, &(tri_options){.stages = wanted}, &stages), TRI_OK);
+        assert_int_equal(stages_assign(n.g, &(tri_options){.stages = wanted}, NULL, &stages), TRI_OK);
         assert_int_equal(stages, wanted == 1 ? 0 : wanted);
         for (size_t i = 0; stages && i < n.g->n_nodes; i++) {
             if (!node_runs(n.g->node[i])) continue;
