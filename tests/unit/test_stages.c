@@ -59,7 +59,8 @@ static void test_balanced(void **state) {
         struct net n = network();
         int stages, last = 0;
         tri_stage(n.g, "second", 1);
-        assert_int_equal(stages_assign(n.g, &(tri_options){.stages = wanted}, NULL, &stages), TRI_OK);
+        assert_int_equal(stages_assign(n.g, &(tri_options){.stages = wanted}, NULL, &stages),
+                         TRI_OK);
         assert_int_equal(stages, wanted == 1 ? 0 : wanted);
         for (size_t i = 0; stages && i < n.g->n_nodes; i++) {
             if (!node_runs(n.g->node[i])) continue;
