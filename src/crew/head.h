@@ -72,7 +72,7 @@ struct crew_thread {
     _Atomic int64_t compute, wait, reduce, data; /* time spent so far */
     _Atomic uint64_t lanes_done, lanes_lost;     /* lost: another thread was first */
     _Atomic uint64_t rows;                       /* step whose outputs' rows it writes, or 0 */
-    atomic_int again;                            /* 1 + a slow thread's lane that it repeats */
+    atomic_int again; /* 1 + (leg * lanes +) the slow lane that it repeats */
     atomic_int failed_lane;                      /* of `step`; -1: none */
     char fault[512];
 };

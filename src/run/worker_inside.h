@@ -107,8 +107,12 @@ bool worker_has_legs(const struct worker_stage *s);
 int worker_claim_leg(struct worker_stage *s, int *leg);
 bool worker_leg_is_ready(struct worker_stage *s);
 int worker_slow_leg(const struct worker_stage *s, int *leg);
+/* Whether a thread computes it again already; see crew_thread.again. */
+bool worker_is_repeated(const struct worker *c, int again);
 /* No slot was free when so many legs were over. */
 void worker_note_busy(struct worker_stage *s, bool again, int over);
+/* The leg's number in a step of the usual shape: a smaller step may be cut into fewer legs. */
+int worker_leg(const struct worker *c, int leg);
 void worker_learn_leg(const struct worker *c, int leg, int64_t took); /* nanoseconds */
 
 /* Replicas. Whether this worker claims lanes: it is its group's captain, or each worker computes

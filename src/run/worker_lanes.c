@@ -276,13 +276,6 @@ static bool leaves_lanes(struct worker_stage *s, struct board *b) {
     return true;
 }
 
-/* Whether a thread computes the lane again already. */
-static bool is_repeated(const struct worker *c, int lane) {
-    for (int i = 0; i < c->head->places * c->threads; i++)
-        if (atomic_load(&c->head->thread[i].again) == lane + 1) return true;
-    return false;
-}
-
 /* A lane that another thread computes, and that this thread would finish sooner; -1: none. */
 static int slow_lane(const struct worker_stage *s) {
     const struct worker *c = s->c;
@@ -292,7 +285,7 @@ static int slow_lane(const struct worker_stage *s) {
     for (int lane = 0, owner; lane < b->tree->lanes; lane++)
         if (board_in_flight(b, (uint32_t)c->step, s->context->number, lane, &owner) &&
             MARGIN * (double)busy_for(&c->head->thread[owner], now) > (double)takes &&
-            !is_repeated(c, lane))
+            !worker_is_repeated(c, 1 + lane))
             return lane;
     return -1;
 }

@@ -14,16 +14,24 @@ bool worker_has_legs(const struct worker_stage *s) {
     return s->k == 1 && s->c->run->machine->pipeline.ranks;
 }
 
+int worker_leg(const struct worker *c, int leg) {
+    return legs_number(&c->head->legs, legs_at(&c->run->machine->compilation.legs, leg));
+}
+
+static _Atomic int64_t *time_of(const struct worker *c, int leg) {
+    return &c->head->leg_time[worker_leg(c, leg)];
+}
+
 /* How long a leg may take before its worker counts as late. */
 static int64_t patience(const struct worker *c, int leg) {
-    int64_t takes = atomic_load_explicit(&c->head->leg_time[leg], memory_order_relaxed);
+    int64_t takes = atomic_load_explicit(time_of(c, leg), memory_order_relaxed);
     return takes ? 2 * takes + LEAST : UNKNOWN;
 }
 
 /* A measurement counts as at most 4 times the average, so that a worker that was stopped for long
  * does not make all wait for it. */
 void worker_learn_leg(const struct worker *c, int leg, int64_t took) {
-    _Atomic int64_t *time = &c->head->leg_time[leg];
+    _Atomic int64_t *time = time_of(c, leg);
     int64_t old = atomic_load_explicit(time, memory_order_relaxed);
     int64_t most = 4 * old, new = old ? old + ((took < most ? took : most) - old) / 4 : took;
     atomic_store_explicit(time, new, memory_order_relaxed);
@@ -127,8 +135,7 @@ bool worker_leg_is_ready(struct worker_stage *s) {
     return !is_busy(s, false) && machine_leg_is_ready(s->c->run->machine, &one);
 }
 
-/* Whether a thread computes it again already. */
-static bool is_repeated(const struct worker *c, int again) {
+bool worker_is_repeated(const struct worker *c, int again) {
     for (int i = 0; i < c->head->places * c->threads; i++)
         if (atomic_load(&c->head->thread[i].again) == again) return true;
     return false;
@@ -146,7 +153,7 @@ int worker_slow_leg(const struct worker_stage *s, int *leg) {
                 continue;
             int64_t began = atomic_load(&c->head->thread[owner].lane_began);
             if (!began || now - began < patience(c, k) ||
-                is_repeated(c, 1 + k * t->shape.lanes + lane))
+                worker_is_repeated(c, 1 + k * t->shape.lanes + lane))
                 continue;
             *leg = k;
             return lane;

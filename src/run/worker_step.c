@@ -23,7 +23,8 @@ void worker_note(struct thread_context *me, enum crew_at at, int lane, int item)
     int64_t now = base_now();
     atomic_store_explicit(&t->since, now, memory_order_relaxed);
     atomic_store_explicit(&t->lane, lane, memory_order_relaxed);
-    atomic_store_explicit(&t->leg, in_lane && me->k == 1 && h->legs.stages ? me->leg : -1,
+    bool in_leg = in_lane && me->k == 1 && h->legs.stages;
+    atomic_store_explicit(&t->leg, in_leg ? worker_leg(me->worker, me->leg) : -1,
                           memory_order_relaxed);
     atomic_store_explicit(&t->item, item, memory_order_relaxed);
     atomic_store_explicit(&t->step, (uint32_t)me->worker->step, memory_order_relaxed);
