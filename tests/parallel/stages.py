@@ -210,4 +210,5 @@ CASES.update({
 
 run_cases(CASES, sys.argv[2:],
           ("deaths: two stages", "deaths: three workers, a mesh", "the first stopped",
-           "the second stopped, a spare"))
+           "the second stopped, a spare", "the second stopped, never steals",
+           "deaths: zero-bubble"))

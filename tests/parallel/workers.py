@@ -555,6 +555,7 @@ CASES.update({
 })
 
 run_cases(CASES, sys.argv[4:],
-          ("storm: lenet5", "storm: bert-tiny", "same: the reference", "same: one lane",
+          ("storm: lenet5", "storm: bert-tiny", "storm: no spares, clipping", "a worker stopped",
+           "same: the reference", "same: one lane", "same: batch norm", "-n auto",
            "-n auto: a death", "a late reader", "audits, with workers stopped now and then",
            "a stall is only reported", "memory for more workers"))
