@@ -93,7 +93,7 @@ chmod +x "$build/trireme"
 chosen() {
     "$build/trireme" doctor | grep -q 'kernels for neon' && echo 'ok neon is chosen'
 }
-unit() { CMOCKA_MESSAGE_OUTPUT=TAP qemu-aarch64 -L "$root" "$build/tests/test_$1"; }
+unit() { FEW=1 CMOCKA_MESSAGE_OUTPUT=TAP qemu-aarch64 -L "$root" "$build/tests/test_$1"; }
 networks() {
     sh tests/e2e/test_instructions.sh "$build/trireme" lenet5 cnn \
         resnet18:form=small,classes=10,width=16 resnet50:size=32,classes=10,width=16 \
