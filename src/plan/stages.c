@@ -180,23 +180,20 @@ static void put_balanced(tri_graph *g, size_t forward, int stages, const double 
 
 static tri_status assign_balanced(tri_graph *g, size_t forward, tri_node *const *of,
                                   const struct target *t, int stages) {
-    double *work, *crossing = calloc(forward + 1, sizeof *crossing);
     int nodes = 0;
     for (size_t i = 0; i < forward; i++) nodes += node_runs(g->node[i]);
-    if (stages > nodes) {
-        free(crossing);
+    if (stages > nodes)
         return base_fail(TRI_USAGE, "--stages %d: the network has only %d operators, and each "
                          "stage needs one", stages, nodes);
+    double *work = find_work(g, forward, of, t), *crossing = calloc(forward + 1, sizeof *crossing);
+    bool ok = work && crossing;
+    if (ok) {
+        find_crossing(g, forward, crossing);
+        put_balanced(g, forward, stages, work, crossing);
     }
-    if (!crossing || !(work = find_work(g, forward, of, t))) {
-        free(crossing);
-        return base_no_memory("stages");
-    }
-    find_crossing(g, forward, crossing);
-    put_balanced(g, forward, stages, work, crossing);
     free(work);
     free(crossing);
-    return TRI_OK;
+    return ok ? TRI_OK : base_no_memory("stages");
 }
 
 /* ---- all nodes ---- */
