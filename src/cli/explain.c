@@ -81,6 +81,15 @@ static void sum_lanes(const struct compilation *c, double step[MOVE_TIMES]) {
     }
 }
 
+/* Adds the seconds of a program; those of a sum of results belong to the leg that computes them. */
+static void add_times(const struct program *p, const struct tree *sums, double *seconds) {
+    for (size_t k = 0; k < p->n_items; k++) {
+        int leg = p->item[k].unit->node[0]->leg;
+        if (sums) leg = sums->buckets.leg[sums->bucket_of[k]];
+        seconds[leg] += p->times[k].seconds;
+    }
+}
+
 /* How long each leg of a lane takes: runs some steps, the first one untimed. */
 static tri_status measure(tri_run *run, double *cost) {
     enum { TIMED = 3 };
@@ -89,12 +98,11 @@ static tri_status measure(tri_run *run, double *cost) {
     for (int i = 0; i < TIMED && !status; i++)
         if (!tri_step(run)) status = base_last();
     for (int i = 0; i < m->n_threads && !status; i++)
-        for (int size = 0; size < m->compilation.n_sizes; size++) {
-            const struct program *p = &m->thread[i].lane[size];
-            for (size_t k = 0; k < p->n_items; k++)
-                cost[p->item[k].unit->node[0]->leg] +=
-                    p->times[k].seconds / TIMED / (double)m->lanes;
-        }
+        for (int size = 0; size < m->compilation.n_sizes; size++)
+            add_times(&m->thread[i].lane[size], NULL, cost);
+    for (int i = 0; i < m->tree[1].threads && !status; i++)
+        add_times(&m->tree[1].merge[i], &m->tree[1], cost);
+    for (int leg = 0; leg < LEGS_MOST; leg++) cost[leg] /= TIMED * (double)m->lanes;
     return status;
 }
 
@@ -148,10 +156,10 @@ static tri_status explain_model(struct cli_arguments *a, const struct own *own) 
     bool expands = false;
     tri_graph *g = cli_graph(a);
     tri_status status = g ? look(g, a, own, &expands) : base_last();
-    if (status || !expands) {
-        tri_graph_free(g);
-        return status;
-    }
+    tri_graph_free(g);
+    if (status || !expands) return status;
+    g = cli_graph(a); /* compiling has changed the first */
+    if (!g) return base_last();
     a->options.bucket = own->bucket;
     a->options.data = "synthetic";
     a->options.quiet = true;
