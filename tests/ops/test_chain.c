@@ -130,8 +130,23 @@ static tri_tensor *norm(struct net *t) {
     return tri_batch_norm(y, v[0], v[1], v[2], v[3]);
 }
 
+/* Rows with no, one or several of the ids. */
+static tri_tensor *scatter(struct net *t) {
+    static const tri_shape table[] = {{2, {301, 70}}, {1, {9000}}, {2, {5, 5000}}, {3, {40, 3, 9}}};
+    static const tri_type types[] = {TRI_F32, TRI_F32, TRI_BF16};
+    tri_shape rows = table[draw(t, (int)COUNT(table))], dy = rows;
+    tri_type type = types[draw(t, (int)COUNT(types))];
+    dy.dim[0] = 40;
+    tri_tensor *ids = tri_state(t->g, "ids", TRI_F32, (tri_shape){1, {40}},
+                                (tri_init){.kind = TRI_UNIFORM, .a = 0,
+                                           .b = (double)rows.dim[0] - 0.01});
+    tri_tensor *in[] = {state(t, type, dy), tri_cast(ids, TRI_I64), state(t, type, rows)};
+    return tri_apply(t->g, "gather_grad", in, 3, NULL, 0);
+}
+
 static tri_tensor *begin(struct net *t, bool head) {
-    tri_tensor *y = !head ? state(t, TRI_F32, t->shape) : draw(t, 2) ? product(t) : norm(t);
+    static tri_tensor *(*const heads[])(struct net *) = {product, norm, scatter};
+    tri_tensor *y = head ? heads[draw(t, (int)COUNT(heads))](t) : state(t, TRI_F32, t->shape);
     t->shape = tri_shape_of(y);
     return y;
 }
@@ -179,7 +194,8 @@ static char *run(uint64_t seed, const char *passes, int threads, size_t *bytes, 
     for (size_t i = 0; i < run->machine->step.n_items; i++) {
         const struct unit *u = run->machine->step.item[i].unit;
         *units += u->n > 1 && (seed < HEADED || node_is(u->node[0], "matmul") ||
-                               node_is(u->node[0], "batch_norm"));
+                               node_is(u->node[0], "batch_norm") ||
+                               node_is(u->node[0], "gather_grad"));
     }
     assert_int_equal(tri_close(run), TRI_OK);
     return all;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Operators that look up by index: gather, its gradient, one_hot. Divided into parts by ids; the
  * gradient by rows of the table. */
+#include <stdlib.h>
+
 #include "dev/cpu/rows.h"
+#include "dev/cpu/tail.h"
 #include "ops/gather.h"
 
 /* Whether `ids[i]` is a row of a table with `rows` rows; false after reporting that it is not. */
@@ -96,23 +99,39 @@ INLINE void add_rows(tri_type type, const void *dy, int64_t width, const int32_t
     if (type != TRI_F32) EACH(width, STORE(type, y, LOAD(TRI_F32, sum, 0)));
 }
 
-/* Writes every row of the table once; adjacent rows without ids are zeroed together. */
+#define AT_ONCE 4096 /* zeros passed to the tail at once: they stay in the first-level cache */
+
+/* Passes n elements on to the tail: those at y, or if y is null, zeros. */
+static void hand_on(const struct tail *tail, const void *y, const void *zeros, int64_t first,
+                    int64_t n) {
+    for (int64_t some; n > 0; first += some, n -= some) {
+        some = y || n < AT_ONCE ? n : AT_ONCE;
+        tail_run(tail, y ? y : zeros, first, some);
+    }
+}
+
+/* Makes every row of the table once, adjacent rows without ids together: stores it, or passes it on
+ * to the tail, or both. */
 INLINE void scatter(tri_type type, const tri_call *c, const struct table *t) {
+    const struct tail *tail = *(const struct tail *const *)c->state;
     struct cpu_range r = cpu_part(c, t->parts, t->rows);
     int32_t *first = c->scratch, *next = first + t->most;
-    float *room = (float *)(next + t->ids);
-    size_t row = (size_t)t->width * (type == TRI_F32 ? 4 : 2);
+    float *room = (float *)(next + t->ids), *zeros = room + 2 * t->width;
+    const size_t size = type == TRI_F32 ? 4 : 2, row = (size_t)t->width * size;
     if (!list_ids(c, t, r, first, next)) return;
+    if (tail) memset(zeros, 0, AT_ONCE * size);
     for (int64_t k = 0, end; k < r.end - r.begin; k = end) {
-        char *y = (char *)c->out[0] + (size_t)(r.begin + k) * row;
+        char *y = c->out[0] ? (char *)c->out[0] + (size_t)(r.begin + k) * row : NULL;
         end = k + 1;
         if (first[k] >= 0) {
-            float *sum = type == TRI_F32 ? (float *)(void *)y : room;
-            add_rows(type, c->in[0], t->width, next, first[k], sum, y);
+            void *made = y ? y : (void *)(room + t->width);
+            add_rows(type, c->in[0], t->width, next, first[k], type == TRI_F32 ? made : room, made);
+            if (tail) hand_on(tail, made, zeros, (r.begin + k) * t->width, t->width);
             continue;
         }
         while (end < r.end - r.begin && first[end] < 0) end++;
-        memset(y, 0, (size_t)(end - k) * row);
+        if (y) memset(y, 0, (size_t)(end - k) * row);
+        if (tail) hand_on(tail, NULL, zeros, (r.begin + k) * t->width, (end - k) * t->width);
     }
 }
 
@@ -125,6 +144,22 @@ static void plan_gather_grad(const tri_node *n, struct kernel *k) {
     struct table t = table_of(n);
     k->parts = t.parts;
     k->scratch = (size_t)(t.most + t.ids) * sizeof(int32_t) + (size_t)t.width * sizeof(float);
+    if (*(const struct tail *const *)k->state)
+        k->scratch += ((size_t)t.width + AT_ONCE) * sizeof(float);
+}
+
+/* The state is its tail; null: none. */
+static tri_status prepare_gather_grad(const tri_node *n, void **state) {
+    return cpu_state(n, sizeof(const struct tail *), state);
+}
+
+static bool leads_gather_grad(const tri_node *n) {
+    (void)n;
+    return true;
+}
+
+static void follow_gather_grad(void *state, const struct tail *tail) {
+    *(const struct tail **)state = tail;
 }
 
 /* Rows are counted in 32 bits. */
@@ -156,7 +191,8 @@ static void plan_one_hot(const tri_node *n, struct kernel *k) { k->parts = one_h
 const struct dev_row FOR_ISA(cpu_gather)[] = {
     {.op = "gather", .run = gather, .plan = plan_gather},
     {.op = "gather_grad", .run = gather_grad, .plan = plan_gather_grad,
-     .supports = supports_gather_grad},
+     .supports = supports_gather_grad, .prepare = prepare_gather_grad, .release = free,
+     .leads = leads_gather_grad, .follow = follow_gather_grad},
     {.op = "one_hot", .run = one_hot, .plan = plan_one_hot},
     {0},
 };
