@@ -136,7 +136,7 @@ check '32 micro-batches' says '^done' "$program" train gpt2-tiny:seq=16,vocab=10
     --data synthetic --steps 2 --batch 32 --lanes 32 --stages 8 -n 8
 check 'resnet152: a hybrid, 16 bits, a limit' says '^done' "$program" train \
     resnet152:size=32,width=16 --data synthetic --steps 1 --batch 32 --lanes 16 --stages 4 \
-    --amp O2 --recompute full --memory-limit 538M -n 4
+    --amp O2 --recompute full --memory-limit 540M -n 4
 check 'stages refuse a pipeline that none has' refuses 2 'has no effect without stages' \
     "$stages" synthetic 32 --stages 1 --pipeline gpipe
 
