@@ -111,7 +111,8 @@ static tri_status add_graph(const tri_graph *g, struct plan_file *out) {
 /* What is computed again, by the network's wish or the option. */
 static tri_status add_recompute(const tri_graph *g, const tri_options *o, struct plan_file *out) {
     struct text t = {0};
-    for (size_t i = 0; i < g->n_settings; i++)
+    bool none = o->recompute && !strcmp(o->recompute, "none");
+    for (size_t i = 0; i < g->n_settings && !none; i++)
         if (g->setting[i].kind == SETTING_RECOMPUTE)
             text_add(&t, "%s%s", t.size ? "," : "", g->setting[i].pattern);
     if (o->recompute && !(t.data && !strcmp(t.data, o->recompute)))

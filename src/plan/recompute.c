@@ -30,6 +30,7 @@ static void forget(struct patterns *p) {
 static tri_status collect(const tri_graph *g, const char *list, struct patterns *p) {
     bool ok = true;
     *p = (struct patterns){0};
+    if (list && !strcmp(list, "none")) return TRI_OK;
     for (size_t i = 0; i < g->n_settings && ok; i++)
         if (g->setting[i].kind == SETTING_RECOMPUTE) ok = add(p, g->setting[i].pattern);
     for (size_t n; list && ok; list = list[n] ? list + n + 1 : NULL) {
@@ -101,7 +102,7 @@ static tri_status check_one(const tri_graph *g, const bool *backward, const char
 }
 
 bool recompute_is_word(const char *patterns) {
-    static const char *const words[] = {"none", "full", "fit"};
+    static const char *const words[] = {"full", "fit"};
     for (size_t i = 0; patterns && i < COUNT(words); i++)
         if (!strcmp(patterns, words[i])) return true;
     return false;

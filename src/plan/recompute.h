@@ -5,13 +5,14 @@
 
 #include "graph/graph.h"
 
-/* Patterns, separated by commas (null: none), and those of the graph's settings name parts of the
- * forward pass: a node's part is the shortest scope that matches a pattern, or the operator alone.
- * Values of a part that the backward pass uses are computed again from the part's inputs, as late
- * as possible. Outputs of a scope are kept. All results keep their bits. */
+/* Patterns, separated by commas, and those of the graph's settings name parts of the forward pass:
+ * a node's part is the shortest scope that matches a pattern, or the operator alone. Values of a
+ * part that the backward pass uses are computed again from the part's inputs, as late as possible.
+ * Outputs of a scope are kept. All results keep their bits. Null: those of the settings; "none":
+ * nothing. */
 tri_status recompute(tri_graph *g, const char *patterns);
 
-/* Whether it is none, full or fit, which src/run/fit.c replaces by patterns; null: no. */
+/* Whether it is full or fit, which src/run/fit.c replaces by patterns; null: no. */
 bool recompute_is_word(const char *patterns);
 
 /* Drops what the network asks for, with its networks for shorter samples. */

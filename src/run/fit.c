@@ -220,10 +220,6 @@ static tri_status settle(struct fit *f, const char *how) {
     tri_options *o = &f->run->options;
     tri_status status = TRI_OK;
     o->recompute = NULL;
-    if (!strcmp(how, "none")) {
-        recompute_forget(f->run->model);
-        return TRI_OK;
-    }
     if (!strcmp(how, "full")) {
         status = list(f, true);
         if (!status && !(f->run->fit = first(f, f->n))) status = base_no_memory("--recompute");

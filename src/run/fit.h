@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What --recompute none, full and fit stand for. */
+ * What --recompute full and fit stand for. */
 #ifndef RUN_FIT_H
 #define RUN_FIT_H
 

@@ -249,6 +249,11 @@ static void test_recompute(void **state) {
     assert_int_equal(plan_make(n.g, &(tri_options){0}, &now), TRI_OK);
     assert_string_equal(plan_find(&now, PLAN_RECOMPUTE)->value, "first");
     plan_free(&now);
+    o.recompute = "none";
+    assert_int_equal(plan_make(n.g, &o, &now), TRI_OK);
+    assert_string_equal(plan_find(&now, PLAN_RECOMPUTE)->value, "none");
+    plan_free(&now);
+    o.recompute = "second";
     plan_replace_recompute(&p, n.g);
     assert_int_equal(plan_make(n.g, &o, &now), TRI_OK);
     assert_string_equal(plan_find(&now, PLAN_RECOMPUTE)->value, "second");
