@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host.h"
 #include "cli/cli.h"
 #include "dev/dev.h"
 #include "machine/budget.h"
@@ -152,28 +153,42 @@ static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct
     return status;
 }
 
+/* Compiling changes a network, so each run has one of its own. Null after a mistake. */
+static tri_run *open_run(struct cli_arguments *a, bool runs) {
+    tri_graph *g = cli_graph(a);
+    return !g ? NULL : runs ? tri_open(g, &a->options) : run_plan(g, &a->options, NULL);
+}
+
+/* *run: instead of the planned one, one that can run. Its threads compute legs side by side, as
+ * workers would, since legs that do take longer. */
+static tri_status measure_legs(struct cli_arguments *a, tri_run **run, double *cost) {
+    int ranks = (*run)->machine->pipeline.ranks, cores = host_cores();
+    if (!ranks)
+        return base_fail(TRI_USAGE, "--measure times the legs of a pipeline: add --stages");
+    run_free(*run);
+    a->options.threads = ranks < cores ? ranks : cores;
+    *run = open_run(a, true);
+    return *run ? measure(*run, cost) : base_last();
+}
+
 static tri_status explain_model(struct cli_arguments *a, const struct own *own) {
     bool expands = false;
     tri_graph *g = cli_graph(a);
     tri_status status = g ? look(g, a, own, &expands) : base_last();
     tri_graph_free(g);
     if (status || !expands) return status;
-    g = cli_graph(a); /* compiling has changed the first */
-    if (!g) return base_last();
     a->options.bucket = own->bucket;
     a->options.data = "synthetic";
     a->options.quiet = true;
     if (!a->options.threads) a->options.threads = 1; /* as planned for a worker per rank */
-    tri_run *run = own->measure ? tri_open(g, &a->options) : run_plan(g, &a->options, NULL);
+    tri_run *run = open_run(a, false);
     double cost[LEGS_MOST] = {0};
     if (!run) return base_last();
-    if (own->measure && !run->machine->compilation.stages)
-        status = base_fail(TRI_USAGE, "--measure times the legs of a pipeline: add --stages");
-    if (own->measure && !status) status = measure(run, cost);
+    if (own->measure) status = measure_legs(a, &run, cost);
     if (!status)
         status = explain(a->model, &run->machine->compilation, run->machine, own,
                          own->measure ? cost : NULL);
-    run_free(run);
+    if (run) run_free(run);
     return status;
 }
 
