@@ -125,8 +125,6 @@ static void settle_backward(const struct job *j, const struct part *p, struct nu
     }
 }
 
-#define AT_ONCE 4096 /* elements passed to the tail at once: they stay in the first-level cache */
-
 /* Computes y, as a whole or, if there is a tail, piece by piece. */
 static void hand_on(const struct job *j, const struct part *p, const struct numbers *n) {
     const struct tail *tail = ((const struct state *)j->c->state)->tail;
@@ -135,7 +133,7 @@ static void hand_on(const struct job *j, const struct part *p, const struct numb
         j->l->normalise(p, c->in[0], c->out[0], n);
         return;
     }
-    const int64_t size = (int64_t)tri_type_size(j->z.type), rows = AT_ONCE / p->width;
+    const int64_t size = (int64_t)tri_type_size(j->z.type), rows = TAIL_PIECE / p->width;
     for (int64_t r = 0; r < p->rows; r += rows) {
         struct part piece = *p;
         const int64_t at = AT(p, r);
@@ -240,7 +238,7 @@ static void plan(const tri_node *n, struct kernel *k) {
     struct sizes z = sizes_of(n->in[0], cpu_out(n, 1));
     const struct tail *tail = ((const struct state *)k->state)->tail;
     plan_for(&z, k);
-    if (tail && !tail_stores(tail)) k->scratch += AT_ONCE * sizeof(float);
+    if (tail && !tail_stores(tail)) k->scratch += TAIL_PIECE * sizeof(float);
 }
 
 static tri_status prepare(const tri_node *n, void **state) {

@@ -99,39 +99,57 @@ INLINE void add_rows(tri_type type, const void *dy, int64_t width, const int32_t
     if (type != TRI_F32) EACH(width, STORE(type, y, LOAD(TRI_F32, sum, 0)));
 }
 
-#define AT_ONCE 4096 /* zeros passed to the tail at once: they stay in the first-level cache */
+struct state {
+    const struct tail *tail;
+};
 
-/* Passes n elements on to the tail: those at y, or if y is null, zeros. */
-static void hand_on(const struct tail *tail, const void *y, const void *zeros, int64_t first,
-                    int64_t n) {
+/* In a part's scratch: lists of ids, and a row as it is summed; if there is a tail, also a row as
+ * it is passed on, and zeros. */
+struct room {
+    int32_t *first, *next;
+    float *sum, *row, *zeros;
+};
+
+static struct room room_of(const struct table *t, void *scratch) {
+    struct room r = {.first = scratch};
+    r.next = r.first + t->most;
+    r.sum = (float *)(r.next + t->ids);
+    r.row = r.sum + t->width;
+    r.zeros = r.row + t->width;
+    return r;
+}
+
+static void hand_on_zeros(const struct tail *tail, const float *zeros, int64_t first, int64_t n) {
     for (int64_t some; n > 0; first += some, n -= some) {
-        some = y || n < AT_ONCE ? n : AT_ONCE;
-        tail_run(tail, y ? y : zeros, first, some);
+        some = n < TAIL_PIECE ? n : TAIL_PIECE;
+        tail_run(tail, zeros, first, some);
     }
 }
 
 /* Makes every row of the table once, adjacent rows without ids together: stores it, or passes it on
  * to the tail, or both. */
 INLINE void scatter(tri_type type, const tri_call *c, const struct table *t) {
-    const struct tail *tail = *(const struct tail *const *)c->state;
+    const struct tail *tail = ((const struct state *)c->state)->tail;
     struct cpu_range r = cpu_part(c, t->parts, t->rows);
-    int32_t *first = c->scratch, *next = first + t->most;
-    float *room = (float *)(next + t->ids), *zeros = room + 2 * t->width;
-    const size_t size = type == TRI_F32 ? 4 : 2, row = (size_t)t->width * size;
-    if (!list_ids(c, t, r, first, next)) return;
-    if (tail) memset(zeros, 0, AT_ONCE * size);
+    const struct room room = room_of(t, c->scratch);
+    const int32_t *first = room.first;
+    const size_t row = (size_t)t->width * (type == TRI_F32 ? 4 : 2);
+    if (!list_ids(c, t, r, room.first, room.next)) return;
+    if (tail) memset(room.zeros, 0, TAIL_PIECE * sizeof(float));
     for (int64_t k = 0, end; k < r.end - r.begin; k = end) {
         char *y = c->out[0] ? (char *)c->out[0] + (size_t)(r.begin + k) * row : NULL;
+        const int64_t at = (r.begin + k) * t->width;
         end = k + 1;
         if (first[k] >= 0) {
-            void *made = y ? y : (void *)(room + t->width);
-            add_rows(type, c->in[0], t->width, next, first[k], type == TRI_F32 ? made : room, made);
-            if (tail) hand_on(tail, made, zeros, (r.begin + k) * t->width, t->width);
+            void *made = y ? y : (void *)room.row;
+            add_rows(type, c->in[0], t->width, room.next, first[k],
+                     type == TRI_F32 ? made : room.sum, made);
+            if (tail) tail_run(tail, made, at, t->width);
             continue;
         }
         while (end < r.end - r.begin && first[end] < 0) end++;
         if (y) memset(y, 0, (size_t)(end - k) * row);
-        if (tail) hand_on(tail, NULL, zeros, (r.begin + k) * t->width, (end - k) * t->width);
+        if (tail) hand_on_zeros(tail, room.zeros, at, (end - k) * t->width);
     }
 }
 
@@ -142,24 +160,21 @@ static void gather_grad(const tri_call *c) {
 
 static void plan_gather_grad(const tri_node *n, struct kernel *k) {
     struct table t = table_of(n);
+    const bool tail = ((const struct state *)k->state)->tail != NULL;
     k->parts = t.parts;
-    k->scratch = (size_t)(t.most + t.ids) * sizeof(int32_t) + (size_t)t.width * sizeof(float);
-    if (*(const struct tail *const *)k->state)
-        k->scratch += ((size_t)t.width + AT_ONCE) * sizeof(float);
+    k->scratch = (size_t)(t.most + t.ids) * sizeof(int32_t) +
+                 (size_t)(tail ? 2 * t.width + TAIL_PIECE : t.width) * sizeof(float);
 }
 
-/* The state is its tail; null: none. */
 static tri_status prepare_gather_grad(const tri_node *n, void **state) {
-    return cpu_state(n, sizeof(const struct tail *), state);
+    return cpu_state(n, sizeof(struct state), state);
 }
 
-static bool leads_gather_grad(const tri_node *n) {
-    (void)n;
-    return true;
-}
+/* The tail begins anew for each row with ids, which narrow rows are not worth. */
+static bool leads_gather_grad(const tri_node *n) { return table_of(n).width >= 128; }
 
 static void follow_gather_grad(void *state, const struct tail *tail) {
-    *(const struct tail **)state = tail;
+    ((struct state *)state)->tail = tail;
 }
 
 /* Rows are counted in 32 bits. */

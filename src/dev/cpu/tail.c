@@ -83,11 +83,11 @@ static void run(const tri_call *c) {
 
 /* ---- preparation ---- */
 
-/* Other parts of the head may still need its inputs. */
+/* Other parts of the head may still need what it reads. */
 static bool shares(const void *state, int out, int in) {
     const struct tail *t = state;
     for (int i = 0; i < t->node->n_in; i++)
-        if (t->in[i] == in) return false;
+        if (t->in[i] == in && node_reads(t->node, i)) return false;
     return t->unit->out[out]->node != t->node && chain_shares(t->chain, out, in);
 }
 

@@ -9,6 +9,8 @@
 
 struct tail;
 
+#define TAIL_PIECE 4096 /* elements to pass on at once: they stay in the first-level cache */
+
 /* Whether these nodes are a head and its tail. */
 bool tail_fits(const tri_node *const *node, int n);
 /* Prepares a unit for which tail_fits holds. */
