@@ -82,7 +82,7 @@ static tri_status check_patterns(const tri_graph *g, size_t forward) {
  * every machine, so that stages are. */
 enum {
     ELEMENT = 20,      /* reading or writing one */
-    WEIGHT = 120,      /* an element of a parameter: a product packs it */
+    WEIGHT = 100,      /* an element of a parameter: a product packs it */
     SUM = 3 * ELEMENT, /* adding an element of a parameter's gradient to that of another lane */
 };
 
@@ -98,15 +98,16 @@ static double product_of(const tri_node *n, const struct target *t) {
 }
 
 double stages_work(const tri_node *n, const struct target *t) {
-    double product = product_of(n, t), elements = 0, weights = 0;
+    double product = product_of(n, t), written = 0, weights = 0;
+    for (int i = 0; i < n->n_out; i++) written += (double)tri_shape_count(&n->out[i].spec.shape);
+    double elements = written;
     for (int i = 0; i < n->n_in; i++) {
-        double count = node_reads(n, i) ? (double)tri_shape_count(&n->in[i]->spec.shape) : 0;
-        if (!node_is(n->in[i]->node, "param"))
-            elements += count;
-        else if (product > 0)
-            weights += count; /* other operators' are small, or they read a few rows */
+        double count = (double)tri_shape_count(&n->in[i]->spec.shape);
+        bool param = node_is(n->in[i]->node, "param");
+        bool table = param && product <= 0 && count > written; /* few of its rows are read */
+        if (node_reads(n, i)) elements += table ? written : count;
+        if (product > 0 && param) weights += count;
     }
-    for (int i = 0; i < n->n_out; i++) elements += (double)tri_shape_count(&n->out[i].spec.shape);
     return product + ELEMENT * elements + WEIGHT * weights;
 }
 
@@ -115,7 +116,8 @@ static void add_sums(const tri_graph *g, size_t forward, bool *used, double *wor
     for (size_t i = 0; i < forward; i++)
         for (int k = 0; k < g->node[i]->n_in; k++) {
             const tri_tensor *t = g->node[i]->in[k];
-            if (!node_runs(g->node[i]) || !node_is(t->node, "param") || used[t->node->id]) continue;
+            bool param = node_is(t->node, "param") && !param_frozen(t->node);
+            if (!node_runs(g->node[i]) || !param || used[t->node->id]) continue;
             used[t->node->id] = true;
             work[i] += SUM * (double)tri_shape_count(&t->spec.shape);
         }
@@ -126,9 +128,14 @@ static double *find_work(const tri_graph *g, size_t forward, tri_node *const *of
                          const struct target *t) {
     double *work = calloc(forward + 1, sizeof *work);
     bool *used = calloc(forward + 1, sizeof *used);
-    if (work && used) add_sums(g, forward, used, work);
+    if (!work || !used) {
+        free(work);
+        free(used);
+        return NULL;
+    }
+    add_sums(g, forward, used, work);
     free(used);
-    for (size_t i = 0; work && i < g->n_nodes; i++) {
+    for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_node *n = i < forward ? g->node[i] : of[i];
         if (node_runs(g->node[i]) && n && n->id < (int)forward)
             work[n->id] += stages_work(g->node[i], t);
