@@ -159,16 +159,16 @@ static tri_run *open_run(struct cli_arguments *a, bool runs) {
     return !g ? NULL : runs ? tri_open(g, &a->options) : run_plan(g, &a->options, NULL);
 }
 
-/* *run: instead of the planned one, one that can run. Its threads compute legs side by side, as
- * workers would, since legs that do take longer. */
-static tri_status measure_legs(struct cli_arguments *a, tri_run **run, double *cost) {
-    int ranks = (*run)->machine->pipeline.ranks, cores = host_cores();
+/* Runs threads that compute legs side by side, as workers would, since legs that do take longer. */
+static tri_status measure_legs(struct cli_arguments *a, int ranks, double *cost) {
+    int cores = host_cores();
     if (!ranks)
         return base_fail(TRI_USAGE, "--measure times the legs of a pipeline: add --stages");
-    run_free(*run);
     a->options.threads = ranks < cores ? ranks : cores;
-    *run = open_run(a, true);
-    return *run ? measure(*run, cost) : base_last();
+    tri_run *run = open_run(a, true);
+    tri_status status = run ? measure(run, cost) : base_last();
+    if (run) run_free(run);
+    return status;
 }
 
 static tri_status explain_model(struct cli_arguments *a, const struct own *own) {
@@ -184,11 +184,11 @@ static tri_status explain_model(struct cli_arguments *a, const struct own *own) 
     tri_run *run = open_run(a, false);
     double cost[LEGS_MOST] = {0};
     if (!run) return base_last();
-    if (own->measure) status = measure_legs(a, &run, cost);
+    if (own->measure) status = measure_legs(a, run->machine->pipeline.ranks, cost);
     if (!status)
         status = explain(a->model, &run->machine->compilation, run->machine, own,
                          own->measure ? cost : NULL);
-    if (run) run_free(run);
+    run_free(run);
     return status;
 }
 
@@ -216,9 +216,9 @@ static const struct option_row rows[] = {
      option_count, offsetof(struct own, devices), USE_ALL, GROUP_NONE},
     {"--bucket", "SIZE", "as for training: buckets of at least this size", option_size,
      offsetof(struct own, bucket), USE_ALL, GROUP_NONE},
-    {"--measure", NULL, "of a pipeline: run some steps on random samples, and say how long ranks "
-     "wait with the times that legs take here", option_given, offsetof(struct own, measure),
-     USE_ALL, GROUP_NONE},
+    {"--measure", NULL, "of a pipeline: run some steps on random samples, a thread per rank, and "
+     "say how long ranks wait with the times that legs and their sums of gradients take here",
+     option_given, offsetof(struct own, measure), USE_ALL, GROUP_NONE},
     {"--json", NULL, "print a JSON object", option_given, offsetof(struct own, json), USE_ALL,
      GROUP_NONE},
     {"--factors", NULL, "list what each operator calls its factors, for --strategy", option_given,

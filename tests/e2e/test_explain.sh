@@ -66,6 +66,9 @@ check 'the schedule' grep -q '^  rank 0   F0 F1 F2 .  .  B0 F3 B1 F4 B2 F5 B3 . 
 check 'its waiting time' grep -q '^waiting: 25.0 % of' out
 check 'measured' says '^waiting: .* with the times measured here; .* F0 [0-9.]*, F1' \
     "$trireme" explain $stages --measure
+cp out measured
+"$trireme" explain $stages >out
+check 'measuring changes nothing else' sh -c 'grep -v "measured here" measured | cmp - out'
 check 'interleaved' says '  rank 1 *[.] *F0a' "$trireme" explain mlp --batch 64 --lanes 4 \
     --stages 4 --pipeline interleaved
 pipeline_as_json() {
