@@ -138,8 +138,8 @@ enum setting_kind {
     SETTING_LR,
     SETTING_DECAY,
     SETTING_TIE,
-    SETTING_RECOMPUTE,
     SETTING_PRECISION,
+    SETTING_RECOMPUTE, /* this and what follows changes no bit: graph_print_undivided */
     SETTING_BUCKET,
     SETTING_STAGE,
     SETTING_STRATEGY,
@@ -268,7 +268,7 @@ bool graph_know_source(tri_graph *g, tri_node *n); /* for graph_add; false: memo
 /* An empty graph with the same batch, lanes and math. Null: out of memory. */
 tri_graph *graph_like(const tri_graph *g);
 
-/* tri_graph_print without the mesh and the settings from SETTING_BUCKET on. */
+/* tri_graph_print without the mesh and the settings from SETTING_RECOMPUTE on. */
 char *graph_print_undivided(const tri_graph *g);
 
 static inline bool setting_has_value(enum setting_kind kind) {

@@ -110,7 +110,7 @@ static char *print(const tri_graph *g, bool divided) {
         text_add(&t, "\n");
     }
     for (size_t i = 0; i < g->n_settings; i++)
-        if (divided || g->setting[i].kind < SETTING_BUCKET) print_setting(&t, &g->setting[i]);
+        if (divided || g->setting[i].kind < SETTING_RECOMPUTE) print_setting(&t, &g->setting[i]);
     for (size_t i = 0; i < g->n_outputs; i++) {
         const struct graph_output *o = &g->output[i];
         /* The loss may have further names. */

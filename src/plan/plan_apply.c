@@ -194,8 +194,8 @@ tri_status plan_check_network(const struct plan_file *p, const tri_graph *g) {
     struct plan_file now = {0};
     tri_status status = add_graph(g, &now);
     if (!status && strcmp(now.line[0].value, graph->value)) {
-        base_format(other, sizeof other, "the network is graph %s (without mesh and strategies, "
-                    "which older plans count too)", now.line[0].value);
+        base_format(other, sizeof other, "the network is graph %s (without mesh, strategies "
+                    "and recomputation, which older plans count too)", now.line[0].value);
         status = contradicts(p, graph, other);
     }
     plan_free(&now);

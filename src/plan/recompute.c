@@ -108,6 +108,12 @@ bool recompute_is_word(const char *patterns) {
     return false;
 }
 
+bool recompute_is_asked(const tri_graph *g) {
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind == SETTING_RECOMPUTE) return true;
+    return false;
+}
+
 void recompute_forget(tri_graph *g) {
     size_t n = 0;
     for (size_t i = 0; i < g->n_settings; i++)

@@ -15,6 +15,9 @@ tri_status recompute(tri_graph *g, const char *patterns);
 /* Whether it is full or fit, which src/run/fit.c replaces by patterns; null: no. */
 bool recompute_is_word(const char *patterns);
 
+/* Whether the network asks for recomputation. */
+bool recompute_is_asked(const tri_graph *g);
+
 /* Drops what the network asks for, with its networks for shorter samples. */
 void recompute_forget(tri_graph *g);
 

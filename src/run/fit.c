@@ -119,13 +119,18 @@ static char *first(const struct fit *f, size_t n) {
 
 /* ---- trying ---- */
 
+/* The option that stands for these patterns: if they are none, "none", which a plan keeps, unless
+ * the network has wishes of its own. */
+static const char *chosen(const tri_run *run, const char *patterns) {
+    if (patterns && *patterns) return patterns;
+    return recompute_is_asked(run->model) ? NULL : "none";
+}
+
 /* *bytes: what the run needs if these patterns are recomputed; null: none. Without what the sources
  * of data hold themselves, and without evaluations by a source of the program's own. */
 static tri_status try(const struct fit *f, const char *patterns, double *bytes) {
     tri_options o = f->run->options;
-    /* In a plan's place, which may say "fit". */
-    const char *none = o.plan ? "none" : NULL;
-    o.recompute = patterns && *patterns ? patterns : none;
+    o.recompute = chosen(f->run, patterns);
     if (o.eval_source) o.eval_every = o.early_stop = 0, o.best = NULL;
     o.source = o.eval_source = NULL;
     o.memory_limit = 0;
@@ -229,7 +234,7 @@ static tri_status settle(struct fit *f, const char *how) {
                              "allows: give a limit, as --memory-limit 4G");
         status = choose_once(f, (double)o->memory_limit);
     }
-    o->recompute = f->run->fit && *f->run->fit ? f->run->fit : NULL;
+    o->recompute = chosen(f->run, f->run->fit);
     return status;
 }
 

@@ -169,6 +169,18 @@ run train $large --data synthetic --plan fit --steps 1
 check 'fit of a plan needs a limit' says '--recompute fit recomputes as little as' err
 run train $large --data synthetic --plan fit --steps 1 --memory-limit 76M
 check 'fit of a plan' says '--recompute fit: .* MiB instead of .*: transformer' err
+"$program" dump mlp:hidden=64 >wishes.tri
+echo 'recompute "relu*"' >>wishes.tri
+wishes() { run train wishes.tri --data synthetic --batch 8 --threads 1 --steps 1 --quiet "$@"; }
+wishes --recompute none --save-plan no_wish
+check 'a plan keeps --recompute none' says '^recompute none' no_wish
+wishes --plan no_wish --save-plan again
+check 'and is read' cmp no_wish again
+wishes --plan no_wish --recompute fit --memory-limit 900M --save-plan again
+check 'fit that needs nothing' cmp no_wish again
+wishes --save-plan wish
+wishes --plan wish --save-plan again
+check "a plan with the network's own wish" cmp wish again
 run memory $net --batch 8 --lanes 2 --bucket 20K --zero 2
 check 'ZeRO levels, with and without buckets' says '^  0, 1 ' out
 
