@@ -64,12 +64,25 @@ static bool in_flight(struct board *b, uint32_t step, int first, int end) {
     return false;
 }
 
+/* Whether this thread has claimed one of these lanes, which may be done. */
+static bool has_begun(struct board *b, uint32_t step, int thread, int first, int end) {
+    for (int i = first; i < end; i++) {
+        struct claim c = look(b, step, i);
+        if (c.state != CLAIM_FREE && c.owner == thread) return true;
+    }
+    return false;
+}
+
+/* A thread stays in a chunk that it has begun as long as a lane there is free. So the lanes that
+ * are not done are no more than one gap per thread, on which board_waiting relies. */
 int board_claim_lane(struct board *b, uint32_t step, int thread) {
+    enum { OWN, IDLE, ANY, KINDS };
     const int lanes = b->tree->lanes;
-    for (int any = 0; any < 2; any++)
+    for (int kind = OWN; kind < KINDS; kind++)
         for (int first = 0, end; first < lanes; first = end) {
             end = lanes - first < b->chunk ? lanes : first + b->chunk;
-            if (!any && in_flight(b, step, first, end)) continue;
+            if (kind == OWN && !has_begun(b, step, thread, first, end)) continue;
+            if (kind == IDLE && in_flight(b, step, first, end)) continue;
             for (int i = first; i < end; i++)
                 if (try_claim(b, step, thread, i)) return i;
         }

@@ -45,18 +45,19 @@ void board_bind(struct board *b, const struct lane_tree *tree, const struct boar
 
 /* How many slots suffice in any order of threads and with any deaths, if threads compute orphaned
  * sums before they claim lanes. Of each board, at most board_waiting results wait to be summed:
- * lanes are claimed in ascending order, chunk by chunk, so that at most so many chunks as there are
- * threads have lanes that are claimed but not done, or freed by a death. Beside them, threads hold
- * at most board_held slots of all boards together, if each computes the results of `open` boards at
- * a time: as many as are open, and one for a sum. Without sums, all lanes of the board where they
- * are claimed wait only if one thread has just published the last and holds nothing of it; of other
- * boards also while a lane that died there is computed again. Tests try all orders for small
- * numbers. claims: one of these boards is where lanes are claimed. */
+ * lanes are claimed in ascending order, and a thread finishes a chunk that it has begun, so that at
+ * most so many chunks as there are threads are begun and not done, or have a lane that a death has
+ * freed. Beside them, threads hold at most board_held slots of all boards together, if each
+ * computes the results of `open` boards at a time: as many as are open, and one for a sum. Without
+ * sums, all lanes of the board where they are claimed wait only if one thread has just published
+ * the last and holds nothing of it; of other boards also while a lane that died there is computed
+ * again. Tests try all orders for small numbers. claims: one of these boards is where lanes are
+ * claimed. */
 int board_waiting(const struct lane_tree *tree, int threads);
 int board_held(const struct lane_tree *tree, int threads, int open, bool claims);
 
-/* Claims a lane: the first free one of a chunk that nobody is at work on, else of any. -1: no lane
- * is free. */
+/* Claims a lane: the first free one of a chunk that the thread has begun, else of one that nobody
+ * is at work on, else of any. -1: no lane is free. */
 int board_claim_lane(struct board *b, uint32_t step, int thread);
 /* How many lanes are free. */
 int board_left(struct board *b, uint32_t step);

@@ -274,6 +274,7 @@ static void threads(void **state) {
     run_crew(8, 0, 1, 3, 1, 1000 * times);
     run_crew(7, 0, 1, 5, 0, 1000 * times);
     run_crew(13, 0, 1, 8, 2, 500 * times);
+    run_crew(16, 24, 2, 3, 1, 300 * times); /* chunks of several lanes */
     run_crew(2, 1, 1, 2, 0, 1500 * times);
     run_crew(6, 3, 1, 3, 0, 1500 * times);
     run_crew(5, 8, 1, 5, 1, 800 * times);
@@ -283,7 +284,30 @@ static void threads(void **state) {
     run_crew(13, 0, 3, 8, 2, 300 * times);
 }
 
+/* Also when nobody is at work on another chunk: else more lanes than threads could leave a gap, and
+ * the slots would not suffice. */
+static void a_thread_finishes_its_chunk(void **state) {
+    struct crew c = {.buckets = 1, .threads = 2};
+    void *memory = make_boards(&c, (const int[SHAPES]){16, 0}, 1);
+    struct board *b = c.board[0];
+    (void)state;
+    assert_int_equal(board_claim_lane(b, 1, 0), 0);
+    assert_int_equal(board_claim_lane(b, 1, 1), 8);
+    for (int lane = 0; lane < 7; lane++) {
+        for (int thread = 0; thread < 2; thread++) {
+            int done = lane + 8 * thread, slot = board_take(b, 1, thread, done);
+            assert_true(board_publish(b, 1, thread, done, slot));
+        }
+        assert_int_equal(board_claim_lane(b, 1, 1), lane + 9);
+        assert_int_equal(board_claim_lane(b, 1, 0), lane + 1);
+    }
+    free(memory);
+    free(c.value);
+    lane_tree_free(&c.tree[0]);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(threads),
+                                       cmocka_unit_test(a_thread_finishes_its_chunk)};
     return cmocka_run_group_tests_name("board_threads", tests, NULL, NULL);
 }
