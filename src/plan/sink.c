@@ -10,9 +10,10 @@
 struct sinker {
     const tri_graph *pre;
     struct rewrite r;
-    bool *weights;       /* by node of pre: it depends on weights alone */
-    tri_tensor **source; /* by node of pre: the same source in the lane */
-    tri_tensor **copy;   /* by tensor of pre: its copy for the operator at hand */
+    bool *weights;          /* by node of pre: it depends on weights alone */
+    tri_tensor **source;    /* by node of pre: the same source in the lane */
+    const tri_node *reader; /* the operator at hand */
+    tri_tensor **copy;      /* by tensor of pre: its copy for the reader */
 };
 
 static const struct graph_output *given_by(const tri_graph *pre, const tri_node *n) {
@@ -47,6 +48,8 @@ static tri_node *copy_node(struct sinker *s, const tri_node *n) {
     for (int k = 0; k < n->n_in && !s->r.failed; k++) in[k] = copy_of(s, n->in[k]);
     tri_node *copy = s->r.failed ? g->poison_node : graph_copy(g, n, in, n->attr, n->name);
     free(in);
+    copy->backward = s->reader->backward; /* in the reader's leg */
+    copy->stage = s->reader->stage;
     return copy;
 }
 
@@ -76,10 +79,8 @@ static void sink_inputs(struct sinker *s, tri_node *n) {
         if (!any)
             for (int i = 0; i < s->pre->n_tensors; i++) s->copy[i] = NULL;
         any = true;
-        bool backward = s->r.g->backward;
-        s->r.g->backward = n->backward;
+        s->reader = n;
         n->in[k] = copy_of(s, from);
-        s->r.g->backward = backward;
     }
 }
 

@@ -69,6 +69,10 @@ check 'measured' says '^waiting: .* with the times measured here; .* F0 [0-9.]*,
 cp out measured
 "$trireme" explain $stages >out
 check 'measuring changes nothing else' sh -c 'grep -v "measured here" measured | cmp - out'
+"$trireme" explain gpt2-tiny:seq=16,vocab=103 --batch 8 --lanes 8 --stages 2 --amp O2 --zero 3 \
+    >out
+check 'ZeRO level 3: no leg hands weights over' sh -c \
+    'grep -q "^  F0  .*bf16" out && ! grep "^  F" out | grep -q "param.*bf16.cast"'
 check 'interleaved' says '  rank 1 *[.] *F0a' "$trireme" explain mlp --batch 64 --lanes 4 \
     --stages 4 --pipeline interleaved
 pipeline_as_json() {
