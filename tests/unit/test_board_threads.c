@@ -282,6 +282,7 @@ static void threads(void **state) {
     run_crew(6, 0, 2, 3, 0, 1000 * times);
     run_crew(7, 4, 2, 5, 1, 800 * times);
     run_crew(13, 0, 3, 8, 2, 300 * times);
+    claim_point = NULL;
 }
 
 /* Also when nobody is at work on another chunk: else more lanes than threads could leave a gap, and
