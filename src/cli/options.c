@@ -319,7 +319,7 @@ const struct option_row options_rows[] = {
      option_text, FIELD(zero), LEARNING, GROUP_PRECISION},
     {"--plan", "FILE",
      "divide the run as this file says, which --save-plan wrote: batch, lanes, mesh, strategies, "
-     "precision and kernels must not be given otherwise; what changes no bit may: threads, stages",
+     "precision and kernels must not be given otherwise; what changes no bit may, as --stages",
      option_text, FIELD(plan), PLANNED, GROUP_MESH},
     {"--save-plan", "FILE", "write how this run is divided, as text for --plan", option_text,
      FIELD(save_plan), USE_TRAIN, GROUP_MESH},

@@ -48,8 +48,10 @@ static tri_node *copy_node(struct sinker *s, const tri_node *n) {
     for (int k = 0; k < n->n_in && !s->r.failed; k++) in[k] = copy_of(s, n->in[k]);
     tri_node *copy = s->r.failed ? g->poison_node : graph_copy(g, n, in, n->attr, n->name);
     free(in);
-    copy->backward = s->reader->backward; /* in the reader's leg */
-    copy->stage = s->reader->stage;
+    if (n->n_in && copy != g->poison_node) { /* in the leg of its only reader; sources have many */
+        copy->backward = s->reader->backward;
+        copy->stage = s->reader->stage;
+    }
     return copy;
 }
 

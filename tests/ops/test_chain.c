@@ -235,7 +235,7 @@ static void same_bits(void **unused) {
 
 static void same_bits_after_an_operator(void **unused) {
     (void)unused;
-    assert_true(compare(HEADED, HEADED + 120, "-all,+format", "-all,+format,+fuse") > 15);
+    assert_true(compare(HEADED, HEADED + 120, "-all,+format", "-all,+format,+fuse") > 20);
 }
 
 /* A table whose gradient and update are one unit is overwritten, not copied: its contents are not
