@@ -10,6 +10,10 @@
 
 #define SPINS 2000 /* some 50 to 100 us: longer than a short operator */
 #define LONGEST 1000000 /* nanoseconds of yields, reached only if other threads run meanwhile */
+/* A yield that takes longer than this gave the core to another process, as no operator of a run that
+ * shares cores with itself ... */
+#define SLOW_YIELD 1000000
+#define BESIDE 20000000 /* nanoseconds without yields after a slow one */
 #define LATE 50000000 /* nanoseconds, plus */
 #define LATE_TIMES 4  /* times the slowest */
 /* nanoseconds: the longest sleep, so that a waiting thread regularly shows that it lives */
@@ -43,16 +47,22 @@ static const struct {
     [WAIT_TOGETHER] = {SPINS, 2000},
 };
 
+static _Thread_local int64_t sleeps_until;
+
 /* Whether the condition holds before it is time to sleep. */
 static bool watch(enum wait_kind kind, bool (*holds)(void *arg), void *arg) {
     for (int i = 0; i < turns_of[kind].spins; i++) {
         if (holds(arg)) return true;
         base_relax();
     }
-    int64_t until = base_now() + LONGEST;
-    for (int i = 0; i < turns_of[kind].yields && base_now() < until; i++) {
+    int64_t now = base_now(), until = now + LONGEST;
+    if (now < sleeps_until) return false;
+    for (int i = 0; i < turns_of[kind].yields && now < until; i++) {
         if (holds(arg)) return true;
+        int64_t before = now;
         sched_yield();
+        now = base_now();
+        if (now - before > SLOW_YIELD) sleeps_until = now + BESIDE;
     }
     return false;
 }
