@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """make bench-workers: runs by several workers. Speed-up over one worker, and against DDP if PyTorch
 is installed; how soon a killed worker's lane is computed again; what one slow worker of two costs;
-how fast workers compute one lane together;
-how long a large network takes to start. Ratios are taken within a round; the table has the median
+how fast workers compute one lane together; how long a large network takes to start; how much slower
+runs become beside other processes. Ratios are taken within a round; the table has the median
 over the rounds, lowest and highest.
 
-Usage: workers.py BUILD [--rows speed,mesh,stages,takeover,straggler,start,ddp] [--rounds N]"""
+Usage: workers.py BUILD [--rows speed,mesh,stages,takeover,straggler,start,beside,ddp] [--rounds N]"""
 import argparse
 import glob
 import json
@@ -289,9 +289,17 @@ def ddp(rounds):
     print()
 
 
+# ---- beside other processes ----
+
+def beside(rounds):
+    """The limits and the runs are those of the test."""
+    subprocess.run([sys.executable, f"{HERE}/../tests/parallel/beside.py", PROGRAM, ""],
+                   env=dict(os.environ, ROUNDS=str(rounds), TIMES="1"), check=False)
+    print()
+
+
 ROWS = {"speed": speed, "mesh": mesh, "stages": stages, "takeover": takeover,
-        "straggler": straggler, "start": start,
-        "ddp": ddp}
+        "straggler": straggler, "start": start, "beside": beside, "ddp": ddp}
 
 p = argparse.ArgumentParser(description=__doc__)
 p.add_argument("build")

@@ -10,10 +10,11 @@
 
 #define SPINS 2000 /* some 50 to 100 us: longer than a short operator */
 #define LONGEST 1000000 /* nanoseconds of yields, reached only if other threads run meanwhile */
-/* A yield that takes longer than this gave the core to another process, as no operator of a run that
- * shares cores with itself ... */
+/* Nanoseconds after which a yield counts as slow: it gave the core to a process that keeps it. The
+ * scheduler takes each yield for a wish to give it a time slice of some milliseconds, so that a wait
+ * of microseconds would take a slice, too. */
 #define SLOW_YIELD 1000000
-#define BESIDE 20000000 /* nanoseconds without yields after a slow one */
+#define NO_YIELDS 20000000 /* nanoseconds after a slow one */
 #define LATE 50000000 /* nanoseconds, plus */
 #define LATE_TIMES 4  /* times the slowest */
 /* nanoseconds: the longest sleep, so that a waiting thread regularly shows that it lives */
@@ -47,7 +48,7 @@ static const struct {
     [WAIT_TOGETHER] = {SPINS, 2000},
 };
 
-static _Thread_local int64_t sleeps_until;
+static _Thread_local int64_t no_yields_until;
 
 /* Whether the condition holds before it is time to sleep. */
 static bool watch(enum wait_kind kind, bool (*holds)(void *arg), void *arg) {
@@ -56,13 +57,13 @@ static bool watch(enum wait_kind kind, bool (*holds)(void *arg), void *arg) {
         base_relax();
     }
     int64_t now = base_now(), until = now + LONGEST;
-    if (now < sleeps_until) return false;
+    if (now < no_yields_until) return false;
     for (int i = 0; i < turns_of[kind].yields && now < until; i++) {
         if (holds(arg)) return true;
         int64_t before = now;
         sched_yield();
         now = base_now();
-        if (now - before > SLOW_YIELD) sleeps_until = now + BESIDE;
+        if (now - before > SLOW_YIELD) no_yields_until = now + NO_YIELDS;
     }
     return false;
 }

@@ -12,7 +12,7 @@ typedef _Atomic uint32_t wait_queue;
 
 /* Which threads wait for each other, and so how long a thread spins and yields before it sleeps. If
  * each has a core, sleeping costs time; if others need the core, each yield costs the waiting
- * thread its share of it. */
+ * thread its share of it. After a yield that took long, a thread sleeps instead for a while. */
 enum wait_kind {
     WAIT_CROWDED,  /* more threads than cores: hardly any spinning */
     WAIT_APART,    /* threads of several processes, each with a core */

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/replica.h"
 
-#include <sched.h>
 #include <stdlib.h>
 
-#include "base/relax.h"
-
-#define SPINS 1000     /* between yields of a thread that never sleeps */
 #define LOOKS 20000000 /* nanoseconds between two looks at whether to go on */
 
 tri_status replica_make(struct program *p, int member, const struct replica_range *range,
@@ -117,7 +113,7 @@ bool replica_ready(struct replica *r, int thread, const struct replica_run *run)
 static void publish(const struct replica *r, int thread, const struct replica_run *run) {
     uint64_t done = run->base + r->thread[thread].round + 1;
     atomic_store(&run->word[r->member * r->p->threads + thread], done);
-    if (run->queue) wait_wake(run->queue);
+    wait_wake(run->queue);
 }
 
 bool replica_advance(struct replica *r, int thread, const struct replica_run *run,
@@ -168,11 +164,7 @@ static void wait_for_part(struct waiter *w) {
     const struct replica_run *run = w->run;
     if (find_part(w)) return;
     if (run->note) run->note(run->user, w->earliest / 3, true);
-    for (int i = 1; !run->queue && !find_part(w); i++) {
-        base_relax();
-        if (i % SPINS == 0) sched_yield();
-    }
-    while (run->queue && !w->left && !w->next)
+    while (!w->left && !w->next)
         wait_at_most(run->queue, run->kind, find_part, w, LOOKS, run->heartbeat);
 }
 

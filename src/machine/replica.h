@@ -42,7 +42,7 @@ struct replica {
 struct replica_run {
     _Atomic uint64_t *word; /* by executor: member * threads + thread */
     uint64_t base;          /* no word is larger; the next run's may be replica_span more */
-    wait_queue *queue;      /* of changes of the words; null: a waiting thread never sleeps */
+    wait_queue *queue;      /* of changes of the words */
     enum wait_kind kind;
     _Atomic uint64_t *heartbeat;              /* of a waiting thread; nullable */
     bool (*go_on)(void *user);                /* asked before each share and while waiting */

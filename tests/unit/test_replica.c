@@ -168,7 +168,8 @@ static void play(struct world *w, const struct single *wanted, enum order order,
     const struct program *p = w->program;
     struct play y = {w, wanted, calloc(p->n_items + 1, sizeof(int)),
                      calloc((size_t)p->g->n_tensors + 1, sizeof(int)), 0, false};
-    struct replica_run run = {.word = w->word, .base = w->base, .at_stop = at_stop, .user = &y};
+    struct replica_run run = {.word = w->word, .base = w->base, .queue = &w->queue,
+                              .at_stop = at_stop, .user = &y};
     world_begin(w);
     for (size_t i = w->begin; i < w->end; i++) {
         y.left_of[i] = shares_of(p, i);
@@ -366,7 +367,8 @@ struct hand {
     struct world *w;
     struct replica_part part[MOST_MEMBERS * MOST_THREADS];
     int n;
-    bool sleeps, done;
+    enum wait_kind kind;
+    bool done;
     atomic_bool *stopped; /* set by a thread that fails */
     struct tri_fault fault;
 };
@@ -385,7 +387,7 @@ static bool stops(void *user, int member, int stop) {
 static void *execute(void *arg) {
     struct hand *h = arg;
     struct replica_run run = {.word = h->w->word, .base = h->w->base,
-                              .queue = h->sleeps ? &h->w->queue : NULL, .kind = WAIT_CROWDED,
+                              .queue = &h->w->queue, .kind = h->kind,
                               .go_on = goes_on, .at_stop = stops, .user = h};
     struct program_step step = {.seed = 7, .step = 2, .fault = &h->fault};
     h->done = replica_run(h->part, h->n, &run, &step);
@@ -397,7 +399,7 @@ static void *execute(void *arg) {
 }
 
 /* Runs by so many threads; how many of them have finished. *faults: how many have failed. */
-static int run_all(struct world *w, int hands, bool sleep, int *faults) {
+static int run_all(struct world *w, int hands, bool spin, int *faults) {
     pthread_t thread[MOST_MEMBERS * MOST_THREADS];
     struct hand hand[MOST_MEMBERS * MOST_THREADS] = {0};
     atomic_bool stopped = false;
@@ -409,7 +411,7 @@ static int run_all(struct world *w, int hands, bool sleep, int *faults) {
     }
     for (int i = 0; i < hands; i++) {
         hand[i].w = w;
-        hand[i].sleeps = sleep;
+        hand[i].kind = spin ? WAIT_TOGETHER : WAIT_CROWDED;
         hand[i].stopped = &stopped;
         assert_int_equal(pthread_create(&thread[i], NULL, execute, &hand[i]), 0);
     }
