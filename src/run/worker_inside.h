@@ -118,6 +118,8 @@ void worker_learn_leg(const struct worker *c, int leg, int64_t took); /* nanosec
 /* Replicas. Whether this worker claims lanes: it is its group's captain, or each worker computes
  * alone. */
 bool worker_leads(struct worker_stage *s);
+/* A captain that has lost its rank, as it is to leave the run: others shall claim lanes. */
+bool worker_resigns(const struct worker *c);
 /* For others: works on an order of the captain, once there is one. False: the stage is over. */
 bool worker_follow(struct worker_stage *s);
 /* The captain computes a lane that it has begun, together with its group. */

@@ -313,6 +313,7 @@ static bool changed(void *arg) {
     uint32_t step = (uint32_t)s->c->step;
     int failed, leg;
     if (worker_over(s->c) || worker_lanes_ended(s, &failed, &leg) || failed >= 0) return true;
+    if (worker_resigns(s->c)) return true;
     if (worker_has_legs(s))
         return worker_leg_is_ready(s) || tree_has_orphan(&s->c->run->machine->tree[1], step) ||
                worker_slow_leg(s, &leg) >= 0;

@@ -98,7 +98,7 @@ static bool drop_slots(struct worker *c) {
     tree_drop(&c->left, false);
     group_resign(&c->group, c->place);
     c->leads = c->leaves_slots = false;
-    c->group.shared = NULL;
+    if (!is_there(c, c->place)) c->group.shared = NULL; /* else the next captain may expect it */
     return true;
 }
 
@@ -123,11 +123,13 @@ static bool may_lead(const struct worker *c) {
     return true;
 }
 
+bool worker_resigns(const struct worker *c) { return c->leads && worker_rank(c) < 0; }
+
 bool worker_leads(struct worker_stage *s) {
     struct worker *c = s->c;
     if (!plays(s)) return true;
     if (!drop_slots(c) || !enter(s)) return false;
-    if (c->leads && worker_rank(c) < 0) { /* it will leave the run: others shall claim lanes */
+    if (worker_resigns(c)) {
         group_resign(&c->group, c->place);
         c->leads = false;
     }
