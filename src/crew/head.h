@@ -18,7 +18,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x41574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x42574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SHAPES 8 /* of a run's steps */
@@ -53,6 +53,17 @@ enum crew_at {
 };
 const char *crew_at_name(enum crew_at at);
 
+/* What a thread at CREW_AT_WAIT waits for, and its part: */
+enum crew_for {
+    CREW_FOR_STEP,    /* the end of the step, or the next one */
+    CREW_FOR_LANES,   /* lanes that others compute; the phase */
+    CREW_FOR_TASKS,   /* tasks of others; the first of the sweep */
+    CREW_FOR_ORDER,   /* an order; the group */
+    CREW_FOR_QUIET,   /* that others end their work on one, or arrive; the group */
+    CREW_FOR_MEMBERS, /* words of others that work on one; the group */
+    CREW_FORS
+};
+
 /* A thread of a worker. While it lives, only the thread itself writes here. Times are in
  * nanoseconds; points in time are of CLOCK_MONOTONIC. */
 struct crew_thread {
@@ -66,6 +77,7 @@ struct crew_thread {
     atomic_int leg;                              /* of the lane; -1: the lane is one piece */
     atomic_int item;                             /* index in the table of names; -1: none */
     _Atomic uint32_t step;
+    atomic_int waits_for, waits_part;            /* enum crew_for; its part */
     _Atomic int64_t lane_began;                  /* when it began its lane; 0: it computes none */
     _Atomic int64_t lane_time;                   /* average time of a lane; 0: not known */
     _Atomic int64_t pure_time;                   /* the same, without waiting for samples */
@@ -137,6 +149,7 @@ enum crew_stop {
 /* Where the words of a board are, see crew/board.h. */
 struct crew_board {
     int first, slot, slots; /* nodes, slots: index of the first; slots: how many */
+    int leg;                /* whose lanes are claimed here; -1: none */
 };
 
 struct crew_head {

@@ -35,6 +35,7 @@ struct process {
     int64_t died; /* when, if known; else 0 */
     int stalled;  /* 1 + the thread whose stall made the agent kill it; or 0 */
     bool stopped; /* a signal had stopped that thread */
+    bool freed;   /* the agent has killed it, as all workers waited for each other */
     /* For messages: worker, pid, seats, and its activity at its death. */
     char identity[AT_TEXT + CREW_SEATS + 32];
     int activity; /* where in `identity` that begins */
@@ -98,6 +99,7 @@ struct agent {
     /* While a step is open and all threads wait: the work done so far; seconds since it grew. */
     uint64_t done_seen;
     double idle;
+    uint64_t stood; /* the last step in which that lasted too long */
     /* Deaths in a row, by place, of workers that were not killed before they could take part. */
     int failed_starts[CREW_MOST_WORKERS];
     int64_t timing_since, timing_first;
@@ -137,6 +139,7 @@ void agent_check_memory(struct agent *a); /* for kills for lack of memory */
 int agent_thread_at_fault(const struct agent *a, int place);
 bool agent_is_starting(const struct agent *a, int place); /* it cannot take part in steps yet */
 void agent_check_progress(struct agent *a);               /* handles stalls */
+void agent_check_standstill(struct agent *a, double passed); /* seconds since the last check */
 void agent_choose_workers(struct agent *a);               /* -n auto */
 void agent_log_first_lanes(struct agent *a);
 void agent_time(struct agent *a);

@@ -339,11 +339,11 @@ static void process_ended(struct agent *a, int place, int status) {
     }
     if (!p->dead && ends_early(a, place, status)) return;
     if (!p->dead) recover_from(a, place, 0);
-    enum cause cause = agent_cause(a, place, status);
-    print_death(a, place, status, cause);
+    enum cause cause = p->freed ? CAUSE_KILL : agent_cause(a, place, status);
+    if (!p->freed) print_death(a, place, status, cause);
     p->pid = 0;
     atomic_store(&w->state, CREW_EMPTY);
-    agent_count_death(a, place, cause);
+    if (!p->freed) agent_count_death(a, place, cause);
     restart(a, place, status, cause);
 }
 

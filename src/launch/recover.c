@@ -8,13 +8,17 @@
 
 #include "crew/layout.h"
 
+static const struct crew_board *boards_at(const struct crew_head *h, const char *at, int shape,
+                                          int phase) {
+    return (const struct crew_board *)(at + h->boards) + h->shape[shape].tree[phase].boards;
+}
+
 static tri_status bind_boards(struct recovery *r, int shape, char *at) {
     const struct crew_head *h = r->head;
     for (int k = 0; k < 2; k++) {
         struct lane_tree *tree = &r->tree[shape][k];
         int n = h->shape[shape].tree[k].buckets;
-        const struct crew_board *where =
-            (struct crew_board *)(at + h->boards) + h->shape[shape].tree[k].boards;
+        const struct crew_board *where = boards_at(h, at, shape, k);
         claim_word *all = (claim_word *)(at + h->tree[k].words);
         if (!n) continue;
         tri_status status =
@@ -99,6 +103,10 @@ void recovery_of_samples(struct recovery *r, int place) {
 const char *recovery_name(const struct recovery *r, int item) {
     if (!r->base || item < 0 || item >= r->head->n_items) return "";
     return r->base + r->head->names + (size_t)item * CREW_NAME;
+}
+
+int recovery_leg(const struct recovery *r, int shape, int phase, int bucket) {
+    return boards_at(r->head, r->base, shape, phase)[bucket].leg;
 }
 
 int64_t recovery_slowest(const struct recovery *r, int item) {

@@ -29,6 +29,8 @@ void recovery_of_samples(struct recovery *r, int place);
 const char *recovery_name(const struct recovery *r, int item);
 /* Logs the words of the boards and of the update's tasks, for debugging. */
 void recovery_log(const struct recovery *r, struct log *log);
+/* Of a board in this shape and phase, the leg whose lanes are claimed there; -1: none. */
+int recovery_leg(const struct recovery *r, int shape, int phase, int bucket);
 /* The longest time that this operator has taken, nanoseconds; 0 if unknown. */
 int64_t recovery_slowest(const struct recovery *r, int item);
 

@@ -139,60 +139,6 @@ static void check_thread(struct agent *a, int place, int thread) {
     stalled(a, place, thread, s->still, kills);
 }
 
-/* ---- all of them ---- */
-
-/* Grows with all work that is done for a step. */
-static uint64_t work_done(const struct agent *a) {
-    const struct crew_head *h = a->head;
-    uint64_t sum = atomic_load(&h->committed) + atomic_load(&h->epoch);
-    for (int i = 0; i < h->places * h->threads; i++) {
-        const struct crew_thread *thread = &h->thread[i];
-        sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) +
-                          atomic_load(&thread->data));
-    }
-    return sum;
-}
-
-/* Whether a step is open and all threads wait. *passed: the least time that counts for any of them,
- * because one may be waiting for a processor. */
-static bool all_wait(const struct agent *a, double *passed) {
-    const struct crew_head *h = a->head;
-    bool any_worker = false;
-    bool open = atomic_load(&h->opened) > atomic_load(&h->committed);
-    if (!open || atomic_load(&h->ending)) return false;
-    for (int i = 0; i < h->places; i++)
-        for (int t = 0; a->process[i].pid && t < h->threads; t++) {
-            const struct seen *s = &a->process[i].seen[t];
-            int at = atomic_load(&h->thread[i * h->threads + t].at);
-            if (at != CREW_AT_WAIT && at != CREW_AT_REST) return false;
-            if (s->state && s->passed < *passed) *passed = s->passed;
-            any_worker = true;
-        }
-    return any_worker;
-}
-
-/* A thread that waits has a heartbeat and is not stalled; but if all wait at once, the run is. */
-static void check_all(struct agent *a, double passed) {
-    uint64_t done = work_done(a);
-    if (!all_wait(a, &passed) || done != a->done_seen) {
-        a->done_seen = done;
-        a->idle = 0;
-        return;
-    }
-    a->idle += passed;
-    if (a->idle <= a->launch->stall_timeout || a->stopped) return;
-    a->idle = 0;
-    char text[160];
-    base_format(text, sizeof text, "all workers have waited for each other in step %llu for %g s",
-                (unsigned long long)atomic_load(&a->head->opened), a->launch->stall_timeout);
-    agent_event(a, "stall", -1, -1, text);
-    recovery_log(&a->recovery, &a->log);
-    if (a->launch->no_kill)
-        agent_print(a, "%s", text);
-    else
-        agent_fail(a, text);
-}
-
 void agent_check_progress(struct agent *a) {
     const struct crew_head *h = a->head;
     int64_t now = base_now();
@@ -207,5 +153,5 @@ void agent_check_progress(struct agent *a) {
         for (int t = 0; t < h->threads; t++)
             if (a->process[i].seen[t].state) check_thread(a, i, t);
     }
-    check_all(a, passed);
+    agent_check_standstill(a, passed);
 }

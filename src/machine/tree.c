@@ -297,7 +297,8 @@ static struct board_words words_of(const struct tree *t, int class, claim_word *
 
 struct crew_board tree_words(const struct tree *t, int bucket) {
     const struct tree_class *c = &t->class[t->bucket[bucket].class];
-    return (struct crew_board){t->first + bucket * t->shape.n_nodes, c->first, c->n_slots};
+    return (struct crew_board){t->first + bucket * t->shape.n_nodes, c->first, c->n_slots,
+                               is_last(&t->buckets, bucket) ? t->buckets.leg[bucket] : -1};
 }
 
 void tree_bind(struct tree *t, void *slots, void *words) {

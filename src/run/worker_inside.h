@@ -41,6 +41,7 @@ int worker_place_threads(const struct worker *c); /* of all places, spares inclu
 
 /* Notes what the thread does now, for the agent and crash reports. */
 void worker_note(struct thread_context *me, enum crew_at at, int lane, int item);
+void worker_note_wait(struct thread_context *me, enum crew_for what, int part);
 /* The stage has no more work for this thread. Thread 0 may wait for the others of its team, which
  * are watched themselves; it notes at once what it does next. */
 void worker_rest(struct thread_context *me);

@@ -338,7 +338,7 @@ static bool wait_for_others(struct worker_stage *s) {
         worker_fail_step(s->c, s->c->head->thread[thread].fault);
         return false;
     }
-    worker_note(me, CREW_AT_WAIT, -1, -1);
+    worker_note_wait(me, CREW_FOR_LANES, s->k);
     bool left = board_left(b, (uint32_t)s->c->step) > 0;
     int64_t soon = base_now() + atomic_load(&me->shared->lane_time);
     if (!left && worker_defers(s) && s->defers < soon) soon = s->defers;

@@ -19,9 +19,10 @@ static char *arena_of(const struct worker *c, int group) {
 }
 
 /* Waits for a change that wakes the group's queue, or another of the stage. */
-static void wait_in_group(const struct worker *c, bool (*holds)(void *), void *arg) {
+static void wait_in_group(const struct worker *c, enum crew_for what, bool (*holds)(void *),
+                          void *arg) {
     struct thread_context *me = &c->context[0];
-    worker_note(me, CREW_AT_WAIT, -1, -1);
+    worker_note_wait(me, what, c->group.number);
     while (!holds(arg))
         wait_at_most(&c->group.shared->queue, crew_crowded(c->head) ? WAIT_CROWDED : WAIT_APART,
                      holds, arg, LOOKS, &me->shared->heartbeat);
@@ -105,7 +106,7 @@ static bool drop_slots(struct worker *c) {
 /* Before the process leaves the run. */
 void worker_settle_group(struct worker *c) {
     while (c->leaves_slots && !atomic_load(&c->head->ending) && !drop_slots(c))
-        wait_in_group(c, is_quiet_or_ending, c);
+        wait_in_group(c, CREW_FOR_QUIET, is_quiet_or_ending, c);
 }
 
 /* ---- captains ---- */
@@ -194,8 +195,8 @@ static void note(void *thread, size_t item, bool waits) {
     t->item = item;
     t->waits = waits;
     if (!waits) me->item = me->name + (int)item;
-    worker_note(me, waits ? CREW_AT_WAIT : CREW_AT_LANE, waits ? -1 : t->order->task.lane,
-                me->item);
+    if (waits) worker_note_wait(me, CREW_FOR_MEMBERS, t->order->c->group.number);
+    else worker_note(me, CREW_AT_LANE, t->order->task.lane, me->item);
 }
 
 static struct program *program_of(const struct order *o, int role) {
@@ -355,7 +356,7 @@ bool worker_compute_together(struct worker *c, struct thread_context *me, struct
     struct tree *t = l->tree;
     o.task = (struct group_task){.stage = group_stage(c->step, c->group.number), .lane = l->lane,
                                  .leg = l->leg, .slot = tree_slot(l, t->buckets.last[l->leg])};
-    if (!may_order(c)) wait_in_group(c, may_order, c);
+    if (!may_order(c)) wait_in_group(c, CREW_FOR_QUIET, may_order, c);
     if (worker_over(c)) return false;
     atomic_int *slot = group_slots(c->group.shared);
     for (int b = 0; b < t->buckets.n; b++)
@@ -364,7 +365,7 @@ bool worker_compute_together(struct worker *c, struct thread_context *me, struct
     bool done = work(&o, step->fault);
     if (!done) {
         group_give_up(&c->group, o.number);
-        if (!is_quiet_or_lost(&o)) wait_in_group(c, is_quiet_or_lost, &o);
+        if (!is_quiet_or_lost(&o)) wait_in_group(c, CREW_FOR_QUIET, is_quiet_or_lost, &o);
         c->leaves_slots = is_lost(&o) && !is_quiet(c);
         c->left = *l;
         if (!c->leaves_slots) take_fault(c, l->lane, step->fault);
@@ -428,9 +429,9 @@ bool worker_follow(struct worker_stage *s) {
             return true;
         }
         me->waited = 0;
-        wait_in_group(c, something_to_follow, s);
+        wait_in_group(c, CREW_FOR_ORDER, something_to_follow, s);
     } else {
-        worker_note(me, CREW_AT_WAIT, -1, -1);
+        worker_note_wait(me, CREW_FOR_STEP, 0); /* it has no rank */
         crew_wait(c->head, something_to_follow, s, &me->shared->heartbeat);
         worker_spend(&me->shared->wait, me->began);
     }

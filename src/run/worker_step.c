@@ -35,6 +35,12 @@ void worker_note(struct thread_context *me, enum crew_at at, int lane, int item)
     me->began = now;
 }
 
+void worker_note_wait(struct thread_context *me, enum crew_for what, int part) {
+    atomic_store_explicit(&me->shared->waits_for, (int)what, memory_order_relaxed);
+    atomic_store_explicit(&me->shared->waits_part, part, memory_order_relaxed);
+    worker_note(me, CREW_AT_WAIT, -1, -1);
+}
+
 void worker_at(struct worker *c, enum crew_at at, int part) {
     worker_note(&c->context[0], at, part, -1);
 }
@@ -127,7 +133,7 @@ static void run_step(struct worker *c, tri_run *run) {
         run_sweeps(c, s, 1);
         commit_step(c);
     }
-    worker_at(c, CREW_AT_WAIT, -1); /* its team has left; watched again from now on */
+    worker_note_wait(&c->context[0], CREW_FOR_STEP, 0); /* its team has left; watched again from now on */
 }
 
 /* Takes the results of the latest step. Repeats that if a later step is done meanwhile. */
@@ -278,7 +284,7 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
             worker_evaluation_help(c, run);
             continue;
         }
-        worker_note(&c->context[0], CREW_AT_WAIT, -1, -1);
+        worker_note_wait(&c->context[0], CREW_FOR_STEP, 0);
         crew_wait(h, something_to_do, c, &c->context[0].shared->heartbeat);
         worker_spend(&c->context[0].shared->wait, c->context[0].began);
     }

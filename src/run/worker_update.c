@@ -87,7 +87,7 @@ static void run_sweep(struct worker_stage *s, const struct tasks *view, int thre
             continue;
         }
         if (tasks_complete(view->word, begin, end, view->step, &s->from)) return;
-        worker_note(me, CREW_AT_WAIT, -1, -1);
+        worker_note_wait(me, CREW_FOR_TASKS, all->first + begin);
         crew_wait_until(c->head, sweep_changed, s, worker_defers(s) ? s->defers : INT64_MAX,
                       &me->shared->heartbeat);
         worker_spend(&me->shared->wait, me->began);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tamper DIR: corrupts the store of the run in DIR: claims lane 0 of a step in the name of a spare,
- * which does not know about it, so that all workers wait for a lane that nobody computes. For
- * workers.py. */
+ * tamper DIR [TIMES]: corrupts the store of the run in DIR: claims lane 0 of a step in the name of a
+ * spare, which does not know about it, so that all workers wait for a lane that nobody computes.
+ * When the agent has freed the lane, claims it again, TIMES in all. For workers.py. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "launch/look.h"
@@ -26,8 +27,8 @@ static bool claim(const struct crew_head *h, struct board *b, int hand) {
 
 int main(int argc, char **argv) {
     struct look l;
-    if (argc != 2 || look_open(argv[1], true, &l)) {
-        fprintf(stderr, "%s\n", argc == 2 ? tri_message() : "usage: tamper DIR");
+    if (argc < 2 || look_open(argv[1], true, &l)) {
+        fprintf(stderr, "%s\n", argc > 1 ? tri_message() : "usage: tamper DIR [TIMES]");
         return 2;
     }
     struct recovery r = {.head = l.head, .fd = l.store};
@@ -37,10 +38,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", tri_message());
         return 1;
     }
-    bool done = false;
-    while (!done && !atomic_load(&l.head->ending))
-        done = claim(l.head, r.board[0][1], spare * l.head->threads);
+    int left = argc > 2 ? atoi(argv[2]) : 1;
+    while (left && !atomic_load(&l.head->ending))
+        left -= claim(l.head, r.board[0][1], spare * l.head->threads);
     recovery_unmap(&r);
     look_close(&l);
-    return !done;
+    return left;
 }

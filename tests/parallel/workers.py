@@ -318,19 +318,43 @@ def stopped_worker(which):
     need("it is killed" in run.err, run.err)
 
 
-def all_wait():
-    """A lane that no worker computes: all workers wait, and no step is completed. Reported; the
-    run ends."""
-    run = start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1",
-                "--stall-timeout", "1", "--quiet", "--out", "wait")
+def tamper(run, *times):
     wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker takes part")
-    tampered = subprocess.run([TAMPER, "wait"], capture_output=True, text=True, timeout=60)
+    tampered = subprocess.run([TAMPER, "wait", *times], capture_output=True, text=True, timeout=60)
     need(tampered.returncode == 0, f"nothing was tampered with: {tampered.stderr}")
-    end(run, 60)
-    need(run.returncode == 1, f"exit {run.returncode}")
-    need(re.search("all workers have waited for each other in step [0-9]+ for 1 s; the run ends",
-                   run.err), run.err)
+    return end(run, 60)
+
+
+STANDS = "all workers have waited for each other in step [0-9]+ for 1 s"
+
+
+def all_wait():
+    """A lane that no worker computes, as if a claim had been lost: all workers wait. They are
+    killed and replaced, and the step goes on, once."""
+    subprocess.run(["rm", "-rf", "wait"], check=True)
+    words = ["lenet5", "--quiet"]
+    words += ["--steps", str(length_for(words, 2))]
+    plain = done(trireme("train", *words))
+    run = tamper(start("train", *words, "-n", "2", "--spares", "1", "--stall-timeout", "1", "--out",
+                       "wait"))
+    need(done(run) == plain, "another result")
+    told = [line for line in run.err.splitlines() if "worker" in line]
+    need(len(told) == 1 and re.search(STANDS + "; all are killed and replaced", told[0]), run.err)
+    waits = events("wait", "waits")
+    need([w["worker"] for w in waits] == [0, 1, 2], f"not all workers: {waits}")
+    lanes = [w["text"] for w in waits if w["rank"] >= 0]
+    need(lanes == ["lane 0, claimed by worker 2"] * 2, f"{waits}")
     need(events("wait", "board"), "agent.log does not say what the words were")
+
+
+def wait_again():
+    """The same step stands still again: the run ends."""
+    subprocess.run(["rm", "-rf", "wait"], check=True)
+    run = tamper(start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1",
+                       "--stall-timeout", "1", "--quiet", "--out", "wait"), "2")
+    need(run.returncode == 1, f"exit {run.returncode}")
+    need(re.search(STANDS + "; all are killed and replaced", run.err), run.err)
+    need(re.search(STANDS + ", again; the run ends", run.err), run.err)
 
 
 def only_reported():
@@ -543,6 +567,7 @@ CASES.update({
     "the reporter stopped": lambda: stopped_worker(0),
     "a stall is only reported": only_reported,
     "all workers wait": all_wait,
+    "all workers wait again": wait_again,
     "memory as planned": planned,
     "memory for more workers": more_workers,
     "recompute fit": recompute_fit,
