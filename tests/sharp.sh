@@ -12,6 +12,39 @@ here=$(dirname "$(realpath "$0")")
 
 # ---- b: recomputation, fit, maybe
 
+# What a run over a mesh says after a step, without its time.
+weights() {
+    "$program" train "$@" --data synthetic --steps 3 --quiet 2>&1 | sed 's/ seconds=.*//'
+}
+
+# A log_softmax that is rebuilt, because it is split along its axis.
+same_again() {
+    cat >soft.tri <<'END'
+graph {batch=8}
+%x = input() {name="x", type=f32, shape=[8,150,12]}
+%w = param() {name="w", shape=[150,12], init="normal(0,1)"}
+%a = log_softmax(%x) {axis=1} @ "soft"
+%b = mul(%a, %w) @ "times"
+%c = mul(%b, %b) @ "square"
+%l = mean(%c) {axes=[0,1,2]}
+loss "loss" %l
+END
+    echo 'maybe * seq=model' >seq.txt
+    set -- soft.tri --mesh model=2 --strategy seq.txt
+    first=$(weights "$@" --recompute none)
+    for way in '--recompute full' '--recompute soft' '--recompute full --stages 2 --zero 3' \
+        '--recompute * --stages 3 --zero 0 --lanes 1'; do
+        # shellcheck disable=SC2086 # words
+        found=$(set -f; weights "$@" $way)
+        echo "$way: $found"
+        [ "$found" = "$first" ] || return 1
+    done
+}
+
+item_b() {
+    check 'recomputation of a rebuilt operator' same_again
+}
+
 # ---- c: memory beyond the plan
 
 # ---- d: beside other work

@@ -45,6 +45,7 @@ struct maker {
     tri_node **forward;                   /* by node: the one that tri_node.of names; or null */
     struct use (*adopted)[MESH_MOST_AXES]; /* by node: what its readers want; whole: nothing */
     bool *form;                           /* by node: it must be rebuilt */
+    size_t *made;                         /* by node: the first node of its form */
     struct copies (*copies)[MESH_MOST_AXES]; /* by tensor */
     bool *wanted_whole; /* by tensor, during one axis: a forward node reads it so */
 };
@@ -348,6 +349,7 @@ static tri_status decide(struct deciding *c, const struct ask *ask) {
     /* A repeated node does what the first one did. */
     if (f) {
         *u = c->m->d->use[f->id][c->axis];
+        c->m->form[c->n->id] = c->m->form[f->id];
         return TRI_OK;
     }
     if (asked_use(c, ask, u)) {
@@ -453,6 +455,17 @@ static bool adopt(struct maker *m, struct split *wish, int axis) {
 
 /* ---- forms ---- */
 
+/* The form is in the stage of node n. A node that repeats another has the same form, which repeats
+ * the other's. */
+static void take_form(const struct maker *m, const tri_node *n) {
+    const tri_node *f = forward_repeated(m->forward, n);
+    const size_t first = m->made[n->id];
+    for (size_t i = first; i < m->g->n_nodes; i++) {
+        m->g->node[i]->stage = n->stage;
+        if (f) m->g->node[i]->of = m->g->node[m->made[f->id] + i - first]->name;
+    }
+}
+
 static tri_status rebuild(struct maker *m, bool *any) {
     struct rewrite r;
     tri_node *n;
@@ -462,9 +475,11 @@ static tri_status rebuild(struct maker *m, bool *any) {
         tri_tensor *out[TRI_MAX_OUTPUTS] = {NULL};
         bool built = false;
         if (m->form[i]) {
+            m->made[i] = m->g->n_nodes;
             rewrite_enter(&r, n, "split");
             built = n->entry->op->split_form(n, out);
             rewrite_leave(&r);
+            if (built) take_form(m, n);
             *any |= built;
         }
         for (int k = 0; built && k < n->n_out; k++)
@@ -492,16 +507,18 @@ static bool allocate(struct maker *m) {
     m->forward = forward_nodes(m->g);
     m->adopted = calloc(nodes, sizeof *m->adopted);
     m->form = calloc(nodes, 1);
+    m->made = calloc(nodes, sizeof *m->made);
     m->copies = calloc(tensors, sizeof *m->copies);
     m->wanted_whole = calloc(tensors, 1);
     return d->use && d->has && d->first && d->need && m->forward && m->adopted && m->form &&
-           m->copies && m->wanted_whole;
+           m->made && m->copies && m->wanted_whole;
 }
 
 static void release(struct maker *m) {
     free(m->forward);
     free(m->adopted);
     free(m->form);
+    free(m->made);
     free(m->copies);
     free(m->wanted_whole);
 }

@@ -27,18 +27,25 @@ struct net_case {
     tri_graph *g;
     struct bytes b;
     tri_tensor *pool[CASE_POOL]; /* f32 tensors so far */
-    int n, states;
+    int n, sources;
+    int64_t batch; /* of a network that is trained; else 0: all its sources are states */
 };
 
-static inline tri_tensor *case_state(struct net_case *c, tri_type type, tri_shape s) {
+enum source { DATA, WEIGHT, STATISTIC };
+
+static inline tri_tensor *case_source(struct net_case *c, enum source kind, tri_type type,
+                                      tri_shape s) {
     char name[16];
-    if (c->states == MAX_INPUTS) return NULL;
-    snprintf(name, sizeof name, "i%d", c->states++);
-    return (tri_state)(c->g, name, type, s, (tri_init){.kind = TRI_ZERO});
+    const tri_init normal = {.kind = TRI_NORMAL, .a = 0, .b = 0.5};
+    if (c->sources == MAX_INPUTS || (c->batch && kind == DATA && s.dim[0] != c->batch)) return NULL;
+    snprintf(name, sizeof name, "i%d", c->sources++);
+    if (c->batch && kind == DATA) return tri_input(c->g, name, type, s);
+    if (c->batch && kind == WEIGHT) return (tri_param)(c->g, name, s, normal);
+    return (tri_state)(c->g, name, type, s, (tri_init){TRI_CONSTANT, kind == STATISTIC, 0});
 }
 
 static inline tri_tensor *weight_of(struct net_case *c, tri_shape s) {
-    return case_state(c, TRI_F32, s);
+    return case_source(c, WEIGHT, TRI_F32, s);
 }
 
 static inline void keep(struct net_case *c, tri_tensor *t) {
@@ -151,16 +158,21 @@ static inline tri_tensor *case_norm(struct net_case *c, tri_tensor *x) {
     tri_tensor *gamma = weight_of(c, one), *beta = weight_of(c, one);
     if (!gamma || !beta) return NULL;
     if (layer) return tri_layer_norm(x, gamma, beta, .eps = 0.1);
-    tri_tensor *mean = weight_of(c, one), *var = weight_of(c, one);
+    tri_tensor *mean = case_source(c, STATISTIC, TRI_F32, one);
+    tri_tensor *var = case_source(c, STATISTIC, TRI_F32, one);
     return mean && var ? tri_batch_norm(x, gamma, beta, mean, var, .eps = 0.1) : NULL;
 }
 
-/* Rows of a tensor of the pool as a table. */
+/* Rows of a tensor of the pool as a table; of weights if the network is trained, because rows of
+ * samples cannot be in a lane. */
 static inline tri_tensor *case_gather(struct net_case *c, tri_tensor *x) {
     const tri_shape *s = &x->spec.shape;
     if (!s->rank || s->rank > 2 || s->dim[0] < 3) return NULL;
-    tri_tensor *ids = case_state(c, TRI_I64, pick(&c->b, 2) ? TRI_SHAPE(4, 3) : TRI_SHAPE(5));
-    return ids ? tri_gather(x, ids) : NULL;
+    tri_shape of = pick(&c->b, 2) ? TRI_SHAPE(4, 3) : TRI_SHAPE(5);
+    if (c->batch) of.dim[0] = c->batch;
+    tri_tensor *ids = case_source(c, DATA, TRI_I64, of);
+    tri_tensor *table = c->batch ? weight_of(c, *s) : x;
+    return ids && table ? tri_gather(table, ids) : NULL;
 }
 
 static inline tri_tensor *case_pool(struct net_case *c, tri_tensor *x) {
@@ -210,30 +222,43 @@ static inline tri_tensor *case_loss(struct net_case *c, tri_tensor *x) {
     tri_shape s = x->spec.shape;
     if (s.rank < 2 || s.dim[s.rank - 1] < 3) return NULL;
     s.rank--;
-    tri_tensor *labels = case_state(c, TRI_I64, s);
+    tri_tensor *labels = case_source(c, DATA, TRI_I64, s);
     return labels ? tri_cross_entropy(x, labels, .reduction = (tri_reduction)pick(&c->b, 3)) : NULL;
 }
 
 /* ---- a network ---- */
 
-static inline tri_graph *case_network(struct bytes *b, int *steps) {
+/* Makes the graph with its first tensor. */
+static inline void case_begin(struct net_case *c, bool trains) {
     static const tri_shape start[] = {TRI_SHAPE(6, 8), TRI_SHAPE(4, 5, 12), TRI_SHAPE(3, 4, 5, 6),
                                       TRI_SHAPE(7, 9), TRI_SHAPE(2, 6, 24), TRI_SHAPE(8, 6, 4, 4)};
+    const tri_shape s = start[pick(&c->b, COUNT(start))];
+    c->batch = trains ? s.dim[0] : 0;
+    c->g = tri_graph_new(trains ? c->batch : 1);
+    keep(c, case_source(c, DATA, TRI_F32, s));
+}
+
+/* Tries up to 10 operators. */
+static inline void case_grow(struct net_case *c) {
     static tri_tensor *(*const op[])(struct net_case *, tri_tensor *) = {
         case_unary, case_binary, case_matmul, case_reshape, case_transpose, case_cut, case_reduce,
         case_softmax, case_norm, case_gather, case_image, case_image, case_attention, case_loss,
         case_top};
-    struct net_case c = {.g = tri_graph_new(1), .b = *b};
+    const int steps = 1 + (int)pick(&c->b, 10);
+    for (int i = 0; i < steps; i++) {
+        tri_tensor *x = c->pool[pick(&c->b, 2) || c->n < 2 ? c->n - 1 : pick(&c->b, c->n)];
+        keep(c, op[pick(&c->b, COUNT(op))](c, x));
+    }
+}
+
+static inline tri_graph *case_network(struct bytes *b) {
+    struct net_case c = {.b = *b};
     tri_tensor *out[2 * MAX_INPUTS], *in[MAX_INPUTS], *dx[MAX_INPUTS];
     int n = 0, n_in = 0;
-    tri_tensor *p = (tri_param)(c.g, "p", (tri_shape){.rank = 0}, (tri_init){.kind = TRI_ZERO});
+    case_begin(&c, false);
+    tri_tensor *p = (tri_param)(c.g, "p", (tri_shape){.rank = 0}, (tri_init){.kind = TRI_CONSTANT});
     (tri_assign)(p, p);
-    keep(&c, case_state(&c, TRI_F32, start[pick(&c.b, COUNT(start))]));
-    *steps = 1 + (int)pick(&c.b, 10);
-    for (int i = 0; i < *steps; i++) {
-        tri_tensor *x = c.pool[pick(&c.b, 2) || c.n < 2 ? c.n - 1 : pick(&c.b, c.n)];
-        keep(&c, op[pick(&c.b, COUNT(op))](&c, x));
-    }
+    case_grow(&c);
     out[n++] = c.pool[c.n - 1];
     if (c.n > 2 && c.n % 2) out[n++] = c.pool[c.n - 2];
     for (size_t i = 0; i < c.g->n_nodes && !c.g->status; i++)
@@ -261,8 +286,10 @@ static inline void case_layout(tri_tensor *t, int64_t axis, struct bytes *b) {
     (tri_layout)(t, text);
 }
 
-/* Asks up to CASE_ASKS forward nodes for splits, of which the first `most` are really asked. */
-static inline enum unset case_strategies(tri_graph *g, struct bytes *b, int most) {
+/* Asks up to CASE_ASKS forward nodes for splits, of which the first `most` are really asked; if
+ * `lines` is set, by its lines, which need not be followed. */
+static inline enum unset case_strategies(tri_graph *g, struct bytes *b, int most,
+                                         struct text *lines) {
     static const char *const mesh[] = {"a=2", "a=3", "a=4", "a=2,b=2", "a=2,b=3", "a=3,b=2"};
     int64_t kind = pick(b, COUNT(mesh)), axes = kind < 3 ? 1 : 2;
     (tri_mesh)(g, mesh[kind]);
@@ -284,7 +311,8 @@ static inline enum unset case_strategies(tri_graph *g, struct bytes *b, int most
         int64_t which = count ? some[pick(b, count)] : 0, blocks = pick(b, 12);
         const char *name = which ? factor_name(x, &f, (uint8_t)which) : "";
         snprintf(ask, sizeof ask, blocks == 11 ? "%s/2=%c" : "%s=%c", name, (char)('a' + axis));
-        if (which && i < most && pick(b, 6)) (tri_strategy)(g, x->name, ask);
+        if (which && i < most && lines) text_add(lines, "maybe %s %s\n", x->name, ask);
+        else if (which && i < most && pick(b, 6)) (tri_strategy)(g, x->name, ask);
         else if (which && i < most) case_layout(x->out, axis, b);
         factors_free(&f);
     }
@@ -333,13 +361,12 @@ struct case_result {
 };
 
 static inline tri_graph *case_expand(const uint8_t *data, size_t size, int most, char **text) {
-    int steps;
     struct bytes b = {data, data + size};
     struct strategies s = {0};
     struct dist d = {0};
     tri_options o = tri_options_default();
-    tri_graph *g = case_network(&b, &steps), *expanded = NULL;
-    enum unset unset = case_strategies(g, &b, most);
+    tri_graph *g = case_network(&b), *expanded = NULL;
+    enum unset unset = case_strategies(g, &b, most, NULL);
     tri_status status = tri_graph_status(g);
     free(*text);
     *text = tri_graph_print(g);
@@ -361,10 +388,9 @@ static inline tri_graph *case_expand(const uint8_t *data, size_t size, int most,
 
 /* Half of the strategies are dropped until the rest can be followed. */
 static inline tri_status case_run(const uint8_t *data, size_t size, struct case_result *r) {
-    int steps;
     struct bytes b = {data, data + size};
     struct values in = {0}, near = {0}, plain = {0}, moved = {0}, split = {0};
-    tri_graph *g = case_network(&b, &steps), *expanded = NULL, *again = NULL;
+    tri_graph *g = case_network(&b), *expanded = NULL, *again = NULL;
     *r = (struct case_result){.splits = CASE_ASKS};
     tri_status status = tri_graph_status(g);
     if (status) { /* a network that is refused */
@@ -383,7 +409,7 @@ static inline tri_status case_run(const uint8_t *data, size_t size, struct case_
     if (!status && expanded) r->wrong = case_distance(&plain, &split);
     if (!status && expanded && r->wrong > CASE_NEAR) {
         b = (struct bytes){data, data + size};
-        again = case_network(&b, &steps);
+        again = case_network(&b);
         status = graph_run(again, 1, &near, &moved);
         if (!status) r->noise = case_distance(&plain, &moved);
     }

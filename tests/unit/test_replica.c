@@ -313,10 +313,9 @@ static bool random_case(int i, const char *device) {
     struct values in = {0};
     struct single o;
     char *text = NULL;
-    int steps;
     for (size_t k = 0; k < sizeof data; k++)
         data[k] = (uint8_t)(256 * random_uniform(random_key(1, 2), (uint64_t)i, k));
-    tri_graph *g = case_network(&b, &steps), *expanded = NULL;
+    tri_graph *g = case_network(&b), *expanded = NULL;
     if (tri_graph_status(g)) {
         tri_graph_free(g);
         return false;
