@@ -798,7 +798,11 @@ typedef struct tri_options {
 } tri_options;
 
 tri_options tri_options_default(void);
-/* Removes the options it knows from argv and leaves the rest for the program to read or refuse. On
+/* An option that asks for what holds without it, such as pipeline "1f1b", counts as not given: it
+ * contradicts nothing, and is no error where it has no effect. tri_options_parse lets a plan
+ * (--plan) replace defaults that *o had before.
+ *
+ * Removes the options it knows from argv and leaves the rest for the program to read or refuse. On
  * a mistake, and on an option of `trireme run` (-n, --spares), it prints the correct form and
  * returns TRI_USAGE. On --help it prints the options and exits. If your program has an option of
  * the same name, remove it from argv first. */

@@ -51,6 +51,12 @@ item_b() {
 
 # ---- e: limits and defaults
 
+item_e() {
+    stages=$build/examples/two_stages
+    check 'defaults count as not given' sh -c "'$stages' synthetic 32 --steps 1 --batch 8 --lanes 2 \
+        --stages 1 --pipeline 1f1b --steal late --chunks 2"
+}
+
 # ---- f: resume
 
 # ---- g: one lane is the whole batch

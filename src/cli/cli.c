@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "data/data.h"
 #include "models/models.h"
+#include "plan/defaults.h"
 #include "plan/plan_file.h"
 
 /* In the order of `trireme help`. */
@@ -98,6 +99,7 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
     if (c->rows) sets[n++] = (struct option_set){c->rows, own};
     tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, &argc, argv);
     if (!status) status = options_take_plan(&out->options);
+    defaults_forget(&out->options);
     if (!status) status = data_refuse_fed(out->options.data);
     if (!status) status = take_model(c, argc, argv, out);
     return status;

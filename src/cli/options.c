@@ -12,6 +12,7 @@
 
 #include "base/nearest.h"
 #include "cli/launch.h"
+#include "plan/defaults.h"
 #include "plan/plan_file.h"
 
 /* ---- setters ---- */
@@ -477,7 +478,7 @@ static tri_status unknown(const struct option_set *sets, unsigned use, bool fore
 /* Options already given that exclude others. */
 struct alternatives {
     const struct option_row *length; /* --epochs or --steps */
-    bool shuffled, sequential;
+    const char *shuffle, *sampler;
 };
 
 static tri_status check_alternatives(const struct option_row *row, const char *value,
@@ -487,11 +488,12 @@ static tri_status check_alternatives(const struct option_row *row, const char *v
         return base_fail(TRI_USAGE, "--epochs and --steps are both given; each sets the length of "
                          "the run: give one");
     if (length) given->length = row;
-    if (!strcmp(row->flag, "--shuffle")) given->shuffled = !strcmp(value, "on");
-    if (!strcmp(row->flag, "--sampler")) given->sequential = !strcmp(value, "sequential");
-    if (given->shuffled && given->sequential)
-        return base_fail(TRI_USAGE, "--shuffle on and --sampler sequential are both given, and "
-                         "contradict each other: give one");
+    if (!strcmp(row->flag, "--shuffle")) given->shuffle = value;
+    if (!strcmp(row->flag, "--sampler")) given->sampler = value;
+    if (given->shuffle && given->sampler &&
+        !strcmp(given->sampler, strcmp(given->shuffle, "on") ? "shuffled" : "sequential"))
+        return base_fail(TRI_USAGE, "--shuffle %s and --sampler %s are both given, and contradict "
+                         "each other: give one", given->shuffle, given->sampler);
     return TRI_OK;
 }
 
@@ -571,21 +573,6 @@ tri_status options_take_plan(tri_options *o) {
 
 tri_options tri_options_default(void) { return (tri_options){0}; }
 
-static char help[16384];
-static pthread_once_t help_once = PTHREAD_ONCE_INIT;
-
-static void make_help(void) {
-    struct text t = {0};
-    options_describe((const struct option_row *const[]){options_rows, NULL}, USE_TRAIN, &t);
-    snprintf(help, sizeof help, "%s", t.failed || !t.data ? "(out of memory)\n" : t.data);
-    text_free(&t);
-}
-
-const char *tri_options_help(void) {
-    pthread_once(&help_once, make_help);
-    return help;
-}
-
 tri_status tri_options_parse(tri_options *o, int *argc, char **argv) {
     for (int i = 1; i < *argc && strcmp(argv[i], "--"); i++)
         if (!strcmp(argv[i], "--help")) {
@@ -593,8 +580,11 @@ tri_status tri_options_parse(tri_options *o, int *argc, char **argv) {
             exit(fflush(stdout) ? TRI_FAILED : TRI_OK);
         }
     const struct option_set sets[] = {{options_rows, o}, {0}};
+    const tri_options before = *o;
+    defaults_forget(o);
     tri_status status = options_take(sets, USE_TRAIN, true, argc, argv);
     if (!status) status = options_take_plan(o);
+    defaults_restore(o, &before); /* the program may read them */
     if (status) fprintf(stderr, "%s: %s\n", argv[0], tri_message());
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Printing tables of options, by group and in two columns. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,4 +73,19 @@ void options_describe(const struct option_row *const tables[], unsigned use, str
                 describe(row, out);
             }
     }
+}
+
+static char help[16384];
+static pthread_once_t help_once = PTHREAD_ONCE_INIT;
+
+static void make_help(void) {
+    struct text t = {0};
+    options_describe((const struct option_row *const[]){options_rows, NULL}, USE_TRAIN, &t);
+    snprintf(help, sizeof help, "%s", t.failed || !t.data ? "(out of memory)\n" : t.data);
+    text_free(&t);
+}
+
+const char *tri_options_help(void) {
+    pthread_once(&help_once, make_help);
+    return help;
 }

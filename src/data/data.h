@@ -97,6 +97,8 @@ void *data_sample_new(const tri_data *d, void **out);
 /* Whether the program feeds each batch itself (tri_feed), so that there is no source; spec is
  * nullable. data_refuse_fed fails then, for callers without such a program. */
 bool data_is_fed(const char *spec);
+/* Null or the default, which has no effect where the data is no text. */
+bool data_is_usual(const char *tokenizer);
 tri_status data_refuse_fed(const char *spec);
 
 /* tri_data_open with a tokenizer for texts that do not name one, as token_open takes it (nullable),

@@ -8,6 +8,7 @@
 extern const struct data_source source_idx, source_images, source_tar, source_cifar, source_npy,
     source_synthetic, source_text;
 
+bool data_is_usual(const char *tokenizer) { return !tokenizer || !strcmp(tokenizer, "bytes"); }
 bool data_is_fed(const char *spec) { return spec && !strcmp(spec, "feed"); }
 
 tri_status data_refuse_fed(const char *spec) {
@@ -77,7 +78,7 @@ tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const c
     for (size_t i = 0; i < COUNT(sources); i++) {
         const struct data_source *source = sources[i];
         if (strlen(source->name) != length || memcmp(source->name, spec, length)) continue;
-        if (tokenizer && !source->takes_tokenizer) {
+        if (!data_is_usual(tokenizer) && !source->takes_tokenizer) {
             base_fail(TRI_USAGE,
                       "data '%s': a tokenizer (--tokenizer %s) applies only to text", spec,
                       tokenizer);

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "machine/machine.h"
-
-#define BUCKET ((size_t)4 << 20)
+#include "plan/defaults.h"
 
 /* The lanes' result that a parameter's update is computed from, through tensors of the parameter's
  * size; null: there is none. */
@@ -79,7 +78,7 @@ tri_status machine_make_tree(struct machine *m, int k) {
         .pipeline = &m->pipeline, .times = &m->times,
         .rule = {.bytes = level < 2           ? SIZE_MAX / 2
                           : m->options.bucket ? (size_t)m->options.bucket
-                                              : BUCKET,
+                                              : DEFAULT_BUCKET,
                  .from = k ? finite_items(m, all) : 0}};
     for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
     /* The words of all shapes' nodes have numbers below CLAIM_MOST_VALUE. */

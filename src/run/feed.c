@@ -229,7 +229,7 @@ tri_status feed_open(tri_run *run) {
         const char *what, *why;
     } refused[] = {
         {o->source, "tri_options.source", "the samples come from one of the two"},
-        {o->epochs, "--epochs", "it has none; --steps says how long the run is"},
+        {o->epochs > 1, "--epochs", "it has none; --steps says how long the run is"},
         {!o->steps, "a run without --steps", "it has no epochs that could end"},
         {o->sampler, "--sampler", order},
         {o->subset, "--subset", order},
@@ -237,7 +237,7 @@ tri_status feed_open(tri_run *run) {
         {o->tail, "--tail", "each step has a whole batch"},
         {run->model->n_shorter, "networks for shorter samples (tri_shorter)",
          "each batch has the full length"},
-        {o->tokenizer, "--tokenizer", "the program feeds tokens"},
+        {!data_is_usual(o->tokenizer), "--tokenizer", "the program feeds tokens"},
         {o->data_threads > 0, "--data-threads", "nothing is read ahead"},
         {!o->eval_every && (o->best || o->early_stop),
          "--best and --early-stop without --eval-every",

@@ -12,6 +12,7 @@
 #include "data/over.h"
 #include "io/outfile.h"
 #include "observe/events.h"
+#include "plan/defaults.h"
 #include "plan/rebatch.h"
 #include "run/checkpointer.h"
 #include "run/crash.h"
@@ -54,7 +55,7 @@ static tri_status check_options(const tri_options *o) {
     if (o->data_threads < -1 || o->data_threads > LOADER_MOST_THREADS)
         return base_fail(TRI_USAGE, "data_threads is %lld; it must be from 1 to %d (0: as needed; "
                          "-1: none)", (long long)o->data_threads, LOADER_MOST_THREADS);
-    if (o->steps && o->epochs)
+    if (o->steps && o->epochs > 1) /* 1 is the default */
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
     tri_status status = finite_check_option(o->on_nan);
@@ -165,7 +166,7 @@ static tri_status settle_batch(tri_run *run) {
 static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, bool forward) {
     bool given = o->name || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 ||
                  o->trust != 0 || o->weight_decay != 0 || o->gradients_sum || o->clip_norm != 0 ||
-                 o->loss_scale;
+                 (o->loss_scale && strcmp(o->loss_scale, "off"));
     if (graph_trains(model) && !forward && given)
         return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
                          "only the learning rate and its schedule can be set");
@@ -233,6 +234,7 @@ static tri_status plan_run(tri_run *run) {
     struct machine_place place = {.store = &run->store};
     tri_status status = tri_graph_status(run->model);
     if (!status) status = take_plan(run);
+    defaults_forget(o);
     if (!status) status = check_options(o);
     if (!status) status = checkpointer_check(run->checkpointer, o);
     if (!status) status = settle_batch(run);

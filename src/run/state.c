@@ -20,7 +20,8 @@ static const char *data_name(const tri_run *run) {
     return run->data ? run->data->name : run->fed ? "feed" : "";
 }
 
-/* All that the order of samples depends on, except whether they are shuffled. */
+/* All that the order of samples depends on, except whether they are shuffled. Defaults are not
+ * part of it; older checkpoints have them (without_defaults). */
 static void describe_order(const tri_run *run, char order[CHECKPOINT_TEXT]) {
     const tri_options *o = &run->options;
     const tri_graph *g = run->model;
@@ -38,6 +39,18 @@ static void describe_order(const tri_run *run, char order[CHECKPOINT_TEXT]) {
         at += (size_t)base_format(order + at, CHECKPOINT_TEXT - at, "%s%lld",
                                   i ? "/" : at ? " lengths " : "lengths ",
                                   (long long)g->shorter[i].length);
+}
+
+static void without_defaults(char *order) {
+    static const char *const defaults[] = {"--sampler shuffled", "--tail drop"};
+    for (size_t i = 0; i < COUNT(defaults); i++) {
+        char *at = strstr(order, defaults[i]);
+        size_t n = strlen(defaults[i]);
+        if (!at || (at[n] && at[n] != ' ')) continue;
+        if (at[n]) n++;
+        else if (at > order) at--, n++;
+        memmove(at, at + n, strlen(at + n) + 1);
+    }
 }
 
 static void add_text(struct checkpoint_options *o, const char *name, const char *value) {
@@ -123,16 +136,18 @@ static void differs(struct text *t, const char *option, long long there, long lo
 static tri_status check_same(const char *folder, const struct checkpoint_state *s,
                              const tri_run *run) {
     struct text t = {0};
-    char order[CHECKPOINT_TEXT];
+    char order[CHECKPOINT_TEXT], there[CHECKPOINT_TEXT];
     describe_order(run, order);
+    base_format(there, sizeof there, "%s", s->order);
+    without_defaults(there);
     differs(&t, "--batch", (long long)s->batch, (long long)run_batch(run));
     differs(&t, "--lanes", (long long)s->lanes, (long long)run_lanes(run));
     differs(&t, "--seed", (long long)s->seed, (long long)run->options.seed);
     differs(&t, "--shuffle", s->shuffle, shuffles(run));
     differs(&t, "samples:", (long long)s->data_size, (long long)tri_data_size(run->data));
-    if (strcmp(s->order, order))
+    if (strcmp(there, order))
         text_add(&t, "%s%s (this run has %s)", t.size ? ", " : "",
-                 *s->order ? s->order : "no --sampler or the like", *order ? order : "none");
+                 *there ? there : "no --sampler or the like", *order ? order : "none");
     tri_status status = TRI_OK;
     if (t.size || t.failed)
         status = base_fail(TRI_USAGE, "%s was made with %s: the run would not continue as it "

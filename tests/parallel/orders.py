@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders of samples in whole runs: the same weights for any number of workers and after a
 resumption. Usage: orders.py PROGRAM [PART OF A CASE'S NAME ...]"""
+import hashlib
 import os
 import random
+import re
 import shutil
 import struct
 import sys
@@ -65,6 +67,27 @@ def other_order():
     need("shuffle off --sampler stratified" in show.out, show.out)
 
 
+def a_default():
+    """A default is no other order, also in a checkpoint that names it, as older ones do."""
+    make_data()
+    for there, here in ("", "--sampler shuffled --tail drop"), ("--tail drop", ""), \
+            ("--sampler shuffled --share 1/3 --tail drop", "--share 1/3"):
+        shutil.rmtree("ck", ignore_errors=True)
+        share = "--share 1/3".split() if "--share" in here else []
+        trireme("train", *WORDS, *share, "--steps", "3", "--ckpt", "ck")
+        file = "ck/step-000000003/state.json"
+        with open(file, encoding="utf-8") as f:
+            text = f.read()
+        was = " ".join(share)
+        need(f'"order": "{was}"' in text, text)
+        text = re.sub('(?<="own_sha256": ")[0-9a-f]*', 64 * "0",
+                      text.replace(f'"order": "{was}"', f'"order": "{there}"'))
+        with open(file, "w", encoding="utf-8") as f:
+            f.write(text.replace(64 * "0", hashlib.sha256(text.encode()).hexdigest()))
+        again = trireme("train", *WORDS, *here.split(), "--steps", "5", "--ckpt", "ck", "--resume")
+        need("resumes from ck/step-000000003" in again.err and done(again), again.err)
+
+
 def mistakes():
     make_data()
 
@@ -75,6 +98,8 @@ def mistakes():
 
     wrong("known: shuffled, sequential", "--sampler", "strat")
     wrong("are both given; give one of them", "--sampler", "stratified", "--shuffle", "off")
+    wrong("--shuffle off and --sampler shuffled are both given, and contradict",
+          "--sampler", "shuffled", "--shuffle", "off")
     wrong("has the samples 0 to 609", "--subset", "600:620")
     wrong("No such file", "--subset", "nothing.txt")
     wrong("fewer than the batch of 30", "--subset", ":20")
@@ -83,6 +108,7 @@ def mistakes():
 
 
 CASES = {f"same: {name}": (lambda order=order: same(order)) for name, order in ORDERS.items()}
-CASES.update({"another order": other_order, "mistakes": mistakes})
+CASES.update({"another order": other_order, "a default": a_default,
+              "mistakes": mistakes})
 
 run_cases(CASES, sys.argv[2:])
