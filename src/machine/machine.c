@@ -299,7 +299,7 @@ static tri_status make_outputs(struct machine *m) {
         const struct graph_output *here = graph_output_find(m->compilation.step, o->name);
         out->tensor = here ? here->tensor : NULL;
         if (out->tensor) continue;
-        if (m->compilation.cut.split[o->tensor->id].dim)
+        if (m->compilation.cut.split[o->tensor->id].dim && m->lanes > 1)
             return base_fail(TRI_USAGE, "output \"%s\": with %lld lanes, dimension 0 must be the "
                              "samples; --lanes 1 does not divide the batch", o->name,
                              (long long)m->lanes);

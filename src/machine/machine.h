@@ -276,6 +276,8 @@ void machine_collect_rows(struct machine *m, const struct program *p, int leg, i
 void machine_bind_tops(struct machine *m, int k);
 /* Copies the scalars' values from the executable of another shape. */
 void machine_copy_scalars(struct machine *m, const struct machine *from);
+/* Copies the value of update i to its target, if its condition holds. */
+void machine_apply_update(const struct machine *m, int i);
 /* Copies the scalars' values to the device. */
 void machine_set_scalars(const struct machine *m);
 /* Points outputs to the results of the step's program. */

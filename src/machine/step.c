@@ -153,16 +153,14 @@ static bool run_lanes(struct machine *m, int k, const struct program_step *step)
     return true;
 }
 
-static void apply_updates(struct machine *m) {
-    for (int i = 0; i < m->n_updates; i++) {
-        const struct run_update *u = &m->update[i];
-        bool go = true;
-        if (u->condition >= 0)
-            m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
-        if (go)
-            m->dev->copy(u->target->memory, program_value(&m->step, u->value),
-                         base_spec_bytes(&u->target->spec));
-    }
+void machine_apply_update(const struct machine *m, int i) {
+    const struct run_update *u = &m->update[i];
+    bool go = true;
+    if (u->condition >= 0)
+        m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
+    if (go)
+        m->dev->copy(u->target->memory, program_value(&m->step, u->value),
+                     base_spec_bytes(&u->target->spec));
 }
 
 void machine_set_scalars(const struct machine *m) {
@@ -191,7 +189,7 @@ bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_f
         return false;
     }
     machine_find_outputs(m);
-    apply_updates(m);
+    for (int i = 0; i < m->n_updates; i++) machine_apply_update(m, i);
     m->updating = false;
     return true;
 }

@@ -45,6 +45,19 @@ static bool make_early(struct cut *c, const tri_tensor *t) {
     return true;
 }
 
+/* A single lane has the whole batch, so it knows sums over it. What follows from them and its samples
+ * need, it computes itself: this is a result of the lane as the sums are. */
+static void take_into_lane(struct cut *c, const tri_tensor *t) {
+    const tri_node *n = t->node;
+    for (int i = 0; i < n->n_out; i++) {
+        c->split[n->out[i].id] = (struct split){.kind = PARTIAL};
+        c->late[n->out[i].id] = false;
+    }
+    for (int i = 0; i < n->n_in; i++)
+        if (c->late[n->in[i]->id]) take_into_lane(c, n->in[i]);
+        else if (split_of(c, n->in[i]).kind == WHOLE) make_early(c, n->in[i]);
+}
+
 /* Random numbers are counted by the elements of the whole batch, sample after sample. */
 static bool samples_lead(const tri_node *n, struct split l) {
     const tri_shape *s = &n->out->spec.shape;
@@ -70,8 +83,9 @@ static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in
                               struct split *out) {
     for (int i = 0; i < n->n_in; i++) {
         const tri_tensor *t = n->in[i];
-        bool alone = c->lanes == 1 && in[i].kind == PARTIAL && !c->data_only[t->id];
         if (in[i].kind == SPLIT) continue;
+        if (c->lanes == 1 && c->late[t->id]) take_into_lane(c, t);
+        bool alone = c->lanes == 1 && split_of(c, t).kind == PARTIAL && !c->data_only[t->id];
         if (!alone && !make_early(c, t)) /* the sum over a single lane is known in it */
             return refuse(c, n, "it uses a result of the whole batch for each sample");
         in[i] = (struct split){.kind = WHOLE};
@@ -79,7 +93,7 @@ static tri_status carry_split(struct cut *c, const tri_node *n, struct split *in
     if (carry_unknown(c, n, out)) return TRI_OK;
     const char *why = factors_carry(n, in, out, false);
     if (why && c->lanes == 1) why = factors_carry(n, in, out, true);
-    if (!why && n->entry->op->random && !samples_lead(n, out[0]))
+    if (!why && c->lanes > 1 && n->entry->op->random && !samples_lead(n, out[0]))
         why = "it is random, so the samples must be its dimension 0";
     return why ? refuse(c, n, why) : TRI_OK;
 }
@@ -115,9 +129,9 @@ static tri_status split_node(struct cut *c, const tri_node *n, struct split *in)
     if (node_is_stored(n)) data_only = false;
     if (node_is(n, "input") && c->apart) out[0] = (struct split){.kind = SPLIT};
     if (split) {
-        if (late) return refuse(c, n, "it uses a result of the whole batch for each sample");
         tri_status status = carry_split(c, n, in, out);
         if (status) return status;
+        late = false;
     } else if (partial) {
         carry_partial(c, n, in, out, &late);
     }
@@ -156,8 +170,8 @@ static void find_roots(struct cut *c) {
     }
     for (size_t i = 0; i < g->n_updates; i++) {
         const struct graph_update *u = &g->update[i];
-        if (split_of(c, u->value).kind == PARTIAL) c->root[1][u->value->id] = true;
-        if (u->condition && split_of(c, u->condition).kind == PARTIAL)
+        if (split_of(c, u->value).kind != WHOLE) c->root[1][u->value->id] = true;
+        if (u->condition && split_of(c, u->condition).kind != WHOLE)
             c->root[1][u->condition->id] = true;
     }
 }
@@ -171,7 +185,7 @@ static void find_live(struct cut *c) {
 }
 
 static tri_status check_updates(const struct cut *c) {
-    for (size_t i = 0; i < c->whole->n_updates; i++) {
+    for (size_t i = 0; i < c->whole->n_updates && c->lanes > 1; i++) {
         const struct graph_update *u = &c->whole->update[i];
         if (split_of(c, u->value).kind == SPLIT)
             return refuse(c, u->value->node, "an update cannot use a value of each sample");
@@ -312,8 +326,8 @@ static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
         tri_node *copy = copy_node(b, t->node);
         return &copy->out[copy == b->g->poison_node ? 0 : t->index];
     }
-    /* Lanes give other phases nothing but sums over the whole batch. */
-    CHECK(split_of(b->c, t).kind != SPLIT);
+    /* Several lanes give other phases nothing but sums over the whole batch. */
+    CHECK(split_of(b->c, t).kind != SPLIT || b->c->lanes == 1);
     const struct lane_tree *tree = b->c->tree;
     bool tops = b->phase == PHASE_STEP && b->c->root[1][t->id] && tree && tree->n_tops > 1;
     b->here[t->id] = tops ? sum_of_tops(b, t, tree->n_nodes - 1) : phase_given(b->g, t, t->id, 0);
@@ -331,6 +345,13 @@ static bool leaves(const struct builder *b, const tri_tensor *t) {
     if (b->phase == PHASE_COUNT) return b->c->root[0][t->id];
     if (b->phase == PHASE_LANE) return b->c->root[1][t->id];
     return b->phase == PHASE_PRE;
+}
+
+/* A result that is an input is copied: its memory is the batch's. */
+static void put_leaving(struct builder *b, const tri_tensor *t) {
+    bool input = node_is(t->node, "input");
+    tri_tensor *here = input ? bring(b, t) : b->here[t->id];
+    if (here) phase_put(b->g, t->id, input ? tri_reshape(here, here->spec.shape) : here);
 }
 
 /* Named outputs and updates are in `step`. Outputs that are split are in `lane`: they are assembled
@@ -385,9 +406,8 @@ static void build(struct builder *b) {
         for (int k = 0; k < w->node[i]->n_out; k++) {
             const tri_tensor *t = &w->node[i]->out[k];
             bool source = is_source(t->node) && b->phase == PHASE_PRE;
-            if (b->here[t->id] && !source && leaves(b, t) &&
-                node_in_phase(b->c, t->node, b->phase))
-                phase_put(b->g, t->id, b->here[t->id]);
+            if (!source && leaves(b, t) && node_in_phase(b->c, t->node, b->phase))
+                put_leaving(b, t);
         }
     put_results(b);
     free(need);
@@ -437,7 +457,8 @@ tri_graph *cut_merge_graph(const struct cut *c, enum phase phase) {
             tri_tensor *in[2];
             for (int s = 0; s < 2; s++) /* the left sum is 2N, the right one 2N + 1 */
                 in[s] = phase_given(g, t, 2 * t->id + s, 0);
-            phase_put(g, t->id, (tri_add)(in[0], in[1]));
+            bool logical = t->spec.type == TRI_BOOL; /* of a single lane: there is nothing to add */
+            phase_put(g, t->id, logical ? (tri_or)(in[0], in[1]) : (tri_add)(in[0], in[1]));
         }
     if (!tri_graph_status(g)) return g;
     tri_graph_free(g);

@@ -45,12 +45,8 @@ static void run_task(struct worker_stage *s, int task, struct claim *held, const
                     c->current->first_name[4 + s->k] + t->item);
         sweep_run(all, task, held, view, thread, &s->step);
     } else if (t->item == TASK_UPDATE) {
-        const struct sweep_copy *copy = &c->current->copy[t->update];
-        const struct dev *dev = c->run->dev;
-        bool go = true;
-        if (copy->condition) dev->copy_out(&go, copy->condition, sizeof go);
-        if (go) dev->copy(copy->target, copy->value, copy->bytes);
-        if (dev->wait) dev->wait();
+        machine_apply_update(c->run->machine, t->update);
+        if (c->run->dev->wait) c->run->dev->wait();
     } else if (t->item == TASK_GUARD) {
         guard(s, thread);
     } else {
