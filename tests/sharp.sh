@@ -63,6 +63,12 @@ item_e() {
 
 # ---- h: programs
 
+item_h() {
+    check 'every command about every example' env SLOW=1 sh "$here/e2e/test_visit.sh" "$program" \
+        "$build/tests/opens" "$build/examples/quickstart"
+    tail -n 1 "$work/said"
+}
+
 for item in "${@:-a b c d e f g h}"; do
     for part in $item; do
         if command -v "item_$part" >/dev/null; then

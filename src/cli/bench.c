@@ -9,6 +9,8 @@
 
 #include "cli/bench_workers.h"
 #include "cli/cli.h"
+#include "cli/visit.h"
+#include "loop/train_loop.h"
 #include "machine/budget.h"
 #include "run/profile.h"
 #include "machine/rate.h"
@@ -257,6 +259,14 @@ static int bench(struct cli_arguments *a, const struct own *own) {
     return (int)tri_close(r);
 }
 
+/* A program as one of the workers, until the agent has measured enough. */
+static int work(struct cli_arguments *a) {
+    tri_graph *g = cli_graph(a);
+    if (!g) return cli_fail();
+    a->options.steps = ENDLESS;
+    return (int)train_loop(g, &a->options, NULL, a->model);
+}
+
 /* Options that only one process, or only several workers use. */
 static tri_status check_workers(const struct own *own) {
     if (own->workers && (own->ops || own->nodes || own->largest))
@@ -275,13 +285,17 @@ static int run(const struct command *c, int argc, char **argv) {
     int n = argc, code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     bool workers = !code && own.workers;
     if (!code) code = check_workers(&own) ? cli_fail() : 0;
-    if (!code && workers)
+    if (!code && workers && visit_opened)
+        code = work(&a);
+    else if (!code && workers)
         code = bench_workers(&(struct bench_workers){
-            .list = own.workers, .argc = n, .argv = words + 1, .steps = a.options.steps,
+            .list = own.workers, .argc = n, .argv = words + 1, .program = a.program,
+            .steps = a.options.steps,
             .threads = (int)(own.threads ? own.threads : a.options.threads),
             .until_loss = own.until_loss});
     free(words);
     if (code || workers) return code;
+    if (a.program) return visit_start(a.program);
     if (own.largest) return largest(&a) ? cli_fail() : TRI_OK;
     return bench(&a, &own);
 }
@@ -322,6 +336,7 @@ const struct command command_bench = {
     .arguments = "MODEL [options]",
     .help = "measure training: steps and samples per second, arithmetic, memory",
     .takes_model = true,
+    .takes_program = true,
     .use = USE_BENCH,
     .rows = rows,
     .more = more,

@@ -76,7 +76,8 @@ static char **training(const struct bench_workers *b, char *directory) {
 static int measure(const struct bench_workers *b, char *directory, char *const *words,
                    struct trial *t, int round, struct launch_timing *timing) {
     struct launch l = {.workers = t->workers, .threads = b->threads, .out = directory,
-                       .timing = timing, .program = LAUNCH_SELF, .argv = words};
+                       .timing = timing, .program = b->program ? NULL : LAUNCH_SELF,
+                       .argv = b->program ? b->program : words};
     *timing = (struct launch_timing){.seconds = SECONDS, .steps = b->steps,
                                      .until_loss = round ? 0 : b->until_loss};
     int code = agent_run(&l);

@@ -8,6 +8,7 @@ struct bench_workers {
     const char *list;  /* "1,2,4" */
     int argc;          /* the whole command line of `trireme bench` */
     char *const *argv;
+    char *const *program; /* a program's words, whose network is trained; null: MODEL */
     int threads;       /* of each worker; 0: cores divided by workers */
     int64_t steps;     /* per run; 0: a run takes a few seconds */
     double until_loss; /* also measure the time until this loss; 0: do not */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "cli/visit.h"
 #include "data/data.h"
 #include "models/models.h"
 #include "plan/defaults.h"
@@ -69,11 +70,12 @@ static tri_status take_model(const struct command *c, int argc, char **argv,
                              struct cli_arguments *out) {
     bool omitted = c->model_optional &&
                    (argc < 2 || (c->takes_words && !model_is_named(argv[1])));
-    int words = c->takes_model && !omitted;
+    bool program = out->program || visit_opened;
+    int words = c->takes_model && !omitted && !program;
     if (argc - 1 < words)
         return base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the "
                          "zoo", c->name, c->name, c->arguments);
-    if (c->takes_words && argc - 1 == words)
+    if (c->takes_words && argc - 1 == words && !(program && c->use))
         return base_fail(TRI_USAGE, "%s lacks its %s: trireme %s %s", c->name, c->takes_words,
                          c->name, c->arguments);
     if (c->surplus && argc > 1) {
@@ -84,24 +86,55 @@ static tri_status take_model(const struct command *c, int argc, char **argv,
     if (!c->takes_words && argc - 1 > words)
         return base_fail(TRI_USAGE, "%s: one word too many: '%s'; usage: trireme %s %s", c->name,
                          argv[words + 1], c->name, c->arguments);
-    out->model = words ? argv[1] : NULL;
+    out->model = program ? program_invocation_short_name : words ? argv[1] : NULL;
     out->words = argv + 1 + words;
     out->n_words = argc - 1 - words;
     return TRI_OK;
 }
 
-tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
-                    struct cli_arguments *out) {
-    struct option_set sets[3] = {{0}};
+static const struct option_row visit_rows[] = {
+    {"--network", "K", "of the program after --: the K-th network that it opens (default: 1)",
+     option_count, offsetof(struct cli_arguments, network), USE_ALL, GROUP_NONE},
+    {0},
+};
+
+/* The options of the command line over those that the program has opened its network with. */
+static tri_status take_options(const struct command *c, int *argc, char **argv, void *own,
+                               struct cli_arguments *out) {
+    struct option_set sets[4] = {{0}};
     int n = 0;
-    *out = (struct cli_arguments){.options = tri_options_default()};
+    const tri_options theirs = visit_opened ? visit_opened->options : tri_options_default();
+    out->options = theirs;
     if (c->use) sets[n++] = (struct option_set){options_rows, &out->options};
     if (c->rows) sets[n++] = (struct option_set){c->rows, own};
-    tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, &argc, argv);
+    if (c->takes_program) sets[n++] = (struct option_set){visit_rows, out};
+    tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, argc, argv);
     if (!status) status = options_take_plan(&out->options);
     defaults_forget(&out->options);
-    if (!status) status = data_refuse_fed(out->options.data);
+    if (!status && out->options.data != theirs.data) status = data_refuse_fed(out->options.data);
+    return status;
+}
+
+tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
+                    struct cli_arguments *out) {
+    int cut = 1; /* where the words of a program begin */
+    char **given = NULL;
+    *out = (struct cli_arguments){.program = NULL};
+    while (c->takes_program && cut < argc && strcmp(argv[cut], "--")) cut++;
+    if (c->takes_program && cut + 1 < argc) {
+        given = cli_command_line(cut, argv);
+        if (!given) return base_last();
+        out->program = argv + cut + 1;
+        argc = cut;
+        argv[cut] = NULL;
+    }
+    tri_status status = take_options(c, &argc, argv, own, out);
+    if (!status && out->network && !out->program && !visit_opened)
+        status = base_fail(TRI_USAGE, "--network is for a program that opens several networks: "
+                           "trireme %s --network 2 -- ./program", c->name);
     if (!status) status = take_model(c, argc, argv, out);
+    if (!status && given) status = visit_prepare(cut, given + 1, out->network);
+    free(given);
     return status;
 }
 
@@ -147,7 +180,8 @@ static tri_status check_plan(const struct cli_arguments *a, tri_graph *g) {
 }
 
 tri_graph *cli_graph(struct cli_arguments *a) {
-    tri_graph *g = tri_model_open(a->model, a->options.batch);
+    tri_graph *g = visit_opened ? visit_graph(&a->options)
+                                  : tri_model_open(a->model, a->options.batch);
     if (g && !tri_graph_status(g) && !check_plan(a, g)) {
         a->options.batch = tri_batch(g);
         return g;
@@ -157,7 +191,7 @@ tri_graph *cli_graph(struct cli_arguments *a) {
 }
 
 tri_status cli_own_data(struct cli_arguments *a) {
-    const struct model *model = model_find(a->model);
+    const struct model *model = visit_opened ? NULL : model_find(a->model);
     if (a->options.data || !model || !model->data) return TRI_OK;
     a->options.source = model->data();
     return a->options.source ? TRI_OK : base_last();
@@ -176,12 +210,19 @@ void cli_describe_model(struct text *out) {
 void cli_describe(const struct command *c, struct text *out) {
     text_add(out, "usage: trireme %s%s%s\n%s\n", c->name, *c->arguments ? " " : "", c->arguments,
              c->help);
-    const struct option_row *tables[3] = {0};
+    const struct option_row *tables[4] = {0};
     int n = 0;
+    if (c->takes_program) tables[n++] = visit_rows;
     if (c->rows) tables[n++] = c->rows;
     if (c->use) tables[n++] = options_rows;
     options_describe(tables, c->use ? c->use : USE_ALL, out);
     if (c->more) c->more(out);
+    if (c->takes_program)
+        options_paragraph("After --, a program of your own with its arguments takes the place of "
+                          "MODEL: the command is about the first network that it opens (tri_open, "
+                          "tri_train), with the program's options; those before -- override them. "
+                          "The program goes no further: it makes no step, calls no callback and "
+                          "saves nothing. What it has printed goes to stderr.", out);
 }
 
 void cli_describe_all(struct text *out) {
@@ -201,4 +242,11 @@ tri_status cli_print(struct text *t) {
         status = base_fail(TRI_FAILED, "cannot write to stdout: %s", strerror(errno));
     text_free(t);
     return status;
+}
+
+int cli_end(int code) {
+    errno = 0;
+    if ((!fflush(stdout) && !ferror(stdout)) || code) return code;
+    base_fail(TRI_FAILED, "cannot write to stdout: %s", strerror(errno));
+    return cli_fail();
 }

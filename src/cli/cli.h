@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The program `trireme`: a file and a row per command, and what the commands share. A new command
- * is a file here, its name in cli.c and a line in src/meson.build. */
+ * is a file here, and its name in cli.c. The library has all of it but main.c, for visit.h. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -12,6 +12,7 @@ struct command {
     const char *arguments;         /* "MODEL [options]" */
     const char *help;              /* one line */
     bool takes_model;
+    bool takes_program;            /* `-- PROGRAM` may take the place of MODEL (visit.h) */
     bool model_optional;           /* the command can do without MODEL, or finds it in a file */
     const char *surplus;           /* message if a word is given where none is taken; %s is it */
     const char *takes_words;       /* "PICTURE": at least one such word follows MODEL; or null */
@@ -32,9 +33,11 @@ int cli_fail(void);
 /* A command line after reading. */
 struct cli_arguments {
     tri_options options;
-    const char *model; /* null if the command takes none */
+    const char *model; /* null if the command takes none; a program's name */
     char **words;      /* the words after MODEL */
     int n_words;
+    int64_t network; /* --network; 0: not given */
+    char **program;  /* the words after --, to be passed to visit_start; null: there are none */
 };
 /* Reads the options, the command's own ones into `own`, and MODEL. */
 tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
@@ -46,7 +49,8 @@ char **cli_command_line(int argc, char **argv);
  * command line has no MODEL, a->model becomes that model, which belongs to *about. */
 tri_status cli_read_about(const struct command *c, struct cli_arguments *a,
                           struct weights_about *about);
-/* Opens the model and sets options.batch. Null with a message. */
+/* Opens the model, or copies the program's network, and sets options.batch; of a program also
+ * options.source and eval_source. Null with a message. */
 tri_graph *cli_graph(struct cli_arguments *a);
 /* If no data is named and the model has data of its own, sets options.source to it. */
 tri_status cli_own_data(struct cli_arguments *a);
@@ -59,5 +63,7 @@ void cli_describe_model(struct text *out);
 void cli_describe_all(struct text *out);
 /* Prints the text on stdout and frees it. */
 tri_status cli_print(struct text *t);
+/* Flushes stdout and returns the exit code of a command that ended with this one. */
+int cli_end(int code);
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
+#include "cli/visit.h"
+#include "data/data.h"
 #include "plan/plan_file.h"
 #include "run/open.h"
 
@@ -132,6 +134,12 @@ static tri_status open_one(const struct cli_arguments *a, const char *path, bool
     if (apart) one.options.threads = 1;
     tri_graph *g = status ? NULL : cli_graph(&one);
     if (g && cli_own_data(&one)) {
+        tri_graph_free(g);
+        g = NULL;
+    }
+    if (g && one.options.source && one.options.source->sequential) {
+        base_fail(TRI_USAGE, "compare makes several runs, but data %s can be read only once, in "
+                  "order: give --data", one.options.source->name);
         tri_graph_free(g);
         g = NULL;
     }
@@ -303,16 +311,18 @@ static int run(const struct command *c, int argc, char **argv) {
         others |= !strncmp(argv[i], "--", 2) && strncmp(argv[i], "--tolerance", 11);
     tri_status status = cli_read(c, argc, argv, &own, &a);
     if (status) return cli_fail();
-    bool two = a.n_words == 2;
+    bool two = a.n_words == 2 && !a.model;
     if (two && !(is_directory(a.words[0]) && is_directory(a.words[1]))) {
         status = no_directory(a.words[0], a.words[1]);
     } else if (two) {
         status = directories(&a, &own, others, &out);
-    } else if (a.n_words != 1 || own.plans != 2) {
+    } else if (a.n_words != !a.model || own.plans != 2) {
         status = base_fail(TRI_USAGE, "compare takes a MODEL and --plan twice, or two directories "
                            "of checkpoints: trireme compare %s", c->arguments);
+    } else if (a.program) {
+        return visit_start(a.program);
     } else {
-        a.model = a.words[0];
+        if (!a.model) a.model = a.words[0];
         if (!a.options.steps) a.options.steps = STEPS;
         status = compare_plans(&a, &own, &out);
     }
@@ -325,6 +335,7 @@ const struct command command_compare = {
     .arguments = "MODEL --plan A --plan B [options] | DIR DIR",
     .help = "find the first step and operator at which two plans, or two runs, differ",
     .takes_words = "MODEL or two directories",
+    .takes_program = true,
     .use = USE_COMPARE,
     .rows = rows,
     .more = cli_describe_model,

@@ -2,6 +2,7 @@
  * trireme dump: the network as text, as written or after a pass. */
 #include "base/nearest.h"
 #include "cli/cli.h"
+#include "cli/visit.h"
 #include "dev/dev.h"
 #include "plan/passes.h"
 
@@ -30,6 +31,7 @@ static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     if (own.after && check_pass(own.after)) return cli_fail();
+    if (a.program) return visit_start(a.program);
     tri_graph *g = cli_graph(&a);
     if (!g) return cli_fail();
     struct text t = {.data = passes_dump(g, &a.options, target_of(&a.options),
@@ -58,6 +60,7 @@ const struct command command_dump = {
     .arguments = "MODEL [--after PASS] [options]",
     .help = "print a network as text, which can be read back as FILE.tri",
     .takes_model = true,
+    .takes_program = true,
     .use = USE_DUMP,
     .rows = rows,
     .more = more,

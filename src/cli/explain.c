@@ -8,6 +8,7 @@
 
 #include "base/host.h"
 #include "cli/cli.h"
+#include "cli/visit.h"
 #include "dev/dev.h"
 #include "machine/budget.h"
 #include "plan/recompute.h"
@@ -204,6 +205,7 @@ static int run(const struct command *c, int argc, char **argv) {
         struct text t = {.data = factors_list()};
         return !t.data || cli_print(&t) ? cli_fail() : TRI_OK;
     }
+    if (a.program) return visit_start(a.program);
     if (!a.model)
         base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the zoo",
                   c->name, c->name, c->arguments);
@@ -231,6 +233,7 @@ const struct command command_explain = {
     .arguments = "MODEL [options]",
     .help = "show how a mesh splits a network, what moves, and when gradients are summed",
     .takes_model = true,
+    .takes_program = true,
     .model_optional = true,
     .use = USE_DUMP,
     .rows = rows,

@@ -6,9 +6,6 @@
 #include "cli/options.h"
 #include "launch/agent.h"
 
-/* The options that set struct launch. */
-extern const struct option_row launch_rows[];
-
 /* With -n, --threads sets the threads of each worker. Without -n, refuses the options that only
  * several workers use. */
 tri_status cli_check_launch(struct launch *launch, const tri_options *o);

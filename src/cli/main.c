@@ -54,11 +54,5 @@ static void fail_on_large_files(void) {
 int main(int argc, char **argv) {
     hold_standard_files();
     fail_on_large_files();
-    int code = run(argc, argv);
-    errno = 0;
-    if ((fflush(stdout) || ferror(stdout)) && !code) {
-        base_fail(TRI_FAILED, "cannot write to stdout: %s", strerror(errno));
-        code = cli_fail();
-    }
-    return code;
+    return cli_end(run(argc, argv));
 }

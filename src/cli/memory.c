@@ -2,6 +2,7 @@
  * trireme memory: how much memory a run would take, from its plan. */
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/visit.h"
 #include "machine/budget.h"
 #include "crew/head.h"
 #include "run/evaluate.h"
@@ -100,6 +101,7 @@ static int run(const struct command *c, int argc, char **argv) {
     launch_settle(&l);
     const struct crew_size several = launch_size(&l);
     if (crew_check(&several)) return cli_fail();
+    if (a.program) return visit_start(a.program);
     const struct crew_size *size = alone ? NULL : &several;
     tri_graph *g = cli_graph(&a);
     tri_run *run = NULL;
@@ -125,6 +127,7 @@ const struct command command_memory = {
     .arguments = "MODEL [options]",
     .help = "show how much memory a run would take, without running it",
     .takes_model = true,
+    .takes_program = true,
     .use = USE_MEMORY,
     .rows = launch_rows,
     .more = cli_describe_model,

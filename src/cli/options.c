@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "cli/launch.h"
 #include "plan/defaults.h"
 #include "plan/plan_file.h"
 

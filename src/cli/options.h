@@ -53,8 +53,8 @@ struct option_set {
     "run `sh -c CMD` on stall, death, save-failure and end; TRIREME_EVENT, TRIREME_MESSAGE and " \
     "other variables describe the event"
 
-/* The rows of tri_options. */
-extern const struct option_row options_rows[];
+/* The rows of tri_options, and those of struct launch. */
+extern const struct option_row options_rows[], launch_rows[];
 
 /* Reads the options of one command and removes them from argv. `sets` are the command's own options
  * and, if it takes them, those of tri_options; a set without rows ends them. `use` selects rows.

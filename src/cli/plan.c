@@ -8,8 +8,10 @@
 
 #include "base/nearest.h"
 #include "cli/cli.h"
+#include "cli/visit.h"
+#include "run/open.h"
+#include "run/run.h"
 #include "dev/dev.h"
-#include "models/models.h"
 #include "plan/passes.h"
 
 struct own {
@@ -39,21 +41,38 @@ static void show_counts(const struct plan_file *p, struct text *out) {
                  (long long)plan_number(p, PLAN_THREADS));
 }
 
-static tri_status show(char **word, const struct own *own, struct text *out) {
+static void show_plan(const struct plan_file *p, struct text *out) {
     static const char *const names[] = {"grain", "placement"};
+    plan_print(p, out);
+    text_add(out, "\n");
+    show_counts(p, out);
+    for (int i = 0; i < PLAN_PARTS; i++)
+        if (plan_is_edited(p, (enum plan_part)i))
+            text_add(out, "%s: edited, the file does not have the hash of its lines\n", names[i]);
+}
+
+/* The plan of the program's own run. */
+static tri_status show_own(struct cli_arguments *a, struct text *out) {
+    tri_graph *g = cli_graph(a);
+    tri_run *run = g ? run_plan(g, &a->options, NULL) : NULL;
+    if (!run) return base_last();
+    show_plan(&run->own_plan, out);
+    run_free(run);
+    return TRI_OK;
+}
+
+static tri_status show(char **word, const struct own *own, struct cli_arguments *a,
+                       struct text *out) {
     struct plan_file p;
     if (own->model)
         return base_fail(TRI_USAGE, "plan show compiles nothing: --model is for plan diff");
+    if (!word[0]) return show_own(a, out);
     tri_status status = plan_read(word[0], &p);
     if (status) return status;
-    plan_print(&p, out);
-    text_add(out, "\n");
-    show_counts(&p, out);
-    for (int i = 0; i < PLAN_PARTS; i++)
-        if (plan_is_edited(&p, (enum plan_part)i))
-            text_add(out, "%s: edited, the file does not have the hash of its lines\n", names[i]);
+    if (visit_opened) status = plan_check_network(&p, visit_opened->g);
+    if (!status) show_plan(&p, out);
     plan_free(&p);
-    return TRI_OK;
+    return status;
 }
 
 /* ---- diff ---- */
@@ -86,40 +105,43 @@ static bool same_part(const struct plan_file p[2], enum plan_part part) {
 }
 
 /* The programs of a plan as text. */
-static tri_status program_of(const struct plan_file *p, const char *path, const char *model,
-                             char **program) {
+static tri_status program_of(const struct plan_file *p, const char *path,
+                             const struct cli_arguments *a, char **program) {
     const struct plan_line *own = plan_find(p, PLAN_MODEL);
-    tri_options o = tri_options_default();
+    struct cli_arguments one = *a;
     *program = NULL;
-    if (!model && !own)
+    if (!a->model && !own)
         return base_fail(TRI_USAGE, "%s does not name a model of the zoo; compiling it needs the "
-                         "network: --model FILE.tri or FILE.so", path);
-    tri_status status = plan_take(p, &o);
+                         "network: --model FILE.tri or FILE.so, or -- ./program", path);
+    if (!a->model) one.model = own->value;
+    tri_status status = plan_take(p, &one.options);
     if (status) return status;
-    o.plan = path;
-    tri_graph *g = tri_model_open(model ? model : own->value, o.batch);
-    status = g ? tri_graph_status(g) : base_last();
-    if (!status && model) status = plan_check_network(p, g);
-    if (!status && !(*program = passes_program(g, &o, dev_at(0)->target))) status = base_last();
+    one.options.plan = path;
+    tri_graph *g = cli_graph(&one);
+    if (g) *program = passes_program(g, &one.options, dev_at(0)->target);
     tri_graph_free(g);
-    return status;
+    return *program ? TRI_OK : base_last();
 }
 
-static tri_status compare_programs(const struct plan_file p[2], char **word, const char *model,
-                                   bool *same) {
+static tri_status compare_programs(const struct plan_file p[2], char **word,
+                                   const struct cli_arguments *a, bool *same) {
     char *program[2] = {NULL, NULL};
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++)
-        status = program_of(&p[i], word[i], model, &program[i]);
+        status = program_of(&p[i], word[i], a, &program[i]);
     if (!status) *same = !strcmp(program[0], program[1]);
     free(program[0]);
     free(program[1]);
     return status;
 }
 
-static tri_status diff(char **word, const struct own *own, struct text *out) {
+static tri_status diff(char **word, const struct own *own, struct cli_arguments *a,
+                       struct text *out) {
     struct plan_file p[2];
     bool same = true;
+    if (own->model && visit_opened)
+        return base_fail(TRI_USAGE, "plan diff: --model and a program are both given: give one");
+    if (own->model) a->model = own->model;
     tri_status status = plan_read(word[0], &p[0]);
     if (status) return status;
     status = plan_read(word[1], &p[1]);
@@ -127,7 +149,7 @@ static tri_status diff(char **word, const struct own *own, struct text *out) {
         size_t n = add_lines(&p[0], &p[1], '-', out) + add_lines(&p[1], &p[0], '+', out);
         if (!n && !same_part(p, PLAN_GRAIN))
             text_add(out, "the same lines, but strategies in another order\n");
-        if (!same_part(p, PLAN_GRAIN)) status = compare_programs(p, word, own->model, &same);
+        if (!same_part(p, PLAN_GRAIN)) status = compare_programs(p, word, a, &same);
         if (!status) text_add(out, same ? "same bits\n" : "bits differ\n");
         plan_free(&p[1]);
     }
@@ -140,7 +162,8 @@ static tri_status diff(char **word, const struct own *own, struct text *out) {
 static const struct word {
     const char *name, *arguments, *help;
     int n;
-    tri_status (*run)(char **word, const struct own *own, struct text *out);
+    tri_status (*run)(char **word, const struct own *own, struct cli_arguments *a,
+                      struct text *out);
 } words[] = {
     {"show", "FILE", "print a plan, and what it comes to", 1, show},
     {"diff", "A B", "list the lines that differ; the last line is `same bits` or `bits differ`, "
@@ -169,20 +192,17 @@ static const struct option_row rows[] = {
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
     struct text out = {0};
-    const struct option_set sets[] = {{rows, &own}, {0}};
-    if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
-    if (argc < 2) {
-        base_fail(TRI_USAGE, "plan lacks its action: trireme %s %s", c->name, c->arguments);
-        return cli_fail();
-    }
-    const struct word *w = find_word(argv[1]);
+    struct cli_arguments a;
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    const struct word *w = find_word(a.words[0]);
     if (!w) return cli_fail();
-    if (argc != 2 + w->n) {
+    if (a.n_words != 1 + w->n && !(a.model && w->n == 1 && a.n_words == 1)) {
         base_fail(TRI_USAGE, "plan %s takes %d file%s: trireme plan %s %s", w->name, w->n,
                   w->n == 1 ? "" : "s", w->name, w->arguments);
         return cli_fail();
     }
-    int code = w->run(argv + 2, &own, &out) ? cli_fail() : TRI_OK;
+    if (a.program) return visit_start(a.program);
+    int code = w->run(a.words + 1, &own, &a, &out) ? cli_fail() : TRI_OK;
     return cli_print(&out) ? cli_fail() : code;
 }
 
@@ -190,12 +210,16 @@ static void describe(struct text *out) {
     text_add(out, "\n");
     for (size_t i = 0; i < COUNT(words); i++)
         text_add(out, "  %-5s %-5s %s\n", words[i].name, words[i].arguments, words[i].help);
+    options_paragraph("With a program, show needs no FILE: it prints the plan of the program's "
+                      "run. A FILE must be a plan of the program's network.", out);
 }
 
 const struct command command_plan = {
     .name = "plan",
     .arguments = "show FILE | diff A B [--model MODEL]",
     .help = "show and compare plan files (--save-plan)",
+    .takes_words = "action",
+    .takes_program = true,
     .rows = rows,
     .more = describe,
     .run = run,

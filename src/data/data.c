@@ -181,7 +181,7 @@ tri_status tri_data_get(tri_data *d, int64_t index, int64_t epoch, uint64_t seed
 }
 
 void tri_data_free(tri_data *d) {
-    if (!d) return;
+    if (!d || d->kept) return;
     if (d->free_user) d->free_user(d->user);
     arena_free(&d->arena);
     free(d);

@@ -55,6 +55,7 @@ struct tri_data {
     /* Several threads may fill at a time, also while the caller works between steps. If sequential:
      * one other thread may. */
     bool concurrent;
+    bool kept;  /* until the process ends: for several runs, so none of them frees it */
     bool alone; /* only one process can read it, and only once: a pipe */
     tri_data *under; /* the data set that this one is made of; null: none */
     bool (*over)(void *arg); /* see data_give_up */

@@ -261,6 +261,9 @@ char *graph_scoped(tri_graph *g, const char *name);
 /* The name, with a number appended if it is taken. Null when memory is out. */
 const char *graph_unique(tri_graph *g, const char *name);
 
+/* For a copy of a graph: new nodes get the names that they would get in the original. */
+void graph_number_like(tri_graph *g, const tri_graph *like);
+
 /* Finds an input, parameter, state or scalar by its name; null: there is none. */
 tri_node *graph_source(const tri_graph *g, const char *name);
 bool graph_know_source(tri_graph *g, tri_node *n); /* for graph_add; false: memory is out */

@@ -88,6 +88,14 @@ const char *graph_unique(tri_graph *g, const char *name) {
     return numbered ? graph_unique(g, numbered) : NULL;
 }
 
+void graph_number_like(tri_graph *g, const tri_graph *like) {
+    for (size_t i = 0; i < like->names.capacity && g->names.n; i++) {
+        const struct name_slot *theirs = &like->names.slot[i];
+        struct name_slot *s = theirs->name ? find(&g->names, theirs->name) : NULL;
+        if (s && s->name) s->asked = theirs->asked;
+    }
+}
+
 /* Of several sources with one name the first is kept. */
 bool graph_know_source(tri_graph *g, tri_node *n) {
     if (n->n_in || !node_attr(n, "name")) return true;

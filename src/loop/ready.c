@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "run/executor.h"
+#include "run/open.h"
 #include "run/record.h"
 #include "run/run.h"
 
@@ -81,7 +82,7 @@ tri_callback tri_time_monitor(int64_t every) {
 static tri_status prepare_saver(struct callbacks *c, const tri_callback *own, tri_options *o) {
     const tri_saver_options *s = own->settings;
     if (!s->directory) return base_fail(TRI_USAGE, "tri_saver lacks its directory");
-    if (!o->ckpt && s->prefix && mkdir(s->directory, 0777) && errno != EEXIST)
+    if (!o->ckpt && s->prefix && !visit_is_on() && mkdir(s->directory, 0777) && errno != EEXIST)
         return base_fail(TRI_FAILED, "cannot make the directory %s for checkpoints: %s",
                          s->directory, strerror(errno));
     base_format(c->directory, sizeof c->directory, "%s%s%s", s->directory, s->prefix ? "/" : "",

@@ -31,8 +31,7 @@ tri_status checkpointer_check(struct checkpointer *c, const tri_options *o) {
     if (o->ckpt_key && !o->ckpt && !o->load && !o->forward)
         return base_fail(TRI_USAGE, "--ckpt-key (tri_options.ckpt_key) is the key for checkpoints "
                          "(--ckpt) or for the file of --load; neither is given");
-    tri_status status = o->ckpt_key ? seal_key_open(o->ckpt_key, &c->key) : TRI_OK;
-    return !status && o->ckpt ? checkpoint_prepare(o->ckpt) : status;
+    return o->ckpt_key ? seal_key_open(o->ckpt_key, &c->key) : TRI_OK;
 }
 
 #define DIES_WITHIN 10 /* seconds; a process with much memory takes a while */

@@ -191,12 +191,7 @@ static tri_status keep_texts(tri_run *run) {
     return TRI_OK;
 }
 
-/* Of the network as it is now; the numbers follow once they are known. */
-static tri_status describe_plan(tri_run *run) {
-    if (!run->options.save_plan && !run->options.ckpt) return TRI_OK;
-    return plan_make(run->model, &run->options, &run->own_plan);
-}
-
+/* The numbers of the run's own plan. */
 static tri_status finish_plan(tri_run *run) {
     const struct {
         enum plan_key key;
@@ -209,7 +204,7 @@ static tri_status finish_plan(tri_run *run) {
                   {PLAN_CHUNKS, run->options.chunks},
                   {PLAN_BUCKET, run->options.bucket}}; /* 0: the usual size, without a line */
     tri_status status = TRI_OK;
-    for (size_t i = 0; i < COUNT(number) && run->own_plan.name && !status; i++)
+    for (size_t i = 0; i < COUNT(number) && !status; i++)
         if (number[i].is) status = plan_add_number(&run->own_plan, number[i].key, number[i].is);
     return status;
 }
@@ -249,13 +244,14 @@ static tri_status plan_run(tri_run *run) {
     run->executor->place(run, &place);
     if (!status) status = fit_settle(run);
     if (!status) status = executables_keep(run);
-    if (!status) status = describe_plan(run);
+    if (!status) status = plan_make(run->model, o, &run->own_plan); /* of the network as written */
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
     return status;
 }
 
 static tri_status join(tri_run *run) {
-    tri_status status = run->options.forward ? TRI_OK : worker_join(&run->worker);
+    bool trains = !run->options.forward && !run->passed;
+    tri_status status = trains ? worker_join(&run->worker) : TRI_OK;
     if (run->worker) run->executor = &executor_worker;
     return status;
 }
@@ -276,6 +272,7 @@ static tri_status open_run(tri_run *run) {
     if (run->holds_pipes) pipes_hold();
     run->executor->at(run, CREW_AT_COMPILE, -1);
     if (!status) status = plan_run(run);
+    if (!status && o->ckpt) status = checkpoint_prepare(o->ckpt);
     if (!status) crash_add_team(run);
     if (!status && run->machine->compilation.note)
         fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
@@ -299,6 +296,27 @@ static tri_status open_run(tri_run *run) {
     if (!status && run->checkpointer->resumed) policy_catch_up(run->policy, run);
     if (status) run->executor->failed(run, tri_message());
     run->executor->at(run, o->forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
+    return status;
+}
+
+void run_leave_nothing(tri_options *o) {
+    o->save = o->save_plan = o->ckpt = o->eval_data = o->best = o->out = o->on_event = NULL;
+    o->save_every = o->keep = o->keep_every = o->metrics_every = o->eval_every = o->early_stop = 0;
+    o->save_minutes = o->early_stop_change = o->max_time = 0;
+    o->resume = false;
+    o->eval_source = NULL;
+    if (!o->load) o->ckpt_key = NULL;
+    o->quiet = true;
+}
+
+static tri_status open_passed(tri_run *run) {
+    run->options.load = NULL;
+    run_leave_nothing(&run->options);
+    run->passed = true;
+    tri_data_free(run->policy->data);
+    run->policy->data = NULL;
+    tri_status status = open_run(run);
+    run->total = 0;
     return status;
 }
 
@@ -338,6 +356,11 @@ static tri_status plan_all(tri_run *run) {
     return status ? status : policy_open(run->policy, run);
 }
 
+static tri_status plan_alone(tri_run *run) {
+    tri_status status = plan_all(run);
+    return status ? status : finish_plan(run);
+}
+
 static tri_status plan_workers(tri_run *run) {
     tri_status status = run->worker ? plan_all(run) : base_last();
     return status ? status : worker_measure(run->worker, run);
@@ -375,13 +398,17 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
     return NULL;
 }
 
-tri_run *tri_open(tri_graph *g, const tri_options *o) { return make_run(g, o, open_run, NULL); }
-
-tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers) {
-    return make_run(g, o, workers ? plan_workers : plan_all, workers);
+tri_run *tri_open(tri_graph *g, const tri_options *o) {
+    return make_run(g, o, g && visit_opens(g, o) ? open_passed : open_run, NULL);
 }
 
-tri_status run_plan_data(tri_run *run) { return run->options.data ? open_data(run) : TRI_OK; }
+tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers) {
+    return make_run(g, o, workers ? plan_workers : plan_alone, workers);
+}
+
+tri_status run_plan_data(tri_run *run) {
+    return run->options.data || run->options.source ? open_data(run) : TRI_OK;
+}
 
 /* ---- closing ---- */
 

@@ -5,11 +5,20 @@
 
 #include "run/run.h"
 
+/* Of a program that `trireme COMMAND -- PROGRAM` has started. Ends the process after the command if
+ * this is the network that it is about. True: it is one before that, whose run makes no step and
+ * writes nothing. Defined in src/cli/visit.c, which is above this layer. */
+bool visit_opens(const tri_graph *g, const tri_options *o);
+bool visit_is_on(void); /* it has been started so */
+
+/* Unsets the options by which a run writes files, evaluates, resumes, prints or ends early. */
+void run_leave_nothing(tri_options *o);
+
 /* As tri_open, but only plans the run: nothing is allocated, and it cannot step. Null with a
  * message. workers: the run is planned as one of several workers; or null. */
 tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers);
 /* Opens the data of a run that is only planned, to count its memory. Does nothing if the options
- * name no data. */
+ * have no data. */
 tri_status run_plan_data(tri_run *run);
 void run_free(tri_run *run);
 

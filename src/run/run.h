@@ -20,7 +20,7 @@ struct tri_run {
     char *fit;             /* patterns that --recompute full or fit stands for */
     const char *fit_note;  /* what fit has chosen, for the user; null: nothing */
     struct plan_file plan;     /* options point to its texts; empty: there is no --plan */
-    struct plan_file own_plan; /* of this run, if it is saved or in checkpoints */
+    struct plan_file own_plan; /* of this run */
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;
@@ -45,6 +45,7 @@ struct tri_run {
     _Atomic int64_t asked_since; /* when a thread that waits for samples saw it: ns; 0: not yet */
     atomic_bool gave_up;         /* samples did not arrive in time, and the run ends without them */
     bool holds_pipes;            /* see base/pipes.h */
+    bool passed;  /* it makes no step and writes nothing (visit_opens) */
     bool unread;  /* the run ends because nobody reads stdout or stderr any more */
     bool stopped; /* the run ends early: it was asked to, or max_time has passed */
     struct run_scalar *lr, *number; /* set by the run for each step; null: the network has none */
