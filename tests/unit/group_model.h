@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Groups (crew/group.h) and a lane board under the model checker (model.h). Workers do what
  * run/worker_replica.c does: they enter a stage; a captain claims lanes and gives orders, the
- * others of its group follow; they die, and join again. One actor is the agent, which recovers
- * from deaths as launch/deaths.c does; another opens the next step. */
+ * others of its group follow; they die, and join again; they lose their ranks, as if the number of
+ * workers changed. One actor is the agent, which recovers from deaths as launch/deaths.c does;
+ * another opens the next step. */
 #ifndef GROUP_MODEL_H
 #define GROUP_MODEL_H
 
@@ -73,7 +74,7 @@ static bool swap_word(_Atomic uint64_t *cell, uint64_t *from, uint64_t to) {
 /* The call that an actor is in, or will make next; from OUT on none, or any of several. */
 enum doing {
     ENTER, LEAD, FIND, LEAVE, BEGIN, CLAIM, REPEAT, TAKE, GATHER, ORDER, WORK, SHARE, GIVE_UP,
-    CALM, CLOSE, END, DROP, SETTLE, PUBLISH, MEET, TELL, TRY, RECOVER, CLEAR,
+    CALM, CLOSE, END, DROP, SETTLE, PUBLISH, MEET, RESIGN, WATCH, TELL, TRY, RECOVER, CLEAR,
     OUT,  /* takes part in no stage; a captain whose members are late still holds its slot */
     IN,   /* will follow, lead, or see that the stage is over */
     IDLE, /* the captain, between two lanes or sums */
@@ -83,7 +84,7 @@ enum doing {
 static const char *const doing_name[] = {
     "enters", "lead", "find", "leaves", "begin", "claims", "claims again", "take",
     "waits to order", "order", "works", "share", "give up", "waits for quiet", "close", "end",
-    "drops", "settles", "publish", "meet", "tells groups of", "looks at", "recovers from",
+    "drops", "settles", "publish", "meet", "resigns", "watches", "tells groups of", "looks at", "recovers from",
     "clears"};
 /* A call is numbered ON(doing, whom): which dead worker, or which lane. */
 #define ON(doing, whom) ((doing) + 32 * (whom))
@@ -96,6 +97,7 @@ struct worker {
     struct group_task task;
     int roles, round;        /* roles: a bit for each that it has */
     bool leads, late;
+    bool out;         /* it has no rank: it will leave after the step */
     bool again, done; /* again: the lane is another captain's; done: the order is */
 };
 
@@ -124,6 +126,7 @@ struct state {
     struct worker actor[MOST_WORKERS + 2];
     int step, committed; /* committed: the step is over, the next not opened */
     int failures;        /* how many operators may still fail */
+    int leaves;          /* how many workers may still lose their rank */
 };
 
 struct setup {
@@ -134,12 +137,13 @@ struct setup {
 };
 
 /* Changes that are no calls. */
-enum { DIE, JOIN, COMMIT, REFUSE };
+enum { DIE, JOIN, COMMIT, REFUSE, SCALE };
 
 static struct given {
     struct setup is;
     struct lane_tree tree;
     int slots;
+    int leaves; /* > 0: captains that find no lane wait until `watch` wakes them */
 } given;
 
 #define AGENT (given.is.workers)
@@ -223,6 +227,25 @@ static int repeat(struct state *w, int who, int lane) {
     return board_in_flight(&b, (uint32_t)w->actor[who].step, who, lane, &owner) ? lane : -1;
 }
 
+/* Whether a captain that waits for others looks for work again; or resigns, as it has no rank and
+ * so none of the lanes is for it. */
+static int watch(struct state *w, int who) {
+    struct worker *h = &w->actor[who];
+    struct board b = board_in(w);
+    uint32_t step = (uint32_t)h->step;
+    if (sees_end(w, h) || board_has_orphan(&b, step)) return 1;
+    if (seen_value(h->out)) return 1;
+    for (int i = 0, owner; i < given.tree.lanes; i++)
+        if (board_is_free(&b, step, i) || board_in_flight(&b, step, who, i, &owner)) return 1;
+    return 0;
+}
+
+static int resign(struct state *w, int who) {
+    struct group g = own_group(w, who);
+    group_resign(&g, who);
+    return 0;
+}
+
 /* 2: the step is over. */
 static int gather(const struct state *w, int who) {
     struct group g = own_group(w, who);
@@ -248,7 +271,9 @@ static int give_order(struct state *w, int who) {
                                   .lane = h->node, .slot = h->slot};
     if (!w->w.logged[who]) note_order(w, who, &h->task);
     for (int i = 0; i < given.is.workers && n < given.is.roles; i++)
-        if (i != who && atomic_load(&w->place[i].there) == h->task.stage) list[n++] = i;
+        if (i != who && atomic_load(&w->place[i].there) == h->task.stage &&
+            !seen_value(w->actor[i].out))
+            list[n++] = i;
     return (int)group_order(&g, who, list, n, &h->task);
 }
 
@@ -333,7 +358,7 @@ static int call_group(struct state *w, int who) {
     uint64_t stage = group_stage((uint64_t)h->step, g.number);
     switch (h->doing) {
     case ENTER: atomic_store(&w->place[who].there, stage); return 0;
-    case LEAD: return group_lead(&g, who);
+    case LEAD: return !seen_value(h->out) && group_lead(&g, who);
     case FIND: return (int)group_find(&g, who, stage);
     case BEGIN: return group_begin(&g, who, h->order, &h->task);
     case GIVE_UP: group_give_up(&g, h->order); return 0;
@@ -379,6 +404,8 @@ static int make(void *world, int who, int does) {
             broken("all roles of an order have written what is published");
         return board_publish(&b, step, who, h->node, h->slot);
     case MEET: return board_meet(&b, step, who, h->node);
+    case RESIGN: return resign(w, who);
+    case WATCH: return watch(w, who);
     case TELL: return tell(w, whom);
     case TRY: return is_followed(w, whom);
     case RECOVER: return recover(w, whom);
@@ -392,7 +419,8 @@ static int make(void *world, int who, int does) {
 /* Has nothing to do, but its place in the stage. */
 static void rest(struct worker *h, int doing) {
     *h = (struct worker){.doing = doing, .step = h->step, .starts = h->starts, .order = h->order,
-                         .leads = h->leads && doing != OUT, .node = -1, .slot = -1};
+                         .leads = h->leads && doing != OUT, .out = h->out, .node = -1,
+                         .slot = -1};
 }
 
 static void has_claimed(struct state *w, struct worker *h, int node) {
@@ -499,8 +527,13 @@ static void after(void *world, int who, int does, int result) {
         break;
     case CLAIM: case REPEAT: case MEET:
         h->again = does % 32 == REPEAT;
-        if (result < 0) rest(h, IDLE);
+        if (result < 0) rest(h, given.leaves && does % 32 == CLAIM ? WATCH : IDLE);
         else has_claimed(w, h, result);
+        break;
+    case WATCH: h->doing = result ? IDLE : WATCH; break;
+    case RESIGN:
+        h->leads = false;
+        rest(h, IN);
         break;
     case TAKE: after_take(w, h, result); break;
     case GATHER: h->doing = result == 2 ? DROP : result ? ORDER : GATHER; break;

@@ -32,7 +32,7 @@ static void check_values(const struct state *w) {
 static void check_captain(const struct state *w, int who) {
     const struct worker *h = &w->actor[who];
     struct group g = own_group(w, who);
-    bool resigns = w->w.logged[who] && (h->doing == LEAVE || h->doing == SETTLE);
+    bool resigns = w->w.logged[who] && (h->doing == LEAVE || h->doing == SETTLE || h->doing == RESIGN);
     if (h->leads && !resigns && atomic_load(&g.shared->captain) != who + 1)
         broken("a group has one captain");
     struct claim slot = slot_at(w, h->slot < 0 ? 0 : h->slot);
@@ -87,7 +87,7 @@ static void check(const void *world) {
 
 static void die(void *world, int who) {
     struct worker *h = &((struct state *)world)->actor[who];
-    *h = (struct worker){.doing = DEAD, .starts = h->starts, .node = -1, .slot = -1};
+    *h = (struct worker){.doing = DEAD, .starts = h->starts, .out = h->out, .node = -1, .slot = -1};
 }
 
 static void other(void *world, const struct act *a) {
@@ -98,6 +98,10 @@ static void other(void *world, const struct act *a) {
     if (a->does == JOIN) {
         h->doing = OUT;
         h->starts--;
+    }
+    if (a->does == SCALE) {
+        h->out = true;
+        w->leaves--;
     }
     if (a->does == REFUSE) {
         h->doing = GIVE_UP;
@@ -124,8 +128,9 @@ static void offers_of_agent(const struct state *w, struct offers *o) {
 
 static void offers_of_idle(const struct state *w, int who, struct offers *o) {
     const struct worker *h = &w->actor[who];
-    add_offer(o, CLAIM);
     add_offer(o, LEAVE);
+    add_offer(o, h->out ? RESIGN : CLAIM);
+    if (h->out) return;
     for (int i = 0; i < given.tree.lanes && !is_over(w, h); i++) {
         struct claim node = node_at(w, i);
         if (node.state == CLAIM_TAKEN && (int)node.step == w->step && node.owner != who)
@@ -137,7 +142,7 @@ static void offers_of_worker(const struct state *w, int who, struct offers *o) {
     const struct worker *h = &w->actor[who];
     bool open = w->step > h->step && !w->committed && !is_complete(w);
     if (h->doing < OUT) add_offer(o, h->doing);
-    if (h->doing == OUT && open && !h->late) add_offer(o, ENTER);
+    if (h->doing == OUT && open && !h->late && !h->out) add_offer(o, ENTER);
     if (h->late && (h->doing == OUT || h->doing == LATE)) add_offer(o, SETTLE);
     if (h->doing == LATE) add_offer(o, LEAVE);
     for (int does = LEAD; h->doing == IN && does <= LEAVE; does++) add_offer(o, does);
@@ -166,7 +171,8 @@ static uint64_t hash_group(uint64_t h, const struct state *w, int number) {
 }
 
 static uint64_t hash_actor(uint64_t h, const struct worker *a) {
-    uint64_t flags = (uint64_t)(a->leads | a->late << 1 | a->again << 2 | a->done << 3);
+    uint64_t flags = (uint64_t)(a->leads | a->late << 1 | a->again << 2 | a->done << 3 |
+                                a->out << 4);
     h = mix(h, (uint64_t)a->doing | (uint64_t)a->step << 8 | (uint64_t)a->starts << 16 |
                    (uint64_t)(a->node + 1) << 24 | (uint64_t)(a->slot + 1) << 32 |
                    (uint64_t)a->left << 40 | (uint64_t)a->right << 48 | flags << 56);
@@ -199,17 +205,19 @@ static bool goes_on(const struct state *w, int who, uint64_t before) {
     return false;
 }
 
-/* If nobody goes on, the step is complete and all have left it, or all are dead. */
+/* If nobody goes on, the step is complete and all have left it, or all with a rank are dead. */
 static void check_progress(const struct state *w) {
     uint64_t before = hash(w);
-    int alive = 0, stuck = 0;
+    int alive = 0, stuck = 0, ranks = 0;
     for (int i = 0; i <= OPENER; i++) {
         const struct worker *h = &w->actor[i];
         if (w->w.logged[i] || (i != AGENT && goes_on(w, i, before))) return;
         if (i < AGENT) alive += is_alive(h);
         if (i < AGENT) stuck += is_alive(h) && (h->doing != OUT || h->late);
+        if (i < AGENT) ranks += is_alive(h) && !h->out;
     }
     if (goes_on(w, AGENT, before)) return;
+    if (alive && !ranks && !is_complete(w)) return; /* one with a rank is started again */
     if (stuck || (alive && !is_complete(w))) broken("somebody goes on until the step is complete");
 }
 
@@ -220,10 +228,18 @@ static bool is_paused(int does) {
            doing != MEET && doing != CLEAR;
 }
 
+/* One worker keeps a rank. */
+static bool may_lose_rank(const struct state *w, int who) {
+    int others = 0;
+    for (int i = 0; i < given.is.workers; i++) others += i != who && !w->actor[i].out;
+    return w->leaves && others && !w->actor[who].out;
+}
+
 static void offer_changes(const struct state *w, int who) {
     const struct worker *h = &w->actor[who];
+    if (may_lose_rank(w, who)) model_other(who, SCALE, 0);
     if (is_alive(h) && w->w.deaths) model_other(who, DIE, 0);
-    if (h->doing == ABSENT && h->starts && w->step <= given.is.steps) model_other(who, JOIN, 0);
+    if (h->doing == ABSENT && h->starts && !h->out && w->step <= given.is.steps) model_other(who, JOIN, 0);
     if (h->doing == WORK && !w->w.logged[who] && w->failures) model_other(who, REFUSE, 0);
 }
 
@@ -241,7 +257,7 @@ static void offer(const void *world) {
 }
 
 static void print(FILE *to, const void *world, const struct act *a) {
-    static const char *const what[] = {"dies", "joins", "commits", "fails"};
+    static const char *const what[] = {"dies", "joins", "commits", "fails", "loses its rank"};
     const struct worker *h = &((const struct state *)world)->actor[a->who];
     fprintf(to, "%s", a->what == OTHER ? what[a->does] : doing_name[a->does % 32]);
     if (a->what != OTHER && a->does >= 32) fprintf(to, " %d", a->does / 32);
@@ -250,13 +266,14 @@ static void print(FILE *to, const void *world, const struct act *a) {
 
 /* ---- all of it ---- */
 
-static void search_all(const struct setup *is, size_t n) {
+/* leaves: so many workers may lose their ranks, but not all. */
+static void search_scaled(const struct setup *is, size_t n, int leaves) {
     for (; n; n--, is++) {
         struct protocol p = {sizeof(struct state), is->workers + 2, offer, make, after, die, other,
                              check, hash, print, is->pause_in, 0};
         struct state begin = {.w = {.deaths = is->deaths, .pauses = is->pauses}, .step = 1,
-                              .failures = is->failures};
-        given = (struct given){.is = *is};
+                              .failures = is->failures, .leaves = leaves};
+        given = (struct given){.is = *is, .leaves = leaves};
         assert_int_equal(lane_tree_make(is->lanes, is->levels, &given.tree), TRI_OK);
         given.slots = board_waiting(&given.tree, is->groups) +
                       board_held(&given.tree, is->groups, 1, true);
@@ -280,6 +297,8 @@ static void search_all(const struct setup *is, size_t n) {
         lane_tree_free(&given.tree);
     }
 }
+
+static void search_all(const struct setup *is, size_t n) { search_scaled(is, n, 0); }
 
 /* A group dies down to one worker or none, and grows again; orders are given up. */
 static void one_group(void **state) {
@@ -338,8 +357,25 @@ static void stages(void **state) {
     if (all()) search_all(more, COUNT(more));
 }
 
+/* Workers lose their ranks in mid-step, also captains: with a lane, without, and while another dies
+ * and is started again. */
+static void scaled(void **state) {
+    (void)state;
+    static const struct setup few[] = {{2, 1, 2, 1, 0, 1, 1, 0, 1, 0, 0},
+                                       {3, 2, 2, 1, 0, 1, 0, 0, 1, 0, 0}};
+    static const struct setup more[] = {{2, 1, 2, 1, 0, 2, 2, 1, 1, 1, 0},
+                                        {2, 1, 2, 2, 0, 1, 1, 0, 1, 1, 0},
+                                        {2, 1, 2, 2, 0, 1, 1, 1, 2, 0, 0},
+                                        {3, 1, 3, 1, 0, 1, 1, 0, 1, 1, 0},
+                                        {3, 2, 2, 1, 0, 1, 1, 0, 1, 0, 0},
+                                        {3, 2, 2, 2, 0, 0, 0, 0, 1, 0, 0}};
+    search_scaled(few, COUNT(few), 1);
+    if (all()) search_scaled(more, COUNT(more), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_group), cmocka_unit_test(late_agent),
-                                       cmocka_unit_test(two_groups), cmocka_unit_test(stages)};
+                                       cmocka_unit_test(two_groups), cmocka_unit_test(stages),
+                                       cmocka_unit_test(scaled)};
     return cmocka_run_group_tests_name("group", tests, NULL, NULL);
 }
