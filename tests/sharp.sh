@@ -10,6 +10,21 @@ here=$(dirname "$(realpath "$0")")
 
 # ---- a: deadlocks and standstills
 
+parallel() { # script, further arguments; in a folder of its own
+    script=$here/parallel/$1
+    shift
+    python3 "$script" "$program" "$@" >"$work/parallel" || { cat "$work/parallel"; return 1; }
+    sed 's/^/    /' "$work/parallel" >&3
+}
+
+item_a() {
+    exec 3>&1
+    PAIRS=${PAIRS:-600} check "scaled 600 times after a kill, a mesh and stages" \
+        parallel stages.py "scaled after kills"
+    check "all workers wait: they are replaced, once" \
+        parallel workers.py "$build/tests/own_loop" "$build/tests/tamper" "all workers wait"
+}
+
 # ---- b: recomputation, fit, maybe
 
 # What a run over a mesh says after a step, without its time.

@@ -84,6 +84,7 @@ void recovery_of(struct recovery *r, int place) {
     for (int t = 0; r->base && t < h->threads; t++) {
         int thread = place * h->threads + t;
         atomic_store(&h->thread[thread].rows, 0);
+        atomic_store(&h->thread[thread].again, 0); /* others may repeat that lane */
         recover_boards(r, opened, thread);
         if (h->audit > 0) claim_forget(crew_audit_word(h, r->base, 0), h->lanes, thread);
         tasks_recover((claim_word *)(r->base + h->tasks), h->n_tasks, thread,
@@ -125,12 +126,13 @@ static void add_words(struct text *t, const char *what, claim_word *word, int n)
 void recovery_log(const struct recovery *r, struct log *log) {
     struct text t = {0};
     if (!r->base) return;
+    int shape = r->head->shape_of[atomic_load(&r->head->opened) % 2];
     for (int k = 0; k < 2; k++) {
-        const struct board *b = r->board[0][k];
+        const struct board *b = r->board[shape][k];
         if (!b) continue;
         add_words(&t, k ? "lanes" : "counts", b->all, b->n_all);
         const claim_word *printed = NULL; /* buckets of similar sizes are neighbours, mostly */
-        for (int i = 0; i < r->head->shape[0].tree[k].buckets; printed = b[i++].slot)
+        for (int i = 0; i < r->head->shape[shape].tree[k].buckets; printed = b[i++].slot)
             if (b[i].slot != printed) add_words(&t, "slots", b[i].slot, b[i].n_slots);
     }
     add_words(&t, "tasks", (claim_word *)(r->base + r->head->tasks), r->head->n_tasks);

@@ -211,10 +211,11 @@ static int find_empty(const struct agent *a) {
     return -1;
 }
 
+/* -1: the worker that had it could not be started again. */
 static int holder_of_rank(const struct agent *a, int rank) {
     for (int i = 0; i < a->head->places; i++)
         if (a->process[i].pid && atomic_load(&a->head->worker[i].rank) == rank) return i;
-    return 0;
+    return -1;
 }
 
 void agent_end_now(struct agent *a, int code) {
@@ -255,9 +256,9 @@ void agent_kill_all(struct agent *a) {
 /* The reporter stays, because it may be writing; it swaps its rank with that of rank 0. */
 static void keep_reporter(struct agent *a, int wanted) {
     struct crew_worker *w = &a->head->worker[atomic_load(&a->head->reporter)];
-    int rank = atomic_load(&w->rank);
+    int rank = atomic_load(&w->rank), first = holder_of_rank(a, 0);
     if (rank < wanted) return;
-    atomic_store(&a->head->worker[holder_of_rank(a, 0)].rank, rank);
+    if (first >= 0) atomic_store(&a->head->worker[first].rank, rank);
     atomic_store(&w->rank, 0);
 }
 

@@ -133,7 +133,8 @@ static void run_step(struct worker *c, tri_run *run) {
         run_sweeps(c, s, 1);
         commit_step(c);
     }
-    worker_note_wait(&c->context[0], CREW_FOR_STEP, 0); /* its team has left; watched again from now on */
+    /* Its team has left; it is watched again from now on. */
+    worker_note_wait(&c->context[0], CREW_FOR_STEP, 0);
 }
 
 /* Takes the results of the latest step. Repeats that if a later step is done meanwhile. */

@@ -5,7 +5,8 @@ for any buckets and resumptions, and after any deaths.
 
 Usage: stages.py PROGRAM [PART OF A CASE'S NAME ...]
 
-KILLS=N: the number of kills over all storms (24; with SLOW=1 300)."""
+KILLS=N: the number of kills over all storms (24; with SLOW=1 300).
+PAIRS=N: how often the number of workers changes to 1 and back after a kill (3; with SLOW=1 60)."""
 import itertools
 import os
 import random
@@ -14,10 +15,12 @@ import signal
 import sys
 import time
 
-from runs import SLOW, done, end, events, fresh, need, run_cases, start, step_of, trireme, wait_for
+from runs import (SLOW, children, done, end, events, fresh, need, pid_at_work, run_cases, start,
+                  step_of, trireme, wait_for)
 from storms import (KILLS, RESUMES, at_work, check_hash, check_rows, cover, points, reference,
                     seconds_of, stalled, storm, strike, without_steps)
 
+PAIRS = int(os.environ.get("PAIRS", "60" if SLOW else "3"))
 SMALL = "--batch 8 --quiet"
 NETS = {"gpt2": f"gpt2-tiny:seq=16,vocab=103,heads=8,layers=8 --steps 10 {SMALL}",
         "bert": f"bert-tiny:seq=16,vocab=103,heads=8,layers=8,predictions=3 --steps 10 {SMALL}",
@@ -161,6 +164,75 @@ def stays_stopped():
     return f"{went_on} times of {stops}"
 
 
+WORDS = ("gpt2-tiny:seq=32,layers=3,hidden=48,heads=4,inner=96,vocab=256,positions=32,dropout=0.1 "
+         "--data text:text.txt --batch 16 --lanes 8 --optimizer adamw --mesh model=2 "
+         "--strategy megatron --stages 2 --quiet")
+
+
+def scale(run, n, waits):
+    """Asks for n workers; waits: until they are there and steps go on."""
+    before = trireme("ctl", "scaled", "scale", str(n))
+    need(before.returncode == 0, before.err)
+    if waits:
+        wait_for(lambda: run.poll() is not None or len(children(run.pid)) == n, "not as many")
+        go_on(run, 2)
+
+
+def steps_done():
+    """Of the run that is scaled, by the last whole line of its metrics."""
+    with open("scaled/metrics.jsonl", "rb") as f:
+        f.seek(max(0, os.path.getsize("scaled/metrics.jsonl") - 8000))
+        return int(re.findall(rb'{"step":(\d+),.*\n', f.read())[-1])
+
+
+def go_on(run, steps):
+    """Until so many steps more are done, or the run has ended."""
+    wanted = steps_done() + steps
+    wait_for(lambda: run.poll() is not None or steps_done() >= wanted, "no step is done")
+
+
+def kill_and_scale(run):
+    """Any worker is killed, and before the agent knows it the number changes."""
+    strike([random.choice(children(run.pid))], signal.SIGKILL)
+    time.sleep(random.uniform(0, 0.003))
+    scale(run, 1, False)
+    time.sleep(random.uniform(0, random.choice((0.02, 0.3))))
+
+
+def lead_and_scale(run):
+    """The reporter is killed. The next one follows a captain, which then loses its rank."""
+    reporters = [e["worker"] for e in events("scaled", "reporter")]
+    strike([pid_at_work("scaled", reporters[-1] if reporters else 0)], signal.SIGKILL)
+    time.sleep(0.1)
+    wait_for(lambda: run.poll() is not None or len(children(run.pid)) == 5, "not as many")
+    go_on(run, 5)
+    scale(run, 1, True)
+
+
+def scaled_after_kills():
+    """A worker dies, then all but one leave and others join: no step stands still."""
+    with open("text.txt", "w") as f:
+        f.write(" ".join("".join(random.choices("abcdefghijkl", k=random.randint(2, 8)))
+                         for _ in range(30000)))
+    fresh("scaled")
+    run = start("train", *WORDS.split(), "--steps", "1000000", "-n", "5", "--out", "scaled")
+    wait_for(lambda: len(events("scaled", "rowing")) >= 3, "no worker takes part")
+    for i in range(PAIRS):
+        (lead_and_scale if i % 3 == 2 else kill_and_scale)(run)
+        scale(run, 5, False)
+        go_on(run, 2)
+        if run.poll() is not None:
+            break
+    run.send_signal(signal.SIGINT)
+    end(run)
+    need(run.returncode == 3, f"exit {run.returncode} after {i + 1} pairs: {run.err[-1500:]}")
+    need("waited for each other" not in run.err, run.err[-1500:])
+    steps = re.search(r"done steps=(\d+)", run.out).group(1)
+    wanted = done(trireme("train", *WORDS.split(), "--steps", steps))
+    need(done(run) == wanted, f"{done(run)}\nalone:\n{wanted}")
+    return f"{PAIRS} pairs, {steps} steps"
+
+
 def legs_are_named():
     """In `top`, and when a worker dies."""
     words = [*without_steps(grain("bert", 8)), "--stages", "2", "-n", "2"]
@@ -200,6 +272,7 @@ CASES.update({
     "the second stopped, never steals": lambda: stalled_at(1, "--steal", "never"),
     "the second stopped, a spare": lambda: stalled_at(1, "--spares", "1"),
     "legs are named": legs_are_named,
+    "scaled after kills": scaled_after_kills,
     "one of 2 x 2 x 2 stopped": lambda: stalled_at(1, name="2 x 2 x 2"),
     "goes on beside a stopped worker": stays_stopped,
     "a kill after every write of the first": lambda: points_of(0),
@@ -211,4 +284,4 @@ CASES.update({
 run_cases(CASES, sys.argv[2:],
           ("deaths: two stages", "deaths: three workers, a mesh", "the first stopped",
            "the second stopped, a spare", "the second stopped, never steals",
-           "deaths: zero-bubble"))
+           "deaths: zero-bubble", "scaled after kills"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * tamper DIR [TIMES]: corrupts the store of the run in DIR: claims lane 0 of a step in the name of a
- * spare, which does not know about it, so that all workers wait for a lane that nobody computes.
+ * tamper DIR [TIMES]: corrupts the store of the run in DIR: claims lane 0 of a step in the name of
+ * a spare, which does not know about it, so that all workers wait for a lane that nobody computes.
  * When the agent has freed the lane, claims it again, TIMES in all. For workers.py. */
 #include <stdio.h>
 #include <stdlib.h>

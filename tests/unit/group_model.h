@@ -84,8 +84,8 @@ enum doing {
 static const char *const doing_name[] = {
     "enters", "lead", "find", "leaves", "begin", "claims", "claims again", "take",
     "waits to order", "order", "works", "share", "give up", "waits for quiet", "close", "end",
-    "drops", "settles", "publish", "meet", "resigns", "watches", "tells groups of", "looks at", "recovers from",
-    "clears"};
+    "drops", "settles", "publish", "meet", "resigns", "watches", "tells groups of",
+    "looks at", "recovers from", "clears"};
 /* A call is numbered ON(doing, whom): which dead worker, or which lane. */
 #define ON(doing, whom) ((doing) + 32 * (whom))
 

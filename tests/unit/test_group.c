@@ -32,7 +32,8 @@ static void check_values(const struct state *w) {
 static void check_captain(const struct state *w, int who) {
     const struct worker *h = &w->actor[who];
     struct group g = own_group(w, who);
-    bool resigns = w->w.logged[who] && (h->doing == LEAVE || h->doing == SETTLE || h->doing == RESIGN);
+    bool resigns = w->w.logged[who] &&
+                   (h->doing == LEAVE || h->doing == SETTLE || h->doing == RESIGN);
     if (h->leads && !resigns && atomic_load(&g.shared->captain) != who + 1)
         broken("a group has one captain");
     struct claim slot = slot_at(w, h->slot < 0 ? 0 : h->slot);
@@ -239,7 +240,8 @@ static void offer_changes(const struct state *w, int who) {
     const struct worker *h = &w->actor[who];
     if (may_lose_rank(w, who)) model_other(who, SCALE, 0);
     if (is_alive(h) && w->w.deaths) model_other(who, DIE, 0);
-    if (h->doing == ABSENT && h->starts && !h->out && w->step <= given.is.steps) model_other(who, JOIN, 0);
+    if (h->doing == ABSENT && h->starts && !h->out && w->step <= given.is.steps)
+        model_other(who, JOIN, 0);
     if (h->doing == WORK && !w->w.logged[who] && w->failures) model_other(who, REFUSE, 0);
 }
 
