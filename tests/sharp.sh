@@ -22,7 +22,7 @@ item_a() {
     PAIRS=${PAIRS:-600} check "scaled 600 times after a kill, a mesh and stages" \
         parallel stages.py "scaled after kills"
     check "all workers wait: they are replaced, once" \
-        parallel workers.py "$build/tests/own_loop" "$build/tests/tamper" "all workers wait"
+        parallel stalls.py "$build/tests/hang" "$build/tests/tamper" "all workers wait"
 }
 
 # ---- b: recomputation, fit, maybe

@@ -23,6 +23,18 @@
 
 int64_t wait_late(int64_t slowest) { return base_now() + LATE + LATE_TIMES * slowest; }
 
+#ifdef TRIREME_POINTS
+bool (*wait_loses)(void);
+
+static bool never(void *arg) {
+    (void)arg;
+    return false;
+}
+#define MAY_LOSE(holds) ((holds) = wait_loses && wait_loses() ? never : (holds))
+#else
+#define MAY_LOSE(holds) ((void)0)
+#endif
+
 /* A thread that goes to sleep first sets bit 0 and then checks its condition again; a thread that
  * changes something looks at bit 0 afterwards. So one of them sees the other. */
 void wait_wake(wait_queue *b) {
@@ -77,6 +89,7 @@ void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), vo
         struct timespec most = at_most(when);
         base_futex_sleep(b, seen, &most);
         if (heartbeat) atomic_fetch_add_explicit(heartbeat, 1, memory_order_relaxed);
+        MAY_LOSE(holds);
     }
 }
 

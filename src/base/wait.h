@@ -25,6 +25,11 @@ enum wait_kind {
  * longest that such work has taken here, in nanoseconds. */
 int64_t wait_late(int64_t slowest);
 
+#ifdef TRIREME_POINTS
+/* For tests: after each sleep, whether the thread shall sleep on for ever. Nullable. */
+extern bool (*wait_loses)(void);
+#endif
+
 /* Wakes all threads that sleep on the queue; they check their conditions again. */
 void wait_wake(wait_queue *b);
 /* Waits until the condition holds: spins, then yields, then sleeps. The condition is checked again

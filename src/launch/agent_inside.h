@@ -96,7 +96,7 @@ struct agent {
     bool automatic, died; /* -n auto is still trying; a worker has died since the first step */
     struct choice choice;
     bool timed;
-    /* While a step is open and all threads wait: the work done so far; seconds since it grew. */
+    /* While all threads wait for each other: the work done so far; seconds since it grew. */
     uint64_t done_seen;
     double idle;
     uint64_t stood; /* the last step in which that lasted too long */

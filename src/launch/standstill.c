@@ -126,13 +126,13 @@ static uint64_t work_done(const struct agent *a) {
     return sum;
 }
 
-/* Whether a step is open and all threads wait. *passed: the least time that counts for any of them,
- * because one may be waiting for a processor. */
+/* Whether all threads wait, though a step is open or could be opened. *passed: the least time that
+ * counts for any of them, because one may be waiting for a processor. */
 static bool all_wait(const struct agent *a, double *passed) {
     const struct crew_head *h = a->head;
     bool any_worker = false;
-    bool open = atomic_load(&h->opened) > atomic_load(&h->committed);
-    if (!open || atomic_load(&h->ending)) return false;
+    bool open = atomic_load(&h->opened) > atomic_load(&h->committed) || !atomic_load(&h->paused);
+    if (!open || !crew_begun(h) || atomic_load(&h->ending)) return false;
     for (int i = 0; i < h->places; i++)
         for (int t = 0; a->process[i].pid && t < h->threads; t++) {
             const struct seen *s = &a->process[i].seen[t];

@@ -87,23 +87,35 @@ void worker_attach(struct worker *c, struct team *team) { team_run(team, attach_
 void worker_release(struct worker *c, struct team *team) { team_run(team, detach_thread, c); }
 
 #ifdef TRIREME_POINTS
-/* TRIREME_POINT="K:N": the first worker in place K is killed after its Nth write. */
-static _Atomic long points_left;
+/* TRIREME_POINT="K:N": the first worker in place K is killed after its Nth write. TRIREME_LOSE: its
+ * first thread sleeps on when it should wake for the Nth time from waiting for others. */
+static _Atomic long points_left, sleeps_left;
+static const struct crew_thread *sleeper;
 
 static void count_point(const char *where) {
     (void)where;
     if (atomic_fetch_sub(&points_left, 1) == 0) kill(getpid(), SIGKILL);
 }
 
-static void arm_points(const struct worker *c) {
-    const char *text = getenv("TRIREME_POINT");
+static bool count_sleep(void) {
+    return gettid() == atomic_load(&sleeper->tid) && atomic_load(&sleeper->at) == CREW_AT_WAIT &&
+           atomic_fetch_sub(&sleeps_left, 1) == 0;
+}
+
+static bool is_armed(const struct worker *c, const char *name, _Atomic long *left) {
+    const char *text = getenv(name);
     int place;
     long n;
-    if (!text || sscanf(text, "%d:%ld", &place, &n) != 2 || place != c->place ||
-        atomic_load(&c->head->worker[place].restarts))
-        return;
-    atomic_store(&points_left, n);
-    claim_point = count_point;
+    bool armed = text && sscanf(text, "%d:%ld", &place, &n) == 2 && place == c->place &&
+                 !atomic_load(&c->head->worker[place].restarts);
+    if (armed) atomic_store(left, n);
+    return armed;
+}
+
+static void arm_points(const struct worker *c) {
+    sleeper = c->context[0].shared;
+    if (is_armed(c, "TRIREME_POINT", &points_left)) claim_point = count_point;
+    if (is_armed(c, "TRIREME_LOSE", &sleeps_left)) wait_loses = count_sleep;
 }
 #endif
 

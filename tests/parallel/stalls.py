@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that count as stalled: those that hang, not those that wait for a processor.
+"""Workers that count as stalled: those that hang, not those that wait for a processor. Workers that
+all wait for each other.
 
-Usage: stalls.py TRIREME HANG [CASE...]
+Usage: stalls.py TRIREME HANG TAMPER [CASE...]
 
 RUNS=N: that many overcommitted runs (1; with SLOW=1 50)."""
 import contextlib
 import os
+import random
 import re
 import statistics
 import subprocess
 import sys
 
-from runs import SLOW, done, end, events, need, run_cases, start, trireme
+from runs import (HAS_POINTS, SLOW, done, end, events, length_for, need, run_cases, start, trireme,
+                  wait_for)
 
 HANG = os.path.abspath(sys.argv[2])  # tests/parallel/hang.c
+TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
 RUNS = int(os.environ.get("RUNS", "50" if SLOW else "1"))
 TIMEOUT = 1  # seconds
 STALL = ["--stall-timeout", str(TIMEOUT)]
@@ -92,6 +96,66 @@ def hangs(mode, *more, processes=0):
     need(TIMEOUT <= told[0]["seconds"] <= LATEST, f"after {told[0]['seconds']} s")
 
 
+# ---- workers that wait for each other ----
+
+def tamper(run, *times):
+    wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker takes part")
+    tampered = subprocess.run([TAMPER, "wait", *times], capture_output=True, text=True, timeout=60)
+    need(tampered.returncode == 0, f"nothing was tampered with: {tampered.stderr}")
+    return end(run, 60)
+
+
+SOON = ["--stall-timeout", "0.5"]
+STANDS = "all workers have waited for each other in step [0-9]+ for 0.5 s"
+
+
+def all_wait():
+    """A lane that no worker computes, as if a claim had been lost: all workers wait. They are
+    killed and replaced, and the step goes on, once."""
+    subprocess.run(["rm", "-rf", "wait"], check=True)
+    words = ["lenet5", "--quiet"]
+    words += ["--steps", str(length_for(words, 1))]
+    plain = done(trireme("train", *words))
+    run = tamper(start("train", *words, "-n", "2", "--spares", "1", *SOON, "--out", "wait"))
+    need(done(run) == plain, "another result")
+    told = [line for line in run.err.splitlines() if "worker" in line]
+    need(len(told) == 1 and re.search(STANDS + "; all are killed and replaced", told[0]), run.err)
+    waits = events("wait", "waits")
+    need([w["worker"] for w in waits] == [0, 1, 2], f"not all workers: {waits}")
+    lanes = [w["text"] for w in waits if w["rank"] >= 0]
+    need(lanes == ["lane 0, claimed by worker 2"] * 2, f"{waits}")
+    need(events("wait", "board"), "agent.log does not say what the words were")
+
+
+def wait_again():
+    """The same step stands still again: the run ends."""
+    subprocess.run(["rm", "-rf", "wait"], check=True)
+    run = tamper(start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1", *SOON,
+                       "--quiet", "--out", "wait"), "2")
+    need(run.returncode == 1, f"exit {run.returncode}")
+    need(re.search(STANDS + "; all are killed and replaced", run.err), run.err)
+    need(re.search(STANDS + ", again; the run ends", run.err), run.err)
+
+
+def lost_wake_up(*more):
+    """The reporter sleeps on when others have done what it waits for."""
+    if not HAS_POINTS:
+        return "skipped: this build has no points (-Dpoints=true)"
+    words = ["lenet5", "--batch", "64", "--lanes", "8", "--quiet", "--steps", "300", *more]
+    plain = done(trireme("train", *words))
+    stood = 0
+    for n in random.sample(range(40), 10 if SLOW else 1):
+        run = trireme("train", *words, "-n", "2", *SOON, "--out", "lost",
+                      env={"TRIREME_LOSE": f"0:{n}"})
+        need(done(run) == plain, f"another result after sleep {n}: {run.err}")
+        told = [line for line in run.err.splitlines() if "worker" in line]
+        need(all("; all are killed and replaced" in line for line in told) and len(told) < 2,
+             run.err)
+        stood += len(told)
+    need(stood, "no run stood still")
+    return f"{stood} standstills"
+
+
 CASES = {
     "more threads than cores": healthy,
     "more threads are as fast": as_fast,
@@ -100,7 +164,12 @@ CASES = {
     "an endless loop in another thread": lambda: hangs("loop-other", "--threads-per-worker", "2"),
     "a sleep": lambda: hangs("sleep-first"),
     "a sleep beside busy processes": lambda: hangs("sleep-first", processes=4),
+    "all workers wait": all_wait,
+    "all workers wait again": wait_again,
+    "a wake-up is lost": lost_wake_up,
+    "a wake-up is lost, a mesh": lambda: lost_wake_up("--mesh", "model=2", "--strategy",
+                                                      "channels"),
     "a sleep in another thread": lambda: hangs("sleep-other", "--threads-per-worker", "2"),
 }
 
-run_cases(CASES, sys.argv[3:])
+run_cases(CASES, sys.argv[4:])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * tamper DIR [TIMES]: corrupts the store of the run in DIR: claims lane 0 of a step in the name of
  * a spare, which does not know about it, so that all workers wait for a lane that nobody computes.
- * When the agent has freed the lane, claims it again, TIMES in all. For workers.py. */
+ * When the agent has freed the lane, claims it again, until it has TIMES in one step. For stalls.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,10 +38,14 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", tri_message());
         return 1;
     }
-    int left = argc > 2 ? atoi(argv[2]) : 1;
-    while (left && !atomic_load(&l.head->ending))
-        left -= claim(l.head, r.board[0][1], spare * l.head->threads);
+    int times = argc > 2 ? atoi(argv[2]) : 1, left = times;
+    uint64_t step = 0;
+    while (left && !atomic_load(&l.head->ending)) {
+        if (!claim(l.head, r.board[0][1], spare * l.head->threads)) continue;
+        left = atomic_load(&l.head->opened) == step ? left - 1 : times - 1;
+        step = atomic_load(&l.head->opened);
+    }
     recovery_unmap(&r);
     look_close(&l);
-    return left;
+    return left > 0;
 }

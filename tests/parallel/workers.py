@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs with several workers: the same weights for any number of workers and after any failure.
 
-Usage: workers.py TRIREME OWN_LOOP TAMPER [CASE...]
+Usage: workers.py TRIREME OWN_LOOP [CASE...]
 
 KILLS=N: the number of kills in each storm (3; with SLOW=1 30)."""
 import collections
@@ -21,7 +21,6 @@ from runs import (HAS_POINTS, PROGRAM, SLOW, children, done, end, events, kill_a
                   wait_for, wait_for_steps, write_documents)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])  # tests/parallel/own_loop.c
-TAMPER = os.path.abspath(sys.argv[3])  # tests/parallel/tamper.c
 KILLS = int(os.environ.get("KILLS", "30" if SLOW else "3"))
 NUMBERS = (1, 2, 3, 8) if SLOW else (2, 3)
 
@@ -318,45 +317,6 @@ def stopped_worker(which):
     need("it is killed" in run.err, run.err)
 
 
-def tamper(run, *times):
-    wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker takes part")
-    tampered = subprocess.run([TAMPER, "wait", *times], capture_output=True, text=True, timeout=60)
-    need(tampered.returncode == 0, f"nothing was tampered with: {tampered.stderr}")
-    return end(run, 60)
-
-
-STANDS = "all workers have waited for each other in step [0-9]+ for 1 s"
-
-
-def all_wait():
-    """A lane that no worker computes, as if a claim had been lost: all workers wait. They are
-    killed and replaced, and the step goes on, once."""
-    subprocess.run(["rm", "-rf", "wait"], check=True)
-    words = ["lenet5", "--quiet"]
-    words += ["--steps", str(length_for(words, 2))]
-    plain = done(trireme("train", *words))
-    run = tamper(start("train", *words, "-n", "2", "--spares", "1", "--stall-timeout", "1", "--out",
-                       "wait"))
-    need(done(run) == plain, "another result")
-    told = [line for line in run.err.splitlines() if "worker" in line]
-    need(len(told) == 1 and re.search(STANDS + "; all are killed and replaced", told[0]), run.err)
-    waits = events("wait", "waits")
-    need([w["worker"] for w in waits] == [0, 1, 2], f"not all workers: {waits}")
-    lanes = [w["text"] for w in waits if w["rank"] >= 0]
-    need(lanes == ["lane 0, claimed by worker 2"] * 2, f"{waits}")
-    need(events("wait", "board"), "agent.log does not say what the words were")
-
-
-def wait_again():
-    """The same step stands still again: the run ends."""
-    subprocess.run(["rm", "-rf", "wait"], check=True)
-    run = tamper(start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1",
-                       "--stall-timeout", "1", "--quiet", "--out", "wait"), "2")
-    need(run.returncode == 1, f"exit {run.returncode}")
-    need(re.search(STANDS + "; all are killed and replaced", run.err), run.err)
-    need(re.search(STANDS + ", again; the run ends", run.err), run.err)
-
-
 def only_reported():
     """--no-kill: the stall is reported, and when it ends the run continues."""
     words = ["lenet5", "--quiet"]
@@ -566,8 +526,6 @@ CASES.update({
     "a worker stopped": lambda: stopped_worker(1),
     "the reporter stopped": lambda: stopped_worker(0),
     "a stall is only reported": only_reported,
-    "all workers wait": all_wait,
-    "all workers wait again": wait_again,
     "memory as planned": planned,
     "memory for more workers": more_workers,
     "recompute fit": recompute_fit,
@@ -579,7 +537,7 @@ CASES.update({
     "a directory belongs to one run": one_directory,
 })
 
-run_cases(CASES, sys.argv[4:],
+run_cases(CASES, sys.argv[3:],
           ("storm: lenet5", "storm: bert-tiny", "storm: no spares, clipping", "a worker stopped",
            "same: the reference", "same: one lane", "same: batch norm", "-n auto",
            "-n auto: a death", "a late reader", "audits, with workers stopped now and then",
