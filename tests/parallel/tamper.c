@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * tamper DIR [TIMES]: corrupts the store of the run in DIR: claims lane 0 of a step in the name of
  * a spare, which does not know about it, so that all workers wait for a lane that nobody computes.
- * When the agent has freed the lane, claims it again, until it has TIMES in one step. For stalls.py. */
+ * When the agent has freed the lane, claims it again, until it has TIMES in one step. For
+ * stalls.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
