@@ -108,7 +108,15 @@ tri_status checkpoint_open(const char *folder, const char *file, const struct se
     const struct seal seal = {key, file, step};
     char path[4096];
     checkpoint_file(folder, file, key, path);
-    return key ? safetensors_open_sealed(path, &seal, f) : safetensors_open(path, f);
+    return key ? safetensors_open_sealed(path, &seal, false, f) : safetensors_open(path, f);
+}
+
+tri_status checkpoint_open_header(const char *folder, const char *file, const struct seal_key *key,
+                                  int64_t step, struct safetensors **f) {
+    const struct seal seal = {key, file, step};
+    char path[4096];
+    checkpoint_file(folder, file, key, path);
+    return key ? safetensors_open_sealed(path, &seal, true, f) : safetensors_open_header(path, f);
 }
 
 /* ---- writing ---- */

@@ -106,6 +106,9 @@ tri_status checkpoint_verify(const char *folder, const struct seal_key *key,
 /* Opens one of the two tensor files; step: from its state. */
 tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key,
                            int64_t step, struct safetensors **f);
+/* The same, for safetensors_read. */
+tri_status checkpoint_open_header(const char *folder, const char *file, const struct seal_key *key,
+                                  int64_t step, struct safetensors **f);
 /* The newest intact checkpoint before step `before`. Describes what is wrong with newer ones in
  * `wrong`. TRI_FAILED if none is intact; state->step -1 and TRI_OK if there is no checkpoint at
  * all. */

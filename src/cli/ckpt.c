@@ -128,7 +128,7 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
         text_add(out, "scalar %s %.9g\n", s.scalar[i].name, (double)s.scalar[i].value);
     for (size_t i = 0; i < COUNT(files) && !status; i++) {
         struct safetensors *f;
-        status = checkpoint_open(folder, files[i], key, s.step, &f);
+        status = checkpoint_open_header(folder, files[i], key, s.step, &f);
         if (status) break;
         show_tensors(files[i], f, out);
         safetensors_close(f);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme memory: how much memory a run would take, from its plan. */
+#include <math.h>
+
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/visit.h"
@@ -11,8 +13,9 @@
 
 #define PEAK_TENSORS 12
 
+/* Rounded up, so that what is printed suffices as a --memory-limit. */
 static void line(struct text *t, const char *what, size_t bytes) {
-    text_add(t, "%10.1f MiB  %s\n", (double)bytes / (1 << 20), what);
+    text_add(t, "%10.1f MiB  %s\n", ceil(10 * (double)bytes / (1 << 20)) / 10, what);
 }
 
 /* The processes that share the memory listed below. */

@@ -199,7 +199,7 @@ static tri_status take(struct reader *r, void *to, size_t n) {
         return TRI_OK;
     }
     for (char *p = to; n;) {
-        ssize_t got = read(r->fd, p, n);
+        ssize_t got = pread(r->fd, p, n, (off_t)r->at);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
             return base_fail(TRI_FAILED, "%s: read at offset %zu: %s", r->name, r->at,
@@ -266,42 +266,42 @@ static tri_status read_header(struct reader *r, json_t **out) {
     return TRI_OK;
 }
 
-static tri_status bad(const struct reader *r, const char *tensor, const char *fmt, ...)
+static tri_status bad(const char *path, const char *tensor, const char *fmt, ...)
     TRI_PRINTF(3, 4);
-static tri_status bad(const struct reader *r, const char *tensor, const char *fmt, ...) {
+static tri_status bad(const char *path, const char *tensor, const char *fmt, ...) {
     char what[400];
     va_list args;
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    return base_fail(TRI_FAILED, "%s: tensor '%s': %s", r->name, SHOW(tensor), what);
+    return base_fail(TRI_FAILED, "%s: tensor '%s': %s", path, SHOW(tensor), what);
 }
 
 static tri_status parse_type(const struct reader *r, struct place *p, const json_t *json) {
     const char *name = p->entry.name, *text = json_string_value(json);
-    if (!text) return bad(r, name, "\"dtype\" is missing or not a text");
+    if (!text) return bad(r->name, name, "\"dtype\" is missing or not a text");
     for (size_t i = 0; i < COUNT(dtypes); i++) {
         if (strcmp(dtypes[i].name, text)) continue;
         if (dtypes[i].type == NONE)
-            return bad(r, name, "type %s is not supported; convert it to one of F64, F32, F16, "
+            return bad(r->name, name, "type %s is not supported; convert it to one of F64, F32, F16, "
                        "BF16, I32, I64, U8, BOOL", text);
         p->doubles = dtypes[i].type == DOUBLES;
         p->entry.spec.type = p->doubles ? TRI_F32 : (tri_type)dtypes[i].type;
         return TRI_OK;
     }
-    return bad(r, name, "unknown dtype '%s'", SHOW(text));
+    return bad(r->name, name, "unknown dtype '%s'", SHOW(text));
 }
 
 static tri_status parse_shape(const struct reader *r, const char *name, const json_t *json,
                               tri_shape *shape) {
-    if (!json_is_array(json)) return bad(r, name, "\"shape\" is missing or not an array");
+    if (!json_is_array(json)) return bad(r->name, name, "\"shape\" is missing or not an array");
     size_t rank = json_array_size(json);
     if (rank > TRI_MAX_RANK)
-        return bad(r, name, "it has %zu dimensions; at most %d are supported", rank, TRI_MAX_RANK);
+        return bad(r->name, name, "it has %zu dimensions; at most %d are supported", rank, TRI_MAX_RANK);
     for (size_t i = 0; i < rank; i++) {
         const json_t *dim = json_array_get(json, i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return bad(r, name, "dimension %zu is not a whole number from 0 up", i);
+            return bad(r->name, name, "dimension %zu is not a whole number from 0 up", i);
         shape->dim[i] = json_integer_value(dim);
     }
     shape->rank = (int)rank;
@@ -312,13 +312,13 @@ static tri_status parse_offsets(const struct reader *r, struct place *p, const j
     const char *name = p->entry.name;
     const json_t *first = json_array_get(json, 0), *last = json_array_get(json, 1);
     if (json_array_size(json) != 2 || !json_is_integer(first) || !json_is_integer(last))
-        return bad(r, name, "\"data_offsets\" is missing or not two whole numbers");
+        return bad(r->name, name, "\"data_offsets\" is missing or not two whole numbers");
     int64_t begin = json_integer_value(first), end = json_integer_value(last);
     if (begin < 0 || end < begin)
-        return bad(r, name, "data_offsets [%lld,%lld] are not in order from 0 up",
+        return bad(r->name, name, "data_offsets [%lld,%lld] are not in order from 0 up",
                    (long long)begin, (long long)end);
     if ((uint64_t)end > r->size - r->data)
-        return bad(r, name, "data_offsets [%lld,%lld] reach beyond the %zu bytes of data, which "
+        return bad(r->name, name, "data_offsets [%lld,%lld] reach beyond the %zu bytes of data, which "
                    "end at file offset %zu", (long long)begin, (long long)end, r->size - r->data,
                    r->size);
     p->begin = (size_t)begin;
@@ -326,11 +326,11 @@ static tri_status parse_offsets(const struct reader *r, struct place *p, const j
     size_t bytes;
     char spec[SPEC_TEXT];
     if (!spec_bytes(&p->entry.spec, &bytes))
-        return bad(r, name, "its shape %s has more bytes than can be counted",
+        return bad(r->name, name, "its shape %s has more bytes than can be counted",
                    base_spec_text(&p->entry.spec, spec));
     if (p->doubles) bytes *= 2;
     if (bytes != p->end - p->begin)
-        return bad(r, name,
+        return bad(r->name, name,
                    "%s%s takes %zu bytes, but its data_offsets [%zu,%zu] (file offset %zu) "
                    "hold %zu",
                    p->doubles ? "f64" : "", base_spec_text(&p->entry.spec, spec) + 3 * p->doubles,
@@ -340,7 +340,7 @@ static tri_status parse_offsets(const struct reader *r, struct place *p, const j
 
 static tri_status parse_tensor(const struct reader *r, struct place *p, const json_t *json) {
     const char *name = p->entry.name;
-    if (!json_is_object(json)) return bad(r, name, "its header entry is not a JSON object");
+    if (!json_is_object(json)) return bad(r->name, name, "its header entry is not a JSON object");
     tri_status status = parse_type(r, p, json_object_get(json, "dtype"));
     if (!status)
         status = parse_shape(r, name, json_object_get(json, "shape"), &p->entry.spec.shape);
@@ -403,11 +403,11 @@ static tri_status check_cover(const struct reader *r, const struct place *place,
     for (size_t i = 0; i < n; i++) {
         const struct place *p = &place[i];
         if (p->begin < at)
-            return bad(r, p->entry.name, "its data at file offset %zu overlaps that of '%s', which "
+            return bad(r->name, p->entry.name, "its data at file offset %zu overlaps that of '%s', which "
                        "ends at %zu", r->data + p->begin, SHOW(place[i - 1].entry.name),
                        r->data + at);
         if (p->begin > at)
-            return bad(r, p->entry.name, "its data begins at file offset %zu, after %zu bytes that "
+            return bad(r->name, p->entry.name, "its data begins at file offset %zu, after %zu bytes that "
                        "no tensor uses", r->data + p->begin, p->begin - at);
         at = p->end;
     }
@@ -417,37 +417,47 @@ static tri_status check_cover(const struct reader *r, const struct place *place,
     return TRI_OK;
 }
 
-/* Converts n doubles to floats in place. */
-static tri_status round_doubles(const struct reader *r, const struct place *p, unsigned char *data,
-                                size_t n) {
+/* Converts n doubles to floats in place. at: offset of the first in the file. */
+static tri_status round_doubles(const struct safetensors *f, const struct safetensors_entry *e,
+                                size_t at, unsigned char *data, size_t n) {
     for (size_t i = 0; i < n; i++) {
         double wide;
         memcpy(&wide, data + i * sizeof wide, sizeof wide);
         const float value = (float)wide;
         if (isinf(value) && !isinf(wide))
-            return bad(r, p->entry.name,
-                       "file offset %zu: %g is too large for f32, as which F64 is read",
-                       r->data + p->begin + i * sizeof wide, wide);
+            return bad(f->path, e->name, "file offset %zu: %g is too large for f32, as which F64 "
+                       "is read", at + i * sizeof wide, wide);
         memcpy(data + i * sizeof value, &value, sizeof value);
     }
     return TRI_OK;
 }
 
-static tri_status load(struct reader *r, struct safetensors *f, struct place *p) {
-    size_t bytes = p->end - p->begin;
-    if (!bytes) return TRI_OK;
-    unsigned char *data = arena_alloc(&f->arena, bytes);
-    if (!data) return base_no_memory(p->entry.name);
-    tri_status status = take(r, data, bytes);
-    if (status) return status;
-    p->entry.data = data;
-    if (p->doubles) return round_doubles(r, p, data, bytes / sizeof(double));
-    if (p->entry.spec.type != TRI_BOOL) return TRI_OK;
-    for (size_t i = 0; i < bytes; i++)
+static size_t size_in_file(const struct safetensors_place *p, const struct safetensors_entry *e) {
+    return p->doubles ? sizeof(double) : tri_type_size(e->spec.type);
+}
+
+tri_status safetensors_read(const struct safetensors *f, const struct safetensors_entry *e,
+                            size_t first, size_t n, void *to) {
+    const struct safetensors_place *place = &f->place[e - f->entry];
+    const size_t size = size_in_file(place, e), at = place->at + first * size;
+    struct reader r = {.name = f->path, .fd = f->fd, .bytes = f->bytes, .size = f->size, .at = at};
+    unsigned char *data = to;
+    tri_status status = take(&r, data, n * size);
+    if (!status && place->doubles) return round_doubles(f, e, at, data, n);
+    for (size_t i = 0; !status && e->spec.type == TRI_BOOL && i < n; i++)
         if (data[i] > 1)
-            return bad(r, p->entry.name, "file offset %zu: %d is not a BOOL, which is 0 or 1",
-                       r->data + p->begin + i, data[i]);
-    return TRI_OK;
+            return bad(f->path, e->name, "file offset %zu: %d is not a BOOL, which is 0 or 1",
+                       at + i, data[i]);
+    return status;
+}
+
+static tri_status load(struct safetensors *f, struct safetensors_entry *e) {
+    size_t n = (size_t)tri_shape_count(&e->spec.shape);
+    if (!n) return TRI_OK;
+    void *data = arena_alloc(&f->arena, n * size_in_file(&f->place[e - f->entry], e));
+    if (!data) return base_no_memory(e->name);
+    e->data = data;
+    return safetensors_read(f, e, 0, n, data);
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -459,36 +469,41 @@ static tri_status load_all(struct reader *r, struct safetensors *f, struct place
     if (f->n) qsort(place, f->n, sizeof *place, compare_places);
     tri_status status = check_cover(r, place, f->n);
     struct safetensors_entry *entry = arena_alloc(&f->arena, f->n * sizeof *entry);
+    struct safetensors_place *at = arena_alloc(&f->arena, f->n * sizeof *at);
     f->by_name = arena_alloc(&f->arena, f->n * sizeof(void *));
     if (f->arena.failed) return base_no_memory(r->name);
+    f->entry = entry;
+    f->place = at;
     for (size_t i = 0; !status && i < f->n; i++) {
-        if (!r->header_only) status = load(r, f, &place[i]);
         entry[i] = place[i].entry;
+        at[i] = (struct safetensors_place){r->data + place[i].begin, place[i].doubles};
+        if (!r->header_only) status = load(f, &entry[i]);
         f->by_name[i] = &entry[i];
     }
-    f->entry = entry;
     if (!status && f->n) qsort(f->by_name, f->n, sizeof(void *), compare_names);
     return status;
 }
 
+/* With header_only the file takes over what it reads from, unless this fails. */
 static tri_status parse(struct reader *r, struct safetensors **file) {
     *file = NULL;
     json_t *header = NULL;
     struct place *place = NULL;
     struct safetensors *f = calloc(1, sizeof *f);
-    tri_status status = f ? read_header(r, &header) : base_no_memory(r->name);
+    if (!f) return base_no_memory(r->name);
+    *f = (struct safetensors){.fd = r->fd, .bytes = r->bytes, .size = r->size};
+    f->path = arena_copy(&f->arena, r->name);
+    tri_status status = read_header(r, &header);
     if (!status && !(place = calloc(json_object_size(header) + 1, sizeof *place)))
         status = base_no_memory(r->name);
     if (!status) status = parse_header(r, f, header, place);
     json_decref(header);
     if (!status) status = load_all(r, f, place);
     free(place);
-    if (status) {
-        safetensors_close(f);
-        return status;
-    }
-    *file = f;
-    return TRI_OK;
+    if (status || !r->header_only) f->fd = -1, f->bytes = NULL;
+    if (!status) *file = f;
+    else safetensors_close(f);
+    return status;
 }
 
 tri_status safetensors_parse(const void *bytes, size_t n, const char *name,
@@ -505,7 +520,7 @@ static tri_status open_file(const char *path, bool header_only, struct safetenso
     if (r.fd < 0) return TRI_FAILED;
     r.size = (size_t)st.st_size;
     tri_status status = parse(&r, file);
-    close(r.fd);
+    if (status || !header_only) close(r.fd);
     return status;
 }
 
@@ -517,7 +532,7 @@ tri_status safetensors_open_header(const char *path, struct safetensors **file) 
     return open_file(path, true, file);
 }
 
-tri_status safetensors_open_sealed(const char *path, const struct seal *seal,
+tri_status safetensors_open_sealed(const char *path, const struct seal *seal, bool header_only,
                                    struct safetensors **file) {
     char *data;
     size_t bytes;
@@ -525,8 +540,10 @@ tri_status safetensors_open_sealed(const char *path, const struct seal *seal,
     tri_status status = base_read_file(path, &data, &bytes);
     if (!status && (seal->name || seal_is(data, bytes)))
         status = seal_open(path, seal, data, &bytes);
-    if (!status) status = safetensors_parse(data, bytes, path, file);
-    free(data);
+    struct reader r = {.name = path, .fd = -1, .bytes = (const unsigned char *)data, .size = bytes,
+                       .header_only = header_only};
+    if (!status) status = parse(&r, file);
+    if (status || !header_only) free(data);
     return status;
 }
 
@@ -547,5 +564,7 @@ const char *safetensors_metadata(const struct safetensors *file, const char *key
 void safetensors_close(struct safetensors *file) {
     if (!file) return;
     arena_free(&file->arena);
+    if (file->fd >= 0) close(file->fd);
+    free((void *)file->bytes);
     free(file);
 }

@@ -27,7 +27,13 @@ tri_status safetensors_put(struct outfile *f, const struct safetensors_entry *en
 tri_status safetensors_write(const char *path, const struct safetensors_entry *entries, size_t n,
                              const struct safetensors_pair *metadata, size_t n_metadata);
 
-/* A file read into memory. It owns everything that it points to. */
+/* Where the data of an entry is in the file. */
+struct safetensors_place {
+    size_t at;
+    bool doubles; /* it is F64 there */
+};
+
+/* A file that was read. It owns everything that it points to. */
 struct safetensors {
     const struct safetensors_entry *entry; /* n of them, in the order of their data */
     size_t n;
@@ -35,16 +41,27 @@ struct safetensors {
     size_t n_metadata;
     struct arena arena;
     const struct safetensors_entry **by_name;
+    const struct safetensors_place *place; /* by entry */
+    /* What safetensors_read reads from: a file, or below 0 the bytes of one. */
+    int fd;
+    const unsigned char *bytes;
+    size_t size;
+    const char *path;
 };
 
 /* Reads and checks the whole file. *file is null on failure. */
 tri_status safetensors_open(const char *path, struct safetensors **file);
 /* The same with the header only; all data pointers are null. */
 tri_status safetensors_open_header(const char *path, struct safetensors **file);
-/* The same for a sealed file (seal.h). All of it is authenticated before any of it is parsed; this
- * takes twice the memory. Also reads a file that is not sealed, unless seal->name is set. */
-tri_status safetensors_open_sealed(const char *path, const struct seal *seal,
+/* The same for a sealed file (seal.h). All of it is authenticated before any of it is parsed; the
+ * file is in memory meanwhile, and with `header_only` until it is closed. Also reads a file that is
+ * not sealed, unless seal->name is set. */
+tri_status safetensors_open_sealed(const char *path, const struct seal *seal, bool header_only,
                                    struct safetensors **file);
+/* Reads n elements of an entry, from element `first` on, of a file of which only the header was
+ * read. `to` has room for n doubles if the entry is F64, and gets its spec's type. */
+tri_status safetensors_read(const struct safetensors *f, const struct safetensors_entry *e,
+                            size_t first, size_t n, void *to);
 /* The same from memory, which is copied; `name` is used in messages. */
 tri_status safetensors_parse(const void *bytes, size_t n, const char *name,
                              struct safetensors **file);

@@ -16,6 +16,8 @@
 #include "run/import.h"
 #include "run/weights.h"
 
+#define PIECE 16384 /* bytes of an entry that are copied at a time, on the stack */
+
 double tri_value(const tri_run *run, const char *name) {
     return run ? machine_value(run->machine, machine_output(run->machine, name)) : NAN;
 }
@@ -118,10 +120,9 @@ void hashing_begin(struct hashing *h) {
     sha256_begin(&h->state);
 }
 
-/* Entries are sorted by name. Parameters are f32 and row-major in the store, and hashed like
- * that. */
-void hashing_add(struct hashing *h, const struct stored *e, const void *host) {
-    size_t bytes = base_spec_bytes(&e->spec);
+/* Entries are added in order, which is by name. Parameters are f32 and row-major in the store, and
+ * hashed like that. */
+void hashing_add(struct hashing *h, const struct stored *e, const void *host, size_t bytes) {
     if (e->param) sha256_add(&h->weights, host, bytes);
     sha256_add(&h->state, host, bytes);
 }
@@ -135,61 +136,72 @@ void hashing_end(struct hashing *h, int64_t done, char weights[65], char state[6
 }
 
 void tri_hash(const tri_run *run, char weights[65], char state[65]) {
+    char piece[PIECE];
     weights[0] = state[0] = 0;
     if (!run) return;
     struct hashing h;
     hashing_begin(&h);
     for (size_t i = 0; i < run->store.n; i++) {
         const struct stored *e = &run->store.entry[i];
-        size_t bytes = base_spec_bytes(&e->spec);
-        void *host = malloc(bytes ? bytes : 1);
-        if (!host) {
-            base_no_memory("a hash");
-            return;
+        size_t bytes = base_spec_bytes(&e->spec), n;
+        for (size_t at = 0; at < bytes; at += n) {
+            n = bytes - at < PIECE ? bytes - at : PIECE;
+            run->dev->copy_out(piece, (char *)e->memory + at, n);
+            hashing_add(&h, e, piece, n);
         }
-        store_read(&run->store, e, host);
-        hashing_add(&h, e, host);
-        free(host);
     }
     hashing_end(&h, run->done, weights, state);
 }
 
 /* ---- files ---- */
 
+/* Values are written from where they are, and so take no further memory. */
 tri_status tri_save(const tri_run *run, const char *path) {
     if (!run) return TRI_FAILED;
     if (run->passed) return TRI_OK;
+    CHECK(run->dev->space == SPACE_HOST);
     struct safetensors_entry *entries = calloc(run->store.n + 1, sizeof *entries);
     if (!entries) return base_no_memory(path);
     size_t n = 0;
-    tri_status status = TRI_OK;
-    for (size_t i = 0; i < run->store.n && !status; i++) {
+    for (size_t i = 0; i < run->store.n; i++) {
         const struct stored *e = &run->store.entry[i];
-        if (e->of_optimizer) continue;
-        void *host = malloc(base_spec_bytes(&e->spec));
-        if (!host) {
-            status = base_no_memory(path);
-            break;
-        }
-        store_read(&run->store, e, host);
-        entries[n++] = (struct safetensors_entry){.name = e->name, .spec = e->spec, .data = host};
+        if (!e->of_optimizer)
+            entries[n++] = (struct safetensors_entry){.name = e->name, .spec = e->spec,
+                                                      .data = e->memory};
     }
     struct safetensors_pair metadata[WEIGHTS_PAIRS];
-    if (!status)
-        status = safetensors_write(path, entries, n, metadata, weights_metadata(run, metadata));
-    for (size_t i = 0; i < n; i++) free((void *)entries[i].data);
+    tri_status status =
+        safetensors_write(path, entries, n, metadata, weights_metadata(run, metadata));
     free(entries);
     return status;
 }
 
-static tri_status load_entry(tri_run *run, const struct stored *e,
-                             const struct safetensors_entry *t) {
-    void *host = malloc(base_spec_bytes(&e->spec));
-    if (!host) return base_no_memory(t->name);
-    convert(e->spec.type, host, t->spec.type, t->data, (size_t)tri_shape_count(&e->spec.shape));
-    store_write(&run->store, e, host);
-    free(host);
-    return TRI_OK;
+/* Reads t in pieces, and with `writes` sets the entry to it. */
+static tri_status load_entry(tri_run *run, const struct stored *e, const struct safetensors *file,
+                             const struct safetensors_entry *t, bool writes) {
+    char read[PIECE], converted[PIECE];
+    const size_t size = tri_type_size(e->spec.type), most = PIECE / sizeof(double);
+    const size_t count = (size_t)tri_shape_count(&e->spec.shape);
+    tri_status status = TRI_OK;
+    for (size_t at = 0, n; at < count && !status; at += n) {
+        n = count - at < most ? count - at : most;
+        status = safetensors_read(file, t, at, n, read);
+        if (status || !writes) continue;
+        convert(e->spec.type, converted, t->spec.type, read, n);
+        run->dev->copy_in((char *)e->memory + at * size, converted, n * size);
+    }
+    return status;
+}
+
+/* A file that cannot be read to its end changes nothing. */
+static tri_status load_entries(tri_run *run, const struct import *in,
+                               const struct safetensors *file) {
+    tri_status status = TRI_OK;
+    for (int writes = 0; writes < 2; writes++)
+        for (size_t i = 0; i < run->store.n && !status; i++)
+            if (in->of[i])
+                status = load_entry(run, &run->store.entry[i], file, in->of[i], writes);
+    return status;
 }
 
 /* Differences are an error; with --partial only a message. */
@@ -222,8 +234,7 @@ tri_status access_take(tri_run *run, struct safetensors *file, const char *path,
     tri_status status = import_match(file, run, optimizer, &in);
     if (!status) status = check_differences(path, &in, run->options.partial && !optimizer);
     if (!status && !in.n_wrong && run->options.forward) warn_other_model(file, path, run->model);
-    for (size_t i = 0; run->executor->writes(run) && i < run->store.n && !status; i++)
-        if (in.of[i]) status = load_entry(run, &run->store.entry[i], in.of[i]);
+    if (!status && run->executor->writes(run)) status = load_entries(run, &in, file);
     import_free(&in);
     safetensors_close(file);
     return status;
@@ -262,6 +273,7 @@ tri_status tri_load(tri_run *run, const char *path) {
         path = within;
     }
     if (status) return status;
-    status = any.key ? safetensors_open_sealed(path, &any, &file) : safetensors_open(path, &file);
+    status = any.key ? safetensors_open_sealed(path, &any, true, &file)
+                     : safetensors_open_header(path, &file);
     return status ? status : access_take(run, file, path, false);
 }

@@ -19,7 +19,7 @@ struct hashing {
     struct sha256 weights, state;
 };
 void hashing_begin(struct hashing *h);
-void hashing_add(struct hashing *h, const struct stored *e, const void *host);
+void hashing_add(struct hashing *h, const struct stored *e, const void *host, size_t bytes);
 void hashing_end(struct hashing *h, int64_t done, char weights[65], char state[65]);
 
 #endif

@@ -179,7 +179,8 @@ static void *write_it(void *arg) {
     if (c->status) return NULL;
     hashing_begin(&h);
     for (size_t i = 0; i < run->store.n; i++)
-        hashing_add(&h, &run->store.entry[i], c->place[i]);
+        hashing_add(&h, &run->store.entry[i], c->place[i],
+                    base_spec_bytes(&run->store.entry[i].spec));
     hashing_end(&h, c->state.step, c->state.weights, c->state.state);
     c->status = write_or_make_room(c, run);
     if (c->status)
@@ -350,32 +351,20 @@ static tri_status check_none(const char *directory) {
     return status;
 }
 
-tri_status checkpointer_resume(struct checkpointer *c, tri_run *run) {
-    const tri_options *o = &run->options;
+static tri_status resume(struct checkpointer *c, tri_run *run) {
+    const char *directory = run->options.ckpt;
     struct checkpoint_state state;
     char folder[4096];
-    c->kept = c->tried = -1;
-    c->last = base_seconds();
-    c->resumed = run->executor->base(run); /* by another process */
-    state_options(&c->options, run);
-    if (!o->ckpt || !run->executor->writes(run)) return TRI_OK;
-    tri_status status = lock(c, run);
-    if (!status) status = checkpoint_check_form(o->ckpt, c->key);
-    if (!status) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* files of writers that died */
-    if (!status && !o->resume && !o->forward) status = check_none(o->ckpt);
-    if (!status) status = make_copy(c, &run->store);
-    if (!status) print_size(c, run);
-    if (status || !o->resume) return status;
-    status = state_resume(run, &state);
+    tri_status status = state_resume(run, &state);
     if (status) return status;
     if (state.step < 0) {
         fprintf(stderr, "trireme: there is no checkpoint in %s yet: the run starts from the "
-                "beginning\n", o->ckpt);
+                "beginning\n", directory);
         return TRI_OK;
     }
     const int64_t step = state.step;
-    checkpoint_path(o->ckpt, step, folder);
-    status = checkpoint_set_aside(o->ckpt, step); /* newer ones are damaged */
+    checkpoint_path(directory, step, folder);
+    status = checkpoint_set_aside(directory, step); /* newer ones are damaged */
     if (status) return status;
     c->resumed = step;
     run->executor->begin_at(run);
@@ -387,4 +376,22 @@ tri_status checkpointer_resume(struct checkpointer *c, tri_run *run) {
                 "after step %lld (--steps, --epochs)\n", folder, (long long)step,
                 (long long)run->total);
     return TRI_OK;
+}
+
+/* The copy comes last, as a sealed file takes as much memory while it is read. */
+tri_status checkpointer_resume(struct checkpointer *c, tri_run *run) {
+    const tri_options *o = &run->options;
+    c->kept = c->tried = -1;
+    c->last = base_seconds();
+    c->resumed = run->executor->base(run); /* by another process */
+    state_options(&c->options, run);
+    if (!o->ckpt || !run->executor->writes(run)) return TRI_OK;
+    tri_status status = lock(c, run);
+    if (!status) status = checkpoint_check_form(o->ckpt, c->key);
+    if (!status) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* files of writers that died */
+    if (!status && !o->resume && !o->forward) status = check_none(o->ckpt);
+    if (!status && o->resume) status = resume(c, run);
+    if (!status) status = make_copy(c, &run->store);
+    if (!status) print_size(c, run);
+    return status;
 }

@@ -224,7 +224,7 @@ static tri_status load_files(const char *folder, const struct checkpoint_state *
         char path[4096];
         struct safetensors *file;
         checkpoint_file(folder, names[i], key, path);
-        status = checkpoint_open(folder, names[i], key, s->step, &file);
+        status = checkpoint_open_header(folder, names[i], key, s->step, &file);
         if (status) break;
         status = check_fits(folder, file, i == 1, run);
         if (status)
