@@ -62,6 +62,32 @@ item_b() {
 
 # ---- c: memory beyond the plan
 
+# In a memory group of the limit, where one can be made; its peak must be below the limit.
+within_the_limit() { # MiB, command
+    limit=$1
+    shift
+    group=/sys/fs/cgroup/memory/trireme-sharp-$$
+    if mkdir "$group" 2>/dev/null; then
+        echo $((limit << 20)) >"$group/memory.limit_in_bytes"
+        sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@"
+        code=$?
+        echo "peak $(($(cat "$group/memory.max_usage_in_bytes") >> 20)) of $limit MiB"
+        until rmdir "$group" 2>/dev/null; do sleep 0.1; done
+        return $code
+    fi
+    /usr/bin/time -f %M -o peak "$@" && echo "peak $(($(cat peak) >> 10)) of $limit MiB" &&
+        [ "$(cat peak)" -le $((limit << 10)) ]
+}
+
+item_c() {
+    check 'hashes of a large tensor' within_the_limit 640 "$program" train \
+        mlp:hidden=6000,layers=4 --lanes 1 --batch 8 --threads 1 --steps 1 --memory-limit 640M
+    cat said
+    SLOW=1 python3 "$here/parallel/planned.py" "$program" >planned && code=0 || code=1
+    cat planned
+    check 'all families take what is planned' [ $code -eq 0 ]
+}
+
 # ---- d: beside other work
 
 # ---- e: limits and defaults

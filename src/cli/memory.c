@@ -26,6 +26,18 @@ static void tell_workers(struct text *t, const struct crew_size *s) {
              "computed before the lanes\n", s->threads, s->threads == 1 ? "" : "s");
 }
 
+/* The steps of other shapes than the usual one. */
+static void tell_shapes(struct text *t, const tri_run *run) {
+    for (int i = 1; i < run->n_executables; i++) {
+        const struct machine *m = &run->executable[i];
+        const int class = run->shape_class[i];
+        text_add(t, "also steps of %lld samples", (long long)m->batch);
+        if (class)
+            text_add(t, " no longer than %lld", (long long)run->model->shorter[class - 1].length);
+        text_add(t, ", lanes %lld\n", (long long)m->lanes);
+    }
+}
+
 static void report(struct text *t, const tri_run *run, const struct crew_size *size,
                    int64_t asked) {
     const struct machine *m = run->machine;
@@ -34,8 +46,10 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     const char *whose;
     size_t limit = budget_limit(asked, 0, &whose);
     size_t all = budget_with_others(evaluation_machine(run), &run->store);
+    size_t steps = budget_with_others(&run->executable[run->n_executables - 1], &run->store);
     text_add(t, "batch %lld, lanes %lld, threads %d\n", (long long)m->batch, (long long)m->lanes,
              run_threads(run));
+    tell_shapes(t, run);
     if (size) tell_workers(t, size);
     text_add(t, "\n");
     line(t, "parameters", b.parameters);
@@ -49,13 +63,15 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     line(t, size ? "outputs" : "data: inputs of two steps, and outputs", b.data);
     if (b.copy) line(t, "the copy that checkpoints are written from", b.copy);
     if (size) line(t, "shared: boards, samples, undo records, the step's arena", b.shared);
-    if (all > b.total)
-        line(t, "evaluations: inputs, outputs, more activations", all - b.total);
+    if (steps > b.total) line(t, "steps of other shapes: more activations", steps - b.total);
+    if (all > steps) line(t, "evaluations: inputs, outputs, more activations", all - steps);
     line(t, "in all", all);
     line(t, size ? "for all processes' programs, at most" : "for the program itself, at most",
          b.program);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
+    if (b.untouched)
+        line(t, "of all that, for the worst case: a run may never use it", b.untouched);
     if (b.held) line(t, "of data: what its source and the order of samples hold", b.held);
     if (*whose) line(t, whose, limit);
     if (all + b.program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
@@ -70,6 +86,14 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     if (n > PEAK_TENSORS) text_add(t, "%14s  and %zu smaller ones\n", "", n - PEAK_TENSORS);
 }
 
+/* With the data that the run would have. */
+static tri_run *plan(struct cli_arguments *a, const struct crew_size *size) {
+    tri_graph *g = cli_graph(a);
+    if (!g || !cli_own_data(a)) return g ? run_plan_with_data(g, &a->options, size) : NULL;
+    tri_graph_free(g);
+    return NULL;
+}
+
 /* What each ZeRO level keeps of what depends on parameters. */
 static tri_status compare_levels(struct text *t, struct cli_arguments *a,
                                  const struct crew_size *size) {
@@ -81,8 +105,7 @@ static tri_status compare_levels(struct text *t, struct cli_arguments *a,
     for (size_t i = 0; i < COUNT(levels); i++) {
         a->options.zero = levels[i];
         a->options.bucket = i ? bucket : 0; /* level 1 has none */
-        tri_graph *g = cli_graph(a);
-        tri_run *run = g ? run_plan(g, &a->options, size) : NULL;
+        tri_run *run = plan(a, size);
         if (!run) return base_last();
         const struct budget b = budget_of(run->machine, &run->store);
         const double mib = 1 << 20;
@@ -106,14 +129,8 @@ static int run(const struct command *c, int argc, char **argv) {
     if (crew_check(&several)) return cli_fail();
     if (a.program) return visit_start(a.program);
     const struct crew_size *size = alone ? NULL : &several;
-    tri_graph *g = cli_graph(&a);
-    tri_run *run = NULL;
-    if (g) run = run_plan(g, &a.options, size);
+    tri_run *run = plan(&a, size);
     if (!run) return cli_fail();
-    if (run_plan_data(run)) {
-        run_free(run);
-        return cli_fail();
-    }
     struct text t = {0};
     if (run->fit_note) text_add(&t, "%s\n\n", run->fit_note);
     if (run->machine->compilation.note) text_add(&t, "%s\n\n", run->machine->compilation.note);

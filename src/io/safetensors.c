@@ -283,8 +283,8 @@ static tri_status parse_type(const struct reader *r, struct place *p, const json
     for (size_t i = 0; i < COUNT(dtypes); i++) {
         if (strcmp(dtypes[i].name, text)) continue;
         if (dtypes[i].type == NONE)
-            return bad(r->name, name, "type %s is not supported; convert it to one of F64, F32, F16, "
-                       "BF16, I32, I64, U8, BOOL", text);
+            return bad(r->name, name, "type %s is not supported; convert it to one of F64, F32, "
+                       "F16, BF16, I32, I64, U8, BOOL", text);
         p->doubles = dtypes[i].type == DOUBLES;
         p->entry.spec.type = p->doubles ? TRI_F32 : (tri_type)dtypes[i].type;
         return TRI_OK;
@@ -297,7 +297,8 @@ static tri_status parse_shape(const struct reader *r, const char *name, const js
     if (!json_is_array(json)) return bad(r->name, name, "\"shape\" is missing or not an array");
     size_t rank = json_array_size(json);
     if (rank > TRI_MAX_RANK)
-        return bad(r->name, name, "it has %zu dimensions; at most %d are supported", rank, TRI_MAX_RANK);
+        return bad(r->name, name, "it has %zu dimensions; at most %d are supported", rank,
+                   TRI_MAX_RANK);
     for (size_t i = 0; i < rank; i++) {
         const json_t *dim = json_array_get(json, i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
@@ -318,9 +319,9 @@ static tri_status parse_offsets(const struct reader *r, struct place *p, const j
         return bad(r->name, name, "data_offsets [%lld,%lld] are not in order from 0 up",
                    (long long)begin, (long long)end);
     if ((uint64_t)end > r->size - r->data)
-        return bad(r->name, name, "data_offsets [%lld,%lld] reach beyond the %zu bytes of data, which "
-                   "end at file offset %zu", (long long)begin, (long long)end, r->size - r->data,
-                   r->size);
+        return bad(r->name, name, "data_offsets [%lld,%lld] reach beyond the %zu bytes of data, "
+                   "which end at file offset %zu", (long long)begin, (long long)end,
+                   r->size - r->data, r->size);
     p->begin = (size_t)begin;
     p->end = (size_t)end;
     size_t bytes;
@@ -403,12 +404,12 @@ static tri_status check_cover(const struct reader *r, const struct place *place,
     for (size_t i = 0; i < n; i++) {
         const struct place *p = &place[i];
         if (p->begin < at)
-            return bad(r->name, p->entry.name, "its data at file offset %zu overlaps that of '%s', which "
-                       "ends at %zu", r->data + p->begin, SHOW(place[i - 1].entry.name),
+            return bad(r->name, p->entry.name, "its data at file offset %zu overlaps that of '%s', "
+                       "which ends at %zu", r->data + p->begin, SHOW(place[i - 1].entry.name),
                        r->data + at);
         if (p->begin > at)
-            return bad(r->name, p->entry.name, "its data begins at file offset %zu, after %zu bytes that "
-                       "no tensor uses", r->data + p->begin, p->begin - at);
+            return bad(r->name, p->entry.name, "its data begins at file offset %zu, after %zu "
+                       "bytes that no tensor uses", r->data + p->begin, p->begin - at);
         at = p->end;
     }
     if (at != r->size - r->data)

@@ -17,9 +17,44 @@ static const struct program *largest_program(const struct machine *m) {
     return best;
 }
 
+/* Executables for other shapes of a step use the first one's, whether it is shared or not. */
+static bool has(const struct machine *m, enum memory_use use) {
+    return !m->other_shape && machine_source(m, use) != SOURCE_LENT;
+}
+
+/* Outputs that have memory of their own: gathered ones, unless processes share them; the others
+ * when an evaluation takes the arena. */
+static size_t output_bytes(const struct machine *m) {
+    const tri_options *o = m->compilation.options;
+    bool kept = !o->forward && (o->eval_data || o->eval_source);
+    size_t bytes = 0;
+    for (int i = 0; i < m->n_outputs; i++)
+        if (m->output[i].tensor ? kept : !m->shared) bytes += base_spec_bytes(&m->output[i].spec);
+    return bytes;
+}
+
+/* A thread of a worker reads a lane's samples itself if another reader is late with them. */
+static size_t late_bytes(const struct machine *m) {
+    bool reads = m->shared && !m->other_shape && !m->compilation.options->forward;
+    return reads ? (m->buffer_bytes / (size_t)m->lanes + 1) * (size_t)m->n_threads : 0;
+}
+
+/* What a run may never touch: the slots for lanes that end at the same time as others, and the
+ * batch buffers for reading ahead. Memory that processes share is taken at once. */
+static size_t untouched_bytes(const struct machine *m) {
+    size_t bytes = late_bytes(m);
+    for (int k = 0; k < 2 && !m->other_shape; k++)
+        if (machine_source(m, MEMORY_SLOTS + (enum memory_use)k) == SOURCE_OWN)
+            bytes += tree_bytes(&m->tree[k]) - tree_handed_bytes(&m->tree[k]) -
+                     tree_top_bytes(&m->tree[k]);
+    if (machine_source(m, MEMORY_BUFFERS) == SOURCE_OWN)
+        bytes += machine_buffer_bytes(m) / (size_t)m->n_buffers * (size_t)(m->n_buffers - 1);
+    return bytes * (size_t)m->processes;
+}
+
 struct budget budget_of(const struct machine *m, const struct store *store) {
-    struct budget b = {.carried = machine_source(m, MEMORY_CARRIED) == SOURCE_LENT
-                                      ? 0 : m->carried_bytes};
+    struct budget b = {.carried = has(m, MEMORY_CARRIED) ? m->carried_bytes : 0,
+                       .untouched = untouched_bytes(m)};
     for (size_t i = 0; i < store->n; i++) {
         const struct stored *e = &store->entry[i];
         *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
@@ -27,21 +62,23 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     }
     for (int i = 0; i < m->n_threads; i++)
         if (machine_arena_source(m, i) == SOURCE_OWN) b.arena += m->thread[i].arena_bytes;
+    for (int i = 0; machine_program(m, i); i++) b.arena += machine_program(m, i)->constant_bytes;
     if (!m->other_shape) b.replicas = m->replica_bytes * (size_t)m->replicas;
     const struct program *p = largest_program(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (enum memory_use k = 0; k < 2; k++)
-        if (machine_source(m, MEMORY_SLOTS + k) != SOURCE_LENT)
+        if (has(m, MEMORY_SLOTS + k))
             b.partials += tree_bytes(&m->tree[k]) - tree_handed_bytes(&m->tree[k]);
-    if (machine_source(m, MEMORY_SLOTS_OF_LANES) != SOURCE_LENT)
+    if (has(m, MEMORY_SLOTS_OF_LANES))
         b.handed = tree_handed_bytes(&m->tree[1]);
     b.shared = m->shared_bytes;
     if (machine_source(m, MEMORY_BUFFERS) == SOURCE_OWN) b.data += machine_buffer_bytes(m);
-    for (int i = 0; i < m->n_outputs; i++)
-        if (!m->output[i].tensor) b.data += base_spec_bytes(&m->output[i].spec);
+    b.data += output_bytes(m) + late_bytes(m);
     b.held = m->held * (size_t)m->processes;
     b.data += m->held;
-    if (m->compilation.options->ckpt) b.copy = b.parameters + b.states + b.optimizer;
+    const tri_options *o = m->compilation.options;
+    if (o->ckpt || (o->load && o->ckpt_key)) b.copy = b.parameters + b.states;
+    if (o->ckpt) b.copy += b.optimizer;
     b.arena *= (size_t)m->processes;
     b.data *= (size_t)m->processes;
     b.program = BUDGET_PROGRAM * (size_t)m->processes;

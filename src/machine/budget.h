@@ -20,10 +20,12 @@ struct budget {
     size_t carried;  /* computed once per step before the lanes: weights in other types, formats */
     size_t data;     /* batch buffers, gathered outputs, and `held` */
     size_t held;     /* part of data: what the source and the order of samples take */
-    size_t copy;     /* of the store, for checkpoints that are written while the run goes on */
+    size_t copy;     /* of the store, for checkpoints that are written while the run goes on, or as
+                      * large as a sealed file that is read before that */
     size_t shared;   /* what else processes share: arenas of pre and step, boards, undo records */
     size_t program;  /* BUDGET_PROGRAM per process; not in total */
     size_t total;
+    size_t untouched; /* part of total, for the worst case: a run may never use it */
 };
 
 /* Lent memory is not counted. */

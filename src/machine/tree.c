@@ -276,6 +276,15 @@ size_t tree_bytes(const struct tree *t) {
     return last->offset + last->bytes * (size_t)last->n_slots;
 }
 
+/* In the end each bucket has its tops, all at the same time. */
+size_t tree_top_bytes(const struct tree *t) {
+    size_t bytes = 0;
+    for (int b = 0; b < t->buckets.n; b++)
+        if (buckets_is_summed(&t->buckets, b))
+            bytes += memory_round(t->bucket[b].bytes) * (size_t)t->shape.n_tops;
+    return bytes;
+}
+
 size_t tree_handed_bytes(const struct tree *t) {
     size_t bytes = 0;
     for (int i = 0; i < t->n_classes; i++)

@@ -75,6 +75,7 @@ tri_status tree_make(const tri_graph *merge, const struct tree_place *place, str
  * sizes, as one executable provides the memory of all. */
 tri_status tree_join(struct tree *const *t, int n);
 size_t tree_bytes(const struct tree *t);       /* of all slots */
+size_t tree_top_bytes(const struct tree *t);   /* of the slots that every step uses at least */
 size_t tree_handed_bytes(const struct tree *t); /* of those that are handed from leg to leg */
 size_t tree_board_bytes(const struct tree *t); /* of the words of all boards */
 int tree_nodes(const struct tree *t);          /* of all buckets of this shape */

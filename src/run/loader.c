@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 
 #define PIECE_BYTES 65536 /* a smaller piece is not worth a claim */
 #define AT_ONCE 32        /* samples whose indices are taken from the sampler at a time */
+#define PAGE ((size_t)4096)
 #define SLOW 200e-6       /* reading ahead pays if a fetch takes so many seconds */
 #define SLOW_STEPS 3      /* consecutive slow fetches to start with; the first are always slow */
 
@@ -256,8 +258,10 @@ static tri_status read_own(struct loader *l, const struct loader_request *r, cha
     size_t most = 0;
     for (int i = 0; i < l->run->n_executables; i++)
         if (l->run->executable[i].buffer_bytes > most) most = l->run->executable[i].buffer_bytes;
-    if (!self->own && !(self->own = malloc(most)))
+    most = (most / PAGE + 1) * PAGE;
+    if (!self->own && !(self->own = aligned_alloc(PAGE, most)))
         return base_no_memory("samples that another reader is late with");
+    madvise(self->own, most, MADV_DONTNEED); /* so only a lane's rows take memory */
     *buffer = self->own;
     const struct rows rows = {lane_first(m->batch, m->lanes, r->lane),
                               lane_samples(m->batch, m->lanes, r->lane)};

@@ -351,19 +351,23 @@ void run_free(tri_run *run) {
     free(run);
 }
 
-static tri_status plan_all(tri_run *run) {
-    tri_status status = plan_run(run);
-    return status ? status : policy_open(run->policy, run);
+/* With what evaluations need. */
+static tri_status plan_rest(tri_run *run) {
+    tri_status status = policy_open(run->policy, run);
+    return status || !run->worker ? status : worker_measure(run->worker, run);
 }
 
 static tri_status plan_alone(tri_run *run) {
-    tri_status status = plan_all(run);
+    tri_status status = plan_run(run);
+    if (!status) status = plan_rest(run);
     return status ? status : finish_plan(run);
 }
 
-static tri_status plan_workers(tri_run *run) {
-    tri_status status = run->worker ? plan_all(run) : base_last();
-    return status ? status : worker_measure(run->worker, run);
+static tri_status plan_with_data(tri_run *run) {
+    tri_status status = plan_run(run);
+    if (!status) status = open_data(run);
+    if (!status) status = executables_plan(run);
+    return status ? status : plan_rest(run);
 }
 
 /* Takes the graph and the sources in the options. workers: see run_plan. */
@@ -392,7 +396,7 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
                      .crash = &w->crash};
     run->policy->data = run->options.eval_source;
     if (workers && (run->worker = worker_for_plan(workers))) run->executor = &executor_worker;
-    if (!how(run)) return run;
+    if (!(workers && !run->worker ? base_last() : how(run))) return run;
     if (!run->data) run->data = run->options.source;
     run_free(run);
     return NULL;
@@ -403,11 +407,11 @@ tri_run *tri_open(tri_graph *g, const tri_options *o) {
 }
 
 tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers) {
-    return make_run(g, o, workers ? plan_workers : plan_alone, workers);
+    return make_run(g, o, plan_alone, workers);
 }
 
-tri_status run_plan_data(tri_run *run) {
-    return run->options.data || run->options.source ? open_data(run) : TRI_OK;
+tri_run *run_plan_with_data(tri_graph *g, const tri_options *o, const struct crew_size *workers) {
+    return make_run(g, o, plan_with_data, workers);
 }
 
 /* ---- closing ---- */

@@ -17,9 +17,8 @@ void run_leave_nothing(tri_options *o);
 /* As tri_open, but only plans the run: nothing is allocated, and it cannot step. Null with a
  * message. workers: the run is planned as one of several workers; or null. */
 tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers);
-/* Opens the data of a run that is only planned, to count its memory. Does nothing if the options
- * have no data. */
-tri_status run_plan_data(tri_run *run);
+/* The same with the run's data, from which the shapes of its steps follow. */
+tri_run *run_plan_with_data(tri_graph *g, const tri_options *o, const struct crew_size *workers);
 void run_free(tri_run *run);
 
 #endif
