@@ -21,6 +21,7 @@
 #define CHECKPOINT_FORMAT 2 /* of state.json; all earlier ones can be read */
 #define CHECKPOINT_UNCHECKED "format 1: state.json has no checksum and is unchecked"
 #define CHECKPOINT_TEXT 128
+#define CHECKPOINT_MOST_SCALARS 64
 
 /* Options that may change when a run is resumed, as texts by name. */
 struct checkpoint_options {
@@ -53,7 +54,7 @@ struct checkpoint_state {
     struct checkpoint_scalar {
         char name[CHECKPOINT_TEXT];
         float value;
-    } scalar[64]; /* set by a program */
+    } scalar[CHECKPOINT_MOST_SCALARS]; /* set by a program */
 };
 
 /* What is written: entries[0 to n_model - 1] to the model's file, the rest to the optimizer's. */

@@ -6,6 +6,7 @@
 #ifndef CREW_HEAD_H
 #define CREW_HEAD_H
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -23,7 +24,6 @@
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SHAPES 8 /* of a run's steps */
 #define CREW_MOST_SCALARS 64
-#define CREW_MOST_VALUES 64
 #define CREW_NAME 56
 #define CREW_LINE 512
 #define CREW_CHOICE 8192
@@ -215,8 +215,8 @@ struct crew_head {
     int64_t n_batches;   /* of an evaluation; 0: the reporter evaluates alone */
     int audit_roots;     /* results of a lane that an audit compares */
     int all_threads;
-    char value_name[CREW_MOST_VALUES][CREW_NAME];
-    int n_values;
+    uint64_t results; /* of even and odd steps, see crew_results */
+    int n_results;    /* outputs of the network */
     int64_t batch;
     _Atomic int64_t leg_time[LEGS_MOST]; /* average time of a leg; 0: not known */
 
@@ -237,14 +237,14 @@ struct crew_head {
     atomic_int closed;  /* the reporter has closed the run: nothing is left to do */
     atomic_int failing; /* 1 + the index of the worker that writes `failure`; 0: none */
     char failure[1024];
-    char out[1024];  /* the run's directory, absolute; empty: none */
+    char out[PATH_MAX]; /* the run's directory, absolute; empty: none */
     char title[128]; /* of the run */
     double rate;     /* learning rate of the current step */
     double set_rate; /* that a program has set instead of the schedule's; NaN: none */
     float scalar[CREW_MOST_SCALARS];
     struct {
         _Atomic uint64_t step; /* 0: being written */
-        double value[CREW_MOST_VALUES];
+        double loss;           /* NaN: not known */
         double rate;
         int skips; /* consecutive updates skipped, this one included */
     } values[2];   /* of even and odd steps */

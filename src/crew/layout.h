@@ -22,7 +22,10 @@ static inline struct group crew_group(struct crew_head *h, char *base, int numbe
     return (struct group){(struct crew_group *)at, number, h->place, h->places};
 }
 
-#define AUDIT_MOST 4096 /* results of a lane */
+/* By output: its value in the step, if it is a single number. */
+static inline double *crew_results(const struct crew_head *h, char *base, uint64_t step) {
+    return (double *)(base + h->results) + step % 2 * (uint64_t)h->n_results;
+}
 
 /* Audits: a word for each lane says who audits it; after them, for each thread and lane,
  * audit_roots checksums, one for each result of the lane. */

@@ -187,19 +187,10 @@ static enum look_state state_of(const struct crew_head *h, const struct look_vie
 
 static int within(int x, int least, int most) { return x < least ? least : x > most ? most : x; }
 
-static int loss_column(const struct crew_head *h) {
-    int n = within(h->n_values, 0, CREW_MOST_VALUES);
-    for (int i = 0; i < n; i++)
-        if (!strncmp(h->value_name[i], "loss", CREW_NAME)) return i;
-    return -1;
-}
-
 /* The loss of the latest step, or of the one before while that is being written. */
 static double loss_of(const struct crew_head *h, uint64_t committed) {
-    int column = loss_column(h);
-    for (uint64_t step = committed; column >= 0 && step && step + 2 > committed; step--) {
-        const double *value = h->values[step % 2].value;
-        double loss = value[column];
+    for (uint64_t step = committed; step && step + 2 > committed; step--) {
+        double loss = h->values[step % 2].loss;
         atomic_thread_fence(memory_order_acquire);
         if (atomic_load(&h->values[step % 2].step) == step) return loss;
     }

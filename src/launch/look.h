@@ -64,7 +64,7 @@ struct look_view {
     int lanes, stages, ranks, wanted, most, spares, threads, places, reporter;
     uint32_t deaths;
     double loss; /* of the latest step; NaN: unknown */
-    char title[128], out[1024], failure[1024];
+    char title[128], out[PATH_MAX], failure[1024];
     struct look_worker worker[CREW_MOST_WORKERS]; /* by place */
 };
 void look_at(const struct look *l, struct look_view *v);

@@ -97,6 +97,18 @@ void state_options(struct checkpoint_options *out, const tri_run *run) {
         add_text(out, text[i].name, text[i].value ? text[i].value : text[i].usual);
 }
 
+tri_status state_check_scalars(const struct machine *m) {
+    if (m->n_scalars > CHECKPOINT_MOST_SCALARS)
+        return base_fail(TRI_USAGE, "the network has %d scalars; a checkpoint (--ckpt) can have %d",
+                         m->n_scalars, CHECKPOINT_MOST_SCALARS);
+    for (int i = 0; i < m->n_scalars; i++)
+        if (strlen(m->scalar[i].name) >= CHECKPOINT_TEXT)
+            return base_fail(TRI_USAGE, "the name of scalar \"%s\" has %zu bytes; in a checkpoint "
+                             "(--ckpt) it can have %d", m->scalar[i].name,
+                             strlen(m->scalar[i].name), CHECKPOINT_TEXT - 1);
+    return TRI_OK;
+}
+
 void state_describe(struct checkpoint_state *s, const tri_run *run) {
     *s = (struct checkpoint_state){.step = run->done,
                                    .epoch = run->epoch,
@@ -117,7 +129,7 @@ void state_describe(struct checkpoint_state *s, const tri_run *run) {
         base_format(s->metric, sizeof s->metric, "%s", run->policy->metric);
         s->policy_state = run->policy->is;
     }
-    for (int i = 0; i < run->executable->n_scalars && s->n_scalars < (int)COUNT(s->scalar); i++) {
+    for (int i = 0; i < run->executable->n_scalars; i++) { /* see state_check_scalars */
         const struct run_scalar *from = &run->executable->scalar[i];
         struct checkpoint_scalar *to = &s->scalar[s->n_scalars++];
         base_format(to->name, sizeof to->name, "%s", from->name);

@@ -39,7 +39,7 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 /* Offsets in the store. */
 struct plan {
     uint64_t store, fills, slots[2], board[2], boards, arena[2], carried, rows[2], buffers, loads,
-        tasks, undo, undo_bytes, names, slowest, audits, evaluation, groups, group_bytes, replicas,
+        tasks, undo, undo_bytes, names, slowest, audits, results, evaluation, groups, group_bytes, replicas,
         replica_bytes, end;
     int64_t n_batches;        /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
@@ -55,7 +55,7 @@ static void number_items(struct worker_executable *e, const struct machine *m, s
         p->n_items += (int)named_program(m, i)->n_items;
     }
     int roots = m->thread[0].lane[0].n_result;
-    if (roots > p->audit_roots) p->audit_roots = roots < AUDIT_MOST ? roots : AUDIT_MOST;
+    if (roots > p->audit_roots) p->audit_roots = roots;
 }
 
 /* The memory that one step needs at a time, over all executables. */
@@ -123,6 +123,7 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
     p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
     size_t audits = crew_audit_bytes((int)m->lanes, worker_place_threads(c), p.audit_roots);
     p.audits = place(&p.end, c->head->audit > 0 ? audits : 0);
+    p.results = place(&p.end, 2 * (uint64_t)m->n_outputs * sizeof(double));
     p.evaluation = place(&p.end, worker_evaluation_bytes(run, &p.n_batches));
     return p;
 }
@@ -288,10 +289,8 @@ static void describe(struct worker *c, const tri_run *run, const struct plan *p)
     h->n_batches = p->n_batches;
     h->audit_roots = p->audit_roots;
     h->all_threads = worker_place_threads(c);
-    h->n_values = 0;
-    for (int i = 0; i < m->n_outputs && h->n_values < CREW_MOST_VALUES; i++)
-        if (!m->output[i].spec.shape.rank)
-            base_format(h->value_name[h->n_values++], CREW_NAME, "%s", m->output[i].name);
+    h->results = p->results;
+    h->n_results = m->n_outputs;
 }
 
 static tri_status make_store(struct worker *c, tri_run *run, const struct plan *p) {

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <sys/resource.h>
 
+#include "crew/layout.h"
 #include "run/checkpointer.h"
 #include "run/diverge.h"
 #include "run/executables.h"
@@ -143,11 +144,10 @@ static void take_values(struct worker *c, tri_run *run) {
     for (uint64_t step, before;;) {
         step = atomic_load(&h->committed);
         before = atomic_load(&h->values[step % 2].step);
-        int n = 0;
         worker_select_executable(c, run, step);
-        for (int i = 0; i < run->machine->n_outputs && n < h->n_values; i++)
-            if (!run->machine->output[i].spec.shape.rank)
-                run->machine->output[i].value = h->values[step % 2].value[n++];
+        const double *value = crew_results(h, c->base, step);
+        for (int i = 0; i < run->machine->n_outputs; i++)
+            if (!run->machine->output[i].spec.shape.rank) run->machine->output[i].value = value[i];
         run->rate = h->values[step % 2].rate;
         run->skips = h->values[step % 2].skips;
         run->done = (int64_t)step;
@@ -302,7 +302,8 @@ void worker_begin_at(struct worker *c, int64_t step) {
     atomic_store(&h->base, (uint64_t)step); /* first: see crew_begun */
     atomic_store(&h->committed, (uint64_t)step);
     atomic_store(&h->opened, (uint64_t)step);
-    for (int i = 0; i < CREW_MOST_VALUES; i++) h->values[step % 2].value[i] = NAN;
+    for (int i = 0; i < h->n_results; i++) crew_results(h, c->base, (uint64_t)step)[i] = NAN;
+    h->values[step % 2].loss = NAN;
     h->values[step % 2].skips = 0;
     atomic_store(&h->values[step % 2].step, (uint64_t)step); /* take_values waits for it */
     c->reported = step;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A worker's part in the programs that run once per step, before and after the lanes: their tasks,
  * sweep by sweep. */
+#include <math.h>
+#include <string.h>
+
 #include "crew/layout.h"
 #include "run/executables.h"
 #include "run/worker_inside.h"
@@ -8,13 +11,16 @@
 static void commit(struct worker *c) {
     const struct machine *m = c->run->machine;
     struct crew_head *h = c->head;
-    int k = c->step % 2, n = 0;
+    int k = c->step % 2;
+    double *value = crew_results(h, c->base, c->step), loss = NAN;
     atomic_store(&h->values[k].step, 0);
-    for (int i = 0; i < m->n_outputs && n < h->n_values; i++)
-        if (!m->output[i].spec.shape.rank)
-            h->values[k].value[n++] = machine_scalar_now(m, &m->output[i]);
-    if (h->until_loss > 0 && !atomic_load(&h->reached) &&
-        machine_scalar_now(m, machine_output(m, "loss")) <= h->until_loss) {
+    for (int i = 0; i < m->n_outputs; i++) {
+        if (m->output[i].spec.shape.rank) continue;
+        value[i] = machine_scalar_now(m, &m->output[i]);
+        if (!strcmp(m->output[i].name, "loss")) loss = value[i];
+    }
+    h->values[k].loss = loss;
+    if (h->until_loss > 0 && !atomic_load(&h->reached) && loss <= h->until_loss) {
         atomic_store(&h->reached_at, base_now());
         atomic_store(&h->reached, c->step);
     }

@@ -87,12 +87,19 @@ static const tri_op befallen = {.name = "befallen", .inputs = 1, .infer = infer_
 
 /* ---- networks ---- */
 
+#define METRICS 100
+
 static tri_graph *network(int64_t batch) {
     tri_graph *g = tri_graph_new(batch);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(batch, 4));
     x = tri_apply(g, "befallen", &x, 1, NULL, 0);
     tri_tensor *sign = tri_input(g, "sign", TRI_I64, TRI_SHAPE(batch), .below = 2);
     tri_tensor *loss = tri_cross_entropy(tri_dense(x, "fc", 2), sign);
+    for (int i = 0; i < METRICS && is("results"); i++) {
+        char name[80];
+        snprintf(name, sizeof name, "%072d", i);
+        tri_metric(tri_scale(loss, i + 1), name);
+    }
     tri_loss(is("scalar") ? tri_mul(loss, tri_add_number(tri_scalar(g, "t"), 1)) : loss);
     return g;
 }
@@ -236,6 +243,11 @@ int main(int argc, char **argv) {
         if ((is("write") || is("shapes")) && n >= 20 && tri_rank(run) == 1 && first_here())
             raise(SIGKILL);
         if (is("thread") && n >= 20 && tri_rank(run) == 1 && first_here()) lose_a_thread();
+    }
+    for (int i = 0; i < METRICS && is("results"); i++) {
+        char name[80];
+        snprintf(name, sizeof name, "%072d", i);
+        printf("%d %a\n", i, tri_value(run, name));
     }
     char weights[65], state[65];
     tri_hash(run, weights, state);

@@ -205,6 +205,22 @@ def own_loop(mode, *more, kill=False, threads=None):
     need(out == alone.stdout, f"{out}alone:\n{alone.stdout}{run.err}")
 
 
+def many_results():
+    """A network has more results than the head of the store has room for, with long names."""
+    words = [OWN_LOOP, "--lanes", "4", "--steps", "3"]
+    alone = trireme(*words[1:], program=OWN_LOOP, env={"TEST_MODE": "results"})
+    run = trireme("run", "-n", "2", "--out", "results", "--", *words, env={"TEST_MODE": "results"})
+    need(run.returncode == 0 and len(run.out.split("\n")) == 102, run.err)
+    need(run.out == alone.out and " 0x0p+0" not in run.out, f"{run.out}alone:\n{alone.out}")
+
+
+def a_long_path():
+    out = "/".join(6 * [200 * "d"])
+    os.makedirs(out, exist_ok=True)
+    run = trireme("run", "-n", "2", "--out", out, "--", OWN_LOOP, "--lanes", "4", "--steps", "3")
+    need(run.returncode == 0 and text_of(f"{out}/metrics.jsonl"), run.err)
+
+
 def late_reader():
     """While a worker is stopped in its data source, the others continue without its samples."""
     # so that no thread stops anywhere else
@@ -512,6 +528,8 @@ CASES.update({
     "own loop: a scalar, a spare": lambda: own_loop("scalar", "--spares", "1"),
     "own loop: left early": lambda: own_loop("break"),
     "own loop: steps of four shapes": lambda: own_loop("shapes", "--spares", "1", "--audit", "1"),
+    "own loop: many results": many_results,
+    "own loop: a long path": a_long_path,
     "own loop: a lost thread": lambda: own_loop("thread"),
     "own loop: dies as it reads": lambda: own_loop("data", "--spares", "1"),
     "own loop: dies as it reads ahead": lambda: own_loop("data", threads=2),

@@ -13,6 +13,7 @@
 
 #include "run/run.h"
 #include "unit/line.h"
+#include "unit/scratch.h"
 
 /* ---- the loop ---- */
 
@@ -34,6 +35,29 @@ static void batch_of_the_options(void **state) {
     tri_minimize(tri_find(g, "loss"), (tri_optimizer){0});
     assert_null(tri_open(g, &(tri_options){.batch = 32}));
     assert_non_null(strstr(tri_message(), "for a batch of 8"));
+}
+
+/* A checkpoint has place for 64 scalars; without one there may be more. */
+static void many_scalars(void **state) {
+    (void)state;
+    char long_name[200];
+    memset(long_name, 'n', sizeof long_name);
+    long_name[sizeof long_name - 1] = 0;
+    for (int i = 0; i < 4; i++) {
+        tri_graph *g = line_with_loss(8);
+        char name[16];
+        for (int k = 0; k < 80 && i < 2; k++) {
+            snprintf(name, sizeof name, "s%d", k);
+            tri_metric(tri_scalar(g, name), name);
+        }
+        tri_metric(tri_scalar(g, i < 2 ? "s" : long_name), "s");
+        tri_run *run = tri_open(g, &(tri_options){.steps = 1, .source = numbers(70), .quiet = true,
+                                                  .ckpt = i % 2 ? directory : NULL});
+        if ((run == NULL) != (i % 2 == 1)) fail_msg("case %d: %s", i, tri_message());
+        if (run) assert_int_equal(tri_close(run), TRI_OK);
+        else assert_message(i < 2 ? "scalars; a checkpoint (--ckpt) can have 64"
+                                  : "has 199 bytes; in a checkpoint (--ckpt) it can have 127");
+    }
 }
 
 /* The rate of the update counts, unless the options have one; two rates are a mistake. */
@@ -459,6 +483,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_and_epochs),
         cmocka_unit_test(batch_of_the_options),
+        cmocka_unit_test(many_scalars),
         cmocka_unit_test(rate_of_an_update),
         cmocka_unit_test(failed_sample_ends_the_run),
         cmocka_unit_test(sequential_data),
@@ -478,5 +503,5 @@ int main(void) {
         cmocka_unit_test(initial_values),
         cmocka_unit_test(order_of_construction_does_not_matter),
     };
-    return cmocka_run_group_tests_name("train", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("train", tests, make_directory, remove_directory);
 }
