@@ -814,6 +814,8 @@ const char *tri_options_help(void);
 typedef struct tri_run tri_run;
 
 /* Compiles the graph and takes it (also on failure). Returns null on failure: see tri_message.
+ * With workers (`trireme run`), the thread that opens a run makes its steps, and lives until it is
+ * closed.
  * While a run is open, a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP) for
  * which the program has no handler is reported to stderr, with the run's current activity and a
  * stack trace; the process then dies of the signal as usual. tri_close restores what tri_open

@@ -96,7 +96,7 @@ item_e() {
     stages=$build/examples/two_stages
     check 'defaults count as not given' "$stages" synthetic 32 --steps 1 --batch 8 --lanes 2 \
         --stages 1 --pipeline 1f1b --steal late --chunks 2
-    for case in 'many results' 'a long path'; do
+    for case in 'many results' 'a long path' threads; do
         check "$case" python3 "$here/parallel/workers.py" "$program" "$build/tests/own_loop" \
             "$build/tests/tamper" "own loop: $case"
     done

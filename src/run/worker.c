@@ -53,6 +53,35 @@ static tri_status map_head(struct worker *c) {
     return TRI_OK;
 }
 
+/* The agent recovers from a death once all threads of the worker are dead, so each thread that
+ * computes holds its mutex as long as it lives. One that ends while the run is open would look as
+ * if the worker had been killed: the worker says what it was, and exits. */
+static pthread_mutex_t attached_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct worker *attached; /* null: it has been freed, maybe by another thread */
+static pthread_key_t ends;
+static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+
+static void end_thread(void *arg) {
+    static const char why[] = "a thread that computes has ended while the run is open; the thread "
+                              "that calls tri_open must live until tri_close";
+    (void)arg;
+    pthread_mutex_lock(&attached_lock);
+    if (attached) {
+        worker_log_failure(attached, why); /* the agent prints it, except before the first step */
+        if (!crew_begun(attached->head)) fprintf(stderr, "trireme: %s\n", why);
+        _exit(TRI_FAILED);
+    }
+    pthread_mutex_unlock(&attached_lock);
+}
+
+static void make_ends(void) { CHECK(!pthread_key_create(&ends, end_thread)); }
+
+static void set_attached(struct worker *from, struct worker *to) {
+    pthread_mutex_lock(&attached_lock);
+    if (attached == from) attached = to;
+    pthread_mutex_unlock(&attached_lock);
+}
+
 /* From now on the agent sees this thread's death at once: the robust mutex is released. */
 static void attach_thread(struct worker *c, int thread) {
     struct thread_context *me = &c->context[thread];
@@ -65,6 +94,8 @@ static void attach_thread(struct worker *c, int thread) {
     atomic_store(&me->shared->failed_lane, -1);
     atomic_store(&me->shared->tid, (int)syscall(SYS_gettid));
     atomic_store(&me->shared->held, 1);
+    pthread_once(&ends_once, make_ends);
+    CHECK(!pthread_setspecific(ends, me));
 }
 
 static void attach_other(void *arg, int thread) {
@@ -81,6 +112,7 @@ static void detach_thread(void *arg, int thread) {
     if (!t || !atomic_load(&t->held)) return;
     atomic_store(&t->held, 0);
     pthread_mutex_unlock(&t->life);
+    pthread_setspecific(ends, NULL);
 }
 
 void worker_attach(struct worker *c, struct team *team) { team_run(team, attach_other, c); }
@@ -143,6 +175,8 @@ tri_status worker_join(struct worker **out) {
         worker_free(c);
         return status;
     }
+    set_attached(NULL, c);
+    c->opener = pthread_self();
     attach_thread(c, 0);
 #ifdef TRIREME_POINTS
     arm_points(c);
@@ -157,6 +191,7 @@ tri_status worker_join(struct worker **out) {
 void worker_free(struct worker *c) {
     if (!c) return;
     detach_thread(c, 0);
+    set_attached(c, NULL);
     worker_log_close(c);
     worker_crash_close(c);
     for (int i = 0; i < CREW_MOST_SHAPES; i++) {

@@ -36,6 +36,7 @@ struct worker_executable {
 struct worker {
     struct crew_head *head;
     int place, threads;
+    pthread_t opener; /* the first thread: it makes the steps */
     int fd;
     char *base; /* of the store, after the head; the first of the reserved addresses */
     size_t reserved;

@@ -30,6 +30,10 @@ static void record(tri_run *run) { worker_record(run->worker, run); }
 static bool step(tri_run *run) {
     struct worker *c = run->worker;
     tri_status status = TRI_OK;
+    if (!pthread_equal(c->opener, pthread_self())) /* its mutex stands for the thread that opened */
+        status = base_fail(TRI_USAGE, "tri_step is called by another thread than tri_open; with "
+                           "workers (trireme run) the thread that opens a run makes its steps");
+    if (run_fail(run, status)) return false;
     if (pipes_closed()) worker_note_unread(c);
     bool more = worker_step(c, run, &status);
     c->writes = true;

@@ -39,8 +39,8 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 /* Offsets in the store. */
 struct plan {
     uint64_t store, fills, slots[2], board[2], boards, arena[2], carried, rows[2], buffers, loads,
-        tasks, undo, undo_bytes, names, slowest, audits, results, evaluation, groups, group_bytes, replicas,
-        replica_bytes, end;
+        tasks, undo, undo_bytes, names, slowest, audits, results, evaluation, groups, group_bytes,
+        replicas, replica_bytes, end;
     int64_t n_batches;        /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
     int n_items;

@@ -186,6 +186,27 @@ static void lose_a_thread(void) {
     if (!pthread_create(&other, NULL, stay, NULL)) pthread_exit(NULL);
 }
 
+struct opening {
+    tri_options o;
+    tri_run *run;
+};
+
+static void *open_run(void *arg) {
+    struct opening *a = arg;
+    a->run = tri_open(is("shapes") ? of_both(a->o.batch) : network(a->o.batch), &a->o);
+    return a;
+}
+
+static void *make_step(void *run) { return tri_step(run) ? run : NULL; }
+
+/* In a thread that then ends. */
+static void *elsewhere(void *(*what)(void *), void *arg) {
+    pthread_t other;
+    void *result = NULL;
+    if (!pthread_create(&other, NULL, what, arg)) pthread_join(other, &result);
+    return result;
+}
+
 static void own_handler(int sig) { (void)sig; }
 
 /* The handlers of the signals that an open run changes. */
@@ -226,13 +247,16 @@ int main(int argc, char **argv) {
     const char *pipe = getenv("TEST_PIPE"); /* how the program handles SIGPIPE */
     if (pipe) signal(SIGPIPE, !strcmp(pipe, "own") ? own_handler : SIG_IGN);
     if (is("signals")) print_signals("before");
-    tri_run *run = tri_open(is("shapes") ? of_both(o.batch) : network(o.batch), &o);
+    struct opening opening = {.o = o};
+    if (is("opener")) elsewhere(open_run, &opening);
+    else open_run(&opening);
+    tri_run *run = opening.run;
     if (!run) return tri_close(run);
     const float mine[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     if (is("write") || is("before")) tri_write(run, "fc.weight", mine, sizeof mine);
     if (is("before") && tri_rank(run) == 0 && first_here()) stay(NULL);
     if (fed) feed_and_step(run);
-    while (!fed && tri_step(run)) {
+    while (!fed && (is("stepper") ? elsewhere(make_step, run) != NULL : tri_step(run))) {
         long long n = tri_step_number(run);
         if (is("signals") && n == 1) print_signals("open");
         if (is("print")) printf("step %lld\n", n);

@@ -214,6 +214,18 @@ def many_results():
     need(run.out == alone.out and " 0x0p+0" not in run.out, f"{run.out}alone:\n{alone.out}")
 
 
+def threads_of_the_program():
+    """A thread's death tells of its worker's, so the thread that opens a run must stay, and make
+    the steps."""
+    for mode, code, message in ("opener", 1, "a thread that computes has ended while the run"), \
+            ("stepper", 2, "tri_step is called by another thread than tri_open"):
+        run = trireme("run", "-n", "2", "--out", "threads", "--", OWN_LOOP, "--lanes", "4",
+                      "--steps", "30", env={"TEST_MODE": mode})
+        need(run.returncode == code and run.err.count("\n") == 1 and message in run.err, run.err)
+        alone = trireme("--lanes", "4", "--steps", "30", program=OWN_LOOP, env={"TEST_MODE": mode})
+        need(alone.returncode == 0 and "weights " in alone.out, alone.err)
+
+
 def a_long_path():
     out = "/".join(6 * [200 * "d"])
     os.makedirs(out, exist_ok=True)
@@ -530,6 +542,7 @@ CASES.update({
     "own loop: steps of four shapes": lambda: own_loop("shapes", "--spares", "1", "--audit", "1"),
     "own loop: many results": many_results,
     "own loop: a long path": a_long_path,
+    "own loop: threads": threads_of_the_program,
     "own loop: a lost thread": lambda: own_loop("thread"),
     "own loop: dies as it reads": lambda: own_loop("data", "--spares", "1"),
     "own loop: dies as it reads ahead": lambda: own_loop("data", threads=2),
