@@ -98,6 +98,10 @@ static tri_status settle_stages(struct compilation *c) {
     if (!status && o->steal && strcmp(o->steal, "late") && strcmp(o->steal, "never"))
         status = base_fail(TRI_USAGE, "--steal (tri_options.steal) is \"%s\"; it can be late or "
                            "never", o->steal);
+    if (c->pipeline == PIPELINE_INTERLEAVED && c->stages == (o->chunks ? o->chunks : 2) && !c->note)
+        c->note = "--pipeline interleaved with as many --chunks as stages makes one rank, which "
+                  "computes all stages of a lane: more --stages make more ranks, and so does "
+                  "--pipeline 1f1b";
     if (status || o->forward || c->stages || !(o->pipeline || o->chunks || o->steal)) return status;
     return base_fail(TRI_USAGE, "%s has no effect without stages: add --stages 2, or tri_stage in "
                      "the network",

@@ -155,26 +155,32 @@ static void find_crossing(const tri_graph *g, size_t forward, double *crossing) 
     for (size_t i = 1; i <= forward; i++) crossing[i] += crossing[i - 1];
 }
 
+/* Not so a reshape, which would be a stage without a backward leg. */
+static bool computes(const tri_node *n) {
+    return node_runs(n) && n->entry->op->values == TRI_VALUES_COMPUTED;
+}
+
 /* Where the stage that begins at node `from` ends: near the end of its share of the work, where the
- * fewest bytes cross. before: the work before `from`. later: stages that follow; each keeps at
- * least one operator. */
+ * fewest bytes cross. before: the work before `from`. later: stages that follow; it and each of
+ * them keeps at least one operator that computes. */
 static size_t choose_cut(const tri_graph *g, size_t forward, const double *work,
                          const double *crossing, size_t from, double before, double end,
                          double slack, int later) {
     size_t best = forward;
     bool near = false; /* best is within the slack */
-    int left = 0;
-    for (size_t i = from; i < forward; i++) left += node_runs(g->node[i]);
+    int own = 0, left = 0;
+    for (size_t i = from; i < forward; i++) left += computes(g->node[i]);
     for (size_t i = from; i < forward && left >= later; i++) {
         if (!node_runs(g->node[i])) continue;
         bool good = before >= end - slack && before <= end + slack;
         if (before > end + slack && best < forward) break;
-        if (i > from && left >= later && (!near || (good && crossing[i] < crossing[best]))) {
+        if (own && left >= later && (!near || (good && crossing[i] < crossing[best]))) {
             best = i;
             near = good;
         }
         before += work[i];
-        left--;
+        own += computes(g->node[i]);
+        left -= computes(g->node[i]);
     }
     return best;
 }
@@ -205,10 +211,10 @@ static void put_balanced(tri_graph *g, size_t forward, int stages, const double 
 static tri_status assign_balanced(tri_graph *g, size_t forward, tri_node *const *of,
                                   const struct target *t, int stages) {
     int nodes = 0;
-    for (size_t i = 0; i < forward; i++) nodes += node_runs(g->node[i]);
+    for (size_t i = 0; i < forward; i++) nodes += computes(g->node[i]);
     if (stages > nodes)
-        return base_fail(TRI_USAGE, "--stages %d: the network has only %d operators, and each "
-                         "stage needs one", stages, nodes);
+        return base_fail(TRI_USAGE, "--stages %d: the network has only %d operators that "
+                         "compute, and each stage needs one", stages, nodes);
     double *work = find_work(g, forward, of, t), *crossing = calloc(forward + 1, sizeof *crossing);
     bool ok = work && crossing;
     if (ok) {

@@ -13,6 +13,7 @@
 
 #include "mesh_net.h"
 #include "plan/stages.h"
+#include "run/run.h"
 #include "scratch.h"
 
 #define HERE (n->line = __LINE__)
@@ -69,6 +70,38 @@ static void test_balanced(void **state) {
         }
         assert_int_equal(last, stages ? stages - 1 : 0);
         tri_graph_free(n.g);
+    }
+}
+
+/* The first operator is a reshape, the second has most of the work. */
+static void test_work(void **state) {
+    (void)state;
+    tri_graph *g = tri_graph_new(8);
+    tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(8, 2, 50)), *flat = tri_flatten(x, 1);
+    tri_tensor *h = tri_dense(flat, "a", 400), *y = tri_dense(tri_relu(h), "b", 2);
+    int stages;
+    tri_loss(tri_mean(tri_mul(y, y), TRI_ALL));
+    assert_int_equal(stages_assign(g, &(tri_options){.stages = 2}, NULL, &stages), TRI_OK);
+    assert_int_equal(stage_of(flat), 0);
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (!strcmp(g->node[i]->name, "a.matmul")) assert_int_equal(g->node[i]->stage, 0);
+    assert_int_equal(stage_of(h), 1);
+    assert_int_equal(stage_of(g->loss), 1);
+    assert_int_equal(stages_assign(g, &(tri_options){.stages = 8}, NULL, &stages), TRI_USAGE);
+    assert_message("the network has only 7 operators that compute");
+    tri_graph_free(g);
+}
+
+/* One rank is no pipeline; whoever asks for it is told. */
+static void test_one_rank(void **state) {
+    (void)state;
+    for (int chunks = 2; chunks <= 4; chunks += 2) {
+        tri_run *run = tri_open(network().g, &(tri_options){.stages = 4, .lanes = 4, .quiet = true,
+                                                            .pipeline = "interleaved",
+                                                            .chunks = chunks});
+        if (!run) fail_msg("%s", tri_message());
+        assert_int_equal(run->machine->compilation.note != NULL, chunks == 4);
+        assert_int_equal(tri_close(run), TRI_OK);
     }
 }
 
@@ -175,7 +208,8 @@ static void test_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asked),    cmocka_unit_test(test_last),
-        cmocka_unit_test(test_balanced), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_balanced), cmocka_unit_test(test_work),
+        cmocka_unit_test(test_one_rank), cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_builder),  cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
