@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Command-line options as rows of tables. Reading, --help, the man page and a run that resumes use
+ * the same rows. */
+#ifndef PLAN_OPTION_ROWS_H
+#define PLAN_OPTION_ROWS_H
+
+#include "base/base.h"
+
+/* The commands that take an option. A user's own program takes the options of training. */
+enum option_use {
+    USE_TRAIN = 1,
+    USE_EVAL = 2,
+    USE_DUMP = 4,
+    USE_BENCH = 8,
+    USE_MEMORY = 16,
+    USE_COMPARE = 32,
+    USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY | USE_COMPARE,
+};
+
+/* What a run that resumes makes of an option whose value is another than before. Each row of
+ * tri_options has one of these; docs/guide.md has the table. */
+enum option_resume {
+    RESUME_REQUIRES = 64, /* it must be the same, unless --changed is given */
+    RESUME_WARNS = 128,   /* the new value is reported, and applies */
+    RESUME_IGNORES = 256, /* it changes no result, or only how the run goes on */
+    RESUME_REFUSES = 512, /* it cannot be given at all */
+};
+
+/* The heading under which --help and the man page list an option. */
+enum option_group {
+    GROUP_NONE, /* options of one command only, listed first and without a heading */
+    GROUP_DATA,
+    GROUP_TRAINING,
+    GROUP_OPTIMIZER,
+    GROUP_PRECISION,
+    GROUP_WORKERS,
+    GROUP_MESH,
+    GROUP_WEIGHTS,
+    GROUP_EVALUATION,
+    GROUP_OUTPUT,
+    GROUP_ADVANCED,
+};
+
+struct option_row {
+    const char *flag;     /* "--batch", "-n" */
+    const char *argument; /* "N"; null if the option takes no value: `set` then gets "" */
+    /* What the option does. A line after the first is a value that it takes, "VALUE: meaning". */
+    const char *help;
+    /* Stores the value at `at`. Returns null, or what was expected: "a number above 0". */
+    const char *(*set)(void *at, const char *value);
+    size_t offset; /* of the field in the target structure */
+    unsigned use;  /* of option_use and option_resume */
+    enum option_group group;
+};
+
+#define ON_EVENT_HELP \
+    "run `sh -c CMD` on stall, death, save-failure and end; TRIREME_EVENT, TRIREME_MESSAGE and " \
+    "other variables describe the event"
+
+/* The rows of tri_options. */
+extern const struct option_row options_rows[];
+/* What a resume makes of the option with this flag. */
+enum option_resume option_resume(const char *flag);
+
+/* Setters, with the type that `at` points to. Texts are not copied. */
+const char *option_text(void *at, const char *value);     /* const char *; not empty */
+const char *option_count(void *at, const char *value);    /* int64_t; at least 1 */
+const char *option_positive(void *at, const char *value); /* double */
+const char *option_given(void *at, const char *value);    /* bool; for options without a value */
+const char *option_seed(void *at, const char *value);     /* uint64_t */
+const char *option_off(void *at, const char *value);      /* bool; true means off */
+const char *option_seconds(void *at, const char *value);  /* double; above 0 */
+/* int64_t: bytes, or a number with a unit, a power of 1024: 64K, 900M, 1.5G. */
+const char *option_size(void *at, const char *value);
+
+#endif
